@@ -1,0 +1,58 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The request itself is wrong; repeating it does not help.
+var (
+	// ErrInvalid: a field of the request is not acceptable. See [InvalidError].
+	ErrInvalid = errors.New("invalid request")
+	// ErrConflict: the volume is already there with other parameters.
+	ErrConflict = errors.New("conflicts with what is already published")
+	// ErrOtherTarget: the volume is mounted elsewhere and its access mode
+	// allows only one target.
+	ErrOtherTarget = errors.New("already published at another target")
+	// ErrForeignMount: what is mounted at the target path is not this volume.
+	ErrForeignMount = errors.New("something else is mounted there")
+	// ErrNotFound: no such volume, or it is not mounted at the given path.
+	ErrNotFound = errors.New("not found")
+)
+
+// The operation did not succeed.
+var (
+	// ErrFailed: it failed and everything it did was undone.
+	ErrFailed = errors.New("failed and undone")
+	// ErrUncertain: it failed and its effects may not all be undone.
+	ErrUncertain = errors.New("failed, state of the mount is uncertain")
+	// ErrNoSpace: there is no room on the working directory's file system.
+	ErrNoSpace = errors.New("no space left in the working directory")
+)
+
+// The operation was not tried, or not to its end; repeating it helps.
+var (
+	// ErrBusy: another operation runs for this volume, or the kernel says that
+	// its mount is in use.
+	ErrBusy = errors.New("volume is busy")
+	// ErrUnavailable: the daemon is starting or stopping, or the volume's
+	// actor is being restarted.
+	ErrUnavailable = errors.New("not available now")
+)
+
+// InvalidError says which field of a request is not acceptable and why.
+type InvalidError struct {
+	// Field is the field's name in the CSI specification.
+	Field string
+	// Reason completes the sentence that begins with the field's name.
+	Reason string
+}
+
+// Error returns field and reason as one sentence.
+func (e *InvalidError) Error() string { return fmt.Sprintf("%s %s", e.Field, e.Reason) }
+
+// Is makes every InvalidError an [ErrInvalid].
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// Invalid returns an [InvalidError].
+func Invalid(field, reason string) error { return &InvalidError{Field: field, Reason: reason} }

@@ -1,0 +1,46 @@
+package volume
+
+import "strings"
+
+// MaxNameLength is the longest volume ID or pod UID in bytes. Both become the
+// name of a directory, and Linux allows no longer one (NAME_MAX).
+const MaxNameLength = 255
+
+// ID identifies a volume on its node. The kubelet's IDs are "csi-" and 64 hex
+// digits, but any plain path element is legal.
+type ID string
+
+// PodUID identifies the pod that a volume belongs to.
+type PodUID string
+
+// ParseID returns s as a volume ID. The error is an [InvalidError] that names
+// the given request field.
+func ParseID(field, s string) (ID, error) {
+	return ID(s), checkName(field, s)
+}
+
+// ParsePodUID returns s as a pod UID. The error is an [InvalidError] that
+// names the given request field.
+func ParsePodUID(field, s string) (PodUID, error) {
+	return PodUID(s), checkName(field, s)
+}
+
+// checkName accepts one plain path element. Both names become directories
+// that the daemon creates and deletes as root, so everything that could leave
+// the working directory is refused. A leading dot is reserved for what the
+// daemon itself keeps there.
+func checkName(field, s string) error {
+	switch {
+	case s == "":
+		return Invalid(field, "is missing")
+	case len(s) > MaxNameLength:
+		return Invalid(field, "is longer than 255 bytes")
+	case strings.ContainsRune(s, 0):
+		return Invalid(field, "contains a NUL byte")
+	case strings.Contains(s, "/"):
+		return Invalid(field, "contains a slash, but it has to be one plain path element")
+	case s[0] == '.':
+		return Invalid(field, "begins with a dot, but it has to be one plain path element")
+	}
+	return nil
+}

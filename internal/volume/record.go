@@ -1,0 +1,110 @@
+package volume
+
+import (
+	"slices"
+	"time"
+)
+
+// Record is what is durably known of a volume. It is a value: whoever wants
+// another one makes a copy, so a record can be handed between actors freely.
+type Record struct {
+	ID  ID
+	Pod PodUID
+	// Namespace and PodName say whose data this is, for people who look at
+	// retained volumes. They are empty for volumes whose pod is not known.
+	Namespace string
+	PodName   string
+	Phase     Phase
+	// Targets are where the volume is to be mounted; empty once retained.
+	Targets []Target
+	// Unpublished is when the volume was retained. It is zero before that.
+	Unpublished time.Time
+	// Lifespan is how long the volume is kept after Unpublished, without pressure.
+	Lifespan time.Duration
+}
+
+// Target is one place where a volume is mounted.
+type Target struct {
+	// Path is the absolute target path below the kubelet's pods directory.
+	Path string
+	// ReadOnly says that the mount refuses writes.
+	ReadOnly bool
+	// Flags are the further mount flags that were asked for, sorted.
+	Flags []string
+	// MultiWriter says that the volume may be mounted at other targets too
+	// (CSI access mode SINGLE_NODE_MULTI_WRITER).
+	MultiWriter bool
+	// Leaving says that an unmount was ordered and the kernel has not confirmed
+	// it, so that it is tried again until it does.
+	Leaving bool
+}
+
+// SameMount tells whether both would give the same mount.
+func (t Target) SameMount(u Target) bool {
+	return t.Path == u.Path && t.ReadOnly == u.ReadOnly && slices.Equal(t.Flags, u.Flags)
+}
+
+// Target returns the target at the given path.
+func (r Record) Target(path string) (Target, bool) {
+	for _, t := range r.Targets {
+		if t.Path == path {
+			return t, true
+		}
+	}
+	return Target{}, false
+}
+
+// WithTarget returns a copy of r that has t, in place of a target at the same path.
+func (r Record) WithTarget(t Target) Record {
+	r = r.WithoutTarget(t.Path)
+	r.Targets = append(r.Targets, t)
+	return r
+}
+
+// WithoutTarget returns a copy of r without the target at path.
+func (r Record) WithoutTarget(path string) Record {
+	kept := make([]Target, 0, len(r.Targets)+1)
+	for _, t := range r.Targets {
+		if t.Path != path {
+			kept = append(kept, t)
+		}
+	}
+	r.Targets = kept
+	return r
+}
+
+// Retain returns r as it is once its pod is gone: kept for lifespan from now on.
+func (r Record) Retain(now time.Time, lifespan time.Duration) Record {
+	r.Phase = Retained
+	r.Targets = nil
+	r.Unpublished = now
+	r.Lifespan = lifespan
+	return r
+}
+
+// Publication is a request to mount a volume, already validated.
+type Publication struct {
+	ID        ID
+	Pod       PodUID
+	Namespace string
+	PodName   string
+	Target    Target
+}
+
+// Stats is what a volume uses of its file system, and how it is.
+type Stats struct {
+	Bytes  Usage
+	Inodes Usage
+	// Abnormal says that something is wrong with the volume; Condition tells what.
+	Abnormal  bool
+	Condition string
+}
+
+// Usage counts bytes or inodes.
+type Usage struct {
+	// Total and Available are the file system's: a volume has no limit of its own.
+	Total     int64
+	Available int64
+	// Used is the volume's own.
+	Used int64
+}

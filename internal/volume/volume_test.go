@@ -1,0 +1,127 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNamesAreOnePlainPathElement(t *testing.T) {
+	for _, good := range []string{"csi-" + strings.Repeat("a", 64), "a", "a b", "a..b", "ä", "-", strings.Repeat("x", MaxNameLength)} {
+		if id, err := ParseID("volume_id", good); err != nil || string(id) != good {
+			t.Errorf("%q: %q, %v", good, id, err)
+		}
+		if pod, err := ParsePodUID("pod", good); err != nil || string(pod) != good {
+			t.Errorf("%q: %q, %v", good, pod, err)
+		}
+	}
+	for _, bad := range []string{"", ".", "..", ".trash", "/", "a/b", "../x", "a\x00", strings.Repeat("x", MaxNameLength+1)} {
+		_, err := ParseID("volume_id", bad)
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) || !errors.Is(err, ErrInvalid) || invalid.Field != "volume_id" {
+			t.Errorf("%q: %v, want an InvalidError about volume_id", bad, err)
+		}
+	}
+}
+
+func FuzzParseID(f *testing.F) {
+	for _, seed := range []string{"csi-1", "..", "a/b", "", "a\x00b", ".x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if _, err := ParseID("volume_id", s); err != nil {
+			return
+		}
+		if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "/\x00") || len(s) > MaxNameLength {
+			t.Errorf("%q was accepted", s)
+		}
+	})
+}
+
+// TestPhaseChanges writes the table down a second time, as pairs.
+func TestPhaseChanges(t *testing.T) {
+	allowed := []string{
+		"unknown-Publishing", "unknown-Published", "unknown-Retained",
+		"Publishing-Published", "Publishing-Unpublishing", "Publishing-Retained", "Publishing-unknown",
+		"Published-Publishing", "Published-Unpublishing", "Published-Retained",
+		"Unpublishing-Publishing", "Unpublishing-Retained",
+		"Retained-Publishing", "Retained-Deleting",
+		"Deleting-unknown",
+	}
+	name := func(p Phase) string {
+		if p == 0 {
+			return "unknown"
+		}
+		return p.String()
+	}
+	for from := Phase(0); from <= Deleting; from++ {
+		for to := Phase(0); to <= Deleting; to++ {
+			pair := name(from) + "-" + name(to)
+			if got, want := from.CanBecome(to), slices.Contains(allowed, pair); got != want {
+				t.Errorf("%s: %t, want %t", pair, got, want)
+			}
+		}
+	}
+}
+
+// TestLiveDataIsNeverDeleted: no phase in which a pod may use the data leads to
+// Deleting without Retained in between.
+func TestLiveDataIsNeverDeleted(t *testing.T) {
+	for p := Phase(1); p <= Deleting; p++ {
+		if p.Live() && p.CanBecome(Deleting) {
+			t.Errorf("%s can become Deleting", p)
+		}
+		if p.Live() != (p != Retained && p != Deleting) {
+			t.Errorf("%s is live: %t", p, p.Live())
+		}
+	}
+}
+
+func TestPhaseNames(t *testing.T) {
+	if Phase(0).Valid() || Phase(99).Valid() || !Retained.Valid() {
+		t.Error("valid phases are not the five")
+	}
+	if got := fmt.Sprint(Retained, Phase(99)); got != "Retained Phase(99)" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTargetsOfARecordAreCopied(t *testing.T) {
+	one := Record{ID: "v"}.WithTarget(Target{Path: "/a"})
+	two := one.WithTarget(Target{Path: "/b"})
+	changed := two.WithTarget(Target{Path: "/a", ReadOnly: true})
+	without := changed.WithoutTarget("/b")
+	if len(one.Targets) != 1 || len(two.Targets) != 2 || len(changed.Targets) != 2 || len(without.Targets) != 1 {
+		t.Fatalf("%v %v %v %v", one, two, changed, without)
+	}
+	if got, ok := two.Target("/a"); !ok || got.ReadOnly {
+		t.Error("a copy changed the original")
+	}
+	if got, ok := changed.Target("/a"); !ok || !got.ReadOnly {
+		t.Error("the target was not replaced")
+	}
+	if _, ok := without.Target("/b"); ok {
+		t.Error("the target was not removed")
+	}
+	now := time.Now()
+	if kept := two.Retain(now, time.Hour); kept.Phase != Retained || kept.Targets != nil || !kept.Unpublished.Equal(now) || kept.Lifespan != time.Hour {
+		t.Errorf("retained %+v", kept)
+	}
+}
+
+func TestSameMount(t *testing.T) {
+	base := Target{Path: "/a", Flags: []string{"noexec"}}
+	same := base
+	same.MultiWriter, same.Leaving = true, true
+	if !base.SameMount(same) {
+		t.Error("what the kernel does not see makes a difference")
+	}
+	for _, other := range []Target{{Path: "/b", Flags: base.Flags}, {Path: "/a"}, {Path: "/a", Flags: base.Flags, ReadOnly: true}} {
+		if base.SameMount(other) {
+			t.Errorf("%+v is the same as %+v", other, base)
+		}
+	}
+}
