@@ -1,0 +1,106 @@
+package lifespan
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestSpaceFactor(t *testing.T) {
+	tests := []struct {
+		name     string
+		space    Space
+		headroom float64
+		want     float64
+	}{
+		{"no headroom, full", Space{Total: 100}, 0, 1},
+		{"no headroom, empty", Space{Total: 100, Free: 100}, 0, 1},
+		{"all headroom, empty", Space{Total: 100, Free: 100}, 1, 1},
+		{"all headroom, half", Space{Total: 100, Free: 50}, 1, 0.5},
+		{"all headroom, full", Space{Total: 100}, 1, 0},
+		{"a tenth, full", Space{Total: 1000}, 0.1, 0},
+		{"a tenth, exactly free", Space{Total: 1000, Free: 100}, 0.1, 1},
+		{"a tenth, one less", Space{Total: 1000, Free: 99}, 0.1, 0.99},
+		{"a tenth, one more", Space{Total: 1000, Free: 101}, 0.1, 1},
+		{"a tenth, half of it", Space{Total: 1000, Free: 50}, 0.1, 0.5},
+		{"headroom rounds up", Space{Total: 11, Free: 1}, 0.1, 0.5},
+		{"headroom rounds up to one", Space{Total: 1}, 0.1, 0},
+		{"headroom rounds up, enough", Space{Total: 11, Free: 2}, 0.1, 1},
+		{"no limit", Space{}, 0.1, 1},
+		{"no limit, all headroom", Space{}, 1, 1},
+		{"no limit, but a count", Space{Free: 5}, 0.1, 1},
+		{"more free than total", Space{Total: 10, Free: 20}, 1, 1},
+		{"huge", Space{Total: math.MaxUint64, Free: math.MaxUint64 / 2}, 1, 0.5},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.space.Factor(tt.headroom); got != tt.want {
+				t.Errorf("%+v.Factor(%v) = %v, want %v", tt.space, tt.headroom, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFactorIsTheSmaller(t *testing.T) {
+	bytes, inodes := Space{Total: 100, Free: 5}, Space{Total: 100, Free: 2}
+	if got := Factor(0.1, bytes, inodes); got != 0.2 {
+		t.Errorf("inodes are shorter: factor %v, want 0.2", got)
+	}
+	if got := Factor(0.1, inodes, bytes); got != 0.2 {
+		t.Errorf("bytes are shorter: factor %v, want 0.2", got)
+	}
+	if got := Factor(0.1, bytes, Space{}); got != 0.5 {
+		t.Errorf("no inode limit: factor %v, want 0.5", got)
+	}
+}
+
+func TestCheckHeadroom(t *testing.T) {
+	for _, h := range []float64{0, 0.1, 1} {
+		if err := CheckHeadroom(h); err != nil {
+			t.Errorf("CheckHeadroom(%v) = %v, want nil", h, err)
+		}
+	}
+	for h, want := range map[float64]string{
+		1.5:         "headroom 1.5 is outside of 0..1",
+		-0.1:        "headroom -0.1 is outside of 0..1",
+		math.NaN():  "headroom NaN is outside of 0..1",
+		math.Inf(1): "headroom +Inf is outside of 0..1",
+	} {
+		if err := CheckHeadroom(h); err == nil || err.Error() != want {
+			t.Errorf("CheckHeadroom(%v) = %v, want %q", h, err, want)
+		}
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	at := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name     string
+		lifespan time.Duration
+		factor   float64
+		want     time.Duration
+	}{
+		{"no pressure", 12 * time.Hour, 1, 12 * time.Hour},
+		{"half", 12 * time.Hour, 0.5, 6 * time.Hour},
+		{"full disk", 12 * time.Hour, 0, 0},
+		{"no lifespan", 0, 0.7, 0},
+		{"longest", math.MaxInt64, 1, math.MaxInt64},
+		{"longest, half", math.MaxInt64, 0.5, 1 << 62},
+		{"longest, almost no pressure", math.MaxInt64, math.Nextafter(1, 0), math.MaxInt64 - 1023},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Deadline(at, tt.lifespan, tt.factor).Sub(at); got != tt.want {
+				t.Errorf("deadline after %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDeadlineKeepsMonotonicReading(t *testing.T) {
+	now := time.Now()
+	got := Deadline(now, time.Hour, 0.5)
+	if want := now.Add(30 * time.Minute); got != want {
+		t.Errorf("deadline %v, want %v with the monotonic reading", got, want)
+	}
+}

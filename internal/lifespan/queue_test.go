@@ -1,0 +1,256 @@
+package lifespan
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+var epoch = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func retained(id string, after, lifespan time.Duration) volume.Record {
+	return volume.Record{
+		ID:          volume.ID(id),
+		Pod:         "pod",
+		Phase:       volume.Retained,
+		Unpublished: epoch.Add(after),
+		Lifespan:    lifespan,
+	}
+}
+
+func deleting(id string, after, lifespan time.Duration) volume.Record {
+	r := retained(id, after, lifespan)
+	r.Phase = volume.Deleting
+	return r
+}
+
+// drain empties the queue in the order of deadlines.
+func drain(t *testing.T, q *Queue, factor float64) []string {
+	t.Helper()
+	var ids []string
+	var last time.Time
+	for {
+		r, deadline, ok := q.Next(factor)
+		if !ok {
+			return ids
+		}
+		if deadline.Before(last) {
+			t.Errorf("%s is due at %v, before the one that came first (%v)", r.ID, deadline, last)
+		}
+		last = deadline
+		ids = append(ids, string(r.ID))
+		if _, ok := q.Take(r.ID); !ok {
+			t.Fatalf("%s is next, but is not in the queue", r.ID)
+		}
+	}
+}
+
+func TestQueueOrder(t *testing.T) {
+	records := []volume.Record{
+		retained("late-short", 3*time.Hour, time.Hour),
+		retained("early-long", 0, 12*time.Hour),
+		retained("late-long", 2*time.Hour, 12*time.Hour),
+		retained("early-short", time.Hour, time.Hour),
+		retained("middle", 90*time.Minute, 4*time.Hour),
+	}
+	tests := []struct {
+		name   string
+		add    []volume.Record
+		factor float64
+		want   []string
+	}{
+		{"no pressure", nil, 1,
+			[]string{"early-short", "late-short", "middle", "early-long", "late-long"}},
+		{"half: two are due together", nil, 0.5,
+			[]string{"early-short", "middle", "late-short", "early-long", "late-long"}},
+		{"a tenth: the long ones get ahead", nil, 0.1,
+			[]string{"early-short", "early-long", "middle", "late-short", "late-long"}},
+		{"full disk: oldest first", nil, 0,
+			[]string{"early-long", "early-short", "middle", "late-long", "late-short"}},
+		{"interrupted deletions are due at once",
+			[]volume.Record{deleting("d2", 3*time.Hour, 1000*time.Hour), deleting("d1", 0, time.Hour)}, 1,
+			[]string{"d1", "early-short", "d2", "late-short", "middle", "early-long", "late-long"}},
+		{"same deadline: oldest first", []volume.Record{
+			retained("same", -time.Hour, 3*time.Hour)}, 1,
+			[]string{"same", "early-short", "late-short", "middle", "early-long", "late-long"}},
+		{"same time: by ID", []volume.Record{
+			retained("b", -time.Hour, time.Minute), retained("c", -time.Hour, time.Minute),
+			retained("a", -time.Hour, time.Minute)}, 0,
+			[]string{"a", "b", "c", "early-long", "early-short", "middle", "late-long", "late-short"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var q Queue
+			for _, r := range append(slices.Clone(records), tt.add...) {
+				q.Push(r)
+			}
+			if got := drain(t, &q, tt.factor); !slices.Equal(got, tt.want) {
+				t.Errorf("order %v\n    want %v", got, tt.want)
+			}
+			if q.Len() != 0 || len(q.classes) != 0 {
+				t.Errorf("drained queue has %d volumes and %d classes", q.Len(), len(q.classes))
+			}
+		})
+	}
+}
+
+func TestQueueDeletingIsDueWhenUnpublished(t *testing.T) {
+	var q Queue
+	q.Push(deleting("d", time.Hour, 12*time.Hour))
+	if _, deadline, ok := q.Next(1); !ok || !deadline.Equal(epoch.Add(time.Hour)) {
+		t.Errorf("deadline %v, %v; want the time of unpublishing", deadline, ok)
+	}
+}
+
+func TestQueuePushReplaces(t *testing.T) {
+	var q Queue
+	q.Push(retained("v", 0, time.Hour))
+	q.Push(retained("v", time.Minute, 2*time.Hour))
+	if q.Len() != 1 || len(q.classes) != 1 {
+		t.Fatalf("queue has %d volumes in %d classes, want one of each", q.Len(), len(q.classes))
+	}
+	r, deadline, _ := q.Next(1)
+	if r.Lifespan != 2*time.Hour || !deadline.Equal(epoch.Add(121*time.Minute)) {
+		t.Errorf("next is %+v due at %v, want the later record", r, deadline)
+	}
+}
+
+func TestQueueEmpty(t *testing.T) {
+	var q Queue
+	if r, d, ok := q.Next(1); ok {
+		t.Errorf("Next of an empty queue = %v, %v", r, d)
+	}
+	if _, ok := q.Take("v"); ok || q.Contains("v") || q.Len() != 0 {
+		t.Error("an empty queue contains a volume")
+	}
+	for r := range q.All() {
+		t.Errorf("All of an empty queue yields %v", r)
+	}
+}
+
+func TestQueueAll(t *testing.T) {
+	var q Queue
+	for _, id := range []string{"a", "b", "c"} {
+		q.Push(retained(id, 0, time.Hour))
+	}
+	var ids []string
+	for r := range q.All() {
+		ids = append(ids, string(r.ID))
+	}
+	slices.Sort(ids)
+	if want := []string{"a", "b", "c"}; !slices.Equal(ids, want) {
+		t.Errorf("All yields %v, want %v", ids, want)
+	}
+	for range q.All() {
+		break
+	}
+}
+
+// TestQueueAgainstSort compares the queue with a list that is sorted anew for
+// each question.
+func TestQueueAgainstSort(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	lifespans := []time.Duration{0, time.Second, time.Minute, 12 * time.Hour}
+	var q Queue
+	naive := make(map[volume.ID]volume.Record)
+
+	first := func(factor float64) volume.Record {
+		return slices.MinFunc(slices.Collect(func(yield func(volume.Record) bool) {
+			for _, r := range naive {
+				if !yield(r) {
+					return
+				}
+			}
+		}), func(a, b volume.Record) int {
+			return cmp.Or(naiveDeadline(a, factor).Compare(naiveDeadline(b, factor)),
+				a.Unpublished.Compare(b.Unpublished), cmp.Compare(a.ID, b.ID))
+		})
+	}
+	for step := range 20_000 {
+		id := fmt.Sprintf("v%d", rng.IntN(200))
+		switch rng.IntN(4) {
+		case 0, 1:
+			r := retained(id, time.Duration(rng.IntN(100))*time.Second, lifespans[rng.IntN(len(lifespans))])
+			if rng.IntN(10) == 0 {
+				r.Phase = volume.Deleting
+			}
+			q.Push(r)
+			naive[r.ID] = r
+		case 2:
+			r, ok := q.Take(volume.ID(id))
+			want, wantOK := naive[volume.ID(id)]
+			if ok != wantOK || r.Lifespan != want.Lifespan || !r.Unpublished.Equal(want.Unpublished) {
+				t.Fatalf("step %d: Take(%s) = %+v, %v; want %+v, %v", step, id, r, ok, want, wantOK)
+			}
+			delete(naive, volume.ID(id))
+		case 3:
+			if len(naive) == 0 {
+				continue
+			}
+			factor := []float64{0, 0.001, 0.5, 1}[rng.IntN(4)]
+			got, deadline, ok := q.Next(factor)
+			want := first(factor)
+			if !ok || got.ID != want.ID || !deadline.Equal(naiveDeadline(want, factor)) {
+				t.Fatalf("step %d: Next(%v) = %s at %v, %v; want %s at %v",
+					step, factor, got.ID, deadline, ok, want.ID, naiveDeadline(want, factor))
+			}
+		}
+		if q.Len() != len(naive) {
+			t.Fatalf("step %d: %d volumes, want %d", step, q.Len(), len(naive))
+		}
+	}
+}
+
+func naiveDeadline(r volume.Record, factor float64) time.Time {
+	if r.Phase == volume.Deleting {
+		return r.Unpublished
+	}
+	return r.Unpublished.Add(time.Duration(float64(r.Lifespan) * factor))
+}
+
+func BenchmarkQueue(b *testing.B) {
+	const size = 100_000
+	rng := rand.New(rand.NewPCG(1, 2))
+	lifespans := []time.Duration{time.Hour, 12 * time.Hour}
+	now := time.Now()
+	records := make([]volume.Record, size)
+	for i := range records {
+		records[i] = retained(fmt.Sprintf("csi-%064x", i), 0, lifespans[i%len(lifespans)])
+		records[i].Unpublished = now.Add(time.Duration(rng.IntN(1e9)) * time.Microsecond)
+	}
+	full := func() *Queue {
+		var q Queue
+		for _, r := range records {
+			q.Push(r)
+		}
+		return &q
+	}
+	b.Run("Push", func(b *testing.B) {
+		b.ReportAllocs()
+		var q Queue
+		for i := 0; b.Loop(); i++ {
+			if i%size == 0 {
+				q = Queue{}
+			}
+			q.Push(records[i%size])
+		}
+	})
+	b.Run("Next", func(b *testing.B) {
+		q := full()
+		for b.Loop() {
+			q.Next(0.5)
+		}
+	})
+	b.Run("TakePush", func(b *testing.B) {
+		q := full()
+		for i := 0; b.Loop(); i++ {
+			r, _ := q.Take(records[i%size].ID)
+			q.Push(r)
+		}
+	})
+}
