@@ -1,0 +1,179 @@
+package mount
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+// table parses mount table lines, so that the rows below look like the real thing.
+func table(t *testing.T, lines ...string) []*mountinfo.Info {
+	t.Helper()
+	infos, err := mountinfo.GetMountsFromReader(strings.NewReader(strings.Join(lines, "\n")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return infos
+}
+
+func TestMatch(t *testing.T) {
+	const root = "20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw"
+	tests := []struct {
+		name  string
+		lines []string
+		dir   string
+		id    uint64
+		below string
+		want  []Binding
+	}{
+		{
+			name:  "directory on the root file system",
+			lines: []string{root, "30 20 8:1 /data/pod/vol /kube/t rw,relatime - ext4 /dev/sda1 rw"},
+			dir:   "/data", id: 20, below: "/kube",
+			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
+		},
+		{
+			name: "read-only mount, and read-only file system",
+			lines: []string{
+				root,
+				"30 20 8:1 /data/pod/a /kube/a ro,relatime - ext4 /dev/sda1 rw",
+				"31 20 8:1 /data/pod/b /kube/b rw,relatime - ext4 /dev/sda1 ro,errors=remount-ro",
+			},
+			dir: "/data", id: 20, below: "/kube",
+			want: []Binding{{Source: "pod/a", Target: "/kube/a", ReadOnly: true}, {Source: "pod/b", Target: "/kube/b"}},
+		},
+		{
+			name: "working directory is itself a bind mount of another place",
+			lines: []string{
+				"20 1 0:50 / / rw - overlay overlay rw",
+				"21 20 8:1 /var/lib/katbox /csi-data-dir rw - ext4 /dev/sda1 rw",
+				"22 20 8:1 /var/lib/kubelet /var/lib/kubelet rw shared:1 - ext4 /dev/sda1 rw",
+				"30 22 8:1 /var/lib/katbox/pod/vol /var/lib/kubelet/pods/pod/mount rw shared:1 - ext4 /dev/sda1 rw",
+				"31 22 8:1 /csi-data-dir/pod/vol /var/lib/kubelet/pods/trap rw - ext4 /dev/sda1 rw",
+			},
+			dir: "/csi-data-dir", id: 21, below: "/var/lib/kubelet/pods",
+			want: []Binding{{Source: "pod/vol", Target: "/var/lib/kubelet/pods/pod/mount"}},
+		},
+		{
+			name: "btrfs subvolume",
+			lines: []string{
+				"20 1 0:30 /@ / rw - btrfs /dev/sda2 rw,subvol=/@",
+				"30 20 0:30 /@/var/data/pod/vol /kube/t rw - btrfs /dev/sda2 rw,subvol=/@",
+				"31 20 0:30 /var/data/pod/vol /kube/trap rw - btrfs /dev/sda2 rw",
+			},
+			dir: "/var/data", id: 20, below: "/kube",
+			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
+		},
+		{
+			name: "prefixes that are no parents",
+			lines: []string{
+				root,
+				"30 20 8:1 /data2/pod/vol /kube/a rw - ext4 /dev/sda1 rw",
+				"31 20 8:1 /data/pod/vol /kube2/b rw - ext4 /dev/sda1 rw",
+			},
+			dir: "/data", id: 20, below: "/kube",
+		},
+		{
+			name: "the directories themselves",
+			lines: []string{
+				root,
+				"30 20 8:1 /data /kube/a rw - ext4 /dev/sda1 rw",
+				"31 20 8:1 /data/pod/vol /kube rw - ext4 /dev/sda1 rw",
+			},
+			dir: "/data", id: 20, below: "/kube",
+		},
+		{
+			name: "other file system with the same path",
+			lines: []string{
+				root,
+				"30 20 8:2 /data/pod/vol /kube/a rw - ext4 /dev/sda2 rw",
+				"31 20 9:1 /data/pod/vol /kube/b rw - ext4 /dev/md1 rw",
+			},
+			dir: "/data", id: 20, below: "/kube",
+		},
+		{
+			name:  "removed directory",
+			lines: []string{root, "30 20 8:1 /data/pod/vol//deleted /kube/t rw - ext4 /dev/sda1 rw"},
+			dir:   "/data", id: 20, below: "/kube",
+			want: []Binding{{Source: "pod/vol", Target: "/kube/t", Removed: true}},
+		},
+		{
+			name: "stacked mounts, lower one first",
+			lines: []string{
+				root,
+				"30 20 8:1 /data/pod/a /kube/t rw - ext4 /dev/sda1 rw",
+				"31 30 8:1 /data/pod/b /kube/t ro - ext4 /dev/sda1 rw",
+			},
+			dir: "/data", id: 20, below: "/kube",
+			want: []Binding{{Source: "pod/a", Target: "/kube/t"}, {Source: "pod/b", Target: "/kube/t", ReadOnly: true}},
+		},
+		{
+			name: "mounts inside a bound directory",
+			lines: []string{
+				root,
+				"30 20 8:1 /data/pod/vol /kube/t rw - ext4 /dev/sda1 rw",
+				"31 30 0:60 / /kube/t/tmp rw - tmpfs tmpfs rw",
+				"32 20 8:1 /data/pod/vol/sub/dir /kube/subpaths/0 rw - ext4 /dev/sda1 rw",
+			},
+			dir: "/data", id: 20, below: "/kube",
+			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}, {Source: "pod/vol/sub/dir", Target: "/kube/subpaths/0"}},
+		},
+		{
+			name: "a mount of its own hides the one below",
+			lines: []string{
+				root,
+				"25 20 8:1 /data /data rw - ext4 /dev/sda1 rw",
+				"30 20 8:1 /data/pod/vol /kube/t rw - ext4 /dev/sda1 rw",
+			},
+			dir: "/data", id: 25, below: "/kube",
+			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
+		},
+		{
+			name: "whole file system",
+			lines: []string{
+				root,
+				"25 20 8:3 / /data rw - xfs /dev/sdb rw",
+				"30 20 8:3 /pod/vol /kube/t rw - xfs /dev/sdb rw",
+			},
+			dir: "/data", id: 25, below: "/",
+			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
+		},
+		{
+			name: "escapes, and spaces that the kernel does not escape",
+			lines: []string{
+				root,
+				`30 20 8:1 /data/pod/a\040b\134c /kube/x\040y rw - ext4 /dev/sda1 rw`,
+				"31 20 8:1 /data/pod/vol/a\r/kube/forged /kube/t rw - ext4 /dev/sda1 rw",
+			},
+			dir: "/data", id: 20, below: "/kube",
+			want: []Binding{
+				{Source: `pod/a b\c`, Target: "/kube/x y"},
+				{Source: "pod/vol/a\r/kube/forged", Target: "/kube/t"},
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			lines := table(t, tt.lines...)
+			here, err := locate(lines, tt.dir, tt.id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := match(lines, here, tt.below); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got  %+v\nwant %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLocateRefuses(t *testing.T) {
+	lines := table(t, "20 1 8:1 / /mnt rw - ext4 /dev/sda1 rw")
+	if _, err := locate(lines, "/data", 99); err == nil {
+		t.Error("found a mount that is not in the table")
+	}
+	if _, err := locate(lines, "/data", 20); err == nil {
+		t.Error("took a directory to be on a mount that is elsewhere")
+	}
+}

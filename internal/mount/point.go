@@ -1,0 +1,96 @@
+package mount
+
+import (
+	"errors"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNoMountRoot says that statx(2) does not tell mount points here.
+var errNoMountRoot = errors.New("statx does not report mount roots")
+
+// IsMountPoint tells whether something is mounted at path, be it another file
+// system or a directory of the same one. A symbolic link is not followed, so it
+// is no mount point. The mount table is not read.
+//
+// The error wraps fs.ErrNotExist when there is nothing at path, and the
+// kernel's (ESTALE, EIO, ENOTCONN) when what is mounted there does not answer.
+func (m *Mounter) IsMountPoint(path string) (bool, error) {
+	// A trailing slash would make the kernel follow a symbolic link after all.
+	path = filepath.Clean(path)
+	if !m.noMountRoot.Load() {
+		mounted, err := isMountRoot(path)
+		if !errors.Is(err, errNoMountRoot) {
+			return mounted, err
+		}
+		m.noMountRoot.Store(true)
+	}
+	return hasOwnMount(path)
+}
+
+// isMountRoot asks statx(2), which knows since Linux 5.8.
+func isMountRoot(path string) (bool, error) {
+	var st unix.Statx_t
+	err := ignoreEINTR(func() error {
+		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &st)
+	})
+	switch {
+	// System call filters that are older than statx say EPERM.
+	case unsupported(err):
+		return false, errNoMountRoot
+	case err != nil:
+		return false, wrap(err, "statx %s", path)
+	case st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0:
+		return false, errNoMountRoot
+	}
+	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+}
+
+// hasOwnMount does what isMountRoot does on older kernels: a mount point is on
+// another mount than the directory that it is in.
+func hasOwnMount(path string) (bool, error) {
+	if path == "/" {
+		return true, nil
+	}
+	own, err := mountIDOf(path, unix.O_NOFOLLOW)
+	if err != nil {
+		return false, err
+	}
+	parent, err := mountIDOf(filepath.Dir(path), 0)
+	if err != nil {
+		return false, err
+	}
+	return own != parent, nil
+}
+
+func mountIDOf(path string, flags int) (uint64, error) {
+	var fd int
+	err := ignoreEINTR(func() (err error) {
+		fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
+		return err
+	})
+	if err != nil {
+		return 0, wrap(err, "open %s", path)
+	}
+	defer unix.Close(fd)
+	// An O_PATH handle asks nothing of the file system. Ask it for something,
+	// so that a mount that does not answer is an error here too.
+	var st unix.Stat_t
+	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return 0, wrap(err, "stat %s", path)
+	}
+	id, err := ID(fd)
+	return id, wrap(err, "mount of %s", path)
+}
+
+// IsLikelyNotMountPoint is the opposite of [Mounter.IsMountPoint], and as
+// certain. It returns true together with an error, as mount-utils does.
+func (m *Mounter) IsLikelyNotMountPoint(path string) (bool, error) {
+	mounted, err := m.IsMountPoint(path)
+	return !mounted, err
+}
+
+// CanSafelySkipMountPointCheck is false: [Mounter.Unmount] of a path that is
+// not a mount point is an error.
+func (m *Mounter) CanSafelySkipMountPointCheck() bool { return false }

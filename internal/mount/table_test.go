@@ -1,0 +1,153 @@
+package mount
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	mountutils "k8s.io/mount-utils"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+func TestBindings(t *testing.T) {
+	roottest.Need(t)
+	base := t.TempDir()
+	data, pods := filepath.Join(base, "data dir"), filepath.Join(base, "pods")
+	for _, dir := range []string{data, data + "/p", data + "/p/v1", data + "/p/v2", data + "/p/v3", pods, pods + "/a", pods + "/b", pods + "/c d", pods + "/tmp"} {
+		mkdir(t, dir)
+	}
+	m := New()
+	for _, b := range []struct {
+		source, target string
+		options        []string
+	}{
+		{"/p/v1", "/a", []string{"bind"}},
+		{"/p/v2", "/b", []string{"bind", "ro"}},
+		{"/p/v1", "/b", []string{"bind"}},
+		{"/p/v3", "/c d", []string{"bind"}},
+	} {
+		roottest.UnmountAtEnd(t, pods+b.target)
+		if err := m.Mount(data+b.source, pods+b.target, "", b.options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roottest.Tmpfs(t, pods+"/tmp", 0)
+	if err := os.Remove(data + "/p/v3"); err != nil {
+		t.Fatal(err)
+	}
+	want := []Binding{
+		{Source: "p/v1", Target: pods + "/a"},
+		{Source: "p/v2", Target: pods + "/b", ReadOnly: true},
+		{Source: "p/v1", Target: pods + "/b"},
+		{Source: "p/v3", Target: pods + "/c d", Removed: true},
+	}
+	check := func(t *testing.T, dir, below string) {
+		t.Helper()
+		got, err := Bindings(dir, below)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Clone(want)
+		for i := range want {
+			want[i].Target = below + strings.TrimPrefix(want[i].Target, pods)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	}
+	t.Run("plain", func(t *testing.T) { check(t, data, pods) })
+	t.Run("through symbolic links", func(t *testing.T) {
+		links := t.TempDir()
+		for name, dir := range map[string]string{"data": data, "base": base} {
+			if err := os.Symlink(dir, filepath.Join(links, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(t, links+"/data", links+"/base/pods")
+	})
+	t.Run("with a mount of its own", func(t *testing.T) {
+		roottest.UnmountAtEnd(t, data)
+		if _, err := EnsureOwn(data); err != nil {
+			t.Fatal(err)
+		}
+		check(t, data, pods)
+	})
+	t.Run("references", func(t *testing.T) {
+		refs, err := m.GetMountRefs(data + "/p/v1")
+		if err != nil || !slices.Equal(refs, []string{pods + "/a", pods + "/b"}) {
+			t.Errorf("of the source: %q, %v", refs, err)
+		}
+		refs, err = m.GetMountRefs(pods + "/a")
+		if err != nil || !slices.Equal(refs, []string{pods + "/b"}) {
+			t.Errorf("of a target: %q, %v", refs, err)
+		}
+		if refs, err := m.GetMountRefs(base + "/none"); err != nil || len(refs) != 0 {
+			t.Errorf("of nothing: %q, %v", refs, err)
+		}
+	})
+	t.Run("list", func(t *testing.T) {
+		points, err := m.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(points, func(p mountutils.MountPoint) bool {
+			return p.Path == pods+"/tmp" && p.Type == "tmpfs" && p.Device == "katbox-test" && slices.Contains(p.Opts, "rw")
+		}) {
+			t.Errorf("the tmpfs is not in %+v", points)
+		}
+	})
+	if _, err := Bindings(base+"/none", pods); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of a missing directory: %v", err)
+	}
+	if got, err := Bindings(data, base+"/none"); err != nil || len(got) != 0 {
+		t.Errorf("below a missing directory: %v, %v", got, err)
+	}
+}
+
+func TestEnsureOwn(t *testing.T) {
+	roottest.Need(t)
+	outer := t.TempDir()
+	// Where the surroundings are shared, so would be a plain bind.
+	roottest.Tmpfs(t, outer, 0)
+	if err := unix.Mount("", outer, "", unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(outer, "dir")
+	mkdir(t, dir)
+	link := filepath.Join(outer, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	roottest.UnmountAtEnd(t, dir)
+	for i, path := range []string{link, dir, dir} {
+		made, err := EnsureOwn(path)
+		if err != nil || made != (i == 0) {
+			t.Fatalf("call %d: %v, %v", i, made, err)
+		}
+	}
+	lines, err := readTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, info := range lines {
+		if info.Mountpoint == dir {
+			found++
+			if info.Optional != "" {
+				t.Errorf("propagation is %q", info.Optional)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d mounts at %s", found, dir)
+	}
+	if _, err := EnsureOwn(filepath.Join(outer, "none")); err == nil {
+		t.Error("no error for a missing directory")
+	}
+}

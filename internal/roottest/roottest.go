@@ -1,0 +1,101 @@
+// Package roottest helps tests that need real mounts. It decides whether a test
+// may run and sees to it that no mount outlives its test.
+package roottest
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Variable is the environment variable that, set to 1, makes a test fail that
+// would otherwise be skipped for want of permission to mount. Whoever means to
+// run these tests sets it, because a skip looks like a pass.
+const Variable = "KATBOX_ROOT_TESTS"
+
+// Need lets the test go on only where it may mount: as root, or as root of a
+// user namespace (unshare --user --map-root-user --mount). Elsewhere it skips
+// the test, or fails it when [Variable] is set.
+func Need(t testing.TB) {
+	t.Helper()
+	dir := t.TempDir()
+	err := unix.Mount(dir, dir, "", unix.MS_BIND, "")
+	if err == nil {
+		if err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); err != nil {
+			t.Fatalf("roottest: unmount %s: %v", dir, err)
+		}
+		return
+	}
+	if os.Getenv(Variable) == "1" {
+		t.Fatalf("roottest: %s=1, but mounting is not allowed here: %v", Variable, err)
+	}
+	t.Skipf("needs real mounts, and mounting is not allowed here: %v; run as root, or under unshare --user --map-root-user --mount", err)
+}
+
+// Bind binds directory or file source on target until the end of the test.
+func Bind(t testing.TB, source, target string) {
+	t.Helper()
+	Mount(t, source, target, "", unix.MS_BIND, "")
+}
+
+// Tmpfs mounts a new tmpfs on target until the end of the test, with the given
+// flags of mount(2).
+func Tmpfs(t testing.TB, target string, flags uintptr) {
+	t.Helper()
+	Mount(t, "katbox-test", target, "tmpfs", flags, "size=64m")
+}
+
+// Mount is mount(2) until the end of the test.
+func Mount(t testing.TB, source, target, fstype string, flags uintptr, data string) {
+	t.Helper()
+	if err := unix.Mount(source, target, fstype, flags, data); err != nil {
+		t.Fatalf("roottest: mount %s on %s: %v", source, target, err)
+	}
+	UnmountAtEnd(t, target)
+}
+
+// UnmountAtEnd takes away whatever is mounted at target at the end of the test,
+// and fails the test when that is not possible. Call it before the code under
+// test mounts there, so that it also cleans up after a failure.
+func UnmountAtEnd(t testing.TB, target string) {
+	t.Helper()
+	t.Cleanup(func() {
+		// More than this can only be an endless loop of the test itself.
+		const most = 1000
+		for range most {
+			err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW)
+			switch {
+			case err == nil:
+				continue
+			case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+				return
+			}
+			t.Errorf("roottest: unmount %s: %v", target, err)
+			return
+		}
+		t.Errorf("roottest: more than %d mounts at %s", most, target)
+	})
+}
+
+// UnmountBelowAtEnd takes away whatever is mounted below dir at the end of the
+// test, for mounts whose path changes because directories above them are moved.
+// It fails the test when that is not possible.
+func UnmountBelowAtEnd(t testing.TB, dir string) {
+	t.Helper()
+	t.Cleanup(func() {
+		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
+		if err != nil {
+			t.Errorf("roottest: read the mount table: %v", err)
+		}
+		// What was mounted later may be on top.
+		for _, m := range slices.Backward(mounts) {
+			if err := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); err != nil {
+				t.Errorf("roottest: unmount %s: %v", m.Mountpoint, err)
+			}
+		}
+	})
+}
