@@ -1,0 +1,197 @@
+package scratch
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	// dataMode lets any user of a pod write: the pod's user is not known here.
+	dataMode = 0o777
+	// unfinishedMode is what a data directory has between mkdir and chmod, and
+	// what nobody else would choose. A crash in between is recognised by it.
+	unfinishedMode = unix.S_ISVTX | unix.S_IRUSR
+	// createTries bounds how often Create begins again because the pod's
+	// directory went away under it.
+	createTries = 100
+)
+
+// Create makes a volume's data directory, writable by everybody whatever the
+// umask is, and tells whether it did so. A directory that is there already is
+// kept as it is. ErrNotOurs means that something else is there; a full file
+// system comes back as ENOSPC or EDQUOT.
+func (d *Dir) Create(pod volume.PodUID, id volume.ID) (created bool, err error) {
+	podName, idName, err := elements(pod, id)
+	if err != nil {
+		return false, err
+	}
+	// Another volume of the pod that goes takes the pod's directory with it
+	// when that is empty, which it is until ours is in there.
+	for range createTries {
+		created, err = d.create(podName, idName)
+		if !errors.Is(err, unix.ENOENT) {
+			break
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("create %s: %w", d.Path(pod, id), err)
+	}
+	return created, nil
+}
+
+func (d *Dir) create(podName, idName string) (created bool, err error) {
+	podFD, err := d.makePod(podName)
+	if err != nil {
+		return false, fmt.Errorf("directory of the pod: %w", err)
+	}
+	defer unix.Close(podFD)
+
+	err = unix.Mkdirat(podFD, idName, unfinishedMode)
+	switch {
+	case err == nil:
+		created = true
+	case !errors.Is(err, unix.EEXIST):
+		// Without room for the data directory, leave no pod directory either.
+		d.removePod(podName)
+		return false, fmt.Errorf("mkdir: %w", err)
+	}
+	finished, err := d.finish(podFD, idName, created)
+	if err != nil && created {
+		err = errors.Join(err, removeDirectory(podFD, idName))
+		d.removePod(podName)
+	}
+	return finished, err
+}
+
+// makePod makes sure that the pod's directory exists, and opens it.
+func (d *Dir) makePod(podName string) (int, error) {
+	made := false
+	err := unix.Mkdirat(d.fd(), podName, podMode)
+	switch {
+	case err == nil:
+		made = true
+	case !errors.Is(err, unix.EEXIST):
+		return -1, fmt.Errorf("mkdir: %w", err)
+	}
+	podFD, err := d.openChild(d.fd(), podName)
+	if err != nil {
+		return -1, fmt.Errorf("open: %w", notOurs(err))
+	}
+	if made {
+		if err := unix.Fchmod(podFD, podMode); err != nil {
+			unix.Close(podFD)
+			d.removePod(podName)
+			return -1, fmt.Errorf("chmod: %w", err)
+		}
+	}
+	return podFD, nil
+}
+
+// finish gives a data directory its permissions if it is a new one, or one that
+// a crash left without them, and tells whether it did.
+func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err error) {
+	fd, err := d.openChild(podFD, idName)
+	if err != nil {
+		return false, fmt.Errorf("open: %w", notOurs(err))
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return false, fmt.Errorf("stat: %w", err)
+	}
+	// Where the parents are setgid, so is a new directory.
+	if !isNew && st.Mode&0o7777&^unix.S_ISGID != unfinishedMode {
+		return false, nil
+	}
+	if err := unix.Fchmod(fd, dataMode); err != nil {
+		return false, fmt.Errorf("chmod: %w", err)
+	}
+	return true, nil
+}
+
+// Exists tells whether a volume has a data directory. ErrNotOurs means that
+// something else is in its place.
+func (d *Dir) Exists(pod volume.PodUID, id volume.ID) (bool, error) {
+	fd, err := d.openData(pod, id)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	unix.Close(fd)
+	return true, nil
+}
+
+// openData opens a volume's data directory. The error is ENOENT when there is
+// none, and ErrNotOurs when something else is in its place.
+func (d *Dir) openData(pod volume.PodUID, id volume.ID) (int, error) {
+	podFD, idName, err := d.openPod(pod, id)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(podFD)
+	fd, err := d.openChild(podFD, idName)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
+	}
+	return fd, nil
+}
+
+// openPod opens the directory of a pod, and returns the name that the volume's
+// data directory has in it.
+func (d *Dir) openPod(pod volume.PodUID, id volume.ID) (podFD int, idName string, err error) {
+	podName, idName, err := elements(pod, id)
+	if err != nil {
+		return -1, "", err
+	}
+	podFD, err = d.openChild(d.fd(), podName)
+	if err != nil {
+		return -1, "", fmt.Errorf("open the pod's directory of %s: %w", d.Path(pod, id), notOurs(err))
+	}
+	return podFD, idName, nil
+}
+
+// RemoveEmpty undoes a Create: it removes the data directory, which has to be
+// empty, and then the pod's directory if nothing else is in there. ENOTEMPTY
+// means that there is data, which stays. That there is nothing to remove is no
+// error.
+func (d *Dir) RemoveEmpty(pod volume.PodUID, id volume.ID) error {
+	podFD, idName, err := d.openPod(pod, id)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(podFD)
+	if err := removeDirectory(podFD, idName); err != nil {
+		return fmt.Errorf("remove %s: %w", d.Path(pod, id), notOurs(err))
+	}
+	d.removePod(string(pod))
+	return nil
+}
+
+// removeDirectory removes an empty directory; that it is gone already is fine.
+func removeDirectory(at int, name string) error {
+	err := unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case errors.Is(err, unix.EEXIST):
+		// POSIX allows either, and some file systems say this one.
+		return unix.ENOTEMPTY
+	}
+	return err
+}
+
+// removePod removes the directory of a pod if it is empty. Why it could not be
+// removed does not matter: an empty directory too many does no harm, and most
+// often it is that another volume is in there.
+func (d *Dir) removePod(podName string) {
+	_ = unix.Unlinkat(d.fd(), podName, unix.AT_REMOVEDIR)
+}

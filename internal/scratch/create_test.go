@@ -1,0 +1,244 @@
+package scratch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestCreate(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		if ok, err := d.Exists(pod, vol); ok || err != nil {
+			t.Errorf("exists before: %v, %v", ok, err)
+		}
+		path := create(t, d, pod, vol)
+		if ok, err := d.Exists(pod, vol); !ok || err != nil {
+			t.Errorf("exists after: %v, %v", ok, err)
+		}
+		for dir, want := range map[string]fs.FileMode{path: 0o777, filepath.Dir(path): 0o750} {
+			if info, err := os.Stat(dir); err != nil || info.Mode() != want|fs.ModeDir {
+				t.Errorf("%s: %v, %v", dir, info.Mode(), err)
+			}
+		}
+		must(t, os.WriteFile(path+"/file", nil, 0o600))
+		must(t, os.Chmod(path, 0o701))
+		if created, err := d.Create(pod, vol); created || err != nil {
+			t.Errorf("second Create: %v, %v", created, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o701 || !exists(path+"/file") {
+			t.Errorf("second Create changed what was there: %v, %v", info, err)
+		}
+	})
+}
+
+// TestCreateFinishes checks what a crash between mkdir and chmod leaves.
+func TestCreateFinishes(t *testing.T) {
+	for name, podMode := range map[string]fs.FileMode{"plain": 0o750, "setgid": 0o750 | fs.ModeSetgid} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			path := d.Path(pod, vol)
+			must(t, os.Mkdir(filepath.Dir(path), 0o750))
+			must(t, os.Chmod(filepath.Dir(path), podMode))
+			must(t, unix.Mkdir(path, unfinishedMode))
+			create(t, d, pod, vol)
+			if info, err := os.Stat(path); err != nil || info.Mode() != 0o777|fs.ModeDir {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// TestNotOurs has everything but a directory in the place of a data directory,
+// and of its pod's directory.
+func TestNotOurs(t *testing.T) {
+	rows := []struct {
+		name  string
+		mount bool
+		make  func(t *testing.T, place, outside string)
+	}{
+		{name: "symbolic link", make: func(t *testing.T, place, outside string) { must(t, os.Symlink(outside, place)) }},
+		{name: "dangling link", make: func(t *testing.T, place, _ string) { must(t, os.Symlink("none", place)) }},
+		{name: "file", make: func(t *testing.T, place, _ string) { must(t, os.WriteFile(place, nil, 0o600)) }},
+		{name: "FIFO", make: func(t *testing.T, place, _ string) { must(t, unix.Mkfifo(place, 0o600)) }},
+		{name: "mount", mount: true, make: func(t *testing.T, place, outside string) {
+			must(t, os.Mkdir(place, 0o755))
+			roottest.Bind(t, outside, place)
+		}},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			if row.mount {
+				roottest.Need(t)
+			}
+			for _, level := range []string{"data directory", "pod's directory"} {
+				t.Run(level, func(t *testing.T) {
+					eachKernel(t, func(t *testing.T, d *Dir) {
+						outside := t.TempDir()
+						must(t, os.MkdirAll(filepath.Join(outside, string(vol)), 0o755))
+						place := d.Path(pod, vol)
+						if level == "pod's directory" {
+							place = filepath.Dir(place)
+						} else {
+							must(t, os.Mkdir(filepath.Dir(place), 0o750))
+						}
+						row.make(t, place, outside)
+						before, err := os.Lstat(place)
+						must(t, err)
+
+						_, createErr := d.Create(pod, vol)
+						_, existsErr := d.Exists(pod, vol)
+						_, discardErr := d.Discard(pod, vol)
+						_, _, usageErr := d.Usage(context.Background(), pod, vol)
+						for call, err := range map[string]error{
+							"Create": createErr, "Exists": existsErr, "Discard": discardErr, "Usage": usageErr,
+							"RemoveEmpty": d.RemoveEmpty(pod, vol),
+						} {
+							if !errors.Is(err, ErrNotOurs) {
+								t.Errorf("%s: %v", call, err)
+							}
+						}
+						after, err := os.Lstat(place)
+						if err != nil || after.Mode() != before.Mode() || !exists(filepath.Join(outside, string(vol))) {
+							t.Errorf("something was changed: %v, %v", after, err)
+						}
+						trashIsEmpty(t, d)
+					})
+				})
+			}
+		})
+	}
+}
+
+func TestRemoveEmpty(t *testing.T) {
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		must(t, d.RemoveEmpty(pod, vol))
+		path := create(t, d, pod, vol)
+		create(t, d, pod, "other")
+		must(t, os.WriteFile(path+"/file", nil, 0o600))
+		if err := d.RemoveEmpty(pod, vol); !errors.Is(err, unix.ENOTEMPTY) || !exists(path+"/file") {
+			t.Errorf("with data: %v", err)
+		}
+		must(t, os.Remove(path+"/file"))
+		must(t, d.RemoveEmpty(pod, vol))
+		must(t, d.RemoveEmpty(pod, vol))
+		if exists(path) || !exists(d.Path(pod, "other")) {
+			t.Error("not exactly the one was removed")
+		}
+		must(t, d.RemoveEmpty(pod, "other"))
+		if exists(filepath.Dir(path)) {
+			t.Error("the pod's directory is still there")
+		}
+	})
+}
+
+func TestDiscard(t *testing.T) {
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		if _, err := d.Discard(pod, vol); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of nothing: %v", err)
+		}
+		must(t, os.WriteFile(create(t, d, pod, vol)+"/file", []byte("data"), 0o600))
+		create(t, d, pod, "other")
+		name, path := discard(t, d, pod, vol)
+		if data, err := os.ReadFile(path + "/file"); err != nil || string(data) != "data" {
+			t.Errorf("in the trash: %q, %v", data, err)
+		}
+		if _, err := d.Discard(pod, vol); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("again: %v", err)
+		}
+		if !exists(d.Path(pod, "other")) {
+			t.Error("another volume of the pod is gone")
+		}
+		if entries, err := d.Trash(); err != nil || len(entries) != 1 || entries[0] != name {
+			t.Errorf("trash: %q, %v", entries, err)
+		}
+		erase(t, d, name)
+	})
+}
+
+// TestCreateAndDiscardTogether has the volumes of one pod come and go at the
+// same time, so that each takes the pod's directory from under the others.
+func TestCreateAndDiscardTogether(t *testing.T) {
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		const volumes, rounds = 8, 150
+		var all sync.WaitGroup
+		for i := range volumes {
+			all.Go(func() {
+				id := volume.ID(fmt.Sprintf("csi-%d", i))
+				for round := range rounds {
+					if created, err := d.Create(pod, id); !created || err != nil {
+						t.Errorf("Create: %v, %v", created, err)
+						return
+					}
+					if ok, err := d.Exists(pod, id); !ok || err != nil {
+						t.Errorf("Exists: %v, %v", ok, err)
+					}
+					var err error
+					if round%2 == 0 {
+						err = d.RemoveEmpty(pod, id)
+					} else {
+						_, err = d.Discard(pod, id)
+					}
+					if err != nil {
+						t.Errorf("take away: %v", err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		entries, err := d.Trash()
+		if err != nil || len(entries) != volumes*rounds/2 {
+			t.Errorf("%d in the trash, %v", len(entries), err)
+		}
+		for _, name := range entries {
+			must(t, d.Erase(context.Background(), name))
+		}
+		if exists(filepath.Join(d.root, string(pod))) {
+			t.Error("the pod's directory is still there")
+		}
+	})
+}
+
+// TestFull runs out of inodes and of bytes.
+func TestFull(t *testing.T) {
+	roottest.Need(t)
+	root := t.TempDir()
+	roottest.Mount(t, "katbox-test", root, "tmpfs", 0, "size=64k,nr_inodes=6")
+	d, err := Open(root)
+	must(t, err)
+	defer d.Close()
+	// Inodes: the root, the trash, and two for each volume.
+	create(t, d, "a", "1")
+	create(t, d, "b", "1")
+	_, err = d.Create("c", "1")
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("without inodes: %v", err)
+	}
+	if exists(root + "/c") {
+		t.Error("the pod's directory was left behind")
+	}
+	if space, err := d.Space(); err != nil || space.FreeInodes != 0 || space.Inodes != 6 || space.Bytes != 64<<10 {
+		t.Errorf("space %+v, %v", space, err)
+	}
+	// One inode is enough for a pod's directory, but not for the data directory.
+	must(t, d.RemoveEmpty("b", "1"))
+	must(t, os.WriteFile(d.Path("a", "1")+"/file", []byte(strings.Repeat("x", 1000)), 0o600))
+	if _, err := d.Create("c", "1"); !errors.Is(err, unix.ENOSPC) || exists(root+"/c") {
+		t.Errorf("with one inode: %v", err)
+	}
+	name, _ := discard(t, d, "a", "1")
+	erase(t, d, name)
+	create(t, d, "c", "1")
+}

@@ -1,0 +1,142 @@
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	// trashName is where discarded data waits to be erased. volume.ParsePodUID
+	// refuses names that begin with a dot, so no pod can have it.
+	trashName = ".trash"
+
+	rootMode  = 0o750
+	podMode   = 0o750
+	trashMode = 0o700
+)
+
+// Dir is an open working directory. Its methods may be called from several
+// goroutines.
+type Dir struct {
+	root    string
+	dir     *os.File
+	trash   *os.File
+	mountID uint64
+	// noOpenat2 says that openat2(2) is not to be had.
+	noOpenat2 atomic.Bool
+	// noRename2 says that renameat2(2) is not to be had.
+	noRename2 atomic.Bool
+}
+
+// Open opens the working directory at root, an absolute path, and makes it and
+// its trash first where they are missing. root itself may be reached through
+// symbolic links. Whatever is mounted there afterwards does not change what the
+// Dir works on.
+func Open(root string) (*Dir, error) {
+	if !filepath.IsAbs(root) {
+		return nil, fmt.Errorf("open working directory %q: the path is not absolute", root)
+	}
+	if err := os.MkdirAll(root, rootMode); err != nil {
+		return nil, fmt.Errorf("make working directory: %w", err)
+	}
+	dir, err := os.OpenFile(root, unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open working directory: %w", err)
+	}
+	d := &Dir{root: filepath.Clean(root), dir: dir}
+	if d.mountID, err = mount.ID(d.fd()); err == nil {
+		err = d.openTrash()
+	}
+	if err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("open working directory %s: %w", root, err)
+	}
+	return d, nil
+}
+
+func (d *Dir) openTrash() error {
+	err := unix.Mkdirat(d.fd(), trashName, trashMode)
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("make %s: %w", trashName, err)
+	}
+	fd, err := d.openChild(d.fd(), trashName)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
+	}
+	d.trash = os.NewFile(uintptr(fd), trashName)
+	return nil
+}
+
+// Close releases the working directory. No other method may be running, and
+// none works afterwards.
+func (d *Dir) Close() error {
+	return errors.Join(d.trash.Close(), d.dir.Close())
+}
+
+// fd is the handle of the working directory; it is -1 once d is closed.
+func (d *Dir) fd() int { return int(d.dir.Fd()) }
+
+// trashFD is the handle of the trash; it is -1 once d is closed.
+func (d *Dir) trashFD() int { return int(d.trash.Fd()) }
+
+// Path returns the absolute path of a volume's data directory, whether it
+// exists or not. It is empty for names that are no path elements.
+func (d *Dir) Path(pod volume.PodUID, id volume.ID) string {
+	podName, idName, err := elements(pod, id)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(d.root, podName, idName)
+}
+
+// elements turns the names of a pod and a volume into path elements. Everything
+// in this package that does so goes through here: the names were checked where
+// they came in, and a mistake there must not become a deletion somewhere else.
+func elements(pod volume.PodUID, id volume.ID) (podName, idName string, err error) {
+	if _, err := volume.ParsePodUID("pod UID", string(pod)); err != nil {
+		return "", "", err
+	}
+	if _, err := volume.ParseID("volume ID", string(id)); err != nil {
+		return "", "", err
+	}
+	return string(pod), string(id), nil
+}
+
+// Space is the room on a file system.
+type Space struct {
+	// Bytes and Inodes are what the file system has in total. Inodes is 0 where
+	// there is no limit to their number (btrfs).
+	Bytes, Inodes uint64
+	// FreeBytes and FreeInodes are what processes without privileges can still
+	// get.
+	FreeBytes, FreeInodes uint64
+}
+
+// Space returns the room on the working directory's file system.
+func (d *Dir) Space() (Space, error) {
+	var st unix.Statfs_t
+	err := ignoreEINTR(func() error { return unix.Fstatfs(d.fd(), &st) })
+	if err != nil {
+		return Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
+	}
+	// f_blocks and f_bavail count in fragments; old FUSE servers leave the
+	// fragment's size out.
+	unit := uint64(st.Frsize)
+	if unit == 0 {
+		unit = uint64(st.Bsize)
+	}
+	return Space{
+		Bytes:      st.Blocks * unit,
+		FreeBytes:  st.Bavail * unit,
+		Inodes:     st.Files,
+		FreeInodes: st.Ffree,
+	}, nil
+}

@@ -1,0 +1,90 @@
+package scratch
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Discard moves a volume's data directory into the trash by one rename, and
+// returns the name of the entry there for [Dir.Erase]. The pod's directory goes
+// too if nothing else is in there.
+//
+// The error wraps fs.ErrNotExist when there is no data directory, and
+// ErrNotOurs when something else is in its place; a mount point is, so a data
+// directory is never moved away with something mounted on it. After an error
+// nothing has been moved.
+func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) {
+	fd, err := d.openData(pod, id)
+	if err != nil {
+		return "", err
+	}
+	// It was opened to see what it is.
+	unix.Close(fd)
+	podFD, idName, err := d.openPod(pod, id)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(podFD)
+	name, err = d.moveToTrash(podFD, idName)
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		// Mounted on since it was opened.
+		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), notOurs(err))
+	case err != nil:
+		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), err)
+	}
+	d.removePod(string(pod))
+	return name, nil
+}
+
+// moveToTrash renames what name is in the directory at to a fresh name in the
+// trash.
+func (d *Dir) moveToTrash(at int, name string) (string, error) {
+	fresh := freshName()
+	return fresh, d.rename(at, name, d.trashFD(), fresh)
+}
+
+// freshName returns a name that nothing has: it has 128 random bits.
+func freshName() string { return rand.Text() }
+
+// rename moves what is at one place to another, where nothing may be.
+func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
+	if !d.noRename2.Load() {
+		err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
+		// EINVAL comes from a file system that does not know the flag, EPERM
+		// may come from a system call filter that does not know the call.
+		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+		if errors.Is(err, unix.ENOSYS) {
+			d.noRename2.Store(true)
+		}
+	}
+	// This one would replace an empty directory; that to is fresh prevents it.
+	return unix.Renameat(fromDir, from, toDir, to)
+}
+
+// Trash returns the names of what is in the trash, in no order. They are for
+// [Dir.Erase].
+func (d *Dir) Trash() ([]string, error) {
+	fd, err := reopen(d.trashFD())
+	if err != nil {
+		return nil, fmt.Errorf("read the trash of %s: %w", d.root, err)
+	}
+	defer unix.Close(fd)
+	reader := names{fd: fd, buf: newBuffer()}
+	var all []string
+	err = reader.each(func(name string) error {
+		all = append(all, name)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the trash of %s: %w", d.root, err)
+	}
+	return all, nil
+}

@@ -1,0 +1,21 @@
+// Package scratch owns the data directories in the working directory:
+// <working directory>/<pod UID>/<volume ID>. It makes, finds, measures and
+// deletes them.
+//
+// What is in a data directory was written by pods and is taken to be hostile.
+// The package promises that it never leaves the working directory: every system
+// call names one path element relative to an open directory, no symbolic link
+// is followed, and no mount found inside is entered, not even a bind mount of
+// the same file system.
+//
+// A deletion has two steps. [Dir.Discard] moves the data directory into the
+// trash, <working directory>/.trash, by one rename, so that a volume is either
+// wholly there or wholly gone. [Dir.Erase] then frees the space; if it is
+// interrupted, the entry stays in the trash ([Dir.Trash]) to be erased later.
+//
+// The package does not know which volumes are in use: that a data directory is
+// mounted nowhere is for the caller to make sure before Discard. Operations on
+// different volumes may run at the same time, also in one pod's directory;
+// those on the same volume, and those on the same trash entry, are the
+// caller's to serialise.
+package scratch

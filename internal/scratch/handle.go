@@ -1,0 +1,147 @@
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/mount"
+)
+
+// openFlags open a directory for reading, and nothing but a directory: a FIFO
+// could block for ever, a device could do anything.
+const openFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// openChild opens the directory name in the directory at. name is one path
+// element. The error is
+//
+//   - EXDEV when something is mounted there,
+//   - ENOTDIR when it is no directory, a symbolic link being none either.
+func (d *Dir) openChild(at int, name string) (int, error) {
+	if !d.noOpenat2.Load() {
+		fd, err := openat2(at, name)
+		// System call filters that are older than openat2 say EPERM; the call
+		// itself does not, with these flags.
+		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+			return fd, err
+		}
+		d.noOpenat2.Store(true)
+	}
+	return d.openCompared(at, name)
+}
+
+// openat2 has the kernel refuse all that openChild does not want. Linux 5.6.
+func openat2(at int, name string) (fd int, err error) {
+	err = ignoreEINTR(func() error {
+		fd, err = unix.Openat2(at, name, &unix.OpenHow{
+			Flags:   openFlags,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+		})
+		return err
+	})
+	if errors.Is(err, unix.ELOOP) {
+		err = unix.ENOTDIR
+	}
+	return fd, err
+}
+
+// openCompared does what openat2 does on older kernels. That nothing is mounted
+// there shows in the mount being the one that the working directory is on.
+func (d *Dir) openCompared(at int, name string) (fd int, err error) {
+	err = ignoreEINTR(func() error {
+		fd, err = unix.Openat(at, name, openFlags, 0)
+		return err
+	})
+	if errors.Is(err, unix.ELOOP) {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		return -1, err
+	}
+	id, err := mount.ID(fd)
+	if err == nil && id != d.mountID {
+		err = unix.EXDEV
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// reopen returns another handle of an open directory. It reads the directory
+// from the start, whatever else is reading it.
+func reopen(fd int) (again int, err error) {
+	err = ignoreEINTR(func() error {
+		again, err = unix.Openat(fd, ".", openFlags, 0)
+		return err
+	})
+	return again, err
+}
+
+// notOurs turns errors of openChild, and those of removing or moving a directory,
+// into [ErrNotOurs] if they say that a name is no plain directory of ours. The
+// kernel's error stays in there.
+func notOurs(err error) error {
+	switch {
+	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("%w: a mount point: %w", ErrNotOurs, err)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("%w: %w", ErrNotOurs, err)
+	}
+	return err
+}
+
+// names reads the names in an open directory, a batch at a time.
+type names struct {
+	fd int
+	// buf may be shared by readers that take turns: a batch does not refer to it.
+	buf []byte
+}
+
+// newBuffer returns a buffer for names. Its size bounds a batch: some hundred
+// names, or some sixty of the longest.
+func newBuffer() []byte { return make([]byte, 16<<10) }
+
+// next returns the next names, without . and .., and none at the end.
+func (n *names) next() ([]string, error) {
+	for {
+		var size int
+		err := ignoreEINTR(func() (err error) {
+			size, err = unix.Getdents(n.fd, n.buf)
+			return err
+		})
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			// The directory has been removed since it was opened.
+			return nil, nil
+		case err != nil:
+			return nil, os.NewSyscallError("getdents", err)
+		case size <= 0:
+			return nil, nil
+		}
+		_, _, batch := unix.ParseDirent(n.buf[:size], -1, nil)
+		// A batch may be of nothing but . and .. and yet not be the last.
+		if len(batch) > 0 {
+			return batch, nil
+		}
+	}
+}
+
+// rewind goes back to the first name.
+func (n *names) rewind() error {
+	_, err := unix.Seek(n.fd, 0, unix.SEEK_SET)
+	return os.NewSyscallError("lseek", err)
+}
+
+// ignoreEINTR repeats a call that a signal interrupted, which some network and
+// FUSE file systems let happen.
+func ignoreEINTR(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package scratch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// maxOpen is how many directories Usage holds open above each other.
+const maxOpen = 64
+
+// Usage returns the bytes that a volume's files and directories occupy on disk,
+// and their number; the data directory itself is among them. A file with
+// several links inside counts once. Directories mounted inside do not count.
+//
+// The tree may change meanwhile; the result is then somewhere between. The
+// error wraps fs.ErrNotExist when there is no data directory.
+func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID) (bytes, inodes int64, err error) {
+	fd, err := d.openData(pod, id)
+	if err != nil {
+		return 0, 0, err
+	}
+	c := &census{dir: d, buf: newBuffer(), links: map[inode]uint64{}}
+	defer c.close()
+	if err := c.enter(fd); err != nil {
+		return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
+	}
+	for len(c.levels) > 0 {
+		if err := ctx.Err(); err != nil {
+			return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
+		}
+		if err := c.step(); err != nil {
+			return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
+		}
+	}
+	return c.bytes, c.inodes, nil
+}
+
+// inode identifies a file.
+type inode struct{ dev, ino uint64 }
+
+// census is one call of Usage: a walk without recursion, whose directories
+// above the lowest maxOpen are closed and found again on the way back.
+type census struct {
+	dir           *Dir
+	buf           []byte
+	bytes, inodes int64
+	// links has the files with several links, and how many of those have not
+	// been met yet.
+	links  map[inode]uint64
+	levels []level
+}
+
+// level is a directory that is being read.
+type level struct {
+	inode
+	// fd is -1 while the directory is closed.
+	fd int
+	// offset is where to read on in a directory that was closed.
+	offset int64
+	// batch are the names that have been read and not yet been looked at.
+	batch []string
+}
+
+// step looks at one name in the lowest directory.
+func (c *census) step() error {
+	here := &c.levels[len(c.levels)-1]
+	if len(here.batch) == 0 {
+		reader := names{fd: here.fd, buf: c.buf}
+		batch, err := reader.next()
+		if err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			return c.leave()
+		}
+		here.batch = batch
+	}
+	name := here.batch[0]
+	here.batch = here.batch[1:]
+
+	var st unix.Stat_t
+	err := ignoreEINTR(func() error {
+		return unix.Fstatat(here.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
+	})
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return fmt.Errorf("stat %q: %w", name, err)
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		c.count(&st)
+		return nil
+	}
+	fd, err := c.dir.openChild(here.fd, name)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EXDEV):
+		return nil
+	case err != nil:
+		return fmt.Errorf("open %q: %w", name, err)
+	}
+	return c.enter(fd)
+}
+
+// enter counts an open directory, and makes it the one to go on with. It closes
+// fd sooner or later.
+func (c *census) enter(fd int) error {
+	var st unix.Stat_t
+	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("stat: %w", err)
+	}
+	c.count(&st)
+	c.levels = append(c.levels, level{inode: inode{uint64(st.Dev), st.Ino}, fd: fd})
+	if len(c.levels) <= maxOpen {
+		return nil
+	}
+	far := &c.levels[len(c.levels)-1-maxOpen]
+	offset, err := unix.Seek(far.fd, 0, unix.SEEK_CUR)
+	if err != nil {
+		return fmt.Errorf("lseek: %w", err)
+	}
+	unix.Close(far.fd)
+	far.fd, far.offset = -1, offset
+	return nil
+}
+
+// leave goes back to the directory above.
+func (c *census) leave() error {
+	last := len(c.levels) - 1
+	child := c.levels[last]
+	defer unix.Close(child.fd)
+	c.levels = c.levels[:last]
+	if last == 0 || c.levels[last-1].fd >= 0 {
+		return nil
+	}
+	return c.levels[last-1].reopen(child.fd)
+}
+
+// reopen opens a directory again as the parent of an open child. That it still
+// is the same one is checked: somebody may have moved the child.
+func (l *level) reopen(child int) error {
+	var fd int
+	err := ignoreEINTR(func() (err error) {
+		fd, err = unix.Openat(child, "..", openFlags, 0)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("open ..: %w", err)
+	}
+	l.fd = fd
+	var st unix.Stat_t
+	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return fmt.Errorf("stat ..: %w", err)
+	}
+	if l.inode != (inode{uint64(st.Dev), st.Ino}) {
+		return errors.New("directories were moved while they were counted")
+	}
+	_, err = unix.Seek(fd, l.offset, unix.SEEK_SET)
+	return err
+}
+
+func (c *census) count(st *unix.Stat_t) {
+	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		file := inode{uint64(st.Dev), st.Ino}
+		left, met := c.links[file]
+		switch {
+		case !met:
+			c.links[file] = uint64(st.Nlink) - 1
+		case left > 1:
+			c.links[file] = left - 1
+		default:
+			// All links have been met: no need to remember it.
+			delete(c.links, file)
+		}
+		if met {
+			return
+		}
+	}
+	// st_blocks counts in 512 bytes, whatever the block size is.
+	c.bytes += st.Blocks * 512
+	c.inodes++
+}
+
+// close closes what is still open.
+func (c *census) close() {
+	for _, l := range c.levels {
+		if l.fd >= 0 {
+			unix.Close(l.fd)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package scratch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+func usage(t *testing.T, d *Dir) (bytes, inodes int64) {
+	t.Helper()
+	bytes, inodes, err := d.Usage(context.Background(), pod, vol)
+	must(t, err)
+	return bytes, inodes
+}
+
+func allocated(t *testing.T, path string) int64 {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	return st.Blocks * 512
+}
+
+func TestUsage(t *testing.T) {
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		if _, _, err := d.Usage(context.Background(), pod, vol); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of nothing: %v", err)
+		}
+		dir := create(t, d, pod, vol)
+		if bytes, inodes := usage(t, d); bytes != allocated(t, dir) || inodes != 1 {
+			t.Errorf("empty: %d bytes, %d inodes", bytes, inodes)
+		}
+
+		must(t, os.MkdirAll(dir+"/a/b", 0o700))
+		must(t, os.WriteFile(dir+"/a/full", []byte(strings.Repeat("x", 100_000)), 0o600))
+		must(t, os.Link(dir+"/a/full", dir+"/a/b/again"))
+		must(t, os.Link(dir+"/a/full", dir+"/third"))
+		must(t, os.WriteFile(dir+"/sparse", nil, 0o600))
+		must(t, os.Truncate(dir+"/sparse", 1<<40))
+		// A link to outside is one more that is never met.
+		must(t, os.Link(dir+"/sparse", filepath.Join(d.root, "..", "outside")))
+		must(t, os.Symlink("/", dir+"/link"))
+
+		want := int64(0)
+		for _, path := range []string{"", "/a", "/a/b", "/a/full", "/sparse", "/link"} {
+			want += allocated(t, dir+path)
+		}
+		if bytes, inodes := usage(t, d); bytes != want || inodes != 6 {
+			t.Errorf("%d bytes, %d inodes; want %d and 6", bytes, inodes, want)
+		}
+
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, _, err := d.Usage(ctx, pod, vol); !errors.Is(err, context.Canceled) {
+			t.Errorf("after cancel: %v", err)
+		}
+	})
+}
+
+func TestUsageOfDeepTree(t *testing.T) {
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		const depth = 3000
+		makeDeep(t, create(t, d, pod, vol), depth, strings.Repeat("n", 200))
+		t.Run("with few files open", func(t *testing.T) {
+			fewFiles(t, maxOpen+20)
+			// Every directory but the last has a file.
+			if _, inodes := usage(t, d); inodes != 2*depth+1 {
+				t.Errorf("%d inodes", inodes)
+			}
+		})
+		name, _ := discard(t, d, pod, vol)
+		erase(t, d, name)
+	})
+}
+
+func TestUsageLeavesMountsOut(t *testing.T) {
+	roottest.Need(t)
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		outside := t.TempDir()
+		must(t, os.WriteFile(outside+"/file", []byte("data"), 0o600))
+		dir := create(t, d, pod, vol)
+		must(t, os.Mkdir(dir+"/mnt", 0o700))
+		roottest.Bind(t, outside, dir+"/mnt")
+		if bytes, inodes := usage(t, d); bytes != allocated(t, dir) || inodes != 1 {
+			t.Errorf("%d bytes, %d inodes", bytes, inodes)
+		}
+	})
+}
