@@ -1,0 +1,185 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+)
+
+// lockTimeout is how long to wait for another process to let go of the file:
+// long enough for a daemon that is just exiting.
+var lockTimeout = 2 * time.Second
+
+// lockRetry is the pause between two attempts to take the lock.
+const lockRetry = 20 * time.Millisecond
+
+// database is a bbolt database that cannot take the process down. bbolt maps
+// its file into memory and trusts it: damage makes it panic, loop, or touch
+// memory that is not there. So the file is checked before bbolt sees it, and
+// what still goes wrong becomes an error.
+type database struct {
+	path   string
+	advice advice
+	file   *os.File
+	bolt   *bbolt.DB
+	// failed is set once bbolt panicked. Its locks may be held for ever then,
+	// so it is not called again.
+	failed error
+}
+
+// openDatabase opens an existing file that holds a database. It never creates
+// one. For a file opened read-only (os.O_RDONLY), several processes may do so
+// at a time.
+func openDatabase(path string, flag int, a advice) (*database, error) {
+	file, err := os.OpenFile(path, flag, 0)
+	if err != nil {
+		return nil, err
+	}
+	d := &database{path: path, advice: a, file: file}
+	if err := lock(file, flag == os.O_RDONLY, a); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	if err := d.check(); err != nil {
+		return nil, errors.Join(a.damagedError(path, err), file.Close())
+	}
+	if err := d.openBolt(flag == os.O_RDONLY); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// check reads the whole file and returns what is wrong with it.
+func (d *database) check() error {
+	info, err := d.file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	if info.Size() == 0 {
+		return errors.New("it is empty")
+	}
+	return checkFile(d.file, info.Size())
+}
+
+// openBolt hands the locked file to bbolt, for which an empty one becomes a
+// database. When it fails the file is closed.
+func (d *database) openBolt(readOnly bool) error {
+	err := d.guard(func() error {
+		bolt, err := bbolt.Open(d.path, 0, &bbolt.Options{
+			// The file is open already, and so is checked and locked: what is
+			// opened is what was checked, even if the name was moved since.
+			OpenFile: func(string, int, os.FileMode) (*os.File, error) { return d.file, nil },
+			ReadOnly: readOnly,
+			// The lock is ours, so bbolt gets it at once; without a timeout it
+			// would wait for ever if it did not.
+			Timeout: lockTimeout,
+			// The other type, an array, takes time in proportion to the number of
+			// free pages for each allocation. Evicting 100,000 volumes frees
+			// thousands of pages.
+			FreelistType: bbolt.FreelistMapType,
+			// Nobody asks for them, and they take a lock for each transaction.
+			NoStatistics: true,
+			// Left off on purpose. NoSync: a successful reply is durable.
+			// NoGrowSync: ext4 may lose the growth of the file without it.
+			// NoFreelistSync: every start, and every failed commit, would have to
+			// find the free pages by walking all records, in a goroutine of
+			// bbolt's where a fault cannot be caught.
+		})
+		d.bolt = bolt
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	// bbolt closes the file when it returns an error, but not when it panics.
+	d.abandon()
+	var errno unix.Errno
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return err
+	case errors.As(err, &errno):
+		// The system refused something: memory to map the file, room to create it.
+		return fmt.Errorf("open %s: %w", d.path, err)
+	}
+	return d.advice.damagedError(d.path, err)
+}
+
+// guard runs fn, which calls bbolt, and turns a panic, or a fault when
+// touching the mapped file (it was truncated, or its disk cannot be read),
+// into an error. After that the database is unusable.
+func (d *database) guard(fn func() error) (err error) {
+	if d.failed != nil {
+		return d.failed
+	}
+	// The setting is per goroutine, and fn stays on this one.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			reason, ok := r.(error)
+			if !ok {
+				reason = fmt.Errorf("%v", r)
+			}
+			d.failed = d.advice.damagedError(d.path, reason)
+			err = d.failed
+		}
+	}()
+	return fn()
+}
+
+func (d *database) view(fn func(*bbolt.Tx) error) error {
+	return d.guard(func() error { return d.bolt.View(fn) })
+}
+
+func (d *database) update(fn func(*bbolt.Tx) error) error {
+	return d.guard(func() error { return d.bolt.Update(fn) })
+}
+
+// close releases the file.
+func (d *database) close() error {
+	if d.failed != nil {
+		d.abandon()
+		return nil
+	}
+	if err := d.guard(d.bolt.Close); err != nil {
+		return fmt.Errorf("close %s: %w", d.path, err)
+	}
+	return nil
+}
+
+// abandon releases the file without bbolt's help. The memory mapping stays,
+// and with it the open file, so the lock has to be given back explicitly.
+// Errors do not matter: closed already is as good.
+func (d *database) abandon() {
+	_ = unix.Flock(int(d.file.Fd()), unix.LOCK_UN)
+	_ = d.file.Close()
+}
+
+// lock takes the same lock on the file that bbolt uses.
+func lock(file *os.File, shared bool, a advice) error {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	deadline := time.Now().Add(lockTimeout)
+	for {
+		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("lock %s: %w", file.Name(), err)
+		case !time.Now().Before(deadline):
+			return a.lockedError(file.Name())
+		}
+		time.Sleep(lockRetry)
+	}
+}

@@ -1,0 +1,306 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// mountExt4 mounts a new ext4 of the given size, with a journal and without
+// blocks set aside for root. It needs root and a loop device.
+func mountExt4(t *testing.T, megabytes int) string {
+	t.Helper()
+	roottest.Need(t)
+	dir := t.TempDir()
+	image, target := filepath.Join(dir, "ext4.img"), filepath.Join(dir, "mnt")
+	if err := os.Mkdir(target, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) (string, error) {
+		out, err := exec.Command(name, args...).CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}
+	if out, err := run("mkfs.ext4", "-q", "-m", "0", "-O", "has_journal", image, fmt.Sprintf("%dM", megabytes)); err != nil {
+		t.Fatalf("mkfs.ext4: %v: %s", err, out)
+	}
+	loop, err := run("losetup", "--find", "--show", image)
+	if err != nil {
+		t.Skipf("no loop device is permitted here: losetup: %v: %s", err, loop)
+	}
+	t.Cleanup(func() {
+		if out, err := run("losetup", "--detach", loop); err != nil {
+			t.Errorf("losetup --detach %s: %v: %s", loop, err, out)
+		}
+	})
+	roottest.UnmountAtEnd(t, target)
+	err = unix.Mount(loop, target, "ext4", 0, "")
+	if errors.Is(err, unix.EPERM) {
+		t.Skipf("a file system on a loop device may not be mounted here, as in a user namespace: %v", err)
+	}
+	if err != nil {
+		t.Fatalf("mount %s on %s: %v", loop, target, err)
+	}
+	return target
+}
+
+// fillDisk writes files into dir until not even one byte fits.
+func fillDisk(t *testing.T, dir string) {
+	t.Helper()
+	for i, size := range []int{1 << 20, 4096, 1} {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("filler-%d", i)))
+		if err != nil {
+			// Not even the name fits any more.
+			return
+		}
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatalf("fill the disk: %v", err)
+		}
+		_ = f.Sync()
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Bfree is not 0: it has the blocks that ext4 keeps for itself.
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil || fs.Bavail != 0 {
+		t.Fatalf("%d blocks are available (%v), want a full disk", fs.Bavail, err)
+	}
+}
+
+// busyNode is a store with some volumes, and what should be in it.
+type busyNode struct {
+	s         *Store
+	published []volume.ID
+	retained  []volume.ID
+	next      int
+}
+
+func (n *busyNode) publish() Change {
+	r := example(n.next)
+	n.next++
+	r.Phase, r.Unpublished, r.Lifespan = volume.Published, time.Time{}, 0
+	r.Targets = []volume.Target{{Path: "/var/lib/kubelet/pods/" + string(r.Pod) +
+		"/volumes/kubernetes.io~csi/scratch/mount"}}
+	n.published = append(n.published, r.ID)
+	return put(r)
+}
+
+// unpublish retains the oldest published volume.
+func (n *busyNode) unpublish() Change {
+	id := n.published[0]
+	n.published = n.published[1:]
+	n.retained = append(n.retained, id)
+	return put(volume.Record{ID: id, Pod: "8f2c4f6e-0000-4000-8000-000000000000", Namespace: "batch", PodName: "job",
+		Phase: volume.Retained, Unpublished: time.Now(), Lifespan: 12 * time.Hour})
+}
+
+// evict forgets the oldest retained volume.
+func (n *busyNode) evict() Change {
+	id := n.retained[0]
+	n.retained = n.retained[1:]
+	return forget(id)
+}
+
+func (n *busyNode) fill(t *testing.T, published, retained int) {
+	t.Helper()
+	for range (published + retained) / 100 {
+		var changes []Change
+		for range 100 {
+			changes = append(changes, n.publish())
+		}
+		commit(t, n.s, changes...)
+	}
+	for range retained / 100 {
+		var changes []Change
+		for range 100 {
+			changes = append(changes, n.unpublish())
+		}
+		commit(t, n.s, changes...)
+	}
+}
+
+func (n *busyNode) check(t *testing.T) {
+	t.Helper()
+	records := load(t, n.s, time.Now())
+	if len(records) != len(n.published)+len(n.retained) {
+		t.Errorf("%d records, want %d published and %d retained", len(records), len(n.published), len(n.retained))
+	}
+	for _, id := range n.published {
+		if records[id].Phase != volume.Published {
+			t.Fatalf("%s is %v, want Published", id, records[id].Phase)
+		}
+	}
+	for _, id := range n.retained {
+		if records[id].Phase != volume.Retained {
+			t.Fatalf("%s is %v, want Retained", id, records[id].Phase)
+		}
+	}
+}
+
+// TestFullDisk makes room on a disk that has none.
+func TestFullDisk(t *testing.T) {
+	for _, size := range []struct{ published, retained int }{{100, 900}, {1000, 10_000}} {
+		t.Run(fmt.Sprint(size.published+size.retained), func(t *testing.T) {
+			dir := mountExt4(t, 128)
+			path := filepath.Join(dir, "store.db")
+			n := &busyNode{s: openStore(t, path)}
+			n.fill(t, size.published, size.retained)
+			if err := n.s.ReserveError(); err != nil {
+				t.Fatal(err)
+			}
+			fillDisk(t, dir)
+
+			step := func(name string, change func() Change, calls, group int) {
+				t.Helper()
+				started := time.Now()
+				for i := range calls {
+					var changes []Change
+					for range group {
+						changes = append(changes, change())
+					}
+					if err := n.s.Commit(changes); err != nil {
+						t.Fatalf("%s: commit %d of %d changes: %v", name, i, group, err)
+					}
+				}
+				t.Logf("%s: %d commits of %d changes in %v", name, calls, group, time.Since(started))
+			}
+			restart := func() {
+				t.Helper()
+				if err := n.s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				n.s = openStore(t, path)
+				n.check(t)
+			}
+			step("unpublish", n.unpublish, size.published/4, 1)
+			step("evict", n.evict, 300, 1)
+			restart()
+			step("publish", n.publish, 300, 1)
+			step("unpublish in groups", n.unpublish, 3, 100)
+			step("evict in groups", n.evict, 8, len(n.retained)/10)
+			restart()
+			step("publish and evict", func() Change {
+				commit(t, n.s, n.publish(), n.unpublish())
+				return n.evict()
+			}, 200, 1)
+			restart()
+			if err := n.s.ReserveError(); err != nil {
+				t.Errorf("the reserve is gone after little growth: %v", err)
+			}
+		})
+	}
+}
+
+// TestFullDiskWithoutReserve shows that the other test tests something, and
+// that a commit which found no room harms nothing.
+func TestFullDiskWithoutReserve(t *testing.T) {
+	dir := mountExt4(t, 64)
+	path := filepath.Join(dir, "store.db")
+	n := &busyNode{s: openStore(t, path)}
+	n.s.reserve.unsupported = true
+	dropReserve(t, n.s)
+	n.fill(t, 500, 1000)
+	fillDisk(t, dir)
+
+	var err error
+	lost := 0
+	for err == nil && n.next < 100_000 {
+		before := *n
+		var changes []Change
+		for range 50 {
+			changes = append(changes, n.publish())
+		}
+		if err = n.s.Commit(changes); err != nil {
+			*n, lost = before, len(changes)
+		}
+	}
+	if !errors.Is(err, unix.ENOSPC) || !errors.Is(err, volume.ErrNoSpace) {
+		t.Fatalf("Commit on a full disk = %v, want ENOSPC and ErrNoSpace", err)
+	}
+	t.Logf("%d changes refused: %v", lost, err)
+	n.check(t)
+	for i := range 3 {
+		if err := os.RemoveAll(filepath.Join(dir, fmt.Sprintf("filler-%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(t, n.s, n.publish(), n.unpublish(), n.evict())
+	n.check(t)
+	if err := n.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n.s = openStore(t, path)
+	n.check(t)
+}
+
+// TestReserveReturns has the reserve renewed once there is room again.
+func TestReserveReturns(t *testing.T) {
+	dir := mountExt4(t, 64)
+	n := &busyNode{s: openStore(t, filepath.Join(dir, "store.db"))}
+	dropReserve(t, n.s)
+	fillDisk(t, dir)
+	commit(t, n.s, n.publish())
+	if err := n.s.ReserveError(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("ReserveError = %v on a full disk, want ENOSPC", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "filler-0")); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, n.s, n.publish())
+	if err := n.s.ReserveError(); err != nil {
+		t.Errorf("ReserveError = %v with room again", err)
+	}
+}
+
+// TestPodFillsDiskMeanwhile does what a pod does: it writes until the disk
+// is full, while volumes come and go.
+func TestPodFillsDiskMeanwhile(t *testing.T) {
+	dir := mountExt4(t, 128)
+	n := &busyNode{s: openStore(t, filepath.Join(dir, "store.db"))}
+	done := make(chan error, 1)
+	stop := make(chan struct{})
+	go func() {
+		f, err := os.Create(filepath.Join(dir, "pod-data"))
+		if err != nil {
+			done <- err
+			return
+		}
+		defer f.Close()
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+				if _, err := f.Write(make([]byte, 256<<10)); err != nil {
+					_, _ = f.Write(make([]byte, 1))
+					time.Sleep(time.Millisecond)
+				}
+			}
+		}
+	}()
+	n.fill(t, 1000, 1000)
+	for range 500 {
+		commit(t, n.s, n.unpublish())
+		commit(t, n.s, n.evict())
+	}
+	close(stop)
+	if err := <-done; err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	n.check(t)
+}

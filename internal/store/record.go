@@ -1,0 +1,182 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	// valueVersion is the first byte of each value.
+	valueVersion = 1
+	// valueHeader is the length of the version byte and the checksum.
+	valueHeader = 5
+)
+
+// storedRecord is a record as it is on disk; see the package comment. A number
+// is never used again for something else.
+type storedRecord struct {
+	Pod         string         `cbor:"1,keyasint"`
+	Namespace   string         `cbor:"2,keyasint,omitempty"`
+	PodName     string         `cbor:"3,keyasint,omitempty"`
+	Phase       uint8          `cbor:"4,keyasint"`
+	Targets     []storedTarget `cbor:"5,keyasint,omitempty"`
+	Unpublished int64          `cbor:"6,keyasint,omitempty"`
+	Lifespan    int64          `cbor:"7,keyasint,omitempty"`
+}
+
+// storedTarget has the fields of volume.Target in the same order, so that the
+// compiler complains when they differ.
+type storedTarget struct {
+	Path        string   `cbor:"1,keyasint"`
+	ReadOnly    bool     `cbor:"2,keyasint,omitempty"`
+	Flags       []string `cbor:"3,keyasint,omitempty"`
+	MultiWriter bool     `cbor:"4,keyasint,omitempty"`
+	Leaving     bool     `cbor:"5,keyasint,omitempty"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// decoding accepts whatever bytes a path has, because the encoder writes them,
+// and refuses a map that has a key twice, because it never does.
+var decoding = must(cbor.DecOptions{
+	UTF8:      cbor.UTF8DecodeInvalid,
+	DupMapKey: cbor.DupMapKeyEnforcedAPF,
+}.DecMode())
+
+var encoding = must(cbor.CoreDetEncOptions().EncMode())
+
+// must is for options that are constants.
+func must[T any](mode T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}
+
+// encodeValue returns the value to store for a record. It refuses a record
+// that decodeValue would not return.
+func encodeValue(r volume.Record) ([]byte, error) {
+	if err := checkRecord(r); err != nil {
+		return nil, err
+	}
+	stored := storedRecord{
+		Pod:         string(r.Pod),
+		Namespace:   r.Namespace,
+		PodName:     r.PodName,
+		Phase:       uint8(r.Phase),
+		Unpublished: toWall(r.Unpublished),
+		Lifespan:    int64(r.Lifespan),
+	}
+	for _, t := range r.Targets {
+		stored.Targets = append(stored.Targets, storedTarget(t))
+	}
+	body, err := encoding.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	value := make([]byte, valueHeader, valueHeader+len(body))
+	value[0] = valueVersion
+	value = append(value, body...)
+	binary.BigEndian.PutUint32(value[1:], checksum([]byte(r.ID), value))
+	return value, nil
+}
+
+// decodeValue returns the record in a value, with times on the clock of now.
+// It keeps nothing of key and value, which bbolt may overwrite.
+func decodeValue(key, value []byte, now time.Time) (volume.Record, error) {
+	if len(value) < valueHeader {
+		return volume.Record{}, fmt.Errorf("value of %d bytes is cut off", len(value))
+	}
+	if value[0] != valueVersion {
+		return volume.Record{}, fmt.Errorf("value has version %d, this Katbox knows %d", value[0], valueVersion)
+	}
+	if binary.BigEndian.Uint32(value[1:]) != checksum(key, value) {
+		return volume.Record{}, errors.New("checksum does not match")
+	}
+	return decodeBody(key, value[valueHeader:], now)
+}
+
+func decodeBody(key, body []byte, now time.Time) (volume.Record, error) {
+	var stored storedRecord
+	if err := decoding.Unmarshal(body, &stored); err != nil {
+		return volume.Record{}, err
+	}
+	if stored.Unpublished < 0 {
+		return volume.Record{}, fmt.Errorf("unpublished %d is before 1970", stored.Unpublished)
+	}
+	r := volume.Record{
+		ID:          volume.ID(key),
+		Pod:         volume.PodUID(stored.Pod),
+		Namespace:   stored.Namespace,
+		PodName:     stored.PodName,
+		Phase:       volume.Phase(stored.Phase),
+		Unpublished: fromWall(stored.Unpublished, now),
+		Lifespan:    time.Duration(stored.Lifespan),
+	}
+	for _, t := range stored.Targets {
+		r.Targets = append(r.Targets, volume.Target(t))
+	}
+	if err := checkRecord(r); err != nil {
+		return volume.Record{}, err
+	}
+	return r, nil
+}
+
+// checkRecord refuses what must not be on disk, coming or going: names that
+// could leave the working directory, and what would end a lifespan early.
+func checkRecord(r volume.Record) error {
+	if _, err := volume.ParseID("volume ID", string(r.ID)); err != nil {
+		return err
+	}
+	if _, err := volume.ParsePodUID("pod UID", string(r.Pod)); err != nil {
+		return err
+	}
+	switch {
+	case !r.Phase.Valid():
+		return fmt.Errorf("phase %d does not exist", uint8(r.Phase))
+	case r.Lifespan < 0:
+		return fmt.Errorf("lifespan %v is negative", r.Lifespan)
+	case r.Phase == volume.Retained && r.Unpublished.IsZero():
+		return errors.New("retained, but without the time since when")
+	}
+	return nil
+}
+
+// checksum covers everything but itself.
+func checksum(key, value []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, key)
+	sum = crc32.Update(sum, castagnoli, value[:1])
+	return crc32.Update(sum, castagnoli, value[valueHeader:])
+}
+
+// toWall returns what is stored for t. Times that do not fit, before 1970 and
+// after 2262, become the nearest that does: 0 is for no time at all.
+func toWall(t time.Time) int64 {
+	switch {
+	case t.IsZero():
+		return 0
+	case t.Unix() < 0:
+		return 1
+	case t.Unix() >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64
+	}
+	return max(t.UnixNano(), 1)
+}
+
+// fromWall returns a stored time, not negative, on the clock of now. If now carries a
+// monotonic reading so does the result, which is never after now.
+func fromWall(wall int64, now time.Time) time.Time {
+	if wall == 0 {
+		return time.Time{}
+	}
+	elapsed := now.UnixNano() - wall
+	return now.Add(-time.Duration(max(elapsed, 0)))
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// seal returns a value with the given version and body and the right checksum.
+func seal(key string, version byte, body []byte) []byte {
+	value := append([]byte{version, 0, 0, 0, 0}, body...)
+	sum := checksum([]byte(key), value)
+	for i := range 4 {
+		value[1+i] = byte(sum >> (24 - 8*i))
+	}
+	return value
+}
+
+func marshal(t testing.TB, v any) []byte {
+	t.Helper()
+	body, err := encoding.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func TestDecodeValueRefuses(t *testing.T) {
+	good, err := encodeValue(published("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte(nil), good...)
+	flipped[len(flipped)-1] ^= 1
+	stored := func(change func(map[int]any)) []byte {
+		m := map[int]any{1: "pod", 4: 2}
+		change(m)
+		return seal("a", valueVersion, marshal(t, m))
+	}
+	tests := []struct {
+		name  string
+		key   string
+		value []byte
+		want  string
+	}{
+		{"empty", "a", nil, "cut off"},
+		{"cut off", "a", good[:4], "cut off"},
+		{"newer version", "a", seal("a", 2, good[valueHeader:]), "version 2"},
+		{"flipped bit", "a", flipped, "checksum"},
+		{"other key", "b", good, "checksum"},
+		{"no body", "a", seal("a", valueVersion, nil), "EOF"},
+		{"not CBOR", "a", seal("a", valueVersion, []byte{0xff}), "cbor"},
+		{"not a map", "a", seal("a", valueVersion, []byte{0x01}), "cannot unmarshal"},
+		{"trailing bytes", "a", seal("a", valueVersion, append(good[valueHeader:len(good):len(good)], 0)), "extraneous"},
+		{"key twice", "a", seal("a", valueVersion, []byte{0xa2, 4, 2, 4, 5}), "duplicate"},
+		{"bad phase", "a", stored(func(m map[int]any) { m[4] = 9 }), "phase 9"},
+		{"no phase", "a", stored(func(m map[int]any) { delete(m, 4) }), "phase 0"},
+		{"huge phase", "a", stored(func(m map[int]any) { m[4] = 258 }), "overflow"},
+		{"no pod", "a", stored(func(m map[int]any) { delete(m, 1) }), "pod UID is missing"},
+		{"pod leaves the directory", "a", stored(func(m map[int]any) { m[1] = ".." }), "pod UID begins with a dot"},
+		{"negative lifespan", "a", stored(func(m map[int]any) { m[7] = -1 }), "negative"},
+		{"time before 1970", "a", stored(func(m map[int]any) { m[6] = -1 }), "before 1970"},
+		{"retained since never", "a", stored(func(m map[int]any) { m[4] = 4 }), "without the time"},
+		{"ID leaves the directory", "..", seal("..", valueVersion, good[valueHeader:]), "begins with a dot"},
+		{"empty ID", "", seal("", valueVersion, good[valueHeader:]), "missing"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := decodeValue([]byte(tt.key), tt.value, time.Now())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("decodeValue = %+v, %v; want an error with %q", r, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDecodeValueToleratesUnknownFields(t *testing.T) {
+	body := marshal(t, map[int]any{1: "pod", 4: 2, 100: map[string]any{"later": []int{1}},
+		5: []any{map[int]any{1: "/target", 50: "later"}}})
+	r, err := decodeValue([]byte("a"), seal("a", valueVersion, body), time.Now())
+	want := volume.Record{ID: "a", Pod: "pod", Phase: volume.Published, Targets: []volume.Target{{Path: "/target"}}}
+	if err != nil || !reflect.DeepEqual(r, want) {
+		t.Errorf("decodeValue = %+v, %v; want %+v", r, err, want)
+	}
+}
+
+// TestValueBytes fails when the format changes by accident.
+func TestValueBytes(t *testing.T) {
+	value := []byte("\x01\x00\x00\x00\x00\xa7" +
+		"\x01\x63pod" + "\x02\x62ns" + "\x03\x63job" + "\x04\x04" +
+		"\x05\x81\xa5\x01\x62/t\x02\xf5\x03\x81\x61f\x04\xf5\x05\xf5" +
+		"\x06\x1b\x0f\xff\xff\xff\xff\xff\xff\xff" + "\x07\x1a\x3b\x9a\xca\x00")
+	value = seal("a", value[0], value[valueHeader:])
+	want := volume.Record{
+		ID: "a", Pod: "pod", Namespace: "ns", PodName: "job", Phase: volume.Retained,
+		Targets:     []volume.Target{{Path: "/t", ReadOnly: true, Flags: []string{"f"}, MultiWriter: true, Leaving: true}},
+		Unpublished: time.Unix(0, 0x0fffffffffffffff),
+		Lifespan:    time.Second,
+	}
+	got, err := decodeValue([]byte("a"), value, time.Unix(0, 0x0fffffffffffffff))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("decodeValue = %+v, %v\n            want %+v", got, err, want)
+	}
+	encoded, err := encodeValue(want)
+	if err != nil || string(encoded) != string(value) {
+		t.Errorf("encodeValue = %x, %v\n            want %x", encoded, err, value)
+	}
+}
+
+func TestLoadKeepsDamagedValues(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s := openStore(t, path)
+	commit(t, s, put(published("good")))
+	if err := s.update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(volumesBucket)
+		if err := b.Put([]byte("broken"), []byte("broken")); err != nil {
+			return err
+		}
+		_, err := b.CreateBucket([]byte("bucket"))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		records, damaged, err := s.Load(time.Now())
+		if err != nil || len(records) != 1 || records[0].ID != "good" {
+			t.Errorf("Load = %v, %v; want the good record", records, err)
+		}
+		if len(damaged) != 2 || damaged[0].ID != "broken" || damaged[1].ID != "bucket" {
+			t.Errorf("damaged %v, want broken and bucket", damaged)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = openStore(t, path)
+	}
+	commit(t, s, put(published("broken")))
+	if _, damaged, _ := s.Load(time.Now()); len(damaged) != 1 {
+		t.Errorf("damaged %v after a new record was written, want bucket only", damaged)
+	}
+}

@@ -1,0 +1,196 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// formatVersion is the format that this package writes; see the package comment.
+const formatVersion = 1
+
+var (
+	volumesBucket = []byte("volumes")
+	metaBucket    = []byte("meta")
+
+	formatKey         = []byte("format")
+	legacyImportedKey = []byte("legacyImported")
+)
+
+// Store is the records of all volumes of one working directory. Its methods
+// may be called from several goroutines; they take turns.
+type Store struct {
+	mu      sync.Mutex
+	db      *database
+	reserve reserve
+}
+
+// Damaged is a stored value that cannot be used. It stays in the file until a
+// change for the same ID is committed.
+type Damaged struct {
+	ID     volume.ID
+	Reason string
+}
+
+// Change is what is to be known of a volume from now on.
+type Change struct {
+	ID volume.ID
+	// Record is the volume's record, with the same ID; nil forgets the volume.
+	Record *volume.Record
+}
+
+// Open opens the store at path and creates it if there is no such file; the
+// directory must exist. It holds an exclusive lock until Close.
+//
+// The error is [ErrDamaged], [ErrLocked], [ErrNewer] or that of a system call,
+// and tells what to do. An existing file was not changed then.
+func Open(path string) (*Store, error) {
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(path, os.O_RDWR, ownAdvice)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.view(checkFormat(db)); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	s := &Store{db: db, reserve: reserve{file: db.file, fallocate: unix.Fallocate}}
+	s.reserve.ahead()
+	return s, nil
+}
+
+// checkFormat refuses a file that is not a store of a known format.
+func checkFormat(db *database) func(*bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		m := tx.Bucket(metaBucket)
+		if m == nil || tx.Bucket(volumesBucket) == nil {
+			return db.advice.damagedError(db.path, errors.New("it is not a store of Katbox"))
+		}
+		format := string(m.Get(formatKey))
+		n, err := strconv.Atoi(format)
+		switch {
+		case err != nil || n < 1:
+			return db.advice.damagedError(db.path, fmt.Errorf("its format is %q", format))
+		case n > formatVersion:
+			return newerError(db.path, format)
+		}
+		return nil
+	}
+}
+
+// Load returns the records of all volumes, in no order. The times in them
+// carry a monotonic clock reading if now does, and none is after now; the
+// package comment says why. Values that cannot be used are returned
+// separately, because the others must not suffer from them.
+func (s *Store) Load(now time.Time) (records []volume.Record, damaged []Damaged, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// There are few namespaces and many volumes.
+	namespaces := make(map[string]string)
+	err = s.db.view(func(tx *bbolt.Tx) error {
+		return tx.Bucket(volumesBucket).ForEach(func(key, value []byte) error {
+			r, err := decodeValue(key, value, now)
+			if err != nil {
+				damaged = append(damaged, Damaged{ID: volume.ID(key), Reason: err.Error()})
+				return nil
+			}
+			if shared, ok := namespaces[r.Namespace]; ok {
+				r.Namespace = shared
+			} else {
+				namespaces[r.Namespace] = r.Namespace
+			}
+			records = append(records, r)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("load records: %w", err)
+	}
+	return records, damaged, nil
+}
+
+// Commit makes all changes durable in one transaction: all of them or none. Of
+// several changes of one volume the last one counts. To forget a volume that
+// is not known is fine.
+//
+// [ErrInvalidRecord] names a record that was refused. With no room on the disk
+// the error is [volume.ErrNoSpace] (and the system's ENOSPC or EDQUOT); the
+// store stays usable and a later commit may succeed. After any other error it
+// is not known whether the changes are there, and after [ErrDamaged] every
+// further call fails too.
+func (s *Store) Commit(changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	values := make([][]byte, len(changes))
+	for i, c := range changes {
+		if c.Record == nil {
+			continue
+		}
+		if c.Record.ID != c.ID {
+			return fmt.Errorf("%w: volume %q has a record of %q", ErrInvalidRecord, c.ID, c.Record.ID)
+		}
+		value, err := encodeValue(*c.Record)
+		if err != nil {
+			return fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
+		}
+		values[i] = value
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(volumesBucket)
+		for i, c := range changes {
+			var err error
+			if values[i] == nil {
+				err = b.Delete([]byte(c.ID))
+			} else {
+				err = b.Put([]byte(c.ID), values[i])
+			}
+			if err != nil {
+				return fmt.Errorf("volume %q: %w", c.ID, err)
+			}
+		}
+		return nil
+	})
+}
+
+// update runs one transaction and renews the reserve.
+func (s *Store) update(fn func(*bbolt.Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.db.update(fn); err != nil {
+		return fmt.Errorf("write records: %w", noSpace(err))
+	}
+	s.reserve.ahead()
+	return nil
+}
+
+// noSpace makes errors that mean a full disk known as such. bbolt keeps only
+// the text of some.
+func noSpace(err error) error {
+	for _, errno := range []unix.Errno{unix.ENOSPC, unix.EDQUOT} {
+		switch {
+		case errors.Is(err, errno):
+			return fmt.Errorf("%w: %w", volume.ErrNoSpace, err)
+		case strings.Contains(err.Error(), errno.Error()):
+			return fmt.Errorf("%w: %w (%w)", volume.ErrNoSpace, err, errno)
+		}
+	}
+	return err
+}
+
+// Close releases the file and its lock.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.db.close()
+}
