@@ -1,0 +1,15 @@
+package messages
+
+// Measure asks for a measurement at once. Retention -> pressure; answered by
+// Pressure.
+type Measure struct{}
+
+// Pressure tells how much of their lifespan the retained volumes may keep.
+// Pressure -> retention, after each measurement.
+type Pressure struct {
+	// Factor is between 0 (no space free) and 1 (enough space free).
+	Factor float64
+}
+
+func (*Measure) toPressure()   {}
+func (*Pressure) toRetention() {}

@@ -1,0 +1,57 @@
+package messages
+
+import "github.com/katbox/katbox/internal/volume"
+
+// Retain hands over the record of a volume that went to sleep.
+// Supervisor -> retention.
+type Retain struct{ Record volume.Record }
+
+// Wake asks for a sleeping volume's record, which then is the asker's.
+// Supervisor -> retention; answered by Woken.
+type Wake struct {
+	ID volume.ID
+	// Seq tells this question from an earlier one about the same volume.
+	Seq uint64
+}
+
+// Woken answers Wake. Retention -> supervisor.
+type Woken struct {
+	ID volume.ID
+	// Seq is the question's.
+	Seq uint64
+	// Record is nil when no such volume is asleep.
+	Record *volume.Record
+}
+
+// Evict hands back the record of a volume whose time is over, or which has to
+// go early, to be deleted. Retention -> supervisor; answered by EvictionOver.
+type Evict struct {
+	Record volume.Record
+	// Early says that disk pressure took time off the lifespan.
+	Early bool
+}
+
+// EvictionOver says that an eviction has come to its end: the volume is
+// deleted, or it could not be, or somebody needed it. Supervisor -> retention.
+type EvictionOver struct{ ID volume.ID }
+
+// DataDirectory is a directory in the working directory that may be a volume's.
+type DataDirectory struct {
+	Pod volume.PodUID
+	ID  volume.ID
+}
+
+// FindUnknown asks which of the data directories belong to no volume that is
+// known. Scan for orphans -> supervisor -> retention.
+type FindUnknown struct {
+	Directories []DataDirectory
+	Reply[[]DataDirectory]
+}
+
+func (*Retain) toRetention()       {}
+func (*Wake) toRetention()         {}
+func (*EvictionOver) toRetention() {}
+func (*FindUnknown) toRetention()  {}
+func (*FindUnknown) toSupervisor() {}
+func (*Woken) toSupervisor()       {}
+func (*Evict) toSupervisor()       {}

@@ -1,0 +1,55 @@
+package messages
+
+import (
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// AtRest says that a volume has nothing to do: its record can be put to sleep
+// and its actor can end. Volume -> supervisor.
+type AtRest struct {
+	ID volume.ID
+	// Record is what to remember; nil when nothing is known of the volume.
+	Record *volume.Record
+	// Received counts the messages that the supervisor's actor has handled. When
+	// the supervisor has sent more, the volume is not at rest any more.
+	Received uint64
+}
+
+// Stuck says that a volume cannot get on with its unmount or deletion. The
+// supervisor sends Resume after a while. Volume -> supervisor.
+type Stuck struct {
+	ID    volume.ID
+	Phase volume.Phase
+	// Attempt counts the failures in a row, from 1.
+	Attempt int
+	Err     error
+}
+
+// Resume orders a volume to get on with what it is in the middle of.
+// Supervisor -> volume.
+type Resume struct{}
+
+// DeleteVolume orders a retained volume to be deleted. Supervisor -> volume.
+type DeleteVolume struct{}
+
+// PodsSeen tells which pod directories the kubelet has at present.
+// Watch over the pods directory -> supervisor -> every volume actor.
+type PodsSeen struct {
+	// Names of the directories below <kubelet dir>/pods. Shared, read only.
+	Names map[string]struct{}
+	// At is when they were read.
+	At time.Time
+}
+
+// Status asks whether the supervisor and everything below it answers.
+// Front -> supervisor.
+type Status struct{ Reply[struct{}] }
+
+func (*AtRest) toSupervisor()   {}
+func (*Stuck) toSupervisor()    {}
+func (*Status) toSupervisor()   {}
+func (*Resume) toVolume()       {}
+func (*DeleteVolume) toVolume() {}
+func (*PodsSeen) toVolume()     {}
