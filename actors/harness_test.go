@@ -1,0 +1,375 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+	mountutils "k8s.io/mount-utils"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	testLifespan = 12 * time.Hour
+	testGrace    = 10 * time.Minute
+	testPod      = volume.PodUID("8b4c1a9e-pod")
+	testID       = volume.ID("csi-volume")
+)
+
+// house is a node with real files, a fake kernel and a clock that synctest
+// moves.
+type house struct {
+	t       *testing.T
+	root    string
+	mounter *fakeMounter
+	records *fakeRecords
+	disk    *fakeDisk
+	scratch *scratch.Dir
+	node    *Node
+	more    []actor.ReceiverMiddleware
+	// lifespan is what --afterlifespan sets.
+	lifespan time.Duration
+}
+
+// inHouse runs a test in a bubble with a fresh node. The bubble fails the test
+// when a goroutine is left at its end.
+func inHouse(t *testing.T, test func(t *testing.T, h *house)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.start()
+		test(t, h)
+		h.stop()
+	})
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	root := t.TempDir()
+	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan}
+	h.makePod(testPod)
+	dir, err := scratch.Open(filepath.Join(root, "work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.scratch = dir
+	t.Cleanup(func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// start starts the node over what the records and the kernel have.
+func (h *house) start() {
+	h.t.Helper()
+	node, err := start(Config{
+		Mounter: h.mounter, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space,
+		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
+		Lifespan: h.lifespan, Headroom: 0.1, PressureInterval: 10 * time.Second, OrphanGrace: testGrace,
+		Log: logr.Discard(),
+	}, h.more...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.node = node
+	synctest.Wait()
+}
+
+func (h *house) stop() {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	if err := h.node.Stop(ctx); err != nil {
+		h.t.Errorf("stop: %v", err)
+	}
+	// The library's own dead letter throttle lives for a second.
+	time.Sleep(2 * time.Second)
+}
+
+// restart is a crash and a start: what was not recorded is forgotten.
+func (h *house) restart() {
+	h.t.Helper()
+	h.stop()
+	h.start()
+}
+
+func (h *house) podsDir() string { return filepath.Join(h.root, "kubelet", "pods") }
+
+func (h *house) makePod(pod volume.PodUID) {
+	h.t.Helper()
+	if err := os.MkdirAll(filepath.Join(h.podsDir(), string(pod), "volumes"), 0o750); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) removePod(pod volume.PodUID) {
+	h.t.Helper()
+	if err := os.RemoveAll(filepath.Join(h.podsDir(), string(pod))); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) target(pod volume.PodUID, name string) string {
+	return filepath.Join(h.podsDir(), string(pod), "volumes", name)
+}
+
+func (h *house) data(pod volume.PodUID, id volume.ID) string {
+	return filepath.Join(h.root, "work", string(pod), string(id))
+}
+
+func (h *house) publication() volume.Publication {
+	return volume.Publication{ID: testID, Pod: testPod, Namespace: "default", PodName: "batch-1",
+		Target: volume.Target{Path: h.target(testPod, "mount")}}
+}
+
+func (h *house) publish() {
+	h.t.Helper()
+	if err := h.node.Publish(h.t.Context(), h.publication()); err != nil {
+		h.t.Fatalf("publish: %v", err)
+	}
+}
+
+func (h *house) unpublish() {
+	h.t.Helper()
+	if err := h.node.Unpublish(h.t.Context(), testID, h.target(testPod, "mount")); err != nil {
+		h.t.Fatalf("unpublish: %v", err)
+	}
+}
+
+// writeMarker writes a file into a volume's data directory.
+func (h *house) writeMarker(pod volume.PodUID, id volume.ID) {
+	h.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.data(pod, id), "marker"), []byte(id), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) hasMarker(pod volume.PodUID, id volume.ID) bool {
+	content, err := os.ReadFile(filepath.Join(h.data(pod, id), "marker"))
+	return err == nil && string(content) == string(id)
+}
+
+func (h *house) wantMarker(when string) {
+	h.t.Helper()
+	if !h.hasMarker(testPod, testID) {
+		h.t.Fatalf("%s: the volume's data is gone", when)
+	}
+}
+
+// wantGone checks that nothing of a volume is left.
+func (h *house) wantGone(pod volume.PodUID, id volume.ID) {
+	h.t.Helper()
+	synctest.Wait()
+	if _, err := os.Lstat(h.data(pod, id)); !errors.Is(err, os.ErrNotExist) {
+		h.t.Errorf("data directory of %s is still there (%v)", id, err)
+	}
+	if r, ok := h.records.get(id); ok {
+		h.t.Errorf("record of %s is still there: %+v", id, r)
+	}
+}
+
+func (h *house) wantPhase(id volume.ID, want volume.Phase) volume.Record {
+	h.t.Helper()
+	synctest.Wait()
+	r, ok := h.records.get(id)
+	if !ok || r.Phase != want {
+		h.t.Fatalf("record of %s: %+v (known: %t), want phase %s", id, r, ok, want)
+	}
+	return r
+}
+
+func wantError(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+}
+
+// bindings is what the fake kernel's mount table shows of the data directories.
+func (h *house) bindings() ([]mount.Binding, error) {
+	var found []mount.Binding
+	for _, m := range h.mounter.mounts() {
+		source, err := filepath.Rel(filepath.Join(h.root, "work"), m.Device)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, mount.Binding{Source: source, Target: m.Path, ReadOnly: slices.Contains(m.Opts, "ro")})
+	}
+	return found, nil
+}
+
+// fakeMounter is mount-utils' fake kernel with faults.
+type fakeMounter struct {
+	*mountutils.FakeMounter
+	mu sync.Mutex
+	// onMount and onUnmount, when set, decide about each call before it is done.
+	onMount, onUnmount func(target string) error
+	// done counts the mounts that were made.
+	done int
+}
+
+func newFakeMounter() *fakeMounter {
+	return &fakeMounter{FakeMounter: mountutils.NewFakeMounter(nil)}
+}
+
+func (m *fakeMounter) Mount(source, target, fstype string, options []string) error {
+	m.mu.Lock()
+	hook := m.onMount
+	m.mu.Unlock()
+	if hook != nil {
+		if err := hook(target); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	m.done++
+	m.mu.Unlock()
+	return m.FakeMounter.Mount(source, target, fstype, options)
+}
+
+func (m *fakeMounter) Unmount(target string) error {
+	m.mu.Lock()
+	hook := m.onUnmount
+	m.mu.Unlock()
+	if hook != nil {
+		if err := hook(target); err != nil {
+			return err
+		}
+	}
+	return m.FakeMounter.Unmount(target)
+}
+
+func (m *fakeMounter) ReadOnly(path string) (bool, error) {
+	for _, mounted := range m.mounts() {
+		if mounted.Path == path {
+			return slices.Contains(mounted.Opts, "ro"), nil
+		}
+	}
+	return false, errors.New("not mounted")
+}
+
+func (m *fakeMounter) fail(onMount, onUnmount func(string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onMount, m.onUnmount = onMount, onUnmount
+}
+
+func (m *fakeMounter) mounts() []mountutils.MountPoint {
+	list, _ := m.List() // the fake never fails
+	return list
+}
+
+// forgetMounts is what a reboot does.
+func (m *fakeMounter) forgetMounts() { m.FakeMounter = mountutils.NewFakeMounter(nil) }
+
+func always(err error) func(string) error { return func(string) error { return err } }
+
+// fakeRecords is a store in memory with faults.
+type fakeRecords struct {
+	mu      sync.Mutex
+	known   map[volume.ID]volume.Record
+	commits int
+	// onCommit, when set, decides about each commit before it is done.
+	onCommit func([]store.Change) error
+}
+
+func newFakeRecords() *fakeRecords { return &fakeRecords{known: map[volume.ID]volume.Record{}} }
+
+func (r *fakeRecords) Commit(changes []store.Change) error {
+	r.mu.Lock()
+	hook := r.onCommit
+	r.mu.Unlock()
+	if hook != nil {
+		if err := hook(changes); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.commits++
+	for _, change := range changes {
+		if change.Record == nil {
+			delete(r.known, change.ID)
+			continue
+		}
+		r.known[change.ID] = *change.Record
+	}
+	return nil
+}
+
+func (r *fakeRecords) fail(onCommit func([]store.Change) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onCommit = onCommit
+}
+
+func (r *fakeRecords) get(id volume.ID) (volume.Record, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record, ok := r.known[id]
+	return record, ok
+}
+
+func (r *fakeRecords) put(record volume.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[record.ID] = record
+}
+
+func (r *fakeRecords) all() []volume.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var records []volume.Record
+	for _, record := range r.known {
+		records = append(records, record)
+	}
+	return records
+}
+
+// fakeDisk is a file system of a certain size.
+type fakeDisk struct {
+	mu          sync.Mutex
+	free, total uint64
+	err         error
+	measured    int
+}
+
+func (d *fakeDisk) space() (scratch.Space, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.measured++
+	return scratch.Space{Bytes: d.total, FreeBytes: d.free}, d.err
+}
+
+func (d *fakeDisk) set(free uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free, d.err = free, err
+}
+
+// retained puts a volume on disk that was unpublished some time ago.
+func (h *house) retained(pod volume.PodUID, id volume.ID, ago, span time.Duration) {
+	h.t.Helper()
+	if _, err := h.scratch.Create(pod, id); err != nil {
+		h.t.Fatal(err)
+	}
+	h.writeMarker(pod, id)
+	record := volume.Record{ID: id, Pod: pod}
+	h.records.put(record.Retain(time.Now().Add(-ago), span))
+}
+
+func numbered(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-%d", i)) }

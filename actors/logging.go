@@ -1,0 +1,50 @@
+package actors
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+)
+
+// Keys of log lines, the same in all rooms.
+const (
+	keyActor  = "actor"
+	keyVolume = "volume"
+	keyPod    = "pod"
+	keyPhase  = "phase"
+	keyTarget = "target"
+)
+
+// librarySlog is the actor library's log in our own sink. The library tells at
+// Info what belongs to Debug (each start, each dead letter).
+func librarySlog(log logr.Logger) *slog.Logger {
+	return slog.New(demoting{logr.ToSlogHandler(log.WithName("protoactor"))})
+}
+
+// demoting handles Info records as Debug ones.
+type demoting struct{ slog.Handler }
+
+func demote(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+func (d demoting) Enabled(ctx context.Context, level slog.Level) bool {
+	return d.Handler.Enabled(ctx, demote(level))
+}
+
+func (d demoting) Handle(ctx context.Context, record slog.Record) error {
+	record.Level = demote(record.Level)
+	return d.Handler.Handle(ctx, record)
+}
+
+func (d demoting) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return demoting{d.Handler.WithAttrs(attrs)}
+}
+
+func (d demoting) WithGroup(name string) slog.Handler {
+	return demoting{d.Handler.WithGroup(name)}
+}

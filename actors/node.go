@@ -1,0 +1,221 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// Config is what a Node works with. All fields are required, but Headroom and
+// Lifespan may be zero.
+type Config struct {
+	// Mounter mounts and unmounts.
+	Mounter Mounter
+	// Bindings returns the data directories that are mounted at present.
+	Bindings func() ([]mount.Binding, error)
+	// Scratch holds the data directories.
+	Scratch *scratch.Dir
+	// Space measures the file system that Scratch is on.
+	Space func() (scratch.Space, error)
+	// Records makes records durable.
+	Records Records
+	// Known are the records of an earlier run.
+	Known []volume.Record
+	// PodsDir is the kubelet's directory of pods; targets are below it.
+	PodsDir string
+	// Lifespan is how long a volume is kept after its unpublish.
+	Lifespan time.Duration
+	// Headroom is the share of the file system that should stay free.
+	Headroom float64
+	// PressureInterval is how often the file system is measured.
+	PressureInterval time.Duration
+	// OrphanGrace is how long a pod directory must be absent before its volume
+	// is retained without an unpublish.
+	OrphanGrace time.Duration
+	Log         logr.Logger
+}
+
+// check names the first field that is missing.
+func (c Config) check() error {
+	switch {
+	case c.Mounter == nil:
+		return errors.New("actors: Config.Mounter is missing")
+	case c.Bindings == nil:
+		return errors.New("actors: Config.Bindings is missing")
+	case c.Scratch == nil:
+		return errors.New("actors: Config.Scratch is missing")
+	case c.Space == nil:
+		return errors.New("actors: Config.Space is missing")
+	case c.Records == nil:
+		return errors.New("actors: Config.Records is missing")
+	case c.PodsDir == "":
+		return errors.New("actors: Config.PodsDir is missing")
+	case c.PressureInterval <= 0:
+		return errors.New("actors: Config.PressureInterval has to be longer than 0")
+	case c.OrphanGrace <= 0:
+		return errors.New("actors: Config.OrphanGrace has to be longer than 0")
+	}
+	return nil
+}
+
+// Node is the front of the actors: it starts them, asks them, stops them.
+type Node struct {
+	system     *actor.ActorSystem
+	supervisor *actor.PID
+	workers    *workers
+	cancel     context.CancelFunc
+	watches    sync.WaitGroup
+	failed     chan error
+	stopped    chan struct{}
+}
+
+// Start recovers what an earlier run left and starts the actors. When it
+// returns, the node is ready for calls; the search for orphans and the
+// emptying of the trash go on behind it.
+func Start(cfg Config) (*Node, error) { return start(cfg) }
+
+// start is Start with more middleware for the volume actors, which tests use
+// to make them fail.
+func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	bindings, err := cfg.Bindings()
+	if err != nil {
+		return nil, fmt.Errorf("read the mount table: %w", err)
+	}
+	found := recoverVolumes(cfg.Known, bindings)
+	if err := saveAll(cfg.Records, found.changed); err != nil {
+		return nil, fmt.Errorf("record what was found mounted: %w", err)
+	}
+	trash, err := cfg.Scratch.Trash()
+	if err != nil {
+		return nil, fmt.Errorf("read the trash: %w", err)
+	}
+	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", len(found.asleep),
+		"corrected", len(found.changed), "trash", len(trash))
+
+	n := &Node{workers: newWorkers(maxWorkers), failed: make(chan error, 1), stopped: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.cancel = cancel
+	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
+	env := &environment{
+		ctx: ctx, mounter: cfg.Mounter, scratch: cfg.Scratch, workers: n.workers, podsDir: cfg.PodsDir,
+		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
+	}
+	n.spawn(cfg, env, found, more)
+	n.startWatches(ctx, env, trash)
+	return n, nil
+}
+
+func saveAll(records Records, changed []volume.Record) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	changes := make([]store.Change, len(changed))
+	for i := range changed {
+		changes[i] = store.Change{ID: changed[i].ID, Record: &changed[i]}
+	}
+	return records.Commit(changes)
+}
+
+// spawn starts the supervisor and has it start the rest.
+func (n *Node) spawn(cfg Config, env *environment, found recovery, more []actor.ReceiverMiddleware) {
+	s := &supervisor{environment: env, table: map[volume.ID]*entry{}, byActor: map[string]volume.ID{}, fatal: n.fail, more: more}
+	n.supervisor = n.system.Root.Spawn(supervisorProps(s, n, cfg, found))
+
+	// A request to an actor that has ended is answered, not left to time out.
+	n.system.EventStream.Subscribe(func(event any) {
+		if letter, ok := event.(*actor.DeadLetterEvent); ok {
+			if request, ok := letter.Message.(messages.Failer); ok {
+				request.Fail(fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable))
+			}
+		}
+	})
+}
+
+// fail reports that the node cannot go on. The first report counts.
+func (n *Node) fail(err error) {
+	select {
+	case n.failed <- err:
+	default:
+	}
+}
+
+func (n *Node) startWatches(ctx context.Context, env *environment, trash []string) {
+	w := &watch{environment: env, root: n.system.Root, supervisor: n.supervisor}
+	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.pods) })
+	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
+	n.watches.Go(func() { w.trash(trash) })
+}
+
+// Failed delivers the reason when the node cannot go on and the daemon has to
+// be started again. All it knows is on disk.
+func (n *Node) Failed() <-chan error { return n.failed }
+
+// Publish mounts a volume.
+func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
+	m := &messages.PublishVolume{Routing: routing(ctx, p.ID), Publication: p, Reply: messages.NewReply[struct{}]()}
+	n.system.Root.Send(n.supervisor, m)
+	_, err := m.Wait(ctx)
+	return err
+}
+
+// Unpublish unmounts a volume; it is retained when target was its last one.
+func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
+	m := &messages.UnpublishVolume{Routing: routing(ctx, id), Target: target, Reply: messages.NewReply[struct{}]()}
+	n.system.Root.Send(n.supervisor, m)
+	_, err := m.Wait(ctx)
+	return err
+}
+
+// Stats measures a volume that is published at path.
+func (n *Node) Stats(ctx context.Context, id volume.ID, path string) (volume.Stats, error) {
+	m := &messages.VolumeStats{Routing: routing(ctx, id), Path: path, Reply: messages.NewReply[volume.Stats]()}
+	n.system.Root.Send(n.supervisor, m)
+	return m.Wait(ctx)
+}
+
+// Ready returns nil when the actors answer.
+func (n *Node) Ready(ctx context.Context) error {
+	m := &messages.Status{Reply: messages.NewReply[struct{}]()}
+	n.system.Root.Send(n.supervisor, m)
+	_, err := m.Wait(ctx)
+	return err
+}
+
+func routing(ctx context.Context, id volume.ID) messages.Routing {
+	deadline, _ := ctx.Deadline()
+	return messages.Routing{ID: id, Deadline: deadline}
+}
+
+// Stop lets running operations end, then ends the actors. It is to be called
+// once, after the last call was answered. Its error says what did not end
+// before ctx did.
+func (n *Node) Stop(ctx context.Context) error {
+	n.cancel()
+	err := n.workers.Close(ctx)
+	n.system.Root.Stop(n.supervisor)
+	select {
+	case <-n.stopped:
+	case <-ctx.Done():
+		err = errors.Join(err, fmt.Errorf("actors still running: %w", ctx.Err()))
+	}
+	n.system.Shutdown()
+	if err == nil {
+		n.watches.Wait() // they work through the actors and end with ctx
+	}
+	return err
+}

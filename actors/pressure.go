@@ -1,0 +1,98 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/messages"
+)
+
+// pressure watches how full the working directory's file system is and tells
+// the retention actor.
+type pressure struct {
+	space     func() (scratch.Space, error)
+	headroom  float64
+	interval  time.Duration
+	retention *actor.PID
+	log       logr.Logger
+
+	measuring bool
+	again     bool // asked for while measuring
+	factor    float64
+	timer     *time.Timer
+}
+
+type measureDue struct{}
+
+type measured struct {
+	space scratch.Space
+	err   error
+}
+
+func pressureProps(p pressure) *actor.Props {
+	p.factor = 1
+	return actor.PropsFromProducer(func() actor.Actor { copied := p; return &copied },
+		actor.WithReceiverMiddleware(recovering(p.log)))
+}
+
+func (p *pressure) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started, *measureDue, *messages.Measure:
+		p.measure(c)
+	case *measured:
+		p.report(c, m)
+	case *actor.Stopping:
+		stopTimer(p.timer)
+	default:
+		ignoreLifecycle(p.log, c)
+	}
+}
+
+// measure asks the kernel in a goroutine: statfs hangs when the disk does.
+func (p *pressure) measure(c actor.Context) {
+	if p.measuring {
+		p.again = true
+		return
+	}
+	p.measuring = true
+	root, self := c.ActorSystem().Root, c.Self()
+	go func() {
+		var m measured
+		m.err = guard(p.log, func() (err error) {
+			m.space, err = p.space()
+			return err
+		})
+		root.Send(self, &m)
+	}()
+}
+
+func (p *pressure) report(c actor.Context, m *measured) {
+	p.measuring = false
+	if p.again { // what was measured is older than the question
+		p.again = false
+		p.measure(c)
+		return
+	}
+	factor := 1.0
+	if m.err != nil {
+		// Data is not thrown away early because of a disk that cannot be measured.
+		p.log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
+	} else {
+		factor = lifespan.Factor(p.headroom,
+			lifespan.Space{Total: m.space.Bytes, Free: m.space.FreeBytes}, lifespan.Space{Total: m.space.Inodes, Free: m.space.FreeInodes})
+		if (factor < 1) != (p.factor < 1) {
+			p.log.Info("disk pressure changed", "factor", factor, "freeBytes", m.space.FreeBytes, "totalBytes", m.space.Bytes,
+				"freeInodes", m.space.FreeInodes, "totalInodes", m.space.Inodes)
+		}
+	}
+	p.factor = factor
+	c.Send(p.retention, &messages.Pressure{Factor: factor})
+
+	stopTimer(p.timer)
+	root, self := c.ActorSystem().Root, c.Self()
+	p.timer = time.AfterFunc(p.interval, func() { root.Send(self, &measureDue{}) })
+}

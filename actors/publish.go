@@ -1,0 +1,222 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// publish mounts the volume at a target. It makes the intent durable first, so
+// that after a crash at any step the volume is known; if a later step fails,
+// everything this call did is undone.
+func (t *task) publish(p volume.Publication) error {
+	if err := t.mayPublish(p); err != nil {
+		return err
+	}
+	mounted, err := t.isMounted(p.Target.Path)
+	if err != nil {
+		return fmt.Errorf("%w: is anything mounted on %s: %w", volume.ErrUncertain, p.Target.Path, err)
+	}
+	if mounted {
+		done, err := t.publishMounted(p)
+		if done || err != nil {
+			return err
+		}
+	}
+
+	before := t.record
+	if err := t.save(t.intent(p)); err != nil {
+		return classify(err)
+	}
+	madeTarget, err := t.mount(p)
+	if err != nil {
+		return t.undo(before, p.Target.Path, madeTarget, err)
+	}
+	t.published()
+	t.log.V(1).Info("published", keyVolume, p.ID, keyPod, p.Pod, keyTarget, p.Target.Path)
+	return nil
+}
+
+// mayPublish refuses what contradicts what is known of the volume. Targets of
+// the volume that are not mounted any more are dropped.
+func (t *task) mayPublish(p volume.Publication) error {
+	if t.record == nil {
+		return nil
+	}
+	if t.record.Phase == volume.Deleting {
+		return fmt.Errorf("%w: volume %s is being deleted; try again", volume.ErrBusy, t.id)
+	}
+	if t.record.Pod != p.Pod {
+		return fmt.Errorf("%w: volume %s belongs to pod %s, not to pod %s", volume.ErrConflict, t.id, t.record.Pod, p.Pod)
+	}
+	for _, other := range t.record.Targets {
+		if other.Path == p.Target.Path {
+			continue
+		}
+		mounted, err := t.isMounted(other.Path)
+		if err != nil {
+			return fmt.Errorf("%w: is anything mounted on %s: %w", volume.ErrUncertain, other.Path, err)
+		}
+		if !mounted { // gone with a reboot, so it counts no more
+			withoutStale := t.record.WithoutTarget(other.Path)
+			t.record = &withoutStale
+			continue
+		}
+		if !other.MultiWriter || !p.Target.MultiWriter {
+			return fmt.Errorf("%w: volume %s is mounted on %s, and its access mode allows no second target",
+				volume.ErrOtherTarget, t.id, other.Path)
+		}
+	}
+	return nil
+}
+
+// publishMounted is the case that something is mounted on the target already:
+// a repeated call, or what an interrupted one left. When it is not done, the
+// target is free to be mounted.
+func (t *task) publishMounted(p volume.Publication) (done bool, err error) {
+	if !t.owns(p.Target.Path) {
+		return false, fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, p.Target.Path, t.id)
+	}
+	known, ok := volume.Target{}, false
+	if t.record != nil {
+		known, ok = t.record.Target(p.Target.Path)
+	}
+	if ok && !known.SameMount(p.Target) {
+		return false, fmt.Errorf("%w: volume %s is mounted on %s with read-only %t and flags %q, asked for read-only %t and flags %q",
+			volume.ErrConflict, t.id, known.Path, known.ReadOnly, known.Flags, p.Target.ReadOnly, p.Target.Flags)
+	}
+	if ok && p.Target.ReadOnly {
+		readOnly, err := t.mounter.ReadOnly(p.Target.Path)
+		if err != nil {
+			return false, fmt.Errorf("%w: is %s read-only: %w", volume.ErrUncertain, p.Target.Path, err)
+		}
+		if !readOnly {
+			// A crash between a bind and its flags left it so, before the call
+			// was answered: nobody uses it yet.
+			ok = false
+		}
+	}
+	if !ok {
+		if err := t.unmount(p.Target.Path); err != nil {
+			return false, fmt.Errorf("%w: %w", volume.ErrBusy, err)
+		}
+		return false, nil
+	}
+	if known.Leaving {
+		if err := t.save(t.intent(p)); err != nil {
+			return false, classify(err)
+		}
+	}
+	t.published()
+	return true, nil
+}
+
+// intent is the record of a volume that is about to be mounted at the target.
+func (t *task) intent(p volume.Publication) volume.Record {
+	next := volume.Record{ID: p.ID, Pod: p.Pod}
+	if t.record != nil {
+		next = *t.record
+	}
+	next.Namespace, next.PodName = p.Namespace, p.PodName
+	next.Phase = volume.Publishing
+	next.Unpublished = time.Time{}
+	return next.WithTarget(p.Target)
+}
+
+// published notes that the mount is there. That is not recorded: after a
+// restart the mount table tells.
+func (t *task) published() {
+	done := *t.record
+	done.Phase = volume.Published
+	t.record = &done
+}
+
+// mount makes the data directory and binds it on the target. It tells whether
+// it made the target directory.
+func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
+	if _, err := t.scratch.Create(p.Pod, p.ID); err != nil {
+		return false, err
+	}
+	madeTarget, err = makeTarget(p.Target.Path)
+	if err != nil {
+		return madeTarget, err
+	}
+	return madeTarget, t.mounter.Mount(t.scratch.Path(p.Pod, p.ID), p.Target.Path, "", mountOptions(p.Target))
+}
+
+// makeTarget makes the target directory. Its parent is the kubelet's to make:
+// where that is missing, the pod was deleted meanwhile.
+func makeTarget(target string) (made bool, err error) {
+	err = os.Mkdir(target, 0o750)
+	if !errors.Is(err, fs.ErrExist) {
+		return err == nil, err
+	}
+	info, err := os.Lstat(target)
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() {
+		return false, fmt.Errorf("target path %s exists and is not a directory; remove it", target)
+	}
+	return false, nil
+}
+
+func mountOptions(t volume.Target) []string {
+	options := []string{"bind"}
+	if t.ReadOnly {
+		options = append(options, "ro")
+	}
+	return append(options, t.Flags...)
+}
+
+// undo takes back what a failed publish did, down to the record as it was
+// before. What cannot be taken back is tried again later.
+func (t *task) undo(before *volume.Record, target string, madeTarget bool, cause error) error {
+	if err := t.undoMount(target, madeTarget); err != nil {
+		next := *t.record
+		known, _ := next.Target(target)
+		known.Leaving = true
+		next = next.WithTarget(known)
+		next.Phase = volume.Unpublishing
+		t.stuck = errors.Join(err, t.save(next))
+		return fmt.Errorf("%w: %w; undoing it: %w", volume.ErrUncertain, cause, t.stuck)
+	}
+	if err := t.undoRecord(before); err != nil {
+		return fmt.Errorf("%w: %w; undoing it: %w", volume.ErrUncertain, cause, err)
+	}
+	return classify(cause)
+}
+
+func (t *task) undoMount(target string, madeTarget bool) error {
+	if err := t.unmount(target); err != nil {
+		return err
+	}
+	if madeTarget {
+		return removeTarget(target)
+	}
+	return nil
+}
+
+func (t *task) undoRecord(before *volume.Record) error {
+	if before != nil {
+		return t.save(*before)
+	}
+	if err := t.scratch.RemoveEmpty(t.record.Pod, t.id); err != nil {
+		// There was data before the record, or it cannot be told: keep it.
+		return t.save(t.record.Retain(time.Now(), t.lifespan))
+	}
+	return t.forget()
+}
+
+// classify says of a failure after which nothing is left whether more room
+// would have helped.
+func classify(err error) error {
+	if noSpace(err) {
+		return fmt.Errorf("%w: %w", volume.ErrNoSpace, err)
+	}
+	return fmt.Errorf("%w: %w", volume.ErrFailed, err)
+}

@@ -1,0 +1,102 @@
+package actors
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// Records is where records are made durable; *store.Store is one.
+type Records interface {
+	// Commit makes all changes durable with one sync, or none of them.
+	Commit(changes []store.Change) error
+}
+
+// recorder owns the records on disk. While one commit is being synced, the
+// changes that arrive are collected for the next one (group commit), so that a
+// burst of calls costs a few syncs and not one each.
+type recorder struct {
+	records Records
+	log     logr.Logger
+	// changes wait for the next commit, and those who asked for answers.
+	changes    []store.Change
+	answers    []messages.Reply[struct{}]
+	committing bool
+}
+
+// committed is the recorder's word to itself that a commit has ended.
+type committed struct {
+	answers []messages.Reply[struct{}]
+	err     error
+}
+
+func recorderProps(records Records, log logr.Logger) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor {
+		return &recorder{records: records, log: log}
+	}, actor.WithReceiverMiddleware(recovering(log)))
+}
+
+func (r *recorder) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *messages.SaveRecord:
+		r.add(c, store.Change{ID: m.Record.ID, Record: &m.Record}, m.Reply)
+	case *messages.ForgetRecord:
+		r.add(c, store.Change{ID: m.ID}, m.Reply)
+	case *committed:
+		r.answer(m)
+		r.commit(c)
+	default:
+		ignoreLifecycle(r.log, c)
+	}
+}
+
+func (r *recorder) add(c actor.Context, change store.Change, reply messages.Reply[struct{}]) {
+	r.changes = append(r.changes, change)
+	r.answers = append(r.answers, reply)
+	r.commit(c)
+}
+
+func (r *recorder) answer(m *committed) {
+	r.committing = false
+	for _, reply := range m.answers {
+		reply.Send(struct{}{}, m.err)
+	}
+}
+
+// commit starts a commit of all that is pending, unless one is running.
+func (r *recorder) commit(c actor.Context) {
+	if r.committing || len(r.changes) == 0 {
+		return
+	}
+	changes, answers := r.changes, r.answers
+	r.changes, r.answers = nil, nil
+	r.committing = true
+
+	root, self := c.ActorSystem().Root, c.Self()
+	go func() {
+		err := guard(r.log, func() error { return r.records.Commit(changes) })
+		root.Send(self, &committed{answers: answers, err: err})
+	}()
+}
+
+// recorderClient is how operations reach the recorder. Its calls block, so
+// only operations in goroutines of their own may use it.
+type recorderClient struct {
+	root     *actor.RootContext
+	recorder *actor.PID
+}
+
+func (r recorderClient) save(record volume.Record) error {
+	m := &messages.SaveRecord{Record: record, Reply: messages.NewReply[struct{}]()}
+	r.root.Send(r.recorder, m)
+	return waitForever(m.Reply)
+}
+
+func (r recorderClient) forget(id volume.ID) error {
+	m := &messages.ForgetRecord{ID: id, Reply: messages.NewReply[struct{}]()}
+	r.root.Send(r.recorder, m)
+	return waitForever(m.Reply)
+}

@@ -1,0 +1,56 @@
+package actors
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestRecorderCommitsWhatWaitsTogether(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		release := make(chan struct{})
+		h.records.fail(func([]store.Change) error { <-release; return nil })
+		var wg sync.WaitGroup
+		for i := range 100 {
+			pod := volume.PodUID(numbered(i))
+			h.makePod(pod)
+			p := volume.Publication{ID: numbered(i), Pod: pod, Target: volume.Target{Path: h.target(pod, "mount")}}
+			wg.Go(func() {
+				if err := h.node.Publish(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(release)
+		wg.Wait()
+		if h.records.commits != 2 {
+			t.Errorf("%d commits for 100 volumes, want 2: the first one, and all that waited for it", h.records.commits)
+		}
+	})
+}
+
+func TestFailedCommitFailsAllThatItHeld(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		broken := errors.New("broken disk")
+		h.records.fail(func([]store.Change) error { return broken })
+		for range 3 {
+			wantError(t, h.node.Publish(t.Context(), h.publication()), broken)
+		}
+		h.records.fail(nil)
+		h.publish()
+	})
+}
+
+func TestPanickingStoreIsAnError(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.records.fail(func([]store.Change) error { panic("broken for the test") })
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
+		h.records.fail(nil)
+		h.publish()
+	})
+}

@@ -1,0 +1,88 @@
+package actors
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestRecoverVolumes(t *testing.T) {
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	target := volume.Target{Path: "/kubelet/pods/p/mount"}
+	readOnly := volume.Target{Path: "/kubelet/pods/p/mount", ReadOnly: true}
+	leaving := volume.Target{Path: "/kubelet/pods/p/mount", Leaving: true}
+	bound := mount.Binding{Source: "p/v", Target: target.Path}
+	live := func(phase volume.Phase, targets ...volume.Target) volume.Record {
+		return volume.Record{ID: "v", Pod: "p", Phase: phase, Targets: targets}
+	}
+	retained := volume.Record{ID: "v", Pod: "p"}.Retain(since, time.Hour)
+	deleting := retained
+	deleting.Phase = volume.Deleting
+
+	for name, tt := range map[string]struct {
+		record   *volume.Record
+		bindings []mount.Binding
+		awake    *volume.Record
+		asleep   *volume.Record
+		changed  bool
+	}{
+		"published and mounted":               {record: ptr(live(volume.Publishing, target)), bindings: []mount.Binding{bound}, awake: ptr(live(volume.Published, target))},
+		"published, mount gone with a reboot": {record: ptr(live(volume.Publishing, readOnly)), awake: ptr(live(volume.Published, readOnly))},
+		"unmount ordered, still mounted":      {record: ptr(live(volume.Unpublishing, leaving)), bindings: []mount.Binding{bound}, awake: ptr(live(volume.Unpublishing, leaving))},
+		"unmount ordered and done":            {record: ptr(live(volume.Unpublishing, leaving)), awake: ptr(live(volume.Unpublishing, leaving))},
+		"imported, target not known":          {record: ptr(live(volume.Published)), bindings: []mount.Binding{bound}, awake: ptr(live(volume.Published, target)), changed: true},
+		"imported, not mounted":               {record: ptr(live(volume.Published)), awake: ptr(live(volume.Published))},
+		"mounted without a record":            {bindings: []mount.Binding{bound}, awake: ptr(live(volume.Published, target)), changed: true},
+		"read-only without a record": {bindings: []mount.Binding{{Source: "p/v", Target: target.Path, ReadOnly: true}},
+			awake: ptr(live(volume.Published, readOnly)), changed: true},
+		"retained":             {record: &retained, asleep: &retained},
+		"deletion interrupted": {record: &deleting, asleep: &deleting},
+		"retained, but mounted": {record: &retained, bindings: []mount.Binding{bound},
+			awake: &volume.Record{ID: "v", Pod: "p", Phase: volume.Published, Targets: []volume.Target{target}, Lifespan: time.Hour}, changed: true},
+		"deleting, but mounted": {record: &deleting, bindings: []mount.Binding{bound},
+			awake: &volume.Record{ID: "v", Pod: "p", Phase: volume.Published, Targets: []volume.Target{target}, Lifespan: time.Hour}, changed: true},
+		"a pod's subpath mount is the kubelet's": {record: &retained, bindings: []mount.Binding{
+			{Source: "p/v/sub", Target: "/kubelet/pods/p/x"}, {Source: "p/v", Target: "/kubelet/pods/p/volume-subpaths/v/c/0"}}, asleep: &retained},
+		"a name that is no volume's": {bindings: []mount.Binding{{Source: ".trash/x", Target: "/kubelet/pods/p/x"}, {Source: "p", Target: "/kubelet/pods/p/y"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var records []volume.Record
+			if tt.record != nil {
+				records = append(records, *tt.record)
+			}
+			got := recoverVolumes(records, tt.bindings)
+			same(t, "awake", got.awake, tt.awake)
+			same(t, "asleep", got.asleep, tt.asleep)
+			var changed *volume.Record
+			if tt.changed {
+				changed = tt.awake
+			}
+			same(t, "changed", got.changed, changed)
+		})
+	}
+}
+
+func same(t *testing.T, what string, got []volume.Record, want *volume.Record) {
+	t.Helper()
+	var wanted []volume.Record
+	if want != nil {
+		wanted = []volume.Record{*want}
+	}
+	if len(got) != len(wanted) {
+		t.Errorf("%s: %+v, want %+v", what, got, wanted)
+		return
+	}
+	for i := range got {
+		if len(got[i].Targets) == 0 {
+			got[i].Targets = nil
+		}
+		if !reflect.DeepEqual(got[i], wanted[i]) {
+			t.Errorf("%s: %+v, want %+v", what, got[i], wanted[i])
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

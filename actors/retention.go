@@ -1,0 +1,136 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// maxEvictions bounds the expired volumes that are deleted at the same time:
+// deletion is not to take the disk from the pods.
+const maxEvictions = 4
+
+// retention holds the records of the retained volumes, which sleep, and one
+// timer for the next of them that is due.
+type retention struct {
+	supervisor *actor.PID
+	pressure   *actor.PID
+	log        logr.Logger
+
+	queue    *lifespan.Queue
+	factor   float64
+	evicting map[volume.ID]struct{}
+	// measuring: nothing goes early before the last eviction's effect is known.
+	measuring bool
+	timer     *time.Timer
+}
+
+type evictionDue struct{}
+
+func retentionProps(supervisor, pressure *actor.PID, asleep []volume.Record, log logr.Logger) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor {
+		r := &retention{
+			supervisor: supervisor, pressure: pressure, log: log,
+			queue: &lifespan.Queue{}, factor: 1, evicting: map[volume.ID]struct{}{},
+		}
+		for _, record := range asleep {
+			r.queue.Push(record)
+		}
+		return r
+	}, actor.WithReceiverMiddleware(recovering(log)))
+}
+
+func (r *retention) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *messages.Retain:
+		r.queue.Push(m.Record)
+	case *messages.Wake:
+		r.wake(c, m)
+		return // nothing can be due that was not before
+	case *messages.FindUnknown:
+		r.findUnknown(m)
+		return
+	case *messages.Pressure:
+		r.factor, r.measuring = m.Factor, false
+	case *messages.EvictionOver:
+		r.evictionOver(c, m)
+	case *actor.Started, *evictionDue:
+	case *actor.Stopping:
+		stopTimer(r.timer)
+		return
+	default:
+		ignoreLifecycle(r.log, c)
+		return
+	}
+	r.evict(c)
+}
+
+func (r *retention) wake(c actor.Context, m *messages.Wake) {
+	answer := &messages.Woken{ID: m.ID, Seq: m.Seq}
+	if record, ok := r.queue.Take(m.ID); ok {
+		answer.Record = &record
+	}
+	c.Send(r.supervisor, answer)
+}
+
+func (r *retention) findUnknown(m *messages.FindUnknown) {
+	var unknown []messages.DataDirectory
+	for _, dir := range m.Directories {
+		if _, evicting := r.evicting[dir.ID]; !evicting && !r.queue.Contains(dir.ID) {
+			unknown = append(unknown, dir)
+		}
+	}
+	m.Send(unknown, nil)
+}
+
+func (r *retention) evictionOver(c actor.Context, m *messages.EvictionOver) {
+	delete(r.evicting, m.ID)
+	if r.factor < 1 && len(r.evicting) == 0 {
+		r.measuring = true
+		c.Send(r.pressure, &messages.Measure{})
+	}
+}
+
+// evict has every volume deleted whose time is over, and under pressure the
+// next one whose shortened time is over; then it sets the timer.
+func (r *retention) evict(c actor.Context) {
+	stopTimer(r.timer)
+	now := time.Now()
+	for {
+		// What has expired on its own goes first: that room costs nobody anything.
+		record, due, ok := r.queue.Next(1)
+		if !ok {
+			return
+		}
+		expired := !due.After(now)
+		if !expired {
+			record, due, _ = r.queue.Next(r.factor)
+		}
+		switch {
+		case due.After(now):
+			r.wakeUpIn(c, due.Sub(now))
+			return
+		case expired && len(r.evicting) >= maxEvictions:
+			return // the end of an eviction comes back here
+		case !expired && (r.measuring || len(r.evicting) > 0):
+			return // likewise: one at a time, measured after each
+		}
+		r.start(c, record, !expired)
+	}
+}
+
+func (r *retention) start(c actor.Context, record volume.Record, early bool) {
+	r.queue.Take(record.ID)
+	r.evicting[record.ID] = struct{}{}
+	c.Send(r.supervisor, &messages.Evict{Record: record, Early: early})
+}
+
+func (r *retention) wakeUpIn(c actor.Context, wait time.Duration) {
+	root, self := c.ActorSystem().Root, c.Self()
+	r.timer = time.AfterFunc(wait, func() { root.Send(self, &evictionDue{}) })
+}

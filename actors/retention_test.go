@@ -1,0 +1,247 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestExpiryKeepsDeadlinesAcrossARestart: a restart neither hastens nor delays.
+func TestExpiryKeepsDeadlinesAcrossARestart(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		began := time.Now()
+		for range 10 {
+			time.Sleep(time.Hour)
+			h.restart()
+		}
+		time.Sleep(testLifespan - time.Since(began) - time.Second)
+		h.wantMarker("a second before the deadline")
+		time.Sleep(time.Second)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestManyVolumesExpireAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range 50 {
+			h.retained("pod", numbered(i), 0, time.Hour)
+		}
+		h.start()
+		time.Sleep(time.Hour)
+		for i := range 50 {
+			h.wantGone("pod", numbered(i))
+		}
+		h.stop()
+	})
+}
+
+func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range 5 {
+			h.retained("pod", numbered(i), time.Duration(10-i)*time.Hour, testLifespan)
+		}
+		h.start()
+		for i := range 5 {
+			if !h.hasMarker("pod", numbered(i)) {
+				t.Fatalf("volume %d is gone without pressure", i)
+			}
+		}
+		// Half of the headroom: lifespan 6 h condemns those of 10, 9, 8, 7 and 6
+		// hours. The second deletion makes room enough.
+		h.disk.set(50, nil)
+		var deleted atomic.Int64
+		h.records.fail(func(changes []store.Change) error {
+			for _, change := range changes {
+				if change.Record == nil {
+					if deleted.Add(1) == 2 {
+						h.disk.set(100, nil)
+					}
+				}
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		for i := range 5 {
+			if got, want := h.hasMarker("pod", numbered(i)), i >= 2; got != want {
+				t.Errorf("volume %d is there: %t, want %t", i, got, want)
+			}
+		}
+		h.records.fail(nil)
+		h.stop()
+	})
+}
+
+func TestPressureSparesPublishedVolumes(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.disk.set(0, nil)
+		time.Sleep(time.Hour)
+		h.wantMarker("with no space free")
+		h.unpublish()
+		time.Sleep(time.Minute)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestDiskThatCannotBeMeasuredIsNoPressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.disk.set(0, unix.EIO)
+		h.retained("pod", testID, time.Hour, testLifespan)
+		h.start()
+		time.Sleep(time.Hour)
+		if !h.hasMarker("pod", testID) {
+			t.Error("deleted early though nothing is known of the disk")
+		}
+		h.stop()
+	})
+}
+
+func TestDeletionOnAFullDiskNeedsNoRecord(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.unpublish()
+		h.records.fail(func(changes []store.Change) error {
+			if changes[0].Record != nil {
+				return unix.ENOSPC
+			}
+			return nil
+		})
+		time.Sleep(testLifespan)
+		h.wantGone(testPod, testID)
+	})
+}
+
+// TestDeletionThatFailsIsTriedAgain: neither lost nor hot.
+func TestDeletionThatFailsIsTriedAgain(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		var tries atomic.Int64
+		h.records.fail(func([]store.Change) error { tries.Add(1); return unix.EIO })
+		time.Sleep(testLifespan + time.Hour)
+		h.wantMarker("while its deletion cannot be recorded")
+		if tries.Load() < 3 || tries.Load() > 100 {
+			t.Errorf("tried %d times within an hour", tries.Load())
+		}
+		h.records.fail(nil)
+		time.Sleep(deleteBackoff.longest)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestPublishSavesAVolumeWhoseDeletionFails(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		h.records.fail(func([]store.Change) error { return unix.EIO })
+		time.Sleep(testLifespan + time.Second)
+		h.records.fail(nil)
+		h.publish()
+		time.Sleep(2 * testLifespan)
+		h.wantMarker("published again just before it would have been deleted")
+	})
+}
+
+func TestWhatIsNotADataDirectoryIsSetAside(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		outside := filepath.Join(h.root, "outside")
+		if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.publish()
+		h.unpublish()
+		if err := errors.Join(os.Remove(h.data(testPod, testID)), os.Symlink(outside, h.data(testPod, testID))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * testLifespan)
+		if _, err := os.Stat(outside); err != nil {
+			t.Error(err)
+		}
+		h.wantPhase(testID, volume.Deleting)
+		if err := os.Remove(h.data(testPod, testID)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(deleteBackoff.longest)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestOrphansAreAdoptedAndExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range 3 * orphanBatch / 2 {
+			pod := volume.PodUID(fmt.Sprintf("pod-%d", i))
+			if _, err := h.scratch.Create(pod, numbered(i)); err != nil {
+				t.Fatal(err)
+			}
+			h.writeMarker(pod, numbered(i))
+		}
+		h.retained("pod", "csi-known", time.Hour, testLifespan)
+		h.start()
+		known := h.wantPhase("csi-known", volume.Retained)
+		if age := time.Since(known.Unpublished); age != time.Hour {
+			t.Errorf("a known volume was adopted anew: retained for %v", age)
+		}
+		for i := range 3 * orphanBatch / 2 {
+			h.wantPhase(numbered(i), volume.Retained)
+		}
+		time.Sleep(testLifespan)
+		for i := range 3 * orphanBatch / 2 {
+			h.wantGone(volume.PodUID(fmt.Sprintf("pod-%d", i)), numbered(i))
+		}
+		h.stop()
+	})
+}
+
+func TestOrphansAreFoundLater(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		if _, err := h.scratch.Create("restored", "csi-backup"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(orphanInterval)
+		h.wantPhase("csi-backup", volume.Retained)
+		h.wantPhase(testID, volume.Publishing)
+	})
+}
+
+func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for _, id := range []volume.ID{"csi-recorded", "csi-moved"} {
+			h.retained("pod", id, time.Minute, testLifespan)
+			record, _ := h.records.get(id)
+			record.Phase = volume.Deleting
+			h.records.put(record)
+		}
+		if _, err := h.scratch.Discard("pod", "csi-moved"); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		h.wantGone("pod", "csi-recorded")
+		h.wantGone("pod", "csi-moved")
+		if left, err := h.scratch.Trash(); err != nil || len(left) != 0 {
+			t.Errorf("left in the trash: %v, %v", left, err)
+		}
+		h.stop()
+	})
+}

@@ -1,0 +1,62 @@
+package actors
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/messages"
+)
+
+// Names of the supervisor's children, one of each.
+const (
+	recorderName  = "recorder"
+	pressureName  = "pressure"
+	retentionName = "retention"
+)
+
+// supervisorProps describes the supervisor. It is one instance for good: a
+// restart would stop all its children, so a panic in it ends the daemon, which
+// recovers everything at its next start.
+func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.Props {
+	fatal := recoveringWith(cfg.Log, func(reason any) { n.fail(fmt.Errorf("supervisor failed: %v", reason)) })
+	return actor.PropsFromFunc(func(c actor.Context) {
+		switch c.Message().(type) {
+		case *actor.Started:
+			s.start(c, cfg, found)
+		case *actor.Stopping:
+			s.stopping = true
+		case *actor.Stopped:
+			close(n.stopped)
+		default:
+			s.Receive(c)
+		}
+	}, actor.WithReceiverMiddleware(fatal), actor.WithSupervisor(s))
+}
+
+// start spawns the other actors and those of the volumes that are awake.
+func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
+	s.self = c.Self()
+	s.records = recorderClient{root: c.ActorSystem().Root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, cfg.Log))}
+	pressurePID := c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
+	s.retention = s.spawn(c, retentionName, retentionProps(s.self, pressurePID, found.asleep, cfg.Log))
+	s.spawn(c, pressureName, pressureProps(pressure{
+		space: cfg.Space, headroom: cfg.Headroom, interval: cfg.PressureInterval, retention: s.retention, log: cfg.Log,
+	}))
+	for i := range found.awake {
+		record := found.awake[i]
+		e := &entry{}
+		s.table[record.ID] = e
+		s.activate(c, record.ID, e, &record)
+		// It goes on with what it was in the middle of.
+		s.tell(c, e, &messages.Resume{})
+	}
+}
+
+func (s *supervisor) spawn(c actor.Context, name string, props *actor.Props) *actor.PID {
+	pid, err := c.SpawnNamed(props, name)
+	if err != nil {
+		panic(fmt.Errorf("spawn the %s: %w", name, err)) // the names are ours alone
+	}
+	return pid
+}

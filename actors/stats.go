@@ -1,0 +1,43 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// stats measures what the volume uses. It changes nothing and reads the data
+// directory itself, not its mount, so that it may run beside any operation and
+// never keeps a target busy.
+func (e *environment) stats(ctx context.Context, record *volume.Record, id volume.ID, path string, condition error) (volume.Stats, error) {
+	if record == nil {
+		return volume.Stats{}, fmt.Errorf("%w: volume %s", volume.ErrNotFound, id)
+	}
+	if _, ok := record.Target(path); !ok {
+		return volume.Stats{}, fmt.Errorf("%w: volume %s is not published at %s", volume.ErrNotFound, id, path)
+	}
+	space, err := e.scratch.Space()
+	if err != nil {
+		return volume.Stats{}, err
+	}
+	bytes, inodes, err := e.scratch.Usage(ctx, record.Pod, id)
+	if err != nil {
+		return volume.Stats{}, err
+	}
+	stats := volume.Stats{
+		Bytes:     volume.Usage{Total: int64(space.Bytes), Available: int64(space.FreeBytes), Used: bytes},
+		Inodes:    volume.Usage{Total: int64(space.Inodes), Available: int64(space.FreeInodes), Used: inodes},
+		Condition: "mounted and writable to its pod",
+	}
+	mounted, err := e.isMounted(path)
+	switch {
+	case condition != nil:
+		stats.Abnormal, stats.Condition = true, condition.Error()
+	case err != nil:
+		stats.Abnormal, stats.Condition = true, fmt.Sprintf("the mount at %s does not answer: %v", path, err)
+	case !mounted:
+		stats.Abnormal, stats.Condition = true, fmt.Sprintf("nothing is mounted at %s; the kubelet mounts it when it publishes again", path)
+	}
+	return stats, nil
+}

@@ -1,0 +1,220 @@
+package actors
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// failingAt makes volume actors panic at the messages that fails picks.
+func failingAt(fails func(message any) bool) actor.ReceiverMiddleware {
+	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
+		return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+			if fails(envelope.Message) {
+				panic("broken for the test")
+			}
+			next(c, envelope)
+		}
+	}
+}
+
+func inHouseWith(t *testing.T, more actor.ReceiverMiddleware, test func(t *testing.T, h *house)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.more = []actor.ReceiverMiddleware{more}
+		h.start()
+		test(t, h)
+		h.stop()
+	})
+}
+
+func TestPanicAnswersTheCallerAndTheVolumeGoesOn(t *testing.T) {
+	for name, picks := range map[string]func(any) bool{
+		"at the request": func(m any) bool { _, ok := m.(*messages.PublishVolume); return ok },
+		"at the outcome": func(m any) bool { _, ok := m.(*finished); return ok },
+		"at the start":   func(m any) bool { _, ok := m.(*actor.Started); return ok },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var failed atomic.Bool
+			once := func(m any) bool { return picks(m) && failed.CompareAndSwap(false, true) }
+			inHouseWith(t, failingAt(once), func(t *testing.T, h *house) {
+				// The first call is answered, with whatever outcome, or its
+				// deadline ends it; the repeat succeeds.
+				_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
+				if !failed.Load() {
+					t.Fatal("the actor did not fail")
+				}
+				time.Sleep(restartBackoff.longest)
+				if err := h.node.Publish(withTimeout(t, 2*time.Minute), h.publication()); err != nil {
+					t.Fatalf("publish after the restart: %v", err)
+				}
+				if got := len(h.mounter.mounts()); got != 1 {
+					t.Errorf("%d mounts, want 1", got)
+				}
+				h.unpublish()
+				h.wantPhase(testID, volume.Retained)
+			})
+		})
+	}
+}
+
+func TestActorThatKeepsFailingIsParkedAndDisturbsNobody(t *testing.T) {
+	var broken atomic.Bool
+	var starts atomic.Int64
+	broken.Store(true)
+	fails := func(m any) bool {
+		switch m := m.(type) {
+		case *actor.Started:
+			starts.Add(1)
+		case *messages.PublishVolume:
+			return broken.Load() && m.ID == testID
+		case *messages.Resume:
+			return broken.Load() && starts.Load() > 1
+		}
+		return false
+	}
+	inHouseWith(t, failingAt(fails), func(t *testing.T, h *house) {
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
+		time.Sleep(30 * time.Second)
+		if got := starts.Load(); got != maxRestarts+1 {
+			t.Errorf("started %d times, want %d: the limit is a limit", got, maxRestarts+1)
+		}
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUnavailable)
+
+		h.makePod("other")
+		other := h.publication()
+		other.ID, other.Pod, other.Target.Path = "csi-other", "other", h.target("other", "mount")
+		if err := h.node.Publish(t.Context(), other); err != nil {
+			t.Errorf("another volume: %v", err)
+		}
+
+		broken.Store(false)
+		time.Sleep(parkedBackoff.first)
+		h.publish()
+	})
+}
+
+func TestPanicInAnOperationIsAnError(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.mounter.fail(func(string) error { panic("broken for the test") }, nil)
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
+		h.mounter.fail(nil, nil)
+		h.publish()
+	})
+}
+
+func TestPanicInTheSupervisorEndsTheNode(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		// A record that is handed back while its volume is awake cannot happen.
+		h.publish()
+		h.node.system.Root.Send(h.node.supervisor, &messages.Evict{Record: volume.Record{ID: testID}})
+		synctest.Wait()
+		select {
+		case err := <-h.node.Failed():
+			if err == nil {
+				t.Error("failed without a reason")
+			}
+		default:
+			t.Error("the node goes on with a broken supervisor")
+		}
+	})
+}
+
+// TestPublishMeetsExpiry has publishes and expiries of one volume meet at the
+// same instant, in whatever order the scheduler picks: whatever publish was
+// acknowledged has its data for as long as it is published.
+func TestPublishMeetsExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.lifespan = time.Minute
+		h.start()
+		for range 200 {
+			h.publish()
+			h.writeMarker(testPod, testID)
+			h.unpublish()
+			time.Sleep(h.lifespan - time.Nanosecond)
+			var wg sync.WaitGroup
+			var err error
+			wg.Go(func() {
+				time.Sleep(time.Nanosecond)
+				err = h.node.Publish(withTimeout(t, time.Minute), h.publication())
+			})
+			wg.Wait()
+			synctest.Wait()
+			if err != nil {
+				wantError(t, err, volume.ErrBusy)
+				h.publish()
+			}
+			if len(h.mounter.mounts()) != 1 {
+				t.Fatalf("mounts: %v", h.mounter.mounts())
+			}
+			if _, ok := h.records.get(testID); !ok {
+				t.Fatal("published without a record")
+			}
+			h.unpublish()
+			time.Sleep(2 * h.lifespan)
+			h.wantGone(testPod, testID)
+		}
+		h.stop()
+	})
+}
+
+func TestStoppedNodeRefusesCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.start()
+		h.publish()
+		h.stop()
+		wantError(t, h.node.Publish(withTimeout(t, time.Minute), h.publication()), volume.ErrUnavailable)
+		wantError(t, h.node.Ready(withTimeout(t, time.Minute)), volume.ErrUnavailable)
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// TestStopMeetsExpiry stops at the instant when volumes fall due.
+func TestStopMeetsExpiry(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			for i := range 10 {
+				h.retained("pod", numbered(i), 0, time.Hour)
+			}
+			h.start()
+			time.Sleep(time.Hour)
+			h.stop()
+			for i := range 10 {
+				if _, known := h.records.get(numbered(i)); !known && h.hasMarker("pod", numbered(i)) {
+					t.Errorf("volume %d is there without a record", i)
+				}
+			}
+		})
+	}
+}
+
+func TestIdleVolumesHaveNoActor(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.unpublish()
+		_ = h.node.Unpublish(t.Context(), "csi-never-seen", h.target(testPod, "other"))
+		synctest.Wait()
+		volumes := 0
+		for _, shard := range h.node.system.ProcessRegistry.LocalPIDs.LocalPIDs {
+			for name := range shard.Items() {
+				if strings.Contains(name, "volume") {
+					volumes++
+				}
+			}
+		}
+		if volumes != 0 {
+			t.Errorf("%d volume actors left, want none", volumes)
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// unpublish unmounts the volume from a target. With the last one the volume is
+// retained from now on.
+func (t *task) unpublish(target string) error {
+	if !t.owns(target) {
+		mounted, err := t.isMounted(target)
+		if err != nil {
+			return fmt.Errorf("%w: is anything mounted on %s: %w", volume.ErrUncertain, target, err)
+		}
+		if mounted {
+			return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
+		}
+	}
+	if err := t.unmount(target); err != nil {
+		return t.unmountRefused(target, err)
+	}
+	// The data is retained even where the empty target directory cannot go.
+	removeErr := removeTarget(target)
+	if err := t.left(target); err != nil {
+		return err
+	}
+	if removeErr != nil {
+		return fmt.Errorf("%w: volume %s is unmounted, but its target directory cannot be removed: %w", volume.ErrUncertain, t.id, removeErr)
+	}
+	return nil
+}
+
+// left notes that the volume is not mounted at target any more.
+func (t *task) left(target string) error {
+	if t.record == nil {
+		return t.retainUnknown(target)
+	}
+	if !t.record.Phase.Live() {
+		return nil
+	}
+	if _, ok := t.record.Target(target); !ok && len(t.record.Targets) > 0 {
+		return nil // it is mounted elsewhere, and stays so
+	}
+	next := t.record.WithoutTarget(target)
+	if len(next.Targets) > 0 {
+		next.Phase = livePhase(next)
+	} else {
+		next = next.Retain(time.Now(), t.lifespan)
+	}
+	if err := t.save(next); err != nil {
+		t.stuck = err
+		return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUncertain, t.id, target, err)
+	}
+	t.log.V(1).Info("unpublished", keyVolume, t.id, keyPod, next.Pod, keyTarget, target, keyPhase, next.Phase.String())
+	return nil
+}
+
+// retainUnknown adopts the data directory of a volume that was unmounted
+// without being known.
+func (t *task) retainUnknown(target string) error {
+	pod, err := volume.ParsePodUID("target_path", t.podOf(target))
+	if err != nil {
+		return nil // no pod, no data directory: nothing was left behind
+	}
+	return t.adopt(pod)
+}
+
+// unmountRefused notes that the unmount was ordered, so that it is tried again
+// until the kernel agrees, also after a restart.
+func (t *task) unmountRefused(target string, cause error) error {
+	t.stuck = cause
+	if t.record != nil {
+		if known, ok := t.record.Target(target); ok && !known.Leaving {
+			known.Leaving = true
+			next := t.record.WithTarget(known)
+			next.Phase = livePhase(next)
+			if err := t.save(next); err != nil {
+				cause = errors.Join(cause, err)
+			}
+		}
+	}
+	if errors.Is(cause, unix.EBUSY) {
+		return fmt.Errorf("%w: volume %s cannot be unmounted: a process still uses %s; it is tried again until that ends: %w",
+			volume.ErrBusy, t.id, target, cause)
+	}
+	return fmt.Errorf("%w: volume %s cannot be unmounted from %s: %w", volume.ErrUncertain, t.id, target, cause)
+}
+
+// livePhase is the phase of a volume that has targets.
+func livePhase(r volume.Record) volume.Phase {
+	for _, target := range r.Targets {
+		if !target.Leaving {
+			return volume.Published
+		}
+	}
+	return volume.Unpublishing
+}
+
+// resumeUnpublish tries again to unmount every target whose unmount was
+// ordered.
+func (t *task) resumeUnpublish() error {
+	for _, target := range t.record.Targets {
+		if !target.Leaving {
+			continue
+		}
+		if err := t.unpublish(target.Path); err != nil {
+			return err
+		}
+	}
+	if t.record.Phase == volume.Unpublishing && len(t.record.Targets) == 0 {
+		return t.left("")
+	}
+	return nil
+}
+
+// adopt takes a data directory without a record as a volume that is retained
+// from now on.
+func (t *task) adopt(pod volume.PodUID) error {
+	if t.record != nil {
+		if t.record.Pod != pod {
+			return fmt.Errorf("%w: the data directory of pod %s has the ID of a volume of pod %s", volume.ErrConflict, pod, t.record.Pod)
+		}
+		return nil
+	}
+	exists, err := t.scratch.Exists(pod, t.id)
+	if err != nil || !exists {
+		return err
+	}
+	record := volume.Record{ID: t.id, Pod: pod}
+	if err := t.save(record.Retain(time.Now(), t.lifespan)); err != nil {
+		return err
+	}
+	t.log.Info("adopted a data directory without a record", keyVolume, t.id, keyPod, pod)
+	return nil
+}
+
+// abandon retains a volume whose pod directory is gone: the kubelet forgot it
+// and will not unpublish it. It does nothing while anything is mounted.
+func (t *task) abandon() error {
+	for _, name := range t.podDirectories() {
+		if _, err := os.Lstat(filepath.Join(t.podsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	for _, target := range t.record.Targets {
+		if mounted, err := t.isMounted(target.Path); err != nil || mounted {
+			return err
+		}
+	}
+	if err := t.save(t.record.Retain(time.Now(), t.lifespan)); err != nil {
+		return err
+	}
+	t.log.Info("retained a volume whose pod is gone without an unpublish", keyVolume, t.id, keyPod, t.record.Pod)
+	return nil
+}
+
+// podDirectories returns the names in the kubelet's pods directory that say
+// that the volume's pod is still there.
+func (t *task) podDirectories() []string {
+	return podDirectories(t.environment, t.record)
+}
+
+func podDirectories(e *environment, record *volume.Record) []string {
+	names := []string{string(record.Pod)}
+	for _, target := range record.Targets {
+		if name := e.podOf(target.Path); name != "" && name != names[0] {
+			names = append(names, name)
+		}
+	}
+	return names
+}

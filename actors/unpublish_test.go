@@ -1,0 +1,194 @@
+package actors
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestUnpublishedVolumeLivesForItsLifespan(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		time.Sleep(3 * testLifespan)
+		h.wantMarker("published for longer than a lifespan")
+		h.unpublish()
+		h.unpublish()
+		if _, err := os.Lstat(h.target(testPod, "mount")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("target is still there (%v)", err)
+		}
+		h.wantPhase(testID, volume.Retained)
+		time.Sleep(testLifespan - time.Second)
+		h.wantMarker("a second before its deadline")
+		time.Sleep(time.Second)
+		h.wantGone(testPod, testID)
+		if _, err := os.Lstat(h.data(testPod, "")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the pod's empty directory is still there (%v)", err)
+		}
+	})
+}
+
+func TestPublishWithinTheLifespanBringsTheDataBack(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		time.Sleep(testLifespan - time.Minute)
+		h.publish()
+		h.wantMarker("published again")
+		time.Sleep(2 * testLifespan)
+		h.wantMarker("published again, past the old deadline")
+		h.unpublish()
+		time.Sleep(testLifespan - time.Second)
+		h.wantMarker("a second before the new deadline")
+		time.Sleep(time.Second)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestBusyTargetIsUnmountedWithoutAnotherCall(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.mounter.fail(nil, always(unix.EBUSY))
+		err := h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount"))
+		wantError(t, err, volume.ErrBusy)
+		wantError(t, err, unix.EBUSY)
+		time.Sleep(3 * testLifespan)
+		h.wantMarker("while the target is busy")
+		h.wantPhase(testID, volume.Unpublishing)
+
+		h.mounter.fail(nil, nil)
+		time.Sleep(unmountBackoff.longest)
+		h.wantPhase(testID, volume.Retained)
+		if left := h.mounter.mounts(); len(left) != 0 {
+			t.Errorf("still mounted: %v", left)
+		}
+		h.wantMarker("just retained")
+		time.Sleep(testLifespan)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestBusyTargetIsUnmountedAfterARestart(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.mounter.fail(nil, always(unix.EBUSY))
+		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
+		h.restart()
+		h.wantPhase(testID, volume.Unpublishing)
+		h.mounter.fail(nil, nil)
+		time.Sleep(unmountBackoff.longest)
+		h.wantPhase(testID, volume.Retained)
+	})
+}
+
+func TestPublishTakesABusyUnpublishBack(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.mounter.fail(nil, always(unix.EBUSY))
+		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
+		h.publish()
+		h.mounter.fail(nil, nil)
+		time.Sleep(time.Hour)
+		if len(h.mounter.mounts()) != 1 {
+			t.Error("unmounted though it was published again")
+		}
+	})
+}
+
+func TestUnpublishOfAnUnknownVolume(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		if err := h.node.Unpublish(t.Context(), "csi-never-seen", h.target(testPod, "mount")); err != nil {
+			t.Error(err)
+		}
+		h.wantGone(testPod, "csi-never-seen")
+	})
+}
+
+func TestUnpublishOfAnotherVolumesTargetIsRefused(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		wantError(t, h.node.Unpublish(t.Context(), "csi-other", h.target(testPod, "mount")), volume.ErrForeignMount)
+		if len(h.mounter.mounts()) != 1 {
+			t.Error("another volume's mount was taken away")
+		}
+	})
+}
+
+func TestUnpublishIsNotAcknowledgedWithoutItsRecord(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.records.fail(func([]store.Change) error { return unix.EIO })
+		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrUncertain)
+		time.Sleep(3 * testLifespan)
+		h.wantMarker("retained without a record")
+		h.records.fail(nil)
+		h.unpublish()
+		h.wantPhase(testID, volume.Retained)
+	})
+}
+
+func TestPodThatVanishedWithoutAnUnpublish(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		// A reboot takes the mount away; the kubelet is about to publish again.
+		h.mounter.forgetMounts()
+		h.restart()
+		time.Sleep(10 * testGrace)
+		h.wantPhase(testID, volume.Publishing)
+
+		h.removePod(testPod)
+		time.Sleep(testGrace / 2)
+		h.wantPhase(testID, volume.Publishing)
+		time.Sleep(testGrace)
+		h.wantPhase(testID, volume.Retained)
+		h.wantMarker("retained")
+		time.Sleep(testLifespan)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestUnreadablePodsDirectoryConcludesNothing(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.mounter.forgetMounts()
+		h.restart()
+		if err := os.RemoveAll(h.podsDir()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * testGrace)
+		h.wantPhase(testID, volume.Publishing)
+	})
+}
+
+func TestStats(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		target := h.target(testPod, "mount")
+		_, err := h.node.Stats(t.Context(), testID, target)
+		wantError(t, err, volume.ErrNotFound)
+		h.publish()
+		h.writeMarker(testPod, testID)
+		_, err = h.node.Stats(t.Context(), testID, "some/path")
+		wantError(t, err, volume.ErrNotFound)
+		stats, err := h.node.Stats(t.Context(), testID, target)
+		if err != nil || stats.Inodes.Used != 2 || stats.Bytes.Used == 0 || stats.Abnormal {
+			t.Errorf("stats %+v, %v, want two inodes, some bytes, a healthy volume", stats, err)
+		}
+		h.mounter.forgetMounts()
+		if stats, err = h.node.Stats(t.Context(), testID, target); err != nil || !stats.Abnormal {
+			t.Errorf("stats %+v, %v, want an abnormal volume: its mount is gone", stats, err)
+		}
+		h.unpublish()
+		_, err = h.node.Stats(t.Context(), testID, target)
+		wantError(t, err, volume.ErrNotFound)
+	})
+}

@@ -1,0 +1,317 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// volumeActor owns one volume that is mounted or changing. One operation runs
+// at a time; a request that meets it shares its outcome when it asks for the
+// same thing and is told that the volume is busy when not.
+type volumeActor struct {
+	*environment
+	supervisor *actor.PID
+	slot       *slot
+}
+
+// slot is what a volume actor must not lose when it is restarted: above all
+// the operation that is under way, which a restart does not undo. Only Receive
+// uses it, but for the count of measurements, so it needs no lock.
+type slot struct {
+	id     volume.ID
+	record *volume.Record
+	trash  string
+	// condemned: its deletion was ordered. A publish takes that back.
+	condemned bool
+	// running is the operation under way; nil when there is none.
+	running *operation
+	// stuck is the last failure to unmount or to delete, failures how many
+	// there were in a row.
+	stuck    error
+	failures int
+	// measuring counts the stats requests that are not answered yet.
+	measuring atomic.Int64
+	// absentSince is when the volume's pod directory was first seen to be gone.
+	absentSince time.Time
+	// received counts the supervisor's messages.
+	received uint64
+}
+
+// operation is one change of a volume.
+type operation struct {
+	run func(*task) error
+	// same tells whether a request asks for what this operation does anyway.
+	same func(messages.Request) bool
+	// waiting are the requests that get the outcome.
+	waiting []messages.Failer
+	// ended delivers the outcome. It is not in the message that announces it,
+	// because a message at which the actor panics is lost.
+	ended   chan *outcome
+	outcome *outcome
+}
+
+// outcome is what an operation made of its volume.
+type outcome struct {
+	task *task
+	err  error
+}
+
+// finished announces that the running operation, or a measurement, has ended.
+type finished struct{}
+
+func volumeProps(env *environment, supervisor *actor.PID, id volume.ID, record *volume.Record, more ...actor.ReceiverMiddleware) *actor.Props {
+	s := &slot{id: id, record: record}
+	middleware := append([]actor.ReceiverMiddleware{recovering(env.log)}, more...)
+	return actor.PropsFromProducer(func() actor.Actor {
+		return &volumeActor{environment: env, supervisor: supervisor, slot: s}
+	}, actor.WithReceiverMiddleware(middleware...))
+}
+
+func (v *volumeActor) Receive(c actor.Context) {
+	if _, ok := c.Message().(messages.ToVolume); ok {
+		v.slot.received++
+	}
+	switch m := c.Message().(type) {
+	case *messages.PublishVolume:
+		v.change(c, m, func(t *task) error { return t.publish(m.Publication) }, samePublish(m))
+	case *messages.UnpublishVolume:
+		v.change(c, m, func(t *task) error { return t.unpublish(m.Target) }, sameUnpublish(m))
+	case *messages.AdoptVolume:
+		v.change(c, m, func(t *task) error { return t.adopt(m.Pod) }, nil)
+	case *messages.VolumeStats:
+		v.measure(c, m)
+	case *messages.DeleteVolume:
+		v.condemn(c)
+	case *messages.Resume:
+		v.carryOn(c)
+	case *messages.PodsSeen:
+		v.lookForPod(c, m)
+	case *actor.Started, *finished:
+		v.finish(c)
+	case *actor.Stopping:
+		v.refuseWaiting()
+		return
+	default:
+		ignoreLifecycle(v.log, c)
+		return
+	}
+	v.restIfIdle(c)
+}
+
+func samePublish(m *messages.PublishVolume) func(messages.Request) bool {
+	return func(other messages.Request) bool {
+		o, ok := other.(*messages.PublishVolume)
+		return ok && o.Publication.Pod == m.Publication.Pod && o.Publication.Target.SameMount(m.Publication.Target)
+	}
+}
+
+func sameUnpublish(m *messages.UnpublishVolume) func(messages.Request) bool {
+	return func(other messages.Request) bool {
+		o, ok := other.(*messages.UnpublishVolume)
+		return ok && o.Target == m.Target
+	}
+}
+
+// change starts what a request asks for, or answers it at once.
+func (v *volumeActor) change(c actor.Context, m messages.Request, run func(*task) error, same func(messages.Request) bool) {
+	switch running := v.slot.running; {
+	case !m.Until().IsZero() && !time.Now().Before(m.Until()):
+		m.Fail(context.DeadlineExceeded) // nobody waits any more
+	case running == nil:
+		v.start(c, &operation{run: run, same: same, waiting: []messages.Failer{m}})
+	case running.same != nil && running.same(m):
+		running.waiting = append(running.waiting, m)
+	default:
+		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.slot.id))
+	}
+}
+
+// start runs an operation in a goroutine of its own, on a copy of what is known.
+func (v *volumeActor) start(c actor.Context, op *operation) {
+	op.ended = make(chan *outcome, 1)
+	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record, trash: v.slot.trash}
+	root, self := c.ActorSystem().Root, c.Self()
+	err := v.workers.Go(func() {
+		err := guard(v.log, func() error { return op.run(t) })
+		op.ended <- &outcome{task: t, err: err}
+		root.Send(self, &finished{})
+	})
+	if err != nil {
+		for _, waiting := range op.waiting {
+			waiting.Fail(err)
+		}
+		v.stillStuck(c, err)
+		return
+	}
+	v.slot.running = op
+}
+
+// finish takes over what an operation left and answers those who wait for it.
+// A restarted actor calls it too, in case that the announcement was lost.
+func (v *volumeActor) finish(c actor.Context) {
+	op := v.slot.running
+	if op == nil {
+		return
+	}
+	if op.outcome == nil {
+		select {
+		case op.outcome = <-op.ended:
+		default:
+			return
+		}
+	}
+	t, err := op.outcome.task, op.outcome.err
+	v.slot.record, v.slot.trash = t.record, t.trash
+	if t.record == nil || t.record.Phase.Live() {
+		v.slot.condemned = false
+	}
+	for _, waiting := range op.waiting {
+		answer(waiting, err)
+	}
+	v.slot.running = nil
+	switch {
+	case t.stuck != nil:
+		v.stillStuck(c, t.stuck)
+	case err == nil:
+		v.slot.stuck, v.slot.failures = nil, 0
+	case len(op.waiting) == 0:
+		v.log.Error(err, "operation failed", keyVolume, v.slot.id)
+	}
+}
+
+// answer gives a request without a result its outcome.
+func answer(request messages.Failer, err error) {
+	if err != nil {
+		request.Fail(err)
+		return
+	}
+	if done, ok := request.(interface{ Send(struct{}, error) }); ok {
+		done.Send(struct{}{}, nil)
+	}
+}
+
+// stillStuck asks the supervisor to be resumed, if there is anything to resume.
+func (v *volumeActor) stillStuck(c actor.Context, err error) {
+	if v.unfinished() == nil {
+		return
+	}
+	phase := v.slot.record.Phase
+	if v.slot.condemned {
+		phase = volume.Deleting
+	}
+	v.slot.stuck = err
+	v.slot.failures++
+	c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Phase: phase, Attempt: v.slot.failures, Err: err})
+}
+
+// unfinished returns what the volume is in the middle of, nil when it is not.
+func (v *volumeActor) unfinished() func(*task) error {
+	if v.slot.record == nil {
+		return nil
+	}
+	switch {
+	case v.slot.condemned, v.slot.record.Phase == volume.Deleting:
+		return (*task).delete
+	case v.slot.record.Phase == volume.Unpublishing:
+		return (*task).resumeUnpublish
+	}
+	for _, target := range v.slot.record.Targets {
+		if target.Leaving {
+			return (*task).resumeUnpublish
+		}
+	}
+	return nil
+}
+
+// condemn has the volume deleted, as only the retention actor asks for.
+func (v *volumeActor) condemn(c actor.Context) {
+	v.slot.condemned = v.slot.record != nil && v.slot.record.Phase == volume.Retained
+	v.carryOn(c)
+}
+
+// carryOn goes on with what the volume is in the middle of.
+func (v *volumeActor) carryOn(c actor.Context) {
+	if v.slot.running != nil {
+		return // its end decides
+	}
+	if run := v.unfinished(); run != nil {
+		v.start(c, &operation{run: run})
+	}
+}
+
+// measure answers a stats request beside whatever else is going on.
+func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
+	ctx, cancel := v.ctx, context.CancelFunc(func() {})
+	if !m.Until().IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, m.Until())
+	}
+	id, record, stuck := v.slot.id, v.slot.record, v.slot.stuck
+	root, self := c.ActorSystem().Root, c.Self()
+	v.slot.measuring.Add(1)
+	err := v.workers.Go(func() {
+		defer cancel()
+		var stats volume.Stats
+		err := guard(v.log, func() (err error) {
+			stats, err = v.stats(ctx, record, id, m.Path, stuck)
+			return err
+		})
+		m.Send(stats, err)
+		v.slot.measuring.Add(-1)
+		root.Send(self, &finished{})
+	})
+	if err != nil {
+		cancel()
+		v.slot.measuring.Add(-1)
+		m.Fail(err)
+	}
+}
+
+// lookForPod retains the volume when its pod directory has been gone for the
+// grace time: what the kubelet leaves behind without an unpublish. The grace
+// time keeps a kubelet that is about to publish again from losing the volume.
+func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
+	if v.slot.record == nil || !v.slot.record.Phase.Live() || v.slot.running != nil {
+		return
+	}
+	for _, name := range podDirectories(v.environment, v.slot.record) {
+		if _, ok := m.Names[name]; ok {
+			v.slot.absentSince = time.Time{}
+			return
+		}
+	}
+	if v.slot.absentSince.IsZero() {
+		v.slot.absentSince = m.At
+	}
+	if m.At.Sub(v.slot.absentSince) >= v.orphanGrace {
+		v.slot.absentSince = time.Time{}
+		v.start(c, &operation{run: (*task).abandon})
+	}
+}
+
+// restIfIdle tells the supervisor when the volume needs no actor any more.
+func (v *volumeActor) restIfIdle(c actor.Context) {
+	if v.slot.running != nil || v.slot.measuring.Load() > 0 || v.slot.condemned {
+		return
+	}
+	if v.slot.record == nil || v.slot.record.Phase == volume.Retained {
+		c.Send(v.supervisor, &messages.AtRest{ID: v.slot.id, Record: v.slot.record, Received: v.slot.received})
+	}
+}
+
+// refuseWaiting answers those who wait for an operation whose end this actor
+// will not see.
+func (v *volumeActor) refuseWaiting() {
+	if v.slot.running == nil {
+		return
+	}
+	for _, waiting := range v.slot.running.waiting {
+		waiting.Fail(fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable))
+	}
+}

@@ -1,0 +1,135 @@
+package actors
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+const (
+	// longestPodsInterval bounds how late a pod directory's end is noticed.
+	longestPodsInterval = time.Minute
+	// orphanInterval is how often the working directory is searched for data
+	// directories that nobody knows. They are rare: somebody restored a backup
+	// by hand, or a record could not be read.
+	orphanInterval = time.Hour
+	// orphanBatch bounds how many of them are looked up or adopted at once.
+	orphanBatch = 256
+)
+
+// watch looks after what no call tells the daemon of: pods that the kubelet
+// forgot, data directories that no record knows, and what an earlier run left
+// in the trash.
+type watch struct {
+	*environment
+	root       *actor.RootContext
+	supervisor *actor.PID
+}
+
+// every calls f at once and then again after each interval, until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		f()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// podsInterval is how often the pods directory is read: a few times within the
+// grace time.
+func podsInterval(grace time.Duration) time.Duration {
+	return max(min(grace/4, longestPodsInterval), 100*time.Millisecond)
+}
+
+// pods tells the volumes which pods the kubelet has. One read of the directory
+// serves them all.
+func (w *watch) pods() {
+	names, err := readNames(w.podsDir)
+	if err != nil {
+		// Nothing is concluded from a directory that cannot be read.
+		w.log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")
+		return
+	}
+	w.root.Send(w.supervisor, &messages.PodsSeen{Names: names, At: time.Now()})
+}
+
+func readNames(dir string) (map[string]struct{}, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		set[name] = struct{}{}
+	}
+	return set, nil
+}
+
+// orphans finds the data directories that no volume is known for and has them
+// retained, so that they expire like the rest.
+func (w *watch) orphans() {
+	var batch []messages.DataDirectory
+	look := func() error {
+		err := w.adoptUnknown(batch)
+		batch = batch[:0]
+		return err
+	}
+	err := w.scratch.Walk(w.ctx, func(pod volume.PodUID, id volume.ID) error {
+		batch = append(batch, messages.DataDirectory{Pod: pod, ID: id})
+		if len(batch) < orphanBatch {
+			return nil
+		}
+		return look()
+	})
+	if err == nil {
+		err = look()
+	}
+	if err != nil && w.ctx.Err() == nil {
+		w.log.Error(err, "search for data directories without a record broken off; it is repeated", "interval", orphanInterval.String())
+	}
+}
+
+func (w *watch) adoptUnknown(found []messages.DataDirectory) error {
+	question := &messages.FindUnknown{Directories: append([]messages.DataDirectory(nil), found...), Reply: messages.NewReply[[]messages.DataDirectory]()}
+	w.root.Send(w.supervisor, question)
+	unknown, err := question.Wait(w.ctx)
+	if err != nil {
+		return err
+	}
+	orders := make([]*messages.AdoptVolume, 0, len(unknown))
+	for _, dir := range unknown {
+		order := &messages.AdoptVolume{Routing: messages.Routing{ID: dir.ID}, Pod: dir.Pod, Reply: messages.NewReply[struct{}]()}
+		w.root.Send(w.supervisor, order)
+		orders = append(orders, order)
+	}
+	for _, order := range orders {
+		if _, err := order.Wait(w.ctx); err != nil {
+			w.log.Error(err, "cannot adopt a data directory, it is left alone", keyVolume, order.ID, keyPod, order.Pod)
+		}
+	}
+	return nil
+}
+
+// trash erases what an earlier run had begun to erase.
+func (w *watch) trash(names []string) {
+	for _, name := range names {
+		if err := w.scratch.Erase(w.ctx, name); err != nil && w.ctx.Err() == nil {
+			w.log.Error(err, "cannot erase what an earlier run left in the trash; the next start tries again", "name", name)
+		}
+	}
+}
