@@ -1,0 +1,92 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Volumes is what the driver offers over CSI; *actors.Node is one.
+type Volumes interface {
+	// Publish mounts a volume. Repeating it is harmless.
+	Publish(ctx context.Context, p volume.Publication) error
+	// Unpublish unmounts a volume from target and removes target. Repeating it
+	// is harmless.
+	Unpublish(ctx context.Context, id volume.ID, target string) error
+	// Stats measures a volume that is published at path.
+	Stats(ctx context.Context, id volume.ID, path string) (volume.Stats, error)
+	// Ready returns nil when calls can be served.
+	Ready(ctx context.Context) error
+}
+
+// Config is what a Driver works with. All fields but MaxVolumes are required.
+type Config struct {
+	// Name is the driver's name, as in the CSIDriver object.
+	Name string
+	// Version is reported by GetPluginInfo.
+	Version string
+	// NodeID is the node's name in the cluster.
+	NodeID string
+	// KubeletDir is the kubelet's root directory; targets are below its pods
+	// directory.
+	KubeletDir string
+	// MaxVolumes is how many volumes the node takes; 0 leaves that to the
+	// container orchestrator.
+	MaxVolumes int64
+	Volumes    Volumes
+	Log        logr.Logger
+}
+
+// nameFormat is the specification's: a domain name of at most 63 characters.
+var nameFormat = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9.]{0,61}[a-zA-Z0-9])?$`)
+
+// maxNodeID is the specification's limit on a node ID in bytes.
+const maxNodeID = 256
+
+// Check says which field is not acceptable, and why.
+func (c Config) Check() error {
+	switch {
+	case !nameFormat.MatchString(c.Name):
+		return fmt.Errorf("driver name %q is not a domain name of at most 63 characters", c.Name)
+	case c.NodeID == "":
+		return errors.New("the node ID is missing")
+	case len(c.NodeID) > maxNodeID:
+		return fmt.Errorf("node ID is longer than %d bytes", maxNodeID)
+	case !filepath.IsAbs(c.KubeletDir):
+		return fmt.Errorf("kubelet directory %q is not an absolute path", c.KubeletDir)
+	case c.MaxVolumes < 0:
+		return fmt.Errorf("maximum of volumes per node %d is negative", c.MaxVolumes)
+	}
+	return nil
+}
+
+// Driver implements the CSI Identity and Node services.
+type Driver struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedNodeServer
+	Config
+	podsDir string
+}
+
+// New returns a driver, or says which field of cfg is not acceptable.
+func New(cfg Config) (*Driver, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	if cfg.Volumes == nil {
+		return nil, errors.New("driver: Config.Volumes is missing")
+	}
+	return &Driver{Config: cfg, podsDir: PodsDir(cfg.KubeletDir)}, nil
+}
+
+// PodsDir returns the directory below which the kubelet's target paths are.
+func PodsDir(kubeletDir string) string {
+	return filepath.Join(kubeletDir, "pods")
+}

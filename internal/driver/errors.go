@@ -1,0 +1,54 @@
+package driver
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// codeOf returns the gRPC code of an error. The code decides what the kubelet
+// does next (its isFinalError): after a final one it takes the volume as not
+// mounted and may never unpublish it; after Aborted, Unavailable,
+// ResourceExhausted, Canceled and DeadlineExceeded it takes it as perhaps
+// mounted and unpublishes it in any case.
+func codeOf(err error) codes.Code {
+	switch {
+	case err == nil:
+		return codes.OK
+	case errors.Is(err, volume.ErrInvalid):
+		return codes.InvalidArgument // final
+	case errors.Is(err, volume.ErrConflict):
+		return codes.AlreadyExists // final
+	case errors.Is(err, volume.ErrOtherTarget), errors.Is(err, volume.ErrForeignMount):
+		return codes.FailedPrecondition // final
+	case errors.Is(err, volume.ErrNotFound):
+		return codes.NotFound // final
+	// The uncertain come before the certain: an error that is both is uncertain.
+	case errors.Is(err, volume.ErrUncertain), errors.Is(err, volume.ErrBusy):
+		return codes.Aborted
+	case errors.Is(err, volume.ErrNoSpace):
+		return codes.ResourceExhausted
+	case errors.Is(err, volume.ErrFailed):
+		return codes.Internal // final: it was undone
+	case errors.Is(err, volume.ErrUnavailable):
+		return codes.Unavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	}
+	return codes.Unknown // final
+}
+
+// statusOf returns the error as gRPC sends it. What is a status already stays
+// as it is.
+func statusOf(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codeOf(err), err.Error())
+}

@@ -1,0 +1,33 @@
+package driver
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// GetPluginInfo returns the driver's name and version.
+func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: d.Name, VendorVersion: d.Version}, nil
+}
+
+// GetPluginCapabilities says that volumes are tied to their node. There is no
+// controller service: the kubelet makes inline volumes by publishing them.
+func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
+		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{
+			// The specification demands it of a driver that returns a topology.
+			Type: csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS,
+		}},
+	}}}, nil
+}
+
+// Probe says whether the driver is ready: recovery is over and the actors answer.
+func (d *Driver) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	err := d.Volumes.Ready(ctx)
+	if err != nil {
+		d.Log.Info("not ready", "cause", err.Error())
+	}
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(err == nil)}, nil
+}

@@ -1,0 +1,79 @@
+package driver
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+)
+
+// topologyKey is the segment that ties a volume to its node.
+const topologyKey = "topology.katbox.csi/node"
+
+// NodePublishVolume makes the volume's data directory and mounts it at the
+// target path.
+func (d *Driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	p, err := d.publication(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Volumes.Publish(ctx, p); err != nil {
+		return nil, err
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// NodeUnpublishVolume unmounts the volume and removes the target path. The
+// data is retained for its lifespan.
+func (d *Driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	id, target, err := d.unpublication(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Volumes.Unpublish(ctx, id, target); err != nil {
+		return nil, err
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// NodeGetVolumeStats returns what the volume uses and how it is.
+func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	id, path, err := statsOf(req)
+	if err != nil {
+		return nil, err
+	}
+	stats, err := d.Volumes.Stats(ctx, id, path)
+	if err != nil {
+		return nil, err
+	}
+	return &csi.NodeGetVolumeStatsResponse{
+		Usage: []*csi.VolumeUsage{
+			{Unit: csi.VolumeUsage_BYTES, Total: stats.Bytes.Total, Available: stats.Bytes.Available, Used: stats.Bytes.Used},
+			{Unit: csi.VolumeUsage_INODES, Total: stats.Inodes.Total, Available: stats.Inodes.Available, Used: stats.Inodes.Used},
+		},
+		VolumeCondition: &csi.VolumeCondition{Abnormal: stats.Abnormal, Message: stats.Condition},
+	}, nil
+}
+
+// NodeGetInfo returns the node's ID, its topology and how many volumes it takes.
+func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{
+		NodeId:             d.NodeID,
+		MaxVolumesPerNode:  d.MaxVolumes,
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{topologyKey: d.NodeID}},
+	}, nil
+}
+
+// NodeGetCapabilities returns what the node service can do.
+func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	var resp csi.NodeGetCapabilitiesResponse
+	for _, capability := range []csi.NodeServiceCapability_RPC_Type{
+		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
+		csi.NodeServiceCapability_RPC_VOLUME_CONDITION,
+		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+	} {
+		resp.Capabilities = append(resp.Capabilities, &csi.NodeServiceCapability{
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: capability}},
+		})
+	}
+	return &resp, nil
+}

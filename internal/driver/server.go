@@ -1,0 +1,115 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Server serves a driver on a Unix socket.
+type Server struct {
+	grpc *grpc.Server
+}
+
+// NewServer returns a server for the driver. More interceptors run inside of
+// its own.
+func NewServer(d *Driver) *Server {
+	s := grpc.NewServer(grpc.ChainUnaryInterceptor(logCalls(d.Log), toStatus, recoverPanics(d.Log)))
+	csi.RegisterIdentityServer(s, d)
+	csi.RegisterNodeServer(s, d)
+	return &Server{grpc: s}
+}
+
+// Serve answers calls until Stop. It returns nil after Stop, and the reason
+// when the listener fails.
+func (s *Server) Serve(l net.Listener) error {
+	return s.grpc.Serve(l)
+}
+
+// Stop accepts no further calls and waits for the running ones. When ctx ends
+// first they are broken off, and the error says so.
+func (s *Server) Stop(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-done
+		return fmt.Errorf("calls were broken off: %w", ctx.Err())
+	}
+}
+
+// toStatus gives each error its gRPC code.
+func toStatus(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	resp, err := handler(ctx, req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return resp, nil
+}
+
+// recoverPanics turns a panic in a handler into an error. What the call did is
+// not known then.
+func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+		defer func() {
+			if reason := recover(); reason != nil {
+				log.Error(fmt.Errorf("panic: %v", reason), "call failed", "method", info.FullMethod, "stack", string(debug.Stack()))
+				err = fmt.Errorf("%w: internal error: %v", volume.ErrUncertain, reason)
+			}
+		}()
+		return handler(ctx, req)
+	}
+}
+
+// logCalls logs each failed call once, and at the debug level every call. It
+// logs no request: those may hold secrets.
+func logCalls(log logr.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		began := time.Now()
+		resp, err := handler(ctx, req)
+		if err == nil && !log.V(1).Enabled() {
+			return resp, nil
+		}
+		code := status.Code(err)
+		fields := []any{"method", info.FullMethod, "code", code.String(), "duration", time.Since(began).String()}
+		if v, ok := req.(interface{ GetVolumeId() string }); ok {
+			fields = append(fields, "volume", v.GetVolumeId())
+		}
+		switch {
+		case err == nil:
+			log.V(1).Info("call", fields...)
+		case expected(code):
+			log.Info("call refused", append(fields, "cause", status.Convert(err).Message())...)
+		default:
+			log.Error(err, "call failed", fields...)
+		}
+		return resp, err
+	}
+}
+
+// expected tells whether a code says that the caller has to do something, and
+// not that something is wrong with the driver or its node.
+func expected(code codes.Code) bool {
+	switch code {
+	case codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound,
+		codes.Aborted, codes.Canceled, codes.DeadlineExceeded, codes.Unimplemented:
+		return true
+	}
+	return false
+}

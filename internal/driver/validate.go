@@ -1,0 +1,150 @@
+package driver
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Keys of the volume context that the kubelet sets. A pod cannot forge them:
+// the kubelet's values win over the pod's volumeAttributes.
+const (
+	contextEphemeral = "csi.storage.k8s.io/ephemeral"
+	contextPodUID    = "csi.storage.k8s.io/pod.uid"
+	contextPodName   = "csi.storage.k8s.io/pod.name"
+	contextNamespace = "csi.storage.k8s.io/pod.namespace"
+)
+
+// maxPath is the longest path that the kernel takes, without the final NUL.
+const maxPath = 4095
+
+// publication validates a publish. The first field that is not acceptable is
+// named in the error; nothing has been touched then.
+func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publication, error) {
+	attributes := req.GetVolumeContext()
+	id, err := volume.ParseID("volume_id", req.GetVolumeId())
+	if err != nil {
+		return volume.Publication{}, err
+	}
+	target, err := d.target(req.GetTargetPath())
+	if err != nil {
+		return volume.Publication{}, err
+	}
+	t, err := capability(req.GetVolumeCapability())
+	if err != nil {
+		return volume.Publication{}, err
+	}
+	t.Path = target
+	t.ReadOnly = t.ReadOnly || req.GetReadonly()
+	if attributes[contextEphemeral] != "true" {
+		return volume.Publication{}, volume.Invalid(contextField(contextEphemeral), `is not "true": this driver has ephemeral inline volumes only`)
+	}
+	pod, err := volume.ParsePodUID(contextField(contextPodUID), attributes[contextPodUID])
+	if err != nil {
+		return volume.Publication{}, err
+	}
+	return volume.Publication{
+		ID: id, Pod: pod, Target: t,
+		Namespace: attributes[contextNamespace], PodName: attributes[contextPodName],
+	}, nil
+}
+
+// unpublication validates an unpublish.
+func (d *Driver) unpublication(req *csi.NodeUnpublishVolumeRequest) (volume.ID, string, error) {
+	id, err := volume.ParseID("volume_id", req.GetVolumeId())
+	if err != nil {
+		return "", "", err
+	}
+	target, err := d.target(req.GetTargetPath())
+	return id, target, err
+}
+
+// statsOf validates a request for stats. The path is only compared with what
+// is published, so that any other one is simply not found.
+func statsOf(req *csi.NodeGetVolumeStatsRequest) (volume.ID, string, error) {
+	id, err := volume.ParseID("volume_id", req.GetVolumeId())
+	if err != nil {
+		return "", "", err
+	}
+	if req.GetVolumePath() == "" {
+		return "", "", volume.Invalid("volume_path", "is missing")
+	}
+	return id, filepath.Clean(req.GetVolumePath()), nil
+}
+
+// target accepts a path strictly below the kubelet's pods directory.
+func (d *Driver) target(path string) (string, error) {
+	const field = "target_path"
+	switch {
+	case path == "":
+		return "", volume.Invalid(field, "is missing")
+	case len(path) > maxPath:
+		return "", volume.Invalid(field, "is longer than 4095 bytes")
+	case strings.ContainsRune(path, 0):
+		return "", volume.Invalid(field, "contains a NUL byte")
+	case !filepath.IsAbs(path):
+		return "", volume.Invalid(field, "is not an absolute path")
+	case slices.Contains(strings.Split(path, "/"), ".."):
+		return "", volume.Invalid(field, `contains ".."`)
+	}
+	clean := filepath.Clean(path)
+	if !strings.HasPrefix(clean, d.podsDir+"/") {
+		return "", volume.Invalid(field, fmt.Sprintf("is not below %s; the kubelet's root directory is set by --kubelet-dir", d.podsDir))
+	}
+	return clean, nil
+}
+
+// capability turns a volume capability into what it means for the mount.
+func capability(c *csi.VolumeCapability) (volume.Target, error) {
+	const field = "volume_capability"
+	switch {
+	case c == nil:
+		return volume.Target{}, volume.Invalid(field, "is missing")
+	case c.GetBlock() != nil:
+		return volume.Target{}, volume.Invalid(field+".block", "is not supported: volumes are directories")
+	case c.GetMount() == nil:
+		return volume.Target{}, volume.Invalid(field+".mount", "is missing")
+	case c.GetMount().GetVolumeMountGroup() != "":
+		return volume.Target{}, volume.Invalid(field+".mount.volume_mount_group", "is not supported")
+	}
+	var t volume.Target
+	switch mode := c.GetAccessMode().GetMode(); mode {
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER:
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
+		t.MultiWriter = true
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY:
+		t.ReadOnly = true
+	case csi.VolumeCapability_AccessMode_UNKNOWN:
+		return volume.Target{}, volume.Invalid(field+".access_mode", "is missing")
+	default:
+		return volume.Target{}, volume.Invalid(field+".access_mode", fmt.Sprintf("%s is not supported: a volume lives on one node", mode))
+	}
+	return t, mountFlags(&t, c.GetMount().GetMountFlags())
+}
+
+// mountFlags takes over the mount flags. A file system type is not looked at:
+// a directory is on the file system it is on.
+func mountFlags(t *volume.Target, flags []string) error {
+	for _, flag := range flags {
+		switch {
+		case flag == "ro":
+			t.ReadOnly = true
+		case flag == "rw":
+		case mount.KnownFlag(flag):
+			t.Flags = append(t.Flags, flag)
+		default:
+			return volume.Invalid("volume_capability.mount.mount_flags", fmt.Sprintf("contains %q, which a bind mount does not know", flag))
+		}
+	}
+	slices.Sort(t.Flags)
+	t.Flags = slices.Compact(t.Flags)
+	return nil
+}
+
+func contextField(key string) string { return fmt.Sprintf("volume_context[%q]", key) }
