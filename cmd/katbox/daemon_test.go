@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+// asDaemon in the environment makes the test binary the daemon: the tests run
+// the real process, with the race detector in it.
+const asDaemon = "KATBOX_TEST_AS_DAEMON"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asDaemon) == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// daemon is a real daemon process over real directories and mounts.
+type daemon struct {
+	t      *testing.T
+	dir    string
+	flags  []string
+	cmd    *exec.Cmd
+	stdout *bytes.Buffer
+	stderr *bytes.Buffer
+	conn   *grpc.ClientConn
+	node   csi.NodeClient
+}
+
+const testPod = "5f1c8a52-1f4e-4f0e-9d43-6a1b2c3d4e5f"
+
+// newDaemon prepares the directories of a node; start starts the process.
+func newDaemon(t *testing.T, flags ...string) *daemon {
+	t.Helper()
+	roottest.Need(t)
+	d := &daemon{t: t, dir: t.TempDir(), flags: flags}
+	roottest.UnmountBelowAtEnd(t, d.dir)
+	d.makePod(testPod)
+	return d
+}
+
+func (d *daemon) workdir() string { return filepath.Join(d.dir, "work") }
+
+func (d *daemon) makePod(pod string) {
+	d.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(d.target(pod)), 0o750); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) target(pod string) string {
+	return filepath.Join(d.dir, "kubelet/pods", pod, "volumes/kubernetes.io~csi/scratch/mount")
+}
+
+func (d *daemon) data(pod, id string) string { return filepath.Join(d.workdir(), pod, id) }
+
+// command is the daemon's process, not started.
+func (d *daemon) command() *exec.Cmd {
+	args := append([]string{
+		"--nodeid", "node-1", "--endpoint", "unix://" + filepath.Join(d.dir, "csi.sock"), "--workdir", d.workdir(),
+		"--kubelet-dir", filepath.Join(d.dir, "kubelet"), "--headroom", "0", "--log-level", "debug",
+	}, d.flags...)
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asDaemon+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	d.stdout, d.stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = d.stdout, d.stderr
+	return cmd
+}
+
+// start starts the daemon and waits until it is ready.
+func (d *daemon) start() {
+	d.t.Helper()
+	d.cmd = d.command()
+	if err := d.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("unix://"+filepath.Join(d.dir, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.conn, d.node = conn, csi.NewNodeClient(conn)
+	d.t.Cleanup(d.end)
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	probe, err := csi.NewIdentityClient(conn).Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
+	if err != nil || !probe.Ready.GetValue() {
+		d.t.Fatalf("the daemon is not ready: %v, %v\n%s%s", probe, err, d.stdout, d.stderr)
+	}
+}
+
+// end is the clean-up after a test; it does nothing when the test ended the
+// daemon itself.
+func (d *daemon) end() {
+	if d.cmd == nil {
+		return
+	}
+	d.signal(syscall.SIGKILL)
+}
+
+// signal ends the daemon and returns its exit code, -1 after a kill.
+func (d *daemon) signal(sig syscall.Signal) int {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(sig); err != nil {
+		d.t.Fatal(err)
+	}
+	err := d.cmd.Wait()
+	if exit := (&exec.ExitError{}); err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	code := d.cmd.ProcessState.ExitCode()
+	if bytes.Contains(d.stderr.Bytes(), []byte("DATA RACE")) {
+		d.t.Errorf("the daemon has a data race:\n%s", d.stderr)
+	}
+	d.cmd = nil
+	if err := d.conn.Close(); err != nil {
+		d.t.Error(err)
+	}
+	return code
+}
+
+// crash is a SIGKILL and a start.
+func (d *daemon) crash() {
+	d.t.Helper()
+	d.signal(syscall.SIGKILL)
+	d.start()
+}
+
+// fails runs the daemon, which is to end by itself, and returns its only line
+// on stderr.
+func (d *daemon) fails() string {
+	d.t.Helper()
+	cmd := d.command()
+	err := cmd.Run()
+	if cmd.ProcessState.ExitCode() != 1 {
+		d.t.Fatalf("exit code %d (%v), want 1\n%s", cmd.ProcessState.ExitCode(), err, d.stderr)
+	}
+	line := strings.TrimSuffix(d.stderr.String(), "\n")
+	if line == "" || strings.Contains(line, "\n") {
+		d.t.Errorf("stderr %q, want one line", line)
+	}
+	return line
+}
+
+func (d *daemon) request(pod, id string) *csi.NodePublishVolumeRequest {
+	return &csi.NodePublishVolumeRequest{
+		VolumeId: id, TargetPath: d.target(pod),
+		VolumeCapability: &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		},
+		VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.uid": pod},
+	}
+}
+
+func (d *daemon) publish(pod, id string) {
+	d.t.Helper()
+	if _, err := d.node.NodePublishVolume(d.t.Context(), d.request(pod, id)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) tryUnpublish(pod, id string) error {
+	_, err := d.node.NodeUnpublishVolume(d.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: d.target(pod)})
+	return err
+}
+
+func (d *daemon) unpublish(pod, id string) {
+	d.t.Helper()
+	if err := d.tryUnpublish(pod, id); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) writeMarker(pod string) {
+	d.t.Helper()
+	if err := os.WriteFile(filepath.Join(d.target(pod), "marker"), []byte(pod), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) wantMarker(pod, id, when string) {
+	d.t.Helper()
+	got, err := os.ReadFile(filepath.Join(d.data(pod, id), "marker"))
+	if err != nil || string(got) != pod {
+		d.t.Fatalf("%s: marker %q, %v", when, got, err)
+	}
+}
+
+func (d *daemon) mounted(target string) bool {
+	d.t.Helper()
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return strings.Contains(string(table), " "+target+" ")
+}
+
+// eventually waits for what the daemon does by itself. It fails after a
+// minute, which is far longer than anything should take.
+func (d *daemon) eventually(what string, is func() bool) {
+	d.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !is() {
+		if time.Now().After(deadline) {
+			d.t.Fatalf("still not: %s\n%s", what, d.stdout)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func (d *daemon) gone(pod, id string) func() bool {
+	return func() bool { return !exists(d.data(pod, id)) }
+}
+
+func volumeID(i int) string { return fmt.Sprintf("csi-%064x", i) }

@@ -1,0 +1,48 @@
+// Command katbox is the Katbox daemon: a CSI node driver for ephemeral inline
+// volumes whose data outlives the pod for a lifespan. One runs on each node.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	os.Exit(exitCode(realMain(ctx, os.Args[1:], os.Stdout), os.Stderr))
+}
+
+// realMain is the whole program: it returns nil after a signal.
+func realMain(ctx context.Context, args []string, stdout io.Writer) error {
+	o, err := parse(args, stdout)
+	if err != nil {
+		return err
+	}
+	if o.showVersion {
+		_, err := fmt.Fprintf(stdout, "katbox %s\n", version)
+		return err
+	}
+	return run(ctx, o, stdout)
+}
+
+// exitCode tells a person on stderr, in one line, why the daemon ended.
+func exitCode(err error, stderr io.Writer) int {
+	switch {
+	case err == nil, errors.Is(err, pflag.ErrHelp):
+		return 0
+	default:
+		fmt.Fprintf(stderr, "katbox: %v\n", oneLine(err))
+		return 1
+	}
+}

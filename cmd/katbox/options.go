@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/lifespan"
+)
+
+// options are the daemon's flags. Nothing else configures it.
+type options struct {
+	endpoint      string
+	driverName    string
+	nodeID        string
+	workdir       string
+	kubeletDir    string
+	afterLifespan time.Duration
+	headroom      float64
+	pruneInterval time.Duration
+	orphanGrace   time.Duration
+	maxVolumes    int64
+	logLevel      string
+	logFormat     string
+	showVersion   bool
+}
+
+// parse reads the command line and checks each flag on its own.
+func parse(args []string, stdout io.Writer) (options, error) {
+	var o options
+	flags := pflag.NewFlagSet("katbox", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.SetOutput(io.Discard) // the one line on stderr is main's
+	flags.StringVar(&o.endpoint, "endpoint", "unix:///csi/csi.sock", "CSI socket that the kubelet calls")
+	flags.StringVar(&o.driverName, "drivername", "katbox.csi.paypal.com", "name of the driver, as in its CSIDriver object")
+	flags.StringVar(&o.nodeID, "nodeid", "", "name of this node in the cluster (required)")
+	flags.StringVar(&o.workdir, "workdir", "/csi-data-dir", "working directory: data directories and records")
+	flags.StringVar(&o.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory; target paths elsewhere are refused")
+	flags.DurationVar(&o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
+	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free, between 0 and 1; with less, lifespans shrink")
+	flags.DurationVar(&o.pruneInterval, "pruneinterval", 5*time.Second, "how often the disk pressure is measured")
+	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
+	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node takes; 0 sets no limit")
+	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
+	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
+	flags.Usage = func() { fmt.Fprintf(stdout, "Usage of katbox:\n%s", flags.FlagUsages()) }
+
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return o, err
+		}
+		return o, fmt.Errorf("%w; see katbox --help", err)
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q; see katbox --help", flags.Arg(0))
+	}
+	if o.showVersion {
+		return o, nil
+	}
+	return o, o.check()
+}
+
+// check says which flag is not acceptable, and why.
+func (o options) check() error {
+	switch {
+	case o.nodeID == "":
+		return errors.New("--nodeid is missing: give the name of this node in the cluster")
+	case !filepath.IsAbs(o.workdir):
+		return fmt.Errorf("--workdir %q is not an absolute path", o.workdir)
+	case filepath.Clean(o.workdir) == "/":
+		return errors.New("--workdir / cannot be used: everything below it would be taken for volumes")
+	case below(driver.PodsDir(o.kubeletDir), o.workdir), below(o.workdir, driver.PodsDir(o.kubeletDir)):
+		return fmt.Errorf("--workdir %s and the pods directory %s contain one another", o.workdir, driver.PodsDir(o.kubeletDir))
+	case o.afterLifespan < 0:
+		return fmt.Errorf("--afterlifespan %s is negative", o.afterLifespan)
+	case o.pruneInterval <= 0:
+		return fmt.Errorf("--pruneinterval %s has to be longer than 0", o.pruneInterval)
+	case o.orphanGrace <= 0:
+		return fmt.Errorf("--orphan-grace %s has to be longer than 0", o.orphanGrace)
+	}
+	if err := lifespan.CheckHeadroom(o.headroom); err != nil {
+		return fmt.Errorf("--headroom: %w", err)
+	}
+	if _, err := driver.SocketPath(o.endpoint); err != nil {
+		return fmt.Errorf("--endpoint: %w", err)
+	}
+	return o.driverConfig().Check()
+}
+
+func (o options) driverConfig() driver.Config {
+	return driver.Config{
+		Name: o.driverName, Version: version, NodeID: o.nodeID,
+		KubeletDir: filepath.Clean(o.kubeletDir), MaxVolumes: o.maxVolumes,
+	}
+}
+
+// below tells whether path is dir or below it.
+func below(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// oneLine returns an error's text without line breaks: joined errors have them.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func TestDefaultsAreTheOldDrivers(t *testing.T) {
+	got, err := parse([]string{"--nodeid", "n"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := options{
+		endpoint: "unix:///csi/csi.sock", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
+		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, pruneInterval: 5 * time.Second,
+		orphanGrace: 10 * time.Minute, logLevel: "info", logFormat: "json",
+	}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                           "--nodeid is missing",
+		"--nodeid n --headroom 1.5":  "headroom 1.5 is outside of 0..1",
+		"--nodeid n --headroom -0.1": "outside of 0..1",
+		"--nodeid n --headroom NaN":  "headroom",
+		"--nodeid n --headroom lots": "headroom",
+		"--nodeid n --endpoint tcp://127.0.0.1:1":      "not a Unix socket",
+		"--nodeid n --workdir data":                    "--workdir",
+		"--nodeid n --workdir /":                       "--workdir",
+		"--nodeid n --workdir /var/lib/kubelet/pods/x": "contain one another",
+		"--nodeid n --workdir /var/lib":                "contain one another",
+		"--nodeid n --kubelet-dir kubelet":             "not an absolute path",
+		"--nodeid n --afterlifespan -1s":               "--afterlifespan",
+		"--nodeid n --afterlifespan 12":                "afterlifespan",
+		"--nodeid n --pruneinterval 0s":                "--pruneinterval",
+		"--nodeid n --orphan-grace 0s":                 "--orphan-grace",
+		"--nodeid n --maxvolumespernode -1":            "negative",
+		"--nodeid n --drivername _":                    "driver name",
+		"--nodeid n extra":                             "unexpected argument",
+		"--nodeid n --unknown":                         "unknown flag",
+	} {
+		_, err := parse(strings.Fields(args), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("katbox %s: %v, want an error with %q", args, err, want)
+			continue
+		}
+		var stderr strings.Builder
+		if code := exitCode(err, &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("katbox %s: exit code %d, stderr %q, want 1 and one line", args, code, stderr.String())
+		}
+	}
+}
+
+func TestVersionAndHelpNeedNoNode(t *testing.T) {
+	var stdout strings.Builder
+	if err := realMain(t.Context(), []string{"--version"}, &stdout); err != nil || stdout.String() != fmt.Sprintf("katbox %s\n", version) {
+		t.Errorf("--version: %q, %v", stdout.String(), err)
+	}
+	stdout.Reset()
+	if err := realMain(t.Context(), []string{"--help"}, &stdout); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(stdout.String(), "--afterlifespan") {
+		t.Errorf("--help: %q, %v", stdout.String(), err)
+	}
+	if code := exitCode(pflag.ErrHelp, io.Discard); code != 0 {
+		t.Errorf("--help exits with %d", code)
+	}
+}
+
+func TestLoggerRefusesWhatItDoesNotKnow(t *testing.T) {
+	if _, err := newLogger("loud", "json", io.Discard); err == nil {
+		t.Error("level loud was accepted")
+	}
+	if _, err := newLogger("info", "xml", io.Discard); err == nil {
+		t.Error("format xml was accepted")
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/store"
+)
+
+const (
+	// recordsFile is where the records are, in the working directory. The dot
+	// keeps it apart from the pods' directories.
+	recordsFile = ".katbox.db"
+	// legacyFile is the archived Katbox's database in the same place.
+	legacyFile = "deletedVolumes.db"
+	// callsTimeout bounds how long running calls are waited for at the end,
+	// stopTimeout how long the whole stop takes. Kubernetes kills a container
+	// 30 s after its SIGTERM.
+	callsTimeout = 10 * time.Second
+	stopTimeout  = 20 * time.Second
+)
+
+// run builds the daemon bottom-up, serves until ctx ends, and takes it down in
+// reverse.
+func run(ctx context.Context, o options, stdout io.Writer) (err error) {
+	log, err := newLogger(o.logLevel, o.logFormat, stdout)
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", version, "driver", o.driverName, "node", o.nodeID, "workdir", o.workdir)
+
+	dir, err := openWorkdir(o.workdir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+
+	records, err := store.Open(filepath.Join(o.workdir, recordsFile))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	known, err := load(records, o, log)
+	if err != nil {
+		return err
+	}
+
+	cfg := o.driverConfig()
+	podsDir := driver.PodsDir(cfg.KubeletDir)
+	node, err := actors.Start(actors.Config{
+		Mounter:          mount.New(),
+		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
+		Scratch:          dir,
+		Space:            dir.Space,
+		Records:          records,
+		Known:            known,
+		PodsDir:          podsDir,
+		Lifespan:         o.afterLifespan,
+		Headroom:         o.headroom,
+		PressureInterval: o.pruneInterval,
+		OrphanGrace:      o.orphanGrace,
+		Log:              log,
+	})
+	if err != nil {
+		return err
+	}
+	cfg.Volumes, cfg.Log = node, log
+	return serve(ctx, o, cfg, node, log)
+}
+
+// serve answers calls until ctx ends or something gives up.
+func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node, log logr.Logger) error {
+	stopNode := func(ctx context.Context) error {
+		if err := node.Stop(ctx); err != nil {
+			return fmt.Errorf("stop: %w", err)
+		}
+		return nil
+	}
+	server, failed, err := listen(o, cfg, log)
+	if err != nil {
+		return errors.Join(err, stopNode(ctx))
+	}
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+	case err = <-node.Failed():
+	case err = <-failed:
+	}
+
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	calls, cancelCalls := context.WithTimeout(stopping, callsTimeout)
+	defer cancelCalls()
+	if broken := server.Stop(calls); broken != nil {
+		// The kubelet repeats them; what they began goes on below.
+		log.Info("stopped serving", "cause", broken.Error())
+	}
+	err = errors.Join(err, stopNode(stopping))
+	log.Info("stopped")
+	return err
+}
+
+// listen opens the socket and serves on it. The channel delivers the reason
+// when serving fails.
+func listen(o options, cfg driver.Config, log logr.Logger) (*driver.Server, <-chan error, error) {
+	d, err := driver.New(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	path, err := driver.SocketPath(o.endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := driver.Listen(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	server := driver.NewServer(d)
+	failed := make(chan error, 1)
+	go func() {
+		if err := server.Serve(l); err != nil {
+			failed <- fmt.Errorf("serve on %s: %w", path, err)
+		}
+	}()
+	log.Info("ready", "endpoint", o.endpoint)
+	return server, failed, nil
+}

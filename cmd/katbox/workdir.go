@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// openWorkdir makes the working directory a mount of its own, so that a bind
+// mount costs the same with one mount on the node or with thousands.
+func openWorkdir(path string, log logr.Logger) (*scratch.Dir, error) {
+	// Once to make it, and once more to hold the mount and not what is below.
+	dir, err := scratch.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := dir.Close(); err != nil {
+		return nil, err
+	}
+	made, err := mount.EnsureOwn(path)
+	if err != nil {
+		return nil, fmt.Errorf("make the working directory a mount of its own, which takes root and CAP_SYS_ADMIN: %w", err)
+	}
+	log.V(1).Info("working directory", "path", path, "madeAMount", made)
+	return scratch.Open(path)
+}
+
+// load returns what is known from an earlier run, the archived Katbox's
+// included, and tells of what could not be read.
+func load(records *store.Store, o options, log logr.Logger) ([]volume.Record, error) {
+	now := time.Now()
+	imported, err := records.ImportLegacy(filepath.Join(o.workdir, legacyFile), o.workdir, now)
+	if err != nil {
+		return nil, err
+	}
+	for _, skipped := range imported.Skipped {
+		log.Info("entry of the archived Katbox not imported; its data directory, if any, is retained for a full lifespan",
+			"bucket", skipped.Bucket, "volume", skipped.Key, "cause", skipped.Reason)
+	}
+	if imported.Done {
+		log.Info("imported the archived Katbox's volumes", "published", imported.Published, "retained", imported.Retained)
+	}
+	known, damaged, err := records.Load(now)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range damaged {
+		log.Error(nil, "record cannot be read; its data directory is retained for a full lifespan", "volume", d.ID, "cause", d.Reason)
+	}
+	if err := records.ReserveError(); err != nil {
+		log.Info("no room reserved for records on a full disk", "cause", err.Error())
+	}
+	return known, nil
+}
