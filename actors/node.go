@@ -100,12 +100,8 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	if err := saveAll(cfg.Records, found.changed); err != nil {
 		return nil, fmt.Errorf("record what was found mounted: %w", err)
 	}
-	trash, err := cfg.Scratch.Trash()
-	if err != nil {
-		return nil, fmt.Errorf("read the trash: %w", err)
-	}
 	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", len(found.asleep),
-		"corrected", len(found.changed), "trash", len(trash))
+		"corrected", len(found.changed))
 
 	n := &Node{workers: newWorkers(maxWorkers), failed: make(chan error, 1), stopped: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,7 +112,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
 	}
 	n.spawn(cfg, env, found, more)
-	n.startWatches(ctx, env, trash)
+	n.startWatches(ctx, env)
 	return n, nil
 }
 
@@ -154,11 +150,11 @@ func (n *Node) fail(err error) {
 	}
 }
 
-func (n *Node) startWatches(ctx context.Context, env *environment, trash []string) {
+func (n *Node) startWatches(ctx context.Context, env *environment) {
 	w := &watch{environment: env, root: n.system.Root, supervisor: n.supervisor}
 	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.pods) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
-	n.watches.Go(func() { w.trash(trash) })
+	n.watches.Go(func() { every(ctx, orphanInterval, w.trash) })
 }
 
 // Failed delivers the reason when the node cannot go on and the daemon has to

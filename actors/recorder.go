@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"errors"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
@@ -20,7 +22,9 @@ type Records interface {
 // burst of calls costs a few syncs and not one each.
 type recorder struct {
 	records Records
-	log     logr.Logger
+	// fatal is called when no record can be made durable any more.
+	fatal func(error)
+	log   logr.Logger
 	// changes wait for the next commit, and those who asked for answers.
 	changes    []store.Change
 	answers    []messages.Reply[struct{}]
@@ -33,9 +37,9 @@ type committed struct {
 	err     error
 }
 
-func recorderProps(records Records, log logr.Logger) *actor.Props {
+func recorderProps(records Records, fatal func(error), log logr.Logger) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
-		return &recorder{records: records, log: log}
+		return &recorder{records: records, fatal: fatal, log: log}
 	}, actor.WithReceiverMiddleware(recovering(log)))
 }
 
@@ -63,6 +67,9 @@ func (r *recorder) answer(m *committed) {
 	r.committing = false
 	for _, reply := range m.answers {
 		reply.Send(struct{}{}, m.err)
+	}
+	if errors.Is(m.err, store.ErrDamaged) {
+		r.fatal(m.err)
 	}
 }
 

@@ -54,3 +54,17 @@ func TestPanickingStoreIsAnError(t *testing.T) {
 		h.publish()
 	})
 }
+
+func TestDamagedStoreEndsTheNode(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.records.fail(func([]store.Change) error { return store.ErrDamaged })
+		wantError(t, h.node.Publish(t.Context(), h.publication()), store.ErrDamaged)
+		synctest.Wait()
+		select {
+		case err := <-h.node.Failed():
+			wantError(t, err, store.ErrDamaged)
+		default:
+			t.Error("the node goes on though nothing can be recorded")
+		}
+	})
+}

@@ -26,7 +26,7 @@ const (
 //
 // The library's own strategies are not used: one has a backoff without a limit,
 // the other a limit without a backoff, after which it stops the child quietly.
-func (s *supervisor) HandleFailure(system *actor.ActorSystem, _ actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	id, ok := s.byActor[child.Id]
 	if !ok {
 		// Without recorder, retention or pressure the daemon cannot keep its
@@ -47,9 +47,9 @@ func (s *supervisor) HandleFailure(system *actor.ActorSystem, _ actor.Supervisor
 		e.state, e.restartAt = parked, now.Add(wait)
 		s.log.Error(fmt.Errorf("panic: %v", reason), "volume parked: its actor failed too often",
 			keyVolume, id, "failures", e.failures, "restartIn", wait.String())
+		s.evictionOver(id, e)
 	}
-	root, self := system.Root, s.self
-	time.AfterFunc(wait, func() { root.Send(self, &restartDue{id: id, actor: child}) })
+	time.AfterFunc(wait, func() { s.root.Send(s.self, &restartDue{id: id, actor: child}) })
 }
 
 // restart restarts an actor, unless another one has taken its place.

@@ -36,8 +36,8 @@ func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.
 
 // start spawns the other actors and those of the volumes that are awake.
 func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
-	s.self = c.Self()
-	s.records = recorderClient{root: c.ActorSystem().Root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, cfg.Log))}
+	s.root, s.self = c.ActorSystem().Root, c.Self()
+	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log))}
 	pressurePID := c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
 	s.retention = s.spawn(c, retentionName, retentionProps(s.self, pressurePID, found.asleep, cfg.Log))
 	s.spawn(c, pressureName, pressureProps(pressure{

@@ -17,6 +17,7 @@ import (
 // not rebuild.
 type supervisor struct {
 	*environment
+	root      *actor.RootContext
 	self      *actor.PID
 	retention *actor.PID
 	table     map[volume.ID]*entry
@@ -145,7 +146,7 @@ func (s *supervisor) atRest(c actor.Context, m *messages.AtRest) {
 	if m.Record != nil {
 		c.Send(s.retention, &messages.Retain{Record: *m.Record})
 	}
-	s.evictionOver(c, m.ID, e)
+	s.evictionOver(m.ID, e)
 	c.Poison(e.actor)
 }
 
@@ -194,10 +195,12 @@ func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 	}
 }
 
-func (s *supervisor) evictionOver(c actor.Context, id volume.ID, e *entry) {
+// evictionOver tells the retention actor, if it waits for this volume's
+// deletion, to go on with others.
+func (s *supervisor) evictionOver(id volume.ID, e *entry) {
 	if e.evicting {
 		e.evicting = false
-		c.Send(s.retention, &messages.EvictionOver{ID: id})
+		s.root.Send(s.retention, &messages.EvictionOver{ID: id})
 	}
 }
 
@@ -210,7 +213,7 @@ func (s *supervisor) stuck(c actor.Context, m *messages.Stuck) {
 	wait := unmountBackoff.after(m.Attempt)
 	if m.Phase == volume.Deleting {
 		wait = deleteBackoff.after(m.Attempt)
-		s.evictionOver(c, m.ID, e)
+		s.evictionOver(m.ID, e)
 	}
 	if m.Attempt == 1 {
 		s.log.Error(m.Err, "volume is stuck, trying again until it gets on", keyVolume, m.ID, keyPhase, m.Phase.String())
@@ -219,8 +222,7 @@ func (s *supervisor) stuck(c actor.Context, m *messages.Stuck) {
 		return // one timer is enough
 	}
 	e.resuming = true
-	root, self, id := c.ActorSystem().Root, c.Self(), m.ID
-	time.AfterFunc(wait, func() { root.Send(self, &resumeDue{id: id}) })
+	time.AfterFunc(wait, func() { s.root.Send(s.self, &resumeDue{id: m.ID}) })
 }
 
 func (s *supervisor) resume(c actor.Context, id volume.ID) {

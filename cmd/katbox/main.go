@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -17,9 +18,19 @@ import (
 // version is set by the build.
 var version = "dev"
 
+// hardLimit is how long the daemon may live after a signal. Kubernetes kills a
+// container 30 s after its SIGTERM.
+const hardLimit = 25 * time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	// A system call that hangs in the kernel may keep the ordered stop from
+	// ending. All that counts is on disk.
+	context.AfterFunc(ctx, func() {
+		time.Sleep(hardLimit)
+		os.Exit(exitCode(fmt.Errorf("did not stop within %s of the signal, giving up", hardLimit), os.Stderr))
+	})
 	os.Exit(exitCode(realMain(ctx, os.Args[1:], os.Stdout), os.Stderr))
 }
 

@@ -316,4 +316,12 @@ func TestWorkingDirectoryIsAMountOfItsOwn(t *testing.T) {
 	if n := strings.Count(string(table), " "+d.workdir()+" "); n != 1 {
 		t.Errorf("the working directory is mounted %d times after a restart, want once", n)
 	}
+	d.publish(testPod, volumeID(1))
+	d.signal(syscall.SIGTERM)
+	if d.mounted(d.workdir()) {
+		t.Error("the working directory is still a mount after the end")
+	}
+	if !d.mounted(d.target(testPod)) {
+		t.Error("the pod lost its volume with the end of the daemon")
+	}
 }

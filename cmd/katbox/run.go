@@ -23,8 +23,7 @@ const (
 	// legacyFile is the archived Katbox's database in the same place.
 	legacyFile = "deletedVolumes.db"
 	// callsTimeout bounds how long running calls are waited for at the end,
-	// stopTimeout how long the whole stop takes. Kubernetes kills a container
-	// 30 s after its SIGTERM.
+	// stopTimeout how long the whole ordered stop may take.
 	callsTimeout = 10 * time.Second
 	stopTimeout  = 20 * time.Second
 )
@@ -42,12 +41,14 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
+	locked := false
+	defer func() { err = errors.Join(err, closeWorkdir(dir, o.workdir, locked, log)) }()
 
 	records, err := store.Open(filepath.Join(o.workdir, recordsFile))
 	if err != nil {
 		return err
 	}
+	locked = true
 	defer func() { err = errors.Join(err, records.Close()) }()
 	known, err := load(records, o, log)
 	if err != nil {

@@ -32,6 +32,20 @@ func openWorkdir(path string, log logr.Logger) (*scratch.Dir, error) {
 	return scratch.Open(path)
 }
 
+// closeWorkdir undoes openWorkdir. The mount is left to another daemon that
+// holds the lock on the records.
+func closeWorkdir(dir *scratch.Dir, path string, locked bool, log logr.Logger) error {
+	err := dir.Close()
+	if !locked {
+		return err
+	}
+	if busy := mount.ReleaseOwn(path); busy != nil {
+		// Somebody looks at retained files. The next start finds the mount.
+		log.Info("the working directory stays a mount of its own", "cause", busy.Error())
+	}
+	return err
+}
+
 // load returns what is known from an earlier run, the archived Katbox's
 // included, and tells of what could not be read.
 func load(records *store.Store, o options, log logr.Logger) ([]volume.Record, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,4 +42,37 @@ func EnsureOwn(dir string) (made bool, err error) {
 		return false, errors.Join(err, New().Unmount(resolved))
 	}
 	return true, nil
+}
+
+// ReleaseOwn takes back what [EnsureOwn] did, now or in an earlier process: it
+// unmounts dir if it is bound on itself, and does nothing if not. EBUSY says
+// that somebody still works in there.
+func ReleaseOwn(dir string) error {
+	resolved, id, err := resolve(dir)
+	if err != nil {
+		return err
+	}
+	table, err := readTable()
+	if err != nil {
+		return err
+	}
+	onItself, err := isBoundOnItself(table, resolved, id)
+	if err != nil || !onItself {
+		return err
+	}
+	return New().Unmount(resolved)
+}
+
+// isBoundOnItself tells whether the mount with the given ID is one at dir that
+// shows what would be there without it.
+func isBoundOnItself(table []*mountinfo.Info, dir string, id uint64) (bool, error) {
+	own, err := locate(table, dir, id)
+	if err != nil || own.mount.Mountpoint != dir {
+		return false, err
+	}
+	below, err := locate(table, dir, uint64(own.mount.Parent))
+	if err != nil {
+		return false, err
+	}
+	return below.sameFileSystem(own.mount) && below.root == own.root, nil
 }

@@ -151,3 +151,43 @@ func TestEnsureOwn(t *testing.T) {
 		t.Error("no error for a missing directory")
 	}
 }
+
+func TestIsBoundOnItself(t *testing.T) {
+	for name, tt := range map[string]struct {
+		line string
+		want bool
+	}{
+		"bound on itself":             {"30 20 8:1 /mnt/disk/data /data rw - ext4 /dev/sda1 rw", true},
+		"bound from elsewhere":        {"30 20 8:1 /mnt/disk/other /data rw - ext4 /dev/sda1 rw", false},
+		"a disk of its own":           {"30 20 8:2 / /data rw - ext4 /dev/sda2 rw", false},
+		"no mount of its own, its ID": {"30 20 8:1 /mnt/disk / rw - ext4 /dev/sda1 rw", false},
+	} {
+		lines := table(t, "20 1 8:1 /mnt/disk / rw - ext4 /dev/sda1 rw", tt.line)
+		if got, err := isBoundOnItself(lines, "/data", 30); err != nil || got != tt.want {
+			t.Errorf("%s: %t, %v, want %t", name, got, err, tt.want)
+		}
+	}
+}
+
+func TestReleaseOwn(t *testing.T) {
+	roottest.Need(t)
+	dir := t.TempDir()
+	roottest.UnmountAtEnd(t, dir)
+	for _, mounted := range []bool{false, true} {
+		if mounted {
+			if made, err := EnsureOwn(dir); err != nil || !made {
+				t.Fatal(made, err)
+			}
+		}
+		if err := ReleaseOwn(dir); err != nil {
+			t.Fatal(err)
+		}
+		if isMountPoint(t, New(), dir) {
+			t.Error("still mounted")
+		}
+	}
+	roottest.Tmpfs(t, dir, 0)
+	if err := ReleaseOwn(dir); err != nil || !isMountPoint(t, New(), dir) {
+		t.Errorf("a foreign mount was taken away (%v)", err)
+	}
+}
