@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,43 +14,6 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
 )
-
-// mountExt4 mounts a new ext4 of the given size, with a journal and without
-// blocks set aside for root. It needs root and a loop device.
-func mountExt4(t *testing.T, megabytes int) string {
-	t.Helper()
-	roottest.Need(t)
-	dir := t.TempDir()
-	image, target := filepath.Join(dir, "ext4.img"), filepath.Join(dir, "mnt")
-	if err := os.Mkdir(target, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	run := func(name string, args ...string) (string, error) {
-		out, err := exec.Command(name, args...).CombinedOutput()
-		return strings.TrimSpace(string(out)), err
-	}
-	if out, err := run("mkfs.ext4", "-q", "-m", "0", "-O", "has_journal", image, fmt.Sprintf("%dM", megabytes)); err != nil {
-		t.Fatalf("mkfs.ext4: %v: %s", err, out)
-	}
-	loop, err := run("losetup", "--find", "--show", image)
-	if err != nil {
-		t.Skipf("no loop device is permitted here: losetup: %v: %s", err, loop)
-	}
-	t.Cleanup(func() {
-		if out, err := run("losetup", "--detach", loop); err != nil {
-			t.Errorf("losetup --detach %s: %v: %s", loop, err, out)
-		}
-	})
-	roottest.UnmountAtEnd(t, target)
-	err = unix.Mount(loop, target, "ext4", 0, "")
-	if errors.Is(err, unix.EPERM) {
-		t.Skipf("a file system on a loop device may not be mounted here, as in a user namespace: %v", err)
-	}
-	if err != nil {
-		t.Fatalf("mount %s on %s: %v", loop, target, err)
-	}
-	return target
-}
 
 // fillDisk writes files into dir until not even one byte fits.
 func fillDisk(t *testing.T, dir string) {
@@ -155,7 +116,7 @@ func (n *busyNode) check(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	for _, size := range []struct{ published, retained int }{{100, 900}, {1000, 10_000}} {
 		t.Run(fmt.Sprint(size.published+size.retained), func(t *testing.T) {
-			dir := mountExt4(t, 128)
+			dir := roottest.FileSystem(t, "ext4", 128)
 			path := filepath.Join(dir, "store.db")
 			n := &busyNode{s: openStore(t, path)}
 			n.fill(t, size.published, size.retained)
@@ -208,7 +169,7 @@ func TestFullDisk(t *testing.T) {
 // TestFullDiskWithoutReserve shows that the other test tests something, and
 // that a commit which found no room harms nothing.
 func TestFullDiskWithoutReserve(t *testing.T) {
-	dir := mountExt4(t, 64)
+	dir := roottest.FileSystem(t, "ext4", 64)
 	path := filepath.Join(dir, "store.db")
 	n := &busyNode{s: openStore(t, path)}
 	n.s.reserve.unsupported = true
@@ -249,7 +210,7 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 
 // TestReserveReturns has the reserve renewed once there is room again.
 func TestReserveReturns(t *testing.T) {
-	dir := mountExt4(t, 64)
+	dir := roottest.FileSystem(t, "ext4", 64)
 	n := &busyNode{s: openStore(t, filepath.Join(dir, "store.db"))}
 	dropReserve(t, n.s)
 	fillDisk(t, dir)
@@ -269,7 +230,7 @@ func TestReserveReturns(t *testing.T) {
 // TestPodFillsDiskMeanwhile does what a pod does: it writes until the disk
 // is full, while volumes come and go.
 func TestPodFillsDiskMeanwhile(t *testing.T) {
-	dir := mountExt4(t, 128)
+	dir := roottest.FileSystem(t, "ext4", 128)
 	n := &busyNode{s: openStore(t, filepath.Join(dir, "store.db"))}
 	done := make(chan error, 1)
 	stop := make(chan struct{})

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+// TestPressureOnARealFileSystem: a full disk takes the oldest volume early, and
+// no more than that when its space is enough to spare the next one, though file
+// systems free space with a delay.
+func TestPressureOnARealFileSystem(t *testing.T) {
+	const size, volumes, each = 400, 6, 30 // MiB
+	for _, fstype := range []string{"ext4", "xfs", "btrfs"} {
+		t.Run(fstype, func(t *testing.T) {
+			mnt := roottest.FileSystem(t, fstype, size)
+			work := filepath.Join(mnt, "work")
+			d := newDaemon(t, "--afterlifespan", "1h", "--pruneinterval", "100ms", "--workdir", work, "--headroom", "0.3")
+			roottest.UnmountBelowAtEnd(t, mnt)
+			there := func(i int) bool { return exists(filepath.Join(work, podName(i), volumeID(i))) }
+			d.start()
+			for i := range volumes {
+				d.makePod(podName(i))
+				d.publish(podName(i), volumeID(i))
+				if err := os.WriteFile(filepath.Join(d.target(podName(i)), "payload"), make([]byte, each<<20), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				d.unpublish(podName(i), volumeID(i))
+			}
+			// With a full disk even a lifespan of an hour is over at once; with
+			// the space of one volume free it is a quarter of an hour.
+			fill(t, filepath.Join(mnt, "filler"))
+			d.eventually("the oldest one deleted", func() bool { return !there(0) })
+			for range 20 {
+				time.Sleep(100 * time.Millisecond) // the interval of the measurements
+				for i := 1; i < volumes; i++ {
+					if !there(i) {
+						t.Fatalf("volume %d of %d went too", i+1, volumes)
+					}
+				}
+			}
+		})
+	}
+}
+
+func podName(i int) string { return fmt.Sprintf("pod-%d", i) }
+
+// fill writes a file until the file system is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1 << 20, 4096} {
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+		err = nil
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,65 @@
+package roottest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// FileSystem mounts a new file system of the given type and size until the end
+// of the test, and returns its mount point. It is a real one, with a journal
+// where the type has one, on a loop device; ext4 sets no blocks aside for root.
+// Without the type's mkfs, or in a user namespace, the test is skipped: loop
+// devices are for the real root alone.
+func FileSystem(t testing.TB, fstype string, megabytes int) string {
+	t.Helper()
+	Need(t)
+	dir := t.TempDir()
+	image, target := filepath.Join(dir, "image"), filepath.Join(dir, "mnt")
+	if err := errors.Join(os.Mkdir(target, 0o700), os.WriteFile(image, nil, 0o600), os.Truncate(image, int64(megabytes)<<20)); err != nil {
+		t.Fatal(err)
+	}
+	mkfs := map[string][]string{
+		"ext4":  {"mkfs.ext4", "-q", "-m", "0", "-O", "has_journal", image},
+		"xfs":   {"mkfs.xfs", "-q", image},
+		"btrfs": {"mkfs.btrfs", "-q", image},
+	}[fstype]
+	if mkfs == nil {
+		t.Fatalf("roottest: file system type %q is not known", fstype)
+	}
+	if _, err := exec.LookPath(mkfs[0]); err != nil {
+		t.Skipf("roottest: %v; install the tools of %s", err, fstype)
+	}
+	if out, err := run(mkfs...); err != nil {
+		t.Fatalf("roottest: %s: %v: %s", mkfs[0], err, out)
+	}
+	loop, err := run("losetup", "--find", "--show", image)
+	if err != nil {
+		t.Skipf("no loop device is permitted here: losetup: %v: %s", err, loop)
+	}
+	t.Cleanup(func() {
+		if out, err := run("losetup", "--detach", loop); err != nil {
+			t.Errorf("losetup --detach %s: %v: %s", loop, err, out)
+		}
+	})
+	UnmountAtEnd(t, target)
+	err = unix.Mount(loop, target, fstype, 0, "")
+	if errors.Is(err, unix.EPERM) {
+		t.Skipf("a file system on a loop device may not be mounted here, as in a user namespace: %v", err)
+	}
+	if err != nil {
+		t.Fatalf("roottest: mount %s on %s: %v", strconv.Quote(loop), target, err)
+	}
+	return target
+}
+
+func run(command ...string) (string, error) {
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
