@@ -67,6 +67,19 @@ func (f *fakeVolumes) asked() int {
 // serveDriver serves a driver on a real socket and returns a connection to it.
 func serveDriver(t *testing.T, volumes Volumes, log logr.Logger) *grpc.ClientConn {
 	t.Helper()
+	server, conn, served := startServer(t, volumes, log)
+	t.Cleanup(func() {
+		if err := errors.Join(conn.Close(), server.Stop(context.Background()), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// startServer starts what the caller has to stop. The channel delivers how
+// serving ended.
+func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*Server, *grpc.ClientConn, <-chan error) {
+	t.Helper()
 	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet", MaxVolumes: 7, Volumes: volumes, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -83,12 +96,7 @@ func serveDriver(t *testing.T, volumes Volumes, log logr.Logger) *grpc.ClientCon
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), server.Stop(context.Background()), <-served); err != nil {
-			t.Error(err)
-		}
-	})
-	return conn
+	return server, conn, served
 }
 
 // publishRequest is what a kubelet sends.
@@ -342,22 +350,7 @@ func TestConfigSaysWhatIsMissing(t *testing.T) {
 func TestStopBreaksOffWhatDoesNotEnd(t *testing.T) {
 	release := make(chan struct{})
 	hanging := hangingVolumes{fakeVolumes: &fakeVolumes{}, began: make(chan struct{}), release: release}
-	d, err := New(Config{Name: "k", NodeID: "n", KubeletDir: "/var/lib/kubelet", Volumes: hanging})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "csi.sock")
-	l, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := NewServer(d)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, conn, served := startServer(t, hanging, logr.Discard())
 	defer conn.Close()
 	answered := make(chan error, 1)
 	go func() {
