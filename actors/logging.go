@@ -22,12 +22,13 @@ func librarySlog(log logr.Logger) *slog.Logger {
 	return slog.New(demoting{logr.ToSlogHandler(log.WithName("protoactor"))})
 }
 
-// demoting handles Info records as Debug ones.
+// demoting handles Info records as what logr calls V(1), our debug level. slog's
+// own Debug is V(4), which not even that shows.
 type demoting struct{ slog.Handler }
 
 func demote(level slog.Level) slog.Level {
 	if level == slog.LevelInfo {
-		return slog.LevelDebug
+		return slog.LevelInfo - 1
 	}
 	return level
 }
