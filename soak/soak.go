@@ -145,7 +145,7 @@ func tidy(o options, l layout, violated bool, out io.Writer) error {
 		return err
 	}
 	for _, mount := range mounts {
-		if err := unix.Unmount(mount, unix.MNT_DETACH); err != nil {
+		if err := unix.Unmount(mount, unix.UMOUNT_NOFOLLOW); err != nil {
 			return fmt.Errorf("clean up: unmount %s: %w; remove %s yourself", mount, err, l.dir)
 		}
 	}
