@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -14,6 +16,9 @@ import (
 func (t *task) delete() error {
 	if t.record == nil {
 		return nil
+	}
+	if target, mounted := t.stillMounted(); mounted {
+		return t.deleteLater(fmt.Errorf("its data directory is mounted at %s, though not by Katbox; unmount it", target))
 	}
 	if t.record.Phase != volume.Deleting {
 		next := *t.record
@@ -42,6 +47,28 @@ func (t *task) delete() error {
 	}
 	t.trash = ""
 	return t.deleted()
+}
+
+// stillMounted looks where the kubelet has its pods' volumes for a mount of the
+// data directory. There is none: the unmount was confirmed before the volume was
+// retained. But a deletion cannot be taken back, and to look costs little.
+func (t *task) stillMounted() (target string, mounted bool) {
+	data, err := os.Lstat(t.scratch.Path(t.record.Pod, t.id))
+	if err != nil {
+		return "", false // nothing to delete, or told by what follows
+	}
+	volumes := filepath.Join(t.podsDir, string(t.record.Pod), "volumes", "kubernetes.io~csi")
+	entries, err := os.ReadDir(volumes)
+	if err != nil {
+		return "", false // most often the pod's directory is gone
+	}
+	for _, entry := range entries {
+		target := filepath.Join(volumes, entry.Name(), "mount")
+		if info, err := os.Lstat(target); err == nil && os.SameFile(info, data) {
+			return target, true
+		}
+	}
+	return "", false
 }
 
 func (t *task) deleted() error {

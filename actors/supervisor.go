@@ -136,10 +136,21 @@ func (s *supervisor) activate(c actor.Context, id volume.ID, e *entry, record *v
 	}
 }
 
+// activeEntry returns the volume's entry if the named actor is the one that
+// runs. What an earlier one said before it ended says nothing about the volume
+// as it is now.
+func (s *supervisor) activeEntry(id volume.ID, actorName string) *entry {
+	e := s.table[id]
+	if e == nil || e.state != active || e.actor.Id != actorName {
+		return nil
+	}
+	return e
+}
+
 // atRest puts a volume to sleep that has nothing to do, unless it has by now.
 func (s *supervisor) atRest(c actor.Context, m *messages.AtRest) {
-	e := s.table[m.ID]
-	if e == nil || e.state != active || e.sent != m.Received {
+	e := s.activeEntry(m.ID, m.Actor)
+	if e == nil || e.sent != m.Received {
 		return
 	}
 	e.state = ending
@@ -206,8 +217,8 @@ func (s *supervisor) evictionOver(id volume.ID, e *entry) {
 
 // stuck has a volume try again after a while.
 func (s *supervisor) stuck(c actor.Context, m *messages.Stuck) {
-	e := s.table[m.ID]
-	if e == nil || e.state != active {
+	e := s.activeEntry(m.ID, m.Actor)
+	if e == nil {
 		return
 	}
 	wait := unmountBackoff.after(m.Attempt)

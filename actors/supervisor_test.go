@@ -167,6 +167,27 @@ func TestPublishMeetsExpiry(t *testing.T) {
 	})
 }
 
+// TestLateWordsOfAnEarlierActor: the library delivers an actor's end before
+// what it said last. A late "at rest" must not put a published volume to sleep
+// as the retained one that it was, to be deleted under its pod.
+func TestLateWordsOfAnEarlierActor(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		old := h.wantPhase(testID, volume.Retained)
+		h.publish()
+		for received := range uint64(5) {
+			h.node.system.Root.Send(h.node.supervisor, &messages.AtRest{ID: testID, Actor: "earlier", Record: &old, Received: received})
+			h.node.system.Root.Send(h.node.supervisor, &messages.Stuck{ID: testID, Actor: "earlier", Phase: volume.Deleting, Attempt: 1})
+		}
+		time.Sleep(2 * testLifespan)
+		h.wantMarker("published, after late words of an earlier actor")
+		h.unpublish()
+		h.wantPhase(testID, volume.Retained)
+	})
+}
+
 func TestStoppedNodeRefusesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)

@@ -208,7 +208,7 @@ func (v *volumeActor) stillStuck(c actor.Context, err error) {
 	}
 	v.slot.stuck = err
 	v.slot.failures++
-	c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Phase: phase, Attempt: v.slot.failures, Err: err})
+	c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: phase, Attempt: v.slot.failures, Err: err})
 }
 
 // unfinished returns what the volume is in the middle of, nil when it is not.
@@ -301,7 +301,7 @@ func (v *volumeActor) restIfIdle(c actor.Context) {
 		return
 	}
 	if v.slot.record == nil || v.slot.record.Phase == volume.Retained {
-		c.Send(v.supervisor, &messages.AtRest{ID: v.slot.id, Record: v.slot.record, Received: v.slot.received})
+		c.Send(v.supervisor, &messages.AtRest{ID: v.slot.id, Actor: c.Self().Id, Record: v.slot.record, Received: v.slot.received})
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 // and its actor can end. Volume -> supervisor.
 type AtRest struct {
 	ID volume.ID
+	// Actor is the sender's name. An actor's end overtakes what it said last, so
+	// that its words can arrive when the volume has another actor.
+	Actor string
 	// Record is what to remember; nil when nothing is known of the volume.
 	Record *volume.Record
 	// Received counts the messages that the supervisor's actor has handled. When
@@ -20,7 +23,9 @@ type AtRest struct {
 // Stuck says that a volume cannot get on with its unmount or deletion. The
 // supervisor sends Resume after a while. Volume -> supervisor.
 type Stuck struct {
-	ID    volume.ID
+	ID volume.ID
+	// Actor is the sender's name, as in AtRest.
+	Actor string
 	Phase volume.Phase
 	// Attempt counts the failures in a row, from 1.
 	Attempt int

@@ -325,3 +325,28 @@ func TestWorkingDirectoryIsAMountOfItsOwn(t *testing.T) {
 		t.Error("the pod lost its volume with the end of the daemon")
 	}
 }
+
+// TestRetainedVolumeThatSomebodyMounted: what a pod could still be using is not
+// deleted, whoever mounted it.
+func TestRetainedVolumeThatSomebodyMounted(t *testing.T) {
+	d := newDaemon(t, "--afterlifespan", "1s")
+	d.start()
+	id := volumeID(1)
+	d.publish(testPod, id)
+	d.writeMarker(testPod)
+	d.unpublish(testPod, id)
+	if err := errors.Join(os.Mkdir(d.target(testPod), 0o750),
+		syscall.Mount(d.data(testPod, id), d.target(testPod), "", syscall.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	// A later one is deleted, so that the first one's deadline has passed too.
+	d.makePod("later")
+	d.publish("later", volumeID(2))
+	d.unpublish("later", volumeID(2))
+	d.eventually("the later one deleted", d.gone("later", volumeID(2)))
+	d.wantMarker(testPod, id, "mounted by somebody")
+	if err := syscall.Unmount(d.target(testPod), 0); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("deleted once nobody uses it", d.gone(testPod, id))
+}
