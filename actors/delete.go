@@ -10,15 +10,15 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// delete erases a retained volume. Each step can be the last before a crash:
-// the record says Deleting until nothing is left, and what lies in the trash
-// is erased at the next start in any case.
+// delete ends a retained volume: one rename takes its data into the trash, and
+// then it is forgotten, so that its ID is free. What lies in the trash is
+// erased behind that, by this process or a later one; see [volumeActor.erase].
 func (t *task) delete() error {
 	if t.record == nil {
 		return nil
 	}
-	if target, mounted := t.stillMounted(); mounted {
-		return t.deleteLater(fmt.Errorf("its data directory is mounted at %s, though not by Katbox; unmount it", target))
+	if err := t.notInUse(); err != nil {
+		return t.deleteLater(err)
 	}
 	if t.record.Phase != volume.Deleting {
 		next := *t.record
@@ -32,51 +32,36 @@ func (t *task) delete() error {
 			return t.deleteLater(err)
 		}
 	}
-	if t.trash == "" {
-		name, err := t.scratch.Discard(t.record.Pod, t.id)
-		if errors.Is(err, fs.ErrNotExist) {
-			return t.deleted()
-		}
-		if err != nil {
-			return t.deleteLater(err)
-		}
-		t.trash = name
-	}
-	if err := t.scratch.Erase(t.ctx, t.trash); err != nil {
+	name, err := t.scratch.Discard(t.record.Pod, t.id)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return t.deleteLater(err)
 	}
-	t.trash = ""
-	return t.deleted()
-}
-
-// stillMounted looks where the kubelet has its pods' volumes for a mount of the
-// data directory. There is none: the unmount was confirmed before the volume was
-// retained. But a deletion cannot be taken back, and to look costs little.
-func (t *task) stillMounted() (target string, mounted bool) {
-	data, err := os.Lstat(t.scratch.Path(t.record.Pod, t.id))
-	if err != nil {
-		return "", false // nothing to delete, or told by what follows
+	if err == nil {
+		t.trash = append(t.trash, name)
 	}
-	volumes := filepath.Join(t.podsDir, string(t.record.Pod), "volumes", "kubernetes.io~csi")
-	entries, err := os.ReadDir(volumes)
-	if err != nil {
-		return "", false // most often the pod's directory is gone
-	}
-	for _, entry := range entries {
-		target := filepath.Join(volumes, entry.Name(), "mount")
-		if info, err := os.Lstat(target); err == nil && os.SameFile(info, data) {
-			return target, true
-		}
-	}
-	return "", false
-}
-
-func (t *task) deleted() error {
 	pod := t.record.Pod
 	if err := t.forget(); err != nil {
 		return t.deleteLater(err)
 	}
 	t.log.V(1).Info("deleted", keyVolume, t.id, keyPod, pod)
+	return nil
+}
+
+// notInUse refuses to delete what is mounted. Nothing is: the unmount was
+// confirmed before the volume was retained. But a deletion cannot be taken back,
+// and where the kubelet still has a directory of the pod it is worth a look at
+// the mount table. Most pods' are gone by then, so it is not read for each.
+func (t *task) notInUse() error {
+	if _, err := os.Lstat(filepath.Join(t.podsDir, string(t.record.Pod))); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	places, err := t.mountedAt(t.record.Pod, t.id)
+	if err != nil {
+		return err
+	}
+	if len(places) > 0 {
+		return fmt.Errorf("it is mounted at %q, though not by Katbox; unmount it", places)
+	}
 	return nil
 }
 

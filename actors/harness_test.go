@@ -77,7 +77,7 @@ func newHouse(t *testing.T) *house {
 func (h *house) start() {
 	h.t.Helper()
 	node, err := start(Config{
-		Mounter: h.mounter, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space,
+		Mounter: h.mounter, Bindings: h.bindings, MountedAt: h.mountedAt, Scratch: h.scratch, Space: h.disk.space, Sync: h.disk.sync,
 		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Headroom: 0.1, PressureInterval: 10 * time.Second, OrphanGrace: testGrace,
 		Log: logr.Discard(),
@@ -212,6 +212,16 @@ func (h *house) bindings() ([]mount.Binding, error) {
 	return found, nil
 }
 
+func (h *house) mountedAt(pod volume.PodUID, id volume.ID) ([]string, error) {
+	var places []string
+	for _, m := range h.mounter.mounts() {
+		if m.Device == h.data(pod, id) {
+			places = append(places, m.Path)
+		}
+	}
+	return places, nil
+}
+
 // fakeMounter is mount-utils' fake kernel with faults.
 type fakeMounter struct {
 	*mountutils.FakeMounter
@@ -262,6 +272,23 @@ func (m *fakeMounter) ReadOnly(path string) (bool, error) {
 	return false, errors.New("not mounted")
 }
 
+func (m *fakeMounter) Shows(target, source string) (mount.Showing, error) {
+	if _, err := os.Lstat(target); err != nil {
+		return mount.NotMounted, nil
+	}
+	showing := mount.NotMounted
+	for _, mounted := range m.mounts() {
+		switch {
+		case mounted.Path != target:
+		case mounted.Device == source:
+			showing = mount.ShowsSource
+		default:
+			showing = mount.ShowsOther
+		}
+	}
+	return showing, nil
+}
+
 func (m *fakeMounter) fail(onMount, onUnmount func(string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -274,7 +301,11 @@ func (m *fakeMounter) mounts() []mountutils.MountPoint {
 }
 
 // forgetMounts is what a reboot does.
-func (m *fakeMounter) forgetMounts() { m.FakeMounter = mountutils.NewFakeMounter(nil) }
+func (m *fakeMounter) forgetMounts() {
+	for _, mounted := range m.mounts() {
+		_ = m.FakeMounter.Unmount(mounted.Path) // the fake fails only when it is told to
+	}
+}
 
 func always(err error) func(string) error { return func(string) error { return err } }
 
@@ -344,8 +375,17 @@ func (r *fakeRecords) all() []volume.Record {
 type fakeDisk struct {
 	mu          sync.Mutex
 	free, total uint64
-	err         error
-	measured    int
+	// late comes free only with a sync.
+	late     uint64
+	err      error
+	measured int
+}
+
+func (d *fakeDisk) sync() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free, d.late = d.free+d.late, 0
+	return nil
 }
 
 func (d *fakeDisk) space() (scratch.Space, error) {

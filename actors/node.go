@@ -25,10 +25,16 @@ type Config struct {
 	Mounter Mounter
 	// Bindings returns the data directories that are mounted at present.
 	Bindings func() ([]mount.Binding, error)
+	// MountedAt returns where in the mount namespace a data directory, or
+	// something in it, is mounted at present.
+	MountedAt func(volume.PodUID, volume.ID) ([]string, error)
 	// Scratch holds the data directories.
 	Scratch *scratch.Dir
 	// Space measures the file system that Scratch is on.
 	Space func() (scratch.Space, error)
+	// Sync has that file system write down what is pending, so that space that
+	// was given back shows.
+	Sync func() error
 	// Records makes records durable.
 	Records Records
 	// Known are the records of an earlier run.
@@ -54,10 +60,14 @@ func (c Config) check() error {
 		return errors.New("actors: Config.Mounter is missing")
 	case c.Bindings == nil:
 		return errors.New("actors: Config.Bindings is missing")
+	case c.MountedAt == nil:
+		return errors.New("actors: Config.MountedAt is missing")
 	case c.Scratch == nil:
 		return errors.New("actors: Config.Scratch is missing")
 	case c.Space == nil:
 		return errors.New("actors: Config.Space is missing")
+	case c.Sync == nil:
+		return errors.New("actors: Config.Sync is missing")
 	case c.Records == nil:
 		return errors.New("actors: Config.Records is missing")
 	case c.PodsDir == "":
@@ -108,7 +118,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
-		ctx: ctx, mounter: cfg.Mounter, scratch: cfg.Scratch, workers: n.workers, podsDir: cfg.PodsDir,
+		ctx: ctx, mounter: cfg.Mounter, mountedAt: cfg.MountedAt, scratch: cfg.Scratch, workers: n.workers, podsDir: cfg.PodsDir,
 		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
 	}
 	n.spawn(cfg, env, found, more)
@@ -210,8 +220,15 @@ func (n *Node) Stop(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("actors still running: %w", ctx.Err()))
 	}
 	n.system.Shutdown()
-	if err == nil {
-		n.watches.Wait() // they work through the actors and end with ctx
+	ended := make(chan struct{})
+	go func() {
+		n.watches.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = errors.Join(err, fmt.Errorf("searches of the working directory still running: %w", ctx.Err()))
 	}
 	return err
 }

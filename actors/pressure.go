@@ -15,6 +15,8 @@ import (
 // the retention actor.
 type pressure struct {
 	space     func() (scratch.Space, error)
+	sync      func() error
+	workers   *workers
 	headroom  float64
 	interval  time.Duration
 	retention *actor.PID
@@ -22,8 +24,12 @@ type pressure struct {
 
 	measuring bool
 	again     bool // asked for while measuring
-	factor    float64
-	timer     *time.Timer
+	// afterDeletion: the next measurement is to show what a deletion freed.
+	afterDeletion bool
+	// last is what was measured last.
+	last   scratch.Space
+	factor float64
+	timer  *time.Timer
 }
 
 type measureDue struct{}
@@ -31,6 +37,21 @@ type measureDue struct{}
 type measured struct {
 	space scratch.Space
 	err   error
+}
+
+// measureAfterDeletion measures after something was deleted. Some file systems
+// (btrfs) count space as free only once the deletion is written down. Where
+// nothing seems to have come free, that is brought about: otherwise the next
+// volume would go for the space of the last one.
+func measureAfterDeletion(space func() (scratch.Space, error), sync func() error, before scratch.Space) (scratch.Space, error) {
+	after, err := space()
+	if err != nil || after.FreeBytes > before.FreeBytes || after.FreeInodes > before.FreeInodes {
+		return after, err
+	}
+	if err := sync(); err != nil {
+		return after, err
+	}
+	return space()
 }
 
 func pressureProps(p pressure) *actor.Props {
@@ -52,22 +73,33 @@ func (p *pressure) Receive(c actor.Context) {
 	}
 }
 
-// measure asks the kernel in a goroutine: statfs hangs when the disk does.
+// measure asks the kernel in a worker: statfs hangs when the disk does.
 func (p *pressure) measure(c actor.Context) {
+	_, asked := c.Message().(*messages.Measure)
+	p.afterDeletion = p.afterDeletion || asked
 	if p.measuring {
 		p.again = true
 		return
 	}
 	p.measuring = true
+	space := p.space
+	if p.afterDeletion {
+		sync, before := p.sync, p.last
+		space = func() (scratch.Space, error) { return measureAfterDeletion(p.space, sync, before) }
+	}
+	p.afterDeletion = false
 	root, self := c.ActorSystem().Root, c.Self()
-	go func() {
+	err := p.workers.Go(func() {
 		var m measured
 		m.err = guard(p.log, func() (err error) {
-			m.space, err = p.space()
+			m.space, err = space()
 			return err
 		})
 		root.Send(self, &m)
-	}()
+	})
+	if err != nil {
+		root.Send(self, &measured{err: err})
+	}
 }
 
 func (p *pressure) report(c actor.Context, m *measured) {
@@ -82,6 +114,7 @@ func (p *pressure) report(c actor.Context, m *measured) {
 		// Data is not thrown away early because of a disk that cannot be measured.
 		p.log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
 	} else {
+		p.last = m.space
 		factor = lifespan.Factor(p.headroom,
 			lifespan.Space{Total: m.space.Bytes, Free: m.space.FreeBytes}, lifespan.Space{Total: m.space.Inodes, Free: m.space.FreeInodes})
 		if (factor < 1) != (p.factor < 1) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -17,15 +18,9 @@ func (t *task) publish(p volume.Publication) error {
 	if err := t.mayPublish(p); err != nil {
 		return err
 	}
-	mounted, err := t.isMounted(p.Target.Path)
-	if err != nil {
-		return fmt.Errorf("%w: is anything mounted on %s: %w", volume.ErrUncertain, p.Target.Path, err)
-	}
-	if mounted {
-		done, err := t.publishMounted(p)
-		if done || err != nil {
-			return err
-		}
+	done, err := t.alreadyPublished(p)
+	if done || err != nil {
+		return err
 	}
 
 	before := t.record
@@ -57,11 +52,14 @@ func (t *task) mayPublish(p volume.Publication) error {
 		if other.Path == p.Target.Path {
 			continue
 		}
-		mounted, err := t.isMounted(other.Path)
+		showing, err := t.shows(other.Path)
 		if err != nil {
-			return fmt.Errorf("%w: is anything mounted on %s: %w", volume.ErrUncertain, other.Path, err)
+			return err
 		}
-		if !mounted { // gone with a reboot, so it counts no more
+		if showing == mount.NotMounted { // gone with a reboot, so it counts no more
+			if err := t.nowhereElse(other.Path); err != nil {
+				return err
+			}
 			withoutStale := t.record.WithoutTarget(other.Path)
 			t.record = &withoutStale
 			continue
@@ -74,45 +72,61 @@ func (t *task) mayPublish(p volume.Publication) error {
 	return nil
 }
 
-// publishMounted is the case that something is mounted on the target already:
-// a repeated call, or what an interrupted one left. When it is not done, the
+// alreadyPublished is the case that something is mounted on the target: a
+// repeated call, or what an interrupted one left. When it is not done, the
 // target is free to be mounted.
-func (t *task) publishMounted(p volume.Publication) (done bool, err error) {
-	if !t.owns(p.Target.Path) {
-		return false, fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, p.Target.Path, t.id)
+func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
+	target := p.Target.Path
+	showing, err := t.shows(target)
+	switch {
+	case err != nil:
+		return false, err
+	case showing == mount.NotMounted:
+		return false, nil
+	case showing == mount.ShowsOther:
+		return false, t.foreign(target)
 	}
-	known, ok := volume.Target{}, false
-	if t.record != nil {
-		known, ok = t.record.Target(p.Target.Path)
+	whole, err := t.isWhole(p.Target, showing)
+	if err != nil {
+		return false, err
 	}
-	if ok && !known.SameMount(p.Target) {
-		return false, fmt.Errorf("%w: volume %s is mounted on %s with read-only %t and flags %q, asked for read-only %t and flags %q",
-			volume.ErrConflict, t.id, known.Path, known.ReadOnly, known.Flags, p.Target.ReadOnly, p.Target.Flags)
-	}
-	if ok && p.Target.ReadOnly {
-		readOnly, err := t.mounter.ReadOnly(p.Target.Path)
-		if err != nil {
-			return false, fmt.Errorf("%w: is %s read-only: %w", volume.ErrUncertain, p.Target.Path, err)
-		}
-		if !readOnly {
-			// A crash between a bind and its flags left it so, before the call
-			// was answered: nobody uses it yet.
-			ok = false
-		}
-	}
-	if !ok {
-		if err := t.unmount(p.Target.Path); err != nil {
-			return false, fmt.Errorf("%w: %w", volume.ErrBusy, err)
+	if !whole {
+		// Nobody was told that it is there, or its data directory was removed.
+		if err := t.unmount(target); err != nil {
+			return false, fmt.Errorf("%w: mount volume %s anew: %w", volume.ErrBusy, t.id, err)
 		}
 		return false, nil
 	}
-	if known.Leaving {
+	if known, _ := t.record.Target(target); known.Leaving {
 		if err := t.save(t.intent(p)); err != nil {
-			return false, classify(err)
+			return false, fmt.Errorf("%w: %w", volume.ErrUncertain, err)
 		}
 	}
 	t.published()
 	return true, nil
+}
+
+// isWhole tells whether the mount at a target is what a publish would make of
+// it. One that was made with other parameters is refused.
+func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error) {
+	if !t.hasTarget(target.Path) || showing == mount.ShowsRemoved {
+		return false, nil
+	}
+	known, _ := t.record.Target(target.Path)
+	if !known.SameMount(target) {
+		return false, fmt.Errorf("%w: volume %s is mounted on %s with read-only %t and flags %q, asked for read-only %t and flags %q",
+			volume.ErrConflict, t.id, known.Path, known.ReadOnly, known.Flags, target.ReadOnly, target.Flags)
+	}
+	if !target.ReadOnly {
+		return true, nil
+	}
+	// A crash between a bind and its flags left it writable, before the call was
+	// answered.
+	readOnly, err := t.mounter.ReadOnly(target.Path)
+	if err != nil {
+		return false, fmt.Errorf("%w: is %s read-only: %w", volume.ErrUncertain, target.Path, err)
+	}
+	return readOnly, nil
 }
 
 // intent is the record of a volume that is about to be mounted at the target.

@@ -247,6 +247,23 @@ func TestInterruptedReadOnlyPublishIsCompleted(t *testing.T) {
 	})
 }
 
+// TestRepublishOfALeavingTargetWithoutARecord: while something is mounted, no
+// answer says that nothing is.
+func TestRepublishOfALeavingTargetWithoutARecord(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.mounter.fail(nil, always(unix.EBUSY))
+		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
+		for _, cause := range []error{unix.EIO, unix.ENOSPC} {
+			h.records.fail(func([]store.Change) error { return cause })
+			wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
+		}
+		h.records.fail(nil)
+		h.publish()
+		h.mounter.fail(nil, nil)
+	})
+}
+
 func TestTargetMountedByAnotherIsLeftAlone(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		foreign := h.target(testPod, "mount")

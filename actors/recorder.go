@@ -49,6 +49,8 @@ func (r *recorder) Receive(c actor.Context) {
 		r.add(c, store.Change{ID: m.Record.ID, Record: &m.Record}, m.Reply)
 	case *messages.ForgetRecord:
 		r.add(c, store.Change{ID: m.ID}, m.Reply)
+	case *messages.Status:
+		m.Send(struct{}{}, nil)
 	case *committed:
 		r.answer(m)
 		r.commit(c)

@@ -81,7 +81,9 @@ func (r *retention) wake(c actor.Context, m *messages.Wake) {
 func (r *retention) findUnknown(m *messages.FindUnknown) {
 	var unknown []messages.DataDirectory
 	for _, dir := range m.Directories {
-		if _, evicting := r.evicting[dir.ID]; !evicting && !r.queue.Contains(dir.ID) {
+		_, evicting := r.evicting[dir.ID]
+		known, ok := r.queue.Get(dir.ID)
+		if !evicting && (!ok || known.Pod != dir.Pod) {
 			unknown = append(unknown, dir)
 		}
 	}

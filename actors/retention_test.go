@@ -245,3 +245,75 @@ func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
 		h.stop()
 	})
 }
+
+// TestWokenDeletionGoesOn: a call for a volume whose deletion was interrupted
+// does not keep it from being deleted.
+func TestWokenDeletionGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		const volumes = 4 * maxEvictions
+		for i := range volumes {
+			h.retained("pod", numbered(i), time.Minute, testLifespan)
+			record, _ := h.records.get(numbered(i))
+			record.Phase = volume.Deleting
+			h.records.put(record)
+		}
+		var failing atomic.Bool
+		failing.Store(true)
+		h.records.fail(func(changes []store.Change) error {
+			if failing.Load() {
+				return unix.EIO
+			}
+			return nil
+		})
+		h.start()
+		for i := range volumes {
+			_ = h.node.Unpublish(t.Context(), numbered(i), h.target("pod", "mount"))
+		}
+		failing.Store(false)
+		time.Sleep(time.Hour)
+		for i := range volumes {
+			h.wantGone("pod", numbered(i))
+		}
+		h.stop()
+	})
+}
+
+func TestSpaceThatComesFreeLateSparesTheNextVolume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range 3 {
+			h.retained("pod", numbered(i), time.Duration(3-i)*time.Hour, testLifespan)
+		}
+		h.start()
+		h.disk.set(0, nil)
+		h.disk.mu.Lock()
+		h.disk.late = 100
+		h.disk.mu.Unlock()
+		time.Sleep(time.Minute)
+		for i := range 3 {
+			if got, want := h.hasMarker("pod", numbered(i)), i > 0; got != want {
+				t.Errorf("volume %d is there: %t, want %t", i, got, want)
+			}
+		}
+		h.stop()
+	})
+}
+
+// TestEraseHoldsUpNothing: once its data is in the trash, a volume's ID is free.
+func TestEraseHoldsUpNothing(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		time.Sleep(testLifespan)
+		synctest.Wait()
+		if _, known := h.records.get(testID); known {
+			t.Error("still known while its trash is erased")
+		}
+		h.publish()
+		if h.hasMarker(testPod, testID) {
+			t.Error("the new volume has the old one's data")
+		}
+	})
+}

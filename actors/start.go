@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/katbox/katbox/messages"
 )
 
 // Names of the supervisor's children, one of each.
@@ -41,15 +39,13 @@ func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
 	pressurePID := c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
 	s.retention = s.spawn(c, retentionName, retentionProps(s.self, pressurePID, found.asleep, cfg.Log))
 	s.spawn(c, pressureName, pressureProps(pressure{
-		space: cfg.Space, headroom: cfg.Headroom, interval: cfg.PressureInterval, retention: s.retention, log: cfg.Log,
+		space: cfg.Space, sync: cfg.Sync, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval, retention: s.retention, log: cfg.Log,
 	}))
 	for i := range found.awake {
 		record := found.awake[i]
 		e := &entry{}
 		s.table[record.ID] = e
 		s.activate(c, record.ID, e, &record)
-		// It goes on with what it was in the middle of.
-		s.tell(c, e, &messages.Resume{})
 	}
 }
 

@@ -2,8 +2,12 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -22,7 +26,10 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 		return volume.Stats{}, err
 	}
 	bytes, inodes, err := e.scratch.Usage(ctx, record.Pod, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
+		condition = fmt.Errorf("its data directory is gone: %w", err)
+	case err != nil:
 		return volume.Stats{}, err
 	}
 	stats := volume.Stats{
@@ -30,14 +37,14 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 		Inodes:    volume.Usage{Total: int64(space.Inodes), Available: int64(space.FreeInodes), Used: inodes},
 		Condition: "mounted and writable to its pod",
 	}
-	mounted, err := e.isMounted(path)
+	showing, err := e.mounter.Shows(path, e.scratch.Path(record.Pod, id))
 	switch {
 	case condition != nil:
 		stats.Abnormal, stats.Condition = true, condition.Error()
 	case err != nil:
 		stats.Abnormal, stats.Condition = true, fmt.Sprintf("the mount at %s does not answer: %v", path, err)
-	case !mounted:
-		stats.Abnormal, stats.Condition = true, fmt.Sprintf("nothing is mounted at %s; the kubelet mounts it when it publishes again", path)
+	case showing != mount.ShowsSource:
+		stats.Abnormal, stats.Condition = true, fmt.Sprintf("its data directory is not mounted at %s; the kubelet mounts it when it publishes again", path)
 	}
 	return stats, nil
 }

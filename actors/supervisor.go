@@ -35,6 +35,16 @@ type supervisor struct {
 	more []actor.ReceiverMiddleware
 }
 
+// slowEviction is after what time a deletion that goes on (a huge tree, a disk
+// that hangs) does not hold up other deletions any more.
+const slowEviction = 30 * time.Second
+
+// evictionSlow says that a deletion has run for so long.
+type evictionSlow struct {
+	id    volume.ID
+	actor string
+}
+
 // resumeDue says that a stuck volume may try again.
 type resumeDue struct{ id volume.ID }
 
@@ -73,7 +83,11 @@ func (s *supervisor) Receive(c actor.Context) {
 	case *messages.FindUnknown:
 		s.findUnknown(c, m)
 	case *messages.Status:
-		m.Send(struct{}{}, nil)
+		c.Send(s.records.recorder, m)
+	case *evictionSlow:
+		if e := s.activeEntry(m.id, m.actor); e != nil {
+			s.evictionOver(m.id, e)
+		}
 	default:
 		ignoreLifecycle(s.log, c)
 	}
@@ -133,6 +147,10 @@ func (s *supervisor) activate(c actor.Context, id volume.ID, e *entry, record *v
 	s.byActor[pid.Id] = id
 	for _, m := range waiting {
 		s.tell(c, e, m)
+	}
+	if record != nil && record.Phase != volume.Retained {
+		// It goes on with what it was in the middle of.
+		s.tell(c, e, &messages.Resume{})
 	}
 }
 
@@ -194,6 +212,8 @@ func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 		s.activate(c, id, e, &m.Record)
 		e.evicting = true
 		s.tell(c, e, &messages.DeleteVolume{})
+		slow := &evictionSlow{id: id, actor: e.actor.Id}
+		time.AfterFunc(slowEviction, func() { s.root.Send(s.self, slow) })
 	case e.state == ending:
 		e.handedBack = m // due as soon as it went to sleep
 	case e.state == waking:

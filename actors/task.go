@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
 
+	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -23,6 +22,8 @@ type Mounter interface {
 	mountutils.Interface
 	// ReadOnly tells whether the mount at path refuses writes.
 	ReadOnly(path string) (bool, error)
+	// Shows tells whether the topmost mount at target shows the directory source.
+	Shows(target, source string) (mount.Showing, error)
 }
 
 // environment is what all operations work with. It does not change after the
@@ -31,9 +32,12 @@ type environment struct {
 	// ctx ends when the daemon stops: long operations give up then.
 	ctx     context.Context
 	mounter Mounter
-	scratch *scratch.Dir
-	records recorderClient
-	workers *workers
+	// mountedAt reads the mount table: where is a data directory, or something
+	// in it, mounted? It is for doubtful cases, not for each call.
+	mountedAt func(volume.PodUID, volume.ID) ([]string, error)
+	scratch   *scratch.Dir
+	records   recorderClient
+	workers   *workers
 	// podsDir is <kubelet dir>/pods.
 	podsDir  string
 	lifespan time.Duration
@@ -51,8 +55,8 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
-	// trash is the volume's name in the trash once its deletion got so far.
-	trash string
+	// trash are the entries of the trash that the operation left to be erased.
+	trash []string
 	// stuck says why the volume has to be resumed later.
 	stuck error
 }
@@ -85,64 +89,87 @@ func (t *task) forget() error {
 	return nil
 }
 
-// isMounted tells whether something is mounted at target. A target that does
-// not exist has nothing mounted.
-func (e *environment) isMounted(target string) (bool, error) {
-	mounted, err := e.mounter.IsMountPoint(target)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return false, nil
+// shows tells what is mounted at target, compared with the volume's data
+// directory. Of a volume that is not known, the target tells the pod.
+func (t *task) shows(target string) (mount.Showing, error) {
+	pod := volume.PodUID(t.podOf(target))
+	if t.record != nil {
+		pod = t.record.Pod
 	}
-	return mounted, err
+	showing, err := t.mounter.Shows(target, t.scratch.Path(pod, t.id))
+	if err != nil {
+		return showing, fmt.Errorf("%w: what is mounted on %s: %w", volume.ErrUncertain, target, err)
+	}
+	if showing == mount.ShowsRemoved && !t.hasTarget(target) {
+		return mount.ShowsOther, nil // whose directory it was cannot be told
+	}
+	return showing, nil
+}
+
+func (t *task) hasTarget(target string) bool {
+	if t.record == nil {
+		return false
+	}
+	_, ok := t.record.Target(target)
+	return ok
 }
 
 // maxStackedMounts bounds how many mounts are taken off one target. Mounts
-// stack; an old driver or a doubled call may have left more than one.
+// stack; an old driver may have left more than one.
 const maxStackedMounts = 16
 
-// unmount takes everything off target. It returns nil only once the kernel
-// confirms that nothing is mounted there.
-func (e *environment) unmount(target string) error {
+// unmount takes the volume off target. It returns nil only once the kernel
+// confirms that nothing is mounted there, and takes nothing else away.
+func (t *task) unmount(target string) error {
 	for range maxStackedMounts {
-		mounted, err := e.isMounted(target)
-		if err != nil || !mounted {
+		showing, err := t.shows(target)
+		switch {
+		case err != nil:
 			return err
+		case showing == mount.NotMounted:
+			return nil
+		case showing == mount.ShowsOther:
+			return t.foreign(target)
 		}
 		// EINVAL: not mounted any more. The next round asks again.
-		if err := e.mounter.Unmount(target); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := t.mounter.Unmount(target); err != nil && !errors.Is(err, unix.EINVAL) {
 			return err
 		}
 	}
-	return fmt.Errorf("something is still mounted on %s after %d unmounts", target, maxStackedMounts)
+	return fmt.Errorf("volume %s is still mounted on %s after %d unmounts", t.id, target, maxStackedMounts)
+}
+
+func (t *task) foreign(target string) error {
+	return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
+}
+
+// nowhereElse confirms that the volume is not mounted where its record does not
+// say: a target that is not there proves nothing, for its directory may have
+// been renamed or covered by another mount. The volume's targets other than the
+// given one do not count.
+func (t *task) nowhereElse(target string) error {
+	places, err := t.mountedAt(t.record.Pod, t.id)
+	if err != nil {
+		return fmt.Errorf("%w: where is volume %s mounted: %w", volume.ErrUncertain, t.id, err)
+	}
+	for _, place := range places {
+		if place == target || !t.hasTarget(place) {
+			return fmt.Errorf("%w: volume %s is still mounted, at %s, where its target path %q does not lead; unmount it",
+				volume.ErrUncertain, t.id, place, target)
+		}
+	}
+	return nil
 }
 
 // removeTarget removes the empty directory that was the mount point, as the
-// CSI specification demands.
+// CSI specification demands. What is no directory was not made by a publish,
+// and stays.
 func removeTarget(target string) error {
-	err := os.Remove(target)
-	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	err := unix.Rmdir(target)
+	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}
-	return err
-}
-
-// owns tells whether what is mounted at target is this volume's data directory.
-func (t *task) owns(target string) bool {
-	pod := t.podOf(target)
-	if t.record != nil {
-		if _, ok := t.record.Target(target); ok {
-			return true
-		}
-		pod = string(t.record.Pod)
-	}
-	if pod == "" {
-		return false
-	}
-	mounted, err := os.Lstat(target)
-	if err != nil {
-		return false
-	}
-	data, err := os.Lstat(t.scratch.Path(volume.PodUID(pod), t.id))
-	return err == nil && os.SameFile(mounted, data)
+	return fmt.Errorf("remove %s: %w", target, err)
 }
 
 // podOf returns the name of the pod directory that target is in.

@@ -9,22 +9,22 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // unpublish unmounts the volume from a target. With the last one the volume is
 // retained from now on.
 func (t *task) unpublish(target string) error {
-	if !t.owns(target) {
-		mounted, err := t.isMounted(target)
-		if err != nil {
-			return fmt.Errorf("%w: is anything mounted on %s: %w", volume.ErrUncertain, target, err)
-		}
-		if mounted {
-			return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
-		}
+	showing, err := t.shows(target)
+	if err == nil && showing == mount.NotMounted && t.phase().Live() {
+		// The kernel has confirmed no unmount.
+		err = t.nowhereElse(target)
 	}
-	if err := t.unmount(target); err != nil {
+	if err == nil {
+		err = t.unmount(target)
+	}
+	if err != nil {
 		return t.unmountRefused(target, err)
 	}
 	// The data is retained even where the empty target directory cannot go.
@@ -32,7 +32,7 @@ func (t *task) unpublish(target string) error {
 	if err := t.left(target); err != nil {
 		return err
 	}
-	if removeErr != nil {
+	if removeErr != nil && t.record != nil {
 		return fmt.Errorf("%w: volume %s is unmounted, but its target directory cannot be removed: %w", volume.ErrUncertain, t.id, removeErr)
 	}
 	return nil
@@ -87,11 +87,15 @@ func (t *task) unmountRefused(target string, cause error) error {
 			}
 		}
 	}
-	if errors.Is(cause, unix.EBUSY) {
+	switch {
+	case errors.Is(cause, volume.ErrForeignMount):
+		return cause
+	case errors.Is(cause, unix.EBUSY):
 		return fmt.Errorf("%w: volume %s cannot be unmounted: a process still uses %s; it is tried again until that ends: %w",
 			volume.ErrBusy, t.id, target, cause)
+	default:
+		return fmt.Errorf("%w: volume %s cannot be unmounted from %s: %w", volume.ErrUncertain, t.id, target, cause)
 	}
-	return fmt.Errorf("%w: volume %s cannot be unmounted from %s: %w", volume.ErrUncertain, t.id, target, cause)
 }
 
 // livePhase is the phase of a volume that has targets.
@@ -151,7 +155,10 @@ func (t *task) abandon() error {
 		}
 	}
 	for _, target := range t.record.Targets {
-		if mounted, err := t.isMounted(target.Path); err != nil || mounted {
+		if showing, err := t.shows(target.Path); err != nil || showing != mount.NotMounted {
+			return err
+		}
+		if err := t.nowhereElse(target.Path); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,9 @@ package actors
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -190,5 +192,87 @@ func TestStats(t *testing.T) {
 		h.unpublish()
 		_, err = h.node.Stats(t.Context(), testID, target)
 		wantError(t, err, volume.ErrNotFound)
+	})
+}
+
+// TestMountOutOfSight: a target that is not there does not prove that the volume
+// is not mounted. Its directory may have been renamed or covered.
+func TestMountOutOfSight(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		if err := os.Rename(filepath.Join(h.podsDir(), string(testPod)), filepath.Join(h.root, "moved")); err != nil {
+			t.Fatal(err)
+		}
+		h.makePod(testPod)
+		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrUncertain)
+		h.removePod(testPod)
+		time.Sleep(3 * testLifespan)
+		h.wantMarker("mounted out of sight, its pod directory gone")
+		h.mounter.forgetMounts()
+		time.Sleep(2 * testLifespan)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestUnpublishTakesNobodyElsesMount(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		target := h.target(testPod, "mount")
+		h.publish()
+		if err := h.mounter.FakeMounter.Unmount(target); err != nil {
+			t.Fatal(err)
+		}
+		other := h.publication()
+		other.ID = "csi-other"
+		if err := h.node.Publish(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, h.node.Unpublish(t.Context(), testID, target), volume.ErrForeignMount)
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrForeignMount)
+		time.Sleep(time.Hour)
+		if len(h.mounter.mounts()) != 1 {
+			t.Error("another volume's mount was taken away")
+		}
+		if err := h.node.Unpublish(t.Context(), other.ID, target); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(unmountBackoff.longest)
+		h.wantPhase(testID, volume.Retained)
+	})
+}
+
+// TestUnpublishRemovesNoFile: only what a publish makes is removed.
+func TestUnpublishRemovesNoFile(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		file := h.target(testPod, "etc-hosts")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.node.Unpublish(t.Context(), "csi-never-seen", file); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(file); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestUnpublishSharesARetry(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.mounter.fail(nil, always(unix.EBUSY))
+		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
+		release := make(chan struct{})
+		h.mounter.fail(nil, func(string) error { <-release; return nil })
+		time.Sleep(unmountBackoff.longest) // the retry runs
+		answered := make(chan error, 1)
+		go func() {
+			answered <- h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount"))
+		}()
+		synctest.Wait()
+		close(release)
+		if err := <-answered; err != nil {
+			t.Errorf("unpublish beside its own retry: %v", err)
+		}
 	})
 }

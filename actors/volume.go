@@ -23,11 +23,10 @@ type volumeActor struct {
 
 // slot is what a volume actor must not lose when it is restarted: above all
 // the operation that is under way, which a restart does not undo. Only Receive
-// uses it, but for the count of measurements, so it needs no lock.
+// uses it, but for the count of what runs beside, so it needs no lock.
 type slot struct {
 	id     volume.ID
 	record *volume.Record
-	trash  string
 	// condemned: its deletion was ordered. A publish takes that back.
 	condemned bool
 	// running is the operation under way; nil when there is none.
@@ -36,8 +35,9 @@ type slot struct {
 	// there were in a row.
 	stuck    error
 	failures int
-	// measuring counts the stats requests that are not answered yet.
-	measuring atomic.Int64
+	// beside counts what runs beside the operations: stats requests that are not
+	// answered yet, entries of the trash that are being erased.
+	beside atomic.Int64
 	// absentSince is when the volume's pod directory was first seen to be gone.
 	absentSince time.Time
 	// received counts the supervisor's messages.
@@ -63,7 +63,8 @@ type outcome struct {
 	err  error
 }
 
-// finished announces that the running operation, or a measurement, has ended.
+// finished announces that the running operation, or something beside it, has
+// ended.
 type finished struct{}
 
 func volumeProps(env *environment, supervisor *actor.PID, id volume.ID, record *volume.Record, more ...actor.ReceiverMiddleware) *actor.Props {
@@ -136,7 +137,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, run func(*task
 // start runs an operation in a goroutine of its own, on a copy of what is known.
 func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record, trash: v.slot.trash}
+	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.workers.Go(func() {
 		err := guard(v.log, func() error { return op.run(t) })
@@ -168,7 +169,8 @@ func (v *volumeActor) finish(c actor.Context) {
 		}
 	}
 	t, err := op.outcome.task, op.outcome.err
-	v.slot.record, v.slot.trash = t.record, t.trash
+	v.slot.record = t.record
+	v.erase(c, t.trash)
 	if t.record == nil || t.record.Phase.Live() {
 		v.slot.condemned = false
 	}
@@ -242,8 +244,19 @@ func (v *volumeActor) carryOn(c actor.Context) {
 		return // its end decides
 	}
 	if run := v.unfinished(); run != nil {
-		v.start(c, &operation{run: run})
+		v.start(c, &operation{run: run, same: v.isResumed})
 	}
+}
+
+// isResumed tells whether a request asks for an unmount that is being tried
+// again anyway.
+func (v *volumeActor) isResumed(other messages.Request) bool {
+	m, ok := other.(*messages.UnpublishVolume)
+	if !ok || v.slot.record == nil {
+		return false
+	}
+	target, ok := v.slot.record.Target(m.Target)
+	return ok && target.Leaving
 }
 
 // measure answers a stats request beside whatever else is going on.
@@ -254,7 +267,7 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 	}
 	id, record, stuck := v.slot.id, v.slot.record, v.slot.stuck
 	root, self := c.ActorSystem().Root, c.Self()
-	v.slot.measuring.Add(1)
+	v.slot.beside.Add(1)
 	err := v.workers.Go(func() {
 		defer cancel()
 		var stats volume.Stats
@@ -263,13 +276,37 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 			return err
 		})
 		m.Send(stats, err)
-		v.slot.measuring.Add(-1)
+		v.slot.beside.Add(-1)
 		root.Send(self, &finished{})
 	})
 	if err != nil {
 		cancel()
-		v.slot.measuring.Add(-1)
+		v.slot.beside.Add(-1)
 		m.Fail(err)
+	}
+}
+
+// erase empties the trash of what a deletion has moved there. The volume itself
+// is gone by then: its ID may be published again meanwhile.
+func (v *volumeActor) erase(c actor.Context, trash []string) {
+	root, self := c.ActorSystem().Root, c.Self()
+	for _, name := range trash {
+		v.slot.beside.Add(1)
+		err := v.workers.Go(func() {
+			err := guard(v.log, func() error { return v.scratch.Erase(v.ctx, name) })
+			v.eraseEnded(err)
+			root.Send(self, &finished{})
+		})
+		if err != nil {
+			v.eraseEnded(err)
+		}
+	}
+}
+
+func (v *volumeActor) eraseEnded(err error) {
+	v.slot.beside.Add(-1)
+	if err != nil && v.ctx.Err() == nil {
+		v.log.Error(err, "cannot erase a deleted volume; it is tried again with the rest of the trash", keyVolume, v.slot.id)
 	}
 }
 
@@ -297,7 +334,7 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 
 // restIfIdle tells the supervisor when the volume needs no actor any more.
 func (v *volumeActor) restIfIdle(c actor.Context) {
-	if v.slot.running != nil || v.slot.measuring.Load() > 0 || v.slot.condemned {
+	if v.slot.running != nil || v.slot.beside.Load() > 0 || v.slot.condemned {
 		return
 	}
 	if v.slot.record == nil || v.slot.record.Phase == volume.Retained {

@@ -29,6 +29,8 @@ type watch struct {
 	*environment
 	root       *actor.RootContext
 	supervisor *actor.PID
+	// unreadable is why the pods directory could not be read the last time.
+	unreadable string
 }
 
 // every calls f at once and then again after each interval, until ctx ends.
@@ -57,9 +59,13 @@ func (w *watch) pods() {
 	names, err := readNames(w.podsDir)
 	if err != nil {
 		// Nothing is concluded from a directory that cannot be read.
-		w.log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")
+		if w.unreadable != err.Error() {
+			w.unreadable = err.Error()
+			w.log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")
+		}
 		return
 	}
+	w.unreadable = ""
 	w.root.Send(w.supervisor, &messages.PodsSeen{Names: names, At: time.Now()})
 }
 

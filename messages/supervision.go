@@ -48,12 +48,13 @@ type PodsSeen struct {
 	At time.Time
 }
 
-// Status asks whether the supervisor and everything below it answers.
-// Front -> supervisor.
+// Status asks whether the supervisor and the recorder answer.
+// Front -> supervisor -> recorder.
 type Status struct{ Reply[struct{}] }
 
 func (*AtRest) toSupervisor()   {}
 func (*Stuck) toSupervisor()    {}
+func (*Status) toRecorder()     {}
 func (*Status) toSupervisor()   {}
 func (*Resume) toVolume()       {}
 func (*DeleteVolume) toVolume() {}

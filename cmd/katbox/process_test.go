@@ -350,3 +350,57 @@ func TestRetainedVolumeThatSomebodyMounted(t *testing.T) {
 	}
 	d.eventually("deleted once nobody uses it", d.gone(testPod, id))
 }
+
+// TestMountOutOfSight: what the mount table still shows as mounted is kept,
+// though its target path leads nowhere.
+func TestMountOutOfSight(t *testing.T) {
+	d := newDaemon(t, "--afterlifespan", "1s", "--orphan-grace", "400ms")
+	d.start()
+	id := volumeID(1)
+	d.publish(testPod, id)
+	d.writeMarker(testPod)
+	pod, moved := filepath.Join(d.dir, "kubelet/pods", testPod), filepath.Join(d.dir, "moved")
+	if err := os.Rename(pod, moved); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.tryUnpublish(testPod, id); status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), moved) {
+		t.Errorf("unpublish: %v, want Aborted and where it is mounted", err)
+	}
+	d.makePod("later")
+	d.publish("later", volumeID(2))
+	d.unpublish("later", volumeID(2))
+	d.eventually("the later one deleted", d.gone("later", volumeID(2)))
+	d.wantMarker(testPod, id, "mounted elsewhere")
+	if err := os.Rename(moved, pod); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("unmounted", func() bool { return !d.mounted(d.target(testPod)) })
+	d.eventually("deleted", d.gone(testPod, id))
+}
+
+// TestDataDirectoryRemovedUnderTheDriver: a publish gives the pod a directory
+// that it can write to.
+func TestDataDirectoryRemovedUnderTheDriver(t *testing.T) {
+	d := newDaemon(t, "--afterlifespan", "1h")
+	d.start()
+	id := volumeID(1)
+	d.publish(testPod, id)
+	if err := os.RemoveAll(d.data(testPod, "")); err != nil {
+		t.Fatal(err)
+	}
+	stats, err := d.node.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: d.target(testPod)})
+	if err != nil || !stats.VolumeCondition.Abnormal {
+		t.Errorf("stats %v, %v, want an abnormal volume", stats, err)
+	}
+	d.publish(testPod, id)
+	d.writeMarker(testPod)
+	d.wantMarker(testPod, id, "made anew")
+	if err := os.RemoveAll(d.data(testPod, "")); err != nil {
+		t.Fatal(err)
+	}
+	d.crash()
+	d.unpublish(testPod, id)
+	if d.mounted(d.target(testPod)) {
+		t.Error("still mounted")
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -58,10 +59,14 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	cfg := o.driverConfig()
 	podsDir := driver.PodsDir(cfg.KubeletDir)
 	node, err := actors.Start(actors.Config{
-		Mounter:          mount.New(),
-		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
+		Mounter:  mount.New(),
+		Bindings: func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
+		MountedAt: func(pod volume.PodUID, id volume.ID) ([]string, error) {
+			return mount.BoundAt(o.workdir, filepath.Join(string(pod), string(id)))
+		},
 		Scratch:          dir,
 		Space:            dir.Space,
+		Sync:             dir.Sync,
 		Records:          records,
 		Known:            known,
 		PodsDir:          podsDir,
@@ -88,7 +93,9 @@ func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node,
 	}
 	server, failed, err := listen(o, cfg, log)
 	if err != nil {
-		return errors.Join(err, stopNode(ctx))
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		return errors.Join(err, stopNode(stopping))
 	}
 	select {
 	case <-ctx.Done():

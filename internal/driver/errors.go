@@ -23,12 +23,12 @@ func codeOf(err error) codes.Code {
 		return codes.InvalidArgument // final
 	case errors.Is(err, volume.ErrConflict):
 		return codes.AlreadyExists // final
-	case errors.Is(err, volume.ErrOtherTarget), errors.Is(err, volume.ErrForeignMount):
+	case errors.Is(err, volume.ErrOtherTarget):
 		return codes.FailedPrecondition // final
 	case errors.Is(err, volume.ErrNotFound):
 		return codes.NotFound // final
 	// The uncertain come before the certain: an error that is both is uncertain.
-	case errors.Is(err, volume.ErrUncertain), errors.Is(err, volume.ErrBusy):
+	case errors.Is(err, volume.ErrUncertain), errors.Is(err, volume.ErrBusy), errors.Is(err, volume.ErrForeignMount):
 		return codes.Aborted
 	case errors.Is(err, volume.ErrNoSpace):
 		return codes.ResourceExhausted

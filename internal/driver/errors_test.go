@@ -24,7 +24,7 @@ func TestCodeOf(t *testing.T) {
 		{volume.Invalid("volume_id", "is missing"), codes.InvalidArgument, true},
 		{volume.ErrConflict, codes.AlreadyExists, true},
 		{volume.ErrOtherTarget, codes.FailedPrecondition, true},
-		{volume.ErrForeignMount, codes.FailedPrecondition, true},
+		{volume.ErrForeignMount, codes.Aborted, false},
 		{volume.ErrNotFound, codes.NotFound, true},
 		{volume.ErrFailed, codes.Internal, true},
 		{volume.ErrUncertain, codes.Aborted, false},

@@ -82,10 +82,13 @@ func (q *Queue) Take(id volume.ID) (volume.Record, bool) {
 	return e.record, true
 }
 
-// Contains tells whether the volume is in the queue.
-func (q *Queue) Contains(id volume.ID) bool {
-	_, ok := q.entries[id]
-	return ok
+// Get returns the volume's record, which stays in the queue.
+func (q *Queue) Get(id volume.ID) (volume.Record, bool) {
+	e, ok := q.entries[id]
+	if !ok {
+		return volume.Record{}, false
+	}
+	return e.record, true
 }
 
 // Next returns the volume with the earliest deadline under the given pressure

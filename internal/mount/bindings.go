@@ -11,7 +11,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// Binding is a bind mount of a directory.
+// Binding is a bind mount of a directory, which may have been removed since.
 type Binding struct {
 	// Source is the path of the directory that is mounted, relative to the
 	// directory that was asked about. Directories at any depth count: kubelet
@@ -21,9 +21,6 @@ type Binding struct {
 	Target string
 	// ReadOnly says that the mount itself refuses writes.
 	ReadOnly bool
-	// Removed says that the directory has been removed since. What is at its
-	// path now, if anything, is another one.
-	Removed bool
 }
 
 // Bindings returns the bind mounts whose source is a directory below dir and
@@ -62,6 +59,23 @@ func Bindings(dir, below string) ([]Binding, error) {
 	return bindings, nil
 }
 
+// BoundAt returns where the directory name, a path relative to the directory
+// dir, or anything below it is mounted, wherever that is. It reads the whole
+// mount table.
+func BoundAt(dir, name string) ([]string, error) {
+	bindings, err := Bindings(dir, "/")
+	if err != nil {
+		return nil, err
+	}
+	var targets []string
+	for _, b := range bindings {
+		if _, ok := within(b.Source, name); ok {
+			targets = append(targets, b.Target)
+		}
+	}
+	return targets, nil
+}
+
 // match returns the bindings of directories below here with mount points below
 // targets. What tells that two mounts show the same directory is the file
 // system and the path in it, for a mount has no memory of the path it was bound
@@ -72,7 +86,7 @@ func match(table []*mountinfo.Info, here place, targets string) []Binding {
 		if !here.sameFileSystem(info) {
 			continue
 		}
-		root, removed := cutDeleted(info.Root)
+		root := cutDeleted(info.Root)
 		source, ok := within(root, here.root)
 		if !ok || source == "" {
 			continue
@@ -84,7 +98,6 @@ func match(table []*mountinfo.Info, here place, targets string) []Binding {
 			Source:   source,
 			Target:   info.Mountpoint,
 			ReadOnly: slices.Contains(strings.Split(info.Options, ","), "ro"),
-			Removed:  removed,
 		})
 	}
 	return bindings

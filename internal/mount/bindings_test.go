@@ -97,7 +97,7 @@ func TestMatch(t *testing.T) {
 			name:  "removed directory",
 			lines: []string{root, "30 20 8:1 /data/pod/vol//deleted /kube/t rw - ext4 /dev/sda1 rw"},
 			dir:   "/data", id: 20, below: "/kube",
-			want: []Binding{{Source: "pod/vol", Target: "/kube/t", Removed: true}},
+			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
 		},
 		{
 			name: "stacked mounts, lower one first",

@@ -99,7 +99,7 @@ func locate(table []*mountinfo.Info, dir string, id uint64) (place, error) {
 		if !ok {
 			return place{}, fmt.Errorf("%s is not below the mount point %s of its mount %d", dir, info.Mountpoint, id)
 		}
-		root, _ := cutDeleted(info.Root)
+		root := cutDeleted(info.Root)
 		return place{mount: info, root: path.Join(root, rest)}, nil
 	}
 	return place{}, fmt.Errorf("the mount %d that %s is on is not in the mount table", id, dir)
@@ -112,7 +112,8 @@ func (p place) sameFileSystem(info *mountinfo.Info) bool {
 }
 
 // within returns the path of name relative to dir, "" when they are the same,
-// and whether it is in there at all. Both are clean absolute paths.
+// and whether it is in there at all. Both are clean paths, absolute or relative
+// to the same place.
 func within(name, dir string) (rest string, ok bool) {
 	if name == dir {
 		return "", true
@@ -125,7 +126,7 @@ func within(name, dir string) (rest string, ok bool) {
 
 // cutDeleted takes off what the mount table appends to the root of a mount
 // whose directory has been removed. No path has two slashes in a row.
-func cutDeleted(root string) (string, bool) { return strings.CutSuffix(root, "//deleted") }
+func cutDeleted(root string) string { return strings.TrimSuffix(root, "//deleted") }
 
 // List returns all mounts of this process' mount namespace. It reads the whole
 // mount table.

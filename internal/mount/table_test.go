@@ -45,7 +45,7 @@ func TestBindings(t *testing.T) {
 		{Source: "p/v1", Target: pods + "/a"},
 		{Source: "p/v2", Target: pods + "/b", ReadOnly: true},
 		{Source: "p/v1", Target: pods + "/b"},
-		{Source: "p/v3", Target: pods + "/c d", Removed: true},
+		{Source: "p/v3", Target: pods + "/c d"},
 	}
 	check := func(t *testing.T, dir, below string) {
 		t.Helper()
@@ -77,6 +77,15 @@ func TestBindings(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, data, pods)
+	})
+	t.Run("bound at", func(t *testing.T) {
+		for name, want := range map[string][]string{
+			"p/v1": {pods + "/a", pods + "/b"}, "p/v": nil, "p": {pods + "/a", pods + "/b", pods + "/b", pods + "/c d"},
+		} {
+			if got, err := BoundAt(data, name); err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+				t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+			}
+		}
 	})
 	t.Run("references", func(t *testing.T) {
 		refs, err := m.GetMountRefs(data + "/p/v1")

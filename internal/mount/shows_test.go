@@ -1,0 +1,43 @@
+package mount
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+func TestShows(t *testing.T) {
+	m := New()
+	want := func(t *testing.T, target, source string, want Showing) {
+		t.Helper()
+		if got, err := m.Shows(target, source); err != nil || got != want {
+			t.Errorf("%d, %v, want %d", got, err, want)
+		}
+	}
+	source, target := dirs(t)
+	want(t, target, source, NotMounted)
+	want(t, filepath.Join(target, "none"), source, NotMounted)
+	want(t, filepath.Join(source, "file", "below"), source, NotMounted)
+
+	roottest.Bind(t, source, target)
+	want(t, target, source, ShowsSource)
+	want(t, target, t.TempDir(), ShowsOther)
+	want(t, target, filepath.Join(t.TempDir(), "none"), ShowsOther)
+	roottest.Tmpfs(t, target, 0)
+	want(t, target, source, ShowsOther)
+	if err := m.Unmount(target); err != nil {
+		t.Fatal(err)
+	}
+	want(t, target, source, ShowsSource)
+
+	if err := os.RemoveAll(source); err != nil {
+		t.Fatal(err)
+	}
+	want(t, target, source, ShowsRemoved)
+	if err := os.Mkdir(source, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want(t, target, source, ShowsRemoved)
+}
