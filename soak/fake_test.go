@@ -95,7 +95,11 @@ func serveFake(bug string, args []string) error {
 	server := grpc.NewServer()
 	csi.RegisterIdentityServer(server, f)
 	csi.RegisterNodeServer(server, f)
-	go server.Serve(listener)
+	go func() {
+		if err := server.Serve(listener); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, unix.SIGTERM)
 	for {
@@ -146,8 +150,9 @@ func (f *fake) expire() {
 			continue
 		}
 		trash := filepath.Join(f.work, ".trash", filepath.Base(data))
-		os.MkdirAll(filepath.Dir(trash), 0o755)
-		os.Rename(data, trash)
+		if errors.Join(os.MkdirAll(filepath.Dir(trash), 0o755), os.Rename(data, trash)) != nil {
+			continue // the next round tries again
+		}
 		os.Remove(filepath.Dir(data))
 		if f.bug != "keeps trash" {
 			os.RemoveAll(trash)

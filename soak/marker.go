@@ -56,8 +56,11 @@ func (v *volume) mark() (promise, error) {
 	written, other := v.target, v.data
 	if v.plan.readOnly {
 		err := os.WriteFile(filepath.Join(v.target, "soak-intruder"), nil, 0o644)
-		if !errors.Is(err, syscall.EROFS) {
-			return writableVolume, fmt.Errorf("writing through the target gave %v instead of EROFS", err)
+		switch {
+		case err == nil:
+			return writableVolume, errors.New("writing through the target succeeded instead of failing with EROFS")
+		case !errors.Is(err, syscall.EROFS):
+			return writableVolume, fmt.Errorf("writing through the target did not fail with EROFS: %w", err)
 		}
 		// What a pod cannot write has to come from outside.
 		written, other = v.data, v.target

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -39,7 +40,7 @@ func soakFake(t *testing.T, bug string, change func(*options)) (*stats, *finding
 	s, f := newStats(), &findings{}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := proveWithDaemon(ctx, o, l, fakeBinary(t, bug), s, f, io.Discard); err != nil && err != errDaemonDied {
+	if err := proveWithDaemon(ctx, o, l, fakeBinary(t, bug), s, f, io.Discard); err != nil && !errors.Is(err, errDaemonDied) {
 		t.Fatalf("soak: %v", err)
 	}
 	var text bytes.Buffer
