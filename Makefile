@@ -1,0 +1,38 @@
+# A checkout without tags, or without git, still builds.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+SOAK_FLAGS ?= --pods 100 --parallel 8
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-root sanity soak lint compiler
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The version is set here, so the build need not ask git, which refuses in a
+# checkout that somebody else owns.
+build: ## Build bin/katbox and bin/soak, static
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/katbox ./soak
+
+test: compiler ## Run vet and the tests with the race detector; no root needed
+	go vet ./...
+	CGO_ENABLED=1 go test -race ./...
+
+test-root: compiler ## Run the tests again with real mounts, as root or in a user namespace
+	.ci/test-root .
+
+sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace
+	.ci/test-root internal/sanity
+
+soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--pods 100 --parallel 8"
+	bin/soak $(SOAK_FLAGS)
+
+lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)
+	bin/golangci-lint run ./...
+	cd internal/sanity && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
+
+bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
+	cd .ci/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+compiler:
+	@command -v $(firstword $(shell go env CC)) >/dev/null || { \
+		echo 'The race detector needs a C compiler, and $(firstword $(shell go env CC)) is missing: install gcc and libc6-dev, or set CC.' >&2; exit 1; }
