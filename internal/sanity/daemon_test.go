@@ -1,0 +1,106 @@
+package sanity
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// podUID is the pod that all volumes belong to. Its directory is there the
+// whole time, so the driver does not take the pod for gone.
+const podUID = "6d6a1b1e-9a55-4b38-8f0e-1c1f5d3c9a10"
+
+// daemon is a whole Katbox daemon in this process.
+type daemon struct {
+	// socket is where it serves.
+	socket string
+	// targets is the parent of the target paths, for csi-sanity to make.
+	targets string
+	scratch *scratch.Dir
+	records *store.Store
+	node    *actors.Node
+	server  *driver.Server
+	served  chan error
+}
+
+// startDaemon builds the daemon as its main program does, on directories of
+// the test.
+func startDaemon(t *testing.T) *daemon {
+	t.Helper()
+	workdir, kubelet := t.TempDir(), t.TempDir()
+	volumes := filepath.Join(driver.PodsDir(kubelet), podUID, "volumes", "kubernetes.io~csi")
+	must(t, os.MkdirAll(volumes, 0o750))
+	roottest.UnmountBelowAtEnd(t, kubelet)
+
+	roottest.UnmountAtEnd(t, workdir)
+	_, err := mount.EnsureOwn(workdir)
+	must(t, err)
+	dir, err := scratch.Open(workdir)
+	must(t, err)
+	t.Cleanup(func() { must(t, dir.Close()) })
+	records, err := store.Open(filepath.Join(workdir, ".katbox.db"))
+	must(t, err)
+	t.Cleanup(func() { must(t, records.Close()) })
+
+	log := testr.New(t)
+	podsDir := driver.PodsDir(kubelet)
+	node, err := actors.Start(actors.Config{
+		Mounter:  mount.New(),
+		Bindings: func() ([]mount.Binding, error) { return mount.Bindings(workdir, podsDir) },
+		MountedAt: func(pod volume.PodUID, id volume.ID) ([]string, error) {
+			return mount.BoundAt(workdir, filepath.Join(string(pod), string(id)))
+		},
+		Scratch:          dir,
+		Space:            dir.Space,
+		Sync:             dir.Sync,
+		Records:          records,
+		PodsDir:          podsDir,
+		Lifespan:         time.Hour,
+		PressureInterval: time.Second,
+		OrphanGrace:      10 * time.Minute,
+		Log:              log,
+	})
+	must(t, err)
+	d := &daemon{
+		socket: filepath.Join(t.TempDir(), "csi.sock"), targets: filepath.Join(volumes, "sanity"),
+		scratch: dir, records: records, node: node, served: make(chan error, 1),
+	}
+	edge, err := driver.New(driver.Config{
+		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubelet, Volumes: node, Log: log,
+	})
+	must(t, err)
+	listener, err := driver.Listen(d.socket)
+	must(t, err)
+	d.server = driver.NewServer(edge)
+	go func() { d.served <- d.server.Serve(listener) }()
+	return d
+}
+
+// stop ends the daemon; its records stay open.
+func (d *daemon) stop(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	must(t, d.server.Stop(ctx))
+	must(t, <-d.served)
+	must(t, d.node.Stop(ctx))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
