@@ -152,8 +152,19 @@ func (t *task) nowhereElse(target string) error {
 	if err != nil {
 		return fmt.Errorf("%w: where is volume %s mounted: %w", volume.ErrUncertain, t.id, err)
 	}
+	others := map[string]bool{}
+	for _, other := range t.record.Targets {
+		if other.Path == target {
+			continue
+		}
+		others[other.Path] = true
+		// The mount table has paths without symbolic links.
+		if resolved, err := filepath.EvalSymlinks(other.Path); err == nil {
+			others[resolved] = true
+		}
+	}
 	for _, place := range places {
-		if place == target || !t.hasTarget(place) {
+		if !others[place] {
 			return fmt.Errorf("%w: volume %s is still mounted, at %s, where its target path %q does not lead; unmount it",
 				volume.ErrUncertain, t.id, place, target)
 		}
