@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -17,7 +15,9 @@ func (t *task) delete() error {
 	if t.record == nil {
 		return nil
 	}
-	if err := t.notInUse(); err != nil {
+	// A deletion cannot be taken back, so whatever led to it, the mount table has
+	// the last word.
+	if err := t.nowhere(); err != nil {
 		return t.deleteLater(err)
 	}
 	if t.record.Phase != volume.Deleting {
@@ -44,24 +44,6 @@ func (t *task) delete() error {
 		return t.deleteLater(err)
 	}
 	t.log.V(1).Info("deleted", keyVolume, t.id, keyPod, pod)
-	return nil
-}
-
-// notInUse refuses to delete what is mounted. Nothing is: the unmount was
-// confirmed before the volume was retained. But a deletion cannot be taken back,
-// and where the kubelet still has a directory of the pod it is worth a look at
-// the mount table. Most pods' are gone by then, so it is not read for each.
-func (t *task) notInUse() error {
-	if _, err := os.Lstat(filepath.Join(t.podsDir, string(t.record.Pod))); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	places, err := t.mountedAt(t.record.Pod, t.id)
-	if err != nil {
-		return err
-	}
-	if len(places) > 0 {
-		return fmt.Errorf("it is mounted at %q, though not by Katbox; unmount it", places)
-	}
 	return nil
 }
 

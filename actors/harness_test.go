@@ -35,6 +35,8 @@ type house struct {
 	t       *testing.T
 	root    string
 	mounter *fakeMounter
+	// kernel is what the node sees instead of mounter, where a test sets it.
+	kernel  Mounter
 	records *fakeRecords
 	disk    *fakeDisk
 	scratch *scratch.Dir
@@ -76,8 +78,12 @@ func newHouse(t *testing.T) *house {
 // start starts the node over what the records and the kernel have.
 func (h *house) start() {
 	h.t.Helper()
+	var kernel Mounter = h.mounter
+	if h.kernel != nil {
+		kernel = h.kernel
+	}
 	node, err := start(Config{
-		Mounter: h.mounter, Bindings: h.bindings, MountedAt: h.mountedAt, Scratch: h.scratch, Space: h.disk.space, Sync: h.disk.sync,
+		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, Sync: h.disk.sync,
 		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Headroom: 0.1, PressureInterval: 10 * time.Second, OrphanGrace: testGrace,
 		Log: logr.Discard(),
@@ -210,16 +216,6 @@ func (h *house) bindings() ([]mount.Binding, error) {
 		found = append(found, mount.Binding{Source: source, Target: m.Path, ReadOnly: slices.Contains(m.Opts, "ro")})
 	}
 	return found, nil
-}
-
-func (h *house) mountedAt(pod volume.PodUID, id volume.ID) ([]string, error) {
-	var places []string
-	for _, m := range h.mounter.mounts() {
-		if m.Device == h.data(pod, id) {
-			places = append(places, m.Path)
-		}
-	}
-	return places, nil
 }
 
 // fakeMounter is mount-utils' fake kernel with faults.

@@ -23,11 +23,10 @@ import (
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
-	// Bindings returns the data directories that are mounted at present.
+	// Bindings returns where data directories are mounted at present, those
+	// below PodsDir in terms of that. It is called at the start, for doubtful
+	// cases and for deletions.
 	Bindings func() ([]mount.Binding, error)
-	// MountedAt returns where in the mount namespace a data directory, or
-	// something in it, is mounted at present.
-	MountedAt func(volume.PodUID, volume.ID) ([]string, error)
 	// Scratch holds the data directories.
 	Scratch *scratch.Dir
 	// Space measures the file system that Scratch is on.
@@ -60,8 +59,6 @@ func (c Config) check() error {
 		return errors.New("actors: Config.Mounter is missing")
 	case c.Bindings == nil:
 		return errors.New("actors: Config.Bindings is missing")
-	case c.MountedAt == nil:
-		return errors.New("actors: Config.MountedAt is missing")
 	case c.Scratch == nil:
 		return errors.New("actors: Config.Scratch is missing")
 	case c.Space == nil:
@@ -106,7 +103,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the mount table: %w", err)
 	}
-	found := recoverVolumes(cfg.Known, bindings)
+	found := recoverVolumes(cfg.Known, bindings, cfg.PodsDir)
 	if err := saveAll(cfg.Records, found.changed); err != nil {
 		return nil, fmt.Errorf("record what was found mounted: %w", err)
 	}
@@ -118,7 +115,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
-		ctx: ctx, mounter: cfg.Mounter, mountedAt: cfg.MountedAt, scratch: cfg.Scratch, workers: n.workers, podsDir: cfg.PodsDir,
+		ctx: ctx, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch, workers: n.workers, podsDir: cfg.PodsDir,
 		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
 	}
 	n.spawn(cfg, env, found, more)
@@ -162,6 +159,7 @@ func (n *Node) fail(err error) {
 
 func (n *Node) startWatches(ctx context.Context, env *environment) {
 	w := &watch{environment: env, root: n.system.Root, supervisor: n.supervisor}
+	n.watches.Go(func() { env.mounts.serve(ctx) })
 	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.pods) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.trash) })

@@ -26,6 +26,8 @@ type pressure struct {
 	again     bool // asked for while measuring
 	// afterDeletion: the next measurement is to show what a deletion freed.
 	afterDeletion bool
+	// asked is the number of the last question.
+	asked uint64
 	// last is what was measured last.
 	last   scratch.Space
 	factor float64
@@ -75,8 +77,9 @@ func (p *pressure) Receive(c actor.Context) {
 
 // measure asks the kernel in a worker: statfs hangs when the disk does.
 func (p *pressure) measure(c actor.Context) {
-	_, asked := c.Message().(*messages.Measure)
-	p.afterDeletion = p.afterDeletion || asked
+	if m, ok := c.Message().(*messages.Measure); ok {
+		p.afterDeletion, p.asked = true, m.Seq
+	}
 	if p.measuring {
 		p.again = true
 		return
@@ -123,7 +126,7 @@ func (p *pressure) report(c actor.Context, m *measured) {
 		}
 	}
 	p.factor = factor
-	c.Send(p.retention, &messages.Pressure{Factor: factor})
+	c.Send(p.retention, &messages.Pressure{Factor: factor, Seq: p.asked})
 
 	stopTimer(p.timer)
 	root, self := c.ActorSystem().Root, c.Self()

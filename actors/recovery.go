@@ -22,10 +22,10 @@ type recovery struct {
 // recoverVolumes compares what is recorded with what is mounted. The record says what
 // was intended, the mount table what is: a volume that is mounted is published,
 // whatever its record says, so that its data is not touched.
-func recoverVolumes(records []volume.Record, bindings []mount.Binding) recovery {
+func recoverVolumes(records []volume.Record, bindings []mount.Binding, podsDir string) recovery {
 	mounted := map[volume.ID][]boundVolume{}
 	for _, binding := range bindings {
-		if bound, ok := parseBinding(binding); ok {
+		if bound, ok := parseBinding(binding, podsDir); ok {
 			mounted[bound.id] = append(mounted[bound.id], bound)
 		}
 	}
@@ -76,12 +76,13 @@ type boundVolume struct {
 	target volume.Target
 }
 
-// parseBinding returns the volume that a bind mount shows. Mounts of something
-// inside a volume and the kubelet's own subpath mounts are not ours to undo:
-// the kubelet removes them before it unpublishes.
-func parseBinding(b mount.Binding) (boundVolume, bool) {
+// parseBinding returns the volume that a bind mount shows to a pod. Mounts of
+// something inside a volume and the kubelet's own subpath mounts are not ours to
+// undo: the kubelet removes them before it unpublishes. What a person mounted
+// elsewhere publishes nothing, but keeps the data from being deleted.
+func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	pod, id, ok := strings.Cut(b.Source, "/")
-	if !ok || strings.Contains(b.Target, "/volume-subpaths/") {
+	if !ok || !strings.HasPrefix(b.Target, podsDir+"/") || strings.Contains(b.Target, "/volume-subpaths/") {
 		return boundVolume{}, false
 	}
 	podUID, podErr := volume.ParsePodUID("pod", pod)

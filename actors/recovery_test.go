@@ -46,14 +46,15 @@ func TestRecoverVolumes(t *testing.T) {
 			awake: &volume.Record{ID: "v", Pod: "p", Phase: volume.Published, Targets: []volume.Target{target}, Lifespan: time.Hour}, changed: true},
 		"a pod's subpath mount is the kubelet's": {record: &retained, bindings: []mount.Binding{
 			{Source: "p/v/sub", Target: "/kubelet/pods/p/x"}, {Source: "p/v", Target: "/kubelet/pods/p/volume-subpaths/v/c/0"}}, asleep: &retained},
-		"a name that is no volume's": {bindings: []mount.Binding{{Source: ".trash/x", Target: "/kubelet/pods/p/x"}, {Source: "p", Target: "/kubelet/pods/p/y"}}},
+		"mounted elsewhere by a person": {record: &retained, bindings: []mount.Binding{{Source: "p/v", Target: "/mnt/look"}}, asleep: &retained},
+		"a name that is no volume's":    {bindings: []mount.Binding{{Source: ".trash/x", Target: "/kubelet/pods/p/x"}, {Source: "p", Target: "/kubelet/pods/p/y"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var records []volume.Record
 			if tt.record != nil {
 				records = append(records, *tt.record)
 			}
-			got := recoverVolumes(records, tt.bindings)
+			got := recoverVolumes(records, tt.bindings, "/kubelet/pods")
 			same(t, "awake", got.awake, tt.awake)
 			same(t, "asleep", got.asleep, tt.asleep)
 			var changed *volume.Record

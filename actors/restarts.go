@@ -42,7 +42,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 	e.lastFailure = now
 
 	wait := restartBackoff.after(e.failures)
-	if e.failures > maxRestarts {
+	if e.failures > maxRestarts && e.state == active {
 		wait = parkedBackoff.after(e.failures - maxRestarts)
 		e.state, e.restartAt = parked, now.Add(wait)
 		s.log.Error(fmt.Errorf("panic: %v", reason), "volume parked: its actor failed too often",

@@ -27,7 +27,9 @@ type retention struct {
 	evicting map[volume.ID]struct{}
 	// measuring: nothing goes early before the last eviction's effect is known.
 	measuring bool
-	timer     *time.Timer
+	// asked is the number of the last question to the pressure actor.
+	asked uint64
+	timer *time.Timer
 }
 
 type evictionDue struct{}
@@ -56,7 +58,10 @@ func (r *retention) Receive(c actor.Context) {
 		r.findUnknown(m)
 		return
 	case *messages.Pressure:
-		r.factor, r.measuring = m.Factor, false
+		r.factor = m.Factor
+		if m.Seq == r.asked {
+			r.measuring = false
+		}
 	case *messages.EvictionOver:
 		r.evictionOver(c, m)
 	case *actor.Started, *evictionDue:
@@ -94,7 +99,8 @@ func (r *retention) evictionOver(c actor.Context, m *messages.EvictionOver) {
 	delete(r.evicting, m.ID)
 	if r.factor < 1 && len(r.evicting) == 0 {
 		r.measuring = true
-		c.Send(r.pressure, &messages.Measure{})
+		r.asked++
+		c.Send(r.pressure, &messages.Measure{Seq: r.asked})
 	}
 }
 

@@ -35,7 +35,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	stats := volume.Stats{
 		Bytes:     volume.Usage{Total: int64(space.Bytes), Available: int64(space.FreeBytes), Used: bytes},
 		Inodes:    volume.Usage{Total: int64(space.Inodes), Available: int64(space.FreeInodes), Used: inodes},
-		Condition: "mounted and writable to its pod",
+		Condition: "mounted",
 	}
 	showing, err := e.mounter.Shows(path, e.scratch.Path(record.Pod, id))
 	switch {

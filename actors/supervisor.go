@@ -27,6 +27,8 @@ type supervisor struct {
 	// late reaches a successor.
 	numbers uint64
 	fatal   func(error)
+	// sawNoPods: the kubelet's pods directory was empty when last read.
+	sawNoPods bool
 	// stopping: nothing new is started. The library goes on delivering messages
 	// while it waits for the children to end, and would wait for ever for one
 	// that is spawned then.
@@ -35,18 +37,11 @@ type supervisor struct {
 	more []actor.ReceiverMiddleware
 }
 
-// slowEviction is after what time a deletion that goes on (a huge tree, a disk
-// that hangs) does not hold up other deletions any more.
-const slowEviction = 30 * time.Second
-
-// evictionSlow says that a deletion has run for so long.
-type evictionSlow struct {
+// resumeDue says that a stuck volume may try again.
+type resumeDue struct {
 	id    volume.ID
 	actor string
 }
-
-// resumeDue says that a stuck volume may try again.
-type resumeDue struct{ id volume.ID }
 
 // restartDue says that the actor that failed may be restarted.
 type restartDue struct {
@@ -75,7 +70,7 @@ func (s *supervisor) Receive(c actor.Context) {
 	case *messages.Stuck:
 		s.stuck(c, m)
 	case *resumeDue:
-		s.resume(c, m.id)
+		s.resume(c, m)
 	case *restartDue:
 		s.restart(c, m)
 	case *messages.PodsSeen:
@@ -84,10 +79,6 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.findUnknown(c, m)
 	case *messages.Status:
 		c.Send(s.records.recorder, m)
-	case *evictionSlow:
-		if e := s.activeEntry(m.id, m.actor); e != nil {
-			s.evictionOver(m.id, e)
-		}
 	default:
 		ignoreLifecycle(s.log, c)
 	}
@@ -212,8 +203,6 @@ func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 		s.activate(c, id, e, &m.Record)
 		e.evicting = true
 		s.tell(c, e, &messages.DeleteVolume{})
-		slow := &evictionSlow{id: id, actor: e.actor.Id}
-		time.AfterFunc(slowEviction, func() { s.root.Send(s.self, slow) })
 	case e.state == ending:
 		e.handedBack = m // due as soon as it went to sleep
 	case e.state == waking:
@@ -253,19 +242,30 @@ func (s *supervisor) stuck(c actor.Context, m *messages.Stuck) {
 		return // one timer is enough
 	}
 	e.resuming = true
-	time.AfterFunc(wait, func() { s.root.Send(s.self, &resumeDue{id: m.ID}) })
+	time.AfterFunc(wait, func() { s.root.Send(s.self, &resumeDue{id: m.ID, actor: m.Actor}) })
 }
 
-func (s *supervisor) resume(c actor.Context, id volume.ID) {
-	if e := s.table[id]; e != nil {
-		e.resuming = false
-		if e.state == active {
-			s.tell(c, e, &messages.Resume{})
-		}
+func (s *supervisor) resume(c actor.Context, m *resumeDue) {
+	e := s.table[m.id]
+	if e == nil || e.actor == nil || e.actor.Id != m.actor {
+		return
+	}
+	e.resuming = false
+	if e.state == active { // else the restart of a parked actor resumes it
+		s.tell(c, e, &messages.Resume{})
 	}
 }
 
+// podsSeen lets the volumes look for their pods. That there is not a single pod
+// while volumes are published is possible, but more often the daemon was given
+// a directory that is not the kubelet's.
 func (s *supervisor) podsSeen(c actor.Context, m *messages.PodsSeen) {
+	empty := len(m.Names) == 0 && len(s.table) > 0
+	if empty && !s.sawNoPods {
+		s.log.Error(nil, "the kubelet's pods directory is empty though volumes are published; is it the right one, and mounted into the container?",
+			"directory", s.podsDir, "volumes", len(s.table), "retainedAfter", s.orphanGrace.String())
+	}
+	s.sawNoPods = empty
 	for _, e := range s.table {
 		if e.state == active {
 			s.tell(c, e, m)

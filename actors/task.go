@@ -32,12 +32,11 @@ type environment struct {
 	// ctx ends when the daemon stops: long operations give up then.
 	ctx     context.Context
 	mounter Mounter
-	// mountedAt reads the mount table: where is a data directory, or something
-	// in it, mounted? It is for doubtful cases, not for each call.
-	mountedAt func(volume.PodUID, volume.ID) ([]string, error)
-	scratch   *scratch.Dir
-	records   recorderClient
-	workers   *workers
+	// mounts is for doubtful cases and for deletions, not for each call.
+	mounts  *mountTable
+	scratch *scratch.Dir
+	records recorderClient
+	workers *workers
 	// podsDir is <kubelet dir>/pods.
 	podsDir  string
 	lifespan time.Duration
@@ -143,33 +142,43 @@ func (t *task) foreign(target string) error {
 	return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
 }
 
-// nowhereElse confirms that the volume is not mounted where its record does not
-// say: a target that is not there proves nothing, for its directory may have
-// been renamed or covered by another mount. The volume's targets other than the
-// given one do not count.
+// nowhereElse confirms that the volume's mount at target is gone: a target that
+// is not there proves nothing, for its directory may have been renamed or
+// covered by another mount. While the volume has other targets it stays
+// published, and only a mount that the table shows at this one counts.
 func (t *task) nowhereElse(target string) error {
-	places, err := t.mountedAt(t.record.Pod, t.id)
+	places, err := t.mountPlaces()
 	if err != nil {
-		return fmt.Errorf("%w: where is volume %s mounted: %w", volume.ErrUncertain, t.id, err)
+		return err
 	}
-	others := map[string]bool{}
-	for _, other := range t.record.Targets {
-		if other.Path == target {
-			continue
-		}
-		others[other.Path] = true
-		// The mount table has paths without symbolic links.
-		if resolved, err := filepath.EvalSymlinks(other.Path); err == nil {
-			others[resolved] = true
-		}
-	}
+	others := len(t.record.WithoutTarget(target).Targets) > 0
 	for _, place := range places {
-		if !others[place] {
-			return fmt.Errorf("%w: volume %s is still mounted, at %s, where its target path %q does not lead; unmount it",
-				volume.ErrUncertain, t.id, place, target)
+		if place == target || !others {
+			return t.stillAt(place)
 		}
 	}
 	return nil
+}
+
+// nowhere confirms that the volume is not mounted anywhere.
+func (t *task) nowhere() error {
+	places, err := t.mountPlaces()
+	if err != nil || len(places) == 0 {
+		return err
+	}
+	return t.stillAt(places[0])
+}
+
+func (t *task) mountPlaces() ([]string, error) {
+	places, err := t.mounts.mountedAt(t.ctx, t.record.Pod, t.id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: where is volume %s mounted: %w", volume.ErrUncertain, t.id, err)
+	}
+	return places, nil
+}
+
+func (t *task) stillAt(place string) error {
+	return fmt.Errorf("%w: the mount table shows volume %s at %s, where no target path leads; unmount it", volume.ErrUncertain, t.id, place)
 }
 
 // removeTarget removes the empty directory that was the mount point, as the

@@ -111,18 +111,16 @@ func livePhase(r volume.Record) volume.Phase {
 // resumeUnpublish tries again to unmount every target whose unmount was
 // ordered.
 func (t *task) resumeUnpublish() error {
+	var errs []error
 	for _, target := range t.record.Targets {
-		if !target.Leaving {
-			continue
-		}
-		if err := t.unpublish(target.Path); err != nil {
-			return err
+		if target.Leaving {
+			errs = append(errs, t.unpublish(target.Path))
 		}
 	}
 	if t.record.Phase == volume.Unpublishing && len(t.record.Targets) == 0 {
-		return t.left("")
+		errs = append(errs, t.left(""))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // adopt takes a data directory without a record as a volume that is retained
@@ -154,13 +152,8 @@ func (t *task) abandon() error {
 			return err
 		}
 	}
-	for _, target := range t.record.Targets {
-		if showing, err := t.shows(target.Path); err != nil || showing != mount.NotMounted {
-			return err
-		}
-		if err := t.nowhereElse(target.Path); err != nil {
-			return err
-		}
+	if err := t.nowhere(); err != nil {
+		return err
 	}
 	if err := t.save(t.record.Retain(time.Now(), t.lifespan)); err != nil {
 		return err
@@ -175,10 +168,17 @@ func (t *task) podDirectories() []string {
 	return podDirectories(t.environment, t.record)
 }
 
+// podDirectories is empty for a volume that has a target elsewhere: the daemon
+// was started with another kubelet directory, and what is in this one says
+// nothing about its pod.
 func podDirectories(e *environment, record *volume.Record) []string {
 	names := []string{string(record.Pod)}
 	for _, target := range record.Targets {
-		if name := e.podOf(target.Path); name != "" && name != names[0] {
+		switch name := e.podOf(target.Path); name {
+		case "":
+			return nil
+		case names[0]:
+		default:
 			names = append(names, name)
 		}
 	}

@@ -29,15 +29,18 @@ type slot struct {
 	record *volume.Record
 	// condemned: its deletion was ordered. A publish takes that back.
 	condemned bool
+	// resume: an order to carry on met a running operation.
+	resume bool
 	// running is the operation under way; nil when there is none.
 	running *operation
 	// stuck is the last failure to unmount or to delete, failures how many
 	// there were in a row.
 	stuck    error
 	failures int
-	// beside counts what runs beside the operations: stats requests that are not
+	// beside counts what runs beside the operations: a stats request that is not
 	// answered yet, entries of the trash that are being erased.
-	beside atomic.Int64
+	beside    atomic.Int64
+	measuring atomic.Bool
 	// absentSince is when the volume's pod directory was first seen to be gone.
 	absentSince time.Time
 	// received counts the supervisor's messages.
@@ -186,6 +189,10 @@ func (v *volumeActor) finish(c actor.Context) {
 	case len(op.waiting) == 0:
 		v.log.Error(err, "operation failed", keyVolume, v.slot.id)
 	}
+	if v.slot.resume && t.stuck == nil {
+		v.carryOn(c)
+	}
+	v.slot.resume = false
 }
 
 // answer gives a request without a result its outcome.
@@ -241,8 +248,10 @@ func (v *volumeActor) condemn(c actor.Context) {
 // carryOn goes on with what the volume is in the middle of.
 func (v *volumeActor) carryOn(c actor.Context) {
 	if v.slot.running != nil {
-		return // its end decides
+		v.slot.resume = true
+		return
 	}
+	v.slot.resume = false
 	if run := v.unfinished(); run != nil {
 		v.start(c, &operation{run: run, same: v.isResumed})
 	}
@@ -259,8 +268,13 @@ func (v *volumeActor) isResumed(other messages.Request) bool {
 	return ok && target.Leaving
 }
 
-// measure answers a stats request beside whatever else is going on.
+// measure answers a stats request beside whatever else is going on. One at a
+// time: on a file system that hangs they would use up everybody's workers.
 func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
+	if !v.slot.measuring.CompareAndSwap(false, true) {
+		m.Fail(fmt.Errorf("%w: volume %s is being measured; try again", volume.ErrBusy, v.slot.id))
+		return
+	}
 	ctx, cancel := v.ctx, context.CancelFunc(func() {})
 	if !m.Until().IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, m.Until())
@@ -276,11 +290,13 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 			return err
 		})
 		m.Send(stats, err)
+		v.slot.measuring.Store(false)
 		v.slot.beside.Add(-1)
 		root.Send(self, &finished{})
 	})
 	if err != nil {
 		cancel()
+		v.slot.measuring.Store(false)
 		v.slot.beside.Add(-1)
 		m.Fail(err)
 	}
@@ -317,7 +333,11 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	if v.slot.record == nil || !v.slot.record.Phase.Live() || v.slot.running != nil {
 		return
 	}
-	for _, name := range podDirectories(v.environment, v.slot.record) {
+	names := podDirectories(v.environment, v.slot.record)
+	if len(names) == 0 {
+		return
+	}
+	for _, name := range names {
 		if _, ok := m.Names[name]; ok {
 			v.slot.absentSince = time.Time{}
 			return

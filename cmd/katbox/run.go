@@ -14,7 +14,6 @@ import (
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -59,11 +58,8 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	cfg := o.driverConfig()
 	podsDir := driver.PodsDir(cfg.KubeletDir)
 	node, err := actors.Start(actors.Config{
-		Mounter:  mount.New(),
-		Bindings: func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
-		MountedAt: func(pod volume.PodUID, id volume.ID) ([]string, error) {
-			return mount.BoundAt(o.workdir, filepath.Join(string(pod), string(id)))
-		},
+		Mounter:          mount.New(),
+		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
 		Scratch:          dir,
 		Space:            dir.Space,
 		Sync:             dir.Sync,

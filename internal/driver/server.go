@@ -21,8 +21,7 @@ type Server struct {
 	grpc *grpc.Server
 }
 
-// NewServer returns a server for the driver. More interceptors run inside of
-// its own.
+// NewServer returns a server for the driver.
 func NewServer(d *Driver) *Server {
 	s := grpc.NewServer(grpc.ChainUnaryInterceptor(logCalls(d.Log), toStatus, recoverPanics(d.Log)))
 	csi.RegisterIdentityServer(s, d)

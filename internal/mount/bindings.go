@@ -23,25 +23,23 @@ type Binding struct {
 	ReadOnly bool
 }
 
-// Bindings returns the bind mounts whose source is a directory below dir and
-// whose mount point is below the directory below. Both may be reached through
-// symbolic links; a binding's Target begins with below as it was given, so that
-// it compares equal to the paths that others build from it. Without the
-// directory below there are none: no kubelet has run yet. The order is that of
-// the mount table, so of two mounts at one target the upper comes later.
+// Bindings returns the bind mounts of directories below dir, wherever they are.
+// dir may be reached through symbolic links. So may the directory pods: the
+// Target of a binding below it begins with pods as it was given, so that it
+// compares equal to the paths that others build from it; other targets are paths
+// without symbolic links. pods need not exist. The order is that of the mount
+// table, so of two mounts at one target the upper comes later.
 //
-// It reads the whole mount table, once: meant for the start, not for each call.
-func Bindings(dir, below string) ([]Binding, error) {
+// It reads the whole mount table: meant for the start and for doubtful cases,
+// not for each call.
+func Bindings(dir, pods string) ([]Binding, error) {
 	source, id, err := resolve(dir)
 	if err != nil {
 		return nil, fmt.Errorf("bindings of %s: %w", dir, err)
 	}
-	targets, _, err := resolve(below)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("bindings below %s: %w", below, err)
+	resolvedPods, _, err := resolve(pods)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("bindings below %s: %w", pods, err)
 	}
 	table, err := readTable()
 	if err != nil {
@@ -51,36 +49,19 @@ func Bindings(dir, below string) ([]Binding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bindings of %s: %w", dir, err)
 	}
-	bindings := match(table, here, targets)
+	bindings := match(table, here)
 	for i := range bindings {
-		rest, _ := within(bindings[i].Target, targets)
-		bindings[i].Target = filepath.Join(below, rest)
+		if rest, ok := within(bindings[i].Target, resolvedPods); ok && resolvedPods != "" {
+			bindings[i].Target = filepath.Join(pods, rest)
+		}
 	}
 	return bindings, nil
 }
 
-// BoundAt returns where the directory name, a path relative to the directory
-// dir, or anything below it is mounted, wherever that is. It reads the whole
-// mount table.
-func BoundAt(dir, name string) ([]string, error) {
-	bindings, err := Bindings(dir, "/")
-	if err != nil {
-		return nil, err
-	}
-	var targets []string
-	for _, b := range bindings {
-		if _, ok := within(b.Source, name); ok {
-			targets = append(targets, b.Target)
-		}
-	}
-	return targets, nil
-}
-
-// match returns the bindings of directories below here with mount points below
-// targets. What tells that two mounts show the same directory is the file
-// system and the path in it, for a mount has no memory of the path it was bound
-// from.
-func match(table []*mountinfo.Info, here place, targets string) []Binding {
+// match returns the bindings of directories below here. What tells that two
+// mounts show the same directory is the file system and the path in it, for a
+// mount has no memory of the path it was bound from.
+func match(table []*mountinfo.Info, here place) []Binding {
 	var bindings []Binding
 	for _, info := range table {
 		if !here.sameFileSystem(info) {
@@ -89,9 +70,6 @@ func match(table []*mountinfo.Info, here place, targets string) []Binding {
 		root := cutDeleted(info.Root)
 		source, ok := within(root, here.root)
 		if !ok || source == "" {
-			continue
-		}
-		if rest, ok := within(info.Mountpoint, targets); !ok || rest == "" {
 			continue
 		}
 		bindings = append(bindings, Binding{

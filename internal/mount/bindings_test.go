@@ -25,13 +25,12 @@ func TestMatch(t *testing.T) {
 		lines []string
 		dir   string
 		id    uint64
-		below string
 		want  []Binding
 	}{
 		{
 			name:  "directory on the root file system",
 			lines: []string{root, "30 20 8:1 /data/pod/vol /kube/t rw,relatime - ext4 /dev/sda1 rw"},
-			dir:   "/data", id: 20, below: "/kube",
+			dir:   "/data", id: 20,
 			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
 		},
 		{
@@ -41,7 +40,7 @@ func TestMatch(t *testing.T) {
 				"30 20 8:1 /data/pod/a /kube/a ro,relatime - ext4 /dev/sda1 rw",
 				"31 20 8:1 /data/pod/b /kube/b rw,relatime - ext4 /dev/sda1 ro,errors=remount-ro",
 			},
-			dir: "/data", id: 20, below: "/kube",
+			dir: "/data", id: 20,
 			want: []Binding{{Source: "pod/a", Target: "/kube/a", ReadOnly: true}, {Source: "pod/b", Target: "/kube/b"}},
 		},
 		{
@@ -53,7 +52,7 @@ func TestMatch(t *testing.T) {
 				"30 22 8:1 /var/lib/katbox/pod/vol /var/lib/kubelet/pods/pod/mount rw shared:1 - ext4 /dev/sda1 rw",
 				"31 22 8:1 /csi-data-dir/pod/vol /var/lib/kubelet/pods/trap rw - ext4 /dev/sda1 rw",
 			},
-			dir: "/csi-data-dir", id: 21, below: "/var/lib/kubelet/pods",
+			dir: "/csi-data-dir", id: 21,
 			want: []Binding{{Source: "pod/vol", Target: "/var/lib/kubelet/pods/pod/mount"}},
 		},
 		{
@@ -63,7 +62,7 @@ func TestMatch(t *testing.T) {
 				"30 20 0:30 /@/var/data/pod/vol /kube/t rw - btrfs /dev/sda2 rw,subvol=/@",
 				"31 20 0:30 /var/data/pod/vol /kube/trap rw - btrfs /dev/sda2 rw",
 			},
-			dir: "/var/data", id: 20, below: "/kube",
+			dir: "/var/data", id: 20,
 			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
 		},
 		{
@@ -73,16 +72,18 @@ func TestMatch(t *testing.T) {
 				"30 20 8:1 /data2/pod/vol /kube/a rw - ext4 /dev/sda1 rw",
 				"31 20 8:1 /data/pod/vol /kube2/b rw - ext4 /dev/sda1 rw",
 			},
-			dir: "/data", id: 20, below: "/kube",
+			dir: "/data", id: 20,
+			want: []Binding{{Source: "pod/vol", Target: "/kube2/b"}},
 		},
 		{
-			name: "the directories themselves",
+			name: "the directory itself",
 			lines: []string{
 				root,
 				"30 20 8:1 /data /kube/a rw - ext4 /dev/sda1 rw",
 				"31 20 8:1 /data/pod/vol /kube rw - ext4 /dev/sda1 rw",
 			},
-			dir: "/data", id: 20, below: "/kube",
+			dir: "/data", id: 20,
+			want: []Binding{{Source: "pod/vol", Target: "/kube"}},
 		},
 		{
 			name: "other file system with the same path",
@@ -91,12 +92,12 @@ func TestMatch(t *testing.T) {
 				"30 20 8:2 /data/pod/vol /kube/a rw - ext4 /dev/sda2 rw",
 				"31 20 9:1 /data/pod/vol /kube/b rw - ext4 /dev/md1 rw",
 			},
-			dir: "/data", id: 20, below: "/kube",
+			dir: "/data", id: 20,
 		},
 		{
 			name:  "removed directory",
 			lines: []string{root, "30 20 8:1 /data/pod/vol//deleted /kube/t rw - ext4 /dev/sda1 rw"},
-			dir:   "/data", id: 20, below: "/kube",
+			dir:   "/data", id: 20,
 			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
 		},
 		{
@@ -106,7 +107,7 @@ func TestMatch(t *testing.T) {
 				"30 20 8:1 /data/pod/a /kube/t rw - ext4 /dev/sda1 rw",
 				"31 30 8:1 /data/pod/b /kube/t ro - ext4 /dev/sda1 rw",
 			},
-			dir: "/data", id: 20, below: "/kube",
+			dir: "/data", id: 20,
 			want: []Binding{{Source: "pod/a", Target: "/kube/t"}, {Source: "pod/b", Target: "/kube/t", ReadOnly: true}},
 		},
 		{
@@ -117,7 +118,7 @@ func TestMatch(t *testing.T) {
 				"31 30 0:60 / /kube/t/tmp rw - tmpfs tmpfs rw",
 				"32 20 8:1 /data/pod/vol/sub/dir /kube/subpaths/0 rw - ext4 /dev/sda1 rw",
 			},
-			dir: "/data", id: 20, below: "/kube",
+			dir: "/data", id: 20,
 			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}, {Source: "pod/vol/sub/dir", Target: "/kube/subpaths/0"}},
 		},
 		{
@@ -127,7 +128,7 @@ func TestMatch(t *testing.T) {
 				"25 20 8:1 /data /data rw - ext4 /dev/sda1 rw",
 				"30 20 8:1 /data/pod/vol /kube/t rw - ext4 /dev/sda1 rw",
 			},
-			dir: "/data", id: 25, below: "/kube",
+			dir: "/data", id: 25,
 			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
 		},
 		{
@@ -137,7 +138,7 @@ func TestMatch(t *testing.T) {
 				"25 20 8:3 / /data rw - xfs /dev/sdb rw",
 				"30 20 8:3 /pod/vol /kube/t rw - xfs /dev/sdb rw",
 			},
-			dir: "/data", id: 25, below: "/",
+			dir: "/data", id: 25,
 			want: []Binding{{Source: "pod/vol", Target: "/kube/t"}},
 		},
 		{
@@ -147,7 +148,7 @@ func TestMatch(t *testing.T) {
 				`30 20 8:1 /data/pod/a\040b\134c /kube/x\040y rw - ext4 /dev/sda1 rw`,
 				"31 20 8:1 /data/pod/vol/a\r/kube/forged /kube/t rw - ext4 /dev/sda1 rw",
 			},
-			dir: "/data", id: 20, below: "/kube",
+			dir: "/data", id: 20,
 			want: []Binding{
 				{Source: `pod/a b\c`, Target: "/kube/x y"},
 				{Source: "pod/vol/a\r/kube/forged", Target: "/kube/t"},
@@ -161,7 +162,7 @@ func TestMatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := match(lines, here, tt.below); !reflect.DeepEqual(got, tt.want) {
+			if got := match(lines, here); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
 		})

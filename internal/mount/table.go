@@ -112,8 +112,7 @@ func (p place) sameFileSystem(info *mountinfo.Info) bool {
 }
 
 // within returns the path of name relative to dir, "" when they are the same,
-// and whether it is in there at all. Both are clean paths, absolute or relative
-// to the same place.
+// and whether it is in there at all. Both are clean absolute paths.
 func within(name, dir string) (rest string, ok bool) {
 	if name == dir {
 		return "", true

@@ -15,7 +15,6 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // podUID is the pod that all volumes belong to. Its directory is there the
@@ -57,11 +56,8 @@ func startDaemon(t *testing.T) *daemon {
 	log := testr.New(t)
 	podsDir := driver.PodsDir(kubelet)
 	node, err := actors.Start(actors.Config{
-		Mounter:  mount.New(),
-		Bindings: func() ([]mount.Binding, error) { return mount.Bindings(workdir, podsDir) },
-		MountedAt: func(pod volume.PodUID, id volume.ID) ([]string, error) {
-			return mount.BoundAt(workdir, filepath.Join(string(pod), string(id)))
-		},
+		Mounter:          mount.New(),
+		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(workdir, podsDir) },
 		Scratch:          dir,
 		Space:            dir.Space,
 		Sync:             dir.Sync,
