@@ -77,6 +77,8 @@ func (c *churn) born(ctx context.Context, v *volume) bool {
 	if err := k.carryOut(ctx, v, v.plan.publish, k.publishOnce); err != nil {
 		return false
 	}
+	v.published = true
+	k.stats.update(func(s *stats) { s.published++ })
 	if broken, err := v.mark(); err != nil {
 		k.findings.add(broken, v, "after the publish: "+err.Error())
 		return false
@@ -100,6 +102,9 @@ func (c *churn) died(ctx context.Context, v *volume) bool {
 	}
 	if err := k.carryOut(ctx, v, v.plan.unpublish, k.unpublishOnce); err != nil {
 		return false
+	}
+	if v.published {
+		k.stats.update(func(s *stats) { s.published-- })
 	}
 	if v.marked {
 		c.watch.add(v)

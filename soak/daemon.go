@@ -28,6 +28,8 @@ type daemon struct {
 	log    string
 	// died is told when it ends on its own. It runs on a goroutine of its own.
 	died func(error)
+	// used is what its processes use.
+	used consumption
 
 	mu      sync.Mutex
 	process *process
@@ -71,6 +73,7 @@ func (d *daemon) start(ctx context.Context) error {
 	d.mu.Lock()
 	d.process = p
 	d.mu.Unlock()
+	d.used.follow(p)
 
 	deadline := time.NewTimer(startLimit)
 	defer deadline.Stop()
@@ -114,6 +117,7 @@ func (d *daemon) kill(ctx context.Context) error {
 	d.outages = append(d.outages, outage{from: time.Now()})
 	d.mu.Unlock()
 
+	d.used.look() // its peak dies with it
 	p.end(unix.SIGKILL)
 	<-p.ended
 	if err := d.start(ctx); err != nil {
@@ -130,6 +134,7 @@ func (d *daemon) stop() error {
 	d.mu.Lock()
 	p := d.process
 	d.mu.Unlock()
+	d.used.look() // its peak dies with it
 	p.end(unix.SIGTERM)
 	select {
 	case <-p.ended:
@@ -166,6 +171,22 @@ func (d *daemon) down(from, to time.Time) bool {
 		}
 	}
 	return false
+}
+
+// marks are the kills and restarts so far, as seconds after the beginning.
+func (d *daemon) marks(began time.Time) []mark {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	marks := make([]mark, 0, len(d.outages))
+	for _, o := range d.outages {
+		m := mark{Killed: seconds(o.from.Sub(began))}
+		if !o.to.IsZero() {
+			ready := seconds(o.to.Sub(began))
+			m.Ready = &ready
+		}
+		marks = append(marks, m)
+	}
+	return marks
 }
 
 // exitOf says how a process that has ended did so.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,6 +52,17 @@ func startProcess(binary string, args []string, log string) (*process, error) {
 		return nil, fmt.Errorf("start the daemon: %w", err)
 	}
 	return p, nil
+}
+
+// cpu is the CPU time of a process that has ended: what the kernel charged in
+// the end, however it died. It is 0 before.
+func (p *process) cpu() time.Duration {
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	default:
+		return 0
+	}
 }
 
 // end sends a signal that is meant to end the process.

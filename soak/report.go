@@ -78,6 +78,13 @@ func summaryTable(s *stats, f *findings, took time.Duration) string {
 		{"gone after the deadline: max", short(quantile(s.late, 1))},
 	})
 	t.AppendSeparator()
+	t.AppendRows([]table.Row{
+		{"the daemon's CPU time", short(s.consumed.cpu)},
+		{"the daemon's CPU time for each call", short(perCall(s))},
+		{"the daemon's memory at its peak", mebibytes(s.consumed.peak)},
+		{"the daemon's threads at their peak", s.consumed.threads},
+	})
+	t.AppendSeparator()
 	for _, p := range promises {
 		t.AppendRow(table.Row{string(p), f.number(p)})
 	}
@@ -167,6 +174,19 @@ func short(d time.Duration) string {
 		return d.Round(10 * time.Microsecond).String()
 	}
 }
+
+// perCall is the daemon's CPU time with everything that it did, even expiring
+// volumes and starting again, for each call.
+func perCall(s *stats) time.Duration {
+	calls := s.sums().calls
+	if calls == 0 {
+		return 0
+	}
+	return s.consumed.cpu / time.Duration(calls)
+}
+
+// mebibytes is a size with one digit after the point.
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // again is the command line that makes the same decisions.
 func again(o options) string {

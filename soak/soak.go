@@ -65,7 +65,12 @@ func proveWithDaemon(
 		return errDaemonDied
 	}
 	d := newDaemon(binary, l, o.lifespan, func(err error) { cancel(broken(err)) })
-	defer d.abandon()
+	stopSampling := startSampling(d, l.work, s, f)
+	defer func() {
+		d.abandon()
+		stopSampling()
+		s.update(func(s *stats) { s.consumed, s.marks = d.used.total(), d.marks(s.began) })
+	}()
 	if err := d.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -15,6 +15,8 @@ type methodStats struct {
 	calls     int
 	codes     map[codes.Code]int
 	latencies []time.Duration // of those that succeeded
+	// fresh are the latencies since the last sample.
+	fresh []time.Duration
 }
 
 // stats counts what happened in a run. Make it with newStats.
@@ -26,15 +28,24 @@ type stats struct {
 	doubled   int
 	cancelled int
 	kills     int
+	// published counts the volumes that are mounted now, retained those whose
+	// marker is followed to its deadline.
+	published int
+	retained  int
 	// seen counts the markers that were there in the last second of their
 	// lifespan, expired those whose data went after it.
 	seen    int
 	expired int
 	// late is how long after its deadline data was seen to be gone.
 	late []time.Duration
+	// consumed is complete after the daemon's end.
+	consumed consumed
+	samples  []sample
+	marks    []mark
+	began    time.Time
 }
 
-func newStats() *stats { return &stats{methods: make(map[method]*methodStats)} }
+func newStats() *stats { return &stats{methods: make(map[method]*methodStats), began: time.Now()} }
 
 // update changes the numbers.
 func (s *stats) update(change func(*stats)) {
@@ -56,6 +67,7 @@ func (s *stats) add(e entry, cancelled bool) {
 	m.codes[status.Code(e.err)]++
 	if e.err == nil {
 		m.latencies = append(m.latencies, e.to.Sub(e.from))
+		m.fresh = append(m.fresh, e.to.Sub(e.from))
 	}
 	// A call that was faster than its cancellation was not cancelled.
 	if cancelled && e.err != nil {
@@ -71,6 +83,11 @@ type totals struct {
 func (s *stats) totals() totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.sums()
+}
+
+// sums is totals for who has the lock.
+func (s *stats) sums() totals {
 	t := totals{pods: s.pods, expired: s.expired}
 	for _, m := range s.methods {
 		t.calls += m.calls

@@ -24,6 +24,8 @@ type volume struct {
 	pod   string
 	name  string // of the pod
 	calls ledger
+	// published says that its publish succeeded.
+	published bool
 	// marked says that the marker is in place and was not missed yet.
 	marked bool
 	// dir is the kubelet's directory for the volume, target the mount in it,

@@ -75,6 +75,7 @@ func (w *watch) add(v *volume) {
 		deadline: deadline,
 		latest:   deadline.Add(w.tolerance),
 	}
+	w.stats.update(func(s *stats) { s.retained++ })
 	if w.look(r) {
 		return
 	}
@@ -133,6 +134,9 @@ func (w *watch) look(r *retained) (over bool) {
 	if found == whole && !r.seen && after.After(r.earliest.Add(-lastMoments)) {
 		r.seen = true
 		w.stats.update(func(s *stats) { s.seen++ })
+	}
+	if over {
+		w.stats.update(func(s *stats) { s.retained-- })
 	}
 	switch {
 	case broken == keptTooLong:
