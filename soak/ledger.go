@@ -19,6 +19,9 @@ const (
 	unpublish       method = "NodeUnpublishVolume"
 )
 
+// methods are all of them, in the order of the report.
+var methods = []method{getCapabilities, publish, unpublish}
+
 // ofVolume tells whether the method changes a volume.
 func (m method) ofVolume() bool { return m == publish || m == unpublish }
 

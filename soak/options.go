@@ -40,6 +40,7 @@ type options struct {
 	keep     bool
 	log      string
 	timeout  time.Duration
+	json     string
 	// These are always the constants above, but for tests.
 	readOnly  float64
 	tolerance time.Duration
@@ -65,6 +66,7 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory; after a violation it is kept anyway")
 	flags.StringVar(&o.log, "log", "daemon.log", "the daemon's log, a file name inside the directory")
 	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "give up after this time")
+	flags.StringVar(&o.json, "json", "", "write the result to this file, for machines")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err
@@ -103,7 +105,7 @@ func (o options) check() error {
 	case o.log == "" || o.log == "." || o.log == ".." || strings.ContainsRune(o.log, '/'):
 		return fmt.Errorf("%w: --log is %q, it has to be a plain file name", errUsage, o.log)
 	}
-	return nil
+	return o.outputs().check(o.dir)
 }
 
 // isShare tells whether f is a share; it is false for NaN.

@@ -42,11 +42,8 @@ func callTable(s *stats) string {
 		right = append(right, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(right)
-	for _, name := range []method{getCapabilities, publish, unpublish} {
-		m := s.methods[name]
-		if m == nil {
-			m = &methodStats{}
-		}
+	for _, name := range methods {
+		m := s.method(name)
 		t.AppendRow(table.Row{
 			name, m.calls, m.codes[codes.OK],
 			short(quantile(m.latencies, 0.5)), short(quantile(m.latencies, 0.9)),

@@ -29,6 +29,11 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 	if err != nil {
 		return 0, err
 	}
+	files := o.outputs()
+	if err := files.open(); err != nil {
+		return 0, err
+	}
+	defer files.close()
 	l, err := makeLayout(o)
 	if err != nil {
 		return 0, err
@@ -36,7 +41,6 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 	fmt.Fprintf(out, "%d pods with %d volumes each, %d at a time, in %s\n", o.pods, o.volumes, o.parallel, l.dir)
 
 	s, f := newStats(), &findings{}
-	began := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, o.timeout,
 		fmt.Errorf("%w, within %s; see the daemon's log, or allow more with --timeout", errTimeLimit, o.timeout))
 	defer cancel()
@@ -50,8 +54,12 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 	case errors.Is(err, errDaemonDied):
 		err = nil // it is among the violations
 	}
-	report(out, o, s, f, time.Since(began))
-	return f.sum(), errors.Join(err, tidy(o, l, f.sum() > 0, out))
+	x := outcome{options: o, stats: s, findings: f, took: time.Since(s.began), err: err}
+	if o.keep || f.sum() > 0 {
+		x.kept = l.dir
+	}
+	report(out, o, s, f, x.took)
+	return f.sum(), errors.Join(err, files.save(x, out), tidy(x.kept, l, out))
 }
 
 // proveWithDaemon runs the daemon around the churn and the checks.
@@ -138,8 +146,8 @@ func prove(ctx context.Context, o options, k *kubelet, kill func(context.Context
 }
 
 // tidy removes what the run made, or says where it is.
-func tidy(o options, l layout, violated bool, out io.Writer) error {
-	if o.keep || violated {
+func tidy(kept string, l layout, out io.Writer) error {
+	if kept != "" {
 		fmt.Fprintf(out, "everything is kept in %s, the daemon's log in %s\n", l.dir, l.log)
 		return nil
 	}

@@ -75,6 +75,14 @@ func (s *stats) add(e entry, cancelled bool) {
 	}
 }
 
+// method returns the numbers of a method, whether it was called or not.
+func (s *stats) method(name method) *methodStats {
+	if m := s.methods[name]; m != nil {
+		return m
+	}
+	return &methodStats{}
+}
+
 // totals is the short form of stats for the progress report.
 type totals struct {
 	pods, expired, calls, errors int
