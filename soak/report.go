@@ -10,7 +10,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"google.golang.org/grpc/codes"
 )
 
 // mostStories is how many stories are told.
@@ -36,20 +35,14 @@ func report(out io.Writer, o options, s *stats, f *findings, took time.Duration)
 func callTable(s *stats) string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"call", "sent", "OK", "p50", "p90", "p99", "max", "errors"})
 	right := []table.ColumnConfig{{Number: 8, WidthMax: 60}}
 	for column := 2; column <= 7; column++ {
 		right = append(right, table.ColumnConfig{Number: column, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(right)
-	for _, name := range methods {
-		m := s.method(name)
-		t.AppendRow(table.Row{
-			name, m.calls, m.codes[codes.OK],
-			short(quantile(m.latencies, 0.5)), short(quantile(m.latencies, 0.9)),
-			short(quantile(m.latencies, 0.99)), short(quantile(m.latencies, 1)),
-			errorsByCode(m.codes),
-		})
+	t.AppendHeader(row(callHead...))
+	for _, cells := range callRows(s) {
+		t.AppendRow(row(cells...))
 	}
 	return t.Render()
 }
@@ -59,35 +52,21 @@ func summaryTable(s *stats, f *findings, took time.Duration) string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight}})
-	t.AppendRows([]table.Row{
-		{"took", took.Round(100 * time.Millisecond)},
-		{"pods", s.pods},
-		{"volumes", s.volumes},
-		{"calls doubled", s.doubled},
-		{"calls cancelled", s.cancelled},
-		{"kills", s.kills},
-	})
-	t.AppendSeparator()
-	t.AppendRows([]table.Row{
-		{"markers seen just before their deadline", s.seen},
-		{"volumes expired in time", s.expired},
-		{"gone after the deadline: p50", short(quantile(s.late, 0.5))},
-		{"gone after the deadline: max", short(quantile(s.late, 1))},
-	})
-	t.AppendSeparator()
-	t.AppendRows([]table.Row{
-		{"the daemon's CPU time", short(s.consumed.cpu)},
-		{"the daemon's CPU time for each call", short(perCall(s))},
-		{"the daemon's memory at its peak", mebibytes(s.consumed.peak)},
-		{"the daemon's threads at their peak", s.consumed.threads},
-	})
-	t.AppendSeparator()
-	for _, p := range promises {
-		t.AppendRow(table.Row{string(p), f.number(p)})
+	for _, group := range summaryLines(s, f, took) {
+		for _, l := range group {
+			t.AppendRow(row(l.Name, l.Value))
+		}
+		t.AppendSeparator()
 	}
-	t.AppendSeparator()
-	t.AppendRow(table.Row{"violations", f.sum()})
 	return t.Render()
+}
+
+func row(cells ...string) table.Row {
+	r := make(table.Row, len(cells))
+	for i, cell := range cells {
+		r[i] = cell
+	}
+	return r
 }
 
 // story is a violation and how often the same promise was broken to the same
@@ -147,43 +126,6 @@ func tell(out io.Writer, number int, v story) {
 		fmt.Fprintf(out, "  and %d times more\n", v.times-1)
 	}
 }
-
-// errorsByCode lists the codes of errors with their numbers, by name.
-func errorsByCode(counts map[codes.Code]int) string {
-	var list []string
-	for code, n := range counts {
-		if code != codes.OK {
-			list = append(list, fmt.Sprintf("%s %d", code, n))
-		}
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
-// short is a duration with three digits or so.
-func short(d time.Duration) string {
-	switch {
-	case d >= time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case d >= 10*time.Millisecond:
-		return d.Round(100 * time.Microsecond).String()
-	default:
-		return d.Round(10 * time.Microsecond).String()
-	}
-}
-
-// perCall is the daemon's CPU time with everything that it did, even expiring
-// volumes and starting again, for each call.
-func perCall(s *stats) time.Duration {
-	calls := s.sums().calls
-	if calls == 0 {
-		return 0
-	}
-	return s.consumed.cpu / time.Duration(calls)
-}
-
-// mebibytes is a size with one digit after the point.
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // again is the command line that makes the same decisions.
 func again(o options) string {
