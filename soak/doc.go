@@ -17,6 +17,9 @@
 //   - a target, a mount, a data directory or trash is left over,
 //   - the daemon ends on its own, or does not end when it is told to.
 //
+// What happened is told on the terminal, and on request in a page with charts
+// (--report) and in a file for machines (--json, see [result]).
+//
 // Everything random is decided by the seed before it happens (see [plan]): the
 // same seed makes the same pods, the same doubled and cancelled calls and the
 // same kills. How the calls interleave is up to the machine.

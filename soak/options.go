@@ -41,6 +41,7 @@ type options struct {
 	log      string
 	timeout  time.Duration
 	json     string
+	report   string
 	// These are always the constants above, but for tests.
 	readOnly  float64
 	tolerance time.Duration
@@ -67,6 +68,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.log, "log", "daemon.log", "the daemon's log, a file name inside the directory")
 	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "give up after this time")
 	flags.StringVar(&o.json, "json", "", "write the result to this file, for machines")
+	flags.StringVar(&o.report, "report", "", "write the result to this file, an HTML page with charts")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err

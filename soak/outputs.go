@@ -25,6 +25,7 @@ func (o options) outputs() outputs {
 	var wanted outputs
 	for _, out := range []output{
 		{flag: "--json", path: o.json, write: writeJSON},
+		{flag: "--report", path: o.report, write: writePage},
 	} {
 		if out.path != "" {
 			wanted = append(wanted, out)

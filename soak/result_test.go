@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -114,69 +113,5 @@ func TestEmptyResultHasLists(t *testing.T) {
 	}
 	if strings.Contains(text.String(), "null") {
 		t.Errorf("a list is null:\n%s", &text)
-	}
-}
-
-func TestUnwritableOutputsAreRefusedBeforeTheRun(t *testing.T) {
-	dir := t.TempDir()
-	var out bytes.Buffer
-	_, err := run(t.Context(), options{
-		daemon: fakeBinary(t, "stillborn"), pods: 1, parallel: 1, volumes: 1, lifespan: time.Second, timeout: time.Minute,
-		log: "daemon.log", json: filepath.Join(dir, "missing", "result.json"),
-	}, &out)
-	if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), "--json") {
-		t.Errorf("%v, want wrong usage of --json", err)
-	}
-	if strings.Contains(out.String(), "pods with") {
-		t.Errorf("the run began:\n%s", &out)
-	}
-	for _, wrong := range [][]string{
-		{"--dir", "here", "--json", "here/result.json"},
-	} {
-		if _, err := parseOptions(wrong); !errors.Is(err, errUsage) {
-			t.Errorf("%q: %v, want wrong usage", wrong, err)
-		}
-	}
-}
-
-// TestOutputsOfABrokenDaemon: who has violations needs the result most.
-func TestOutputsOfABrokenDaemon(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "result.json")
-	var out bytes.Buffer
-	n, err := run(t.Context(), options{
-		daemon: fakeBinary(t, "stillborn"), pods: 1, parallel: 1, volumes: 1, lifespan: time.Second, timeout: time.Minute,
-		log: "daemon.log", json: path,
-	}, &out)
-	if n != 1 || err != nil {
-		t.Fatalf("%d violations, %v, want one", n, err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got result
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Verdict != violated || len(got.Violations) != 1 || got.Violations[0].Promise != brokenDaemon || len(got.Samples) == 0 {
-		t.Errorf("the result is %+v, want one violation, a daemon that did not start", got)
-	}
-	if there, err := exists(got.Kept); err != nil || !there {
-		t.Errorf("kept is %q, which is there: %t, %v", got.Kept, there, err)
-	}
-	os.RemoveAll(got.Kept)
-}
-
-func TestOutputThatCannotBeWritten(t *testing.T) {
-	const full = "/dev/full"
-	if _, err := os.Stat(full); err != nil {
-		t.Skip(err)
-	}
-	files := options{json: full}.outputs()
-	if err := files.open(); err != nil {
-		t.Fatal(err)
-	}
-	if err := files.save(sampleOutcome(), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--json /dev/full is not complete") {
-		t.Errorf("%v, want that the file is not complete", err)
 	}
 }
