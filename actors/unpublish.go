@@ -147,7 +147,7 @@ func (t *task) adopt(pod volume.PodUID) error {
 // abandon retains a volume whose pod directory is gone: the kubelet forgot it
 // and will not unpublish it. It does nothing while anything is mounted.
 func (t *task) abandon() error {
-	for _, name := range t.podDirectories() {
+	for _, name := range t.podDirectories(t.record) {
 		if _, err := os.Lstat(filepath.Join(t.podsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -163,15 +163,10 @@ func (t *task) abandon() error {
 }
 
 // podDirectories returns the names in the kubelet's pods directory that say
-// that the volume's pod is still there.
-func (t *task) podDirectories() []string {
-	return podDirectories(t.environment, t.record)
-}
-
-// podDirectories is empty for a volume that has a target elsewhere: the daemon
-// was started with another kubelet directory, and what is in this one says
-// nothing about its pod.
-func podDirectories(e *environment, record *volume.Record) []string {
+// that a volume's pod is still there. There are none for a volume that has a
+// target elsewhere: the daemon was started with another kubelet directory, and
+// what is in this one says nothing about its pod.
+func (e *environment) podDirectories(record *volume.Record) []string {
 	names := []string{string(record.Pod)}
 	for _, target := range record.Targets {
 		switch name := e.podOf(target.Path); name {

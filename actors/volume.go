@@ -52,8 +52,8 @@ type operation struct {
 	run func(*task) error
 	// same tells whether a request asks for what this operation does anyway.
 	same func(messages.Request) bool
-	// waiting are the requests that get the outcome.
-	waiting []messages.Failer
+	// waiting are those who get the outcome.
+	waiting []messages.Reply[struct{}]
 	// ended delivers the outcome. It is not in the message that announces it,
 	// because a message at which the actor panics is lost.
 	ended   chan *outcome
@@ -84,11 +84,11 @@ func (v *volumeActor) Receive(c actor.Context) {
 	}
 	switch m := c.Message().(type) {
 	case *messages.PublishVolume:
-		v.change(c, m, func(t *task) error { return t.publish(m.Publication) }, samePublish(m))
+		v.change(c, m, m.Reply, func(t *task) error { return t.publish(m.Publication) }, samePublish(m))
 	case *messages.UnpublishVolume:
-		v.change(c, m, func(t *task) error { return t.unpublish(m.Target) }, sameUnpublish(m))
+		v.change(c, m, m.Reply, func(t *task) error { return t.unpublish(m.Target) }, sameUnpublish(m))
 	case *messages.AdoptVolume:
-		v.change(c, m, func(t *task) error { return t.adopt(m.Pod) }, nil)
+		v.change(c, m, m.Reply, func(t *task) error { return t.adopt(m.Pod) }, nil)
 	case *messages.VolumeStats:
 		v.measure(c, m)
 	case *messages.DeleteVolume:
@@ -124,14 +124,14 @@ func sameUnpublish(m *messages.UnpublishVolume) func(messages.Request) bool {
 }
 
 // change starts what a request asks for, or answers it at once.
-func (v *volumeActor) change(c actor.Context, m messages.Request, run func(*task) error, same func(messages.Request) bool) {
+func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages.Reply[struct{}], run func(*task) error, same func(messages.Request) bool) {
 	switch running := v.slot.running; {
 	case !m.Until().IsZero() && !time.Now().Before(m.Until()):
 		m.Fail(context.DeadlineExceeded) // nobody waits any more
 	case running == nil:
-		v.start(c, &operation{run: run, same: same, waiting: []messages.Failer{m}})
+		v.start(c, &operation{run: run, same: same, waiting: []messages.Reply[struct{}]{reply}})
 	case running.same != nil && running.same(m):
-		running.waiting = append(running.waiting, m)
+		running.waiting = append(running.waiting, reply)
 	default:
 		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.slot.id))
 	}
@@ -178,7 +178,7 @@ func (v *volumeActor) finish(c actor.Context) {
 		v.slot.condemned = false
 	}
 	for _, waiting := range op.waiting {
-		answer(waiting, err)
+		waiting.Send(struct{}{}, err)
 	}
 	v.slot.running = nil
 	switch {
@@ -193,17 +193,6 @@ func (v *volumeActor) finish(c actor.Context) {
 		v.carryOn(c)
 	}
 	v.slot.resume = false
-}
-
-// answer gives a request without a result its outcome.
-func answer(request messages.Failer, err error) {
-	if err != nil {
-		request.Fail(err)
-		return
-	}
-	if done, ok := request.(interface{ Send(struct{}, error) }); ok {
-		done.Send(struct{}{}, nil)
-	}
 }
 
 // stillStuck asks the supervisor to be resumed, if there is anything to resume.
@@ -280,24 +269,19 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 		ctx, cancel = context.WithDeadline(ctx, m.Until())
 	}
 	id, record, stuck := v.slot.id, v.slot.record, v.slot.stuck
-	root, self := c.ActorSystem().Root, c.Self()
-	v.slot.beside.Add(1)
-	err := v.workers.Go(func() {
+	err := v.runBeside(c, func() {
 		defer cancel()
 		var stats volume.Stats
 		err := guard(v.log, func() (err error) {
 			stats, err = v.stats(ctx, record, id, m.Path, stuck)
 			return err
 		})
-		m.Send(stats, err)
 		v.slot.measuring.Store(false)
-		v.slot.beside.Add(-1)
-		root.Send(self, &finished{})
+		m.Send(stats, err)
 	})
 	if err != nil {
 		cancel()
 		v.slot.measuring.Store(false)
-		v.slot.beside.Add(-1)
 		m.Fail(err)
 	}
 }
@@ -305,25 +289,31 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 // erase empties the trash of what a deletion has moved there. The volume itself
 // is gone by then: its ID may be published again meanwhile.
 func (v *volumeActor) erase(c actor.Context, trash []string) {
-	root, self := c.ActorSystem().Root, c.Self()
-	for _, name := range trash {
-		v.slot.beside.Add(1)
-		err := v.workers.Go(func() {
-			err := guard(v.log, func() error { return v.scratch.Erase(v.ctx, name) })
-			v.eraseEnded(err)
-			root.Send(self, &finished{})
-		})
-		if err != nil {
-			v.eraseEnded(err)
+	ended := func(err error) {
+		if err != nil && v.ctx.Err() == nil {
+			v.log.Error(err, "cannot erase a deleted volume; it is tried again with the rest of the trash", keyVolume, v.slot.id)
 		}
+	}
+	for _, name := range trash {
+		err := v.runBeside(c, func() { ended(guard(v.log, func() error { return v.scratch.Erase(v.ctx, name) })) })
+		ended(err)
 	}
 }
 
-func (v *volumeActor) eraseEnded(err error) {
-	v.slot.beside.Add(-1)
-	if err != nil && v.ctx.Err() == nil {
-		v.log.Error(err, "cannot erase a deleted volume; it is tried again with the rest of the trash", keyVolume, v.slot.id)
+// runBeside runs f in a goroutine of its own, beside whatever operation runs.
+// The volume is not at rest before it ends.
+func (v *volumeActor) runBeside(c actor.Context, f func()) error {
+	root, self := c.ActorSystem().Root, c.Self()
+	v.slot.beside.Add(1)
+	err := v.workers.Go(func() {
+		f()
+		v.slot.beside.Add(-1)
+		root.Send(self, &finished{})
+	})
+	if err != nil {
+		v.slot.beside.Add(-1)
 	}
+	return err
 }
 
 // lookForPod retains the volume when its pod directory has been gone for the
@@ -333,7 +323,7 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	if v.slot.record == nil || !v.slot.record.Phase.Live() || v.slot.running != nil {
 		return
 	}
-	names := podDirectories(v.environment, v.slot.record)
+	names := v.podDirectories(v.slot.record)
 	if len(names) == 0 {
 		return
 	}
