@@ -1,14 +1,11 @@
 package actors
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
-
-	"github.com/katbox/katbox/messages"
 )
 
 // ignoreLifecycle is the default of every Receive: the library's own messages
@@ -25,11 +22,4 @@ func stopTimer(t *time.Timer) {
 	if t != nil {
 		t.Stop() // a tick that is already under way is harmless
 	}
-}
-
-// waitForever waits for an answer that is certain to come: the recorder
-// answers every request, also after a panic.
-func waitForever(reply messages.Reply[struct{}]) error {
-	_, err := reply.Wait(context.Background())
-	return err
 }

@@ -172,31 +172,27 @@ func (n *Node) Failed() <-chan error { return n.failed }
 // Publish mounts a volume.
 func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
 	m := &messages.PublishVolume{Routing: routing(ctx, p.ID), Publication: p, Reply: messages.NewReply[struct{}]()}
-	n.system.Root.Send(n.supervisor, m)
-	_, err := m.Wait(ctx)
+	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
 }
 
 // Unpublish unmounts a volume; it is retained when target was its last one.
 func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
 	m := &messages.UnpublishVolume{Routing: routing(ctx, id), Target: target, Reply: messages.NewReply[struct{}]()}
-	n.system.Root.Send(n.supervisor, m)
-	_, err := m.Wait(ctx)
+	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
 }
 
 // Stats measures a volume that is published at path.
 func (n *Node) Stats(ctx context.Context, id volume.ID, path string) (volume.Stats, error) {
 	m := &messages.VolumeStats{Routing: routing(ctx, id), Path: path, Reply: messages.NewReply[volume.Stats]()}
-	n.system.Root.Send(n.supervisor, m)
-	return m.Wait(ctx)
+	return ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 }
 
 // Ready returns nil when the actors answer.
 func (n *Node) Ready(ctx context.Context) error {
 	m := &messages.Status{Reply: messages.NewReply[struct{}]()}
-	n.system.Root.Send(n.supervisor, m)
-	_, err := m.Wait(ctx)
+	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -92,7 +93,8 @@ func (r *recorder) commit(c actor.Context) {
 }
 
 // recorderClient is how operations reach the recorder. Its calls block, so
-// only operations in goroutines of their own may use it.
+// only operations in goroutines of their own may use it. They have no deadline:
+// the recorder answers every request, also after a panic.
 type recorderClient struct {
 	root     *actor.RootContext
 	recorder *actor.PID
@@ -100,12 +102,12 @@ type recorderClient struct {
 
 func (r recorderClient) save(record volume.Record) error {
 	m := &messages.SaveRecord{Record: record, Reply: messages.NewReply[struct{}]()}
-	r.root.Send(r.recorder, m)
-	return waitForever(m.Reply)
+	_, err := ask(context.Background(), r.root, r.recorder, m, m.Reply)
+	return err
 }
 
 func (r recorderClient) forget(id volume.ID) error {
 	m := &messages.ForgetRecord{ID: id, Reply: messages.NewReply[struct{}]()}
-	r.root.Send(r.recorder, m)
-	return waitForever(m.Reply)
+	_, err := ask(context.Background(), r.root, r.recorder, m, m.Reply)
+	return err
 }

@@ -112,8 +112,7 @@ func (w *watch) orphans() {
 
 func (w *watch) adoptUnknown(found []messages.DataDirectory) error {
 	question := &messages.FindUnknown{Directories: append([]messages.DataDirectory(nil), found...), Reply: messages.NewReply[[]messages.DataDirectory]()}
-	w.root.Send(w.supervisor, question)
-	unknown, err := question.Wait(w.ctx)
+	unknown, err := ask(w.ctx, w.root, w.supervisor, question, question.Reply)
 	if err != nil {
 		return err
 	}
