@@ -226,6 +226,17 @@ func (d *daemon) eventually(what string, is func() bool) {
 	}
 }
 
+// passDeadline waits until the deadline of what was retained so far is over: a
+// volume that is retained later has been deleted.
+func (d *daemon) passDeadline() {
+	d.t.Helper()
+	const pod = "later"
+	d.makePod(pod)
+	d.publish(pod, volumeID(2))
+	d.unpublish(pod, volumeID(2))
+	d.eventually("the volume that was retained later is deleted", d.gone(pod, volumeID(2)))
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
