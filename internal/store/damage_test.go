@@ -173,14 +173,14 @@ func TestFlippedBytes(t *testing.T) {
 // TestFlippedValueNeverChangesARecord flips each bit of a stored value.
 func TestFlippedValueNeverChangesARecord(t *testing.T) {
 	r := example(1)
-	value, err := encodeValue(r)
+	value, err := encodeValue(r, moment{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range len(value) * 8 {
 		bad := bytes.Clone(value)
 		bad[i/8] ^= 1 << (i % 8)
-		if got, err := decodeValue([]byte(r.ID), bad, time.Now()); err == nil {
+		if got, err := decodeValue([]byte(r.ID), bad, moment{now: time.Now()}); err == nil {
 			t.Errorf("bit %d: read as %+v", i, got)
 		}
 	}

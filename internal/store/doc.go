@@ -15,13 +15,33 @@
 //
 // # Time
 //
-// On disk there is only the wall clock. A record that is loaded gets the
-// monotonic clock back: the time since it was retained is measured once, at
-// [Store.Load], and subtracted from a time that carries a monotonic reading.
-// From then on a step of the wall clock moves no deadline. A stored time that
-// lies in the future (the clock was stepped back in between) counts as now, so
-// that such a step can only lengthen what is left of a lifespan. A step forward
-// while no daemon runs cannot be told from time that passed.
+// Deadlines run on the monotonic clock, which ends with the process. So the time
+// when a volume was unpublished is stored by two clocks: the wall clock, and
+// CLOCK_BOOTTIME together with the boot of the kernel that it counts from.
+// [Store.Load] works out how long ago it was, and subtracts that from a time that
+// carries a monotonic reading. From then on a step of the wall clock moves no
+// deadline.
+//
+// In the boot that a record was written in only CLOCK_BOOTTIME counts: whatever
+// the wall clock did, the deadline stays. What is lost between a look at one clock
+// and at the other makes it later, and never earlier.
+//
+// The wall clock is all there is for a record that was written in another boot, by
+// a version without fields 8 and 9, or where the boot or CLOCK_BOOTTIME was not to
+// be had. Written again, such a record gets the readings of the boot it is written
+// in; until then each Load asks the wall clock. A stored time that lies in the
+// future (the clock was stepped back in between) counts as now, so that such a step
+// can only lengthen what is left of a lifespan. A step forward since the record was
+// written cannot be told from time that passed.
+//
+// CLOCK_BOOTTIME goes on while the machine is suspended, as the wall clock does
+// while it is off, and the monotonic clock does not. So a lifespan goes on in
+// suspend, but a running daemon does not notice: its deadlines are late by that
+// until the next Load, and a record that it writes again before that stays late.
+// Never is one early by CLOCK_BOOTTIME.
+//
+// Readings of two time namespaces cannot be compared, so another time namespace
+// counts as another boot. A reading that lies in the future counts as now.
 //
 // # Format 1
 //
@@ -53,6 +73,12 @@
 //	5  targets         array of maps, may be absent
 //	6  unpublished     integer, wall clock, Unix nanoseconds; absent for none
 //	7  lifespan        integer, nanoseconds; absent for 0
+//	8  boot            integer, FNV-1a (64 bits) of the boot ID and the time
+//	                   namespace; absent if there is no unpublished time, or
+//	                   no reading of CLOCK_BOOTTIME
+//	9  boot time       integer, the reading of CLOCK_BOOTTIME at the unpublished
+//	                   time, nanoseconds, negative before the boot; of use only
+//	                   beside 8; absent for 0
 //
 // and in each target
 //

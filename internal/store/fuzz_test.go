@@ -17,33 +17,36 @@ import (
 // FuzzDecodeValue looks for bytes that are read as a record that should not be,
 // or that is another one once it was written again.
 func FuzzDecodeValue(f *testing.F) {
-	now := time.Now()
+	m := moment{now: time.Now(), boot: 7, boottime: int64(time.Hour)}
+	earlier := moment{now: m.now, boot: 6, boottime: m.boottime}
 	rich := example(1).WithTarget(volume.Target{Path: "/pods/a", Flags: []string{"nosuid"}, ReadOnly: true})
 	for _, r := range []volume.Record{published("a"), example(0), rich} {
-		value, err := encodeValue(r)
-		if err != nil {
-			f.Fatal(err)
+		for _, m := range []moment{m, earlier, {now: m.now}} {
+			value, err := encodeValue(r, m)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(string(r.ID), value[0], value[valueHeader:])
 		}
-		f.Add(string(r.ID), value[0], value[valueHeader:])
 	}
 	f.Add("..", byte(1), []byte{0xa0})
 	f.Add("a", byte(2), []byte{0xbf, 0xff})
 	f.Add("a", byte(1), []byte{0xa2, 4, 2, 4, 5})
 	f.Fuzz(func(t *testing.T, key string, version byte, body []byte) {
 		// The body as a whole value first, which has no right checksum.
-		if r, err := decodeValue([]byte(key), body, now); err == nil {
+		if r, err := decodeValue([]byte(key), body, m); err == nil {
 			t.Logf("a lucky checksum: %+v", r)
 		}
-		r, err := decodeValue([]byte(key), seal(key, version, body), now)
+		r, err := decodeValue([]byte(key), seal(key, version, body), m)
 		if err != nil {
 			return
 		}
-		checkUsable(t, r, now)
-		value, err := encodeValue(r)
+		checkUsable(t, r, m.now)
+		value, err := encodeValue(r, m)
 		if err != nil {
 			t.Fatalf("cannot write %+v, which was read: %v", r, err)
 		}
-		again, err := decodeValue([]byte(key), value, now)
+		again, err := decodeValue([]byte(key), value, m)
 		if err != nil || !reflect.DeepEqual(again, r) {
 			t.Errorf("read %+v\nthen %+v, %v", r, again, err)
 		}
@@ -130,7 +133,7 @@ func checkLegacyRecord(t *testing.T, r volume.Record, key string) {
 	if string(r.ID) != key || len(r.Targets) != 0 {
 		t.Errorf("key %q gives %+v", key, r)
 	}
-	if _, err := encodeValue(r); err != nil {
+	if _, err := encodeValue(r, moment{}); err != nil {
 		t.Errorf("cannot write %+v: %v", r, err)
 	}
 }

@@ -88,6 +88,7 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 		return Imported{}, fmt.Errorf("import the old driver's database: %w", err)
 	}
 
+	m := s.clock.writing()
 	imported := Imported{Done: true, Skipped: skipped}
 	err = s.update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(volumesBucket)
@@ -95,7 +96,7 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 			if b.Get([]byte(r.ID)) != nil {
 				continue
 			}
-			value, err := encodeValue(r)
+			value, err := encodeValue(r, m)
 			if err != nil {
 				return fmt.Errorf("volume %q: %w", r.ID, err)
 			}

@@ -103,7 +103,7 @@ func TestImportFixture(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := time.Now()
-			s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
+			s := openStoreAt(t, filepath.Join(t.TempDir(), "store.db"), moment{now: now, boot: 1, boottime: 1})
 			got, err := s.ImportLegacy(fixture, workdir, now)
 			if err != nil {
 				t.Fatal(err)
@@ -273,7 +273,7 @@ func TestImportOfDamagedDatabase(t *testing.T) {
 			err = old.view(func(tx *bbolt.Tx) error {
 				records, _ := readLegacy(tx, "/csi-data-dir")
 				for _, r := range records {
-					if _, err := encodeValue(r); err != nil {
+					if _, err := encodeValue(r, moment{}); err != nil {
 						t.Errorf("byte %d: cannot store %+v: %v", at, r, err)
 					}
 				}

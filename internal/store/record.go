@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -30,6 +29,8 @@ type storedRecord struct {
 	Targets     []storedTarget `cbor:"5,keyasint,omitempty"`
 	Unpublished int64          `cbor:"6,keyasint,omitempty"`
 	Lifespan    int64          `cbor:"7,keyasint,omitempty"`
+	Boot        uint64         `cbor:"8,keyasint,omitempty"`
+	Boottime    int64          `cbor:"9,keyasint,omitempty"`
 }
 
 // storedTarget has the fields of volume.Target in the same order, so that the
@@ -61,20 +62,20 @@ func must[T any](mode T, err error) T {
 	return mode
 }
 
-// encodeValue returns the value to store for a record. It refuses a record
-// that decodeValue would not return.
-func encodeValue(r volume.Record) ([]byte, error) {
+// encodeValue returns the value to store for a record, written at m. It refuses
+// a record that decodeValue would not return.
+func encodeValue(r volume.Record, m moment) ([]byte, error) {
 	if err := checkRecord(r); err != nil {
 		return nil, err
 	}
 	stored := storedRecord{
-		Pod:         string(r.Pod),
-		Namespace:   r.Namespace,
-		PodName:     r.PodName,
-		Phase:       uint8(r.Phase),
-		Unpublished: toWall(r.Unpublished),
-		Lifespan:    int64(r.Lifespan),
+		Pod:       string(r.Pod),
+		Namespace: r.Namespace,
+		PodName:   r.PodName,
+		Phase:     uint8(r.Phase),
+		Lifespan:  int64(r.Lifespan),
 	}
+	stored.Unpublished, stored.Boot, stored.Boottime = m.stored(r.Unpublished)
 	for _, t := range r.Targets {
 		stored.Targets = append(stored.Targets, storedTarget(t))
 	}
@@ -89,9 +90,9 @@ func encodeValue(r volume.Record) ([]byte, error) {
 	return value, nil
 }
 
-// decodeValue returns the record in a value, with times on the clock of now.
-// It keeps nothing of key and value, which bbolt may overwrite.
-func decodeValue(key, value []byte, now time.Time) (volume.Record, error) {
+// decodeValue returns the record in a value, with times on the clock of
+// m.now. It keeps nothing of key and value, which bbolt may overwrite.
+func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 	if len(value) < valueHeader {
 		return volume.Record{}, fmt.Errorf("value of %d bytes is cut off", len(value))
 	}
@@ -101,10 +102,10 @@ func decodeValue(key, value []byte, now time.Time) (volume.Record, error) {
 	if binary.BigEndian.Uint32(value[1:]) != checksum(key, value) {
 		return volume.Record{}, errors.New("checksum does not match")
 	}
-	return decodeBody(key, value[valueHeader:], now)
+	return decodeBody(key, value[valueHeader:], m)
 }
 
-func decodeBody(key, body []byte, now time.Time) (volume.Record, error) {
+func decodeBody(key, body []byte, m moment) (volume.Record, error) {
 	var stored storedRecord
 	if err := decoding.Unmarshal(body, &stored); err != nil {
 		return volume.Record{}, err
@@ -118,7 +119,7 @@ func decodeBody(key, body []byte, now time.Time) (volume.Record, error) {
 		Namespace:   stored.Namespace,
 		PodName:     stored.PodName,
 		Phase:       volume.Phase(stored.Phase),
-		Unpublished: fromWall(stored.Unpublished, now),
+		Unpublished: m.time(stored.Unpublished, stored.Boot, stored.Boottime),
 		Lifespan:    time.Duration(stored.Lifespan),
 	}
 	for _, t := range stored.Targets {
@@ -155,28 +156,4 @@ func checksum(key, value []byte) uint32 {
 	sum := crc32.Update(0, castagnoli, key)
 	sum = crc32.Update(sum, castagnoli, value[:1])
 	return crc32.Update(sum, castagnoli, value[valueHeader:])
-}
-
-// toWall returns what is stored for t. Times that do not fit, before 1970 and
-// after 2262, become the nearest that does: 0 is for no time at all.
-func toWall(t time.Time) int64 {
-	switch {
-	case t.IsZero():
-		return 0
-	case t.Unix() < 0:
-		return 1
-	case t.Unix() >= math.MaxInt64/int64(time.Second):
-		return math.MaxInt64
-	}
-	return max(t.UnixNano(), 1)
-}
-
-// fromWall returns a stored time, not negative, on the clock of now. If now carries a
-// monotonic reading so does the result, which is never after now.
-func fromWall(wall int64, now time.Time) time.Time {
-	if wall == 0 {
-		return time.Time{}
-	}
-	elapsed := now.UnixNano() - wall
-	return now.Add(-time.Duration(max(elapsed, 0)))
 }

@@ -32,7 +32,7 @@ func marshal(t testing.TB, v any) []byte {
 }
 
 func TestDecodeValueRefuses(t *testing.T) {
-	good, err := encodeValue(published("a"))
+	good, err := encodeValue(published("a"), moment{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +65,7 @@ func TestDecodeValueRefuses(t *testing.T) {
 		{"no pod", "a", stored(func(m map[int]any) { delete(m, 1) }), "pod UID is missing"},
 		{"pod leaves the directory", "a", stored(func(m map[int]any) { m[1] = ".." }), "pod UID begins with a dot"},
 		{"negative lifespan", "a", stored(func(m map[int]any) { m[7] = -1 }), "negative"},
+		{"boot without a number", "a", stored(func(m map[int]any) { m[8] = -1 }), "cannot unmarshal"},
 		{"time before 1970", "a", stored(func(m map[int]any) { m[6] = -1 }), "before 1970"},
 		{"retained since never", "a", stored(func(m map[int]any) { m[4] = 4 }), "without the time"},
 		{"ID leaves the directory", "..", seal("..", valueVersion, good[valueHeader:]), "begins with a dot"},
@@ -72,7 +73,7 @@ func TestDecodeValueRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := decodeValue([]byte(tt.key), tt.value, time.Now())
+			r, err := decodeValue([]byte(tt.key), tt.value, moment{now: time.Now()})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("decodeValue = %+v, %v; want an error with %q", r, err, tt.want)
 			}
@@ -83,7 +84,7 @@ func TestDecodeValueRefuses(t *testing.T) {
 func TestDecodeValueToleratesUnknownFields(t *testing.T) {
 	body := marshal(t, map[int]any{1: "pod", 4: 2, 100: map[string]any{"later": []int{1}},
 		5: []any{map[int]any{1: "/target", 50: "later"}}})
-	r, err := decodeValue([]byte("a"), seal("a", valueVersion, body), time.Now())
+	r, err := decodeValue([]byte("a"), seal("a", valueVersion, body), moment{now: time.Now()})
 	want := volume.Record{ID: "a", Pod: "pod", Phase: volume.Published, Targets: []volume.Target{{Path: "/target"}}}
 	if err != nil || !reflect.DeepEqual(r, want) {
 		t.Errorf("decodeValue = %+v, %v; want %+v", r, err, want)
@@ -92,10 +93,11 @@ func TestDecodeValueToleratesUnknownFields(t *testing.T) {
 
 // TestValueBytes fails when the format changes by accident.
 func TestValueBytes(t *testing.T) {
-	value := []byte("\x01\x00\x00\x00\x00\xa7" +
+	value := []byte("\x01\x00\x00\x00\x00\xa9" +
 		"\x01\x63pod" + "\x02\x62ns" + "\x03\x63job" + "\x04\x04" +
 		"\x05\x81\xa5\x01\x62/t\x02\xf5\x03\x81\x61f\x04\xf5\x05\xf5" +
-		"\x06\x1b\x0f\xff\xff\xff\xff\xff\xff\xff" + "\x07\x1a\x3b\x9a\xca\x00")
+		"\x06\x1b\x0f\xff\xff\xff\xff\xff\xff\xff" + "\x07\x1a\x3b\x9a\xca\x00" +
+		"\x08\x1b\xfe\xdc\xba\x98\x76\x54\x32\x10" + "\x09\x39\x03\xe7")
 	value = seal("a", value[0], value[valueHeader:])
 	want := volume.Record{
 		ID: "a", Pod: "pod", Namespace: "ns", PodName: "job", Phase: volume.Retained,
@@ -103,11 +105,12 @@ func TestValueBytes(t *testing.T) {
 		Unpublished: time.Unix(0, 0x0fffffffffffffff),
 		Lifespan:    time.Second,
 	}
-	got, err := decodeValue([]byte("a"), value, time.Unix(0, 0x0fffffffffffffff))
+	m := moment{now: want.Unpublished, boot: 0xfedcba9876543210, boottime: -1000}
+	got, err := decodeValue([]byte("a"), value, m)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("decodeValue = %+v, %v\n            want %+v", got, err, want)
 	}
-	encoded, err := encodeValue(want)
+	encoded, err := encodeValue(want, m)
 	if err != nil || string(encoded) != string(value) {
 		t.Errorf("encodeValue = %x, %v\n            want %x", encoded, err, value)
 	}

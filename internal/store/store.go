@@ -32,6 +32,7 @@ type Store struct {
 	mu      sync.Mutex
 	db      *database
 	reserve reserve
+	clock   clock
 }
 
 // Damaged is a stored value that cannot be used. It stays in the file until a
@@ -64,7 +65,11 @@ func Open(path string) (*Store, error) {
 	if err := db.view(checkFormat(db)); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
-	s := &Store{db: db, reserve: reserve{file: db.file, fallocate: unix.Fallocate}}
+	s := &Store{
+		db:      db,
+		reserve: reserve{file: db.file, fallocate: unix.Fallocate},
+		clock:   kernelClock(),
+	}
 	s.reserve.ahead()
 	return s, nil
 }
@@ -95,11 +100,12 @@ func checkFormat(db *database) func(*bbolt.Tx) error {
 func (s *Store) Load(now time.Time) (records []volume.Record, damaged []Damaged, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	m := s.clock.reading(now)
 	// There are few namespaces and many volumes.
 	namespaces := make(map[string]string)
 	err = s.db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(volumesBucket).ForEach(func(key, value []byte) error {
-			r, err := decodeValue(key, value, now)
+			r, err := decodeValue(key, value, m)
 			if err != nil {
 				damaged = append(damaged, Damaged{ID: volume.ID(key), Reason: err.Error()})
 				return nil
@@ -133,6 +139,7 @@ func (s *Store) Commit(changes []Change) error {
 		return nil
 	}
 	values := make([][]byte, len(changes))
+	m := s.clock.writing()
 	for i, c := range changes {
 		if c.Record == nil {
 			continue
@@ -140,7 +147,7 @@ func (s *Store) Commit(changes []Change) error {
 		if c.Record.ID != c.ID {
 			return fmt.Errorf("%w: volume %q has a record of %q", ErrInvalidRecord, c.ID, c.Record.ID)
 		}
-		value, err := encodeValue(*c.Record)
+		value, err := encodeValue(*c.Record, m)
 		if err != nil {
 			return fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
 		}

@@ -94,14 +94,14 @@ func TestRoundTrip(t *testing.T) {
 		{ID: volume.ID(strings.Repeat("x", 255)), Pod: volume.PodUID(strings.Repeat("y", 255)), Phase: volume.Published},
 	}
 	path := filepath.Join(t.TempDir(), "store.db")
-	s := openStore(t, path)
+	s := openStoreAt(t, path, moment{now: now, boot: 1, boottime: int64(time.Hour)})
 	for _, r := range tests {
 		commit(t, s, put(r))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got := load(t, openStore(t, path), now)
+	got := load(t, openStoreAt(t, path, moment{now: now, boot: 1, boottime: int64(time.Hour)}), now)
 	if len(got) != len(tests) {
 		t.Errorf("%d records, want %d", len(got), len(tests))
 	}
@@ -178,31 +178,41 @@ func TestCommitIsAtomic(t *testing.T) {
 }
 
 func TestTimesRunOnTheMonotonicClock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "store.db")
-	s := openStore(t, path)
 	now := time.Now()
-	retained := func(id string, at time.Time) volume.Record {
-		return volume.Record{ID: volume.ID(id), Pod: "p", Phase: volume.Retained, Unpublished: at, Lifespan: time.Hour}
+	since1970 := time.Duration(now.UnixNano() - 1)
+	tests := []struct {
+		name string
+		boot uint64
+		// before is for a time before 1970.
+		before time.Duration
+	}{
+		{"with the time since the boot", 1, maxAge},
+		{"with the wall clock alone", 0, since1970},
 	}
-	commit(t, s,
-		put(retained("past", now.Add(-time.Minute).Round(0))),
-		put(retained("future", now.Add(time.Hour).Round(0))),
-		put(retained("far-future", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))),
-		put(retained("epoch", time.Unix(0, 0))),
-		put(retained("before", time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC))),
-	)
-	got := load(t, s, now)
-	// == compares the monotonic reading too.
-	for id, want := range map[volume.ID]time.Time{
-		"past":       now.Add(-time.Minute),
-		"future":     now,
-		"far-future": now,
-		"epoch":      now.Add(-time.Duration(now.UnixNano() - 1)),
-		"before":     now.Add(-time.Duration(now.UnixNano() - 1)),
-	} {
-		if got[id].Unpublished != want {
-			t.Errorf("%s: unpublished %v, want %v", id, got[id].Unpublished, want)
-		}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := openStoreAt(t, filepath.Join(t.TempDir(), "store.db"), moment{now: now, boot: tt.boot, boottime: 1})
+			commit(t, s,
+				put(retained("past", now.Add(-time.Minute).Round(0))),
+				put(retained("future", now.Add(time.Hour).Round(0))),
+				put(retained("far-future", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))),
+				put(retained("epoch", time.Unix(0, 1))),
+				put(retained("before", time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC))),
+			)
+			got := load(t, s, now)
+			// == compares the monotonic reading too.
+			for id, want := range map[volume.ID]time.Time{
+				"past":       now.Add(-time.Minute),
+				"future":     now,
+				"far-future": now,
+				"epoch":      now.Add(-since1970),
+				"before":     now.Add(-tt.before),
+			} {
+				if got[id].Unpublished != want {
+					t.Errorf("%s: unpublished %v, want %v", id, got[id].Unpublished, want)
+				}
+			}
+		})
 	}
 }
 
