@@ -37,7 +37,7 @@ func (t *task) delete() error {
 		return t.deleteLater(err)
 	}
 	if err == nil {
-		t.trash = append(t.trash, name)
+		t.discarded = append(t.discarded, name)
 	}
 	pod := t.record.Pod
 	if err := t.forget(); err != nil {

@@ -115,7 +115,8 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
-		ctx: ctx, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch, workers: n.workers, podsDir: cfg.PodsDir,
+		ctx: ctx, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
+		trash: newTrash(cfg.Scratch, cfg.Log), workers: n.workers, podsDir: cfg.PodsDir,
 		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
 	}
 	n.spawn(cfg, env, found, more)
@@ -162,7 +163,7 @@ func (n *Node) startWatches(ctx context.Context, env *environment) {
 	n.watches.Go(func() { env.mounts.serve(ctx) })
 	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.pods) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
-	n.watches.Go(func() { every(ctx, orphanInterval, w.trash) })
+	n.watches.Go(func() { env.trash.serve(ctx) })
 }
 
 // Failed delivers the reason when the node cannot go on and the daemon has to

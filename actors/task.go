@@ -35,6 +35,7 @@ type environment struct {
 	// mounts is for doubtful cases and for deletions, not for each call.
 	mounts  *mountTable
 	scratch *scratch.Dir
+	trash   *trash
 	records recorderClient
 	workers *workers
 	// podsDir is <kubelet dir>/pods.
@@ -54,8 +55,8 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
-	// trash are the entries of the trash that the operation left to be erased.
-	trash []string
+	// discarded are the entries of the trash that the operation left to be erased.
+	discarded []string
 	// stuck says why the volume has to be resumed later.
 	stuck error
 }

@@ -173,7 +173,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	}
 	t, err := op.outcome.task, op.outcome.err
 	v.slot.record = t.record
-	v.erase(c, t.trash)
+	v.erase(c, t.discarded)
 	if t.record == nil || t.record.Phase.Live() {
 		v.slot.condemned = false
 	}
@@ -289,12 +289,12 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 // erase empties the trash of what a deletion has moved there. The volume itself
 // is gone by then: its ID may be published again meanwhile.
 func (v *volumeActor) erase(c actor.Context, trash []string) {
-	ended := func(err error) {
-		if err != nil && v.ctx.Err() == nil {
-			v.log.Error(err, "cannot erase a deleted volume; it is tried again with the rest of the trash", keyVolume, v.slot.id)
-		}
-	}
 	for _, name := range trash {
+		ended := func(err error) {
+			if err != nil && v.ctx.Err() == nil {
+				v.trash.left(name, v.slot.id, err)
+			}
+		}
 		err := v.runBeside(c, func() { ended(guard(v.log, func() error { return v.scratch.Erase(v.ctx, name) })) })
 		ended(err)
 	}

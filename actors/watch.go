@@ -16,15 +16,14 @@ const (
 	longestPodsInterval = time.Minute
 	// orphanInterval is how often the working directory is searched for data
 	// directories that nobody knows, and the trash for what nobody erases. They
-	// are rare: somebody restored a backup by hand, a record could not be read,
-	// something was mounted in a volume when it was to be deleted.
+	// are rare: somebody restored a backup by hand, a record could not be read.
 	orphanInterval = time.Hour
 	// orphanBatch bounds how many of them are looked up or adopted at once.
 	orphanBatch = 256
 )
 
 // watch looks after what no call tells the daemon of: pods that the kubelet
-// forgot, data directories that no record knows, and what lies in the trash.
+// forgot, and data directories that no record knows.
 type watch struct {
 	*environment
 	root       *actor.RootContext
@@ -128,20 +127,4 @@ func (w *watch) adoptUnknown(found []messages.DataDirectory) error {
 		}
 	}
 	return nil
-}
-
-// trash erases what a deletion left in the trash that was interrupted or could
-// not go on. That a volume's own deletion may be at it does no harm: what is
-// gone already is no error.
-func (w *watch) trash() {
-	names, err := w.scratch.Trash()
-	if err != nil {
-		w.log.Error(err, "cannot look into the trash; it is tried again", "interval", orphanInterval.String())
-		return
-	}
-	for _, name := range names {
-		if err := w.scratch.Erase(w.ctx, name); err != nil && w.ctx.Err() == nil {
-			w.log.Error(err, "cannot erase an entry of the trash; it is tried again", "name", name, "interval", orphanInterval.String())
-		}
-	}
 }
