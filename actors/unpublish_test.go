@@ -276,3 +276,40 @@ func TestUnpublishSharesARetry(t *testing.T) {
 		}
 	})
 }
+
+// TestUnpublishMeetsADeletion: under disk pressure a volume is deleted as soon
+// as it is unpublished, and a kubelet repeats its calls at will. There is nothing
+// left to unmount, so nothing to refuse.
+func TestUnpublishMeetsADeletion(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.unpublish()
+		deleting, goOn := make(chan struct{}), make(chan struct{})
+		h.records.fail(func(changes []store.Change) error {
+			if changes[0].Record != nil && changes[0].Record.Phase == volume.Deleting {
+				close(deleting)
+				<-goOn
+			}
+			return nil
+		})
+		<-deleting
+		answers := make(chan error, 2)
+		for range 2 {
+			go func() { answers <- h.node.Unpublish(withTimeout(t, time.Minute), testID, h.target(testPod, "mount")) }()
+		}
+		synctest.Wait()
+		select {
+		case err := <-answers:
+			t.Errorf("answered in the middle of the deletion: %v", err)
+		default:
+		}
+		wantError(t, h.node.Publish(withTimeout(t, time.Minute), h.publication()), volume.ErrBusy)
+		close(goOn)
+		for range 2 {
+			if err := <-answers; err != nil {
+				t.Errorf("unpublish: %v", err)
+			}
+		}
+		h.wantGone(testPod, testID)
+	})
+}

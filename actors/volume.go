@@ -54,10 +54,24 @@ type operation struct {
 	same func(messages.Request) bool
 	// waiting are those who get the outcome.
 	waiting []messages.Reply[struct{}]
+	// deletes: it is a deletion. It takes a moment, and then there is nothing
+	// left to unmount: an unpublish that meets it waits its turn, as later.
+	deletes bool
+	later   []*messages.UnpublishVolume
 	// ended delivers the outcome. It is not in the message that announces it,
 	// because a message at which the actor panics is lost.
 	ended   chan *outcome
 	outcome *outcome
+}
+
+// defers keeps an unpublish for after the operation; it tells whether the request
+// is one.
+func (op *operation) defers(m messages.Request) bool {
+	unpublish, ok := m.(*messages.UnpublishVolume)
+	if ok {
+		op.later = append(op.later, unpublish)
+	}
+	return ok
 }
 
 // outcome is what an operation made of its volume.
@@ -86,7 +100,7 @@ func (v *volumeActor) Receive(c actor.Context) {
 	case *messages.PublishVolume:
 		v.change(c, m, m.Reply, func(t *task) error { return t.publish(m.Publication) }, samePublish(m))
 	case *messages.UnpublishVolume:
-		v.change(c, m, m.Reply, func(t *task) error { return t.unpublish(m.Target) }, sameUnpublish(m))
+		v.unpublish(c, m)
 	case *messages.AdoptVolume:
 		v.change(c, m, m.Reply, func(t *task) error { return t.adopt(m.Pod) }, nil)
 	case *messages.VolumeStats:
@@ -132,6 +146,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 		v.start(c, &operation{run: run, same: same, waiting: []messages.Reply[struct{}]{reply}})
 	case running.same != nil && running.same(m):
 		running.waiting = append(running.waiting, reply)
+	case running.deletes && running.defers(m):
 	default:
 		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.slot.id))
 	}
@@ -193,6 +208,13 @@ func (v *volumeActor) finish(c actor.Context) {
 		v.carryOn(c)
 	}
 	v.slot.resume = false
+	for _, m := range op.later {
+		v.unpublish(c, m)
+	}
+}
+
+func (v *volumeActor) unpublish(c actor.Context, m *messages.UnpublishVolume) {
+	v.change(c, m, m.Reply, func(t *task) error { return t.unpublish(m.Target) }, sameUnpublish(m))
 }
 
 // stillStuck asks the supervisor to be resumed, if there is anything to resume.
@@ -215,7 +237,7 @@ func (v *volumeActor) unfinished() func(*task) error {
 		return nil
 	}
 	switch {
-	case v.slot.condemned, v.slot.record.Phase == volume.Deleting:
+	case v.deletes():
 		return (*task).delete
 	case v.slot.record.Phase == volume.Unpublishing:
 		return (*task).resumeUnpublish
@@ -226,6 +248,11 @@ func (v *volumeActor) unfinished() func(*task) error {
 		}
 	}
 	return nil
+}
+
+// deletes tells whether the next thing to do with the volume is its deletion.
+func (v *volumeActor) deletes() bool {
+	return v.slot.condemned || v.slot.record.Phase == volume.Deleting
 }
 
 // condemn has the volume deleted, as only the retention actor asks for.
@@ -242,7 +269,7 @@ func (v *volumeActor) carryOn(c actor.Context) {
 	}
 	v.slot.resume = false
 	if run := v.unfinished(); run != nil {
-		v.start(c, &operation{run: run, same: v.isResumed})
+		v.start(c, &operation{run: run, same: v.isResumed, deletes: v.deletes()})
 	}
 }
 
@@ -360,5 +387,8 @@ func (v *volumeActor) refuseWaiting() {
 	}
 	for _, waiting := range v.slot.running.waiting {
 		waiting.Fail(fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable))
+	}
+	for _, m := range v.slot.running.later {
+		m.Fail(fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable))
 	}
 }
