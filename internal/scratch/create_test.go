@@ -169,6 +169,19 @@ func TestDiscard(t *testing.T) {
 
 // TestCreateAndDiscardTogether has the volumes of one pod come and go at the
 // same time, so that each takes the pod's directory from under the others.
+// TestDiscardOfWhatIsGone: somebody may have removed a data directory by hand.
+func TestDiscardOfWhatIsGone(t *testing.T) {
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		must(t, os.Remove(create(t, d, pod, vol)))
+		if _, err := d.Discard(pod, vol); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of nothing: %v", err)
+		}
+		if exists(filepath.Dir(d.Path(pod, vol))) {
+			t.Error("the pod's empty directory is still there")
+		}
+	})
+}
+
 func TestCreateAndDiscardTogether(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		const volumes, rounds = 8, 150

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 
@@ -14,12 +15,15 @@ import (
 // returns the name of the entry there for [Dir.Erase]. The pod's directory goes
 // too if nothing else is in there.
 //
-// The error wraps fs.ErrNotExist when there is no data directory, and
-// ErrNotOurs when something else is in its place; a mount point is, so a data
-// directory is never moved away with something mounted on it. After an error
-// nothing has been moved.
+// The error wraps fs.ErrNotExist when there is no data directory; an empty
+// directory of the pod goes all the same. It wraps ErrNotOurs when something
+// else is in its place; a mount point is, so a data directory is never moved
+// away with something mounted on it. After an error nothing has been moved.
 func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) {
 	fd, err := d.openData(pod, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.removePod(string(pod))
+	}
 	if err != nil {
 		return "", err
 	}
