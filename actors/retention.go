@@ -12,8 +12,10 @@ import (
 )
 
 // maxEvictions bounds the expired volumes that are deleted at the same time:
-// deletion is not to take the disk from the pods.
-const maxEvictions = 4
+// deletion is not to take the disk from the pods. A deletion mostly waits for its
+// two records, with which others share the sync, so fewer at a time could not
+// keep up with hundreds of deadlines a second.
+const maxEvictions = 32
 
 // retention holds the records of the retained volumes, which sleep, and one
 // timer for the next of them that is due.
