@@ -1,0 +1,155 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The kinds of disk.
+const (
+	directory = "directory"
+	tmpfs     = "tmpfs"
+	ext4      = "ext4"
+	xfs       = "xfs"
+	btrfs     = "btrfs"
+	auto      = "auto"
+)
+
+// The limits keep a slip of the finger from eating the machine.
+const (
+	mostPods    = 10_000_000
+	mostTimes   = 100_000
+	mostVolumes = 100
+	mostFiles   = 10_000
+	mostBytes   = 1 << 30
+	mostBad     = 100
+	mostPool    = 10_000
+	mostInodes  = 100_000_000
+	largestDisk = 1 << 40
+	fastestRate = 1_000_000
+	longestRun  = Duration(1000 * time.Hour)
+	longestStep = Duration(100 * 365 * 24 * time.Hour)
+)
+
+// smallestDisk is what each kind of disk needs at least: the tools that make
+// the file systems refuse less (xfsprogs 300 MiB, btrfs-progs 109 MiB).
+var smallestDisk = map[string]Bytes{tmpfs: 16 << 20, ext4: 16 << 20, auto: 16 << 20, xfs: 300 << 20, btrfs: 128 << 20}
+
+// fieldError says what is wrong with a field.
+type fieldError struct {
+	field   string // like calls.doubled or faults[3].for
+	problem string
+}
+
+func (e *fieldError) Error() string { return e.field + " " + e.problem }
+
+// checker keeps the first error that it meets.
+type checker struct{ err *fieldError }
+
+func (c *checker) that(ok bool, field, format string, args ...any) {
+	if !ok && c.err == nil {
+		c.err = &fieldError{field, fmt.Sprintf(format, args...)}
+	}
+}
+
+// within refuses what does not lie between low and high, so NaN too.
+func within[N int | int64 | float64 | Bytes | Duration](c *checker, field string, n, low, high N) {
+	c.that(n >= low && n <= high, field, "is %v, it has to lie between %v and %v", n, low, high)
+}
+
+func (c *checker) share(field string, share float64) { within(c, field, share, 0, 1) }
+
+// oneOf refuses what is not in the list.
+func oneOf[S ~string](c *checker, field string, s S, list ...S) {
+	c.that(slices.Contains(list, s), field, "is %q, it has to be one of %s", string(s), enumerate(list))
+}
+
+// enumerate writes a list for people.
+func enumerate[S ~string](list []S) string {
+	var all strings.Builder
+	for i, s := range list {
+		if i > 0 {
+			all.WriteString(", ")
+		}
+		all.WriteString(string(s))
+	}
+	return all.String()
+}
+
+// Check refuses a workload that makes no sense, or cannot be carried out
+// anywhere. The error names the first such field, its value and what it may be.
+func (w Workload) Check() error {
+	c := &checker{}
+	within(c, "timeout", w.Timeout, Duration(time.Second), longestRun)
+	w.checkPods(c)
+	w.checkVolumes(c)
+	c.share("calls.doubled", w.Calls.Doubled)
+	c.share("calls.cancelled", w.Calls.Cancelled)
+	c.share("calls.reordered", w.Calls.Reordered)
+	within(c, "calls.bad", w.Calls.Bad, 0, mostBad)
+	w.checkDriver(c)
+	w.Disk.check(c)
+	w.checkFaults(c)
+	if c.err != nil {
+		return c.err
+	}
+	return nil
+}
+
+func (w Workload) checkPods(c *checker) {
+	within(c, "pods", w.Pods, 1, mostPods)
+	within(c, "parallel", w.Parallel, 1, mostPods)
+	within(c, "arrival.rate", w.Arrival.Rate, 0, fastestRate)
+	within(c, "arrival.burst", w.Arrival.Burst, 1, mostPods)
+	c.that(w.Arrival.Rate == 0 || float64(w.Pods)/w.Arrival.Rate <= time.Duration(w.Timeout).Seconds(), "arrival.rate",
+		"is %v, so the %d pods cannot arrive before the timeout of %v", w.Arrival.Rate, w.Pods, w.Timeout)
+	oneOf(c, "length.distribution", w.Length.Distribution, Constant, Uniform, Exponential, Lognormal)
+	within(c, "length.mean", w.Length.Mean, 0, w.Timeout)
+	c.that(w.Length.Max == 0 || w.Length.Max >= w.Length.Mean, "length.max",
+		"is %v, it has to be 0s or at least length.mean, which is %v", w.Length.Max, w.Length.Mean)
+	c.that(!w.Drain || w.Parallel >= w.Pods, "parallel",
+		"is %d, but drain needs all pods on the node at a time: it has to be at least pods, which is %d", w.Parallel, w.Pods)
+	c.share("deletedEarly", w.DeletedEarly)
+}
+
+func (w Workload) checkVolumes(c *checker) {
+	v := w.Volumes
+	within(c, "volumes.min", v.Min, 0, mostVolumes)
+	within(c, "volumes.max", v.Max, 0, mostVolumes)
+	c.that(v.Max >= v.Min, "volumes.max", "is %d, it has to be at least volumes.min, which is %d", v.Max, v.Min)
+	c.share("volumes.readOnly", v.ReadOnly)
+	c.share("volumes.persistent", v.Persistent)
+	c.that(v.Max > 0 || v.Persistent > 0, "volumes.max", "is 0 and so is volumes.persistent, so no pod would have a volume")
+	within(c, "volumes.pool", v.Pool, 1, mostPool)
+	within(c, "contents.files", w.Contents.Files, 0, mostFiles)
+	within(c, "contents.bytes", w.Contents.Bytes, 0, mostBytes)
+	c.share("contents.deep", w.Contents.Deep)
+	c.share("contents.names", w.Contents.Names)
+	c.share("contents.sparse", w.Contents.Sparse)
+	c.share("contents.links", w.Contents.Links)
+	c.share("contents.modes", w.Contents.Modes)
+	c.share("contents.special", w.Contents.Special)
+}
+
+func (w Workload) checkDriver(c *checker) {
+	within(c, "driver.lifespan", w.Driver.Lifespan, 0, w.Timeout)
+	c.share("driver.headroom", w.Driver.Headroom)
+	within(c, "driver.pruneInterval", w.Driver.PruneInterval, Duration(time.Millisecond), longestRun)
+	within(c, "driver.orphanGrace", w.Driver.OrphanGrace, Duration(time.Millisecond), longestRun)
+}
+
+func (d Disk) check(c *checker) {
+	oneOf(c, "disk.kind", d.Kind, directory, tmpfs, ext4, xfs, btrfs, auto)
+	if d.Kind != directory {
+		c.that(d.Size >= smallestDisk[d.Kind] && d.Size <= largestDisk, "disk.size",
+			"is %v, for %s it has to lie between %v and %v", d.Size, d.Kind, smallestDisk[d.Kind], Bytes(largestDisk))
+	}
+	c.that(d.Inodes == 0 || d.Kind == ext4 || d.Kind == tmpfs || d.Kind == auto, "disk.inodes",
+		"is %d, but a disk.kind of %s has no fixed number of inodes: only %s have", d.Inodes, d.Kind,
+		enumerate([]string{ext4, tmpfs, auto}))
+	if d.Inodes != 0 {
+		within(c, "disk.inodes", d.Inodes, 1000, mostInodes)
+	}
+}

@@ -1,0 +1,113 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// The bounds of what the seed decides and the workload says nothing about.
+const (
+	latestDeletion  = 50 * time.Millisecond
+	latestCancel    = 5 * time.Millisecond
+	longestOvertake = 5 * time.Millisecond
+)
+
+// Pod decides about the pod with the given index, from 0 on.
+func (p Plan) Pod(index int) Pod {
+	r := p.stream("pod", uint64(index))
+	pod := Pod{
+		Index:   index,
+		UID:     newUID(r),
+		Name:    fmt.Sprintf("soak-%d", index),
+		Arrival: p.arrival(index),
+		Length:  p.length(index),
+		Bad:     p.bad(index),
+	}
+	early, deletion := chance(r, p.workload.DeletedEarly), upTo(r, latestDeletion)
+	inline := int(between(r, int64(p.workload.Volumes.Min), int64(p.workload.Volumes.Max)))
+	for i := range inline {
+		name := fmt.Sprintf("data-%d", i)
+		pod.Volumes = append(pod.Volumes, p.volume(p.stream("volume", uint64(index), uint64(i)), Volume{
+			Name: name,
+			ID:   volumeID(name, pod.UID),
+		}))
+	}
+	if t, ok := p.troubles[index]; ok {
+		pod.Volumes[t.of(inline)].Trouble = &t.fault
+		early = false
+	}
+	if early {
+		pod.DeletedEarly = deletion
+	}
+	r = p.stream("persistent", uint64(index))
+	if chance(r, p.workload.Volumes.Persistent) {
+		handle := p.handle(between(r, 0, int64(p.workload.Volumes.Pool)-1))
+		pod.Volumes = append(pod.Volumes, p.volume(r, Volume{Name: handle, ID: handle, Persistent: true}))
+	}
+	return pod
+}
+
+// handle is the volume handle of one of the pool's volumes.
+func (p Plan) handle(n int64) string { return "pvc-" + newUID(p.stream("pool", uint64(n))) }
+
+// volume decides about a volume that has its names already.
+func (p Plan) volume(r *rand.Rand, v Volume) Volume {
+	v.ReadOnly = chance(r, p.workload.Volumes.ReadOnly)
+	v.Publish = p.call(r)
+	v.Unpublish = p.call(r)
+	reordered, overtaken := chance(r, p.workload.Calls.Reordered), between(r, -int64(longestOvertake), int64(longestOvertake))
+	if reordered {
+		v.Unpublish.Reordered, v.Unpublish.Overtaken = true, time.Duration(overtaken)
+	}
+	v.Content = p.content(r)
+	return v
+}
+
+// call decides about a call. Each number is drawn whether it is needed or not.
+func (p Plan) call(r *rand.Rand) Call {
+	doubled, together := chance(r, p.workload.Calls.Doubled), chance(r, 0.5)
+	cancelled, after := chance(r, p.workload.Calls.Cancelled), upTo(r, latestCancel)
+	var c Call
+	switch {
+	case doubled && together:
+		c.Repeat = TwiceTogether
+	case doubled:
+		c.Repeat = TwiceInTurn
+	}
+	if cancelled {
+		c.CancelAfter = after
+	}
+	return c
+}
+
+func (p Plan) content(r *rand.Rand) Content {
+	c := p.workload.Contents
+	return Content{
+		Marker:  fmt.Sprintf("%016x", r.Uint64()),
+		Seed:    r.Uint64(),
+		Files:   int(between(r, 0, int64(c.Files))),
+		Bytes:   between(r, 0, int64(c.Bytes)),
+		Deep:    chance(r, c.Deep),
+		Names:   chance(r, c.Names),
+		Sparse:  chance(r, c.Sparse),
+		Links:   chance(r, c.Links),
+		Modes:   chance(r, c.Modes),
+		Special: chance(r, c.Special),
+	}
+}
+
+// bad decides about the calls with bad input.
+func (p Plan) bad(index int) []BadCall {
+	r := p.stream("bad", uint64(index))
+	whole, part := math.Modf(p.workload.Calls.Bad)
+	if chance(r, part) {
+		whole++
+	}
+	var calls []BadCall
+	for range int(whole) {
+		calls = append(calls, BadCall(r.Uint64()))
+	}
+	return calls
+}
