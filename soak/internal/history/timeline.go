@@ -1,0 +1,65 @@
+package history
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// Span is a time in which something was wrong with the node.
+type Span struct {
+	Kind workload.FaultKind
+	From time.Time
+	// To is zero while it lasts.
+	To time.Time
+	// What says more for the report, such as by how much a clock stepped.
+	What string
+}
+
+// Timeline has the faults of the node and when they were. The zero value is
+// ready, and it may be used by many goroutines.
+type Timeline struct {
+	mu    sync.Mutex
+	spans []*Span
+}
+
+// Begin notes that a fault begins; the returned function notes its end.
+func (t *Timeline) Begin(kind workload.FaultKind, what string) (end func()) {
+	s := &Span{Kind: kind, From: time.Now(), What: what}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spans = append(t.spans, s)
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if s.To.IsZero() {
+			s.To = time.Now()
+		}
+	}
+}
+
+// During tells whether there was a fault of any of the kinds at any time from
+// one moment to another. To ask with some slack, widen the two.
+func (t *Timeline) During(from, to time.Time, kinds ...workload.FaultKind) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.spans {
+		if slices.Contains(kinds, s.Kind) && !s.From.After(to) && (s.To.IsZero() || !s.To.Before(from)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Spans returns all faults so far, in the order of their beginnings.
+func (t *Timeline) Spans() []Span {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]Span, 0, len(t.spans))
+	for _, s := range t.spans {
+		list = append(list, *s)
+	}
+	return list
+}
