@@ -1,0 +1,100 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// insideVariable tells the program that it already has its own namespace.
+const insideVariable = "KATBOX_SOAK_INSIDE"
+
+// needsRights is the advice for every refusal to make a namespace.
+const needsRights = "run it as root, or allow unprivileged user namespaces"
+
+// Inside tells whether this is the process that [Enter] started. It is to be
+// asked once: the answer is not handed on to further children, and so a second
+// answer is always false.
+func Inside() bool {
+	inside := os.Getenv(insideVariable) != ""
+	os.Unsetenv(insideVariable)
+	return inside
+}
+
+// Enter runs this program again, with the same arguments, in a mount namespace
+// of its own, waits for it and returns its exit code. There [Inside] is true,
+// and [Privatise] has to come before the first mount. Mounts made there never
+// show on the host, and the kernel takes them away with the last process in the
+// namespace. Whoever is not root becomes root of a new user namespace.
+//
+// SIGINT and SIGTERM are passed on; when this process dies, so does the other.
+// The error says that there was no namespace to be had, or that the other
+// process was killed by a signal.
+func Enter() (exitCode int, err error) {
+	// The kernel sends Pdeathsig when the thread that forked ends, not the
+	// process; main's goroutine keeps its thread until then.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), insideVariable+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = rootIs(os.Geteuid())
+		cmd.SysProcAttr.GidMappings = rootIs(os.Getegid())
+	}
+	// The child ends the run on a signal; this process only has to pass it on
+	// and to stay until then.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
+	defer signal.Stop(signals)
+
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("make a private mount namespace: %w; %s", err, needsRights)
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				// It may have ended by itself meanwhile.
+				_ = cmd.Process.Signal(s)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 0, fmt.Errorf("wait for the process in the private mount namespace: %w", err)
+	}
+	if code := cmd.ProcessState.ExitCode(); code >= 0 {
+		return code, nil
+	}
+	return 0, fmt.Errorf("the process in the private mount namespace ended: %s", cmd.ProcessState)
+}
+
+// rootIs maps root of a new user namespace to the given ID outside.
+func rootIs(id int) []syscall.SysProcIDMap {
+	return []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
+}
+
+// Privatise cuts the namespace's mounts off from those of the host: a new
+// namespace begins as a copy that still shares mounts and unmounts.
+func Privatise() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mount namespace private: %w; %s", err, needsRights)
+	}
+	return nil
+}

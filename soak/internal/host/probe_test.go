@@ -1,0 +1,32 @@
+package host
+
+import (
+	"os"
+	"testing"
+)
+
+func TestProbe(t *testing.T) {
+	l := newLayout(t)
+	d, err := MakeDisk(l, Directory, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.NewProbe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := p.Write(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(l.Work); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := p.Write(); err == nil {
+		t.Error("no error from a probe that is closed")
+	}
+}
