@@ -1,0 +1,108 @@
+package kubelet
+
+import (
+	"context"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+
+	"github.com/katbox/katbox/soak/internal/history"
+)
+
+// capabilities asks what the node service can do. A kubelet asks again for each
+// question that it has.
+func (c client) capabilities(ctx context.Context, v *Volume) (capabilities, error) {
+	can := make(capabilities)
+	err := c.call(ctx, v, history.GetCapabilities, 0, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		answer, err := csi.NewNodeClient(conn).NodeGetCapabilities(ctx, &csi.NodeGetCapabilitiesRequest{})
+		for _, one := range answer.GetCapabilities() {
+			can[one.GetRpc().GetType()] = true
+		}
+		return err
+	})
+	return can, err
+}
+
+type capabilities map[csi.NodeServiceCapability_RPC_Type]bool
+
+func (c capabilities) staging() bool {
+	return c[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME]
+}
+
+// access is the volume capability of a ReadWriteOnce volume, which is what an
+// inline volume is too.
+func (c capabilities) access() *csi.VolumeCapability {
+	mode := csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
+	if c[csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER] {
+		mode = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
+	}
+	return mountCapability(mode)
+}
+
+func mountCapability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
+	}
+}
+
+// podInfo is the volume context that a driver with podInfoOnMount gets.
+func podInfo(v *Volume) map[string]string {
+	ephemeral := "true"
+	if v.Plan.Persistent {
+		ephemeral = "false"
+	}
+	return map[string]string{
+		"csi.storage.k8s.io/ephemeral":           ephemeral,
+		"csi.storage.k8s.io/pod.name":            v.Pod.Plan.Name,
+		"csi.storage.k8s.io/pod.namespace":       "soak",
+		"csi.storage.k8s.io/pod.uid":             v.Pod.Plan.UID,
+		"csi.storage.k8s.io/serviceAccount.name": "default",
+	}
+}
+
+func (c client) publish(ctx context.Context, v *Volume, giveUp time.Duration, r *csi.NodePublishVolumeRequest) error {
+	return c.call(ctx, v, history.Publish, giveUp, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := csi.NewNodeClient(conn).NodePublishVolume(ctx, r)
+		return err
+	})
+}
+
+func (c client) unpublish(ctx context.Context, v *Volume, giveUp time.Duration) error {
+	return c.call(ctx, v, history.Unpublish, giveUp, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := csi.NewNodeClient(conn).NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{
+			VolumeId:   v.Plan.ID,
+			TargetPath: v.Story.Target,
+		})
+		return err
+	})
+}
+
+func (c client) stage(ctx context.Context, v *Volume, r *csi.NodeStageVolumeRequest) error {
+	return c.call(ctx, v, history.Stage, 0, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := csi.NewNodeClient(conn).NodeStageVolume(ctx, r)
+		return err
+	})
+}
+
+func (c client) unstage(ctx context.Context, v *Volume, path string) error {
+	return c.call(ctx, v, history.Unstage, 0, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := csi.NewNodeClient(conn).NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{
+			VolumeId:          v.Plan.ID,
+			StagingTargetPath: path,
+		})
+		return err
+	})
+}
+
+// nodeID asks the driver by which ID it knows the node.
+func (c client) nodeID(ctx context.Context) (string, error) {
+	var id string
+	err := c.dial(ctx, func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		answer, err := csi.NewNodeClient(conn).NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+		id = answer.GetNodeId()
+		return err
+	})
+	return id, err
+}
