@@ -1,0 +1,98 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+)
+
+// defaultPatience is far above what a call takes on a healthy node, and far
+// below what the kubelet waits for.
+const defaultPatience = 10 * time.Second
+
+// Presence is what a look found of a volume's data.
+type Presence int
+
+// What a look can find.
+const (
+	Whole   Presence = iota // everything is there and right
+	Partial                 // the directory is there, and something in it is missing or wrong
+	Gone                    // there is no directory
+)
+
+// Space is what a file system has. A total of 0 says that there is no limit.
+type Space struct {
+	TotalBytes, FreeBytes   uint64
+	TotalInodes, FreeInodes uint64
+}
+
+// Config is what a Checker works with. All fields are required, but Headroom,
+// Lifespan, Patience and EnoughCalls may be zero.
+type Config struct {
+	// Work is the driver's working directory, Kubelet the kubelet's.
+	Work    string
+	Kubelet string
+	// Lifespan, OrphanGrace, PruneInterval and Headroom are as the driver was
+	// told them.
+	Lifespan      time.Duration
+	OrphanGrace   time.Duration
+	PruneInterval time.Duration
+	Headroom      float64
+	// Tolerance is how late the driver may delete.
+	Tolerance time.Duration
+	// Patience is how long a call may take while nothing is wrong with its
+	// volume and with the node; 0 stands for 10 s.
+	Patience time.Duration
+	// EnoughCalls is how many calls a part of the run needs for its cost to be
+	// compared; 0 stands for 2000. Fewer tell nothing of a driver whose CPU time
+	// is measured, and not made up.
+	EnoughCalls int
+
+	Timeline *history.Timeline
+	Findings *history.Findings
+
+	// Disk measures the file system of the working directory.
+	Disk func() (Space, error)
+	// Mounted tells whether path is a mount point. That there is no such path
+	// may be an error that wraps fs.ErrNotExist.
+	Mounted func(path string) (bool, error)
+	// MountsBelow lists the mount points below a directory, but not itself.
+	MountsBelow func(dir string) ([]string, error)
+	// Canaries says what changed outside of the volumes; nil is nothing.
+	Canaries func() error
+	// Look looks at a volume's data in a directory: its target or its data
+	// directory. The error says what was found if it is not whole.
+	Look func(v *history.Volume, dir string) (Presence, error)
+}
+
+// check names the first field that is missing.
+func (c Config) check() error {
+	var missing string
+	switch {
+	case c.Work == "":
+		missing = "Work"
+	case c.Kubelet == "":
+		missing = "Kubelet"
+	case c.Timeline == nil:
+		missing = "Timeline"
+	case c.Findings == nil:
+		missing = "Findings"
+	case c.Disk == nil:
+		missing = "Disk"
+	case c.Mounted == nil:
+		missing = "Mounted"
+	case c.MountsBelow == nil:
+		missing = "MountsBelow"
+	case c.Canaries == nil:
+		missing = "Canaries"
+	case c.Look == nil:
+		missing = "Look"
+	case c.PruneInterval <= 0, c.OrphanGrace <= 0, c.Tolerance <= 0:
+		return errors.New("check: Config.PruneInterval, OrphanGrace and Tolerance have to be longer than 0")
+	default:
+		return nil
+	}
+	return fmt.Errorf("check: Config.%s is missing", missing)
+}

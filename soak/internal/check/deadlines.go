@@ -1,0 +1,196 @@
+package check
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+const (
+	// lookInterval is how often volumes near their deadline are looked at.
+	lookInterval = 100 * time.Millisecond
+	// retainedLooks is how many others are looked at in a second, in turn.
+	retainedLooks = 200
+)
+
+// Retained says that the kubelet's last unpublish of a volume succeeded: from
+// now on its data is followed until it is gone.
+func (c *Checker) Retained(v *history.Volume) {
+	if v.Data == "" {
+		return // a persistent volume outlives its pods
+	}
+	c.checkTarget(v)
+	if c.takeSpoilt(v) {
+		return
+	}
+	r := newRetained(v, c.cfg.Lifespan, c.cfg.Tolerance)
+	c.mu.Lock()
+	c.retained.add(r)
+	heap.Push(&c.due, r)
+	heap.Push(&c.ages, r)
+	c.mu.Unlock()
+	c.lookAtRetained(r)
+}
+
+// lookAtDue looks at the volumes that are near their deadline or beyond.
+func (c *Checker) lookAtDue() {
+	now := time.Now()
+	var due []*retained
+	c.mu.Lock()
+	for len(c.due) > 0 && !c.due[0].next.After(now) {
+		r := heap.Pop(&c.due).(*retained)
+		if !r.over {
+			due = append(due, r)
+		}
+	}
+	c.mu.Unlock()
+	for _, r := range due {
+		c.lookAtRetained(r)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range due {
+		if !r.over {
+			r.next = r.nextLook(time.Now())
+			heap.Push(&c.due, r)
+		}
+	}
+}
+
+// lookAtSomeRetained looks at the next ones in turn, to notice what goes early.
+func (c *Checker) lookAtSomeRetained(n int) {
+	c.mu.Lock()
+	turn := c.retained.next(n)
+	c.mu.Unlock()
+	for _, r := range turn {
+		c.lookAtRetained(r)
+	}
+}
+
+// lookAtRetained looks at one volume and tells whether it is whole. What
+// somebody else looks at meanwhile is left to them.
+func (c *Checker) lookAtRetained(r *retained) (whole bool) {
+	c.mu.Lock()
+	if r.over || r.looking {
+		c.mu.Unlock()
+		return false
+	}
+	r.looking = true
+	c.mu.Unlock()
+
+	before := time.Now()
+	found, err := c.cfg.Look(r.volume, r.volume.Data)
+	after := time.Now()
+	var seen sight
+	if r.volume.Troubled(time.Time{}, after, workload.VolumeRemoved, workload.VolumeSymlink) {
+		// Whatever becomes of it now, it was not the driver.
+		seen = goneWell
+		c.excuse(r.volume)
+		c.settle(r, after, func(*Counts) {})
+	} else {
+		seen = r.judge(before, after, found)
+		c.conclude(r, seen, before, after, err)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.looking = false
+	switch {
+	case found == Whole:
+		r.lastWhole, r.partialSince = before, time.Time{}
+		if !r.seen && after.After(r.earliest.Add(-lastMoments)) {
+			r.seen = true
+			c.counts.Seen++
+		}
+	case found == Partial && r.partialSince.IsZero():
+		r.partialSince = before
+		if r.next.After(after.Add(moment)) {
+			// Do not wait until its turn comes again.
+			r.next = after.Add(moment)
+			heap.Init(&c.due)
+		}
+	}
+	return found == Whole && seen == goesOn
+}
+
+// conclude acts on what was seen of a volume. Only one goroutine does so for a
+// volume at a time.
+func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err error) {
+	switch seen {
+	case goesOn:
+	case goneWell:
+		held := hindered(r.volume)
+		c.settle(r, after, func(n *Counts) {
+			n.Expired++
+			if !held {
+				n.Lateness = append(n.Lateness, max(0, after.Sub(r.deadline)))
+			}
+		})
+	case goneEarly:
+		if c.mayBeEvicted(r, after) {
+			c.settle(r, after, func(n *Counts) { n.Evicted++ })
+			c.checkOrder(r, after)
+			return
+		}
+		c.report(r, after, fmt.Sprintf("its deadline is %s at the earliest%s, and at %s: %v",
+			r.earliest.Format(history.Clock), c.pressureText(r, after), after.Format(history.Clock), absence(err)))
+	case tooLate:
+		if l := c.limitOf(r); !l.missed(before) {
+			return
+		}
+		c.report(r, before, fmt.Sprintf("its deadline was %s at the latest, and its data is still there %s later",
+			r.deadline.Format(history.Clock), before.Sub(r.deadline).Round(time.Millisecond)))
+	case halfGone:
+		c.report(r, after, fmt.Sprintf("it should be there as a whole until %s and then go as a whole, but from %s to %s: %v",
+			r.deadline.Format(history.Clock), r.partialSince.Format(history.Clock), after.Format(history.Clock), absence(err)))
+	}
+}
+
+func absence(err error) error {
+	if err == nil {
+		return errors.New("it is not there")
+	}
+	return err
+}
+
+// durable is the promise that is broken by a wrong end of a volume that was
+// retained from one time to another: where the wall clock stepped between, that
+// is taken as the reason.
+func (c *Checker) durable(from, to time.Time) history.Promise {
+	if c.cfg.Timeline.During(from, to, workload.ClockStep) {
+		return history.Monotonic
+	}
+	return history.Durable
+}
+
+// report ends a volume's story with a violation.
+func (c *Checker) report(r *retained, at time.Time, what string) {
+	c.cfg.Findings.Add(c.durable(r.from, at), r.volume, what)
+	// What is left of it is reported herewith.
+	c.excuse(r.volume)
+	c.settle(r, at, func(*Counts) {})
+}
+
+// settle ends a volume's story.
+func (c *Checker) settle(r *retained, at time.Time, count func(*Counts)) {
+	hindered := hindered(r.volume)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.over = true
+	c.retained.remove(r)
+	count(&c.counts)
+	c.lastGone = at
+	if hindered {
+		c.hindered = append(c.hindered, r)
+	}
+	c.trimAges()
+}
+
+// hindered tells whether something was ever mounted inside of the volume.
+func hindered(v *history.Volume) bool {
+	return v.Troubled(time.Time{}, time.Now(), workload.ForeignMount)
+}

@@ -1,0 +1,67 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+const (
+	// pressureInterval is how often the oldest volumes are looked at under
+	// pressure.
+	pressureInterval = 250 * time.Millisecond
+	// mostEvicted bounds how many are then looked at in a row.
+	mostEvicted = 50
+)
+
+// lookAtEvictions follows the evictions under pressure, from the oldest volume
+// on, and reports when there should be one and is none.
+func (c *Checker) lookAtEvictions() {
+	if c.cfg.Headroom == 0 || c.pressure.current() == 1 {
+		return
+	}
+	for range mostEvicted {
+		r := c.oldest()
+		if r == nil {
+			return
+		}
+		before := time.Now()
+		if !c.lookAtRetained(r) {
+			c.mu.Lock()
+			over := r.over
+			c.mu.Unlock()
+			if !over {
+				return // partial, or somebody else looks
+			}
+			continue
+		}
+		c.checkProgress(r, before)
+		return
+	}
+}
+
+// checkProgress reports that the oldest volume is still there although it should
+// have been evicted a while ago, and nothing else was in that while.
+func (c *Checker) checkProgress(oldest *retained, now time.Time) {
+	window := 3*c.cfg.PruneInterval + 5*time.Second
+	from := now.Add(-window)
+	_, high := c.pressure.extremes(from, now)
+	c.mu.Lock()
+	moved := c.lastGone
+	c.mu.Unlock()
+	switch {
+	case high == 1,
+		moved.After(from), c.started.After(from),
+		oldest.to.Add(shortened(c.cfg.Lifespan, high+doubt)).After(from),
+		c.cfg.Timeline.During(from, now, workload.DaemonKill, workload.SlowDisk, workload.MachineSlow):
+		return
+	}
+	c.mu.Lock()
+	c.lastGone = now // the next report comes after another while
+	c.mu.Unlock()
+	c.cfg.Findings.Add(history.FullDisk, oldest.volume, fmt.Sprintf(
+		"under pressure, with a factor of %.2f at most since %s, it should have been evicted by %s as the oldest, but it is still there at %s and nothing else was evicted",
+		high, from.Format(history.Clock), from.Format(history.Clock), now.Format(history.Clock)))
+}

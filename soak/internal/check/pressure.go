@@ -1,0 +1,170 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+const (
+	// measureInterval is how often the checker measures the disk.
+	measureInterval = 50 * time.Millisecond
+	// slice is the time for which one lowest and one highest factor are kept.
+	slice = time.Second
+	// doubt is by how much the driver may have found the factor lower: it
+	// measures in other moments.
+	doubt = 0.05
+	// scarce is the share of the disk that may be too little for a volume.
+	scarce = 0.02
+)
+
+// factor is by how much lifespans shrink: 1 while the headroom is free, 0 when
+// nothing is; the smaller of what bytes and inodes give.
+func factor(s Space, headroom float64) float64 {
+	of := func(free, total uint64) float64 {
+		wanted := math.Ceil(float64(total) * headroom)
+		if float64(free) >= wanted {
+			return 1
+		}
+		return float64(free) / wanted
+	}
+	return min(of(s.FreeBytes, s.TotalBytes), of(s.FreeInodes, s.TotalInodes))
+}
+
+// tight tells whether there may be too little room for a volume.
+func tight(s Space) bool {
+	of := func(free, total uint64) bool { return total > 0 && float64(free) < scarce*float64(total) }
+	return of(s.FreeBytes, s.TotalBytes) || of(s.FreeInodes, s.TotalInodes)
+}
+
+// pressure remembers how full the disk was. The zero value remembers nothing.
+type pressure struct {
+	mu     sync.Mutex
+	slices []measured
+	now    float64
+	known  bool
+}
+
+// measured is what was measured from one moment on, for a slice of time.
+type measured struct {
+	from, to  time.Time
+	low, high float64
+	noRoom    bool
+}
+
+// add notes what was measured at a time, later than all before, and forgets
+// what is older than keep.
+func (p *pressure) add(at time.Time, factor float64, noRoom bool, keep time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now, p.known = factor, true
+	if n := len(p.slices); n > 0 && at.Sub(p.slices[n-1].from) < slice {
+		s := &p.slices[n-1]
+		s.to, s.low, s.high, s.noRoom = at, min(s.low, factor), max(s.high, factor), s.noRoom || noRoom
+		return
+	}
+	if old := p.first(at.Add(-keep)); old > 1024 {
+		p.slices = slices.Delete(p.slices, 0, old)
+	}
+	p.slices = append(p.slices, measured{from: at, to: at, low: factor, high: factor, noRoom: noRoom})
+}
+
+// first is the place of the first slice that is not over at the time.
+func (p *pressure) first(at time.Time) int {
+	return sort.Search(len(p.slices), func(i int) bool { return !p.slices[i].to.Before(at) })
+}
+
+// extremes returns the lowest and the highest factor between two times; 1 if
+// nothing was measured.
+func (p *pressure) extremes(from, to time.Time) (low, high float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	low, high = 1, 0
+	i := p.first(from)
+	for ; i < len(p.slices) && !p.slices[i].from.After(to); i++ {
+		low, high = min(low, p.slices[i].low), max(high, p.slices[i].high)
+	}
+	if high == 0 && low == 1 {
+		high = 1
+	}
+	return low, high
+}
+
+// noRoom tells whether the disk had too little room at any time between.
+func (p *pressure) noRoom(from, to time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := p.first(from); i < len(p.slices) && !p.slices[i].from.After(to); i++ {
+		if p.slices[i].noRoom {
+			return true
+		}
+	}
+	return false
+}
+
+// current is the factor that was measured last.
+func (p *pressure) current() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.known {
+		return 1
+	}
+	return p.now
+}
+
+// measure notes how full the disk is.
+func (c *Checker) measure() {
+	s, err := c.cfg.Disk()
+	if err != nil {
+		c.fail(fmt.Errorf("measure the disk: %w", err))
+		return
+	}
+	c.pressure.add(time.Now(), factor(s, c.cfg.Headroom), tight(s), c.cfg.Lifespan+c.cfg.Tolerance+time.Minute)
+}
+
+// lowest is the lowest factor that the driver can have known at some time
+// between the two.
+func (c *Checker) lowest(from, to time.Time) float64 {
+	if c.cfg.Headroom == 0 {
+		return 1
+	}
+	window := c.slack()
+	if c.cfg.Timeline.During(from.Add(-window), to, workload.SlowDisk, workload.MachineSlow) {
+		// A measurement or a deletion may have been under way all the while.
+		window = 4*window + 10*time.Second
+	}
+	from = from.Add(-window)
+	if c.cfg.Timeline.During(from, to, workload.DiskFull, workload.NoInodes) {
+		// It may have been fuller between our measurements.
+		return 0
+	}
+	low, _ := c.pressure.extremes(from, to)
+	return low
+}
+
+// mayBeEvicted tells whether pressure excuses that a volume was gone by the
+// given time.
+func (c *Checker) mayBeEvicted(r *retained, gone time.Time) bool {
+	low := c.lowest(r.lastWhole, gone)
+	return low < 1 && !gone.Before(r.from.Add(shortened(c.cfg.Lifespan, low-doubt)))
+}
+
+func shortened(lifespan time.Duration, factor float64) time.Duration {
+	return time.Duration(float64(lifespan) * max(0, min(1, factor)))
+}
+
+// pressureText says what pressure could have excused; nothing without pressure.
+func (c *Checker) pressureText(r *retained, gone time.Time) string {
+	low := c.lowest(r.lastWhole, gone)
+	if low == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", or %s under the highest pressure since it was last seen, with a factor of %.2f",
+		r.from.Add(shortened(c.cfg.Lifespan, low)).Format(history.Clock), low)
+}

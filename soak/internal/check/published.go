@@ -1,0 +1,172 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// publishedLooks is how many published volumes are looked at in a second at
+// most, each through its target and in its data directory.
+const publishedLooks = 200
+
+// published is a volume whose data has to be there.
+type published struct {
+	volume *history.Volume
+	// looking is held during a look: a look has the target open, and whoever
+	// unmounts it has to wait for that.
+	looking sync.Mutex
+	// lastGood is when it was last found right.
+	lastGood time.Time
+}
+
+// Published says that a volume's content is in place: from now on until Ending
+// it has to be there.
+func (c *Checker) Published(v *history.Volume) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &published{volume: v, lastGood: time.Now()}
+	c.byVolume[v] = p
+	c.published.add(p)
+}
+
+// Ending looks at a volume for the last time. It is called before the first
+// unpublish is sent, and before whatever else ends the volume's use.
+func (c *Checker) Ending(v *history.Volume) {
+	c.mu.Lock()
+	p, ok := c.byVolume[v]
+	c.mu.Unlock()
+	if !ok {
+		return
+	}
+	c.lookAtPublished(p)
+	c.forgetPublished(p)
+	// One that is under way is the last.
+	p.looking.Lock()
+	defer p.looking.Unlock()
+}
+
+// DaemonReady says that the driver is back: all that was published before is to
+// be mounted still.
+func (c *Checker) DaemonReady() {
+	c.mu.Lock()
+	all := c.published.next(len(c.published.all))
+	c.mu.Unlock()
+	for _, p := range all {
+		c.lookAtPublished(p)
+	}
+}
+
+// lookAtSomePublished looks at the next ones in turn.
+func (c *Checker) lookAtSomePublished(n int) {
+	c.mu.Lock()
+	turn := c.published.next(n)
+	c.mu.Unlock()
+	for _, p := range turn {
+		c.lookAtPublished(p)
+	}
+}
+
+// forgetPublished tells whether the volume was still to be looked at.
+func (c *Checker) forgetPublished(p *published) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byVolume[p.volume] == p {
+		delete(c.byVolume, p.volume)
+	}
+	return c.published.remove(p)
+}
+
+func (c *Checker) lookAtPublished(p *published) {
+	p.looking.Lock()
+	defer p.looking.Unlock()
+	c.mu.Lock()
+	ended := c.byVolume[p.volume] != p
+	c.mu.Unlock()
+	if ended {
+		return
+	}
+	v, before := p.volume, time.Now()
+	err := c.compare(v)
+	c.mu.Lock()
+	since := p.lastGood
+	if err == nil {
+		p.lastGood = before
+	}
+	c.mu.Unlock()
+	// A look that went on while the volume ended proves nothing, and what was
+	// reported once is not reported again.
+	if err == nil || !c.forgetPublished(p) {
+		return
+	}
+	if v.Troubled(time.Time{}, time.Now(), workload.VolumeRemoved, workload.VolumeSymlink, workload.PodRemoved) {
+		return
+	}
+	now := time.Now()
+	mounted, mountErr := c.isMounted(v.Target)
+	if mountErr != nil {
+		c.fail(mountErr)
+		return
+	}
+	c.spoil(v)
+	if !mounted && c.cfg.Timeline.During(since, now, workload.DaemonKill) {
+		c.cfg.Findings.Add(history.Durable, v, fmt.Sprintf(
+			"it was published before the driver was killed, and at %s nothing is mounted at %s", now.Format(history.Clock), v.Target))
+		return
+	}
+	c.cfg.Findings.Add(history.PublishedData, v, fmt.Sprintf("it is published, it was whole at %s, and at %s: %v",
+		since.Format(history.Clock), now.Format(history.Clock), err))
+}
+
+// spoil notes that the data of a volume was reported as lost while it was
+// published: what becomes of the rest says nothing more.
+func (c *Checker) spoil(v *history.Volume) {
+	c.excuse(v)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spoilt[v] = true
+}
+
+// takeSpoilt tells whether a volume is spoilt, and forgets it.
+func (c *Checker) takeSpoilt(v *history.Volume) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	spoilt := c.spoilt[v]
+	delete(c.spoilt, v)
+	return spoilt
+}
+
+// compare says what is wrong with a published volume.
+func (c *Checker) compare(v *history.Volume) error {
+	mounted, err := c.isMounted(v.Target)
+	if err != nil {
+		c.fail(err)
+	} else if !mounted {
+		return fmt.Errorf("nothing is mounted at %s", v.Target)
+	}
+	if found, err := c.cfg.Look(v, v.Target); found != Whole {
+		return fmt.Errorf("through the target: %w", err)
+	}
+	if v.Data == "" {
+		return nil
+	}
+	if found, err := c.cfg.Look(v, v.Data); found != Whole {
+		return fmt.Errorf("in the data directory: %w", err)
+	}
+	target, err := os.Stat(v.Target)
+	if err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
+	data, err := os.Stat(v.Data)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if !os.SameFile(target, data) {
+		return fmt.Errorf("%s shows another directory than %s", v.Target, v.Data)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package check
+
+import (
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+)
+
+const (
+	// lastMoments is when the close watch of a volume begins, before its
+	// deadline.
+	lastMoments = time.Second
+	// moment is for how long a directory may be there without all its data: a
+	// volume goes by one rename.
+	moment = 300 * time.Millisecond
+)
+
+// retained is a volume whose data lives on. The driver began to count at some
+// moment between the first unpublish that it was sent and the last that it
+// confirmed, so the deadline is known as an interval.
+type retained struct {
+	volume *history.Volume
+	// from and to are that interval's ends.
+	from, to time.Time
+	// earliest is the first moment at which data may go without pressure;
+	// deadline is the last one that the driver can have meant; after latest it
+	// is kept for too long.
+	earliest, deadline, latest time.Time
+
+	// next is when it is to be looked at again.
+	next time.Time
+	// lastWhole is when it was last found whole.
+	lastWhole time.Time
+	// partialSince is when it was first found partial; zero if it was not.
+	partialSince time.Time
+	// seen says that it was there in its last moments.
+	seen bool
+	// looking says that a look is under way.
+	looking bool
+	over    bool
+}
+
+func newRetained(v *history.Volume, lifespan, tolerance time.Duration) *retained {
+	r := &retained{volume: v, from: v.FirstSent(history.Unpublish), to: v.LastOK(history.Unpublish)}
+	r.earliest = r.from.Add(lifespan)
+	r.deadline = r.to.Add(lifespan)
+	r.latest = r.deadline.Add(tolerance)
+	r.next = r.earliest.Add(-lastMoments)
+	r.lastWhole = r.from
+	return r
+}
+
+// sight is what became of a volume, by one look.
+type sight int
+
+const (
+	goesOn   sight = iota
+	goneWell       // in time
+	goneEarly
+	tooLate
+	halfGone
+)
+
+// judge says what it means that the data was found so by a look between the two
+// times. Whether pressure excuses that it is gone early is another question.
+func (r *retained) judge(before, after time.Time, found Presence) sight {
+	switch {
+	case found == Gone && after.Before(r.earliest):
+		return goneEarly
+	case found == Gone:
+		return goneWell
+	case found == Partial && !r.partialSince.IsZero() && before.Sub(r.partialSince) >= moment:
+		return halfGone
+	case found == Whole && before.After(r.latest):
+		return tooLate
+	}
+	return goesOn
+}
+
+// nextLook is when to look again after a look near the deadline: once more just
+// before it, and then again and again.
+func (r *retained) nextLook(now time.Time) time.Time {
+	if soon := r.earliest.Add(-lookInterval); r.seen && now.Before(soon) {
+		return soon
+	}
+	return now.Add(lookInterval)
+}
+
+// byNext is a heap of what is to be looked at, the next one first.
+type byNext []*retained
+
+func (h byNext) Len() int           { return len(h) }
+func (h byNext) Less(i, j int) bool { return h[i].next.Before(h[j].next) }
+func (h byNext) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byNext) Push(x any)        { *h = append(*h, x.(*retained)) }
+func (h *byNext) Pop() any          { return popLast((*[]*retained)(h)) }
+
+// byAge is a heap in the order of unpublishing, which is the order in which the
+// driver has to evict.
+type byAge []*retained
+
+func (h byAge) Len() int           { return len(h) }
+func (h byAge) Less(i, j int) bool { return h[i].to.Before(h[j].to) }
+func (h byAge) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byAge) Push(x any)        { *h = append(*h, x.(*retained)) }
+func (h *byAge) Pop() any          { return popLast((*[]*retained)(h)) }
+
+func popLast(h *[]*retained) *retained {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil // or the array would keep it alive
+	*h = (*h)[:last]
+	return r
+}

@@ -1,0 +1,139 @@
+package check
+
+import (
+	"testing"
+	"time"
+)
+
+// at is a moment so many seconds into a test.
+func at(seconds float64) time.Time {
+	return time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func TestJudge(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, after float64
+		partialSince  float64
+		found         Presence
+		want          sight
+	}{
+		{"there in time", 5, 5, 0, Whole, goesOn},
+		{"there in its last moments", 10, 10.5, 0, Whole, goesOn},
+		{"there late, but tolerated", 15.9, 17, 0, Whole, goesOn},
+		{"there for too long", 16.1, 16.2, 0, Whole, tooLate},
+		{"gone early", 9.8, 9.9, 0, Gone, goneEarly},
+		{"gone, perhaps just in time", 9.9, 10.1, 0, Gone, goneWell},
+		{"gone in time", 12, 12, 0, Gone, goneWell},
+		{"gone late, nobody saw when", 30, 30, 0, Gone, goneWell},
+		{"partial, for the first time", 11, 11, 0, Partial, goesOn},
+		{"partial for a moment", 11.2, 11.3, 11, Partial, goesOn},
+		{"partial for longer", 11.4, 11.5, 11, Partial, halfGone},
+		{"partial for longer, and early", 5.4, 5.5, 5, Partial, halfGone},
+		{"gone after it was partial", 11.2, 11.3, 11, Gone, goneWell},
+	} {
+		r := &retained{earliest: at(10), deadline: at(11), latest: at(16)}
+		if test.partialSince > 0 {
+			r.partialSince = at(test.partialSince)
+		}
+		if got := r.judge(at(test.before), at(test.after), test.found); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestNextLook(t *testing.T) {
+	soon := at(10).Add(-lookInterval)
+	for _, test := range []struct {
+		name      string
+		now       time.Time
+		seen      bool
+		wantExact time.Time
+	}{
+		{"not seen yet", at(9), false, at(9).Add(lookInterval)},
+		{"seen", at(9), true, soon},
+		{"seen, and near", at(9.95), true, at(9.95).Add(lookInterval)},
+		{"late", at(12), true, at(12).Add(lookInterval)},
+	} {
+		r := &retained{earliest: at(10), seen: test.seen}
+		if got := r.nextLook(test.now); !got.Equal(test.wantExact) {
+			t.Errorf("%s: %s, want %s", test.name, got, test.wantExact)
+		}
+	}
+}
+
+func TestEvictedTooSoon(t *testing.T) {
+	gone := &retained{from: at(10), to: at(10.1)}
+	for _, test := range []struct {
+		name             string
+		olderTo          float64
+		earliest         float64
+		goneBy, lookFrom float64
+		want             bool
+	}{
+		{"older is there", 5, 40, 20, 21, true},
+		{"not clearly older", 9.5, 40, 20, 21, false},
+		{"younger", 12, 40, 20, 21, false},
+		{"older was there before", 5, 40, 20, 19.9, false},
+		{"older is late", 5, 20.5, 20, 21, false},
+	} {
+		older := &retained{to: at(test.olderTo), earliest: at(test.earliest)}
+		if got := evictedTooSoon(gone, older, at(test.goneBy), at(test.lookFrom)); got != test.want {
+			t.Errorf("%s: %t, want %t", test.name, got, test.want)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	never := time.Time{}
+	for _, test := range []struct {
+		name     string
+		from, to time.Time
+		now      float64
+		missed   bool
+	}{
+		{"in time", at(50), at(51), 9.9, false},
+		{"nothing puts it off", at(50), at(51), 10.1, true},
+		{"hindered before", at(1), at(2), 10.1, true},
+		{"hindered until shortly before", at(1), at(8), 10.1, false},
+		{"hindered, and time enough since", at(1), at(8), 13.1, true},
+		{"hindered beyond", at(9), at(20), 24.9, false},
+		{"hindered beyond, and time enough since", at(9), at(20), 25.1, true},
+		{"hindered too late", at(11), at(20), 12, true},
+		{"hindered still", at(9), never, 1000, false},
+	} {
+		l := limit{at: at(10)}
+		l.putOff(test.from, test.to, 5*time.Second)
+		if got := l.missed(at(test.now)); got != test.missed {
+			t.Errorf("%s: missed %t, want %t", test.name, got, test.missed)
+		}
+	}
+}
+
+func TestRing(t *testing.T) {
+	var r ring[int]
+	if got := r.next(3); len(got) != 0 {
+		t.Errorf("an empty ring has %v", got)
+	}
+	for i := range 5 {
+		r.add(i)
+	}
+	r.add(3) // is there already
+	seen := make(map[int]int)
+	for range 10 {
+		for _, i := range r.next(2) {
+			seen[i]++
+		}
+	}
+	for i := range 5 {
+		if seen[i] != 4 {
+			t.Errorf("%d was looked at %d times in 20 looks, want 4", i, seen[i])
+		}
+	}
+	if !r.remove(1) || r.remove(1) {
+		t.Error("remove does not tell whether it was there")
+	}
+	if got := r.next(10); len(got) != 4 {
+		t.Errorf("all but one are %v", got)
+	}
+}

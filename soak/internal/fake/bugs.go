@@ -1,0 +1,88 @@
+package fake
+
+import (
+	"slices"
+
+	"github.com/katbox/katbox/soak/internal/history"
+)
+
+// Bug is the way in which a driver breaks a promise; none is an honest one.
+type Bug string
+
+// The bugs, each with what it needs to show, if anything.
+const (
+	LosesFiles        Bug = "loses files of a published volume"
+	MovesData         Bug = "moves the data of a published volume away"
+	Unmounts          Bug = "unmounts published volumes when it starts again" // a kill
+	ForgetsRetained   Bug = "forgets retained volumes when it is killed"      // a kill
+	RestartsDeadlines Bug = "restarts deadlines when it starts"               // a kill
+	DeletesEarly      Bug = "deletes early"
+	KeepsTooLong      Bug = "keeps too long"
+	DeletesHalf       Bug = "deletes by halves"
+	EvictsNewest      Bug = "evicts the newest first"                         // pressure
+	LiesOfFailure     Bug = "says that a publish failed after it has mounted" // no doubled calls, whose mounts cannot be told apart
+	RefusesRepeats    Bug = "refuses a repeated publish once"                 // doubled calls
+	RefusesUnknown    Bug = "refuses to unpublish twice at first"             // doubled calls
+	LocksAll          Bug = "lets all wait for a busy target"                 // a busy target
+	FollowsLinks      Bug = "deletes through symlinks"                        // links in a volume that lead to Config.Outside
+	EntersMounts      Bug = "deletes into mounts"                             // a foreign mount from Config.Outside
+	FollowsVolumeLink Bug = "deletes what a volume was replaced by"           // a volume symlink to Config.Outside
+	RefusesWhenFull   Bug = "refuses to unpublish when the disk is full"      // a full disk
+	NeverEvicts       Bug = "never evicts"                                    // a full disk
+	LeavesTargets     Bug = "leaves targets"
+	LeavesMounts      Bug = "leaves mounts for a while"
+	KeepsTrash        Bug = "keeps the trash"
+	KeepsOrphans      Bug = "keeps orphans"             // a removed pod
+	TrustsWallClock   Bug = "trusts the wall clock"     // a step of the clock
+	TakesAnyID        Bug = "takes any volume ID"       // bad calls
+	AnswersVaguely    Bug = "answers bad input vaguely" // bad calls
+	CostsMore         Bug = "needs more CPU with more retained volumes"
+	MountsWritable    Bug = "mounts read-only volumes writable" // read-only volumes
+	Crashes           Bug = "crashes"
+	EndsBadly         Bug = "ends badly"
+)
+
+var breaks = map[Bug]history.Promise{
+	LosesFiles:        history.PublishedData,
+	MovesData:         history.PublishedData,
+	Unmounts:          history.Durable,
+	ForgetsRetained:   history.Durable,
+	RestartsDeadlines: history.Durable,
+	DeletesEarly:      history.Durable,
+	KeepsTooLong:      history.Durable,
+	DeletesHalf:       history.Durable,
+	EvictsNewest:      history.Durable,
+	LiesOfFailure:     history.FailedPublish,
+	RefusesRepeats:    history.AnyOrder,
+	RefusesUnknown:    history.AnyOrder,
+	LocksAll:          history.Independent,
+	FollowsLinks:      history.Contained,
+	EntersMounts:      history.Contained,
+	FollowsVolumeLink: history.Contained,
+	RefusesWhenFull:   history.FullDisk,
+	NeverEvicts:       history.FullDisk,
+	LeavesTargets:     history.NoLeak,
+	LeavesMounts:      history.NoLeak,
+	KeepsTrash:        history.NoLeak,
+	KeepsOrphans:      history.NoLeak,
+	TrustsWallClock:   history.Monotonic,
+	TakesAnyID:        history.BadInput,
+	AnswersVaguely:    history.BadInput,
+	CostsMore:         history.FlatCost,
+	MountsWritable:    history.ReadOnly,
+	Crashes:           history.Lives,
+	EndsBadly:         history.Lives,
+}
+
+// Bugs are all of them, in alphabetical order.
+func Bugs() []Bug {
+	all := make([]Bug, 0, len(breaks))
+	for b := range breaks {
+		all = append(all, b)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Breaks is the promise that a driver with the bug breaks.
+func (b Bug) Breaks() history.Promise { return breaks[b] }

@@ -1,0 +1,209 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Probe says that it is ready.
+func (r *run) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
+}
+
+// GetPluginInfo says that it is no real driver.
+func (r *run) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: "katbox.csi.paypal.com", VendorVersion: "fake"}, nil
+}
+
+// GetPluginCapabilities has none.
+func (r *run) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{}, nil
+}
+
+// NodeGetCapabilities has none.
+func (r *run) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	return &csi.NodeGetCapabilitiesResponse{}, nil
+}
+
+// NodeGetInfo names the node.
+func (r *run) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: "soak"}, nil
+}
+
+// NodeGetVolumeStats has none to give.
+func (r *run) NodeGetVolumeStats(_ context.Context, q *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	return nil, r.checkStats(q)
+}
+
+// queue has a call wait for those that hold all up, if that is the bug. Only
+// calls wait, or data would be kept too long besides.
+func (r *run) queue() {
+	if r.cfg.Bug == LocksAll {
+		r.stuck.Lock()
+		defer r.stuck.Unlock()
+	}
+}
+
+// enter lets one at a time work on a volume.
+func (r *run) enter(id string) (leave func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[id] {
+		return nil, status.Errorf(codes.Aborted, "volume %s is busy", id)
+	}
+	r.busy[id] = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.busy, id)
+	}, nil
+}
+
+// once is true for each volume once.
+func (r *run) once(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	did := r.spoilt[id]
+	r.spoilt[id] = true
+	return !did
+}
+
+// NodePublishVolume makes the data directory and mounts it.
+func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if err := r.checkPublish(q); err != nil {
+		return nil, err
+	}
+	if r.cfg.Seen != nil {
+		r.cfg.Seen(q.GetVolumeId(), q.GetVolumeContext()[podUID], q.GetReadonly())
+	}
+	id, target := q.GetVolumeId(), q.GetTargetPath()
+	r.queue()
+	leave, err := r.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	known, ok := r.disk.get(id)
+	if ok && mounted(target) {
+		if r.cfg.Bug == RefusesRepeats && known.failed == 0 {
+			known.failed++
+			r.disk.put(known)
+			return nil, status.Error(codes.AlreadyExists, "there is one already")
+		}
+		known.published, known.target = true, target
+		r.disk.put(known)
+		return &csi.NodePublishVolumeResponse{}, nil
+	}
+	next := record{id: id, pod: q.GetVolumeContext()[podUID], target: target, published: true, failed: known.failed}
+	r.disk.put(next)
+	if err := r.mount(next, q.GetReadonly()); err != nil {
+		if ok {
+			r.disk.put(known)
+		} else {
+			r.disk.remove(id)
+		}
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			return nil, status.Error(codes.ResourceExhausted, err.Error())
+		}
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	next.answered = time.Now()
+	lie := r.cfg.Bug == LiesOfFailure && next.failed == 0
+	if lie {
+		next.failed++
+	}
+	r.disk.put(next)
+	if lie {
+		return nil, status.Error(codes.Internal, "it failed, and nothing is mounted")
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// mount mounts, or leaves nothing.
+func (r *run) mount(v record, readOnly bool) error {
+	data := r.data(v)
+	if err := os.MkdirAll(data, 0o777); err != nil {
+		_ = os.Remove(filepath.Dir(data)) // it stays if anything is in there
+		return fmt.Errorf("data directory: %w", err)
+	}
+	undo := func() {
+		_ = os.Remove(v.target)
+		_ = os.Remove(data) // neither goes if anything is in there
+		_ = os.Remove(filepath.Dir(data))
+	}
+	if err := os.Mkdir(v.target, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+		undo()
+		return fmt.Errorf("target: %w", err)
+	}
+	if err := bind(data, v.target, readOnly && r.cfg.Bug != MountsWritable); err != nil {
+		undo()
+		return err
+	}
+	return nil
+}
+
+// NodeUnpublishVolume unmounts, and retains the data from then on.
+func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if err := r.checkUnpublish(q); err != nil {
+		return nil, err
+	}
+	id, target := q.GetVolumeId(), q.GetTargetPath()
+	r.queue()
+	leave, err := r.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	known, ok := r.disk.get(id)
+	if r.cfg.Bug == RefusesUnknown && (!ok || !known.published) && r.once(id) {
+		return nil, status.Error(codes.Internal, "there is no such volume")
+	}
+	if r.cfg.Bug == RefusesWhenFull && r.scarce() {
+		return nil, status.Error(codes.ResourceExhausted, "no room to note it")
+	}
+	if r.cfg.Bug == LeavesMounts && mounted(target) && r.once(id) {
+		r.loops.Go(func() {
+			pause(r.ctx, rest)
+			_ = unmount(target) // the kubelet looks after what is left
+		})
+	} else {
+		if err := r.unmount(ctx, target); err != nil {
+			return nil, status.Errorf(codes.Aborted, "unmount %s: %v", target, err)
+		}
+		if r.cfg.Bug != LeavesTargets {
+			if err := os.Remove(target); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, status.Errorf(codes.Aborted, "remove %s: %v", target, err)
+			}
+		}
+	}
+	if ok && known.published {
+		r.retain(known)
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// unmount unmounts what is there, if anything. A driver that lets all wait
+// insists, and keeps the others out meanwhile.
+func (r *run) unmount(ctx context.Context, target string) error {
+	err := unmount(target)
+	if r.cfg.Bug != LocksAll || !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	r.stuck.Lock()
+	defer r.stuck.Unlock()
+	for errors.Is(err, unix.EBUSY) && ctx.Err() == nil {
+		pause(ctx, sweepInterval)
+		err = unmount(target)
+	}
+	return err
+}

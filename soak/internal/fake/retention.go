@@ -1,0 +1,201 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	trashName     = ".trash"
+	sweepInterval = 20 * time.Millisecond
+	// soon is when a driver begins to lose what it has published.
+	soon = 500 * time.Millisecond
+	// rest is how long one that deletes by halves waits between the two, and how
+	// long one that leaves mounts does so.
+	rest = 2 * time.Second
+)
+
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// lifespan is how long it keeps a volume.
+func (r *run) lifespan(v record) time.Duration {
+	switch {
+	case v.orphan:
+	case r.cfg.Bug == DeletesEarly:
+		return r.cfg.Lifespan / 2
+	case r.cfg.Bug == KeepsTooLong:
+		return 20*r.cfg.Lifespan + time.Minute
+	}
+	return r.cfg.Lifespan
+}
+
+// age is how long a volume has been retained.
+func (r *run) age(v record) time.Duration {
+	if r.cfg.Bug == TrustsWallClock && !v.orphan {
+		r.Driver.mu.Lock()
+		defer r.Driver.mu.Unlock()
+		// Only wall clocks are compared: neither has a monotonic reading.
+		return time.Now().Add(r.clock).Round(0).Sub(v.wall.Round(0))
+	}
+	return time.Since(v.unpublished)
+}
+
+// sweep deletes what is due, and harms what is published if that is its bug.
+func (r *run) sweep(ctx context.Context) {
+	for pause(ctx, sweepInterval) {
+		for _, v := range r.disk.all(false) {
+			if r.age(v) >= r.lifespan(v) && ctx.Err() == nil {
+				r.delete(v)
+			}
+		}
+		if r.cfg.Bug != LosesFiles && r.cfg.Bug != MovesData {
+			continue
+		}
+		for _, v := range r.disk.all(true) {
+			if r.used(v) {
+				r.harm(v)
+			}
+		}
+	}
+}
+
+// harm does to a published volume what should not be done.
+func (r *run) harm(v record) {
+	if r.cfg.Bug == MovesData {
+		moved := filepath.Join(r.cfg.Work, ".moved", v.id)
+		_ = os.MkdirAll(filepath.Dir(moved), 0o750) // what does not work is tried again
+		_ = os.Rename(r.data(v), moved)
+		return
+	}
+	entries, _ := os.ReadDir(r.data(v))
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			_ = os.Remove(filepath.Join(r.data(v), e.Name()))
+		}
+	}
+}
+
+// delete moves a volume to the trash, unless something is mounted in it.
+func (r *run) delete(v record) {
+	leave, err := r.enter(v.id)
+	if err != nil {
+		return
+	}
+	defer leave()
+	v, ok := r.disk.get(v.id)
+	if !ok || v.published {
+		return
+	}
+	data := r.data(v)
+	r.escape(data)
+	if mounts, err := mountsBelow(data); err != nil || len(mounts) > 0 {
+		return
+	}
+	if r.cfg.Bug == DeletesHalf && !v.orphan {
+		if v.halved.IsZero() {
+			_ = emptyDir(data) // what is left goes with the rest
+			v.halved = time.Now()
+			r.disk.put(v)
+		}
+		if time.Since(v.halved) < rest {
+			return
+		}
+	}
+	trash := filepath.Join(r.cfg.Work, trashName, fmt.Sprintf("%s.%d", filepath.Base(v.id), time.Now().UnixNano()))
+	if info, err := os.Lstat(data); err == nil && info.IsDir() {
+		if os.Rename(data, trash) != nil {
+			return // the next sweep tries again
+		}
+	}
+	_ = os.Remove(filepath.Dir(data)) // it stays if anything is in there
+	r.disk.remove(v.id)
+	if r.cfg.Bug != KeepsTrash {
+		_ = removeAll(trash) // the next start tries again
+	}
+}
+
+// factor is by how much lifespans shrink.
+func (r *run) factor() float64 {
+	if r.cfg.Headroom == 0 {
+		return 1
+	}
+	return min(1, free(r.cfg.Work)/r.cfg.Headroom)
+}
+
+// scarce tells whether the disk is as good as full.
+func (r *run) scarce() bool { return free(r.cfg.Work) < 0.02 }
+
+// relieve evicts under pressure, the oldest first, and measures after each.
+func (r *run) relieve(ctx context.Context) {
+	for pause(ctx, r.cfg.PruneInterval) {
+		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts {
+			list, factor := r.disk.all(false), r.factor()
+			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.cfg.Lifespan)*factor) {
+				break
+			}
+			next := list[0]
+			if r.cfg.Bug == EvictsNewest {
+				next = list[len(list)-1]
+			}
+			r.delete(next)
+			if _, there := r.disk.get(next.id); there {
+				break
+			}
+		}
+	}
+}
+
+// adopt retains what no call will tell of: volumes of pods that are gone, and
+// data directories that it does not know.
+func (r *run) adopt(ctx context.Context) {
+	missing := make(map[string]time.Time)
+	for r.cfg.Bug != KeepsOrphans && pause(ctx, max(r.cfg.OrphanGrace/4, sweepInterval)) {
+		for _, v := range r.disk.all(true) {
+			if exists(filepath.Join(r.cfg.Kubelet, "pods", v.pod)) {
+				delete(missing, v.id)
+				continue
+			}
+			if missing[v.id].IsZero() {
+				missing[v.id] = time.Now()
+			}
+			if time.Since(missing[v.id]) >= r.cfg.OrphanGrace {
+				delete(missing, v.id)
+				r.orphan(v)
+			}
+		}
+		found, _ := filepath.Glob(filepath.Join(r.cfg.Work, "[^.]*", "*"))
+		for _, data := range found {
+			v := record{id: filepath.Base(data), pod: filepath.Base(filepath.Dir(data))}
+			if _, known := r.disk.get(v.id); !known && !strings.HasPrefix(v.id, ".") {
+				r.orphan(v)
+			}
+		}
+	}
+}
+
+func (r *run) orphan(v record) {
+	leave, err := r.enter(v.id)
+	if err != nil {
+		return
+	}
+	defer leave()
+	now, known := r.disk.get(v.id)
+	switch {
+	case known && !now.published, !known && !isDir(r.data(v)):
+	case v.target != "" && unmount(v.target) != nil:
+	default:
+		v.orphan = true
+		r.retain(v)
+	}
+}
