@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// mood is the variable that makes this test binary a driver, and says of what
+// sort.
+const mood = "KATBOX_SOAK_TEST_DRIVER"
+
+func TestMain(m *testing.M) {
+	if mood := os.Getenv(mood); mood != "" {
+		os.Exit(drive(mood, os.Args[1]))
+	}
+	os.Exit(m.Run())
+}
+
+// identity is a driver that can say that it is ready.
+type identity struct {
+	csi.UnimplementedIdentityServer
+	mood string
+}
+
+func (i identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(i.mood != "never ready")}, nil
+}
+
+// drive is the driver's main function.
+func drive(mood, socket string) int {
+	fmt.Println("hello from a driver that is", mood)
+	if mood == "stillborn" {
+		return 3
+	}
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, unix.SIGTERM)
+	os.Remove(socket)
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		fmt.Println(err)
+		return 4
+	}
+	server := grpc.NewServer()
+	csi.RegisterIdentityServer(server, identity{mood: mood})
+	go func() {
+		// The end of the process ends it.
+		_ = server.Serve(listener)
+	}()
+	if mood == "mortal" {
+		time.Sleep(50 * time.Millisecond)
+		panic("it is mortal")
+	}
+	<-terminated
+	if mood == "ending badly" {
+		return 5
+	}
+	return 0
+}
+
+func newDriver(t *testing.T, which string) *Binary {
+	t.Helper()
+	t.Setenv(mood, which)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The path of t.TempDir may be too long for a socket.
+	dir, err := os.MkdirTemp("", "soak-daemon-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	b := New(Config{Binary: self, Args: []string{socket}, Log: filepath.Join(dir, "log"), Socket: socket})
+	t.Cleanup(b.Kill)
+	return b
+}
+
+func TestLife(t *testing.T) {
+	b := newDriver(t, "in order")
+	for range 2 {
+		if err := b.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if u, ok := b.Usage(); !ok || u.RSS == 0 || u.Threads == 0 {
+			t.Errorf("a driver that lives uses %+v, %t", u, ok)
+		}
+		b.Kill()
+		if u, ok := b.Usage(); ok {
+			t.Errorf("a driver that is dead uses %+v", u)
+		}
+	}
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := b.Usage()
+	if err := b.Stop(); err != nil {
+		t.Error(err)
+	}
+	if u := b.Total(); u.CPU < before.CPU || u.CPU == 0 || u.Peak == 0 || u.Threads == 0 {
+		t.Errorf("in the end it used %+v, and while it lived %+v", u, before)
+	}
+	select {
+	case err := <-b.Died():
+		t.Errorf("its end was our doing, but it is told as: %v", err)
+	default:
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	b := newDriver(t, "stillborn")
+	err := b.Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "hello from a driver") {
+		t.Errorf("%v, want its exit code and its log", err)
+	}
+
+	b = newDriver(t, "never ready")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := b.Start(ctx); err == nil || ctx.Err() == nil {
+		t.Errorf("a driver that is never ready: %v", err)
+	}
+
+	b = New(Config{Binary: "/does/not/exist", Log: filepath.Join(t.TempDir(), "log")})
+	if err := b.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+		t.Errorf("a driver that does not exist: %v", err)
+	}
+}
+
+func TestDied(t *testing.T) {
+	b := newDriver(t, "mortal")
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-b.Died(); !strings.Contains(err.Error(), "panic: it is mortal") {
+		t.Errorf("%v, want the panic from its log", err)
+	}
+}
+
+func TestStopFails(t *testing.T) {
+	b := newDriver(t, "ending badly")
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Stop(); err == nil || !strings.Contains(err.Error(), "exit status 5") {
+		t.Errorf("%v, want its exit code", err)
+	}
+}
+
+func TestLastWords(t *testing.T) {
+	long := strings.Repeat("x", 2*longestQuote)
+	for _, test := range []struct{ name, log, want string }{
+		{"short", "one\ntwo\n", "one\ntwo"},
+		{"long", "begin" + long + "end\n", long[:longestQuote-3] + "end"},
+		{"panic", "one\npanic: oh\n\ngoroutine 1\n", "panic: oh\n\ngoroutine 1"},
+		{"panic at the start", "panic: oh\n", "panic: oh"},
+		{"long panic", "one\npanic: oh" + long, "panic: oh" + long[:longestQuote-9]},
+		{"only mentioned", "a panic: no\nend", "a panic: no\nend"},
+		{"fatal error", "one\nfatal error: oh\n", "fatal error: oh"},
+		{"empty", "", ""},
+	} {
+		if got := lastWords(test.log); got != test.want {
+			t.Errorf("%s: %.60q (%d bytes), want %.60q (%d bytes)", test.name, got, len(got), test.want, len(test.want))
+		}
+	}
+}

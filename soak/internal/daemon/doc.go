@@ -1,0 +1,7 @@
+// Package daemon runs the driver under test: it starts its binary, waits until
+// it is ready, kills it, starts it again, and ends it. What the driver uses is
+// summed over all its processes.
+//
+// It does not judge: that the driver ended on its own, or did not when it was
+// told to, is an error for others to report.
+package daemon

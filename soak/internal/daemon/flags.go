@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"strconv"
+
+	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// Name is what pods call the driver, Node the node that it believes to be on.
+const (
+	Name = "katbox.csi.paypal.com"
+	Node = "soak"
+)
+
+// Flags is the daemon's command line for a run.
+func Flags(l host.Layout, d workload.Driver) []string {
+	return []string{
+		"--endpoint", "unix://" + l.Socket,
+		"--nodeid", Node,
+		"--workdir", l.Work,
+		"--kubelet-dir", l.Kubelet,
+		"--afterlifespan", d.Lifespan.String(),
+		"--headroom", strconv.FormatFloat(d.Headroom, 'g', -1, 64),
+		"--pruneinterval", d.PruneInterval.String(),
+		"--orphan-grace", d.OrphanGrace.String(),
+		"--log-level", "info",
+	}
+}

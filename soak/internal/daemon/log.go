@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+const (
+	// longestQuote is how much of the daemon's log a story quotes, in bytes.
+	longestQuote = 4096
+	// longestDump is how far from its end a panic is looked for. All goroutines
+	// follow it.
+	longestDump = 1 << 20
+)
+
+// quoteEnd is the end of a log, for a story.
+func quoteEnd(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Sprintf("(its log cannot be read: %v)", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > longestDump {
+		// If it fails, the quote comes from the beginning.
+		_, _ = f.Seek(-longestDump, io.SeekEnd)
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return fmt.Sprintf("(its log cannot be read: %v)", err)
+	}
+	return "the end of its log:\n" + lastWords(string(text))
+}
+
+// lastWords is what a log says last: its end, or the beginning of a panic,
+// which says more than the last of the goroutines that are listed after it.
+func lastWords(log string) string {
+	log = strings.TrimRight(log, "\n")
+	for _, start := range []string{"panic: ", "fatal error: "} {
+		if i := strings.LastIndex("\n"+log, "\n"+start); i >= 0 {
+			return log[i:min(i+longestQuote, len(log))]
+		}
+	}
+	return log[max(0, len(log)-longestQuote):]
+}
