@@ -1,6 +1,6 @@
 # A checkout without tags, or without git, still builds.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-SOAK_FLAGS ?= --pods 100 --parallel 8
+SOAK_FLAGS ?= --preset smoke
 
 .DEFAULT_GOAL := help
 .PHONY: help build test test-root sanity soak lint compiler
@@ -23,7 +23,7 @@ test-root: compiler ## Run the tests again with real mounts, as root or in a use
 sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace
 	.ci/test-root internal/sanity
 
-soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--pods 100 --parallel 8"
+soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
 	bin/soak $(SOAK_FLAGS)
 
 lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)

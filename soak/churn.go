@@ -2,141 +2,157 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"sync"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/faults"
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/misuse"
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
-// churn lets pods live and die, a number of them at a time.
+// churn lets pods live and die. It plays what is around a kubelet: the users
+// who create pods, and the containers in them.
 type churn struct {
-	plan    plan
-	kubelet *kubelet
-	watch   *watch
+	*stage
+	node *node
+	// site is where the calls with bad input are made.
+	site *misuse.Site
 	// over is told how many pods are over, each time that one is. It has room
 	// for all of them, so that nobody waits.
 	over chan int
+	// drained is closed when all pods of a drain are there.
+	drained chan struct{}
+	// afterlives are the faults that outlive a pod.
+	afterlives sync.WaitGroup
+
+	mu      sync.Mutex
+	lives   map[*kubelet.Pod]*life
+	arrived int
+	ended   int
 }
 
-func newChurn(p plan, k *kubelet, w *watch) *churn {
-	return &churn{plan: p, kubelet: k, watch: w, over: make(chan int, p.options.pods)}
+func newChurn(s *stage, n *node, site *misuse.Site) *churn {
+	return &churn{
+		stage:   s,
+		node:    n,
+		site:    site,
+		over:    make(chan int, s.plan.Workload().Pods),
+		drained: make(chan struct{}),
+		lives:   make(map[*kubelet.Pod]*life),
+	}
 }
 
 // run returns when all pods are over, or the run is.
 func (c *churn) run(ctx context.Context) {
-	indices := make(chan int)
-	var workers sync.WaitGroup
-	for range c.plan.options.parallel {
-		workers.Go(func() {
-			for index := range indices {
-				c.pod(ctx, c.plan.pod(index))
-				c.kubelet.stats.update(func(s *stats) {
-					s.pods++
-					c.over <- s.pods
-				})
-			}
+	w := c.plan.Workload()
+	room := make(chan struct{}, w.Parallel)
+	began := time.Now()
+	var pods sync.WaitGroup
+	defer pods.Wait()
+	for index := range w.Pods {
+		planned := c.plan.Pod(index)
+		if faults.Sleep(ctx, time.Until(began.Add(planned.Arrival))) != nil {
+			return
+		}
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		pods.Go(func() {
+			c.live(ctx, planned)
+			<-room
+			c.report.Count.PodsOver.Add(1)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.ended++
+			c.over <- c.ended
 		})
 	}
-	for index := range c.plan.options.pods {
-		select {
-		case indices <- index:
-		case <-ctx.Done():
-		}
-	}
-	close(indices)
-	workers.Wait()
 }
 
-// pod is the life of one pod. Its volumes go their ways at the same time, but
-// the pod lives only once all of them are mounted.
-func (c *churn) pod(ctx context.Context, p podPlan) {
-	k := c.kubelet
-	volumes := make([]*volume, len(p.volumes))
-	for i, planned := range p.volumes {
-		volumes[i] = newVolume(k.layout, p, planned)
-	}
-	k.stats.update(func(s *stats) { s.volumes += len(volumes) })
+// live lets one pod live and die.
+func (c *churn) live(ctx context.Context, planned workload.Pod) {
+	l := newLife(c, planned)
+	c.enter(l)
+	defer c.leave(l)
+	l.live(ctx)
+}
 
-	born := forAll(volumes, func(v *volume) bool { return c.born(ctx, v) })
-	// The end of the run is noticed in the next call.
-	_ = sleep(ctx, p.life)
-	over := forAll(volumes, func(v *volume) bool { return c.died(ctx, v) })
-	if !born || !over || ctx.Err() != nil {
-		return
-	}
-	if err := dismissPod(k.layout, p.uid); err != nil {
-		k.findings.add(leftTarget, volumes[0], err.Error())
+// enter and leave keep account of the pods on the node.
+func (c *churn) enter(l *life) {
+	c.report.Count.PodsRunning.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lives[l.pod] = l
+}
+
+func (c *churn) leave(l *life) {
+	c.report.Count.PodsRunning.Add(-1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.lives, l.pod)
+}
+
+// arrive notes that a pod is as far as it comes before a drain.
+func (c *churn) arrive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.arrived++
+	if c.arrived == c.plan.Workload().Pods {
+		close(c.drained)
 	}
 }
 
-// born publishes a volume and marks it.
-func (c *churn) born(ctx context.Context, v *volume) bool {
-	k := c.kubelet
-	if err := v.prepare(); err != nil {
-		k.findings.add(unfinished, v, err.Error())
-		return false
+// rest waits until the containers of a pod end: after its length or, in a drain,
+// when all pods are there.
+func (c *churn) rest(ctx context.Context, length time.Duration) error {
+	if !c.plan.Workload().Drain {
+		return faults.Sleep(ctx, length)
 	}
-	if err := k.carryOut(ctx, v, v.plan.publish, k.publishOnce); err != nil {
-		return false
+	select {
+	case <-c.drained:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	v.published = true
-	k.stats.update(func(s *stats) { s.published++ })
-	if broken, err := v.mark(); err != nil {
-		k.findings.add(broken, v, "after the publish: "+err.Error())
-		return false
-	}
-	v.marked = true
-	return true
 }
 
-// died unpublishes a volume, whatever became of its publish: a kubelet does so
-// too when it is not sure. From then on the watch follows the marker.
-func (c *churn) died(ctx context.Context, v *volume) bool {
-	k := c.kubelet
-	for _, dir := range []string{v.target, v.data} {
-		if !v.marked {
-			break
-		}
-		if state, err := v.look(dir); state != whole {
-			k.findings.add(lostMarker, v, "while the pod lived: "+err.Error())
-			v.marked = false
-		}
-	}
-	if err := k.carryOut(ctx, v, v.plan.unpublish, k.unpublishOnce); err != nil {
-		return false
-	}
-	if v.published {
-		k.stats.update(func(s *stats) { s.published-- })
-	}
-	if v.marked {
-		c.watch.add(v)
-	}
-	switch there, err := exists(v.target); {
-	case err != nil:
-		k.findings.add(leftTarget, v, "after the unpublish: "+err.Error())
-		return false
-	case there:
-		k.findings.add(leftTarget, v, fmt.Sprintf("after the unpublish %s is still there", v.target))
-		return false
-	}
-	if err := v.dismiss(); err != nil {
-		k.findings.add(leftTarget, v, err.Error())
-		return false
-	}
-	return true
+// life is that of a pod, nil if it is over.
+func (c *churn) life(p *kubelet.Pod) *life {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lives[p]
 }
 
-// forAll calls f for all volumes at the same time and tells whether it was true
-// for each.
-func forAll(volumes []*volume, f func(*volume) bool) bool {
-	results := make([]bool, len(volumes))
-	var group sync.WaitGroup
-	for i, v := range volumes {
-		group.Go(func() { results[i] = f(v) })
+// Called, Mounted, Unmounted and Gone make the churn a [kubelet.Listener].
+
+// Called passes each answer on to those who count and judge it.
+func (c *churn) Called(v *kubelet.Volume, call history.Call) {
+	c.calls.Add(1)
+	c.report.Called(call)
+	c.checker.Called(v.Story, call)
+}
+
+// Mounted lets the containers of a pod begin.
+func (c *churn) Mounted(p *kubelet.Pod) {
+	if l := c.life(p); l != nil {
+		l.mounted()
 	}
-	group.Wait()
-	for _, ok := range results {
-		if !ok {
-			return false
-		}
+}
+
+// Unmounted hands a volume over to those who follow it to its deadline.
+func (c *churn) Unmounted(v *kubelet.Volume, how kubelet.Outcome) {
+	if l := c.life(v.Pod); l != nil {
+		l.unmounted(v, how)
 	}
-	return true
+}
+
+// Gone ends a pod's life.
+func (c *churn) Gone(p *kubelet.Pod) {
+	if l := c.life(p); l != nil {
+		l.gone()
+	}
 }

@@ -1,28 +1,22 @@
 // Soak plays the kubelet against a Katbox daemon and proves that nothing was
-// lost. It starts the daemon itself, in a mount namespace of its own, and sends
-// it a churn of pods: calls in the kubelet's order, each on a new connection,
-// some of them doubled, some cancelled midway, and the daemon killed now and
-// then. Each volume gets a marker file, and the markers are followed to the end
-// of their lifespan.
+// lost. It starts the daemon itself, in a mount namespace of its own, lets pods
+// live and die on it, breaks things, and compares what the daemon answers, what
+// is mounted and what is on the disk with what was promised.
 //
 // It is a black box: it knows CSI, the working directory's layout and the
 // daemon's command line, and nothing of the daemon's code.
 //
-// It promises to report a violation when
+// This package is the program: the command line, the stage that a run is played
+// on, the pods with their containers. The parts that it is made of are below
+// internal; imports go one way, in this order:
 //
-//   - a call is refused with a code that the situation does not excuse,
-//   - a marker is not where it has to be, while its pod lives or until its
-//     deadline,
-//   - a read-only volume can be written to,
-//   - a target, a mount, a data directory or trash is left over,
-//   - the daemon ends on its own, or does not end when it is told to.
-//
-// What happened is told on the terminal, and on request in a page with charts
-// (--report) and in a file for machines (--json, see [result]).
-//
-// Everything random is decided by the seed before it happens (see [plan]): the
-// same seed makes the same pods, the same doubled and cancelled calls and the
-// same kills. How the calls interleave is up to the machine.
+//   - report tells what came of it: tables, page, JSON, progress.
+//   - check judges: answers, published data, deadlines, what is left over.
+//   - faults breaks things; daemon runs the driver; wallclock gives it a clock.
+//   - kubelet is a kubelet's volume manager; misuse makes calls with bad input.
+//   - content is what pods write, host the disk and the mounts below all that.
+//   - history is the story of each volume, and the promises.
+//   - workload is what a run does, decided by a seed before it happens.
 //
 // It does not prove what a power cut leaves behind, as the page cache survives
 // every kill, and it does not measure capacity.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/host"
 )
 
 // The exit codes.
@@ -19,11 +21,14 @@ const (
 )
 
 func main() {
+	// A slow disk needs this program again, in another part.
+	host.RunHelper()
+
 	code, err := start()
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		code = exitProven
-	case errors.Is(err, errUsage):
+	case isUsage(err):
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		code = exitUsage
 	case err != nil:
@@ -39,13 +44,16 @@ func start() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if o.dryRun {
+		return exitProven, printPlan(os.Stdout, o.plan())
+	}
 	if _, err := o.binary(); err != nil {
 		return 0, err
 	}
-	if !insideNamespace() {
-		return enterNamespace()
+	if !host.Inside() {
+		return host.Enter()
 	}
-	if err := privatise(); err != nil {
+	if err := host.Privatise(); err != nil {
 		return 0, err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)

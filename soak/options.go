@@ -10,108 +10,170 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-)
 
-const (
-	// readOnlyShare is the share of volumes that are mounted read-only.
-	readOnlyShare = 0.1
-	// tolerance is how long after its deadline data may still be there.
-	tolerance = 5 * time.Second
-	// firstWait is how long a kubelet waits after the first failure.
-	firstWait = 500 * time.Millisecond
+	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/report"
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 // errUsage marks an error in the command line.
 var errUsage = errors.New("wrong usage")
 
+// isUsage tells whether an error is the fault of the command line.
+func isUsage(err error) bool {
+	return errors.Is(err, errUsage) || errors.Is(err, host.ErrUsage) || errors.Is(err, report.ErrUsage)
+}
+
 // options says what to do.
 type options struct {
-	// These are the command line.
-	daemon   string
-	pods     int
-	parallel int
-	volumes  int
-	lifespan time.Duration
-	repeat   float64
-	cancel   float64
-	kills    int
+	daemon string
+	// name is that of the workload: a preset's or a file's; source is the flag
+	// that names it.
+	name     string
+	source   string
+	workload workload.Workload
 	seed     uint64
+	dryRun   bool
 	dir      string
 	keep     bool
 	log      string
-	timeout  time.Duration
 	json     string
 	report   string
-	// These are always the constants above, but for tests.
-	readOnly  float64
+	// tolerance is how long after its deadline data may still be there. It is
+	// always the constant, but for tests.
 	tolerance time.Duration
-	firstWait time.Duration
+	// enoughCalls is from how many calls on the checker compares what they cost;
+	// 0 stands for its own number.
+	enoughCalls int
+	// changes are the flags that change the workload, as they were given.
+	changes []string
 }
 
-// parseOptions reads the command line. A seed that is not given is drawn here.
-// The error is pflag.ErrHelp, or wraps errUsage.
+// parseOptions reads the command line, and the workload that it names. A seed
+// that is not given is drawn here. The error is pflag.ErrHelp, or wraps errUsage.
 func parseOptions(args []string) (options, error) {
-	o := options{readOnly: readOnlyShare, tolerance: tolerance, firstWait: firstWait}
+	o := options{tolerance: tolerance}
+	var preset, file string
+	var change workload.Workload
+	var volumes, kills int
 	flags := pflag.NewFlagSet("soak", pflag.ContinueOnError)
 	flags.SortFlags = false
+	flags.Usage = func() {
+		fmt.Fprintf(os.Stderr, "Usage: soak [flags]\n\n%s\nWorkloads (--preset):\n", flags.FlagUsages())
+		for _, name := range workload.Presets() {
+			fmt.Fprintf(os.Stderr, "  %-7s %s\n", name, workload.Describe(name))
+		}
+	}
 	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary)")
-	flags.IntVar(&o.pods, "pods", 300, "how many pods live and die")
-	flags.IntVar(&o.parallel, "parallel", 8, "how many pods at a time")
-	flags.IntVar(&o.volumes, "volumes", 2, "volumes of each pod")
-	flags.DurationVar(&o.lifespan, "lifespan", 20*time.Second, "the daemon's --afterlifespan")
-	flags.Float64Var(&o.repeat, "repeat", 0.3, "share of calls sent twice, half of them at the same time")
-	flags.Float64Var(&o.cancel, "cancel", 0.2, "share of calls cancelled midway and then repeated")
-	flags.IntVar(&o.kills, "kills", 0, "how often the daemon is killed and started again")
+	flags.StringVar(&preset, "preset", "smoke", "the workload, one of "+strings.Join(workload.Presets(), ", "))
+	flags.StringVar(&file, "workload", "", "the workload, a YAML file; the presets' files are examples")
 	flags.Uint64Var(&o.seed, "seed", 0, "decides everything random (default: a new one, printed first)")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "only print what each pod and each fault would do")
+	flags.StringVar(&o.json, "json", "", "write the result to this file, for machines")
+	flags.StringVar(&o.report, "report", "", "write the result to this file, an HTML page with charts")
 	flags.StringVar(&o.dir, "dir", "", "an empty or new directory for everything (default: a temporary one)")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory; after a violation it is kept anyway")
 	flags.StringVar(&o.log, "log", "daemon.log", "the daemon's log, a file name inside the directory")
-	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "give up after this time")
-	flags.StringVar(&o.json, "json", "", "write the result to this file, for machines")
-	flags.StringVar(&o.report, "report", "", "write the result to this file, an HTML page with charts")
+	changes := []struct {
+		name  string
+		apply func(*workload.Workload)
+	}{
+		{"pods", func(w *workload.Workload) { w.Pods = change.Pods }},
+		{"parallel", func(w *workload.Workload) { w.Parallel = change.Parallel }},
+		{"volumes", func(w *workload.Workload) { w.Volumes.Min, w.Volumes.Max = volumes, volumes }},
+		{"lifespan", func(w *workload.Workload) { w.Driver.Lifespan = change.Driver.Lifespan }},
+		{"repeat", func(w *workload.Workload) { w.Calls.Doubled = change.Calls.Doubled }},
+		{"cancel", func(w *workload.Workload) { w.Calls.Cancelled = change.Calls.Cancelled }},
+		{"kills", func(w *workload.Workload) { setKills(w, kills) }},
+		{"timeout", func(w *workload.Workload) { w.Timeout = change.Timeout }},
+	}
+	const instead = " (instead of the workload's)"
+	flags.IntVar(&change.Pods, "pods", 0, "how many pods live and die"+instead)
+	flags.IntVar(&change.Parallel, "parallel", 0, "how many pods are on the node at a time"+instead)
+	flags.IntVar(&volumes, "volumes", 0, "volumes of each pod"+instead)
+	flags.DurationVar((*time.Duration)(&change.Driver.Lifespan), "lifespan", 0, "the daemon's --afterlifespan"+instead)
+	flags.Float64Var(&change.Calls.Doubled, "repeat", 0, "share of calls sent twice, half of them at the same time"+instead)
+	flags.Float64Var(&change.Calls.Cancelled, "cancel", 0, "share of calls cancelled midway and then repeated"+instead)
+	flags.IntVar(&kills, "kills", 0, "how often the daemon is killed and started again"+instead)
+	flags.DurationVar((*time.Duration)(&change.Timeout), "timeout", 0, "give up after this time"+instead)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err
 		}
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	}
-	if flags.NArg() > 0 {
+	switch {
+	case flags.NArg() > 0:
 		return o, fmt.Errorf("%w: unexpected argument %q, there are only flags", errUsage, flags.Arg(0))
+	case file != "" && flags.Changed("preset"):
+		return o, fmt.Errorf("%w: --preset and --workload both name the workload; give one of them", errUsage)
+	case kills < 0:
+		return o, fmt.Errorf("%w: --kills is %d, it cannot be negative", errUsage, kills)
+	case o.log == "" || o.log == "." || o.log == ".." || strings.ContainsRune(o.log, '/'):
+		return o, fmt.Errorf("%w: --log is %q, it has to be a plain file name", errUsage, o.log)
+	}
+	var err error
+	o.name, o.source = preset, "--preset "+preset
+	if file != "" {
+		o.name, o.source = file, "--workload "+quoted(file)
+		o.workload, err = workload.Read(file)
+	} else {
+		o.workload, err = workload.Preset(preset)
+	}
+	if err != nil {
+		return o, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	for _, c := range changes {
+		if f := flags.Lookup(c.name); f.Changed {
+			c.apply(&o.workload)
+			o.changes = append(o.changes, fmt.Sprintf("--%s %s", c.name, f.Value))
+		}
+	}
+	if err := o.workload.Check(); err != nil {
+		return o, fmt.Errorf("%w: %s with %s: %w", errUsage, o.name, strings.Join(o.changes, " "), err)
 	}
 	if !flags.Changed("seed") {
 		// Short enough to be typed again.
 		o.seed = uint64(rand.Uint32())
 	}
-	return o, o.check()
+	return o, nil
 }
 
-// check refuses values that make no sense.
-func (o options) check() error {
-	switch {
-	case o.pods < 1:
-		return fmt.Errorf("%w: --pods is %d, it has to be at least 1", errUsage, o.pods)
-	case o.parallel < 1:
-		return fmt.Errorf("%w: --parallel is %d, it has to be at least 1", errUsage, o.parallel)
-	case o.volumes < 1:
-		return fmt.Errorf("%w: --volumes is %d, it has to be at least 1", errUsage, o.volumes)
-	case o.lifespan <= 0:
-		return fmt.Errorf("%w: --lifespan is %s, it has to be more than 0", errUsage, o.lifespan)
-	case !isShare(o.repeat):
-		return fmt.Errorf("%w: --repeat is %g, it has to lie between 0 and 1", errUsage, o.repeat)
-	case !isShare(o.cancel):
-		return fmt.Errorf("%w: --cancel is %g, it has to lie between 0 and 1", errUsage, o.cancel)
-	case o.kills < 0:
-		return fmt.Errorf("%w: --kills is %d, it cannot be negative", errUsage, o.kills)
-	case o.timeout <= 0:
-		return fmt.Errorf("%w: --timeout is %s, it has to be more than 0", errUsage, o.timeout)
-	case o.log == "" || o.log == "." || o.log == ".." || strings.ContainsRune(o.log, '/'):
-		return fmt.Errorf("%w: --log is %q, it has to be a plain file name", errUsage, o.log)
+// killed is how long a daemon is away that --kills kills.
+const killed = workload.Duration(200 * time.Millisecond)
+
+// setKills sets how often the daemon is killed, whatever else goes wrong.
+func setKills(w *workload.Workload, times int) {
+	var faults []workload.Fault
+	for _, f := range w.Faults {
+		if f.Kind != workload.DaemonKill {
+			faults = append(faults, f)
+		}
 	}
-	return o.outputs().check(o.dir)
+	if times != 0 {
+		faults = append(faults, workload.Fault{Kind: workload.DaemonKill, Times: times, For: killed})
+	}
+	w.Faults = faults
 }
 
-// isShare tells whether f is a share; it is false for NaN.
-func isShare(f float64) bool { return f >= 0 && f <= 1 }
+// plan is what the run does.
+func (o options) plan() workload.Plan { return workload.NewPlan(o.workload, o.seed) }
+
+// again is the command line that makes the same decisions.
+func (o options) again() string {
+	return strings.Join(append([]string{"soak", o.source, fmt.Sprintf("--seed %d", o.seed)}, o.changes...), " ")
+}
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool { return !strings.ContainsRune(plainLetters, r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// plainLetters mean nothing to a shell.
+const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%,"
 
 // binary is the absolute path of the daemon's binary. Its error wraps errUsage.
 func (o options) binary() (string, error) {

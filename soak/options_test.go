@@ -1,113 +1,132 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 func TestParseOptions(t *testing.T) {
-	o, err := parseOptions([]string{"--pods", "7", "--lifespan", "3s", "--seed", "42"})
-	if err != nil || o.pods != 7 || o.lifespan != 3*time.Second || o.seed != 42 || o.volumes != 2 {
-		t.Errorf("%+v, %v", o, err)
+	o, err := parseOptions(nil)
+	if err != nil || o.name != "smoke" || o.log != "daemon.log" || o.tolerance != tolerance || o.workload.Pods == 0 {
+		t.Errorf("without flags: %+v, %v; want the preset smoke", o, err)
 	}
-	if o.readOnly != readOnlyShare || o.tolerance != tolerance || o.firstWait != firstWait {
-		t.Errorf("%+v: the constants are missing", o)
-	}
-	if zero, err := parseOptions([]string{"--seed", "0"}); err != nil || zero.seed != 0 {
-		t.Errorf("--seed 0 gives seed %d, %v", zero.seed, err)
-	}
-	for _, wrong := range []string{
-		"--pods=0", "--parallel=0", "--volumes=-1", "--lifespan=0s", "--repeat=1.1", "--repeat=NaN", "--cancel=-1",
-		"--kills=-1", "--timeout=0s", "--log=", "--log=a/b", "--log=..", "--pods=x", "--nonsense", "argument",
-	} {
-		if _, err := parseOptions([]string{wrong}); !errors.Is(err, errUsage) {
-			t.Errorf("%s: %v, want wrong usage", wrong, err)
-		}
-	}
-}
-
-func TestMakeLayoutRefuses(t *testing.T) {
-	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "precious"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, dir := range map[string]string{
-		"not empty": full,
-		"too long":  filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketPath)),
-	} {
-		if _, err := makeLayout(options{dir: dir, log: "daemon.log"}); !errors.Is(err, errUsage) {
-			t.Errorf("directory that is %s: %v, want wrong usage", name, err)
-		}
-	}
-}
-
-func TestLayoutRemove(t *testing.T) {
-	parent, err := os.MkdirTemp("", "soak-test-")
+	o, err = parseOptions([]string{
+		"--preset", "churn", "--pods", "300", "--parallel", "8", "--volumes", "2", "--lifespan", "20s", "--repeat", "0.3",
+		"--cancel", "0.2", "--kills", "5", "--timeout", "10m", "--seed", "7",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(parent) })
-	made := filepath.Join(parent, "new")
-	for _, test := range []struct {
-		dir  string
-		stay bool
-	}{{made, false}, {parent, true}} {
-		l, err := makeLayout(options{dir: test.dir, log: "daemon.log"})
+	w := o.workload
+	if w.Pods != 300 || w.Parallel != 8 || w.Volumes.Min != 2 || w.Volumes.Max != 2 || w.Driver.Lifespan.D() != 20*time.Second ||
+		w.Calls.Doubled != 0.3 || w.Calls.Cancelled != 0.2 || w.Timeout.D() != 10*time.Minute || o.seed != 7 {
+		t.Errorf("the flags do not change the workload: %+v", o)
+	}
+	kills := 0
+	for _, f := range w.Faults {
+		if f.Kind == workload.DaemonKill {
+			kills += f.Times
+		}
+	}
+	if kills != 5 {
+		t.Errorf("%d kills, want 5", kills)
+	}
+}
+
+// TestAgain: the command line that a report gives makes the same decisions.
+func TestAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "odd name.yaml")
+	if err := os.WriteFile(file, []byte("pods: 40\nparallel: 4\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--seed", "9"},
+		{"--preset", "drain", "--kills", "3", "--volumes", "2"},
+		{"--workload", file, "--repeat", "0.5", "--lifespan", "3s"},
+	} {
+		first, err := parseOptions(args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.remove(); err != nil {
+		name, words := cutProgram(first.again())
+		second, err := parseOptions(words)
+		if err != nil || name != "soak" {
+			t.Fatalf("%s: %v", first.again(), err)
+		}
+		var a, b bytes.Buffer
+		if err := errors.Join(printPlan(&a, first.plan()), printPlan(&b, second.plan())); err != nil {
 			t.Fatal(err)
 		}
-		if there, err := exists(test.dir); err != nil || there != test.stay {
-			t.Errorf("%s is there: %t (%v), want %t", test.dir, there, err, test.stay)
-		}
-		if left, _ := os.ReadDir(parent); len(left) != 0 {
-			t.Errorf("left: %v", left)
+		if a.String() != b.String() || a.Len() == 0 {
+			t.Errorf("%s does not make the same decisions as %q", first.again(), args)
 		}
 	}
 }
 
-func TestBackoff(t *testing.T) {
-	for n, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
-		if got := backoff(firstWait, n); got != want {
-			t.Errorf("wait %d is %s, want %s", n, got, want)
+// cutProgram divides a command line as a shell would, as far as quotes go.
+func cutProgram(line string) (program string, args []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			args = append(args, part)
+			continue
 		}
+		args = append(args, strings.Fields(part)...)
 	}
-	if got := backoff(firstWait, 1<<20); got != 5*time.Second {
-		t.Errorf("after a million failures: %s, want 5s", got)
-	}
+	return args[0], args[1:]
 }
 
-func TestQuantile(t *testing.T) {
-	ten := []time.Duration{3, 1, 2, 10, 9, 8, 7, 6, 5, 4}
+func TestWrongOptions(t *testing.T) {
 	for _, test := range []struct {
-		q    float64
-		want time.Duration
-	}{{0, 1}, {0.5, 5}, {0.9, 9}, {0.99, 10}, {1, 10}} {
-		if got := quantile(ten, test.q); got != test.want {
-			t.Errorf("quantile %g is %d, want %d", test.q, got, test.want)
+		args []string
+		want string
+	}{
+		{[]string{"--pods", "0"}, "pods"},
+		{[]string{"--parallel", "-1"}, "parallel"},
+		{[]string{"--repeat", "1.5"}, "doubled"},
+		{[]string{"--kills", "-1"}, "--kills"},
+		{[]string{"--preset", "quick"}, "quick"},
+		{[]string{"--preset", "smoke", "--workload", "x.yaml"}, "--workload"},
+		{[]string{"--workload", "/does/not/exist.yaml"}, "/does/not/exist.yaml"},
+		{[]string{"--log", "a/b"}, "--log"},
+		{[]string{"--seed", "x"}, "seed"},
+		{[]string{"stray"}, "stray"},
+		{[]string{"--no-such-flag"}, "no-such-flag"},
+	} {
+		_, err := parseOptions(test.args)
+		if !isUsage(err) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want a wrong usage that names %s", test.args, err, test.want)
 		}
 	}
-	if got := quantile(nil, 0.5); got != 0 {
-		t.Errorf("quantile of nothing is %d, want 0", got)
+	if _, err := parseOptions([]string{"--help"}); !errors.Is(err, pflag.ErrHelp) {
+		t.Errorf("--help: %v", err)
 	}
 }
 
-func TestOutage(t *testing.T) {
-	t0 := time.Now()
-	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
-	d := &daemon{outages: []outage{{at(10), at(12)}, {at(20), time.Time{}}}}
-	for _, test := range []struct {
-		from, to int
-		want     bool
-	}{{1, 9, false}, {9, 11, true}, {11, 11, true}, {11, 15, true}, {5, 15, true}, {13, 19, false}, {13, 21, true}, {30, 40, true}} {
-		if got := d.down(at(test.from), at(test.to)); got != test.want {
-			t.Errorf("a call from %d to %d met an outage: %t, want %t", test.from, test.to, got, test.want)
+func TestBinary(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{plain, dir, filepath.Join(dir, "missing")} {
+		if _, err := (options{daemon: path}).binary(); !isUsage(err) || !strings.Contains(err.Error(), "--daemon") {
+			t.Errorf("%s: %v, want a wrong usage that names --daemon", path, err)
 		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (options{daemon: self}).binary(); err != nil || got != self {
+		t.Errorf("%s, %v; want %s", got, err, self)
 	}
 }

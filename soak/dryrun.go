@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// printPlan prints what a run would do: a line for each pod, volume and fault.
+func printPlan(out io.Writer, p workload.Plan) error {
+	w := bufio.NewWriter(out)
+	for index := range p.Workload().Pods {
+		pod := p.Pod(index)
+		fmt.Fprintf(w, "pod %d %s arrives %s runs %s", pod.Index, pod.UID, pod.Arrival, pod.Length)
+		if pod.DeletedEarly > 0 {
+			fmt.Fprintf(w, " deleted early after %s", pod.DeletedEarly)
+		}
+		if len(pod.Bad) > 0 {
+			fmt.Fprintf(w, " bad calls %v", pod.Bad)
+		}
+		fmt.Fprintln(w)
+		for _, v := range pod.Volumes {
+			fmt.Fprintf(w, "  volume %s %s read-only %t content %+v publish %+v unpublish %+v", v.Name, v.ID, v.ReadOnly, v.Content, v.Publish, v.Unpublish)
+			if v.Trouble != nil {
+				fmt.Fprintf(w, " fault %+v", *v.Trouble)
+			}
+			fmt.Fprintln(w)
+		}
+	}
+	for _, f := range p.Faults() {
+		fmt.Fprintf(w, "fault %s number %d when %d pods are over and %s later, for %s, step %s\n", f.Kind, f.Number, f.Pods, f.Delay, f.For, f.Step)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/faults"
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// life is the life of one pod, from its creation until the kubelet has nothing
+// of it left.
+type life struct {
+	*churn
+	planned workload.Pod
+	pod     *kubelet.Pod
+	// mounted and gone are called when the kubelet says so, as often as it does;
+	// they close the channels.
+	mounted, gone     func()
+	isMounted, isGone chan struct{}
+	volumes           map[*kubelet.Volume]*scratch
+}
+
+func newLife(c *churn, planned workload.Pod) *life {
+	l := &life{
+		churn: c, planned: planned, pod: kubelet.NewPod(c.layout.Kubelet, c.layout.Work, planned),
+		isMounted: make(chan struct{}), isGone: make(chan struct{}),
+		volumes: make(map[*kubelet.Volume]*scratch),
+	}
+	l.mounted = sync.OnceFunc(func() { close(l.isMounted) })
+	l.gone = sync.OnceFunc(func() { close(l.isGone) })
+	for _, v := range l.pod.Volumes {
+		l.volumes[v] = &scratch{churn: c, volume: v}
+	}
+	return l
+}
+
+// live is the whole of it. What it cannot do any more because the run is over is
+// left to the end of the run.
+func (l *life) live(ctx context.Context) {
+	defer l.gone() // nobody waits for it any more
+	l.report.Count.Volumes.Add(int64(len(l.pod.Volumes)))
+	l.api.Create(l.pod)
+	l.sendBadCalls(ctx)
+	if removed := l.removal(); removed != nil && removed.Choice%2 == 0 {
+		l.removeUnderDriver(ctx, removed)
+		return
+	}
+	if l.planned.DeletedEarly > 0 {
+		l.arrive()
+		if faults.Sleep(ctx, l.planned.DeletedEarly) == nil {
+			l.finish(ctx)
+		}
+		return
+	}
+	if !wait(ctx, l.isMounted) {
+		return
+	}
+	l.report.Count.Containers.Add(1)
+	l.each((*scratch).begin)
+	l.arrive()
+	if l.rest(ctx, l.planned.Length) != nil {
+		return
+	}
+	l.each((*scratch).finish)
+	if removed := l.removal(); removed != nil {
+		l.removeByForce(ctx)
+		return
+	}
+	l.finish(ctx)
+}
+
+// finish says that the containers have ended, and waits for the kubelet.
+func (l *life) finish(ctx context.Context) {
+	l.api.Finish(l.pod)
+	l.each(func(s *scratch) { s.letGo(ctx) })
+	if wait(ctx, l.isGone) {
+		l.each(func(s *scratch) { s.afterlife(ctx) })
+	}
+}
+
+// each does something with all volumes at the same time.
+func (l *life) each(do func(*scratch)) {
+	var group sync.WaitGroup
+	for _, s := range l.volumes {
+		group.Go(func() { do(s) })
+	}
+	group.Wait()
+}
+
+// unmounted is told by the kubelet what became of a volume.
+func (l *life) unmounted(v *kubelet.Volume, how kubelet.Outcome) { l.volumes[v].over(how) }
+
+// removal is the fault that removes the pod's directory, nil if there is none.
+func (l *life) removal() *workload.PlannedFault {
+	for _, v := range l.pod.Volumes {
+		if t := v.Plan.Trouble; t != nil && t.Kind == workload.PodRemoved {
+			return t
+		}
+	}
+	return nil
+}
+
+// removeUnderDriver is what a kubelet does to a pod that is deleted while its
+// volumes are being mounted. Whether it unpublishes them is up to the answer of
+// the publish.
+func (l *life) removeUnderDriver(ctx context.Context, f *workload.PlannedFault) {
+	l.arrive()
+	if faults.Sleep(ctx, f.Delay) != nil {
+		return
+	}
+	l.api.Finish(l.pod)
+	for _, v := range l.pod.Volumes {
+		if err := faults.Undercut(v.Story); err != nil {
+			l.failed(v, err)
+		}
+	}
+	l.injected.add(workload.PodRemoved)
+	l.finish(ctx)
+}
+
+// removeByForce is what somebody does who cleans a node up by hand: the mounts
+// are taken away and the pod's directory is removed, and nobody unpublishes.
+func (l *life) removeByForce(ctx context.Context) {
+	for _, v := range l.pod.Volumes {
+		if err := faults.Uproot(v.Story); err != nil {
+			l.failed(v, err)
+			l.finish(ctx)
+			return
+		}
+	}
+	if err := l.node.forget(l.pod); err != nil {
+		l.findings.Add(history.Completed, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
+	}
+	l.injected.add(workload.PodRemoved)
+	l.finish(ctx)
+}
+
+// failed reports that the soak itself could not go on with a volume.
+func (c *churn) failed(v *kubelet.Volume, err error) {
+	c.findings.Add(history.Completed, v.Story, err.Error())
+}
+
+// isFull tells whether something failed because there was no room.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// wait waits for something, and is false if the run ends before.
+func wait(ctx context.Context, happened <-chan struct{}) bool {
+	select {
+	case <-happened:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

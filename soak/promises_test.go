@@ -1,0 +1,317 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/daemon"
+	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/report"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// TestMain runs many runs at the same time: they wait most of the time.
+func TestMain(m *testing.M) {
+	host.RunHelper()
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// inProcess makes a [daemon.Driver] of a fake one.
+type inProcess struct{ *fake.Driver }
+
+var _ daemon.Driver = inProcess{}
+
+func (d inProcess) Kill() { _ = d.Driver.Kill() }
+
+func (d inProcess) Usage() (host.Usage, bool) {
+	cpu, rss, anonymous, peak, threads, ok := d.Driver.Usage()
+	return host.Usage{CPU: cpu, RSS: rss, Anonymous: anonymous, Peak: peak, Threads: threads}, ok
+}
+
+func (d inProcess) Total() host.Usage {
+	u, _ := d.Usage()
+	return u
+}
+
+// late is how late the driver may delete. A restart may add so much to a
+// deadline that a driver is found out which begins to count anew.
+const late = 3 * time.Second
+
+// trial is the workload of a short run in which everything can be seen that a
+// bug needs to be seen.
+func trial() workload.Workload {
+	return workload.Workload{
+		Pods: 24, Parallel: 24,
+		Arrival:  workload.Arrival{Burst: 1},
+		Length:   workload.Length{Distribution: workload.Constant, Mean: workload.Duration(700 * time.Millisecond)},
+		Volumes:  workload.Volumes{Min: 1, Max: 2, Pool: 1},
+		Contents: workload.Contents{Files: 2, Bytes: 1024},
+		Driver: workload.Driver{
+			Lifespan: workload.Duration(5 * time.Second), OrphanGrace: workload.Duration(time.Second),
+			PruneInterval: workload.Duration(200 * time.Millisecond),
+		},
+		Disk:    workload.Disk{Kind: "tmpfs", Size: 64 << 20, Inodes: 20000},
+		Timeout: workload.Duration(time.Minute),
+	}
+}
+
+func fault(kind workload.FaultKind, times int, length time.Duration) workload.Fault {
+	return workload.Fault{Kind: kind, Times: times, For: workload.Duration(length)}
+}
+
+// need is what a bug needs of a run to be seen.
+type need struct {
+	change func(*workload.Workload)
+	// also is what such a driver breaks besides, and cannot but break.
+	also history.Promise
+}
+
+// waves lets pods come and go for some seconds, so that at all times some are
+// alive and some volumes are retained for a while.
+func waves(w *workload.Workload) {
+	w.Pods, w.Parallel = 48, 8
+	w.Length.Distribution = workload.Uniform
+}
+
+// faulty adds a fault to the waves.
+func faulty(kind workload.FaultKind, times int, length time.Duration) need {
+	return need{change: func(w *workload.Workload) {
+		waves(w)
+		w.Faults = []workload.Fault{fault(kind, times, length)}
+	}}
+}
+
+// needs has the bugs that do not show in the trial as it is.
+var needs = map[fake.Bug]need{
+	fake.ForgetsRetained:   faulty(workload.DaemonKill, 2, 50*time.Millisecond),
+	fake.RestartsDeadlines: faulty(workload.DaemonKill, 2, 50*time.Millisecond),
+	fake.EntersMounts:      faulty(workload.ForeignMount, 4, 2*time.Second),
+	fake.FollowsVolumeLink: faulty(workload.VolumeSymlink, 4, 0),
+	fake.KeepsOrphans:      faulty(workload.PodRemoved, 8, 0),
+	fake.RefusesWhenFull:   faulty(workload.DiskFull, 2, 2*time.Second),
+	fake.RefusesRepeats:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
+	fake.RefusesUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
+	fake.FollowsLinks:      {change: func(w *workload.Workload) { w.Pods, w.Contents.Links = 6, 1 }},
+	fake.TakesAnyID:        {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
+	fake.AnswersVaguely:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 2 }},
+	fake.MountsWritable:    {change: func(w *workload.Workload) { w.Volumes.ReadOnly = 1 }},
+	fake.TrustsWallClock: {change: func(w *workload.Workload) {
+		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}
+	}},
+	// Nobody finds the data where it was published, so that is lost as well.
+	fake.Unmounts: {also: history.PublishedData, change: func(w *workload.Workload) {
+		waves(w)
+		w.Length.Mean = workload.Duration(1500 * time.Millisecond)
+		w.Faults = []workload.Fault{fault(workload.DaemonKill, 3, 50*time.Millisecond)}
+	}},
+	// The loss has to come well before the end of the containers.
+	fake.LosesFiles: {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
+	fake.MovesData:  {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
+	// It takes some seconds until it is certain that nothing is evicted, and
+	// nothing may expire meanwhile.
+	fake.NeverEvicts: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 4, 4
+		w.Faults = []workload.Fault{fault(workload.DiskFull, 1, 12*time.Second)}
+		w.Driver.Headroom = 0.1
+		w.Driver.Lifespan = workload.Duration(20 * time.Second)
+	}},
+	// Here and there a volume has to go, while there are older ones by more than
+	// a second.
+	fake.EvictsNewest: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 40, 4
+		w.Disk.Size = 16 << 20
+		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
+		w.Driver.Headroom = 0.9
+		w.Driver.Lifespan = workload.Duration(8 * time.Second)
+	}},
+	// A call may take 10 s, and it may be long until the first one meets the busy
+	// target.
+	fake.LocksAll: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 16, 4
+		w.Faults = []workload.Fault{fault(workload.BusyTarget, 1, 25*time.Second)}
+	}},
+}
+
+// rig is what a soak of a fake driver is played with.
+type rig struct {
+	options options
+	layout  host.Layout
+	driver  inProcess
+}
+
+func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
+	t.Helper()
+	if os.Getenv("KATBOX_ROOT_TESTS") != "1" {
+		t.Skip("it mounts; run it with make test-root")
+	}
+	if err := w.Check(); err != nil {
+		t.Fatal(err)
+	}
+	// The path of t.TempDir is too long for a socket.
+	dir, err := os.MkdirTemp("", "soak-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { clearAway(t, dir) })
+	l, err := host.MakeLayout(dir, "daemon.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fake.Config{
+		Socket: l.Socket, Work: l.Work, Kubelet: l.Kubelet, Lifespan: w.Driver.Lifespan.D(), Headroom: w.Driver.Headroom,
+		OrphanGrace: w.Driver.OrphanGrace.D(), PruneInterval: w.Driver.PruneInterval.D(), Outside: l.Canaries,
+	}
+	change(&config)
+	d, err := fake.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rig{options{name: "trial", workload: w, seed: 11, tolerance: late}, l, inProcess{d}}
+}
+
+// play is a whole run.
+func (r rig) play(t *testing.T) *report.Result {
+	t.Helper()
+	result, err := play(context.Background(), r.options, r.layout, r.driver, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// playFake runs a whole soak against a fake driver. On a machine that is too busy
+// for it, by the soak's own measure, it says nothing, and is run again.
+func playFake(t *testing.T, bug fake.Bug, w workload.Workload) *report.Result {
+	t.Helper()
+	const tries = 3
+	for try := 1; ; try++ {
+		result := newRig(t, w, func(c *fake.Config) { c.Bug = bug }).play(t)
+		busy := false
+		for _, f := range result.FaultSpans {
+			busy = busy || f.Kind == workload.MachineSlow
+		}
+		if !busy || try == tries {
+			return result
+		}
+		t.Logf("try %d: the machine was too busy", try)
+	}
+}
+
+// clearAway removes what a run left, which after a violation is everything.
+func clearAway(t *testing.T, dir string) {
+	mounts, err := host.MountsBelow(dir)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, m := range slices.Backward(mounts) {
+		if err := host.Unmount(m.Point); err != nil {
+			t.Error(err)
+			return // nothing is removed from under a mount
+		}
+	}
+	os.RemoveAll(dir)
+}
+
+// TestEachBugIsCaught: a checker that cannot fail proves nothing. Each bug
+// breaks one promise, and a whole run finds that, and no other.
+func TestEachBugIsCaught(t *testing.T) {
+	t.Parallel()
+	for _, bug := range fake.Bugs() {
+		if bug == fake.CostsMore {
+			continue // see TestCostIsCompared
+		}
+		t.Run(string(bug), func(t *testing.T) {
+			t.Parallel()
+			w := trial()
+			need := needs[bug]
+			if need.change != nil {
+				need.change(&w)
+			}
+			result := playFake(t, bug, w)
+			found := false
+			for _, p := range result.Promises {
+				switch {
+				case p.Promise == bug.Breaks():
+					found = p.Broken > 0
+				case p.Promise == need.also:
+				case p.Broken > 0:
+					t.Errorf("%s: %d violations, though the bug does not break that", p.Promise, p.Broken)
+				}
+			}
+			if !found {
+				t.Errorf("no violation of: %s", bug.Breaks())
+			}
+			told := 0
+			for _, v := range result.Violations {
+				if v.Promise != bug.Breaks() && v.Promise != need.also && told < 3 {
+					told++
+					t.Logf("%s: %s\n%s", v.Promise, v.What, strings.Join(v.Story, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// TestHonestDriver: what a bug needs to be seen does not make an honest driver
+// look like a broken one.
+func TestHonestDriver(t *testing.T) {
+	t.Parallel()
+	for name, faults := range map[string][]workload.Fault{
+		"node": {
+			fault(workload.DaemonKill, 2, 50*time.Millisecond), fault(workload.KubeletRestart, 2, 50*time.Millisecond),
+			fault(workload.DiskFull, 2, time.Second), fault(workload.NoInodes, 2, time.Second),
+			{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(-time.Hour)},
+		},
+		// Not while the disk is full: what is to befall a volume does not befall
+		// one that its pod cannot write into.
+		"volumes": {
+			fault(workload.DaemonKill, 2, 50*time.Millisecond), fault(workload.KubeletRestart, 2, 50*time.Millisecond),
+			fault(workload.BusyTarget, 2, time.Second), fault(workload.ForeignMount, 2, time.Second),
+			fault(workload.NestedMount, 2, time.Second), fault(workload.PodRemoved, 2, 0),
+			fault(workload.VolumeRemoved, 2, 0), fault(workload.VolumeSymlink, 2, 0),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := trial()
+			waves(&w)
+			w.Calls = workload.Calls{Doubled: 0.3, Cancelled: 0.1, Reordered: 0.1, Bad: 0.5}
+			w.Volumes.ReadOnly, w.DeletedEarly = 0.2, 0.1
+			w.Contents.Links, w.Contents.Names, w.Contents.Special, w.Contents.Modes, w.Contents.Sparse = 0.5, 0.5, 0.5, 0.2, 0.2
+			w.Driver.Headroom = 0.05
+			w.Faults = faults
+			result := playFake(t, "", w)
+			for _, v := range result.Violations {
+				t.Errorf("%s: %s\n%s", v.Promise, v.What, strings.Join(v.Story, "\n"))
+			}
+			if got := result.Summary; got.Pods != w.Pods || got.Doubled == 0 || got.Cancelled == 0 || got.Reordered == 0 {
+				t.Errorf("%+v, want %d pods, and some calls doubled, cancelled and reordered", got, w.Pods)
+			}
+			if got := result.BadInput.Calls; got == 0 {
+				t.Error("no calls with bad input")
+			}
+			if got := result.Deadlines; got.Expired == 0 || got.Following != 0 {
+				t.Errorf("%+v, want some to expire and none to be left", got)
+			}
+			for _, f := range result.Faults {
+				if f.Done != f.Planned {
+					t.Errorf("%s: %d of %d were done", f.Kind, f.Done, f.Planned)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/content"
+	"github.com/katbox/katbox/soak/internal/faults"
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// scratch is what happens in one volume while its pod lives, and to it after
+// that. Its methods follow one another.
+type scratch struct {
+	*churn
+	volume *kubelet.Volume
+	filled content.Filled
+	// begun says that its containers were started.
+	begun bool
+	// release ends a fault that outlives the pod; nil if there is none.
+	release func() error
+}
+
+// begin is what the containers of a pod do first: they write. From then on the
+// checker looks after the volume.
+func (s *scratch) begin() {
+	v := s.volume.Story
+	s.begun = true
+	s.report.Count.Mounted.Add(1)
+	if s.volume.Plan.Persistent {
+		return
+	}
+	dir := v.Target
+	if v.ReadOnly {
+		if err := content.CheckReadOnly(v.Target); err != nil {
+			s.findings.Add(history.ReadOnly, v, err.Error())
+		}
+		// What a pod cannot write has to come from outside.
+		dir = v.Data
+	}
+	filled, err := content.Fill(dir, s.spec(v))
+	s.filled = filled
+	switch {
+	case isFull(err):
+		v.Note("no room for the rest: %v", err)
+	case err != nil:
+		s.findings.Add(history.PublishedData, v, "it is published, but: "+err.Error())
+	}
+	if !filled.Marker {
+		return
+	}
+	v.Note("containers run")
+	s.checker.Published(v)
+	s.afflict()
+}
+
+// afflict does what a fault does to a volume in use.
+func (s *scratch) afflict() {
+	f := s.volume.Plan.Trouble
+	if f == nil {
+		return
+	}
+	v := s.volume.Story
+	var err error
+	switch {
+	case f.Kind == workload.ForeignMount:
+		s.release, err = faults.MountInData(v, s.outside(f.Choice))
+	case f.Kind == workload.NestedMount:
+		s.release, err = faults.MountInTarget(v, s.outside(f.Choice))
+	case f.Kind == workload.VolumeRemoved && f.Choice%2 == 0:
+		err = faults.Remove(v)
+	case f.Kind == workload.VolumeSymlink && f.Choice%2 == 0:
+		err = faults.Replace(v, s.outside(f.Choice))
+	default:
+		return // its time comes later
+	}
+	s.did(f, err)
+}
+
+// did counts a fault that was done, or reports that it could not be.
+func (s *scratch) did(f *workload.PlannedFault, err error) {
+	if err != nil {
+		s.failed(s.volume, err)
+		return
+	}
+	s.injected.add(f.Kind)
+}
+
+// finish is the end of the containers: their files have to be there as they were
+// written.
+func (s *scratch) finish() {
+	v := s.volume.Story
+	if !s.filled.Marker {
+		return
+	}
+	s.checker.Ending(v)
+	if !v.Troubled(time.Time{}, time.Now(), workload.VolumeRemoved, workload.VolumeSymlink) {
+		if err := content.Verify(v.Target, s.spec(v), s.filled); err != nil {
+			s.findings.Add(history.PublishedData, v, "when its containers ended: "+err.Error())
+		}
+	}
+	if f := s.volume.Plan.Trouble; f != nil && f.Kind == workload.BusyTarget {
+		var err error
+		s.release, err = faults.Hold(v)
+		s.did(f, err)
+	}
+	v.Note("containers end")
+}
+
+// over is what the kubelet says in the end: the checker follows the volume to
+// its deadline.
+func (s *scratch) over(how kubelet.Outcome) {
+	v, plan := s.volume.Story, s.volume.Plan
+	v.Note("for the kubelet it is %s", how)
+	if s.begun {
+		s.report.Count.Mounted.Add(-1)
+	}
+	if plan.Publish.Repeat != workload.Once {
+		s.report.Count.Doubled.Add(1)
+	}
+	if plan.Unpublish.Repeat != workload.Once {
+		s.report.Count.Doubled.Add(1)
+	}
+	if plan.Unpublish.Reordered {
+		s.report.Count.Reordered.Add(1)
+	}
+	switch {
+	case plan.Persistent:
+	case how == kubelet.Unpublished && s.filled.Marker:
+		s.checker.Retained(v)
+	default:
+		s.checker.Abandoned(v)
+	}
+}
+
+// letGo ends what keeps the target from being unmounted, some time after the
+// pod; the run's end does not wait.
+func (s *scratch) letGo(ctx context.Context) {
+	if f := s.volume.Plan.Trouble; s.release != nil && f.Kind != workload.ForeignMount {
+		s.later(ctx, f.For, s.release)
+	}
+}
+
+// afterlife is what a fault does to a retained volume.
+func (s *scratch) afterlife(ctx context.Context) {
+	f := s.volume.Plan.Trouble
+	if f == nil || !s.filled.Marker {
+		return
+	}
+	v, lifespan := s.volume.Story, s.plan.Workload().Driver.Lifespan.D()
+	switch {
+	case f.Kind == workload.ForeignMount && s.release != nil:
+		s.later(ctx, lifespan+f.For, s.release)
+	case f.Kind == workload.VolumeRemoved && f.Choice%2 == 1:
+		s.later(ctx, f.Delay, func() error {
+			s.injected.add(f.Kind)
+			return faults.Remove(v)
+		})
+	case f.Kind == workload.VolumeSymlink && f.Choice%2 == 1:
+		s.later(ctx, f.Delay, func() error {
+			s.injected.add(f.Kind)
+			return faults.Replace(v, s.outside(f.Choice))
+		})
+	}
+}
+
+// later does something after a time, or when the run ends.
+func (s *scratch) later(ctx context.Context, after time.Duration, do func() error) {
+	s.afterlives.Go(func() {
+		_ = faults.Sleep(ctx, after)
+		if err := do(); err != nil {
+			s.failed(s.volume, err)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/check"
+	"github.com/katbox/katbox/soak/internal/content"
+	"github.com/katbox/katbox/soak/internal/daemon"
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/report"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+const (
+	// canaryDirectories is how many there are of the directories that nothing
+	// may ever happen to.
+	canaryDirectories = 16
+	// tolerance is how long after its deadline data may still be there.
+	tolerance = 5 * time.Second
+)
+
+// stage is what a run is played on: the places, the driver, and those who keep
+// account. The pods, the faults and the checks use it.
+type stage struct {
+	plan     workload.Plan
+	layout   host.Layout
+	disk     *host.Disk
+	canaries *host.Canaries
+	driver   daemon.Driver
+	api      *kubelet.API
+
+	timeline *history.Timeline
+	findings *history.Findings
+	checker  *check.Checker
+	report   *report.Run
+	injected *counts
+	// calls is how many answers there were.
+	calls atomic.Int64
+}
+
+// setStage makes everything that a run needs and starts nothing.
+func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
+	s := &stage{
+		plan: o.plan(), layout: l, driver: d, api: &kubelet.API{},
+		timeline: &history.Timeline{}, findings: &history.Findings{}, injected: &counts{},
+	}
+	w := o.workload
+	var err error
+	if s.disk, err = host.MakeDisk(l, host.DiskKind(w.Disk.Kind), int64(w.Disk.Size), w.Disk.Inodes); err != nil {
+		return nil, err
+	}
+	if s.canaries, err = host.MakeCanaries(l.Canaries, canaryDirectories); err != nil {
+		return nil, err
+	}
+	s.checker, err = check.New(check.Config{
+		Work: l.Work, Kubelet: l.Kubelet,
+		Lifespan: w.Driver.Lifespan.D(), OrphanGrace: w.Driver.OrphanGrace.D(),
+		PruneInterval: w.Driver.PruneInterval.D(), Headroom: w.Driver.Headroom, Tolerance: o.tolerance,
+		EnoughCalls: o.enoughCalls,
+		Timeline:    s.timeline, Findings: s.findings,
+		Disk: s.space, Mounted: host.MountedAt, MountsBelow: mountPoints,
+		Canaries: s.canaries.Check, Look: s.look,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.report = report.New(report.Options{
+		Name: o.name, Workload: w, YAML: w.YAML(), Seed: o.seed, Command: o.again(), Machine: s.machine(),
+		Sources: report.Sources{Timeline: s.timeline, Findings: s.findings, Usage: s.usage, Disk: s.free, Kept: s.kept},
+	})
+	return s, nil
+}
+
+// strike takes the stage away again.
+func (s *stage) strike() error {
+	// After an interruption there may be mounts. They vanish with the
+	// namespace, but in here they would keep the directories from going.
+	for _, dir := range []string{s.layout.Kubelet, s.layout.Work} {
+		mounts, err := host.MountsBelow(dir)
+		if err != nil {
+			return err
+		}
+		// The last ones may be on top of others.
+		for i := len(mounts) - 1; i >= 0; i-- {
+			if err := host.Unmount(mounts[i].Point); err != nil {
+				return fmt.Errorf("clean up: %w; remove %s yourself", err, s.layout.Dir)
+			}
+		}
+	}
+	return s.disk.Close()
+}
+
+// spec is what is in a volume. Its symlinks lead to one of the canaries.
+func (s *stage) spec(v *history.Volume) content.Spec {
+	return content.Spec{ID: v.ID, Content: v.Content, Outside: s.outside(v.Content.Seed)}
+}
+
+// outside is one of the directories that nothing may ever happen to.
+func (s *stage) outside(choice uint64) string {
+	return s.canaries.Directory(int(choice % canaryDirectories))
+}
+
+// The functions below show the parts of the stage to one another, in the words
+// of each.
+
+func (s *stage) look(v *history.Volume, dir string) (check.Presence, error) {
+	found, err := content.Look(dir, s.spec(v))
+	switch found {
+	case content.Whole:
+		return check.Whole, nil
+	case content.Gone:
+		return check.Gone, err
+	default:
+		return check.Partial, err
+	}
+}
+
+func (s *stage) space() (check.Space, error) {
+	f, err := s.disk.Free()
+	return check.Space{
+		TotalBytes: uint64(f.TotalBytes), FreeBytes: uint64(f.FreeBytes),
+		TotalInodes: uint64(f.TotalInodes), FreeInodes: uint64(f.FreeInodes),
+	}, err
+}
+
+func (s *stage) free() (report.Disk, bool) {
+	f, err := s.space()
+	return report.Disk{FreeBytes: f.FreeBytes, TotalBytes: f.TotalBytes, FreeInodes: f.FreeInodes, TotalInodes: f.TotalInodes}, err == nil
+}
+
+func (s *stage) usage() (report.Usage, bool) {
+	u, ok := s.driver.Usage()
+	return report.Usage(u), ok
+}
+
+func (s *stage) kept() report.Kept {
+	c := s.checker.Counts()
+	return report.Kept{Following: c.Following, Seen: c.Seen, Expired: c.Expired, Evicted: c.Evicted, Lateness: c.Lateness}
+}
+
+func mountPoints(dir string) ([]string, error) {
+	mounts, err := host.MountsBelow(dir)
+	points := make([]string, 0, len(mounts))
+	for _, m := range mounts {
+		points = append(points, m.Point)
+	}
+	return points, err
+}
+
+// machine says what the run is on.
+func (s *stage) machine() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("Linux %s on %d CPUs, working directory on %s", unix.ByteSliceToString(u.Release[:]), runtime.NumCPU(), s.disk.Kind())
+}
