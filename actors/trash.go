@@ -84,7 +84,9 @@ func (t *trash) serve(ctx context.Context) {
 			case <-timer.C:
 			}
 			timer.Stop()
-			t.erase(ctx, t.due())
+			if t.isDue() {
+				t.erase(ctx, t.due(t.all()))
+			}
 		}
 	}
 }
@@ -115,14 +117,30 @@ func (t *trash) erase(ctx context.Context, names []string) {
 	}
 }
 
-// due lists the leftovers whose time has come.
-func (t *trash) due() []string {
+// isDue tells whether the time of any leftover has come.
+func (t *trash) isDue() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	return slices.DeleteFunc(slices.Collect(maps.Keys(t.leftovers)), func(name string) bool {
-		return t.leftovers[name].due.After(now)
+	for _, l := range t.leftovers {
+		if !l.due.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// due picks the entries whose time has come. One that nobody knows is due, too:
+// what an erasure comes upon far down in a tree it moves up, under a new name.
+// Leftovers that are gone are forgotten.
+func (t *trash) due(names []string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(t.leftovers, func(name string, l leftover) bool {
+		return !l.due.After(now) && !slices.Contains(names, name)
 	})
+	return slices.DeleteFunc(names, func(name string) bool { return t.leftovers[name].due.After(now) })
 }
 
 // next is when the first leftover is due, but not later than the given time.

@@ -90,6 +90,32 @@ func TestTrashIsTriedAgain(t *testing.T) {
 	})
 }
 
+// TestWhatATrashEntryBecomes: an erasure may leave something under another name
+// than it began with.
+func TestWhatATrashEntryBecomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &fakeBin{}
+		trash := newTrash(b, funcr.New(func(_, _ string) {}, funcr.Options{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		go trash.serve(ctx)
+		synctest.Wait()
+		b.set(nil, "from below")
+		trash.left("x", "csi-x", errors.New("something is mounted inside"))
+		time.Sleep(deleteBackoff.first)
+		synctest.Wait()
+		if left, _ := b.Trash(); len(left) != 0 {
+			t.Errorf("%q are left", left)
+		}
+		trash.mu.Lock()
+		defer trash.mu.Unlock()
+		if len(trash.leftovers) != 0 {
+			t.Errorf("still remembered: %v", trash.leftovers)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // TestTrashIsLookedIntoOnceInAWhile: entries may come from elsewhere.
 func TestTrashIsLookedIntoOnceInAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
