@@ -51,7 +51,7 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 	err = errors.Join(err, files.Save(result, out))
 	violations = result.Summary.Violations
 	if o.keep || violations > 0 {
-		fmt.Fprintf(out, "everything is kept in %s, the daemon's log in %s\n", l.Dir, l.Log)
+		fmt.Fprintf(out, "the daemon's log is %s\n", l.Log)
 		return violations, err
 	}
 	return violations, errors.Join(err, l.Remove())

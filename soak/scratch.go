@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/content"
@@ -129,9 +130,27 @@ func (s *scratch) over(how kubelet.Outcome) {
 	switch {
 	case plan.Persistent:
 	case how == kubelet.Unpublished && s.filled.Marker:
+		s.checkRetained()
 		s.checker.Retained(v)
 	default:
 		s.checker.Abandoned(v)
+	}
+}
+
+// checkRetained looks whether the unpublish left all files as they were. The
+// marker alone is followed from then on.
+func (s *scratch) checkRetained() {
+	v := s.volume.Story
+	if v.Troubled(time.Time{}, time.Now(), workload.VolumeRemoved, workload.VolumeSymlink) {
+		return
+	}
+	err := content.Verify(v.Data, s.spec(v), s.filled)
+	if err == nil {
+		return
+	}
+	// On a full disk it may be evicted meanwhile, as a whole.
+	if found, _ := content.Look(v.Data, s.spec(v)); found == content.Whole {
+		s.findings.Add(history.Durable, v, "right after the unpublish: "+err.Error())
 	}
 }
 
@@ -170,7 +189,11 @@ func (s *scratch) afterlife(ctx context.Context) {
 func (s *scratch) later(ctx context.Context, after time.Duration, do func() error) {
 	s.afterlives.Go(func() {
 		_ = faults.Sleep(ctx, after)
-		if err := do(); err != nil {
+		err := do()
+		switch {
+		case errors.Is(err, faults.ErrTakenAway):
+			s.findings.Add(history.PublishedData, s.volume.Story, err.Error())
+		case err != nil:
 			s.failed(s.volume, err)
 		}
 	})

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -57,7 +59,7 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 		return nil, err
 	}
 	if s.canaries, err = host.MakeCanaries(l.Canaries, canaryDirectories); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.disk.Close())
 	}
 	s.checker, err = check.New(check.Config{
 		Work: l.Work, Kubelet: l.Kubelet,
@@ -69,7 +71,7 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 		Canaries: s.canaries.Check, Look: s.look,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.disk.Close())
 	}
 	s.report = report.New(report.Options{
 		Name: o.name, Workload: w, YAML: w.YAML(), Seed: o.seed, Command: o.again(), Machine: s.machine(),
@@ -82,16 +84,17 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 func (s *stage) strike() error {
 	// After an interruption there may be mounts. They vanish with the
 	// namespace, but in here they would keep the directories from going.
-	for _, dir := range []string{s.layout.Kubelet, s.layout.Work} {
-		mounts, err := host.MountsBelow(dir)
-		if err != nil {
-			return err
+	mounts, err := host.MountsBelow(s.layout.Dir)
+	if err != nil {
+		return err
+	}
+	// The last ones may be on top of others, and the first is the disk.
+	for _, m := range slices.Backward(mounts) {
+		if m.Point == s.layout.Work && s.disk.Own() {
+			continue
 		}
-		// The last ones may be on top of others.
-		for i := len(mounts) - 1; i >= 0; i-- {
-			if err := host.Unmount(mounts[i].Point); err != nil {
-				return fmt.Errorf("clean up: %w; remove %s yourself", err, s.layout.Dir)
-			}
+		if err := host.Unmount(m.Point); err != nil {
+			return fmt.Errorf("clean up: %w; remove %s yourself", err, s.layout.Dir)
 		}
 	}
 	return s.disk.Close()

@@ -44,19 +44,23 @@ func (w weather) watch(ctx context.Context) error {
 // much later, tells of processors that are too busy.
 func (w weather) look(due time.Time) error {
 	if late := time.Since(due); late > slow {
-		w.timeline.Begin(workload.MachineSlow, "a timer came "+late.Round(time.Millisecond).String()+" late")()
+		w.timeline.Add(workload.MachineSlow, due, "a timer came "+late.Round(time.Millisecond).String()+" late")
 	}
 	var mu sync.Mutex
-	end := func() {}
+	written, end := false, func() {}
 	alarm := time.AfterFunc(slow, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		end = w.timeline.Begin(workload.MachineSlow, "a write of one block took more than "+slow.String())
+		// It may come at the very end of the write.
+		if !written {
+			end = w.timeline.Begin(workload.MachineSlow, "a write of one block took more than "+slow.String())
+		}
 	})
 	err := w.write()
 	alarm.Stop()
 	mu.Lock()
 	defer mu.Unlock()
+	written = true
 	end()
 	return err
 }

@@ -34,10 +34,10 @@ type Checker struct {
 	due       byNext
 	ages      byAge
 	abandoned ring[*abandoned]
-	// lastGone is when a retained volume was last found gone.
-	lastGone time.Time
-	samples  []sample
-	counts   Counts
+	// lastEvicted is when a retained volume was last found gone by pressure.
+	lastEvicted time.Time
+	samples     []sample
+	counts      Counts
 	// excused are the data directories that may be left.
 	excused map[string]bool
 	// hindered are the volumes in which something was mounted: the driver may
@@ -126,6 +126,7 @@ func (c *Checker) Finish(ctx context.Context) error {
 	err = errors.Join(err, c.checkMounts())
 	c.lookAtCanaries()
 	c.checkCost()
+	c.checkLateness()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(err, c.err)

@@ -90,7 +90,7 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 		// Whatever becomes of it now, it was not the driver.
 		seen = goneWell
 		c.excuse(r.volume)
-		c.settle(r, after, func(*Counts) {})
+		c.settle(r, func(*Counts) {})
 	} else {
 		seen = r.judge(before, after, found)
 		c.conclude(r, seen, before, after, err)
@@ -124,7 +124,7 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 	case goesOn:
 	case goneWell:
 		held := hindered(r.volume)
-		c.settle(r, after, func(n *Counts) {
+		c.settle(r, func(n *Counts) {
 			n.Expired++
 			if !held {
 				n.Lateness = append(n.Lateness, max(0, after.Sub(r.deadline)))
@@ -132,7 +132,10 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 		})
 	case goneEarly:
 		if c.mayBeEvicted(r, after) {
-			c.settle(r, after, func(n *Counts) { n.Evicted++ })
+			c.settle(r, func(n *Counts) { n.Evicted++ })
+			c.mu.Lock()
+			c.lastEvicted = after
+			c.mu.Unlock()
 			c.checkOrder(r, after)
 			return
 		}
@@ -172,18 +175,17 @@ func (c *Checker) report(r *retained, at time.Time, what string) {
 	c.cfg.Findings.Add(c.durable(r.from, at), r.volume, what)
 	// What is left of it is reported herewith.
 	c.excuse(r.volume)
-	c.settle(r, at, func(*Counts) {})
+	c.settle(r, func(*Counts) {})
 }
 
 // settle ends a volume's story.
-func (c *Checker) settle(r *retained, at time.Time, count func(*Counts)) {
+func (c *Checker) settle(r *retained, count func(*Counts)) {
 	hindered := hindered(r.volume)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.over = true
 	c.retained.remove(r)
 	count(&c.counts)
-	c.lastGone = at
 	if hindered {
 		c.hindered = append(c.hindered, r)
 	}

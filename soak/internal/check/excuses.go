@@ -63,13 +63,18 @@ func (c *Checker) limitOf(r *retained) limit {
 
 // limitOfRemains is until when nothing may be left after the last volume is over.
 func (c *Checker) limitOfRemains(over time.Time) time.Time {
-	until := over.Add(c.cfg.Tolerance)
-	for _, r := range c.hindered {
-		if l := c.limitOf(r); l.at.After(until) {
-			until = l.at
+	until := limit{at: over.Add(c.cfg.Tolerance)}
+	for _, s := range c.cfg.Timeline.Spans() {
+		if hindersDeletion(s.Kind) {
+			until.putOff(s.From, s.To, c.cfg.Tolerance)
 		}
 	}
-	return until
+	for _, r := range c.hindered {
+		if l := c.limitOf(r); l.at.After(until.at) {
+			until.at = l.at
+		}
+	}
+	return until.at
 }
 
 // limitOfAbandoned is until when everything of an abandoned volume has to be

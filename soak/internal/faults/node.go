@@ -32,7 +32,12 @@ type Node struct {
 	// One driver can be killed, and one kubelet restarted, at a time; a disk is
 	// full but once. Who has put something in has the turn.
 	driver, kubelet, disk chan struct{}
+	// full is when the disk was last full. It belongs to who has the disk's turn.
+	full time.Time
 }
+
+// settled is how long after a full disk volumes may still go early.
+const settled = 5 * time.Second
 
 // Run carries the faults out, each when so many pods are over as it says; over
 // gives their number, each time that it has changed. Faults of different kinds
@@ -74,20 +79,34 @@ func (n *Node) carryOut(ctx context.Context, f workload.PlannedFault) error {
 	case workload.KubeletRestart:
 		err = n.during(ctx, n.kubelet, f, "", func() error { return n.RestartKubelet(ctx, f.For) })
 	case workload.DiskFull:
-		err = alone(ctx, n.disk, func() error { return n.FillDisk(ctx, f) })
+		err = n.fill(ctx, f, n.FillDisk)
 	case workload.NoInodes:
-		err = alone(ctx, n.disk, func() error { return n.FillInodes(ctx, f) })
+		err = n.fill(ctx, f, n.FillInodes)
 	case workload.SlowDisk:
 		err = n.during(ctx, n.disk, f, "", func() error { return n.StallDisk(ctx, f.For) })
 	case workload.ClockStep:
-		err = n.during(ctx, n.driver, f, fmt.Sprintf("by %s", f.Step), func() error {
+		// While the disk is full volumes go early, and so they do when a driver
+		// is led astray by the step: the two must not be mixed up.
+		err = alone(ctx, n.disk, func() error {
+			if err := Sleep(ctx, time.Until(n.full.Add(settled))); err != nil {
+				return err
+			}
+			end := n.Timeline.Begin(f.Kind, fmt.Sprintf("by %s", f.Step))
 			n.StepClock(f.Step)
-			return nil
+			end()
+			return Sleep(ctx, settled)
 		})
 	default:
 		err = errors.New("it is no fault of the node")
 	}
 	return err
+}
+
+func (n *Node) fill(ctx context.Context, f workload.PlannedFault, fill func(context.Context, workload.PlannedFault) error) error {
+	return alone(ctx, n.disk, func() error {
+		defer func() { n.full = time.Now() }()
+		return fill(ctx, f)
+	})
 }
 
 // during notes the fault in the timeline while it is done, alone of its sort.

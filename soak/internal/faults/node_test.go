@@ -70,6 +70,7 @@ func TestFaultsComeWhenTheyAreDue(t *testing.T) {
 			{Kind: workload.KubeletRestart, Pods: 2, For: time.Second},
 			{Kind: workload.DiskFull, Pods: 2, Delay: time.Second, For: time.Second},
 			{Kind: workload.NoInodes, Pods: 3, Delay: 10 * time.Second, For: time.Second},
+			{Kind: workload.ClockStep, Pods: 3, Delay: 12 * time.Second, Step: -time.Hour},
 		}, over)
 		if err != nil {
 			t.Fatal(err)
@@ -81,6 +82,7 @@ func TestFaultsComeWhenTheyAreDue(t *testing.T) {
 			"20s restart", "21s restart over",
 			"33s stall over", "33s fill", "34s fill over", // one thing at a time is wrong with the disk
 			"40s inodes", "41s inodes over",
+			"46s step -1h0m0s", // what a full disk makes go early is over
 		}
 		if !reflect.DeepEqual(r.lines, want) {
 			t.Errorf("got  %q\nwant %q", r.lines, want)
@@ -90,7 +92,7 @@ func TestFaultsComeWhenTheyAreDue(t *testing.T) {
 			spans = append(spans, fmt.Sprintf("%s %s %s", s.Kind, s.From.Sub(r.began), s.To.Sub(r.began)))
 		}
 		wantSpans := []string{
-			"clock-step 0s 0s", "daemon-kill 11s 16s", "slow-disk 13s 33s", "daemon-kill 16s 17s", "kubelet-restart 20s 21s",
+			"clock-step 0s 0s", "daemon-kill 11s 16s", "slow-disk 13s 33s", "daemon-kill 16s 17s", "kubelet-restart 20s 21s", "clock-step 46s 46s",
 		}
 		if !reflect.DeepEqual(spans, wantSpans) {
 			t.Errorf("timeline %q\nwant     %q", spans, wantSpans)

@@ -17,6 +17,10 @@ import (
 // foreignName is the directory in a volume on which something is mounted.
 const foreignName = "soak-mount"
 
+// ErrTakenAway says that the driver took a mount away that was not its own, or
+// that somebody used.
+var ErrTakenAway = errors.New("mount taken away")
+
 // Hold keeps a directory of the target open, as a process does that outlives
 // its pod: the target cannot be unmounted until release is called.
 func Hold(v *history.Volume) (release func() error, err error) {
@@ -24,10 +28,18 @@ func Hold(v *history.Volume) (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold the target: %w", err)
 	}
+	id, err := host.MountID(v.Target)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("hold the target: %w", err), held.Close())
+	}
 	relieve := v.Afflict(workload.BusyTarget, "a process holds the target")
 	return func() error {
 		defer relieve()
-		return held.Close()
+		there, err := host.HasMount(id)
+		if err == nil && !there {
+			err = fmt.Errorf("%w: the target was unmounted although a process has it open, so it was detached lazily", ErrTakenAway)
+		}
+		return errors.Join(err, held.Close())
 	}, nil
 }
 
@@ -61,7 +73,11 @@ func mount(v *history.Volume, kind workload.FaultKind, dir, source string) (rele
 	return func() error {
 		defer relieve()
 		// The driver may have moved the directory around it.
-		if err := host.UnmountID(id); err != nil {
+		err := host.UnmountID(id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%w: what was mounted on %s is no longer", ErrTakenAway, point)
+		case err != nil:
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 		return nil

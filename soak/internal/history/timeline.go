@@ -40,6 +40,13 @@ func (t *Timeline) Begin(kind workload.FaultKind, what string) (end func()) {
 	}
 }
 
+// Add notes a fault that was noticed only at its end, which is now.
+func (t *Timeline) Add(kind workload.FaultKind, from time.Time, what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spans = append(t.spans, &Span{Kind: kind, From: from, To: time.Now(), What: what})
+}
+
 // During tells whether there was a fault of any of the kinds at any time from
 // one moment to another. To ask with some slack, widen the two.
 func (t *Timeline) During(from, to time.Time, kinds ...workload.FaultKind) bool {
@@ -53,7 +60,7 @@ func (t *Timeline) During(from, to time.Time, kinds ...workload.FaultKind) bool 
 	return false
 }
 
-// Spans returns all faults so far, in the order of their beginnings.
+// Spans returns all faults so far, in the order in which they were noticed.
 func (t *Timeline) Spans() []Span {
 	t.mu.Lock()
 	defer t.mu.Unlock()

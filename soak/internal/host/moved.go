@@ -43,6 +43,15 @@ func UnmountID(id int) error {
 	return err
 }
 
+// HasMount tells whether there still is a mount in this namespace.
+func HasMount(id int) (bool, error) {
+	_, err := pointOf(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func pointOf(id int) (string, error) {
 	mounts, err := Mounts()
 	if err != nil {
@@ -53,5 +62,5 @@ func pointOf(id int) (string, error) {
 			return m.Point, nil
 		}
 	}
-	return "", fmt.Errorf("unmount number %d: %w in the mount table", id, fs.ErrNotExist)
+	return "", fmt.Errorf("mount number %d: %w in the mount table", id, fs.ErrNotExist)
 }
