@@ -91,6 +91,7 @@ func watch(t *testing.T, w workload.Workload, seed uint64) seen {
 // the plan of it.
 func TestSameSeedSamePods(t *testing.T) {
 	t.Parallel()
+	needMounts(t)
 	w := trial()
 	w.Pods, w.Parallel = 14, 2
 	w.Volumes.ReadOnly, w.Calls.Doubled = 0.5, 0.3

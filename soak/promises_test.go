@@ -153,11 +153,17 @@ type rig struct {
 	driver  inProcess
 }
 
-func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
+// needMounts skips a test where nobody has said that it may mount.
+func needMounts(t *testing.T) {
 	t.Helper()
 	if os.Getenv("KATBOX_ROOT_TESTS") != "1" {
 		t.Skip("it mounts; run it with make test-root")
 	}
+}
+
+func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
+	t.Helper()
+	needMounts(t)
 	if err := w.Check(); err != nil {
 		t.Fatal(err)
 	}
