@@ -138,11 +138,11 @@ var needs = map[fake.Bug]need{
 		w.Driver.Headroom = 0.9
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}},
-	// A call may take 10 s, and it may be long until the first one meets the busy
-	// target.
+	// A call may take 10 s. The first of the two targets is that of a pod in the
+	// first half, so that there are others to wait for it.
 	fake.LocksAll: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 16, 4
-		w.Faults = []workload.Fault{fault(workload.BusyTarget, 1, 25*time.Second)}
+		w.Faults = []workload.Fault{fault(workload.BusyTarget, 2, 18*time.Second)}
 	}},
 }
 
@@ -243,33 +243,40 @@ func TestEachBugIsCaught(t *testing.T) {
 		t.Run(string(bug), func(t *testing.T) {
 			t.Parallel()
 			w := trial()
-			need := needs[bug]
-			if need.change != nil {
-				need.change(&w)
+			if change := needs[bug].change; change != nil {
+				change(&w)
 			}
-			result := playFake(t, bug, w)
-			found := false
-			for _, p := range result.Promises {
-				switch {
-				case p.Promise == bug.Breaks():
-					found = p.Broken > 0
-				case p.Promise == need.also:
-				case p.Broken > 0:
-					t.Errorf("%s: %d violations, though the bug does not break that", p.Promise, p.Broken)
-				}
+			// By chance a bug may not meet what would show it.
+			problems := caught(t, playFake(t, bug, w), bug)
+			if len(problems) > 0 {
+				t.Logf("try again, because of %s", strings.Join(problems, "\n"))
+				problems = caught(t, playFake(t, bug, w), bug)
 			}
-			if !found {
-				t.Errorf("no violation of: %s", bug.Breaks())
-			}
-			told := 0
-			for _, v := range result.Violations {
-				if v.Promise != bug.Breaks() && v.Promise != need.also && told < 3 {
-					told++
-					t.Logf("%s: %s\n%s", v.Promise, v.What, strings.Join(v.Story, "\n"))
-				}
+			for _, p := range problems {
+				t.Error(p)
 			}
 		})
 	}
+}
+
+// caught says what is wrong with the result of a run: that the bug was not
+// found, or that something else was.
+func caught(t *testing.T, result *report.Result, bug fake.Bug) (problems []string) {
+	t.Helper()
+	for _, p := range result.Promises {
+		switch {
+		case p.Promise == bug.Breaks() && p.Broken == 0:
+			problems = append(problems, fmt.Sprintf("no violation of: %s", p.Promise))
+		case p.Promise != bug.Breaks() && p.Promise != needs[bug].also && p.Broken > 0:
+			problems = append(problems, fmt.Sprintf("%s: %d violations, though the bug does not break that", p.Promise, p.Broken))
+		}
+	}
+	for _, v := range result.Violations {
+		if v.Promise != bug.Breaks() && v.Promise != needs[bug].also && len(problems) < 4 {
+			problems = append(problems, fmt.Sprintf("%s: %s\n%s", v.Promise, v.What, strings.Join(v.Story, "\n")))
+		}
+	}
+	return problems
 }
 
 // TestHonestDriver: what a bug needs to be seen does not make an honest driver
