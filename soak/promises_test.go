@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/fake"
@@ -224,12 +227,22 @@ func clearAway(t *testing.T, dir string) {
 		t.Error(err)
 	}
 	for _, m := range slices.Backward(mounts) {
-		if err := host.Unmount(m.Point); err != nil {
+		if err := unmountWhenFree(m.Point); err != nil {
 			t.Error(err)
 			return // nothing is removed from under a mount
 		}
 	}
 	os.RemoveAll(dir)
+}
+
+// unmountWhenFree waits for the kernel, which lets go of a socket's directory
+// when the last connection is closed for good.
+func unmountWhenFree(path string) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if err := host.Unmount(path); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // TestEachBugIsCaught: a checker that cannot fail proves nothing. Each bug

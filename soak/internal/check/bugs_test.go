@@ -46,6 +46,16 @@ func (r *trial) try(err error) {
 	}
 }
 
+// unmountWhenFree waits for the kernel, which lets go of a socket's directory
+// when the last connection is closed for good.
+func unmountWhenFree(path string) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if err := unix.Unmount(path, 0); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
 func look(_ *history.Volume, dir string) (check.Presence, error) {
 	_, err := os.Stat(filepath.Join(dir, marker))
 	if err == nil {
@@ -89,9 +99,9 @@ func newTrial(t *testing.T, bug fake.Bug, headroom float64) *trial {
 		mounts, err := mountsBelow(dir)
 		r.try(err)
 		for i := len(mounts) - 1; i >= 0; i-- {
-			r.try(unix.Unmount(mounts[i], 0))
+			r.try(unmountWhenFree(mounts[i]))
 		}
-		r.try(unix.Unmount(dir, 0))
+		r.try(unmountWhenFree(dir))
 		r.try(os.Remove(dir))
 	})
 	work, kubelet := filepath.Join(dir, "work"), filepath.Join(dir, "kubelet")

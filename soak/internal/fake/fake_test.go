@@ -52,10 +52,10 @@ func newNode(t *testing.T, disk bool, change func(*Config)) *node {
 		mounts, err := mountsBelow(dir)
 		n.try(err)
 		for i := len(mounts) - 1; i >= 0; i-- {
-			n.try(unmount(mounts[i]))
+			n.try(unmountWhenFree(mounts[i]))
 		}
 		if disk {
-			n.try(unmount(dir))
+			n.try(unmountWhenFree(dir))
 		}
 		n.try(os.RemoveAll(dir))
 	})
@@ -74,6 +74,16 @@ func newNode(t *testing.T, disk bool, change func(*Config)) *node {
 	t.Cleanup(func() { conn.Close() })
 	n.client = csi.NewNodeClient(conn)
 	return n
+}
+
+// unmountWhenFree waits for the kernel, which lets go of a socket's directory
+// when the last connection is closed for good.
+func unmountWhenFree(path string) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if err := unmount(path); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 func (n *node) try(err error) {
