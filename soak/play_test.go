@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/fake"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
@@ -91,7 +92,7 @@ func watch(t *testing.T, w workload.Workload, seed uint64) seen {
 // the plan of it.
 func TestSameSeedSamePods(t *testing.T) {
 	t.Parallel()
-	needMounts(t)
+	mounttest.Need(t)
 	w := trial()
 	w.Pods, w.Parallel = 14, 2
 	w.Volumes.ReadOnly, w.Calls.Doubled = 0.5, 0.3

@@ -2,22 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/fake"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
@@ -156,17 +153,9 @@ type rig struct {
 	driver  inProcess
 }
 
-// needMounts skips a test where nobody has said that it may mount.
-func needMounts(t *testing.T) {
-	t.Helper()
-	if os.Getenv("KATBOX_ROOT_TESTS") != "1" {
-		t.Skip("it mounts; run it with make test-root")
-	}
-}
-
 func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 	t.Helper()
-	needMounts(t)
+	mounttest.Need(t)
 	if err := w.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +164,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { clearAway(t, dir) })
+	t.Cleanup(func() { mounttest.ClearAway(t, dir) })
 	l, err := host.MakeLayout(dir, "daemon.log")
 	if err != nil {
 		t.Fatal(err)
@@ -217,31 +206,6 @@ func playFake(t *testing.T, bug fake.Bug, w workload.Workload) *report.Result {
 			return result
 		}
 		t.Logf("try %d: the machine was too busy", try)
-	}
-}
-
-// clearAway removes what a run left, which after a violation is everything.
-func clearAway(t *testing.T, dir string) {
-	mounts, err := host.MountsBelow(dir)
-	if err != nil {
-		t.Error(err)
-	}
-	for _, m := range slices.Backward(mounts) {
-		if err := unmountWhenFree(m.Point); err != nil {
-			t.Error(err)
-			return // nothing is removed from under a mount
-		}
-	}
-	os.RemoveAll(dir)
-}
-
-// unmountWhenFree waits for the kernel, which lets go of a socket's directory
-// when the last connection is closed for good.
-func unmountWhenFree(path string) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if err := host.Unmount(path); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/check"
 	"github.com/katbox/katbox/soak/internal/fake"
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -43,16 +44,6 @@ func (r *trial) try(err error) {
 	r.t.Helper()
 	if err != nil {
 		r.t.Fatal(err)
-	}
-}
-
-// unmountWhenFree waits for the kernel, which lets go of a socket's directory
-// when the last connection is closed for good.
-func unmountWhenFree(path string) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if err := unix.Unmount(path, 0); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
 	}
 }
 
@@ -86,24 +77,14 @@ func (r *trial) disk() (check.Space, error) {
 // newTrial starts a driver on a small disk of its own.
 func newTrial(t *testing.T, bug fake.Bug, headroom float64) *trial {
 	t.Helper()
-	if os.Getenv("KATBOX_ROOT_TESTS") != "1" {
-		t.Skip("mounts: set KATBOX_ROOT_TESTS=1 in a mount namespace of its own")
-	}
+	mounttest.Need(t)
 	dir, err := os.MkdirTemp("", "check") // short, for the socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &trial{t: t, dir: dir}
 	r.try(unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"))
-	t.Cleanup(func() {
-		mounts, err := mountsBelow(dir)
-		r.try(err)
-		for i := len(mounts) - 1; i >= 0; i-- {
-			r.try(unmountWhenFree(mounts[i]))
-		}
-		r.try(unmountWhenFree(dir))
-		r.try(os.Remove(dir))
-	})
+	t.Cleanup(func() { mounttest.ClearAway(t, dir) })
 	work, kubelet := filepath.Join(dir, "work"), filepath.Join(dir, "kubelet")
 	r.try(errors.Join(os.Mkdir(work, 0o755), os.MkdirAll(filepath.Join(kubelet, "pods"), 0o755)))
 	const grace, prune = 200 * time.Millisecond, 50 * time.Millisecond

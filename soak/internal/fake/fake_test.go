@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/misuse"
+	"github.com/katbox/katbox/soak/internal/mounttest"
 )
 
 // node is a driver and what a kubelet has of it.
@@ -30,9 +31,7 @@ type node struct {
 // newNode starts a driver in a directory of its own, which may be a small disk.
 func newNode(t *testing.T, disk bool, change func(*Config)) *node {
 	t.Helper()
-	if os.Getenv("KATBOX_ROOT_TESTS") != "1" {
-		t.Skip("mounts: set KATBOX_ROOT_TESTS=1 in a mount namespace of its own")
-	}
+	mounttest.Need(t)
 	dir, err := os.MkdirTemp("", "fake") // short, for the socket
 	if err != nil {
 		t.Fatal(err)
@@ -48,17 +47,7 @@ func newNode(t *testing.T, disk bool, change func(*Config)) *node {
 	for _, d := range []string{n.cfg.Work, n.cfg.Outside, filepath.Join(n.cfg.Kubelet, "pods")} {
 		n.try(os.MkdirAll(d, 0o755))
 	}
-	t.Cleanup(func() {
-		mounts, err := mountsBelow(dir)
-		n.try(err)
-		for i := len(mounts) - 1; i >= 0; i-- {
-			n.try(unmountWhenFree(mounts[i]))
-		}
-		if disk {
-			n.try(unmountWhenFree(dir))
-		}
-		n.try(os.RemoveAll(dir))
-	})
+	t.Cleanup(func() { mounttest.ClearAway(t, dir) })
 	if change != nil {
 		change(&n.cfg)
 	}
@@ -74,16 +63,6 @@ func newNode(t *testing.T, disk bool, change func(*Config)) *node {
 	t.Cleanup(func() { conn.Close() })
 	n.client = csi.NewNodeClient(conn)
 	return n
-}
-
-// unmountWhenFree waits for the kernel, which lets go of a socket's directory
-// when the last connection is closed for good.
-func unmountWhenFree(path string) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if err := unmount(path); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
-	}
 }
 
 func (n *node) try(err error) {

@@ -11,15 +11,14 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 // published is a volume with a file in it, mounted as a driver does.
 func published(t *testing.T) *history.Volume {
 	t.Helper()
-	if os.Getenv("KATBOX_ROOT_TESTS") != "1" {
-		t.Skip("it mounts; run it with make test-root")
-	}
+	mounttest.Need(t)
 	v := unpublished(t)
 	try(t, host.Bind(v.Data, v.Target))
 	t.Cleanup(func() {
