@@ -26,8 +26,9 @@ func FileSystem(t testing.TB, fstype string, megabytes int) string {
 		t.Fatal(err)
 	}
 	mkfs := map[string][]string{
-		"ext4": {"mkfs.ext4", "-q", "-m", "0", "-O", "has_journal", image},
-		"xfs":  {"mkfs.xfs", "-q", image},
+		"ext4":  {"mkfs.ext4", "-q", "-m", "0", "-O", "has_journal", image},
+		"xfs":   {"mkfs.xfs", "-q", image},
+		"btrfs": {"mkfs.btrfs", "-q", image},
 	}[fstype]
 	if mkfs == nil {
 		t.Fatalf("roottest: file system type %q is not known", fstype)
