@@ -9,13 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // bin is what a trash needs of scratch.Dir.
 type bin interface {
 	Trash() (names []string, err error)
-	Erase(ctx context.Context, name string) error
+	Erase(ctx context.Context, name string, pace scratch.Pace) error
 }
 
 // trash erases what deletions left in the trash: because the daemon ended in the
@@ -103,7 +104,7 @@ func (t *trash) all() []string {
 
 func (t *trash) erase(ctx context.Context, names []string) {
 	for _, name := range names {
-		err := t.bin.Erase(ctx, name)
+		err := t.bin.Erase(ctx, name, nil)
 		if ctx.Err() != nil {
 			return
 		}

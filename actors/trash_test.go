@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/katbox/katbox/internal/scratch"
 )
 
 // fakeBin is a trash whose entries cannot be erased while something is in the way.
@@ -27,7 +29,7 @@ func (b *fakeBin) Trash() ([]string, error) {
 	return slices.Clone(b.entries), nil
 }
 
-func (b *fakeBin) Erase(_ context.Context, name string) error {
+func (b *fakeBin) Erase(_ context.Context, name string, _ scratch.Pace) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tries = append(b.tries, time.Now())

@@ -322,7 +322,7 @@ func (v *volumeActor) erase(c actor.Context, trash []string) {
 				v.trash.left(name, v.slot.id, err)
 			}
 		}
-		err := v.runBeside(c, func() { ended(guard(v.log, func() error { return v.scratch.Erase(v.ctx, name) })) })
+		err := v.runBeside(c, func() { ended(guard(v.log, func() error { return v.scratch.Erase(v.ctx, name, nil) })) })
 		ended(err)
 	}
 }

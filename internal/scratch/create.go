@@ -61,7 +61,7 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 	}
 	finished, err := d.finish(podFD, idName, created)
 	if err != nil && created {
-		err = errors.Join(err, removeDirectory(podFD, idName))
+		err = errors.Join(err, d.removeDirectory(podFD, idName))
 		d.removePod(podName)
 	}
 	return finished, err
@@ -169,7 +169,7 @@ func (d *Dir) RemoveEmpty(pod volume.PodUID, id volume.ID) error {
 		return err
 	}
 	defer unix.Close(podFD)
-	if err := removeDirectory(podFD, idName); err != nil {
+	if err := d.removeDirectory(podFD, idName); err != nil {
 		return fmt.Errorf("remove %s: %w", d.Path(pod, id), notOurs(err))
 	}
 	d.removePod(string(pod))
@@ -177,8 +177,11 @@ func (d *Dir) RemoveEmpty(pod volume.PodUID, id volume.ID) error {
 }
 
 // removeDirectory removes an empty directory; that it is gone already is fine.
-func removeDirectory(at int, name string) error {
+func (d *Dir) removeDirectory(at int, name string) error {
 	err := unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+	if errors.Is(err, unix.EPERM) && d.release(at, name) {
+		err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+	}
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil
@@ -193,5 +196,5 @@ func removeDirectory(at int, name string) error {
 // removed does not matter: an empty directory too many does no harm, and most
 // often it is that another volume is in there.
 func (d *Dir) removePod(podName string) {
-	_ = unix.Unlinkat(d.fd(), podName, unix.AT_REMOVEDIR)
+	_ = d.removeDirectory(d.fd(), podName)
 }

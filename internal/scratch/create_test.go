@@ -216,7 +216,7 @@ func TestCreateAndDiscardTogether(t *testing.T) {
 			t.Errorf("%d in the trash, %v", len(entries), err)
 		}
 		for _, name := range entries {
-			must(t, d.Erase(context.Background(), name))
+			must(t, d.Erase(context.Background(), name, nil))
 		}
 		if exists(filepath.Join(d.root, string(pod))) {
 			t.Error("the pod's directory is still there")

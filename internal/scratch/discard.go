@@ -18,7 +18,9 @@ import (
 // The error wraps fs.ErrNotExist when there is no data directory; an empty
 // directory of the pod goes all the same. It wraps ErrNotOurs when something
 // else is in its place; a mount point is, so a data directory is never moved
-// away with something mounted on it. After an error nothing has been moved.
+// away with something mounted on it. After an error nothing has been moved. On a
+// full file system it may wrap ENOSPC or EDQUOT, because the trash needs room for
+// the name; [Dir.EraseInPlace] works there.
 func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) {
 	fd, err := d.openData(pod, id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,8 +58,21 @@ func (d *Dir) moveToTrash(at int, name string) (string, error) {
 // freshName returns a name that nothing has: it has 128 random bits.
 func freshName() string { return rand.Text() }
 
-// rename moves what is at one place to another, where nothing may be.
+// rename moves what is at one place to another, where nothing may be. Flags that
+// a pod set do not prevent it.
 func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
+	err := d.renamePlain(fromDir, from, toDir, to)
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	released := d.release(fromDir, from)
+	if clearFixed(toDir) || released {
+		err = d.renamePlain(fromDir, from, toDir, to)
+	}
+	return err
+}
+
+func (d *Dir) renamePlain(fromDir int, from string, toDir int, to string) error {
 	if !d.noRename2.Load() {
 		err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
 		// EINVAL comes from a file system that does not know the flag, EPERM

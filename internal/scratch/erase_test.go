@@ -168,7 +168,7 @@ func TestEraseLeavesMounts(t *testing.T) {
 				}
 
 				name, _ := discard(t, d, pod, vol)
-				err := d.Erase(context.Background(), name)
+				err := d.Erase(context.Background(), name, nil)
 				if !errors.Is(err, ErrMountInside) || !strings.Contains(err.Error(), "mnt") {
 					t.Errorf("Erase: %v", err)
 				}
@@ -209,7 +209,7 @@ func TestEraseAfterUnmount(t *testing.T) {
 	t.Run("mounted", func(t *testing.T) {
 		roottest.Need(t)
 		roottest.Bind(t, outside, path+"/mnt")
-		if err := d.Erase(context.Background(), name); !errors.Is(err, ErrMountInside) {
+		if err := d.Erase(context.Background(), name, nil); !errors.Is(err, ErrMountInside) {
 			t.Errorf("Erase: %v", err)
 		}
 	})
@@ -225,7 +225,7 @@ func TestEraseStops(t *testing.T) {
 	name, _ := discard(t, d, pod, vol)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := d.Erase(ctx, name); !errors.Is(err, context.Canceled) {
+	if err := d.Erase(ctx, name, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after cancel: %v", err)
 	}
 	if entries, err := d.Trash(); err != nil || len(entries) != 1 {
@@ -258,7 +258,7 @@ func TestEraseWhileWriting(t *testing.T) {
 		}
 	}()
 	<-started
-	first := d.Erase(context.Background(), name)
+	first := d.Erase(context.Background(), name, nil)
 	<-done
 	if first != nil && !errors.Is(first, unix.ENOTEMPTY) {
 		t.Errorf("Erase: %v", first)

@@ -3,7 +3,6 @@ package scratch
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -20,8 +19,14 @@ const openFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CL
 //   - EXDEV when something is mounted there,
 //   - ENOTDIR when it is no directory, a symbolic link being none either.
 func (d *Dir) openChild(at int, name string) (int, error) {
+	return d.openUnmounted(at, name, openFlags)
+}
+
+// openUnmounted opens name in the directory at with flags, among them
+// O_NOFOLLOW. The errors are those of openChild.
+func (d *Dir) openUnmounted(at int, name string, flags int) (int, error) {
 	if !d.noOpenat2.Load() {
-		fd, err := openat2(at, name)
+		fd, err := openat2(at, name, flags)
 		// System call filters that are older than openat2 say EPERM; the call
 		// itself does not, with these flags.
 		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
@@ -29,14 +34,14 @@ func (d *Dir) openChild(at int, name string) (int, error) {
 		}
 		d.noOpenat2.Store(true)
 	}
-	return d.openCompared(at, name)
+	return d.openCompared(at, name, flags)
 }
 
-// openat2 has the kernel refuse all that openChild does not want. Linux 5.6.
-func openat2(at int, name string) (fd int, err error) {
+// openat2 has the kernel refuse all that openUnmounted does not want. Linux 5.6.
+func openat2(at int, name string, flags int) (fd int, err error) {
 	err = ignoreEINTR(func() error {
 		fd, err = unix.Openat2(at, name, &unix.OpenHow{
-			Flags:   openFlags,
+			Flags:   uint64(flags),
 			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 		})
 		return err
@@ -49,9 +54,9 @@ func openat2(at int, name string) (fd int, err error) {
 
 // openCompared does what openat2 does on older kernels. That nothing is mounted
 // there shows in the mount being the one that the working directory is on.
-func (d *Dir) openCompared(at int, name string) (fd int, err error) {
+func (d *Dir) openCompared(at int, name string, flags int) (fd int, err error) {
 	err = ignoreEINTR(func() error {
-		fd, err = unix.Openat(at, name, openFlags, 0)
+		fd, err = unix.Openat(at, name, flags, 0)
 		return err
 	})
 	if errors.Is(err, unix.ELOOP) {
@@ -108,19 +113,9 @@ func newBuffer() []byte { return make([]byte, 16<<10) }
 // next returns the next names, without . and .., and none at the end.
 func (n *names) next() ([]string, error) {
 	for {
-		var size int
-		err := ignoreEINTR(func() (err error) {
-			size, err = unix.Getdents(n.fd, n.buf)
-			return err
-		})
-		switch {
-		case errors.Is(err, unix.ENOENT):
-			// The directory has been removed since it was opened.
-			return nil, nil
-		case err != nil:
-			return nil, os.NewSyscallError("getdents", err)
-		case size <= 0:
-			return nil, nil
+		size, err := getdents(n.fd, n.buf)
+		if err != nil || size <= 0 {
+			return nil, err
 		}
 		_, _, batch := unix.ParseDirent(n.buf[:size], -1, nil)
 		// A batch may be of nothing but . and .. and yet not be the last.
@@ -128,12 +123,6 @@ func (n *names) next() ([]string, error) {
 			return batch, nil
 		}
 	}
-}
-
-// rewind goes back to the first name.
-func (n *names) rewind() error {
-	_, err := unix.Seek(n.fd, 0, unix.SEEK_SET)
-	return os.NewSyscallError("lseek", err)
 }
 
 // ignoreEINTR repeats a call that a signal interrupted, which some network and

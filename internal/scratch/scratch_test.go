@@ -83,7 +83,7 @@ func trashIsEmpty(t *testing.T, d *Dir) {
 
 func erase(t *testing.T, d *Dir, name string) {
 	t.Helper()
-	must(t, d.Erase(context.Background(), name))
+	must(t, d.Erase(context.Background(), name, nil))
 	trashIsEmpty(t, d)
 }
 
@@ -157,7 +157,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", ".", "..", "../work", "a/b", "../../outside"} {
-		if err := d.Erase(context.Background(), name); err == nil {
+		if err := d.Erase(context.Background(), name, nil); err == nil {
 			t.Errorf("Erase(%q) is no error", name)
 		}
 	}

@@ -1,0 +1,122 @@
+package scratch
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// A listing begins small, because most directories are, and grows to
+	// maxListing bytes: some hundred thousand names. ext4 gives names in the
+	// order of their hashes, which is no order for the inodes; the more of them
+	// are sorted together, the fewer times the same block is changed.
+	minListing = 16 << 10
+	maxListing = 4 << 20
+	// roomForNames is what is asked for at least: more than the longest name.
+	roomForNames = 4 << 10
+
+	// Where the fields of struct linux_dirent64 are.
+	direntLength = 16
+	direntType   = 18
+	direntName   = 19
+)
+
+// listing is what one reading of a directory found, in the order of the inodes.
+// Reading again reuses its memory.
+type listing struct {
+	buf     []byte
+	entries []entry
+	// kept is the length of the names that the directories above still need.
+	// What they take is missing to those below, so that all together stay small.
+	kept int
+}
+
+// entry is a name in a directory.
+type entry struct {
+	inode uint64
+	// start and end are where the name is in the buffer.
+	start, end uint32
+	kind       uint8
+}
+
+func (l *listing) name(e entry) string { return string(l.buf[e.start:e.end]) }
+
+// keep notes that the names are needed while other directories are read, until
+// forget is called with what it returns.
+func (l *listing) keep(names []string) int {
+	size := 0
+	for _, name := range names {
+		// With the string itself.
+		size += len(name) + 32
+	}
+	l.kept += size
+	return size
+}
+
+func (l *listing) forget(size int) { l.kept -= size }
+
+// read reads names from where the directory fd was read to, without . and ..,
+// and tells whether there may be more.
+func (l *listing) read(fd int) (more bool, err error) {
+	limit := max(minListing, maxListing-l.kept)
+	used := 0
+	for more = true; more && limit-used >= roomForNames; {
+		if len(l.buf)-used < roomForNames {
+			l.buf = slices.Grow(l.buf, max(minListing, len(l.buf)))
+			l.buf = l.buf[:cap(l.buf)]
+		}
+		size, err := getdents(fd, l.buf[used:min(limit, len(l.buf))])
+		if err != nil {
+			return false, err
+		}
+		more = size > 0
+		used += size
+	}
+	l.parse(used)
+	return more, nil
+}
+
+// parse makes entries of the first bytes of the buffer.
+func (l *listing) parse(used int) {
+	l.entries = l.entries[:0]
+	for start := 0; start < used; {
+		record := l.buf[start:used]
+		record = record[:binary.NativeEndian.Uint16(record[direntLength:])]
+		length := bytes.IndexByte(record[direntName:], 0)
+		if name := record[direntName : direntName+length]; string(name) != "." && string(name) != ".." {
+			l.entries = append(l.entries, entry{
+				inode: binary.NativeEndian.Uint64(record),
+				start: uint32(start + direntName),
+				end:   uint32(start + direntName + length),
+				kind:  record[direntType],
+			})
+		}
+		start += len(record)
+	}
+	slices.SortFunc(l.entries, func(a, b entry) int { return cmp.Compare(a.inode, b.inode) })
+}
+
+// getdents reads names from an open directory; the size is 0 at the end.
+func getdents(fd int, buf []byte) (size int, err error) {
+	err = ignoreEINTR(func() error {
+		size, err = unix.Getdents(fd, buf)
+		return err
+	})
+	if errors.Is(err, unix.ENOENT) {
+		// The directory has been removed since it was opened.
+		return 0, nil
+	}
+	return size, os.NewSyscallError("getdents", err)
+}
+
+// rewind goes back to the first name of an open directory.
+func rewind(fd int) error {
+	_, err := unix.Seek(fd, 0, unix.SEEK_SET)
+	return os.NewSyscallError("lseek", err)
+}
