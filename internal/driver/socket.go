@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 // maxSocketPath is the longest path of a Unix socket in bytes (sun_path,
@@ -38,17 +40,23 @@ func SocketPath(endpoint string) (string, error) {
 // process left is taken over; one that somebody answers on is refused, and so
 // is a file that is no socket.
 func Listen(path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+	err := crashpoint.Around("socket/mkdir", func() error { return os.MkdirAll(filepath.Dir(path), 0o750) })
+	if err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w", err)
 	}
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("unix", path)
+	var l net.Listener
+	err = crashpoint.Around("socket/bind", func() error {
+		l, err = net.Listen("unix", path)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	err = crashpoint.Around("socket/chmod", func() error { return os.Chmod(path, 0o600) })
+	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -72,5 +80,5 @@ func removeStale(path string) error {
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return fmt.Errorf("is anybody serving %s: %w", path, err)
 	}
-	return os.Remove(path)
+	return crashpoint.Around("socket/remove-stale", func() error { return os.Remove(path) })
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 // openDirectory returns a handle that stands for the directory at path, or for
@@ -44,7 +46,9 @@ func bindAtOnce(from, onto int, flags change) error {
 	if err := setAttributes(tree, flags, unix.MS_PRIVATE); err != nil {
 		return err
 	}
-	err = unix.MoveMount(tree, "", onto, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	err = crashpoint.Around("mount/attach", func() error {
+		return unix.MoveMount(tree, "", onto, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	})
 	return wrap(err, "move_mount")
 }
 
@@ -73,18 +77,24 @@ func unsupported(err error) bool {
 func bindInSteps(from, onto int, target string, flags change) error {
 	// mount(2) takes only paths. These name the open directories themselves,
 	// whatever has happened to their paths.
-	if err := unix.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, ""); err != nil {
+	err := crashpoint.Around("mount/bind", func() error {
+		return unix.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, "")
+	})
+	if err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
 	if flags == (change{}) {
 		return nil
 	}
 	// onto is below the new mount now; the path leads to its root.
-	err := remountPath(target, flags)
+	err = remountPath(target, flags)
 	if err == nil {
 		return nil
 	}
-	if undo := unix.Unmount(filepath.Clean(target), unix.UMOUNT_NOFOLLOW); undo != nil {
+	undo := crashpoint.Around("mount/undo", func() error {
+		return unix.Unmount(filepath.Clean(target), unix.UMOUNT_NOFOLLOW)
+	})
+	if undo != nil {
 		return fmt.Errorf("%w; the mount is still there: unmount %s: %w", err, target, undo)
 	}
 	return err
@@ -107,7 +117,9 @@ func remount(fd int, flags change) error {
 		return fmt.Errorf("read the mount's flags: %w", err)
 	}
 	ms := remountFlags(flags.apply(attributesOf(uint64(st.Flags))))
-	err := unix.Mount("", handlePath(fd), "", uintptr(unix.MS_REMOUNT|unix.MS_BIND|ms), "")
+	err := crashpoint.Around("mount/remount", func() error {
+		return unix.Mount("", handlePath(fd), "", uintptr(unix.MS_REMOUNT|unix.MS_BIND|ms), "")
+	})
 	return wrap(err, "set the mount's flags")
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 // Mounter makes bind mounts. Make one with [New]; it is safe for concurrent
@@ -78,7 +80,9 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 // because those end while somebody may still be writing.
 func (m *Mounter) Unmount(target string) error {
 	// A trailing slash would make the kernel follow a symbolic link after all.
-	err := unix.Unmount(filepath.Clean(target), unix.UMOUNT_NOFOLLOW)
+	err := crashpoint.Around("mount/unmount", func() error {
+		return unix.Unmount(filepath.Clean(target), unix.UMOUNT_NOFOLLOW)
+	})
 	return wrap(err, "unmount %s", target)
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 // EnsureOwn gives the directory dir a mount of its own: unless it is a mount
@@ -21,27 +23,53 @@ import (
 // is attached to this one.
 func EnsureOwn(dir string) (made bool, err error) {
 	// Mount table and messages speak of the resolved path; so does this.
-	resolved, _, err := resolve(dir)
+	resolved, id, err := resolve(dir)
 	if err != nil {
 		return false, err
 	}
 	mounted, err := New().IsMountPoint(resolved)
-	if err != nil || mounted {
+	if err != nil {
 		return false, err
+	}
+	if mounted {
+		return false, makeOwnPrivate(resolved, id)
 	}
 	fd, err := openDirectory(resolved)
 	if err != nil {
 		return false, err
 	}
 	defer unix.Close(fd)
-	if err := unix.Mount(handlePath(fd), handlePath(fd), "", unix.MS_BIND, ""); err != nil {
+	err = crashpoint.Around("mount/own", func() error {
+		return unix.Mount(handlePath(fd), handlePath(fd), "", unix.MS_BIND, "")
+	})
+	if err != nil {
 		return false, fmt.Errorf("bind %s on itself: %w", dir, err)
 	}
-	if err := unix.Mount("", resolved, "", unix.MS_PRIVATE, ""); err != nil {
-		err = fmt.Errorf("make the mount at %s private: %w", dir, err)
+	if err := makePrivate(resolved); err != nil {
 		return false, errors.Join(err, New().Unmount(resolved))
 	}
 	return true, nil
+}
+
+// makeOwnPrivate finishes what an [EnsureOwn] did that was cut off. A mount that
+// somebody else made is left as it is.
+func makeOwnPrivate(dir string, id uint64) error {
+	table, err := readTable()
+	if err != nil {
+		return err
+	}
+	onItself, err := isBoundOnItself(table, dir, id)
+	if err != nil || !onItself {
+		return err
+	}
+	return makePrivate(dir)
+}
+
+func makePrivate(dir string) error {
+	err := crashpoint.Around("mount/make-private", func() error {
+		return unix.Mount("", dir, "", unix.MS_PRIVATE, "")
+	})
+	return wrap(err, "make the mount at %s private", dir)
 }
 
 // ReleaseOwn takes back what [EnsureOwn] did, now or in an earlier process: it

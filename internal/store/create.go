@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 // newSuffix marks a database that is not complete yet.
@@ -41,7 +43,8 @@ func create(path string) error {
 	}
 	// The lock is held until the file has its name, so that nobody else can
 	// begin anew with a file that is about to be renamed.
-	if err := os.Rename(path+newSuffix, path); err != nil {
+	err = crashpoint.Around("store/rename-new", func() error { return os.Rename(path+newSuffix, path) })
+	if err != nil {
 		return errors.Join(fmt.Errorf("create the store: %w", err), d.close())
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {
@@ -53,7 +56,7 @@ func create(path string) error {
 // initialise makes the open file, whatever an interrupted attempt left in it,
 // an empty store that is on disk. When it fails the file is closed.
 func (d *database) initialise() error {
-	if err := d.file.Truncate(0); err != nil {
+	if err := crashpoint.Around("store/empty-new", func() error { return d.file.Truncate(0) }); err != nil {
 		return errors.Join(err, d.file.Close())
 	}
 	if err := d.openBolt(false); err != nil {
@@ -71,7 +74,7 @@ func (d *database) initialise() error {
 	})
 	if err == nil {
 		// bbolt syncs data only; the file is about to be relied upon by name.
-		err = d.file.Sync()
+		err = crashpoint.Around("store/sync-new", d.file.Sync)
 	}
 	if err != nil {
 		return errors.Join(err, d.close())

@@ -9,6 +9,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 // lockTimeout is how long to wait for another process to let go of the file:
@@ -138,7 +140,9 @@ func (d *database) view(fn func(*bbolt.Tx) error) error {
 }
 
 func (d *database) update(fn func(*bbolt.Tx) error) error {
-	return d.guard(func() error { return d.bolt.Update(fn) })
+	return d.guard(func() error {
+		return crashpoint.Around("store/commit", func() error { return d.bolt.Update(fn) })
+	})
 }
 
 // close releases the file.

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 // reserveAhead is how many bytes behind the end of the file are reserved.
@@ -30,8 +32,12 @@ type reserve struct {
 	err error
 	// unsupported is set once the file system said that it never will be.
 	unsupported bool
-	// fallocate is unix.Fallocate, but for tests.
+	// fallocate is the function of that name, but for tests.
 	fallocate func(fd int, mode uint32, off, length int64) error
+}
+
+func fallocate(fd int, mode uint32, off, length int64) error {
+	return crashpoint.Around("store/reserve", func() error { return unix.Fallocate(fd, mode, off, length) })
 }
 
 // ahead reserves what is missing: at the start, when the file has grown, and

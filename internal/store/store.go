@@ -67,7 +67,7 @@ func Open(path string) (*Store, error) {
 	}
 	s := &Store{
 		db:      db,
-		reserve: reserve{file: db.file, fallocate: unix.Fallocate},
+		reserve: reserve{file: db.file, fallocate: fallocate},
 		clock:   kernelClock(),
 	}
 	s.reserve.ahead()
