@@ -80,6 +80,9 @@ func (d *Dir) erase(ctx context.Context, at int, name string, pace Pace) error {
 		pace = func(context.Context, int) error { return nil }
 	}
 	e := &eraser{dir: d, pace: pace, overflow: -1}
+	if at == d.trashFD() {
+		e.entry = name
+	}
 	e.remove(ctx, at, name)
 	for e.stopped == nil {
 		moved := e.takeMoved()

@@ -23,7 +23,9 @@ const (
 
 // eraser is one call of Erase.
 type eraser struct {
-	dir    *Dir
+	dir *Dir
+	// entry is the name in the trash, empty for what is not there.
+	entry  string
 	pace   Pace
 	faults faults
 	// stopped is why nothing more is to be removed.

@@ -42,7 +42,7 @@ func (e *eraser) moveToOverflow(at int, name string) error {
 	// There is none yet, or it takes no more: a pod chose its attributes. A new
 	// one is the directory itself, because with a full disk there may be no room
 	// to make one.
-	fresh := freshName()
+	fresh := partName(e.entry)
 	if err := e.rename(at, name, e.dir.trashFD(), fresh); err != nil {
 		return err
 	}
