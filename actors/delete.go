@@ -6,11 +6,12 @@ import (
 	"io/fs"
 
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
 )
 
 // delete ends a retained volume: one rename takes its data into the trash, and
 // then it is forgotten, so that its ID is free. What lies in the trash is
-// erased behind that, by this process or a later one; see [volumeActor.erase].
+// erased behind that, by this process or a later one; see [eraser].
 func (t *task) delete() error {
 	if t.record == nil {
 		return nil
@@ -20,30 +21,63 @@ func (t *task) delete() error {
 	if err := t.nowhere(); err != nil {
 		return t.deleteLater(err)
 	}
-	if t.record.Phase != volume.Deleting {
-		next := *t.record
-		next.Phase = volume.Deleting
-		err := t.save(next)
-		if noSpace(err) {
-			// Deletion is what makes room. The move to the trash is durable too.
-			t.log.Info("deleting without a record of it, the disk is full", keyVolume, t.id, "cause", err.Error())
-			t.record = &next
-		} else if err != nil {
-			return t.deleteLater(err)
-		}
-	}
-	name, err := t.scratch.Discard(t.record.Pod, t.id)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	recorded, err := t.condemn()
+	if err != nil {
 		return t.deleteLater(err)
 	}
-	if err == nil {
-		t.discarded = append(t.discarded, name)
+	if err := t.remove(recorded); err != nil {
+		return t.deleteLater(err)
 	}
 	pod := t.record.Pod
 	if err := t.forget(); err != nil {
 		return t.deleteLater(err)
 	}
 	t.log.V(1).Info("deleted", keyVolume, t.id, keyPod, pod)
+	return nil
+}
+
+// condemn makes durable that the volume is being deleted, and tells whether it
+// did: with no room even for that the deletion, which is what makes room, goes on
+// without.
+func (t *task) condemn() (recorded bool, err error) {
+	if t.record.Phase == volume.Deleting {
+		return true, nil
+	}
+	next := *t.record
+	next.Phase = volume.Deleting
+	err = t.save(next)
+	if noSpace(err) {
+		t.log.Info("deleting without a record of it, the disk is full", keyVolume, t.id, "cause", err.Error())
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// remove takes the volume's data away: into the trash, or, where the disk is too
+// full for that, by erasing it where it is. A crash in the middle of the latter
+// leaves a part, so it takes a record.
+func (t *task) remove(recorded bool) error {
+	name, err := t.scratch.Discard(t.record.Pod, t.id)
+	switch {
+	case err == nil:
+		t.root.Send(t.eraser, &messages.Erase{Name: name, Volume: t.id})
+	case errors.Is(err, fs.ErrNotExist):
+	case noSpace(err) && recorded:
+		t.log.Info("erasing a volume where it is, the disk is too full to move it to the trash", keyVolume, t.id, "cause", err.Error())
+		turn := t.turns.take()
+		defer turn.end()
+		if err := t.scratch.EraseInPlace(t.ctx, t.record.Pod, t.id, turn.next); err != nil {
+			return err
+		}
+	default:
+		return err
+	}
+	if !recorded {
+		// From here on there is no way back.
+		next := *t.record
+		next.Phase = volume.Deleting
+		t.record = &next
+	}
 	return nil
 }
 

@@ -85,7 +85,7 @@ func (h *house) start() {
 	node, err := start(Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, Sync: h.disk.sync,
 		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
-		Lifespan: h.lifespan, Headroom: 0.1, PressureInterval: 10 * time.Second, OrphanGrace: testGrace,
+		Lifespan: h.lifespan, Headroom: 0.1, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
 		Log: logr.Discard(),
 	}, h.more...)
 	if err != nil {

@@ -46,6 +46,8 @@ type Config struct {
 	Headroom float64
 	// PressureInterval is how often the file system is measured.
 	PressureInterval time.Duration
+	// EraseParallel is how many deleted volumes are erased at the same time.
+	EraseParallel int
 	// OrphanGrace is how long a pod directory must be absent before its volume
 	// is retained without an unpublish.
 	OrphanGrace time.Duration
@@ -71,6 +73,8 @@ func (c Config) check() error {
 		return errors.New("actors: Config.PodsDir is missing")
 	case c.PressureInterval <= 0:
 		return errors.New("actors: Config.PressureInterval has to be longer than 0")
+	case c.EraseParallel <= 0:
+		return errors.New("actors: Config.EraseParallel has to be more than 0")
 	case c.OrphanGrace <= 0:
 		return errors.New("actors: Config.OrphanGrace has to be longer than 0")
 	}
@@ -82,6 +86,7 @@ type Node struct {
 	system     *actor.ActorSystem
 	supervisor *actor.PID
 	workers    *workers
+	calls      *calls
 	cancel     context.CancelFunc
 	watches    sync.WaitGroup
 	failed     chan error
@@ -110,13 +115,13 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", len(found.asleep),
 		"corrected", len(found.changed))
 
-	n := &Node{workers: newWorkers(maxWorkers), failed: make(chan error, 1), stopped: make(chan struct{})}
+	n := &Node{workers: newWorkers(maxWorkers), calls: newCalls(), failed: make(chan error, 1), stopped: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
 		ctx: ctx, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
-		trash: newTrash(cfg.Scratch, cfg.Log), workers: n.workers, podsDir: cfg.PodsDir,
+		workers: n.workers, turns: newTurns(cfg.EraseParallel, n.calls), podsDir: cfg.PodsDir,
 		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
 	}
 	n.spawn(cfg, env, found, more)
@@ -163,7 +168,6 @@ func (n *Node) startWatches(ctx context.Context, env *environment) {
 	n.watches.Go(func() { env.mounts.serve(ctx) })
 	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.pods) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
-	n.watches.Go(func() { env.trash.serve(ctx) })
 }
 
 // Failed delivers the reason when the node cannot go on and the daemon has to
@@ -172,6 +176,7 @@ func (n *Node) Failed() <-chan error { return n.failed }
 
 // Publish mounts a volume.
 func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
+	defer n.calls.begin()()
 	m := &messages.PublishVolume{Routing: routing(ctx, p.ID), Publication: p, Reply: messages.NewReply[struct{}]()}
 	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
@@ -179,6 +184,7 @@ func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
 
 // Unpublish unmounts a volume; it is retained when target was its last one.
 func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
+	defer n.calls.begin()()
 	m := &messages.UnpublishVolume{Routing: routing(ctx, id), Target: target, Reply: messages.NewReply[struct{}]()}
 	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err

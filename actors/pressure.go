@@ -20,6 +20,7 @@ type pressure struct {
 	headroom  float64
 	interval  time.Duration
 	retention *actor.PID
+	eraser    *actor.PID
 	log       logr.Logger
 
 	measuring bool
@@ -64,7 +65,7 @@ func pressureProps(p pressure) *actor.Props {
 
 func (p *pressure) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *actor.Started, *measureDue, *messages.Measure:
+	case *actor.Started, *measureDue, *messages.NoSpace, *messages.Measure:
 		p.measure(c)
 	case *measured:
 		p.report(c, m)
@@ -78,7 +79,7 @@ func (p *pressure) Receive(c actor.Context) {
 // measure asks the kernel in a worker: statfs hangs when the disk does.
 func (p *pressure) measure(c actor.Context) {
 	if m, ok := c.Message().(*messages.Measure); ok {
-		p.afterDeletion, p.asked = true, m.Seq
+		p.afterDeletion, p.asked = p.afterDeletion || m.Erased, m.Seq
 	}
 	if p.measuring {
 		p.again = true
@@ -126,7 +127,9 @@ func (p *pressure) report(c actor.Context, m *measured) {
 		}
 	}
 	p.factor = factor
-	c.Send(p.retention, &messages.Pressure{Factor: factor, Seq: p.asked})
+	told := &messages.Pressure{Factor: factor, Seq: p.asked}
+	c.Send(p.retention, told)
+	c.Send(p.eraser, told)
 
 	stopTimer(p.timer)
 	root, self := c.ActorSystem().Root, c.Self()

@@ -11,35 +11,38 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// maxEvictions bounds the expired volumes that are deleted at the same time:
-// deletion is not to take the disk from the pods. A deletion mostly waits for its
-// two records, with which others share the sync, so fewer at a time could not
-// keep up with hundreds of deadlines a second.
+// maxEvictions bounds the expired volumes that are deleted at the same time. A
+// deletion mostly waits for its two records, with which others share the sync, so
+// fewer at a time could not keep up with hundreds of deadlines a second. How many
+// are erased at the same time is up to the eraser.
 const maxEvictions = 32
 
 // retention holds the records of the retained volumes, which sleep, and one
 // timer for the next of them that is due.
 type retention struct {
 	supervisor *actor.PID
-	pressure   *actor.PID
+	eraser     *actor.PID
 	log        logr.Logger
 
 	queue    *lifespan.Queue
 	factor   float64
 	evicting map[volume.ID]struct{}
-	// measuring: nothing goes early before the last eviction's effect is known.
-	measuring bool
-	// asked is the number of the last question to the pressure actor.
-	asked uint64
+	// asking: the pressure actor was asked to measure, and has not answered. asked
+	// is the number of the question.
+	asking bool
+	asked  uint64
+	// fresh: the factor was measured after everything that was deleted before had
+	// been erased. It allows one volume to go early.
+	fresh bool
 	timer *time.Timer
 }
 
 type evictionDue struct{}
 
-func retentionProps(supervisor, pressure *actor.PID, asleep []volume.Record, log logr.Logger) *actor.Props {
+func retentionProps(supervisor, eraser *actor.PID, asleep []volume.Record, log logr.Logger) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := &retention{
-			supervisor: supervisor, pressure: pressure, log: log,
+			supervisor: supervisor, eraser: eraser, log: log,
 			queue: &lifespan.Queue{}, factor: 1, evicting: map[volume.ID]struct{}{},
 		}
 		for _, record := range asleep {
@@ -61,11 +64,11 @@ func (r *retention) Receive(c actor.Context) {
 		return
 	case *messages.Pressure:
 		r.factor = m.Factor
-		if m.Seq == r.asked {
-			r.measuring = false
+		if r.asking && m.Seq == r.asked {
+			r.asking, r.fresh = false, true
 		}
 	case *messages.EvictionOver:
-		r.evictionOver(c, m)
+		delete(r.evicting, m.ID)
 	case *actor.Started, *evictionDue:
 	case *actor.Stopping:
 		stopTimer(r.timer)
@@ -97,13 +100,15 @@ func (r *retention) findUnknown(m *messages.FindUnknown) {
 	m.Send(unknown, nil)
 }
 
-func (r *retention) evictionOver(c actor.Context, m *messages.EvictionOver) {
-	delete(r.evicting, m.ID)
-	if r.factor < 1 && len(r.evicting) == 0 {
-		r.measuring = true
-		r.asked++
-		c.Send(r.pressure, &messages.Measure{Seq: r.asked})
+// measure asks how much space there is once what was deleted is erased. That is
+// erased first, before anything goes early.
+func (r *retention) measure(c actor.Context) {
+	if r.asking {
+		return
 	}
+	r.asking = true
+	r.asked++
+	c.Send(r.eraser, &messages.Measure{Seq: r.asked})
 }
 
 // evict has every volume deleted whose time is over, and under pressure the
@@ -127,9 +132,13 @@ func (r *retention) evict(c actor.Context) {
 			return
 		case expired && len(r.evicting) >= maxEvictions:
 			return // the end of an eviction comes back here
-		case !expired && (r.measuring || len(r.evicting) > 0):
-			return // likewise: one at a time, measured after each
+		case !expired && len(r.evicting) > 0:
+			return // likewise: one at a time, and measured before each
+		case !expired && !r.fresh:
+			r.measure(c)
+			return // the answer comes back here
 		}
+		r.fresh = false
 		r.start(c, record, !expired)
 	}
 }

@@ -287,9 +287,14 @@ func TestSpaceThatComesFreeLateSparesTheNextVolume(t *testing.T) {
 		}
 		h.start()
 		h.disk.set(0, nil)
-		h.disk.mu.Lock()
-		h.disk.late = 100
-		h.disk.mu.Unlock()
+		h.records.fail(func(changes []store.Change) error {
+			if changes[0].Record == nil {
+				h.disk.mu.Lock()
+				h.disk.late = 100
+				h.disk.mu.Unlock()
+			}
+			return nil
+		})
 		time.Sleep(time.Minute)
 		for i := range 3 {
 			if got, want := h.hasMarker("pod", numbered(i)), i > 0; got != want {

@@ -11,6 +11,7 @@ const (
 	recorderName  = "recorder"
 	pressureName  = "pressure"
 	retentionName = "retention"
+	eraserName    = "eraser"
 )
 
 // supervisorProps describes the supervisor. It is one instance for good: a
@@ -36,10 +37,14 @@ func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.
 func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
 	s.root, s.self = c.ActorSystem().Root, c.Self()
 	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log))}
-	pressurePID := c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
-	s.retention = s.spawn(c, retentionName, retentionProps(s.self, pressurePID, found.asleep, cfg.Log))
+	s.pressure = c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
+	s.eraser = s.spawn(c, eraserName, eraserProps(eraser{
+		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: s.pressure, log: cfg.Log,
+	}))
+	s.retention = s.spawn(c, retentionName, retentionProps(s.self, s.eraser, found.asleep, cfg.Log))
 	s.spawn(c, pressureName, pressureProps(pressure{
-		space: cfg.Space, sync: cfg.Sync, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval, retention: s.retention, log: cfg.Log,
+		space: cfg.Space, sync: cfg.Sync, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval,
+		retention: s.retention, eraser: s.eraser, log: cfg.Log,
 	}))
 	for i := range found.awake {
 		record := found.awake[i]

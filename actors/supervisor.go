@@ -17,7 +17,6 @@ import (
 // not rebuild.
 type supervisor struct {
 	*environment
-	root      *actor.RootContext
 	self      *actor.PID
 	retention *actor.PID
 	table     map[volume.ID]*entry

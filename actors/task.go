@@ -8,10 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
 
+	"github.com/katbox/katbox/internal/crashpoint"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -35,9 +37,13 @@ type environment struct {
 	// mounts is for doubtful cases and for deletions, not for each call.
 	mounts  *mountTable
 	scratch *scratch.Dir
-	trash   *trash
 	records recorderClient
-	workers *workers
+	// root sends messages to the eraser and the pressure actor.
+	root             *actor.RootContext
+	eraser, pressure *actor.PID
+	workers          *workers
+	// turns are what erasures take.
+	turns *turns
 	// podsDir is <kubelet dir>/pods.
 	podsDir  string
 	lifespan time.Duration
@@ -55,8 +61,6 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
-	// discarded are the entries of the trash that the operation left to be erased.
-	discarded []string
 	// stuck says why the volume has to be resumed later.
 	stuck error
 }
@@ -186,7 +190,7 @@ func (t *task) stillAt(place string) error {
 // CSI specification demands. What is no directory was not made by a publish,
 // and stays.
 func removeTarget(target string) error {
-	err := unix.Rmdir(target)
+	err := crashpoint.Around("target/rmdir", func() error { return unix.Rmdir(target) })
 	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}

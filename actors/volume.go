@@ -12,6 +12,9 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
+// maxLater bounds the unpublishes that wait for a deletion to end.
+const maxLater = 64
+
 // volumeActor owns one volume that is mounted or changing. One operation runs
 // at a time; a request that meets it shares its outcome when it asks for the
 // same thing and is told that the volume is busy when not.
@@ -33,12 +36,14 @@ type slot struct {
 	resume bool
 	// running is the operation under way; nil when there is none.
 	running *operation
+	// later are unpublishes that met a deletion.
+	later []*messages.UnpublishVolume
 	// stuck is the last failure to unmount or to delete, failures how many
 	// there were in a row.
 	stuck    error
 	failures int
 	// beside counts what runs beside the operations: a stats request that is not
-	// answered yet, entries of the trash that are being erased.
+	// answered yet.
 	beside    atomic.Int64
 	measuring atomic.Bool
 	// absentSince is when the volume's pod directory was first seen to be gone.
@@ -55,23 +60,12 @@ type operation struct {
 	// waiting are those who get the outcome.
 	waiting []messages.Reply[struct{}]
 	// deletes: it is a deletion. It takes a moment, and then there is nothing
-	// left to unmount: an unpublish that meets it waits its turn, as later.
+	// left to unmount: an unpublish that meets it waits its turn.
 	deletes bool
-	later   []*messages.UnpublishVolume
 	// ended delivers the outcome. It is not in the message that announces it,
 	// because a message at which the actor panics is lost.
 	ended   chan *outcome
 	outcome *outcome
-}
-
-// defers keeps an unpublish for after the operation; it tells whether the request
-// is one.
-func (op *operation) defers(m messages.Request) bool {
-	unpublish, ok := m.(*messages.UnpublishVolume)
-	if ok {
-		op.later = append(op.later, unpublish)
-	}
-	return ok
 }
 
 // outcome is what an operation made of its volume.
@@ -146,7 +140,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 		v.start(c, &operation{run: run, same: same, waiting: []messages.Reply[struct{}]{reply}})
 	case running.same != nil && running.same(m):
 		running.waiting = append(running.waiting, reply)
-	case running.deletes && running.defers(m):
+	case running.deletes && v.defers(m):
 	default:
 		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.slot.id))
 	}
@@ -188,12 +182,14 @@ func (v *volumeActor) finish(c actor.Context) {
 	}
 	t, err := op.outcome.task, op.outcome.err
 	v.slot.record = t.record
-	v.erase(c, t.discarded)
 	if t.record == nil || t.record.Phase.Live() {
 		v.slot.condemned = false
 	}
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)
+	}
+	if noSpace(err) {
+		c.Send(v.pressure, &messages.NoSpace{})
 	}
 	v.slot.running = nil
 	switch {
@@ -208,9 +204,23 @@ func (v *volumeActor) finish(c actor.Context) {
 		v.carryOn(c)
 	}
 	v.slot.resume = false
-	for _, m := range op.later {
+	later := v.slot.later
+	v.slot.later = nil
+	for _, m := range later {
 		v.unpublish(c, m)
 	}
+}
+
+// defers keeps a request for after the deletion that is running, if it is an
+// unpublish. The kubelet sends one at a time; a bound keeps anybody else from
+// piling them up.
+func (v *volumeActor) defers(m messages.Request) bool {
+	unpublish, ok := m.(*messages.UnpublishVolume)
+	if !ok || len(v.slot.later) >= maxLater {
+		return false
+	}
+	v.slot.later = append(v.slot.later, unpublish)
+	return true
 }
 
 func (v *volumeActor) unpublish(c actor.Context, m *messages.UnpublishVolume) {
@@ -313,20 +323,6 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 	}
 }
 
-// erase empties the trash of what a deletion has moved there. The volume itself
-// is gone by then: its ID may be published again meanwhile.
-func (v *volumeActor) erase(c actor.Context, trash []string) {
-	for _, name := range trash {
-		ended := func(err error) {
-			if err != nil && v.ctx.Err() == nil {
-				v.trash.left(name, v.slot.id, err)
-			}
-		}
-		err := v.runBeside(c, func() { ended(guard(v.log, func() error { return v.scratch.Erase(v.ctx, name, nil) })) })
-		ended(err)
-	}
-}
-
 // runBeside runs f in a goroutine of its own, beside whatever operation runs.
 // The volume is not at rest before it ends.
 func (v *volumeActor) runBeside(c actor.Context, f func()) error {
@@ -388,7 +384,7 @@ func (v *volumeActor) refuseWaiting() {
 	for _, waiting := range v.slot.running.waiting {
 		waiting.Fail(fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable))
 	}
-	for _, m := range v.slot.running.later {
+	for _, m := range v.slot.later {
 		m.Fail(fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable))
 	}
 }

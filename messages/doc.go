@@ -22,3 +22,6 @@ type ToPressure interface{ toPressure() }
 
 // ToRecorder is a message for the recorder.
 type ToRecorder interface{ toRecorder() }
+
+// ToEraser is a message for the eraser.
+type ToEraser interface{ toEraser() }

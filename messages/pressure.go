@@ -1,14 +1,18 @@
 package messages
 
-// Measure asks for a measurement at once. Retention -> pressure; answered by
-// Pressure.
+// Measure asks for a measurement that shows what the deletions so far have
+// freed. Retention -> eraser, which passes it on once it has erased what is in
+// the trash -> pressure; answered by Pressure.
 type Measure struct {
 	// Seq numbers the questions.
 	Seq uint64
+	// Erased says that something was erased since the last question. The eraser
+	// sets it.
+	Erased bool
 }
 
 // Pressure tells how much of their lifespan the retained volumes may keep.
-// Pressure -> retention, after each measurement.
+// Pressure -> retention and eraser, after each measurement.
 type Pressure struct {
 	// Factor is between 0 (no space free) and 1 (enough space free).
 	Factor float64
@@ -16,5 +20,12 @@ type Pressure struct {
 	Seq uint64
 }
 
+// NoSpace says that an operation found the file system full, so that it is
+// measured at once. Volume -> pressure.
+type NoSpace struct{}
+
+func (*Measure) toEraser()     {}
 func (*Measure) toPressure()   {}
+func (*NoSpace) toPressure()   {}
+func (*Pressure) toEraser()    {}
 func (*Pressure) toRetention() {}

@@ -14,6 +14,9 @@ import (
 	"github.com/katbox/katbox/internal/lifespan"
 )
 
+// mostErasures bounds --erase-parallel. More would only queue up at the disk.
+const mostErasures = 16
+
 // options are the daemon's flags. Nothing else configures it.
 type options struct {
 	endpoint      string
@@ -24,6 +27,7 @@ type options struct {
 	afterLifespan time.Duration
 	headroom      float64
 	pruneInterval time.Duration
+	eraseParallel int
 	orphanGrace   time.Duration
 	maxVolumes    int64
 	logLevel      string
@@ -45,6 +49,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.DurationVar(&o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
 	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free, between 0 and 1; with less, lifespans shrink")
 	flags.DurationVar(&o.pruneInterval, "pruneinterval", 5*time.Second, "how often the disk pressure is measured")
+	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
 	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node takes; 0 sets no limit")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -82,6 +87,8 @@ func (o options) check() error {
 		return fmt.Errorf("--afterlifespan %s is negative", o.afterLifespan)
 	case o.pruneInterval <= 0:
 		return fmt.Errorf("--pruneinterval %s has to be longer than 0", o.pruneInterval)
+	case o.eraseParallel < 1 || o.eraseParallel > mostErasures:
+		return fmt.Errorf("--erase-parallel %d is outside of 1..%d", o.eraseParallel, mostErasures)
 	case o.orphanGrace <= 0:
 		return fmt.Errorf("--orphan-grace %s has to be longer than 0", o.orphanGrace)
 	}

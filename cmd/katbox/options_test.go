@@ -19,7 +19,7 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 	want := options{
 		endpoint: "unix:///csi/csi.sock", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, pruneInterval: 5 * time.Second,
-		orphanGrace: 10 * time.Minute, logLevel: "info", logFormat: "json",
+		eraseParallel: 2, orphanGrace: 10 * time.Minute, logLevel: "info", logFormat: "json",
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -42,6 +42,8 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --afterlifespan -1s":               "--afterlifespan",
 		"--nodeid n --afterlifespan 12":                "afterlifespan",
 		"--nodeid n --pruneinterval 0s":                "--pruneinterval",
+		"--nodeid n --erase-parallel 0":                "--erase-parallel",
+		"--nodeid n --erase-parallel 17":               "--erase-parallel",
 		"--nodeid n --orphan-grace 0s":                 "--orphan-grace",
 		"--nodeid n --maxvolumespernode -1":            "negative",
 		"--nodeid n --drivername _":                    "driver name",

@@ -69,6 +69,7 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		Lifespan:         o.afterLifespan,
 		Headroom:         o.headroom,
 		PressureInterval: o.pruneInterval,
+		EraseParallel:    o.eraseParallel,
 		OrphanGrace:      o.orphanGrace,
 		Log:              log,
 	})

@@ -1,0 +1,327 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+const (
+	// maxStarted bounds the erasures that are under way. They take turns, so that
+	// a small volume is gone soon though a huge one came before it.
+	maxStarted = 16
+	// trashInterval is how often the trash is searched for what nobody erases.
+	// It is rare: somebody put something there by hand.
+	trashInterval = time.Hour
+	// progressInterval is how often the log tells of erasures that take long.
+	progressInterval = time.Minute
+)
+
+// bin is what the eraser needs of scratch.Dir.
+type bin interface {
+	Trash() (names []string, err error)
+	Erase(ctx context.Context, name string, pace scratch.Pace) error
+}
+
+// eraser frees the space of deleted volumes: it erases the entries of the trash,
+// those of an earlier process first. What cannot be erased, such as a mount
+// inside a volume, it sets aside and tries again with growing waits.
+type eraser struct {
+	ctx      context.Context
+	bin      bin
+	workers  *workers
+	turns    *turns
+	pressure *actor.PID
+	log      logr.Logger
+
+	entries map[string]*trashEntry
+	// queue are the entries that wait to be erased, in the order of their numbers.
+	queue   []*trashEntry
+	running map[*trashEntry]struct{}
+	numbers uint64
+	// questions wait for the entries up to a number.
+	questions []question
+	// counted is what had been removed when the last one was passed on.
+	counted int64
+	// listed: the trash has been searched once.
+	listed bool
+	again  *time.Timer
+	report *time.Timer
+}
+
+// trashEntry is an entry of the trash that the eraser knows.
+type trashEntry struct {
+	name string
+	// volume is whose data it was; empty when an earlier process left it.
+	volume volume.ID
+	// number is the entry's place in the queue; 0 while it is set aside.
+	number uint64
+	begun  time.Time
+	// tries is how often it could not be erased, reason why the last time, due
+	// when it is tried again.
+	tries  int
+	reason string
+	due    time.Time
+}
+
+// question is to be passed on, with its number, when nothing waits or runs that
+// came up to then.
+type question struct {
+	seq  uint64
+	upTo uint64
+}
+
+type (
+	// searchDue says that the trash is to be searched.
+	searchDue struct{}
+	// progressDue says that the log is to tell of erasures that still run.
+	progressDue struct{}
+	// found is what is in the trash.
+	found struct {
+		names []string
+		err   error
+	}
+	// erased says how an erasure ended.
+	erased struct {
+		entry   *trashEntry
+		removed int
+		err     error
+	}
+)
+
+func eraserProps(e eraser) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor {
+		copied := e
+		copied.entries, copied.running = map[string]*trashEntry{}, map[*trashEntry]struct{}{}
+		return &copied
+	}, actor.WithReceiverMiddleware(recovering(e.log)))
+}
+
+func (e *eraser) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *messages.Erase:
+		e.add(m.Name, m.Volume)
+	case *messages.Measure:
+		e.questions = append(e.questions, question{seq: m.Seq, upTo: e.numbers})
+	case *messages.Pressure:
+		e.turns.hurry(m.Factor)
+		return
+	case *actor.Started, *searchDue:
+		e.search(c)
+		return
+	case *found:
+		e.found(c, m)
+	case *erased:
+		e.erased(c, m)
+	case *progressDue:
+		e.progress(c)
+		return
+	case *actor.Stopping:
+		stopTimer(e.again)
+		stopTimer(e.report)
+		return
+	default:
+		ignoreLifecycle(e.log, c)
+		return
+	}
+	e.start(c)
+	e.answer(c)
+}
+
+// add queues an entry, unless that is known already.
+func (e *eraser) add(name string, id volume.ID) {
+	entry := e.entries[name]
+	if entry == nil {
+		entry = &trashEntry{name: name, volume: id}
+		e.entries[name] = entry
+	}
+	if entry.number == 0 {
+		e.numbers++
+		entry.number = e.numbers
+		e.queue = append(e.queue, entry)
+	}
+}
+
+// search lists what is in the trash.
+func (e *eraser) search(c actor.Context) {
+	e.run(c, func() any {
+		var m found
+		m.err = guard(e.log, func() (err error) {
+			m.names, err = e.bin.Trash()
+			return err
+		})
+		return &m
+	}, func(err error) any { return &found{err: err} })
+}
+
+// run has f work in a goroutine of its own and sends what it makes, or what
+// refused makes of the reason why it cannot.
+func (e *eraser) run(c actor.Context, f func() any, refused func(error) any) {
+	root, self := c.ActorSystem().Root, c.Self()
+	if err := e.workers.Go(func() { root.Send(self, f()) }); err != nil {
+		root.Send(self, refused(err))
+	}
+}
+
+// found queues what is in the trash and not known, or due again.
+func (e *eraser) found(c actor.Context, m *found) {
+	if e.ctx.Err() != nil {
+		return
+	}
+	if m.err != nil {
+		e.log.Error(m.err, "cannot look into the trash; it is tried again", "interval", trashInterval.String())
+	} else {
+		e.addDue(m.names)
+	}
+	if !e.listed {
+		e.listed = true
+		// What an earlier process left comes before any question.
+		for i := range e.questions {
+			e.questions[i].upTo = e.numbers
+		}
+	}
+	e.wakeUp(c)
+}
+
+func (e *eraser) addDue(names []string) {
+	now := time.Now()
+	there := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		there[name] = struct{}{}
+	}
+	for name, entry := range e.entries {
+		if _, ok := there[name]; !ok && entry.number == 0 {
+			delete(e.entries, name) // somebody else took it away
+		}
+	}
+	for _, name := range names {
+		entry := e.entries[name]
+		switch {
+		case entry != nil && entry.due.After(now):
+		case entry == nil && e.isPart(name):
+		default:
+			e.add(name, "")
+		}
+	}
+}
+
+// isPart tells whether a name is of something that a running erasure has set
+// apart and will come to.
+func (e *eraser) isPart(name string) bool {
+	for entry := range e.running {
+		if scratch.SameEntry(entry.name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// wakeUp sets the timer for the next search: when the first entry that was set
+// aside is due again.
+func (e *eraser) wakeUp(c actor.Context) {
+	next := time.Now().Add(trashInterval)
+	for _, entry := range e.entries {
+		if entry.number == 0 && entry.due.Before(next) {
+			next = entry.due
+		}
+	}
+	stopTimer(e.again)
+	root, self := c.ActorSystem().Root, c.Self()
+	e.again = time.AfterFunc(time.Until(next), func() { root.Send(self, &searchDue{}) })
+}
+
+// start begins as many erasures as may be under way.
+func (e *eraser) start(c actor.Context) {
+	for len(e.queue) > 0 && len(e.running) < maxStarted {
+		entry := e.queue[0]
+		e.queue = e.queue[1:]
+		e.running[entry] = struct{}{}
+		entry.begun = time.Now()
+		e.run(c, func() any {
+			turn := e.turns.take()
+			defer turn.end()
+			err := guard(e.log, func() error { return e.bin.Erase(e.ctx, entry.name, turn.next) })
+			return &erased{entry: entry, removed: turn.removed, err: err}
+		}, func(err error) any { return &erased{entry: entry, err: err} })
+	}
+	if len(e.running) > 0 && e.report == nil {
+		root, self := c.ActorSystem().Root, c.Self()
+		e.report = time.AfterFunc(progressInterval, func() { root.Send(self, &progressDue{}) })
+	}
+}
+
+// erased forgets an entry that is gone, and sets one aside that is not.
+func (e *eraser) erased(c actor.Context, m *erased) {
+	entry := m.entry
+	delete(e.running, entry)
+	entry.number = 0
+	took := time.Since(entry.begun)
+	switch {
+	case e.ctx.Err() != nil:
+	case m.err != nil:
+		e.setAside(entry, m.err)
+		e.wakeUp(c)
+	default:
+		delete(e.entries, entry.name)
+		log := e.log.V(1)
+		if took > progressInterval || entry.tries > 0 {
+			log = e.log // it was told of before
+		}
+		log.Info("erased", "name", entry.name, keyVolume, entry.volume, "removed", m.removed, "took", took.String())
+	}
+}
+
+func (e *eraser) setAside(entry *trashEntry, err error) {
+	entry.tries++
+	entry.due = time.Now().Add(deleteBackoff.after(entry.tries))
+	// It may take somebody days to clear, and one line says it all.
+	if entry.reason == err.Error() {
+		return
+	}
+	entry.reason = err.Error()
+	setAside := 0
+	for _, other := range e.entries {
+		if other.tries > 0 {
+			setAside++
+		}
+	}
+	e.log.Error(err, "cannot erase the data of a deleted volume; it is set aside in the trash and tried again",
+		"name", entry.name, keyVolume, entry.volume, "setAside", setAside)
+}
+
+// progress tells of erasures that take long.
+func (e *eraser) progress(c actor.Context) {
+	e.report = nil
+	if len(e.running) == 0 {
+		return
+	}
+	e.log.Info("erasing the data of deleted volumes", "running", len(e.running), "waiting", len(e.queue),
+		"removed", e.turns.removed.Load())
+	e.start(c)
+}
+
+// answer passes on the questions whose entries are erased or set aside.
+func (e *eraser) answer(c actor.Context) {
+	if !e.listed {
+		return
+	}
+	first := e.numbers + 1
+	if len(e.queue) > 0 {
+		first = e.queue[0].number
+	}
+	for entry := range e.running {
+		first = min(first, entry.number)
+	}
+	for len(e.questions) > 0 && e.questions[0].upTo < first {
+		removed := e.turns.removed.Load()
+		c.Send(e.pressure, &messages.Measure{Seq: e.questions[0].seq, Erased: removed > e.counted})
+		e.counted = removed
+		e.questions = e.questions[1:]
+	}
+}

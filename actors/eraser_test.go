@@ -1,0 +1,375 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/messages"
+)
+
+// fakeBin is a trash whose entries have a number of files, and cannot be erased
+// while something is in the way.
+type fakeBin struct {
+	// slow is how long a batch takes, if longer than usual.
+	slow time.Duration
+
+	mu       sync.Mutex
+	entries  map[string]int
+	inTheWay error
+	tries    []time.Time
+	ended    []string
+}
+
+// batch is how many files the fake removes at a time, and batchTime how long
+// that takes.
+const (
+	batch     = fullBatch
+	batchTime = time.Millisecond
+)
+
+func (b *fakeBin) Trash() ([]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var names []string
+	for name := range b.entries {
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func (b *fakeBin) Erase(ctx context.Context, name string, pace scratch.Pace) error {
+	removed := 0
+	for {
+		if err := pace(ctx, removed); err != nil {
+			return err
+		}
+		time.Sleep(max(batchTime, b.slow))
+		b.mu.Lock()
+		removed = min(batch, b.entries[name])
+		b.entries[name] -= removed
+		done, inTheWay := b.entries[name] == 0, b.inTheWay
+		if done {
+			b.tries = append(b.tries, time.Now())
+			if inTheWay == nil {
+				delete(b.entries, name)
+				b.ended = append(b.ended, name)
+			}
+		}
+		b.mu.Unlock()
+		if done {
+			return inTheWay
+		}
+	}
+}
+
+// set says what is in the trash, and what is in the way of erasing it.
+func (b *fakeBin) set(inTheWay error, entries ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inTheWay = inTheWay
+	b.entries = map[string]int{}
+	for _, name := range entries {
+		b.entries[name] = 1
+	}
+}
+
+// erased are the entries that are gone, in that order.
+func (b *fakeBin) erased() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.ended)
+}
+
+// tried is when an erasure came to its end.
+func (b *fakeBin) tried() []time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.tries)
+}
+
+func (b *fakeBin) left() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.entries)
+}
+
+// workshop is an eraser on its own.
+type workshop struct {
+	bin    *fakeBin
+	calls  *calls
+	eraser *actor.PID
+	root   *actor.RootContext
+	lines  *list[string]
+	// measured are the numbers of the questions that were passed on.
+	measured *list[uint64]
+}
+
+// list is filled by one goroutine and read by another.
+type list[T any] struct {
+	mu  sync.Mutex
+	all []T
+}
+
+func (l *list[T]) add(v T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, v)
+}
+
+func (l *list[T]) get() []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// inWorkshop runs a test in a bubble with an eraser that takes atOnce turns at a
+// time.
+func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, w workshop)) {
+	synctest.Test(t, func(t *testing.T) {
+		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+		ctx, cancel := context.WithCancel(t.Context())
+		workers := newWorkers(maxWorkers)
+		w := workshop{bin: bin, calls: newCalls(), root: system.Root, lines: &list[string]{}, measured: &list[uint64]{}}
+		pressure := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			if m, ok := c.Message().(*messages.Measure); ok {
+				w.measured.add(m.Seq)
+			}
+		}))
+		log := funcr.New(func(_, line string) { w.lines.add(line) }, funcr.Options{})
+		w.eraser = system.Root.Spawn(eraserProps(eraser{
+			ctx: ctx, bin: bin, workers: workers, turns: newTurns(atOnce, w.calls), pressure: pressure, log: log,
+		}))
+		test(t, w)
+		cancel()
+		if err := workers.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, pid := range []*actor.PID{w.eraser, pressure} {
+			system.Root.Stop(pid)
+		}
+		system.Shutdown()
+		time.Sleep(2 * time.Second) // the library's dead letter throttle
+	})
+}
+
+func (w workshop) erase(names ...string) {
+	for _, name := range names {
+		w.root.Send(w.eraser, &messages.Erase{Name: name, Volume: "csi-x"})
+	}
+}
+
+// TestSetAsideIsTriedAgain: what was in the way of an erasure may be gone soon, or
+// only after days.
+func TestSetAsideIsTriedAgain(t *testing.T) {
+	b := &fakeBin{}
+	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
+		b.set(errors.New("something is mounted inside"), "x")
+		w.erase("x")
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		tries := b.tried()
+		if len(tries) < 100 {
+			t.Fatalf("%d tries in a day, want about one every ten minutes", len(tries))
+		}
+		for i, try := range tries[1:] {
+			if wait := try.Sub(tries[i]); wait < deleteBackoff.first*9/10 || wait > deleteBackoff.longest+time.Second {
+				t.Errorf("try %d came %s after the one before", i+2, wait)
+			}
+		}
+		if lines := w.lines.get(); len(lines) != 1 || !strings.Contains(lines[0], "something is mounted inside") || !strings.Contains(lines[0], "csi-x") {
+			t.Errorf("log %q, want the reason and the volume, once", lines)
+		}
+		b.set(nil, "x")
+		time.Sleep(deleteBackoff.longest + time.Second)
+		synctest.Wait()
+		if b.left() != 0 {
+			t.Error("still there after what was in the way has gone")
+		}
+	})
+}
+
+// TestWhatIsSetAsideHoldsUpNobody: neither another erasure nor the measurement
+// that pressure waits for.
+func TestWhatIsSetAsideHoldsUpNobody(t *testing.T) {
+	b := &fakeBin{}
+	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+		b.set(errors.New("something is mounted inside"), "x")
+		w.erase("x")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.mu.Lock()
+		b.inTheWay, b.entries["y"] = nil, 1
+		b.mu.Unlock()
+		w.erase("y")
+		w.root.Send(w.eraser, &messages.Measure{Seq: 7})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !slices.Equal(b.erased(), []string{"y"}) || !slices.Equal(w.measured.get(), []uint64{7}) {
+			t.Errorf("erased %q, measured for %v, want y and 7", b.erased(), w.measured.get())
+		}
+	})
+}
+
+// TestTrashOfAnEarlierProcess is erased at the start, before anything is measured
+// that has to show its space; what comes from elsewhere is found later.
+func TestTrashOfAnEarlierProcess(t *testing.T) {
+	b := &fakeBin{entries: map[string]int{"a": 1, "b": 100 * batch}}
+	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
+		w.root.Send(w.eraser, &messages.Measure{Seq: 1})
+		synctest.Wait()
+		if len(w.measured.get()) != 0 {
+			t.Error("measured before the trash was empty")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if b.left() != 0 || !slices.Equal(w.measured.get(), []uint64{1}) {
+			t.Errorf("%d entries are left, measured for %v, want none and 1", b.left(), w.measured.get())
+		}
+		b.set(nil, "put there by hand")
+		time.Sleep(trashInterval)
+		synctest.Wait()
+		if b.left() != 0 {
+			t.Error("the trash is not searched again")
+		}
+	})
+}
+
+// TestHugeVolumesTakeTurns: small ones need not wait for their end, though only
+// one may work at a time.
+func TestHugeVolumesTakeTurns(t *testing.T) {
+	const huge, small = maxStarted - 1, 20
+	b := &fakeBin{entries: map[string]int{}}
+	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+		b.mu.Lock()
+		for i := range huge {
+			b.entries[fmt.Sprintf("huge%d", i)] = 1000 * batch
+		}
+		for i := range small {
+			b.entries[fmt.Sprintf("small%d", i)] = 1
+		}
+		b.mu.Unlock()
+		for i := range huge {
+			w.erase(fmt.Sprintf("huge%d", i))
+		}
+		for i := range small {
+			w.erase(fmt.Sprintf("small%d", i))
+		}
+		time.Sleep(huge * 1000 * batchTime / 10)
+		synctest.Wait()
+		if erased := b.erased(); len(erased) != small {
+			t.Errorf("after a tenth of the time %d are erased: %q, want the %d small ones", len(erased), erased, small)
+		}
+		time.Sleep(time.Hour)
+		if b.left() != 0 {
+			t.Errorf("%d entries are left", b.left())
+		}
+	})
+}
+
+// TestErasuresGiveWayToCalls, but never for good, and the less the fuller the disk.
+func TestErasuresGiveWayToCalls(t *testing.T) {
+	const batches = 100
+	for name, test := range map[string]struct {
+		call   bool
+		factor float64
+		want   time.Duration
+	}{
+		"no call":             {factor: 1, want: batches * batchTime},
+		"calls all the time":  {call: true, factor: 1, want: batches*batchTime + (batches-1)*longestYield},
+		"and little space":    {call: true, factor: 0.5, want: batches*batchTime + (batches-1)*longestYield/2},
+		"and no space at all": {call: true, factor: 0, want: batches * batchTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &fakeBin{}
+			inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+				time.Sleep(time.Second)
+				w.root.Send(w.eraser, &messages.Pressure{Factor: test.factor})
+				synctest.Wait()
+				if test.call {
+					defer w.calls.begin()()
+				}
+				b.mu.Lock()
+				b.entries = map[string]int{"x": batches * batch}
+				b.mu.Unlock()
+				began := time.Now()
+				w.erase("x")
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				tries := b.tried()
+				if len(tries) != 1 {
+					t.Fatalf("%d erasures ended, want 1", len(tries))
+				}
+				if took := tries[0].Sub(began); took != test.want {
+					t.Errorf("took %s, want %s", took, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestAPartOfARunningErasureIsItsOwn: two erasures of the same files would be in
+// each other's way.
+func TestAPartOfARunningErasureIsItsOwn(t *testing.T) {
+	b := &fakeBin{}
+	inWorkshop(t, 4, b, func(t *testing.T, w workshop) {
+		b.mu.Lock()
+		b.entries = map[string]int{"x": 100 * batch, "x.deep": 1, "y": 1}
+		b.mu.Unlock()
+		w.erase("x")
+		synctest.Wait()
+		w.root.Send(w.eraser, &searchDue{})
+		time.Sleep(10 * batchTime)
+		synctest.Wait()
+		if erased := b.erased(); !slices.Equal(erased, []string{"y"}) {
+			t.Errorf("erased %q, want y alone", erased)
+		}
+	})
+}
+
+// TestProgressIsTold of what takes long, and its end.
+func TestProgressIsTold(t *testing.T) {
+	b := &fakeBin{slow: time.Second}
+	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+		b.mu.Lock()
+		const minutes = 3
+		b.entries = map[string]int{"x": minutes * 60 * batch}
+		b.mu.Unlock()
+		w.erase("x")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if lines := w.lines.get(); len(lines) < minutes || len(lines) > minutes+1 || !strings.Contains(lines[len(lines)-1], "erased") {
+			t.Errorf("log %q, want a line each minute and one at the end", lines)
+		}
+	})
+}
+
+func TestTurnKeepsNothing(t *testing.T) {
+	turns := newTurns(1, newCalls())
+	ctx, cancel := context.WithCancel(t.Context())
+	first, second := turns.take(), turns.take()
+	if err := first.next(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := second.next(ctx, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("a turn that nobody gave up: %v, want the context's end", err)
+	}
+	second.end()
+	first.end()
+	if err := second.next(t.Context(), 5); err != nil || turns.removed.Load() != 5 {
+		t.Errorf("%v, %d removed, want a turn and 5", err, turns.removed.Load())
+	}
+	second.end()
+}
