@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 // daemon is a real daemon process over real directories and mounts.
 type daemon struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	flags  []string
 	cmd    *exec.Cmd
@@ -47,7 +47,7 @@ type daemon struct {
 const testPod = "5f1c8a52-1f4e-4f0e-9d43-6a1b2c3d4e5f"
 
 // newDaemon prepares the directories of a node; start starts the process.
-func newDaemon(t *testing.T, flags ...string) *daemon {
+func newDaemon(t testing.TB, flags ...string) *daemon {
 	t.Helper()
 	roottest.Need(t)
 	d := &daemon{t: t, dir: t.TempDir(), flags: flags}
@@ -217,7 +217,12 @@ func (d *daemon) mounted(target string) bool {
 // minute, which is far longer than anything should take.
 func (d *daemon) eventually(what string, is func() bool) {
 	d.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	d.eventuallyWithin(time.Minute, what, is)
+}
+
+func (d *daemon) eventuallyWithin(limit time.Duration, what string, is func() bool) {
+	d.t.Helper()
+	deadline := time.Now().Add(limit)
 	for !is() {
 		if time.Now().After(deadline) {
 			d.t.Fatalf("still not: %s\n%s", what, d.stdout)

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/crashpoint"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -50,7 +51,7 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 	}
 	defer unix.Close(podFD)
 
-	err = unix.Mkdirat(podFD, idName, unfinishedMode)
+	err = crashpoint.Around("scratch/mkdir-data", func() error { return unix.Mkdirat(podFD, idName, unfinishedMode) })
 	switch {
 	case err == nil:
 		created = true
@@ -70,7 +71,7 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 // makePod makes sure that the pod's directory exists, and opens it.
 func (d *Dir) makePod(podName string) (int, error) {
 	made := false
-	err := unix.Mkdirat(d.fd(), podName, podMode)
+	err := crashpoint.Around("scratch/mkdir-pod", func() error { return unix.Mkdirat(d.fd(), podName, podMode) })
 	switch {
 	case err == nil:
 		made = true
@@ -82,7 +83,7 @@ func (d *Dir) makePod(podName string) (int, error) {
 		return -1, fmt.Errorf("open: %w", notOurs(err))
 	}
 	if made {
-		if err := unix.Fchmod(podFD, podMode); err != nil {
+		if err := crashpoint.Around("scratch/chmod-pod", func() error { return unix.Fchmod(podFD, podMode) }); err != nil {
 			unix.Close(podFD)
 			d.removePod(podName)
 			return -1, fmt.Errorf("chmod: %w", err)
@@ -107,7 +108,7 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 	if !isNew && st.Mode&0o7777&^unix.S_ISGID != unfinishedMode {
 		return false, nil
 	}
-	if err := unix.Fchmod(fd, dataMode); err != nil {
+	if err := crashpoint.Around("scratch/chmod-data", func() error { return unix.Fchmod(fd, dataMode) }); err != nil {
 		return false, fmt.Errorf("chmod: %w", err)
 	}
 	return true, nil
@@ -178,9 +179,12 @@ func (d *Dir) RemoveEmpty(pod volume.PodUID, id volume.ID) error {
 
 // removeDirectory removes an empty directory; that it is gone already is fine.
 func (d *Dir) removeDirectory(at int, name string) error {
-	err := unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+	rmdir := func() error {
+		return crashpoint.Around("scratch/rmdir", func() error { return unix.Unlinkat(at, name, unix.AT_REMOVEDIR) })
+	}
+	err := rmdir()
 	if errors.Is(err, unix.EPERM) && d.release(at, name) {
-		err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+		err = rmdir()
 	}
 	switch {
 	case errors.Is(err, unix.ENOENT):

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/crashpoint"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -44,7 +45,8 @@ func Open(root string) (*Dir, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("open working directory %q: the path is not absolute", root)
 	}
-	if err := os.MkdirAll(root, rootMode); err != nil {
+	err := crashpoint.Around("scratch/mkdir-workdir", func() error { return os.MkdirAll(root, rootMode) })
+	if err != nil {
 		return nil, fmt.Errorf("make working directory: %w", err)
 	}
 	dir, err := os.OpenFile(root, unix.O_DIRECTORY, 0)
@@ -63,7 +65,7 @@ func Open(root string) (*Dir, error) {
 }
 
 func (d *Dir) openTrash() error {
-	err := unix.Mkdirat(d.fd(), trashName, trashMode)
+	err := crashpoint.Around("scratch/mkdir-trash", func() error { return unix.Mkdirat(d.fd(), trashName, trashMode) })
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("make %s: %w", trashName, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/crashpoint"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -61,13 +62,16 @@ func freshName() string { return rand.Text() }
 // rename moves what is at one place to another, where nothing may be. Flags that
 // a pod set do not prevent it.
 func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
-	err := d.renamePlain(fromDir, from, toDir, to)
+	rename := func() error {
+		return crashpoint.Around("scratch/rename", func() error { return d.renamePlain(fromDir, from, toDir, to) })
+	}
+	err := rename()
 	if !errors.Is(err, unix.EPERM) {
 		return err
 	}
 	released := d.release(fromDir, from)
 	if clearFixed(toDir) || released {
-		err = d.renamePlain(fromDir, from, toDir, to)
+		err = rename()
 	}
 	return err
 }

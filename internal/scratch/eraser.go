@@ -7,6 +7,8 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/crashpoint"
 )
 
 const (
@@ -75,9 +77,9 @@ func (e *eraser) remove(ctx context.Context, at int, name string) {
 
 // unlink removes name unless it is a directory, and tells whether it was none.
 func (e *eraser) unlink(at int, name string) bool {
-	err := unix.Unlinkat(at, name, 0)
+	err := removeFile(at, name)
 	if refused(err) && e.release(at, name, err) {
-		err = unix.Unlinkat(at, name, 0)
+		err = removeFile(at, name)
 	}
 	switch {
 	case err == nil:
@@ -88,6 +90,10 @@ func (e *eraser) unlink(at int, name string) bool {
 		e.fail("unlink", name, err)
 	}
 	return true
+}
+
+func removeFile(at int, name string) error {
+	return crashpoint.Around("scratch/unlink", func() error { return unix.Unlinkat(at, name, 0) })
 }
 
 // removeTree removes the directory name with all that is in it.
