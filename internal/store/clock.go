@@ -23,6 +23,9 @@ type clock struct {
 	// boottime returns a reading of CLOCK_BOOTTIME.
 	boottime func() (int64, error)
 	now      func() time.Time
+	// line is what records are written and read by, in place of CLOCK_BOOTTIME
+	// itself.
+	line timeline
 }
 
 // moment is an instant by both clocks.
@@ -32,6 +35,7 @@ type moment struct {
 	// If boot is 0 there is none.
 	boot     uint64
 	boottime int64
+	line     timeline
 }
 
 // kernelClock returns the clock of this process. It is made once: which boot it
@@ -93,15 +97,15 @@ func (c clock) reading(now time.Time) moment {
 func (c clock) at(now time.Time) moment {
 	if c.boot != 0 {
 		if boottime, err := c.boottime(); err == nil {
-			return moment{now: now, boot: c.boot, boottime: boottime}
+			return moment{now: now, boot: c.boot, boottime: boottime, line: c.line}
 		}
 	}
 	return moment{now: now}
 }
 
-// stored returns what is on disk for t. The reading is before the boot, and
-// negative, if t is.
-func (m moment) stored(t time.Time) (wall int64, boot uint64, boottime int64) {
+// stored returns what is on disk for t. The reading is negative if t is before
+// the boot that the timeline began in.
+func (m moment) stored(t time.Time) (wall int64, boot uint64, reading int64) {
 	wall = toWall(t)
 	if wall == 0 || m.boot == 0 {
 		return wall, 0, 0
@@ -109,23 +113,24 @@ func (m moment) stored(t time.Time) (wall int64, boot uint64, boottime int64) {
 	// If t has no monotonic reading, as one of the old driver, the wall clock
 	// decides here, and from now on it does not.
 	age := min(max(m.now.Sub(t), 0), maxAge)
-	return wall, m.boot, m.boottime - int64(age)
+	boot, reading = m.reading()
+	return wall, boot, reading - int64(age)
 }
 
 // time returns a stored time, the wall clock's not negative, on the clock of
 // m.now. If that carries a monotonic reading so does the result, which is never
 // after it.
-func (m moment) time(wall int64, boot uint64, boottime int64) time.Time {
+func (m moment) time(wall int64, boot uint64, reading int64) time.Time {
 	if wall == 0 {
 		return time.Time{}
 	}
 	age := time.Duration(m.now.UnixNano() - wall)
-	if boot != 0 && boot == m.boot {
+	if now, ok := m.readingOf(boot); ok {
 		// A reading that is still to come, which none should be, is now; so is one
 		// so far back that the difference overflows.
 		age = 0
-		if boottime < m.boottime {
-			age = min(time.Duration(m.boottime-boottime), maxAge)
+		if reading < now {
+			age = min(time.Duration(now-reading), maxAge)
 		}
 	}
 	return m.now.Add(-max(age, 0))

@@ -16,23 +16,60 @@
 // # Time
 //
 // Deadlines run on the monotonic clock, which ends with the process. So the time
-// when a volume was unpublished is stored by two clocks: the wall clock, and
-// CLOCK_BOOTTIME together with the boot of the kernel that it counts from.
-// [Store.Load] works out how long ago it was, and subtracts that from a time that
-// carries a monotonic reading. From then on a step of the wall clock moves no
-// deadline.
+// when a volume was unpublished is stored by two clocks: the wall clock, and the
+// timeline, which is CLOCK_BOOTTIME carried on across reboots. [Store.Load] works
+// out how long ago it was, and subtracts that from a time that carries a
+// monotonic reading. From then on a step of the wall clock moves no deadline.
 //
 // In the boot that a record was written in only CLOCK_BOOTTIME counts: whatever
 // the wall clock did, the deadline stays. What is lost between a look at one clock
 // and at the other makes it later, and never earlier.
 //
-// The wall clock is all there is for a record that was written in another boot, by
-// a version without fields 8 and 9, or where the boot or CLOCK_BOOTTIME was not to
-// be had. Written again, such a record gets the readings of the boot it is written
-// in; until then each Load asks the wall clock. A stored time that lies in the
-// future (the clock was stepped back in between) counts as now, so that such a step
-// can only lengthen what is left of a lifespan. A step forward since the record was
-// written cannot be told from time that passed.
+// A reboot begins CLOCK_BOOTTIME anew, and only the wall clock tells how long the
+// machine was off. So each transaction notes both, and one does when the store is
+// opened and whenever nothing was written for five minutes. The first look in
+// another boot adds to the timeline what the wall clock shows to have passed since
+// the last look in the old one, but
+//
+//   - at least nothing. A wall clock that is behind, as one without a battery,
+//     takes nothing away: all that CLOCK_BOOTTIME told in earlier boots stays, so
+//     that a lifespan is not begun again with each reboot;
+//   - at most 15 minutes beyond what CLOCK_BOOTTIME can tell, which is how long
+//     the new boot has been going on. A wall clock that is years ahead, until
+//     somebody sets it, cannot be told from a machine that was off for years. It is
+//     not believed, because what is deleted too early is lost, and what is kept
+//     while the machine is off is in nobody's way.
+//
+// What was added once is not corrected when the wall clock is set later. Hence, for
+// a reboot, with looks up to its end meaning all but five minutes at most:
+//
+//   - With the right time, or the same wrong time, before and after it, and no more
+//     than 15 minutes from the last look to the new boot, no deadline moves. If it
+//     was longer, deadlines are later by the rest: a machine that is off keeps its
+//     volumes.
+//   - Whatever the wall clock shows, deadlines are earlier by at most 15 minutes,
+//     and later by at most the time from the last look to the first one.
+//   - While the daemon runs, time always counts. Only one that is killed again and
+//     again within five minutes and before it has written anything, each time with a
+//     reboot and a wall clock that does not go on, would keep a volume for ever.
+//
+// If a boot has shown no more of CLOCK_BOOTTIME than the one before had, it is
+// known to be another one. If it has, it may be the same one under another ID,
+// which some container managers give each container: then CLOCK_BOOTTIME counts as
+// telling no more than the difference.
+//
+// The wall clock is all there is for a record of no known timeline: that of another
+// boot if a version without timelines wrote it, or if what was noted cannot be
+// used; and any if the boot or CLOCK_BOOTTIME was not to be had, then or now.
+// Written again, such a record is on the timeline; until then each Load asks the
+// wall clock. A stored time that lies in the future (the clock was stepped back in
+// between) counts as now, so that such a step can only lengthen what is left of a
+// lifespan. A step forward since the record was written cannot be told from time
+// that passed.
+//
+// A version without timelines reads what this one writes, after a reboot by the
+// wall clock. It notes nothing, so that across a later reboot the time that it ran
+// counts as time off.
 //
 // CLOCK_BOOTTIME goes on while the machine is suspended, as the wall clock does
 // while it is off, and the monotonic clock does not. So a lifespan goes on in
@@ -53,6 +90,22 @@
 //	format          the number of the format, decimal: "1"
 //	legacyImported  when the old driver's database was imported, RFC 3339;
 //	                absent if it was not
+//	timeline        the last look at the clocks; absent if there was none
+//
+// Unknown keys are left alone. The look has the same layout as a record (below),
+// with this map:
+//
+//	1  number          integer, the boot that the timeline began in, as field 8
+//	                   of a record
+//	2  boot            integer, the boot of the look, likewise
+//	3  ahead           integer, nanoseconds that the timeline is ahead of
+//	                   CLOCK_BOOTTIME in that boot, negative if it is behind;
+//	                   absent for 0
+//	4  boot time       integer, the reading of CLOCK_BOOTTIME, nanoseconds;
+//	                   absent for 0
+//	5  wall            integer, wall clock, Unix nanoseconds
+//
+// One that cannot be used is replaced: a timeline begins.
 //
 // Bucket "volumes" has one pair for each volume. The key is the volume ID. The
 // value is
@@ -74,11 +127,11 @@
 //	6  unpublished     integer, wall clock, Unix nanoseconds; absent for none
 //	7  lifespan        integer, nanoseconds; absent for 0
 //	8  boot            integer, FNV-1a (64 bits) of the boot ID and the time
-//	                   namespace; absent if there is no unpublished time, or
-//	                   no reading of CLOCK_BOOTTIME
-//	9  boot time       integer, the reading of CLOCK_BOOTTIME at the unpublished
-//	                   time, nanoseconds, negative before the boot; of use only
-//	                   beside 8; absent for 0
+//	                   namespace that the timeline began in; absent if there is
+//	                   no unpublished time, or no reading of CLOCK_BOOTTIME
+//	9  boot time       integer, the reading of the timeline at the unpublished
+//	                   time, nanoseconds, negative before that boot; of use
+//	                   only beside 8; absent for 0
 //
 // and in each target
 //

@@ -83,26 +83,40 @@ func encodeValue(r volume.Record, m moment) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return sealValue([]byte(r.ID), body), nil
+}
+
+// sealValue makes a body the value of a key.
+func sealValue(key, body []byte) []byte {
 	value := make([]byte, valueHeader, valueHeader+len(body))
 	value[0] = valueVersion
 	value = append(value, body...)
-	binary.BigEndian.PutUint32(value[1:], checksum([]byte(r.ID), value))
-	return value, nil
+	binary.BigEndian.PutUint32(value[1:], checksum(key, value))
+	return value
 }
 
 // decodeValue returns the record in a value, with times on the clock of
 // m.now. It keeps nothing of key and value, which bbolt may overwrite.
 func decodeValue(key, value []byte, m moment) (volume.Record, error) {
+	body, err := openValue(key, value)
+	if err != nil {
+		return volume.Record{}, err
+	}
+	return decodeBody(key, body, m)
+}
+
+// openValue returns the body in the value of a key.
+func openValue(key, value []byte) ([]byte, error) {
 	if len(value) < valueHeader {
-		return volume.Record{}, fmt.Errorf("value of %d bytes is cut off", len(value))
+		return nil, fmt.Errorf("value of %d bytes is cut off", len(value))
 	}
 	if value[0] != valueVersion {
-		return volume.Record{}, fmt.Errorf("value has version %d, this Katbox knows %d", value[0], valueVersion)
+		return nil, fmt.Errorf("value has version %d, this Katbox knows %d", value[0], valueVersion)
 	}
 	if binary.BigEndian.Uint32(value[1:]) != checksum(key, value) {
-		return volume.Record{}, errors.New("checksum does not match")
+		return nil, errors.New("checksum does not match")
 	}
-	return decodeBody(key, value[valueHeader:], m)
+	return value[valueHeader:], nil
 }
 
 func decodeBody(key, body []byte, m moment) (volume.Record, error) {

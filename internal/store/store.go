@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -24,7 +25,12 @@ var (
 
 	formatKey         = []byte("format")
 	legacyImportedKey = []byte("legacyImported")
+	timelineKey       = []byte("timeline")
 )
+
+// lookInterval is how long nothing may be committed before the clocks are noted
+// all the same. A crash takes with it what CLOCK_BOOTTIME told since.
+const lookInterval = 5 * time.Minute
 
 // Store is the records of all volumes of one working directory. Its methods
 // may be called from several goroutines; they take turns.
@@ -33,6 +39,9 @@ type Store struct {
 	db      *database
 	reserve reserve
 	clock   clock
+	// timer notes the clocks when nothing else was written for long.
+	timer  *time.Timer
+	closed bool
 }
 
 // Damaged is a stored value that cannot be used. It stays in the file until a
@@ -54,7 +63,9 @@ type Change struct {
 //
 // The error is [ErrDamaged], [ErrLocked], [ErrNewer] or that of a system call,
 // and tells what to do. An existing file was not changed then.
-func Open(path string) (*Store, error) {
+func Open(path string) (*Store, error) { return open(path, kernelClock()) }
+
+func open(path string, c clock) (*Store, error) {
 	if err := create(path); err != nil {
 		return nil, err
 	}
@@ -65,12 +76,21 @@ func Open(path string) (*Store, error) {
 	if err := db.view(checkFormat(db)); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
+	var noted []byte
+	if err := db.view(func(tx *bbolt.Tx) error {
+		noted = bytes.Clone(tx.Bucket(metaBucket).Get(timelineKey))
+		return nil
+	}); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
 	s := &Store{
 		db:      db,
 		reserve: reserve{file: db.file, fallocate: fallocate},
-		clock:   kernelClock(),
+		clock:   c.after(noted),
 	}
 	s.reserve.ahead()
+	s.timer = time.AfterFunc(lookInterval, s.look)
+	s.look()
 	return s, nil
 }
 
@@ -174,11 +194,36 @@ func (s *Store) Commit(changes []Change) error {
 func (s *Store) update(fn func(*bbolt.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.db.update(fn); err != nil {
+	return s.write(fn)
+}
+
+// write is update with the lock held. It notes the clocks in each transaction,
+// which costs no page more: the bucket is part of one that is written anyway.
+func (s *Store) write(fn func(*bbolt.Tx) error) error {
+	defer s.timer.Reset(lookInterval)
+	look, ok := s.clock.look()
+	err := s.db.update(func(tx *bbolt.Tx) error {
+		if err := fn(tx); err != nil || !ok {
+			return err
+		}
+		return tx.Bucket(metaBucket).Put(timelineKey, look)
+	})
+	if err != nil {
 		return fmt.Errorf("write records: %w", noSpace(err))
 	}
 	s.reserve.ahead()
 	return nil
+}
+
+// look notes the clocks. A failure is no news that the next commit would not
+// bring: that one notes them too.
+func (s *Store) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.clock.line.boot == 0 {
+		return
+	}
+	_ = s.write(func(*bbolt.Tx) error { return nil })
 }
 
 // noSpace makes errors that mean a full disk known as such. bbolt keeps only
@@ -199,5 +244,7 @@ func noSpace(err error) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
+	s.timer.Stop()
 	return s.db.close()
 }
