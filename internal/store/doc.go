@@ -40,23 +40,21 @@
 //     not believed, because what is deleted too early is lost, and what is kept
 //     while the machine is off is in nobody's way.
 //
-// What was added once is not corrected when the wall clock is set later. Hence, for
-// a reboot, with looks up to its end meaning all but five minutes at most:
+// What was added once is not corrected when the wall clock is set later. Hence
 //
-//   - With the right time, or the same wrong time, before and after it, and no more
-//     than 15 minutes from the last look to the new boot, no deadline moves. If it
-//     was longer, deadlines are later by the rest: a machine that is off keeps its
-//     volumes.
-//   - Whatever the wall clock shows, deadlines are earlier by at most 15 minutes,
-//     and later by at most the time from the last look to the first one.
-//   - While the daemon runs, time always counts. Only one that is killed again and
-//     again within five minutes and before it has written anything, each time with a
-//     reboot and a wall clock that does not go on, would keep a volume for ever.
+//   - With a wall clock that goes on across the reboot, right or wrong, and no more
+//     than 15 minutes from the last look to the new boot, no deadline moves. What is
+//     more makes deadlines later: a machine that is off keeps its volumes.
+//   - Whatever the wall clock shows, a reboot makes deadlines earlier by at most 15
+//     minutes, and later by at most the time between the two looks: that for which
+//     the daemon did not run, and the last five minutes that it did.
+//   - A volume could be kept for ever only on a machine that reboots again and again
+//     before the daemon has run for five minutes or written anything, with a wall
+//     clock that does not go on.
 //
-// If a boot has shown no more of CLOCK_BOOTTIME than the one before had, it is
-// known to be another one. If it has, it may be the same one under another ID,
-// which some container managers give each container: then CLOCK_BOOTTIME counts as
-// telling no more than the difference.
+// A boot ID may be new though CLOCK_BOOTTIME went on, where a container manager
+// gives each container an ID of its own. So if CLOCK_BOOTTIME shows no less than at
+// the last look, only the difference is taken for what it can tell.
 //
 // The wall clock is all there is for a record of no known timeline: that of another
 // boot if a version without timelines wrote it, or if what was noted cannot be

@@ -220,7 +220,7 @@ func (s *Store) write(fn func(*bbolt.Tx) error) error {
 func (s *Store) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.clock.line.boot == 0 {
+	if s.closed {
 		return
 	}
 	_ = s.write(func(*bbolt.Tx) error { return nil })

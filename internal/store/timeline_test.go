@@ -183,9 +183,48 @@ func TestLookWhileIdle(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		// Nothing is left that would look again.
+		// The timer may have been on its way.
 		s.look()
+		if s.timer.Stop() {
+			t.Error("a closed store is going to look again")
+		}
 	})
+}
+
+// TestTimelineNeverMakesOlder has time pass between the looks at two clocks.
+func TestTimelineNeverMakesOlder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	begin := time.Now()
+	passed := time.Duration(0)
+	pass := func() time.Duration { passed += time.Second; return passed }
+	start := func(boot uint64) *Store {
+		booted := passed
+		s, err := open(path, clock{
+			boot:     boot,
+			boottime: func() (int64, error) { return int64(pass() - booted), nil },
+			now:      func() time.Time { return begin.Add(pass()) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := start(1)
+	unpublished := s.clock.now()
+	commit(t, s, put(retained("a", unpublished)))
+	for boot := range uint64(5) {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = start(2 + boot)
+	}
+	defer s.Close()
+	now := s.clock.now()
+	age, got := now.Sub(unpublished), now.Sub(load(t, s, now)["a"].Unpublished)
+	// Each of the five reboots may lose the time between two looks.
+	if got > age || got < age-5*5*time.Second {
+		t.Errorf("unpublished %v ago, want %v at most", got, age)
+	}
 }
 
 // setTimeline replaces what was noted of the clocks; nil for nothing.
@@ -320,30 +359,35 @@ func TestOlderVersionInBetween(t *testing.T) {
 	}
 }
 
-// TestNoClockToCarryOn has a start that cannot tell the boot.
+// TestNoClockToCarryOn has starts that cannot tell the boot, or not at once what
+// CLOCK_BOOTTIME shows. What was noted before them has to stay.
 func TestNoClockToCarryOn(t *testing.T) {
-	m := newMachine(t)
-	m.retain()
-	m.run(time.Hour)
-	boot := m.boot
-	m.boot = 0
-	m.stop()
-	s, err := open(m.path, stopped(moment{now: m.wall()}))
-	if err != nil {
-		t.Fatal(err)
+	for name, boot := range map[string]uint64{"no boot": 0, "no boot time at first": 2} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.reboot(0, 0)
+			m.retain()
+			m.run(time.Hour)
+			m.stop()
+			c := stopped(moment{now: m.wall()})
+			c.boot = boot
+			s, err := open(m.path, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.wall().Sub(load(t, s, m.wall())["0"].Unpublished); got != time.Hour {
+				t.Errorf("unpublished %v ago by the wall clock, want an hour", got)
+			}
+			s.clock.boottime = func() (int64, error) { return int64(m.uptime()), nil }
+			commit(t, s, put(retained("other", m.wall())), forget("other"))
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			m.wrong = year
+			m.start()
+			m.reboot(0, year)
+		})
 	}
-	if got := m.wall().Sub(load(t, s, m.wall())["0"].Unpublished); got != time.Hour {
-		t.Errorf("unpublished %v ago by the wall clock, want an hour", got)
-	}
-	commit(t, s, put(retained("other", m.wall())), forget("other"))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	// What was noted before is still there.
-	m.boot = boot
-	m.wrong = year
-	m.start()
-	m.reboot(0, year)
 }
 
 func FuzzDecodeLook(f *testing.F) {
