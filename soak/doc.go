@@ -18,6 +18,9 @@
 //   - history is the story of each volume, and the promises.
 //   - workload is what a run does, decided by a seed before it happens.
 //
+// Only tests have fake and archived, two drivers that do wrong; dataloss plays
+// one by one what drivers have lost data by.
+//
 // It does not prove what a power cut leaves behind, as the page cache survives
 // every kill, and it does not measure capacity.
 package main

@@ -1,0 +1,111 @@
+package dataloss
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+)
+
+// vol is a volume of a pod, published or not.
+type vol struct{ id, pod, target, data string }
+
+// file is the one that a pod writes into its volume.
+func (v vol) file() string { return filepath.Join(v.data, "file") }
+
+// volume is a new volume of a new pod, known to nobody.
+func (n *node) volume() vol {
+	n.t.Helper()
+	n.volumes++
+	return n.volumeOf(fmt.Sprintf("pod-%d", n.volumes), fmt.Sprintf("csi-%064x", n.volumes))
+}
+
+// volumeOf is a volume with the given names. The kubelet has made the directories
+// that lead to its target.
+func (n *node) volumeOf(pod, id string) vol {
+	n.t.Helper()
+	v := vol{
+		id: id, pod: pod, data: filepath.Join(n.layout.Work, pod, id),
+		target: filepath.Join(n.layout.Kubelet, "pods", pod, "volumes/kubernetes.io~csi/scratch/mount"),
+	}
+	n.try(os.MkdirAll(filepath.Dir(v.target), 0o750))
+	return v
+}
+
+func (n *node) publish(v vol) error {
+	_, err := n.client.NodePublishVolume(n.t.Context(), &csi.NodePublishVolumeRequest{
+		VolumeId: v.id, TargetPath: v.target,
+		VolumeCapability: &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		},
+		VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.uid": v.pod},
+	})
+	return err
+}
+
+func (n *node) unpublish(v vol) error {
+	_, err := n.client.NodeUnpublishVolume(n.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
+	return err
+}
+
+// live is a published volume, whose file has to stay.
+func (n *node) live() vol {
+	n.t.Helper()
+	v := n.volume()
+	n.try(n.publish(v))
+	n.write(v)
+	return v
+}
+
+// write is what a pod does.
+func (n *node) write(v vol) {
+	n.t.Helper()
+	n.file(filepath.Join(v.target, "file"))
+	// It is looked for where the driver keeps it, mounted or not.
+	delete(n.precious, filepath.Join(v.target, "file"))
+	n.precious[v.file()] = filepath.Join(v.target, "file")
+}
+
+// expendable says that the volume may go.
+func (n *node) expendable(v vol) { delete(n.precious, v.file()) }
+
+// passDeadline waits until the driver would have deleted all that is retained so
+// far: a volume that is retained later is gone.
+func (n *node) passDeadline() {
+	n.t.Helper()
+	v := n.volume()
+	n.try(n.publish(v), n.unpublish(v))
+	n.expires(v)
+}
+
+// expires waits until a retained volume is gone.
+func (n *node) expires(v vol) {
+	n.t.Helper()
+	n.expendable(v)
+	n.eventually(v.data+" has expired", func() bool { return !exists(v.data) })
+}
+
+// isPublished checks that the pod still has its volume.
+func (n *node) isPublished(v vol) {
+	n.t.Helper()
+	content, err := os.ReadFile(filepath.Join(v.target, "file"))
+	n.is(n.mounted(v.target) && err == nil && string(content) == n.precious[v.file()],
+		"the pod does not have its volume any more: file %q, %v", content, err)
+}
+
+// ends unpublishes a volume, which then is retained and expires as any other.
+func (n *node) ends(v vol) error {
+	n.t.Helper()
+	began := time.Now()
+	n.answers(codes.OK, n.unpublish(v))
+	n.is(!exists(v.target), "the target is still there")
+	if err := n.lostSince(began); err != nil {
+		return err
+	}
+	n.expires(v)
+	return nil
+}
