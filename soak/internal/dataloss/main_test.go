@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
-	err := flag.Set("test.parallel", "8")
+	err := flag.Set("test.parallel", "16")
 	if err == nil {
 		binDir, err = os.MkdirTemp("", "loss-bin-")
 	}
