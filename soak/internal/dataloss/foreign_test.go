@@ -26,6 +26,8 @@ func TestNothingForeignIsDeleted(t *testing.T) {
 		{"a mount on the data directory", mountOnData},
 		{"a mount on the directory of the pod", mountOnPod},
 		{"the data mounted elsewhere", dataMountedElsewhere},
+		{"a directory of it still mounted", subpathMounted},
+		{"a published volume mounted inside", volumeInside},
 		{"the mount moved elsewhere", mountMoved},
 		{"the mount moved elsewhere before a kill", mountMovedAndKilled},
 		{"the target covered", targetCovered},
@@ -35,6 +37,9 @@ func TestNothingForeignIsDeleted(t *testing.T) {
 		{"killed after an unmount", killedAfterUnmount},
 		{"killed before a deadline", killedBeforeDeadline},
 		{"killed in a deletion", killedInDeletion},
+		{"the records gone", recordsGone},
+		{"a second daemon", secondDaemon},
+		{"the directory of the pod moved", podMoved},
 
 		{"unpublished at a wrong target", wrongTarget},
 		{"unpublished at the target of another", othersTarget},

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 // killedWhileBusy: the daemon is killed when an unmount has failed.
@@ -45,6 +46,70 @@ func killedAfterUnmount(n *node) error {
 		return err
 	}
 	return n.ends(v)
+}
+
+// recordsGone: somebody removed the records while the daemon was down. What is
+// mounted is published, and nobody can say how old the rest is.
+func recordsGone(n *node) error {
+	running, v := n.live(), n.live()
+	n.try(n.unpublish(v))
+	n.kill()
+	if !exists(v.data) { // so slow a machine that it has expired
+		n.expendable(v)
+	}
+	began := time.Now()
+	n.try(os.Rename(filepath.Join(n.layout.Work, ".katbox.db"), filepath.Join(n.layout.Work, ".old.db")))
+	n.start()
+	if err := n.lostSince(began); err != nil {
+		return err
+	}
+	n.expires(v)
+	n.passDeadline()
+	n.isPublished(running)
+	if err := n.lost(); err != nil {
+		return err
+	}
+	return n.ends(running)
+}
+
+// secondDaemon: another daemon is started on the same working directory.
+func secondDaemon(n *node) error {
+	running := n.live()
+	other := n.layout
+	other.Socket += "2"
+	second := n.newDaemon(other)
+	if err := second.Start(n.t.Context()); err == nil {
+		second.Kill()
+		n.t.Error("two daemons work in the same directory")
+	}
+	n.passDeadline()
+	n.isPublished(running)
+	if err := n.lost(); err != nil {
+		return err
+	}
+	return n.ends(running)
+}
+
+// podMoved: the directory of a pod is gone from where the kubelet has it, with
+// what is mounted in there. One that is gone for good shows that the daemon has
+// looked.
+func podMoved(n *node) error {
+	moved, gone := n.live(), n.live()
+	pods := filepath.Join(n.layout.Kubelet, "pods")
+	n.kill()
+	n.settings.OrphanGrace = workload.Duration(100 * time.Millisecond)
+	n.daemon = n.newDaemon(n.layout)
+	n.try(os.Rename(filepath.Join(pods, moved.pod), filepath.Join(n.layout.Kubelet, "moved")))
+	n.try(host.Unmount(gone.target), os.RemoveAll(filepath.Join(pods, gone.pod)))
+	n.start()
+	n.expires(gone)
+	n.passDeadline()
+	if err := n.lost(); err != nil {
+		return err
+	}
+	n.try(os.Rename(filepath.Join(n.layout.Kubelet, "moved"), filepath.Join(pods, moved.pod)))
+	n.isPublished(moved)
+	return n.ends(moved)
 }
 
 // killedBeforeDeadline: the daemon is killed again and again while a volume is

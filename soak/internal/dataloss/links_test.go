@@ -27,21 +27,23 @@ func (n *node) replaced(directory func(vol) string) error {
 	aside := filepath.Join(n.layout.Work, ".aside")
 	v := n.whileRetained(func(v vol) error { return os.Rename(directory(v), aside) })
 	dir := directory(v)
-	// What the link leads to is as the volume was, but for that it is foreign.
-	foreign := filepath.Join(n.ground, "foreign")
-	n.file(filepath.Join(foreign, "file"))
-	n.file(filepath.Join(foreign, filepath.Base(v.data), "file"))
 	n.file(filepath.Join(aside, "beside"))
-	n.try(os.Symlink(foreign, dir))
-	for range 2 {
+	// A link within the working directory leads to no other mount.
+	for _, foreign := range []string{filepath.Join(n.ground, "foreign"), filepath.Join(n.layout.Work, ".foreign")} {
+		// It is like the volume, and like the directory of its pod.
+		n.file(filepath.Join(foreign, "file"))
+		n.file(filepath.Join(foreign, filepath.Base(v.data), "file"))
+		// At a start it tries at once what it could not do before.
+		n.kill()
+		n.try(os.RemoveAll(dir), os.Symlink(foreign, dir))
+		n.start()
 		n.passDeadline()
 		if err := n.lost(); err != nil {
 			return err
 		}
-		n.says("not a data directory")
 		target, err := os.Readlink(dir)
 		n.is(err == nil && target == foreign, "the symlink: %q, %v", target, err)
-		n.restart()
+		n.says("not a data directory")
 	}
 	n.kill()
 	delete(n.precious, filepath.Join(aside, "beside"))

@@ -65,6 +65,39 @@ func dataMountedElsewhere(n *node) error {
 	return n.lost()
 }
 
+// subpathMounted: the kubelet unpublished a volume, and has not unmounted a
+// directory in it that a container has by itself.
+func subpathMounted(n *node) error {
+	v := n.live()
+	part := filepath.Join(v.data, "part")
+	subpath := filepath.Join(n.layout.Kubelet, "pods", v.pod, "volume-subpaths/scratch/work/0")
+	n.file(filepath.Join(part, "file"))
+	n.try(os.MkdirAll(subpath, 0o750), host.Bind(part, subpath))
+	n.answers(codes.OK, n.unpublish(v))
+	n.passDeadline()
+	if err := n.lost(); err != nil {
+		return err
+	}
+	delete(n.precious, filepath.Join(part, "file"))
+	n.kill()
+	n.try(host.Unmount(subpath))
+	n.start()
+	n.expires(v)
+	return n.lost()
+}
+
+// volumeInside: the volume of a running pod is mounted inside a retained one.
+func volumeInside(n *node) error {
+	v, running := n.live(), n.live()
+	inside := filepath.Join(v.data, "inside")
+	n.try(os.Mkdir(inside, 0o755), host.Bind(running.data, inside))
+	n.answers(codes.OK, n.unpublish(v))
+	n.expires(v)
+	n.passDeadline()
+	n.isPublished(running)
+	return n.lost()
+}
+
 // mountMoved: the directories before the target have another name, so that the
 // mount is not where it was. That nothing is mounted on the target proves nothing.
 func mountMoved(n *node) error {

@@ -33,6 +33,7 @@ type node struct {
 	ground   string
 	layout   host.Layout
 	lifespan time.Duration
+	settings workload.Driver
 	// daemon is the real one; it is nil where the driver is the archived one.
 	daemon *daemon.Binary
 	conn   *grpc.ClientConn
@@ -71,15 +72,11 @@ func newNode(t *testing.T) *node {
 // startDaemon has the real daemon on the node.
 func (n *node) startDaemon() {
 	n.t.Helper()
-	binary, err := katbox()
-	n.try(err)
 	n.lifespan = time.Second
-	n.daemon = daemon.New(daemon.Config{
-		Binary: binary, Log: n.layout.Log, Socket: n.layout.Socket,
-		Args: daemon.Flags(n.layout, workload.Driver{
-			Lifespan: workload.Duration(n.lifespan), OrphanGrace: workload.Duration(time.Hour), PruneInterval: workload.Duration(time.Second),
-		}),
-	})
+	n.settings = workload.Driver{
+		Lifespan: workload.Duration(n.lifespan), OrphanGrace: workload.Duration(time.Hour), PruneInterval: workload.Duration(time.Second),
+	}
+	n.daemon = n.newDaemon(n.layout)
 	n.t.Cleanup(func() {
 		n.daemon.Kill()
 		if log, err := os.ReadFile(n.layout.Log); n.t.Failed() {
@@ -88,6 +85,14 @@ func (n *node) startDaemon() {
 	})
 	n.t.Cleanup(func() { n.conn.Close() })
 	n.start()
+}
+
+// newDaemon is a daemon on the node that is not started yet.
+func (n *node) newDaemon(l host.Layout) *daemon.Binary {
+	n.t.Helper()
+	binary, err := katbox()
+	n.try(err)
+	return daemon.New(daemon.Config{Binary: binary, Args: daemon.Flags(l, n.settings), Log: l.Log, Socket: l.Socket})
 }
 
 // startArchived has the archived driver on the node.
