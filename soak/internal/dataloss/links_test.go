@@ -28,21 +28,23 @@ func (n *node) replaced(directory func(vol) string) error {
 	v := n.whileRetained(func(v vol) error { return os.Rename(directory(v), aside) })
 	dir := directory(v)
 	n.file(filepath.Join(aside, "beside"))
-	// A link within the working directory leads to no other mount.
+	// A link within the working directory leads over no other mount.
 	for _, foreign := range []string{filepath.Join(n.ground, "foreign"), filepath.Join(n.layout.Work, ".foreign")} {
 		// It is like the volume, and like the directory of its pod.
 		n.file(filepath.Join(foreign, "file"))
 		n.file(filepath.Join(foreign, filepath.Base(v.data), "file"))
+		link, err := filepath.Rel(filepath.Dir(dir), foreign)
+		n.try(err)
 		// At a start it tries at once what it could not do before.
 		n.kill()
-		n.try(os.RemoveAll(dir), os.Symlink(foreign, dir))
+		n.try(os.RemoveAll(dir), os.Symlink(link, dir))
 		n.start()
 		n.passDeadline()
 		if err := n.lost(); err != nil {
 			return err
 		}
 		target, err := os.Readlink(dir)
-		n.is(err == nil && target == foreign, "the symlink: %q, %v", target, err)
+		n.is(err == nil && target == link, "the symlink: %q, %v", target, err)
 		n.says("not a data directory")
 	}
 	n.kill()
