@@ -20,8 +20,12 @@ func ParseID(field, s string) (ID, error) {
 }
 
 // ParsePodUID returns s as a pod UID. The error is an [InvalidError] that
-// names the given request field.
+// names the given request field. What fsck has found at the top of a file system
+// is no pod's.
 func ParsePodUID(field, s string) (PodUID, error) {
+	if s == "lost+found" {
+		return PodUID(s), Invalid(field, "is lost+found, where fsck puts what it has found")
+	}
 	return PodUID(s), checkName(field, s)
 }
 

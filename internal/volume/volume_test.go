@@ -27,6 +27,15 @@ func TestNamesAreOnePlainPathElement(t *testing.T) {
 	}
 }
 
+func TestNoPodIsCalledLostAndFound(t *testing.T) {
+	if _, err := ParsePodUID("pod", "lost+found"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+	if _, err := ParseID("volume_id", "lost+found"); err != nil {
+		t.Errorf("as a volume ID, below a pod: %v", err)
+	}
+}
+
 func FuzzParseID(f *testing.F) {
 	for _, seed := range []string{"csi-1", "..", "a/b", "", "a\x00b", ".x"} {
 		f.Add(seed)

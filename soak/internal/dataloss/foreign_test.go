@@ -47,6 +47,7 @@ func TestNothingForeignIsDeleted(t *testing.T) {
 
 		{"names that the driver has for itself", reservedNames},
 		{"names that others have", namesOfOthers},
+		{"a pod called lost+found", podLostAndFound},
 		{"strangers in the working directory", strangers},
 	} {
 		t.Run(way.name, func(t *testing.T) {

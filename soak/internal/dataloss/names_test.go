@@ -59,6 +59,18 @@ func namesOfOthers(n *node) error {
 	return n.ends(running)
 }
 
+// podLostAndFound: on a file system of its own, the working directory has what
+// fsck has found. No pod is called so, and what is in there is no volume.
+func podLostAndFound(n *node) error {
+	v := n.volumeOf("lost+found", "#12")
+	found := filepath.Join(v.data, "found by fsck")
+	n.file(found)
+	n.answers(codes.InvalidArgument, n.publish(v))
+	n.answers(codes.OK, n.unpublish(v))
+	n.passDeadline()
+	return n.lost()
+}
+
 // strangers: somebody put things into the working directory that are no data
 // directories, before the daemon started.
 func strangers(n *node) error {
