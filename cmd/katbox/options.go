@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,10 +80,13 @@ func (o options) check() error {
 		return errors.New("--nodeid is missing: give the name of this node in the cluster")
 	case !filepath.IsAbs(o.workdir):
 		return fmt.Errorf("--workdir %q is not an absolute path", o.workdir)
+	case slices.Contains(strings.Split(o.workdir, "/"), ".."):
+		// Behind a symbolic link the kernel finds another directory than Clean.
+		return fmt.Errorf("--workdir %q contains \"..\"", o.workdir)
 	case filepath.Clean(o.workdir) == "/":
 		return errors.New("--workdir / cannot be used: everything below it would be taken for volumes")
 	case below(driver.PodsDir(o.kubeletDir), o.workdir), below(o.workdir, driver.PodsDir(o.kubeletDir)):
-		return fmt.Errorf("--workdir %s and the pods directory %s contain one another", o.workdir, driver.PodsDir(o.kubeletDir))
+		return fmt.Errorf("--workdir %s and the pods directory %s of --kubelet-dir contain one another", o.workdir, driver.PodsDir(o.kubeletDir))
 	case o.afterLifespan < 0:
 		return fmt.Errorf("--afterlifespan %s is negative", o.afterLifespan)
 	case o.pruneInterval <= 0:

@@ -54,15 +54,15 @@ const maxNodeID = 256
 func (c Config) Check() error {
 	switch {
 	case !nameFormat.MatchString(c.Name):
-		return fmt.Errorf("driver name %q is not a domain name of at most 63 characters", c.Name)
+		return fmt.Errorf("driver name %q (--drivername) is not a domain name of at most 63 characters", c.Name)
 	case c.NodeID == "":
-		return errors.New("the node ID is missing")
+		return errors.New("the node ID is missing (--nodeid)")
 	case len(c.NodeID) > maxNodeID:
-		return fmt.Errorf("node ID is longer than %d bytes", maxNodeID)
+		return fmt.Errorf("node ID is longer than %d bytes (--nodeid)", maxNodeID)
 	case !filepath.IsAbs(c.KubeletDir):
-		return fmt.Errorf("kubelet directory %q is not an absolute path", c.KubeletDir)
+		return fmt.Errorf("kubelet directory %q (--kubelet-dir) is not an absolute path", c.KubeletDir)
 	case c.MaxVolumes < 0:
-		return fmt.Errorf("maximum of volumes per node %d is negative", c.MaxVolumes)
+		return fmt.Errorf("maximum of volumes per node %d (--maxvolumespernode) is negative", c.MaxVolumes)
 	}
 	return nil
 }
