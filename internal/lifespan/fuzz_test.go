@@ -1,0 +1,134 @@
+package lifespan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// FuzzFactor looks for a file system whose pressure factor is no share, or grows
+// as the space goes.
+func FuzzFactor(f *testing.F) {
+	const disk = 100 << 30
+	f.Add(0.1, uint64(disk), uint64(disk/20), uint64(1<<20), uint64(1<<19))
+	f.Add(0.1, uint64(disk), uint64(disk), uint64(0), uint64(0))
+	f.Add(math.NaN(), uint64(0), uint64(0), uint64(0), uint64(0))
+	f.Fuzz(func(t *testing.T, headroom float64, total, free, inodes, freeInodes uint64) {
+		share := headroom >= 0 && headroom <= 1
+		if err := CheckHeadroom(headroom); (err == nil) != share {
+			t.Fatalf("headroom %v: %v", headroom, err)
+		}
+		if !share {
+			return
+		}
+		// No file system has more free than it has; one that says so has no pressure.
+		bytes, files := Space{Total: total, Free: free}, Space{Total: inodes, Free: freeInodes}
+		factor := Factor(headroom, bytes, files)
+		if !(factor >= 0 && factor <= 1) {
+			t.Fatalf("factor %v of %v and %v with headroom %v", factor, bytes, files, headroom)
+		}
+		if factor > bytes.Factor(headroom) || factor > files.Factor(headroom) {
+			t.Errorf("factor %v is not the smaller of %v and %v", factor, bytes.Factor(headroom), files.Factor(headroom))
+		}
+		if free >= total && freeInodes >= inodes && factor != 1 {
+			t.Errorf("factor %v of an empty file system, %v and %v with headroom %v", factor, bytes, files, headroom)
+		}
+		if free > 0 {
+			bytes.Free--
+			if less := Factor(headroom, bytes, files); less > factor {
+				t.Errorf("factor %v, but %v with a byte less", factor, less)
+			}
+		}
+	})
+}
+
+// FuzzDeadline looks for a deadline before the volume was unpublished, after its
+// lifespan, or earlier under less pressure.
+func FuzzDeadline(f *testing.F) {
+	f.Add(int64(12*time.Hour), 0.5, 1.0, int64(0))
+	f.Add(int64(math.MaxInt64), math.Nextafter(1, 0), 1.0, int64(math.MaxInt64))
+	f.Fuzz(func(t *testing.T, nanoseconds int64, more, less float64, ago int64) {
+		lifespan := time.Duration(nanoseconds)
+		if lifespan < 0 || !(0 <= more && more <= less && less <= 1) {
+			return
+		}
+		// As the store returns it: with a monotonic reading, if not too old.
+		unpublished := time.Now().Add(-time.Duration(max(ago, 0)))
+		early, late := Deadline(unpublished, lifespan, more), Deadline(unpublished, lifespan, less)
+		if early.Before(unpublished) || late.Before(early) || unpublished.Add(lifespan).Before(late) {
+			t.Errorf("lifespan %v: %v under factor %v, %v under %v", lifespan, early.Sub(unpublished), more, late.Sub(unpublished), less)
+		}
+		if more == 0 && !early.Equal(unpublished) {
+			t.Errorf("lifespan %v: kept for %v with no space left", lifespan, early.Sub(unpublished))
+		}
+		if whole := Deadline(unpublished, lifespan, 1); !whole.Equal(unpublished.Add(lifespan)) {
+			t.Errorf("lifespan %v: kept for %v without pressure", lifespan, whole.Sub(unpublished))
+		}
+	})
+}
+
+// FuzzQueue does what the bytes say, three for each step, to a queue and to a
+// plain list, and compares them.
+func FuzzQueue(f *testing.F) {
+	f.Add([]byte{0, 1, 1, 1, 2, 2, 20, 3, 1, 30, 4, 4, 3, 0, 0, 2, 1, 0, 3, 0, 0}, 0.5)
+	f.Fuzz(func(t *testing.T, steps []byte, factor float64) {
+		if !(factor >= 0 && factor <= 1) {
+			return
+		}
+		lifespans := []time.Duration{0, 1, time.Hour, math.MaxInt64 - 1, math.MaxInt64}
+		var q Queue
+		list := map[volume.ID]volume.Record{}
+		for ; len(steps) >= 3; steps = steps[3:] {
+			id := volume.ID("v" + string('0'+steps[1]%8))
+			switch steps[0] % 4 {
+			case 0, 1:
+				r := retained(string(id), time.Duration(steps[2]), lifespans[int(steps[0]/4)%len(lifespans)])
+				if steps[0]%4 == 1 {
+					r.Phase = volume.Deleting
+				}
+				q.Push(r)
+				list[id] = r
+			case 2:
+				got, ok := q.Take(id)
+				want, known := list[id]
+				if ok != known || !got.Unpublished.Equal(want.Unpublished) {
+					t.Fatalf("took %+v, %t, want %+v", got, ok, want)
+				}
+				delete(list, id)
+			}
+			checkNext(t, &q, list, factor)
+		}
+	})
+}
+
+// checkNext compares the head of a queue with the least of a list.
+func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor float64) {
+	t.Helper()
+	var all []volume.Record
+	for _, r := range list {
+		all = append(all, r)
+	}
+	got, deadline, ok := q.Next(factor)
+	if q.Len() != len(all) || ok != (len(all) > 0) {
+		t.Fatalf("%d volumes and next %t, want %d", q.Len(), ok, len(all))
+	}
+	if !ok {
+		return
+	}
+	due := func(r volume.Record) time.Time {
+		if r.Phase == volume.Deleting {
+			return r.Unpublished
+		}
+		return Deadline(r.Unpublished, r.Lifespan, factor)
+	}
+	want := slices.MinFunc(all, func(a, b volume.Record) int {
+		return cmp.Or(due(a).Compare(due(b)), a.Unpublished.Compare(b.Unpublished), cmp.Compare(a.ID, b.ID))
+	})
+	if got.ID != want.ID || !deadline.Equal(due(want)) {
+		t.Fatalf("next is %s at %v, want %s at %v", got.ID, deadline, want.ID, due(want))
+	}
+}
