@@ -46,7 +46,8 @@ func writeFile(t testing.TB, data []byte) string {
 }
 
 // use opens a file that may be damaged and does with it what a daemon does. It
-// fails only by a panic, a crash, a hang or an error that is not ErrDamaged.
+// fails only by a panic, a crash, a hang, an error that is not ErrDamaged, or a
+// record that could do harm.
 func use(t testing.TB, path string) (opened bool) {
 	t.Helper()
 	s, err := Open(path)
@@ -61,7 +62,8 @@ func use(t testing.TB, path string) (opened bool) {
 			t.Errorf("Close = %v", err)
 		}
 	}()
-	records, damaged, err := s.Load(time.Now())
+	now := time.Now()
+	records, damaged, err := s.Load(now)
 	if err != nil {
 		if !errors.Is(err, ErrDamaged) {
 			t.Errorf("Load = %v, want ErrDamaged", err)
@@ -70,6 +72,7 @@ func use(t testing.TB, path string) (opened bool) {
 	}
 	var changes []Change
 	for i, r := range records {
+		checkUsable(t, r, now)
 		if i%5 == 0 {
 			changes = append(changes, put(example(1_000_000+i)), forget(r.ID))
 		}

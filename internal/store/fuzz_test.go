@@ -127,7 +127,7 @@ func FuzzCheckFile(f *testing.F) {
 	})
 }
 
-func checkLegacyRecord(t *testing.T, r volume.Record, key string) {
+func checkLegacyRecord(t testing.TB, r volume.Record, key string) {
 	t.Helper()
 	checkUsable(t, r, time.Time{})
 	if string(r.ID) != key || len(r.Targets) != 0 {
@@ -139,7 +139,7 @@ func checkLegacyRecord(t *testing.T, r volume.Record, key string) {
 }
 
 // checkUsable fails for a record that could do harm.
-func checkUsable(t *testing.T, r volume.Record, now time.Time) {
+func checkUsable(t testing.TB, r volume.Record, now time.Time) {
 	t.Helper()
 	dir := filepath.Join("/data", string(r.Pod), string(r.ID))
 	if strings.Count(dir, "/") != 3 || !strings.HasPrefix(dir, "/data/") {
