@@ -1,9 +1,10 @@
 # A checkout without tags, or without git, still builds.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SOAK_FLAGS ?= --preset smoke
+FUZZTIME ?= 5s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-root sanity soak lint compiler
+.PHONY: help build test test-root sanity fuzz soak lint compiler
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +23,9 @@ test-root: compiler ## Run the tests again with real mounts, as root or in a use
 
 sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace
 	.ci/test-root internal/sanity
+
+fuzz: ## Fuzz each decoder and validator for FUZZTIME=5s; FUZZ=Store picks some by name
+	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
 	bin/soak $(SOAK_FLAGS)
