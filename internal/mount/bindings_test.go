@@ -11,7 +11,7 @@ import (
 // table parses mount table lines, so that the rows below look like the real thing.
 func table(t *testing.T, lines ...string) []*mountinfo.Info {
 	t.Helper()
-	infos, err := mountinfo.GetMountsFromReader(strings.NewReader(strings.Join(lines, "\n")), nil)
+	infos, err := parseTable(strings.Join(lines, "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,6 +154,12 @@ func TestMatch(t *testing.T) {
 				{Source: "pod/vol/a\r/kube/forged", Target: "/kube/t"},
 			},
 		},
+		{
+			name:  "a line that is longer than any buffer",
+			lines: []string{root, "30 20 8:1 /data/pod/vol" + strings.Repeat(`/\134`, 20_000) + " /kube/t ro - ext4 /dev/sda1 rw"},
+			dir:   "/data", id: 20,
+			want: []Binding{{Source: "pod/vol" + strings.Repeat(`/\`, 20_000), Target: "/kube/t", ReadOnly: true}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,6 +172,23 @@ func TestMatch(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestParseTableRefuses(t *testing.T) {
+	for name, line := range map[string]string{
+		"nothing":                       "",
+		"no file system":                "30 20 8:1 /a /b rw shared:1 ext4 /dev/sda1 rw",
+		"file system without options":   "30 20 8:1 /a /b rw - ext4 /dev/sda1",
+		"number that is none":           "x 20 8:1 /a /b rw - ext4 /dev/sda1 rw",
+		"device without a minor number": "30 20 8 /a /b rw - ext4 /dev/sda1 rw",
+		"escape that is cut off":        `30 20 8:1 /a\04 /b rw - ext4 /dev/sda1 rw`,
+		"escape of no byte":             `30 20 8:1 /a /b\400 rw - ext4 /dev/sda1 rw`,
+		"escape that is not octal":      `30 20 8:1 /a /b\09z rw - ext4 /dev/sda1 rw`,
+	} {
+		if got, err := parseTable(line + "\n"); err == nil {
+			t.Errorf("%s: %+v", name, got[0])
+		}
 	}
 }
 

@@ -75,13 +75,11 @@ func FuzzTableText(f *testing.F) {
 	f.Add("20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n30 20 8:1 /data/p/v /kube/t ro - ext4 /dev/sda1 rw\n", "/data", uint64(20))
 	f.Add("20 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 20 8:1 /data/p/v//deleted /kube/t rw - ext4 /dev/sda1 rw", "/data", uint64(20))
 	f.Fuzz(func(t *testing.T, text, dir string, id uint64) {
-		lines, err := mountinfo.GetMountsFromReader(strings.NewReader(text), nil)
+		lines, err := parseTable(text)
 		if err != nil {
 			return
 		}
-		if len(lines) > strings.Count(text, "\n")+1 {
-			t.Fatalf("%d mounts in %q", len(lines), text)
-		}
+		compareParsers(t, text, lines)
 		if _, err := isBoundOnItself(lines, dir, id); err != nil {
 			t.Log(err)
 		}
@@ -107,6 +105,25 @@ func FuzzTableText(f *testing.F) {
 	})
 }
 
+// compareParsers fails where moby's parser reads a table differently: but for a
+// carriage return at the end of a line, which that takes off, and a second dash,
+// of which it takes the last.
+func compareParsers(t *testing.T, text string, got []*mountinfo.Info) {
+	t.Helper()
+	if strings.Contains(text, "\r") || strings.Count(text, " - ") > len(got) || len(text) > 60_000 {
+		return
+	}
+	want, err := mountinfo.GetMountsFromReader(strings.NewReader(text), nil)
+	if err != nil || len(want) != len(got) {
+		t.Fatalf("%d mounts in %q, want %d, %v", len(got), text, len(want), err)
+	}
+	for i := range got {
+		if *got[i] != *want[i] {
+			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
+		}
+	}
+}
+
 // FuzzTableNames looks for names of directories, which pods choose, with which
 // the kernel's line of one mount reads as something else.
 func FuzzTableNames(f *testing.F) {
@@ -115,7 +132,7 @@ func FuzzTableNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source, target, device, options string) {
 		for _, name := range []string{source, target} {
 			// Of such elements the kernel has none.
-			if name == "" || path.Clean("/"+name) != "/"+name || strings.Contains(name, "\x00") || len(name) > 4095 {
+			if name == "" || path.Clean("/"+name) != "/"+name || strings.Contains(name, "\x00") {
 				return
 			}
 		}
@@ -126,7 +143,7 @@ func FuzzTableNames(f *testing.F) {
 		text := root + fmt.Sprintf("30 20 8:1 /data/%s /%s ro,relatime shared:2 master:1 - ext4 %s %s\n",
 			kernelEscape(source), kernelEscape(target), kernelEscape(device), kernelEscape(options)) +
 			strings.Replace(root, "20 1 8:1 / /", "40 20 8:1 /data/after /after", 1)
-		lines, err := mountinfo.GetMountsFromReader(strings.NewReader(text), nil)
+		lines, err := parseTable(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,17 +20,12 @@ const tablePath = "/proc/self/mountinfo"
 
 // readTable reads the whole mount table, older mounts before those on top of
 // them.
-//
-// The parser is moby's and not that of mount-utils, which splits lines at every
-// Unicode space. The kernel escapes only blanks, tabs and newlines, and pods
-// choose names that get into the table (a subPath mount shows its directory), so
-// a carriage return in a name could shift the fields and forge a line.
 func readTable() ([]*mountinfo.Info, error) {
 	content, err := readConsistently(tablePath)
 	if err != nil {
 		return nil, fmt.Errorf("read the mount table: %w", err)
 	}
-	table, err := mountinfo.GetMountsFromReader(bytes.NewReader(content), nil)
+	table, err := parseTable(string(content))
 	return table, wrap(err, "parse %s", tablePath)
 }
 
