@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -71,8 +72,15 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 	if done, err := s.Imported(); done || err != nil {
 		return Imported{}, err
 	}
-	if exists, err := lexists(path); !exists || err != nil {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Imported{}, nil
+	case err != nil:
 		return Imported{}, err
+	case info.IsDir():
+		// The directory of a pod: the kubelet takes any UID from a static pod.
+		return Imported{}, nil
 	}
 	old, err := openDatabase(path, os.O_RDONLY, legacyAdvice)
 	if err != nil {

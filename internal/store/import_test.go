@@ -250,6 +250,19 @@ func TestImportOfUnreadableDatabase(t *testing.T) {
 	}
 }
 
+// TestImportLeavesAPodsDirectory has a pod whose UID is the name of the old
+// database.
+func TestImportLeavesAPodsDirectory(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
+	got, err := s.ImportLegacy(t.TempDir(), "/csi-data-dir", time.Now())
+	if err != nil || got.Done {
+		t.Errorf("imported %+v, %v", got, err)
+	}
+	if done, err := s.Imported(); done || err != nil {
+		t.Errorf("Imported = %v, %v", done, err)
+	}
+}
+
 // TestImportOfDamagedDatabase damages the old database in many ways.
 func TestImportOfDamagedDatabase(t *testing.T) {
 	whole, err := os.ReadFile(fixture)
