@@ -24,7 +24,7 @@ func newSurroundings(f *testing.F) *surroundings {
 	f.Helper()
 	s := &surroundings{base: f.TempDir()}
 	var err error
-	if s.dir, err = Open(filepath.Join(s.base, "work")); err != nil {
+	if s.dir, err = Open(filepath.Join(s.base, "a", "b", "work")); err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() {
@@ -42,7 +42,7 @@ func (s *surroundings) restore(t testing.TB) {
 	if _, err := s.dir.Create(pod, "other"); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"canary", "work/canary", "work/pod-1/canary", "work/pod-1/other/canary"} {
+	for _, file := range []string{"canary", "a/canary", "a/b/canary", "a/b/work/canary", "a/b/work/pod-1/canary", "a/b/work/pod-1/other/canary"} {
 		if err := os.WriteFile(filepath.Join(s.base, file), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -60,12 +60,37 @@ func (s *surroundings) tree(t *testing.T) []string {
 	return paths
 }
 
+// tame returns names that lead nowhere else, not even when they are taken as they
+// are: with a fault in what is fuzzed, an absolute name or enough ".." would take
+// the machine with them.
+func (s *surroundings) tame(names ...string) (tamed []string, ok bool) {
+	climbs := 0
+	for _, name := range names {
+		if strings.HasPrefix(name, "/") {
+			name = s.base + name
+			climbs++
+		}
+		climbs += strings.Count(name, "..")
+		if strings.HasPrefix(name, "/") && strings.Contains(name, "..") {
+			return nil, false
+		}
+		tamed = append(tamed, name)
+	}
+	// The working directory lies three directories deep.
+	return tamed, climbs <= 3
+}
+
 // FuzzErase looks for a name that erases anything but one entry of the trash.
 func FuzzErase(f *testing.F) {
 	f.Add("entry")
 	s := newSurroundings(f)
 	entry := filepath.Join(s.dir.root, trashName, "entry")
 	f.Fuzz(func(t *testing.T, name string) {
+		tamed, ok := s.tame(name)
+		if !ok {
+			return
+		}
+		name = tamed[0]
 		must(t, os.MkdirAll(entry, 0o700))
 		before := s.tree(t)
 		err := s.dir.Erase(context.Background(), name)
@@ -91,6 +116,11 @@ func FuzzVolumeNames(f *testing.F) {
 	f.Add("pod-1", "canary")
 	s := newSurroundings(f)
 	f.Fuzz(func(t *testing.T, podName, idName string) {
+		tamed, ok := s.tame(podName, idName)
+		if !ok {
+			return
+		}
+		podName, idName = tamed[0], tamed[1]
 		d, tree := s.dir, func() []string { return s.tree(t) }
 		pod, id := volume.PodUID(podName), volume.ID(idName)
 		before := tree()
