@@ -145,6 +145,10 @@ func FuzzParseBinding(f *testing.F) {
 		if pod+"/"+id != source || filepath.Join("/data", pod, id) != "/data/"+source || strings.Count(source, "/") != 1 {
 			t.Errorf("%q became pod %q and volume %q", source, pod, id)
 		}
+		// The kubelet undoes those itself, before it unpublishes.
+		if strings.Contains(target, "/volume-subpaths/") {
+			t.Errorf("subpath mount %q became pod %q and volume %q", target, pod, id)
+		}
 		if got.target.Path != target || !strings.HasPrefix(target, podsDir+"/") {
 			t.Errorf("target %q below %q became %q", target, podsDir, got.target.Path)
 		}
