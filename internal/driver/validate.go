@@ -125,7 +125,8 @@ func capability(c *csi.VolumeCapability) (volume.Target, error) {
 	default:
 		return volume.Target{}, volume.Invalid(field+".access_mode", fmt.Sprintf("%s is not supported: a volume lives on one node", mode))
 	}
-	return t, mountFlags(&t, c.GetMount().GetMountFlags())
+	err := mountFlags(&t, c.GetMount().GetMountFlags())
+	return t, err
 }
 
 // mountFlags takes over the mount flags. A file system type is not looked at:

@@ -93,7 +93,7 @@ func FuzzErase(f *testing.F) {
 		name = tamed[0]
 		must(t, os.MkdirAll(entry, 0o700))
 		before := s.tree(t)
-		err := s.dir.Erase(context.Background(), name)
+		err := s.dir.Erase(context.Background(), name, nil)
 		single := name != "" && name != "." && name != ".." && filepath.Base(name) == name && name != "/" && !strings.Contains(name, "\x00")
 		// A name that is too long cannot be there; that is the kernel's to say.
 		if !single && err == nil || single && len(name) <= 255 && err != nil {
@@ -140,7 +140,7 @@ func FuzzVolumeNames(f *testing.F) {
 			}
 			return
 		}
-		must(t, d.Erase(context.Background(), name))
+		must(t, d.Erase(context.Background(), name, nil))
 		if !created {
 			// It was there before, with all that is in it, and nothing else went.
 			before = slices.DeleteFunc(before, func(p string) bool { return p == path || strings.HasPrefix(p, path+"/") })
