@@ -120,6 +120,10 @@ func (c *census) enter(fd int) error {
 		return nil
 	}
 	far := &c.levels[len(c.levels)-1-maxOpen]
+	if far.fd < 0 {
+		// It has not been needed since it was left for another branch.
+		return nil
+	}
 	offset, err := unix.Seek(far.fd, 0, unix.SEEK_CUR)
 	if err != nil {
 		return fmt.Errorf("lseek: %w", err)

@@ -80,6 +80,24 @@ func TestUsageOfDeepTree(t *testing.T) {
 	})
 }
 
+// TestUsageOfDeepBranches goes up and down where directories above are closed.
+func TestUsageOfDeepBranches(t *testing.T) {
+	d := open(t)
+	dir := create(t, d, pod, vol)
+	const depth = maxOpen + 20
+	makeDeep(t, dir, depth, "d")
+	const branches = 3
+	for i := range branches {
+		makeDeep(t, filepath.Join(dir, strings.Repeat("d/", 15)), depth, "b"+string(rune('0'+i)))
+	}
+	want := int64(1 + 2*(1+branches)*depth)
+	// The branches share a file with the directory that they are in.
+	want -= branches
+	if _, inodes := usage(t, d); inodes != want {
+		t.Errorf("%d inodes; want %d", inodes, want)
+	}
+}
+
 func TestUsageLeavesMountsOut(t *testing.T) {
 	roottest.Need(t)
 	eachKernel(t, func(t *testing.T, d *Dir) {
