@@ -78,7 +78,7 @@ func (e *eraser) remove(ctx context.Context, at int, name string) {
 // unlink removes name unless it is a directory, and tells whether it was none.
 func (e *eraser) unlink(at int, name string) bool {
 	err := removeFile(at, name)
-	if refused(err) && e.release(at, name, err) {
+	if refused(err) && e.release(at, name) {
 		err = removeFile(at, name)
 	}
 	switch {
@@ -155,6 +155,9 @@ func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
 		case e.faults.count > before:
 			return "", nil
 		}
+		if !e.turn(ctx) {
+			return "", nil
+		}
 		err = e.rmdir(at, name)
 		if !errors.Is(err, unix.ENOTEMPTY) {
 			return "rmdir", err
@@ -168,7 +171,7 @@ func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
 
 func (e *eraser) rmdir(at int, name string) error {
 	err := e.dir.removeDirectory(at, name)
-	if refused(err) && e.release(at, name, err) {
+	if refused(err) && e.release(at, name) {
 		err = e.dir.removeDirectory(at, name)
 	}
 	if err == nil {
@@ -186,13 +189,17 @@ func (e *eraser) sweep(ctx context.Context, fd int) (what string, err error) {
 		// The listing is read anew below: the directories' names are kept.
 		var directories []string
 		for _, entry := range e.listing.entries {
-			if !e.turn(ctx) {
-				return "", nil
-			}
 			name := e.listing.name(entry)
-			if entry.kind == unix.DT_DIR || !e.unlink(fd, name) {
-				directories = append(directories, name)
+			// Where the kind is not known, most are files: that is tried first.
+			if entry.kind != unix.DT_DIR {
+				if !e.turn(ctx) {
+					return "", nil
+				}
+				if e.unlink(fd, name) {
+					continue
+				}
 			}
+			directories = append(directories, name)
 		}
 		kept := e.listing.keep(directories)
 		for _, name := range directories {

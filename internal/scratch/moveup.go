@@ -77,7 +77,7 @@ func (e *eraser) closeOverflow() {
 // rename moves a directory, a read-only subvolume too.
 func (e *eraser) rename(fromDir int, from string, toDir int, to string) error {
 	err := e.dir.rename(fromDir, from, toDir, to)
-	if errors.Is(err, unix.EROFS) && e.release(fromDir, from, err) {
+	if refused(err) && e.release(fromDir, from) {
 		err = e.dir.rename(fromDir, from, toDir, to)
 	}
 	return err

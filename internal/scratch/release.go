@@ -2,6 +2,7 @@ package scratch
 
 import (
 	"errors"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -25,22 +26,25 @@ func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS)
 }
 
-// release takes away what had name in the directory at refused with err, and
-// tells whether there was anything.
-func (e *eraser) release(at int, name string, err error) bool {
-	if !errors.Is(err, unix.EROFS) {
-		return e.dir.release(at, name)
-	}
-	// Some directory of the branch is the top of a read-only subvolume, or name
-	// is one that is to be moved.
+// release takes away what had the removal of name in the directory at refused,
+// and tells whether there was anything. A file in a read-only subvolume may be
+// immutable as well.
+func (e *eraser) release(at int, name string) bool {
+	writable := e.makeWritable(at, name)
+	return e.dir.release(at, name) || writable
+}
+
+// makeWritable finds the read-only subvolume that is in the way: name, when that
+// is to be moved, or one that a directory of the branch is the top of.
+func (e *eraser) makeWritable(at int, name string) bool {
 	if fd, err := e.dir.openChild(at, name); err == nil {
 		defer unix.Close(fd)
 		if makeWritable(fd) {
 			return true
 		}
 	}
-	for i := len(e.branch) - 1; i >= 0; i-- {
-		if makeWritable(e.branch[i].fd) {
+	for _, above := range slices.Backward(e.branch) {
+		if makeWritable(above.fd) {
 			return true
 		}
 	}

@@ -31,7 +31,12 @@ func eachKernel(t *testing.T, test func(t *testing.T, d *Dir)) {
 
 func open(t *testing.T) *Dir {
 	t.Helper()
-	d, err := Open(filepath.Join(t.TempDir(), "work"))
+	return openAt(t, filepath.Join(t.TempDir(), "work"))
+}
+
+func openAt(t *testing.T, root string) *Dir {
+	t.Helper()
+	d, err := Open(root)
 	if err != nil {
 		t.Fatal(err)
 	}
