@@ -12,6 +12,15 @@
 // trash, <working directory>/.trash, by one rename, so that a volume is either
 // wholly there or wholly gone. [Dir.Erase] then frees the space; if it is
 // interrupted, the entry stays in the trash ([Dir.Trash]) to be erased later.
+// Where a full disk has no room for one more name in the trash,
+// [Dir.EraseInPlace] does without. Both can be paced.
+//
+// Flags that have a removal refused even to root (chattr +i and +a, a read-only
+// subvolume of btrfs) are taken away when that happens. What stays is what
+// something is mounted on, a swap file in use, the default subvolume, and what
+// somebody keeps filling or moving; each with an error that says where it is.
+// Nothing but directories is ever opened, except regular files that have such a
+// flag.
 //
 // The package does not know which volumes are in use: that a data directory is
 // mounted nowhere is for the caller to make sure before Discard. Operations on

@@ -54,7 +54,8 @@ type opened struct {
 	grew bool
 }
 
-// turn is called before each removal. It tells whether to go on.
+// turn is called before each removal, and before each move of what lies too deep.
+// It tells whether to go on.
 func (e *eraser) turn(ctx context.Context) bool {
 	if e.stopped == nil {
 		e.stopped = ctx.Err()
@@ -86,6 +87,9 @@ func (e *eraser) unlink(at int, name string) bool {
 		e.removed++
 	case errors.Is(err, unix.EISDIR):
 		return false
+	case errors.Is(err, unix.EPERM) && e.dir.mountedOn(at, name):
+		// What is below has a flag, and that is told first.
+		e.fail("unlink", name, fmt.Errorf("%w: %w", ErrMountInside, err))
 	case !errors.Is(err, unix.ENOENT):
 		e.fail("unlink", name, err)
 	}
@@ -99,6 +103,9 @@ func removeFile(at int, name string) error {
 // removeTree removes the directory name with all that is in it.
 func (e *eraser) removeTree(ctx context.Context, at int, name string) {
 	if len(e.branch) >= maxDepth {
+		if !e.turn(ctx) {
+			return
+		}
 		err := e.moveUp(at, name)
 		switch {
 		case err == nil, errors.Is(err, unix.ENOENT):
@@ -182,8 +189,11 @@ func (e *eraser) rmdir(at int, name string) error {
 
 // sweep removes what it finds in a directory in one pass.
 func (e *eraser) sweep(ctx context.Context, fd int) (what string, err error) {
-	for more := true; more; {
-		if more, err = e.listing.read(fd); err != nil {
+	// An erasure that is soon interrupted is not to read a huge directory each
+	// time.
+	more := true
+	for size := minListing; more; size = min(4*size, maxListing) {
+		if more, err = e.listing.read(fd, size); err != nil {
 			return "read", err
 		}
 		// The listing is read anew below: the directories' names are kept.

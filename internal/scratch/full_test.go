@@ -66,7 +66,7 @@ func TestDeleteOnFullDisk(t *testing.T) {
 			fillNames(t, dir, 0)
 		}},
 		{"btrfs", "bytes", 128, fillBytes},
-		{"btrfs", "metadata", 256, func(t *testing.T, dir string) { fillNames(t, dir, 2000) }},
+		{"btrfs", "metadata", 128, func(t *testing.T, dir string) { fillNames(t, dir, 2000) }},
 	}
 	for _, row := range rows {
 		t.Run(row.fstype+", no "+row.full, func(t *testing.T) {

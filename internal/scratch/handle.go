@@ -37,6 +37,15 @@ func (d *Dir) openUnmounted(at int, name string, flags int) (int, error) {
 	return d.openCompared(at, name, flags)
 }
 
+// mountedOn tells whether something is mounted on name in the directory at.
+func (d *Dir) mountedOn(at int, name string) bool {
+	fd, err := d.openUnmounted(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return errors.Is(err, unix.EXDEV)
+}
+
 // openat2 has the kernel refuse all that openUnmounted does not want. Linux 5.6.
 func openat2(at int, name string, flags int) (fd int, err error) {
 	err = ignoreEINTR(func() error {

@@ -263,3 +263,49 @@ func TestEraseInPlaceOfHostileContents(t *testing.T) {
 		}
 	})
 }
+
+// TestEraseLeavesMountsOnFixed: the flags of what is mounted are not touched, and
+// those of what is below cannot be reached.
+func TestEraseLeavesMountsOnFixed(t *testing.T) {
+	roottest.Need(t)
+	for _, what := range []string{"file", "directory"} {
+		t.Run(what, func(t *testing.T) {
+			eachKernel(t, func(t *testing.T, d *Dir) {
+				place := filepath.Join(create(t, d, pod, vol), "mnt")
+				outside := filepath.Join(d.root, "..", "outside")
+				for _, path := range []string{place, outside} {
+					if what == "file" {
+						must(t, os.WriteFile(path, nil, 0o600))
+					} else {
+						must(t, os.Mkdir(path, 0o700))
+					}
+				}
+				t.Cleanup(func() { clearFlags(t, outside) })
+				fix(t, outside, immutable)
+				fix(t, place, immutable)
+				roottest.UnmountBelowAtEnd(t, d.root)
+				name, path := discard(t, d, pod, vol)
+				// If the test ends early, its directory is to go.
+				t.Cleanup(func() { _ = d.Erase(context.Background(), name, nil) })
+				must(t, unix.Mount(outside, path+"/mnt", "", unix.MS_BIND, ""))
+				if err := d.Erase(context.Background(), name, nil); !errors.Is(err, ErrMountInside) {
+					t.Errorf("Erase: %v", err)
+				}
+				if err := os.Remove(outside); !errors.Is(err, unix.EPERM) {
+					t.Errorf("what was mounted has lost its flag: %v", err)
+				}
+				must(t, unix.Unmount(path+"/mnt", 0))
+				erase(t, d, name)
+			})
+		})
+	}
+}
+
+// clearFlags undoes fix.
+func clearFlags(t *testing.T, path string) {
+	t.Helper()
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	must(t, err)
+	defer unix.Close(fd)
+	clearFixed(fd)
+}

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// A listing begins small, because most directories are, and grows to
-	// maxListing bytes: some hundred thousand names. ext4 gives names in the
+	// The first listing of a directory is small, because most directories are,
+	// and the next grow to maxListing bytes: some hundred thousand names. ext4 gives names in the
 	// order of their hashes, which is no order for the inodes; the more of them
 	// are sorted together, the fewer times the same block is changed.
-	minListing = 16 << 10
+	minListing = 64 << 10
 	maxListing = 4 << 20
 	// roomForNames is what is asked for at least: more than the longest name.
 	roomForNames = 4 << 10
@@ -61,22 +61,22 @@ func (l *listing) keep(names []string) int {
 
 func (l *listing) forget(size int) { l.kept -= size }
 
-// read reads names from where the directory fd was read to, without . and ..,
-// and tells whether there may be more.
-func (l *listing) read(fd int) (more bool, err error) {
-	limit := max(minListing, maxListing-l.kept)
+// read reads up to size bytes of names from where the directory fd was read to,
+// without . and .., and tells whether there may be more.
+func (l *listing) read(fd, size int) (more bool, err error) {
+	limit := max(minListing, min(size, maxListing-l.kept))
 	used := 0
 	for more = true; more && limit-used >= roomForNames; {
 		if len(l.buf)-used < roomForNames {
 			l.buf = slices.Grow(l.buf, max(minListing, len(l.buf)))
 			l.buf = l.buf[:cap(l.buf)]
 		}
-		size, err := getdents(fd, l.buf[used:min(limit, len(l.buf))])
+		got, err := getdents(fd, l.buf[used:min(limit, len(l.buf))])
 		if err != nil {
 			return false, err
 		}
-		more = size > 0
-		used += size
+		more = got > 0
+		used += got
 	}
 	l.parse(used)
 	return more, nil

@@ -15,7 +15,8 @@ const (
 	// fixedX are the same in the words of file_setattr(2).
 	fixedX = 0x08 | 0x10
 
-	// The ioctls of a btrfs subvolume's flags, a number of 64 bits.
+	// The ioctls of a btrfs subvolume's flags, a number of 64 bits. They are so
+	// on amd64 and arm64; where they are not, the kernel knows no such call.
 	btrfsGetFlags = 0x80089419
 	btrfsSetFlags = 0x4008941a
 	btrfsReadOnly = 1 << 1
