@@ -133,8 +133,12 @@ var hostile = []struct {
 			sub := fmt.Sprintf("%s/%d", dir, i)
 			must(t, os.MkdirAll(sub+"/below", 0o700))
 			must(t, os.WriteFile(sub+"/file", nil, 0o600))
-			must(t, unix.Chown(sub+"/file", 12345, 54321))
-			must(t, unix.Chown(sub, 12345, 54321))
+			// A user namespace may not have these.
+			for _, path := range []string{"/file", ""} {
+				if err := unix.Chown(sub+path, 12345, 54321); !errors.Is(err, unix.EINVAL) {
+					must(t, err)
+				}
+			}
 			must(t, unix.Chmod(sub+"/file", mode))
 			must(t, unix.Chmod(sub, mode))
 		}
@@ -224,11 +228,21 @@ func TestHostileContents(t *testing.T) {
 				dir := create(t, d, pod, vol)
 				// Whatever fill did before it skipped the rest is to go, too.
 				t.Run("fill", func(t *testing.T) { tt.fill(t, dir) })
-				want := int64(0)
-				must(t, filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { want++; return nil }))
+				inside := map[uint64]bool{}
+				must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
+					var st unix.Stat_t
+					if unix.Lstat(path, &st) == nil {
+						inside[st.Ino] = true
+					}
+					return nil
+				}))
+				want := int64(len(inside))
+				if tt.name == "10,000 deep" {
+					// Most paths are too long.
+					want = 2*10_000 + 1
+				}
 				bytes, inodes, err := d.Usage(context.Background(), pod, vol)
-				// WalkDir counts links, and cannot go down where paths are too long.
-				if err != nil || bytes < 0 || bytes > 300<<20 || inodes != want && tt.name != "10,000 deep" && inodes != want-3 {
+				if err != nil || bytes < 0 || bytes > 300<<20 || inodes != want {
 					t.Errorf("usage: %d bytes, %d inodes of %d, %v", bytes, inodes, want, err)
 				}
 				found := 0
