@@ -25,23 +25,32 @@ import (
 const asDaemon = "KATBOX_TEST_AS_DAEMON"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asDaemon) == "1" {
+	switch {
+	case os.Getenv(asDaemon) == "1":
 		main()
 		return
+	case os.Getenv(kernelVariable) != "":
+		execUnderFilter()
 	}
 	os.Exit(m.Run())
 }
 
 // daemon is a real daemon process over real directories and mounts.
 type daemon struct {
-	t      testing.TB
-	dir    string
-	flags  []string
-	cmd    *exec.Cmd
-	stdout *bytes.Buffer
-	stderr *bytes.Buffer
-	conn   *grpc.ClientConn
-	node   csi.NodeClient
+	t     testing.TB
+	dir   string
+	flags []string
+	// program is what runs instead of this test binary, env what it is told.
+	program string
+	env     []string
+	cmd     *exec.Cmd
+	// exited is closed when the process has ended, and waitErr is set then.
+	exited  chan struct{}
+	waitErr error
+	stdout  *bytes.Buffer
+	stderr  *bytes.Buffer
+	conn    *grpc.ClientConn
+	node    csi.NodeClient
 }
 
 const testPod = "5f1c8a52-1f4e-4f0e-9d43-6a1b2c3d4e5f"
@@ -79,6 +88,10 @@ func (d *daemon) command() *exec.Cmd {
 	}, d.flags...)
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asDaemon+"=1")
+	if d.program != "" {
+		cmd = exec.Command(d.program, args...)
+		cmd.Env = append(os.Environ(), d.env...)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.stdout, d.stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = d.stdout, d.stderr
@@ -88,22 +101,49 @@ func (d *daemon) command() *exec.Cmd {
 // start starts the daemon and waits until it is ready.
 func (d *daemon) start() {
 	d.t.Helper()
-	d.cmd = d.command()
-	if err := d.cmd.Start(); err != nil {
+	d.launch()
+	if err := d.ready(); err != nil {
+		d.t.Fatalf("%v\n%s%s", err, d.stdout, d.stderr)
+	}
+}
+
+// launch starts the daemon and waits for nothing.
+func (d *daemon) launch() {
+	d.t.Helper()
+	cmd, exited := d.command(), make(chan struct{})
+	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+	d.cmd, d.exited = cmd, exited
+	go func() {
+		d.waitErr = cmd.Wait()
+		close(exited)
+	}()
 	conn, err := grpc.NewClient("unix://"+filepath.Join(d.dir, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.conn, d.node = conn, csi.NewNodeClient(conn)
 	d.t.Cleanup(d.end)
+}
+
+// ready waits until the daemon is ready, or has ended.
+func (d *daemon) ready() error {
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
-	probe, err := csi.NewIdentityClient(conn).Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
+	exited := d.exited
+	go func() {
+		select {
+		case <-exited:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	probe, err := csi.NewIdentityClient(d.conn).Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
 	if err != nil || !probe.Ready.GetValue() {
-		d.t.Fatalf("the daemon is not ready: %v, %v\n%s%s", probe, err, d.stdout, d.stderr)
+		return fmt.Errorf("the daemon is not ready: %v, %w", probe, err)
 	}
+	return nil
 }
 
 // end is the clean-up after a test; it does nothing when the test ended the
@@ -121,9 +161,15 @@ func (d *daemon) signal(sig syscall.Signal) int {
 	if err := d.cmd.Process.Signal(sig); err != nil {
 		d.t.Fatal(err)
 	}
-	err := d.cmd.Wait()
-	if exit := (&exec.ExitError{}); err != nil && !errors.As(err, &exit) {
-		d.t.Fatal(err)
+	return d.wait()
+}
+
+// wait waits until the daemon has ended, and returns its exit code.
+func (d *daemon) wait() int {
+	d.t.Helper()
+	<-d.exited
+	if exit := (&exec.ExitError{}); d.waitErr != nil && !errors.As(d.waitErr, &exit) {
+		d.t.Fatal(d.waitErr)
 	}
 	code := d.cmd.ProcessState.ExitCode()
 	if bytes.Contains(d.stderr.Bytes(), []byte("DATA RACE")) {
