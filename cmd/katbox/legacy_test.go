@@ -12,7 +12,7 @@ import (
 )
 
 // legacyDB writes a database as the archived Katbox did.
-func legacyDB(t *testing.T, path string, buckets map[string]map[string]string) {
+func legacyDB(t testing.TB, path string, buckets map[string]map[string]string) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

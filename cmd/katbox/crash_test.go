@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/katbox/katbox/internal/crashpoint/points"
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+const (
+	// crashesAtATime bounds how many daemons run. Mostly they wait for a deadline.
+	crashesAtATime = 16
+	// mostOccurrences is how often a point may be met in an operation to be played
+	// each time.
+	mostOccurrences = 4
+)
+
+// outOfReach are the points that no operation comes to, and why.
+var outOfReach = map[string]string{}
+
+// occurrence is a point that an operation comes to, at its so manieth time.
+type occurrence struct {
+	point string
+	time  int
+}
+
+// crashes counts what is played.
+type crashes struct {
+	binary string
+	turns  chan struct{}
+
+	mu         sync.Mutex
+	met        map[string]bool
+	operations int
+	played     int
+}
+
+// TestCrashAtEveryStep has the daemon end at every point that an operation comes
+// to, starts it again, and checks every promise. A new step of the daemon has to
+// come with an operation that reaches it.
+func TestCrashAtEveryStep(t *testing.T) {
+	roottest.Need(t)
+	c := &crashes{binary: filepath.Join(t.TempDir(), "katbox"), turns: make(chan struct{}, crashesAtATime), met: map[string]bool{}}
+	build := exec.Command("go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", c.binary, ".")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the daemon: %v\n%s", err, out)
+	}
+	operations := crashOperations()
+	var running sync.WaitGroup
+	for _, op := range operations {
+		running.Go(func() {
+			t.Run(op.name, func(t *testing.T) { c.playEach(t, op) })
+		})
+	}
+	running.Wait()
+	t.Logf("%d operations, %d crashes at %d points", c.operations, c.played, len(c.met))
+	if c.operations == len(operations) {
+		c.checkAllMet(t)
+	}
+}
+
+// playEach plays an operation without a crash to see what points it comes to,
+// and then with one at each of them.
+func (c *crashes) playEach(t *testing.T, op crashOperation) {
+	var trace []string
+	var from int
+	c.turn(func() {
+		s := newScene(t, op, c.binary)
+		trace, from = s.playThrough()
+	})
+	if t.Failed() {
+		return
+	}
+	all := occurrences(trace, from)
+	c.mu.Lock()
+	c.operations++
+	for _, point := range trace {
+		_, name, _ := strings.Cut(point, " ")
+		c.met[name] = true
+	}
+	c.mu.Unlock()
+	var running sync.WaitGroup
+	for i, o := range all {
+		if testing.Short() && i%5 != 0 {
+			continue
+		}
+		running.Go(func() {
+			c.turn(func() {
+				t.Run(fmt.Sprintf("%s/%d", strings.NewReplacer(" ", "-", "/", "-").Replace(o.point), o.time), func(t *testing.T) {
+					c.mu.Lock()
+					c.played++
+					c.mu.Unlock()
+					newScene(t, op, c.binary).playCrash(o)
+				})
+			})
+		})
+	}
+	running.Wait()
+}
+
+func (c *crashes) turn(f func()) {
+	c.turns <- struct{}{}
+	defer func() { <-c.turns }()
+	f()
+}
+
+// occurrences returns what of a trace is to be played, in its order. What comes
+// before from is counted and left to other operations.
+func occurrences(trace []string, from int) []occurrence {
+	total, seen := map[string]int{}, map[string]int{}
+	for _, point := range trace {
+		total[point]++
+	}
+	var all []occurrence
+	for i, point := range trace {
+		seen[point]++
+		time, last := seen[point], total[point]
+		if i >= from && (last <= mostOccurrences || slices.Contains([]int{1, 2, (last + 1) / 2, last}, time)) {
+			all = append(all, occurrence{point: point, time: time})
+		}
+	}
+	return all
+}
+
+// checkAllMet compares the points that were met with those in the source.
+func (c *crashes) checkAllMet(t *testing.T) {
+	source, err := points.Read("../..", "soak", "internal/sanity", "internal/roottest", "internal/crashpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range compare(source.Points, c.met, outOfReach) {
+		t.Error(wrong)
+	}
+}
+
+// compare says which points are not met, but those that cannot be, and which of
+// these there are for no reason.
+func compare(all []string, met map[string]bool, excused map[string]string) (wrong []string) {
+	for _, name := range all {
+		switch _, excuse := excused[name]; {
+		case met[name] && excuse:
+			wrong = append(wrong, name+" is reached; take it off the list")
+		case !met[name] && !excuse:
+			wrong = append(wrong, "no operation comes to "+name+"; write one")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(excused)) {
+		if !slices.Contains(all, name) {
+			wrong = append(wrong, name+" is no point any more; take it off the list")
+		}
+	}
+	return wrong
+}
+
+func TestCompare(t *testing.T) {
+	got := compare([]string{"a", "b", "c", "d"}, map[string]bool{"a": true, "c": true}, map[string]string{"c": "x", "d": "x", "e": "x"})
+	want := []string{"no operation comes to b; write one", "c is reached; take it off the list", "e is no point any more; take it off the list"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestOccurrences(t *testing.T) {
+	trace := slices.Concat([]string{"a", "b"}, slices.Repeat([]string{"x"}, 7), []string{"b"})
+	want := []occurrence{{"b", 1}, {"x", 1}, {"x", 2}, {"x", 4}, {"x", 7}, {"b", 2}}
+	if got := occurrences(trace, 1); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// crashOperation is something that a daemon does and that a crash may cut off.
+type crashOperation struct {
+	name string
+	// lives is the lifespan; without it there is a short one.
+	lives time.Duration
+	flags []string
+	// kernel is what the daemon runs on.
+	kernel kernel
+	// empty: there is nothing yet, not even a database.
+	empty bool
+	// alone: there is no volume that is retained, for the operation's own is what
+	// a deadline is waited for of.
+	alone bool
+	// prepare is done with the daemon running.
+	prepare func(s *scene)
+	// stop ends the daemon before the operation, offline is done then.
+	stop    syscall.Signal
+	offline func(s *scene)
+	// do is the operation. Its error counts if the daemon did not end.
+	do func(s *scene) error
+	// mend is done after the crash, before the restart.
+	mend func(s *scene)
+	// reboot: the mounts are lost with the crash.
+	reboot bool
+	// inPlace: it deletes where there is no room for a rename.
+	inPlace bool
+	// errors are what the log may have at the level error.
+	errors []string
+	// fileSystem: the working directory is on one of its own, that small.
+	fileSystem bool
+}
+
+func (op crashOperation) lifespan() time.Duration {
+	if op.lives != 0 {
+		return op.lives
+	}
+	return time.Second + time.Second/2
+}
+
+// brief is for deadlines that an operation waits for itself.
+const brief = 300 * time.Millisecond
+
+// on is the operation on another kernel.
+func (op crashOperation) on(k kernel) crashOperation {
+	op.name += ", kernel " + string(k)
+	op.kernel = k
+	return op
+}
+
+// thenReboot is the operation with a crash of the whole node.
+func (op crashOperation) thenReboot() crashOperation {
+	op.name += ", then a reboot"
+	op.reboot = true
+	return op
+}
+
+func crashOperations() []crashOperation {
+	restart := crashOperation{name: "start after a kill", stop: syscall.SIGKILL, do: (*scene).startIt}
+	publish := crashOperation{name: "publish", do: func(s *scene) error { return s.publishVolume(s.add("new", podFiles())) }}
+	publishReadOnly := crashOperation{name: "publish read-only", do: func(s *scene) error {
+		v := s.add("new", podFiles())
+		v.readOnly = true
+		return s.publishVolume(v)
+	}}
+	unpublish := crashOperation{name: "unpublish", prepare: addLeaving, do: func(s *scene) error { return s.unpublishVolume(s.last()) }}
+	// Its own deadline must not come before the crash.
+	publishAgain := crashOperation{name: "publish again", lives: time.Hour, alone: true, prepare: addRetained, do: func(s *scene) error { return s.publishVolume(s.last()) }}
+	expiry := expires(crashOperation{name: "expiry"}, podFiles())
+	deepExpiry := expires(crashOperation{name: "expiry of a deep tree"}, deepFiles())
+
+	return []crashOperation{
+		{name: "first start", empty: true, do: (*scene).startIt},
+		restart,
+		{name: "start after a stop", stop: syscall.SIGTERM, do: (*scene).startIt},
+		{name: "start with leftovers in the trash", stop: syscall.SIGKILL, offline: addTrash, do: func(s *scene) error {
+			if err := s.startIt(); err != nil {
+				return err
+			}
+			return s.await("the trash is empty", s.trashIsEmpty)
+		}},
+		{name: "stop", do: func(s *scene) error {
+			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				return err
+			}
+			<-s.exited
+			if !strings.Contains(s.stdout.String(), `"stopped"`) {
+				return errDied
+			}
+			if code := s.wait(); code != 0 {
+				return fmt.Errorf("exit code %d", code)
+			}
+			s.checkLog()
+			return nil
+		}},
+		{name: "import of the archived Katbox's database", empty: true, offline: addLegacy, do: (*scene).startIt},
+		{name: "adoption of an orphan", stop: syscall.SIGKILL, offline: addOrphan, do: func(s *scene) error {
+			if err := s.startIt(); err != nil {
+				return err
+			}
+			return s.await("adopted", func() bool { return s.met("after store/commit") > 0 })
+		}},
+
+		publish,
+		publishReadOnly,
+		{name: "publish of a pod's second volume", do: func(s *scene) error { return s.publishVolume(s.add("running", podFiles())) }},
+		publish.thenReboot(),
+		publishAgain,
+		publishAgain.thenReboot(),
+		{name: "publish repeated", do: func(s *scene) error { return s.publishVolume(s.running) }},
+		{name: "publish without the target's parent", errors: []string{"call failed"}, prepare: func(s *scene) {
+			s.removeTargetParent(s.add("new", podFiles()))
+		}, do: (*scene).publishFails},
+		{name: "publish again without the target's parent", lives: time.Hour, alone: true, errors: []string{"call failed"}, prepare: func(s *scene) {
+			addRetained(s)
+			s.removeTargetParent(s.last())
+		}, do: (*scene).publishFails},
+		{name: "publish whose mount fails", errors: []string{"call failed"}, prepare: func(s *scene) {
+			s.add("new", podFiles())
+			s.makeUnbindable()
+		}, do: (*scene).publishFails},
+		{name: "publish again whose mount fails", lives: time.Hour, alone: true, errors: []string{"call failed"}, prepare: func(s *scene) {
+			addRetained(s)
+			s.makeUnbindable()
+		}, do: (*scene).publishFails},
+		{name: "publish whose mount cannot be made read-only", errors: []string{"call failed"}, kernel: oldRefusingKernel, prepare: func(s *scene) {
+			s.add("new", podFiles()).readOnly = true
+		}, do: (*scene).publishFails},
+
+		unpublish,
+		unpublish.thenReboot(),
+		{name: "unpublish of a busy volume", errors: []string{"volume is stuck"}, prepare: addLeaving, do: (*scene).unpublishBusy},
+		{name: "unpublish of an unknown volume", do: func(s *scene) error {
+			addOrphan(s)
+			return s.unpublishVolume(s.last())
+		}},
+		{name: "pod that vanishes", flags: []string{"--orphan-grace", "200ms"}, prepare: addLeaving, do: (*scene).vanish},
+
+		expiry,
+		deepExpiry,
+		expires(crashOperation{name: "expiry beside another volume of the pod", prepare: func(s *scene) { s.addPublished("leaving", podFiles()) }}, podFiles()),
+		expires(crashOperation{name: "expiry with no room in the trash", kernel: fullKernel, inPlace: true}, podFiles()),
+		{
+			name: "eviction under pressure", lives: time.Hour, alone: true, fileSystem: true,
+			flags: []string{"--headroom", "0.1", "--pruneinterval", "100ms"}, prepare: addRetained, do: (*scene).press,
+			mend: (*scene).relieve,
+		},
+
+		restart.on(oldKernel),
+		publish.on(oldKernel),
+		publishReadOnly.on(oldKernel),
+		unpublish.on(oldKernel),
+		expiry.on(oldKernel),
+		deepExpiry.on(oldKernel),
+	}
+}
+
+// podFiles are what most pods write.
+func podFiles() map[string]string {
+	return map[string]string{"marker": "1", "sub/two": "2", "sub/sub/three": "3", "link": "-> ../../../outside"}
+}
+
+// deepFiles are more directories in one another than an erasure holds open.
+func deepFiles() map[string]string {
+	return map[string]string{"marker": "1", strings.Repeat("d/", 70) + "bottom": "2"}
+}
+
+func (s *scene) last() *playedVolume { return s.volumes[len(s.volumes)-1] }
+
+func addLeaving(s *scene) { s.addPublished("leaving", podFiles()) }
+
+func addRetained(s *scene) {
+	s.t.Helper()
+	v := s.addPublished("retained", podFiles())
+	s.must(s.unpublishVolume(v))
+}
+
+// addOrphan makes a data directory that no record knows.
+func addOrphan(s *scene) {
+	s.t.Helper()
+	v := s.add("orphan", podFiles())
+	v.answered, v.keptUntil = true, time.Now().Add(s.lifespan())
+	s.writeFiles(v)
+}
+
+func addTrash(s *scene) {
+	s.t.Helper()
+	s.write(filepath.Join(s.workdir(), ".trash/ONE/sub/file"), "x")
+	s.write(filepath.Join(s.workdir(), ".trash/TWO"), "x")
+}
+
+func (s *scene) trashIsEmpty() bool {
+	entries, err := readDirUnforked(filepath.Join(s.workdir(), ".trash"))
+	return err == nil && len(entries) == 0
+}
+
+// addLegacy makes what the archived Katbox leaves: a volume of a running pod,
+// and one that is retained.
+func addLegacy(s *scene) {
+	s.t.Helper()
+	running, ended := s.add("running", podFiles()), s.add("ended", podFiles())
+	s.writeFiles(running)
+	s.writeFiles(ended)
+	if err := errors.Join(os.Mkdir(running.target, 0o750), unix.Mount(s.data(running.pod, running.id), running.target, "", unix.MS_BIND, "")); err != nil {
+		s.t.Fatal(err)
+	}
+	running.published, running.answered = true, true
+	// Longer than that of a volume that is only found.
+	deleted, lifespan := time.Now(), 4*time.Second
+	ended.answered, ended.keptUntil = true, deleted.Add(lifespan)
+	buckets := map[string]map[string]string{
+		"volumes": {running.id: fmt.Sprintf(`{"name":"ephemeral-%s","id":%q,"podUUID":%q,"size":1099511627776,"path":%q,"accessType":0,"ephemeral":true}`,
+			running.id, running.id, running.pod, s.data(running.pod, running.id))},
+		"deletedVolumes": {ended.id: fmt.Sprintf(`{"deleteTime":%q,"lifespan":%d,"path":%q}`,
+			deleted.Format(time.RFC3339Nano), lifespan, s.data(ended.pod, ended.id))},
+	}
+	unforked(func() { legacyDB(s.t, filepath.Join(s.workdir(), legacyFile), buckets) })
+}
+
+func (s *scene) removeTargetParent(v *playedVolume) {
+	s.t.Helper()
+	if err := os.RemoveAll(filepath.Dir(v.target)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// makeUnbindable has every bind mount from the working directory refused. A
+// restart of the daemon makes that good.
+func (s *scene) makeUnbindable() {
+	s.t.Helper()
+	if err := unix.Mount("", s.workdir(), "", unix.MS_UNBINDABLE, ""); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// publishFails publishes the last volume, which cannot be done. Then its pod is
+// deleted.
+func (s *scene) publishFails() error {
+	v := s.last()
+	err := s.publishVolume(v)
+	v.published = false
+	if code := status.Code(err); code == codes.OK || code == codes.Unavailable || code == codes.Canceled {
+		return fmt.Errorf("publish: %w", err)
+	}
+	if s.mounted(v.target) || exists(v.target) {
+		return fmt.Errorf("a failed publish has left %s", v.target)
+	}
+	if !v.written && exists(s.data(v.pod, v.id)) {
+		return fmt.Errorf("a failed publish has left %s", s.data(v.pod, v.id))
+	}
+	// It was told that all is as before.
+	v.answered, v.recorded = true, v.written
+	return nil
+}
+
+// unpublishBusy unpublishes the last volume while it is in use, and waits until
+// the daemon has tried again.
+func (s *scene) unpublishBusy() error {
+	v := s.last()
+	user, err := os.Open(v.target)
+	if err != nil {
+		return err
+	}
+	err = s.unpublishVolume(v)
+	if err := user.Close(); err != nil {
+		return err
+	}
+	if code := status.Code(err); code != codes.Aborted {
+		return fmt.Errorf("unpublish of a busy volume: %w", err)
+	}
+	return s.await("retained", func() bool { return s.met("after store/commit") == 2 })
+}
+
+// vanish has the last volume's pod go without an unpublish.
+func (s *scene) vanish() error {
+	v := s.last()
+	v.published, v.recorded, v.keptUntil = false, false, time.Now().Add(s.lifespan())
+	if err := errors.Join(unix.Unmount(v.target, 0), os.RemoveAll(filepath.Join(s.dir, "kubelet/pods", v.pod))); err != nil {
+		return err
+	}
+	return s.await("retained", func() bool { return s.met("after store/commit") == 1 })
+}
+
+// expires makes an operation of the end of a volume's lifespan.
+func expires(op crashOperation, files map[string]string) crashOperation {
+	op.lives, op.alone = brief, true
+	op.do = func(s *scene) error {
+		v := s.addPublished("leaving", files)
+		if err := s.unpublishVolume(v); err != nil {
+			return err
+		}
+		s.ownPart()
+		return s.awaitDeleted(v, 4)
+	}
+	return op
+}
+
+// awaitDeleted waits until a volume is deleted, forgotten, which is the given
+// commit, and erased.
+func (s *scene) awaitDeleted(v *playedVolume, commit int) error {
+	return s.await("deleted", func() bool {
+		return s.met("after store/commit") >= commit && s.trashIsEmpty() && !exists(s.data(v.pod, v.id))
+	})
+}
+
+// press uses up the inodes of the working directory's file system.
+func (s *scene) press() error {
+	v := s.last()
+	v.pressed = true
+	fill := filepath.Join(s.workdir(), ".fill")
+	err := os.Mkdir(fill, 0o700)
+	for i := 0; err == nil; i++ {
+		err = writeUnforked(filepath.Join(fill, strconv.Itoa(i)), nil)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		return err
+	}
+	return s.awaitDeleted(v, 2)
+}
+
+func (s *scene) relieve() {
+	s.t.Helper()
+	if err := os.RemoveAll(filepath.Join(s.workdir(), ".fill")); err != nil {
+		s.t.Fatal(err)
+	}
+}

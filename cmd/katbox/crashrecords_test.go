@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// checkRecords: what the kubelet was told is on disk.
+func (s *scene) checkRecords() {
+	s.t.Helper()
+	known, endedNow := s.records(s.ended)
+	for _, v := range s.volumes {
+		record, ok := known[volume.ID(v.id)]
+		over := v.pressed || !time.Now().Before(v.keptUntil)
+		switch {
+		case !v.recorded:
+		case !ok && (v.published || !over):
+			s.t.Errorf("there is no record of volume %s of pod %s", v.id, v.pod)
+		case ok && v.published != record.Phase.Live():
+			s.t.Errorf("volume %s of pod %s, published %t, is recorded as %s", v.id, v.pod, v.published, record.Phase)
+		}
+		if v.written && s.op.inPlace && exists(s.data(v.pod, v.id)) && wrongFile(v, s.data(v.pod, v.id)) != "" && record.Phase != volume.Deleting {
+			s.t.Errorf("volume %s of pod %s is there in part and recorded as %s", v.id, v.pod, record.Phase)
+		}
+	}
+	if s.ended == nil {
+		return
+	}
+	if record := known[volume.ID(s.ended.id)]; record.Phase == volume.Retained && !bytes.Equal(endedNow, s.endedRecord) {
+		s.t.Errorf("the record of volume %s of pod %s has changed: %+v", s.ended.id, s.ended.pod, record)
+	}
+}
+
+// records returns what is on disk, and what that is byte by byte for one volume.
+// It works on a copy: opening the file would change it.
+func (s *scene) records(one *playedVolume) (known map[volume.ID]volume.Record, raw []byte) {
+	s.t.Helper()
+	content, err := readUnforked(filepath.Join(s.workdir(), recordsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	path := filepath.Join(s.dir, "copy.db")
+	if err == nil {
+		err = writeUnforked(path, content)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if one != nil {
+		raw = s.rawRecord(path, one)
+	}
+	records, err := store.Open(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	list, damaged, err := records.Load(time.Now())
+	if err := errors.Join(err, records.Close()); err != nil || len(damaged) > 0 {
+		s.t.Fatalf("%v, damaged %v", err, damaged)
+	}
+	known = map[volume.ID]volume.Record{}
+	for _, record := range list {
+		known[record.ID] = record
+	}
+	return known, raw
+}
+
+func (s *scene) rawRecord(path string, v *playedVolume) (raw []byte) {
+	s.t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		if b := tx.Bucket([]byte("volumes")); b != nil {
+			raw = bytes.Clone(b.Get([]byte(v.id)))
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return raw
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+// pointsVariable names, in the environment of a daemon that was built with crash
+// points, the directory to talk through; package crashpoint says how.
+const pointsVariable = "KATBOX_CRASHPOINTS"
+
+// errDied: the daemon ended while something of it was waited for.
+var errDied = errors.New("the daemon has ended")
+
+// scene is a node with one daemon on which one operation is played, with a crash
+// or without. It notes what the kubelet was told, and so what has to be true.
+type scene struct {
+	*daemon
+	op crashOperation
+	// binary is the daemon with crash points.
+	binary  string
+	volumes []*playedVolume
+	// running and ended are there in most scenes, and no operation touches them.
+	running, ended *playedVolume
+	// armedAt is how long the trace was when the operation began, from how long
+	// it was when its own part did.
+	armedAt, from int
+	// endedRecord is what the records said of ended before the operation.
+	endedRecord []byte
+}
+
+func newScene(t *testing.T, op crashOperation, binary string) *scene {
+	t.Helper()
+	// The name of a test is too long for the path of a socket.
+	dir, err := os.MkdirTemp("", "crash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	roottest.UnmountBelowAtEnd(t, dir)
+	s := &scene{daemon: &daemon{t: t, dir: dir}, op: op, binary: binary}
+	for _, d := range []string{s.points(), s.outside(), filepath.Join(dir, "kubelet/pods")} {
+		if err := os.MkdirAll(d, 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.write(filepath.Join(s.outside(), "precious"), "precious")
+	if op.fileSystem {
+		if err := errors.Join(os.Mkdir(s.workdir(), 0o750), unix.Mount("crash", s.workdir(), "tmpfs", 0, "size=64m,nr_inodes=400")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.runOn(op.kernel, pointsVariable+"="+s.points())
+	s.flags = append([]string{"--afterlifespan", op.lifespan().String()}, op.flags...)
+	return s
+}
+
+// runOn has the daemon run on a kernel from its next start on.
+func (s *scene) runOn(k kernel, env ...string) {
+	s.program, s.env = s.binary, env
+	if k != "" {
+		s.program = os.Args[0]
+		s.env = append(s.env, kernelVariable+"="+string(k), programVariable+"="+s.binary)
+	}
+}
+
+func (s *scene) points() string  { return filepath.Join(s.dir, "points") }
+func (s *scene) outside() string { return filepath.Join(s.dir, "outside") }
+func (s *scene) foreign() string { return filepath.Join(s.workdir(), "notes") }
+
+func (s *scene) write(path, content string) {
+	s.t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = writeUnforked(path, []byte(content))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// playThrough plays the operation to its end and returns the points that it came
+// to, and where its own part of them begins. Then the daemon is killed.
+func (s *scene) playThrough() (trace []string, from int) {
+	s.t.Helper()
+	s.setUp()
+	if err := s.op.do(s); err != nil {
+		s.t.Fatalf("%v\n%s", err, s.logText())
+	}
+	s.must(s.await("the last effect is over", func() bool {
+		after := 0
+		for _, line := range s.trace() {
+			if strings.HasPrefix(line, "after ") {
+				after++
+			}
+		}
+		return 2*after == len(s.trace())
+	}))
+	trace = s.trace()[s.armedAt:]
+	if s.cmd != nil {
+		s.kill()
+	}
+	s.checkPromises()
+	return trace, s.from
+}
+
+// playCrash plays the operation until the daemon ends itself.
+func (s *scene) playCrash(o occurrence) {
+	s.t.Helper()
+	s.setUp()
+	kill := filepath.Join(s.points(), "kill")
+	s.write(kill, fmt.Sprintln(o.point, o.time))
+	result := s.op.do(s)
+	if s.cmd != nil {
+		s.died()
+	}
+	if exists(kill) {
+		s.t.Fatalf("the operation did not come to the point: %v\n%s", result, s.logText())
+	}
+	s.checkPromises()
+}
+
+// setUp makes the node as it is before the operation.
+func (s *scene) setUp() {
+	s.t.Helper()
+	if !s.op.empty {
+		s.start()
+		s.write(s.foreign(), "notes")
+		s.running = s.addPublished("running", podFiles())
+		if !s.op.alone {
+			s.ended = s.addPublished("ended", podFiles())
+			s.must(s.unpublishVolume(s.ended))
+		}
+		if s.op.prepare != nil {
+			s.op.prepare(s)
+		}
+		if s.ended != nil {
+			_, s.endedRecord = s.records(s.ended)
+		}
+	}
+	if s.op.stop != 0 {
+		s.signal(s.op.stop)
+		s.checkLog()
+	}
+	if s.op.offline != nil {
+		s.op.offline(s)
+	}
+	s.armedAt = len(s.trace())
+}
+
+// died waits for the daemon to end itself.
+func (s *scene) died() {
+	s.t.Helper()
+	process := s.cmd.Process
+	tooLate := time.AfterFunc(time.Minute, func() { _ = process.Signal(syscall.SIGQUIT) })
+	defer tooLate.Stop()
+	<-s.exited
+	state := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	s.wait()
+	s.checkLog()
+	if !state.Signaled() || state.Signal() != syscall.SIGKILL {
+		s.t.Fatalf("the daemon has not killed itself: %v\n%s\n%s", state, s.stdout, s.stderr)
+	}
+}
+
+// kill ends the daemon from outside.
+func (s *scene) kill() {
+	s.t.Helper()
+	s.signal(syscall.SIGKILL)
+	s.checkLog()
+}
+
+// logText is what the daemon has written; it ends the daemon, if that still runs.
+func (s *scene) logText() string {
+	if s.cmd != nil {
+		s.signal(syscall.SIGKILL)
+	}
+	return s.stdout.String() + s.stderr.String()
+}
+
+func (s *scene) trace() []string {
+	s.t.Helper()
+	content, err := readUnforked(filepath.Join(s.points(), "trace"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	lines := strings.Split(string(content), "\n")
+	return lines[:len(lines)-1]
+}
+
+// met tells how often the operation came to a point so far.
+func (s *scene) met(point string) int {
+	n := 0
+	for _, line := range s.trace()[s.armedAt:] {
+		if line == point {
+			n++
+		}
+	}
+	return n
+}
+
+// ownPart says that what comes is what the operation is about; the points so far
+// are those of another one.
+func (s *scene) ownPart() { s.from = len(s.trace()) - s.armedAt }
+
+// await waits for what the daemon does by itself, as long as it lives.
+func (s *scene) await(what string, is func() bool) error {
+	for deadline := time.Now().Add(time.Minute); !is(); {
+		select {
+		case <-s.exited:
+			return errDied
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("still not: %s", what)
+		}
+	}
+	return nil
+}
+
+// startIt starts the daemon as part of an operation.
+func (s *scene) startIt() error {
+	s.t.Helper()
+	s.launch()
+	return s.ready()
+}
+
+// lifespan is that of the daemon that runs.
+func (s *scene) lifespan() time.Duration {
+	lifespan, err := time.ParseDuration(s.flags[1])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return lifespan
+}
+
+// checkLog looks at what the daemon has written, which has ended.
+func (s *scene) checkLog() {
+	s.t.Helper()
+	if s.stderr.Len() > 0 {
+		s.t.Errorf("stderr: %s", s.stderr)
+	}
+	for line := range strings.Lines(s.stdout.String()) {
+		var entry struct{ Level string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			// A kill may cut the last one off.
+			if strings.HasSuffix(line, "\n") {
+				s.t.Errorf("the daemon's log has %q: %v", line, err)
+			}
+			continue
+		}
+		isAllowed := func(text string) bool { return strings.Contains(line, text) }
+		if entry.Level == "error" && !slices.ContainsFunc(s.op.errors, isAllowed) || strings.Contains(line, "panic") {
+			s.t.Errorf("the daemon's log has %s", line)
+		}
+	}
+}
