@@ -59,6 +59,7 @@ func (d *database) initialise() error {
 	if err := crashpoint.Around("store/empty-new", func() error { return d.file.Truncate(0) }); err != nil {
 		return errors.Join(err, d.file.Close())
 	}
+	overwriteInPlace(d.file)
 	if err := d.openBolt(false); err != nil {
 		return err
 	}

@@ -30,10 +30,18 @@ type reserve struct {
 	until int64
 	// err is why there is not as much as there should be.
 	err error
-	// unsupported is set once the file system said that it never will be.
+	// unsupported is set once it is known that there never will be.
 	unsupported bool
 	// fallocate is the function of that name, but for tests.
 	fallocate func(fd int, mode uint32, off, length int64) error
+}
+
+func newReserve(file *os.File) reserve {
+	r := reserve{file: file, fallocate: fallocate}
+	if copiesOnWrite(file) {
+		r.unsupported, r.err = true, errCopies
+	}
+	return r
 }
 
 func fallocate(fd int, mode uint32, off, length int64) error {
@@ -93,9 +101,9 @@ func (r *reserve) room(bytes int64) bool {
 // commit may fail with [volume.ErrNoSpace]. When space was short, the next
 // commits try again.
 //
-// A reserve holds what it promises on file systems that overwrite in place,
-// such as ext4 and XFS. One that copies on write (btrfs) needs new space for
-// each write whatever is reserved.
+// A reserve holds what it promises where the file is overwritten in place: on
+// file systems such as ext4 and XFS, and on btrfs if it was so created, as this
+// package does.
 func (s *Store) ReserveError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -85,7 +85,7 @@ func open(path string, c clock) (*Store, error) {
 	}
 	s := &Store{
 		db:      db,
-		reserve: reserve{file: db.file, fallocate: fallocate},
+		reserve: newReserve(db.file),
 		clock:   c.after(noted),
 	}
 	s.reserve.ahead()
