@@ -43,12 +43,12 @@ type measured struct {
 }
 
 // measureAfterDeletion measures after something was deleted. Some file systems
-// (btrfs) count space as free only once the deletion is written down. Where
-// nothing seems to have come free, that is brought about: otherwise the next
-// volume would go for the space of the last one.
+// count what it had as free only later, btrfs bytes and XFS inodes. Where either
+// seems not to have come free, that is brought about: otherwise the next volume
+// would go for the space of the last one.
 func measureAfterDeletion(space func() (scratch.Space, error), sync func() error, before scratch.Space) (scratch.Space, error) {
 	after, err := space()
-	if err != nil || after.FreeBytes > before.FreeBytes || after.FreeInodes > before.FreeInodes {
+	if err != nil || after.FreeBytes > before.FreeBytes && (after.Inodes == 0 || after.FreeInodes > before.FreeInodes) {
 		return after, err
 	}
 	if err := sync(); err != nil {

@@ -142,12 +142,3 @@ func (d *Dir) Space() (Space, error) {
 		FreeInodes: st.Ffree,
 	}, nil
 }
-
-// Sync has the working directory's file system write down what is pending. On
-// some (btrfs) space that was given back shows in [Dir.Space] only then.
-func (d *Dir) Sync() error {
-	if err := ignoreEINTR(func() error { return unix.Syncfs(d.fd()) }); err != nil {
-		return fmt.Errorf("sync the file system of %s: %w", d.root, err)
-	}
-	return nil
-}
