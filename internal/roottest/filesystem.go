@@ -15,9 +15,9 @@ import (
 // FileSystem mounts a new file system of the given type and size until the end
 // of the test, and returns its mount point. It is a real one, with a journal
 // where the type has one, on a loop device; ext4 sets no blocks aside for root.
-// Without the type's mkfs, or in a user namespace, the test is skipped: loop
-// devices are for the real root alone.
-func FileSystem(t testing.TB, fstype string, megabytes int) string {
+// More options are for its mkfs. Without that, or in a user namespace, the test
+// is skipped: loop devices are for the real root alone.
+func FileSystem(t testing.TB, fstype string, megabytes int, options ...string) string {
 	t.Helper()
 	Need(t)
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func FileSystem(t testing.TB, fstype string, megabytes int) string {
 	if _, err := exec.LookPath(mkfs[0]); err != nil {
 		t.Skipf("roottest: %v; install the tools of %s", err, fstype)
 	}
-	if out, err := run(mkfs...); err != nil {
+	if out, err := run(append(mkfs, options...)...); err != nil {
 		t.Fatalf("roottest: %s: %v: %s", mkfs[0], err, out)
 	}
 	loop, err := run("losetup", "--find", "--show", image)

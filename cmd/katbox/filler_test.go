@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+// fullDisk is a kind of file system and of what it runs out of.
+type fullDisk struct {
+	fstype string
+	size   int // MiB
+	mkfs   []string
+	fill   func(t *testing.T, dir string)
+	// names: there is room for names and empty directories, however full it is of
+	// bytes.
+	names bool
+}
+
+// fullDisks are as small as their mkfs allows, or the records' reserve.
+var fullDisks = map[string]fullDisk{
+	"ext4 bytes":  {fstype: "ext4", size: 128, fill: fillBytes},
+	"ext4 inodes": {fstype: "ext4", size: 128, mkfs: []string{"-N", "4096"}, fill: fillInodes},
+	"xfs bytes":   {fstype: "xfs", size: 300, fill: fillBytes},
+	"xfs inodes":  {fstype: "xfs", size: 300, mkfs: []string{"-i", "maxpct=1"}, fill: fillInodes},
+	"btrfs bytes": {fstype: "btrfs", size: 256, fill: fillBytes, names: true},
+	"btrfs trees": {fstype: "btrfs", size: 256, fill: fillTrees},
+}
+
+// workingDisk is a file system with a working directory.
+type workingDisk struct {
+	fullDisk
+	test *testing.T
+	mnt  string
+	work string
+}
+
+// onFullDisks runs a test on each of the file systems.
+func onFullDisks(t *testing.T, test func(t *testing.T, w workingDisk)) {
+	for name, disk := range fullDisks {
+		t.Run(name, func(t *testing.T) { test(t, newWorkingDisk(t, disk)) })
+	}
+}
+
+func newWorkingDisk(t *testing.T, disk fullDisk) workingDisk {
+	t.Helper()
+	mnt := roottest.FileSystem(t, disk.fstype, disk.size, disk.mkfs...)
+	roottest.UnmountBelowAtEnd(t, mnt)
+	w := workingDisk{fullDisk: disk, test: t, mnt: mnt, work: filepath.Join(mnt, "work")}
+	must(t, os.Mkdir(w.filler(), 0o700))
+	return w
+}
+
+func (w workingDisk) filler() string { return filepath.Join(w.mnt, "filler") }
+
+// fillUp uses up what is free.
+func (w workingDisk) fillUp() {
+	w.test.Helper()
+	w.fill(w.test, w.filler())
+}
+
+// empty gives back what fillUp took.
+func (w workingDisk) empty() {
+	w.test.Helper()
+	must(w.test, os.RemoveAll(w.filler()), os.Mkdir(w.filler(), 0o700))
+	syncFS(w.test, w.mnt)
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// syncFS has space that was given back show.
+func syncFS(t testing.TB, dir string) {
+	t.Helper()
+	f, err := os.Open(dir)
+	must(t, err)
+	must(t, unix.Syncfs(int(f.Fd())), f.Close())
+}
+
+// fillBytes writes until not even one byte fits, and makes files until no name
+// does. What the first pass had to write down may free a little.
+func fillBytes(t *testing.T, dir string) {
+	t.Helper()
+	for wrote := true; wrote; {
+		wrote = fillFile(t, filepath.Join(dir, "bytes"), 1<<20, 4096, 1)
+		syncFS(t, dir)
+	}
+	for fillNames(t, dir, 0, 300) {
+		syncFS(t, dir)
+	}
+}
+
+// fillFile makes a file longer, and tells whether it could.
+func fillFile(t *testing.T, path string, sizes ...int) bool {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if errors.Is(err, unix.ENOSPC) {
+		return false
+	}
+	must(t, err)
+	wrote := 0
+	for _, size := range sizes {
+		for err == nil {
+			var n int
+			n, err = f.Write(make([]byte, size))
+			wrote += n
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+		err = nil
+	}
+	must(t, f.Close())
+	return wrote > 0
+}
+
+// fillInodes makes empty files until none can be made.
+func fillInodes(t *testing.T, dir string) {
+	t.Helper()
+	for fillNames(t, dir, 0, 1_000_000) {
+		syncFS(t, dir)
+	}
+}
+
+// fillTrees leaves no room either for what btrfs keeps in its trees: names and
+// small files.
+func fillTrees(t *testing.T, dir string) {
+	t.Helper()
+	fillBytes(t, dir)
+	for fillNames(t, dir, 2000, 1_000_000) || fillNames(t, dir, 0, 1_000_000) {
+		syncFS(t, dir)
+	}
+}
+
+// fillNames makes files of a size, at most so many, and tells whether it could.
+func fillNames(t *testing.T, dir string, size, most int) bool {
+	t.Helper()
+	for i := range most {
+		f, err := os.CreateTemp(dir, "name")
+		if err == nil {
+			_, err = f.Write(make([]byte, size))
+			err = errors.Join(err, f.Close())
+		}
+		if errors.Is(err, unix.ENOSPC) {
+			return i > 0
+		}
+		must(t, err)
+	}
+	return false
+}
+
+func trashOf(t testing.TB, work string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(work, ".trash"))
+	must(t, err)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func podsOf(t testing.TB, work string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(work)
+	must(t, err)
+	var names []string
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), ".") {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
