@@ -21,6 +21,9 @@ type fullDisk struct {
 	// names: there is room for names and empty directories, however full it is of
 	// bytes.
 	names bool
+	// hidden: what it lacks is not in what it says is free, so that the pressure
+	// ends before there is room for a volume.
+	hidden bool
 }
 
 // fullDisks are as small as their mkfs allows, or the records' reserve.
@@ -30,7 +33,7 @@ var fullDisks = map[string]fullDisk{
 	"xfs bytes":   {fstype: "xfs", size: 300, fill: fillBytes},
 	"xfs inodes":  {fstype: "xfs", size: 300, mkfs: []string{"-i", "maxpct=1"}, fill: fillInodes},
 	"btrfs bytes": {fstype: "btrfs", size: 256, fill: fillBytes, names: true},
-	"btrfs trees": {fstype: "btrfs", size: 256, fill: fillTrees},
+	"btrfs trees": {fstype: "btrfs", size: 256, fill: fillTrees, hidden: true},
 }
 
 // workingDisk is a file system with a working directory.

@@ -267,13 +267,15 @@ func TestFullDiskMakesRoom(t *testing.T) {
 			n.start()
 		}
 		n.eventually("the oldest volume gone", func() bool { return !exists(n.dataOf(0)) })
-		n.eventually("room for a volume", func() bool {
-			_, err := n.node.NodePublishVolume(t.Context(), n.request(podName(refused), volumeID(refused)))
-			if err != nil && status.Code(err) != codes.ResourceExhausted {
-				t.Fatal(err)
-			}
-			return err == nil
-		})
+		if !n.hidden {
+			n.eventually("room for a volume", func() bool {
+				_, err := n.node.NodePublishVolume(t.Context(), n.request(podName(refused), volumeID(refused)))
+				if err != nil && status.Code(err) != codes.ResourceExhausted {
+					t.Fatal(err)
+				}
+				return err == nil
+			})
+		}
 		for i := range 20 {
 			// Each call gives an eviction too many its time.
 			n.unpublish(podName(first), volumeID(first))
