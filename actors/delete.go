@@ -61,15 +61,15 @@ func (t *task) remove(recorded bool) error {
 	switch {
 	case err == nil:
 		t.root.Send(t.eraser, &messages.Erase{Name: name, Volume: t.id})
+		err = t.scratch.SyncTrash()
 	case errors.Is(err, fs.ErrNotExist):
+		// Perhaps an earlier try moved it.
+		err = t.scratch.SyncTrash()
 	case noSpace(err) && recorded:
 		t.log.Info("erasing a volume where it is, the disk is too full to move it to the trash", keyVolume, t.id, "cause", err.Error())
-		turn := t.turns.take()
-		defer turn.end()
-		if err := t.scratch.EraseInPlace(t.ctx, t.record.Pod, t.id, turn.next); err != nil {
-			return err
-		}
-	default:
+		err = t.eraseInPlace()
+	}
+	if err != nil {
 		return err
 	}
 	if !recorded {
@@ -79,6 +79,12 @@ func (t *task) remove(recorded bool) error {
 		t.record = &next
 	}
 	return nil
+}
+
+func (t *task) eraseInPlace() error {
+	turn := t.turns.take()
+	defer turn.end()
+	return t.scratch.EraseInPlace(t.ctx, t.record.Pod, t.id, turn.next)
 }
 
 // deleteLater has the deletion resumed after a while. Nobody waits for the

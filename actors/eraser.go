@@ -15,7 +15,7 @@ import (
 const (
 	// maxStarted bounds the erasures that are under way. They take turns, so that
 	// a small volume is gone soon though a huge one came before it.
-	maxStarted = 16
+	maxStarted = 8
 	// trashInterval is how often the trash is searched for what nobody erases.
 	// It is rare: somebody put something there by hand.
 	trashInterval = time.Hour
@@ -109,6 +109,10 @@ func (e *eraser) Receive(c actor.Context) {
 		e.add(m.Name, m.Volume)
 	case *messages.Measure:
 		e.questions = append(e.questions, question{seq: m.Seq, upTo: e.numbers})
+	case *messages.NoSpace:
+		erasing := !e.listed || len(e.queue) > 0 || len(e.running) > 0
+		c.Send(e.pressure, &messages.NoSpace{Erasing: erasing})
+		return
 	case *messages.Pressure:
 		e.turns.hurry(m.Factor)
 		return

@@ -114,6 +114,8 @@ type workshop struct {
 	lines  *list[string]
 	// measured are the numbers of the questions that were passed on.
 	measured *list[uint64]
+	// full are the words that a call found no room: whether some is made.
+	full *list[bool]
 }
 
 // list is filled by one goroutine and read by another.
@@ -141,10 +143,13 @@ func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, 
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		ctx, cancel := context.WithCancel(t.Context())
 		workers := newWorkers(maxWorkers)
-		w := workshop{bin: bin, calls: newCalls(), root: system.Root, lines: &list[string]{}, measured: &list[uint64]{}}
+		w := workshop{bin: bin, calls: newCalls(), root: system.Root, lines: &list[string]{}, measured: &list[uint64]{}, full: &list[bool]{}}
 		pressure := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
-			if m, ok := c.Message().(*messages.Measure); ok {
+			switch m := c.Message().(type) {
+			case *messages.Measure:
 				w.measured.add(m.Seq)
+			case *messages.NoSpace:
+				w.full.add(m.Erasing)
 			}
 		}))
 		log := funcr.New(func(_, line string) { w.lines.add(line) }, funcr.Options{})
@@ -334,6 +339,22 @@ func TestAPartOfARunningErasureIsItsOwn(t *testing.T) {
 		synctest.Wait()
 		if erased := b.erased(); !slices.Equal(erased, []string{"y"}) {
 			t.Errorf("erased %q, want y alone", erased)
+		}
+	})
+}
+
+// TestAFullDiskWaitsForTheTrash: what is being erased makes room, so nothing has
+// to go for a call that found none.
+func TestAFullDiskWaitsForTheTrash(t *testing.T) {
+	b := &fakeBin{entries: map[string]int{"a": 10 * batch}}
+	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+		for range 2 {
+			w.root.Send(w.eraser, &messages.NoSpace{})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		if full := w.full.get(); !slices.Equal(full, []bool{true, false}) {
+			t.Errorf("erasing %v, want true at first and then false", full)
 		}
 	})
 }

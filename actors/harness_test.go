@@ -44,6 +44,7 @@ type house struct {
 	more    []actor.ReceiverMiddleware
 	// lifespan is what --afterlifespan sets.
 	lifespan time.Duration
+	headroom float64
 }
 
 // inHouse runs a test in a bubble with a fresh node. The bubble fails the test
@@ -60,7 +61,7 @@ func inHouse(t *testing.T, test func(t *testing.T, h *house)) {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	root := t.TempDir()
-	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan}
+	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1}
 	h.makePod(testPod)
 	dir, err := scratch.Open(filepath.Join(root, "work"))
 	if err != nil {
@@ -83,9 +84,9 @@ func (h *house) start() {
 		kernel = h.kernel
 	}
 	node, err := start(Config{
-		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, Sync: h.disk.sync,
+		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
-		Lifespan: h.lifespan, Headroom: 0.1, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
+		Lifespan: h.lifespan, Headroom: h.headroom, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
 		Log: logr.Discard(),
 	}, h.more...)
 	if err != nil {
@@ -371,17 +372,17 @@ func (r *fakeRecords) all() []volume.Record {
 type fakeDisk struct {
 	mu          sync.Mutex
 	free, total uint64
-	// late comes free only with a sync.
+	// late comes free only when it is asked for.
 	late     uint64
 	err      error
 	measured int
 }
 
-func (d *fakeDisk) sync() error {
+func (d *fakeDisk) spaceAfterErase(scratch.Space) (scratch.Space, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.free, d.late = d.free+d.late, 0
-	return nil
+	d.mu.Unlock()
+	return d.space()
 }
 
 func (d *fakeDisk) space() (scratch.Space, error) {

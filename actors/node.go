@@ -31,9 +31,9 @@ type Config struct {
 	Scratch *scratch.Dir
 	// Space measures the file system that Scratch is on.
 	Space func() (scratch.Space, error)
-	// Sync has that file system write down what is pending, so that space that
-	// was given back shows.
-	Sync func() error
+	// SpaceAfterErase does that after something was erased, so that it shows. before
+	// is what was measured last.
+	SpaceAfterErase func(before scratch.Space) (scratch.Space, error)
 	// Records makes records durable.
 	Records Records
 	// Known are the records of an earlier run.
@@ -65,8 +65,8 @@ func (c Config) check() error {
 		return errors.New("actors: Config.Scratch is missing")
 	case c.Space == nil:
 		return errors.New("actors: Config.Space is missing")
-	case c.Sync == nil:
-		return errors.New("actors: Config.Sync is missing")
+	case c.SpaceAfterErase == nil:
+		return errors.New("actors: Config.SpaceAfterErase is missing")
 	case c.Records == nil:
 		return errors.New("actors: Config.Records is missing")
 	case c.PodsDir == "":

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -14,19 +15,24 @@ import (
 // pressure watches how full the working directory's file system is and tells
 // the retention actor.
 type pressure struct {
-	space     func() (scratch.Space, error)
-	sync      func() error
-	workers   *workers
-	headroom  float64
-	interval  time.Duration
-	retention *actor.PID
-	eraser    *actor.PID
-	log       logr.Logger
+	ctx   context.Context
+	space func() (scratch.Space, error)
+	// spaceAfterErase has it show what was erased.
+	spaceAfterErase func(before scratch.Space) (scratch.Space, error)
+	workers         *workers
+	headroom        float64
+	interval        time.Duration
+	retention       *actor.PID
+	eraser          *actor.PID
+	log             logr.Logger
 
 	measuring bool
 	again     bool // asked for while measuring
 	// afterDeletion: the next measurement is to show what a deletion freed.
 	afterDeletion bool
+	// noSpace: a call found no room since the last report, and nothing is being
+	// erased that would make some.
+	noSpace bool
 	// asked is the number of the last question.
 	asked uint64
 	// last is what was measured last.
@@ -42,21 +48,6 @@ type measured struct {
 	err   error
 }
 
-// measureAfterDeletion measures after something was deleted. Some file systems
-// count what it had as free only later, btrfs bytes and XFS inodes. Where either
-// seems not to have come free, that is brought about: otherwise the next volume
-// would go for the space of the last one.
-func measureAfterDeletion(space func() (scratch.Space, error), sync func() error, before scratch.Space) (scratch.Space, error) {
-	after, err := space()
-	if err != nil || after.FreeBytes > before.FreeBytes && (after.Inodes == 0 || after.FreeInodes > before.FreeInodes) {
-		return after, err
-	}
-	if err := sync(); err != nil {
-		return after, err
-	}
-	return space()
-}
-
 func pressureProps(p pressure) *actor.Props {
 	p.factor = 1
 	return actor.PropsFromProducer(func() actor.Actor { copied := p; return &copied },
@@ -65,7 +56,10 @@ func pressureProps(p pressure) *actor.Props {
 
 func (p *pressure) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *actor.Started, *measureDue, *messages.NoSpace, *messages.Measure:
+	case *messages.NoSpace:
+		p.noSpace = p.noSpace || !m.Erasing
+		p.measure(c)
+	case *actor.Started, *measureDue, *messages.Measure:
 		p.measure(c)
 	case *measured:
 		p.report(c, m)
@@ -88,8 +82,8 @@ func (p *pressure) measure(c actor.Context) {
 	p.measuring = true
 	space := p.space
 	if p.afterDeletion {
-		sync, before := p.sync, p.last
-		space = func() (scratch.Space, error) { return measureAfterDeletion(p.space, sync, before) }
+		after, before := p.spaceAfterErase, p.last
+		space = func() (scratch.Space, error) { return after(before) }
 	}
 	p.afterDeletion = false
 	root, self := c.ActorSystem().Root, c.Self()
@@ -108,6 +102,9 @@ func (p *pressure) measure(c actor.Context) {
 
 func (p *pressure) report(c actor.Context, m *measured) {
 	p.measuring = false
+	if p.ctx.Err() != nil {
+		return // the daemon is stopping, and nothing is to be concluded
+	}
 	if p.again { // what was measured is older than the question
 		p.again = false
 		p.measure(c)
@@ -126,8 +123,10 @@ func (p *pressure) report(c actor.Context, m *measured) {
 				"freeInodes", m.space.FreeInodes, "totalInodes", m.space.Inodes)
 		}
 	}
+	p.log.V(1).Info("measured the disk", "factor", factor, "freeBytes", m.space.FreeBytes, "freeInodes", m.space.FreeInodes)
 	p.factor = factor
-	told := &messages.Pressure{Factor: factor, Seq: p.asked}
+	told := &messages.Pressure{Factor: factor, NoSpace: p.noSpace, Seq: p.asked}
+	p.noSpace = false
 	c.Send(p.retention, told)
 	c.Send(p.eraser, told)
 

@@ -31,6 +31,10 @@ type retention struct {
 	// is the number of the question.
 	asking bool
 	asked  uint64
+	// early: volumes may go before their time is over. owed: the next one goes
+	// whatever the factor is, because a call found no room. Free space that is too
+	// little for a directory, or of the wrong kind, shows in no factor.
+	early, owed bool
 	// fresh: the factor was measured after everything that was deleted before had
 	// been erased. It allows one volume to go early.
 	fresh bool
@@ -39,10 +43,10 @@ type retention struct {
 
 type evictionDue struct{}
 
-func retentionProps(supervisor, eraser *actor.PID, asleep []volume.Record, log logr.Logger) *actor.Props {
+func retentionProps(supervisor, eraser *actor.PID, early bool, asleep []volume.Record, log logr.Logger) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := &retention{
-			supervisor: supervisor, eraser: eraser, log: log,
+			supervisor: supervisor, eraser: eraser, early: early, log: log,
 			queue: &lifespan.Queue{}, factor: 1, evicting: map[volume.ID]struct{}{},
 		}
 		for _, record := range asleep {
@@ -64,6 +68,7 @@ func (r *retention) Receive(c actor.Context) {
 		return
 	case *messages.Pressure:
 		r.factor = m.Factor
+		r.owed = r.owed || m.NoSpace && r.early
 		if r.asking && m.Seq == r.asked {
 			r.asking, r.fresh = false, true
 		}
@@ -124,7 +129,7 @@ func (r *retention) evict(c actor.Context) {
 		}
 		expired := !due.After(now)
 		if !expired {
-			record, due, _ = r.queue.Next(r.factor)
+			record, due, _ = r.queue.Next(r.effective())
 		}
 		switch {
 		case due.After(now):
@@ -138,9 +143,17 @@ func (r *retention) evict(c actor.Context) {
 			r.measure(c)
 			return // the answer comes back here
 		}
-		r.fresh = false
+		r.fresh, r.owed = false, false
 		r.start(c, record, !expired)
 	}
+}
+
+// effective is the pressure factor to go by.
+func (r *retention) effective() float64 {
+	if r.owed {
+		return 0
+	}
+	return r.factor
 }
 
 func (r *retention) start(c actor.Context, record volume.Record, early bool) {

@@ -322,3 +322,38 @@ func TestEraseHoldsUpNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestACallThatFindsNoRoomMakesRoom, though the disk says that it has some: each
+// that is refused has the oldest volume deleted, but for who wants no volume to go
+// early.
+func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
+	const volumes, calls = 5, 2
+	for headroom, want := range map[float64]int{0.1: volumes - calls, 0: volumes} {
+		t.Run(fmt.Sprint(headroom), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				h.headroom = headroom
+				for i := range volumes {
+					h.retained("pod", numbered(i), time.Duration(volumes-i)*time.Hour, testLifespan)
+				}
+				h.start()
+				h.records.fail(func(changes []store.Change) error {
+					if changes[0].Record != nil && changes[0].Record.Phase == volume.Publishing {
+						return unix.ENOSPC
+					}
+					return nil
+				})
+				for range calls {
+					wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
+					time.Sleep(time.Minute)
+				}
+				for i := range volumes {
+					if got, want := h.hasMarker("pod", numbered(i)), i >= volumes-want; got != want {
+						t.Errorf("volume %d is there: %t, want %t", i, got, want)
+					}
+				}
+				h.stop()
+			})
+		})
+	}
+}

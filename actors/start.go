@@ -41,9 +41,9 @@ func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
 	s.eraser = s.spawn(c, eraserName, eraserProps(eraser{
 		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: s.pressure, log: cfg.Log,
 	}))
-	s.retention = s.spawn(c, retentionName, retentionProps(s.self, s.eraser, found.asleep, cfg.Log))
+	s.retention = s.spawn(c, retentionName, retentionProps(s.self, s.eraser, cfg.Headroom > 0, found.asleep, cfg.Log))
 	s.spawn(c, pressureName, pressureProps(pressure{
-		space: cfg.Space, sync: cfg.Sync, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval,
+		ctx: s.ctx, space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval,
 		retention: s.retention, eraser: s.eraser, log: cfg.Log,
 	}))
 	for i := range found.awake {

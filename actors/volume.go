@@ -189,7 +189,7 @@ func (v *volumeActor) finish(c actor.Context) {
 		waiting.Send(struct{}{}, err)
 	}
 	if noSpace(err) {
-		c.Send(v.pressure, &messages.NoSpace{})
+		c.Send(v.eraser, &messages.NoSpace{})
 	}
 	v.slot.running = nil
 	switch {

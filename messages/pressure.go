@@ -14,6 +14,9 @@ type Measure struct {
 // Pressure tells how much of their lifespan the retained volumes may keep.
 // Pressure -> retention and eraser, after each measurement.
 type Pressure struct {
+	// NoSpace says that a call found no room since the last measurement, whatever
+	// the file system says of itself.
+	NoSpace bool
 	// Factor is between 0 (no space free) and 1 (enough space free).
 	Factor float64
 	// Seq is the last question that was asked before the measurement began.
@@ -21,11 +24,16 @@ type Pressure struct {
 }
 
 // NoSpace says that an operation found the file system full, so that it is
-// measured at once. Volume -> pressure.
-type NoSpace struct{}
+// measured at once. Volume -> eraser -> pressure.
+type NoSpace struct {
+	// Erasing says that something is being erased, which makes room. The eraser
+	// sets it.
+	Erasing bool
+}
 
 func (*Measure) toEraser()     {}
 func (*Measure) toPressure()   {}
+func (*NoSpace) toEraser()     {}
 func (*NoSpace) toPressure()   {}
 func (*Pressure) toEraser()    {}
 func (*Pressure) toRetention() {}

@@ -22,8 +22,10 @@ const (
 	mostOccurrences = 4
 )
 
-// outOfReach are the points that no operation comes to, and why.
-var outOfReach = map[string]string{}
+// outOfReach are the points that no operation comes to on every machine, and why.
+var outOfReach = map[string]string{
+	"store/no-copy-new": "on btrfs alone, before the file has its name",
+}
 
 // occurrence is a point that an operation comes to, at its so manieth time.
 type occurrence struct {
@@ -141,14 +143,11 @@ func (c *crashes) checkAllMet(t *testing.T) {
 	}
 }
 
-// compare says which points are not met, but those that cannot be, and which of
-// these there are for no reason.
+// compare says which points are not met, but those that may not be, and which of
+// these there are no more.
 func compare(all []string, met map[string]bool, excused map[string]string) (wrong []string) {
 	for _, name := range all {
-		switch _, excuse := excused[name]; {
-		case met[name] && excuse:
-			wrong = append(wrong, name+" is reached; take it off the list")
-		case !met[name] && !excuse:
+		if _, excuse := excused[name]; !met[name] && !excuse {
 			wrong = append(wrong, "no operation comes to "+name+"; write one")
 		}
 	}
@@ -162,7 +161,7 @@ func compare(all []string, met map[string]bool, excused map[string]string) (wron
 
 func TestCompare(t *testing.T) {
 	got := compare([]string{"a", "b", "c", "d"}, map[string]bool{"a": true, "c": true}, map[string]string{"c": "x", "d": "x", "e": "x"})
-	want := []string{"no operation comes to b; write one", "c is reached; take it off the list", "e is no point any more; take it off the list"}
+	want := []string{"no operation comes to b; write one", "e is no point any more; take it off the list"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

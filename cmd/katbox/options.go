@@ -36,9 +36,8 @@ type options struct {
 	showVersion   bool
 }
 
-// parse reads the command line and checks each flag on its own.
-func parse(args []string, stdout io.Writer) (options, error) {
-	var o options
+// flags are the command line's, which sets o.
+func (o *options) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("katbox", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard) // the one line on stderr is main's
@@ -56,8 +55,14 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
-	flags.Usage = func() { fmt.Fprintf(stdout, "Usage of katbox:\n%s", flags.FlagUsages()) }
+	return flags
+}
 
+// parse reads the command line and checks each flag on its own.
+func parse(args []string, stdout io.Writer) (options, error) {
+	var o options
+	flags := o.flags()
+	flags.Usage = func() { fmt.Fprintf(stdout, "Usage of katbox:\n%s", flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err

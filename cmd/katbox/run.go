@@ -62,7 +62,7 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
 		Scratch:          dir,
 		Space:            dir.Space,
-		Sync:             dir.Sync,
+		SpaceAfterErase:  dir.SpaceAfterErase,
 		Records:          records,
 		Known:            known,
 		PodsDir:          podsDir,

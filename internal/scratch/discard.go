@@ -16,6 +16,8 @@ import (
 // returns the name of the entry there for [Dir.Erase]. The pod's directory goes
 // too if nothing else is in there.
 //
+// A power cut may undo it until [Dir.SyncTrash] has returned.
+//
 // The error wraps fs.ErrNotExist when there is no data directory; an empty
 // directory of the pod goes all the same. It wraps ErrNotOurs when something
 // else is in its place; a mount point is, so a data directory is never moved
@@ -47,6 +49,22 @@ func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) 
 	}
 	d.removePod(string(pod))
 	return name, nil
+}
+
+// SyncTrash makes durable what has been moved to the trash, by this process or an
+// earlier one. File systems write renames in no order with what is written to
+// files: without it, a data directory could be back after a power cut, and the
+// record of it gone.
+func (d *Dir) SyncTrash() error {
+	err := crashpoint.Around("scratch/sync-trash", func() error { return fsync(d.trashFD()) })
+	if err != nil {
+		return fmt.Errorf("sync the trash of %s: %w", d.root, err)
+	}
+	return nil
+}
+
+func fsync(fd int) error {
+	return ignoreEINTR(func() error { return unix.Fsync(fd) })
 }
 
 // moveToTrash renames what name is in the directory at to a fresh name in the

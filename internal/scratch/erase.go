@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/crashpoint"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -45,7 +46,8 @@ func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 //
 // Until it is done the volume is neither wholly there nor wholly gone: the
 // caller has noted durably that it is being deleted, and calls again after an
-// error or a crash. That there is no data directory is no error. ErrNotOurs is
+// error or a crash. What it returns nil for is durable. That there is no data
+// directory is no error. ErrNotOurs is
 // as in Discard, all else as in [Dir.Erase].
 func (d *Dir) EraseInPlace(ctx context.Context, pod volume.PodUID, id volume.ID, pace Pace) error {
 	// Opened to see what it is.
@@ -68,6 +70,9 @@ func (d *Dir) EraseInPlace(ctx context.Context, pod volume.PodUID, id volume.ID,
 	defer unix.Close(podFD)
 	if err := d.erase(ctx, podFD, idName, pace); err != nil {
 		return fmt.Errorf("erase %s: %w", d.Path(pod, id), err)
+	}
+	if err := crashpoint.Around("scratch/sync-pod", func() error { return fsync(podFD) }); err != nil {
+		return fmt.Errorf("sync the pod's directory of %s: %w", d.Path(pod, id), err)
 	}
 	d.removePod(string(pod))
 	return nil

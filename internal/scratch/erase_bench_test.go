@@ -64,7 +64,7 @@ func benchmarkErase(b *testing.B, files, directories int, cold bool) {
 			b.StopTimer()
 			ours += time.Since(start)
 		}
-		if err := d.Sync(); err != nil {
+		if err := d.sync(); err != nil {
 			b.Fatal(err)
 		}
 		if os.Getenv("KATBOX_BENCH_SHOW") != "" {
@@ -100,7 +100,7 @@ func benchTree(b *testing.B, root string, files, directories int, cold bool) *Di
 		}
 		unix.Close(fd)
 	}
-	if err := d.Sync(); err != nil {
+	if err := d.sync(); err != nil {
 		b.Fatal(err)
 	}
 	if !cold {

@@ -77,7 +77,7 @@ func TestDeleteOnFullDisk(t *testing.T) {
 			for i := range volumes {
 				must(t, os.WriteFile(create(t, d, pod, id(i))+"/file", nil, 0o600))
 			}
-			must(t, d.Sync())
+			settle(t, d)
 			row.fill(t, d.Path(pod, id(volumes-1)))
 			inPlace := 0
 			for i := range volumes {
@@ -100,7 +100,7 @@ func TestDeleteOnFullDisk(t *testing.T) {
 				must(t, d.Erase(context.Background(), name, nil))
 			}
 			trashIsEmpty(t, d)
-			must(t, d.Sync())
+			settle(t, d)
 			must(t, os.WriteFile(create(t, d, pod, vol)+"/file", make([]byte, 1<<20), 0o600))
 		})
 	}

@@ -13,9 +13,10 @@ import (
 
 const (
 	// The first listing of a directory is small, because most directories are,
-	// and the next grow to maxListing bytes: some hundred thousand names. ext4 gives names in the
-	// order of their hashes, which is no order for the inodes; the more of them
-	// are sorted together, the fewer times the same block is changed.
+	// and the next grow to maxListing bytes: some hundred thousand names. ext4
+	// gives names in the order of their hashes, which is no order for the inodes;
+	// the more of them are sorted together, the fewer times the same block is
+	// changed.
 	minListing = 64 << 10
 	maxListing = 4 << 20
 	// roomForNames is what is asked for at least: more than the longest name.

@@ -259,3 +259,10 @@ func TestWalkWhileDiscarding(t *testing.T) {
 		t.Error("the pod's directory is still there")
 	}
 }
+
+// settle has all that was written or given back count.
+func settle(t *testing.T, d *Dir) {
+	t.Helper()
+	d.settleXFS()
+	must(t, d.sync())
+}

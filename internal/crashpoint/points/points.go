@@ -21,7 +21,7 @@ var effects = map[string][]string{
 		"Chmod", "Chown", "Create", "Link", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename", "Symlink", "Truncate", "WriteFile",
 	},
 	"unix": {
-		"Chmod", "Chown", "Fallocate", "Fchmod", "Fchmodat", "Fchown", "Fsetxattr", "Ftruncate", "IoctlSetInt", "IoctlSetPointerInt", "Link", "Linkat",
+		"Chmod", "Chown", "Fallocate", "Fchmod", "Fchmodat", "Fchown", "Fsync", "Fsetxattr", "Ftruncate", "IoctlSetInt", "IoctlSetPointerInt", "Link", "Linkat",
 		"Mkdir", "Mkdirat", "Mknod", "Mount", "MountSetattr", "MoveMount", "Rename", "Renameat", "Renameat2", "Rmdir", "Symlink", "Unlink", "Unlinkat", "Unmount",
 		"SYS_UNLINKAT", "SYS_RENAMEAT2", "SYS_MKDIRAT", "FS_IOC_SETFLAGS",
 	},

@@ -1,0 +1,65 @@
+package scratch
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// xfsFreeEOFBlocks is the ioctl XFS_IOC_FREE_EOFBLOCKS.
+const xfsFreeEOFBlocks = 0x8080583a
+
+// eofBlocks is struct xfs_fs_eofblocks; all that is 0 means all files.
+type eofBlocks struct {
+	version, flags       uint32
+	uid, gid, project, _ uint32
+	minSize              uint64
+	_                    [12]uint64
+}
+
+// SpaceAfterErase is [Dir.Space] after something was erased. before is what was
+// measured last. Some file systems count what was given back as free only later,
+// btrfs bytes and XFS inodes; where that may be so, it is brought about:
+// otherwise the next volume would go for the space of the last one.
+func (d *Dir) SpaceAfterErase(before Space) (Space, error) {
+	if d.settleXFS() {
+		return d.Space()
+	}
+	after, err := d.Space()
+	if err != nil || after.showsMoreThan(before) {
+		return after, err
+	}
+	if err := d.sync(); err != nil {
+		return after, err
+	}
+	return d.Space()
+}
+
+// showsMoreThan tells whether both bytes and inodes have come free.
+func (s Space) showsMoreThan(before Space) bool {
+	return s.FreeBytes > before.FreeBytes && (s.Inodes == 0 || s.FreeInodes > before.FreeInodes)
+}
+
+// sync has the file system write down what is pending.
+func (d *Dir) sync() error {
+	if err := ignoreEINTR(func() error { return unix.Syncfs(d.fd()) }); err != nil {
+		return fmt.Errorf("sync the file system of %s: %w", d.root, err)
+	}
+	return nil
+}
+
+// settleXFS waits for a worker of the kernel that counts what was removed, which
+// nothing else does: also syncfs(2) does not. Before that a part of it shows, so
+// that nobody can see whether to wait. On the way XFS takes back what it set aside
+// behind the ends of files that grow, which on a full disk is welcome. It tells
+// whether this is XFS.
+func (d *Dir) settleXFS() bool {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(d.fd(), &fs); err != nil || fs.Type != unix.XFS_SUPER_MAGIC {
+		return false
+	}
+	all := eofBlocks{version: 1}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd()), xfsFreeEOFBlocks, uintptr(unsafe.Pointer(&all)))
+	return errno == 0
+}

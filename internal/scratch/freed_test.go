@@ -1,0 +1,54 @@
+package scratch
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+// TestErasedInodesShow: all that was erased counts as free.
+func TestErasedInodesShow(t *testing.T) {
+	for fstype, size := range map[string]int{"ext4": 64, "xfs": 300} {
+		t.Run(fstype, func(t *testing.T) {
+			const files = 2000
+			d := openAt(t, filepath.Join(roottest.FileSystem(t, fstype, size), "work"))
+			dir := create(t, d, pod, vol)
+			for i := range files {
+				must(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600))
+			}
+			before, err := d.Space()
+			must(t, err)
+			name, _ := discard(t, d, pod, vol)
+			erase(t, d, name)
+			after, err := d.SpaceAfterErase(before)
+			must(t, err)
+			if after.FreeInodes < before.FreeInodes+files {
+				t.Errorf("%d inodes free, %d before %d were given back", after.FreeInodes, before.FreeInodes, files)
+			}
+		})
+	}
+}
+
+// TestShowsMoreThan: either kind that has not come free is to be waited for.
+func TestShowsMoreThan(t *testing.T) {
+	before := Space{Bytes: 1000, FreeBytes: 10, Inodes: 100, FreeInodes: 1}
+	for name, test := range map[string]struct {
+		bytes, inodes, limit uint64
+		want                 bool
+	}{
+		"both":                        {bytes: 20, inodes: 2, limit: 100, want: true},
+		"neither":                     {bytes: 10, inodes: 1, limit: 100},
+		"bytes":                       {bytes: 20, inodes: 1, limit: 100},
+		"inodes":                      {bytes: 10, inodes: 2, limit: 100},
+		"bytes, inodes have no limit": {bytes: 20, want: true},
+		"no bytes, nor a limit":       {bytes: 10},
+	} {
+		after := Space{Bytes: 1000, FreeBytes: test.bytes, Inodes: test.limit, FreeInodes: test.inodes}
+		if after.showsMoreThan(before) != test.want {
+			t.Errorf("%s: %t", name, !test.want)
+		}
+	}
+}
