@@ -22,5 +22,6 @@
 // one by one what drivers have lost data by.
 //
 // It does not prove what a power cut leaves behind, as the page cache survives
-// every kill, and it does not measure capacity.
+// every kill: powercut, a program of its own beside internal, does. It does not
+// measure capacity.
 package main

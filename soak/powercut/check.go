@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/host"
+)
+
+// check starts the daemons after the boot and sees every volume to its end. It
+// returns how many violations there were; the error says that it could not check.
+func check(ctx context.Context, o options, out io.Writer) (violations int, err error) {
+	began := time.Now()
+	text, err := os.ReadFile(o.acks)
+	if err != nil {
+		return 0, err
+	}
+	acks, err := parseEvents(string(text))
+	if err != nil {
+		return 0, err
+	}
+	c := &checker{findings: &findings{out: out}}
+	for _, d := range nodes {
+		n, err := newNode(o, d.name, o.lifespan, o.grace)
+		if err != nil {
+			return 0, err
+		}
+		defer n.driver.Kill()
+		c.nodes = append(c.nodes, n)
+	}
+	if err := c.read(o, acks); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(out, "%d acks: %s\n", len(acks), c.standing(began))
+	if err := c.play(ctx, o, began); err != nil {
+		return c.findings.total, err
+	}
+	c.judge()
+	fmt.Fprintf(out, "%d violations, after %s\n", c.findings.total, time.Since(began).Round(time.Millisecond))
+	return c.findings.total, nil
+}
+
+// checker is the second half.
+type checker struct {
+	nodes     []*node
+	followers map[string]*follower
+	findings  *findings
+}
+
+// read makes a story for each volume of the acks.
+func (c *checker) read(o options, acks []event) error {
+	c.followers = make(map[string]*follower)
+	for _, e := range acks {
+		switch {
+		case e.volume != "":
+		case e.what == failed:
+			c.findings.add("during the run: "+e.text, nil)
+			continue
+		default:
+			continue
+		}
+		f := c.followers[e.volume]
+		if f == nil {
+			p, err := placeOf(c.nodes, e.volume)
+			if err != nil {
+				return err
+			}
+			f = &follower{place: p, story: newStory(o.tolerance)}
+			c.followers[e.volume] = f
+		}
+		f.add(e)
+	}
+	alone := make(map[string]int)
+	for _, f := range c.followers {
+		alone[f.pod]++
+	}
+	for _, f := range c.followers {
+		f.treatment = treat(f.story, f.volume, alone[f.pod] == 1)
+		f.hold = 2*o.lifespan + 2*o.grace
+	}
+	return nil
+}
+
+// standing counts what the last words promise.
+func (c *checker) standing(now time.Time) string {
+	var published, without, retained, running, over int
+	for _, f := range c.followers {
+		switch {
+		case f.is(live):
+			published++
+		case f.may(live):
+			without++
+		case slices.ContainsFunc(f.worlds, func(w world) bool { return w.gone }):
+			over++
+		default:
+			retained++
+			if f.earliest().After(now) {
+				running++
+			}
+		}
+	}
+	return fmt.Sprintf("%d volumes, %d published, %d with a call without an answer, %d retained (%d of them before their deadline), %d gone",
+		len(c.followers), published, without, retained, running, over)
+}
+
+// play is what happens after the boot, from the first look at the disk until
+// there is nothing left.
+func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
+	if err := c.checkMounts(o.dir); err != nil {
+		return err
+	}
+	for _, f := range c.followers {
+		f.add(event{at: booted, what: cut})
+		if f.may(live) {
+			// Its pod is on the node, and a kubelet makes the directories of its
+			// pods before anything else.
+			if err := f.makeTargetDir(); err != nil {
+				return err
+			}
+		}
+		f.look()
+	}
+	if err := start(ctx, c.nodes); err != nil {
+		c.findings.add(err.Error(), nil)
+		return nil
+	}
+	now := time.Now()
+	var group sync.WaitGroup
+	errs := make(chan error, len(c.followers))
+	for _, f := range c.followers {
+		f.add(event{at: now, what: ready})
+		group.Go(func() { errs <- f.follow(ctx) })
+	}
+	group.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range c.followers {
+		f.look()
+		f.add(event{at: time.Now(), what: ended})
+	}
+	return c.finish(ctx, o)
+}
+
+// finish looks at what is left when all volumes are over, and ends the daemons.
+func (c *checker) finish(ctx context.Context, o options) error {
+	limit := time.Now().Add(o.tolerance)
+	for _, n := range c.nodes {
+		for {
+			left, err := remains(n.layout.Work)
+			if err != nil {
+				return err
+			}
+			if len(left) == 0 {
+				break
+			}
+			if time.Now().After(limit) {
+				c.findings.add(fmt.Sprintf("all volumes of node %s are over, and there is still %q", n.name, left), nil)
+				break
+			}
+			if err := sleep(ctx, eagerPause); err != nil {
+				return err
+			}
+		}
+		if err := n.driver.Stop(); err != nil {
+			c.findings.add(fmt.Sprintf("node %s: %v", n.name, err), nil)
+		}
+		select {
+		case err := <-n.driver.Died():
+			c.findings.add(fmt.Sprintf("node %s: %v", n.name, err), nil)
+		default:
+		}
+	}
+	return c.checkMounts(o.dir)
+}
+
+// checkMounts reports what is mounted.
+func (c *checker) checkMounts(dir string) error {
+	mounts, err := host.MountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		c.findings.add(m.Point+" is mounted", nil)
+	}
+	return nil
+}
+
+// judge reports every story that broke, and what the daemons said about broken
+// things.
+func (c *checker) judge() {
+	byID := make(map[string]*follower)
+	for _, volume := range slices.Sorted(maps.Keys(c.followers)) {
+		f := c.followers[volume]
+		byID[f.id] = f
+		if f.broken != "" {
+			c.findings.add(f.broken, f)
+		}
+	}
+	for _, n := range c.nodes {
+		text, err := os.ReadFile(n.layout.Log)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			c.findings.add(err.Error(), nil)
+		}
+		for _, complaint := range complaints(string(text)) {
+			c.findings.add(fmt.Sprintf("the daemon of node %s says: %s", n.name, complaint.line), byID[complaint.volume])
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// complaint is a line of a daemon's log that a power cut must not lead to.
+type complaint struct {
+	line string
+	// volume is the volume ID, empty if the line has none.
+	volume string
+}
+
+// adopted begins the line about data that the records should know, and do not.
+const adopted = "adopted a data directory"
+
+// complaints finds them: all errors, and what tells of a lost record.
+func complaints(log string) []complaint {
+	var found []complaint
+	for line := range strings.Lines(log) {
+		line = strings.TrimSpace(line)
+		var said struct {
+			Level   string `json:"level"`
+			Message string `json:"msg"`
+			Volume  string `json:"volume"`
+		}
+		if json.Unmarshal([]byte(line), &said) != nil {
+			// A panic is not written by the logger.
+			if line != "" {
+				found = append(found, complaint{line: line})
+			}
+			continue
+		}
+		if said.Level == "error" || strings.HasPrefix(said.Message, adopted) {
+			found = append(found, complaint{line: line, volume: said.Volume})
+		}
+	}
+	return found
+}

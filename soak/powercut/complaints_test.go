@@ -1,0 +1,24 @@
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestComplaints(t *testing.T) {
+	t.Parallel()
+	const log = `{"level":"info","time":"2026-01-01T00:00:00.000Z","msg":"ready"}
+{"level":"error","msg":"record cannot be read; its data directory is retained for a full lifespan","volume":"csi-1"}
+{"level":"info","msg":"adopted a data directory without a record","volume":"csi-2","pod":"p"}
+{"level":"info","msg":"retained a volume whose pod is gone without an unpublish","volume":"csi-3"}
+panic: oh
+
+`
+	var volumes []string
+	for _, c := range complaints(log) {
+		volumes = append(volumes, c.volume)
+	}
+	if want := []string{"csi-1", "csi-2", ""}; !slices.Equal(volumes, want) {
+		t.Errorf("complaints about %q, want %q", volumes, want)
+	}
+}

@@ -1,0 +1,29 @@
+// Powercut proves what a power cut leaves behind. It has two halves, for a
+// machine that loses everything unsynced between them.
+//
+// "powercut run" starts the daemon and plays the kubelet of pods that come, write
+// and go. After each step that the daemon or the file system acknowledged it
+// prints a line, an ack: from now on that is durable. Before each step that ends
+// an earlier promise it prints a line too, as the cut may come between the step
+// and its ack. It goes on until the power is cut.
+//
+// "powercut check" is called after the next boot with those lines. It starts the
+// daemon on the same disk, plays the kubelet on from where the lines end, and
+// judges what it sees until everything has expired: a published volume has its
+// data for as long as its pod is there, a retained one goes at its original
+// deadline, and nothing comes back or is kept for ever.
+//
+// There are two daemons, each with directories of its own on the disk. One has a
+// lifespan so short that volumes expire while the power is cut, the other one so
+// long that deadlines lie behind the boot. After the boot both have another one,
+// so that a volume whose lifespan was forgotten is found out.
+//
+// All times are the machine's wall clock, by which the daemon finds its deadlines
+// again after a boot. So it does not matter that a clock which was read from the
+// hardware is up to a second slow: daemon and check go by the same one, and the
+// acks are older than the boot by more than that.
+//
+// The judging is a pure function, see story: it keeps the states that a volume
+// may be in after what is known of it, and whatever is seen has to be possible in
+// one of them.
+package main

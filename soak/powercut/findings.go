@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// mostTold is how many violations are told in full. One that has a single cause
+// may befall every volume.
+const mostTold = 10
+
+// findings are the violations, which are told as they come.
+type findings struct {
+	out   io.Writer
+	total int
+}
+
+// add tells a violation, and the story of the volume that it befell, if it is one.
+func (f *findings) add(what string, v *follower) {
+	f.total++
+	if f.total > mostTold {
+		return
+	}
+	fmt.Fprintf(f.out, "VIOLATION: %s\n", what)
+	if v == nil {
+		return
+	}
+	fmt.Fprintf(f.out, "  volume %s, %s, treatment %s\n", v.volume, v.id, v.treatment)
+	for _, e := range v.told() {
+		fmt.Fprintf(f.out, "    %s\n", e)
+	}
+}

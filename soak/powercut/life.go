@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// lookPause is between two looks whether a volume has expired.
+const lookPause = 50 * time.Millisecond
+
+// errOver ends a life because the run is over.
+var errOver = errors.New("the run is over")
+
+// life is that of a volume, from its first publish until it has expired.
+type life struct {
+	*churn
+	place
+	random  *rand.Rand
+	markers int
+}
+
+// live is the whole of it.
+func (l *life) live(ctx context.Context) {
+	err := l.stages(ctx)
+	if err != nil && !errors.Is(err, errOver) && ctx.Err() == nil {
+		l.fail(l.volume, err)
+	}
+}
+
+func (l *life) stages(ctx context.Context) error {
+	for again := true; again; {
+		if err := l.publish(ctx); err != nil {
+			return err
+		}
+		if err := l.write(ctx); err != nil {
+			return err
+		}
+		if err := l.unpublish(ctx); err != nil {
+			return err
+		}
+		if again = l.random.IntN(3) == 0; again {
+			// As a node does that was rebooted: mostly within the lifespan.
+			if l.rest(ctx, min(l.lifespan, 3*time.Second)*11/10) != nil {
+				return errOver
+			}
+		}
+	}
+	if err := l.removeTargetDir(); err != nil {
+		return err
+	}
+	return l.expire(ctx)
+}
+
+// tell prints an ack of this volume.
+func (l *life) tell(e event) error {
+	e.volume = l.volume
+	return l.acks.add(e)
+}
+
+func (l *life) publish(ctx context.Context) error {
+	if err := l.tell(event{what: publish}); err != nil {
+		return err
+	}
+	if err := l.makeTargetDir(); err != nil {
+		return err
+	}
+	if err := l.repeat(func() error { return l.place.publish(ctx) }); err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	replied := time.Now()
+	found, err := count(l.target(), l.volume, l.markers)
+	if err != nil {
+		return fmt.Errorf("published: %w", err)
+	}
+	l.markers = found
+	return l.tell(event{at: replied, what: published, n: found})
+}
+
+// write leaves markers, or none, and then the volume as it is for a while.
+func (l *life) write(ctx context.Context) error {
+	for range l.random.IntN(4) {
+		if l.rest(ctx, 100*time.Millisecond) != nil {
+			return errOver
+		}
+		if err := writeMarker(l.target(), l.volume, l.markers+1); err != nil {
+			return err
+		}
+		l.markers++
+		if err := l.tell(event{what: wrote, n: l.markers}); err != nil {
+			return err
+		}
+	}
+	longest := 300 * time.Millisecond
+	if l.random.IntN(4) == 0 {
+		longest = 10 * time.Second
+	}
+	if l.rest(ctx, longest) != nil {
+		return errOver
+	}
+	return nil
+}
+
+func (l *life) unpublish(ctx context.Context) error {
+	if err := l.tell(event{what: unpublish, lifespan: l.lifespan}); err != nil {
+		return err
+	}
+	if err := l.repeat(func() error { return l.place.unpublish(ctx) }); err != nil {
+		return fmt.Errorf("unpublish: %w", err)
+	}
+	return l.tell(event{what: retained, lifespan: l.lifespan})
+}
+
+// repeat makes a call, and sometimes once more, which changes nothing.
+func (l *life) repeat(call func() error) error {
+	err := call()
+	if err == nil && l.random.IntN(5) == 0 {
+		err = call()
+	}
+	return err
+}
+
+// expire waits until the volume is gone.
+func (l *life) expire(ctx context.Context) error {
+	if sleep(ctx, l.lifespan) != nil {
+		return errOver
+	}
+	for {
+		before := time.Now()
+		what, text := look(l.data(), l.volume, l.markers)
+		switch what {
+		case gone:
+			return l.tell(event{what: gone})
+		case partial:
+			return fmt.Errorf("retained, looked at at %s: %s", clock(before), text)
+		}
+		if sleep(ctx, lookPause) != nil {
+			return errOver
+		}
+	}
+}
+
+// rest waits for a random time.
+func (l *life) rest(ctx context.Context, longest time.Duration) error {
+	return sleep(ctx, time.Duration(l.random.Int64N(int64(longest))))
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// workers is how many pods come and go at a time on each node.
+	workers = 6
+	// longGrace keeps the daemons from looking for orphans while pods churn.
+	longGrace = 10 * time.Minute
+)
+
+// run churns until ctx ends, or the power.
+func run(ctx context.Context, o options, out io.Writer) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c := &churn{acks: &journal{out: out}, seed: o.seed, stop: stop}
+	for _, d := range nodes {
+		n, err := newNode(o, d.name, d.lifespan, longGrace)
+		if err != nil {
+			return err
+		}
+		defer n.driver.Kill()
+		c.nodes = append(c.nodes, n)
+	}
+	if err := start(ctx, c.nodes); err != nil {
+		return err
+	}
+	if err := c.acks.add(event{what: note, text: fmt.Sprintf("seed %d", o.seed)}); err != nil {
+		return err
+	}
+	for i, n := range c.nodes {
+		for w := range workers {
+			c.group.Go(func() { c.work(ctx, n, rand.New(rand.NewPCG(o.seed, uint64(i*workers+w)))) })
+		}
+		c.group.Go(func() {
+			select {
+			case err := <-n.driver.Died():
+				c.fail("", err)
+			case <-ctx.Done():
+			}
+		})
+	}
+	<-ctx.Done()
+	c.group.Wait()
+	return context.Cause(ctx)
+}
+
+// start starts the daemons, all at the same time.
+func start(ctx context.Context, all []*node) error {
+	var group sync.WaitGroup
+	errs := make([]error, len(all))
+	for i, n := range all {
+		group.Go(func() { errs[i] = n.driver.Start(ctx) })
+	}
+	group.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return fmt.Errorf("node %s: %w", all[i].name, err)
+		}
+	}
+	return nil
+}
+
+// churn is pods that come, write and go.
+type churn struct {
+	acks  *journal
+	nodes []*node
+	seed  uint64
+	stop  context.CancelCauseFunc
+	group sync.WaitGroup
+
+	mu   sync.Mutex
+	pods uint64
+}
+
+// fail tells of something that should not be, and ends the run. What ends with
+// the run is no news.
+func (c *churn) fail(volume string, err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	c.stop(fmt.Errorf("volume %s: %s", orDash(volume), text))
+	// If even that fails there is nobody to tell.
+	_ = c.acks.add(event{volume: volume, what: failed, text: text})
+}
+
+// work lets one pod after the other live on a node.
+func (c *churn) work(ctx context.Context, n *node, random *rand.Rand) {
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		c.pods++
+		pod := fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(c.seed), c.pods)
+		c.mu.Unlock()
+		var volumes sync.WaitGroup
+		for _, name := range []string{"a", "b"}[:1+random.IntN(2)] {
+			l := &life{churn: c, place: n.place(pod, name), random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+			volumes.Go(func() { l.live(ctx) })
+		}
+		if random.IntN(4) == 0 {
+			// This one stays for a while, and others come meanwhile.
+			if sleep(ctx, time.Second) != nil {
+				return
+			}
+			continue
+		}
+		volumes.Wait()
+	}
+}
