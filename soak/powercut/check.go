@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -172,6 +171,10 @@ func (c *checker) finish(ctx context.Context, o options) error {
 				return err
 			}
 		}
+		// What it says of calls and timers that its end cuts off is no news.
+		if err := c.listen(n); err != nil {
+			return err
+		}
 		if err := n.driver.Stop(); err != nil {
 			c.findings.add(fmt.Sprintf("node %s: %v", n.name, err), nil)
 		}
@@ -196,24 +199,29 @@ func (c *checker) checkMounts(dir string) error {
 	return nil
 }
 
-// judge reports every story that broke, and what the daemons said about broken
-// things.
+// judge reports every story that broke.
 func (c *checker) judge() {
-	byID := make(map[string]*follower)
 	for _, volume := range slices.Sorted(maps.Keys(c.followers)) {
-		f := c.followers[volume]
-		byID[f.id] = f
-		if f.broken != "" {
+		if f := c.followers[volume]; f.broken != "" {
 			c.findings.add(f.broken, f)
 		}
 	}
-	for _, n := range c.nodes {
-		text, err := os.ReadFile(n.layout.Log)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			c.findings.add(err.Error(), nil)
-		}
-		for _, complaint := range complaints(string(text)) {
-			c.findings.add(fmt.Sprintf("the daemon of node %s says: %s", n.name, complaint.line), byID[complaint.volume])
-		}
+}
+
+// listen reports what a daemon said about broken things.
+func (c *checker) listen(n *node) error {
+	text, err := os.ReadFile(n.layout.Log)
+	if err != nil {
+		return err
 	}
+	for _, complaint := range complaints(string(text)) {
+		var about *follower
+		for _, f := range c.followers {
+			if f.node == n && f.id == complaint.volume {
+				about = f
+			}
+		}
+		c.findings.add(fmt.Sprintf("the daemon of node %s says: %s", n.name, complaint.line), about)
+	}
+	return nil
 }

@@ -61,6 +61,9 @@ func (l *life) tell(e event) error {
 }
 
 func (l *life) publish(ctx context.Context) error {
+	if l.quiet.wait(ctx) != nil {
+		return errOver
+	}
 	if err := l.tell(event{what: publish}); err != nil {
 		return err
 	}
@@ -82,7 +85,7 @@ func (l *life) publish(ctx context.Context) error {
 // write leaves markers, or none, and then the volume as it is for a while.
 func (l *life) write(ctx context.Context) error {
 	for range l.random.IntN(4) {
-		if l.rest(ctx, 100*time.Millisecond) != nil {
+		if l.rest(ctx, 100*time.Millisecond) != nil || l.quiet.wait(ctx) != nil {
 			return errOver
 		}
 		if err := writeMarker(l.target(), l.volume, l.markers+1); err != nil {
@@ -104,6 +107,9 @@ func (l *life) write(ctx context.Context) error {
 }
 
 func (l *life) unpublish(ctx context.Context) error {
+	if l.quiet.wait(ctx) != nil {
+		return errOver
+	}
 	if err := l.tell(event{what: unpublish, lifespan: l.lifespan}); err != nil {
 		return err
 	}

@@ -36,9 +36,10 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := c.acks.add(event{what: note, text: fmt.Sprintf("seed %d", o.seed)}); err != nil {
 		return err
 	}
+	c.group.Go(func() { c.quiet.come(ctx, rand.New(rand.NewPCG(o.seed, 0))) })
 	for i, n := range c.nodes {
 		for w := range workers {
-			c.group.Go(func() { c.work(ctx, n, rand.New(rand.NewPCG(o.seed, uint64(i*workers+w)))) })
+			c.group.Go(func() { c.work(ctx, n, rand.New(rand.NewPCG(o.seed, uint64(1+i*workers+w)))) })
 		}
 		c.group.Go(func() {
 			select {
@@ -76,6 +77,7 @@ type churn struct {
 	seed  uint64
 	stop  context.CancelCauseFunc
 	group sync.WaitGroup
+	quiet quiet
 
 	mu   sync.Mutex
 	pods uint64
