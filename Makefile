@@ -41,7 +41,7 @@ powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh
 	@test -x "$(VMTEST)/powercut.sh" || { echo 'Set VMTEST to a directory with a powercut.sh that boots a virtual machine and cuts its power; the Makefile says what it has to do.' >&2; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/powercut/ ./cmd/katbox ./soak/powercut
 	"$(VMTEST)/powercut.sh" --payload bin/powercut --run './powercut run' --check './powercut check' \
-		--disk ext4:512M --window 0:8 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
+		--disk ext4:512M --window 2:10 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
 
 lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)
 	bin/golangci-lint run ./...

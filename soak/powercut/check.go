@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -36,6 +37,9 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 	}
 	if err := c.read(o, acks); err != nil {
 		return 0, err
+	}
+	if len(c.followers) == 0 {
+		return c.findings.total, errors.New("the acks have no volume, so they prove nothing; cut later")
 	}
 	fmt.Fprintf(out, "%d acks: %s\n", len(acks), c.standing(began))
 	if err := c.play(ctx, o, began); err != nil {

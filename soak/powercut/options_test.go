@@ -1,0 +1,34 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	good := []string{"--dir", dir, "--daemon", self}
+	for _, half := range []string{"run", "check"} {
+		if o, err := parseOptions(append([]string{half}, good...)); err != nil || o.half != half || o.seed == 0 {
+			t.Errorf("%s: %+v, %v", half, o, err)
+		}
+	}
+	for _, bad := range [][]string{
+		good,
+		append([]string{"walk"}, good...),
+		append([]string{"run", "check"}, good...),
+		append([]string{"run", "--odd"}, good...),
+		{"run", "--dir", dir + "/missing", "--daemon", self},
+		{"run", "--dir", dir, "--daemon", self + "-missing"},
+	} {
+		if o, err := parseOptions(bad); !errors.Is(err, errUsage) {
+			t.Errorf("%q: %+v, %v; want wrong usage", bad, o, err)
+		}
+	}
+}
