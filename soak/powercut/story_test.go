@@ -65,6 +65,7 @@ func TestStory(t *testing.T) {
 		{"retained, unpublished again by a daemon with another lifespan", [][]event{left, boot, {
 			shortly(at(8, unpublish)), shortly(at(8.1, retained)), at(10, gone)}}, "at the earliest"},
 		{"retained, published again too late", [][]event{left, boot, {at(14, publish), at(15, published, 0)}}, ""},
+		{"retained, published again too late, promises no data", [][]event{left, boot, {at(14, publish), at(15, published, 0), at(16, gone)}}, ""},
 		{"retained, published again in time without data", [][]event{left, boot, {at(12, publish), at(13, published, 0)}}, "at the earliest"},
 		{"retained, published again, stays", [][]event{left, boot, {at(12, publish), at(13, published, 2), at(1000, whole)}}, ""},
 		{"retained, published again, goes at the old deadline", [][]event{left, boot, {at(12, publish), at(13, published, 2), at(16, gone)}}, "published, and its data is gone"},
