@@ -7,6 +7,8 @@
 //     carries out one operation at a time;
 //   - the retention actor, which holds the records of the volumes that sleep
 //     and has them deleted when their time is over;
+//   - the eraser, which frees the space of deleted volumes, behind everything
+//     else;
 //   - the pressure actor, which measures the file system;
 //   - the recorder, which makes records durable, many with one sync.
 //
@@ -16,5 +18,5 @@
 // answer before the actor is restarted. What an operation in flight needs
 // lives outside of the actor's instance, because a restart does not undo a
 // system call that is under way. Only volume actors are restarted: when one of
-// the four others fails, the daemon ends, and its next start recovers all.
+// the others fails, the daemon ends, and its next start recovers all.
 package actors

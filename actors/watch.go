@@ -15,8 +15,8 @@ const (
 	// longestPodsInterval bounds how late a pod directory's end is noticed.
 	longestPodsInterval = time.Minute
 	// orphanInterval is how often the working directory is searched for data
-	// directories that nobody knows, and the trash for what nobody erases. They
-	// are rare: somebody restored a backup by hand, a record could not be read.
+	// directories that nobody knows. They are rare: somebody restored a backup by
+	// hand, a record could not be read.
 	orphanInterval = time.Hour
 	// orphanBatch bounds how many of them are looked up or adopted at once.
 	orphanBatch = 256

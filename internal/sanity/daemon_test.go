@@ -60,11 +60,12 @@ func startDaemon(t *testing.T) *daemon {
 		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(workdir, podsDir) },
 		Scratch:          dir,
 		Space:            dir.Space,
-		Sync:             dir.Sync,
+		SpaceAfterErase:  dir.SpaceAfterErase,
 		Records:          records,
 		PodsDir:          podsDir,
 		Lifespan:         time.Hour,
 		PressureInterval: time.Second,
+		EraseParallel:    1,
 		OrphanGrace:      10 * time.Minute,
 		Log:              log,
 	})
