@@ -1,7 +1,7 @@
 # A checkout without tags, or without git, still builds.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SOAK_FLAGS ?= --preset smoke
-FUZZTIME ?= 5s
+FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
@@ -26,7 +26,7 @@ test-root: compiler ## Run the tests again with real mounts, as root or in a use
 sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace
 	.ci/test-root internal/sanity
 
-fuzz: ## Fuzz each decoder and validator for FUZZTIME=5s; FUZZ=Store picks some by name
+fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
@@ -40,7 +40,7 @@ soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
 powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh, POWERCUT_FLAGS="--rounds 9 --disk xfs:1G"
 	@test -x "$(VMTEST)/powercut.sh" || { echo 'Set VMTEST to a directory with a powercut.sh that boots a virtual machine and cuts its power; the Makefile says what it has to do.' >&2; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/powercut/ ./cmd/katbox ./soak/powercut
-	"$(VMTEST)/powercut.sh" --payload bin/powercut --run './powercut run' --check './powercut check' \
+	"$(VMTEST)/powercut.sh" --payload bin/powercut --run './powercut run --dir /mnt/0' --check './powercut check --dir /mnt/0' \
 		--disk ext4:512M --window 2:10 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
 
 lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)

@@ -150,6 +150,41 @@ func TestHungTargetUsesUpNobodysWorkers(t *testing.T) {
 	})
 }
 
+// TestHungMountDelaysNobody: while the kernel does not come back from one volume's
+// mount, others live their whole life.
+func TestHungMountDelaysNobody(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		hung := make(chan struct{})
+		h.mounter.fail(func(target string) error {
+			if target == h.target(testPod, "mount") {
+				<-hung
+			}
+			return nil
+		}, nil)
+		answered := make(chan error, 1)
+		go func() { answered <- h.node.Publish(t.Context(), h.publication()) }()
+		synctest.Wait()
+		began := time.Now()
+		other := h.publication()
+		other.ID, other.Target.Path = "csi-other", h.target(testPod, "other")
+		if err := h.node.Publish(t.Context(), other); err != nil {
+			t.Errorf("publish of another volume: %v", err)
+		}
+		if err := h.node.Unpublish(t.Context(), other.ID, other.Target.Path); err != nil {
+			t.Errorf("unpublish of another volume: %v", err)
+		}
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the other volume waited for %v", waited)
+		}
+		time.Sleep(testLifespan)
+		h.wantGone(testPod, other.ID)
+		close(hung)
+		if err := <-answered; err != nil {
+			t.Errorf("the one that hung: %v", err)
+		}
+	})
+}
+
 // TestOtherKubeletDirectoryConcludesNothing: the daemon was started with a
 // directory that is not the kubelet's; the volumes' targets are elsewhere.
 func TestOtherKubeletDirectoryConcludesNothing(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	id, ok := s.byActor[child.Id]
 	if !ok {
-		// Without recorder, retention or pressure the daemon cannot keep its
+		// Without recorder, retention, pressure or eraser the daemon cannot keep its
 		// promises. All it knows is on disk; starting again is the safest.
 		s.fatal(fmt.Errorf("actor %s failed: %v", child.Id, reason))
 		return

@@ -83,14 +83,7 @@ func (h *huge) fillTree(dir string) {
 		}
 		f.Close()
 	}
-	h.settle()
-}
-
-// settle has the disk finish what was written before.
-func (h *huge) settle() {
-	if out, err := exec.Command("sync", "-f", h.mnt).CombinedOutput(); err != nil {
-		h.b.Fatalf("%v: %s", err, out)
-	}
+	syncFS(h.b, h.mnt)
 }
 
 // expire makes a huge volume and returns when it has been moved to the trash.
@@ -105,20 +98,14 @@ func (h *huge) expire() {
 }
 
 // empty tells whether nothing is left of what was deleted.
-func (h *huge) empty() bool {
-	left, err := os.ReadDir(filepath.Join(h.mnt, "work", ".trash"))
-	if err != nil {
-		h.b.Fatal(err)
-	}
-	return len(left) == 0
-}
+func (h *huge) empty() bool { return len(trashOf(h.b, filepath.Join(h.mnt, "work"))) == 0 }
 
 func (h *huge) erase() time.Duration {
 	h.b.Helper()
 	h.expire()
 	began := time.Now()
 	h.d.eventuallyWithin(time.Hour, "the huge volume erased", h.empty)
-	h.settle()
+	syncFS(h.b, h.mnt)
 	return time.Since(began)
 }
 
@@ -134,7 +121,7 @@ func (h *huge) remove() time.Duration {
 	if out, err := exec.Command("rm", "-rf", dir).CombinedOutput(); err != nil {
 		h.b.Fatalf("%v: %s", err, out)
 	}
-	h.settle()
+	syncFS(h.b, h.mnt)
 	return time.Since(began)
 }
 

@@ -22,7 +22,7 @@ const (
 type kernel string
 
 const (
-	// oldKernel lacks what came after Linux 4.9.
+	// oldKernel lacks what came after Linux 4.9, and renameat2.
 	oldKernel kernel = "old"
 	// oldRefusingKernel also refuses to change the flags of a mount.
 	oldRefusingKernel kernel = "old-refusing"

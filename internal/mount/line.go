@@ -56,8 +56,9 @@ func parseLine(line string) (*mountinfo.Info, error) {
 		Mountpoint: p.unescape(fields[4]),
 		Options:    fields[5],
 		Optional:   strings.Join(fields[optional:dash], " "),
-		FSType:     p.unescape(fields[dash+1]),
-		Source:     p.unescape(fields[dash+2]),
+		// What file systems write here is theirs, and nothing hangs on it.
+		FSType:     unescapeLoosely(fields[dash+1]),
+		Source:     unescapeLoosely(fields[dash+2]),
 		VFSOptions: fields[dash+3],
 	}
 	return info, p.err
@@ -96,4 +97,13 @@ func (p *lineParser) unescape(s string) string {
 		name.WriteByte(byte(b))
 		s = escaped[3:]
 	}
+}
+
+// unescapeLoosely keeps what does not follow the kernel's own rule as it is.
+func unescapeLoosely(s string) string {
+	var p lineParser
+	if unescaped := p.unescape(s); p.err == nil {
+		return unescaped
+	}
+	return s
 }

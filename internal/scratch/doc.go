@@ -10,7 +10,7 @@
 //
 // A deletion has two steps. [Dir.Discard] moves the data directory into the
 // trash, <working directory>/.trash, by one rename, so that a volume is either
-// wholly there or wholly gone. [Dir.Erase] then frees the space; if it is
+// wholly there or wholly gone; [Dir.SyncTrash] makes that durable. [Dir.Erase] then frees the space; if it is
 // interrupted, the entry stays in the trash ([Dir.Trash]) to be erased later.
 // Where a full disk has no room for one more name in the trash,
 // [Dir.EraseInPlace] does without. Both can be paced.

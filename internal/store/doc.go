@@ -65,6 +65,10 @@
 // lifespan. A step forward since the record was written cannot be told from time
 // that passed.
 //
+// A disk that is moved to another machine has another CLOCK_BOOTTIME there, which
+// vouches for as long as that machine has been up: a wall clock that is ahead may
+// then be believed for that much more than 15 minutes.
+//
 // A version without timelines reads what this one writes, after a reboot by the
 // wall clock. It notes nothing, so that across a later reboot the time that it ran
 // counts as time off.

@@ -13,14 +13,15 @@ import (
 const noCopy = 0x00800000
 
 // errCopies is why nothing can be reserved for a file that has not the flag.
-var errCopies = errors.New("btrfs copies the file on write, which is set when it is created (chattr +C)")
+var errCopies = errors.New("btrfs copies the file on write, which is set when it is created: stop the daemon, copy the file to an empty one made with chattr +C, and give that its name")
 
 // overwriteInPlace has btrfs overwrite a file, which has to be empty, as other
 // file systems do. What it copies on write takes new space for each commit,
 // whatever is reserved, and with the disk full there is none: not even what makes
 // room could be recorded.
 //
-// It costs the checksums that btrfs keeps. Those of the records do not depend on
+// A snapshot has each block copied once more. It costs the checksums that btrfs
+// keeps. Those of the records do not depend on
 // the file system. That the flag cannot be set is no error here: it is one of the
 // reserve, see [Store.ReserveError].
 func overwriteInPlace(file *os.File) {

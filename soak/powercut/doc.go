@@ -18,8 +18,8 @@
 // long that deadlines lie behind the boot. After the boot both have another one,
 // so that a volume whose lifespan was forgotten is found out.
 //
-// All times are the machine's wall clock, by which the daemon finds its deadlines
-// again after a boot. So it does not matter that a clock which was read from the
+// All times are the machine's wall clock, which tells the daemon how long the
+// machine was off. So it does not matter that a clock which was read from the
 // hardware is up to a second slow: daemon and check go by the same one, and the
 // acks are older than the boot by more than that.
 //

@@ -36,7 +36,7 @@ func parseOptions(args []string) (options, error) {
 	flags := pflag.NewFlagSet("powercut", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { fmt.Fprintf(os.Stderr, usage, flags.FlagUsages()) }
-	flags.StringVar(&o.dir, "dir", "/mnt/0", "a directory on the disk that loses its power, for everything")
+	flags.StringVar(&o.dir, "dir", "", "a directory on the disk that loses its power, for everything (required)")
 	flags.StringVar(&o.logs, "logs", os.TempDir(), "a directory for the daemons' logs")
 	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary)")
 	flags.Uint64Var(&o.seed, "seed", 0, "run: decides what pods do, but not when it happens (default: a new one)")
@@ -70,6 +70,9 @@ func (o *options) complete() error {
 	}
 	if _, err := os.Stat(o.daemon); err != nil {
 		return fmt.Errorf("%w: the daemon: %w", errUsage, err)
+	}
+	if o.dir == "" {
+		return fmt.Errorf("%w: --dir is missing", errUsage)
 	}
 	// The mount table has no symlinks, and names are compared with it.
 	var err error

@@ -24,6 +24,7 @@ func TestOptions(t *testing.T) {
 		append([]string{"walk"}, good...),
 		append([]string{"run", "check"}, good...),
 		append([]string{"run", "--odd"}, good...),
+		{"run", "--daemon", self},
 		{"run", "--dir", dir + "/missing", "--daemon", self},
 		{"run", "--dir", dir, "--daemon", self + "-missing"},
 	} {
