@@ -110,7 +110,13 @@ func FuzzTableText(f *testing.F) {
 // of which it takes the last.
 func compareParsers(t *testing.T, text string, got []*mountinfo.Info) {
 	t.Helper()
-	if strings.Contains(text, "\r") || strings.Count(text, " - ") > len(got) || len(text) > 60_000 {
+	dashes := 0
+	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || r == '\n' }) {
+		if field == "-" {
+			dashes++
+		}
+	}
+	if strings.Contains(text, "\r") || dashes > len(got) || len(text) > 60_000 {
 		return
 	}
 	want, err := mountinfo.GetMountsFromReader(strings.NewReader(text), nil)
