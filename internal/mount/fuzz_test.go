@@ -106,8 +106,8 @@ func FuzzTableText(f *testing.F) {
 }
 
 // compareParsers fails where moby's parser reads a table differently: but for a
-// carriage return at the end of a line, which that takes off, and a second dash,
-// of which it takes the last.
+// carriage return at the end of a line, which that takes off, a second dash, of
+// which it takes the last, and escapes that it refuses.
 func compareParsers(t *testing.T, text string, got []*mountinfo.Info) {
 	t.Helper()
 	dashes := 0
@@ -120,6 +120,9 @@ func compareParsers(t *testing.T, text string, got []*mountinfo.Info) {
 		return
 	}
 	want, err := mountinfo.GetMountsFromReader(strings.NewReader(text), nil)
+	if err != nil && strings.Contains(text, `\`) {
+		return // it is stricter about escapes in what nothing hangs on
+	}
 	if err != nil || len(want) != len(got) {
 		t.Fatalf("%d mounts in %q, want %d, %v", len(got), text, len(want), err)
 	}
