@@ -61,24 +61,24 @@ func (t *task) remove(recorded bool) error {
 	switch {
 	case err == nil:
 		t.root.Send(t.eraser, &messages.Erase{Name: name, Volume: t.id})
-		err = t.scratch.SyncTrash()
+		t.noWayBack()
+		return t.scratch.SyncTrash()
 	case errors.Is(err, fs.ErrNotExist):
-		// Perhaps an earlier try moved it.
-		err = t.scratch.SyncTrash()
+		// Perhaps an earlier try took it away.
+		t.noWayBack()
+		return t.scratch.SyncGone(t.record.Pod)
 	case noSpace(err) && recorded:
 		t.log.Info("erasing a volume where it is, the disk is too full to move it to the trash", keyVolume, t.id, "cause", err.Error())
-		err = t.eraseInPlace()
+		return t.eraseInPlace()
 	}
-	if err != nil {
-		return err
-	}
-	if !recorded {
-		// From here on there is no way back.
-		next := *t.record
-		next.Phase = volume.Deleting
-		t.record = &next
-	}
-	return nil
+	return err
+}
+
+// noWayBack notes that the data is gone, where no record says so.
+func (t *task) noWayBack() {
+	next := *t.record
+	next.Phase = volume.Deleting
+	t.record = &next
 }
 
 func (t *task) eraseInPlace() error {

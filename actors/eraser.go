@@ -19,7 +19,11 @@ const (
 	// trashInterval is how often the trash is searched for what nobody erases.
 	// It is rare: somebody put something there by hand.
 	trashInterval = time.Hour
-	// progressInterval is how often the log tells of erasures that take long.
+	// searchPause is the least time between two searches. Many entries that are due
+	// again share one, and one that fails is not repeated at once.
+	searchPause = 10 * time.Second
+	// progressInterval is how often the log tells of erasures that take long. They
+	// are waited for that long, and no longer, before the disk is measured.
 	progressInterval = time.Minute
 )
 
@@ -51,8 +55,10 @@ type eraser struct {
 	counted int64
 	// listed: the trash has been searched once.
 	listed bool
-	again  *time.Timer
-	report *time.Timer
+	// searched is when the last search ended, next when the timer again is set to.
+	searched, next time.Time
+	again          *time.Timer
+	report         *time.Timer
 }
 
 // trashEntry is an entry of the trash that the eraser knows.
@@ -73,8 +79,9 @@ type trashEntry struct {
 // question is to be passed on, with its number, when nothing waits or runs that
 // came up to then.
 type question struct {
-	seq  uint64
-	upTo uint64
+	seq   uint64
+	upTo  uint64
+	asked time.Time
 }
 
 type (
@@ -108,10 +115,9 @@ func (e *eraser) Receive(c actor.Context) {
 	case *messages.Erase:
 		e.add(m.Name, m.Volume)
 	case *messages.Measure:
-		e.questions = append(e.questions, question{seq: m.Seq, upTo: e.numbers})
+		e.questions = append(e.questions, question{seq: m.Seq, upTo: e.numbers, asked: time.Now()})
 	case *messages.NoSpace:
-		erasing := !e.listed || len(e.queue) > 0 || len(e.running) > 0
-		c.Send(e.pressure, &messages.NoSpace{Erasing: erasing})
+		c.Send(e.pressure, &messages.NoSpace{Erasing: e.makesRoom()})
 		return
 	case *messages.Pressure:
 		e.turns.hurry(m.Factor)
@@ -136,6 +142,16 @@ func (e *eraser) Receive(c actor.Context) {
 	}
 	e.start(c)
 	e.answer(c)
+}
+
+// makesRoom tells whether space is about to come free.
+func (e *eraser) makesRoom() bool {
+	for entry := range e.running {
+		if time.Since(entry.begun) < progressInterval {
+			return true
+		}
+	}
+	return !e.listed
 }
 
 // add queues an entry, unless that is known already.
@@ -175,11 +191,14 @@ func (e *eraser) run(c actor.Context, f func() any, refused func(error) any) {
 
 // found queues what is in the trash and not known, or due again.
 func (e *eraser) found(c actor.Context, m *found) {
+	e.searched, e.next = time.Now(), time.Time{}
 	if e.ctx.Err() != nil {
 		return
 	}
+	e.wakeUp(c, e.searched.Add(trashInterval))
 	if m.err != nil {
-		e.log.Error(m.err, "cannot look into the trash; it is tried again", "interval", trashInterval.String())
+		e.wakeUp(c, e.searched)
+		e.log.Error(m.err, "cannot look into the trash; it is tried again", "interval", searchPause.String())
 	} else {
 		e.addDue(m.names)
 	}
@@ -190,7 +209,11 @@ func (e *eraser) found(c actor.Context, m *found) {
 			e.questions[i].upTo = e.numbers
 		}
 	}
-	e.wakeUp(c)
+	for _, entry := range e.entries {
+		if entry.number == 0 {
+			e.wakeUp(c, entry.due)
+		}
+	}
 }
 
 func (e *eraser) addDue(names []string) {
@@ -226,18 +249,19 @@ func (e *eraser) isPart(name string) bool {
 	return false
 }
 
-// wakeUp sets the timer for the next search: when the first entry that was set
-// aside is due again.
-func (e *eraser) wakeUp(c actor.Context) {
-	next := time.Now().Add(trashInterval)
-	for _, entry := range e.entries {
-		if entry.number == 0 && entry.due.Before(next) {
-			next = entry.due
-		}
+// wakeUp has the trash searched at the given time, or a little later; a search
+// that is set for an earlier time stays.
+func (e *eraser) wakeUp(c actor.Context, at time.Time) {
+	if earliest := e.searched.Add(searchPause); at.Before(earliest) {
+		at = earliest
+	}
+	if !e.next.IsZero() && !at.Before(e.next) {
+		return
 	}
 	stopTimer(e.again)
+	e.next = at
 	root, self := c.ActorSystem().Root, c.Self()
-	e.again = time.AfterFunc(time.Until(next), func() { root.Send(self, &searchDue{}) })
+	e.again = time.AfterFunc(time.Until(at), func() { root.Send(self, &searchDue{}) })
 }
 
 // start begins as many erasures as may be under way.
@@ -270,7 +294,7 @@ func (e *eraser) erased(c actor.Context, m *erased) {
 	case e.ctx.Err() != nil:
 	case m.err != nil:
 		e.setAside(entry, m.err)
-		e.wakeUp(c)
+		e.wakeUp(c, entry.due)
 	default:
 		delete(e.entries, entry.name)
 		log := e.log.V(1)
@@ -308,9 +332,11 @@ func (e *eraser) progress(c actor.Context) {
 	e.log.Info("erasing the data of deleted volumes", "running", len(e.running), "waiting", len(e.queue),
 		"removed", e.turns.removed.Load())
 	e.start(c)
+	e.answer(c)
 }
 
-// answer passes on the questions whose entries are erased or set aside.
+// answer passes on the questions whose entries are erased or set aside, and those
+// that have waited long enough.
 func (e *eraser) answer(c actor.Context) {
 	if !e.listed {
 		return
@@ -322,7 +348,7 @@ func (e *eraser) answer(c actor.Context) {
 	for entry := range e.running {
 		first = min(first, entry.number)
 	}
-	for len(e.questions) > 0 && e.questions[0].upTo < first {
+	for len(e.questions) > 0 && (e.questions[0].upTo < first || time.Since(e.questions[0].asked) >= progressInterval) {
 		removed := e.turns.removed.Load()
 		c.Send(e.pressure, &messages.Measure{Seq: e.questions[0].seq, Erased: removed > e.counted})
 		e.counted = removed

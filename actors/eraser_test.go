@@ -22,6 +22,9 @@ import (
 // fakeBin is a trash whose entries have a number of files, and cannot be erased
 // while something is in the way.
 type fakeBin struct {
+	// broken is why it cannot be searched.
+	broken   error
+	searches int
 	// slow is how long a batch takes, if longer than usual.
 	slow time.Duration
 
@@ -42,11 +45,12 @@ const (
 func (b *fakeBin) Trash() ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.searches++
 	var names []string
 	for name := range b.entries {
 		names = append(names, name)
 	}
-	return names, nil
+	return names, b.broken
 }
 
 func (b *fakeBin) Erase(ctx context.Context, name string, pace scratch.Pace) error {
@@ -189,7 +193,7 @@ func TestSetAsideIsTriedAgain(t *testing.T) {
 			t.Fatalf("%d tries in a day, want about one every ten minutes", len(tries))
 		}
 		for i, try := range tries[1:] {
-			if wait := try.Sub(tries[i]); wait < deleteBackoff.first*9/10 || wait > deleteBackoff.longest+time.Second {
+			if wait := try.Sub(tries[i]); wait < deleteBackoff.first*9/10 || wait > deleteBackoff.longest+searchPause {
 				t.Errorf("try %d came %s after the one before", i+2, wait)
 			}
 		}
@@ -197,7 +201,7 @@ func TestSetAsideIsTriedAgain(t *testing.T) {
 			t.Errorf("log %q, want the reason and the volume, once", lines)
 		}
 		b.set(nil, "x")
-		time.Sleep(deleteBackoff.longest + time.Second)
+		time.Sleep(deleteBackoff.longest + searchPause)
 		synctest.Wait()
 		if b.left() != 0 {
 			t.Error("still there after what was in the way has gone")
@@ -393,4 +397,38 @@ func TestTurnKeepsNothing(t *testing.T) {
 		t.Errorf("%v, %d removed, want a turn and 5", err, turns.removed.Load())
 	}
 	second.end()
+}
+
+// TestTrashThatCannotBeSearched is no reason for haste, whatever is due.
+func TestTrashThatCannotBeSearched(t *testing.T) {
+	b := &fakeBin{}
+	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+		b.set(errors.New("something is mounted inside"), "x")
+		w.erase("x")
+		b.mu.Lock()
+		b.broken = errors.New("too many open files")
+		b.mu.Unlock()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if most := int(time.Hour/searchPause) + 2; b.searches < 10 || b.searches > most {
+			t.Errorf("searched %d times in an hour, want at most %d", b.searches, most)
+		}
+	})
+}
+
+// TestAnErasureWithoutAnEnd does not keep the disk from being measured.
+func TestAnErasureWithoutAnEnd(t *testing.T) {
+	b := &fakeBin{entries: map[string]int{"x": 1 << 40}, slow: time.Second}
+	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+		time.Sleep(10 * time.Minute)
+		w.root.Send(w.eraser, &messages.Measure{Seq: 3})
+		w.root.Send(w.eraser, &messages.NoSpace{})
+		time.Sleep(2 * progressInterval)
+		synctest.Wait()
+		if measured, full := w.measured.get(), w.full.get(); !slices.Equal(measured, []uint64{3}) || !slices.Equal(full, []bool{false}) {
+			t.Errorf("measured for %v, making room: %v, want 3 and false", measured, full)
+		}
+	})
 }

@@ -125,6 +125,7 @@ func (r *retention) evict(c actor.Context) {
 		// What has expired on its own goes first: that room costs nobody anything.
 		record, due, ok := r.queue.Next(1)
 		if !ok {
+			r.owed = false // nobody is left to make room
 			return
 		}
 		expired := !due.After(now)
@@ -143,7 +144,8 @@ func (r *retention) evict(c actor.Context) {
 			r.measure(c)
 			return // the answer comes back here
 		}
-		r.fresh, r.owed = false, false
+		// An answer that is still to come does not know of this one.
+		r.fresh, r.owed, r.asking = false, false, false
 		r.start(c, record, !expired)
 	}
 }

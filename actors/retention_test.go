@@ -357,3 +357,48 @@ func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestRoomThatNobodyWantsAnyMore: a call that found none while nothing was
+// retained costs no later volume its time.
+func TestRoomThatNobodyWantsAnyMore(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.records.fail(func([]store.Change) error { return unix.ENOSPC })
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
+		time.Sleep(time.Hour)
+		h.records.fail(nil)
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		time.Sleep(testLifespan - time.Second)
+		h.wantMarker("just before its deadline")
+	})
+}
+
+// TestEarlyDeletionThatFails is not made up for when the pressure is gone.
+func TestEarlyDeletionThatFails(t *testing.T) {
+	const volumes = 5
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range volumes {
+			h.retained("pod", numbered(i), time.Hour, testLifespan)
+		}
+		h.start()
+		h.records.fail(func([]store.Change) error { return unix.EIO })
+		h.disk.set(1, nil)
+		time.Sleep(time.Minute)
+		h.disk.set(1000, nil)
+		time.Sleep(time.Minute)
+		h.records.fail(nil)
+		time.Sleep(testLifespan - 2*time.Hour)
+		for i := range volumes {
+			if !h.hasMarker("pod", numbered(i)) {
+				t.Errorf("volume %d went early, without pressure", i)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		for i := range volumes {
+			h.wantGone("pod", numbered(i))
+		}
+		h.stop()
+	})
+}

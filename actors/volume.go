@@ -32,6 +32,8 @@ type slot struct {
 	record *volume.Record
 	// condemned: its deletion was ordered. A publish takes that back.
 	condemned bool
+	// early: for its space, before its time is over.
+	early bool
 	// resume: an order to carry on met a running operation.
 	resume bool
 	// running is the operation under way; nil when there is none.
@@ -100,7 +102,7 @@ func (v *volumeActor) Receive(c actor.Context) {
 	case *messages.VolumeStats:
 		v.measure(c, m)
 	case *messages.DeleteVolume:
-		v.condemn(c)
+		v.condemn(c, m)
 	case *messages.Resume:
 		v.carryOn(c)
 	case *messages.PodsSeen:
@@ -188,7 +190,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)
 	}
-	if noSpace(err) {
+	if noSpace(err) && !op.deletes {
 		c.Send(v.eraser, &messages.NoSpace{})
 	}
 	v.slot.running = nil
@@ -266,8 +268,9 @@ func (v *volumeActor) deletes() bool {
 }
 
 // condemn has the volume deleted, as only the retention actor asks for.
-func (v *volumeActor) condemn(c actor.Context) {
+func (v *volumeActor) condemn(c actor.Context, m *messages.DeleteVolume) {
 	v.slot.condemned = v.slot.record != nil && v.slot.record.Phase == volume.Retained
+	v.slot.early = m.Early
 	v.carryOn(c)
 }
 
@@ -278,6 +281,11 @@ func (v *volumeActor) carryOn(c actor.Context) {
 		return
 	}
 	v.slot.resume = false
+	if v.slot.condemned && v.slot.early && v.slot.stuck != nil && v.slot.record.Phase == volume.Retained {
+		// It could not be deleted, and whether it still has to be is not known
+		// here: it goes back to sleep.
+		v.slot.condemned, v.slot.stuck, v.slot.failures = false, nil, 0
+	}
 	if run := v.unfinished(); run != nil {
 		v.start(c, &operation{run: run, same: v.isResumed, deletes: v.deletes()})
 	}

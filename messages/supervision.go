@@ -37,7 +37,11 @@ type Stuck struct {
 type Resume struct{}
 
 // DeleteVolume orders a retained volume to be deleted. Supervisor -> volume.
-type DeleteVolume struct{}
+type DeleteVolume struct {
+	// Early says that its time is not over, but space is wanted. When it cannot be
+	// deleted at once, that may have changed.
+	Early bool
+}
 
 // PodsSeen tells which pod directories the kubelet has at present.
 // Watch over the pods directory -> supervisor -> every volume actor.

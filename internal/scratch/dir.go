@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -27,9 +28,13 @@ const (
 // Dir is an open working directory. Its methods may be called from several
 // goroutines.
 type Dir struct {
-	root    string
-	dir     *os.File
-	trash   *os.File
+	root string
+	dir  *os.File
+	// trash is open as the last of these. The ones before were removed by
+	// somebody; they stay open for whoever still uses them.
+	trash   atomic.Pointer[os.File]
+	mu      sync.Mutex
+	lost    []*os.File
 	mountID uint64
 	// noOpenat2 says that openat2(2) is not to be had.
 	noOpenat2 atomic.Bool
@@ -73,21 +78,44 @@ func (d *Dir) openTrash() error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
 	}
-	d.trash = os.NewFile(uintptr(fd), trashName)
+	d.trash.Store(os.NewFile(uintptr(fd), trashName))
+	return nil
+}
+
+// remakeTrash makes the trash anew if somebody has removed it. Nobody has to wait
+// for a start of the daemon for that.
+func (d *Dir) remakeTrash() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var st unix.Stat_t
+	if err := unix.Fstat(d.trashFD(), &st); err != nil || st.Nlink > 0 {
+		return err
+	}
+	old := d.trash.Load()
+	if err := d.openTrash(); err != nil {
+		return err
+	}
+	d.lost = append(d.lost, old)
 	return nil
 }
 
 // Close releases the working directory. No other method may be running, and
 // none works afterwards.
 func (d *Dir) Close() error {
-	return errors.Join(d.trash.Close(), d.dir.Close())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	errs := []error{d.trash.Load().Close(), d.dir.Close()}
+	for _, old := range d.lost {
+		errs = append(errs, old.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // fd is the handle of the working directory; it is -1 once d is closed.
 func (d *Dir) fd() int { return int(d.dir.Fd()) }
 
 // trashFD is the handle of the trash; it is -1 once d is closed.
-func (d *Dir) trashFD() int { return int(d.trash.Fd()) }
+func (d *Dir) trashFD() int { return int(d.trash.Load().Fd()) }
 
 // Path returns the absolute path of a volume's data directory, whether it
 // exists or not. It is empty for names that are no path elements.

@@ -40,7 +40,16 @@ func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) 
 	}
 	defer unix.Close(podFD)
 	name, err = d.moveToTrash(podFD, idName)
+	if errors.Is(err, unix.ENOENT) {
+		// Somebody has removed the trash, or the data directory just now.
+		if err = d.remakeTrash(); err == nil {
+			name, err = d.moveToTrash(podFD, idName)
+		}
+	}
 	switch {
+	case errors.Is(err, unix.ENOENT):
+		// It was there before, and where it is now is not known.
+		return "", fmt.Errorf("move %s to the trash: %v; try again", d.Path(pod, id), err)
 	case errors.Is(err, unix.EBUSY):
 		// Mounted on since it was opened.
 		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), notOurs(err))
@@ -59,6 +68,30 @@ func (d *Dir) SyncTrash() error {
 	err := crashpoint.Around("scratch/sync-trash", func() error { return fsync(d.trashFD()) })
 	if err != nil {
 		return fmt.Errorf("sync the trash of %s: %w", d.root, err)
+	}
+	return nil
+}
+
+// SyncGone makes durable that a pod's volume is not there, whoever removed it and
+// however.
+func (d *Dir) SyncGone(pod volume.PodUID) error {
+	if err := d.SyncTrash(); err != nil {
+		return err
+	}
+	err := crashpoint.Around("scratch/sync-gone", func() error {
+		podFD, err := d.openChild(d.fd(), string(pod))
+		if errors.Is(err, unix.ENOENT) {
+			// Its own removal is the last that happened, and durable with the rest.
+			return fsync(d.fd())
+		}
+		if err != nil {
+			return err
+		}
+		defer unix.Close(podFD)
+		return fsync(podFD)
+	})
+	if err != nil {
+		return fmt.Errorf("sync the pod's directory %s/%s: %w", d.root, pod, err)
 	}
 	return nil
 }

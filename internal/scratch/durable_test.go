@@ -19,6 +19,11 @@ func TestDeletionIsDurable(t *testing.T) {
 			discard(t, d, pod, vol)
 			must(t, d.SyncTrash())
 		},
+		"resumed": func(t *testing.T, d *Dir) {
+			// As by a process that ended before it could sync.
+			must(t, os.RemoveAll(d.Path(pod, vol)))
+			must(t, d.EraseInPlace(context.Background(), pod, vol, nil))
+		},
 		"in place": func(t *testing.T, d *Dir) {
 			must(t, d.EraseInPlace(context.Background(), pod, vol, nil))
 		},

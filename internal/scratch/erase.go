@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -54,7 +53,7 @@ func (d *Dir) EraseInPlace(ctx context.Context, pod volume.PodUID, id volume.ID,
 	fd, err := d.openData(pod, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.removePod(string(pod))
-		return nil
+		return d.SyncGone(pod)
 	}
 	if err != nil {
 		return err
@@ -62,7 +61,7 @@ func (d *Dir) EraseInPlace(ctx context.Context, pod volume.PodUID, id volume.ID,
 	unix.Close(fd)
 	podFD, idName, err := d.openPod(pod, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return d.SyncGone(pod)
 	}
 	if err != nil {
 		return err
@@ -71,11 +70,8 @@ func (d *Dir) EraseInPlace(ctx context.Context, pod volume.PodUID, id volume.ID,
 	if err := d.erase(ctx, podFD, idName, pace); err != nil {
 		return fmt.Errorf("erase %s: %w", d.Path(pod, id), err)
 	}
-	if err := crashpoint.Around("scratch/sync-pod", func() error { return fsync(podFD) }); err != nil {
-		return fmt.Errorf("sync the pod's directory of %s: %w", d.Path(pod, id), err)
-	}
 	d.removePod(string(pod))
-	return nil
+	return d.SyncGone(pod)
 }
 
 // erase deletes name in the directory at, and then what it had to move to the

@@ -266,3 +266,18 @@ func settle(t *testing.T, d *Dir) {
 	d.settleXFS()
 	must(t, d.sync())
 }
+
+// TestTrashThatWasRemoved is made again; nothing is taken for deleted that is not.
+func TestTrashThatWasRemoved(t *testing.T) {
+	d := open(t)
+	for range 2 {
+		path := create(t, d, pod, vol)
+		must(t, os.RemoveAll(filepath.Join(d.root, trashName)))
+		name, inTrash := discard(t, d, pod, vol)
+		if exists(path) || !exists(inTrash) {
+			t.Errorf("%s is there: %t, %s: %t", path, exists(path), inTrash, exists(inTrash))
+		}
+		must(t, d.Erase(t.Context(), name, nil))
+		trashIsEmpty(t, d)
+	}
+}
