@@ -48,8 +48,9 @@ func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) 
 	}
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		// It was there before, and where it is now is not known.
-		return "", fmt.Errorf("move %s to the trash: %v; try again", d.Path(pod, id), err)
+		// It was there before, and where it is now is not known: this is not what
+		// fs.ErrNotExist says.
+		return "", fmt.Errorf("move %s to the trash: it has vanished meanwhile; try again", d.Path(pod, id))
 	case errors.Is(err, unix.EBUSY):
 		// Mounted on since it was opened.
 		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), notOurs(err))
