@@ -120,7 +120,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
-		ctx: ctx, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
+		ctx: ctx, root: n.system.Root, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
 		workers: n.workers, turns: newTurns(cfg.EraseParallel, n.calls), podsDir: cfg.PodsDir,
 		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
 	}
@@ -164,7 +164,7 @@ func (n *Node) fail(err error) {
 }
 
 func (n *Node) startWatches(ctx context.Context, env *environment) {
-	w := &watch{environment: env, root: n.system.Root, supervisor: n.supervisor}
+	w := &watch{environment: env, supervisor: n.supervisor}
 	n.watches.Go(func() { env.mounts.serve(ctx) })
 	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.pods) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })

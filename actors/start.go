@@ -35,11 +35,11 @@ func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.
 
 // start spawns the other actors and those of the volumes that are awake.
 func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
-	s.root, s.self = c.ActorSystem().Root, c.Self()
+	s.self = c.Self()
 	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log))}
-	s.pressure = c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
+	pressurePID := c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
 	s.eraser = s.spawn(c, eraserName, eraserProps(eraser{
-		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: s.pressure, log: cfg.Log,
+		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: pressurePID, log: cfg.Log,
 	}))
 	s.retention = s.spawn(c, retentionName, retentionProps(s.self, s.eraser, cfg.Headroom > 0, found.asleep, cfg.Log))
 	s.spawn(c, pressureName, pressureProps(pressure{

@@ -38,10 +38,10 @@ type environment struct {
 	mounts  *mountTable
 	scratch *scratch.Dir
 	records recorderClient
-	// root sends messages to the eraser and the pressure actor.
-	root             *actor.RootContext
-	eraser, pressure *actor.PID
-	workers          *workers
+	// root sends messages where there is no actor's context.
+	root    *actor.RootContext
+	eraser  *actor.PID
+	workers *workers
 	// turns are what erasures take.
 	turns *turns
 	// podsDir is <kubelet dir>/pods.

@@ -26,7 +26,6 @@ const (
 // forgot, and data directories that no record knows.
 type watch struct {
 	*environment
-	root       *actor.RootContext
 	supervisor *actor.PID
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string

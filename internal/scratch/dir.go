@@ -28,12 +28,12 @@ const (
 // Dir is an open working directory. Its methods may be called from several
 // goroutines.
 type Dir struct {
-	root string
-	dir  *os.File
-	// trash is open as the last of these. The ones before were removed by
-	// somebody; they stay open for whoever still uses them.
-	trash   atomic.Pointer[os.File]
-	mu      sync.Mutex
+	root  string
+	dir   *os.File
+	trash atomic.Pointer[os.File]
+	mu    sync.Mutex
+	// lost are trashes that somebody has removed. They stay open for whoever still
+	// uses them. mu guards them.
 	lost    []*os.File
 	mountID uint64
 	// noOpenat2 says that openat2(2) is not to be had.
