@@ -5,33 +5,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 // killedWhileBusy: the daemon is killed when an unmount has failed.
 func killedWhileBusy(n *node) error {
-	v := n.live()
-	busy, err := os.Open(filepath.Join(v.target, "file"))
-	n.try(err)
-	defer busy.Close()
-	n.answers(codes.Aborted, n.unpublish(v))
-	n.restart()
-	n.passDeadline()
-	if err := n.lost(); err != nil {
-		return err
-	}
-	n.isPublished(v)
-	ended := time.Now()
-	n.try(busy.Close())
-	n.eventually("unmounted without another call", func() bool { return !exists(v.target) })
-	if err := n.lostSince(ended); err != nil {
-		return err
-	}
-	n.expires(v)
-	return nil
+	return unmountWhileBusy(n, n.restart)
 }
 
 // killedAfterUnmount: the daemon is killed when it has unmounted and has not

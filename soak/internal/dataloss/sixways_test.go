@@ -93,12 +93,16 @@ func TestOrdinaryLife(t *testing.T) {
 
 // failedUnmount: a process still uses the target. The archived driver has queued
 // the directory by then.
-func failedUnmount(n *node) error {
+func failedUnmount(n *node) error { return unmountWhileBusy(n, func() {}) }
+
+// unmountWhileBusy has an unpublish refused, and then something else happen.
+func unmountWhileBusy(n *node, then func()) error {
 	v := n.live()
 	busy, err := os.Open(filepath.Join(v.target, "file"))
 	n.try(err)
 	defer busy.Close()
 	n.answers(codes.Aborted, n.unpublish(v))
+	then()
 	n.passDeadline()
 	if err := n.lost(); err != nil {
 		return err
