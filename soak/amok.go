@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/faults"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -35,7 +35,7 @@ func (c *churn) amok(ctx context.Context, f workload.PlannedFault, fill filler) 
 	if err != nil {
 		return err
 	}
-	err = faults.Sleep(ctx, f.For)
+	err = pause.For(ctx, f.For)
 	keep := f.Choice%2 == 0 && c.plan.Workload().Driver.Headroom > 0
 	if !keep {
 		if err := release(); err != nil {
@@ -65,7 +65,7 @@ func (c *churn) awaitRoom(ctx context.Context) error {
 		if enough(s.FreeBytes, s.TotalBytes, headroom) && enough(s.FreeInodes, s.TotalInodes, headroom) {
 			return nil
 		}
-		if err := faults.Sleep(ctx, roomInterval); err != nil {
+		if err := pause.For(ctx, roomInterval); err != nil {
 			return err
 		}
 	}

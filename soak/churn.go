@@ -5,10 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/faults"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/misuse"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -53,7 +53,7 @@ func (c *churn) run(ctx context.Context) {
 	defer pods.Wait()
 	for index := range w.Pods {
 		planned := c.plan.Pod(index)
-		if faults.Sleep(ctx, time.Until(began.Add(planned.Arrival))) != nil {
+		if pause.For(ctx, time.Until(began.Add(planned.Arrival))) != nil {
 			return
 		}
 		select {
@@ -110,7 +110,7 @@ func (c *churn) arrive() {
 // when all pods are there.
 func (c *churn) rest(ctx context.Context, length time.Duration) error {
 	if !c.plan.Workload().Drain {
-		return faults.Sleep(ctx, length)
+		return pause.For(ctx, length)
 	}
 	select {
 	case <-c.drained:

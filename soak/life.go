@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/faults"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -54,7 +55,7 @@ func (l *life) live(ctx context.Context) {
 	}
 	if l.planned.DeletedEarly > 0 {
 		l.arrive()
-		if faults.Sleep(ctx, l.planned.DeletedEarly) == nil {
+		if pause.For(ctx, l.planned.DeletedEarly) == nil {
 			l.finish(ctx)
 		}
 		return
@@ -112,7 +113,7 @@ func (l *life) removal() *workload.PlannedFault {
 // the publish.
 func (l *life) removeUnderDriver(ctx context.Context, f *workload.PlannedFault) {
 	l.arrive()
-	if faults.Sleep(ctx, f.Delay) != nil {
+	if pause.For(ctx, f.Delay) != nil {
 		return
 	}
 	l.api.Finish(l.pod)

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/faults"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // node is the kubelet over its restarts.
@@ -42,7 +42,7 @@ func (n *node) crash() {
 // restart is a crash and a start so much later. The containers do not notice.
 func (n *node) restart(ctx context.Context, away time.Duration) error {
 	n.crash()
-	if err := faults.Sleep(ctx, away); err != nil {
+	if err := pause.For(ctx, away); err != nil {
 		return err
 	}
 	return n.start()

@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/misuse"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -127,7 +128,7 @@ func (s *stage) possible() []workload.PlannedFault {
 // killDriver is a crash of the driver and a start so much later.
 func (s *stage) killDriver(ctx context.Context, away time.Duration, cancel context.CancelCauseFunc) error {
 	s.driver.Kill()
-	if err := faults.Sleep(ctx, away); err != nil {
+	if err := pause.For(ctx, away); err != nil {
 		return err
 	}
 	if err := s.driver.Start(ctx); err != nil {
@@ -170,7 +171,7 @@ func (s *stage) died(ctx context.Context, err error) error {
 
 // measureCost tells the checker now and then what the driver's work costs.
 func (s *stage) measureCost(ctx context.Context) {
-	for faults.Sleep(ctx, costInterval) == nil {
+	for pause.For(ctx, costInterval) == nil {
 		u, ok := s.driver.Usage()
 		if ok {
 			s.checker.Sample(time.Now(), int(s.calls.Load()), u.CPU, int(s.report.Count.Mounted.Load()), s.checker.Counts().Following)

@@ -9,6 +9,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/faults"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -188,7 +189,7 @@ func (s *scratch) afterlife(ctx context.Context) {
 // later does something after a time, or when the run ends.
 func (s *scratch) later(ctx context.Context, after time.Duration, do func() error) {
 	s.afterlives.Go(func() {
-		_ = faults.Sleep(ctx, after)
+		_ = pause.For(ctx, after)
 		err := do()
 		switch {
 		case errors.Is(err, faults.ErrTakenAway):

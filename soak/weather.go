@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/katbox/katbox/soak/internal/faults"
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -31,7 +31,7 @@ type weather struct {
 func (w weather) watch(ctx context.Context) error {
 	for {
 		due := time.Now().Add(weatherInterval)
-		if faults.Sleep(ctx, weatherInterval) != nil {
+		if pause.For(ctx, weatherInterval) != nil {
 			return nil
 		}
 		if err := w.look(due); err != nil {

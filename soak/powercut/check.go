@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // check starts the daemons after the boot and sees every volume to its end. It
@@ -171,7 +172,7 @@ func (c *checker) finish(ctx context.Context, o options) error {
 				c.findings.add(fmt.Sprintf("all volumes of node %s are over, and there is still %q", n.name, left), nil)
 				break
 			}
-			if err := sleep(ctx, eagerPause); err != nil {
+			if err := pause.For(ctx, eagerPause); err != nil {
 				return err
 			}
 		}

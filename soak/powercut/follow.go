@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
+
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 const (
@@ -79,7 +81,7 @@ func (f *follower) follow(ctx context.Context) error {
 	switch f.treatment {
 	case treatHold:
 		for over := time.Now().Add(f.hold); time.Now().Before(over); {
-			if err := sleep(ctx, idlePause); err != nil {
+			if err := pause.For(ctx, idlePause); err != nil {
 				return err
 			}
 			f.look()
@@ -95,7 +97,7 @@ func (f *follower) follow(ctx context.Context) error {
 		f.vanish()
 	}
 	for f.look(); f.last != gone && f.broken == ""; f.look() {
-		if err := sleep(ctx, eagerPause); err != nil {
+		if err := pause.For(ctx, eagerPause); err != nil {
 			return err
 		}
 	}

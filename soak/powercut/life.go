@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // lookPause is between two looks whether a volume has expired.
@@ -130,7 +132,7 @@ func (l *life) repeat(call func() error) error {
 
 // expire waits until the volume is gone.
 func (l *life) expire(ctx context.Context) error {
-	if sleep(ctx, l.lifespan) != nil {
+	if pause.For(ctx, l.lifespan) != nil {
 		return errOver
 	}
 	for {
@@ -142,7 +144,7 @@ func (l *life) expire(ctx context.Context) error {
 		case partial:
 			return fmt.Errorf("retained, looked at at %s: %s", clock(before), text)
 		}
-		if sleep(ctx, lookPause) != nil {
+		if pause.For(ctx, lookPause) != nil {
 			return errOver
 		}
 	}
@@ -150,5 +152,5 @@ func (l *life) expire(ctx context.Context) error {
 
 // rest waits for a random time.
 func (l *life) rest(ctx context.Context, longest time.Duration) error {
-	return sleep(ctx, time.Duration(l.random.Int64N(int64(longest))))
+	return pause.For(ctx, time.Duration(l.random.Int64N(int64(longest))))
 }

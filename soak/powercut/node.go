@@ -18,6 +18,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -185,20 +186,8 @@ func (p place) call(ctx context.Context, do func(context.Context, csi.NodeClient
 		if status.Code(err) != codes.Aborted {
 			return err
 		}
-		if sleep(limited, busyPause) != nil {
+		if pause.For(limited, busyPause) != nil {
 			return err
 		}
-	}
-}
-
-// sleep waits; its error says that ctx ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // The times of work and of quiet, at most.
@@ -24,10 +26,10 @@ type quiet struct {
 
 // come has it come and go until ctx ends.
 func (q *quiet) come(ctx context.Context, random *rand.Rand) {
-	for sleep(ctx, time.Duration(random.Int64N(int64(longestWork)))) == nil {
+	for pause.For(ctx, time.Duration(random.Int64N(int64(longestWork)))) == nil {
 		over := make(chan struct{})
 		q.set(over)
-		err := sleep(ctx, time.Duration(random.Int64N(int64(longestQuiet))))
+		err := pause.For(ctx, time.Duration(random.Int64N(int64(longestQuiet))))
 		q.set(nil)
 		close(over)
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // TestQuiet: who works is held up, and only now and then.
@@ -18,7 +20,7 @@ func TestQuiet(t *testing.T) {
 		go q.come(ctx, rand.New(rand.NewPCG(1, 1)))
 		var held time.Duration
 		steps := 0
-		for sleep(ctx, 10*time.Millisecond) == nil {
+		for pause.For(ctx, 10*time.Millisecond) == nil {
 			began := time.Now()
 			if q.wait(ctx) == nil {
 				steps++

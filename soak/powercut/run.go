@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 const (
@@ -106,7 +108,7 @@ func (c *churn) work(ctx context.Context, n *node, random *rand.Rand) {
 		}
 		if random.IntN(4) == 0 {
 			// This one stays for a while, and others come meanwhile.
-			if sleep(ctx, time.Second) != nil {
+			if pause.For(ctx, time.Second) != nil {
 				return
 			}
 			continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 const (
@@ -99,7 +100,7 @@ func (c *Checker) Run(ctx context.Context) {
 		wg.Go(func() {
 			for {
 				work.do()
-				if sleep(ctx, work.interval) != nil {
+				if pause.For(ctx, work.interval) != nil {
 					return
 				}
 			}
@@ -118,7 +119,7 @@ func (c *Checker) Finish(ctx context.Context) error {
 		if left == 0 {
 			break
 		}
-		if err := sleep(ctx, lookInterval); err != nil {
+		if err := pause.For(ctx, lookInterval); err != nil {
 			return fmt.Errorf("%d volumes are not over yet: %w", left, err)
 		}
 	}
@@ -157,17 +158,5 @@ func (c *Checker) fail(err error) {
 	defer c.mu.Unlock()
 	if c.err == nil {
 		c.err = fmt.Errorf("not everything could be checked: %w", err)
-	}
-}
-
-// sleep waits; its error says that ctx ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 )
 
 // trashName is where the driver puts data that it is about to erase.
@@ -83,7 +84,7 @@ func (c *Checker) awaitEmpty(ctx context.Context, until time.Time) error {
 				"all volumes are over since %s, but the working directory still has %s", until.Add(-c.cfg.Tolerance).Format(history.Clock), some(found)))
 			return nil
 		}
-		if err := sleep(ctx, lookInterval); err != nil {
+		if err := pause.For(ctx, lookInterval); err != nil {
 			return err
 		}
 	}

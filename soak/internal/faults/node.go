@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -69,7 +70,7 @@ func (n *Node) Run(ctx context.Context, plan []workload.PlannedFault, over <-cha
 
 // carryOut does one fault, with its note in the timeline.
 func (n *Node) carryOut(ctx context.Context, f workload.PlannedFault) error {
-	if err := Sleep(ctx, f.Delay); err != nil {
+	if err := pause.For(ctx, f.Delay); err != nil {
 		return err
 	}
 	var err error
@@ -88,13 +89,13 @@ func (n *Node) carryOut(ctx context.Context, f workload.PlannedFault) error {
 		// While the disk is full volumes go early, and so they do when a driver
 		// is led astray by the step: the two must not be mixed up.
 		err = alone(ctx, n.disk, func() error {
-			if err := Sleep(ctx, time.Until(n.full.Add(settled))); err != nil {
+			if err := pause.For(ctx, time.Until(n.full.Add(settled))); err != nil {
 				return err
 			}
 			end := n.Timeline.Begin(f.Kind, fmt.Sprintf("by %s", f.Step))
 			n.StepClock(f.Step)
 			end()
-			return Sleep(ctx, settled)
+			return pause.For(ctx, settled)
 		})
 	default:
 		err = errors.New("it is no fault of the node")
@@ -126,16 +127,4 @@ func alone(ctx context.Context, turn chan struct{}, do func() error) error {
 	}
 	defer func() { <-turn }()
 	return do()
-}
-
-// Sleep waits, unless the run ends before.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -28,7 +29,7 @@ func (r *rehearsal) node() *Node {
 		return func(ctx context.Context, d time.Duration) error {
 			r.note("%s", what)
 			defer r.note("%s over", what)
-			return errors.Join(r.err, Sleep(ctx, d))
+			return errors.Join(r.err, pause.For(ctx, d))
 		}
 	}
 	fills := func(what string) func(context.Context, workload.PlannedFault) error {
