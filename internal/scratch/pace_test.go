@@ -177,8 +177,12 @@ func TestMountDuringErase(t *testing.T) {
 func TestMoveDuringErase(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		dir := create(t, d, pod, vol)
-		must(t, os.MkdirAll(dir+"/a/b", 0o700))
-		must(t, os.Mkdir(dir+"/other", 0o700))
+		must(t, errors.Join(os.Mkdir(dir+"/a", 0o700), os.Mkdir(dir+"/other", 0o700)))
+		if inodeOf(t, dir+"/other") < inodeOf(t, dir+"/a") {
+			// That would be erased first, and nothing could be moved into it.
+			must(t, errors.Join(os.Rename(dir+"/a", dir+"/b"), os.Rename(dir+"/other", dir+"/a"), os.Rename(dir+"/b", dir+"/other")))
+		}
+		must(t, os.Mkdir(dir+"/a/b", 0o700))
 		fill(t, dir+"/a/b", 2*paceEvery, 3)
 		name, path := discard(t, d, pod, vol)
 		must(t, duringErase(d, name, func() {
@@ -187,6 +191,13 @@ func TestMoveDuringErase(t *testing.T) {
 		}))
 		trashIsEmpty(t, d)
 	})
+}
+
+func inodeOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	return st.Ino
 }
 
 // TestMovesWithoutEnd has two directories moved about all the time.
