@@ -202,14 +202,15 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 func (s *Store) write(fn func(*bbolt.Tx) error) error {
 	defer s.timer.Reset(lookInterval)
 	look, ok := s.clock.look()
-	err := s.db.update(func(tx *bbolt.Tx) error {
+	transaction := func(tx *bbolt.Tx) error {
 		if err := fn(tx); err != nil || !ok {
 			return err
 		}
 		return tx.Bucket(metaBucket).Put(timelineKey, look)
-	})
+	}
+	err := again(func() error { return s.db.update(transaction) }, func() error { return makeRoom(s.db.file) })
 	if err != nil {
-		return fmt.Errorf("write records: %w", noSpace(err))
+		return fmt.Errorf("write records: %w", err)
 	}
 	s.reserve.ahead()
 	return nil
@@ -229,6 +230,9 @@ func (s *Store) look() {
 // noSpace makes errors that mean a full disk known as such. bbolt keeps only
 // the text of some.
 func noSpace(err error) error {
+	if err == nil {
+		return nil
+	}
 	for _, errno := range []unix.Errno{unix.ENOSPC, unix.EDQUOT} {
 		switch {
 		case errors.Is(err, errno):
