@@ -1,0 +1,229 @@
+package metrics_test
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// names are all metrics of Katbox: dashboards and alerts are made of them, so
+// that none changes by mistake.
+var names = []string{
+	"katbox_actor_restarts_total counter",
+	"katbox_build_info gauge",
+	"katbox_csi_operation_duration_seconds histogram",
+	"katbox_csi_operations_in_flight gauge",
+	"katbox_deadline_lateness_seconds histogram",
+	"katbox_erased_entries_total counter",
+	"katbox_erased_volumes_total counter",
+	"katbox_evictions_total counter",
+	"katbox_filesystem_errors_total counter",
+	"katbox_filesystem_free_bytes gauge",
+	"katbox_filesystem_free_inodes gauge",
+	"katbox_filesystem_headroom_bytes gauge",
+	"katbox_filesystem_headroom_inodes gauge",
+	"katbox_filesystem_inodes gauge",
+	"katbox_filesystem_size_bytes gauge",
+	"katbox_mounts gauge",
+	"katbox_parked_volumes gauge",
+	"katbox_pods_directory_entries gauge",
+	"katbox_pressure_factor gauge",
+	"katbox_registered gauge",
+	"katbox_retained_bytes gauge",
+	"katbox_retained_unmeasured_volumes gauge",
+	"katbox_store_commit_changes histogram",
+	"katbox_store_commit_duration_seconds histogram",
+	"katbox_store_commit_errors_total counter",
+	"katbox_store_reserved gauge",
+	"katbox_stuck_volumes gauge",
+	"katbox_trash_entries gauge",
+	"katbox_trash_set_aside_entries gauge",
+	"katbox_unmount_retries_total counter",
+	"katbox_volumes gauge",
+}
+
+// everything is a daemon to which everything has happened once.
+func everything() *metrics.Metrics {
+	m := metrics.New("v1.2.3", "0123abc")
+	publish := m.Method("NodePublishVolume")
+	publish.CallBegan()
+	publish.CallBegan()
+	publish.CallBegan()
+	publish.CallEnded("OK", 3*time.Millisecond)
+	publish.CallEnded("Aborted", 3*time.Second)
+	published := &volume.Record{Phase: volume.Published, Targets: []volume.Target{{Path: "/a"}, {Path: "/b"}}}
+	retained := &volume.Record{Phase: volume.Retained}
+	m.VolumeChanged(nil, published)
+	m.VolumeChanged(nil, published)
+	m.VolumeChanged(published, retained)
+	m.VolumeChanged(retained, &volume.Record{Phase: volume.Deleting})
+	m.VolumeDeleted(volume.Expired, time.Second)
+	m.VolumeDeleted(volume.Expired, -time.Second)
+	m.VolumeDeleted(volume.ForBytes, time.Second)
+	m.VolumeDeleted(volume.ForInodes, -time.Hour)
+	m.VolumeDeleted(volume.Reason(99), 0)
+	m.RetainedBytes(4096)
+	m.RetainedUnmeasured(7)
+	m.UnmountRetried()
+	m.VolumeStuck(0, volume.Unpublishing)
+	m.VolumeStuck(0, volume.Unpublishing)
+	m.VolumeStuck(volume.Unpublishing, volume.Deleting)
+	m.VolumeParked()
+	m.VolumeParked()
+	m.VolumeUnparked()
+	m.ActorRestarted()
+	m.TrashHolds(5, 2)
+	m.EntriesErased(256)
+	m.VolumeErased()
+	m.DiskMeasured(0.5, metrics.Space{Total: 1000, Free: 50, Headroom: 100}, metrics.Space{Total: 10, Free: 9, Headroom: 1})
+	m.Committed(20*time.Millisecond, 3, nil)
+	m.Committed(time.Minute, 1, errors.New("broken disk"))
+	m.Reserved(true)
+	m.PodsSeen(110)
+	m.Registered(true)
+	return m
+}
+
+func TestEverythingIsCountedUnderItsName(t *testing.T) {
+	m := everything()
+	metricstest.Of(t, m).Want(t, "after everything", metricstest.Values{
+		`katbox_csi_operations_in_flight`: 1,
+		`katbox_csi_operation_duration_seconds_bucket{code="OK",method="NodePublishVolume",le="0.0025"}`: 0,
+		`katbox_csi_operation_duration_seconds_bucket{code="OK",method="NodePublishVolume",le="0.005"}`:  1,
+		`katbox_csi_operation_duration_seconds_sum{code="Aborted",method="NodePublishVolume"}`:           3,
+		`katbox_csi_operation_duration_seconds_count{code="Aborted",method="NodePublishVolume"}`:         1,
+
+		`katbox_volumes{phase="Published"}`:  1,
+		`katbox_volumes{phase="Retained"}`:   0,
+		`katbox_volumes{phase="Deleting"}`:   1,
+		`katbox_mounts`:                      2,
+		`katbox_retained_bytes`:              4096,
+		`katbox_retained_unmeasured_volumes`: 7,
+
+		`katbox_evictions_total{reason="expired"}`: 2,
+		`katbox_evictions_total{reason="bytes"}`:   1,
+		`katbox_evictions_total{reason="inodes"}`:  1,
+		`katbox_deadline_lateness_seconds_count`:   1,
+		`katbox_deadline_lateness_seconds_sum`:     1,
+
+		`katbox_unmount_retries_total`:               1,
+		`katbox_stuck_volumes{phase="Unpublishing"}`: 1,
+		`katbox_stuck_volumes{phase="Deleting"}`:     1,
+		`katbox_parked_volumes`:                      1,
+		`katbox_actor_restarts_total`:                1,
+
+		`katbox_trash_entries`:           5,
+		`katbox_trash_set_aside_entries`: 2,
+		`katbox_erased_entries_total`:    256,
+		`katbox_erased_volumes_total`:    1,
+
+		`katbox_pressure_factor`:            0.5,
+		`katbox_filesystem_size_bytes`:      1000,
+		`katbox_filesystem_free_bytes`:      50,
+		`katbox_filesystem_headroom_bytes`:  100,
+		`katbox_filesystem_inodes`:          10,
+		`katbox_filesystem_free_inodes`:     9,
+		`katbox_filesystem_headroom_inodes`: 1,
+		`katbox_filesystem_errors_total`:    0,
+
+		`katbox_store_commit_duration_seconds_count`: 2,
+		`katbox_store_commit_duration_seconds_sum`:   60.02,
+		`katbox_store_commit_changes_sum`:            4,
+		`katbox_store_commit_errors_total`:           1,
+		`katbox_store_reserved`:                      1,
+
+		`katbox_pods_directory_entries`: 110,
+		`katbox_registered`:             1,
+	})
+	m.DiskNotMeasured()
+	m.Reserved(false)
+	metricstest.Of(t, m).Want(t, "a broken disk", metricstest.Values{
+		`katbox_pressure_factor`: 1, `katbox_filesystem_errors_total`: 1, `katbox_store_reserved`: 0,
+	})
+}
+
+func TestNothingHasHappenedAtTheStart(t *testing.T) {
+	values := metricstest.Of(t, metrics.New("v1.2.3", ""))
+	for name, value := range values {
+		switch {
+		case !strings.HasPrefix(name, "katbox_"), strings.HasPrefix(name, "katbox_build_info{"), name == "katbox_pressure_factor":
+		case value != 0:
+			t.Errorf("%s is %v at the start", name, value)
+		}
+	}
+	values.Want(t, "at the start", metricstest.Values{
+		`katbox_pressure_factor`: 1, `katbox_evictions_total{reason="inodes"}`: 0, `katbox_volumes{phase="Retained"}`: 0,
+	})
+	if _, there := values["katbox_registered"]; there {
+		t.Error("katbox_registered is there though nobody registers")
+	}
+}
+
+// TestNames: each metric is there under its name with its kind and a help text,
+// nothing else is, and Prometheus' own linter finds no fault.
+func TestNames(t *testing.T) {
+	families, err := everything().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	goAndProcess := 0
+	for _, family := range families {
+		if family.GetHelp() == "" {
+			t.Errorf("%s has no help text", family.GetName())
+		}
+		if !strings.HasPrefix(family.GetName(), "katbox_") {
+			goAndProcess++
+			continue
+		}
+		got = append(got, family.GetName()+" "+strings.ToLower(family.GetType().String()))
+	}
+	if !slices.Equal(got, names) {
+		t.Errorf("the metrics are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(names, "\n"))
+	}
+	if goAndProcess < 20 {
+		t.Errorf("%d metrics of Go and of the process", goAndProcess)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		if strings.HasPrefix(problem.Metric, "katbox_") {
+			t.Errorf("%s: %s", problem.Metric, problem.Text)
+		}
+	}
+}
+
+func TestBuildInfo(t *testing.T) {
+	for name, value := range metricstest.Of(t, everything()) {
+		if regexp.MustCompile(`^katbox_build_info\{goversion="go.+",revision="0123abc",version="v1\.2\.3"\}$`).MatchString(name) && value == 1 {
+			return
+		}
+	}
+	t.Error("no katbox_build_info with version, revision and version of Go")
+}
+
+// TestReadmeNamesEveryMetric: what is not explained is of no use.
+func TestReadmeNamesEveryMetric(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		name, _, _ := strings.Cut(name, " ")
+		if !regexp.MustCompile("`" + name + "[`{]").Match(readme) {
+			t.Errorf("the README does not name the metric %s", name)
+		}
+	}
+}
