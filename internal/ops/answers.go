@@ -1,0 +1,105 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+var (
+	errStarting = errors.New("starting: what an earlier run left is being recovered")
+	errStopping = errors.New("stopping")
+	errNoSocket = errors.New("starting: the CSI socket is not open yet")
+)
+
+// index is what a person sees who asks for nothing in particular.
+const index = `Katbox
+/healthz  200 when the daemon works, else 503 and why not
+/readyz   200 when the kubelet can use it, else 503 and why not
+/metrics  for Prometheus
+`
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, index) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), healthLimit)
+		defer cancel()
+		err := s.health(ctx)
+		s.tell(err)
+		answer(w, err)
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.ready()) })
+	mux.Handle("GET /metrics", s.Metrics)
+	return mux
+}
+
+// answer says in one line how it is.
+func answer(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, oneLine(err))
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// health returns nil when the daemon works.
+func (s *Server) health(ctx context.Context) error {
+	s.mu.Lock()
+	healthy, stopping := s.healthy, s.stopping
+	s.mu.Unlock()
+	switch {
+	case stopping:
+		return errStopping
+	case healthy == nil:
+		return errStarting
+	}
+	return healthy(ctx)
+}
+
+// ready returns nil when the kubelet can use the daemon.
+func (s *Server) ready() error {
+	s.mu.Lock()
+	recovered, serving, stopping := s.healthy != nil, s.serving, s.stopping
+	s.mu.Unlock()
+	switch {
+	case stopping:
+		return errStopping
+	case !recovered:
+		return errStarting
+	case !serving:
+		return errNoSocket
+	case s.Registered == nil:
+		return nil
+	}
+	return s.Registered()
+}
+
+// tell logs when the health has changed: of a probe that fails the kubelet tells
+// nobody more than the number, and ends the container after a few.
+func (s *Server) tell(err error) {
+	now := ""
+	if err != nil {
+		now = oneLine(err)
+	}
+	s.mu.Lock()
+	before := s.unwell
+	s.unwell = now
+	s.mu.Unlock()
+	switch now {
+	case before:
+	case "":
+		s.Log.Info("healthy")
+	default:
+		s.Log.Info("not healthy", "cause", now)
+	}
+}
+
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
