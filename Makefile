@@ -1,5 +1,6 @@
 # A checkout without tags, or without git, still builds.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 SOAK_FLAGS ?= --preset smoke
 FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
@@ -14,7 +15,7 @@ help: ## Show this help
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
 build: ## Build bin/katbox and bin/soak, static
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/katbox ./soak
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
 	go vet ./...

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -28,11 +30,12 @@ func (t *task) delete() error {
 	if err := t.remove(recorded); err != nil {
 		return t.deleteLater(err)
 	}
-	pod := t.record.Pod
+	was := *t.record
 	if err := t.forget(); err != nil {
 		return t.deleteLater(err)
 	}
-	t.log.V(1).Info("deleted", keyVolume, t.id, keyPod, pod)
+	t.metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
+	t.log.V(1).Info("deleted", keyVolume, t.id, keyPod, was.Pod, "reason", t.reason.String())
 	return nil
 }
 
@@ -78,13 +81,17 @@ func (t *task) remove(recorded bool) error {
 func (t *task) noWayBack() {
 	next := *t.record
 	next.Phase = volume.Deleting
-	t.record = &next
+	t.know(&next)
 }
 
 func (t *task) eraseInPlace() error {
 	turn := t.turns.take()
 	defer turn.end()
-	return t.scratch.EraseInPlace(t.ctx, t.record.Pod, t.id, turn.next)
+	err := t.scratch.EraseInPlace(t.ctx, t.record.Pod, t.id, turn.next)
+	if err == nil {
+		t.metrics.VolumeErased()
+	}
+	return err
 }
 
 // deleteLater has the deletion resumed after a while. Nobody waits for the

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -43,8 +44,11 @@ type eraser struct {
 	turns    *turns
 	pressure *actor.PID
 	log      logr.Logger
+	metrics  *metrics.Metrics
 
 	entries map[string]*trashEntry
+	// setAside is how many of them could not be erased, and are to be tried again.
+	setAside int
 	// queue are the entries that wait to be erased, in the order of their numbers.
 	queue   []*trashEntry
 	running map[*trashEntry]struct{}
@@ -160,6 +164,7 @@ func (e *eraser) add(name string, id volume.ID) {
 	if entry == nil {
 		entry = &trashEntry{name: name, volume: id}
 		e.entries[name] = entry
+		e.tellHeld()
 	}
 	if entry.number == 0 {
 		e.numbers++
@@ -224,7 +229,7 @@ func (e *eraser) addDue(names []string) {
 	}
 	for name, entry := range e.entries {
 		if _, ok := there[name]; !ok && entry.number == 0 {
-			delete(e.entries, name) // somebody else took it away
+			e.forget(entry) // somebody else took it away
 		}
 	}
 	for _, name := range names {
@@ -293,10 +298,11 @@ func (e *eraser) erased(c actor.Context, m *erased) {
 	switch {
 	case e.ctx.Err() != nil:
 	case m.err != nil:
-		e.setAside(entry, m.err)
+		e.putAside(entry, m.err)
 		e.wakeUp(c, entry.due)
 	default:
-		delete(e.entries, entry.name)
+		e.forget(entry)
+		e.metrics.VolumeErased()
 		log := e.log.V(1)
 		if took > progressInterval || entry.tries > 0 {
 			log = e.log // it was told of before
@@ -305,7 +311,22 @@ func (e *eraser) erased(c actor.Context, m *erased) {
 	}
 }
 
-func (e *eraser) setAside(entry *trashEntry, err error) {
+// forget drops an entry that is not in the trash any more.
+func (e *eraser) forget(entry *trashEntry) {
+	delete(e.entries, entry.name)
+	if entry.tries > 0 {
+		e.setAside--
+	}
+	e.tellHeld()
+}
+
+func (e *eraser) tellHeld() { e.metrics.TrashHolds(len(e.entries)-e.setAside, e.setAside) }
+
+func (e *eraser) putAside(entry *trashEntry, err error) {
+	if entry.tries == 0 {
+		e.setAside++
+		e.tellHeld()
+	}
 	entry.tries++
 	entry.due = time.Now().Add(deleteBackoff.after(entry.tries))
 	// It may take somebody days to clear, and one line says it all.
@@ -313,14 +334,8 @@ func (e *eraser) setAside(entry *trashEntry, err error) {
 		return
 	}
 	entry.reason = err.Error()
-	setAside := 0
-	for _, other := range e.entries {
-		if other.tries > 0 {
-			setAside++
-		}
-	}
 	e.log.Error(err, "cannot erase the data of a deleted volume; it is set aside in the trash and tried again",
-		"name", entry.name, keyVolume, entry.volume, "setAside", setAside)
+		"name", entry.name, keyVolume, entry.volume, "setAside", e.setAside)
 }
 
 // progress tells of erasures that take long.

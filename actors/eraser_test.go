@@ -15,6 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr/funcr"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/messages"
 )
@@ -111,11 +112,12 @@ func (b *fakeBin) left() int {
 
 // workshop is an eraser on its own.
 type workshop struct {
-	bin    *fakeBin
-	calls  *calls
-	eraser *actor.PID
-	root   *actor.RootContext
-	lines  *list[string]
+	bin     *fakeBin
+	calls   *calls
+	eraser  *actor.PID
+	root    *actor.RootContext
+	metrics *metrics.Metrics
+	lines   *list[string]
 	// measured are the numbers of the questions that were passed on.
 	measured *list[uint64]
 	// full are the words that a call found no room: whether some is made.
@@ -147,7 +149,7 @@ func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, 
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		ctx, cancel := context.WithCancel(t.Context())
 		workers := newWorkers(maxWorkers)
-		w := workshop{bin: bin, calls: newCalls(), root: system.Root, lines: &list[string]{}, measured: &list[uint64]{}, full: &list[bool]{}}
+		w := workshop{bin: bin, calls: newCalls(), root: system.Root, metrics: metrics.New("test", ""), lines: &list[string]{}, measured: &list[uint64]{}, full: &list[bool]{}}
 		pressure := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			switch m := c.Message().(type) {
 			case *messages.Measure:
@@ -158,7 +160,7 @@ func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, 
 		}))
 		log := funcr.New(func(_, line string) { w.lines.add(line) }, funcr.Options{})
 		w.eraser = system.Root.Spawn(eraserProps(eraser{
-			ctx: ctx, bin: bin, workers: workers, turns: newTurns(atOnce, w.calls), pressure: pressure, log: log,
+			ctx: ctx, bin: bin, workers: workers, turns: newTurns(atOnce, w.calls, w.metrics), pressure: pressure, log: log, metrics: w.metrics,
 		}))
 		test(t, w)
 		cancel()
@@ -381,7 +383,7 @@ func TestProgressIsTold(t *testing.T) {
 }
 
 func TestTurnKeepsNothing(t *testing.T) {
-	turns := newTurns(1, newCalls())
+	turns := newTurns(1, newCalls(), metrics.New("", ""))
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := turns.take(), turns.take()
 	if err := first.next(ctx, 0); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	mountutils "k8s.io/mount-utils"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
@@ -41,6 +42,8 @@ type house struct {
 	disk    *fakeDisk
 	scratch *scratch.Dir
 	node    *Node
+	// metrics are of the node that runs, and begin anew with each.
+	metrics *metrics.Metrics
 	more    []actor.ReceiverMiddleware
 	// lifespan is what --afterlifespan sets.
 	lifespan time.Duration
@@ -83,11 +86,12 @@ func (h *house) start() {
 	if h.kernel != nil {
 		kernel = h.kernel
 	}
+	h.metrics = metrics.New("test", "")
 	node, err := start(Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Headroom: h.headroom, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
-		Log: logr.Discard(),
+		Log: logr.Discard(), Metrics: h.metrics,
 	}, h.more...)
 	if err != nil {
 		h.t.Fatal(err)
@@ -313,6 +317,8 @@ type fakeRecords struct {
 	commits int
 	// onCommit, when set, decides about each commit before it is done.
 	onCommit func([]store.Change) error
+	// reserveErr is why no room is reserved.
+	reserveErr error
 }
 
 func newFakeRecords() *fakeRecords { return &fakeRecords{known: map[volume.ID]volume.Record{}} }
@@ -337,6 +343,12 @@ func (r *fakeRecords) Commit(changes []store.Change) error {
 		r.known[change.ID] = *change.Record
 	}
 	return nil
+}
+
+func (r *fakeRecords) ReserveError() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reserveErr
 }
 
 func (r *fakeRecords) fail(onCommit func([]store.Change) error) {
@@ -372,6 +384,8 @@ func (r *fakeRecords) all() []volume.Record {
 type fakeDisk struct {
 	mu          sync.Mutex
 	free, total uint64
+	// freeInodes and inodes are the same of the inodes.
+	freeInodes, inodes uint64
 	// late comes free only when it is asked for.
 	late     uint64
 	err      error
@@ -389,7 +403,7 @@ func (d *fakeDisk) space() (scratch.Space, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.measured++
-	return scratch.Space{Bytes: d.total, FreeBytes: d.free}, d.err
+	return scratch.Space{Bytes: d.total, FreeBytes: d.free, Inodes: d.inodes, FreeInodes: d.freeInodes}, d.err
 }
 
 func (d *fakeDisk) set(free uint64, err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
@@ -52,6 +53,8 @@ type Config struct {
 	// is retained without an unpublish.
 	OrphanGrace time.Duration
 	Log         logr.Logger
+	// Metrics are told of everything that happens.
+	Metrics *metrics.Metrics
 }
 
 // check names the first field that is missing.
@@ -77,6 +80,8 @@ func (c Config) check() error {
 		return errors.New("actors: Config.EraseParallel has to be more than 0")
 	case c.OrphanGrace <= 0:
 		return errors.New("actors: Config.OrphanGrace has to be longer than 0")
+	case c.Metrics == nil:
+		return errors.New("actors: Config.Metrics is missing")
 	}
 	return nil
 }
@@ -112,6 +117,12 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	if err := saveAll(cfg.Records, found.changed); err != nil {
 		return nil, fmt.Errorf("record what was found mounted: %w", err)
 	}
+	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
+	for _, volumes := range [][]volume.Record{found.awake, found.asleep} {
+		for i := range volumes {
+			cfg.Metrics.VolumeChanged(nil, &volumes[i])
+		}
+	}
 	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", len(found.asleep),
 		"corrected", len(found.changed))
 
@@ -121,8 +132,8 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
 		ctx: ctx, root: n.system.Root, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
-		workers: n.workers, turns: newTurns(cfg.EraseParallel, n.calls), podsDir: cfg.PodsDir,
-		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log,
+		workers: n.workers, turns: newTurns(cfg.EraseParallel, n.calls, cfg.Metrics), podsDir: cfg.PodsDir,
+		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log, metrics: cfg.Metrics,
 	}
 	n.spawn(cfg, env, found, more)
 	n.startWatches(ctx, env)
@@ -201,6 +212,19 @@ func (n *Node) Ready(ctx context.Context) error {
 	m := &messages.Status{Reply: messages.NewReply[struct{}]()}
 	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
+}
+
+// Healthy returns nil when the actors answer and records can be made durable. A
+// disk without room answers too.
+func (n *Node) Healthy(ctx context.Context) error {
+	if err := n.Ready(ctx); err != nil {
+		return fmt.Errorf("the actors do not answer: %w", err)
+	}
+	m := &messages.ProbeStore{Reply: messages.NewReply[struct{}]()}
+	if _, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply); err != nil {
+		return fmt.Errorf("records cannot be made durable: %w", err)
+	}
+	return nil
 }
 
 func routing(ctx context.Context, id volume.ID) messages.Routing {

@@ -8,7 +8,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 
@@ -25,6 +27,7 @@ type pressure struct {
 	retention       *actor.PID
 	eraser          *actor.PID
 	log             logr.Logger
+	metrics         *metrics.Metrics
 
 	measuring bool
 	again     bool // asked for while measuring
@@ -36,9 +39,11 @@ type pressure struct {
 	// asked is the number of the last question.
 	asked uint64
 	// last is what was measured last.
-	last   scratch.Space
-	factor float64
-	timer  *time.Timer
+	last scratch.Space
+	// scarcer is what there was less of then.
+	scarcer volume.Reason
+	factor  float64
+	timer   *time.Timer
 }
 
 type measureDue struct{}
@@ -49,7 +54,7 @@ type measured struct {
 }
 
 func pressureProps(p pressure) *actor.Props {
-	p.factor = 1
+	p.factor, p.scarcer = 1, volume.ForBytes
 	return actor.PropsFromProducer(func() actor.Actor { copied := p; return &copied },
 		actor.WithReceiverMiddleware(recovering(p.log)))
 }
@@ -114,10 +119,9 @@ func (p *pressure) report(c actor.Context, m *measured) {
 	if m.err != nil {
 		// Data is not thrown away early because of a disk that cannot be measured.
 		p.log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
+		p.metrics.DiskNotMeasured()
 	} else {
-		p.last = m.space
-		factor = lifespan.Factor(p.headroom,
-			lifespan.Space{Total: m.space.Bytes, Free: m.space.FreeBytes}, lifespan.Space{Total: m.space.Inodes, Free: m.space.FreeInodes})
+		factor = p.take(m.space)
 		if (factor < 1) != (p.factor < 1) {
 			p.log.Info("disk pressure changed", "factor", factor, "freeBytes", m.space.FreeBytes, "totalBytes", m.space.Bytes,
 				"freeInodes", m.space.FreeInodes, "totalInodes", m.space.Inodes)
@@ -125,7 +129,7 @@ func (p *pressure) report(c actor.Context, m *measured) {
 	}
 	p.log.V(1).Info("measured the disk", "factor", factor, "freeBytes", m.space.FreeBytes, "freeInodes", m.space.FreeInodes)
 	p.factor = factor
-	told := &messages.Pressure{Factor: factor, NoSpace: p.noSpace, Seq: p.asked}
+	told := &messages.Pressure{Factor: factor, Scarcer: p.scarcer, NoSpace: p.noSpace, Seq: p.asked}
 	p.noSpace = false
 	c.Send(p.retention, told)
 	c.Send(p.eraser, told)
@@ -133,4 +137,19 @@ func (p *pressure) report(c actor.Context, m *measured) {
 	stopTimer(p.timer)
 	root, self := c.ActorSystem().Root, c.Self()
 	p.timer = time.AfterFunc(p.interval, func() { root.Send(self, &measureDue{}) })
+}
+
+// take takes over what was measured and returns the pressure factor.
+func (p *pressure) take(measured scratch.Space) float64 {
+	bytes := lifespan.Space{Total: measured.Bytes, Free: measured.FreeBytes}
+	inodes := lifespan.Space{Total: measured.Inodes, Free: measured.FreeInodes}
+	factor := lifespan.Factor(p.headroom, bytes, inodes)
+	p.last, p.scarcer = measured, volume.ForBytes
+	if lifespan.InodesAreScarcer(bytes, inodes) {
+		p.scarcer = volume.ForInodes
+	}
+	p.metrics.DiskMeasured(factor,
+		metrics.Space{Total: bytes.Total, Free: bytes.Free, Headroom: bytes.Wanted(p.headroom)},
+		metrics.Space{Total: inodes.Total, Free: inodes.Free, Headroom: inodes.Wanted(p.headroom)})
+	return factor
 }

@@ -62,7 +62,7 @@ func (t *task) mayPublish(p volume.Publication) error {
 				return err
 			}
 			withoutStale := t.record.WithoutTarget(other.Path)
-			t.record = &withoutStale
+			t.know(&withoutStale)
 			continue
 		}
 		if !other.MultiWriter || !p.Target.MultiWriter {
@@ -147,7 +147,7 @@ func (t *task) intent(p volume.Publication) volume.Record {
 func (t *task) published() {
 	done := *t.record
 	done.Phase = volume.Published
-	t.record = &done
+	t.know(&done)
 }
 
 // mount makes the data directory and binds it on the target. It tells whether

@@ -3,10 +3,13 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -15,8 +18,19 @@ import (
 // Records is where records are made durable; *store.Store is one.
 type Records interface {
 	// Commit makes all changes durable with one sync, or none of them.
+	// No changes are a commit too: it tells whether one is possible.
 	Commit(changes []store.Change) error
+	// ReserveError says why no room is reserved for when the disk is full.
+	ReserveError() error
 }
+
+const (
+	// fresh is how long a commit proves that the next one is possible.
+	fresh = time.Second
+	// maxProbes bounds those who wait to know that. On a disk that hangs each
+	// would wait for ever, whoever asked having given up.
+	maxProbes = 16
+)
 
 // recorder owns the records on disk. While one commit is being synced, the
 // changes that arrive are collected for the next one (group commit), so that a
@@ -24,12 +38,17 @@ type Records interface {
 type recorder struct {
 	records Records
 	// fatal is called when no record can be made durable any more.
-	fatal func(error)
-	log   logr.Logger
+	fatal   func(error)
+	log     logr.Logger
+	metrics *metrics.Metrics
 	// changes wait for the next commit, and those who asked for answers.
 	changes    []store.Change
 	answers    []messages.Reply[struct{}]
 	committing bool
+	// probes wait for the end of the commit that is running.
+	probes []messages.Reply[struct{}]
+	// succeeded is when a commit did last.
+	succeeded time.Time
 }
 
 // committed is the recorder's word to itself that a commit has ended.
@@ -38,9 +57,9 @@ type committed struct {
 	err     error
 }
 
-func recorderProps(records Records, fatal func(error), log logr.Logger) *actor.Props {
+func recorderProps(records Records, fatal func(error), log logr.Logger, m *metrics.Metrics) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
-		return &recorder{records: records, fatal: fatal, log: log}
+		return &recorder{records: records, fatal: fatal, log: log, metrics: m}
 	}, actor.WithReceiverMiddleware(recovering(log)))
 }
 
@@ -52,6 +71,8 @@ func (r *recorder) Receive(c actor.Context) {
 		r.add(c, store.Change{ID: m.ID}, m.Reply)
 	case *messages.Status:
 		m.Send(struct{}{}, nil)
+	case *messages.ProbeStore:
+		r.probe(c, m)
 	case *committed:
 		r.answer(m)
 		r.commit(c)
@@ -71,14 +92,40 @@ func (r *recorder) answer(m *committed) {
 	for _, reply := range m.answers {
 		reply.Send(struct{}{}, m.err)
 	}
+	if m.err == nil {
+		r.succeeded = time.Now()
+	}
+	probed := m.err
+	if noSpace(probed) {
+		probed = nil // a full disk answers, and to make room is what the daemon is for
+	}
+	for _, reply := range r.probes {
+		reply.Send(struct{}{}, probed)
+	}
+	r.probes = nil
 	if errors.Is(m.err, store.ErrDamaged) {
 		r.fatal(m.err)
 	}
 }
 
+// probe answers whether a commit is possible: at once when one has just been, else
+// with the outcome of the one that runs, or of one without changes. However many
+// ask, and however long the disk hangs, one commit runs.
+func (r *recorder) probe(c actor.Context, m *messages.ProbeStore) {
+	switch {
+	case !r.succeeded.IsZero() && time.Since(r.succeeded) < fresh:
+		m.Send(struct{}{}, nil)
+	case len(r.probes) >= maxProbes:
+		m.Fail(fmt.Errorf("%w: a write to the disk has not ended, and %d wait for it", volume.ErrUnavailable, len(r.probes)))
+	default:
+		r.probes = append(r.probes, m.Reply)
+		r.commit(c)
+	}
+}
+
 // commit starts a commit of all that is pending, unless one is running.
 func (r *recorder) commit(c actor.Context) {
-	if r.committing || len(r.changes) == 0 {
+	if r.committing || len(r.changes) == 0 && len(r.probes) == 0 {
 		return
 	}
 	changes, answers := r.changes, r.answers
@@ -87,7 +134,10 @@ func (r *recorder) commit(c actor.Context) {
 
 	root, self := c.ActorSystem().Root, c.Self()
 	go func() {
+		began := time.Now()
 		err := guard(r.log, func() error { return r.records.Commit(changes) })
+		r.metrics.Committed(time.Since(began), len(changes), err)
+		r.metrics.Reserved(r.records.ReserveError() == nil)
 		root.Send(self, &committed{answers: answers, err: err})
 	}()
 }

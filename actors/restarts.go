@@ -47,6 +47,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 		e.state, e.restartAt = parked, now.Add(wait)
 		s.log.Error(fmt.Errorf("panic: %v", reason), "volume parked: its actor failed too often",
 			keyVolume, id, "failures", e.failures, "restartIn", wait.String())
+		s.metrics.VolumeParked()
 		s.evictionOver(id, e)
 	}
 	time.AfterFunc(wait, func() { s.root.Send(s.self, &restartDue{id: id, actor: child}) })
@@ -60,7 +61,9 @@ func (s *supervisor) restart(c actor.Context, m *restartDue) {
 	}
 	if e.state == parked {
 		e.state = active
+		s.metrics.VolumeUnparked()
 	}
+	s.metrics.ActorRestarted()
 	c.(actor.Supervisor).RestartChildren(m.actor)
 	// The message at which it failed is lost, and with it perhaps a Resume.
 	s.tell(c, e, &messages.Resume{})

@@ -35,6 +35,8 @@ type retention struct {
 	// whatever the factor is, because a call found no room. Free space that is too
 	// little for a directory, or of the wrong kind, shows in no factor.
 	early, owed bool
+	// scarcer is the reason for those that go early.
+	scarcer volume.Reason
 	// fresh: the factor was measured after everything that was deleted before had
 	// been erased. It allows one volume to go early.
 	fresh bool
@@ -67,7 +69,7 @@ func (r *retention) Receive(c actor.Context) {
 		r.findUnknown(m)
 		return
 	case *messages.Pressure:
-		r.factor = m.Factor
+		r.factor, r.scarcer = m.Factor, m.Scarcer
 		r.owed = r.owed || m.NoSpace && r.early
 		if r.asking && m.Seq == r.asked {
 			r.asking, r.fresh = false, true
@@ -146,7 +148,7 @@ func (r *retention) evict(c actor.Context) {
 		}
 		// An answer that is still to come does not know of this one.
 		r.fresh, r.owed, r.asking = false, false, false
-		r.start(c, record, !expired)
+		r.start(c, record, r.reason(expired))
 	}
 }
 
@@ -158,10 +160,17 @@ func (r *retention) effective() float64 {
 	return r.factor
 }
 
-func (r *retention) start(c actor.Context, record volume.Record, early bool) {
+func (r *retention) reason(expired bool) volume.Reason {
+	if expired {
+		return volume.Expired
+	}
+	return r.scarcer
+}
+
+func (r *retention) start(c actor.Context, record volume.Record, reason volume.Reason) {
 	r.queue.Take(record.ID)
 	r.evicting[record.ID] = struct{}{}
-	c.Send(r.supervisor, &messages.Evict{Record: record, Early: early})
+	c.Send(r.supervisor, &messages.Evict{Record: record, Reason: reason})
 }
 
 func (r *retention) wakeUpIn(c actor.Context, wait time.Duration) {

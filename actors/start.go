@@ -36,15 +36,15 @@ func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.
 // start spawns the other actors and those of the volumes that are awake.
 func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
 	s.self = c.Self()
-	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log))}
+	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log, s.metrics))}
 	pressurePID := c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
 	s.eraser = s.spawn(c, eraserName, eraserProps(eraser{
-		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: pressurePID, log: cfg.Log,
+		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: pressurePID, log: cfg.Log, metrics: s.metrics,
 	}))
 	s.retention = s.spawn(c, retentionName, retentionProps(s.self, s.eraser, cfg.Headroom > 0, found.asleep, cfg.Log))
 	s.spawn(c, pressureName, pressureProps(pressure{
 		ctx: s.ctx, space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval,
-		retention: s.retention, eraser: s.eraser, log: cfg.Log,
+		retention: s.retention, eraser: s.eraser, log: cfg.Log, metrics: s.metrics,
 	}))
 	for i := range found.awake {
 		record := found.awake[i]

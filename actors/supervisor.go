@@ -76,7 +76,7 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.podsSeen(c, m)
 	case *messages.FindUnknown:
 		s.findUnknown(c, m)
-	case *messages.Status:
+	case *messages.Status, *messages.ProbeStore:
 		c.Send(s.records.recorder, m)
 	default:
 		ignoreLifecycle(s.log, c)
@@ -191,9 +191,9 @@ func (s *supervisor) terminated(c actor.Context, m *actor.Terminated) {
 // evict has a volume deleted whose record the retention actor hands back.
 func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 	id := m.Record.ID
-	if m.Early && s.table[id] == nil {
+	if m.Reason.Early() && s.table[id] == nil {
 		s.log.Info("deleting a retained volume early, the disk is filling up", keyVolume, id, keyPod, m.Record.Pod,
-			"unpublished", m.Record.Unpublished, "lifespan", m.Record.Lifespan.String())
+			"unpublished", m.Record.Unpublished, "lifespan", m.Record.Lifespan.String(), "scarce", m.Reason.String())
 	}
 	switch e := s.table[id]; {
 	case e == nil:
@@ -201,7 +201,7 @@ func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 		s.table[id] = e
 		s.activate(c, id, e, &m.Record)
 		e.evicting = true
-		s.tell(c, e, &messages.DeleteVolume{Early: m.Early})
+		s.tell(c, e, &messages.DeleteVolume{Reason: m.Reason})
 	case e.state == ending:
 		e.handedBack = m // due as soon as it went to sleep
 	case e.state == waking:

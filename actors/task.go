@@ -14,6 +14,7 @@ import (
 	mountutils "k8s.io/mount-utils"
 
 	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -51,6 +52,7 @@ type environment struct {
 	// is taken as left behind.
 	orphanGrace time.Duration
 	log         logr.Logger
+	metrics     *metrics.Metrics
 }
 
 // task is one operation on one volume: plain sequential code that runs in a
@@ -61,6 +63,8 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
+	// reason is why the volume is deleted, if it is.
+	reason volume.Reason
 	// stuck says why the volume has to be resumed later.
 	stuck error
 }
@@ -72,6 +76,12 @@ func (t *task) phase() volume.Phase {
 	return t.record.Phase
 }
 
+// know takes next as what is known of the volume; nil when nothing is any more.
+func (t *task) know(next *volume.Record) {
+	t.metrics.VolumeChanged(t.record, next)
+	t.record = next
+}
+
 // save makes a record durable and takes it as what is known of the volume.
 func (t *task) save(next volume.Record) error {
 	if from := t.phase(); from != next.Phase && !from.CanBecome(next.Phase) {
@@ -80,7 +90,7 @@ func (t *task) save(next volume.Record) error {
 	if err := t.records.save(next); err != nil {
 		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, err)
 	}
-	t.record = &next
+	t.know(&next)
 	return nil
 }
 
@@ -89,7 +99,7 @@ func (t *task) forget() error {
 	if err := t.records.forget(t.id); err != nil {
 		return fmt.Errorf("forget volume %s: %w", t.id, err)
 	}
-	t.record = nil
+	t.know(nil)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/ioprio"
+	"github.com/katbox/katbox/internal/metrics"
 )
 
 const (
@@ -30,10 +31,11 @@ type turns struct {
 	factor atomic.Uint64
 	// removed counts the files and directories that all of them removed.
 	removed atomic.Int64
+	metrics *metrics.Metrics
 }
 
-func newTurns(atOnce int, c *calls) *turns {
-	t := &turns{slots: make(chan struct{}, atOnce), calls: c}
+func newTurns(atOnce int, c *calls, m *metrics.Metrics) *turns {
+	t := &turns{slots: make(chan struct{}, atOnce), calls: c, metrics: m}
 	t.hurry(1)
 	return t
 }
@@ -64,6 +66,7 @@ func (t *turns) take() *turn { return &turn{turns: t} }
 func (t *turn) next(ctx context.Context, removed int) error {
 	t.removed += removed
 	t.turns.removed.Add(int64(removed))
+	t.metrics.EntriesErased(removed)
 	err := t.calls.yield(ctx, t.due(removed))
 	t.end()
 	if err != nil {

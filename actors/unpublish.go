@@ -114,6 +114,7 @@ func (t *task) resumeUnpublish() error {
 	var errs []error
 	for _, target := range t.record.Targets {
 		if target.Leaving {
+			t.metrics.UnmountRetried()
 			errs = append(errs, t.unpublish(target.Path))
 		}
 	}

@@ -32,8 +32,8 @@ type slot struct {
 	record *volume.Record
 	// condemned: its deletion was ordered. A publish takes that back.
 	condemned bool
-	// early: for its space, before its time is over.
-	early bool
+	// reason is why.
+	reason volume.Reason
 	// resume: an order to carry on met a running operation.
 	resume bool
 	// running is the operation under way; nil when there is none.
@@ -44,6 +44,9 @@ type slot struct {
 	// there were in a row.
 	stuck    error
 	failures int
+	// stuckIn is the phase in which the metrics have the volume as stuck, zero when
+	// they have not.
+	stuckIn volume.Phase
 	// beside counts what runs beside the operations: a stats request that is not
 	// answered yet.
 	beside    atomic.Int64
@@ -116,6 +119,7 @@ func (v *volumeActor) Receive(c actor.Context) {
 		ignoreLifecycle(v.log, c)
 		return
 	}
+	v.tellStuck()
 	v.restIfIdle(c)
 }
 
@@ -151,7 +155,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 // start runs an operation in a goroutine of its own, on a copy of what is known.
 func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record}
+	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record, reason: v.slot.reason}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.workers.Go(func() {
 		err := guard(v.log, func() error { return op.run(t) })
@@ -234,10 +238,7 @@ func (v *volumeActor) stillStuck(c actor.Context, err error) {
 	if v.unfinished() == nil {
 		return
 	}
-	phase := v.slot.record.Phase
-	if v.slot.condemned {
-		phase = volume.Deleting
-	}
+	phase := v.unfinishedPhase()
 	v.slot.stuck = err
 	v.slot.failures++
 	c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: phase, Attempt: v.slot.failures, Err: err})
@@ -262,6 +263,25 @@ func (v *volumeActor) unfinished() func(*task) error {
 	return nil
 }
 
+// unfinishedPhase is the phase that the volume cannot get out of.
+func (v *volumeActor) unfinishedPhase() volume.Phase {
+	if v.slot.condemned {
+		return volume.Deleting
+	}
+	return v.slot.record.Phase
+}
+
+// tellStuck has the metrics say whether the volume is stuck. It compares, so that
+// a message at which the actor panics takes nothing away.
+func (v *volumeActor) tellStuck() {
+	var in volume.Phase
+	if v.slot.stuck != nil && v.unfinished() != nil {
+		in = v.unfinishedPhase()
+	}
+	v.metrics.VolumeStuck(v.slot.stuckIn, in)
+	v.slot.stuckIn = in
+}
+
 // deletes tells whether the next thing to do with the volume is its deletion.
 func (v *volumeActor) deletes() bool {
 	return v.slot.condemned || v.slot.record.Phase == volume.Deleting
@@ -270,7 +290,7 @@ func (v *volumeActor) deletes() bool {
 // condemn has the volume deleted, as only the retention actor asks for.
 func (v *volumeActor) condemn(c actor.Context, m *messages.DeleteVolume) {
 	v.slot.condemned = v.slot.record != nil && v.slot.record.Phase == volume.Retained
-	v.slot.early = m.Early
+	v.slot.reason = m.Reason
 	v.carryOn(c)
 }
 
@@ -281,7 +301,7 @@ func (v *volumeActor) carryOn(c actor.Context) {
 		return
 	}
 	v.slot.resume = false
-	if v.slot.condemned && v.slot.early && v.slot.stuck != nil && v.slot.record.Phase == volume.Retained {
+	if v.slot.condemned && v.slot.reason.Early() && v.slot.stuck != nil && v.slot.record.Phase == volume.Retained {
 		// It could not be deleted, and whether it still has to be is not known
 		// here: it goes back to sleep.
 		v.slot.condemned, v.slot.stuck, v.slot.failures = false, nil, 0

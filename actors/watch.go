@@ -64,6 +64,7 @@ func (w *watch) pods() {
 		return
 	}
 	w.unreadable = ""
+	w.metrics.PodsSeen(len(names))
 	w.root.Send(w.supervisor, &messages.PodsSeen{Names: names, At: time.Now()})
 }
 

@@ -1,5 +1,7 @@
 package messages
 
+import "github.com/katbox/katbox/internal/volume"
+
 // Measure asks for a measurement that shows what the deletions so far have
 // freed. Retention -> eraser, which passes it on once it has erased what is in
 // the trash -> pressure; answered by Pressure.
@@ -19,6 +21,8 @@ type Pressure struct {
 	NoSpace bool
 	// Factor is between 0 (no space free) and 1 (enough space free).
 	Factor float64
+	// Scarcer is what there is less of: the reason for a volume to go early.
+	Scarcer volume.Reason
 	// Seq is the last question that was asked before the measurement began.
 	Seq uint64
 }

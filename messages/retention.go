@@ -27,8 +27,8 @@ type Woken struct {
 // go early, to be deleted. Retention -> supervisor; answered by EvictionOver.
 type Evict struct {
 	Record volume.Record
-	// Early says that disk pressure took time off the lifespan.
-	Early bool
+	// Reason tells whether its lifespan is over or disk pressure took time off.
+	Reason volume.Reason
 }
 
 // EvictionOver says that an eviction has come to its end: the volume is

@@ -38,9 +38,9 @@ type Resume struct{}
 
 // DeleteVolume orders a retained volume to be deleted. Supervisor -> volume.
 type DeleteVolume struct {
-	// Early says that its time is not over, but space is wanted. When it cannot be
-	// deleted at once, that may have changed.
-	Early bool
+	// Reason tells whether its time is over or space is wanted before. When it
+	// cannot be deleted at once, the latter may have changed.
+	Reason volume.Reason
 }
 
 // PodsSeen tells which pod directories the kubelet has at present.
@@ -56,10 +56,17 @@ type PodsSeen struct {
 // Front -> supervisor -> recorder.
 type Status struct{ Reply[struct{}] }
 
-func (*AtRest) toSupervisor()   {}
-func (*Stuck) toSupervisor()    {}
-func (*Status) toRecorder()     {}
-func (*Status) toSupervisor()   {}
-func (*Resume) toVolume()       {}
-func (*DeleteVolume) toVolume() {}
-func (*PodsSeen) toVolume()     {}
+// ProbeStore asks whether records can be made durable at present. Where there is
+// no room for them the disk answers all the same, which is enough.
+// Front -> supervisor -> recorder.
+type ProbeStore struct{ Reply[struct{}] }
+
+func (*AtRest) toSupervisor()     {}
+func (*Stuck) toSupervisor()      {}
+func (*Status) toRecorder()       {}
+func (*Status) toSupervisor()     {}
+func (*ProbeStore) toRecorder()   {}
+func (*ProbeStore) toSupervisor() {}
+func (*Resume) toVolume()         {}
+func (*DeleteVolume) toVolume()   {}
+func (*PodsSeen) toVolume()       {}

@@ -15,8 +15,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// version is set by the build.
-var version = "dev"
+// version and revision, the commit, are set by the build.
+var (
+	version  = "dev"
+	revision = ""
+)
 
 // hardLimit is how long the daemon may live after a signal. Kubernetes kills a
 // container 30 s after its SIGTERM.

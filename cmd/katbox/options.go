@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/ops"
 )
 
 // mostErasures bounds --erase-parallel. More would only queue up at the disk.
@@ -31,6 +32,7 @@ type options struct {
 	eraseParallel int
 	orphanGrace   time.Duration
 	maxVolumes    int64
+	httpEndpoint  string
 	logLevel      string
 	logFormat     string
 	showVersion   bool
@@ -52,6 +54,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
 	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node takes; 0 sets no limit")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty serves none of them")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
@@ -106,6 +109,9 @@ func (o options) check() error {
 	}
 	if _, err := driver.SocketPath(o.endpoint); err != nil {
 		return fmt.Errorf("--endpoint: %w", err)
+	}
+	if err := ops.CheckEndpoint(o.httpEndpoint); err != nil {
+		return fmt.Errorf("--http-endpoint: %w", err)
 	}
 	return o.driverConfig().Check()
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/store"
 )
 
@@ -26,6 +28,8 @@ const (
 	// stopTimeout how long the whole ordered stop may take.
 	callsTimeout = 10 * time.Second
 	stopTimeout  = 20 * time.Second
+	// answersTimeout bounds how long answers over HTTP are waited for after that.
+	answersTimeout = time.Second
 )
 
 // run builds the daemon bottom-up, serves until ctx ends, and takes it down in
@@ -36,6 +40,13 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		return err
 	}
 	log.Info("starting", "version", version, "driver", o.driverName, "node", o.nodeID, "workdir", o.workdir)
+
+	counted := metrics.New(version, revision)
+	status, err := startOps(o, counted, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopOps(status)) }()
 
 	dir, err := openWorkdir(o.workdir, log)
 	if err != nil {
@@ -72,16 +83,33 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		EraseParallel:    o.eraseParallel,
 		OrphanGrace:      o.orphanGrace,
 		Log:              log,
+		Metrics:          counted,
 	})
 	if err != nil {
 		return err
 	}
-	cfg.Volumes, cfg.Log = node, log
-	return serve(ctx, o, cfg, node, log)
+	status.Recovered(node.Healthy)
+	cfg.Volumes, cfg.Log, cfg.Metrics = node, log, counted
+	return serve(ctx, o, cfg, node, status, log)
+}
+
+// startOps has the daemon say how it is, before it does anything else.
+func startOps(o options, counted *metrics.Metrics, log logr.Logger) (*ops.Server, error) {
+	status, err := ops.Start(ops.Config{Endpoint: o.httpEndpoint, Metrics: counted.Handler(), Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
+	}
+	return status, nil
+}
+
+func stopOps(status *ops.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answersTimeout)
+	defer cancel()
+	return status.Stop(ctx)
 }
 
 // serve answers calls until ctx ends or something gives up.
-func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node, log logr.Logger) error {
+func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node, status *ops.Server, log logr.Logger) error {
 	stopNode := func(ctx context.Context) error {
 		if err := node.Stop(ctx); err != nil {
 			return fmt.Errorf("stop: %w", err)
@@ -94,12 +122,15 @@ func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node,
 		defer cancel()
 		return errors.Join(err, stopNode(stopping))
 	}
+	status.Serving()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
 	case err = <-node.Failed():
 	case err = <-failed:
+	case err = <-status.Failed():
 	}
+	status.Stopping()
 
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

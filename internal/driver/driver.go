@@ -10,6 +10,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	MaxVolumes int64
 	Volumes    Volumes
 	Log        logr.Logger
+	// Metrics are told of each call.
+	Metrics *metrics.Metrics
 }
 
 // nameFormat is the specification's: a domain name of at most 63 characters.
@@ -82,6 +85,9 @@ func New(cfg Config) (*Driver, error) {
 	}
 	if cfg.Volumes == nil {
 		return nil, errors.New("driver: Config.Volumes is missing")
+	}
+	if cfg.Metrics == nil {
+		return nil, errors.New("driver: Config.Metrics is missing")
 	}
 	return &Driver{Config: cfg, podsDir: PodsDir(cfg.KubeletDir)}, nil
 }

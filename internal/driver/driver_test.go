@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -80,7 +81,12 @@ func serveDriver(t *testing.T, volumes Volumes, log logr.Logger) *grpc.ClientCon
 // serving ended.
 func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*Server, *grpc.ClientConn, <-chan error) {
 	t.Helper()
-	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet", MaxVolumes: 7, Volumes: volumes, Log: log})
+	return startCounted(t, volumes, log, metrics.New("test", ""))
+}
+
+func startCounted(t *testing.T, volumes Volumes, log logr.Logger, m *metrics.Metrics) (*Server, *grpc.ClientConn, <-chan error) {
+	t.Helper()
+	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet", MaxVolumes: 7, Volumes: volumes, Log: log, Metrics: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +333,7 @@ func TestLogHasNoRequest(t *testing.T) {
 }
 
 func TestConfigSaysWhatIsMissing(t *testing.T) {
-	good := Config{Name: "katbox.csi.paypal.com", NodeID: "n", KubeletDir: "/var/lib/kubelet", Volumes: &fakeVolumes{}}
+	good := Config{Name: "katbox.csi.paypal.com", NodeID: "n", KubeletDir: "/var/lib/kubelet", Volumes: &fakeVolumes{}, Metrics: metrics.New("", "")}
 	for word, change := range map[string]func(*Config){
 		"driver name":        func(c *Config) { c.Name = "not a name" },
 		"node ID is missing": func(c *Config) { c.NodeID = "" },
@@ -335,6 +341,7 @@ func TestConfigSaysWhatIsMissing(t *testing.T) {
 		"kubelet directory":  func(c *Config) { c.KubeletDir = "kubelet" },
 		"negative":           func(c *Config) { c.MaxVolumes = -1 },
 		"Volumes":            func(c *Config) { c.Volumes = nil },
+		"Metrics":            func(c *Config) { c.Metrics = nil },
 	} {
 		cfg := good
 		change(&cfg)

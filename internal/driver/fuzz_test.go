@@ -11,13 +11,14 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 func fuzzedDriver(t testing.TB, kubeletDir string) *Driver {
 	t.Helper()
-	d, err := New(Config{Name: "katbox.csi.paypal.com", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: &fakeVolumes{}})
+	d, err := New(Config{Name: "katbox.csi.paypal.com", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: &fakeVolumes{}, Metrics: metrics.New("", "")})
 	if err != nil {
 		t.Skip(err)
 	}

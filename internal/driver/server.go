@@ -23,7 +23,7 @@ type Server struct {
 
 // NewServer returns a server for the driver.
 func NewServer(d *Driver) *Server {
-	s := grpc.NewServer(grpc.ChainUnaryInterceptor(logCalls(d.Log), toStatus, recoverPanics(d.Log)))
+	s := grpc.NewServer(grpc.ChainUnaryInterceptor(countCalls(d.Metrics), logCalls(d.Log), toStatus, recoverPanics(d.Log)))
 	csi.RegisterIdentityServer(s, d)
 	csi.RegisterNodeServer(s, d)
 	return &Server{grpc: s}

@@ -15,12 +15,17 @@ type Space struct {
 	Free uint64
 }
 
+// Wanted returns how much is to stay free when that is the given share of the
+// total. It is rounded up to a whole byte or inode.
+func (s Space) Wanted(headroom float64) float64 {
+	return math.Ceil(float64(s.Total) * headroom)
+}
+
 // Factor returns the pressure factor of s, between 0 and 1, when the given
 // share of the total is to stay free: 1 as long as it does, else what is free
-// of that share. The share is rounded up to a whole byte or inode. Without a
-// limit there is no pressure.
+// of that share. Without a limit there is no pressure.
 func (s Space) Factor(headroom float64) float64 {
-	wanted := math.Ceil(float64(s.Total) * headroom)
+	wanted := s.Wanted(headroom)
 	free := float64(s.Free)
 	if free >= wanted {
 		return 1
@@ -32,6 +37,19 @@ func (s Space) Factor(headroom float64) float64 {
 // bytes and its inodes give, because running out of either stops every writer.
 func Factor(headroom float64, bytes, inodes Space) float64 {
 	return min(bytes.Factor(headroom), inodes.Factor(headroom))
+}
+
+// InodesAreScarcer tells whether a smaller share of the inodes is free than of
+// the bytes. What has no limit is never scarce.
+func InodesAreScarcer(bytes, inodes Space) bool {
+	return inodes.share() < bytes.share()
+}
+
+func (s Space) share() float64 {
+	if s.Total == 0 {
+		return math.Inf(1)
+	}
+	return float64(s.Free) / float64(s.Total)
 }
 
 // CheckHeadroom refuses a headroom that is not a share, between 0 and 1.

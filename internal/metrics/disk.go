@@ -35,13 +35,13 @@ type Space struct {
 	Total uint64
 	Free  uint64
 	// Headroom is how much should stay free.
-	Headroom uint64
+	Headroom float64
 }
 
 func (s space) set(to Space) {
 	s.size.Set(float64(to.Total))
 	s.free.Set(float64(to.Free))
-	s.headroom.Set(float64(to.Headroom))
+	s.headroom.Set(to.Headroom)
 }
 
 // DiskMeasured sets what the file system has, and the pressure factor that

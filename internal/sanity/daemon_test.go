@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/scratch"
@@ -55,6 +56,7 @@ func startDaemon(t *testing.T) *daemon {
 
 	log := testr.New(t)
 	podsDir := driver.PodsDir(kubelet)
+	counted := metrics.New("sanity", "")
 	node, err := actors.Start(actors.Config{
 		Mounter:          mount.New(),
 		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(workdir, podsDir) },
@@ -68,6 +70,7 @@ func startDaemon(t *testing.T) *daemon {
 		EraseParallel:    1,
 		OrphanGrace:      10 * time.Minute,
 		Log:              log,
+		Metrics:          counted,
 	})
 	must(t, err)
 	d := &daemon{
@@ -75,7 +78,7 @@ func startDaemon(t *testing.T) *daemon {
 		scratch: dir, records: records, node: node, served: make(chan error, 1),
 	}
 	edge, err := driver.New(driver.Config{
-		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubelet, Volumes: node, Log: log,
+		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubelet, Volumes: node, Log: log, Metrics: counted,
 	})
 	must(t, err)
 	listener, err := driver.Listen(d.socket)

@@ -147,7 +147,8 @@ func (s *Store) Load(now time.Time) (records []volume.Record, damaged []Damaged,
 
 // Commit makes all changes durable in one transaction: all of them or none. Of
 // several changes of one volume the last one counts. To forget a volume that
-// is not known is fine.
+// is not known is fine. Without changes it writes all the same, the clocks, and
+// so tells whether a commit is possible.
 //
 // [ErrInvalidRecord] names a record that was refused. With no room on the disk
 // the error is [volume.ErrNoSpace] (and the system's ENOSPC or EDQUOT); the
@@ -155,9 +156,6 @@ func (s *Store) Load(now time.Time) (records []volume.Record, damaged []Damaged,
 // is not known whether the changes are there, and after [ErrDamaged] every
 // further call fails too.
 func (s *Store) Commit(changes []Change) error {
-	if len(changes) == 0 {
-		return nil
-	}
 	values := make([][]byte, len(changes))
 	m := s.clock.writing()
 	for i, c := range changes {

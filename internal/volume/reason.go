@@ -14,6 +14,9 @@ const (
 	ForInodes
 )
 
+// Early tells whether the volume's time is not over.
+func (r Reason) Early() bool { return r != Expired }
+
 // String returns the reason in one word.
 func (r Reason) String() string {
 	switch r {
