@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/socket"
 )
 
 // FuzzParse looks for a command line that is accepted and that the daemon cannot
@@ -76,7 +77,7 @@ func checkOptions(t *testing.T, args []string, o options) {
 	if o.afterLifespan < 0 || o.pruneInterval <= 0 || o.orphanGrace <= 0 || o.maxVolumes < 0 || !(o.headroom >= 0 && o.headroom <= 1) {
 		t.Errorf("%q: %+v", args, o)
 	}
-	if path, err := driver.SocketPath(o.endpoint); err != nil || path == "" {
+	if path, err := socket.Path(o.endpoint); err != nil || path == "" {
 		t.Errorf("%q: socket %q, %v", args, path, err)
 	}
 	cfg := o.driverConfig()

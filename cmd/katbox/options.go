@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/socket"
 )
 
 // mostErasures bounds --erase-parallel. More would only queue up at the disk.
@@ -107,7 +108,7 @@ func (o options) check() error {
 	if err := lifespan.CheckHeadroom(o.headroom); err != nil {
 		return fmt.Errorf("--headroom: %w", err)
 	}
-	if _, err := driver.SocketPath(o.endpoint); err != nil {
+	if _, err := socket.Path(o.endpoint); err != nil {
 		return fmt.Errorf("--endpoint: %w", err)
 	}
 	if err := ops.CheckEndpoint(o.httpEndpoint); err != nil {

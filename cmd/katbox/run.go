@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/store"
 )
 
@@ -152,13 +153,13 @@ func listen(o options, cfg driver.Config, log logr.Logger) (*driver.Server, <-ch
 	if err != nil {
 		return nil, nil, err
 	}
-	path, err := driver.SocketPath(o.endpoint)
+	path, err := socket.Path(o.endpoint)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := driver.Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("--endpoint: %w", err)
 	}
 	server := driver.NewServer(d)
 	failed := make(chan error, 1)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -91,7 +90,7 @@ func startCounted(t *testing.T, volumes Volumes, log logr.Logger, m *metrics.Met
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "csi.sock")
-	l, err := Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,50 +393,5 @@ func (h hangingVolumes) Publish(ctx context.Context, _ volume.Publication) error
 		return ctx.Err()
 	case <-h.release:
 		return nil
-	}
-}
-
-func TestSocketPath(t *testing.T) {
-	for endpoint, want := range map[string]string{
-		"unix:///csi/csi.sock": "/csi/csi.sock", "unix:/csi/csi.sock": "/csi/csi.sock", "unix://tmp/csi.sock": "tmp/csi.sock",
-	} {
-		if got, err := SocketPath(endpoint); err != nil || got != want {
-			t.Errorf("%s: %q, %v, want %q", endpoint, got, err, want)
-		}
-	}
-	for _, endpoint := range []string{"", "tcp://127.0.0.1:1", "/csi/csi.sock", "unix://", "unix:///" + strings.Repeat("x", 108)} {
-		if got, err := SocketPath(endpoint); err == nil {
-			t.Errorf("%q: %q, want an error", endpoint, got)
-		}
-	}
-}
-
-func TestListenTakesOverOnlyWhatNobodyServes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sub", "csi.sock")
-	first, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "another process serves") {
-		t.Errorf("second listener: %v, want that another process serves it", err)
-	}
-	// A process that was killed leaves its socket.
-	first.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	second, err := Listen(path)
-	if err != nil {
-		t.Fatalf("take over a stale socket: %v", err)
-	}
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
-	notSocket := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(notSocket, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Listen(notSocket); err == nil || !strings.Contains(err.Error(), "not a socket") {
-		t.Errorf("a file: %v, want that it is not a socket", err)
 	}
 }

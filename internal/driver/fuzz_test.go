@@ -135,25 +135,6 @@ func FuzzVolumeAndPath(f *testing.F) {
 	})
 }
 
-// FuzzSocketPath looks for an endpoint that is taken for another socket than the
-// one it names.
-func FuzzSocketPath(f *testing.F) {
-	f.Add("unix:///csi/csi.sock")
-	f.Add("unix:/csi/csi.sock")
-	f.Fuzz(func(t *testing.T, endpoint string) {
-		path, err := SocketPath(endpoint)
-		if err != nil {
-			if path != "" || !strings.Contains(err.Error(), "endpoint") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
-				t.Errorf("%q: %q, %v", endpoint, path, err)
-			}
-			return
-		}
-		if path == "" || len(path) > 107 || endpoint != "unix://"+path && endpoint != "unix:"+path {
-			t.Errorf("%q: %q", endpoint, path)
-		}
-	})
-}
-
 // checkRefusal fails for an error that does not name a field, or that could
 // forge a line of a log.
 func checkRefusal(t *testing.T, err error) {

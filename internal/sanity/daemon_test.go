@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/store"
 )
 
@@ -81,7 +82,7 @@ func startDaemon(t *testing.T) *daemon {
 		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubelet, Volumes: node, Log: log, Metrics: counted,
 	})
 	must(t, err)
-	listener, err := driver.Listen(d.socket)
+	listener, err := socket.Listen(d.socket)
 	must(t, err)
 	d.server = driver.NewServer(edge)
 	go func() { d.served <- d.server.Serve(listener) }()
