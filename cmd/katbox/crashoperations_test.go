@@ -21,6 +21,8 @@ type crashOperation struct {
 	// lives is the lifespan; without it there is a short one.
 	lives time.Duration
 	flags []string
+	// registers: the daemon registers itself with the kubelet.
+	registers bool
 	// kernel is what the daemon runs on.
 	kernel kernel
 	// empty: there is nothing yet, not even a database.
@@ -89,26 +91,20 @@ func crashOperations() []crashOperation {
 		{name: "first start", empty: true, do: (*scene).startIt},
 		restart,
 		{name: "start after a stop", stop: syscall.SIGTERM, do: (*scene).startIt},
+		{name: "start after a kill, with a registration", registers: true, stop: syscall.SIGKILL, do: func(s *scene) error {
+			if err := s.startIt(); err != nil {
+				return err
+			}
+			return s.await("the registration socket is there", func() bool { return s.met("after socket/chmod") == 2 })
+		}},
 		{name: "start with leftovers in the trash", stop: syscall.SIGKILL, offline: addTrash, do: func(s *scene) error {
 			if err := s.startIt(); err != nil {
 				return err
 			}
 			return s.await("the trash is empty", s.trashIsEmpty)
 		}},
-		{name: "stop", do: func(s *scene) error {
-			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				return err
-			}
-			<-s.exited
-			if !strings.Contains(s.stdout.String(), `"stopped"`) {
-				return errDied
-			}
-			if code := s.wait(); code != 0 {
-				return fmt.Errorf("exit code %d", code)
-			}
-			s.checkLog()
-			return nil
-		}},
+		{name: "stop", do: (*scene).stopIt},
+		{name: "stop with a registration", registers: true, do: (*scene).stopIt},
 		{name: "import of the archived Katbox's database", empty: true, offline: addLegacy, do: (*scene).startIt},
 		{name: "adoption of an orphan", stop: syscall.SIGKILL, offline: addOrphan, do: func(s *scene) error {
 			if err := s.startIt(); err != nil {

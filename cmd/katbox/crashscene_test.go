@@ -69,6 +69,9 @@ func newScene(t *testing.T, op crashOperation, binary string) *scene {
 	}
 	s.runOn(op.kernel, pointsVariable+"="+s.points())
 	s.flags = append([]string{"--afterlifespan", op.lifespan().String()}, op.flags...)
+	if op.registers {
+		s.flags = append(s.flags, "--registration-dir", filepath.Join(dir, "reg"))
+	}
 	return s
 }
 
@@ -240,6 +243,23 @@ func (s *scene) startIt() error {
 	s.t.Helper()
 	s.launch()
 	return s.ready()
+}
+
+// stopIt stops the daemon in order as an operation.
+func (s *scene) stopIt() error {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	<-s.exited
+	if !strings.Contains(s.stdout.String(), `"stopped"`) {
+		return errDied
+	}
+	if code := s.wait(); code != 0 {
+		return fmt.Errorf("exit code %d", code)
+	}
+	s.checkLog()
+	return nil
 }
 
 // lifespan is that of the daemon that runs.

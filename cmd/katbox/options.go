@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/registration"
 	"github.com/katbox/katbox/internal/socket"
 )
 
@@ -22,21 +23,23 @@ const mostErasures = 16
 
 // options are the daemon's flags. Nothing else configures it.
 type options struct {
-	endpoint      string
-	driverName    string
-	nodeID        string
-	workdir       string
-	kubeletDir    string
-	afterLifespan time.Duration
-	headroom      float64
-	pruneInterval time.Duration
-	eraseParallel int
-	orphanGrace   time.Duration
-	maxVolumes    int64
-	httpEndpoint  string
-	logLevel      string
-	logFormat     string
-	showVersion   bool
+	endpoint        string
+	registrationDir string
+	kubeletPath     string
+	driverName      string
+	nodeID          string
+	workdir         string
+	kubeletDir      string
+	afterLifespan   time.Duration
+	headroom        float64
+	pruneInterval   time.Duration
+	eraseParallel   int
+	orphanGrace     time.Duration
+	maxVolumes      int64
+	httpEndpoint    string
+	logLevel        string
+	logFormat       string
+	showVersion     bool
 }
 
 // flags are the command line's, which sets o.
@@ -45,6 +48,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard) // the one line on stderr is main's
 	flags.StringVar(&o.endpoint, "endpoint", "unix:///csi/csi.sock", "CSI socket that the kubelet calls")
+	flags.StringVar(&o.registrationDir, "registration-dir", "", "the kubelet's directory plugins_registry, where the driver registers itself; empty where a sidecar does")
+	flags.StringVar(&o.kubeletPath, "kubelet-registration-path", "", "path of the CSI socket as the kubelet sees it; empty where that is the one of --endpoint")
 	flags.StringVar(&o.driverName, "drivername", "katbox.csi.paypal.com", "name of the driver, as in its CSIDriver object")
 	flags.StringVar(&o.nodeID, "nodeid", "", "name of this node in the cluster (required)")
 	flags.StringVar(&o.workdir, "workdir", "/csi-data-dir", "working directory: data directories and records")
@@ -114,6 +119,11 @@ func (o options) check() error {
 	if err := ops.CheckEndpoint(o.httpEndpoint); err != nil {
 		return fmt.Errorf("--http-endpoint: %w", err)
 	}
+	if o.registrationDir != "" {
+		if err := o.registrationConfig().Check(); err != nil {
+			return fmt.Errorf("--registration-dir: %w", err)
+		}
+	}
 	return o.driverConfig().Check()
 }
 
@@ -122,6 +132,15 @@ func (o options) driverConfig() driver.Config {
 		Name: o.driverName, Version: version, NodeID: o.nodeID,
 		KubeletDir: filepath.Clean(o.kubeletDir), MaxVolumes: o.maxVolumes,
 	}
+}
+
+// registrationConfig is for what was checked already.
+func (o options) registrationConfig() registration.Config {
+	endpoint := o.kubeletPath
+	if endpoint == "" {
+		endpoint, _ = socket.Path(o.endpoint)
+	}
+	return registration.Config{Dir: o.registrationDir, Name: o.driverName, Endpoint: endpoint}
 }
 
 // below tells whether path is dir or below it.

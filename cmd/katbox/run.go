@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/registration"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/store"
 )
@@ -111,37 +112,37 @@ func stopOps(status *ops.Server) error {
 
 // serve answers calls until ctx ends or something gives up.
 func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node, status *ops.Server, log logr.Logger) error {
-	stopNode := func(ctx context.Context) error {
-		if err := node.Stop(ctx); err != nil {
-			return fmt.Errorf("stop: %w", err)
-		}
-		return nil
-	}
 	server, failed, err := listen(o, cfg, log)
-	if err != nil {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		return errors.Join(err, stopNode(stopping))
+	var registrar *registration.Registrar
+	if err == nil {
+		registrar, err = register(o, log)
 	}
-	status.Serving()
-	select {
-	case <-ctx.Done():
-		log.Info("stopping")
-	case err = <-node.Failed():
-	case err = <-failed:
-	case err = <-status.Failed():
+	if err == nil {
+		status.Serving()
+		select {
+		case <-ctx.Done():
+			log.Info("stopping")
+		case err = <-node.Failed():
+		case err = <-failed:
+		case err = <-status.Failed():
+		}
 	}
 	status.Stopping()
+	registrar.Stop()
 
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	calls, cancelCalls := context.WithTimeout(stopping, callsTimeout)
-	defer cancelCalls()
-	if broken := server.Stop(calls); broken != nil {
-		// The kubelet repeats them; what they began goes on below.
-		log.Info("stopped serving", "cause", broken.Error())
+	if server != nil {
+		calls, cancelCalls := context.WithTimeout(stopping, callsTimeout)
+		defer cancelCalls()
+		if broken := server.Stop(calls); broken != nil {
+			// The kubelet repeats them; what they began goes on below.
+			log.Info("stopped serving", "cause", broken.Error())
+		}
 	}
-	err = errors.Join(err, stopNode(stopping))
+	if broken := node.Stop(stopping); broken != nil {
+		err = errors.Join(err, fmt.Errorf("stop: %w", broken))
+	}
 	log.Info("stopped")
 	return err
 }
@@ -170,4 +171,15 @@ func listen(o options, cfg driver.Config, log logr.Logger) (*driver.Server, <-ch
 	}()
 	log.Info("ready", "endpoint", o.endpoint)
 	return server, failed, nil
+}
+
+// register has the kubelet know the driver, which has to be served already, if
+// that is wanted.
+func register(o options, log logr.Logger) (*registration.Registrar, error) {
+	if o.registrationDir == "" {
+		return nil, nil
+	}
+	cfg := o.registrationConfig()
+	cfg.Log = log
+	return registration.Start(cfg)
 }

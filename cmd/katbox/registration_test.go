@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// newRegisteringDaemon is a daemon that registers itself. The kubelet sees its
+// CSI socket at another path.
+func newRegisteringDaemon(t *testing.T) *daemon {
+	t.Helper()
+	d := newDaemon(t)
+	if err := os.Symlink(d.dir, d.dir+".host"); err != nil {
+		t.Fatal(err)
+	}
+	d.flags = []string{"--registration-dir", filepath.Join(d.dir, "reg"), "--kubelet-registration-path", filepath.Join(d.dir+".host", "csi.sock")}
+	return d
+}
+
+func (d *daemon) registrationSocket() string {
+	return filepath.Join(d.dir, "reg", "katbox.csi.paypal.com-reg.sock")
+}
+
+// register does what the kubelet does with the registration socket: it asks who
+// that is, looks at the driver behind it and says how it went.
+func (d *daemon) register(refusal string) {
+	d.t.Helper()
+	conn, err := grpc.NewClient("unix://"+d.registrationSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer conn.Close()
+	kubelet := registerapi.NewRegistrationClient(conn)
+	info, err := kubelet.GetInfo(d.t.Context(), &registerapi.InfoRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if info.Type != registerapi.CSIPlugin || info.Name != "katbox.csi.paypal.com" || len(info.SupportedVersions) != 1 {
+		d.t.Errorf("the daemon says that it is %v", info)
+	}
+	driver, err := grpc.NewClient("unix://"+info.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer driver.Close()
+	// It is served before the daemon registers: no waiting.
+	if node, err := csi.NewNodeClient(driver).NodeGetInfo(d.t.Context(), &csi.NodeGetInfoRequest{}); err != nil || node.NodeId != "node-1" {
+		d.t.Errorf("the driver behind %s: %v, %v", info.Endpoint, node, err)
+	}
+	if _, err := kubelet.NotifyRegistrationStatus(d.t.Context(), &registerapi.RegistrationStatus{PluginRegistered: refusal == "", Error: refusal}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// logged tells whether the daemon, which has ended, has written a line.
+func (d *daemon) logged(words ...string) bool {
+	for line := range strings.Lines(d.stdout.String()) {
+		found := 0
+		for _, word := range words {
+			if strings.Contains(line, word) {
+				found++
+			}
+		}
+		if found == len(words) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestRegistersWithTheKubelet(t *testing.T) {
+	d := newRegisteringDaemon(t)
+	d.launch()
+	d.register("")
+	d.register("") // the kubelet was restarted
+
+	second := newDaemon(t, "--registration-dir", filepath.Join(d.dir, "reg"))
+	if line := second.fails(); !strings.Contains(line, "another process serves") || !strings.Contains(line, "--registration-dir") {
+		t.Errorf("a second driver of that name: %q does not say what is wrong", line)
+	}
+
+	d.signal(syscall.SIGKILL)
+	if !exists(d.registrationSocket()) {
+		t.Fatal("there is no stale socket to take over")
+	}
+	d.launch()
+	d.register("")
+	if code := d.signal(syscall.SIGTERM); code != 0 || exists(d.registrationSocket()) || exists(filepath.Join(d.dir, "csi.sock")) {
+		t.Errorf("after SIGTERM: exit code %d, want 0 and no socket left", code)
+	}
+	if !d.logged(`"registered with the kubelet"`) {
+		t.Errorf("the log does not tell of it:\n%s", d.stdout)
+	}
+}
+
+// TestRegistrationSocketComesBack: after a refusal, and when somebody removes it.
+func TestRegistrationSocketComesBack(t *testing.T) {
+	d := newRegisteringDaemon(t)
+	d.launch()
+	d.register("CSINode is not there yet")
+	refused, err := os.Lstat(d.registrationSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	isAnother := func() bool {
+		now, err := os.Lstat(d.registrationSocket())
+		return err == nil && !now.ModTime().Equal(refused.ModTime())
+	}
+	d.eventually("made anew after the refusal", isAnother)
+	d.register("")
+	if err := errors.Join(os.Rename(filepath.Join(d.dir, "reg"), filepath.Join(d.dir, "old")), os.RemoveAll(filepath.Join(d.dir, "old"))); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("made anew after it was removed", isAnother)
+	d.register("")
+	d.signal(syscall.SIGTERM)
+	if !d.logged(`"error"`, "CSINode is not there yet") {
+		t.Errorf("the log does not have the kubelet's words:\n%s", d.stdout)
+	}
+}

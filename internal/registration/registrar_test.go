@@ -1,0 +1,221 @@
+package registration
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+const driverName = "katbox.csi.paypal.com"
+
+var quickly = pace{look: time.Millisecond, first: time.Millisecond, most: 4 * time.Millisecond, patience: time.Hour}
+
+func newConfig(t *testing.T) Config {
+	t.Helper()
+	// The name of a test would make too long a path.
+	dir, err := os.MkdirTemp("", "reg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return Config{Dir: filepath.Join(dir, "plugins_registry"), Name: driverName, Endpoint: "/var/lib/kubelet/plugins/katbox/csi.sock", Log: logr.Discard()}
+}
+
+func startRegistrar(t *testing.T, cfg Config, p pace) *Registrar {
+	t.Helper()
+	r, err := start(cfg, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Stop)
+	return r
+}
+
+func wantMissing(t *testing.T, r *Registrar, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		err := r.Registered()
+		if err != nil && strings.Contains(err.Error(), want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not registered: %v, want %q", err, want)
+		}
+	}
+}
+
+func wantRegistered(t *testing.T, r *Registrar) {
+	t.Helper()
+	if err := r.Registered(); err != nil {
+		t.Errorf("the kubelet has registered the driver: %v", err)
+	}
+}
+
+func TestRegisters(t *testing.T) {
+	cfg := newConfig(t)
+	r := startRegistrar(t, cfg, usualPace)
+	wantMissing(t, r, "has not registered")
+	k, stop := startKubelet(t, cfg.Dir, accept)
+	got := k.want(t, "registered").info
+	if got.Type != registerapi.CSIPlugin || got.Name != driverName || got.Endpoint != cfg.Endpoint || !slices.Equal(got.SupportedVersions, []string{"1.0.0"}) {
+		t.Errorf("the driver says that it is %v", got)
+	}
+	wantRegistered(t, r)
+
+	// One that was restarted finds the socket.
+	stop()
+	k, _ = startKubelet(t, cfg.Dir, accept)
+	k.want(t, "registered")
+	wantRegistered(t, r)
+
+	r.Stop()
+	k.want(t, "unregistered")
+	if entries, err := os.ReadDir(cfg.Dir); err != nil || len(entries) > 0 {
+		t.Errorf("the end leaves %v, %v", entries, err)
+	}
+	wantMissing(t, r, "stopping")
+}
+
+// TestRefusal: the kubelet asks again only when there is another socket.
+func TestRefusal(t *testing.T) {
+	cfg := newConfig(t)
+	k, stop := startKubelet(t, cfg.Dir, refuseTimes(1))
+	slow := quickly
+	slow.first, slow.most = time.Hour, time.Hour
+	r := startRegistrar(t, cfg, slow)
+	k.want(t, "refused")
+	wantMissing(t, r, "CSINode is not there yet")
+	r.Stop()
+	k.want(t, "unregistered")
+	stop()
+
+	k, _ = startKubelet(t, cfg.Dir, refuseTimes(5))
+	r = startRegistrar(t, cfg, quickly)
+	for range 5 {
+		k.want(t, "refused", "unregistered")
+	}
+	k.want(t, "registered")
+	wantRegistered(t, r)
+}
+
+func TestWaitAfterRefusals(t *testing.T) {
+	var got []time.Duration
+	for refusals := range 8 {
+		got = append(got, usualPace.after(refusals+1)/time.Second)
+	}
+	if want := []time.Duration{5, 10, 20, 40, 80, 120, 120, 120}; !slices.Equal(got, want) {
+		t.Errorf("waits of %d seconds, want %d", got, want)
+	}
+}
+
+// TestSocketThatSomebodyRemovesComesBack: and its directory with it, for a kubelet
+// that is started later; one that runs has lost its watch then.
+func TestSocketThatSomebodyRemovesComesBack(t *testing.T) {
+	for name, remove := range map[string]func(Config) error{
+		"socket": func(c Config) error { return os.Remove(c.path()) },
+		"directory": func(c Config) error {
+			return errors.Join(os.Rename(c.Dir, c.Dir+".old"), os.RemoveAll(c.Dir+".old"))
+		},
+		"directory made anew": func(c Config) error {
+			return errors.Join(os.Rename(c.Dir, c.Dir+".old"), os.Mkdir(c.Dir, 0o755), os.RemoveAll(c.Dir+".old"))
+		},
+		"socket of the dead in its place": func(c Config) error {
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.path() + "x", Net: "unix"})
+			if err != nil {
+				return err
+			}
+			l.SetUnlinkOnClose(false)
+			return errors.Join(l.Close(), os.Rename(c.path()+"x", c.path()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := newConfig(t)
+			k, stop := startKubelet(t, cfg.Dir, accept)
+			r := startRegistrar(t, cfg, quickly)
+			k.want(t, "registered")
+			stop()
+			if err := remove(cfg); err != nil {
+				t.Fatal(err)
+			}
+			wantMissing(t, r, "has not registered")
+			k, _ = startKubelet(t, cfg.Dir, accept)
+			k.want(t, "registered")
+			wantRegistered(t, r)
+		})
+	}
+	cfg := newConfig(t)
+	k, _ := startKubelet(t, cfg.Dir, accept)
+	r := startRegistrar(t, cfg, quickly)
+	k.want(t, "registered")
+	if err := os.Remove(cfg.path()); err != nil {
+		t.Fatal(err)
+	}
+	k.want(t, "unregistered", "registered")
+	wantRegistered(t, r)
+}
+
+// TestAnotherTakesThePlace: nobody's socket is taken away while he serves on it.
+func TestAnotherTakesThePlace(t *testing.T) {
+	cfg := newConfig(t)
+	r := startRegistrar(t, cfg, quickly)
+	// Its name is there in one step.
+	other, err := net.ListenUnix("unix", &net.UnixAddr{Name: cfg.path() + "x", Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.SetUnlinkOnClose(false)
+	if err := os.Rename(cfg.path()+"x", cfg.path()); err != nil {
+		t.Fatal(err)
+	}
+	wantMissing(t, r, "another process serves")
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	k, _ := startKubelet(t, cfg.Dir, accept)
+	k.want(t, "registered")
+	wantRegistered(t, r)
+}
+
+func TestStartRefuses(t *testing.T) {
+	cfg := newConfig(t)
+	startRegistrar(t, cfg, usualPace)
+	if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), "another process serves") {
+		t.Errorf("a second one: %v, want that another process serves", err)
+	}
+	for want, change := range map[string]func(*Config){
+		`registration directory "plugins" is not an absolute path`: func(c *Config) { c.Dir = "plugins" },
+		`registration socket "/xxx`:                                func(c *Config) { c.Dir = "/" + strings.Repeat("x", 78) },
+		`(--kubelet-registration-path) is not an absolute path`:    func(c *Config) { c.Endpoint = "csi.sock" },
+		`(--kubelet-registration-path) "/xxx`:                      func(c *Config) { c.Endpoint = "/" + strings.Repeat("x", 107) },
+	} {
+		cfg := cfg
+		change(&cfg)
+		if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", cfg, err, want)
+		}
+	}
+	cfg.Dir = "/" + strings.Repeat("x", 107-2-len(driverName+"-reg.sock"))
+	if err := cfg.Check(); err != nil {
+		t.Errorf("the longest path is refused: %v", err)
+	}
+}
+
+func TestNilIsSomebodyElsesBusiness(t *testing.T) {
+	var r *Registrar
+	if err := r.Registered(); err != nil {
+		t.Error(err)
+	}
+	r.Stop()
+}
