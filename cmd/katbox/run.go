@@ -115,10 +115,10 @@ func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node,
 	server, failed, err := listen(o, cfg, log)
 	var registrar *registration.Registrar
 	if err == nil {
-		registrar, err = register(o, log)
+		registrar, err = register(o, cfg.Metrics, log)
 	}
 	if err == nil {
-		status.Serving()
+		status.Serving(registrar.Registered)
 		select {
 		case <-ctx.Done():
 			log.Info("stopping")
@@ -175,11 +175,11 @@ func listen(o options, cfg driver.Config, log logr.Logger) (*driver.Server, <-ch
 
 // register has the kubelet know the driver, which has to be served already, if
 // that is wanted.
-func register(o options, log logr.Logger) (*registration.Registrar, error) {
+func register(o options, counted *metrics.Metrics, log logr.Logger) (*registration.Registrar, error) {
 	if o.registrationDir == "" {
 		return nil, nil
 	}
 	cfg := o.registrationConfig()
-	cfg.Log = log
+	cfg.Log, cfg.Metrics = log, counted
 	return registration.Start(cfg)
 }

@@ -65,19 +65,17 @@ func (s *Server) health(ctx context.Context) error {
 // ready returns nil when the kubelet can use the daemon.
 func (s *Server) ready() error {
 	s.mu.Lock()
-	recovered, serving, stopping := s.healthy != nil, s.serving, s.stopping
+	recovered, registered, stopping := s.healthy != nil, s.registered, s.stopping
 	s.mu.Unlock()
 	switch {
 	case stopping:
 		return errStopping
 	case !recovered:
 		return errStarting
-	case !serving:
+	case registered == nil:
 		return errNoSocket
-	case s.Registered == nil:
-		return nil
 	}
-	return s.Registered()
+	return registered()
 }
 
 // tell logs when the health has changed: of a probe that fails the kubelet tells

@@ -44,6 +44,8 @@ func (s *Server) want(t *testing.T, path string, code int, part string) {
 
 func well(context.Context) error { return nil }
 
+func registered() error { return nil }
+
 func TestLifeOfADaemon(t *testing.T) {
 	s := newServer(t, Config{})
 	s.want(t, "/healthz", 503, "starting")
@@ -51,7 +53,7 @@ func TestLifeOfADaemon(t *testing.T) {
 	s.Recovered(well)
 	s.want(t, "/healthz", 200, "ok")
 	s.want(t, "/readyz", 503, "socket")
-	s.Serving()
+	s.Serving(registered)
 	s.want(t, "/healthz", 200, "ok")
 	s.want(t, "/readyz", 200, "ok")
 	s.Stopping()
@@ -61,10 +63,10 @@ func TestLifeOfADaemon(t *testing.T) {
 
 func TestReadyWaitsForTheKubelet(t *testing.T) {
 	unregistered := errors.New("the kubelet has not asked yet")
-	s := newServer(t, Config{Registered: func() error { return unregistered }})
+	s := newServer(t, Config{})
 	s.want(t, "/readyz", 503, "starting")
 	s.Recovered(well)
-	s.Serving()
+	s.Serving(func() error { return unregistered })
 	s.want(t, "/readyz", 503, "has not asked")
 	s.want(t, "/healthz", 200, "ok")
 	unregistered = nil
@@ -74,7 +76,7 @@ func TestReadyWaitsForTheKubelet(t *testing.T) {
 func TestUnwellSaysWhyInOneLine(t *testing.T) {
 	s := newServer(t, Config{})
 	s.Recovered(func(context.Context) error { return errors.Join(errors.New("broken disk"), errors.New("broken actor")) })
-	s.Serving()
+	s.Serving(registered)
 	s.want(t, "/healthz", 503, "broken disk; broken actor")
 	s.want(t, "/readyz", 200, "ok")
 }

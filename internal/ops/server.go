@@ -33,10 +33,7 @@ type Config struct {
 	Endpoint string
 	// Metrics answers /metrics.
 	Metrics http.Handler
-	// Registered says why the kubelet has not registered the driver, nil once it
-	// has. Without it that is no condition of being ready.
-	Registered func() error
-	Log        logr.Logger
+	Log     logr.Logger
 }
 
 // CheckEndpoint says why nothing can listen on an endpoint.
@@ -64,9 +61,11 @@ type Server struct {
 
 	mu sync.Mutex
 	// healthy asks the node; nil as long as there is none.
-	healthy  func(context.Context) error
-	serving  bool
-	stopping bool
+	healthy func(context.Context) error
+	// registered asks whether the kubelet knows the driver; nil as long as the CSI
+	// socket is not open.
+	registered func() error
+	stopping   bool
 	// unwell is what was wrong when the health was asked for last.
 	unwell string
 }
@@ -106,11 +105,13 @@ func (s *Server) Recovered(healthy func(context.Context) error) {
 	s.healthy = healthy
 }
 
-// Serving says that the CSI socket is open.
-func (s *Server) Serving() {
+// Serving says that the CSI socket is open. From now on the daemon is ready
+// whenever registered returns nil; else that says why the kubelet has not
+// registered the driver.
+func (s *Server) Serving(registered func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serving = true
+	s.registered = registered
 }
 
 // Stopping says that the daemon is about to stop: it is not ready from now on.

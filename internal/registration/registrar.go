@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/socket"
 )
 
@@ -22,6 +23,8 @@ type Config struct {
 	// Endpoint is the path of the CSI socket as the kubelet sees it.
 	Endpoint string
 	Log      logr.Logger
+	// Metrics are told whether the driver is registered.
+	Metrics *metrics.Metrics
 }
 
 // path is that of the socket. node-driver-registrar gives it the same name, so
@@ -122,6 +125,7 @@ func (r *Registrar) setMissing(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.missing = err
+	r.Metrics.Registered(err == nil)
 }
 
 // Stop removes the socket, so that the kubelet unregisters the driver. It is to

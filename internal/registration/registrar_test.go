@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/metrics/metricstest"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
@@ -30,7 +33,7 @@ func newConfig(t *testing.T) Config {
 			t.Error(err)
 		}
 	})
-	return Config{Dir: filepath.Join(dir, "plugins_registry"), Name: driverName, Endpoint: "/var/lib/kubelet/plugins/katbox/csi.sock", Log: logr.Discard()}
+	return Config{Dir: filepath.Join(dir, "plugins_registry"), Name: driverName, Endpoint: "/var/lib/kubelet/plugins/katbox/csi.sock", Log: logr.Discard(), Metrics: metrics.New("test", "")}
 }
 
 func startRegistrar(t *testing.T, cfg Config, p pace) *Registrar {
@@ -48,6 +51,7 @@ func wantMissing(t *testing.T, r *Registrar, want string) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		err := r.Registered()
 		if err != nil && strings.Contains(err.Error(), want) {
+			metricstest.Of(t, r.Metrics).Want(t, want, metricstest.Values{"katbox_registered": 0})
 			return
 		}
 		if time.Now().After(deadline) {
