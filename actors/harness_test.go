@@ -44,7 +44,9 @@ type house struct {
 	node    *Node
 	// metrics are of the node that runs, and begin anew with each.
 	metrics *metrics.Metrics
-	more    []actor.ReceiverMiddleware
+	// committed is how many commits there were before that.
+	committed int
+	more      []actor.ReceiverMiddleware
 	// lifespan is what --afterlifespan sets.
 	lifespan time.Duration
 	headroom float64
@@ -86,7 +88,7 @@ func (h *house) start() {
 	if h.kernel != nil {
 		kernel = h.kernel
 	}
-	h.metrics = metrics.New("test", "")
+	h.metrics, h.committed = metrics.New("test", ""), h.records.committed()
 	node, err := start(Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
@@ -343,6 +345,24 @@ func (r *fakeRecords) Commit(changes []store.Change) error {
 		r.known[change.ID] = *change.Record
 	}
 	return nil
+}
+
+// committed counts the commits that succeeded.
+func (r *fakeRecords) committed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.commits
+}
+
+// retained counts the records of retained volumes.
+func (r *fakeRecords) retained() int {
+	count := 0
+	for _, record := range r.all() {
+		if record.Phase == volume.Retained {
+			count++
+		}
+	}
+	return count
 }
 
 func (r *fakeRecords) ReserveError() error {

@@ -54,6 +54,24 @@ func TestFactorIsTheSmaller(t *testing.T) {
 	}
 }
 
+func TestInodesAreScarcer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bytes, inodes Space
+		want          bool
+	}{
+		"fewer inodes":      {Space{Total: 100, Free: 5}, Space{Total: 10000, Free: 400}, true},
+		"fewer bytes":       {Space{Total: 100, Free: 3}, Space{Total: 10000, Free: 400}, false},
+		"as few":            {Space{Total: 100, Free: 4}, Space{Total: 10000, Free: 400}, false},
+		"no limit":          {Space{Total: 100}, Space{}, false},
+		"no limit of bytes": {Space{}, Space{Total: 100, Free: 100}, true},
+		"no limit at all":   {Space{}, Space{}, false},
+	} {
+		if got := InodesAreScarcer(tt.bytes, tt.inodes); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
 func TestCheckHeadroom(t *testing.T) {
 	for _, h := range []float64{0, 0.1, 1} {
 		if err := CheckHeadroom(h); err != nil {
