@@ -25,7 +25,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	if err != nil {
 		return volume.Stats{}, err
 	}
-	bytes, inodes, err := e.scratch.Usage(ctx, record.Pod, id)
+	bytes, inodes, err := e.scratch.Usage(ctx, record.Pod, id, nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
 		condition = fmt.Errorf("its data directory is gone: %w", err)

@@ -100,7 +100,7 @@ func TestNotOurs(t *testing.T) {
 						_, createErr := d.Create(pod, vol)
 						_, existsErr := d.Exists(pod, vol)
 						_, discardErr := d.Discard(pod, vol)
-						_, _, usageErr := d.Usage(context.Background(), pod, vol)
+						_, _, usageErr := d.Usage(context.Background(), pod, vol, nil)
 						for call, err := range map[string]error{
 							"Create": createErr, "Exists": existsErr, "Discard": discardErr, "Usage": usageErr,
 							"RemoveEmpty": d.RemoveEmpty(pod, vol),

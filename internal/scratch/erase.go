@@ -19,7 +19,10 @@ import (
 //
 // What was removed since the last batch is told by one more call at the end,
 // also after an error; what that call returns changes nothing.
-type Pace func(ctx context.Context, removed int) error
+//
+// Usage calls it after each batch of names, with the number of those. An error
+// ends that too.
+type Pace func(ctx context.Context, done int) error
 
 // Erase deletes the entry name of the trash with all that is in it. An entry
 // that is gone already is no error. A nil pace means no pauses.

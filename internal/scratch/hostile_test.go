@@ -241,7 +241,7 @@ func TestHostileContents(t *testing.T) {
 					// Most paths are too long.
 					want = 2*10_000 + 1
 				}
-				bytes, inodes, err := d.Usage(context.Background(), pod, vol)
+				bytes, inodes, err := d.Usage(context.Background(), pod, vol, nil)
 				if err != nil || bytes < 0 || bytes > 300<<20 || inodes != want {
 					t.Errorf("usage: %d bytes, %d inodes of %d, %v", bytes, inodes, want, err)
 				}

@@ -148,7 +148,7 @@ func TestNames(t *testing.T) {
 		_, createErr := d.Create(names.pod, names.id)
 		_, existsErr := d.Exists(names.pod, names.id)
 		_, discardErr := d.Discard(names.pod, names.id)
-		_, _, usageErr := d.Usage(ctx, names.pod, names.id)
+		_, _, usageErr := d.Usage(ctx, names.pod, names.id, nil)
 		for call, err := range map[string]error{
 			"Create": createErr, "Exists": existsErr, "Discard": discardErr, "Usage": usageErr,
 			"RemoveEmpty": d.RemoveEmpty(names.pod, names.id),

@@ -113,7 +113,7 @@ func TestEraseSubvolumes(t *testing.T) {
 			for _, tt := range tests {
 				t.Run(tt.name, func(t *testing.T) {
 					tt.fill(t, create(t, d, pod, vol))
-					_, _, err := d.Usage(context.Background(), pod, vol)
+					_, _, err := d.Usage(context.Background(), pod, vol, nil)
 					must(t, err)
 					name, _ := discard(t, d, pod, vol)
 					fewFiles(t, maxDepth+20)

@@ -4,40 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// maxOpen is how many directories Usage holds open above each other.
-const maxOpen = 64
+const (
+	// maxOpen is how many directories Usage holds open above each other.
+	maxOpen = 64
+	// maxLinks is how many files with several links Usage remembers. A pod can make
+	// as many as the file system has inodes.
+	maxLinks = 1 << 16
+)
 
 // Usage returns the bytes that a volume's files and directories occupy on disk,
 // and their number; the data directory itself is among them. A file with
 // several links inside counts once. Directories mounted inside do not count.
+// Nobody sees afterwards that the directories were read. A nil pace means no
+// pauses.
 //
 // The tree may change meanwhile; the result is then somewhere between. The
 // error wraps fs.ErrNotExist when there is no data directory.
-func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID) (bytes, inodes int64, err error) {
+func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace Pace) (bytes, inodes int64, err error) {
 	fd, err := d.openData(pod, id)
 	if err != nil {
 		return 0, 0, err
 	}
 	c := &census{dir: d, buf: newBuffer(), links: map[inode]uint64{}}
 	defer c.close()
-	if err := c.enter(fd); err != nil {
+	if err := c.walk(ctx, fd, pace); err != nil {
 		return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
 	}
-	for len(c.levels) > 0 {
-		if err := ctx.Err(); err != nil {
-			return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
-		}
-		if err := c.step(); err != nil {
-			return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
-		}
-	}
-	return c.bytes, c.inodes, nil
+	bytes, inodes = c.result()
+	return bytes, inodes, nil
 }
 
 // inode identifies a file.
@@ -51,8 +52,12 @@ type census struct {
 	bytes, inodes int64
 	// links has the files with several links, and how many of those have not
 	// been met yet.
-	links  map[inode]uint64
-	levels []level
+	links map[inode]uint64
+	// crowded: links was full once. Of the files that it does not have each link
+	// counts for its share since, and shares is what those of inodes come to.
+	crowded bool
+	shares  float64
+	levels  []level
 }
 
 // level is a directory that is being read.
@@ -64,6 +69,31 @@ type level struct {
 	offset int64
 	// batch are the names that have been read and not yet been looked at.
 	batch []string
+}
+
+// walk counts an open directory and all that is in it, in batches.
+func (c *census) walk(ctx context.Context, fd int, pace Pace) error {
+	if err := c.enter(fd); err != nil {
+		return err
+	}
+	seen := 1
+	for len(c.levels) > 0 {
+		err := ctx.Err()
+		if err == nil && pace != nil && seen == paceEvery {
+			seen, err = 0, pace(ctx, seen)
+		}
+		if err == nil {
+			err = c.step()
+		}
+		if err != nil {
+			return err
+		}
+		seen++
+	}
+	if pace != nil {
+		return pace(ctx, seen)
+	}
+	return nil
 }
 
 // step looks at one name in the lowest directory.
@@ -115,6 +145,7 @@ func (c *census) enter(fd int) error {
 		return fmt.Errorf("stat: %w", err)
 	}
 	c.count(&st)
+	leaveNoTrace(fd)
 	c.levels = append(c.levels, level{inode: inode{uint64(st.Dev), st.Ino}, fd: fd})
 	if len(c.levels) <= maxOpen {
 		return nil
@@ -131,6 +162,13 @@ func (c *census) enter(fd int) error {
 	unix.Close(far.fd)
 	far.fd, far.offset = -1, offset
 	return nil
+}
+
+// leaveNoTrace has a directory's time of access stay as it is: to note it would be
+// a write for each directory. It takes privileges, which the daemon has; without
+// them the time is noted.
+func leaveNoTrace(fd int) {
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NOATIME)
 }
 
 // leave goes back to the directory above.
@@ -157,6 +195,7 @@ func (l *level) reopen(child int) error {
 		return fmt.Errorf("open ..: %w", err)
 	}
 	l.fd = fd
+	leaveNoTrace(fd)
 	var st unix.Stat_t
 	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return fmt.Errorf("stat ..: %w", err)
@@ -169,25 +208,34 @@ func (l *level) reopen(child int) error {
 }
 
 func (c *census) count(st *unix.Stat_t) {
+	// st_blocks counts in 512 bytes, whatever the block size is.
+	size := st.Blocks * 512
 	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		file := inode{uint64(st.Dev), st.Ino}
 		left, met := c.links[file]
+		c.crowded = c.crowded || len(c.links) >= maxLinks
 		switch {
+		case !met && c.crowded:
+			c.bytes += size / int64(st.Nlink)
+			c.shares += 1 / float64(st.Nlink)
+			return
 		case !met:
 			c.links[file] = uint64(st.Nlink) - 1
 		case left > 1:
 			c.links[file] = left - 1
+			return
 		default:
 			// All links have been met: no need to remember it.
 			delete(c.links, file)
-		}
-		if met {
 			return
 		}
 	}
-	// st_blocks counts in 512 bytes, whatever the block size is.
-	c.bytes += st.Blocks * 512
+	c.bytes += size
 	c.inodes++
+}
+
+func (c *census) result() (bytes, inodes int64) {
+	return c.bytes, c.inodes + int64(math.Round(c.shares))
 }
 
 // close closes what is still open.

@@ -16,7 +16,7 @@ import (
 
 func usage(t *testing.T, d *Dir) (bytes, inodes int64) {
 	t.Helper()
-	bytes, inodes, err := d.Usage(context.Background(), pod, vol)
+	bytes, inodes, err := d.Usage(context.Background(), pod, vol, nil)
 	must(t, err)
 	return bytes, inodes
 }
@@ -30,7 +30,7 @@ func allocated(t *testing.T, path string) int64 {
 
 func TestUsage(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		if _, _, err := d.Usage(context.Background(), pod, vol); !errors.Is(err, fs.ErrNotExist) {
+		if _, _, err := d.Usage(context.Background(), pod, vol, nil); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("of nothing: %v", err)
 		}
 		dir := create(t, d, pod, vol)
@@ -58,7 +58,7 @@ func TestUsage(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, _, err := d.Usage(ctx, pod, vol); !errors.Is(err, context.Canceled) {
+		if _, _, err := d.Usage(ctx, pod, vol, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("after cancel: %v", err)
 		}
 	})
