@@ -19,6 +19,9 @@ import (
 type Queue struct {
 	entries map[volume.ID]*entry
 	classes map[class]*byUnpublished
+	// unmeasured are the entries without a size, bytes is the sum of the others'.
+	unmeasured []*entry
+	bytes      int64
 }
 
 // class is what volumes have in common whose deadlines are ordered by the time
@@ -41,6 +44,7 @@ type entry struct {
 	record volume.Record
 	// index is the entry's place in its heap, which makes removal by ID cheap.
 	index int
+	size  size
 }
 
 // Push adds a volume, in place of an older record of the same ID. A record in
@@ -64,6 +68,7 @@ func (q *Queue) Push(r volume.Record) {
 	e := &entry{record: r}
 	q.entries[r.ID] = e
 	heap.Push(h, e)
+	q.addSize(e)
 }
 
 // Take removes a volume and returns its record. It costs O(log n).
@@ -73,6 +78,7 @@ func (q *Queue) Take(id volume.ID) (volume.Record, bool) {
 		return volume.Record{}, false
 	}
 	delete(q.entries, id)
+	q.dropSize(e)
 	c := classOf(&e.record)
 	h := q.classes[c]
 	heap.Remove(h, e.index)
