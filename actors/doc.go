@@ -9,6 +9,7 @@
 //     and has them deleted when their time is over;
 //   - the eraser, which frees the space of deleted volumes, behind everything
 //     else;
+//   - the surveyor, which measures how much space the retained volumes take;
 //   - the pressure actor, which measures the file system;
 //   - the recorder, which makes records durable, many with one sync.
 //

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -22,6 +23,8 @@ const maxEvictions = 32
 type retention struct {
 	supervisor *actor.PID
 	eraser     *actor.PID
+	surveyor   *actor.PID
+	metrics    *metrics.Metrics
 	log        logr.Logger
 
 	queue    *lifespan.Queue
@@ -40,22 +43,22 @@ type retention struct {
 	// fresh: the factor was measured after everything that was deleted before had
 	// been erased. It allows one volume to go early.
 	fresh bool
-	timer *time.Timer
+	// surveying: the surveyor was given a volume to measure, and has not answered.
+	surveying bool
+	timer     *time.Timer
 }
 
 type evictionDue struct{}
 
-func retentionProps(supervisor, eraser *actor.PID, early bool, asleep []volume.Record, log logr.Logger) *actor.Props {
+func retentionProps(r retention, asleep []volume.Record) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
-		r := &retention{
-			supervisor: supervisor, eraser: eraser, early: early, log: log,
-			queue: &lifespan.Queue{}, factor: 1, evicting: map[volume.ID]struct{}{},
-		}
+		copied := r
+		copied.queue, copied.factor, copied.evicting = &lifespan.Queue{}, 1, map[volume.ID]struct{}{}
 		for _, record := range asleep {
-			r.queue.Push(record)
+			copied.queue.Push(record)
 		}
-		return r
-	}, actor.WithReceiverMiddleware(recovering(log)))
+		return &copied
+	}, actor.WithReceiverMiddleware(recovering(r.log)))
 }
 
 func (r *retention) Receive(c actor.Context) {
@@ -64,7 +67,13 @@ func (r *retention) Receive(c actor.Context) {
 		r.queue.Push(m.Record)
 	case *messages.Wake:
 		r.wake(c, m)
+		r.survey(c)
 		return // nothing can be due that was not before
+	case *messages.Surveyed:
+		r.surveying = false
+		r.queue.Measured(m.ID, m.Unpublished, m.Bytes)
+		r.survey(c)
+		return
 	case *messages.FindUnknown:
 		r.findUnknown(m)
 		return
@@ -85,6 +94,7 @@ func (r *retention) Receive(c actor.Context) {
 		return
 	}
 	r.evict(c)
+	r.survey(c)
 }
 
 func (r *retention) wake(c actor.Context, m *messages.Wake) {
@@ -105,6 +115,20 @@ func (r *retention) findUnknown(m *messages.FindUnknown) {
 		}
 	}
 	m.Send(unknown, nil)
+}
+
+// survey has the next volume measured of those that have not been, and tells how
+// much the others take.
+func (r *retention) survey(c actor.Context) {
+	r.metrics.RetainedBytes(uint64(r.queue.Bytes()))
+	r.metrics.RetainedUnmeasured(r.queue.Unmeasured())
+	if r.surveying {
+		return
+	}
+	if record, ok := r.queue.NextUnmeasured(); ok {
+		r.surveying = true
+		c.Send(r.surveyor, &messages.Survey{Pod: record.Pod, ID: record.ID, Unpublished: record.Unpublished})
+	}
 }
 
 // measure asks how much space there is once what was deleted is erased. That is

@@ -12,6 +12,7 @@ const (
 	pressureName  = "pressure"
 	retentionName = "retention"
 	eraserName    = "eraser"
+	surveyorName  = "surveyor"
 )
 
 // supervisorProps describes the supervisor. It is one instance for good: a
@@ -37,11 +38,15 @@ func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.
 func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
 	s.self = c.Self()
 	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log, s.metrics))}
-	pressurePID := c.ActorSystem().NewLocalPID(s.self.Id + "/" + pressureName)
 	s.eraser = s.spawn(c, eraserName, eraserProps(eraser{
-		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: pressurePID, log: cfg.Log, metrics: s.metrics,
+		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: s.child(c, pressureName), log: cfg.Log, metrics: s.metrics,
 	}))
-	s.retention = s.spawn(c, retentionName, retentionProps(s.self, s.eraser, cfg.Headroom > 0, found.asleep, cfg.Log))
+	surveyor := s.spawn(c, surveyorName, surveyorProps(surveyor{
+		ctx: s.ctx, ground: s.scratch, workers: s.workers, calls: s.turns.calls, retention: s.child(c, retentionName), log: cfg.Log,
+	}))
+	s.retention = s.spawn(c, retentionName, retentionProps(retention{
+		supervisor: s.self, eraser: s.eraser, surveyor: surveyor, metrics: s.metrics, early: cfg.Headroom > 0, log: cfg.Log,
+	}, found.asleep))
 	s.spawn(c, pressureName, pressureProps(pressure{
 		ctx: s.ctx, space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval,
 		retention: s.retention, eraser: s.eraser, log: cfg.Log, metrics: s.metrics,
@@ -52,6 +57,11 @@ func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
 		s.table[record.ID] = e
 		s.activate(c, record.ID, e, &record)
 	}
+}
+
+// child is the address of a child that may not have been started yet.
+func (s *supervisor) child(c actor.Context, name string) *actor.PID {
+	return c.ActorSystem().NewLocalPID(s.self.Id + "/" + name)
 }
 
 func (s *supervisor) spawn(c actor.Context, name string, props *actor.Props) *actor.PID {

@@ -3,11 +3,9 @@ package actors
 import (
 	"context"
 	"math"
-	"runtime"
 	"sync/atomic"
 	"time"
 
-	"github.com/katbox/katbox/internal/ioprio"
 	"github.com/katbox/katbox/internal/metrics"
 )
 
@@ -55,8 +53,8 @@ type turn struct {
 	*turns
 	// removed counts what this erasure removed.
 	removed int
-	// restore ends the turn; nil when the erasure has none.
-	restore func() error
+	// over ends the idle priority; nil when the erasure has no turn.
+	over func()
 }
 
 func (t *turns) take() *turn { return &turn{turns: t} }
@@ -77,23 +75,17 @@ func (t *turn) next(ctx context.Context, removed int) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// The priority is the thread's, and the goroutine keeps that for its turn.
-	runtime.LockOSThread()
-	t.restore = ioprio.Idle()
+	t.over = idle()
 	return nil
 }
 
 // end gives the turn up, if the erasure has it.
 func (t *turn) end() {
-	if t.restore == nil {
+	if t.over == nil {
 		return
 	}
-	// A thread that keeps its priority is not given back, and ends with the
-	// goroutine.
-	if err := t.restore(); err == nil {
-		runtime.UnlockOSThread()
-	}
-	t.restore = nil
+	t.over()
+	t.over = nil
 	<-t.slots
 }
 

@@ -25,3 +25,6 @@ type ToRecorder interface{ toRecorder() }
 
 // ToEraser is a message for the eraser.
 type ToEraser interface{ toEraser() }
+
+// ToSurveyor is a message for the surveyor.
+type ToSurveyor interface{ toSurveyor() }
