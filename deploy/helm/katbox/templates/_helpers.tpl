@@ -1,0 +1,40 @@
+{{- define "katbox.name" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "katbox.selector" -}}
+app.kubernetes.io/name: katbox
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "katbox.labels" -}}
+{{ include "katbox.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "katbox.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "katbox.pluginDir" -}}
+{{ .Values.kubeletDir }}/plugins/{{ .Values.driverName }}
+{{- end }}
+
+{{- define "katbox.sidecarSecurity" -}}
+runAsUser: 0
+runAsGroup: 0
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
