@@ -4,13 +4,17 @@ REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 SOAK_FLAGS ?= --preset smoke
 FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
+IMAGE ?= ghcr.io/katbox/katbox
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# What a registry takes as a tag.
+TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-root sanity fuzz soak powercut lint compiler
+.PHONY: help build test test-root sanity fuzz soak powercut image image-check chart-files deploy-check lint compiler binaries
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
@@ -44,9 +48,30 @@ powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh
 	"$(VMTEST)/powercut.sh" --payload bin/powercut --run './powercut run --dir /mnt/0' --check './powercut check --dir /mnt/0' \
 		--disk ext4:512M --window 2:10 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
 
+image: binaries ## Build the image IMAGE:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes it
+	.ci/image $(IMAGE) $(TAG) $(REVISION)
+
+image-check: binaries ## Build the image with buildah, and check what is in it
+	.ci/image-check $(IMAGE) $(TAG) $(REVISION)
+
+# The image's binaries, which say the tag as their version.
+binaries:
+	set -e; for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false \
+		-ldflags '-s -w -X main.version=$(TAG)' -o bin/linux/$$arch/katbox ./cmd/katbox; done
+
+chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
+	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
+
+deploy-check: bin/helm bin/kustomize ## Render manifests and chart, and have each object validated by the API server's code
+	cd .ci/deploy && go vet ./... && go test -count=1 ./...
+
+bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
+	cd .ci/deploy && CGO_ENABLED=0 go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
+
 lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)
 	bin/golangci-lint run ./...
 	cd internal/sanity && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
+	cd .ci/deploy && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 
 bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
 	cd .ci/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

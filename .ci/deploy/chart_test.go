@@ -1,0 +1,183 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/diff"
+	"sigs.k8s.io/yaml"
+)
+
+// TestChartEqualsManifests: object by object, but for the labels that only Helm
+// needs, and the namespace, which has to be there before a release.
+func TestChartEqualsManifests(t *testing.T) {
+	for dir, args := range map[string][]string{
+		"base":               nil,
+		"overlays/sidecars":  {"--set", "sidecars.enabled=true"},
+		"overlays/data-disk": {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
+	} {
+		t.Run(dir, func(t *testing.T) {
+			want, got := byName(kustomize(t, dir)), byName(helm(t, args...))
+			delete(want, "Namespace /katbox")
+			for name, object := range want {
+				if got[name] == nil {
+					t.Errorf("the chart has no %s", name)
+				} else if difference := diff.Diff(object.Object, got[name].Object); difference != "" {
+					t.Errorf("%s differs between manifests (-) and chart (+):\n%s", name, difference)
+				}
+				delete(got, name)
+			}
+			for name := range got {
+				t.Errorf("only the chart has %s", name)
+			}
+		})
+	}
+}
+
+// byName keys objects by kind, namespace and name, without Helm's labels.
+func byName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	named := map[string]*unstructured.Unstructured{}
+	for _, o := range objects {
+		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
+			for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+				unstructured.RemoveNestedField(o.Object, append(labels[:len(labels):len(labels)], label)...)
+			}
+		}
+		named[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o
+	}
+	return named
+}
+
+// TestSchemaRefuses what is in testdata/refused, with an error that names the value.
+// The first line of each file says which words the error has to have.
+func TestSchemaRefuses(t *testing.T) {
+	for _, path := range files(t, "testdata/refused/*.yaml") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(string(content), "\n")
+			want, ok := strings.CutPrefix(first, "# error: ")
+			if !ok {
+				t.Fatalf("the first line has to be \"# error: WORDS\", not %q", first)
+			}
+			_, err = template("--values", path)
+			if err == nil || !strings.Contains(err.Error(), "values don't meet the specifications") || !strings.Contains(err.Error(), want) {
+				t.Errorf("want a refusal by the schema with %q, got %v", want, err)
+			}
+		})
+	}
+}
+
+// TestLint: helm has nothing to say, but that there is no icon.
+func TestLint(t *testing.T) {
+	for _, path := range files(t, "testdata/accepted/*.yaml") {
+		if _, err := output("helm", "lint", "--strict", "--kube-version", kubernetes, "--values", path, chart); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEveryValueIsExplained by a comment above it, also the nested ones.
+func TestEveryValueIsExplained(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(content), "\n")
+	for i, line := range lines {
+		key, rest, ok := strings.Cut(line, ":")
+		// Of a mapping with nested values, as "image:", the values are explained.
+		nested := ok && rest == "" && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i+1]), "# --")
+		indent := len(key) - len(strings.TrimLeft(key, " "))
+		if !ok || strings.HasPrefix(strings.TrimSpace(key), "#") || strings.HasPrefix(strings.TrimSpace(key), "-") || nested || within(lines[:i], indent) {
+			continue
+		}
+		if !strings.HasPrefix(strings.TrimSpace(lines[i-1]), "# -- ") {
+			t.Errorf("values.yaml:%d: %s has no comment above it that begins with \"# -- \"", i+1, strings.TrimSpace(key))
+		}
+	}
+	if len(values) < 20 {
+		t.Errorf("there are only %d values", len(values))
+	}
+}
+
+// within tells whether a line with that indent, after these lines, is part of a
+// value that is explained as a whole.
+func within(before []string, indent int) bool {
+	for i := len(before) - 1; i > 0 && indent > 0; i-- {
+		line := strings.TrimLeft(before[i], " ")
+		if depth := len(before[i]) - len(line); line != "" && !strings.HasPrefix(line, "#") && depth < indent {
+			if strings.HasPrefix(strings.TrimSpace(before[i-1]), "# -- ") {
+				return true
+			}
+			indent = depth
+		}
+	}
+	return false
+}
+
+// TestVersions: one version names the chart, the daemon and the manifests' image.
+func TestVersions(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(chart, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var about struct{ Version, AppVersion string }
+	if err := yaml.Unmarshal(content, &about); err != nil {
+		t.Fatal(err)
+	}
+	if about.AppVersion != "v"+about.Version {
+		t.Errorf("the chart %s is of the version %s", about.Version, about.AppVersion)
+	}
+	// That the manifests have it too is in TestChartEqualsManifests.
+}
+
+// TestMonitoringIsCopied: Helm reads only what is in the chart.
+func TestMonitoringIsCopied(t *testing.T) {
+	for _, name := range []string{"rules.yaml", "dashboard.json"} {
+		want, err := os.ReadFile(filepath.Join("../../deploy/monitoring", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(chart, "files", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("the chart's files/%s differs from deploy/monitoring/%s: run make chart-files", name, name)
+		}
+	}
+}
+
+// TestMonitoringIsRendered as it is, whatever braces are in it.
+func TestMonitoringIsRendered(t *testing.T) {
+	objects := helm(t, "--set", "prometheusRule.enabled=true,dashboard.enabled=true")
+	content, err := os.ReadFile(filepath.Join(chart, "files/rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules map[string]any
+	if err := yaml.Unmarshal(content, &rules); err != nil {
+		t.Fatal(err)
+	}
+	if difference := diff.Diff(rules, find(t, objects, "PrometheusRule").Object["spec"]); difference != "" {
+		t.Errorf("the rules (-) differ from what is rendered (+):\n%s", difference)
+	}
+	dashboard, err := os.ReadFile(filepath.Join(chart, "files/dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, _, err := unstructured.NestedString(find(t, objects, "ConfigMap").Object, "data", "katbox.json")
+	if err != nil || rendered != string(dashboard) {
+		t.Errorf("the ConfigMap has another dashboard, %d bytes rather than %d (%v)", len(rendered), len(dashboard), err)
+	}
+}

@@ -1,0 +1,157 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	scheme "k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/storage"
+	storagevalidation "k8s.io/kubernetes/pkg/apis/storage/validation"
+)
+
+// overlays are the directories with a kustomization.
+var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk"}
+
+// TestEveryObjectIsAccepted: by the API server's own decoding and validation.
+func TestEveryObjectIsAccepted(t *testing.T) {
+	for _, dir := range overlays {
+		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
+	}
+	for _, path := range files(t, examples+"/*.yaml") {
+		t.Run("examples/"+filepath.Base(path), func(t *testing.T) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			acceptAll(t, split(t, content))
+		})
+	}
+	for _, path := range files(t, "testdata/accepted/*.yaml") {
+		t.Run("helm/"+filepath.Base(path), func(t *testing.T) { acceptAll(t, helm(t, "--values", path)) })
+	}
+}
+
+func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	for _, object := range objects {
+		// Those of the Prometheus operator are not the API server's.
+		if object.GroupVersionKind().Group == "monitoring.coreos.com" {
+			continue
+		}
+		if _, err := accept(object); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestKustomizationsAreListed, so that none goes unchecked.
+func TestKustomizationsAreListed(t *testing.T) {
+	listed := map[string]bool{}
+	for _, dir := range overlays {
+		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
+	}
+	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/overlays/*/kustomization.yaml")...) {
+		if !listed[path] {
+			t.Errorf("%s is in no test", path)
+		}
+		delete(listed, path)
+	}
+	for path := range listed {
+		t.Errorf("there is no %s", path)
+	}
+}
+
+// TestMistakesAreFound: the check of all objects is one that can fail.
+func TestMistakesAreFound(t *testing.T) {
+	set := func(value any, fields ...string) func(*unstructured.Unstructured) error {
+		return func(o *unstructured.Unstructured) error {
+			return unstructured.SetNestedField(o.Object, value, fields...)
+		}
+	}
+	container := func(change func(map[string]any)) func(*unstructured.Unstructured) error {
+		return func(o *unstructured.Unstructured) error {
+			all, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+			if err != nil {
+				return err
+			}
+			change(all[0].(map[string]any))
+			return unstructured.SetNestedSlice(o.Object, all, "spec", "template", "spec", "containers")
+		}
+	}
+	for name, test := range map[string]struct {
+		kind   string
+		change func(*unstructured.Unstructured) error
+		want   string
+	}{
+		"unknown field":    {"DaemonSet", set("x", "spec", "template", "spec", "hostNetwrk"), "hostNetwrk"},
+		"wrong kind":       {"DaemonSet", set("yes", "spec", "template", "spec", "automountServiceAccountToken"), "bool"},
+		"selector":         {"DaemonSet", set("other", "spec", "selector", "matchLabels", "app.kubernetes.io/name"), "selector"},
+		"restart policy":   {"DaemonSet", set("Never", "spec", "template", "spec", "restartPolicy"), "restartPolicy"},
+		"unmounted volume": {"DaemonSet", container(func(c map[string]any) { c["volumeMounts"].([]any)[0].(map[string]any)["name"] = "none" }), "volumeMounts[0].name"},
+		"bidirectional":    {"DaemonSet", container(func(c map[string]any) { delete(c["securityContext"].(map[string]any), "privileged") }), "Bidirectional"},
+		"quantity": {"DaemonSet", container(func(c map[string]any) {
+			c["resources"].(map[string]any)["requests"].(map[string]any)["memory"] = "64MB!"
+		}), "quantities"},
+		"lifecycle mode":     {"CSIDriver", set([]any{"Eternal"}, "spec", "volumeLifecycleModes"), "volumeLifecycleModes"},
+		"namespace's labels": {"Namespace", set("not a label", "metadata", "labels", "a"), "metadata.labels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := find(t, kustomize(t, "base"), test.kind)
+			if err := test.change(object); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := accept(object); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("want an error about %s, got %v", test.want, err)
+			}
+		})
+	}
+}
+
+// TestArchivedDriverObjectIsUpdated: the CSIDriver object of the archived Katbox,
+// for Kubernetes 1.18 without and for 1.20 with fsGroupPolicy, may be replaced by
+// ours in place.
+func TestArchivedDriverObjectIsUpdated(t *testing.T) {
+	internal := func(o *unstructured.Unstructured) *storage.CSIDriver {
+		versioned, err := accept(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		driver := &storage.CSIDriver{}
+		if err := scheme.Scheme.Convert(versioned, driver, nil); err != nil {
+			t.Fatal(err)
+		}
+		driver.ResourceVersion = "1"
+		return driver
+	}
+	ours := find(t, kustomize(t, "base"), "CSIDriver")
+	for _, policy := range []string{"", "ReadWriteOnceWithFSType", "File"} {
+		archived := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
+			"metadata": map[string]any{"name": "katbox.csi.paypal.com"},
+			"spec":     map[string]any{"volumeLifecycleModes": []any{"Ephemeral"}, "podInfoOnMount": true, "attachRequired": false},
+		}}
+		if policy != "" {
+			if err := unstructured.SetNestedField(archived.Object, policy, "spec", "fsGroupPolicy"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if refused := storagevalidation.ValidateCSIDriverUpdate(internal(ours), internal(archived)); len(refused) > 0 {
+			t.Errorf("with the policy %q: %v", policy, refused.ToAggregate())
+		}
+	}
+}
+
+func find(t *testing.T, objects []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == kind {
+			return object
+		}
+	}
+	t.Fatalf("there is no %s", kind)
+	return nil
+}

@@ -1,0 +1,19 @@
+# Only the static binary that "make image" has built before: no shell, no package,
+# nothing to patch but Katbox itself. It runs as root, which mounting needs.
+FROM scratch
+
+ARG TARGETARCH
+ARG VERSION=dev
+ARG REVISION=unknown
+
+LABEL org.opencontainers.image.title="Katbox" \
+      org.opencontainers.image.description="Scratch volumes with an afterlife: a CSI node driver for ephemeral inline volumes" \
+      org.opencontainers.image.source="https://github.com/katbox/katbox" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+
+COPY bin/linux/${TARGETARCH}/katbox /katbox
+
+USER 0:0
+ENTRYPOINT ["/katbox"]
