@@ -101,7 +101,7 @@ func TestEveryValueIsExplained(t *testing.T) {
 		if !ok || strings.HasPrefix(strings.TrimSpace(key), "#") || strings.HasPrefix(strings.TrimSpace(key), "-") || nested || within(lines[:i], indent) {
 			continue
 		}
-		if !strings.HasPrefix(strings.TrimSpace(lines[i-1]), "# -- ") {
+		if !explained(lines[:i]) {
 			t.Errorf("values.yaml:%d: %s has no comment above it that begins with \"# -- \"", i+1, strings.TrimSpace(key))
 		}
 	}
@@ -116,10 +116,21 @@ func within(before []string, indent int) bool {
 	for i := len(before) - 1; i > 0 && indent > 0; i-- {
 		line := strings.TrimLeft(before[i], " ")
 		if depth := len(before[i]) - len(line); line != "" && !strings.HasPrefix(line, "#") && depth < indent {
-			if strings.HasPrefix(strings.TrimSpace(before[i-1]), "# -- ") {
+			if explained(before[:i]) {
 				return true
 			}
 			indent = depth
+		}
+	}
+	return false
+}
+
+// explained tells whether these lines end with a comment that explains a value.
+func explained(before []string) bool {
+	for i := len(before) - 1; i >= 0; i-- {
+		line := strings.TrimSpace(before[i])
+		if !strings.HasPrefix(line, "#") || strings.HasPrefix(line, "# -- ") {
+			return strings.HasPrefix(line, "# -- ")
 		}
 	}
 	return false
