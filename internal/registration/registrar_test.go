@@ -12,9 +12,10 @@ import (
 
 	"github.com/go-logr/logr"
 
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
-	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
 const driverName = "katbox.csi.paypal.com"
