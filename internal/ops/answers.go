@@ -27,9 +27,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), healthLimit)
 		defer cancel()
-		err := s.health(ctx)
-		s.tell(err)
-		answer(w, err)
+		answer(w, s.health(ctx))
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.ready()) })
 	mux.Handle("GET /metrics", s.Metrics)
@@ -59,7 +57,9 @@ func (s *Server) health(ctx context.Context) error {
 	case healthy == nil:
 		return errStarting
 	}
-	return healthy(ctx)
+	err := healthy(ctx)
+	s.tell(err)
+	return err
 }
 
 // ready returns nil when the kubelet can use the daemon.

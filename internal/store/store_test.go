@@ -125,6 +125,43 @@ func TestCommitLastChangeWins(t *testing.T) {
 	}
 }
 
+// TestCommitWithoutChangesWrites: it tells whether the next one can.
+func TestCommitWithoutChangesWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "records.db")
+	s := openStore(t, path)
+	commit(t, s, put(published("a")))
+	transaction := func() uint64 {
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := readMeta(file, info.Size())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.txid
+	}
+	before := transaction()
+	commit(t, s)
+	if after := transaction(); after <= before {
+		t.Errorf("transaction %d before, and %d after", before, after)
+	}
+	if records := load(t, s, time.Now()); len(records) != 1 {
+		t.Errorf("records %v, want the one", records)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(nil); err == nil {
+		t.Error("no error though the store is closed")
+	}
+}
+
 func TestCommitRefusesWhatCannotBeRead(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	tests := []struct {
