@@ -27,7 +27,7 @@ func (t *task) delete() error {
 	if err != nil {
 		return t.deleteLater(err)
 	}
-	if err := t.remove(recorded); err != nil {
+	if err := ended(t.step("move to the trash"), t.remove(recorded)); err != nil {
 		return t.deleteLater(err)
 	}
 	was := *t.record

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
@@ -45,6 +46,8 @@ type eraser struct {
 	pressure *actor.PID
 	log      logr.Logger
 	metrics  *metrics.Metrics
+	// tracer is nil when nothing is traced.
+	tracer trace.Tracer
 
 	entries map[string]*trashEntry
 	// setAside is how many of them could not be erased, and are to be tried again.
@@ -279,7 +282,9 @@ func (e *eraser) start(c actor.Context) {
 		e.run(c, func() any {
 			turn := e.turns.take()
 			defer turn.end()
+			span := erasing(e.tracer, entry.volume)
 			err := guard(e.log, func() error { return e.bin.Erase(e.ctx, entry.name, turn.next) })
+			haveErased(span, turn.removed, err)
 			return &erased{entry: entry, removed: turn.removed, err: err}
 		}, func(err error) any { return &erased{entry: entry, err: err} })
 	}

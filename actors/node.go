@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
@@ -19,8 +20,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// Config is what a Node works with. All fields are required, but Headroom and
-// Lifespan may be zero.
+// Config is what a Node works with. All fields are required, but Headroom,
+// Lifespan and Tracer may be zero.
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
@@ -55,6 +56,8 @@ type Config struct {
 	Log         logr.Logger
 	// Metrics are told of everything that happens.
 	Metrics *metrics.Metrics
+	// Tracer makes spans; nil when nothing is to be traced.
+	Tracer trace.Tracer
 }
 
 // check names the first field that is missing.
@@ -92,6 +95,7 @@ type Node struct {
 	supervisor *actor.PID
 	workers    *workers
 	calls      *calls
+	traced     bool
 	cancel     context.CancelFunc
 	watches    sync.WaitGroup
 	failed     chan error
@@ -126,14 +130,14 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", len(found.asleep),
 		"corrected", len(found.changed))
 
-	n := &Node{workers: newWorkers(maxWorkers), calls: newCalls(), failed: make(chan error, 1), stopped: make(chan struct{})}
+	n := &Node{traced: cfg.Tracer != nil, workers: newWorkers(maxWorkers), calls: newCalls(), failed: make(chan error, 1), stopped: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
 		ctx: ctx, root: n.system.Root, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
 		workers: n.workers, turns: newTurns(cfg.EraseParallel, n.calls, cfg.Metrics), podsDir: cfg.PodsDir,
-		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log, metrics: cfg.Metrics,
+		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log, metrics: cfg.Metrics, tracer: cfg.Tracer,
 	}
 	n.spawn(cfg, env, found, more)
 	n.startWatches(ctx, env)
@@ -188,7 +192,7 @@ func (n *Node) Failed() <-chan error { return n.failed }
 // Publish mounts a volume.
 func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
 	defer n.calls.begin()()
-	m := &messages.PublishVolume{Routing: routing(ctx, p.ID), Publication: p, Reply: messages.NewReply[struct{}]()}
+	m := &messages.PublishVolume{Routing: n.routing(ctx, p.ID), Publication: p, Reply: messages.NewReply[struct{}]()}
 	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
 }
@@ -196,14 +200,14 @@ func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
 // Unpublish unmounts a volume; it is retained when target was its last one.
 func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
 	defer n.calls.begin()()
-	m := &messages.UnpublishVolume{Routing: routing(ctx, id), Target: target, Reply: messages.NewReply[struct{}]()}
+	m := &messages.UnpublishVolume{Routing: n.routing(ctx, id), Target: target, Reply: messages.NewReply[struct{}]()}
 	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
 }
 
 // Stats measures a volume that is published at path.
 func (n *Node) Stats(ctx context.Context, id volume.ID, path string) (volume.Stats, error) {
-	m := &messages.VolumeStats{Routing: routing(ctx, id), Path: path, Reply: messages.NewReply[volume.Stats]()}
+	m := &messages.VolumeStats{Routing: n.routing(ctx, id), Path: path, Reply: messages.NewReply[volume.Stats]()}
 	return ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 }
 
@@ -227,9 +231,15 @@ func (n *Node) Healthy(ctx context.Context) error {
 	return nil
 }
 
-func routing(ctx context.Context, id volume.ID) messages.Routing {
+func (n *Node) routing(ctx context.Context, id volume.ID) messages.Routing {
 	deadline, _ := ctx.Deadline()
-	return messages.Routing{ID: id, Deadline: deadline}
+	r := messages.Routing{ID: id, Deadline: deadline}
+	if n.traced {
+		if call := trace.SpanContextFromContext(ctx); call.IsValid() {
+			r.From = &messages.Origin{Parent: call, Asked: time.Now()}
+		}
+	}
+	return r
 }
 
 // Stop lets running operations end, then ends the actors. It is to be called

@@ -153,14 +153,16 @@ func (t *task) published() {
 // mount makes the data directory and binds it on the target. It tells whether
 // it made the target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
-	if _, err := t.scratch.Create(p.Pod, p.ID); err != nil {
+	making := t.step("mkdir")
+	_, err = t.scratch.Create(p.Pod, p.ID)
+	if ended(making, err) != nil {
 		return false, err
 	}
 	madeTarget, err = makeTarget(p.Target.Path)
 	if err != nil {
 		return madeTarget, err
 	}
-	return madeTarget, t.mounter.Mount(t.scratch.Path(p.Pod, p.ID), p.Target.Path, "", mountOptions(p.Target))
+	return madeTarget, ended(t.step("mount"), t.mounter.Mount(t.scratch.Path(p.Pod, p.ID), p.Target.Path, "", mountOptions(p.Target)))
 }
 
 // makeTarget makes the target directory. Its parent is the kubelet's to make:
@@ -207,7 +209,7 @@ func (t *task) undo(before *volume.Record, target string, madeTarget bool, cause
 }
 
 func (t *task) undoMount(target string, madeTarget bool) error {
-	if err := t.unmount(target); err != nil {
+	if err := ended(t.step("unmount"), t.unmount(target)); err != nil {
 		return err
 	}
 	if madeTarget {

@@ -39,7 +39,7 @@ func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
 	s.self = c.Self()
 	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log, s.metrics))}
 	s.eraser = s.spawn(c, eraserName, eraserProps(eraser{
-		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: s.child(c, pressureName), log: cfg.Log, metrics: s.metrics,
+		ctx: s.ctx, bin: s.scratch, workers: s.workers, turns: s.turns, pressure: s.child(c, pressureName), log: cfg.Log, metrics: s.metrics, tracer: s.tracer,
 	}))
 	surveyor := s.spawn(c, surveyorName, surveyorProps(surveyor{
 		ctx: s.ctx, ground: s.scratch, workers: s.workers, calls: s.turns.calls, retention: s.child(c, retentionName), log: cfg.Log,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
 
@@ -53,6 +54,8 @@ type environment struct {
 	orphanGrace time.Duration
 	log         logr.Logger
 	metrics     *metrics.Metrics
+	// tracer is nil when nothing is traced.
+	tracer trace.Tracer
 }
 
 // task is one operation on one volume: plain sequential code that runs in a
@@ -67,6 +70,8 @@ type task struct {
 	reason volume.Reason
 	// stuck says why the volume has to be resumed later.
 	stuck error
+	// span is the operation's; nil when nothing is traced.
+	span trace.Span
 }
 
 func (t *task) phase() volume.Phase {
@@ -87,7 +92,7 @@ func (t *task) save(next volume.Record) error {
 	if from := t.phase(); from != next.Phase && !from.CanBecome(next.Phase) {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
 	}
-	if err := t.records.save(next); err != nil {
+	if err := ended(t.step("record"), t.records.save(next)); err != nil {
 		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, err)
 	}
 	t.know(&next)
@@ -96,7 +101,7 @@ func (t *task) save(next volume.Record) error {
 
 // forget removes the volume's record.
 func (t *task) forget() error {
-	if err := t.records.forget(t.id); err != nil {
+	if err := ended(t.step("forget"), t.records.forget(t.id)); err != nil {
 		return fmt.Errorf("forget volume %s: %w", t.id, err)
 	}
 	t.know(nil)
@@ -185,7 +190,9 @@ func (t *task) nowhere() error {
 }
 
 func (t *task) mountPlaces() ([]string, error) {
+	reading := t.step("read the mount table")
 	places, err := t.mounts.mountedAt(t.ctx, t.record.Pod, t.id)
+	_ = ended(reading, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: where is volume %s mounted: %w", volume.ErrUncertain, t.id, err)
 	}

@@ -22,7 +22,7 @@ func (t *task) unpublish(target string) error {
 		err = t.nowhereElse(target)
 	}
 	if err == nil {
-		err = t.unmount(target)
+		err = ended(t.step("unmount"), t.unmount(target))
 	}
 	if err != nil {
 		return t.unmountRefused(target, err)

@@ -59,7 +59,11 @@ type slot struct {
 
 // operation is one change of a volume.
 type operation struct {
-	run func(*task) error
+	// name is for traces.
+	name string
+	// origin is the call that asked for it first; nil when that is not traced.
+	origin *messages.Origin
+	run    func(*task) error
 	// same tells whether a request asks for what this operation does anyway.
 	same func(messages.Request) bool
 	// waiting are those who get the outcome.
@@ -97,11 +101,11 @@ func (v *volumeActor) Receive(c actor.Context) {
 	}
 	switch m := c.Message().(type) {
 	case *messages.PublishVolume:
-		v.change(c, m, m.Reply, func(t *task) error { return t.publish(m.Publication) }, samePublish(m))
+		v.change(c, m, m.Reply, "publish", func(t *task) error { return t.publish(m.Publication) }, samePublish(m))
 	case *messages.UnpublishVolume:
 		v.unpublish(c, m)
 	case *messages.AdoptVolume:
-		v.change(c, m, m.Reply, func(t *task) error { return t.adopt(m.Pod) }, nil)
+		v.change(c, m, m.Reply, "adopt", func(t *task) error { return t.adopt(m.Pod) }, nil)
 	case *messages.VolumeStats:
 		v.measure(c, m)
 	case *messages.DeleteVolume:
@@ -138,12 +142,12 @@ func sameUnpublish(m *messages.UnpublishVolume) func(messages.Request) bool {
 }
 
 // change starts what a request asks for, or answers it at once.
-func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages.Reply[struct{}], run func(*task) error, same func(messages.Request) bool) {
+func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages.Reply[struct{}], name string, run func(*task) error, same func(messages.Request) bool) {
 	switch running := v.slot.running; {
 	case !m.Until().IsZero() && !time.Now().Before(m.Until()):
 		m.Fail(context.DeadlineExceeded) // nobody waits any more
 	case running == nil:
-		v.start(c, &operation{run: run, same: same, waiting: []messages.Reply[struct{}]{reply}})
+		v.start(c, &operation{name: name, origin: m.Origin(), run: run, same: same, waiting: []messages.Reply[struct{}]{reply}})
 	case running.same != nil && running.same(m):
 		running.waiting = append(running.waiting, reply)
 	case running.deletes && v.defers(m):
@@ -158,7 +162,7 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record, reason: v.slot.reason}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.workers.Go(func() {
-		err := guard(v.log, func() error { return op.run(t) })
+		err := guard(v.log, func() error { return t.do(op) })
 		op.ended <- &outcome{task: t, err: err}
 		root.Send(self, &finished{})
 	})
@@ -230,7 +234,7 @@ func (v *volumeActor) defers(m messages.Request) bool {
 }
 
 func (v *volumeActor) unpublish(c actor.Context, m *messages.UnpublishVolume) {
-	v.change(c, m, m.Reply, func(t *task) error { return t.unpublish(m.Target) }, sameUnpublish(m))
+	v.change(c, m, m.Reply, "unpublish", func(t *task) error { return t.unpublish(m.Target) }, sameUnpublish(m))
 }
 
 // stillStuck asks the supervisor to be resumed, if there is anything to resume.
@@ -307,7 +311,11 @@ func (v *volumeActor) carryOn(c actor.Context) {
 		v.slot.condemned, v.slot.stuck, v.slot.failures = false, nil, 0
 	}
 	if run := v.unfinished(); run != nil {
-		v.start(c, &operation{run: run, same: v.isResumed, deletes: v.deletes()})
+		name := "resume"
+		if v.deletes() {
+			name = "delete"
+		}
+		v.start(c, &operation{name: name, run: run, same: v.isResumed, deletes: v.deletes()})
 	}
 }
 
@@ -389,7 +397,7 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	}
 	if m.At.Sub(v.slot.absentSince) >= v.orphanGrace {
 		v.slot.absentSince = time.Time{}
-		v.start(c, &operation{run: (*task).abandon})
+		v.start(c, &operation{name: "abandon", run: (*task).abandon})
 	}
 }
 

@@ -3,6 +3,8 @@ package messages
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -17,12 +19,24 @@ type Request interface {
 	Volume() volume.ID
 	// Until is when nobody waits for the answer any more; zero means never.
 	Until() time.Time
+	// Origin is the call that the request comes from; nil when that is not traced.
+	Origin() *Origin
+}
+
+// Origin ties a request to the trace of the call that it comes from.
+type Origin struct {
+	// Parent is the call's span.
+	Parent trace.SpanContext
+	// Asked is when the request was sent.
+	Asked time.Time
 }
 
 // Routing is the part that all requests have in common.
 type Routing struct {
 	ID       volume.ID
 	Deadline time.Time
+	// From is nil when nothing is traced, so that it costs nothing then.
+	From *Origin
 }
 
 // Volume returns the volume that is asked.
@@ -30,6 +44,9 @@ func (r *Routing) Volume() volume.ID { return r.ID }
 
 // Until returns when nobody waits for the answer any more.
 func (r *Routing) Until() time.Time { return r.Deadline }
+
+// Origin returns the call that the request comes from.
+func (r *Routing) Origin() *Origin { return r.From }
 
 func (*Routing) toSupervisor() {}
 func (*Routing) toVolume()     {}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -40,8 +41,15 @@ func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
 	if lowest < zap.InfoLevel {
 		grpcLevel = zap.DebugLevel
 	}
-	grpclog.SetLoggerV2(zapgrpc.NewLogger(z.Named("grpc").WithOptions(zap.IncreaseLevel(grpcLevel))))
+	grpclog.SetLoggerV2(zapgrpc.NewLogger(z.Named("grpc").WithOptions(zap.IncreaseLevel(grpcLevel), zap.WrapCore(repeatSeldom))))
 	log := zapr.NewLogger(z)
 	klog.SetLogger(log.WithName("mount-utils"))
 	return log, nil
+}
+
+// repeatSeldom lets the same line pass once in ten minutes. gRPC warns at each try
+// that nobody is at the other end, which is how a collector of traces that is not
+// there would fill the log.
+func repeatSeldom(core zapcore.Core) zapcore.Core {
+	return zapcore.NewSamplerWithOptions(core, 10*time.Minute, 1, 0)
 }

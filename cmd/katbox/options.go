@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/registration"
 	"github.com/katbox/katbox/internal/socket"
+	"github.com/katbox/katbox/internal/tracing"
 )
 
 // mostErasures bounds --erase-parallel. More would only queue up at the disk.
@@ -24,6 +25,7 @@ const mostErasures = 16
 // options are the daemon's flags. Nothing else configures it.
 type options struct {
 	endpoint        string
+	otlpEndpoint    string
 	registrationDir string
 	kubeletPath     string
 	driverName      string
@@ -61,6 +63,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node takes; 0 sets no limit")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty serves none of them")
+	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty to trace nothing")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
@@ -118,6 +121,11 @@ func (o options) check() error {
 	}
 	if err := ops.CheckEndpoint(o.httpEndpoint); err != nil {
 		return fmt.Errorf("--http-endpoint: %w", err)
+	}
+	if o.otlpEndpoint != "" {
+		if err := tracing.CheckEndpoint(o.otlpEndpoint); err != nil {
+			return fmt.Errorf("--otlp-endpoint: %w", err)
+		}
 	}
 	if o.registrationDir != "" {
 		if err := o.registrationConfig().Check(); err != nil {

@@ -30,8 +30,6 @@ const (
 	// stopTimeout how long the whole ordered stop may take.
 	callsTimeout = 10 * time.Second
 	stopTimeout  = 20 * time.Second
-	// answersTimeout bounds how long answers over HTTP are waited for after that.
-	answersTimeout = time.Second
 )
 
 // run builds the daemon bottom-up, serves until ctx ends, and takes it down in
@@ -49,6 +47,11 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopOps(status)) }()
+	traces, err := startTracing(o, log)
+	if err != nil {
+		return err
+	}
+	defer stopTracing(traces, log)
 
 	dir, err := openWorkdir(o.workdir, log)
 	if err != nil {
@@ -86,28 +89,14 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		OrphanGrace:      o.orphanGrace,
 		Log:              log,
 		Metrics:          counted,
+		Tracer:           traces.Tracer(),
 	})
 	if err != nil {
 		return err
 	}
 	status.Recovered(node.Healthy)
-	cfg.Volumes, cfg.Log, cfg.Metrics = node, log, counted
+	cfg.Volumes, cfg.Log, cfg.Metrics, cfg.Trace = node, log, counted, traces.Calls()
 	return serve(ctx, o, cfg, node, status, log)
-}
-
-// startOps has the daemon say how it is, before it does anything else.
-func startOps(o options, counted *metrics.Metrics, log logr.Logger) (*ops.Server, error) {
-	status, err := ops.Start(ops.Config{Endpoint: o.httpEndpoint, Metrics: counted.Handler(), Log: log})
-	if err != nil {
-		return nil, fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
-	}
-	return status, nil
-}
-
-func stopOps(status *ops.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), answersTimeout)
-	defer cancel()
-	return status.Stop(ctx)
 }
 
 // serve answers calls until ctx ends or something gives up.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
@@ -27,7 +28,8 @@ type Volumes interface {
 	Ready(ctx context.Context) error
 }
 
-// Config is what a Driver works with. All fields but MaxVolumes are required.
+// Config is what a Driver works with. All fields but MaxVolumes and Trace
+// are required.
 type Config struct {
 	// Name is the driver's name, as in the CSIDriver object.
 	Name string
@@ -45,6 +47,8 @@ type Config struct {
 	Log        logr.Logger
 	// Metrics are told of each call.
 	Metrics *metrics.Metrics
+	// Trace makes a span of each call; nil when nothing is traced.
+	Trace grpc.UnaryServerInterceptor
 }
 
 // nameFormat is the specification's: a domain name of at most 63 characters.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -23,7 +24,11 @@ type Server struct {
 
 // NewServer returns a server for the driver.
 func NewServer(d *Driver) *Server {
-	s := grpc.NewServer(grpc.ChainUnaryInterceptor(countCalls(d.Metrics), logCalls(d.Log), toStatus, recoverPanics(d.Log)))
+	around := []grpc.UnaryServerInterceptor{countCalls(d.Metrics), logCalls(d.Log), toStatus, recoverPanics(d.Log)}
+	if d.Trace != nil {
+		around = slices.Insert(around, 0, d.Trace)
+	}
+	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...))
 	csi.RegisterIdentityServer(s, d)
 	csi.RegisterNodeServer(s, d)
 	return &Server{grpc: s}

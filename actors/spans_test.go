@@ -1,0 +1,101 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestUntracedCostsNothing: nothing is allocated for spans that nobody wants.
+func TestUntracedCostsNothing(t *testing.T) {
+	failure := errors.New("no space left")
+	op := &operation{name: "publish", run: func(t *task) error {
+		_ = ended(t.step("mkdir"), nil)
+		return ended(t.step("mount"), failure)
+	}}
+	untraced := &task{environment: &environment{}, id: testID, record: &volume.Record{ID: testID}}
+	var n Node
+	ctx := trace.ContextWithSpanContext(t.Context(), aCall())
+	allocations := testing.AllocsPerRun(100, func() {
+		r := n.routing(ctx, testID)
+		op.origin = r.From
+		if err := untraced.do(op); err != failure {
+			t.Error(err)
+		}
+		haveErased(erasing(nil, testID), 7, failure)
+	})
+	if allocations != 0 {
+		t.Errorf("%v allocations, want none", allocations)
+	}
+}
+
+// aCall is the span of a call that is traced.
+func aCall() trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
+}
+
+// TestPanicIsTraced: the span of an operation ends whatever happens.
+func TestPanicIsTraced(t *testing.T) {
+	traced := &task{environment: &environment{tracer: noop.NewTracerProvider().Tracer("")}, id: testID}
+	err := guard(logr.Discard(), func() error {
+		return traced.do(&operation{name: "publish", run: func(*task) error { panic("surprise") }})
+	})
+	if err == nil || traced.span == nil {
+		t.Errorf("%v, span %v, want an error and a span", err, traced.span)
+	}
+}
+
+// BenchmarkPublish publishes volumes over a kernel and records in memory.
+func BenchmarkPublish(b *testing.B) {
+	for name, tracer := range map[string]trace.Tracer{"untraced": nil, "traced to nowhere": noop.NewTracerProvider().Tracer("")} {
+		b.Run(name, func(b *testing.B) {
+			root := b.TempDir()
+			dir, err := scratch.Open(filepath.Join(root, "work"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer dir.Close()
+			pods := filepath.Join(root, "pods")
+			if err := os.MkdirAll(filepath.Join(pods, string(testPod)), 0o750); err != nil {
+				b.Fatal(err)
+			}
+			disk := &fakeDisk{free: 1000, total: 1000}
+			node, err := start(Config{
+				Mounter: newFakeMounter(), Bindings: func() ([]mount.Binding, error) { return nil, nil }, Scratch: dir,
+				Space: disk.space, SpaceAfterErase: disk.spaceAfterErase, Records: newFakeRecords(), PodsDir: pods,
+				Lifespan: time.Hour, PressureInterval: time.Hour, OrphanGrace: time.Hour, EraseParallel: 1, Log: logr.Discard(), Tracer: tracer,
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = node.Stop(context.Background()) }()
+			ctx := trace.ContextWithSpanContext(context.Background(), aCall())
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i++
+				id := volume.ID(fmt.Sprintf("csi-%d", i))
+				target := filepath.Join(pods, string(testPod), string(id))
+				err := node.Publish(ctx, volume.Publication{ID: id, Pod: testPod, Target: volume.Target{Path: target}})
+				if err == nil {
+					err = node.Unpublish(ctx, id, target)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package tracing
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"go.opentelemetry.io/otel/trace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+func startTracing(t *testing.T, endpoint string) *Tracing {
+	t.Helper()
+	traces, err := Start(Config{Endpoint: endpoint, NodeID: "node-1", Version: "1.2.3", Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traces
+}
+
+// request is one for a volume.
+type request struct{}
+
+func (request) GetVolumeId() string { return "csi-1" }
+
+func call(ctx context.Context, traces *Tracing, req any, handler func(ctx context.Context) error) error {
+	_, err := traces.Calls()(ctx, req, &grpc.UnaryServerInfo{FullMethod: "/csi.v1.Node/NodePublishVolume"}, func(ctx context.Context, _ any) (any, error) {
+		return nil, handler(ctx)
+	})
+	return err
+}
+
+const (
+	callersTrace = "0af7651916cd43dd8448eb211c80319c"
+	callersSpan  = "b7ad6b7169203331"
+)
+
+// calledBy is a call's context with what a caller sends that traces.
+func calledBy(t *testing.T, flags string) context.Context {
+	return metadata.NewIncomingContext(t.Context(), metadata.Pairs("traceparent", "00-"+callersTrace+"-"+callersSpan+"-"+flags))
+}
+
+func TestSpansOfACall(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=blue")
+	var c collector
+	traces := startTracing(t, startCollector(t, &c))
+	refused := status.Error(codes.Aborted, "busy")
+	err := call(calledBy(t, "01"), traces, request{}, func(ctx context.Context) error {
+		_, span := traces.Tracer().Start(ctx, "below")
+		span.End()
+		return refused
+	})
+	if !errors.Is(err, refused) {
+		t.Errorf("%v, want the handler's error", err)
+	}
+	// A probe is no span.
+	if err := call(t.Context(), traces, struct{}{}, func(ctx context.Context) error {
+		if trace.SpanContextFromContext(ctx).IsValid() {
+			t.Error("a call without a volume is traced")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := traces.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spans, from := c.spans()
+	called, below := spans["csi.v1.Node/NodePublishVolume"], spans["below"]
+	if called == nil || below == nil || len(spans) != 2 {
+		t.Fatalf("spans %v", spans)
+	}
+	if hex.EncodeToString(called.TraceId) != callersTrace || hex.EncodeToString(called.ParentSpanId) != callersSpan {
+		t.Errorf("the call is not below the caller's span: %v", called)
+	}
+	if !slices.Equal(below.ParentSpanId, called.SpanId) {
+		t.Errorf("what is below the call is elsewhere: %v", below)
+	}
+	if called.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR || called.Status.GetMessage() != "busy" || called.Kind != tracepb.Span_SPAN_KIND_SERVER {
+		t.Errorf("the call's status %v and kind %v", called.Status, called.Kind)
+	}
+	if from["service.name"] != "katbox" || from["service.version"] != "1.2.3" || from["k8s.node.name"] != "node-1" || from["k8s.cluster.name"] != "blue" {
+		t.Errorf("spans are from %v", from)
+	}
+}
+
+// TestCallerDecides: what the caller does not sample is not sent.
+func TestCallerDecides(t *testing.T) {
+	var c collector
+	traces := startTracing(t, startCollector(t, &c))
+	if err := call(calledBy(t, "00"), traces, request{}, func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := traces.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if spans, _ := c.spans(); len(spans) > 0 {
+		t.Errorf("sent %v", spans)
+	}
+}
+
+// TestCollectorThatHangs: it holds up neither calls, however many, nor the stop.
+// Nothing here ends before the test but what does not wait for it.
+func TestCollectorThatHangs(t *testing.T) {
+	const never = "3600000"
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", never)
+	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", never)
+	c := collector{hang: make(chan struct{})}
+	traces := startTracing(t, startCollector(t, &c))
+	for range 5000 {
+		if err := call(t.Context(), traces, request{}, func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-c.called
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := traces.Stop(ctx); err == nil || !strings.Contains(err.Error(), "lost") {
+		t.Errorf("stop: %v, want that traces are lost", err)
+	}
+}
+
+func TestCollectorThatIsNotThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	traces := startTracing(t, "http://"+l.Addr().String())
+	for range 5000 {
+		if err := call(t.Context(), traces, request{}, func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := traces.Stop(ctx); err == nil || !strings.Contains(err.Error(), "lost") {
+		t.Errorf("stop: %v, want that traces are lost", err)
+	}
+}
+
+func TestFailuresAreLoggedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		r := rarely{log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})}
+		for range 25 * 60 {
+			r.Handle(errors.New("no collector"))
+			time.Sleep(time.Second)
+		}
+		if len(lines) != 3 || !strings.Contains(lines[1], `"failuresSinceTheLastLine"=599`) {
+			t.Errorf("25 minutes of failures are logged as %q", lines)
+		}
+	})
+}
+
+func TestNoTracing(t *testing.T) {
+	var traces *Tracing
+	if traces.Tracer() != nil || traces.Calls() != nil || traces.Stop(t.Context()) != nil {
+		t.Error("without a collector there is something to do")
+	}
+}
+
+func TestCheckEndpoint(t *testing.T) {
+	for _, endpoint := range []string{"http://collector:4317", "https://collector", "http://[::1]:4317"} {
+		if err := CheckEndpoint(endpoint); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, endpoint := range []string{"", "collector:4317", "http://", "http://:4317", "grpc://collector:4317", "http://%", "unix:///x"} {
+		if err := CheckEndpoint(endpoint); err == nil {
+			t.Errorf("%q is accepted", endpoint)
+		}
+		if _, err := Start(Config{Endpoint: endpoint}); err == nil {
+			t.Errorf("%q starts", endpoint)
+		}
+	}
+}
