@@ -72,7 +72,7 @@ func (s *surveyor) survey(c actor.Context, m *messages.Survey) {
 			return // the daemon is stopping
 		}
 		if err != nil {
-			// Gone meanwhile, most likely. It takes what it takes.
+			// Gone meanwhile, most likely. It counts as nothing.
 			s.log.V(1).Info("cannot measure a retained volume", keyVolume, m.ID, keyPod, m.Pod, "cause", err.Error())
 		}
 		root.Send(s.retention, &messages.Surveyed{ID: m.ID, Unpublished: m.Unpublished, Bytes: bytes})
