@@ -31,7 +31,7 @@ func TestUntracedCostsNothing(t *testing.T) {
 	allocations := testing.AllocsPerRun(100, func() {
 		r := n.routing(ctx, testID)
 		op.origin = r.From
-		if err := untraced.do(op); err != failure {
+		if err := untraced.do(op); !errors.Is(err, failure) {
 			t.Error(err)
 		}
 		haveErased(erasing(nil, testID), 7, failure)
