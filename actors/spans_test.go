@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -46,14 +47,34 @@ func aCall() trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
 }
 
-// TestPanicIsTraced: the span of an operation ends whatever happens.
-func TestPanicIsTraced(t *testing.T) {
-	traced := &task{environment: &environment{tracer: noop.NewTracerProvider().Tracer("")}, id: testID}
+// notedSpan notes how it ended.
+type notedSpan struct {
+	noop.Span
+	status string
+	ended  bool
+}
+
+func (s *notedSpan) SetStatus(_ codes.Code, status string) { s.status = status }
+func (s *notedSpan) End(...trace.SpanEndOption)            { s.ended = true }
+
+type notingTracer struct {
+	noop.Tracer
+	span *notedSpan
+}
+
+func (t notingTracer) Start(ctx context.Context, _ string, _ ...trace.SpanStartOption) (context.Context, trace.Span) {
+	return ctx, t.span
+}
+
+// TestPanicEndsItsSpan: the span of an operation ends whatever happens.
+func TestPanicEndsItsSpan(t *testing.T) {
+	var span notedSpan
+	traced := &task{environment: &environment{tracer: notingTracer{span: &span}}, id: testID}
 	err := guard(logr.Discard(), func() error {
 		return traced.do(&operation{name: "publish", run: func(*task) error { panic("surprise") }})
 	})
-	if err == nil || traced.span == nil {
-		t.Errorf("%v, span %v, want an error and a span", err, traced.span)
+	if err == nil || !span.ended || span.status != errPanicked.Error() {
+		t.Errorf("%v, span %+v, want an error and that the span has ended with one", err, span)
 	}
 }
 
