@@ -1,0 +1,140 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// busybox is in the cluster's container runtime before it starts.
+const busybox = "localhost/realkubelet/busybox:1"
+
+// patience is how long anything may take that has to happen. The kubelet tries
+// again after up to two minutes.
+const patience = 3 * time.Minute
+
+// cluster is what "run" has brought up.
+type cluster struct {
+	t     *testing.T
+	state string
+	image string
+	tool  string // rktool
+	kube  string // rkube
+	// scripts is where kubelet.sh is.
+	scripts string
+}
+
+// newCluster finds the cluster that "run" has brought up.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	variable := func(name string) string {
+		value := os.Getenv(name)
+		if value == "" {
+			t.Fatalf("%s is not set: this is run by \"make e2e\"", name)
+		}
+		return value
+	}
+	programs := variable("RK_BIN")
+	return &cluster{
+		t: t, state: variable("RK_STATE"), image: variable("KATBOX_E2E_IMAGE"), scripts: variable("REALKUBELET"),
+		tool: filepath.Join(programs, "rktool"), kube: filepath.Join(programs, "rkube"),
+	}
+}
+
+// in returns the cluster for the subtest t, which its failures then end.
+func (c *cluster) in(t *testing.T) *cluster {
+	other := *c
+	other.t = t
+	return &other
+}
+
+func (c *cluster) kubeletDir() string { return filepath.Join(c.state, "kubelet") }
+func (c *cluster) workdir() string    { return filepath.Join(c.state, "katbox-data") }
+
+// data are the data directories of a pod, whose UID is given.
+func (c *cluster) data(uid string) []string {
+	c.t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(c.workdir(), uid, "*"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return dirs
+}
+
+// file is a file in the only volume of a pod, as it lies on the node.
+func (c *cluster) file(uid, name string) string {
+	c.t.Helper()
+	dirs := c.data(uid)
+	if len(dirs) != 1 {
+		c.t.Fatalf("pod %s has the data directories %q, not one", uid, dirs)
+	}
+	return filepath.Join(dirs[0], name)
+}
+
+// try runs a command with input, and returns what it printed.
+func (c *cluster) try(input, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, &stdout, &stderr)
+	}
+	return stdout.String(), nil
+}
+
+// kubectl runs kubectl, which has to succeed.
+func (c *cluster) kubectl(args ...string) string {
+	c.t.Helper()
+	return c.feed("", args...)
+}
+
+// feed is kubectl with an input.
+func (c *cluster) feed(input string, args ...string) string {
+	c.t.Helper()
+	out, err := c.try(input, c.kube, append([]string{"kubectl"}, args...)...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return out
+}
+
+// get reads objects, as JSON, into v.
+func (c *cluster) get(v any, args ...string) {
+	c.t.Helper()
+	out := c.kubectl(append(append([]string{"get"}, args...), "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), v); err != nil {
+		c.t.Fatalf("kubectl get %s: %v", strings.Join(args, " "), err)
+	}
+}
+
+// restartKubelet ends the kubelet as an update of the node does, and starts it.
+func (c *cluster) restartKubelet() {
+	c.t.Helper()
+	if _, err := c.try("", "bash", filepath.Join(c.scripts, "kubelet.sh"), "restart"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// eventually waits until check returns no error any more.
+func (c *cluster) eventually(what string, check func() error) {
+	c.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("not within %s: %s: %v", patience, what, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

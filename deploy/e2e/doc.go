@@ -1,0 +1,15 @@
+// Package e2e runs Katbox under a real kubelet, from the image and the manifests
+// that an operator installs. "make e2e" brings a cluster of one node up, runs the
+// scenarios one after the other and takes the cluster down again.
+//
+// The cluster comes from elsewhere: REALKUBELET names a directory with its
+// scripts, which "run" lists. Without it nothing is run, and that is said. So that
+// nobody takes this for tests that passed, they are behind the build tag e2e and
+// "go test ./..." finds none here.
+//
+// Only what the node demands is changed in the manifests: where its kubelet is,
+// the working directory, the host's network and the port, see manifests.go. What
+// is timed is measured in the same run beside its baseline, and fails only when it
+// is off by more than a busy machine explains; the report at the end has the
+// numbers.
+package e2e

@@ -1,0 +1,30 @@
+//go:build e2e
+
+package e2e
+
+import "testing"
+
+// TestInACluster installs Katbox as an operator does, and runs the scenarios.
+func TestInACluster(t *testing.T) {
+	c := newCluster(t)
+	c.deploy()
+	c.wantMetric("katbox_registered", 1)
+	// With a fuller disk volumes would go early.
+	c.wantMetric("katbox_pressure_factor", 1)
+	if _, err := c.fetch("/healthz"); err != nil {
+		t.Error(err)
+	}
+	for _, scenario := range []struct {
+		name string
+		run  func(*cluster)
+	}{
+		{"uses", (*cluster).testUses},
+		{"churn", (*cluster).testChurn},
+		{"restarts", (*cluster).testRestarts},
+		{"remove", (*cluster).testRemove},
+		{"upgrade", (*cluster).testUpgrade},
+		{"idle", (*cluster).testMeasure},
+	} {
+		t.Run(scenario.name, func(t *testing.T) { scenario.run(c.in(t)) })
+	}
+}

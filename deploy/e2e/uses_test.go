@@ -1,0 +1,56 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// testUses: what a pod can ask of a volume.
+func (c *cluster) testUses() {
+	const stranger, group = 4711, 4712
+	nobody := fmt.Sprintf("runAsNonRoot: true, runAsUser: %d, runAsGroup: %d", stranger, stranger)
+
+	uid := c.succeeds(pod{Name: "fsgroup", Security: fmt.Sprintf("%s, fsGroup: %d", nobody, group), Scripts: []string{"echo mine > /scratch/file"}})
+	c.want(c.file(uid, "file"), "mine\n")
+	c.wantOwner(c.file(uid, "file"), stranger, group)
+
+	uid = c.succeeds(pod{Name: "nonroot", Security: nobody, Scripts: []string{"echo mine > /scratch/file"}})
+	c.want(c.file(uid, "file"), "mine\n")
+	c.wantOwner(c.file(uid, "file"), stranger, stranger)
+
+	// A pod that reads only gets an empty volume; nothing of it may be written.
+	refused := "if echo x > /scratch/file; then exit 1; fi; touch /scratch/file 2>&1 | grep 'Read-only file system'"
+	for _, p := range []pod{{Name: "readonly", ReadOnly: true}, {Name: "mounted-readonly", MountReadOnly: true}} {
+		p.Scripts = []string{refused}
+		uid = c.succeeds(p)
+		if _, err := os.Lstat(c.file(uid, "file")); !errors.Is(err, os.ErrNotExist) {
+			c.t.Errorf("pod %s wrote: %v", p.Name, err)
+		}
+	}
+
+	uid = c.succeeds(pod{Name: "shared", Scripts: []string{
+		"echo one > /scratch/one; until [ -e /scratch/two ]; do sleep 0.1; done",
+		"until [ -e /scratch/one ]; do sleep 0.1; done; cat /scratch/one > /scratch/two",
+	}})
+	c.want(c.file(uid, "two"), "one\n")
+	c.wantNoMounts()
+	c.examples()
+}
+
+// wantOwner fails unless a file belongs to a user and a group.
+func (c *cluster) wantOwner(path string, user, group uint32) {
+	c.t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != user || stat.Gid != group {
+		c.t.Errorf("%s belongs to %d:%d, want %d:%d", filepath.Base(path), stat.Uid, stat.Gid, user, group)
+	}
+}
