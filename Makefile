@@ -11,10 +11,10 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-root sanity fuzz soak powercut image image-check chart-files deploy-check lint compiler binaries
+.PHONY: help build test test-root sanity fuzz soak powercut image image-check chart-files deploy-check e2e lint compiler binaries
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
@@ -22,7 +22,7 @@ build: ## Build bin/katbox and bin/soak, static
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
-	go vet ./...
+	go vet -tags e2e ./...
 	CGO_ENABLED=1 go test -race ./...
 
 test-root: compiler ## Run the tests again with real mounts, as root or in a user namespace
@@ -67,6 +67,15 @@ deploy-check: bin/helm bin/kustomize ## Render manifests and chart, and have eac
 
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
 	cd .ci/deploy && CGO_ENABLED=0 go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
+
+# REALKUBELET names a directory with a real cluster of one node, in scripts;
+# deploy/e2e/run says what it has to have. RK_BIN says where its programs are.
+e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, E2E_FLAGS="-run /churn" picks scenarios
+	@if [ -z "$(REALKUBELET)" ]; then \
+		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
+	else \
+		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
+	fi
 
 lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)
 	bin/golangci-lint run ./...
