@@ -272,7 +272,9 @@ func TestMetricsOfATargetThatStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrUncertain)
-		h.wantMetrics("unmounted", counted{volume.Retained: 1}, metricstest.Values{`katbox_stuck_volumes{phase="Unpublishing"}`: 0})
+		h.wantMetrics("unmounted", counted{volume.Retained: 1}, metricstest.Values{
+			`katbox_stuck_volumes{phase="Unpublishing"}`: 0, `katbox_stuck_volumes{phase="Retained"}`: 0,
+		})
 	})
 }
 

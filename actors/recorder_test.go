@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -31,6 +32,9 @@ func TestRecorderCommitsWhatWaitsTogether(t *testing.T) {
 		if h.records.commits != 2 {
 			t.Errorf("%d commits for 100 volumes, want 2: the first one, and all that waited for it", h.records.commits)
 		}
+		metricstest.Of(t, h.metrics).Want(t, "afterwards", metricstest.Values{
+			`katbox_store_commit_changes_sum`: 100, `katbox_store_commit_changes_count`: 2, `katbox_store_commit_changes_bucket{le="64"}`: 1,
+		})
 	})
 }
 

@@ -352,7 +352,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 // TestTrashWithoutRoom: where the trash has no room for another name a volume is
 // erased where it is.
 func TestTrashWithoutRoom(t *testing.T) {
-	n := newDiskNode(t, newWorkingDisk(t, fullDisks["ext4 bytes"]), "--headroom", "0.2")
+	n := newDiskNode(t, newWorkingDisk(t, fullDisks["ext4 bytes"]), "--headroom", "0.2", "--http-endpoint", httpEndpoint())
 	n.start()
 	n.retainNext(manyRetained)
 	n.signal(syscall.SIGKILL)
@@ -374,6 +374,10 @@ func TestTrashWithoutRoom(t *testing.T) {
 	}
 	n.start()
 	n.eventually("the oldest volume gone", func() bool { return !exists(n.dataOf(0)) })
+	n.eventually("that and the trash are counted", func() bool {
+		got := n.metrics()
+		return got["katbox_erased_volumes_total"] > 0 && got["katbox_trash_set_aside_entries"] == float64(len(names))
+	})
 	n.signal(syscall.SIGTERM)
 	if !strings.Contains(n.stdout.String(), "erasing a volume where it is") {
 		t.Errorf("the trash had room\n%s", n.stdout)
