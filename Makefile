@@ -10,10 +10,10 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-root sanity fuzz soak powercut image image-check chart-files deploy-check e2e lint compiler binaries
+.PHONY: help build test test-root sanity fuzz soak powercut image image-check chart-files deploy-check monitoring-check e2e lint compiler binaries
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
@@ -75,6 +75,17 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 	else \
 		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
 	fi
+
+monitoring-check: bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
+	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml
+	bin/promtool check rules --lint=all --lint-fatal deploy/monitoring/rules.yaml
+	bin/promtool test rules deploy/monitoring/rules_test.yaml
+	PROMTOOL=$(CURDIR)/bin/promtool go test -count=1 ./deploy/monitoring
+
+# promtool checks rules and nothing else here, so it is built without what finds
+# targets in two dozen clouds.
+bin/promtool: .ci/promtool/go.mod .ci/promtool/go.sum
+	cd .ci/promtool && go build -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/promtool
 
 lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)
 	bin/golangci-lint run ./...
