@@ -76,11 +76,11 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
 	fi
 
-monitoring-check: bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
+monitoring-check: compiler bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml
 	bin/promtool check rules --lint=all --lint-fatal deploy/monitoring/rules.yaml
 	bin/promtool test rules deploy/monitoring/rules_test.yaml
-	PROMTOOL=$(CURDIR)/bin/promtool go test -count=1 ./deploy/monitoring
+	PROMTOOL=$(CURDIR)/bin/promtool CGO_ENABLED=1 go test -race -count=1 ./deploy/monitoring
 
 # promtool checks rules and nothing else here, so it is built without what finds
 # targets in two dozen clouds.

@@ -1,0 +1,224 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/metrics"
+)
+
+// words of PromQL that are used; what else stands in a query is a metric or a
+// label.
+var words = strings.Fields(`
+	and or by offset vector absent
+	sum min max count topk bottomk rate increase changes histogram_quantile min_over_time max_over_time`)
+
+// ofPrometheus are metrics that it makes itself.
+var ofPrometheus = map[string]map[string][]string{
+	"up":     {},
+	"ALERTS": {"alertname": nil, "alertstate": {"firing", "pending"}},
+}
+
+var (
+	selector   = regexp.MustCompile(`(\w+)\{([^}]*)\}`)
+	matcher    = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
+	braces     = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|offset \w+`)
+	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)`)
+	identifier = regexp.MustCompile(`[a-zA-Z_]\w*`)
+	labelsOf   = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
+	interval   = regexp.MustCompile(`\$__rate_interval`)
+)
+
+// query is a PromQL expression, and where it stands.
+type query struct{ where, expr string }
+
+// queries returns all of the dashboard and the rules.
+func queries(t *testing.T) []query {
+	t.Helper()
+	var all []query
+	d := readDashboard(t)
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			all = append(all, query{fmt.Sprintf("panel %q, %s", p.Title, target.RefID), target.Expr})
+		}
+	}
+	for _, annotation := range d.Annotations.List {
+		all = append(all, query{"annotation " + annotation.Name, annotation.Expr})
+	}
+	for _, variable := range d.Templating.List {
+		if variable.Type != "query" {
+			continue
+		}
+		m := labelsOf.FindStringSubmatch(variable.Definition)
+		if m == nil {
+			t.Fatalf("variable %s asks for no label: %q", variable.Name, variable.Definition)
+		}
+		all = append(all, query{"variable " + variable.Name, fmt.Sprintf("count by (%s) (%s)", m[2], m[1])})
+	}
+	for _, r := range readRules(t) {
+		all = append(all, query{"alert " + r.Alert, r.Expr})
+	}
+	return all
+}
+
+// gather returns the metrics of a daemon by the names that queries have for
+// them, with their labels and the values that those have.
+func gather(t *testing.T) map[string]map[string][]string {
+	t.Helper()
+	m := metrics.New("v1.2.3", "0123abc")
+	m.Registered(true)
+	call := m.Method("NodePublishVolume")
+	call.CallBegan()
+	call.CallEnded("OK", time.Second)
+	families, err := m.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := maps.Clone(ofPrometheus)
+	for _, family := range families {
+		labels := map[string][]string{}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = append(labels[label.GetName()], label.GetValue())
+			}
+		}
+		if family.GetType().String() != "HISTOGRAM" {
+			all[family.GetName()] = labels
+			continue
+		}
+		all[family.GetName()+"_count"], all[family.GetName()+"_sum"] = labels, labels
+		buckets := maps.Clone(labels)
+		buckets["le"] = nil
+		all[family.GetName()+"_bucket"] = buckets
+	}
+	return all
+}
+
+// metricsIn returns what in a query is neither a word of PromQL nor a label.
+func metricsIn(expr string) []string {
+	expr = braces.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
+	return slices.DeleteFunc(identifier.FindAllString(expr, -1), func(name string) bool { return slices.Contains(words, name) })
+}
+
+func TestQueriesUseWhatTheDaemonHas(t *testing.T) {
+	metrics := gather(t)
+	for _, q := range queries(t) {
+		names := metricsIn(q.expr)
+		if len(names) == 0 {
+			t.Errorf("%s: no metric in %s", q.where, q.expr)
+		}
+		grouped := []string{"job", "instance"}
+		for _, name := range names {
+			labels, ok := metrics[name]
+			if !ok {
+				t.Errorf("%s: the daemon has no metric %s", q.where, name)
+			}
+			grouped = slices.AppendSeq(grouped, maps.Keys(labels))
+		}
+		for _, m := range grouping.FindAllStringSubmatch(q.expr, -1) {
+			for _, label := range identifier.FindAllString(m[1], -1) {
+				if !slices.Contains(grouped, label) {
+					t.Errorf("%s: no metric in it has the label %s", q.where, label)
+				}
+			}
+		}
+		for _, s := range selector.FindAllStringSubmatch(q.expr, -1) {
+			for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+				checkMatcher(t, q.where, s[1], metrics[s[1]], m[1], m[3])
+			}
+		}
+	}
+}
+
+// checkMatcher checks that a metric can have a label with each of the values.
+func checkMatcher(t *testing.T, where, metric string, labels map[string][]string, label, values string) {
+	t.Helper()
+	for _, value := range strings.Split(values, "|") {
+		var ok bool
+		switch {
+		case label == "job":
+			ok = value == "katbox" || value == "$job"
+		case label == "instance":
+			ok = value == "$instance"
+		case label == "code":
+			ok = isCode(value)
+		case label == "method":
+			_, ok = reflect.TypeFor[*driver.Driver]().MethodByName(value)
+		case label == "alertname":
+			ok = value == "Katbox.*"
+		default:
+			ok = slices.Contains(labels[label], value)
+		}
+		if !ok {
+			t.Errorf("%s: %s has no label %s with the value %s", where, metric, label, value)
+		}
+	}
+}
+
+func isCode(name string) bool {
+	for code := codes.OK; code <= codes.Unauthenticated; code++ {
+		if code.String() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// TestEveryMetricIsWatched: what nobody looks at need not be counted.
+func TestEveryMetricIsWatched(t *testing.T) {
+	var used []string
+	for _, q := range queries(t) {
+		used = append(used, metricsIn(q.expr)...)
+	}
+	histogramPart := regexp.MustCompile(`_(bucket|sum|count)$`)
+	for i, name := range used {
+		used[i] = histogramPart.ReplaceAllString(name, "")
+	}
+	for name := range gather(t) {
+		name = histogramPart.ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "katbox_") && !slices.Contains(used, name) {
+			t.Errorf("neither dashboard nor rules use %s", name)
+		}
+	}
+}
+
+// TestQueriesParse has promtool read them all, as rules.
+func TestQueriesParse(t *testing.T) {
+	promtool := os.Getenv("PROMTOOL")
+	if promtool == "" {
+		t.Skip("PROMTOOL does not name promtool; make monitoring-check does")
+	}
+	type record struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	type group struct {
+		Name  string   `json:"name"`
+		Rules []record `json:"rules"`
+	}
+	var groups []group
+	for _, q := range queries(t) {
+		groups = append(groups, group{q.where, []record{{"query", interval.ReplaceAllString(q.expr, "5m")}}})
+	}
+	rules, err := json.Marshal(map[string]any{"groups": groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := exec.Command(promtool, "check", "rules", "--lint=none")
+	check.Stdin = strings.NewReader(string(rules))
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

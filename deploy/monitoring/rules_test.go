@@ -1,0 +1,96 @@
+package monitoring
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	labelInText = regexp.MustCompile(`\$labels\.(\w+)`)
+	alertName   = regexp.MustCompile(`alertname="(\w+)"`)
+	nodeName    = regexp.MustCompile(`instance="([^"]+)"`)
+	// sentences are counted by their ends.
+	sentenceEnd = regexp.MustCompile(`[.:;](?: |$)`)
+)
+
+// TestAlertsSayWhatToDo: somebody who never heard of Katbox is woken by them.
+func TestAlertsSayWhatToDo(t *testing.T) {
+	names := map[string]bool{}
+	for _, r := range readRules(t) {
+		if !strings.HasPrefix(r.Alert, "Katbox") || names[r.Alert] {
+			t.Errorf("alert %q has no name of its own that begins with Katbox", r.Alert)
+		}
+		names[r.Alert] = true
+		if severity := r.Labels["severity"]; severity != "critical" && severity != "warning" {
+			t.Errorf("%s: severity is %q", r.Alert, severity)
+		}
+		for _, annotation := range []string{"summary", "description", "runbook"} {
+			text := r.Annotations[annotation]
+			if !strings.HasSuffix(text, ".") {
+				t.Errorf("%s: the %s is not a sentence: %q", r.Alert, annotation, text)
+			}
+			// What is absent is on no node.
+			if annotation != "runbook" && !strings.Contains(r.Expr, "absent(") && !strings.Contains(text, "{{ $labels.instance }}") {
+				t.Errorf("%s: the %s does not name the node", r.Alert, annotation)
+			}
+		}
+		if len(sentenceEnd.FindAllString(r.Annotations["runbook"], -1)) < 2 {
+			t.Errorf("%s: the runbook is too short to be of help: %q", r.Alert, r.Annotations["runbook"])
+		}
+	}
+}
+
+// TestTextsUseLabelsThatAreThere: another one would be a gap in the text.
+func TestTextsUseLabelsThatAreThere(t *testing.T) {
+	metrics := gather(t)
+	for _, r := range readRules(t) {
+		labels := []string{"job", "instance"}
+		for _, name := range metricsIn(r.Expr) {
+			for label := range metrics[name] {
+				if label != "le" {
+					labels = append(labels, label)
+				}
+			}
+		}
+		for annotation, text := range r.Annotations {
+			for _, m := range labelInText.FindAllStringSubmatch(text, -1) {
+				if !slices.Contains(labels, m[1]) {
+					t.Errorf("%s: the %s has the label %s, which %s does not have", r.Alert, annotation, m[1], r.Expr)
+				}
+			}
+		}
+	}
+}
+
+// TestEveryAlertIsTested: in rules_test.yaml it fires on one node, not on another
+// one, and not at once if it has to hold for a while.
+func TestEveryAlertIsTested(t *testing.T) {
+	type tested struct{ fires, waits, spares bool }
+	tests := map[string]tested{}
+	for _, test := range readYAML[ruleTests](t, "rules_test.yaml", false).Tests {
+		this := tests[test.Name]
+		var firing []string
+		for _, e := range test.Exprs {
+			if m := alertName.FindStringSubmatch(e.Expr); m == nil || m[1] != test.Name {
+				t.Errorf("the test of %s asks %s", test.Name, e.Expr)
+			}
+			this.waits = this.waits || len(e.Samples) == 0
+			for _, sample := range e.Samples {
+				this.fires = this.fires || strings.Contains(sample.Labels, `alertstate="firing"`)
+				firing = append(firing, sample.Labels)
+			}
+		}
+		for _, series := range test.Series {
+			m := nodeName.FindStringSubmatch(series.Series)
+			this.spares = this.spares || m != nil && !slices.ContainsFunc(firing, func(s string) bool { return strings.Contains(s, m[0]) })
+		}
+		tests[test.Name] = this
+	}
+	for _, r := range readRules(t) {
+		if this := tests[r.Alert]; !this.fires || !this.spares || !this.waits {
+			t.Errorf("rules_test.yaml: %s fires on a node: %t, spares another one: %t, is quiet before: %t", r.Alert, this.fires, this.spares, this.waits)
+		}
+	}
+}
