@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -32,6 +34,7 @@ func (c *cluster) testUses() {
 			c.t.Errorf("pod %s wrote: %v", p.Name, err)
 		}
 	}
+	c.refusesWrites()
 
 	uid = c.succeeds(pod{Name: "shared", Scripts: []string{
 		"echo one > /scratch/one; until [ -e /scratch/two ]; do sleep 0.1; done",
@@ -40,6 +43,20 @@ func (c *cluster) testUses() {
 	c.want(c.file(uid, "two"), "one\n")
 	c.wantNoMounts()
 	c.examples()
+}
+
+// refusesWrites: also the mount on the node does, and not only the container's, at
+// which the kubelet sees to that by itself.
+func (c *cluster) refusesWrites() {
+	c.t.Helper()
+	p := pod{Name: "stays-readonly", ReadOnly: true, Scripts: []string{"trap 'exit 0' TERM; while :; do sleep 0.1; done"}}
+	uid := c.create(p)
+	c.wantPhase(p.Name, "Running")
+	fields := strings.Fields(c.mountOf(uid, "scratch"))
+	if len(fields) < 6 || !slices.Contains(strings.Split(fields[5], ","), "ro") {
+		c.t.Errorf("the volume is mounted as %q, not read-only", fields)
+	}
+	c.end(p.Name)
 }
 
 // wantOwner fails unless a file belongs to a user and a group.
