@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/katbox/katbox/internal/metrics/metricstest"
 )
 
 // newRegisteringDaemon is a daemon that registers itself. The kubelet sees its
@@ -22,7 +25,8 @@ func newRegisteringDaemon(t *testing.T) *daemon {
 	if err := os.Symlink(d.dir, d.dir+".host"); err != nil {
 		t.Fatal(err)
 	}
-	d.flags = []string{"--registration-dir", filepath.Join(d.dir, "reg"), "--kubelet-registration-path", filepath.Join(d.dir+".host", "csi.sock")}
+	d.flags = []string{"--registration-dir", filepath.Join(d.dir, "reg"), "--kubelet-registration-path", filepath.Join(d.dir+".host", "csi.sock"),
+		"--http-endpoint", httpEndpoint()}
 	return d
 }
 
@@ -61,6 +65,18 @@ func (d *daemon) register(refusal string) {
 	}
 }
 
+// wantRegistered compares what the daemon says of the registration; a text means
+// that it is not registered.
+func (d *daemon) wantRegistered(why string) {
+	d.t.Helper()
+	code, registered := http.StatusOK, 1.
+	if why != "" {
+		code, registered = http.StatusServiceUnavailable, 0
+	}
+	d.wantAnswer("/readyz", code, why)
+	d.metrics().Want(d.t, "the registration", metricstest.Values{"katbox_registered": registered})
+}
+
 // logged tells whether the daemon, which has ended, has written a line.
 func (d *daemon) logged(words ...string) bool {
 	for line := range strings.Lines(d.stdout.String()) {
@@ -79,9 +95,16 @@ func (d *daemon) logged(words ...string) bool {
 
 func TestRegistersWithTheKubelet(t *testing.T) {
 	d := newRegisteringDaemon(t)
-	d.launch()
+	d.start()
+	d.eventually("registering", func() bool {
+		_, why := d.get("/readyz")
+		return exists(d.registrationSocket()) && strings.Contains(why, "has not registered")
+	})
+	d.wantRegistered("has not registered")
 	d.register("")
+	d.wantRegistered("")
 	d.register("") // the kubelet was restarted
+	d.wantRegistered("")
 
 	second := newDaemon(t, "--registration-dir", filepath.Join(d.dir, "reg"))
 	if line := second.fails(); !strings.Contains(line, "another process serves") || !strings.Contains(line, "--registration-dir") {
@@ -107,6 +130,7 @@ func TestRegistrationSocketComesBack(t *testing.T) {
 	d := newRegisteringDaemon(t)
 	d.launch()
 	d.register("CSINode is not there yet")
+	d.wantRegistered("CSINode is not there yet")
 	refused, err := os.Lstat(d.registrationSocket())
 	if err != nil {
 		t.Fatal(err)
@@ -117,10 +141,14 @@ func TestRegistrationSocketComesBack(t *testing.T) {
 	}
 	d.eventually("made anew after the refusal", isAnother)
 	d.register("")
+	d.wantRegistered("")
 	if err := errors.Join(os.Rename(filepath.Join(d.dir, "reg"), filepath.Join(d.dir, "old")), os.RemoveAll(filepath.Join(d.dir, "old"))); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually("made anew after it was removed", isAnother)
+	d.eventually("made anew after it was removed", func() bool {
+		_, why := d.get("/readyz")
+		return isAnother() && strings.Contains(why, "has not registered")
+	})
 	d.register("")
 	d.signal(syscall.SIGTERM)
 	if !d.logged(`"error"`, "CSINode is not there yet") {
