@@ -147,16 +147,16 @@ func checkMatcher(t *testing.T, where, metric string, labels map[string][]string
 	t.Helper()
 	for _, value := range strings.Split(values, "|") {
 		var ok bool
-		switch {
-		case label == "job":
+		switch label {
+		case "job":
 			ok = value == "katbox" || value == "$job"
-		case label == "instance":
+		case "instance":
 			ok = value == "$instance"
-		case label == "code":
+		case "code":
 			ok = isCode(value)
-		case label == "method":
+		case "method":
 			_, ok = reflect.TypeFor[*driver.Driver]().MethodByName(value)
-		case label == "alertname":
+		case "alertname":
 			ok = value == "Katbox.*"
 		default:
 			ok = slices.Contains(labels[label], value)
