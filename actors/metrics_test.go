@@ -131,9 +131,9 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 		factor float64
 	}{
 		"few bytes":                {func(d *fakeDisk) { d.free = 50 }, "bytes", 0.5},
-		"few inodes":               {func(d *fakeDisk) { d.inodes, d.freeInodes = 1000, 50 }, "inodes", 0.5},
-		"few of both, inodes less": {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 60, 1000, 50 }, "inodes", 0.5},
-		"few of both, bytes less":  {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 50, 1000, 60 }, "bytes", 0.5},
+		"few inodes":               {func(d *fakeDisk) { d.inodes, d.freeInodes = 2000, 100 }, "inodes", 0.5},
+		"few of both, inodes less": {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 60, 2000, 100 }, "inodes", 0.5},
+		"few of both, bytes less":  {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 50, 2000, 120 }, "bytes", 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,6 +152,7 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 					`katbox_deadline_lateness_seconds_count`: 0, `katbox_erased_volumes_total`: 1,
 					`katbox_pressure_factor`: tt.factor, `katbox_filesystem_size_bytes`: 1000, `katbox_filesystem_headroom_bytes`: 100,
 					`katbox_filesystem_free_bytes`: float64(h.disk.free), `katbox_filesystem_free_inodes`: float64(h.disk.freeInodes),
+					`katbox_filesystem_inodes`: float64(h.disk.inodes), `katbox_filesystem_headroom_inodes`: float64(h.disk.inodes) / 10,
 				}
 				want[fmt.Sprintf(`katbox_evictions_total{reason=%q}`, tt.reason)] = 1
 				h.wantMetrics("under pressure", counted{volume.Retained: 1}, want)
