@@ -19,6 +19,10 @@ import (
 	"github.com/katbox/katbox/internal/tracing"
 )
 
+// debugVerbosity is from which --v on everything is logged, by the convention of
+// Kubernetes.
+const debugVerbosity = 4
+
 // mostErasures bounds --erase-parallel. More would only queue up at the disk.
 const mostErasures = 16
 
@@ -41,6 +45,7 @@ type options struct {
 	httpEndpoint    string
 	logLevel        string
 	logFormat       string
+	verbosity       int
 	showVersion     bool
 }
 
@@ -66,6 +71,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty to trace nothing")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
+	flags.IntVarP(&o.verbosity, "v", "v", 0, "verbosity as the archived Katbox was given it; 4 and above is --log-level debug")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	return flags
 }
@@ -133,6 +139,14 @@ func (o options) check() error {
 		}
 	}
 	return o.driverConfig().Check()
+}
+
+// level is the log's.
+func (o options) level() string {
+	if o.verbosity >= debugVerbosity {
+		return "debug"
+	}
+	return o.logLevel
 }
 
 func (o options) driverConfig() driver.Config {

@@ -26,6 +26,21 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 	}
 }
 
+// TestArchivedFlags: those of the archived Katbox's own manifests start the daemon.
+func TestArchivedFlags(t *testing.T) {
+	for _, test := range []struct{ args, level string }{
+		{"--drivername=katbox.csi.paypal.com --v=5 --endpoint=unix:///csi/csi.sock --nodeid=n --afterlifespan=3h --headroom=.1", "debug"},
+		{"--drivername katbox.csi.paypal.com --v=1 --nodeid n --workdir /csi-data-dir --maxvolumespernode 5 --pruneinterval 1s", "info"},
+		{"-v 4 --nodeid n", "debug"},
+		{"--v 3 --nodeid n --log-level warn", "warn"},
+	} {
+		o, err := parse(strings.Fields(test.args), io.Discard)
+		if err != nil || o.level() != test.level {
+			t.Errorf("katbox %s: level %q (%v), want %q", test.args, o.level(), err, test.level)
+		}
+	}
+}
+
 func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                                                      "--nodeid is missing",

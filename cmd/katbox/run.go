@@ -35,7 +35,7 @@ const (
 // run builds the daemon bottom-up, serves until ctx ends, and takes it down in
 // reverse.
 func run(ctx context.Context, o options, stdout io.Writer) (err error) {
-	log, err := newLogger(o.logLevel, o.logFormat, stdout)
+	log, err := newLogger(o.level(), o.logFormat, stdout)
 	if err != nil {
 		return err
 	}
