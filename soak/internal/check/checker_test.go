@@ -489,12 +489,14 @@ func TestManyAreForgotten(t *testing.T) {
 		}
 		w.finish()
 		c := w.checker
+		c.mu.Lock() // Finish has ended, and Run has not yet
 		// One that was found gone out of its turn is dropped in its turn.
 		c.due = slices.DeleteFunc(c.due, func(r *retained) bool { return r.over })
 		if len(c.due)+len(c.ages)+len(c.retained.places)+len(c.byVolume)+len(c.excused)+len(c.spoilt) != 0 {
 			t.Errorf("still remembered: %d due, %d by age, %d retained, %d published, %d excused, %d spoilt",
 				len(c.due), len(c.ages), len(c.retained.places), len(c.byVolume), len(c.excused), len(c.spoilt))
 		}
+		c.mu.Unlock()
 		if n := c.Counts(); n.Seen != 500 || n.Expired != 500 {
 			t.Errorf("%d seen and %d expired, want 500 of each", n.Seen, n.Expired)
 		}
