@@ -71,7 +71,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty to trace nothing")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
-	flags.IntVarP(&o.verbosity, "v", "v", 0, "verbosity as the archived Katbox was given it; 4 and above is --log-level debug")
+	flags.IntVar(&o.verbosity, "v", 0, "verbosity as the archived Katbox was given it; 4 and above is --log-level debug")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	return flags
 }

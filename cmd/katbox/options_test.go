@@ -31,7 +31,7 @@ func TestArchivedFlags(t *testing.T) {
 	for _, test := range []struct{ args, level string }{
 		{"--drivername=katbox.csi.paypal.com --v=5 --endpoint=unix:///csi/csi.sock --nodeid=n --afterlifespan=3h --headroom=.1", "debug"},
 		{"--drivername katbox.csi.paypal.com --v=1 --nodeid n --workdir /csi-data-dir --maxvolumespernode 5 --pruneinterval 1s", "info"},
-		{"-v 4 --nodeid n", "debug"},
+		{"--v 4 --nodeid n", "debug"},
 		{"--v 3 --nodeid n --log-level warn", "warn"},
 	} {
 		o, err := parse(strings.Fields(test.args), io.Discard)
