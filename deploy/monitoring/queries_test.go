@@ -22,20 +22,25 @@ import (
 // words of PromQL that are used; what else stands in a query is a metric or a
 // label.
 var words = strings.Fields(`
-	and or by offset vector absent
+	and or by on without offset vector absent
 	sum min max count topk bottomk rate increase changes histogram_quantile min_over_time max_over_time`)
 
-// ofPrometheus are metrics that it makes itself.
-var ofPrometheus = map[string]map[string][]string{
+// ofOthers are metrics that Prometheus makes itself, and those of kube-state-metrics
+// about the daemon's pods.
+var ofOthers = map[string]map[string][]string{
 	"up":     {},
 	"ALERTS": {"alertname": nil, "alertstate": {"firing", "pending"}},
+	"kube_pod_info": {
+		"namespace": nil, "pod": nil, "node": nil, "created_by_kind": {"DaemonSet"}, "created_by_name": {"katbox"},
+	},
+	"kube_pod_status_phase": {"namespace": nil, "pod": nil, "phase": {"Pending", "Running", "Succeeded", "Failed", "Unknown"}},
 }
 
 var (
 	selector   = regexp.MustCompile(`(\w+)\{([^}]*)\}`)
 	matcher    = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
 	braces     = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|offset \w+`)
-	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)`)
+	grouping   = regexp.MustCompile(`\b(?:by|on|without) \(([^)]*)\)`)
 	identifier = regexp.MustCompile(`[a-zA-Z_]\w*`)
 	labelsOf   = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 	interval   = regexp.MustCompile(`\$__rate_interval`)
@@ -86,7 +91,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := maps.Clone(ofPrometheus)
+	all := maps.Clone(ofOthers)
 	for _, family := range families {
 		labels := map[string][]string{}
 		for _, metric := range family.GetMetric() {
