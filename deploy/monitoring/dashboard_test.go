@@ -116,3 +116,17 @@ func TestVariablesAreDeclared(t *testing.T) {
 		}
 	}
 }
+
+// TestAllIsNotEverything: what every process has, such as memory, is asked for by
+// the job, and "All" means those of Katbox.
+func TestAllIsNotEverything(t *testing.T) {
+	for _, variable := range readDashboard(t).Templating.List {
+		if variable.Name != "job" {
+			continue
+		}
+		all := regexp.MustCompile("^(?:" + variable.AllValue + ")$")
+		if variable.AllValue == "" || !all.MatchString("katbox") || all.MatchString("node-exporter") {
+			t.Errorf("all jobs are %q", variable.AllValue)
+		}
+	}
+}

@@ -14,8 +14,9 @@ type dashboard struct {
 	Panels     []panel
 	Templating struct {
 		List []struct {
-			Name, Type, Definition, Description string
-			Datasource                          datasource
+			Name, Type, Definition, Description, AllValue string
+
+			Datasource datasource
 		}
 	}
 	Annotations struct {
