@@ -141,6 +141,16 @@ func TestPathsAgree(t *testing.T) {
 	}
 }
 
+// TestDescribeSaysWhyItEnded: the log of a pod that is gone is gone with it, and its
+// last words stay with the object as long as that is there.
+func TestDescribeSaysWhyItEnded(t *testing.T) {
+	for _, dir := range overlays {
+		if got := daemonSet(t, dir).Spec.Template.Spec.Containers[0].TerminationMessagePolicy; got != corev1.TerminationMessageFallbackToLogsOnError {
+			t.Errorf("%s: the daemon's termination message is %s", dir, got)
+		}
+	}
+}
+
 // TestOneDaemonOnANode at any time, also in an update.
 func TestOneDaemonOnANode(t *testing.T) {
 	update := daemonSet(t, "base").Spec.UpdateStrategy
