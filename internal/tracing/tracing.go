@@ -67,7 +67,7 @@ func Start(cfg Config) (*Tracing, error) {
 		// What of it can be used is used.
 		cfg.Log.Error(err, "the environment describes the source of traces badly")
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(from))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, batches(cfg.Log)...), sdktrace.WithResource(from))
 	return &Tracing{provider: provider, tracer: provider.Tracer("github.com/katbox/katbox")}, nil
 }
 
