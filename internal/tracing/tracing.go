@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
@@ -36,6 +37,14 @@ func CheckEndpoint(endpoint string) error {
 		return fmt.Errorf("%q is not a URL; write it as http://host:4317", endpoint)
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return fmt.Errorf("%q is not the URL of a collector; write it as http://host:4317, or https:// for TLS", endpoint)
+	case u.User != nil:
+		// It would not be sent. Nor is it repeated here: the log is not for passwords.
+		return errors.New("the URL of a collector has no user or password; set the variable OTEL_EXPORTER_OTLP_HEADERS")
+	case strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.Fragment != "":
+		// As in the URL of one that speaks OTLP over HTTP.
+		return fmt.Errorf("%q goes on after the host and port, and OTLP over gRPC knows nothing more; write it as http://host:4317", endpoint)
+	case u.Scheme == "http" && u.Port() == "":
+		return fmt.Errorf("%q has no port, usually 4317", endpoint)
 	}
 	return nil
 }

@@ -175,14 +175,19 @@ func TestNoTracing(t *testing.T) {
 }
 
 func TestCheckEndpoint(t *testing.T) {
-	for _, endpoint := range []string{"http://collector:4317", "https://collector", "http://[::1]:4317"} {
+	for _, endpoint := range []string{"http://collector:4317", "https://collector", "http://[::1]:4317", "http://collector:4317/"} {
 		if err := CheckEndpoint(endpoint); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, endpoint := range []string{"", "collector:4317", "http://", "http://:4317", "grpc://collector:4317", "http://%", "unix:///x"} {
+	for _, endpoint := range []string{
+		"", "collector:4317", "http://", "http://:4317", "grpc://collector:4317", "http://%", "unix:///x",
+		"http://collector", "http://collector:4318/v1/traces", "http://collector:4317?tenant=a", "http://collector:4317#a", "http://me:secret@collector:4317",
+	} {
 		if err := CheckEndpoint(endpoint); err == nil {
 			t.Errorf("%q is accepted", endpoint)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the password is told: %v", err)
 		}
 		if _, err := Start(Config{Endpoint: endpoint}); err == nil {
 			t.Errorf("%q starts", endpoint)
