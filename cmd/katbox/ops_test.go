@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -273,4 +274,20 @@ func freeze(t *testing.T, mnt string) (thaw func()) {
 	})
 	t.Cleanup(thaw)
 	return thaw
+}
+
+// TestStopDespiteAClientWhoIsSilent: one who connects and says nothing does not
+// make a failure of the stop.
+func TestStopDespiteAClientWhoIsSilent(t *testing.T) {
+	d := newDaemon(t, "--http-endpoint", httpEndpoint())
+	d.start()
+	silent, err := net.Dial("tcp", httpEndpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	d.wantAnswer("/healthz", http.StatusOK, "ok") // so the other one was accepted
+	if code := d.signal(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d, want 0\n%s", code, d.stderr)
+	}
 }

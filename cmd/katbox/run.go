@@ -46,7 +46,7 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopOps(status)) }()
+	defer stopOps(status, log)
 	traces, err := startTracing(o, log)
 	if err != nil {
 		return err

@@ -28,10 +28,14 @@ func startOps(o options, counted *metrics.Metrics, log logr.Logger) (*ops.Server
 	return status, nil
 }
 
-func stopOps(status *ops.Server) error {
+// stopOps only logs that somebody has not taken an answer: whoever connects could
+// have the daemon end as one that failed.
+func stopOps(status *ops.Server, log logr.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), answersTimeout)
 	defer cancel()
-	return status.Stop(ctx)
+	if err := status.Stop(ctx); err != nil {
+		log.Info("stopped answering", "cause", err.Error())
+	}
 }
 
 // startTracing has what the daemon does sent to a collector, if that is wanted.
