@@ -56,7 +56,7 @@ type Server struct {
 	Config
 	// http serves on listener; nil when it listens nowhere.
 	http     *http.Server
-	listener net.Listener
+	listener *latest
 	failed   chan error
 
 	mu sync.Mutex
@@ -80,7 +80,7 @@ func Start(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.listener = l
+	s.listener = &latest{Listener: l, most: maxConnections}
 	s.http = &http.Server{
 		Handler:     s.handler(),
 		ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
@@ -88,7 +88,7 @@ func Start(cfg Config) (*Server, error) {
 	}
 	cfg.Log.Info("answering how the daemon is", "address", l.Addr().String())
 	go func() {
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("serve HTTP on %s: %w", cfg.Endpoint, err)
 		}
 	}()
