@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 )
 
 var (
@@ -57,7 +58,11 @@ func (s *Server) health(ctx context.Context) error {
 	case healthy == nil:
 		return errStarting
 	}
+	began := time.Now()
 	err := healthy(ctx)
+	if errors.Is(err, context.Canceled) && time.Since(began) < patience {
+		return err // nobody waits for it, and it says nothing about the daemon
+	}
 	s.tell(err)
 	return err
 }

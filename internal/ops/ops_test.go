@@ -113,6 +113,25 @@ func TestChangesOfHealthAreLogged(t *testing.T) {
 	}
 }
 
+// TestWhoHangsUpIsNotTheDaemonsFault: unless the daemon let it wait.
+func TestWhoHangsUpIsNotTheDaemonsFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		s := newServer(t, Config{Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})})
+		s.Recovered(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		for _, tt := range []struct {
+			after time.Duration
+			lines int
+		}{{0, 0}, {time.Millisecond, 0}, {time.Second, 1}, {time.Millisecond, 1}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(tt.after, cancel)
+			if answer := s.ask(ctx, http.MethodGet, "/healthz"); answer.Code != 503 || len(lines) != tt.lines {
+				t.Errorf("hung up after %s: %d and log %q, want %d lines", tt.after, answer.Code, lines, tt.lines)
+			}
+		}
+	})
+}
+
 func TestOtherPathsAndMethods(t *testing.T) {
 	s := newServer(t, Config{})
 	for _, tt := range []struct {

@@ -18,6 +18,8 @@ const (
 	// healthLimit bounds how long a question for the health is thought about. A
 	// kubelet that is less patient hangs up before.
 	healthLimit = 10 * time.Second
+	// patience is what a client has at least that has hung up because of the daemon.
+	patience = 500 * time.Millisecond
 	// A client has this long for its few words, and for reading the answer. The
 	// latter begins when the question was read, so it is longer than healthLimit.
 	readLimit  = 10 * time.Second
