@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
 	// For a collector behind https: the image has no certificates of authorities.
 	_ "golang.org/x/crypto/x509roots/fallback"
 )
