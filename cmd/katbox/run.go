@@ -30,6 +30,8 @@ const (
 	// stopTimeout how long the whole ordered stop may take.
 	callsTimeout = 10 * time.Second
 	stopTimeout  = 20 * time.Second
+	// lookInterval is how often the CSI socket is looked for.
+	lookInterval = 5 * time.Second
 )
 
 // run builds the daemon bottom-up, serves until ctx ends, and takes it down in
@@ -101,7 +103,7 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 
 // serve answers calls until ctx ends or something gives up.
 func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node, status *ops.Server, log logr.Logger) error {
-	server, failed, err := listen(o, cfg, log)
+	server, failed, err := listen(ctx, o, cfg, log)
 	var registrar *registration.Registrar
 	if err == nil {
 		registrar, err = register(o, cfg.Metrics, log)
@@ -137,8 +139,9 @@ func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node,
 }
 
 // listen opens the socket and serves on it. The channel delivers the reason
-// when serving fails.
-func listen(o options, cfg driver.Config, log logr.Logger) (*driver.Server, <-chan error, error) {
+// when serving fails, or nobody can find the socket any more: a daemon that is
+// started again makes it anew.
+func listen(ctx context.Context, o options, cfg driver.Config, log logr.Logger) (*driver.Server, <-chan error, error) {
 	d, err := driver.New(cfg)
 	if err != nil {
 		return nil, nil, err
@@ -152,10 +155,15 @@ func listen(o options, cfg driver.Config, log logr.Logger) (*driver.Server, <-ch
 		return nil, nil, fmt.Errorf("--endpoint: %w", err)
 	}
 	server := driver.NewServer(d)
-	failed := make(chan error, 1)
+	failed := make(chan error, 2)
 	go func() {
 		if err := server.Serve(l); err != nil {
 			failed <- fmt.Errorf("serve on %s: %w", path, err)
+		}
+	}()
+	go func() {
+		if err := l.Lost(ctx, lookInterval); err != nil {
+			failed <- fmt.Errorf("--endpoint: %w", err)
 		}
 	}()
 	log.Info("ready", "endpoint", o.endpoint)

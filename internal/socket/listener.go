@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,6 +64,23 @@ func (l *Listener) InPlace() bool {
 	now, err := os.Lstat(l.path)
 	// A file that was made later can have the inode's number.
 	return err == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime())
+}
+
+// Lost returns an error as soon as the path does not lead here any more, at which
+// it looks after each interval; nil when ctx ends before.
+func (l *Listener) Lost(ctx context.Context, interval time.Duration) error {
+	look := time.NewTicker(interval)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+			if !l.InPlace() {
+				return fmt.Errorf("somebody has removed the socket %s, or put another file there", l.path)
+			}
+		}
+	}
 }
 
 // Close accepts no further connections and removes the socket's file.

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -127,5 +128,22 @@ func TestDirectoryReplaced(t *testing.T) {
 	}
 	if l.InPlace() {
 		t.Error("in its place in another directory")
+	}
+}
+
+func TestLost(t *testing.T) {
+	l := listen(t, filepath.Join(t.TempDir(), "csi.sock"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Lost(ctx, time.Hour); err != nil {
+		t.Errorf("it is there: %v", err)
+	}
+	lost := make(chan error)
+	go func() { lost <- l.Lost(t.Context(), time.Millisecond) }()
+	if err := os.Rename(l.path, l.path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-lost; err == nil || !strings.Contains(err.Error(), l.path) {
+		t.Errorf("%v, want the path that is lost", err)
 	}
 }
