@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/driver"
@@ -32,6 +33,8 @@ const (
 	stopTimeout  = 20 * time.Second
 	// lookInterval is how often the CSI socket is looked for.
 	lookInterval = 5 * time.Second
+	// roomInterval is how often it is tried to make a socket on a full disk.
+	roomInterval = time.Second
 )
 
 // run builds the daemon bottom-up, serves until ctx ends, and takes it down in
@@ -103,10 +106,18 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 
 // serve answers calls until ctx ends or something gives up.
 func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node, status *ops.Server, log logr.Logger) error {
-	server, failed, err := listen(ctx, o, cfg, log)
+	var server *driver.Server
+	var failed <-chan error
 	var registrar *registration.Registrar
+	err := withRoom(ctx, node, log, func() (err error) {
+		server, failed, err = listen(ctx, o, cfg, log)
+		return err
+	})
 	if err == nil {
-		registrar, err = register(o, cfg.Metrics, log)
+		err = withRoom(ctx, node, log, func() (err error) {
+			registrar, err = register(o, cfg.Metrics, log)
+			return err
+		})
 	}
 	if err == nil {
 		status.Serving(registrar.Registered)
@@ -136,6 +147,30 @@ func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node,
 	}
 	log.Info("stopped")
 	return err
+}
+
+// withRoom opens a socket, as soon as there is room for its file: the node makes
+// some meanwhile, which it could not if the daemon ended. When ctx ends before, or
+// has ended already, nothing is opened.
+func withRoom(ctx context.Context, node *actors.Node, log logr.Logger, open func() error) error {
+	told := false
+	for ctx.Err() == nil {
+		err := open()
+		if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+			return err
+		}
+		if !told {
+			told = true
+			log.Error(err, "no room for a socket, waiting until there is some", "interval", roomInterval.String())
+		}
+		select {
+		case <-ctx.Done():
+		case err := <-node.Failed():
+			return err
+		case <-time.After(roomInterval):
+		}
+	}
+	return nil
 }
 
 // listen opens the socket and serves on it. The channel delivers the reason

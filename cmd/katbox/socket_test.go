@@ -4,7 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/katbox/katbox/internal/roottest"
 )
 
 // TestSocketThatSomebodyRemoves: nobody could call the daemon any more, and
@@ -24,4 +27,38 @@ func TestSocketThatSomebodyRemoves(t *testing.T) {
 		t.Error("the volume was unmounted")
 	}
 	d.unpublish(testPod, volumeID(1))
+}
+
+// TestSocketsOnAFullDisk: a daemon that is started on a disk without inodes makes
+// room before it can make its sockets there.
+func TestSocketsOnAFullDisk(t *testing.T) {
+	mnt := roottest.FileSystem(t, "ext4", 100)
+	d := newDaemon(t, "--workdir", filepath.Join(mnt, "work"))
+	roottest.UnmountBelowAtEnd(t, mnt)
+	d.start()
+	d.publish(testPod, volumeID(1))
+	must(t, writeFiles(filepath.Join(mnt, "work", testPod, volumeID(1)), 200, 1), os.Mkdir(filepath.Join(mnt, "run"), 0o700))
+	d.unpublish(testPod, volumeID(1))
+	d.signal(syscall.SIGTERM)
+	must(t, os.Mkdir(filepath.Join(mnt, "filler"), 0o700))
+	fillInodes(t, filepath.Join(mnt, "filler"))
+
+	csi := filepath.Join(mnt, "run/csi.sock")
+	d.flags = append(d.flags, "--endpoint", "unix://"+csi, "--registration-dir", filepath.Join(mnt, "run"), "--http-endpoint", httpEndpoint())
+	d.launch() // no headroom is wanted: nothing makes room
+	d.eventually("waiting for room", func() bool {
+		_, why, err := httpGet("/readyz")
+		return err == nil && strings.Contains(why, "not open")
+	})
+	if code := d.signal(syscall.SIGTERM); code != 0 || exists(csi) {
+		t.Errorf("exit code %d, want 0 and no socket\n%s", code, d.stderr)
+	}
+	d.flags = append(d.flags, "--headroom", "0.001")
+	d.launch()
+	d.eventually("the sockets are there", func() bool {
+		return exists(csi) && exists(filepath.Join(mnt, "run", filepath.Base(d.registrationSocket())))
+	})
+	if code := d.signal(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d, want 0\n%s", code, d.stderr)
+	}
 }
