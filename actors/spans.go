@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -71,7 +72,8 @@ func ended(span trace.Span, err error) error {
 		return err
 	}
 	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
+		// One span that is not text would have all be lost that are sent with it.
+		span.SetStatus(codes.Error, strings.ToValidUTF8(err.Error(), "\uFFFD"))
 	}
 	span.End()
 	return err

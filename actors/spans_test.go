@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -78,6 +81,16 @@ func TestPanicEndsItsSpan(t *testing.T) {
 	}
 }
 
+// TestStatusIsText: a file's name may be any bytes, and one span that is not text
+// would have all be lost that are sent with it.
+func TestStatusIsText(t *testing.T) {
+	var span notedSpan
+	_ = ended(&span, errors.New("remove a\xff"))
+	if !utf8.ValidString(span.status) || !strings.HasPrefix(span.status, "remove a") {
+		t.Errorf("status %q, want the error as text", span.status)
+	}
+}
+
 // BenchmarkPublish publishes volumes over a kernel and records in memory.
 func BenchmarkPublish(b *testing.B) {
 	for name, tracer := range map[string]trace.Tracer{"untraced": nil, "traced to nowhere": noop.NewTracerProvider().Tracer("")} {
@@ -96,7 +109,7 @@ func BenchmarkPublish(b *testing.B) {
 			node, err := start(Config{
 				Mounter: newFakeMounter(), Bindings: func() ([]mount.Binding, error) { return nil, nil }, Scratch: dir,
 				Space: disk.space, SpaceAfterErase: disk.spaceAfterErase, Records: newFakeRecords(), PodsDir: pods,
-				Lifespan: time.Hour, PressureInterval: time.Hour, OrphanGrace: time.Hour, EraseParallel: 1, Log: logr.Discard(), Tracer: tracer,
+				Lifespan: time.Hour, PressureInterval: time.Hour, OrphanGrace: time.Hour, EraseParallel: 1, Log: logr.Discard(), Metrics: metrics.New("", ""), Tracer: tracer,
 			})
 			if err != nil {
 				b.Fatal(err)

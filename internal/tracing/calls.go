@@ -35,7 +35,8 @@ func (t *Tracing) Calls() grpc.UnaryServerInterceptor {
 		resp, err := handler(ctx, req)
 		span.SetAttributes(attribute.Int64("rpc.grpc.status_code", int64(status.Code(err))))
 		if err != nil {
-			span.SetStatus(codes.Error, status.Convert(err).Message())
+			// One span that is not text would have all be lost that are sent with it.
+			span.SetStatus(codes.Error, strings.ToValidUTF8(status.Convert(err).Message(), "\uFFFD"))
 		}
 		return resp, err
 	}

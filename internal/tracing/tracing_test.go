@@ -96,6 +96,20 @@ func TestSpansOfACall(t *testing.T) {
 	}
 }
 
+// TestErrorThatIsNotText: it may name a file, and the name may be any bytes. The
+// spans that are sent together with it are not lost.
+func TestErrorThatIsNotText(t *testing.T) {
+	var c collector
+	traces := startTracing(t, startCollector(t, &c))
+	_ = call(t.Context(), traces, request{}, func(context.Context) error { return errors.New("remove a\xff") })
+	if err := traces.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if spans, _ := c.spans(); len(spans) != 1 {
+		t.Errorf("sent %v, want one span", spans)
+	}
+}
+
 // TestCallerDecides: what the caller does not sample is not sent.
 func TestCallerDecides(t *testing.T) {
 	var c collector
