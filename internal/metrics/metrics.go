@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"runtime"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -12,9 +13,12 @@ import (
 
 const (
 	namespace = "katbox"
-	// maxScrapes bounds the answers that are written at the same time: a few
-	// servers may ask, and a slow reader keeps nobody else from it.
+	// maxScrapes bounds the answers that are made at the same time: a few servers
+	// may ask.
 	maxScrapes = 8
+	// scrapeLimit bounds how long one is made. With a limit it is written when it is
+	// ready and not while it is made, so that slow readers keep nobody else from it.
+	scrapeLimit = 10 * time.Second
 )
 
 // Metrics are all metrics of one daemon. Its methods may be called from several
@@ -48,5 +52,5 @@ func (m *Metrics) Gather() ([]*dto.MetricFamily, error) { return m.registry.Gath
 
 // Handler answers with the metrics as they are at that moment.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	return promhttp.HandlerFor(m, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeLimit})
 }

@@ -2,10 +2,13 @@ package metrics_test
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -225,5 +228,42 @@ func TestReadmeNamesEveryMetric(t *testing.T) {
 		if !regexp.MustCompile("`" + name + "[`{]").Match(readme) {
 			t.Errorf("the README does not name the metric %s", name)
 		}
+	}
+}
+
+// slowReader is a client that takes nothing of an answer before it is let go.
+type slowReader struct {
+	http.ResponseWriter
+	asked chan struct{}
+	letGo chan struct{}
+}
+
+func (r *slowReader) Write(part []byte) (int, error) {
+	select {
+	case r.asked <- struct{}{}:
+		<-r.letGo
+	case <-r.letGo:
+	}
+	return len(part), nil
+}
+
+// TestSlowReadersKeepNobodyOut: however many there are.
+func TestSlowReadersKeepNobodyOut(t *testing.T) {
+	handler := metrics.New("", "").Handler()
+	asked, letGo := make(chan struct{}), make(chan struct{})
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	defer close(letGo)
+	for range 50 {
+		slow.Go(func() {
+			reader := &slowReader{ResponseWriter: httptest.NewRecorder(), asked: asked, letGo: letGo}
+			handler.ServeHTTP(reader, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		})
+		<-asked
+	}
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if answer.Code != http.StatusOK {
+		t.Errorf("%d %s, want an answer", answer.Code, answer.Body)
 	}
 }
