@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// busybox is in the cluster's container runtime before it starts.
-const busybox = "localhost/realkubelet/busybox:1"
-
 // patience is how long anything may take that has to happen. The kubelet tries
 // again after up to two minutes.
 const patience = 3 * time.Minute

@@ -12,7 +12,8 @@ import (
 func (c *cluster) examples() {
 	c.t.Helper()
 	// They are files beside the directory, which kustomize refuses unless told.
-	c.feed(c.kubectl("kustomize", "--load-restrictor", "LoadRestrictionsNone", "examples"), "apply", "-f", "-")
+	manifests := c.kubectl("kustomize", "--load-restrictor", "LoadRestrictionsNone", "examples")
+	c.feed(strings.ReplaceAll(manifests, "image: busybox:1.37\n", "image: "+c.busybox()+"\n"), "apply", "-f", "-")
 	c.wantPhase("scratch", "Running")
 	pod := c.status("scratch").Metadata.UID
 	c.eventually("the example pod writes", func() error {

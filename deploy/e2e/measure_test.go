@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,6 +56,25 @@ func (c *cluster) images() []image {
 	var node struct{ Status struct{ Images []image } }
 	c.get(&node, "node", c.node())
 	return node.Status.Images
+}
+
+// busybox is what the cluster's container runtime calls the image of that name,
+// which it has from the beginning.
+func (c *cluster) busybox() string {
+	c.t.Helper()
+	var found string
+	c.eventually("an image busybox on the node", func() error {
+		for _, image := range c.images() {
+			for _, name := range image.Names {
+				if strings.Contains(name, "/busybox:") {
+					found = name
+					return nil
+				}
+			}
+		}
+		return errors.New("the node tells of none")
+	})
+	return found
 }
 
 // pidOf returns the process of a container.

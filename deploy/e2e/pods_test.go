@@ -33,7 +33,7 @@ spec:
   containers:
 {{- range $i, $script := .Scripts}}
     - name: c{{$i}}
-      image: ` + busybox + `
+      image: {{.Image}}
       command: [sh, -c, {{printf "%q" $script}}]
       volumeMounts: [{name: scratch, mountPath: /scratch, readOnly: {{$.MountReadOnly}}}]
 {{- end}}
@@ -58,7 +58,10 @@ type status struct {
 func (c *cluster) create(p pod) string {
 	c.t.Helper()
 	var text strings.Builder
-	if err := podYAML.Execute(&text, p); err != nil {
+	if err := podYAML.Execute(&text, struct {
+		pod
+		Image string
+	}{p, c.busybox()}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.feed(text.String(), "create", "-f", "-")
