@@ -33,7 +33,7 @@ spec:
   containers:
 {{- range $i, $script := .Scripts}}
     - name: c{{$i}}
-      image: {{.Image}}
+      image: {{$.Image}}
       command: [sh, -c, {{printf "%q" $script}}]
       volumeMounts: [{name: scratch, mountPath: /scratch, readOnly: {{$.MountReadOnly}}}]
 {{- end}}
