@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -18,7 +19,8 @@ import (
 
 const (
 	// startLimit is how long the driver may take from its start to its first
-	// "ready", with the recovery of everything it retains.
+	// "ready", with the recovery of everything it retains, unless the
+	// configuration says otherwise.
 	startLimit = 60 * time.Second
 	// stopLimit is how long it may take to end after SIGTERM.
 	stopLimit = 10 * time.Second
@@ -39,6 +41,8 @@ type Config struct {
 	// at the wall clock a detour through this program, so it is only done for
 	// runs that need it.
 	OwnClock bool
+	// StartLimit is how long it may take until it is ready; 0 is a minute.
+	StartLimit time.Duration
 }
 
 // Binary is a [Driver] that is a program.
@@ -70,14 +74,15 @@ func (b *Binary) Start(ctx context.Context) error {
 	b.mu.Unlock()
 	b.used.follow(p)
 
-	deadline := time.NewTimer(startLimit)
+	limit := cmp.Or(b.config.StartLimit, startLimit)
+	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	for !b.ready(ctx) {
 		select {
 		case <-p.ended:
 			return fmt.Errorf("the daemon ended before it was ready: %s\n%s", p.exit(), quoteEnd(b.config.Log))
 		case <-deadline.C:
-			return fmt.Errorf("the daemon is not ready after %s\n%s", startLimit, quoteEnd(b.config.Log))
+			return fmt.Errorf("the daemon is not ready after %s\n%s", limit, quoteEnd(b.config.Log))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(probeInterval):
@@ -146,6 +151,15 @@ func (b *Binary) Usage() (host.Usage, bool) { return b.used.look() }
 
 // Total is described at [Driver].
 func (b *Binary) Total() host.Usage { return b.used.total() }
+
+// PID is the number of its process. It is false while there is none.
+func (b *Binary) PID() (int, bool) {
+	p := b.current()
+	if p == nil || p.over() {
+		return 0, false
+	}
+	return p.cmd.Process.Pid, true
+}
 
 func (b *Binary) current() *process {
 	b.mu.Lock()

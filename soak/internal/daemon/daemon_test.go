@@ -97,7 +97,13 @@ func TestLife(t *testing.T) {
 		if u, ok := b.Usage(); !ok || u.RSS == 0 || u.Threads == 0 {
 			t.Errorf("a driver that lives uses %+v, %t", u, ok)
 		}
+		if pid, ok := b.PID(); !ok || unix.Kill(pid, 0) != nil {
+			t.Errorf("a driver that lives is process %d, %t", pid, ok)
+		}
 		b.Kill()
+		if pid, ok := b.PID(); ok {
+			t.Errorf("a driver that is dead is process %d", pid)
+		}
 		if u, ok := b.Usage(); ok {
 			t.Errorf("a driver that is dead uses %+v", u)
 		}
@@ -131,6 +137,12 @@ func TestStartFails(t *testing.T) {
 	defer cancel()
 	if err := b.Start(ctx); err == nil || ctx.Err() == nil {
 		t.Errorf("a driver that is never ready: %v", err)
+	}
+
+	b = newDriver(t, "never ready")
+	b.config.StartLimit = time.Millisecond
+	if err := b.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "not ready after 1ms") {
+		t.Errorf("a driver that is not ready in time: %v", err)
 	}
 
 	b = New(Config{Binary: "/does/not/exist", Log: filepath.Join(t.TempDir(), "log")})

@@ -64,7 +64,18 @@ func parseUsage(stat, status string) (Usage, error) {
 // cpuTime reads the time in user and system mode. The name of the program is in
 // parentheses and may contain anything, even blanks and parentheses.
 func cpuTime(stat string) (time.Duration, error) {
-	const afterName, user, system = 3, 14, 15 // numbered as in proc(5)
+	const user, system = 14, 15 // numbered as in proc(5)
+	return statTime(stat, user, system)
+}
+
+// childrenTime reads the same of the children that were waited for.
+func childrenTime(stat string) (time.Duration, error) {
+	const user, system = 16, 17
+	return statTime(stat, user, system)
+}
+
+func statTime(stat string, user, system int) (time.Duration, error) {
+	const afterName = 3
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= system-afterName {
 		return 0, fmt.Errorf("CPU time in /proc/PID/stat: %d fields after the name are too few", len(fields))
