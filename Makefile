@@ -3,6 +3,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SOAK_FLAGS ?= --preset smoke
 FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
+BENCH_FLAGS ?=
 IMAGE ?= ghcr.io/katbox/katbox
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # What a registry takes as a tag.
@@ -10,7 +11,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-root sanity fuzz soak powercut image image-check chart-files deploy-check monitoring-check e2e lint compiler binaries
+.PHONY: help build test test-root sanity fuzz soak bench powercut image image-check chart-files deploy-check monitoring-check e2e lint compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +36,10 @@ fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some
 
 soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
 	bin/soak $(SOAK_FLAGS)
+
+bench: ## Measure Katbox against the least that a driver can do, as root; BENCH_FLAGS="--retained 0,10000 --rounds 3"
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak/bench
+	bin/bench $(BENCH_FLAGS)
 
 # VMTEST names a directory with a powercut.sh: it runs a command in a virtual
 # machine on a fresh disk, waits for its first line of output and then a random

@@ -24,5 +24,5 @@
 //
 // It does not prove what a power cut leaves behind, as the page cache survives
 // every kill: powercut, a program of its own beside internal, does. It does not
-// measure capacity.
+// measure capacity; bench, another one, measures what calls cost.
 package main

@@ -1,0 +1,39 @@
+// Bench measures what a call costs above the kernel's own work: side by side, in
+// one run and on one file system, Katbox and the floor.
+//
+// The floor is this program again, in another process: a bare gRPC server. A
+// publish makes the two directories of a volume, its target and one bind mount,
+// with the system calls that Katbox uses for that, and appends a record to a
+// file; an unpublish takes mount and target away and appends another. Records
+// that wait are appended by one write and one fdatasync. It checks nothing and
+// remembers nothing: no driver can do less and still answer as one.
+//
+// Katbox is the real daemon with its default flags. Both have the same file
+// system, an ext4 with a journal on a loop device, and mount namespaces of their
+// own, so that neither sees the other's mounts. The client is this program. Each
+// caller has one connection, made before anything is measured, and publishes and
+// unpublishes one volume after the other. The directories that a kubelet makes
+// for its pods are made beforehand.
+//
+// The two take turns, ABBA, and what is told is the median of the rounds, number
+// by number. The sweeps go along three axes, and are no cross product: callers
+// with nothing held or retained; volumes held mounted, and volumes retained, both
+// at one number of callers. A point begins with directories of its own, so at "0
+// retained" there is only what its own rounds leave.
+//
+// CPU time is that of the server's process alone, by its CPU clock, until shortly
+// after the last answer, so that work put off counts too. What the kernel does in
+// threads of its own, for the journal and the loop device, is not in it.
+//
+// Retained volumes are prepared without the daemon, by the documented format of
+// its records (the package comment of internal/store), as a million calls would
+// take too long: directories in the working directory, and a new file of records,
+// half full as one that grew by itself. The floor's directory gets as many
+// directories of pods, because making one among a million costs the kernel more.
+// It has no records of them.
+//
+// Besides it measures the start with retained volumes, until ready; how late
+// deadlines are that fall due at an even rate, by when a volume's directory is
+// seen to be gone; and how long it takes until retained volumes that fall due at
+// once are gone, with the trash, against rm -rf of as many directories.
+package main

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fillers is how many make directories at the same time. More would wait for the
+// lock of the directory that they make them in.
+const fillers = 2
+
+// fill makes the data directories of volumes, or only those of their pods.
+func fill(work string, list []names, podsOnly bool) error {
+	errs := make([]error, fillers)
+	var wg sync.WaitGroup
+	for f := range fillers {
+		wg.Go(func() {
+			for i := f; i < len(list) && errs[f] == nil; i += fillers {
+				errs[f] = fillOne(work, list[i], podsOnly)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return fmt.Errorf("prepare retained volumes: %w", err)
+		}
+	}
+	return nil
+}
+
+func fillOne(work string, n names, podOnly bool) error {
+	pod := filepath.Join(work, n.pod)
+	if err := unix.Mkdir(pod, 0o755); err != nil {
+		return fmt.Errorf("mkdir %s: %w", pod, err)
+	}
+	if podOnly {
+		return nil
+	}
+	data := filepath.Join(pod, n.id)
+	if err := unix.Mkdir(data, 0o777); err != nil {
+		return fmt.Errorf("mkdir %s: %w", data, err)
+	}
+	return nil
+}
+
+const (
+	// ordinaryLifespan is that of volumes that are not to fall due, and the
+	// daemon's default.
+	ordinaryLifespan = 12 * time.Hour
+	// recently is over how long before the start those were unpublished.
+	recently = time.Hour
+)
+
+// retain prepares so many retained volumes for both servers. Neither may run.
+func retain(katbox, floor *server, count int) error {
+	if count == 0 {
+		return nil
+	}
+	list := manyNamed("retained", count)
+	if err := fill(floor.work, list, true); err != nil {
+		return err
+	}
+	if err := fill(katbox.work, list, false); err != nil {
+		return err
+	}
+	now, step := time.Now(), recently/time.Duration(count)
+	err := writeRecords(katbox.work, list, func(i int) time.Time { return now.Add(-time.Duration(i) * step) }, ordinaryLifespan)
+	if err != nil {
+		return err
+	}
+	// What is still to be written would be written beside what is measured.
+	unix.Sync()
+	return nil
+}

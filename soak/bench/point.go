@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// point is what was measured at a spot.
+type point struct {
+	spot
+	Katbox measured `json:"katbox"`
+	Floor  measured `json:"floor"`
+}
+
+// measured is what one server did and used there.
+type measured struct {
+	Rounds []round `json:"rounds"`
+	// Median has the median of each number, by itself.
+	Median round `json:"median"`
+	// Memory and threads are those after the rounds, in bytes.
+	RSSBytes       int64 `json:"rssBytes"`
+	AnonymousBytes int64 `json:"anonymousBytes"`
+	Threads        int   `json:"threads"`
+	// IdlePercent is the share of a core that it used while nobody called.
+	IdlePercent float64 `json:"idlePercent"`
+	// Busy says that it still had work of its own when its rounds began, and
+	// Restless that it had some all the time when nobody called.
+	Busy     bool `json:"busy,omitempty"`
+	Restless bool `json:"restless,omitempty"`
+	// ReadyMillis is how long its starts took, with what was retained and held.
+	ReadyMillis []float64 `json:"readyMillis"`
+}
+
+// measure measures at one spot.
+func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
+	p.spot = at
+	katbox, err := s.newKatbox()
+	if err != nil {
+		return p, err
+	}
+	floor, err := s.newFloor()
+	if err != nil {
+		return p, err
+	}
+	began := time.Now()
+	if err := retain(katbox, floor, at.Retained); err != nil {
+		return p, err
+	}
+	if at.Retained > 0 {
+		s.say("prepared %d retained volumes in %s", at.Retained, time.Since(began).Round(100*time.Millisecond))
+	}
+	pair := []*server{katbox, floor}
+	defer func() { err = errors.Join(err, katbox.stop(), floor.stop()) }()
+	if err := starts(ctx, floor, 1, &p.Floor); err != nil {
+		return p, err
+	}
+	times := 1
+	if at.Retained > 0 {
+		times = s.options.rounds
+	}
+	if err := starts(ctx, katbox, times, &p.Katbox); err != nil {
+		return p, err
+	}
+	for i, result := range []*measured{&p.Katbox, &p.Floor} {
+		if err := pair[i].hold(ctx, at.Callers, at.Held); err != nil {
+			return p, err
+		}
+		rested, err := pair[i].rest(ctx, s.options.settle)
+		if err != nil {
+			return p, err
+		}
+		result.Busy = !rested
+	}
+	if err := s.takeTurns(ctx, pair, &p); err != nil {
+		return p, err
+	}
+	return p, s.atRest(ctx, pair, &p)
+}
+
+// starts starts a server so many times, and leaves it running.
+func starts(ctx context.Context, v *server, times int, result *measured) error {
+	for i := range times {
+		if i > 0 {
+			if err := v.stop(); err != nil {
+				return err
+			}
+		}
+		took, err := v.start(ctx)
+		if err != nil {
+			return err
+		}
+		result.ReadyMillis = append(result.ReadyMillis, millis(took))
+	}
+	return nil
+}
+
+// takeTurns has both do their rounds: the second goes first every other time, so
+// that what changes with time does the same to both.
+func (s *stage) takeTurns(ctx context.Context, pair []*server, p *point) error {
+	sizes := make([]int, len(pair))
+	for i, v := range pair {
+		// It warms up, and tells how much is enough.
+		warm, err := v.round(ctx, p.Callers, 8*p.Callers)
+		if err != nil {
+			return err
+		}
+		sizes[i] = volumesFor(warm, p.Callers, s.options.round)
+	}
+	results := []*measured{&p.Katbox, &p.Floor}
+	for n := range s.options.rounds {
+		for turn := range pair {
+			i := (turn + n) % len(pair)
+			r, err := pair[i].round(ctx, p.Callers, sizes[i])
+			if err != nil {
+				return err
+			}
+			results[i].Rounds = append(results[i].Rounds, r)
+		}
+	}
+	for _, result := range results {
+		result.Median = medianRound(result.Rounds)
+	}
+	s.say("%d callers, %d held, %d retained: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f",
+		p.Callers, p.Held, p.Retained, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
+		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall)
+	return nil
+}
+
+// volumesFor is how many volumes fill a round, by the speed of another one.
+func volumesFor(warm round, callers int, length time.Duration) int {
+	const callsEach = 2
+	wanted := int(warm.CallsPerSecond * length.Seconds() / callsEach)
+	return min(max(wanted, 4*callers), mostVolumes)
+}
+
+// atRest looks what both use when nobody calls: at the same time, as nothing else
+// goes on.
+func (s *stage) atRest(ctx context.Context, pair []*server, p *point) error {
+	results := []*measured{&p.Katbox, &p.Floor}
+	before := make([]time.Duration, len(pair))
+	for i, v := range pair {
+		if u, ok := v.driver.Usage(); ok {
+			results[i].RSSBytes, results[i].AnonymousBytes, results[i].Threads = u.RSS, u.Anonymous, u.Threads
+		}
+		limit := s.options.settle
+		if results[i].Busy {
+			limit = 0 // it was waited for already
+		}
+		rested, err := v.rest(ctx, limit)
+		if err != nil {
+			return err
+		}
+		results[i].Restless = !rested
+	}
+	began := time.Now()
+	for i, v := range pair {
+		var err error
+		if before[i], err = v.cpu(); err != nil {
+			return err
+		}
+	}
+	if _, err := pair[0].share(ctx, s.options.idle); err != nil {
+		return err
+	}
+	for i, v := range pair {
+		after, err := v.cpu()
+		if err != nil {
+			return err
+		}
+		results[i].IdlePercent = 100 * (after - before[i]).Seconds() / time.Since(began).Seconds()
+	}
+	return nil
+}
