@@ -217,7 +217,7 @@ func naiveDeadline(r volume.Record, factor float64) time.Time {
 }
 
 func BenchmarkQueue(b *testing.B) {
-	const size = 100_000
+	const size = 1_000_000
 	rng := rand.New(rand.NewPCG(1, 2))
 	lifespans := []time.Duration{time.Hour, 12 * time.Hour}
 	now := time.Now()
@@ -245,12 +245,14 @@ func BenchmarkQueue(b *testing.B) {
 	})
 	b.Run("Next", func(b *testing.B) {
 		q := full()
+		b.ReportAllocs()
 		for b.Loop() {
 			q.Next(0.5)
 		}
 	})
 	b.Run("TakePush", func(b *testing.B) {
 		q := full()
+		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			r, _ := q.Take(records[i%size].ID)
 			q.Push(r)
