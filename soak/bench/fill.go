@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ const (
 )
 
 // retain prepares so many retained volumes for both servers. Neither may run.
-func retain(katbox, floor *server, count int) error {
+func (s *stage) retain(katbox, floor *server, count int) error {
 	if count == 0 {
 		return nil
 	}
@@ -73,7 +74,22 @@ func retain(katbox, floor *server, count int) error {
 	if err != nil {
 		return err
 	}
-	// What is still to be written would be written beside what is measured.
-	unix.Sync()
+	return s.sync()
+}
+
+// sync writes what is still to be written, which would else be written beside what
+// is measured: to the file system, and then what that is on.
+func (s *stage) sync() error {
+	for _, path := range []string{s.layout.Work, s.layout.Dir} {
+		dir, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("sync %s: %w", path, err)
+		}
+		err = unix.Syncfs(int(dir.Fd()))
+		dir.Close()
+		if err != nil {
+			return fmt.Errorf("sync %s: %w", path, err)
+		}
+	}
 	return nil
 }

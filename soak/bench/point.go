@@ -44,7 +44,7 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 		return p, err
 	}
 	began := time.Now()
-	if err := retain(katbox, floor, at.Retained); err != nil {
+	if err := s.retain(katbox, floor, at.Retained); err != nil {
 		return p, err
 	}
 	if at.Retained > 0 {
