@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/katbox/katbox/soak/internal/host"
 )
 
 // floor is the least that a driver can do.
@@ -31,6 +33,11 @@ func serveFloor(args []string) error {
 	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, unix.SIGTERM)
+	// For a bind the kernel looks at all mounts that are attached to the mount of the
+	// source; nothing is attached to this one, as in a container and with Katbox.
+	if err := host.Bind(args[1], args[1]); err != nil {
+		return fmt.Errorf("the floor's directory: %w", err)
+	}
 	j, err := openJournal(args[2])
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func parseOptions(args []string) (options, error) {
 	flags.DurationVar(&o.dueFor, "due-for", 20*time.Second, "for how long volumes fall due")
 	flags.IntVar(&o.burst, "burst", 10_000, "how many retained volumes fall due at once; 0 leaves that out")
 	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary)")
-	flags.StringVar(&o.dir, "dir", "", "an empty or new directory for everything, with 8 GiB for a million volumes (default: a temporary one)")
+	flags.StringVar(&o.dir, "dir", "", "an empty or new directory for everything, with 15 GB free for a million volumes (default: a temporary one)")
 	flags.StringVar(&o.disk, "disk", "ext4", "ext4 on a loop device; tmpfs and auto only show whether it works")
 	flags.StringVar(&o.json, "json", "", "write the result to this file, with every round")
 	flags.StringVar(&o.readme, "readme", "", "write the table into this file, between the lines <!-- bench --> and <!-- /bench -->")

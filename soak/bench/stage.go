@@ -52,6 +52,11 @@ func (s *stage) keep(err error) error {
 	return fmt.Errorf("%w; the servers' logs are in %s", err, s.layout.Dir)
 }
 
+// leastDisk is the size of an ordinary disk. A small one would get a small journal,
+// and whoever finds that full writes it out on its own CPU time: it then counts by
+// chance for the one or the other. The file is sparse.
+const leastDisk = 100 << 30
+
 // room is how large a file system has to be. Each directory has an inode and a
 // block: two for a volume of Katbox, one for its pod in the floor's directory. The
 // rest is for what the rounds leave. A tenth has to be free, or else the daemon
@@ -72,5 +77,5 @@ func (o options) room() (size, inodes int64) {
 	inodes = 3*volumes*5/4 + 10_000
 	const block, inode, record = 4096, 256, 1024
 	size = (inodes*(block+inode) + volumes*record) * 5 / 4
-	return size + 256<<20, inodes
+	return max(size, leastDisk), inodes
 }
