@@ -22,14 +22,26 @@ func (d *Dir) openChild(at int, name string) (int, error) {
 	return d.openUnmounted(at, name, openFlags)
 }
 
+// openUnnoticed is openChild, and to read the directory does not change its time of
+// access: to note that would be a write for each directory. It takes privileges,
+// which the daemon has; without them the time is noted.
+func (d *Dir) openUnnoticed(at int, name string) (int, error) {
+	fd, err := d.openUnmounted(at, name, openFlags|unix.O_NOATIME)
+	if errors.Is(err, unix.EPERM) {
+		return d.openChild(at, name)
+	}
+	return fd, err
+}
+
 // openUnmounted opens name in the directory at with flags, among them
 // O_NOFOLLOW. The errors are those of openChild.
 func (d *Dir) openUnmounted(at int, name string, flags int) (int, error) {
 	if !d.noOpenat2.Load() {
 		fd, err := openat2(at, name, flags)
 		// System call filters that are older than openat2 say EPERM; the call
-		// itself does not, with these flags.
-		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+		// itself does with O_NOATIME only.
+		filtered := errors.Is(err, unix.EPERM) && flags&unix.O_NOATIME == 0
+		if !errors.Is(err, unix.ENOSYS) && !filtered {
 			return fd, err
 		}
 		d.noOpenat2.Store(true)

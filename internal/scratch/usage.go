@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -28,17 +29,52 @@ const (
 // The tree may change meanwhile; the result is then somewhere between. The
 // error wraps fs.ErrNotExist when there is no data directory.
 func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace Pace) (bytes, inodes int64, err error) {
-	fd, err := d.openData(pod, id)
+	fd, err := d.openDataUnnoticed(pod, id)
 	if err != nil {
 		return 0, 0, err
 	}
-	c := &census{dir: d, buf: newBuffer(), links: map[inode]uint64{}}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	c := &census{dir: d, buf: *buf}
 	defer c.close()
 	if err := c.walk(ctx, fd, pace); err != nil {
 		return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
 	}
 	bytes, inodes = c.result()
 	return bytes, inodes, nil
+}
+
+// buffers are for names: who measures one volume measures many, and most of them
+// are small. The garbage collector takes what is left over.
+var buffers = sync.Pool{New: func() any { buf := newBuffer(); return &buf }}
+
+// openDataUnnoticed opens a volume's data directory as openUnnoticed does. The errors
+// are those of openData.
+func (d *Dir) openDataUnnoticed(pod volume.PodUID, id volume.ID) (int, error) {
+	podName, idName, err := elements(pod, id)
+	if err != nil {
+		return -1, err
+	}
+	if !d.noOpenat2.Load() {
+		// The kernel checks each element of a path, so that one call will do.
+		fd, err := openat2(d.fd(), podName+"/"+idName, openFlags|unix.O_NOATIME)
+		switch {
+		case err == nil:
+			return fd, nil
+		case !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM):
+			return -1, fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
+		}
+	}
+	podFD, _, err := d.openPod(pod, id)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(podFD)
+	fd, err := d.openUnnoticed(podFD, idName)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
+	}
+	return fd, nil
 }
 
 // inode identifies a file.
@@ -51,7 +87,7 @@ type census struct {
 	buf           []byte
 	bytes, inodes int64
 	// links has the files with several links, and how many of those have not
-	// been met yet.
+	// been met yet. It is nil before the first.
 	links map[inode]uint64
 	// crowded: links was full once. Of the files that it does not have each link
 	// counts for its share since, and shares is what those of inodes come to.
@@ -73,7 +109,12 @@ type level struct {
 
 // walk counts an open directory and all that is in it, in batches.
 func (c *census) walk(ctx context.Context, fd int, pace Pace) error {
-	if err := c.enter(fd); err != nil {
+	var st unix.Stat_t
+	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("stat: %w", err)
+	}
+	if err := c.enter(fd, &st); err != nil {
 		return err
 	}
 	seen := 1
@@ -126,26 +167,20 @@ func (c *census) step() error {
 		c.count(&st)
 		return nil
 	}
-	fd, err := c.dir.openChild(here.fd, name)
+	fd, err := c.dir.openUnnoticed(here.fd, name)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EXDEV):
 		return nil
 	case err != nil:
 		return fmt.Errorf("open %q: %w", name, err)
 	}
-	return c.enter(fd)
+	return c.enter(fd, &st)
 }
 
 // enter counts an open directory, and makes it the one to go on with. It closes
-// fd sooner or later.
-func (c *census) enter(fd int) error {
-	var st unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
-		unix.Close(fd)
-		return fmt.Errorf("stat: %w", err)
-	}
-	c.count(&st)
-	leaveNoTrace(fd)
+// fd sooner or later. If st is of another one that had its name, reopen may say so.
+func (c *census) enter(fd int, st *unix.Stat_t) error {
+	c.count(st)
 	c.levels = append(c.levels, level{inode: inode{uint64(st.Dev), st.Ino}, fd: fd})
 	if len(c.levels) <= maxOpen {
 		return nil
@@ -162,13 +197,6 @@ func (c *census) enter(fd int) error {
 	unix.Close(far.fd)
 	far.fd, far.offset = -1, offset
 	return nil
-}
-
-// leaveNoTrace has a directory's time of access stay as it is: to note it would be
-// a write for each directory. It takes privileges, which the daemon has; without
-// them the time is noted.
-func leaveNoTrace(fd int) {
-	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NOATIME)
 }
 
 // leave goes back to the directory above.
@@ -195,7 +223,8 @@ func (l *level) reopen(child int) error {
 		return fmt.Errorf("open ..: %w", err)
 	}
 	l.fd = fd
-	leaveNoTrace(fd)
+	// As in openUnnoticed; here it is rare enough for a call of its own.
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NOATIME)
 	var st unix.Stat_t
 	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return fmt.Errorf("stat ..: %w", err)
@@ -220,6 +249,9 @@ func (c *census) count(st *unix.Stat_t) {
 			c.shares += 1 / float64(st.Nlink)
 			return
 		case !met:
+			if c.links == nil {
+				c.links = map[inode]uint64{}
+			}
 			c.links[file] = uint64(st.Nlink) - 1
 		case left > 1:
 			c.links[file] = left - 1

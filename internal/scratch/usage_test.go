@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 func usage(t *testing.T, d *Dir) (bytes, inodes int64) {
@@ -108,6 +110,67 @@ func TestUsageLeavesMountsOut(t *testing.T) {
 		roottest.Bind(t, outside, dir+"/mnt")
 		if bytes, inodes := usage(t, d); bytes != allocated(t, dir) || inodes != 1 {
 			t.Errorf("%d bytes, %d inodes", bytes, inodes)
+		}
+	})
+}
+
+// TestUsageOfWhatIsNotOurs: what is in the place of a volume, or of its pod, is not
+// gone into.
+func TestUsageOfWhatIsNotOurs(t *testing.T) {
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		create(t, d, pod, vol)
+		must(t, os.Symlink(string(pod), d.root+"/linked"))
+		must(t, os.Symlink(string(vol), d.root+"/"+string(pod)+"/linked"))
+		must(t, os.WriteFile(d.root+"/"+string(pod)+"/file", nil, 0o600))
+		must(t, os.WriteFile(d.root+"/file", nil, 0o600))
+		for _, v := range []struct {
+			pod volume.PodUID
+			id  volume.ID
+		}{{"linked", vol}, {pod, "linked"}, {pod, "file"}, {"file", vol}} {
+			if _, _, err := d.Usage(t.Context(), v.pod, v.id, nil); !errors.Is(err, ErrNotOurs) {
+				t.Errorf("of %s/%s: %v", v.pod, v.id, err)
+			}
+		}
+	})
+}
+
+func TestUsageOfWhatIsMountedOver(t *testing.T) {
+	roottest.Need(t)
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		outside := t.TempDir()
+		must(t, os.Mkdir(filepath.Join(outside, string(vol)), 0o700))
+		for _, over := range []string{filepath.Dir(create(t, d, pod, vol)), create(t, d, "another", vol)} {
+			roottest.Bind(t, outside, over)
+		}
+		for _, p := range []volume.PodUID{pod, "another"} {
+			if _, _, err := d.Usage(t.Context(), p, vol, nil); !errors.Is(err, ErrNotOurs) {
+				t.Errorf("of %s: %v", p, err)
+			}
+		}
+	})
+}
+
+// TestUsageWithoutPrivileges: the directories of others can be read all the same,
+// and that they were is then noted.
+func TestUsageWithoutPrivileges(t *testing.T) {
+	roottest.Need(t)
+	eachKernel(t, func(t *testing.T, d *Dir) {
+		dir := create(t, d, pod, vol)
+		must(t, os.Mkdir(dir+"/a", 0o755))
+		for _, path := range []string{d.root, filepath.Dir(dir)} {
+			must(t, os.Chmod(path, 0o755))
+		}
+		old := d.noOpenat2.Load()
+		runtime.LockOSThread() // whose user it is
+		must(t, unix.Setfsuid(65534))
+		_, inodes, err := d.Usage(t.Context(), pod, vol, nil)
+		must(t, unix.Setfsuid(0))
+		runtime.UnlockOSThread()
+		if err != nil || inodes != 2 {
+			t.Errorf("%d inodes, %v", inodes, err)
+		}
+		if d.noOpenat2.Load() != old {
+			t.Error("a refused O_NOATIME was taken for a missing openat2")
 		}
 	})
 }
