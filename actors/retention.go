@@ -43,7 +43,8 @@ type retention struct {
 	// fresh: the factor was measured after everything that was deleted before had
 	// been erased. It allows one volume to go early.
 	fresh bool
-	// surveying: the surveyor was given a volume to measure, and has not answered.
+	// surveying: the surveyor was given volumes to measure, and has not said that it
+	// is done.
 	surveying bool
 	timer     *time.Timer
 }
@@ -70,8 +71,10 @@ func (r *retention) Receive(c actor.Context) {
 		r.survey(c)
 		return // nothing can be due that was not before
 	case *messages.Surveyed:
-		r.surveying = false
-		r.queue.Measured(m.ID, m.Unpublished, m.Bytes)
+		r.surveying = !m.Done
+		for _, size := range m.Sizes {
+			r.queue.Measured(size.ID, size.Unpublished, size.Bytes)
+		}
 		r.survey(c)
 		return
 	case *messages.FindUnknown:
@@ -117,18 +120,20 @@ func (r *retention) findUnknown(m *messages.FindUnknown) {
 	m.Send(unknown, nil)
 }
 
-// survey has the next volume measured of those that have not been, and tells how
+// survey has the next volumes measured of those that have not been, and tells how
 // much the others take.
 func (r *retention) survey(c actor.Context) {
 	r.metrics.RetainedBytes(uint64(r.queue.Bytes()))
 	r.metrics.RetainedUnmeasured(r.queue.Unmeasured())
-	if r.surveying {
+	if r.surveying || r.queue.Unmeasured() == 0 {
 		return
 	}
-	if record, ok := r.queue.NextUnmeasured(); ok {
-		r.surveying = true
-		c.Send(r.surveyor, &messages.Survey{Pod: record.Pod, ID: record.ID, Unpublished: record.Unpublished})
+	r.surveying = true
+	next := make([]messages.ToMeasure, 0, min(r.queue.Unmeasured(), surveyRound))
+	for record := range r.queue.NextUnmeasured(surveyRound) {
+		next = append(next, messages.ToMeasure{Pod: record.Pod, ID: record.ID, Unpublished: record.Unpublished})
 	}
+	c.Send(r.surveyor, &messages.Survey{Volumes: next})
 }
 
 // measure asks how much space there is once what was deleted is erased. That is

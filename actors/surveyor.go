@@ -14,12 +14,15 @@ import (
 
 const (
 	// surveyRest is how long the surveyor rests after each batch when no calls run
-	// either: the pods' work is not ours to hold up. A batch takes some 1.5 ms of
+	// either: the pods' work is not ours to hold up. A batch takes about a millisecond of
 	// CPU.
 	surveyRest = 25 * time.Millisecond
 	// volumeShare is the part of a batch that a volume costs before the first name
 	// in it is looked at.
-	volumeShare = fullBatch / 16
+	volumeShare = fullBatch / surveyRound
+	// surveyRound is how many volumes the surveyor is given at a time: as many as
+	// make a batch when there is nothing in them.
+	surveyRound = 16
 	// refusedPause is how long the surveyor waits when the workers take nothing
 	// more on: then the file system hangs, and there is no hurry.
 	refusedPause = time.Minute
@@ -30,8 +33,8 @@ type ground interface {
 	Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace scratch.Pace) (bytes, inodes int64, err error)
 }
 
-// surveyor measures how much space the retained volumes take, one at a time and
-// behind everything else. Nothing waits for it and nothing hangs on what it
+// surveyor measures how much space the retained volumes take, one after the other
+// and behind everything else. Nothing waits for it and nothing hangs on what it
 // finds. It has no part in the turns of erasures: one that hangs must not keep
 // space from coming free.
 type surveyor struct {
@@ -42,8 +45,8 @@ type surveyor struct {
 	retention *actor.PID
 	log       logr.Logger
 
-	// seen is what was looked at since the last rest. The measurement that runs
-	// uses it, and there is one at a time.
+	// seen is what was looked at since the last rest. The round that runs uses it,
+	// and there is one at a time.
 	seen  int
 	timer *time.Timer
 }
@@ -67,47 +70,10 @@ func (s *surveyor) Receive(c actor.Context) {
 func (s *surveyor) survey(c actor.Context, m *messages.Survey) {
 	root, self := c.ActorSystem().Root, c.Self()
 	err := s.workers.Go(func() {
-		bytes, err := s.measure(m)
-		if s.ctx.Err() != nil {
-			return // the daemon is stopping
-		}
-		if err != nil {
-			// Gone meanwhile, most likely. It counts as nothing.
-			s.log.V(1).Info("cannot measure a retained volume", keyVolume, m.ID, keyPod, m.Pod, "cause", err.Error())
-		}
-		root.Send(s.retention, &messages.Surveyed{ID: m.ID, Unpublished: m.Unpublished, Bytes: bytes})
+		r := round{surveyor: s, send: func(m *messages.Surveyed) { root.Send(s.retention, m) }}
+		r.run(m.Volumes)
 	})
 	if err != nil && s.ctx.Err() == nil {
 		s.timer = time.AfterFunc(refusedPause, func() { root.Send(self, m) })
-	}
-}
-
-func (s *surveyor) measure(m *messages.Survey) (bytes int64, err error) {
-	err = guard(s.log, func() (err error) {
-		defer idle()()
-		if err := s.rest(s.ctx, volumeShare); err != nil {
-			return err
-		}
-		bytes, _, err = s.ground.Usage(s.ctx, m.Pod, m.ID, s.rest)
-		return err
-	})
-	return bytes, err
-}
-
-// rest waits after each batch, whichever volumes it was of, and then until no
-// calls run. It is a scratch.Pace.
-func (s *surveyor) rest(ctx context.Context, seen int) error {
-	s.seen += seen
-	if s.seen < fullBatch {
-		return nil
-	}
-	s.seen = 0
-	timer := time.NewTimer(surveyRest)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return s.calls.yield(ctx, longestYield)
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -24,9 +24,10 @@ import (
 )
 
 // fakeGround has volumes that all take fakeBytes, and a number of batches of
-// names each.
+// names each; or only the large one, when there is one.
 type fakeGround struct {
 	batches int
+	large   volume.ID
 	// hanging: the first measurement hangs.
 	hanging bool
 
@@ -48,7 +49,7 @@ func (g *fakeGround) Usage(ctx context.Context, _ volume.PodUID, id volume.ID, p
 	if hangs != nil {
 		<-hangs
 	}
-	for range g.batches {
+	for i := 0; i < g.batches && (g.large == "" || g.large == id); i++ {
 		if err := pace(ctx, fullBatch); err != nil {
 			return 0, 0, err
 		}
@@ -180,19 +181,37 @@ func TestSurveyMeasuresEachVolumeOnce(t *testing.T) {
 }
 
 // TestSurveyTakesWhatIsHotFirst: what was just unpublished need not be read from
-// the disk.
+// the disk. It waits for one round at most.
 func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
+	const asleep = 10 * surveyRound
 	g := &fakeGround{hanging: true}
-	inSurvey(t, g, 10, maxWorkers, func(s survey) {
+	inSurvey(t, g, asleep, maxWorkers, func(s survey) {
 		s.retain("csi-new")
-		s.want("hanging", 0, 11)
+		s.want("hanging", 0, asleep+1)
 		if n := len(g.measured()); n != 1 {
 			t.Errorf("%d are measured at the same time", n)
 		}
 		close(g.hangs)
 		time.Sleep(time.Hour)
-		s.want("at rest", 11, 0)
-		if all := g.measured(); all[1] != "csi-new" {
+		s.want("at rest", asleep+1, 0)
+		if all := g.measured(); all[surveyRound] != "csi-new" {
+			t.Errorf("measured in the order %v", all)
+		}
+	})
+}
+
+// TestSurveyRoundEndsWithARest: after that, too, what was just unpublished comes
+// first, and nobody waits for a large volume to learn of those before it.
+func TestSurveyRoundEndsWithARest(t *testing.T) {
+	const asleep = surveyRound / 2
+	large := numbered(asleep - 3)
+	g := &fakeGround{large: large, batches: 2}
+	inSurvey(t, g, asleep, maxWorkers, func(s survey) {
+		s.want("in the third", 2, asleep-2)
+		s.retain("csi-new")
+		time.Sleep(time.Hour)
+		s.want("at rest", asleep+1, 0)
+		if all := g.measured(); len(all) != asleep+1 || all[2] != large || all[3] != "csi-new" {
 			t.Errorf("measured in the order %v", all)
 		}
 	})

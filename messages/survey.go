@@ -6,18 +6,31 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Survey asks how much space a retained volume takes. There is one such question
-// at a time. Retention -> surveyor; answered by Surveyed.
-type Survey struct {
+// Survey asks how much space some retained volumes take, which are to be measured
+// in this order. There is one such question at a time. Retention -> surveyor;
+// answered by Surveyed.
+type Survey struct{ Volumes []ToMeasure }
+
+// ToMeasure is a volume to be measured.
+type ToMeasure struct {
 	Pod volume.PodUID
 	ID  volume.ID
 	// Unpublished is since when it has been retained.
 	Unpublished time.Time
 }
 
-// Surveyed answers Survey, when the volume may have been published again or be
-// gone. Surveyor -> retention.
+// Surveyed answers Survey, in one piece or in several. Those that are missing from
+// the answer have not been measured: there may be others by now that should come
+// first. Surveyor -> retention.
 type Surveyed struct {
+	Sizes []Size
+	// Done: this was all, and the surveyor is ready for the next question.
+	Done bool
+}
+
+// Size is how much space a volume takes, when it may have been published again or
+// be gone.
+type Size struct {
 	ID volume.ID
 	// Unpublished is the question's.
 	Unpublished time.Time

@@ -1,13 +1,14 @@
 package lifespan
 
 import (
+	"iter"
 	"time"
 
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // The queue also keeps how much space each of its volumes takes. They come
-// without that and are measured one by one; see [Queue.NextUnmeasured].
+// without that and are measured later; see [Queue.NextUnmeasured].
 
 // size is the space that a volume takes, in bytes, or, while that is not known,
 // the complement of its place in the list of those to be measured. One word does
@@ -27,14 +28,17 @@ func (q *Queue) Bytes() int64 { return q.bytes }
 // Unmeasured returns how many volumes have not been measured.
 func (q *Queue) Unmeasured() int { return len(q.unmeasured) }
 
-// NextUnmeasured returns the volume to be measured next, of those that came last:
-// the kernel still has in memory what there is to read. It stays the next one
-// until Measured is called or another volume comes.
-func (q *Queue) NextUnmeasured() (volume.Record, bool) {
-	if len(q.unmeasured) == 0 {
-		return volume.Record{}, false
+// NextUnmeasured returns the volumes to be measured next, at most so many. Those that
+// came last come first: the kernel still has in memory what there is to read. The
+// queue must not be changed on the way.
+func (q *Queue) NextUnmeasured(atMost int) iter.Seq[volume.Record] {
+	return func(yield func(volume.Record) bool) {
+		for i := len(q.unmeasured) - 1; i >= max(len(q.unmeasured)-atMost, 0); i-- {
+			if !yield(q.unmeasured[i].record) {
+				return
+			}
+		}
 	}
-	return q.unmeasured[len(q.unmeasured)-1].record, true
 }
 
 // Measured notes how much space the volume takes that was retained at the given

@@ -3,6 +3,7 @@ package lifespan
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,19 +18,29 @@ func wantSizes(t *testing.T, q *Queue, bytes int64, unmeasured int) {
 	}
 }
 
+// wantUnmeasured checks which volumes are to be measured next.
+func wantUnmeasured(t *testing.T, q *Queue, atMost int, want ...volume.ID) {
+	t.Helper()
+	var got []volume.ID
+	for r := range q.NextUnmeasured(atMost) {
+		got = append(got, r.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("of %d, next to be measured: %v, want %v", atMost, got, want)
+	}
+}
+
 func TestSizes(t *testing.T) {
 	var q Queue
-	if r, ok := q.NextUnmeasured(); ok {
-		t.Errorf("of an empty queue %v is to be measured", r)
-	}
+	wantUnmeasured(t, &q, 10)
 	old, hot := retained("old", 0, time.Hour), retained("hot", time.Minute, time.Hour)
 	q.Push(old)
 	q.Push(hot)
 	q.Push(deleting("d", 0, time.Hour))
 	wantSizes(t, &q, 0, 2)
-	if r, _ := q.NextUnmeasured(); r.ID != "hot" {
-		t.Errorf("%s is measured before what was retained last", r.ID)
-	}
+	wantUnmeasured(t, &q, 1, "hot")
+	wantUnmeasured(t, &q, 2, "hot", "old")
+	wantUnmeasured(t, &q, 10, "hot", "old")
 	q.Measured("hot", hot.Unpublished, 4096)
 	wantSizes(t, &q, 4096, 1)
 	q.Measured("hot", hot.Unpublished, 1)
@@ -70,11 +81,14 @@ func TestSizesAgainstSum(t *testing.T) {
 			q.Take(id)
 			delete(naive, id)
 		default:
-			r, ok := q.NextUnmeasured()
-			if ok != (q.Unmeasured() > 0) || ok && naive[r.ID] != unknown {
-				t.Fatalf("step %d: next to be measured: %s, %t; its size is %d", step, r.ID, ok, naive[r.ID])
+			next := slices.Collect(q.NextUnmeasured(1 + rng.IntN(5)))
+			if len(next) == 0 && q.Unmeasured() > 0 {
+				t.Fatalf("step %d: none is next to be measured", step)
 			}
-			if ok {
+			for _, r := range next {
+				if naive[r.ID] != unknown {
+					t.Fatalf("step %d: next to be measured: %s; its size is %d", step, r.ID, naive[r.ID])
+				}
 				naive[r.ID] = rng.Int64N(1 << 40)
 				q.Measured(r.ID, r.Unpublished, naive[r.ID])
 			}

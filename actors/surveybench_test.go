@@ -1,0 +1,100 @@
+package actors
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// BenchmarkSurvey measures volumes with a file each: those that are there at a start,
+// or those that are retained one by one, ten milliseconds apart. An operation is one
+// volume. The surveyor mostly rests, so that the time is in "cpu-ns/op".
+func BenchmarkSurvey(b *testing.B) {
+	b.Run("start", func(b *testing.B) { benchmarkSurvey(b, true) })
+	b.Run("churn", func(b *testing.B) { benchmarkSurvey(b, false) })
+}
+
+func benchmarkSurvey(b *testing.B, asleep bool) {
+	dir, err := scratch.Open(filepath.Join(b.TempDir(), "work"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { dir.Close() })
+	records := make([]volume.Record, b.N)
+	for i := range records {
+		records[i] = volume.Record{ID: numbered(i), Pod: volume.PodUID("pod-" + numbered(i))}.Retain(time.Now(), time.Hour)
+		if _, err := dir.Create(records[i].Pod, records[i].ID); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir.Path(records[i].Pod, records[i].ID), "log"), []byte("some"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	g := &countedGround{ground: dir, all: make(chan struct{})}
+	g.left.Store(int64(b.N))
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+	b.Cleanup(system.Shutdown)
+	running, root := newCalls(), system.Root
+	nobody := root.Spawn(actor.PropsFromFunc(func(actor.Context) {}))
+	surveyor := root.Spawn(surveyorProps(surveyor{
+		ctx: b.Context(), ground: g, workers: newWorkers(maxWorkers), calls: running,
+		retention: system.NewLocalPID(retentionName), log: logr.Discard(),
+	}))
+	known := records
+	if !asleep {
+		known = nil
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	began := cpuTime(b)
+	retention, err := root.SpawnNamed(retentionProps(retention{
+		supervisor: nobody, eraser: nobody, surveyor: surveyor, metrics: metrics.New("test", ""), log: logr.Discard(),
+	}, known), retentionName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range records[len(known):] {
+		end := running.begin()
+		root.Send(retention, &messages.Retain{Record: records[i]})
+		end()
+		time.Sleep(10 * time.Millisecond)
+	}
+	<-g.all
+	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
+}
+
+// countedGround closes all when the last volume is being measured.
+type countedGround struct {
+	ground
+	left atomic.Int64
+	all  chan struct{}
+}
+
+func (g *countedGround) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace scratch.Pace) (bytes, inodes int64, err error) {
+	if g.left.Add(-1) == 0 {
+		defer close(g.all)
+	}
+	return g.ground.Usage(ctx, pod, id, pace)
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

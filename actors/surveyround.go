@@ -1,0 +1,75 @@
+package actors
+
+import (
+	"context"
+	"time"
+
+	"github.com/katbox/katbox/messages"
+)
+
+// round is the answer to one Survey, in a worker.
+type round struct {
+	*surveyor
+	send func(*messages.Surveyed)
+	// sizes are those that have not been told yet.
+	sizes  []messages.Size
+	rested bool
+}
+
+// run measures the volumes up to the first rest: what is retained meanwhile goes
+// before those that are left.
+func (r *round) run(volumes []messages.ToMeasure) {
+	defer idle()()
+	for i := range volumes {
+		v := &volumes[i]
+		bytes := r.measure(v)
+		if r.ctx.Err() != nil {
+			return // the daemon is stopping
+		}
+		if r.sizes == nil {
+			r.sizes = make([]messages.Size, 0, len(volumes)-i)
+		}
+		r.sizes = append(r.sizes, messages.Size{ID: v.ID, Unpublished: v.Unpublished, Bytes: bytes})
+		if err := r.rest(r.ctx, volumeShare); err != nil {
+			return // likewise
+		}
+		if r.rested {
+			break
+		}
+	}
+	r.send(&messages.Surveyed{Sizes: r.sizes, Done: true})
+}
+
+func (r *round) measure(v *messages.ToMeasure) (bytes int64) {
+	err := guard(r.log, func() (err error) {
+		bytes, _, err = r.ground.Usage(r.ctx, v.Pod, v.ID, r.rest)
+		return err
+	})
+	if err != nil && r.ctx.Err() == nil {
+		// Gone meanwhile, most likely. It counts as nothing.
+		r.log.V(1).Info("cannot measure a retained volume", keyVolume, v.ID, keyPod, v.Pod, "cause", err.Error())
+	}
+	return bytes
+}
+
+// rest waits after each batch, whichever volumes it was of, and then until no
+// calls run. What is known by then is told before. It is a scratch.Pace.
+func (r *round) rest(ctx context.Context, seen int) error {
+	r.seen += seen
+	if r.seen < fullBatch {
+		return nil
+	}
+	r.seen, r.rested = 0, true
+	if len(r.sizes) > 0 {
+		r.send(&messages.Surveyed{Sizes: r.sizes})
+		r.sizes = nil
+	}
+	timer := time.NewTimer(surveyRest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return r.calls.yield(ctx, longestYield)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
