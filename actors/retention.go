@@ -46,10 +46,17 @@ type retention struct {
 	// surveying: the surveyor was given volumes to measure, and has not said that it
 	// is done.
 	surveying bool
-	timer     *time.Timer
+	// surveyed is when nothing was left to measure last.
+	surveyed time.Time
+	timer    *time.Timer
+	// collecting, when set, ends the wait for more to measure.
+	collecting *time.Timer
 }
 
 type evictionDue struct{}
+
+// surveyDue says that there has been time enough for more to measure to come.
+type surveyDue struct{}
 
 func retentionProps(r retention, asleep []volume.Record) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
@@ -75,6 +82,13 @@ func (r *retention) Receive(c actor.Context) {
 		for _, size := range m.Sizes {
 			r.queue.Measured(size.ID, size.Unpublished, size.Bytes)
 		}
+		if m.Done && r.queue.Unmeasured() == 0 {
+			r.surveyed = time.Now()
+		}
+		r.survey(c)
+		return
+	case *surveyDue:
+		r.collecting = nil
 		r.survey(c)
 		return
 	case *messages.FindUnknown:
@@ -91,6 +105,7 @@ func (r *retention) Receive(c actor.Context) {
 	case *actor.Started, *evictionDue:
 	case *actor.Stopping:
 		stopTimer(r.timer)
+		stopTimer(r.collecting)
 		return
 	default:
 		ignoreLifecycle(r.log, c)
@@ -128,12 +143,24 @@ func (r *retention) survey(c actor.Context) {
 	if r.surveying || r.queue.Unmeasured() == 0 {
 		return
 	}
+	if wait := surveyCollects - time.Since(r.surveyed); wait > 0 && r.queue.Unmeasured() < surveyRound {
+		r.collect(c, wait)
+		return
+	}
 	r.surveying = true
 	next := make([]messages.ToMeasure, 0, min(r.queue.Unmeasured(), surveyRound))
 	for record := range r.queue.NextUnmeasured(surveyRound) {
 		next = append(next, messages.ToMeasure{Pod: record.Pod, ID: record.ID, Unpublished: record.Unpublished})
 	}
 	c.Send(r.surveyor, &messages.Survey{Volumes: next})
+}
+
+// collect comes back to survey when there may be more to measure.
+func (r *retention) collect(c actor.Context, wait time.Duration) {
+	if r.collecting == nil {
+		root, self := c.ActorSystem().Root, c.Self()
+		r.collecting = time.AfterFunc(wait, func() { root.Send(self, &surveyDue{}) })
+	}
 }
 
 // measure asks how much space there is once what was deleted is erased. That is

@@ -14,8 +14,8 @@ import (
 
 const (
 	// surveyRest is how long the surveyor rests after each batch when no calls run
-	// either: the pods' work is not ours to hold up. A batch takes about a millisecond of
-	// CPU.
+	// either: the pods' work is not ours to hold up. A batch takes about a
+	// millisecond of CPU.
 	surveyRest = 25 * time.Millisecond
 	// volumeShare is the part of a batch that a volume costs before the first name
 	// in it is looked at.
@@ -23,6 +23,9 @@ const (
 	// surveyRound is how many volumes the surveyor is given at a time: as many as
 	// make a batch when there is nothing in them.
 	surveyRound = 16
+	// surveyCollects is how long after the surveyor ran out of work it is given less
+	// than a round: to begin one costs more than to measure a small volume.
+	surveyCollects = 250 * time.Millisecond
 	// refusedPause is how long the surveyor waits when the workers take nothing
 	// more on: then the file system hangs, and there is no hurry.
 	refusedPause = time.Minute

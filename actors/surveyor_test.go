@@ -217,6 +217,37 @@ func TestSurveyRoundEndsWithARest(t *testing.T) {
 	})
 }
 
+// TestSurveyCollects: of volumes that come one by one, the first is measured at once,
+// and those after it many at a time.
+func TestSurveyCollects(t *testing.T) {
+	g := &fakeGround{}
+	inSurvey(t, g, 0, maxWorkers, func(s survey) {
+		s.retain("csi-first")
+		s.want("the first", 1, 0)
+		s.retain("csi-a")
+		time.Sleep(surveyCollects / 2)
+		s.retain("csi-b")
+		s.want("not yet", 1, 2)
+		time.Sleep(surveyCollects / 2)
+		s.want("in time", 3, 0)
+
+		s.retain("csi-gone")
+		s.wake("csi-gone")
+		for i := range surveyRound - 1 {
+			s.retain(numbered(i))
+		}
+		s.want("not a round yet", 3, surveyRound-1)
+		s.retain("csi-last")
+		s.want("a round, up to the rest", surveyRound, 3)
+		time.Sleep(time.Hour)
+		s.retain("csi-late")
+		s.want("after a while", 4+surveyRound, 0)
+		if slices.Contains(g.measured(), "csi-gone") {
+			t.Error("measured what was gone before its turn")
+		}
+	})
+}
+
 // TestSurveyOfWhatChangesMeanwhile: a volume that is taken out before its turn costs
 // nothing, and what was measured of one that was published since does not count.
 func TestSurveyOfWhatChangesMeanwhile(t *testing.T) {
@@ -253,6 +284,7 @@ func TestSurveyThatHangsHoldsUpNobody(t *testing.T) {
 		}
 		close(g.hangs)
 		s.retain("csi-new")
+		time.Sleep(surveyCollects)
 		s.want("one more", 1, 0)
 	})
 }
@@ -363,6 +395,7 @@ func TestRetainedBytes(t *testing.T) {
 		wantRetained(t, h.metrics, "retained", want, 0)
 		// Doubled.
 		h.unpublish()
+		time.Sleep(surveyCollects)
 		synctest.Wait()
 		wantRetained(t, h.metrics, "unpublished again", want, 0)
 		h.restart()
