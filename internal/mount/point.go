@@ -19,36 +19,50 @@ var errNoMountRoot = errors.New("statx does not report mount roots")
 func (m *Mounter) IsMountPoint(path string) (bool, error) {
 	// A trailing slash would make the kernel follow a symbolic link after all.
 	path = filepath.Clean(path)
-	if !m.noMountRoot.Load() {
-		mounted, err := isMountRoot(path)
-		if !errors.Is(err, errNoMountRoot) {
-			return mounted, err
-		}
-		m.noMountRoot.Store(true)
+	_, mounted, err := m.statx(path)
+	if errors.Is(err, errNoMountRoot) {
+		return hasOwnMount(path)
 	}
-	return hasOwnMount(path)
+	return mounted, err
 }
 
-// isMountRoot asks statx(2), which knows since Linux 5.8.
-func isMountRoot(path string) (bool, error) {
+// inode is what is at a path: its identity, and how many names it has.
+type inode struct{ dev, ino, links uint64 }
+
+// statx is mountRoot, which is asked only once on a kernel that does not know.
+func (m *Mounter) statx(path string) (at inode, mounted bool, err error) {
+	if m.noMountRoot.Load() {
+		return inode{}, false, errNoMountRoot
+	}
+	at, mounted, err = mountRoot(path)
+	if errors.Is(err, errNoMountRoot) {
+		m.noMountRoot.Store(true)
+	}
+	return at, mounted, err
+}
+
+// mountRoot asks statx(2), which knows mount points since Linux 5.8, and tells in
+// the same answer what is there.
+func mountRoot(path string) (at inode, mounted bool, err error) {
 	var st unix.Statx_t
-	err := ignoreEINTR(func() error {
+	err = ignoreEINTR(func() error {
 		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &st)
 	})
 	switch {
 	// System call filters that are older than statx say EPERM.
 	case unsupported(err):
-		return false, errNoMountRoot
+		return inode{}, false, errNoMountRoot
 	case err != nil:
-		return false, wrap(err, "statx %s", path)
+		return inode{}, false, wrap(err, "statx %s", path)
 	case st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0:
-		return false, errNoMountRoot
+		return inode{}, false, errNoMountRoot
 	}
-	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+	at = inode{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, links: uint64(st.Nlink)}
+	return at, st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
 }
 
-// hasOwnMount does what isMountRoot does on older kernels: a mount point is on
-// another mount than the directory that it is in.
+// hasOwnMount tells mount points on older kernels: a mount point is on another
+// mount than the directory that it is in.
 func hasOwnMount(path string) (bool, error) {
 	if path == "/" {
 		return true, nil

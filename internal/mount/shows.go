@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,20 +27,15 @@ const (
 // Shows tells whether the topmost mount at target shows the directory source,
 // as it is at that path now.
 func (m *Mounter) Shows(target, source string) (Showing, error) {
-	mounted, err := m.IsMountPoint(target)
+	there, mounted, err := m.look(target)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+	case !mounted && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)):
 		return NotMounted, nil
 	case err != nil:
 		return ShowsOther, err
 	case !mounted:
 		return NotMounted, nil
-	}
-	there, err := lstat(target)
-	if err != nil {
-		return ShowsOther, err
-	}
-	if there.Nlink == 0 {
+	case there.links == 0:
 		return ShowsRemoved, nil
 	}
 	should, err := lstat(source)
@@ -48,16 +44,32 @@ func (m *Mounter) Shows(target, source string) (Showing, error) {
 		return ShowsOther, nil
 	case err != nil:
 		return ShowsOther, err
-	case there.Dev == should.Dev && there.Ino == should.Ino:
+	case there.dev == should.dev && there.ino == should.ino:
 		return ShowsSource, nil
 	}
 	return ShowsOther, nil
 }
 
-func lstat(path string) (unix.Stat_t, error) {
+// look tells whether something is mounted at path, also if it cannot tell what.
+// One call answers both, unless the kernel is old.
+func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
+	path = filepath.Clean(path)
+	there, mounted, err = m.statx(path)
+	if !errors.Is(err, errNoMountRoot) {
+		return there, mounted, err
+	}
+	mounted, err = hasOwnMount(path)
+	if err != nil || !mounted {
+		return inode{}, false, err
+	}
+	there, err = lstat(path)
+	return there, true, err
+}
+
+func lstat(path string) (inode, error) {
 	var st unix.Stat_t
 	if err := ignoreEINTR(func() error { return unix.Lstat(path, &st) }); err != nil {
-		return st, fmt.Errorf("stat %s: %w", path, err)
+		return inode{}, fmt.Errorf("stat %s: %w", path, err)
 	}
-	return st, nil
+	return inode{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink)}, nil
 }

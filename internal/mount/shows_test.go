@@ -8,8 +8,9 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-func TestShows(t *testing.T) {
-	m := New()
+func TestShows(t *testing.T) { eachKernel(t, testShows) }
+
+func testShows(t *testing.T, m *Mounter) {
 	want := func(t *testing.T, target, source string, want Showing) {
 		t.Helper()
 		if got, err := m.Shows(target, source); err != nil || got != want {
@@ -21,8 +22,12 @@ func TestShows(t *testing.T) {
 	want(t, filepath.Join(target, "none"), source, NotMounted)
 	want(t, filepath.Join(source, "file", "below"), source, NotMounted)
 
+	// What is not mounted is not compared with anything.
+	want(t, target, "/none\x00", NotMounted)
+
 	roottest.Bind(t, source, target)
 	want(t, target, source, ShowsSource)
+	want(t, target+"/", source, ShowsSource)
 	want(t, target, t.TempDir(), ShowsOther)
 	want(t, target, filepath.Join(t.TempDir(), "none"), ShowsOther)
 	roottest.Tmpfs(t, target, 0)

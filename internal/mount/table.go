@@ -38,7 +38,7 @@ func readConsistently(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := isMountRoot("/"); !errors.Is(err, errNoMountRoot) {
+	if _, _, err := mountRoot("/"); !errors.Is(err, errNoMountRoot) {
 		return content, nil
 	}
 	const tries = 10
