@@ -140,18 +140,27 @@ const maxStackedMounts = 16
 // unmount takes the volume off target. It returns nil only once the kernel
 // confirms that nothing is mounted there, and takes nothing else away.
 func (t *task) unmount(target string) error {
+	showing, err := t.shows(target)
+	if err != nil {
+		return err
+	}
+	return t.unmountSeen(target, showing)
+}
+
+// unmountSeen is unmount, where what is mounted has just been looked at.
+func (t *task) unmountSeen(target string, showing mount.Showing) (err error) {
 	for range maxStackedMounts {
-		showing, err := t.shows(target)
-		switch {
-		case err != nil:
-			return err
-		case showing == mount.NotMounted:
+		switch showing {
+		case mount.NotMounted:
 			return nil
-		case showing == mount.ShowsOther:
+		case mount.ShowsOther:
 			return t.foreign(target)
 		}
-		// EINVAL: not mounted any more. The next round asks again.
+		// EINVAL: not mounted any more. The next look tells.
 		if err := t.mounter.Unmount(target); err != nil && !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+		if showing, err = t.shows(target); err != nil {
 			return err
 		}
 	}

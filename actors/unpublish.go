@@ -19,10 +19,12 @@ func (t *task) unpublish(target string) error {
 	showing, err := t.shows(target)
 	if err == nil && showing == mount.NotMounted && t.phase().Live() {
 		// The kernel has confirmed no unmount.
-		err = t.nowhereElse(target)
+		if err = t.nowhereElse(target); err == nil {
+			showing, err = t.shows(target) // the mount table took its time
+		}
 	}
 	if err == nil {
-		err = ended(t.step("unmount"), t.unmount(target))
+		err = ended(t.step("unmount"), t.unmountSeen(target, showing))
 	}
 	if err != nil {
 		return t.unmountRefused(target, err)
