@@ -100,13 +100,15 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 		return false, fmt.Errorf("open: %w", notOurs(err))
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return false, fmt.Errorf("stat: %w", err)
-	}
-	// Where the parents are setgid, so is a new directory.
-	if !isNew && st.Mode&0o7777&^unix.S_ISGID != unfinishedMode {
-		return false, nil
+	if !isNew {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return false, fmt.Errorf("stat: %w", err)
+		}
+		// Where the parents are setgid, so is a new directory.
+		if st.Mode&0o7777&^unix.S_ISGID != unfinishedMode {
+			return false, nil
+		}
 	}
 	if err := crashpoint.Around("scratch/chmod-data", func() error { return unix.Fchmod(fd, dataMode) }); err != nil {
 		return false, fmt.Errorf("chmod: %w", err)
