@@ -36,6 +36,8 @@ type Dir struct {
 	// uses them. mu guards them.
 	lost    []*os.File
 	mountID uint64
+	// trashSync is for SyncTrash.
+	trashSync sharedSync
 	// noOpenat2 says that openat2(2) is not to be had.
 	noOpenat2 atomic.Bool
 	// noRename2 says that renameat2(2) is not to be had.

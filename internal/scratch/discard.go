@@ -64,9 +64,11 @@ func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) 
 // SyncTrash makes durable what has been moved to the trash, by this process or an
 // earlier one. File systems write renames in no order with what is written to
 // files: without it, a data directory could be back after a power cut, and the
-// record of it gone.
+// record of it gone. Those who call it at the same time share a sync.
 func (d *Dir) SyncTrash() error {
-	err := crashpoint.Around("scratch/sync-trash", func() error { return fsync(d.trashFD()) })
+	err := d.trashSync.do(func() error {
+		return crashpoint.Around("scratch/sync-trash", func() error { return fsync(d.trashFD()) })
+	})
 	if err != nil {
 		return fmt.Errorf("sync the trash of %s: %w", d.root, err)
 	}
