@@ -181,12 +181,9 @@ func (d *Dir) RemoveEmpty(pod volume.PodUID, id volume.ID) error {
 
 // removeDirectory removes an empty directory; that it is gone already is fine.
 func (d *Dir) removeDirectory(at int, name string) error {
-	rmdir := func() error {
-		return crashpoint.Around("scratch/rmdir", func() error { return unix.Unlinkat(at, name, unix.AT_REMOVEDIR) })
-	}
-	err := rmdir()
+	err := rmdir(at, name)
 	if errors.Is(err, unix.EPERM) && d.release(at, name) {
-		err = rmdir()
+		err = rmdir(at, name)
 	}
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -196,6 +193,10 @@ func (d *Dir) removeDirectory(at int, name string) error {
 		return unix.ENOTEMPTY
 	}
 	return err
+}
+
+func rmdir(at int, name string) error {
+	return crashpoint.Around("scratch/rmdir", func() error { return unix.Unlinkat(at, name, unix.AT_REMOVEDIR) })
 }
 
 // removePod removes the directory of a pod if it is empty. Why it could not be
