@@ -140,9 +140,14 @@ func (d *Dir) openData(pod volume.PodUID, id volume.ID) (int, error) {
 	defer unix.Close(podFD)
 	fd, err := d.openChild(podFD, idName)
 	if err != nil {
-		return -1, fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
+		return -1, d.openError(pod, id, err)
 	}
 	return fd, nil
+}
+
+// openError says that a volume's data directory cannot be opened.
+func (d *Dir) openError(pod volume.PodUID, id volume.ID, err error) error {
+	return fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
 }
 
 // openPod opens the directory of a pod, and returns the name that the volume's

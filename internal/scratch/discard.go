@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"golang.org/x/sys/unix"
 
@@ -25,20 +24,20 @@ import (
 // full file system it may wrap ENOSPC or EDQUOT, because the trash needs room for
 // the name; [Dir.EraseInPlace] works there.
 func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) {
-	fd, err := d.openData(pod, id)
-	if errors.Is(err, fs.ErrNotExist) {
-		d.removePod(string(pod))
-	}
-	if err != nil {
-		return "", err
-	}
-	// It was opened to see what it is.
-	unix.Close(fd)
 	podFD, idName, err := d.openPod(pod, id)
 	if err != nil {
 		return "", err
 	}
 	defer unix.Close(podFD)
+	// It is opened to see what it is.
+	fd, err := d.openChild(podFD, idName)
+	if errors.Is(err, unix.ENOENT) {
+		d.removePod(string(pod))
+	}
+	if err != nil {
+		return "", d.openError(pod, id, err)
+	}
+	unix.Close(fd)
 	name, err = d.moveToTrash(podFD, idName)
 	if errors.Is(err, unix.ENOENT) {
 		// Somebody has removed the trash, or the data directory just now.
