@@ -13,10 +13,12 @@ import (
 )
 
 // maxEvictions bounds the expired volumes that are deleted at the same time. A
-// deletion mostly waits for its two records, with which others share the sync, so
-// fewer at a time could not keep up with hundreds of deadlines a second. How many
-// are erased at the same time is up to the eraser.
-const maxEvictions = 32
+// deletion mostly waits for its two records and for the trash to be synced, and
+// shares each of these waits with all others: the more there are, the fewer syncs
+// a burst takes. It is far below [maxWorkers], so that deletions on a disk that
+// hangs leave the workers to the calls. How many are erased at the same time is up
+// to the eraser.
+const maxEvictions = 256
 
 // retention holds the records of the retained volumes, which sleep, and one
 // timer for the next of them that is due.
