@@ -133,12 +133,17 @@ func (d *Dir) Exists(pod volume.PodUID, id volume.ID) (bool, error) {
 // openData opens a volume's data directory. The error is ENOENT when there is
 // none, and ErrNotOurs when something else is in its place.
 func (d *Dir) openData(pod volume.PodUID, id volume.ID) (int, error) {
+	return d.openDataBy(pod, id, d.openChild)
+}
+
+// openDataBy is openData with the way to open a directory in another one.
+func (d *Dir) openDataBy(pod volume.PodUID, id volume.ID, open func(at int, name string) (int, error)) (int, error) {
 	podFD, idName, err := d.openPod(pod, id)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(podFD)
-	fd, err := d.openChild(podFD, idName)
+	fd, err := open(podFD, idName)
 	if err != nil {
 		return -1, d.openError(pod, id, err)
 	}

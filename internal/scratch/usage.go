@@ -62,19 +62,10 @@ func (d *Dir) openDataUnnoticed(pod volume.PodUID, id volume.ID) (int, error) {
 		case err == nil:
 			return fd, nil
 		case !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM):
-			return -1, fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
+			return -1, d.openError(pod, id, err)
 		}
 	}
-	podFD, _, err := d.openPod(pod, id)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(podFD)
-	fd, err := d.openUnnoticed(podFD, idName)
-	if err != nil {
-		return -1, fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
-	}
-	return fd, nil
+	return d.openDataBy(pod, id, d.openUnnoticed)
 }
 
 // inode identifies a file.
