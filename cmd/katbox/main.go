@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/ops"
 )
 
 // version and revision, the commit, are set by the build.
@@ -56,7 +58,7 @@ func exitCode(err error, stderr io.Writer) int {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return 0
 	default:
-		fmt.Fprintf(stderr, "katbox: %v\n", oneLine(err))
+		fmt.Fprintf(stderr, "katbox: %v\n", ops.OneLine(err))
 		return 1
 	}
 }

@@ -41,7 +41,7 @@ func answer(w http.ResponseWriter, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, oneLine(err))
+		fmt.Fprintln(w, OneLine(err))
 		return
 	}
 	fmt.Fprintln(w, "ok")
@@ -88,7 +88,7 @@ func (s *Server) ready() error {
 func (s *Server) tell(err error) {
 	now := ""
 	if err != nil {
-		now = oneLine(err)
+		now = OneLine(err)
 	}
 	s.mu.Lock()
 	before := s.unwell
@@ -103,6 +103,7 @@ func (s *Server) tell(err error) {
 	}
 }
 
-func oneLine(err error) string {
+// OneLine returns an error's text without line breaks: joined errors have them.
+func OneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
