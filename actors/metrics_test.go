@@ -280,28 +280,18 @@ func TestMetricsOfATargetThatStays(t *testing.T) {
 }
 
 func TestMetricsOfPanics(t *testing.T) {
-	for name, picks := range map[string]func(any) bool{
-		"at the request": func(m any) bool { _, ok := m.(*messages.PublishVolume); return ok },
-		"at the outcome": func(m any) bool { _, ok := m.(*finished); return ok },
-		"at the start":   func(m any) bool { _, ok := m.(*actor.Started); return ok },
-	} {
-		t.Run(name, func(t *testing.T) {
-			var failed atomic.Bool
-			once := func(m any) bool { return picks(m) && failed.CompareAndSwap(false, true) }
-			inHouseWith(t, failingAt(once), func(t *testing.T, h *house) {
-				_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
-				time.Sleep(restartBackoff.longest)
-				if err := h.node.Publish(withTimeout(t, 2*time.Minute), h.publication()); err != nil {
-					t.Fatal(err)
-				}
-				h.wantMetrics("restarted", counted{volume.Published: 1}, metricstest.Values{`katbox_actor_restarts_total`: 1, `katbox_parked_volumes`: 0})
-				h.unpublish()
-				h.wantMetrics("retained", counted{volume.Retained: 1}, nil)
-				h.publish()
-				h.wantMetrics("published again", counted{volume.Published: 1}, nil)
-			})
-		})
-	}
+	atEachFailure(t, func(t *testing.T, h *house, _ *atomic.Bool) {
+		_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
+		time.Sleep(restartBackoff.longest)
+		if err := h.node.Publish(withTimeout(t, 2*time.Minute), h.publication()); err != nil {
+			t.Fatal(err)
+		}
+		h.wantMetrics("restarted", counted{volume.Published: 1}, metricstest.Values{`katbox_actor_restarts_total`: 1, `katbox_parked_volumes`: 0})
+		h.unpublish()
+		h.wantMetrics("retained", counted{volume.Retained: 1}, nil)
+		h.publish()
+		h.wantMetrics("published again", counted{volume.Published: 1}, nil)
+	})
 }
 
 func TestMetricsOfAParkedActor(t *testing.T) {

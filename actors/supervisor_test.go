@@ -36,7 +36,10 @@ func inHouseWith(t *testing.T, more actor.ReceiverMiddleware, test func(t *testi
 	})
 }
 
-func TestPanicAnswersTheCallerAndTheVolumeGoesOn(t *testing.T) {
+// atEachFailure has a volume's actor fail once, at each of the messages of a publish
+// in turn; failed tells whether it has.
+func atEachFailure(t *testing.T, test func(t *testing.T, h *house, failed *atomic.Bool)) {
+	t.Helper()
 	for name, picks := range map[string]func(any) bool{
 		"at the request": func(m any) bool { _, ok := m.(*messages.PublishVolume); return ok },
 		"at the outcome": func(m any) bool { _, ok := m.(*finished); return ok },
@@ -45,25 +48,29 @@ func TestPanicAnswersTheCallerAndTheVolumeGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var failed atomic.Bool
 			once := func(m any) bool { return picks(m) && failed.CompareAndSwap(false, true) }
-			inHouseWith(t, failingAt(once), func(t *testing.T, h *house) {
-				// The first call is answered, with whatever outcome, or its
-				// deadline ends it; the repeat succeeds.
-				_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
-				if !failed.Load() {
-					t.Fatal("the actor did not fail")
-				}
-				time.Sleep(restartBackoff.longest)
-				if err := h.node.Publish(withTimeout(t, 2*time.Minute), h.publication()); err != nil {
-					t.Fatalf("publish after the restart: %v", err)
-				}
-				if got := len(h.mounter.mounts()); got != 1 {
-					t.Errorf("%d mounts, want 1", got)
-				}
-				h.unpublish()
-				h.wantPhase(testID, volume.Retained)
-			})
+			inHouseWith(t, failingAt(once), func(t *testing.T, h *house) { test(t, h, &failed) })
 		})
 	}
+}
+
+func TestPanicAnswersTheCallerAndTheVolumeGoesOn(t *testing.T) {
+	atEachFailure(t, func(t *testing.T, h *house, failed *atomic.Bool) {
+		// The first call is answered, with whatever outcome, or its
+		// deadline ends it; the repeat succeeds.
+		_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
+		if !failed.Load() {
+			t.Fatal("the actor did not fail")
+		}
+		time.Sleep(restartBackoff.longest)
+		if err := h.node.Publish(withTimeout(t, 2*time.Minute), h.publication()); err != nil {
+			t.Fatalf("publish after the restart: %v", err)
+		}
+		if got := len(h.mounter.mounts()); got != 1 {
+			t.Errorf("%d mounts, want 1", got)
+		}
+		h.unpublish()
+		h.wantPhase(testID, volume.Retained)
+	})
 }
 
 func TestActorThatKeepsFailingIsParkedAndDisturbsNobody(t *testing.T) {
