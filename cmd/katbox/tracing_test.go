@@ -1,81 +1,39 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
-	"errors"
 	"maps"
 	"net"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/tracing/tracingtest"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// collector takes spans over OTLP. One that hangs does not answer before the test
-// has ended.
-type collector struct {
-	coltracepb.UnimplementedTraceServiceServer
-	hang chan struct{}
+// collector takes the spans of a daemon.
+type collector struct{ *tracingtest.Collector }
 
-	mu    sync.Mutex
-	taken []*tracepb.Span
-}
-
-// startCollector returns the flags that have a daemon send its traces there.
-func startCollector(t *testing.T, c *collector) []string {
+// startCollector returns a collector, by one of the functions that start one, and
+// the flags that have a daemon send its traces there.
+func startCollector(t *testing.T, start func(testing.TB) (*tracingtest.Collector, string)) (collector, []string) {
 	t.Helper()
 	roottest.Need(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	coltracepb.RegisterTraceServiceServer(server, c)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		if c.hang != nil {
-			close(c.hang)
-		}
-		server.Stop()
-		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			t.Error(err)
-		}
-	})
-	return []string{"--otlp-endpoint", "http://" + l.Addr().String()}
-}
-
-func (c *collector) Export(_ context.Context, req *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
-	if c.hang != nil {
-		<-c.hang
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, resource := range req.ResourceSpans {
-		for _, scope := range resource.ScopeSpans {
-			c.taken = append(c.taken, scope.Spans...)
-		}
-	}
-	return &coltracepb.ExportTraceServiceResponse{}, nil
+	c, url := start(t)
+	return collector{c}, []string{"--otlp-endpoint", url}
 }
 
 // below returns the spans below another one, by name, and in "name name" where
 // there are more of the same.
-func (c *collector) below(trace string, parent []byte) map[string]*tracepb.Span {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c collector) below(trace string, parent []byte) map[string]*tracepb.Span {
 	spans := map[string]*tracepb.Span{}
-	for _, span := range c.taken {
+	for _, span := range c.Spans() {
 		if string(span.ParentSpanId) != string(parent) || trace != "" && hex.EncodeToString(span.TraceId) != trace {
 			continue
 		}
@@ -90,11 +48,11 @@ func (c *collector) below(trace string, parent []byte) map[string]*tracepb.Span 
 
 // want returns the span of a name below another one, which has all those below
 // itself. It ends after its steps and begins before them.
-func (c *collector) want(t *testing.T, trace string, parent []byte, name string, steps ...string) *tracepb.Span {
+func (c collector) want(t *testing.T, trace string, parent []byte, name string, steps ...string) *tracepb.Span {
 	t.Helper()
 	span := c.below(trace, parent)[name]
 	if span == nil {
-		t.Fatalf("no span %q below %x of trace %q among %v", name, parent, trace, c.taken)
+		t.Fatalf("no span %q below %x of trace %q among %v", name, parent, trace, c.Spans())
 	}
 	below := c.below("", span.SpanId)
 	for _, name := range steps {
@@ -113,8 +71,8 @@ func (c *collector) want(t *testing.T, trace string, parent []byte, name string,
 // TestTraces: what a publish, an unpublish and the deletion are made of.
 func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
-	var c collector
-	d := newDaemon(t, append(startCollector(t, &c), "--afterlifespan", "1s")...)
+	c, flags := startCollector(t, tracingtest.Start)
+	d := newDaemon(t, append(flags, "--afterlifespan", "1s")...)
 	d.start()
 	const trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+trace+"-"+caller+"-01")
@@ -158,8 +116,8 @@ func TestCollectorThatHangs(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "8")
 	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8")
-	c := collector{hang: make(chan struct{})}
-	d := newDaemon(t, startCollector(t, &c)...)
+	_, flags := startCollector(t, tracingtest.StartHanging)
+	d := newDaemon(t, flags...)
 	d.start()
 	for range 20 {
 		d.publish(testPod, volumeID(1))

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/katbox/katbox/internal/tracing/tracingtest"
 )
 
 // TestEnvironmentDoesNotBreakTheStart: the SDK panics at some numbers, and never
@@ -27,14 +29,14 @@ func TestEnvironmentDoesNotBreakTheStart(t *testing.T) {
 				if !strings.Contains(log.String(), name) {
 					t.Errorf("log %q, want the name of the variable", log.String())
 				}
-				var c collector
-				traces := startTracing(t, startCollector(t, &c))
+				c, url := tracingtest.Start(t)
+				traces := startTracing(t, url)
 				_, span := traces.Tracer().Start(t.Context(), "one")
 				span.End()
 				if err := traces.Stop(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if spans, _ := c.spans(); len(spans) != 1 {
+				if spans := c.Spans(); len(spans) != 1 {
 					t.Errorf("sent %v, want one span", spans)
 				}
 			})

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/internal/tracing/tracingtest"
 )
 
 func startTracing(t *testing.T, endpoint string) *Tracing {
@@ -52,10 +54,25 @@ func calledBy(t *testing.T, flags string) context.Context {
 	return metadata.NewIncomingContext(t.Context(), metadata.Pairs("traceparent", "00-"+callersTrace+"-"+callersSpan+"-"+flags))
 }
 
+// byName returns the spans that were taken so far, and the attributes of whom they
+// are from.
+func byName(c *tracingtest.Collector) (spans map[string]*tracepb.Span, from map[string]string) {
+	spans, from = map[string]*tracepb.Span{}, map[string]string{}
+	for _, resource := range c.Taken() {
+		for _, attribute := range resource.Resource.Attributes {
+			from[attribute.Key] = attribute.Value.GetStringValue()
+		}
+	}
+	for _, span := range c.Spans() {
+		spans[span.Name] = span
+	}
+	return spans, from
+}
+
 func TestSpansOfACall(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=blue")
-	var c collector
-	traces := startTracing(t, startCollector(t, &c))
+	c, url := tracingtest.Start(t)
+	traces := startTracing(t, url)
 	refused := status.Error(codes.Aborted, "busy")
 	err := call(calledBy(t, "01"), traces, request{}, func(ctx context.Context) error {
 		_, span := traces.Tracer().Start(ctx, "below")
@@ -77,7 +94,7 @@ func TestSpansOfACall(t *testing.T) {
 	if err := traces.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	spans, from := c.spans()
+	spans, from := byName(c)
 	called, below := spans["csi.v1.Node/NodePublishVolume"], spans["below"]
 	if called == nil || below == nil || len(spans) != 2 {
 		t.Fatalf("spans %v", spans)
@@ -99,28 +116,28 @@ func TestSpansOfACall(t *testing.T) {
 // TestErrorThatIsNotText: it may name a file, and the name may be any bytes. The
 // spans that are sent together with it are not lost.
 func TestErrorThatIsNotText(t *testing.T) {
-	var c collector
-	traces := startTracing(t, startCollector(t, &c))
+	c, url := tracingtest.Start(t)
+	traces := startTracing(t, url)
 	_ = call(t.Context(), traces, request{}, func(context.Context) error { return errors.New("remove a\xff") })
 	if err := traces.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if spans, _ := c.spans(); len(spans) != 1 {
+	if spans := c.Spans(); len(spans) != 1 {
 		t.Errorf("sent %v, want one span", spans)
 	}
 }
 
 // TestCallerDecides: what the caller does not sample is not sent.
 func TestCallerDecides(t *testing.T) {
-	var c collector
-	traces := startTracing(t, startCollector(t, &c))
+	c, url := tracingtest.Start(t)
+	traces := startTracing(t, url)
 	if err := call(calledBy(t, "00"), traces, request{}, func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := traces.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if spans, _ := c.spans(); len(spans) > 0 {
+	if spans := c.Spans(); len(spans) > 0 {
 		t.Errorf("sent %v", spans)
 	}
 }
@@ -131,14 +148,14 @@ func TestCollectorThatHangs(t *testing.T) {
 	const never = "3600000"
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", never)
 	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", never)
-	c := collector{hang: make(chan struct{})}
-	traces := startTracing(t, startCollector(t, &c))
+	c, url := tracingtest.StartHanging(t)
+	traces := startTracing(t, url)
 	for range 5000 {
 		if err := call(t.Context(), traces, request{}, func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	<-c.called
+	<-c.Called()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := traces.Stop(ctx); err == nil || !strings.Contains(err.Error(), "lost") {
