@@ -17,7 +17,7 @@
 //   - content is what pods write, host the disk and the mounts below all that.
 //   - history is the story of each volume, and the promises.
 //   - workload is what a run does, decided by a seed before it happens.
-//   - pause waits, for all of them.
+//   - pause waits and quantile sums up times, for all of them.
 //
 // Only tests have fake and archived, two drivers that do wrong; dataloss plays
 // one by one what drivers have lost data by.

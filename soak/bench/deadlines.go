@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/internal/quantile"
 )
 
 const (
@@ -62,7 +63,7 @@ func (s *stage) measureLateness(ctx context.Context) (l lateness, err error) {
 	}
 	slices.Sort(late)
 	within, _ := slices.BinarySearch(late, time.Second+1)
-	l.P50, l.P99, l.Max = millis(quantile(late, 0.5)), millis(quantile(late, 0.99)), millis(quantile(late, 1))
+	l.P50, l.P99, l.Max = millis(quantile.Of(late, 0.5)), millis(quantile.Of(late, 0.99)), millis(quantile.Of(late, 1))
 	l.WithinSecond = float64(within) / float64(len(late))
 	s.say("%d deadlines, %d each second: late by %.0f ms at p99", l.Deadlines, l.PerSecond, l.P99)
 	return l, nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/internal/quantile"
 )
 
 const (
@@ -162,7 +163,7 @@ func summed(taken []durations, elapsed, cpu time.Duration) round {
 
 func latencyOf(all []time.Duration) latency {
 	slices.Sort(all)
-	return latency{P50: millis(quantile(all, 0.5)), P99: millis(quantile(all, 0.99)), Max: millis(quantile(all, 1))}
+	return latency{P50: millis(quantile.Of(all, 0.5)), P99: millis(quantile.Of(all, 0.99)), Max: millis(quantile.Of(all, 1))}
 }
 
 func millis(d time.Duration) float64 { return d.Seconds() * 1e3 }

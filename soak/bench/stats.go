@@ -3,18 +3,7 @@ package main
 import (
 	"math"
 	"slices"
-	"time"
 )
-
-// quantile returns the least of the sorted times that a share q of them does not
-// exceed; 0 if there are none.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	at := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[min(max(at, 0), len(sorted)-1)]
-}
 
 // median is the middle one of the numbers, or the mean of the two in the middle;
 // 0 if there are none.

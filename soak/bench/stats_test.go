@@ -6,33 +6,6 @@ import (
 	"time"
 )
 
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	var hundred []time.Duration
-	for i := range 100 {
-		hundred = append(hundred, time.Duration(i+1))
-	}
-	for _, test := range []struct {
-		sorted []time.Duration
-		q      float64
-		want   time.Duration
-	}{
-		{nil, 0.5, 0},
-		{hundred[:1], 0, 1},
-		{hundred[:1], 1, 1},
-		{hundred[:2], 0.5, 1},
-		{hundred[:3], 0.5, 2},
-		{hundred, 0.5, 50},
-		{hundred, 0.99, 99},
-		{hundred, 0.991, 100},
-		{hundred, 1, 100},
-	} {
-		if got := quantile(test.sorted, test.q); got != test.want {
-			t.Errorf("quantile %v of %d: %d, want %d", test.q, len(test.sorted), got, test.want)
-		}
-	}
-}
-
 func TestMedian(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

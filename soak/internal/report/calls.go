@@ -1,13 +1,13 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/quantile"
 )
 
 // calls counts calls with their answers. Make it with newCalls.
@@ -75,19 +75,9 @@ func (c *calls) interval(name history.Method) *interval {
 		return nil
 	}
 	slices.Sort(m.fresh)
-	i := &interval{Calls: len(m.fresh), P50Millis: millis(quantile(m.fresh, 0.5)), P99Millis: millis(quantile(m.fresh, 0.99))}
+	i := &interval{Calls: len(m.fresh), P50Millis: millis(quantile.Of(m.fresh, 0.5)), P99Millis: millis(quantile.Of(m.fresh, 0.99))}
 	m.fresh = m.fresh[:0]
 	return i
-}
-
-// quantile returns the value at or below which the share q of the sorted
-// durations lies (nearest rank); 0 if there are none.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	rank := int(math.Ceil(q * float64(len(sorted))))
-	return sorted[max(rank, 1)-1]
 }
 
 // seconds and millis round to a microsecond: more digits would only be noise in

@@ -126,27 +126,6 @@ func TestDriverOverRestarts(t *testing.T) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
-	hundred := make([]time.Duration, 100)
-	for i := range hundred {
-		hundred[i] = time.Duration(i + 1)
-	}
-	for _, test := range []struct {
-		sorted []time.Duration
-		q      float64
-		want   time.Duration
-	}{
-		{nil, 0.5, 0},
-		{hundred[:1], 0, 1}, {hundred[:1], 0.99, 1}, {hundred[:1], 1, 1},
-		{hundred[:2], 0.5, 1}, {hundred[:2], 0.51, 2},
-		{hundred, 0.5, 50}, {hundred, 0.9, 90}, {hundred, 0.99, 99}, {hundred, 1, 100},
-	} {
-		if got := quantile(test.sorted, test.q); got != test.want {
-			t.Errorf("quantile %g of %d: %d, want %d", test.q, len(test.sorted), got, test.want)
-		}
-	}
-}
-
 func TestLatenessIsNotChanged(t *testing.T) {
 	late := []time.Duration{3 * time.Millisecond, 1 * time.Millisecond, 2 * time.Millisecond}
 	got := sumDeadlines(Kept{Lateness: late}, nil)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/quantile"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -84,8 +85,8 @@ func newMethodCalls(name history.Method, m *method) methodCalls {
 	slices.Sort(m.took)
 	return methodCalls{
 		Method: name, Calls: m.number, Codes: names(m.codes),
-		P50Millis: millis(quantile(m.took, 0.5)), P90Millis: millis(quantile(m.took, 0.9)),
-		P99Millis: millis(quantile(m.took, 0.99)), MaxMillis: millis(quantile(m.took, 1)),
+		P50Millis: millis(quantile.Of(m.took, 0.5)), P90Millis: millis(quantile.Of(m.took, 0.9)),
+		P99Millis: millis(quantile.Of(m.took, 0.99)), MaxMillis: millis(quantile.Of(m.took, 1)),
 	}
 }
 
@@ -101,7 +102,7 @@ func sumDeadlines(k Kept, samples []sample) deadlines {
 	late := slices.Sorted(slices.Values(k.Lateness))
 	d := deadlines{
 		Seen: k.Seen, Expired: k.Expired, Evicted: k.Evicted, Following: k.Following,
-		LateP50Millis: millis(quantile(late, 0.5)), LateP99Millis: millis(quantile(late, 0.99)), LateMaxMillis: millis(quantile(late, 1)),
+		LateP50Millis: millis(quantile.Of(late, 0.5)), LateP99Millis: millis(quantile.Of(late, 0.99)), LateMaxMillis: millis(quantile.Of(late, 1)),
 	}
 	for _, s := range samples {
 		if s.Disk != nil && (d.LowestPressure == nil || s.Disk.Pressure < *d.LowestPressure) {
