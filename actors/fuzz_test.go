@@ -38,7 +38,8 @@ func FuzzRecoverVolumes(f *testing.F) {
 				inUse[id] = append(inUse[id], binding.Target)
 			}
 		}
-		checkRecovery(t, recoverVolumes(list, bindings, fuzzPods), records, inUse)
+		got, asleep := recoverVolumes(list, bindings, fuzzPods)
+		checkRecovery(t, got, asleep, records, inUse)
 	})
 }
 
@@ -81,10 +82,10 @@ func bindingOf(b []byte) (binding mount.Binding, id volume.ID, own bool) {
 }
 
 // checkRecovery fails for what must not become of records and mounts.
-func checkRecovery(t *testing.T, got recovery, records map[volume.ID]volume.Record, inUse map[volume.ID][]string) {
+func checkRecovery(t *testing.T, got *recovery, asleep []volume.Record, records map[volume.ID]volume.Record, inUse map[volume.ID][]string) {
 	t.Helper()
 	seen := map[volume.ID]volume.Record{}
-	for _, r := range slices.Concat(got.awake, got.asleep) {
+	for _, r := range slices.Concat(got.awake, asleep) {
 		if _, twice := seen[r.ID]; twice {
 			t.Errorf("%s is there twice", r.ID)
 		}
@@ -100,7 +101,7 @@ func checkRecovery(t *testing.T, got recovery, records map[volume.ID]volume.Reco
 			t.Errorf("%s is mounted and not known", id)
 		}
 	}
-	for _, r := range got.asleep {
+	for _, r := range asleep {
 		if len(inUse[r.ID]) > 0 || r.Phase.Live() || len(r.Targets) > 0 || r.Unpublished.IsZero() {
 			t.Errorf("asleep: %+v, mounted at %q", r, inUse[r.ID])
 		}

@@ -91,7 +91,7 @@ func (h *house) start() {
 	h.metrics, h.committed = metrics.New("test", ""), h.records.committed()
 	node, err := start(Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
-		Records: h.records, Known: h.records.all(), PodsDir: h.podsDir(),
+		Records: h.records, Known: h.records.each, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Headroom: h.headroom, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
 		Log: logr.Discard(), Metrics: h.metrics,
 	}, h.more...)
@@ -398,6 +398,14 @@ func (r *fakeRecords) all() []volume.Record {
 		records = append(records, record)
 	}
 	return records
+}
+
+// each is how a start gets to know them.
+func (r *fakeRecords) each(f func(volume.Record)) error {
+	for _, record := range r.all() {
+		f(record)
+	}
+	return nil
 }
 
 // fakeDisk is a file system of a certain size.

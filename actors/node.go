@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
@@ -38,8 +39,9 @@ type Config struct {
 	SpaceAfterErase func(before scratch.Space) (scratch.Space, error)
 	// Records makes records durable.
 	Records Records
-	// Known are the records of an earlier run.
-	Known []volume.Record
+	// Known calls each with every record of an earlier run, in any order. It is
+	// called once, at the start.
+	Known func(each func(volume.Record)) error
 	// PodsDir is the kubelet's directory of pods; targets are below it.
 	PodsDir string
 	// Lifespan is how long a volume is kept after its unpublish.
@@ -75,6 +77,8 @@ func (c Config) check() error {
 		return errors.New("actors: Config.SpaceAfterErase is missing")
 	case c.Records == nil:
 		return errors.New("actors: Config.Records is missing")
+	case c.Known == nil:
+		return errors.New("actors: Config.Known is missing")
 	case c.PodsDir == "":
 		return errors.New("actors: Config.PodsDir is missing")
 	case c.PressureInterval <= 0:
@@ -117,18 +121,10 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the mount table: %w", err)
 	}
-	found := recoverVolumes(cfg.Known, bindings, cfg.PodsDir)
-	if err := saveAll(cfg.Records, found.changed); err != nil {
-		return nil, fmt.Errorf("record what was found mounted: %w", err)
+	found, err := recoverNode(cfg, bindings)
+	if err != nil {
+		return nil, err
 	}
-	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
-	for _, volumes := range [][]volume.Record{found.awake, found.asleep} {
-		for i := range volumes {
-			cfg.Metrics.VolumeChanged(nil, &volumes[i])
-		}
-	}
-	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", len(found.asleep),
-		"corrected", len(found.changed))
 
 	n := &Node{traced: cfg.Tracer != nil, workers: newWorkers(maxWorkers), calls: newCalls(), failed: make(chan error, 1), stopped: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,6 +140,31 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	return n, nil
 }
 
+// recoverNode makes of the records and mounts what the actors begin with.
+func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
+	found.asleep = &lifespan.Queue{}
+	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
+		found.asleep.Push(record)
+		cfg.Metrics.VolumeChanged(nil, &record)
+	})
+	err = cfg.Known(r.add)
+	if err == nil {
+		r.addUnknown()
+		err = saveAll(cfg.Records, r.changed)
+	}
+	if err != nil {
+		return recovered{}, errors.Join(err, found.asleep.Close())
+	}
+	found.awake = r.awake
+	for i := range found.awake {
+		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
+	}
+	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
+	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.asleep.Len(),
+		"corrected", len(r.changed))
+	return found, nil
+}
+
 func saveAll(records Records, changed []volume.Record) error {
 	if len(changed) == 0 {
 		return nil
@@ -152,11 +173,14 @@ func saveAll(records Records, changed []volume.Record) error {
 	for i := range changed {
 		changes[i] = store.Change{ID: changed[i].ID, Record: &changed[i]}
 	}
-	return records.Commit(changes)
+	if err := records.Commit(changes); err != nil {
+		return fmt.Errorf("record what was found mounted: %w", err)
+	}
+	return nil
 }
 
 // spawn starts the supervisor and has it start the rest.
-func (n *Node) spawn(cfg Config, env *environment, found recovery, more []actor.ReceiverMiddleware) {
+func (n *Node) spawn(cfg Config, env *environment, found recovered, more []actor.ReceiverMiddleware) {
 	s := &supervisor{environment: env, table: map[volume.ID]*entry{}, byActor: map[string]volume.ID{}, fatal: n.fail, more: more}
 	n.supervisor = n.system.Root.Spawn(supervisorProps(s, n, cfg, found))
 

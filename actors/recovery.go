@@ -4,43 +4,58 @@ import (
 	"strings"
 	"time"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// recovery is what a start makes of the records and the mount table.
-type recovery struct {
+// recovered is what the actors begin with.
+type recovered struct {
 	// awake are the volumes that get an actor at once: mounted, or waiting for
 	// their kubelet, or in the middle of an unmount.
 	awake []volume.Record
 	// asleep are the volumes that the retention actor takes.
-	asleep []volume.Record
-	// changed are those of both whose record on disk has to be replaced.
+	asleep *lifespan.Queue
+}
+
+// recovery compares what is recorded with what is mounted. The record says what
+// was intended, the mount table what is: a volume that is mounted is published,
+// whatever its record says, so that its data is not touched.
+type recovery struct {
+	// mounted are the volumes that are, but for those whose record was added.
+	mounted map[volume.ID][]boundVolume
+	// asleep is called with each volume that sleeps. There are too many to keep
+	// them here.
+	asleep func(volume.Record)
+	awake  []volume.Record
+	// changed are those whose record on disk has to be replaced.
 	changed []volume.Record
 }
 
-// recoverVolumes compares what is recorded with what is mounted. The record says what
-// was intended, the mount table what is: a volume that is mounted is published,
-// whatever its record says, so that its data is not touched.
-func recoverVolumes(records []volume.Record, bindings []mount.Binding, podsDir string) recovery {
-	mounted := map[volume.ID][]boundVolume{}
+func newRecovery(bindings []mount.Binding, podsDir string, asleep func(volume.Record)) *recovery {
+	r := &recovery{mounted: map[volume.ID][]boundVolume{}, asleep: asleep}
 	for _, binding := range bindings {
 		if bound, ok := parseBinding(binding, podsDir); ok {
-			mounted[bound.id] = append(mounted[bound.id], bound)
+			r.mounted[bound.id] = append(r.mounted[bound.id], bound)
 		}
-	}
-	var r recovery
-	for _, record := range records {
-		r.add(record, mounted[record.ID])
-		delete(mounted, record.ID)
-	}
-	for id, bounds := range mounted {
-		r.add(volume.Record{ID: id, Pod: bounds[0].pod}, bounds)
 	}
 	return r
 }
 
-func (r *recovery) add(record volume.Record, bounds []boundVolume) {
+// add is called with every record there is.
+func (r *recovery) add(record volume.Record) {
+	r.place(record, r.mounted[record.ID])
+	delete(r.mounted, record.ID)
+}
+
+// addUnknown is for what is mounted without a record, after all records.
+func (r *recovery) addUnknown() {
+	for id, bounds := range r.mounted {
+		r.place(volume.Record{ID: id, Pod: bounds[0].pod}, bounds)
+	}
+}
+
+func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 	known := record.Phase
 	changed := false
 	for _, bound := range bounds {
@@ -62,7 +77,7 @@ func (r *recovery) add(record volume.Record, bounds []boundVolume) {
 		changed = changed || !known.Live()
 		r.awake = append(r.awake, record)
 	default: // Retained, or Deleting: due at once
-		r.asleep = append(r.asleep, record)
+		r.asleep(record)
 	}
 	if changed {
 		r.changed = append(r.changed, record)

@@ -54,9 +54,9 @@ func TestRecoverVolumes(t *testing.T) {
 			if tt.record != nil {
 				records = append(records, *tt.record)
 			}
-			got := recoverVolumes(records, tt.bindings, "/kubelet/pods")
+			got, asleep := recoverVolumes(records, tt.bindings, "/kubelet/pods")
 			same(t, "awake", got.awake, tt.awake)
-			same(t, "asleep", got.asleep, tt.asleep)
+			same(t, "asleep", asleep, tt.asleep)
 			var changed *volume.Record
 			if tt.changed {
 				changed = tt.awake
@@ -64,6 +64,16 @@ func TestRecoverVolumes(t *testing.T) {
 			same(t, "changed", got.changed, changed)
 		})
 	}
+}
+
+// recoverVolumes compares records with mounts.
+func recoverVolumes(records []volume.Record, bindings []mount.Binding, podsDir string) (r *recovery, asleep []volume.Record) {
+	r = newRecovery(bindings, podsDir, func(record volume.Record) { asleep = append(asleep, record) })
+	for _, record := range records {
+		r.add(record)
+	}
+	r.addUnknown()
+	return r, asleep
 }
 
 func same(t *testing.T, what string, got []volume.Record, want *volume.Record) {

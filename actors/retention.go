@@ -50,7 +50,9 @@ type retention struct {
 	surveying bool
 	// surveyed is when nothing was left to measure last.
 	surveyed time.Time
-	timer    *time.Timer
+	// timer, when set, ends the wait for the next volume that is due, at timerAt.
+	timer   *time.Timer
+	timerAt time.Time
 	// collecting, when set, ends the wait for more to measure.
 	collecting *time.Timer
 }
@@ -60,13 +62,12 @@ type evictionDue struct{}
 // surveyDue says that there has been time enough for more to measure to come.
 type surveyDue struct{}
 
-func retentionProps(r retention, asleep []volume.Record) *actor.Props {
+// retentionProps describes the retention actor, which takes the queue over. It is
+// one instance for good.
+func retentionProps(r retention, queue *lifespan.Queue) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		copied := r
-		copied.queue, copied.factor, copied.evicting = &lifespan.Queue{}, 1, map[volume.ID]struct{}{}
-		for _, record := range asleep {
-			copied.queue.Push(record)
-		}
+		copied.queue, copied.factor, copied.evicting = queue, 1, map[volume.ID]struct{}{}
 		return &copied
 	}, actor.WithReceiverMiddleware(recovering(r.log)))
 }
@@ -104,10 +105,15 @@ func (r *retention) Receive(c actor.Context) {
 		}
 	case *messages.EvictionOver:
 		delete(r.evicting, m.ID)
-	case *actor.Started, *evictionDue:
+	case *evictionDue:
+		r.timer = nil
+	case *actor.Started:
 	case *actor.Stopping:
 		stopTimer(r.timer)
 		stopTimer(r.collecting)
+		if err := r.queue.Close(); err != nil {
+			r.log.Error(err, "cannot give back the memory of the retained volumes")
+		}
 		return
 	default:
 		ignoreLifecycle(r.log, c)
@@ -128,9 +134,7 @@ func (r *retention) wake(c actor.Context, m *messages.Wake) {
 func (r *retention) findUnknown(m *messages.FindUnknown) {
 	var unknown []messages.DataDirectory
 	for _, dir := range m.Directories {
-		_, evicting := r.evicting[dir.ID]
-		known, ok := r.queue.Get(dir.ID)
-		if !evicting && (!ok || known.Pod != dir.Pod) {
+		if _, evicting := r.evicting[dir.ID]; !evicting && !r.queue.Has(dir.Pod, dir.ID) {
 			unknown = append(unknown, dir)
 		}
 	}
@@ -151,8 +155,8 @@ func (r *retention) survey(c actor.Context) {
 	}
 	r.surveying = true
 	next := make([]messages.ToMeasure, 0, min(r.queue.Unmeasured(), surveyRound))
-	for record := range r.queue.NextUnmeasured(surveyRound) {
-		next = append(next, messages.ToMeasure{Pod: record.Pod, ID: record.ID, Unpublished: record.Unpublished})
+	for unmeasured := range r.queue.NextUnmeasured(surveyRound) {
+		next = append(next, messages.ToMeasure(unmeasured))
 	}
 	c.Send(r.surveyor, &messages.Survey{Volumes: next})
 }
@@ -179,22 +183,23 @@ func (r *retention) measure(c actor.Context) {
 // evict has every volume deleted whose time is over, and under pressure the
 // next one whose shortened time is over; then it sets the timer.
 func (r *retention) evict(c actor.Context) {
-	stopTimer(r.timer)
 	now := time.Now()
 	for {
 		// What has expired on its own goes first: that room costs nobody anything.
-		record, due, ok := r.queue.Next(1)
+		factor := 1.0
+		due, ok := r.queue.Next(factor)
 		if !ok {
 			r.owed = false // nobody is left to make room
 			return
 		}
 		expired := !due.After(now)
 		if !expired {
-			record, due, _ = r.queue.Next(r.effective())
+			factor = r.effective()
+			due, _ = r.queue.Next(factor)
 		}
 		switch {
 		case due.After(now):
-			r.wakeUpIn(c, due.Sub(now))
+			r.wakeUpAt(c, due)
 			return
 		case expired && len(r.evicting) >= maxEvictions:
 			return // the end of an eviction comes back here
@@ -206,6 +211,7 @@ func (r *retention) evict(c actor.Context) {
 		}
 		// An answer that is still to come does not know of this one.
 		r.fresh, r.owed, r.asking = false, false, false
+		record, _ := r.queue.TakeNext(factor)
 		r.start(c, record, r.reason(expired))
 	}
 }
@@ -226,12 +232,17 @@ func (r *retention) reason(expired bool) volume.Reason {
 }
 
 func (r *retention) start(c actor.Context, record volume.Record, reason volume.Reason) {
-	r.queue.Take(record.ID)
 	r.evicting[record.ID] = struct{}{}
 	c.Send(r.supervisor, &messages.Evict{Record: record, Reason: reason})
 }
 
-func (r *retention) wakeUpIn(c actor.Context, wait time.Duration) {
+// wakeUpAt sets the timer. Most volumes that go to sleep are not due next, and leave
+// it as it is.
+func (r *retention) wakeUpAt(c actor.Context, due time.Time) {
+	if r.timer != nil && r.timerAt.Equal(due) {
+		return
+	}
+	stopTimer(r.timer)
 	root, self := c.ActorSystem().Root, c.Self()
-	r.timer = time.AfterFunc(wait, func() { root.Send(self, &evictionDue{}) })
+	r.timer, r.timerAt = time.AfterFunc(time.Until(due), func() { root.Send(self, &evictionDue{}) }), due
 }

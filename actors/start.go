@@ -18,7 +18,7 @@ const (
 // supervisorProps describes the supervisor. It is one instance for good: a
 // restart would stop all its children, so a panic in it ends the daemon, which
 // recovers everything at its next start.
-func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.Props {
+func supervisorProps(s *supervisor, n *Node, cfg Config, found recovered) *actor.Props {
 	fatal := recoveringWith(cfg.Log, func(reason any) { n.fail(fmt.Errorf("supervisor failed: %v", reason)) })
 	return actor.PropsFromFunc(func(c actor.Context) {
 		switch c.Message().(type) {
@@ -35,7 +35,7 @@ func supervisorProps(s *supervisor, n *Node, cfg Config, found recovery) *actor.
 }
 
 // start spawns the other actors and those of the volumes that are awake.
-func (s *supervisor) start(c actor.Context, cfg Config, found recovery) {
+func (s *supervisor) start(c actor.Context, cfg Config, found recovered) {
 	s.self = c.Self()
 	s.records = recorderClient{root: s.root, recorder: s.spawn(c, recorderName, recorderProps(cfg.Records, s.fatal, cfg.Log, s.metrics))}
 	s.eraser = s.spawn(c, eraserName, eraserProps(eraser{

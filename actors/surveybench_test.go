@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -53,22 +54,25 @@ func benchmarkSurvey(b *testing.B, asleep bool) {
 		ctx: b.Context(), ground: g, workers: newWorkers(maxWorkers), calls: running,
 		retention: system.NewLocalPID(retentionName), log: logr.Discard(),
 	}))
-	known := records
-	if !asleep {
-		known = nil
+	var queue lifespan.Queue
+	if asleep {
+		for i := range records {
+			queue.Push(records[i])
+		}
 	}
+	later := records[queue.Len():]
 	b.ReportAllocs()
 	b.ResetTimer()
 	began := cpuTime(b)
 	retention, err := root.SpawnNamed(retentionProps(retention{
 		supervisor: nobody, eraser: nobody, surveyor: surveyor, metrics: metrics.New("test", ""), log: logr.Discard(),
-	}, known), retentionName)
+	}, &queue), retentionName)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for i := range records[len(known):] {
+	for i := range later {
 		end := running.begin()
-		root.Send(retention, &messages.Retain{Record: records[i]})
+		root.Send(retention, &messages.Retain{Record: later[i]})
 		end()
 		time.Sleep(10 * time.Millisecond)
 	}

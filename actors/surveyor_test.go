@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/scratch"
@@ -110,13 +111,13 @@ func inSurvey(t *testing.T, g *fakeGround, asleep int, limit int, test func(s su
 		surveyor := system.Root.Spawn(surveyorProps(surveyor{
 			ctx: ctx, ground: g, workers: s.workers, calls: s.calls, retention: s.retention, log: logr.Discard(),
 		}))
-		var records []volume.Record
+		var queue lifespan.Queue
 		for i := range asleep {
-			records = append(records, volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan))
+			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan))
 		}
 		_, err := system.Root.SpawnNamed(retentionProps(retention{
 			supervisor: supervisor, eraser: supervisor, surveyor: surveyor, metrics: s.metrics, log: logr.Discard(),
-		}, records), retentionName)
+		}, &queue), retentionName)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,13 +61,10 @@ func (s *scene) records(one *playedVolume) (known map[volume.ID]volume.Record, r
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, damaged, err := records.Load(time.Now())
+	known = map[volume.ID]volume.Record{}
+	damaged, err := records.Load(time.Now(), func(record volume.Record) { known[record.ID] = record })
 	if err := errors.Join(err, records.Close()); err != nil || len(damaged) > 0 {
 		s.t.Fatalf("%v, damaged %v", err, damaged)
-	}
-	known = map[volume.ID]volume.Record{}
-	for _, record := range list {
-		known[record.ID] = record
 	}
 	return known, raw
 }

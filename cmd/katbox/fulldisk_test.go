@@ -154,14 +154,11 @@ func (n *diskNode) records(f func(*store.Store, map[string]volume.Record)) {
 	n.t.Helper()
 	s, err := store.Open(filepath.Join(n.work, recordsFile))
 	must(n.t, err)
-	records, damaged, err := s.Load(time.Now())
+	byID := map[string]volume.Record{}
+	damaged, err := s.Load(time.Now(), func(r volume.Record) { byID[string(r.ID)] = r })
 	must(n.t, err)
 	if len(damaged) > 0 {
 		n.t.Errorf("records that cannot be read: %v", damaged)
-	}
-	byID := map[string]volume.Record{}
-	for _, r := range records {
-		byID[string(r.ID)] = r
 	}
 	f(s, byID)
 	must(n.t, s.Close())

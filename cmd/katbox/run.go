@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -55,10 +56,6 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	}
 	locked = true
 	defer func() { err = errors.Join(err, records.Close()) }()
-	known, err := load(records, o, log)
-	if err != nil {
-		return err
-	}
 
 	cfg := o.driverConfig()
 	podsDir := driver.PodsDir(cfg.KubeletDir)
@@ -69,7 +66,7 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		Space:            dir.Space,
 		SpaceAfterErase:  dir.SpaceAfterErase,
 		Records:          records,
-		Known:            known,
+		Known:            func(each func(volume.Record)) error { return load(records, o, log, each) },
 		PodsDir:          podsDir,
 		Lifespan:         o.afterLifespan,
 		Headroom:         o.headroom,

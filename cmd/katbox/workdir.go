@@ -46,13 +46,13 @@ func closeWorkdir(dir *scratch.Dir, path string, locked bool, log logr.Logger) e
 	return err
 }
 
-// load returns what is known from an earlier run, the archived Katbox's
+// load calls each with what is known from an earlier run, the archived Katbox's
 // included, and tells of what could not be read.
-func load(records *store.Store, o options, log logr.Logger) ([]volume.Record, error) {
+func load(records *store.Store, o options, log logr.Logger, each func(volume.Record)) error {
 	now := time.Now()
 	imported, err := records.ImportLegacy(filepath.Join(o.workdir, legacyFile), o.workdir, now)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, skipped := range imported.Skipped {
 		log.Info("entry of the archived Katbox not imported; its data directory, if any, is retained for a full lifespan",
@@ -61,9 +61,9 @@ func load(records *store.Store, o options, log logr.Logger) ([]volume.Record, er
 	if imported.Done {
 		log.Info("imported the archived Katbox's volumes", "published", imported.Published, "retained", imported.Retained)
 	}
-	known, damaged, err := records.Load(now)
+	damaged, err := records.Load(now, each)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, d := range damaged {
 		log.Error(nil, "record cannot be read; its data directory is retained for a full lifespan", "volume", d.ID, "cause", d.Reason)
@@ -71,5 +71,5 @@ func load(records *store.Store, o options, log logr.Logger) ([]volume.Record, er
 	if err := records.ReserveError(); err != nil {
 		log.Info("no room reserved for records on a full disk", "cause", err.Error())
 	}
-	return known, nil
+	return nil
 }

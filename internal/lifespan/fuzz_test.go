@@ -80,7 +80,7 @@ func FuzzQueue(f *testing.F) {
 			return
 		}
 		lifespans := []time.Duration{0, 1, time.Hour, math.MaxInt64 - 1, math.MaxInt64}
-		var q Queue
+		q := newQueue(t)
 		list := map[volume.ID]volume.Record{}
 		for ; len(steps) >= 3; steps = steps[3:] {
 			id := volume.ID("v" + string('0'+steps[1]%8))
@@ -100,7 +100,7 @@ func FuzzQueue(f *testing.F) {
 				}
 				delete(list, id)
 			}
-			checkNext(t, &q, list, factor)
+			checkNext(t, q, list, factor)
 		}
 	})
 }
@@ -112,7 +112,7 @@ func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor 
 	for _, r := range list {
 		all = append(all, r)
 	}
-	got, deadline, ok := q.Next(factor)
+	deadline, ok := q.Next(factor)
 	if q.Len() != len(all) || ok != (len(all) > 0) {
 		t.Fatalf("%d volumes and next %t, want %d", q.Len(), ok, len(all))
 	}
@@ -128,7 +128,9 @@ func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor 
 	want := slices.MinFunc(all, func(a, b volume.Record) int {
 		return cmp.Or(due(a).Compare(due(b)), a.Unpublished.Compare(b.Unpublished), cmp.Compare(a.ID, b.ID))
 	})
-	if got.ID != want.ID || !deadline.Equal(due(want)) {
+	got, ok := q.TakeNext(factor)
+	if !ok || got.ID != want.ID || !deadline.Equal(due(want)) {
 		t.Fatalf("next is %s at %v, want %s at %v", got.ID, deadline, want.ID, due(want))
 	}
+	q.Push(got)
 }

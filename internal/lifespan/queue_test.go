@@ -29,13 +29,27 @@ func deleting(id string, after, lifespan time.Duration) volume.Record {
 	return r
 }
 
+func newQueue(t testing.TB) *Queue {
+	var q Queue
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &q
+}
+
 // drain empties the queue in the order of deadlines.
 func drain(t *testing.T, q *Queue, factor float64) []string {
 	t.Helper()
 	var ids []string
 	var last time.Time
 	for {
-		r, deadline, ok := q.Next(factor)
+		deadline, ok := q.Next(factor)
+		r, took := q.TakeNext(factor)
+		if ok != took {
+			t.Fatalf("next %t, but took %t", ok, took)
+		}
 		if !ok {
 			return ids
 		}
@@ -44,8 +58,8 @@ func drain(t *testing.T, q *Queue, factor float64) []string {
 		}
 		last = deadline
 		ids = append(ids, string(r.ID))
-		if _, ok := q.Take(r.ID); !ok {
-			t.Fatalf("%s is next, but is not in the queue", r.ID)
+		if _, ok := q.Take(r.ID); ok {
+			t.Fatalf("%s was taken, and is still in the queue", r.ID)
 		}
 	}
 }
@@ -85,11 +99,11 @@ func TestQueueOrder(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var q Queue
+			q := newQueue(t)
 			for _, r := range append(slices.Clone(records), tt.add...) {
 				q.Push(r)
 			}
-			if got := drain(t, &q, tt.factor); !slices.Equal(got, tt.want) {
+			if got := drain(t, q, tt.factor); !slices.Equal(got, tt.want) {
 				t.Errorf("order %v\n    want %v", got, tt.want)
 			}
 			if q.Len() != 0 || len(q.classes) != 0 {
@@ -100,57 +114,48 @@ func TestQueueOrder(t *testing.T) {
 }
 
 func TestQueueDeletingIsDueWhenUnpublished(t *testing.T) {
-	var q Queue
+	q := newQueue(t)
 	q.Push(deleting("d", time.Hour, 12*time.Hour))
-	if _, deadline, ok := q.Next(1); !ok || !deadline.Equal(epoch.Add(time.Hour)) {
+	if deadline, ok := q.Next(1); !ok || !deadline.Equal(epoch.Add(time.Hour)) {
 		t.Errorf("deadline %v, %v; want the time of unpublishing", deadline, ok)
 	}
 }
 
 func TestQueuePushReplaces(t *testing.T) {
-	var q Queue
+	q := newQueue(t)
 	q.Push(retained("v", 0, time.Hour))
 	q.Push(retained("v", time.Minute, 2*time.Hour))
 	if q.Len() != 1 || len(q.classes) != 1 {
 		t.Fatalf("queue has %d volumes in %d classes, want one of each", q.Len(), len(q.classes))
 	}
-	r, deadline, _ := q.Next(1)
+	deadline, _ := q.Next(1)
+	r, _ := q.Take("v")
 	if r.Lifespan != 2*time.Hour || !deadline.Equal(epoch.Add(121*time.Minute)) {
 		t.Errorf("next is %+v due at %v, want the later record", r, deadline)
 	}
 }
 
 func TestQueueEmpty(t *testing.T) {
-	var q Queue
-	if r, d, ok := q.Next(1); ok {
-		t.Errorf("Next of an empty queue = %v, %v", r, d)
+	q := newQueue(t)
+	if d, ok := q.Next(1); ok {
+		t.Errorf("Next of an empty queue = %v", d)
 	}
-	if _, ok := q.Get("v"); ok {
-		t.Error("still there after it was taken")
+	if r, ok := q.TakeNext(1); ok {
+		t.Errorf("took %v from an empty queue", r)
+	}
+	if q.Has("pod", "v") {
+		t.Error("an empty queue has a volume")
 	}
 	if _, ok := q.Take("v"); ok || q.Len() != 0 {
 		t.Error("an empty queue contains a volume")
 	}
-	for r := range q.All() {
-		t.Errorf("All of an empty queue yields %v", r)
-	}
 }
 
-func TestQueueAll(t *testing.T) {
-	var q Queue
-	for _, id := range []string{"a", "b", "c"} {
-		q.Push(retained(id, 0, time.Hour))
-	}
-	var ids []string
-	for r := range q.All() {
-		ids = append(ids, string(r.ID))
-	}
-	slices.Sort(ids)
-	if want := []string{"a", "b", "c"}; !slices.Equal(ids, want) {
-		t.Errorf("All yields %v, want %v", ids, want)
-	}
-	for range q.All() {
-		break
+func TestQueueHas(t *testing.T) {
+	q := newQueue(t)
+	q.Push(retained("v", 0, time.Hour))
+	if !q.Has("pod", "v") || q.Has("other", "v") || q.Has("pod", "w") {
+		t.Error("want volume v of pod, and no other")
 	}
 }
 
@@ -159,7 +164,7 @@ func TestQueueAll(t *testing.T) {
 func TestQueueAgainstSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	lifespans := []time.Duration{0, time.Second, time.Minute, 12 * time.Hour}
-	var q Queue
+	q := newQueue(t)
 	naive := make(map[volume.ID]volume.Record)
 
 	first := func(factor float64) volume.Record {
@@ -196,12 +201,14 @@ func TestQueueAgainstSort(t *testing.T) {
 				continue
 			}
 			factor := []float64{0, 0.001, 0.5, 1}[rng.IntN(4)]
-			got, deadline, ok := q.Next(factor)
+			deadline, _ := q.Next(factor)
+			got, ok := q.TakeNext(factor)
 			want := first(factor)
 			if !ok || got.ID != want.ID || !deadline.Equal(naiveDeadline(want, factor)) {
 				t.Fatalf("step %d: Next(%v) = %s at %v, %v; want %s at %v",
 					step, factor, got.ID, deadline, ok, want.ID, naiveDeadline(want, factor))
 			}
+			delete(naive, want.ID)
 		}
 		if q.Len() != len(naive) {
 			t.Fatalf("step %d: %d volumes, want %d", step, q.Len(), len(naive))
@@ -226,32 +233,32 @@ func BenchmarkQueue(b *testing.B) {
 		records[i] = retained(fmt.Sprintf("csi-%064x", i), 0, lifespans[i%len(lifespans)])
 		records[i].Unpublished = now.Add(time.Duration(rng.IntN(1e9)) * time.Microsecond)
 	}
-	full := func() *Queue {
-		var q Queue
+	full := func(b *testing.B) *Queue {
+		q := newQueue(b)
 		for _, r := range records {
 			q.Push(r)
 		}
-		return &q
+		return q
 	}
 	b.Run("Push", func(b *testing.B) {
 		b.ReportAllocs()
-		var q Queue
+		q := newQueue(b)
 		for i := 0; b.Loop(); i++ {
 			if i%size == 0 {
-				q = Queue{}
+				_ = q.Close()
 			}
 			q.Push(records[i%size])
 		}
 	})
 	b.Run("Next", func(b *testing.B) {
-		q := full()
+		q := full(b)
 		b.ReportAllocs()
 		for b.Loop() {
 			q.Next(0.5)
 		}
 	})
 	b.Run("TakePush", func(b *testing.B) {
-		q := full()
+		q := full(b)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			r, _ := q.Take(records[i%size].ID)

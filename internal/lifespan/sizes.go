@@ -28,13 +28,22 @@ func (q *Queue) Bytes() int64 { return q.bytes }
 // Unmeasured returns how many volumes have not been measured.
 func (q *Queue) Unmeasured() int { return len(q.unmeasured) }
 
+// Unmeasured is a volume that is to be measured.
+type Unmeasured struct {
+	Pod         volume.PodUID
+	ID          volume.ID
+	Unpublished time.Time
+}
+
 // NextUnmeasured returns the volumes to be measured next, at most so many. Those that
 // came last come first: the kernel still has in memory what there is to read. The
 // queue must not be changed on the way.
-func (q *Queue) NextUnmeasured(atMost int) iter.Seq[volume.Record] {
-	return func(yield func(volume.Record) bool) {
+func (q *Queue) NextUnmeasured(atMost int) iter.Seq[Unmeasured] {
+	return func(yield func(Unmeasured) bool) {
 		for i := len(q.unmeasured) - 1; i >= max(len(q.unmeasured)-atMost, 0); i-- {
-			if !yield(q.unmeasured[i].record) {
+			n := q.unmeasured[i]
+			id, pod := q.table.names(n)
+			if !yield(Unmeasured{Pod: pod, ID: id, Unpublished: q.table.unpublished(n)}) {
 				return
 			}
 		}
@@ -45,40 +54,44 @@ func (q *Queue) NextUnmeasured(atMost int) iter.Seq[volume.Record] {
 // time. It does nothing when that one is gone, or was published meanwhile: then
 // its data may have changed.
 func (q *Queue) Measured(id volume.ID, unpublished time.Time, bytes int64) {
-	e, ok := q.entries[id]
-	if !ok || e.size.known() || !e.record.Unpublished.Equal(unpublished) {
+	n := q.table.find(id)
+	if n == 0 {
 		return
 	}
-	q.dropUnmeasured(e)
+	e := q.table.entry(n)
+	if e.size.known() || !q.table.unpublished(n).Equal(unpublished) {
+		return
+	}
+	q.dropUnmeasured(n)
 	e.size = size(max(bytes, 0))
 	q.bytes += int64(e.size)
 }
 
 // addSize begins without a size. A volume that is being deleted is not measured:
 // its data may be gone already.
-func (q *Queue) addSize(e *entry) {
-	if e.record.Phase == volume.Deleting {
+func (q *Queue) addSize(n number) {
+	if q.table.lot(n).phase == volume.Deleting {
 		return
 	}
-	e.size = toBeMeasured(len(q.unmeasured))
-	q.unmeasured = append(q.unmeasured, e)
+	q.table.entry(n).size = toBeMeasured(len(q.unmeasured))
+	q.unmeasured = append(q.unmeasured, n)
 }
 
-func (q *Queue) dropSize(e *entry) {
-	if e.size.known() {
-		q.bytes -= int64(e.size)
+func (q *Queue) dropSize(n number) {
+	if s := q.table.entry(n).size; s.known() {
+		q.bytes -= int64(s)
 		return
 	}
-	q.dropUnmeasured(e)
+	q.dropUnmeasured(n)
 }
 
 // dropUnmeasured takes an entry off the list; the last one takes its place.
-func (q *Queue) dropUnmeasured(e *entry) {
+func (q *Queue) dropUnmeasured(n number) {
 	last := len(q.unmeasured) - 1
 	moved := q.unmeasured[last]
-	moved.size = e.size
-	q.unmeasured[e.size.place()] = moved
-	q.unmeasured[last] = nil
+	place := q.table.entry(n).size
+	q.table.entry(moved).size = place
+	q.unmeasured[place.place()] = moved
 	q.unmeasured = q.unmeasured[:last]
 	if last == 0 {
 		// A start may have made it long.

@@ -31,45 +31,45 @@ func wantUnmeasured(t *testing.T, q *Queue, atMost int, want ...volume.ID) {
 }
 
 func TestSizes(t *testing.T) {
-	var q Queue
-	wantUnmeasured(t, &q, 10)
+	q := newQueue(t)
+	wantUnmeasured(t, q, 10)
 	old, hot := retained("old", 0, time.Hour), retained("hot", time.Minute, time.Hour)
 	q.Push(old)
 	q.Push(hot)
 	q.Push(deleting("d", 0, time.Hour))
-	wantSizes(t, &q, 0, 2)
-	wantUnmeasured(t, &q, 1, "hot")
-	wantUnmeasured(t, &q, 2, "hot", "old")
-	wantUnmeasured(t, &q, 10, "hot", "old")
+	wantSizes(t, q, 0, 2)
+	wantUnmeasured(t, q, 1, "hot")
+	wantUnmeasured(t, q, 2, "hot", "old")
+	wantUnmeasured(t, q, 10, "hot", "old")
 	q.Measured("hot", hot.Unpublished, 4096)
-	wantSizes(t, &q, 4096, 1)
+	wantSizes(t, q, 4096, 1)
 	q.Measured("hot", hot.Unpublished, 1)
 	q.Measured("d", epoch, 1)
 	q.Measured("gone", epoch, 1)
-	wantSizes(t, &q, 4096, 1)
+	wantSizes(t, q, 4096, 1)
 
 	// Published and retained again while it was being measured.
 	again := retained("old", time.Hour, time.Hour)
 	q.Push(again)
 	q.Measured("old", old.Unpublished, 1)
-	wantSizes(t, &q, 4096, 1)
+	wantSizes(t, q, 4096, 1)
 	// What failed is not tried for ever.
 	q.Measured("old", again.Unpublished, 0)
-	wantSizes(t, &q, 4096, 0)
+	wantSizes(t, q, 4096, 0)
 
 	q.Take("hot")
-	wantSizes(t, &q, 0, 0)
+	wantSizes(t, q, 0, 0)
 	q.Push(hot)
-	wantSizes(t, &q, 0, 1)
+	wantSizes(t, q, 0, 1)
 	q.Take("hot")
-	wantSizes(t, &q, 0, 0)
+	wantSizes(t, q, 0, 0)
 }
 
 // TestSizesAgainstSum compares the sums with those of a list.
 func TestSizesAgainstSum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const unknown = -1
-	var q Queue
+	q := newQueue(t)
 	naive := map[volume.ID]int64{}
 	for step := range 20_000 {
 		id := volume.ID(fmt.Sprintf("v%d", rng.IntN(100)))
@@ -101,7 +101,7 @@ func TestSizesAgainstSum(t *testing.T) {
 				bytes += n
 			}
 		}
-		wantSizes(t, &q, bytes, unmeasured)
+		wantSizes(t, q, bytes, unmeasured)
 		if t.Failed() {
 			t.Fatalf("step %d", step)
 		}

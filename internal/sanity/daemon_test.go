@@ -17,6 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // podUID is the pod that all volumes belong to. Its directory is there the
@@ -65,6 +66,7 @@ func startDaemon(t *testing.T) *daemon {
 		Space:            dir.Space,
 		SpaceAfterErase:  dir.SpaceAfterErase,
 		Records:          records,
+		Known:            func(func(volume.Record)) error { return nil },
 		PodsDir:          podsDir,
 		Lifespan:         time.Hour,
 		PressureInterval: time.Second,

@@ -53,13 +53,10 @@ func (o *observer) checkRetained(t *testing.T) {
 	if len(o.published) == 0 {
 		t.Error("no volume was published")
 	}
-	known, damaged, err := o.daemon.records.Load(time.Now())
+	phases := map[volume.ID]volume.Phase{}
+	damaged, err := o.daemon.records.Load(time.Now(), func(r volume.Record) { phases[r.ID] = r.Phase })
 	if err != nil || len(damaged) > 0 {
 		t.Fatalf("read the records: %v; damaged: %v", err, damaged)
-	}
-	phases := map[volume.ID]volume.Phase{}
-	for _, r := range known {
-		phases[r.ID] = r.Phase
 	}
 	for _, id := range o.published {
 		if phases[id] != volume.Retained {

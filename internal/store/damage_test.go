@@ -63,7 +63,7 @@ func use(t testing.TB, path string) (opened bool) {
 		}
 	}()
 	now := time.Now()
-	records, damaged, err := s.Load(now)
+	records, damaged, err := loadAll(s, now)
 	if err != nil {
 		if !errors.Is(err, ErrDamaged) {
 			t.Errorf("Load = %v, want ErrDamaged", err)
@@ -288,7 +288,7 @@ func TestFileTruncatedWhileOpen(t *testing.T) {
 	if err := os.Truncate(path, 8192); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Load(time.Now()); !errors.Is(err, ErrDamaged) {
+	if _, _, err := loadAll(s, time.Now()); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Load = %v, want ErrDamaged", err)
 	}
 	for range 2 {
@@ -338,7 +338,7 @@ func TestBitFlippedPhaseIsNotARecord(t *testing.T) {
 		t.Fatal("the phase is not where it should be")
 	}
 	s = openStore(t, writeFile(t, bytes.ReplaceAll(data, from, to)))
-	records, damaged, err := s.Load(time.Now())
+	records, damaged, err := loadAll(s, time.Now())
 	if err != nil || len(records) != 0 || len(damaged) != 1 || damaged[0].ID != "victim" {
 		t.Errorf("Load = %v, %v, %v; want the victim damaged", records, damaged, err)
 	}

@@ -125,7 +125,7 @@ func FuzzWholeImport(f *testing.F) {
 		path := writeFile(t, damage(whole, at1, patch1, at2, patch2, cut, reseal))
 		now := time.Now()
 		got, err := s.ImportLegacy(path, "/csi-data-dir", now)
-		records, damaged, loadErr := s.Load(now)
+		records, damaged, loadErr := loadAll(s, now)
 		if loadErr != nil || len(damaged) > 0 {
 			t.Fatalf("load: %v, %v", damaged, loadErr)
 		}

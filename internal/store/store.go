@@ -113,16 +113,15 @@ func checkFormat(db *database) func(*bbolt.Tx) error {
 	}
 }
 
-// Load returns the records of all volumes, in no order. The times in them
-// carry a monotonic clock reading if now does, and none is after now; the
-// package comment says why. Values that cannot be used are returned
-// separately, because the others must not suffer from them.
-func (s *Store) Load(now time.Time) (records []volume.Record, damaged []Damaged, err error) {
+// Load calls each with the records of all volumes, in no order: there may be too
+// many to have them in memory at once. The times in them carry a monotonic clock
+// reading if now does, and none is after now; the package comment says why. Values
+// that cannot be used are returned, because the others must not suffer from them.
+// each must not call the store.
+func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.clock.reading(now)
-	// There are few namespaces and many volumes.
-	namespaces := make(map[string]string)
 	err = s.db.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(volumesBucket).ForEach(func(key, value []byte) error {
 			r, err := decodeValue(key, value, m)
@@ -130,19 +129,14 @@ func (s *Store) Load(now time.Time) (records []volume.Record, damaged []Damaged,
 				damaged = append(damaged, Damaged{ID: volume.ID(key), Reason: err.Error()})
 				return nil
 			}
-			if shared, ok := namespaces[r.Namespace]; ok {
-				r.Namespace = shared
-			} else {
-				namespaces[r.Namespace] = r.Namespace
-			}
-			records = append(records, r)
+			each(r)
 			return nil
 		})
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("load records: %w", err)
+		return nil, fmt.Errorf("load records: %w", err)
 	}
-	return records, damaged, nil
+	return damaged, nil
 }
 
 // Commit makes all changes durable in one transaction: all of them or none. Of

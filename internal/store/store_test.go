@@ -35,10 +35,16 @@ func commit(t testing.TB, s *Store, changes ...Change) {
 	}
 }
 
+// loadAll returns all records.
+func loadAll(s *Store, now time.Time) (records []volume.Record, damaged []Damaged, err error) {
+	damaged, err = s.Load(now, func(r volume.Record) { records = append(records, r) })
+	return records, damaged, err
+}
+
 // load returns all records by ID, and fails for damaged ones.
 func load(t testing.TB, s *Store, now time.Time) map[volume.ID]volume.Record {
 	t.Helper()
-	records, damaged, err := s.Load(now)
+	records, damaged, err := loadAll(s, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +395,7 @@ func BenchmarkLoad100k(b *testing.B) {
 	b.Run("Load", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, _, err := s.Load(time.Now()); err != nil {
+			if _, err := s.Load(time.Now(), func(volume.Record) {}); err != nil {
 				b.Fatal(err)
 			}
 		}

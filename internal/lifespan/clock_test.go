@@ -1,0 +1,72 @@
+package lifespan
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// stepped is a time after the wall clock was stepped by whole seconds.
+type stepped struct {
+	passed, step time.Duration
+}
+
+// at makes the time. No function of package time does without stepping the clock
+// of the machine, so this relies on how it keeps its two readings.
+func (s stepped) at(began time.Time) time.Time {
+	t := began.Add(s.passed)
+	readings := (*struct {
+		wall      uint64 // from bit 30 on, seconds
+		monotonic int64
+		location  *time.Location
+	})(unsafe.Pointer(&t))
+	readings.wall += uint64(s.step/time.Second) << 30
+	return t
+}
+
+// TestClock keeps times between which the wall clock was stepped.
+func TestClock(t *testing.T) {
+	began := time.Now()
+	for name, steps := range map[string][]stepped{
+		"none":           {{0, 0}, {time.Hour, 0}, {-time.Hour, 0}},
+		"ahead and back": {{0, 0}, {1, time.Hour}, {2, time.Hour}, {3, 0}, {4, -time.Hour}},
+		"slowly":         {{0, 0}, {1, time.Second}, {2, 2 * time.Second}, {3, 3 * time.Second}, {4, 4 * time.Second}},
+		"oldest last":    {{0, 365 * 24 * time.Hour}, {-70 * 365 * 24 * time.Hour, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c clock
+			type kept struct {
+				since int64
+				base  time.Time
+			}
+			var all []kept
+			for _, s := range steps {
+				since, base := c.note(s.at(began))
+				all = append(all, kept{since, base})
+			}
+			for i, k := range all {
+				want := steps[i].at(began)
+				if want.Sub(began) != steps[i].passed || want.Round(0).Sub(began.Round(0)) != steps[i].passed+steps[i].step {
+					t.Fatalf("%v is not a time after %+v", want, steps[i])
+				}
+				got := c.time(k.since, k.base)
+				if got.Sub(began) != want.Sub(began) {
+					t.Errorf("%d: monotonic clock %v, want %v", i, got.Sub(began), want.Sub(began))
+				}
+				if off := got.Round(0).Sub(want.Round(0)); off < -maxStep || off > maxStep {
+					t.Errorf("%d: the wall clock is off by %v", i, off)
+				}
+			}
+		})
+	}
+}
+
+// TestClockWithoutMonotonicReading: then there is only the wall clock.
+func TestClockWithoutMonotonicReading(t *testing.T) {
+	var c clock
+	for _, want := range []time.Time{{}, epoch, epoch.Add(1), time.Unix(0, 1), {}} {
+		if got := c.time(c.note(want)); !got.Equal(want) {
+			t.Errorf("%v came back as %v", want, got)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package lifespan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	kubeletID  = "csi-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	kubeletPod = "01234567-89ab-cdef-0123-456789abcdef"
+)
+
+func newTable(t testing.TB) *table {
+	var own table
+	t.Cleanup(func() {
+		if err := own.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &own
+}
+
+// TestRecordsComeBackWhole: whatever names a record has, and however long they are.
+func TestRecordsComeBackWhole(t *testing.T) {
+	table := newTable(t)
+	ids := []string{"v", kubeletID, strings.ToUpper(kubeletID), kubeletID[:67], kubeletID + "0", "csi-" + strings.Repeat("x", 64),
+		"\x00", strings.Repeat("i", volume.MaxNameLength)}
+	pods := []string{"p", kubeletPod, strings.ToUpper(kubeletPod), kubeletPod[1:], kubeletPod + "0", strings.Repeat("-", 36),
+		strings.Repeat("0", 36), "0123456-789ab-cdef-0123-456789abcdef", strings.Repeat("p", volume.MaxNameLength)}
+	for _, id := range ids {
+		for _, pod := range pods {
+			for length := range 300 {
+				want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), Namespace: fmt.Sprint("n", length%3),
+					PodName: strings.Repeat("n", length)}.Retain(epoch.Add(time.Duration(length)), time.Hour)
+				n := table.insert(&want)
+				if got := table.record(n); !reflect.DeepEqual(got, want) {
+					t.Fatalf("%+v came back as %+v", want, got)
+				}
+				if gotID, gotPod := table.names(n); gotID != want.ID || gotPod != want.Pod {
+					t.Fatalf("%s of %s came back as %s of %s", want.ID, want.Pod, gotID, gotPod)
+				}
+				table.remove(n)
+			}
+		}
+	}
+	if len(table.lots.numbers) != 0 || len(table.byHash) != 0 || table.length != 0 {
+		t.Errorf("%d lots, %d hashes and %d volumes are left", len(table.lots.numbers), len(table.byHash), table.length)
+	}
+}
+
+// FuzzNames looks for names that do not come back, or of which one is found in
+// place of the other.
+func FuzzNames(f *testing.F) {
+	f.Add(kubeletID, kubeletPod, "job-1", "v")
+	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")
+	f.Fuzz(func(t *testing.T, id, pod, podName, other string) {
+		table := newTable(t)
+		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName}.Retain(epoch, time.Hour)
+		n := table.insert(&want)
+		if got := table.record(n); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v came back as %+v", want, got)
+		}
+		if table.find(volume.ID(id)) != n {
+			t.Errorf("%q is not found", id)
+		}
+		if found := table.find(volume.ID(other)); (found == n) != (other == id) {
+			t.Errorf("looked for %q, found %d, and %q is %d", other, found, id, n)
+		}
+	})
+}
+
+// TestManyVolumesAreFound: some of so many have the same hash.
+func TestManyVolumesAreFound(t *testing.T) {
+	const size = 300_000
+	table := newTable(t)
+	named := func(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-%064x", i)) }
+	numbers := make([]number, size)
+	for i := range numbers {
+		r := volume.Record{ID: named(i), Pod: kubeletPod}.Retain(epoch.Add(time.Duration(i)), time.Hour)
+		numbers[i] = table.insert(&r)
+	}
+	t.Logf("%d of %d IDs have the hash of another", size-len(table.byHash), size)
+	for step, i := range rand.New(rand.NewPCG(1, 2)).Perm(size) {
+		if n := table.find(named(i)); n != numbers[i] {
+			t.Fatalf("found %d, want %d", n, numbers[i])
+		}
+		if step%2 == 0 {
+			table.remove(numbers[i])
+			if n := table.find(named(i)); n != 0 {
+				t.Fatalf("found %d after it was removed", n)
+			}
+		}
+	}
+	if table.length != size/2 {
+		t.Errorf("%d volumes, want %d", table.length, size/2)
+	}
+}
+
+func TestShared(t *testing.T) {
+	var s shared[string]
+	a, b := s.use("a"), s.use("b")
+	if s.use("a") != a || a == b || s.value(a) != "a" || s.value(b) != "b" {
+		t.Errorf("a is %d, b is %d", a, b)
+	}
+	s.drop(a)
+	if s.value(a) != "a" {
+		t.Error("a is gone and has a user")
+	}
+	s.drop(a)
+	if c := s.use("c"); c != a || s.value(c) != "c" || s.value(b) != "b" {
+		t.Errorf("c has number %d, want that of a, %d", c, a)
+	}
+	s.drop(b)
+	if len(s.numbers) != 1 {
+		t.Errorf("known %v, want c", s.numbers)
+	}
+}
