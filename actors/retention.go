@@ -29,6 +29,8 @@ type retention struct {
 	metrics    *metrics.Metrics
 	log        logr.Logger
 
+	// began is when the daemon was started.
+	began    time.Time
 	queue    *lifespan.Queue
 	factor   float64
 	evicting map[volume.ID]struct{}
@@ -67,7 +69,7 @@ type surveyDue struct{}
 func retentionProps(r retention, queue *lifespan.Queue) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		copied := r
-		copied.queue, copied.factor, copied.evicting = queue, 1, map[volume.ID]struct{}{}
+		copied.began, copied.queue, copied.factor, copied.evicting = time.Now(), queue, 1, map[volume.ID]struct{}{}
 		return &copied
 	}, actor.WithReceiverMiddleware(recovering(r.log)))
 }
@@ -154,11 +156,24 @@ func (r *retention) survey(c actor.Context) {
 		return
 	}
 	r.surveying = true
-	next := make([]messages.ToMeasure, 0, min(r.queue.Unmeasured(), surveyRound))
-	for unmeasured := range r.queue.NextUnmeasured(surveyRound) {
-		next = append(next, messages.ToMeasure(unmeasured))
+	c.Send(r.surveyor, r.nextSurvey())
+}
+
+// nextSurvey is for the volumes that come next: those that were retained just now,
+// and when there are none, more at a time of those that the start has found.
+func (r *retention) nextSurvey() *messages.Survey {
+	m := &messages.Survey{Volumes: make([]messages.ToMeasure, 0, surveyRound)}
+	for next := range r.queue.NextUnmeasured(backlogRound) {
+		backlog := next.Unpublished.Before(r.began)
+		if len(m.Volumes) == 0 {
+			m.Backlog = backlog
+		}
+		if backlog != m.Backlog || !backlog && len(m.Volumes) == surveyRound {
+			break
+		}
+		m.Volumes = append(m.Volumes, messages.ToMeasure(next))
 	}
-	c.Send(r.surveyor, &messages.Survey{Volumes: next})
+	return m
 }
 
 // collect comes back to survey when there may be more to measure.

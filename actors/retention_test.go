@@ -224,6 +224,31 @@ func TestOrphansAreFoundLater(t *testing.T) {
 	})
 }
 
+// TestLaterSearchesForOrphansRest: of however many directories, a node at rest does
+// not notice that they are searched.
+func TestLaterSearchesForOrphansRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.start()
+		for i := range 3 * orphanBatch / 2 {
+			if _, err := h.scratch.Create(volume.PodUID(fmt.Sprintf("pod-%d", i)), numbered(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(orphanInterval)
+		synctest.Wait()
+		if n := len(h.records.all()); n != orphanBatch {
+			t.Errorf("%d were found before the first rest, want %d", n, orphanBatch)
+		}
+		time.Sleep(orphanRest)
+		synctest.Wait()
+		if n := len(h.records.all()); n != 3*orphanBatch/2 {
+			t.Errorf("%d were found after it, want all %d", n, 3*orphanBatch/2)
+		}
+		h.stop()
+	})
+}
+
 func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)

@@ -31,6 +31,8 @@ type fakeGround struct {
 	large   volume.ID
 	// hanging: the first measurement hangs.
 	hanging bool
+	// age is for how long the volumes have been retained before the start.
+	age time.Duration
 
 	mu sync.Mutex
 	// hangs, when set, keeps measurements from ending until it is closed.
@@ -115,6 +117,7 @@ func inSurvey(t *testing.T, g *fakeGround, asleep int, limit int, test func(s su
 		for i := range asleep {
 			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan))
 		}
+		time.Sleep(g.age)
 		_, err := system.Root.SpawnNamed(retentionProps(retention{
 			supervisor: supervisor, eraser: supervisor, surveyor: surveyor, metrics: s.metrics, log: logr.Discard(),
 		}, &queue), retentionName)
@@ -198,6 +201,31 @@ func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
 		if all := g.measured(); all[surveyRound] != "csi-new" {
 			t.Errorf("measured in the order %v", all)
 		}
+	})
+}
+
+// TestSurveyOfTheBacklogIsNotNoticed: what the start has found is measured slowly,
+// and what is retained meanwhile all the same at once.
+func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
+	const rounds = 10
+	const asleep = rounds * backlogRound
+	g := &fakeGround{age: time.Second}
+	inSurvey(t, g, asleep, maxWorkers, func(s survey) {
+		s.want("at the start", backlogRound, asleep-backlogRound)
+		time.Sleep(backlogRest - time.Millisecond)
+		s.want("before the rest is over", backlogRound, asleep-backlogRound)
+		for i := range 2 * surveyRound {
+			s.retain(numbered(asleep + i))
+		}
+		time.Sleep(2 * time.Millisecond)
+		s.want("then those that are new", backlogRound+surveyRound, asleep-backlogRound+surveyRound)
+		time.Sleep(surveyRest)
+		s.want("and the others of them", backlogRound+2*surveyRound, asleep-backlogRound)
+		time.Sleep(surveyRest)
+		s.want("then the backlog", 2*backlogRound+2*surveyRound, asleep-2*backlogRound)
+		time.Sleep((rounds - 2) * backlogRest)
+		s.want("at the end", asleep+2*surveyRound, 0)
+		time.Sleep(testLifespan)
 	})
 }
 

@@ -10,7 +10,8 @@ import (
 // round is the answer to one Survey, in a worker.
 type round struct {
 	*surveyor
-	send func(*messages.Surveyed)
+	backlog bool
+	send    func(*messages.Surveyed)
 	// sizes are those that have not been told yet.
 	sizes  []messages.Size
 	rested bool
@@ -56,7 +57,11 @@ func (r *round) measure(v *messages.ToMeasure) (bytes int64) {
 // calls run. What is known by then is told before. It is a scratch.Pace.
 func (r *round) rest(ctx context.Context, seen int) error {
 	r.seen += seen
-	if r.seen < fullBatch {
+	full, rest := fullBatch, surveyRest
+	if r.backlog {
+		full, rest = backlogBatch, backlogRest
+	}
+	if r.seen < full {
 		return nil
 	}
 	r.seen, r.rested = 0, true
@@ -64,7 +69,7 @@ func (r *round) rest(ctx context.Context, seen int) error {
 		r.send(&messages.Surveyed{Sizes: r.sizes})
 		r.sizes = nil
 	}
-	timer := time.NewTimer(surveyRest)
+	timer := time.NewTimer(rest)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

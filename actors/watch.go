@@ -20,6 +20,10 @@ const (
 	orphanInterval = time.Hour
 	// orphanBatch bounds how many of them are looked up or adopted at once.
 	orphanBatch = 256
+	// orphanRest is how long all searches but the first rest after each batch: there
+	// may be a million directories, and a node at rest is not to notice. A batch
+	// takes some five milliseconds of CPU.
+	orphanRest = 4 * time.Second
 )
 
 // watch looks after what no call tells the daemon of: pods that the kubelet
@@ -29,6 +33,8 @@ type watch struct {
 	supervisor *actor.PID
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string
+	// searched: the working directory was searched once, for what a crash had left.
+	searched bool
 }
 
 // every calls f at once and then again after each interval, until ctx ends.
@@ -99,13 +105,33 @@ func (w *watch) orphans() {
 		if len(batch) < orphanBatch {
 			return nil
 		}
-		return look()
+		if err := look(); err != nil {
+			return err
+		}
+		return w.giveWay()
 	})
 	if err == nil {
 		err = look()
 	}
+	w.searched = w.searched || err == nil
 	if err != nil && w.ctx.Err() == nil {
 		w.log.Error(err, "search for data directories without a record broken off; it is repeated", "interval", orphanInterval.String())
+	}
+}
+
+// giveWay waits between two batches: the first search for calls, which come in
+// numbers after a start.
+func (w *watch) giveWay() error {
+	if !w.searched {
+		return w.turns.calls.yield(w.ctx, longestYield)
+	}
+	timer := time.NewTimer(orphanRest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-w.ctx.Done():
+		return w.ctx.Err()
 	}
 }
 

@@ -9,7 +9,12 @@ import (
 // Survey asks how much space some retained volumes take, which are to be measured
 // in this order. There is one such question at a time. Retention -> surveyor;
 // answered by Surveyed.
-type Survey struct{ Volumes []ToMeasure }
+type Survey struct {
+	Volumes []ToMeasure
+	// Backlog: they were retained before the daemon was started, and it makes no
+	// difference to anybody when they are measured.
+	Backlog bool
+}
 
 // ToMeasure is a volume to be measured.
 type ToMeasure struct {

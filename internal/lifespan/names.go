@@ -27,9 +27,10 @@ var podHyphens = [...]int{8, 13, 18, 23}
 
 // appendID appends an ID in its short form.
 func appendID(b []byte, id volume.ID) []byte {
-	digits, ok := strings.CutPrefix(string(id), idPrefix)
-	if ok && len(digits) == idDigits && isLowerHex(digits) {
-		return appendHex(append(b, asDigits), digits)
+	if digits, ok := strings.CutPrefix(string(id), idPrefix); ok && len(digits) == idDigits {
+		if short, ok := appendDigits(append(b, asDigits), digits); ok {
+			return short
+		}
 	}
 	return appendText(append(b, asText), string(id))
 }
@@ -46,10 +47,26 @@ func cutID(b []byte) (volume.ID, []byte) {
 
 // appendPod appends a pod UID in its short form.
 func appendPod(b []byte, pod volume.PodUID) []byte {
-	if digits, ok := withoutHyphens(string(pod)); ok {
-		return appendHex(append(b, asDigits), digits)
+	if short, ok := appendUUID(append(b, asDigits), string(pod)); ok {
+		return short
 	}
 	return appendText(append(b, asText), string(pod))
+}
+
+// appendUUID appends the bytes of a UUID, if it has its usual form.
+func appendUUID(b []byte, text string) ([]byte, bool) {
+	if len(text) != podLength {
+		return b, false
+	}
+	start := 0
+	for _, at := range podHyphens {
+		var ok bool
+		if b, ok = appendDigits(b, text[start:at]); !ok || text[at] != '-' {
+			return b, false
+		}
+		start = at + 1
+	}
+	return appendDigits(b, text[start:])
 }
 
 // cutPod takes what appendPod has appended from the front.
@@ -60,25 +77,6 @@ func cutPod(b []byte) (volume.PodUID, []byte) {
 	}
 	text, rest := cutText(b[1:])
 	return volume.PodUID(text), rest
-}
-
-// withoutHyphens returns the digits of a UUID in its usual form.
-func withoutHyphens(pod string) (digits string, ok bool) {
-	if len(pod) != podLength {
-		return "", false
-	}
-	var all [podLength]byte
-	kept := all[:0]
-	start := 0
-	for _, at := range podHyphens {
-		if pod[at] != '-' {
-			return "", false
-		}
-		kept = append(kept, pod[start:at]...)
-		start = at + 1
-	}
-	digits = string(append(kept, pod[start:]...))
-	return digits, isLowerHex(digits)
 }
 
 func withHyphens(b []byte) string {
@@ -92,24 +90,31 @@ func withHyphens(b []byte) string {
 	return string(digits)
 }
 
-func isLowerHex(s string) bool {
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
+// appendDigits appends the bytes that an even number of digits stand for, if they
+// are hexadecimal ones and lower case. The package encoding/hex takes both cases.
+func appendDigits(b []byte, digits string) ([]byte, bool) {
+	for i := 0; i < len(digits); i += 2 {
+		high, low := nibbles[digits[i]], nibbles[digits[i+1]]
+		if high|low > 0xf {
+			return b, false
 		}
+		b = append(b, high<<4|low)
 	}
-	return true
+	return b, true
 }
 
-// appendHex appends the bytes that digits stand for, which have to be hexadecimal
-// ones.
-func appendHex(b []byte, digits string) []byte {
-	b, err := hex.AppendDecode(b, []byte(digits))
-	if err != nil {
-		panic(err)
+// nibbles has what each digit stands for, and noDigit for what is none.
+var nibbles = func() (all [256]byte) {
+	for c := range all {
+		all[c] = noDigit
 	}
-	return b
-}
+	for value, c := range []byte("0123456789abcdef") {
+		all[c] = byte(value)
+	}
+	return all
+}()
+
+const noDigit = 0xff
 
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)

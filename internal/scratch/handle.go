@@ -3,6 +3,7 @@ package scratch
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -130,6 +131,10 @@ type names struct {
 // newBuffer returns a buffer for names. Its size bounds a batch: some hundred
 // names, or some sixty of the longest.
 func newBuffer() []byte { return make([]byte, 16<<10) }
+
+// buffers are for names: who looks through one volume looks through many, and most
+// of them are small. The garbage collector takes what is left over.
+var buffers = sync.Pool{New: func() any { buf := newBuffer(); return &buf }}
 
 // next returns the next names, without . and .., and none at the end.
 func (n *names) next() ([]string, error) {

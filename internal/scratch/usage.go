@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -43,10 +42,6 @@ func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace P
 	bytes, inodes = c.result()
 	return bytes, inodes, nil
 }
-
-// buffers are for names: who measures one volume measures many, and most of them
-// are small. The garbage collector takes what is left over.
-var buffers = sync.Pool{New: func() any { buf := newBuffer(); return &buf }}
 
 // openDataUnnoticed opens a volume's data directory as openUnnoticed does. The errors
 // are those of openData.

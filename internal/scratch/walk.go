@@ -57,7 +57,9 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pod
 	}
 	defer unix.Close(fd)
 	var stopped error
-	volumes := names{fd: fd, buf: newBuffer()}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	volumes := names{fd: fd, buf: *buf}
 	err = volumes.each(func(name string) error {
 		id, err := volume.ParseID("volume ID", name)
 		if err != nil || !isDirectory(fd, name) {
