@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -51,6 +52,18 @@ func TestRecordsComeBackWhole(t *testing.T) {
 	}
 	if len(table.lots.numbers) != 0 || len(table.byHash) != 0 || table.length != 0 {
 		t.Errorf("%d lots, %d hashes and %d volumes are left", len(table.lots.numbers), len(table.byHash), table.length)
+	}
+}
+
+// TestVolumeTakes128Bytes: a field more would make it 192 for some.
+func TestVolumeTakes128Bytes(t *testing.T) {
+	if e, m := unsafe.Sizeof(entry{}), unsafe.Sizeof(text{}); e != 64 || m != 64 {
+		t.Errorf("an entry has %d bytes and what follows %d, want 64 of each", e, m)
+	}
+	table := newTable(t)
+	r := volume.Record{ID: kubeletID, Pod: kubeletPod, PodName: strings.Repeat("n", 41)}.Retain(epoch, time.Hour)
+	if more := table.entry(table.insert(&r)).more; more == 0 || table.texts.At(more).more != 0 {
+		t.Error("want one text beside the entry")
 	}
 }
 
