@@ -30,6 +30,9 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		return err
 	}
 	log.Info("starting", "version", version, "driver", o.driverName, "node", o.nodeID, "workdir", o.workdir)
+	if err := allowSlack(timerSlack); err != nil {
+		log.V(1).Info("each call costs a little more CPU", "cause", err.Error())
+	}
 
 	counted := metrics.New(version, revision)
 	status, err := startOps(o, counted, log)

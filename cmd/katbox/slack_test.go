@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+// TestSlackOfAllThreads: the one that matters was there before the first line of
+// the daemon ran.
+func TestSlackOfAllThreads(t *testing.T) {
+	roottest.Need(t)
+	d := newDaemon(t)
+	d.start()
+	d.publish(testPod, "csi-1") // has more threads made
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid))
+	if err != nil || len(threads) < 2 {
+		t.Fatalf("%d threads, %v", len(threads), err)
+	}
+	for _, thread := range threads {
+		got, err := os.ReadFile(slackFile(thread.Name()))
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // it has ended
+		}
+		if want := fmt.Sprint(timerSlack.Nanoseconds()); err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("thread %s: %s, %v, want %s", thread.Name(), got, err, want)
+		}
+	}
+}
