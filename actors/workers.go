@@ -14,14 +14,24 @@ import (
 // (some 400 were seen), so that operations do not wait for one another.
 const maxWorkers = 2048
 
+// maxSpare bounds the goroutines that wait for another operation: as many as run
+// on a busy node.
+const maxSpare = 64
+
 // workers runs operations in goroutines of their own.
 type workers struct {
 	slots  chan struct{}
 	closed atomic.Bool
+	// next is taken from by goroutines that have ended an operation, spare counts
+	// them. The stack of a new one would have to grow several times again.
+	next  chan func()
+	spare chan struct{}
+	// ended is closed when nothing comes any more.
+	ended chan struct{}
 }
 
 func newWorkers(limit int) *workers {
-	return &workers{slots: make(chan struct{}, limit)}
+	return &workers{slots: make(chan struct{}, limit), next: make(chan func()), spare: make(chan struct{}, maxSpare), ended: make(chan struct{})}
 }
 
 // Go runs f, or says at once why not.
@@ -34,17 +44,43 @@ func (w *workers) Go(f func()) error {
 	default:
 		return fmt.Errorf("%w: %d operations are running, the file system may hang", volume.ErrUnavailable, cap(w.slots))
 	}
-	go func() {
-		defer func() { <-w.slots }()
-		f()
-	}()
+	select {
+	case w.next <- f:
+	default:
+		go w.work(f)
+	}
 	return nil
+}
+
+// work runs f, and then what comes, unless enough others wait for that.
+func (w *workers) work(f func()) {
+	for {
+		w.run(f)
+		select {
+		case w.spare <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case f = <-w.next:
+			<-w.spare
+		case <-w.ended:
+			return
+		}
+	}
+}
+
+func (w *workers) run(f func()) {
+	defer func() { <-w.slots }()
+	f()
 }
 
 // Close lets no further operation start and waits for the running ones. Its
 // error says how many were still running when ctx ended.
 func (w *workers) Close(ctx context.Context) error {
-	w.closed.Store(true)
+	if !w.closed.Swap(true) {
+		defer close(w.ended)
+	}
 	for taken := range cap(w.slots) {
 		select {
 		case w.slots <- struct{}{}:

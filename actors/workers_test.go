@@ -1,0 +1,43 @@
+package actors
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// TestSpareWorkers: those that have ended an operation carry out the next ones, no
+// more of them wait for that than is allowed, and none is left at the end, which
+// would fail the bubble.
+func TestSpareWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(maxWorkers)
+		release := make(chan struct{})
+		operation := func() { <-release }
+		start := func(operations int) {
+			for range operations {
+				if err := w.Go(operation); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+		}
+		wantSpare := func(when string, want int) {
+			if got := len(w.spare); got != want {
+				t.Errorf("%s: %d spare, want %d", when, got, want)
+			}
+		}
+		start(2 * maxSpare)
+		wantSpare("while all run", 0)
+		close(release)
+		synctest.Wait()
+		wantSpare("after a burst", maxSpare)
+
+		release = make(chan struct{})
+		start(3)
+		wantSpare("while three run", maxSpare-3)
+		close(release)
+		if err := w.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
