@@ -14,10 +14,11 @@
 //   - the recorder, which makes records durable, many with one sync.
 //
 // Three rules hold everywhere. Receive never blocks: an operation runs in a
-// goroutine of its own and sends its outcome back as a message. Expected errors
-// are values; only a broken invariant panics, and then the caller gets an
-// answer before the actor is restarted. What an operation in flight needs
-// lives outside of the actor's instance, because a restart does not undo a
-// system call that is under way. Only volume actors are restarted: when one of
-// the others fails, the daemon ends, and its next start recovers all.
+// goroutine of its own and sends its outcome back as a message. So whoever sends
+// something to the supervisor or to a volume actor may as well run its Receive
+// (atonce.go). Expected errors are values; only a broken invariant panics, and
+// then the caller gets an answer before the actor is restarted. What an operation
+// in flight needs lives outside of the actor's instance, because a restart does
+// not undo a system call that is under way. Only volume actors are restarted: when
+// one of the others fails, the daemon ends, and its next start recovers all.
 package actors

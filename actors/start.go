@@ -31,7 +31,7 @@ func supervisorProps(s *supervisor, n *Node, cfg Config, found recovered) *actor
 		default:
 			s.Receive(c)
 		}
-	}, actor.WithReceiverMiddleware(fatal), actor.WithSupervisor(s))
+	}, actor.WithReceiverMiddleware(fatal), actor.WithSupervisor(s), atOnce)
 }
 
 // start spawns the other actors and those of the volumes that are awake.

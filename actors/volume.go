@@ -92,7 +92,7 @@ func volumeProps(env *environment, supervisor *actor.PID, id volume.ID, record *
 	middleware := append([]actor.ReceiverMiddleware{recovering(env.log)}, more...)
 	return actor.PropsFromProducer(func() actor.Actor {
 		return &volumeActor{environment: env, supervisor: supervisor, slot: s}
-	}, actor.WithReceiverMiddleware(middleware...))
+	}, actor.WithReceiverMiddleware(middleware...), atOnce)
 }
 
 func (v *volumeActor) Receive(c actor.Context) {
