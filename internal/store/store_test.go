@@ -361,15 +361,18 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
+// BenchmarkCommit commits a group of changes, each of another volume. What a change
+// costs is that divided by their number.
 func BenchmarkCommit(b *testing.B) {
-	for _, n := range []int{1, 100} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+	for _, n := range []int{1, 4, 16, 64} {
+		b.Run(fmt.Sprintf("changes=%d", n), func(b *testing.B) {
 			s := openStore(b, filepath.Join(b.TempDir(), "store.db"))
 			fill(b, s, 10_000)
+			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				changes := make([]Change, n)
 				for j := range changes {
-					changes[j] = put(example(i*n + j))
+					changes[j] = put(example((i*n + j) % 10_000))
 				}
 				commit(b, s, changes...)
 			}
