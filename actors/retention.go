@@ -108,6 +108,9 @@ func (r *retention) Receive(c actor.Context) {
 	case *messages.EvictionOver:
 		delete(r.evicting, m.ID)
 	case *evictionDue:
+		// This tick may be of an earlier timer: each that is left running would go on
+		// for good, and they would become more and more.
+		stopTimer(r.timer)
 		r.timer = nil
 	case *actor.Started:
 	case *actor.Stopping:

@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -10,10 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
 )
 
 // TestExpiryKeepsDeadlinesAcrossARestart: a restart neither hastens nor delays.
@@ -425,5 +431,59 @@ func TestEarlyDeletionThatFails(t *testing.T) {
 			h.wantGone("pod", numbered(i))
 		}
 		h.stop()
+	})
+}
+
+// TestOneTimerForTheNextDeadline: a message that overtakes the timer's has the next
+// one set, and the timer's own, which comes then, must not add another.
+func TestOneTimerForTheNextDeadline(t *testing.T) {
+	const rounds = 10
+	synctest.Test(t, func(t *testing.T) {
+		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+		pid := system.NewLocalPID(retentionName)
+		others := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			if m, ok := c.Message().(*messages.Evict); ok {
+				c.Send(pid, &messages.EvictionOver{ID: m.Record.ID})
+			}
+		}))
+		var queue lifespan.Queue
+		for i := range rounds + 1 {
+			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i)*time.Minute), testLifespan))
+		}
+		overtakes := make(chan struct{})
+		ticks := 0
+		gate := actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
+			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+				switch envelope.Message.(type) {
+				case *messages.Pressure:
+					<-overtakes
+				case *evictionDue:
+					ticks++
+				}
+				next(c, envelope)
+			}
+		})
+		props := retentionProps(retention{
+			supervisor: others, eraser: others, surveyor: others, metrics: metrics.New("test", ""), log: logr.Discard(),
+		}, &queue)
+		if _, err := system.Root.SpawnNamed(props.Configure(gate), retentionName); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(testLifespan - time.Second)
+		for range rounds {
+			system.Root.Send(pid, &messages.Pressure{Factor: 1})
+			time.Sleep(2 * time.Second)
+			overtakes <- struct{}{}
+			time.Sleep(58 * time.Second)
+		}
+		synctest.Wait()
+		if ticks != rounds {
+			t.Errorf("the timer ticked %d times for %d volumes", ticks, rounds)
+		}
+		for _, pid := range []*actor.PID{pid, others} {
+			system.Root.Stop(pid)
+		}
+		system.Shutdown()
+		time.Sleep(2 * time.Second) // the library's dead letter throttle
 	})
 }
