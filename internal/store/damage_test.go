@@ -343,3 +343,22 @@ func TestBitFlippedPhaseIsNotARecord(t *testing.T) {
 		t.Errorf("Load = %v, %v, %v; want the victim damaged", records, damaged, err)
 	}
 }
+
+// TestPanicOfACallerIsNotDamage: nobody is to move a good file aside for it.
+func TestPanicOfACallerIsNotDamage(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
+	fill(t, s, 10)
+	const fault = "no memory"
+	func() {
+		defer func() {
+			if reason := recover(); reason != fault {
+				t.Errorf("panic %v, want %v", reason, fault)
+			}
+		}()
+		_, err := s.Load(time.Now(), func(volume.Record) { panic(fault) })
+		t.Errorf("Load returned %v", err)
+	}()
+	if n := len(load(t, s, time.Now())); n != 10 {
+		t.Errorf("%d records afterwards, want 10", n)
+	}
+}

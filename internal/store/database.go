@@ -127,7 +127,11 @@ func (d *database) guard(fn func() error) (err error) {
 	// The setting is per goroutine, and fn stays on this one.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if r := recover(); r != nil {
+		r := recover()
+		if f, ok := r.(foreign); ok {
+			panic(f.reason)
+		}
+		if r != nil {
 			reason, ok := r.(error)
 			if !ok {
 				reason = fmt.Errorf("%v", r)
@@ -137,6 +141,19 @@ func (d *database) guard(fn func() error) (err error) {
 		}
 	}()
 	return fn()
+}
+
+// foreign is a panic in a function of a caller, which says nothing of the file.
+type foreign struct{ reason any }
+
+// outside runs a function of a caller within guard.
+func outside(fn func()) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			panic(foreign{reason})
+		}
+	}()
+	fn()
 }
 
 func (d *database) view(fn func(*bbolt.Tx) error) error {

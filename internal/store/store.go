@@ -129,7 +129,7 @@ func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged
 				damaged = append(damaged, Damaged{ID: volume.ID(key), Reason: err.Error()})
 				return nil
 			}
-			each(r)
+			outside(func() { each(r) })
 			return nil
 		})
 	})
