@@ -115,6 +115,20 @@ func TestManyVolumesAreFound(t *testing.T) {
 	}
 }
 
+// TestPlacesAreUsedAgain: volumes that come and go take no more memory than those
+// that are there.
+func TestPlacesAreUsedAgain(t *testing.T) {
+	table := newTable(t)
+	r := volume.Record{ID: kubeletID, Pod: kubeletPod, PodName: strings.Repeat("n", 200)}.Retain(epoch, time.Hour)
+	for range 10 {
+		table.remove(table.insert(&r))
+	}
+	entries, texts := table.entries.Alloc(), table.texts.Alloc()
+	if entries != 1 || texts > 4 {
+		t.Errorf("entry %d and text %d come next, want those of the one volume there was", entries, texts)
+	}
+}
+
 func TestShared(t *testing.T) {
 	var s shared[string]
 	a, b := s.use("a"), s.use("b")

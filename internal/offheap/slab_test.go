@@ -1,8 +1,11 @@
 package offheap
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
+	"unsafe"
 )
 
 // value has a size that is no power of two.
@@ -75,6 +78,34 @@ func TestClosedSlabIsEmpty(t *testing.T) {
 		t.Errorf("the first value has number %d and is %+v, want 1 and zero", number, *s.At(number))
 	}
 	closeSlab(t, &s)
+}
+
+// TestCloseGivesMemoryBack: the address space of so many slabs would show.
+func TestCloseGivesMemoryBack(t *testing.T) {
+	const slabs = 2000
+	before := addressSpace(t)
+	for range slabs {
+		var s Slab[value]
+		s.Alloc()
+		closeSlab(t, &s)
+	}
+	all := slabs * chunkLength * int(unsafe.Sizeof(value{}))
+	if grown := addressSpace(t) - before; grown > all/2 {
+		t.Errorf("%d bytes more are mapped, after %d were and were given back", grown, all)
+	}
+}
+
+// addressSpace is how much memory of this process is mapped, in bytes.
+func addressSpace(t *testing.T) (bytes int) {
+	t.Helper()
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(statm), &bytes); err != nil {
+		t.Fatal(err)
+	}
+	return bytes * os.Getpagesize()
 }
 
 func TestNoPointers(t *testing.T) {
