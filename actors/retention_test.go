@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -86,6 +87,30 @@ func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
 			if got, want := h.hasMarker("pod", numbered(i)), i >= 2; got != want {
 				t.Errorf("volume %d is there: %t, want %t", i, got, want)
 			}
+		}
+		h.records.fail(nil)
+		h.stop()
+	})
+}
+
+// TestPressureGoesByItsOwnOrder: the volume that pressure makes due is not the one
+// whose whole lifespan is over first.
+func TestPressureGoesByItsOwnOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.retained("pod", "csi-old", 10*time.Hour, 100*time.Hour)
+		h.retained("pod", "csi-short", time.Hour, 2*time.Hour)
+		h.start()
+		h.disk.set(0, nil)
+		h.records.fail(func(changes []store.Change) error {
+			if changes[0].Record == nil {
+				h.disk.set(100, nil)
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		if h.hasMarker("pod", "csi-old") || !h.hasMarker("pod", "csi-short") {
+			t.Error("want the older volume to be gone, and no other")
 		}
 		h.records.fail(nil)
 		h.stop()
@@ -485,5 +510,19 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 		}
 		system.Shutdown()
 		time.Sleep(2 * time.Second) // the library's dead letter throttle
+	})
+}
+
+// TestShorterLifespanIsDueFirst: the timer is set anew for who comes later and goes
+// before, also when nothing else happens.
+func TestShorterLifespanIsDueFirst(t *testing.T) {
+	inSurvey(t, &fakeGround{}, 1, maxWorkers, func(s survey) {
+		s.root.Send(s.retention, &messages.Retain{Record: volume.Record{ID: testID, Pod: testPod}.Retain(time.Now(), time.Minute)})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if evicted := s.evicted.get(); !slices.Equal(evicted, []volume.ID{testID}) {
+			t.Errorf("%v are gone after a minute, want %s", evicted, testID)
+		}
+		time.Sleep(testLifespan)
 	})
 }
