@@ -81,20 +81,25 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// start starts the node over what the records and the kernel have.
-func (h *house) start() {
-	h.t.Helper()
+// config is what the node works with: what the records and the kernel have.
+func (h *house) config() Config {
 	var kernel Mounter = h.mounter
 	if h.kernel != nil {
 		kernel = h.kernel
 	}
-	h.metrics, h.committed = metrics.New("test", ""), h.records.committed()
-	node, err := start(Config{
+	return Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Headroom: h.headroom, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
 		Log: logr.Discard(), Metrics: h.metrics,
-	}, h.more...)
+	}
+}
+
+// start starts the node.
+func (h *house) start() {
+	h.t.Helper()
+	h.metrics, h.committed = metrics.New("test", ""), h.records.committed()
+	node, err := start(h.config(), h.more...)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -1,11 +1,15 @@
 package actors
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -64,6 +68,46 @@ func TestRecoverVolumes(t *testing.T) {
 			same(t, "changed", got.changed, changed)
 		})
 	}
+}
+
+// TestMountWithoutARecordIsPublished, and known from then on.
+func TestMountWithoutARecordIsPublished(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.stop()
+		if err := h.records.Commit([]store.Change{{ID: testID}}); err != nil {
+			t.Fatal(err)
+		}
+		h.start()
+		h.wantPhase(testID, volume.Published)
+		time.Sleep(2 * testLifespan)
+		h.wantMarker("while it is mounted")
+	})
+}
+
+// TestStartThatFails: without all records, or without those of what was found
+// mounted, nothing may begin.
+func TestStartThatFails(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.stop()
+		h.retained("pod", "csi-asleep", time.Minute, testLifespan)
+		unreadable := h.config()
+		unreadable.Known = func(each func(volume.Record)) error { return errors.Join(h.records.each(each), unix.EIO) }
+		if _, err := start(unreadable); !errors.Is(err, unix.EIO) {
+			t.Errorf("records that cannot be read: %v", err)
+		}
+		if err := h.records.Commit([]store.Change{{ID: testID}}); err != nil {
+			t.Fatal(err)
+		}
+		h.records.fail(func([]store.Change) error { return unix.EIO })
+		if _, err := start(h.config()); !errors.Is(err, unix.EIO) {
+			t.Errorf("a record that cannot be written: %v", err)
+		}
+		h.records.fail(nil)
+		h.start()
+	})
 }
 
 // recoverVolumes compares records with mounts.
