@@ -345,7 +345,9 @@ func TestSurveyWithoutAWorker(t *testing.T) {
 		time.Sleep(10 * refusedPause)
 		s.want("no worker", 0, 2)
 		close(hangs)
-		time.Sleep(refusedPause)
+		// The second round may begin before the worker of the first is free again, and
+		// is refused once more then.
+		time.Sleep(2 * refusedPause)
 		s.want("a worker", 2, 0)
 	})
 }
