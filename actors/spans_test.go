@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-logr/logr"
@@ -16,9 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -95,33 +90,14 @@ func TestStatusIsText(t *testing.T) {
 func BenchmarkPublish(b *testing.B) {
 	for name, tracer := range map[string]trace.Tracer{"untraced": nil, "traced to nowhere": noop.NewTracerProvider().Tracer("")} {
 		b.Run(name, func(b *testing.B) {
-			root := b.TempDir()
-			dir, err := scratch.Open(filepath.Join(root, "work"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer dir.Close()
-			pods := filepath.Join(root, "pods")
-			if err := os.MkdirAll(filepath.Join(pods, string(testPod)), 0o750); err != nil {
-				b.Fatal(err)
-			}
-			disk := &fakeDisk{free: 1000, total: 1000}
-			node, err := start(Config{
-				Mounter: newFakeMounter(), Bindings: func() ([]mount.Binding, error) { return nil, nil }, Scratch: dir,
-				Space: disk.space, SpaceAfterErase: disk.spaceAfterErase, Records: newFakeRecords(), PodsDir: pods,
-				Lifespan: time.Hour, PressureInterval: time.Hour, OrphanGrace: time.Hour, EraseParallel: 1, Log: logr.Discard(), Metrics: metrics.New("", ""), Tracer: tracer,
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = node.Stop(context.Background()) }()
+			node, pod := benchNode(b, tracer)
 			ctx := trace.ContextWithSpanContext(context.Background(), aCall())
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
 				i++
 				id := volume.ID(fmt.Sprintf("csi-%d", i))
-				target := filepath.Join(pods, string(testPod), string(id))
+				target := filepath.Join(pod, string(id))
 				err := node.Publish(ctx, volume.Publication{ID: id, Pod: testPod, Target: volume.Target{Path: target}})
 				if err == nil {
 					err = node.Unpublish(ctx, id, target)
