@@ -2,9 +2,13 @@ package actors
 
 import (
 	"runtime"
+	"sync/atomic"
 
 	"github.com/katbox/katbox/internal/ioprio"
 )
+
+// threadKept: a thread could not be given back, and others will not be either.
+var threadKept atomic.Bool
 
 // idle has the calling goroutine use the disk only when nobody else wants it,
 // until the function that it returns is called.
@@ -12,11 +16,15 @@ func idle() (end func()) {
 	// The priority is the thread's, and the goroutine keeps that for as long.
 	runtime.LockOSThread()
 	restore := ioprio.Idle()
-	return func() {
-		// A thread that keeps its priority is not given back, and ends with the
-		// goroutine.
-		if err := restore(); err == nil {
-			runtime.UnlockOSThread()
-		}
+	return func() { giveBack(restore()) }
+}
+
+// giveBack gives the thread back, unless it keeps its priority. It ends with the
+// goroutine then, and workers have no goroutine carry out a second operation.
+func giveBack(failed error) {
+	if failed != nil {
+		threadKept.Store(true)
+		return
 	}
+	runtime.UnlockOSThread()
 }

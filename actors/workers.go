@@ -56,6 +56,9 @@ func (w *workers) Go(f func()) error {
 func (w *workers) work(f func()) {
 	for {
 		w.run(f)
+		if threadKept.Load() {
+			return // it may be this one's
+		}
 		select {
 		case w.spare <- struct{}{}:
 		default:

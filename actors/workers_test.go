@@ -1,8 +1,11 @@
 package actors
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestSpareWorkers: those that have ended an operation carry out the next ones, no
@@ -36,6 +39,35 @@ func TestSpareWorkers(t *testing.T) {
 		start(3)
 		wantSpare("while three run", maxSpare-3)
 		close(release)
+		if err := w.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWorkerThatKeepsItsThread: a thread that has the idle priority for good does
+// nothing else, such as the next publish.
+func TestWorkerThatKeepsItsThread(t *testing.T) {
+	defer threadKept.Store(false)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(maxWorkers)
+		start := func(f func()) {
+			if err := w.Go(f); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		var kept int
+		start(func() {
+			runtime.LockOSThread()
+			kept = unix.Gettid()
+			giveBack(unix.EPERM)
+		})
+		start(func() {
+			if unix.Gettid() == kept {
+				t.Error("the next operation has its thread")
+			}
+		})
 		if err := w.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
