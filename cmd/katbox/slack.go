@@ -14,8 +14,9 @@ import (
 // Go's runtime has a thread that looks every 20 µs, while there is work, for others
 // that the kernel keeps, to have something else run in their stead; with syncs of
 // the disk there always are some. To be woken that often costs more than most of
-// what a call does. With this it happens once in a millisecond at least, and no
-// other wait in the daemon is shorter than that.
+// what a call does. With this it happens once in a millisecond at least. No wait of
+// the daemon's own is shorter than that; the runtime has some, before it takes over
+// what another thread is about to run itself, and calls take no longer for them.
 const timerSlack = time.Millisecond
 
 // allowSlack has the kernel wake the threads of this process together with
