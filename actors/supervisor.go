@@ -74,6 +74,8 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.restart(c, m)
 	case *messages.PodsSeen:
 		s.podsSeen(c, m)
+	case *podsLeft:
+		s.lookForPods(c, m)
 	case *messages.FindUnknown:
 		s.findUnknown(c, m)
 	case *messages.Status, *messages.ProbeStore:
@@ -252,23 +254,6 @@ func (s *supervisor) resume(c actor.Context, m *resumeDue) {
 	e.resuming = false
 	if e.state == active { // else the restart of a parked actor resumes it
 		s.tell(c, e, &messages.Resume{})
-	}
-}
-
-// podsSeen lets the volumes look for their pods. That there is not a single pod
-// while volumes are published is possible, but more often the daemon was given
-// a directory that is not the kubelet's.
-func (s *supervisor) podsSeen(c actor.Context, m *messages.PodsSeen) {
-	empty := len(m.Names) == 0 && len(s.table) > 0
-	if empty && !s.sawNoPods {
-		s.log.Error(nil, "the kubelet's pods directory is empty though volumes are published; is it the right one, and mounted into the container?",
-			"directory", s.podsDir, "volumes", len(s.table), "retainedAfter", s.orphanGrace.String())
-	}
-	s.sawNoPods = empty
-	for _, e := range s.table {
-		if e.state == active {
-			s.tell(c, e, m)
-		}
 	}
 }
 

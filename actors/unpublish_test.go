@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,6 +158,38 @@ func TestPodThatVanishedWithoutAnUnpublish(t *testing.T) {
 		time.Sleep(testLifespan)
 		h.wantGone(testPod, testID)
 	})
+}
+
+// TestManyPodsThatVanished: the volumes look for them in several batches.
+func TestManyPodsThatVanished(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		const volumes = 5 * podsBatch / 2
+		h.makePod(testPod)
+		for i := range volumes {
+			p := h.publication()
+			p.ID, p.Target.Path = numbered(i), h.target(testPod, string(numbered(i)))
+			if err := h.node.Publish(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.mounter.forgetMounts()
+		h.removePod(testPod)
+		time.Sleep(2 * testGrace)
+		for i := range volumes {
+			h.wantPhase(numbered(i), volume.Retained)
+		}
+	})
+}
+
+// TestPodsOfPublishedVolumesAreMissed: and of those that are being deleted nobody
+// expects to see any.
+func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
+	s := &supervisor{table: map[volume.ID]*entry{
+		"published": {state: active}, "deleting": {state: active, evicting: true}, "waking": {state: waking},
+	}}
+	if ids := s.awake(); !slices.Equal(ids, []volume.ID{"published"}) {
+		t.Errorf("awake: %v", ids)
+	}
 }
 
 func TestUnreadablePodsDirectoryConcludesNothing(t *testing.T) {
