@@ -229,6 +229,18 @@ func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
 	})
 }
 
+// TestSurveyOfALargeVolumeInTheBacklog: what is retained meanwhile does not wait for
+// long rests.
+func TestSurveyOfALargeVolumeInTheBacklog(t *testing.T) {
+	const batches = 4000
+	g := &fakeGround{age: time.Second, large: numbered(0), batches: batches}
+	inSurvey(t, g, 1, maxWorkers, func(s survey) {
+		s.retain("csi-new")
+		time.Sleep(backlogRest + batches*surveyRest)
+		s.want("both", 2, 0)
+	})
+}
+
 // TestSurveyRoundEndsWithARest: after that, too, what was just unpublished comes
 // first, and nobody waits for a large volume to learn of those before it.
 func TestSurveyRoundEndsWithARest(t *testing.T) {

@@ -11,7 +11,10 @@ import (
 type round struct {
 	*surveyor
 	backlog bool
-	send    func(*messages.Surveyed)
+	// large: the volume has been measured for a whole batch. Those that are retained
+	// meanwhile are not to wait for hours.
+	large bool
+	send  func(*messages.Surveyed)
 	// sizes are those that have not been told yet.
 	sizes  []messages.Size
 	rested bool
@@ -23,6 +26,7 @@ func (r *round) run(volumes []messages.ToMeasure) {
 	defer idle()()
 	for i := range volumes {
 		v := &volumes[i]
+		r.large = false
 		bytes := r.measure(v)
 		if r.ctx.Err() != nil {
 			return // the daemon is stopping
@@ -58,13 +62,13 @@ func (r *round) measure(v *messages.ToMeasure) (bytes int64) {
 func (r *round) rest(ctx context.Context, seen int) error {
 	r.seen += seen
 	full, rest := fullBatch, surveyRest
-	if r.backlog {
+	if r.backlog && !r.large {
 		full, rest = backlogBatch, backlogRest
 	}
 	if r.seen < full {
 		return nil
 	}
-	r.seen, r.rested = 0, true
+	r.seen, r.rested, r.large = 0, true, true
 	if len(r.sizes) > 0 {
 		r.send(&messages.Surveyed{Sizes: r.sizes})
 		r.sizes = nil
