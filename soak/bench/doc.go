@@ -16,9 +16,12 @@
 // for its pods are made beforehand.
 //
 // The two take turns, ABBA, and what is told is the median of the rounds, number
-// by number. The sweeps go along three axes, and are no cross product: callers
-// with nothing held or retained; volumes held mounted, and volumes retained, both
-// at one number of callers. A point begins with directories of its own, so at "0
+// by number. Where Katbox has volumes held or retained, a third takes turns with
+// them: another Katbox that has none, which tells what those cost. A machine's speed
+// changes too much from one point to the next for that. A ratio is the median of
+// those of the turns, and not that of the medians beside it. The sweeps go along
+// three axes, and are no cross product: callers with nothing held or retained;
+// volumes held mounted, and volumes retained, both at one number of callers. A point begins with directories of its own, so at "0
 // retained" there is only what its own rounds leave.
 //
 // CPU time is that of the server's process alone, by its CPU clock, until shortly

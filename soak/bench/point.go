@@ -11,6 +11,9 @@ type point struct {
 	spot
 	Katbox measured `json:"katbox"`
 	Floor  measured `json:"floor"`
+	// Empty is another Katbox, with nothing held or retained, in turns with the two.
+	// It is nil where the first has nothing either.
+	Empty *measured `json:"empty,omitempty"`
 }
 
 // measured is what one server did and used there.
@@ -51,7 +54,23 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 		s.say("prepared %d retained volumes in %s", at.Retained, time.Since(began).Round(100*time.Millisecond))
 	}
 	pair := []*server{katbox, floor}
-	defer func() { err = errors.Join(err, katbox.stop(), floor.stop()) }()
+	turns := []taker{{katbox, &p.Katbox}, {floor, &p.Floor}}
+	defer func() {
+		for _, t := range turns {
+			err = errors.Join(err, t.stop())
+		}
+	}()
+	if at.Held > 0 || at.Retained > 0 {
+		empty, err := s.newKatbox()
+		if err != nil {
+			return p, err
+		}
+		p.Empty = &measured{}
+		turns = append(turns, taker{empty, p.Empty})
+		if err := starts(ctx, empty, 1, p.Empty); err != nil {
+			return p, err
+		}
+	}
 	if err := starts(ctx, floor, 1, &p.Floor); err != nil {
 		return p, err
 	}
@@ -72,10 +91,19 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 		}
 		result.Busy = !rested
 	}
-	if err := s.takeTurns(ctx, pair, &p); err != nil {
+	if err := s.takeTurns(ctx, turns, at.Callers); err != nil {
 		return p, err
 	}
+	s.say("%d callers, %d held, %d retained: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f",
+		p.Callers, p.Held, p.Retained, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
+		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall)
 	return p, s.atRest(ctx, pair, &p)
+}
+
+// taker is a server that takes turns with others, and where its rounds are noted.
+type taker struct {
+	*server
+	result *measured
 }
 
 // starts starts a server so many times, and leaves it running.
@@ -95,35 +123,31 @@ func starts(ctx context.Context, v *server, times int, result *measured) error {
 	return nil
 }
 
-// takeTurns has both do their rounds: the second goes first every other time, so
-// that what changes with time does the same to both.
-func (s *stage) takeTurns(ctx context.Context, pair []*server, p *point) error {
-	sizes := make([]int, len(pair))
-	for i, v := range pair {
+// takeTurns has all do their rounds: another one goes first each time, so that what
+// changes with time does the same to all.
+func (s *stage) takeTurns(ctx context.Context, turns []taker, callers int) error {
+	sizes := make([]int, len(turns))
+	for i, t := range turns {
 		// It warms up, and tells how much is enough.
-		warm, err := v.round(ctx, p.Callers, 8*p.Callers)
+		warm, err := t.round(ctx, callers, 8*callers)
 		if err != nil {
 			return err
 		}
-		sizes[i] = volumesFor(warm, p.Callers, s.options.round)
+		sizes[i] = volumesFor(warm, callers, s.options.round)
 	}
-	results := []*measured{&p.Katbox, &p.Floor}
 	for n := range s.options.rounds {
-		for turn := range pair {
-			i := (turn + n) % len(pair)
-			r, err := pair[i].round(ctx, p.Callers, sizes[i])
+		for turn := range turns {
+			i := (turn + n) % len(turns)
+			r, err := turns[i].round(ctx, callers, sizes[i])
 			if err != nil {
 				return err
 			}
-			results[i].Rounds = append(results[i].Rounds, r)
+			turns[i].result.Rounds = append(turns[i].result.Rounds, r)
 		}
 	}
-	for _, result := range results {
-		result.Median = medianRound(result.Rounds)
+	for _, t := range turns {
+		t.result.Median = medianRound(t.result.Rounds)
 	}
-	s.say("%d callers, %d held, %d retained: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f",
-		p.Callers, p.Held, p.Retained, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
-		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall)
 	return nil
 }
 

@@ -45,6 +45,20 @@ func medianRound(rounds []round) round {
 	}
 }
 
+// inTurns is how many times one's number is in another's: the median of what each
+// turn says, as the two of a turn met the same machine.
+func inTurns(a, b measured, number func(round) float64) float64 {
+	var all []float64
+	for n := range min(len(a.Rounds), len(b.Rounds)) {
+		r := ratio(number(a.Rounds[n]), number(b.Rounds[n]))
+		if math.IsNaN(r) {
+			return r
+		}
+		all = append(all, r)
+	}
+	return median(all)
+}
+
 // ratio is how many times b is in a; not a number where that says nothing.
 func ratio(a, b float64) float64 {
 	if b <= 0 {

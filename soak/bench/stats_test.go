@@ -46,6 +46,18 @@ func TestRatio(t *testing.T) {
 	if got := ratio(3, 2); got != 1.5 {
 		t.Errorf("3 to 2: %v", got)
 	}
+	drifting := func(numbers ...float64) (m measured) {
+		for _, n := range numbers {
+			m.Rounds = append(m.Rounds, round{CPUMicrosPerCall: n})
+		}
+		return m
+	}
+	if got := inTurns(drifting(10, 22, 30, 44, 60), drifting(10, 20, 30, 40, 50), cpuPerCall); got != 1.1 {
+		t.Errorf("in turns %v, want the middle one of 1, 1, 1.1, 1.1 and 1.2", got)
+	}
+	if got := inTurns(drifting(10, 20), drifting(10, 0), cpuPerCall); !math.IsNaN(got) {
+		t.Errorf("in turns %v with one that says nothing", got)
+	}
 	if got := ratio(3, 0); !math.IsNaN(got) {
 		t.Errorf("3 to nothing: %v, want none", got)
 	}

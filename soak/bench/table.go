@@ -34,18 +34,16 @@ func (x *result) sheets() []sheet {
 func (p point) at() []string { return []string{count(p.Callers), count(p.Held), count(p.Retained)} }
 
 // flat is how many times more CPU time a call of Katbox takes at a point than with
-// as many callers and nothing held or retained.
-func (x *result) flat(p point) string {
-	if p.Held == 0 && p.Retained == 0 {
+// nothing held or retained.
+func flat(p point) string {
+	if p.Empty == nil {
 		return ""
 	}
-	for _, q := range x.Points {
-		if q.spot == (spot{Callers: p.Callers}) {
-			return times(ratio(p.Katbox.Median.CPUMicrosPerCall, q.Katbox.Median.CPUMicrosPerCall))
-		}
-	}
-	return ""
+	return times(inTurns(p.Katbox, *p.Empty, cpuPerCall))
 }
+
+func cpuPerCall(r round) float64     { return r.CPUMicrosPerCall }
+func callsPerSecond(r round) float64 { return r.CallsPerSecond }
 
 func (x *result) callSheet() sheet {
 	s := sheet{title: "Calls, Katbox against the floor",
@@ -57,8 +55,8 @@ func (x *result) callSheet() sheet {
 			cpu += "*"
 		}
 		s.rows = append(s.rows, append(p.at(),
-			whole(k.CallsPerSecond), whole(f.CallsPerSecond), times(ratio(k.CallsPerSecond, f.CallsPerSecond)),
-			cpu, whole(f.CPUMicrosPerCall), times(ratio(k.CPUMicrosPerCall, f.CPUMicrosPerCall)), x.flat(p)))
+			whole(k.CallsPerSecond), whole(f.CallsPerSecond), times(inTurns(p.Katbox, p.Floor, callsPerSecond)),
+			cpu, whole(f.CPUMicrosPerCall), times(inTurns(p.Katbox, p.Floor, cpuPerCall)), flat(p)))
 	}
 	return s
 }
@@ -76,7 +74,7 @@ func (x *result) latencySheet() sheet {
 		} {
 			k, f := call.of(p.Katbox.Median), call.of(p.Floor.Median)
 			s.rows = append(s.rows, append(p.at(), call.name,
-				short(k.P50), short(f.P50), short(k.P99), short(f.P99), times(ratio(k.P99, f.P99)), short(k.Max), short(f.Max)))
+				short(k.P50), short(f.P50), short(k.P99), short(f.P99), times(inTurns(p.Katbox, p.Floor, func(r round) float64 { return call.of(r).P99 })), short(k.Max), short(f.Max)))
 		}
 	}
 	return s

@@ -17,11 +17,12 @@ func example() *result {
 		m := round{CallsPerSecond: perSecond, CPUMicrosPerCall: cpu, Publish: latency{1.5, 25, 1234}, Unpublish: latency{1, 20, 200}}
 		return measured{Rounds: []round{m}, Median: m, RSSBytes: 30 << 20, AnonymousBytes: 20 << 20, Threads: 12, IdlePercent: 0.25, ReadyMillis: []float64{50, 40, 60}}
 	}
+	empty := measuredAs(1400, 300)
 	return &result{
 		Machine: machineInfo{Date: "2026-11-21", Cores: 2, Kernel: "6.18", FileSystem: "ext4"}, Rounds: 1,
 		Points: []point{
 			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200)},
-			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0)},
+			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Empty: &empty},
 		},
 		Lateness: &lateness{PerSecond: 1000, Deadlines: 20_000, P50: 2, P99: 10, Max: 120, WithinSecond: 1},
 		Burst:    &burst{Volumes: 10_000, Gone: 3000, Rm: 1000, TimesSlower: 3},
