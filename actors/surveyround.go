@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"time"
 
 	"github.com/katbox/katbox/messages"
 )
@@ -73,12 +72,8 @@ func (r *round) rest(ctx context.Context, seen int) error {
 		r.send(&messages.Surveyed{Sizes: r.sizes})
 		r.sizes = nil
 	}
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return r.calls.yield(ctx, longestYield)
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pause(ctx, rest); err != nil {
+		return err
 	}
+	return r.calls.yield(ctx, longestYield)
 }

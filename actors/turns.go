@@ -117,12 +117,8 @@ func (c *calls) begin() (end func()) {
 func (c *calls) yield(ctx context.Context, atMost time.Duration) error {
 	for waited := time.Duration(0); waited < atMost && c.busy(); {
 		wait := min(quiet, atMost-waited)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
 		waited += wait
 	}
@@ -131,4 +127,16 @@ func (c *calls) yield(ctx context.Context, atMost time.Duration) error {
 
 func (c *calls) busy() bool {
 	return c.running.Load() > 0 || time.Since(c.began)-time.Duration(c.last.Load()) < quiet
+}
+
+// pause waits. Its error is that of ctx.
+func pause(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -125,14 +125,7 @@ func (w *watch) giveWay() error {
 	if !w.searched {
 		return w.turns.calls.yield(w.ctx, longestYield)
 	}
-	timer := time.NewTimer(orphanRest)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-w.ctx.Done():
-		return w.ctx.Err()
-	}
+	return pause(w.ctx, orphanRest)
 }
 
 func (w *watch) adoptUnknown(found []messages.DataDirectory) error {

@@ -32,7 +32,7 @@ type class struct {
 	deleting bool
 }
 
-func (l *lot) class() class {
+func (l lot) class() class {
 	if l.phase == volume.Deleting {
 		return class{deleting: true}
 	}

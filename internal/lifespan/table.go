@@ -144,7 +144,7 @@ func (t *table) hash(id volume.ID) uint32 { return uint32(maphash.String(t.seed,
 func (t *table) entry(n number) *entry { return t.entries.At(n) }
 
 // lot returns what an entry has in common with others.
-func (t *table) lot(n number) *lot { return &t.lots.values[t.entry(n).lot].value }
+func (t *table) lot(n number) lot { return t.lots.value(t.entry(n).lot) }
 
 // unpublished returns when a volume was.
 func (t *table) unpublished(n number) time.Time {
