@@ -171,9 +171,9 @@ func TestMetricsOfACallWithoutRoom(t *testing.T) {
 			h.disk.free, h.disk.inodes, h.disk.freeInodes = 500, 1000, freeInodes
 			h.retained("pod", "csi-old", time.Hour, testLifespan)
 			h.start()
-			h.mounter.fail(always(unix.ENOSPC), nil)
+			h.noRoomToPublish()
 			wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
-			h.mounter.fail(nil, nil)
+			h.records.fail(nil)
 			time.Sleep(time.Minute)
 			h.wantMetrics("room was made", nil, metricstest.Values{
 				fmt.Sprintf(`katbox_evictions_total{reason=%q}`, reason): 1, `katbox_erased_volumes_total`: 1, `katbox_pressure_factor`: 1,

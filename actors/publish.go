@@ -156,7 +156,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	making := t.step("mkdir")
 	_, err = t.scratch.Create(p.Pod, p.ID)
 	if ended(making, err) != nil {
-		return false, err
+		return false, wantsRoom(err)
 	}
 	madeTarget, err = makeTarget(p.Target.Path)
 	if err != nil {
@@ -232,8 +232,8 @@ func (t *task) undoRecord(before *volume.Record) error {
 // classify says of a failure after which nothing is left whether more room
 // would have helped.
 func classify(err error) error {
-	if noSpace(err) {
-		return fmt.Errorf("%w: %w", volume.ErrNoSpace, err)
+	if errors.Is(err, volume.ErrNoSpace) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", volume.ErrFailed, err)
 }

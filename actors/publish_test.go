@@ -93,8 +93,8 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cause, want error
 	}{
-		"mount fails":  {broken, volume.ErrFailed},
-		"disk is full": {unix.ENOSPC, volume.ErrNoSpace},
+		"mount fails":     {broken, volume.ErrFailed},
+		"too many mounts": {unix.ENOSPC, volume.ErrFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inHouse(t, func(t *testing.T, h *house) {

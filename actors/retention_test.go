@@ -393,12 +393,7 @@ func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 					h.retained("pod", numbered(i), time.Duration(volumes-i)*time.Hour, testLifespan)
 				}
 				h.start()
-				h.records.fail(func(changes []store.Change) error {
-					if changes[0].Record != nil && changes[0].Record.Phase == volume.Publishing {
-						return unix.ENOSPC
-					}
-					return nil
-				})
+				h.noRoomToPublish()
 				for range calls {
 					wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
 					time.Sleep(time.Minute)

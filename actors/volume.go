@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -198,7 +199,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)
 	}
-	if noSpace(err) && !op.deletes {
+	if errors.Is(err, volume.ErrNoSpace) && !op.deletes {
 		c.Send(v.eraser, &messages.NoSpace{})
 	}
 	v.slot.running = nil
