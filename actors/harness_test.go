@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	mountutils "k8s.io/mount-utils"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
@@ -50,6 +51,8 @@ type house struct {
 	// lifespan is what --afterlifespan sets.
 	lifespan time.Duration
 	headroom float64
+	line     lifespan.Line
+	log      logr.Logger
 }
 
 // inHouse runs a test in a bubble with a fresh node. The bubble fails the test
@@ -66,7 +69,7 @@ func inHouse(t *testing.T, test func(t *testing.T, h *house)) {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	root := t.TempDir()
-	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1}
+	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, log: logr.Discard()}
 	h.makePod(testPod)
 	dir, err := scratch.Open(filepath.Join(root, "work"))
 	if err != nil {
@@ -90,8 +93,8 @@ func (h *house) config() Config {
 	return Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, PodsDir: h.podsDir(),
-		Lifespan: h.lifespan, Headroom: h.headroom, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
-		Log: logr.Discard(), Metrics: h.metrics,
+		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
+		Log: h.log, Metrics: h.metrics,
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// Config is what a Node works with. All fields are required, but Headroom,
+// Config is what a Node works with. All fields are required, but Limits,
 // Lifespan and Tracer may be zero.
 type Config struct {
 	// Mounter mounts and unmounts.
@@ -46,8 +46,8 @@ type Config struct {
 	PodsDir string
 	// Lifespan is how long a volume is kept after its unpublish.
 	Lifespan time.Duration
-	// Headroom is the share of the file system that should stay free.
-	Headroom float64
+	// Limits say how much of the file system should stay free.
+	Limits lifespan.Limits
 	// PressureInterval is how often the file system is measured.
 	PressureInterval time.Duration
 	// EraseParallel is how many deleted volumes are erased at the same time.

@@ -22,7 +22,7 @@ type pressure struct {
 	// spaceAfterErase has it show what was erased.
 	spaceAfterErase func(before scratch.Space) (scratch.Space, error)
 	workers         *workers
-	headroom        float64
+	limits          lifespan.Limits
 	interval        time.Duration
 	retention       *actor.PID
 	eraser          *actor.PID
@@ -40,11 +40,15 @@ type pressure struct {
 	asked uint64
 	// last is what was measured last.
 	last scratch.Space
-	// scarcer is what there was less of then.
-	scarcer volume.Reason
-	factor  float64
-	timer   *time.Timer
+	// told is what was reported last.
+	told  messages.Pressure
+	timer *time.Timer
 }
+
+// bandInterval is the longest time between two measurements while there is pressure:
+// a disk that is nearly full has to be watched closely, for the kubelet looks at it
+// every ten seconds and evicts pods at once.
+const bandInterval = time.Second
 
 type measureDue struct{}
 
@@ -54,7 +58,7 @@ type measured struct {
 }
 
 func pressureProps(p pressure) *actor.Props {
-	p.factor, p.scarcer = 1, volume.ForBytes
+	p.told = messages.Pressure{Factor: 1, Scarcer: volume.ForBytes}
 	return actor.PropsFromProducer(func() actor.Actor { copied := p; return &copied },
 		actor.WithReceiverMiddleware(recovering(p.log)))
 }
@@ -115,41 +119,43 @@ func (p *pressure) report(c actor.Context, m *measured) {
 		p.measure(c)
 		return
 	}
-	factor := 1.0
+	// Data is not thrown away early because of a disk that cannot be measured.
+	told := &messages.Pressure{Factor: 1, Scarcer: p.told.Scarcer, NoSpace: p.noSpace, Seq: p.asked}
 	if m.err != nil {
-		// Data is not thrown away early because of a disk that cannot be measured.
 		p.log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
 		p.metrics.DiskNotMeasured()
 	} else {
-		factor = p.take(m.space)
-		if (factor < 1) != (p.factor < 1) {
-			p.log.Info("disk pressure changed", "factor", factor, "freeBytes", m.space.FreeBytes, "totalBytes", m.space.Bytes,
-				"freeInodes", m.space.FreeInodes, "totalInodes", m.space.Inodes)
+		p.take(m.space, told)
+		if (told.Factor < 1) != (p.told.Factor < 1) {
+			p.log.Info("disk pressure changed", "factor", told.Factor, "freeBytes", m.space.FreeBytes, "totalBytes", m.space.Bytes,
+				"freeInodes", m.space.FreeInodes, "totalInodes", m.space.Inodes, "kubeletLine", p.limits.Line.String())
 		}
 	}
-	p.log.V(1).Info("measured the disk", "factor", factor, "freeBytes", m.space.FreeBytes, "freeInodes", m.space.FreeInodes)
-	p.factor = factor
-	told := &messages.Pressure{Factor: factor, Scarcer: p.scarcer, NoSpace: p.noSpace, Seq: p.asked}
-	p.noSpace = false
+	p.log.V(1).Info("measured the disk", "factor", told.Factor, "freeBytes", m.space.FreeBytes, "freeInodes", m.space.FreeInodes)
+	p.noSpace, p.told = false, *told
 	c.Send(p.retention, told)
 	c.Send(p.eraser, told)
 
 	stopTimer(p.timer)
+	wait := p.interval
+	if told.Factor < 1 {
+		wait = min(wait, bandInterval)
+	}
 	root, self := c.ActorSystem().Root, c.Self()
-	p.timer = time.AfterFunc(p.interval, func() { root.Send(self, &measureDue{}) })
+	p.timer = time.AfterFunc(wait, func() { root.Send(self, &measureDue{}) })
 }
 
-// take takes over what was measured and returns the pressure factor.
-func (p *pressure) take(measured scratch.Space) float64 {
+// take says what follows from a measurement.
+func (p *pressure) take(measured scratch.Space, told *messages.Pressure) {
 	bytes := lifespan.Space{Total: measured.Bytes, Free: measured.FreeBytes}
 	inodes := lifespan.Space{Total: measured.Inodes, Free: measured.FreeInodes}
-	factor := lifespan.Factor(p.headroom, bytes, inodes)
-	p.last, p.scarcer = measured, volume.ForBytes
-	if lifespan.InodesAreScarcer(bytes, inodes) {
-		p.scarcer = volume.ForInodes
+	is := p.limits.Pressure(bytes, inodes)
+	p.last = measured
+	told.Factor, told.Lacking, told.Scarcer = is.Factor, is.Lacking, volume.ForBytes
+	if is.InodesAreScarcer {
+		told.Scarcer = volume.ForInodes
 	}
-	p.metrics.DiskMeasured(factor,
-		metrics.Space{Total: bytes.Total, Free: bytes.Free, Headroom: bytes.Wanted(p.headroom)},
-		metrics.Space{Total: inodes.Total, Free: inodes.Free, Headroom: inodes.Wanted(p.headroom)})
-	return factor
+	p.metrics.DiskMeasured(is.Factor,
+		metrics.Space{Total: bytes.Total, Free: bytes.Free, Line: is.Bytes.Line, Floor: is.Bytes.Floor, Headroom: is.Bytes.Wanted},
+		metrics.Space{Total: inodes.Total, Free: inodes.Free, Line: is.Inodes.Line, Floor: is.Inodes.Floor, Headroom: is.Inodes.Wanted})
 }

@@ -40,6 +40,8 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 	}
 	e.failures++
 	e.lastFailure = now
+	// The order to delete it may be the message that is lost.
+	s.evictionOver(id, e, false)
 
 	wait := restartBackoff.after(e.failures)
 	if e.failures > maxRestarts && e.state == active {
@@ -48,7 +50,6 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 		s.log.Error(fmt.Errorf("panic: %v", reason), "volume parked: its actor failed too often",
 			keyVolume, id, "failures", e.failures, "restartIn", wait.String())
 		s.metrics.VolumeParked()
-		s.evictionOver(id, e)
 	}
 	time.AfterFunc(wait, func() { s.root.Send(s.self, &restartDue{id: id, actor: child}) })
 }

@@ -33,7 +33,11 @@ type retention struct {
 	began    time.Time
 	queue    *lifespan.Queue
 	factor   float64
-	evicting map[volume.ID]struct{}
+	evicting map[volume.ID]lifespan.Asleep
+	// retrying are those of them that could not be deleted before.
+	retrying int
+	// making is how much room is on its way, and whether that is enough.
+	making lifespan.Making
 	// asking: the pressure actor was asked to measure, and has not answered. asked
 	// is the number of the question.
 	asking bool
@@ -44,9 +48,8 @@ type retention struct {
 	early, owed bool
 	// scarcer is the reason for those that go early.
 	scarcer volume.Reason
-	// fresh: the factor was measured after everything that was deleted before had
-	// been erased. It allows one volume to go early.
-	fresh bool
+	// failures tells the log of volumes that cannot be deleted.
+	failures failures
 	// surveying: the surveyor was given volumes to measure, and has not said that it
 	// is done.
 	surveying bool
@@ -69,7 +72,8 @@ type surveyDue struct{}
 func retentionProps(r retention, queue *lifespan.Queue) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		copied := r
-		copied.began, copied.queue, copied.factor, copied.evicting = time.Now(), queue, 1, map[volume.ID]struct{}{}
+		copied.began, copied.queue, copied.factor, copied.evicting = time.Now(), queue, 1, map[volume.ID]lifespan.Asleep{}
+		copied.making = lifespan.NewMaking()
 		return &copied
 	}, actor.WithReceiverMiddleware(recovering(r.log)))
 }
@@ -77,15 +81,16 @@ func retentionProps(r retention, queue *lifespan.Queue) *actor.Props {
 func (r *retention) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *messages.Retain:
-		r.queue.Push(m.Record)
+		r.retain(c, m)
 	case *messages.Wake:
 		r.wake(c, m)
+		r.metrics.DeletionsFailing(r.queue.Waiting() + r.retrying)
 		r.survey(c)
 		return // nothing can be due that was not before
 	case *messages.Surveyed:
 		r.surveying = !m.Done
 		for _, size := range m.Sizes {
-			r.queue.Measured(size.ID, size.Unpublished, size.Bytes)
+			r.queue.Measured(size.ID, size.Unpublished, size.Takes)
 		}
 		if m.Done && r.queue.Unmeasured() == 0 {
 			r.surveyed = time.Now()
@@ -102,11 +107,14 @@ func (r *retention) Receive(c actor.Context) {
 	case *messages.Pressure:
 		r.factor, r.scarcer = m.Factor, m.Scarcer
 		r.owed = r.owed || m.NoSpace && r.early
-		if r.asking && m.Seq == r.asked {
-			r.asking, r.fresh = false, true
-		}
+		answer := r.asking && m.Seq == r.asked
+		r.asking = r.asking && !answer
+		r.making.Measured(m.Lacking, answer)
 	case *messages.EvictionOver:
-		delete(r.evicting, m.ID)
+		r.evicted(m)
+	case *failuresDue:
+		r.failures.due(r.log)
+		return
 	case *evictionDue:
 		// This tick may be of an earlier timer: each that is left running would go on
 		// for good, and they would become more and more.
@@ -116,6 +124,7 @@ func (r *retention) Receive(c actor.Context) {
 	case *actor.Stopping:
 		stopTimer(r.timer)
 		stopTimer(r.collecting)
+		stopTimer(r.failures.timer)
 		if err := r.queue.Close(); err != nil {
 			r.log.Error(err, "cannot give back the memory of the retained volumes")
 		}
@@ -125,15 +134,39 @@ func (r *retention) Receive(c actor.Context) {
 		return
 	}
 	r.evict(c)
+	r.metrics.DeletionsFailing(r.queue.Waiting() + r.retrying)
 	r.survey(c)
 }
 
 func (r *retention) wake(c actor.Context, m *messages.Wake) {
 	answer := &messages.Woken{ID: m.ID, Seq: m.Seq}
-	if record, ok := r.queue.Take(m.ID); ok {
-		answer.Record = &record
+	if taken, ok := r.queue.Take(m.ID); ok {
+		answer.Record = &taken.Record
 	}
 	c.Send(r.supervisor, answer)
+}
+
+// retain takes a volume that went to sleep. One that could not be deleted is tried
+// again after a while.
+func (r *retention) retain(c actor.Context, m *messages.Retain) {
+	if m.Failed == nil {
+		r.queue.Push(m.Record)
+		return
+	}
+	if m.Tries == 1 {
+		r.failures.add(c, r.log, m)
+	}
+	r.queue.Postpone(m.Record, time.Now().Add(deleteBackoff.after(m.Tries)), m.Tries)
+}
+
+// evicted notes that a deletion has ended.
+func (r *retention) evicted(m *messages.EvictionOver) {
+	was := r.evicting[m.ID]
+	delete(r.evicting, m.ID)
+	r.making.End(was, m.Deleted)
+	if was.Tries > 0 {
+		r.retrying--
+	}
 }
 
 func (r *retention) findUnknown(m *messages.FindUnknown) {
@@ -190,24 +223,29 @@ func (r *retention) collect(c actor.Context, wait time.Duration) {
 // measure asks how much space there is once what was deleted is erased. That is
 // erased first, before anything goes early.
 func (r *retention) measure(c actor.Context) {
-	if r.asking {
-		return
+	if r.asking || len(r.evicting) > 0 {
+		return // the end of an eviction comes back here
 	}
 	r.asking = true
 	r.asked++
+	r.making.Ask()
 	c.Send(r.eraser, &messages.Measure{Seq: r.asked})
 }
 
-// evict has every volume deleted whose time is over, and under pressure the
-// next one whose shortened time is over; then it sets the timer.
+// evict has every volume deleted whose time is over, and under pressure the oldest
+// ones, as many as are needed; then it sets the timer.
 func (r *retention) evict(c actor.Context) {
 	now := time.Now()
+	resumed, waiting := r.queue.Resume(now)
 	for {
 		// What has expired on its own goes first: that room costs nobody anything.
 		factor := 1.0
 		due, ok := r.queue.Next(factor)
 		if !ok {
 			r.owed = false // nobody is left to make room
+			if waiting {
+				r.wakeUpAt(c, resumed)
+			}
 			return
 		}
 		expired := !due.After(now)
@@ -217,20 +255,20 @@ func (r *retention) evict(c actor.Context) {
 		}
 		switch {
 		case due.After(now):
+			if waiting && resumed.Before(due) {
+				due = resumed
+			}
 			r.wakeUpAt(c, due)
 			return
-		case expired && len(r.evicting) >= maxEvictions:
+		case len(r.evicting) >= maxEvictions:
 			return // the end of an eviction comes back here
-		case !expired && len(r.evicting) > 0:
-			return // likewise: one at a time, and measured before each
-		case !expired && !r.fresh:
+		case !expired && !r.making.Settled() && !r.making.Lacks():
 			r.measure(c)
 			return // the answer comes back here
 		}
-		// An answer that is still to come does not know of this one.
-		r.fresh, r.owed, r.asking = false, false, false
-		record, _ := r.queue.TakeNext(factor)
-		r.start(c, record, r.reason(expired))
+		r.owed = false
+		next, _ := r.queue.TakeNext(factor)
+		r.start(c, next, r.reason(expired))
 	}
 }
 
@@ -249,9 +287,13 @@ func (r *retention) reason(expired bool) volume.Reason {
 	return r.scarcer
 }
 
-func (r *retention) start(c actor.Context, record volume.Record, reason volume.Reason) {
-	r.evicting[record.ID] = struct{}{}
-	c.Send(r.supervisor, &messages.Evict{Record: record, Reason: reason})
+func (r *retention) start(c actor.Context, next lifespan.Asleep, reason volume.Reason) {
+	r.evicting[next.ID] = next
+	if next.Tries > 0 {
+		r.retrying++
+	}
+	r.making.Begin(next)
+	c.Send(r.supervisor, &messages.Evict{Record: next.Record, Reason: reason, Tries: next.Tries})
 }
 
 // wakeUpAt sets the timer. Most volumes that go to sleep are not due next, and leave

@@ -463,7 +463,7 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 		pid := system.NewLocalPID(retentionName)
 		others := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if m, ok := c.Message().(*messages.Evict); ok {
-				c.Send(pid, &messages.EvictionOver{ID: m.Record.ID})
+				c.Send(pid, &messages.EvictionOver{ID: m.Record.ID, Deleted: true})
 			}
 		}))
 		var queue lifespan.Queue

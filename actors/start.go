@@ -45,10 +45,10 @@ func (s *supervisor) start(c actor.Context, cfg Config, found recovered) {
 		ctx: s.ctx, ground: s.scratch, workers: s.workers, calls: s.turns.calls, retention: s.child(c, retentionName), log: cfg.Log,
 	}))
 	s.retention = s.spawn(c, retentionName, retentionProps(retention{
-		supervisor: s.self, eraser: s.eraser, surveyor: surveyor, metrics: s.metrics, early: cfg.Headroom > 0, log: cfg.Log,
+		supervisor: s.self, eraser: s.eraser, surveyor: surveyor, metrics: s.metrics, early: cfg.Limits.Headroom > 0, log: cfg.Log,
 	}, found.asleep))
 	s.spawn(c, pressureName, pressureProps(pressure{
-		ctx: s.ctx, space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, workers: s.workers, headroom: cfg.Headroom, interval: cfg.PressureInterval,
+		ctx: s.ctx, space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, workers: s.workers, limits: cfg.Limits, interval: cfg.PressureInterval,
 		retention: s.retention, eraser: s.eraser, log: cfg.Log, metrics: s.metrics,
 	}))
 	for i := range found.awake {

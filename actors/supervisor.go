@@ -165,9 +165,9 @@ func (s *supervisor) atRest(c actor.Context, m *messages.AtRest) {
 	}
 	e.state = ending
 	if m.Record != nil {
-		c.Send(s.retention, &messages.Retain{Record: *m.Record})
+		c.Send(s.retention, &messages.Retain{Record: *m.Record, Failed: m.Failed, Tries: m.Tries})
 	}
-	s.evictionOver(m.ID, e)
+	s.evictionOver(m.ID, e, m.Record == nil)
 	c.Poison(e.actor)
 }
 
@@ -193,17 +193,13 @@ func (s *supervisor) terminated(c actor.Context, m *actor.Terminated) {
 // evict has a volume deleted whose record the retention actor hands back.
 func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 	id := m.Record.ID
-	if m.Reason.Early() && s.table[id] == nil {
-		s.log.Info("deleting a retained volume early, the disk is filling up", keyVolume, id, keyPod, m.Record.Pod,
-			"unpublished", m.Record.Unpublished, "lifespan", m.Record.Lifespan.String(), "scarce", m.Reason.String())
-	}
 	switch e := s.table[id]; {
 	case e == nil:
 		e = &entry{}
 		s.table[id] = e
 		s.activate(c, id, e, &m.Record)
 		e.evicting = true
-		s.tell(c, e, &messages.DeleteVolume{Reason: m.Reason})
+		s.tell(c, e, &messages.DeleteVolume{Reason: m.Reason, Tries: m.Tries})
 	case e.state == ending:
 		e.handedBack = m // due as soon as it went to sleep
 	case e.state == waking:
@@ -218,10 +214,10 @@ func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 
 // evictionOver tells the retention actor, if it waits for this volume's
 // deletion, to go on with others.
-func (s *supervisor) evictionOver(id volume.ID, e *entry) {
+func (s *supervisor) evictionOver(id volume.ID, e *entry, deleted bool) {
 	if e.evicting {
 		e.evicting = false
-		s.root.Send(s.retention, &messages.EvictionOver{ID: id})
+		s.root.Send(s.retention, &messages.EvictionOver{ID: id, Deleted: deleted})
 	}
 }
 
@@ -231,11 +227,11 @@ func (s *supervisor) stuck(c actor.Context, m *messages.Stuck) {
 	if e == nil {
 		return
 	}
-	wait := unmountBackoff.after(m.Attempt)
 	if m.Phase == volume.Deleting {
-		wait = deleteBackoff.after(m.Attempt)
-		s.evictionOver(m.ID, e)
+		s.evictionOver(m.ID, e, false)
+		return
 	}
+	wait := unmountBackoff.after(m.Attempt)
 	if m.Attempt == 1 {
 		s.log.Error(m.Err, "volume is stuck, trying again until it gets on", keyVolume, m.ID, keyPhase, m.Phase.String())
 	}

@@ -107,7 +107,7 @@ func inSurvey(t *testing.T, g *fakeGround, asleep int, limit int, test func(s su
 		supervisor := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if m, ok := c.Message().(*messages.Evict); ok {
 				s.evicted.add(m.Record.ID)
-				c.Send(s.retention, &messages.EvictionOver{ID: m.Record.ID})
+				c.Send(s.retention, &messages.EvictionOver{ID: m.Record.ID, Deleted: true})
 			}
 		}))
 		surveyor := system.Root.Spawn(surveyorProps(surveyor{

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 
+	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 
@@ -26,14 +27,14 @@ func (r *round) run(volumes []messages.ToMeasure) {
 	for i := range volumes {
 		v := &volumes[i]
 		r.large = false
-		bytes := r.measure(v)
+		takes := r.measure(v)
 		if r.ctx.Err() != nil {
 			return // the daemon is stopping
 		}
 		if r.sizes == nil {
 			r.sizes = make([]messages.Size, 0, len(volumes)-i)
 		}
-		r.sizes = append(r.sizes, messages.Size{ID: v.ID, Unpublished: v.Unpublished, Bytes: bytes})
+		r.sizes = append(r.sizes, messages.Size{ID: v.ID, Unpublished: v.Unpublished, Takes: takes})
 		if err := r.rest(r.ctx, volumeShare); err != nil {
 			return // likewise
 		}
@@ -44,16 +45,16 @@ func (r *round) run(volumes []messages.ToMeasure) {
 	r.send(&messages.Surveyed{Sizes: r.sizes, Done: true})
 }
 
-func (r *round) measure(v *messages.ToMeasure) (bytes int64) {
+func (r *round) measure(v *messages.ToMeasure) (takes volume.Size) {
 	err := guard(r.log, func() (err error) {
-		bytes, _, err = r.ground.Usage(r.ctx, v.Pod, v.ID, r.rest)
+		takes.Bytes, takes.Inodes, err = r.ground.Usage(r.ctx, v.Pod, v.ID, r.rest)
 		return err
 	})
 	if err != nil && r.ctx.Err() == nil {
 		// Gone meanwhile, most likely. It counts as nothing.
 		r.log.V(1).Info("cannot measure a retained volume", keyVolume, v.ID, keyPod, v.Pod, "cause", err.Error())
 	}
-	return bytes
+	return takes
 }
 
 // rest waits after each batch, whichever volumes it was of, and then until no

@@ -7,15 +7,20 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// stillStuck asks the supervisor to be resumed, if there is anything to resume.
+// stillStuck asks the supervisor to be resumed, if there is anything to resume. A
+// deletion waits asleep: on a disk that fails there may be a million of them.
 func (v *volumeActor) stillStuck(c actor.Context, err error) {
-	if v.unfinished() == nil {
-		return
+	switch {
+	case v.unfinished() == nil:
+	case v.deletes():
+		v.slot.condemned, v.slot.failed = false, err
+		v.slot.tries++
+		c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: volume.Deleting, Attempt: v.slot.tries, Err: err})
+	default:
+		v.slot.stuck = err
+		v.slot.failures++
+		c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: v.slot.record.Phase, Attempt: v.slot.failures, Err: err})
 	}
-	phase := v.unfinishedPhase()
-	v.slot.stuck = err
-	v.slot.failures++
-	c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: phase, Attempt: v.slot.failures, Err: err})
 }
 
 // unfinished returns what the volume is in the middle of, nil when it is not.
@@ -37,20 +42,12 @@ func (v *volumeActor) unfinished() func(*task) error {
 	return nil
 }
 
-// unfinishedPhase is the phase that the volume cannot get out of.
-func (v *volumeActor) unfinishedPhase() volume.Phase {
-	if v.slot.condemned {
-		return volume.Deleting
-	}
-	return v.slot.record.Phase
-}
-
 // tellStuck has the metrics say whether the volume is stuck. It compares, so that
 // a message at which the actor panics takes nothing away.
 func (v *volumeActor) tellStuck() {
 	var in volume.Phase
-	if v.slot.stuck != nil && v.unfinished() != nil {
-		in = v.unfinishedPhase()
+	if v.slot.stuck != nil && v.unfinished() != nil && !v.deletes() {
+		in = v.slot.record.Phase
 	}
 	v.metrics.VolumeStuck(v.slot.stuckIn, in)
 	v.slot.stuckIn = in
@@ -64,7 +61,7 @@ func (v *volumeActor) deletes() bool {
 // condemn has the volume deleted, as only the retention actor asks for.
 func (v *volumeActor) condemn(c actor.Context, m *messages.DeleteVolume) {
 	v.slot.condemned = v.slot.record != nil && v.slot.record.Phase == volume.Retained
-	v.slot.reason = m.Reason
+	v.slot.reason, v.slot.failed, v.slot.tries = m.Reason, nil, m.Tries
 	v.carryOn(c)
 }
 
@@ -75,11 +72,6 @@ func (v *volumeActor) carryOn(c actor.Context) {
 		return
 	}
 	v.slot.resume = false
-	if v.slot.condemned && v.slot.reason.Early() && v.slot.stuck != nil && v.slot.record.Phase == volume.Retained {
-		// It could not be deleted, and whether it still has to be is not known
-		// here: it goes back to sleep.
-		v.slot.condemned, v.slot.stuck, v.slot.failures = false, nil, 0
-	}
 	if run := v.unfinished(); run != nil {
 		name := "resume"
 		if v.deletes() {

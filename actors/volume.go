@@ -35,14 +35,17 @@ type slot struct {
 	condemned bool
 	// reason is why.
 	reason volume.Reason
+	// failed is why the deletion did not succeed that was ordered last, tries how often
+	// it has not.
+	failed error
+	tries  int
 	// resume: an order to carry on met a running operation.
 	resume bool
 	// running is the operation under way; nil when there is none.
 	running *operation
 	// later are unpublishes that met a deletion.
 	later []*messages.UnpublishVolume
-	// stuck is the last failure to unmount or to delete, failures how many
-	// there were in a row.
+	// stuck is the last failure to unmount, failures how many there were in a row.
 	stuck    error
 	failures int
 	// stuckIn is the phase in which the metrics have the volume as stuck, zero when
@@ -194,7 +197,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	t, err := op.outcome.task, op.outcome.err
 	v.slot.record = t.record
 	if t.record == nil || t.record.Phase.Live() {
-		v.slot.condemned = false
+		v.slot.condemned, v.slot.failed, v.slot.tries = false, nil, 0
 	}
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)
@@ -314,8 +317,9 @@ func (v *volumeActor) restIfIdle(c actor.Context) {
 	if v.slot.running != nil || v.slot.beside.Load() > 0 || v.slot.condemned {
 		return
 	}
-	if v.slot.record == nil || v.slot.record.Phase == volume.Retained {
-		c.Send(v.supervisor, &messages.AtRest{ID: v.slot.id, Actor: c.Self().Id, Record: v.slot.record, Received: v.slot.received})
+	if v.slot.record == nil || !v.slot.record.Phase.Live() {
+		c.Send(v.supervisor, &messages.AtRest{ID: v.slot.id, Actor: c.Self().Id, Record: v.slot.record,
+			Failed: v.slot.failed, Tries: v.slot.tries, Received: v.slot.received})
 	}
 }
 

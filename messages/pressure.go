@@ -23,6 +23,8 @@ type Pressure struct {
 	Factor float64
 	// Scarcer is what there is less of: the reason for a volume to go early.
 	Scarcer volume.Reason
+	// Lacking is how much has to come free at once.
+	Lacking volume.Size
 	// Seq is the last question that was asked before the measurement began.
 	Seq uint64
 }

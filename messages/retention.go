@@ -4,7 +4,13 @@ import "github.com/katbox/katbox/internal/volume"
 
 // Retain hands over the record of a volume that went to sleep.
 // Supervisor -> retention.
-type Retain struct{ Record volume.Record }
+type Retain struct {
+	Record volume.Record
+	// Failed says why its deletion, which was tried last, did not succeed; nil when
+	// none was. Tries is how often in a row.
+	Failed error
+	Tries  int
+}
 
 // Wake asks for a sleeping volume's record, which then is the asker's.
 // Supervisor -> retention; answered by Woken.
@@ -29,11 +35,16 @@ type Evict struct {
 	Record volume.Record
 	// Reason tells whether its lifespan is over or disk pressure took time off.
 	Reason volume.Reason
+	// Tries is how often its deletion has failed before.
+	Tries int
 }
 
-// EvictionOver says that an eviction has come to its end: the volume is
-// deleted, or it could not be, or somebody needed it. Supervisor -> retention.
-type EvictionOver struct{ ID volume.ID }
+// EvictionOver says that an eviction has come to its end. Supervisor -> retention.
+type EvictionOver struct {
+	ID volume.ID
+	// Deleted tells whether the volume is: it could not be, or it was needed.
+	Deleted bool
+}
 
 // DataDirectory is a directory in the working directory that may be a volume's.
 type DataDirectory struct {

@@ -15,13 +15,18 @@ type AtRest struct {
 	Actor string
 	// Record is what to remember; nil when nothing is known of the volume.
 	Record *volume.Record
+	// Failed says why its deletion did not succeed; nil when none was tried. It is
+	// tried again after a while. Tries is how often in a row.
+	Failed error
+	Tries  int
 	// Received counts the messages that the supervisor's actor has handled. When
 	// the supervisor has sent more, the volume is not at rest any more.
 	Received uint64
 }
 
 // Stuck says that a volume cannot get on with its unmount or deletion. The
-// supervisor sends Resume after a while. Volume -> supervisor.
+// supervisor sends Resume after a while if it is the former; a deletion waits
+// asleep. Volume -> supervisor.
 type Stuck struct {
 	ID volume.ID
 	// Actor is the sender's name, as in AtRest.
@@ -41,6 +46,8 @@ type DeleteVolume struct {
 	// Reason tells whether its time is over or space is wanted before. When it
 	// cannot be deleted at once, the latter may have changed.
 	Reason volume.Reason
+	// Tries is how often that has failed before.
+	Tries int
 }
 
 // PodsSeen tells which pod directories the kubelet has at present.

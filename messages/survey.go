@@ -39,8 +39,8 @@ type Size struct {
 	ID volume.ID
 	// Unpublished is the question's.
 	Unpublished time.Time
-	// Bytes is 0 for a volume that cannot be measured.
-	Bytes int64
+	// Takes is nothing for a volume that cannot be measured.
+	Takes volume.Size
 }
 
 func (*Survey) toSurveyor()    {}

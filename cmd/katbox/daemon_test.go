@@ -84,7 +84,7 @@ func (d *daemon) data(pod, id string) string { return filepath.Join(d.workdir(),
 func (d *daemon) command() *exec.Cmd {
 	args := append([]string{
 		"--nodeid", "node-1", "--endpoint", "unix://" + filepath.Join(d.dir, "csi.sock"), "--workdir", d.workdir(),
-		"--kubelet-dir", filepath.Join(d.dir, "kubelet"), "--headroom", "0", "--log-level", "debug",
+		"--kubelet-dir", filepath.Join(d.dir, "kubelet"), "--headroom", "0", "--kubelet-line", "none", "--log-level", "debug",
 	}, d.flags...)
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asDaemon+"=1")

@@ -38,6 +38,7 @@ type options struct {
 	kubeletDir      string
 	afterLifespan   time.Duration
 	headroom        float64
+	kubeletLine     string
 	pruneInterval   time.Duration
 	eraseParallel   int
 	orphanGrace     time.Duration
@@ -62,7 +63,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.workdir, "workdir", "/csi-data-dir", "working directory: data directories and records")
 	flags.StringVar(&o.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory; target paths elsewhere are refused")
 	flags.DurationVar(&o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
-	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free, between 0 and 1; with less, lifespans shrink")
+	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
+	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine, "free space below which the kubelet evicts pods, before which retained volumes go: auto, none or BYTES[,INODES], each a percentage or a quantity")
 	flags.DurationVar(&o.pruneInterval, "pruneinterval", 5*time.Second, "how often the disk pressure is measured")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
 	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
@@ -121,6 +123,11 @@ func (o options) check() error {
 	}
 	if err := lifespan.CheckHeadroom(o.headroom); err != nil {
 		return fmt.Errorf("--headroom: %w", err)
+	}
+	if o.kubeletLine != autoLine {
+		if _, err := lifespan.ParseLine(o.kubeletLine); err != nil {
+			return fmt.Errorf("--kubelet-line %q is not auto, none or BYTES[,INODES]: %w", o.kubeletLine, err)
+		}
 	}
 	if _, err := socket.Path(o.endpoint); err != nil {
 		return fmt.Errorf("--endpoint: %w", err)

@@ -18,7 +18,7 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 	}
 	want := options{
 		endpoint: "unix:///csi/csi.sock", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
-		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, pruneInterval: 5 * time.Second,
+		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
 		eraseParallel: 2, orphanGrace: 10 * time.Minute, logLevel: "info", logFormat: "json",
 	}
 	if got != want {
@@ -48,6 +48,9 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --headroom -0.1":                                            "outside of 0..1",
 		"--nodeid n --headroom NaN":                                             "headroom",
 		"--nodeid n --headroom lots":                                            "headroom",
+		"--nodeid n --kubelet-line=":                                            `--kubelet-line "" is not auto, none or BYTES[,INODES]`,
+		"--nodeid n --kubelet-line=-1%":                                         `bytes "-1%": is outside of 0% to 100%`,
+		"--nodeid n --kubelet-line 15%,lots":                                    `inodes "lots": is neither`,
 		"--nodeid n --http-endpoint 8080":                                       "--http-endpoint",
 		"--nodeid n --http-endpoint :http":                                      "--http-endpoint",
 		"--nodeid n --http-endpoint host:65536":                                 "--http-endpoint",

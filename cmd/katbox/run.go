@@ -62,6 +62,10 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 
 	cfg := o.driverConfig()
 	podsDir := driver.PodsDir(cfg.KubeletDir)
+	free, err := limits(o, dir, podsDir, log)
+	if err != nil {
+		return err
+	}
 	node, err := actors.Start(actors.Config{
 		Mounter:          mount.New(),
 		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
@@ -72,7 +76,7 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		Known:            func(each func(volume.Record)) error { return load(records, o, log, each) },
 		PodsDir:          podsDir,
 		Lifespan:         o.afterLifespan,
-		Headroom:         o.headroom,
+		Limits:           free,
 		PressureInterval: o.pruneInterval,
 		EraseParallel:    o.eraseParallel,
 		OrphanGrace:      o.orphanGrace,

@@ -34,39 +34,43 @@ func TestSpaceFactor(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.space.Factor(tt.headroom); got != tt.want {
-				t.Errorf("%+v.Factor(%v) = %v, want %v", tt.space, tt.headroom, got, tt.want)
+			if got := tt.space.Marks(tt.headroom, Amount{}).Factor(tt.space.Free); got != tt.want {
+				t.Errorf("%+v with headroom %v: factor %v, want %v", tt.space, tt.headroom, got, tt.want)
 			}
 		})
 	}
 }
 
 func TestFactorIsTheSmaller(t *testing.T) {
+	limits := Limits{Headroom: 0.1}
 	bytes, inodes := Space{Total: 100, Free: 5}, Space{Total: 100, Free: 2}
-	if got := Factor(0.1, bytes, inodes); got != 0.2 {
+	if got := limits.Pressure(bytes, inodes).Factor; got != 0.2 {
 		t.Errorf("inodes are shorter: factor %v, want 0.2", got)
 	}
-	if got := Factor(0.1, inodes, bytes); got != 0.2 {
+	if got := limits.Pressure(inodes, bytes).Factor; got != 0.2 {
 		t.Errorf("bytes are shorter: factor %v, want 0.2", got)
 	}
-	if got := Factor(0.1, bytes, Space{}); got != 0.5 {
+	if got := limits.Pressure(bytes, Space{}).Factor; got != 0.5 {
 		t.Errorf("no inode limit: factor %v, want 0.5", got)
 	}
 }
 
 func TestInodesAreScarcer(t *testing.T) {
 	for name, tt := range map[string]struct {
+		line          Line
 		bytes, inodes Space
 		want          bool
 	}{
-		"fewer inodes":      {Space{Total: 100, Free: 5}, Space{Total: 10000, Free: 400}, true},
-		"fewer bytes":       {Space{Total: 100, Free: 3}, Space{Total: 10000, Free: 400}, false},
-		"as few":            {Space{Total: 100, Free: 4}, Space{Total: 10000, Free: 400}, false},
-		"no limit":          {Space{Total: 100}, Space{}, false},
-		"no limit of bytes": {Space{}, Space{Total: 100, Free: 100}, true},
-		"no limit at all":   {Space{}, Space{}, false},
+		"fewer inodes":      {Line{}, Space{Total: 100, Free: 5}, Space{Total: 10000, Free: 400}, true},
+		"fewer bytes":       {Line{}, Space{Total: 100, Free: 3}, Space{Total: 10000, Free: 400}, false},
+		"as few":            {Line{}, Space{Total: 100, Free: 4}, Space{Total: 10000, Free: 400}, false},
+		"no limit":          {Line{}, Space{Total: 100}, Space{}, false},
+		"no limit of bytes": {Line{}, Space{}, Space{Total: 100, Free: 100}, true},
+		"no limit at all":   {Line{}, Space{}, Space{}, false},
+		// 16 % of the bytes are below the floor, 10 % of the inodes are not.
+		"nearer to its floor": {DefaultLine, Space{Total: 100, Free: 16}, Space{Total: 100, Free: 10}, false},
 	} {
-		if got := InodesAreScarcer(tt.bytes, tt.inodes); got != tt.want {
+		if got := (Limits{0.1, tt.line}).Pressure(tt.bytes, tt.inodes).InodesAreScarcer; got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}

@@ -27,20 +27,23 @@ func FuzzFactor(f *testing.F) {
 		}
 		// No file system has more free than it has; one that says so has no pressure.
 		bytes, files := Space{Total: total, Free: free}, Space{Total: inodes, Free: freeInodes}
-		factor := Factor(headroom, bytes, files)
-		if !(factor >= 0 && factor <= 1) {
-			t.Fatalf("factor %v of %v and %v with headroom %v", factor, bytes, files, headroom)
-		}
-		if factor > bytes.Factor(headroom) || factor > files.Factor(headroom) {
-			t.Errorf("factor %v is not the smaller of %v and %v", factor, bytes.Factor(headroom), files.Factor(headroom))
-		}
-		if free >= total && freeInodes >= inodes && factor != 1 {
-			t.Errorf("factor %v of an empty file system, %v and %v with headroom %v", factor, bytes, files, headroom)
-		}
-		if free > 0 {
-			bytes.Free--
-			if less := Factor(headroom, bytes, files); less > factor {
-				t.Errorf("factor %v, but %v with a byte less", factor, less)
+		for _, line := range []Line{{}, DefaultLine, {Bytes: Amount{count: total}}} {
+			limits := Limits{Headroom: headroom, Line: line}
+			p := limits.Pressure(bytes, files)
+			if !(p.Factor >= 0 && p.Factor <= 1) || p.Lacking.Bytes < 0 || p.Lacking.Inodes < 0 {
+				t.Fatalf("%+v of %v and %v with %v", p, bytes, files, limits)
+			}
+			if p.Factor > p.Bytes.Factor(free) || p.Factor > p.Inodes.Factor(freeInodes) {
+				t.Errorf("factor %v is not the smaller of %v and %v", p.Factor, p.Bytes.Factor(free), p.Inodes.Factor(freeInodes))
+			}
+			if free >= total && freeInodes >= inodes && p.Factor != 1 {
+				t.Errorf("factor %v of an empty file system, %v and %v with %v", p.Factor, bytes, files, limits)
+			}
+			if free > 0 {
+				fewer := Space{Total: total, Free: free - 1}
+				if less := limits.Pressure(fewer, files); less.Factor > p.Factor || less.Lacking.Bytes < p.Lacking.Bytes {
+					t.Errorf("%+v, but %+v with a byte less", p, less)
+				}
 			}
 		}
 	})
@@ -132,5 +135,5 @@ func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor 
 	if !ok || got.ID != want.ID || !deadline.Equal(due(want)) {
 		t.Fatalf("next is %s at %v, want %s at %v", got.ID, deadline, want.ID, due(want))
 	}
-	q.Push(got)
+	q.Push(got.Record)
 }

@@ -23,6 +23,8 @@ type Queue struct {
 	// unmeasured are the entries without a size, bytes is the sum of the others'.
 	unmeasured []number
 	bytes      int64
+	// postponed are those that could not be deleted.
+	postponed postponed
 }
 
 // class is what volumes have in common whose deadlines are ordered by the time
@@ -48,10 +50,16 @@ func (l lot) class() class {
 // clock was stepped.
 func (q *Queue) Push(r volume.Record) {
 	q.Take(r.ID)
+	n := q.table.insert(&r)
+	q.line(n)
+	q.addSize(n)
+}
+
+// line puts an entry among those of its class.
+func (q *Queue) line(n number) {
 	if q.classes == nil {
 		q.classes = make(map[class]*byUnpublished)
 	}
-	n := q.table.insert(&r)
 	c := q.table.lot(n).class()
 	h := q.classes[c]
 	if h == nil {
@@ -59,29 +67,44 @@ func (q *Queue) Push(r volume.Record) {
 		q.classes[c] = h
 	}
 	heap.Push(h, n)
-	q.addSize(n)
 }
 
-// Take removes a volume and returns its record. It costs O(log n).
-func (q *Queue) Take(id volume.ID) (volume.Record, bool) {
+// Asleep is what the queue knows of a volume.
+type Asleep struct {
+	volume.Record
+	// Size is the space that it takes, if it was measured.
+	Size     volume.Size
+	Measured bool
+	// Tries is how often it could not be deleted.
+	Tries int
+}
+
+// Take removes a volume and returns what was known of it. It costs O(log n).
+func (q *Queue) Take(id volume.ID) (Asleep, bool) {
 	n := q.table.find(id)
 	if n == 0 {
-		return volume.Record{}, false
+		return Asleep{}, false
 	}
 	return q.take(n), true
 }
 
-func (q *Queue) take(n number) volume.Record {
-	r := q.table.record(n)
+func (q *Queue) take(n number) Asleep {
+	a := Asleep{Record: q.table.record(n), Tries: q.postponed.tries(n)}
+	if s := q.table.entry(n).size; s.known() {
+		// Its data directory is an inode: without one it could not be measured.
+		a.Size, a.Measured = s.size(), s.size().Inodes > 0
+	}
 	q.dropSize(n)
-	c := q.table.lot(n).class()
-	h := q.classes[c]
-	heap.Remove(h, int(q.table.entry(n).place))
-	if h.Len() == 0 {
-		delete(q.classes, c)
+	if !q.postponed.remove(n) {
+		c := q.table.lot(n).class()
+		h := q.classes[c]
+		heap.Remove(h, int(q.table.entry(n).place))
+		if h.Len() == 0 {
+			delete(q.classes, c)
+		}
 	}
 	q.table.remove(n)
-	return r
+	return a
 }
 
 // Has tells whether the volume is in the queue, as one of that pod.
@@ -95,19 +118,19 @@ func (q *Queue) Has(pod volume.PodUID, id volume.ID) bool {
 }
 
 // Next returns the earliest deadline under the given pressure factor. ok is false
-// when the queue is empty.
+// when nothing but postponed volumes is left.
 func (q *Queue) Next(factor float64) (deadline time.Time, ok bool) {
 	first, deadline := q.next(factor)
 	return deadline, first != 0
 }
 
 // TakeNext removes the volume with the earliest deadline under the given pressure
-// factor, and returns its record. Of several with the same deadline it is the one
-// that was unpublished first. ok is false when the queue is empty.
-func (q *Queue) TakeNext(factor float64) (r volume.Record, ok bool) {
+// factor, and returns what was known of it. Of several with the same deadline it is
+// the one that was unpublished first. ok is false when Next's is.
+func (q *Queue) TakeNext(factor float64) (next Asleep, ok bool) {
 	first, _ := q.next(factor)
 	if first == 0 {
-		return volume.Record{}, false
+		return Asleep{}, false
 	}
 	return q.take(first), true
 }

@@ -262,7 +262,7 @@ func BenchmarkQueue(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			r, _ := q.Take(records[i%size].ID)
-			q.Push(r)
+			q.Push(r.Record)
 		}
 	})
 }

@@ -10,12 +10,32 @@ import (
 // The queue also keeps how much space each of its volumes takes. They come
 // without that and are measured later; see [Queue.NextUnmeasured].
 
-// size is the space that a volume takes, in bytes, or, while that is not known,
-// the complement of its place in the list of those to be measured. One word does
-// for both.
+const (
+	// block is what a file system counts in, so that nothing is lost by it.
+	block = 512
+	// inodeBits are enough for 16 million inodes, and leave 256 TiB for the bytes.
+	// What is larger counts as that.
+	inodeBits = 24
+	maxInodes = 1<<inodeBits - 1
+	maxBlocks = 1<<(63-inodeBits) - 1
+)
+
+// size is the space that a volume takes, or, while that is not known, the
+// complement of its place in the list of those to be measured. One word does for
+// all of it.
 type size int64
 
+func measured(s volume.Size) size {
+	blocks := min(max(s.Bytes, 0)/block, maxBlocks)
+	return size(blocks<<inodeBits | min(max(s.Inodes, 0), maxInodes))
+}
+
 func (s size) known() bool { return s >= 0 }
+
+// size is only for one that is known.
+func (s size) size() volume.Size {
+	return volume.Size{Bytes: int64(s) >> inodeBits * block, Inodes: int64(s) & maxInodes}
+}
 
 // place is only for a size that is not known.
 func (s size) place() int { return int(^s) }
@@ -53,7 +73,7 @@ func (q *Queue) NextUnmeasured(atMost int) iter.Seq[Unmeasured] {
 // Measured notes how much space the volume takes that was retained at the given
 // time. It does nothing when that one is gone, or was published meanwhile: then
 // its data may have changed.
-func (q *Queue) Measured(id volume.ID, unpublished time.Time, bytes int64) {
+func (q *Queue) Measured(id volume.ID, unpublished time.Time, is volume.Size) {
 	n := q.table.find(id)
 	if n == 0 {
 		return
@@ -63,8 +83,8 @@ func (q *Queue) Measured(id volume.ID, unpublished time.Time, bytes int64) {
 		return
 	}
 	q.dropUnmeasured(n)
-	e.size = size(max(bytes, 0))
-	q.bytes += int64(e.size)
+	e.size = measured(is)
+	q.bytes += e.size.size().Bytes
 }
 
 // addSize begins without a size. A volume that is being deleted is not measured:
@@ -79,7 +99,7 @@ func (q *Queue) addSize(n number) {
 
 func (q *Queue) dropSize(n number) {
 	if s := q.table.entry(n).size; s.known() {
-		q.bytes -= int64(s)
+		q.bytes -= s.size().Bytes
 		return
 	}
 	q.dropUnmeasured(n)

@@ -41,20 +41,20 @@ func TestSizes(t *testing.T) {
 	wantUnmeasured(t, q, 1, "hot")
 	wantUnmeasured(t, q, 2, "hot", "old")
 	wantUnmeasured(t, q, 10, "hot", "old")
-	q.Measured("hot", hot.Unpublished, 4096)
+	q.Measured("hot", hot.Unpublished, volume.Size{Bytes: 4096})
 	wantSizes(t, q, 4096, 1)
-	q.Measured("hot", hot.Unpublished, 1)
-	q.Measured("d", epoch, 1)
-	q.Measured("gone", epoch, 1)
+	q.Measured("hot", hot.Unpublished, volume.Size{Bytes: 512})
+	q.Measured("d", epoch, volume.Size{Bytes: 1})
+	q.Measured("gone", epoch, volume.Size{Bytes: 1})
 	wantSizes(t, q, 4096, 1)
 
 	// Published and retained again while it was being measured.
 	again := retained("old", time.Hour, time.Hour)
 	q.Push(again)
-	q.Measured("old", old.Unpublished, 1)
+	q.Measured("old", old.Unpublished, volume.Size{Bytes: 1})
 	wantSizes(t, q, 4096, 1)
 	// What failed is not tried for ever.
-	q.Measured("old", again.Unpublished, 0)
+	q.Measured("old", again.Unpublished, volume.Size{Bytes: 0})
 	wantSizes(t, q, 4096, 0)
 
 	q.Take("hot")
@@ -89,8 +89,8 @@ func TestSizesAgainstSum(t *testing.T) {
 				if naive[r.ID] != unknown {
 					t.Fatalf("step %d: next to be measured: %s; its size is %d", step, r.ID, naive[r.ID])
 				}
-				naive[r.ID] = rng.Int64N(1 << 40)
-				q.Measured(r.ID, r.Unpublished, naive[r.ID])
+				naive[r.ID] = block * rng.Int64N(1<<31)
+				q.Measured(r.ID, r.Unpublished, volume.Size{Bytes: naive[r.ID], Inodes: rng.Int64N(1 << 30)})
 			}
 		}
 		bytes, unmeasured := int64(0), 0

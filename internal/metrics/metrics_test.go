@@ -31,12 +31,16 @@ var names = []string{
 	"katbox_erased_volumes_total counter",
 	"katbox_evictions_total counter",
 	"katbox_filesystem_errors_total counter",
+	"katbox_filesystem_floor_bytes gauge",
+	"katbox_filesystem_floor_inodes gauge",
 	"katbox_filesystem_free_bytes gauge",
 	"katbox_filesystem_free_inodes gauge",
 	"katbox_filesystem_headroom_bytes gauge",
 	"katbox_filesystem_headroom_inodes gauge",
 	"katbox_filesystem_inodes gauge",
 	"katbox_filesystem_size_bytes gauge",
+	"katbox_kubelet_line_bytes gauge",
+	"katbox_kubelet_line_inodes gauge",
 	"katbox_mounts gauge",
 	"katbox_parked_volumes gauge",
 	"katbox_pods_directory_entries gauge",
@@ -88,7 +92,8 @@ func everything() *metrics.Metrics {
 	m.TrashHolds(5, 2)
 	m.EntriesErased(256)
 	m.VolumeErased()
-	m.DiskMeasured(0.5, metrics.Space{Total: 1000, Free: 50, Headroom: 100}, metrics.Space{Total: 10, Free: 9, Headroom: 1})
+	m.DiskMeasured(0.5, metrics.Space{Total: 1000, Free: 50, Line: 15, Floor: 20, Headroom: 100},
+		metrics.Space{Total: 10, Free: 9, Headroom: 1})
 	m.Committed(20*time.Millisecond, 3, nil)
 	m.Committed(time.Minute, 1, errors.New("broken disk"))
 	m.Reserved(true)
@@ -138,6 +143,10 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_filesystem_free_inodes`:     9,
 		`katbox_filesystem_headroom_inodes`: 1,
 		`katbox_filesystem_errors_total`:    0,
+		`katbox_filesystem_floor_bytes`:     20,
+		`katbox_filesystem_floor_inodes`:    0,
+		`katbox_kubelet_line_bytes`:         15,
+		`katbox_kubelet_line_inodes`:        0,
 
 		`katbox_store_commit_duration_seconds_count`: 2,
 		`katbox_store_commit_duration_seconds_sum`:   60.02,

@@ -94,8 +94,13 @@ func (m *Metrics) VolumeDeleted(reason volume.Reason, late time.Duration) {
 // UnmountRetried notes that an unmount is tried again.
 func (m *Metrics) UnmountRetried() { m.unmountRetries.Inc() }
 
-// VolumeStuck notes that a volume that could not get on in the phase before is
-// stuck in the phase after. The zero phase stands for one that gets on.
+// DeletionsFailing sets how many volumes could not be deleted and are tried again.
+func (m *Metrics) DeletionsFailing(volumes int) {
+	m.stuck[volume.Deleting].Set(float64(volumes))
+}
+
+// VolumeStuck notes that a volume whose unmount failed in the phase before is stuck
+// in the phase after. The zero phase stands for one that gets on.
 func (m *Metrics) VolumeStuck(before, after volume.Phase) { m.stuck.move(before, after) }
 
 // VolumeParked notes that a volume's actor has failed too often.

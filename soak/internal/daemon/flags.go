@@ -21,6 +21,8 @@ func Flags(l host.Layout, d workload.Driver) []string {
 		"--workdir", l.Work,
 		"--kubelet-dir", l.Kubelet,
 		"--afterlifespan", d.Lifespan.String(),
+		// The soak's kubelet evicts nothing, and its disk is judged by the headroom alone.
+		"--kubelet-line", "none",
 		"--headroom", strconv.FormatFloat(d.Headroom, 'g', -1, 64),
 		"--pruneinterval", d.PruneInterval.String(),
 		"--orphan-grace", d.OrphanGrace.String(),

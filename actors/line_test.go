@@ -1,0 +1,251 @@
+package actors
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/store"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// TestRoomIsMadeAboveTheKubeletsLine: what was retained minutes ago goes before the
+// kubelet evicts pods, the oldest first and no more than is needed.
+func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
+	const volumes = 10
+	for name, tt := range map[string]struct {
+		line lifespan.Line
+		want int
+	}{
+		// From 160 of 1,000 to above the floor, 170: there they are not due any more.
+		"shared disk":      {lifespan.DefaultLine, 3},
+		"disk of its own":  {lifespan.Line{}, 0},
+		"another resource": {lifespan.Line{Inodes: lifespan.DefaultLine.Inodes}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				h.line = tt.line
+				for i := range volumes {
+					h.retained("pod", numbered(i), time.Duration(volumes-i)*time.Minute, testLifespan)
+				}
+				h.start()
+				time.Sleep(time.Second)
+				h.disk.set(160, nil)
+				h.records.fail(func(changes []store.Change) error {
+					for _, change := range changes {
+						if change.Record == nil {
+							h.disk.set(h.disk.free+5, nil)
+						}
+					}
+					return nil
+				})
+				time.Sleep(time.Minute)
+				for i := range volumes {
+					if got, want := h.hasMarker("pod", numbered(i)), i >= tt.want; got != want {
+						t.Errorf("volume %d is there: %t, want %t", i, got, want)
+					}
+				}
+				h.records.fail(nil)
+				h.stop()
+			})
+		})
+	}
+}
+
+// TestFullDiskWithNothingRetained: somebody else's files keep the disk below the
+// floor. It is measured each second, and no more, and calls go on.
+func TestFullDiskWithNothingRetained(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		measured := func() int {
+			h.disk.mu.Lock()
+			defer h.disk.mu.Unlock()
+			return h.disk.measured
+		}
+		h.publish()
+		before := measured()
+		time.Sleep(65 * time.Second)
+		if n := measured() - before; n != 6 {
+			t.Errorf("measured %d times in a minute without pressure, want each ten seconds", n)
+		}
+		h.disk.set(10, nil)
+		time.Sleep(10 * time.Second)
+		before = measured()
+		time.Sleep(60*time.Second + 500*time.Millisecond)
+		if n := measured() - before; n < 60 || n > 61 {
+			t.Errorf("measured %d times in a minute under pressure, want each second", n)
+		}
+		h.unpublish()
+		h.publish()
+	})
+}
+
+// TestLineInTheMetrics: the marks of a disk that the kubelet looks at.
+func TestLineInTheMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.line = lifespan.DefaultLine
+		h.disk.inodes, h.disk.freeInodes = 10_000, 10_000
+		h.start()
+		h.wantMetrics("at the start", nil, metricstest.Values{
+			`katbox_kubelet_line_bytes`: 150, `katbox_filesystem_floor_bytes`: 170, `katbox_filesystem_headroom_bytes`: 270,
+			`katbox_kubelet_line_inodes`: 500, `katbox_filesystem_floor_inodes`: 700, `katbox_filesystem_headroom_inodes`: 1700,
+		})
+		h.stop()
+	})
+}
+
+// queueing is a retention actor whose peers do what the test says.
+type queueing struct {
+	root      *actor.RootContext
+	retention *actor.PID
+	evicted   *list[volume.ID]
+	asked     *list[uint64]
+}
+
+// inRetention runs a test with so many volumes asleep that take 100 bytes each, the
+// oldest first; those from unmeasured on are of an unknown size.
+func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
+	const size, blocks = 100, 512
+	synctest.Test(t, func(t *testing.T) {
+		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+		q := queueing{root: system.Root, retention: system.NewLocalPID(retentionName), evicted: &list[volume.ID]{}, asked: &list[uint64]{}}
+		peers := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+			switch m := c.Message().(type) {
+			case *messages.Evict:
+				q.evicted.add(m.Record.ID)
+			case *messages.Measure:
+				q.asked.add(m.Seq)
+			}
+		}))
+		var queue lifespan.Queue
+		for i := range volumes {
+			record := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i-volumes)*time.Minute), testLifespan)
+			queue.Push(record)
+			if i < unmeasured {
+				queue.Measured(record.ID, record.Unpublished, volume.Size{Bytes: size * blocks, Inodes: 1})
+			}
+		}
+		_, err := system.Root.SpawnNamed(retentionProps(retention{
+			supervisor: peers, eraser: peers, surveyor: peers, early: true, metrics: metrics.New("test", ""), log: logr.Discard(),
+		}, &queue), retentionName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(q)
+		for _, pid := range []*actor.PID{q.retention, peers} {
+			system.Root.Stop(pid)
+		}
+		system.Shutdown()
+		time.Sleep(2 * time.Second) // the library's dead letter throttle
+	})
+}
+
+// measured is a measurement: with so many volumes' room lacking, the factor is 0. It
+// answers the last question if answers is true.
+func (q queueing) measured(lacking float64, answers bool) {
+	m := &messages.Pressure{Factor: 0, Lacking: volume.Size{Bytes: int64(lacking * 100 * 512)}}
+	if asked := q.asked.get(); answers && len(asked) > 0 {
+		m.Seq = asked[len(asked)-1]
+	}
+	q.root.Send(q.retention, m)
+	synctest.Wait()
+}
+
+func (q queueing) want(t *testing.T, when string, evicted, asked int) {
+	t.Helper()
+	synctest.Wait()
+	var want []volume.ID
+	for i := range evicted {
+		want = append(want, numbered(i))
+	}
+	if got := q.evicted.get(); !slices.Equal(got, want) {
+		t.Errorf("%s: %v are gone, want the %d oldest", when, got, evicted)
+	}
+	if got := len(q.asked.get()); got != asked {
+		t.Errorf("%s: a measurement was asked for %d times, want %d", when, got, asked)
+	}
+}
+
+// over ends all deletions but the first so many.
+func (q queueing) over(from int) {
+	for _, id := range q.evicted.get()[from:] {
+		q.root.Send(q.retention, &messages.EvictionOver{ID: id, Deleted: true})
+	}
+	synctest.Wait()
+}
+
+// TestBatches: as many go at once as their sizes make up for.
+func TestBatches(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lacking float64
+		want    int
+	}{
+		"nothing is lacking: one, as its time is over": {0, 1},
+		"part of one":   {0.5, 1},
+		"just one":      {1, 1},
+		"more than one": {1.5, 2},
+		"many":          {7, 7},
+		"all":           {100, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inRetention(t, 20, 20, func(q queueing) {
+				q.measured(tt.lacking, false)
+				q.want(t, "what an earlier process deleted is waited for", 0, 1)
+				q.measured(tt.lacking, true)
+				q.want(t, "measured", tt.want, 1)
+				q.over(0)
+				q.want(t, "deleted", tt.want, 1+min(1, 20-tt.want))
+			})
+		})
+	}
+}
+
+// TestBatchesGrowWhileErasingIsSlow: what is lacking grows, and none of what was
+// deleted is erased. No more goes than makes up for it.
+func TestBatchesGrowWhileErasingIsSlow(t *testing.T) {
+	inRetention(t, 50, 50, func(q queueing) {
+		q.measured(2, false)
+		q.measured(2, true)
+		for lacking := 2; lacking < 40; lacking += 3 {
+			before := len(q.evicted.get())
+			q.measured(float64(lacking), false)
+			if got := len(q.evicted.get()); got != lacking {
+				t.Errorf("%d are gone with the room of %d lacking", got, lacking)
+			}
+			q.over(before)
+		}
+	})
+}
+
+// TestUnknownSizesGoOneByOne, each once the one before is erased; or, where less and
+// less is free meanwhile, one at each measurement.
+func TestUnknownSizesGoOneByOne(t *testing.T) {
+	inRetention(t, 20, 0, func(q queueing) {
+		q.measured(5, false)
+		q.measured(5, true)
+		q.want(t, "the first", 1, 1)
+		q.over(0)
+		q.want(t, "it is deleted", 1, 2)
+		q.measured(4, false)
+		q.want(t, "space comes free, and it is not erased yet", 1, 2)
+		q.measured(3, true)
+		q.want(t, "it is erased", 2, 2)
+		q.over(1)
+		q.want(t, "the next one is deleted", 2, 3)
+		for i := range 5 {
+			q.measured(3+float64(i), false)
+			q.want(t, "no space comes free", 3+i, 3)
+			q.over(2 + i)
+		}
+	})
+}

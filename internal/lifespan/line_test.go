@@ -1,0 +1,176 @@
+package lifespan
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestParseLine(t *testing.T) {
+	for text, want := range map[string]Line{
+		"none":        {},
+		"15%":         {Bytes: Amount{share: 0.15}},
+		"15%,5%":      DefaultLine,
+		"7.5%":        {Bytes: Amount{share: 0.075}},
+		"20Gi":        {Bytes: Amount{count: 20 << 30}},
+		"20Gi,3%":     {Bytes: Amount{count: 20 << 30}, Inodes: Amount{share: 0.03}},
+		"20Gi,100k":   {Bytes: Amount{count: 20 << 30}, Inodes: Amount{count: 100_000}},
+		"0":           {},
+		"0%,5%":       {Inodes: Amount{share: 0.05}},
+		"1e9":         {Bytes: Amount{count: 1e9}},
+		"99%":         {Bytes: Amount{share: 0.99}},
+		"21474836480": {Bytes: Amount{count: 20 << 30}},
+	} {
+		got, err := ParseLine(text)
+		if err != nil || got != want {
+			t.Errorf("ParseLine(%q) = %+v, %v, want %+v", text, got, err, want)
+		}
+		if again, err := ParseLine(got.String()); err != nil || again != got {
+			t.Errorf("%q comes back from %q as %+v, %v", text, got, again, err)
+		}
+	}
+}
+
+func TestParseLineRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":              `bytes "": is neither`,
+		"-1%":           `bytes "-1%": is outside of 0% to 100%`,
+		"100%":          `bytes "100%": is outside of 0% to 100%`,
+		"NaN%":          `bytes "NaN%": is outside of 0% to 100%`,
+		"Inf%":          `bytes "Inf%": is outside of 0% to 100%`,
+		"-1":            `bytes "-1": is negative or too large`,
+		"1e30":          `bytes "1e30": is negative or too large`,
+		"16Ei":          `bytes "16Ei": is negative or too large`,
+		"15 %":          `bytes "15 %": is neither`,
+		"%":             `bytes "%": is neither`,
+		"20GB":          `bytes "20GB": is neither`,
+		"15%,":          `inodes "": is neither`,
+		",5%":           `bytes "": is neither`,
+		"15%,5%,1%":     `inodes "5%,1%": is neither`,
+		"20Gi, 3%":      `inodes " 3%": is neither`,
+		"auto":          `bytes "auto": is neither`,
+		"15%,none":      `inodes "none": is neither`,
+		"0x10":          `bytes "0x10": is neither`,
+		"\u0661\u0665%": `is neither`,
+	} {
+		if got, err := ParseLine(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseLine(%q) = %+v, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestMarks(t *testing.T) {
+	fifteen := Amount{share: 0.15}
+	for name, tt := range map[string]struct {
+		space    Space
+		headroom float64
+		line     Amount
+		want     Marks
+		factor   float64
+		lacking  int64
+	}{
+		"above the band":        {Space{1000, 271}, 0.1, fifteen, Marks{150, 170, 270}, 1, 0},
+		"just wanted":           {Space{1000, 270}, 0.1, fifteen, Marks{150, 170, 270}, 1, 0},
+		"in the band":           {Space{1000, 220}, 0.1, fifteen, Marks{150, 170, 270}, 0.5, 0},
+		"in its lowest tenth":   {Space{1000, 175}, 0.1, fifteen, Marks{150, 170, 270}, 0.05, 5},
+		"at the floor":          {Space{1000, 170}, 0.1, fifteen, Marks{150, 170, 270}, 0, 10},
+		"below the line":        {Space{1000, 100}, 0.1, fifteen, Marks{150, 170, 270}, 0, 80},
+		"full":                  {Space{1000, 0}, 0.1, fifteen, Marks{150, 170, 270}, 0, 180},
+		"no headroom":           {Space{1000, 0}, 0, fifteen, Marks{Line: 150}, 1, 0},
+		"no line":               {Space{1000, 5}, 0.1, Amount{}, Marks{0, 0, 100}, 0.05, 5},
+		"no limit":              {Space{0, 0}, 0.1, fifteen, Marks{}, 1, 0},
+		"more free than total":  {Space{1000, 5000}, 0.1, fifteen, Marks{150, 170, 270}, 1, 0},
+		"line above the total":  {Space{1000, 900}, 0.1, Amount{count: 5000}, Marks{1000, 1000, 1000}, 0, 0},
+		"line takes nearly all": {Space{1000, 900}, 0.1, Amount{share: 0.99}, Marks{990, 1000, 1000}, 0, 0},
+		// What is above the floor is the whole band then.
+		"line and headroom above the total": {Space{1000, 875}, 0.9, Amount{share: 0.73}, Marks{730, 750, 1000}, 0.5, 0},
+		"all of it free":                    {Space{1000, 1000}, 0.9, Amount{share: 0.73}, Marks{730, 750, 1000}, 1, 0},
+		"a number":                          {Space{1000, 320}, 0.1, Amount{count: 250}, Marks{250, 270, 370}, 0.5, 0},
+		"rounds up":                         {Space{11, 1}, 0.1, fifteen, Marks{2, 3, 5}, 0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := tt.space.Marks(tt.headroom, tt.line)
+			if m != tt.want || m.Factor(tt.space.Free) != tt.factor || m.Lacking(tt.space.Free) != tt.lacking {
+				t.Errorf("%+v, factor %v, lacking %d, want %+v, %v, %d",
+					m, m.Factor(tt.space.Free), m.Lacking(tt.space.Free), tt.want, tt.factor, tt.lacking)
+			}
+		})
+	}
+}
+
+// TestWithoutALineNothingChanges compares with the formula of a disk that the kubelet
+// does not look at: free space as a share of the headroom.
+func TestWithoutALineNothingChanges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	old := func(s Space, headroom float64) float64 {
+		if wanted := math.Ceil(float64(s.Total) * headroom); float64(s.Free) < wanted {
+			return float64(s.Free) / wanted
+		}
+		return 1
+	}
+	for range 1000 {
+		bytes := Space{Total: rng.Uint64N(1 << 50)}
+		inodes := Space{Total: rng.Uint64N(1 << 32)}
+		bytes.Free, inodes.Free = rng.Uint64N(bytes.Total+1), rng.Uint64N(inodes.Total+1)
+		limits := Limits{Headroom: rng.Float64()}
+		if got, want := limits.Pressure(bytes, inodes).Factor, min(old(bytes, limits.Headroom), old(inodes, limits.Headroom)); got != want {
+			t.Fatalf("%v and %v with %v: factor %v, want %v", bytes, inodes, limits, got, want)
+		}
+		// Nothing goes early without a headroom, at any line.
+		line := Line{Bytes: Amount{share: rng.Float64()}, Inodes: Amount{count: rng.Uint64()}}
+		if p := (Limits{0, line}).Pressure(bytes, inodes); p.Factor != 1 || p.Lacking != (volume.Size{}) {
+			t.Fatalf("%v and %v with line %v and no headroom: %+v", bytes, inodes, line, p)
+		}
+	}
+}
+
+// TestHigherFactorTakesLess: what is due at the same time under less pressure is due
+// under more pressure too.
+func TestHigherFactorTakesLess(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 1000 {
+		now := epoch.Add(24 * time.Hour)
+		low, high := rng.Float64(), rng.Float64()
+		low, high = min(low, high), max(low, high)
+		at := epoch.Add(time.Duration(rng.Int64N(int64(24 * time.Hour))))
+		span := time.Duration(rng.Int64N(int64(48 * time.Hour)))
+		if !Deadline(at, span, high).After(now) && Deadline(at, span, low).After(now) {
+			t.Fatalf("unpublished at %v, lifespan %v: due under factor %v, and not under %v", at, span, high, low)
+		}
+	}
+}
+
+func TestLimitsCheck(t *testing.T) {
+	disk, inodes := Space{Total: 1000, Free: 500}, Space{Total: 100, Free: 50}
+	for text, want := range map[string]string{
+		"15%,5%":  "",
+		"none":    "",
+		"970":     "",
+		"98%":     "the kubelet's line 98% leaves none of the file system's 1000 bytes",
+		"20Gi":    "the kubelet's line 21474836480 leaves none of the file system's 1000 bytes",
+		"15%,100": "the kubelet's line 15%,100 leaves none of the file system's 100 inodes",
+	} {
+		line, err := ParseLine(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := (Limits{0.1, line}).Check(disk, inodes); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		// Nothing goes early anyway, and btrfs has no number of inodes.
+		if err := (Limits{0, line}).Check(disk, inodes); err != nil {
+			t.Errorf("%s without a headroom: %v", text, err)
+		}
+		if err := (Limits{0.1, Line{Inodes: line.Inodes}}).Check(disk, Space{}); err != nil {
+			t.Errorf("%s without a limit of inodes: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package lifespan
+
+import (
+	"testing"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestMaking plays what happens to an account, and compares what it allows.
+func TestMaking(t *testing.T) {
+	volumeOf := func(bytes int64) Asleep { return Asleep{Size: volume.Size{Bytes: bytes}, Measured: true} }
+	unknown := Asleep{}
+	lacks := func(bytes int64) volume.Size { return volume.Size{Bytes: bytes} }
+	for name, tt := range map[string]struct {
+		play           func(m *Making)
+		settled, lacks bool
+	}{
+		"a start waits for the trash": {func(m *Making) { m.Measured(lacks(10), false) }, false, false},
+		"the answer shows the trash": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+		}, true, true},
+		"the trash of before does not keep up": {func(m *Making) {
+			m.Measured(lacks(10), false)
+			m.Measured(lacks(11), false)
+		}, false, true},
+		"nothing is lacking": {func(m *Making) {
+			m.Ask()
+			m.Measured(volume.Size{}, true)
+		}, true, false},
+		"enough is on its way": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(volumeOf(10))
+		}, false, false},
+		"not enough is on its way": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(volumeOf(9))
+		}, false, true},
+		"more and more is needed": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(volumeOf(10))
+			m.End(volumeOf(10), true)
+			m.Measured(lacks(20), false)
+		}, false, true},
+		"one that failed makes no room": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(volumeOf(10))
+			m.End(volumeOf(10), false)
+		}, true, true},
+		"the size of one is not known": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(unknown)
+		}, false, false},
+		"and less is free all the same": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(unknown)
+			m.Measured(lacks(10), false)
+		}, false, true},
+		"one more for each measurement": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(unknown)
+			m.Measured(lacks(10), false)
+			m.Begin(unknown)
+		}, false, false},
+		"erased, but not asked for": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(volumeOf(10))
+			m.End(volumeOf(10), true)
+			m.Measured(lacks(5), false)
+		}, false, false},
+		"an answer knows nothing of what came after the question": {func(m *Making) {
+			m.Ask()
+			m.Begin(volumeOf(10))
+			m.End(volumeOf(10), true)
+			m.Measured(lacks(5), true)
+		}, false, false},
+		"asked and answered": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(volumeOf(10))
+			m.End(volumeOf(10), true)
+			m.Ask()
+			m.Measured(lacks(5), true)
+		}, true, true},
+		"inodes alone": {func(m *Making) {
+			m.Ask()
+			m.Measured(volume.Size{Inodes: 10}, true)
+			m.Begin(Asleep{Size: volume.Size{Bytes: 1 << 40, Inodes: 9}, Measured: true})
+		}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewMaking()
+			tt.play(&m)
+			if m.Settled() != tt.settled || m.Lacks() != tt.lacks {
+				t.Errorf("settled %t, lacks %t, want %t and %t", m.Settled(), m.Lacks(), tt.settled, tt.lacks)
+			}
+		})
+	}
+}
