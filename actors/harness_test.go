@@ -153,7 +153,7 @@ func (h *house) data(pod volume.PodUID, id volume.ID) string {
 }
 
 func (h *house) publication() volume.Publication {
-	return volume.Publication{ID: testID, Pod: testPod, Namespace: "default", PodName: "batch-1",
+	return volume.Publication{ID: testID, Pod: testPod, Namespace: "default", PodName: "batch-1", VolumeName: "scratch", ServiceAccount: "robot",
 		Target: volume.Target{Path: h.target(testPod, "mount")}}
 }
 
@@ -390,6 +390,13 @@ func (r *fakeRecords) get(id volume.ID) (volume.Record, bool) {
 	defer r.mu.Unlock()
 	record, ok := r.known[id]
 	return record, ok
+}
+
+// lose forgets all records.
+func (r *fakeRecords) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.known)
 }
 
 func (r *fakeRecords) put(record volume.Record) {

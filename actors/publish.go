@@ -32,7 +32,7 @@ func (t *task) publish(p volume.Publication) error {
 	if err != nil {
 		return t.undo(before, p.Target.Path, madeTarget, err)
 	}
-	t.published()
+	t.published(p)
 	t.log.V(1).Info("published", keyVolume, p.ID, keyPod, p.Pod, keyTarget, p.Target.Path)
 	return nil
 }
@@ -103,7 +103,7 @@ func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
 			return false, fmt.Errorf("%w: %w", volume.ErrUncertain, err)
 		}
 	}
-	t.published()
+	t.published(p)
 	return true, nil
 }
 
@@ -136,16 +136,14 @@ func (t *task) intent(p volume.Publication) volume.Record {
 	if t.record != nil {
 		next = *t.record
 	}
-	next.Namespace, next.PodName = p.Namespace, p.PodName
-	next.Phase = volume.Publishing
-	next.Unpublished = time.Time{}
-	return next.WithTarget(p.Target)
+	return next.Publish(p, time.Now())
 }
 
 // published notes that the mount is there. That is not recorded: after a
-// restart the mount table tells.
-func (t *task) published() {
-	done := *t.record
+// restart the mount table tells. Of a volume that was found mounted the names are
+// known from now on, and recorded with its next change.
+func (t *task) published(p volume.Publication) {
+	done := t.record.Named(p)
 	done.Phase = volume.Published
 	t.know(&done)
 }

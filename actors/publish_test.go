@@ -27,7 +27,8 @@ func TestPublishMountsAndRepeats(t *testing.T) {
 			t.Errorf("data directory: %v, %v, want mode 0777 as an emptyDir's", info, err)
 		}
 		record := h.wantPhase(testID, volume.Publishing)
-		if record.Namespace != "default" || record.PodName != "batch-1" || len(record.Targets) != 1 {
+		if record.Namespace != "default" || record.PodName != "batch-1" || record.VolumeName != "scratch" || record.ServiceAccount != "robot" ||
+			record.Published.IsZero() || len(record.Targets) != 1 {
 			t.Errorf("record %+v", record)
 		}
 		if h.records.commits != 1 {

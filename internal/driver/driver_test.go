@@ -115,7 +115,7 @@ func publishRequest() *csi.NodePublishVolumeRequest {
 		},
 		VolumeContext: map[string]string{
 			contextEphemeral: "true", contextPodUID: "uid", contextPodName: "batch", contextNamespace: "default",
-			"csi.storage.k8s.io/serviceAccount.name": "default", "user-attribute": "anything",
+			"csi.storage.k8s.io/serviceAccount.name": "robot", "user-attribute": "anything",
 		},
 	}
 }
@@ -130,7 +130,7 @@ func TestPublishPassesOnWhatTheKubeletSends(t *testing.T) {
 	if _, err := node.NodePublishVolume(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	want := volume.Publication{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", Target: volume.Target{
+	want := volume.Publication{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", VolumeName: "scratch", ServiceAccount: "robot", Target: volume.Target{
 		Path: req.TargetPath, ReadOnly: true, Flags: []string{"nodev", "noexec"}, MultiWriter: true}}
 	if got := volumes.published[0]; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("published %+v, want %+v", got, want)
@@ -140,6 +140,40 @@ func TestPublishPassesOnWhatTheKubeletSends(t *testing.T) {
 	}
 	if got := volumes.unpublished[0]; got != "csi-1 "+req.TargetPath {
 		t.Errorf("unpublished %q", got)
+	}
+}
+
+// TestVolumeNames: the name comes from a path of the kubelet's shape. Another orchestrator's
+// path tells none, and its odd names refuse nothing.
+func TestVolumeNames(t *testing.T) {
+	d := fuzzedDriver(t, "/var/lib/kubelet")
+	for path, want := range map[string]string{
+		"/uid/volumes/kubernetes.io~csi/scratch/mount":                          "scratch",
+		"/uid/volumes/kubernetes.io~csi/mount/mount":                            "mount",
+		"/uid/volumes/kubernetes.io~csi/scratch/mount/more":                     "",
+		"/uid/volumes/kubernetes.io~csi/scratch":                                "",
+		"/uid/volumes/kubernetes.io~csi/scratch/globalmount":                    "",
+		"/uid/volumes/kubernetes.io~empty-dir/scratch/mount":                    "",
+		"/uid/volume-subpaths/kubernetes.io~csi/scratch/mount":                  "",
+		"/.trash/volumes/kubernetes.io~csi/scratch/mount":                       "",
+		"/uid/volumes/kubernetes.io~csi/A b/mount":                              "",
+		"/uid/volumes/kubernetes.io~csi/" + strings.Repeat("x", 254) + "/mount": "",
+		"/anything": "",
+	} {
+		req := publishRequest()
+		req.TargetPath = podsDir + path
+		p, err := d.publication(req)
+		if err != nil || p.VolumeName != want {
+			t.Errorf("%s: volume %q, %v, want %q", path, p.VolumeName, err, want)
+		}
+	}
+	req := publishRequest()
+	for _, key := range []string{contextNamespace, contextPodName, contextAccount} {
+		req.VolumeContext[key] = "two\nlines"
+	}
+	p, err := d.publication(req)
+	if err != nil || p.Namespace != "" || p.PodName != "" || p.ServiceAccount != "" {
+		t.Errorf("odd names became %+v, %v, want none", p, err)
 	}
 }
 

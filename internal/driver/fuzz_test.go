@@ -41,7 +41,8 @@ func FuzzPublication(f *testing.F) {
 			VolumeId: id, TargetPath: target, Readonly: readonly,
 			VolumeCapability: &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_Mode(mode)}},
 			VolumeContext: map[string]string{
-				contextEphemeral: ephemeral, contextPodUID: pod, contextPodName: name, contextNamespace: name + "-space", name: name,
+				contextEphemeral: ephemeral, contextPodUID: pod, contextPodName: name, contextNamespace: name + "-space",
+				contextAccount: name + "-account", name: name,
 			},
 		}
 		asked := strings.FieldsFunc(flags, func(r rune) bool { return r == ',' })
@@ -67,8 +68,11 @@ func FuzzPublication(f *testing.F) {
 		checkName(t, string(p.ID), id)
 		checkName(t, string(p.Pod), req.VolumeContext[contextPodUID])
 		checkTarget(t, d, target, p.Target.Path)
-		if p.PodName != req.VolumeContext[contextPodName] || p.Namespace != req.VolumeContext[contextNamespace] {
-			t.Errorf("pod %q in %q, want those of %v", p.PodName, p.Namespace, req.VolumeContext)
+		checkObjectName(t, p.PodName, req.VolumeContext[contextPodName])
+		checkObjectName(t, p.Namespace, req.VolumeContext[contextNamespace])
+		checkObjectName(t, p.ServiceAccount, req.VolumeContext[contextAccount])
+		if p.VolumeName != "" {
+			checkObjectName(t, p.VolumeName, filepath.Base(filepath.Dir(p.Target.Path)))
 		}
 		checkMode(t, p.Target, req, asked)
 	})
@@ -157,6 +161,18 @@ func checkName(t *testing.T, got, sent string) {
 	t.Helper()
 	if got != sent || filepath.Base(got) != got || got[0] == '.' || strings.Contains(got, "\x00") || len(got) > 255 {
 		t.Errorf("name %q of %q", got, sent)
+	}
+}
+
+// checkObjectName fails for a name of people's that is not what was sent, or is though it is odd.
+func checkObjectName(t *testing.T, got, sent string) {
+	t.Helper()
+	want := sent
+	if len(sent) > 253 || strings.ContainsFunc(sent, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) }) {
+		want = ""
+	}
+	if got != want {
+		t.Errorf("name %q of %q, want %q", got, sent, want)
 	}
 }
 

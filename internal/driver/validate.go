@@ -19,6 +19,7 @@ const (
 	contextPodUID    = "csi.storage.k8s.io/pod.uid"
 	contextPodName   = "csi.storage.k8s.io/pod.name"
 	contextNamespace = "csi.storage.k8s.io/pod.namespace"
+	contextAccount   = "csi.storage.k8s.io/serviceAccount.name"
 )
 
 // maxPath is the longest path that the kernel takes, without the final NUL.
@@ -49,10 +50,30 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 	if err != nil {
 		return volume.Publication{}, err
 	}
+	_, name := d.targetNames(target)
 	return volume.Publication{
 		ID: id, Pod: pod, Target: t,
-		Namespace: attributes[contextNamespace], PodName: attributes[contextPodName],
+		Namespace:      volume.ObjectName(attributes[contextNamespace]),
+		PodName:        volume.ObjectName(attributes[contextPodName]),
+		VolumeName:     name,
+		ServiceAccount: volume.ObjectName(attributes[contextAccount]),
 	}, nil
+}
+
+// targetNames returns the pod and the volume's name in the pod's spec, which the kubelet's
+// target paths contain: <pods>/<pod UID>/volumes/kubernetes.io~csi/<name>/mount. A path of
+// another shape tells neither.
+func (d *Driver) targetNames(target string) (pod volume.PodUID, name string) {
+	below, ok := strings.CutPrefix(target, d.podsDir+"/")
+	parts := strings.Split(below, "/")
+	if !ok || len(parts) != 5 || parts[1] != "volumes" || parts[2] != "kubernetes.io~csi" || parts[4] != "mount" {
+		return "", ""
+	}
+	pod, err := volume.ParsePodUID("target_path", parts[0])
+	if err != nil {
+		return "", ""
+	}
+	return pod, volume.ObjectName(parts[3])
 }
 
 // unpublication validates an unpublish.

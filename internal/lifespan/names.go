@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -124,4 +125,17 @@ func cutText(b []byte) (text string, rest []byte) {
 	length, size := binary.Uvarint(b)
 	b = b[size:]
 	return string(b[:length]), b[length:]
+}
+
+// appendSeconds appends a time of whole seconds after 1970. Others become the zero time.
+func appendSeconds(b []byte, t time.Time) []byte {
+	return binary.AppendUvarint(b, uint64(max(t.Unix(), 0)))
+}
+
+func cutSeconds(b []byte) (t time.Time, rest []byte) {
+	seconds, size := binary.Uvarint(b)
+	if seconds > 0 {
+		t = time.Unix(int64(seconds), 0)
+	}
+	return t, b[size:]
 }

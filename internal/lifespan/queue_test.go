@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -265,4 +268,46 @@ func BenchmarkQueue(b *testing.B) {
 			q.Push(r.Record)
 		}
 	})
+}
+
+// BenchmarkMemory tells what a retained volume takes, with names as a cluster has them, and
+// with names that are all different.
+func BenchmarkMemory(b *testing.B) {
+	const size = 300_000
+	for name, distinct := range map[string]int{"shared": 100, "different": size} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				debug.FreeOSMemory()
+				before := residentBytes(b)
+				var q Queue
+				for i := range size {
+					q.Push(volume.Record{
+						ID: volume.ID(fmt.Sprintf("csi-%064x", i)), Pod: volume.PodUID(fmt.Sprintf("01234567-89ab-cdef-0123-%012x", i)),
+						Namespace: fmt.Sprintf("team-%d", i%distinct), PodName: fmt.Sprintf("nightly-job-%016x", i),
+						VolumeName: fmt.Sprintf("scratch-%d", i%distinct), ServiceAccount: "default", Published: epoch,
+					}.Retain(epoch.Add(time.Duration(i)), time.Hour))
+				}
+				debug.FreeOSMemory()
+				b.ReportMetric((residentBytes(b)-before)/size, "B/volume")
+				if err := q.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// residentBytes is the memory of this process that is not a file's.
+func residentBytes(b *testing.B) float64 {
+	b.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	var kilobytes float64
+	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
+		b.Fatal(err)
+	}
+	return kilobytes * 1024
 }

@@ -39,6 +39,15 @@ func (s *shared[V]) add(v V) (number uint32) {
 	return number
 }
 
+// len returns how many values there are.
+func (s *shared[V]) len() int { return len(s.numbers) }
+
+// has tells whether a value has users.
+func (s *shared[V]) has(v V) bool {
+	_, ok := s.numbers[v]
+	return ok
+}
+
 // value returns the value with a number that is in use.
 func (s *shared[V]) value(number uint32) V { return s.values[number].value }
 

@@ -12,7 +12,7 @@ import (
 
 // table holds the entries of volumes in little memory: there may be a million. An
 // entry of a kubelet's volume takes 128 bytes, if the name of its pod has no more
-// than 41, and some 20 in the table's index. The zero table is empty and ready to
+// than 36, and some 20 in the table's index. The zero table is empty and ready to
 // use.
 type table struct {
 	entries offheap.Slab[entry]
@@ -30,8 +30,9 @@ type table struct {
 // number is that of an entry in its table. 0 is none.
 type number = uint32
 
-// entry is all that is kept of a volume. Its text is the ID, the pod's UID, and the
-// pod's name. A volume that sleeps has no targets.
+// entry is all that is kept of a volume. Its text is the ID, the pod's UID, the pod's
+// name, the time of publishing in seconds, and the names that are not in its lot. A
+// volume that sleeps has no targets.
 type entry struct {
 	// since is the time of unpublishing, in nanoseconds from the clock's origin.
 	since int64
@@ -55,12 +56,24 @@ type text struct {
 
 // lot is what many volumes have in common.
 type lot struct {
-	namespace string
-	phase     volume.Phase
-	lifespan  time.Duration
+	names
+	phase    volume.Phase
+	lifespan time.Duration
 	// base is a time that the time of unpublishing is told from.
 	base time.Time
+	// inText: the names are in the text of each entry, because there are too many lots.
+	inText bool
 }
+
+// names are those that most volumes share with others.
+type names struct {
+	namespace, volumeName, serviceAccount string
+}
+
+// maxLots is how many lots there may be before further names go into the texts. A lot takes
+// some 400 bytes of the heap, and names that are all different would make one for each
+// volume.
+const maxLots = 8192
 
 // insert adds a record, whose ID must not be in the table.
 func (t *table) insert(r *volume.Record) number {
@@ -70,19 +83,27 @@ func (t *table) insert(r *volume.Record) number {
 	since, base := t.clock.note(r.Unpublished)
 	n := t.entries.Alloc()
 	hash := t.hash(r.ID)
-	*t.entry(n) = entry{
-		since: since,
-		lot:   t.lots.use(lot{namespace: r.Namespace, phase: r.Phase, lifespan: r.Lifespan, base: base}),
-		next:  t.byHash[hash],
+	l := lot{names: namesOf(r), phase: r.Phase, lifespan: r.Lifespan, base: base}
+	if t.lots.len() >= maxLots && !t.lots.has(l) {
+		l.names, l.inText = names{}, true
 	}
+	*t.entry(n) = entry{since: since, lot: t.lots.use(l), next: t.byHash[hash]}
 	t.byHash[hash] = n
-	t.write(n, r)
+	t.write(n, r, l.inText)
 	t.length++
 	return n
 }
 
-func (t *table) write(n number, r *volume.Record) {
+func namesOf(r *volume.Record) names {
+	return names{namespace: r.Namespace, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount}
+}
+
+func (t *table) write(n number, r *volume.Record, withNames bool) {
 	t.buf = appendText(appendPod(appendID(t.buf[:0], r.ID), r.Pod), r.PodName)
+	t.buf = appendSeconds(t.buf, r.Published)
+	if withNames {
+		t.buf = appendText(appendText(appendText(t.buf, r.Namespace), r.VolumeName), r.ServiceAccount)
+	}
 	e := t.entry(n)
 	rest := t.buf[copy(e.text[:], t.buf):]
 	for more := &e.more; len(rest) > 0; {
@@ -168,11 +189,17 @@ func (t *table) names(n number) (volume.ID, volume.PodUID) {
 func (t *table) record(n number) volume.Record {
 	id, rest := cutID(t.read(n))
 	pod, rest := cutPod(rest)
-	podName, _ := cutText(rest)
+	podName, rest := cutText(rest)
+	published, rest := cutSeconds(rest)
 	l := t.lot(n)
+	if l.inText {
+		l.namespace, rest = cutText(rest)
+		l.volumeName, rest = cutText(rest)
+		l.serviceAccount, _ = cutText(rest)
+	}
 	return volume.Record{
-		ID: id, Pod: pod, Namespace: l.namespace, PodName: podName, Phase: l.phase,
-		Unpublished: t.unpublished(n), Lifespan: l.lifespan,
+		ID: id, Pod: pod, Namespace: l.namespace, PodName: podName, VolumeName: l.volumeName, ServiceAccount: l.serviceAccount,
+		Phase: l.phase, Published: published, Unpublished: t.unpublished(n), Lifespan: l.lifespan,
 	}
 }
 

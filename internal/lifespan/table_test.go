@@ -38,7 +38,11 @@ func TestRecordsComeBackWhole(t *testing.T) {
 		for _, pod := range pods {
 			for length := range 300 {
 				want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), Namespace: fmt.Sprint("n", length%3),
-					PodName: strings.Repeat("n", length)}.Retain(epoch.Add(time.Duration(length)), time.Hour)
+					PodName: strings.Repeat("n", length), VolumeName: fmt.Sprint("v", length%5), ServiceAccount: "robot"}
+				if length%2 == 0 {
+					want.Published = time.Unix(epoch.Unix()<<(length%8), 0)
+				}
+				want = want.Retain(epoch.Add(time.Duration(length)), time.Hour)
 				n := table.insert(&want)
 				if got := table.record(n); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%+v came back as %+v", want, got)
@@ -61,9 +65,36 @@ func TestVolumeTakes128Bytes(t *testing.T) {
 		t.Errorf("an entry has %d bytes and what follows %d, want 64 of each", e, m)
 	}
 	table := newTable(t)
-	r := volume.Record{ID: kubeletID, Pod: kubeletPod, PodName: strings.Repeat("n", 41)}.Retain(epoch, time.Hour)
+	r := volume.Record{ID: kubeletID, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: strings.Repeat("n", 36),
+		VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: time.Unix(1<<35-1, 0)}.Retain(epoch, time.Hour)
 	if more := table.entry(table.insert(&r)).more; more == 0 || table.texts.At(more).more != 0 {
 		t.Error("want one text beside the entry")
+	}
+}
+
+// TestNamesThatAreAllDifferent: hostile or generated names come back, without a lot for each.
+func TestNamesThatAreAllDifferent(t *testing.T) {
+	table := newTable(t)
+	named := func(i int) volume.Record {
+		return volume.Record{ID: volume.ID(fmt.Sprint("csi-", i)), Pod: kubeletPod, PodName: "p", Namespace: fmt.Sprint("space-", i),
+			VolumeName: fmt.Sprint("volume-", i), ServiceAccount: fmt.Sprint("account-", i), Published: epoch.Local()}.Retain(epoch, time.Hour)
+	}
+	numbers := make([]number, 3*maxLots)
+	for i := range numbers {
+		r := named(i)
+		numbers[i] = table.insert(&r)
+	}
+	if lots := table.lots.len(); lots != maxLots+1 {
+		t.Errorf("%d lots of %d volumes with different names, want %d", lots, len(numbers), maxLots+1)
+	}
+	for i, n := range numbers {
+		if got, want := table.record(n), named(i); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v came back as %+v", want, got)
+		}
+		table.remove(n)
+	}
+	if lots := table.lots.len(); lots != 0 {
+		t.Errorf("%d lots are left", lots)
 	}
 }
 
@@ -74,7 +105,7 @@ func FuzzNames(f *testing.F) {
 	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")
 	f.Fuzz(func(t *testing.T, id, pod, podName, other string) {
 		table := newTable(t)
-		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName}.Retain(epoch, time.Hour)
+		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName, VolumeName: other}.Retain(epoch, time.Hour)
 		n := table.insert(&want)
 		if got := table.record(n); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v came back as %+v", want, got)

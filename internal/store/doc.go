@@ -134,6 +134,10 @@
 //	9  boot time       integer, the reading of the timeline at the unpublished
 //	                   time, nanoseconds, negative before that boot; of use
 //	                   only beside 8; absent for 0
+//	10 volume name     text, its name in the pod's spec; may be absent
+//	11 service account text, may be absent
+//	12 published       integer, Unix seconds; absent for none. It is for people and
+//	                   no deadline depends on it, so the wall clock will do
 //
 // and in each target
 //

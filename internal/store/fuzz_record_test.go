@@ -20,6 +20,7 @@ func FuzzRecord(f *testing.F) {
 		now := time.Now()
 		r := volume.Record{
 			ID: volume.ID(id), Pod: volume.PodUID(pod), Namespace: namespace, PodName: podName,
+			VolumeName: podName + "-v", ServiceAccount: namespace, Published: time.Unix(max(lifespan, 1), 0),
 			Phase: volume.Phase(phase), Lifespan: time.Duration(lifespan),
 		}
 		if path != "" {
@@ -48,6 +49,7 @@ func FuzzRecord(f *testing.F) {
 			return a.SameMount(b) && a.MultiWriter == b.MultiWriter && a.Leaving == b.Leaving
 		})
 		if !same || got.ID != r.ID || got.Pod != r.Pod || got.Namespace != namespace || got.PodName != podName ||
+			got.VolumeName != r.VolumeName || got.ServiceAccount != r.ServiceAccount || !got.Published.Equal(r.Published) ||
 			got.Phase != r.Phase || got.Lifespan != r.Lifespan || !got.Unpublished.Equal(r.Unpublished) {
 			t.Errorf("wrote %+v\nread  %+v", r, got)
 		}

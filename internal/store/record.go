@@ -31,6 +31,9 @@ type storedRecord struct {
 	Lifespan    int64          `cbor:"7,keyasint,omitempty"`
 	Boot        uint64         `cbor:"8,keyasint,omitempty"`
 	Boottime    int64          `cbor:"9,keyasint,omitempty"`
+	VolumeName  string         `cbor:"10,keyasint,omitempty"`
+	Account     string         `cbor:"11,keyasint,omitempty"`
+	Published   int64          `cbor:"12,keyasint,omitempty"`
 }
 
 // storedTarget has the fields of volume.Target in the same order, so that the
@@ -74,6 +77,10 @@ func encodeValue(r volume.Record, m moment) ([]byte, error) {
 		PodName:   r.PodName,
 		Phase:     uint8(r.Phase),
 		Lifespan:  int64(r.Lifespan),
+
+		VolumeName: r.VolumeName,
+		Account:    r.ServiceAccount,
+		Published:  toSeconds(r.Published),
 	}
 	stored.Unpublished, stored.Boot, stored.Boottime = m.stored(r.Unpublished)
 	for _, t := range r.Targets {
@@ -135,6 +142,10 @@ func decodeBody(key, body []byte, m moment) (volume.Record, error) {
 		Phase:       volume.Phase(stored.Phase),
 		Unpublished: m.time(stored.Unpublished, stored.Boot, stored.Boottime),
 		Lifespan:    time.Duration(stored.Lifespan),
+
+		VolumeName:     stored.VolumeName,
+		ServiceAccount: stored.Account,
+		Published:      fromSeconds(stored.Published),
 	}
 	for _, t := range stored.Targets {
 		r.Targets = append(r.Targets, volume.Target(t))
@@ -143,6 +154,22 @@ func decodeBody(key, body []byte, m moment) (volume.Record, error) {
 		return volume.Record{}, err
 	}
 	return r, nil
+}
+
+// toSeconds returns what is stored for a time that is only for people: the wall clock's, 0 for
+// none and for what no clock shows.
+func toSeconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(t.Unix(), 0)
+}
+
+func fromSeconds(seconds int64) time.Time {
+	if seconds <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
 }
 
 // checkRecord refuses what must not be on disk, coming or going: names that

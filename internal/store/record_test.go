@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -93,17 +94,20 @@ func TestDecodeValueToleratesUnknownFields(t *testing.T) {
 
 // TestValueBytes fails when the format changes by accident.
 func TestValueBytes(t *testing.T) {
-	value := []byte("\x01\x00\x00\x00\x00\xa9" +
+	value := []byte("\x01\x00\x00\x00\x00\xac" +
 		"\x01\x63pod" + "\x02\x62ns" + "\x03\x63job" + "\x04\x04" +
 		"\x05\x81\xa5\x01\x62/t\x02\xf5\x03\x81\x61f\x04\xf5\x05\xf5" +
 		"\x06\x1b\x0f\xff\xff\xff\xff\xff\xff\xff" + "\x07\x1a\x3b\x9a\xca\x00" +
-		"\x08\x1b\xfe\xdc\xba\x98\x76\x54\x32\x10" + "\x09\x39\x03\xe7")
+		"\x08\x1b\xfe\xdc\xba\x98\x76\x54\x32\x10" + "\x09\x39\x03\xe7" +
+		"\x0a\x67scratch" + "\x0b\x65robot" + "\x0c\x1a\x66\x32\x2a\x40")
 	value = seal("a", value[0], value[valueHeader:])
 	want := volume.Record{
 		ID: "a", Pod: "pod", Namespace: "ns", PodName: "job", Phase: volume.Retained,
 		Targets:     []volume.Target{{Path: "/t", ReadOnly: true, Flags: []string{"f"}, MultiWriter: true, Leaving: true}},
 		Unpublished: time.Unix(0, 0x0fffffffffffffff),
 		Lifespan:    time.Second,
+
+		VolumeName: "scratch", ServiceAccount: "robot", Published: time.Unix(0x66322a40, 0),
 	}
 	m := moment{now: want.Unpublished, boot: 0xfedcba9876543210, boottime: -1000}
 	got, err := decodeValue([]byte("a"), value, m)
@@ -113,6 +117,26 @@ func TestValueBytes(t *testing.T) {
 	encoded, err := encodeValue(want, m)
 	if err != nil || string(encoded) != string(value) {
 		t.Errorf("encodeValue = %x, %v\n            want %x", encoded, err, value)
+	}
+}
+
+// TestPublishTimeIsForPeople: whatever is stored there, the record can be used.
+func TestPublishTimeIsForPeople(t *testing.T) {
+	for _, stored := range []int64{math.MinInt64, -1, 0, 1, math.MaxInt64} {
+		body := marshal(t, map[int]any{1: "pod", 4: 2, 12: stored})
+		r, err := decodeValue([]byte("a"), seal("a", valueVersion, body), moment{now: time.Now()})
+		if err != nil || r.Published.IsZero() != (stored <= 0) || stored > 0 && r.Published.Unix() != stored {
+			t.Errorf("%d: published %v, %v", stored, r.Published, err)
+		}
+	}
+	early := published("a")
+	early.Published = time.Unix(-5, 0)
+	value, err := encodeValue(early, moment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := decodeValue([]byte("a"), value, moment{now: time.Now()}); err != nil || !r.Published.IsZero() {
+		t.Errorf("before 1970: published %v, %v, want none", r.Published, err)
 	}
 }
 

@@ -29,6 +29,27 @@ func ParsePodUID(field, s string) (PodUID, error) {
 	return PodUID(s), checkName(field, s)
 }
 
+// maxObjectName is the longest name of an object in Kubernetes, in bytes.
+const maxObjectName = 253
+
+// ObjectName returns s if it can be the name of an object in Kubernetes: at most 253 lower case
+// letters, digits, hyphens and dots. It returns nothing of any other. These names are for
+// people, so an odd one is no reason to refuse a publish; without it, what is stored and logged
+// stays short and plain.
+func ObjectName(s string) string {
+	if len(s) > maxObjectName {
+		return ""
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.':
+		default:
+			return ""
+		}
+	}
+	return s
+}
+
 // checkName accepts one plain path element. Both names become directories
 // that the daemon creates and deletes as root, so everything that could leave
 // the working directory is refused. A leading dot is reserved for what the

@@ -10,13 +10,21 @@ import (
 type Record struct {
 	ID  ID
 	Pod PodUID
-	// Namespace and PodName say whose data this is, for people who look at
-	// retained volumes. They are empty for volumes whose pod is not known.
-	Namespace string
-	PodName   string
-	Phase     Phase
+	// Namespace, PodName, VolumeName (its name in the pod's spec) and ServiceAccount say whose
+	// data this is, for people who look at retained volumes. They are empty where they are not
+	// known.
+	Namespace      string
+	PodName        string
+	VolumeName     string
+	ServiceAccount string
+	Phase          Phase
 	// Targets are where the volume is to be mounted; empty once retained.
 	Targets []Target
+	// Published is when the pod's volume was published first, in whole seconds. A repeated
+	// publish keeps it; a publish of a retained volume begins anew. It is zero for a volume that
+	// was found, mounted or not. It is for people: no deadline depends on it, so it is the wall
+	// clock's and moves with it.
+	Published time.Time
 	// Unpublished is when the volume was retained. It is zero before that.
 	Unpublished time.Time
 	// Lifespan is how long the volume is kept after Unpublished, without pressure.
@@ -73,6 +81,23 @@ func (r Record) WithoutTarget(path string) Record {
 	return r
 }
 
+// Named returns a copy of r with the names that a publish brings.
+func (r Record) Named(p Publication) Record {
+	r.Namespace, r.PodName, r.VolumeName, r.ServiceAccount = p.Namespace, p.PodName, p.VolumeName, p.ServiceAccount
+	return r
+}
+
+// Publish returns r as it is when it is about to be mounted for p.
+func (r Record) Publish(p Publication, now time.Time) Record {
+	if !r.Phase.Live() {
+		r.Published = time.Unix(now.Unix(), 0)
+	}
+	r = r.Named(p)
+	r.Phase = Publishing
+	r.Unpublished = time.Time{}
+	return r.WithTarget(p.Target)
+}
+
 // Retain returns r as it is once its pod is gone: kept for lifespan from now on.
 func (r Record) Retain(now time.Time, lifespan time.Duration) Record {
 	r.Phase = Retained
@@ -84,11 +109,13 @@ func (r Record) Retain(now time.Time, lifespan time.Duration) Record {
 
 // Publication is a request to mount a volume, already validated.
 type Publication struct {
-	ID        ID
-	Pod       PodUID
-	Namespace string
-	PodName   string
-	Target    Target
+	ID             ID
+	Pod            PodUID
+	Namespace      string
+	PodName        string
+	VolumeName     string
+	ServiceAccount string
+	Target         Target
 }
 
 // Stats is what a volume uses of its file system, and how it is.

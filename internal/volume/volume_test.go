@@ -134,3 +134,41 @@ func TestSameMount(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAPublishTells: a publish begins a volume's life or goes on with it.
+func TestWhatAPublishTells(t *testing.T) {
+	p := Publication{ID: "v", Pod: "p", Namespace: "batch", PodName: "job", VolumeName: "scratch", ServiceAccount: "robot", Target: Target{Path: "/a"}}
+	before, now := time.Unix(1000, 0), time.Unix(2000, 999)
+	for _, tt := range []struct {
+		name   string
+		record Record
+		want   time.Time
+	}{
+		{"unknown", Record{}, time.Unix(2000, 0)},
+		{"retained", Record{Phase: Retained, Published: before, Unpublished: before}, time.Unix(2000, 0)},
+		{"published", Record{Phase: Published, Published: before}, before},
+		{"unpublishing", Record{Phase: Unpublishing, Published: before}, before},
+		{"found mounted", Record{Phase: Published}, time.Time{}},
+	} {
+		got := tt.record.Publish(p, now)
+		if !got.Published.Equal(tt.want) || got.Phase != Publishing || !got.Unpublished.IsZero() || len(got.Targets) != 1 {
+			t.Errorf("%s: %+v, want it published at %v", tt.name, got, tt.want)
+		}
+		if got.Namespace != "batch" || got.PodName != "job" || got.VolumeName != "scratch" || got.ServiceAccount != "robot" {
+			t.Errorf("%s: %+v has not the names of %+v", tt.name, got, p)
+		}
+	}
+}
+
+func TestObjectNames(t *testing.T) {
+	for _, good := range []string{"", "a", "default", "my-job-x7k2q.example", "0", strings.Repeat("a", 253)} {
+		if got := ObjectName(good); got != good {
+			t.Errorf("%q became %q", good, got)
+		}
+	}
+	for _, bad := range []string{"A", "a b", "a/b", "a\nb", "\x00", "ä", "a_b", `"`, strings.Repeat("a", 254)} {
+		if got := ObjectName(bad); got != "" {
+			t.Errorf("%q became %q, want nothing", bad, got)
+		}
+	}
+}

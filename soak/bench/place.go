@@ -13,8 +13,13 @@ import (
 // podUIDKey is the key of the pod in a volume's context.
 const podUIDKey = "csi.storage.k8s.io/pod.uid"
 
-// namespace is that of all pods.
-const namespace = "bench"
+// What all pods have in common: their namespace, the name of their volume, and their service
+// account.
+const (
+	namespace  = "bench"
+	volumeName = "scratch"
+	account    = "default"
+)
 
 // names are what a volume and its pod are called, as the kubelet calls them.
 type names struct{ pod, podName, id string }
@@ -41,7 +46,7 @@ func manyNamed(group string, count int) []names {
 // targetDir is what the kubelet makes for a volume; the driver makes the target
 // in it.
 func targetDir(pods string, n names) string {
-	return filepath.Join(pods, n.pod, "volumes", "kubernetes.io~csi", "scratch")
+	return filepath.Join(pods, n.pod, "volumes", "kubernetes.io~csi", volumeName)
 }
 
 func target(pods string, n names) string { return filepath.Join(targetDir(pods, n), "mount") }
@@ -79,7 +84,7 @@ func publishRequest(pods string, n names) *csi.NodePublishVolumeRequest {
 			"csi.storage.k8s.io/ephemeral":           "true",
 			"csi.storage.k8s.io/pod.name":            n.podName,
 			"csi.storage.k8s.io/pod.namespace":       namespace,
-			"csi.storage.k8s.io/serviceAccount.name": "default",
+			"csi.storage.k8s.io/serviceAccount.name": account,
 		},
 	}
 }

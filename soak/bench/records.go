@@ -27,6 +27,9 @@ const halfFull = 0.5
 // not all be in memory twice.
 const together = 100_000
 
+// publishedFor is how long before its end each pod is said to have begun.
+const publishedFor = time.Hour
+
 // recordOf is what format 1 keeps of a retained volume. The times of the boot are
 // left out, so that the daemon goes by the wall clock.
 type recordOf struct {
@@ -36,6 +39,9 @@ type recordOf struct {
 	Phase       uint8  `cbor:"4,keyasint"`
 	Unpublished int64  `cbor:"6,keyasint"`
 	Lifespan    int64  `cbor:"7,keyasint"`
+	VolumeName  string `cbor:"10,keyasint"`
+	Account     string `cbor:"11,keyasint"`
+	Published   int64  `cbor:"12,keyasint"`
 }
 
 // retainedRecord is the value of a retained volume.
@@ -43,6 +49,7 @@ func retainedRecord(n names, unpublished time.Time, lifespan time.Duration) ([]b
 	body, err := cbor.Marshal(recordOf{
 		Pod: n.pod, Namespace: namespace, PodName: n.podName, Phase: retainedPhase,
 		Unpublished: unpublished.UnixNano(), Lifespan: int64(lifespan),
+		VolumeName: volumeName, Account: account, Published: unpublished.Add(-publishedFor).Unix(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("record of volume %s: %w", n.id, err)
