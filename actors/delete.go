@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -35,7 +36,9 @@ func (t *task) delete() error {
 		return t.deleteLater(err)
 	}
 	t.metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
-	t.log.V(1).Info("deleted", keyVolume, t.id, keyPod, was.Pod, "reason", t.reason.String())
+	if log := t.log.V(1); log.Enabled() {
+		log.Info("deleted", logkeys.About(was, "reason", t.reason.String())...)
+	}
 	return nil
 }
 
@@ -50,7 +53,7 @@ func (t *task) condemn() (recorded bool, err error) {
 	next.Phase = volume.Deleting
 	err = t.save(next)
 	if noSpace(err) {
-		t.log.Info("deleting without a record of it, the disk is full", keyVolume, t.id, "cause", err.Error())
+		t.log.Info("deleting without a record of it, the disk is full", logkeys.About(*t.record, "cause", err.Error())...)
 		return false, nil
 	}
 	return err == nil, err
@@ -71,7 +74,7 @@ func (t *task) remove(recorded bool) error {
 		t.noWayBack()
 		return t.scratch.SyncGone(t.record.Pod)
 	case noSpace(err) && recorded:
-		t.log.Info("erasing a volume where it is, the disk is too full to move it to the trash", keyVolume, t.id, "cause", err.Error())
+		t.log.Info("erasing a volume where it is, the disk is too full to move it to the trash", logkeys.About(*t.record, "cause", err.Error())...)
 		return t.eraseInPlace()
 	}
 	return err

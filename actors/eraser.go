@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -312,7 +313,7 @@ func (e *eraser) erased(c actor.Context, m *erased) {
 		if took > progressInterval || entry.tries > 0 {
 			log = e.log // it was told of before
 		}
-		log.Info("erased", "name", entry.name, keyVolume, entry.volume, "removed", m.removed, "took", took.String())
+		log.Info("erased", "name", entry.name, logkeys.VolumeID, entry.volume, "removed", m.removed, "took", took.String())
 	}
 }
 
@@ -340,7 +341,7 @@ func (e *eraser) putAside(entry *trashEntry, err error) {
 	}
 	entry.reason = err.Error()
 	e.log.Error(err, "cannot erase the data of a deleted volume; it is set aside in the trash and tried again",
-		"name", entry.name, keyVolume, entry.volume, "setAside", e.setAside)
+		"name", entry.name, logkeys.VolumeID, entry.volume, "setAside", e.setAside)
 }
 
 // progress tells of erasures that take long.

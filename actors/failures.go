@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/messages"
 )
 
@@ -34,7 +35,7 @@ func (f *failures) add(c actor.Context, log logr.Logger, m *messages.Retain) {
 		return
 	}
 	log.Error(m.Failed, "a volume cannot be deleted, trying again until it can",
-		keyVolume, m.Record.ID, keyPod, m.Record.Pod, keyPhase, m.Record.Phase.String())
+		logkeys.About(m.Record, logkeys.Phase, m.Record.Phase.String())...)
 	root, self := c.ActorSystem().Root, c.Self()
 	f.timer = time.AfterFunc(failuresInterval, func() { root.Send(self, &failuresDue{}) })
 }
@@ -43,7 +44,7 @@ func (f *failures) add(c actor.Context, log logr.Logger, m *messages.Retain) {
 func (f *failures) due(log logr.Logger) {
 	if f.more > 0 {
 		log.Error(f.last.Failed, "more volumes cannot be deleted, trying again until they can; this is one of them",
-			"volumes", f.more, keyVolume, f.last.Record.ID, keyPod, f.last.Record.Pod, keyPhase, f.last.Record.Phase.String())
+			logkeys.About(f.last.Record, "volumes", f.more, logkeys.Phase, f.last.Record.Phase.String())...)
 	}
 	*f = failures{}
 }

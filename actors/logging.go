@@ -7,14 +7,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Keys of log lines, the same in all rooms.
-const (
-	keyActor  = "actor"
-	keyVolume = "volume"
-	keyPod    = "pod"
-	keyPhase  = "phase"
-	keyTarget = "target"
-)
+// keyActor is the key of an actor's name; the keys that others log as well are those of logkeys.
+const keyActor = "actor"
 
 // librarySlog is the actor library's log in our own sink. The library tells at
 // Info what belongs to Debug (each start, each dead letter).

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -33,7 +34,9 @@ func (t *task) publish(p volume.Publication) error {
 		return t.undo(before, p.Target.Path, madeTarget, err)
 	}
 	t.published(p)
-	t.log.V(1).Info("published", keyVolume, p.ID, keyPod, p.Pod, keyTarget, p.Target.Path)
+	if log := t.log.V(1); log.Enabled() {
+		log.Info("published", logkeys.About(*t.record, logkeys.Target, p.Target.Path)...)
+	}
 	return nil
 }
 

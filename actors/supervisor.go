@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -233,7 +234,7 @@ func (s *supervisor) stuck(c actor.Context, m *messages.Stuck) {
 	}
 	wait := unmountBackoff.after(m.Attempt)
 	if m.Attempt == 1 {
-		s.log.Error(m.Err, "volume is stuck, trying again until it gets on", keyVolume, m.ID, keyPhase, m.Phase.String())
+		s.log.Error(m.Err, "volume is stuck, trying again until it gets on", logkeys.About(m.Record, logkeys.Phase, m.Phase.String())...)
 	}
 	if e.resuming {
 		return // one timer is enough

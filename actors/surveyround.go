@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -52,7 +53,7 @@ func (r *round) measure(v *messages.ToMeasure) (takes volume.Size) {
 	})
 	if err != nil && r.ctx.Err() == nil {
 		// Gone meanwhile, most likely. It counts as nothing.
-		r.log.V(1).Info("cannot measure a retained volume", keyVolume, v.ID, keyPod, v.Pod, "cause", err.Error())
+		r.log.V(1).Info("cannot measure a retained volume", logkeys.About(v.Record, "cause", err.Error())...)
 	}
 	return takes
 }

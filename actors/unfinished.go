@@ -15,11 +15,11 @@ func (v *volumeActor) stillStuck(c actor.Context, err error) {
 	case v.deletes():
 		v.slot.condemned, v.slot.failed = false, err
 		v.slot.tries++
-		c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: volume.Deleting, Attempt: v.slot.tries, Err: err})
+		c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: volume.Deleting, Attempt: v.slot.tries, Err: err, Record: v.known()})
 	default:
 		v.slot.stuck = err
 		v.slot.failures++
-		c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: v.slot.record.Phase, Attempt: v.slot.failures, Err: err})
+		c.Send(v.supervisor, &messages.Stuck{ID: v.slot.id, Actor: c.Self().Id, Phase: v.slot.record.Phase, Attempt: v.slot.failures, Err: err, Record: v.known()})
 	}
 }
 
@@ -40,6 +40,14 @@ func (v *volumeActor) unfinished() func(*task) error {
 		}
 	}
 	return nil
+}
+
+// known returns the volume's record, or what there is instead.
+func (v *volumeActor) known() volume.Record {
+	if v.slot.record == nil {
+		return volume.Record{ID: v.slot.id}
+	}
+	return *v.slot.record
 }
 
 // tellStuck has the metrics say whether the volume is stuck. It compares, so that

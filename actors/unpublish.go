@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -61,7 +62,9 @@ func (t *task) left(target string) error {
 		t.stuck = err
 		return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUncertain, t.id, target, err)
 	}
-	t.log.V(1).Info("unpublished", keyVolume, t.id, keyPod, next.Pod, keyTarget, target, keyPhase, next.Phase.String())
+	if log := t.log.V(1); log.Enabled() {
+		log.Info("unpublished", logkeys.About(next, logkeys.Target, target, logkeys.Phase, next.Phase.String())...)
+	}
 	return nil
 }
 
@@ -143,7 +146,7 @@ func (t *task) adopt(pod volume.PodUID) error {
 	if err := t.save(record.Retain(time.Now(), t.lifespan)); err != nil {
 		return err
 	}
-	t.log.Info("adopted a data directory without a record", keyVolume, t.id, keyPod, pod)
+	t.log.Info("adopted a data directory without a record", logkeys.About(*t.record)...)
 	return nil
 }
 
@@ -161,7 +164,7 @@ func (t *task) abandon() error {
 	if err := t.save(t.record.Retain(time.Now(), t.lifespan)); err != nil {
 		return err
 	}
-	t.log.Info("retained a volume whose pod is gone without an unpublish", keyVolume, t.id, keyPod, t.record.Pod)
+	t.log.Info("retained a volume whose pod is gone without an unpublish", logkeys.About(*t.record)...)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -212,7 +213,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	case err == nil:
 		v.slot.stuck, v.slot.failures = nil, 0
 	case len(op.waiting) == 0:
-		v.log.Error(err, "operation failed", keyVolume, v.slot.id)
+		v.log.Error(err, "operation failed", logkeys.About(v.known())...)
 	}
 	if v.slot.resume && t.stuck == nil {
 		v.carryOn(c)

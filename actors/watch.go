@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -142,7 +143,7 @@ func (w *watch) adoptUnknown(found []messages.DataDirectory) error {
 	}
 	for _, order := range orders {
 		if _, err := order.Wait(w.ctx); err != nil {
-			w.log.Error(err, "cannot adopt a data directory, it is left alone", keyVolume, order.ID, keyPod, order.Pod)
+			w.log.Error(err, "cannot adopt a data directory, it is left alone", logkeys.About(volume.Record{ID: order.ID, Pod: order.Pod})...)
 		}
 	}
 	return nil

@@ -35,6 +35,8 @@ type Stuck struct {
 	// Attempt counts the failures in a row, from 1.
 	Attempt int
 	Err     error
+	// Record is for the log.
+	Record volume.Record
 }
 
 // Resume orders a volume to get on with what it is in the middle of.

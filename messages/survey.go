@@ -16,13 +16,8 @@ type Survey struct {
 	Backlog bool
 }
 
-// ToMeasure is a volume to be measured.
-type ToMeasure struct {
-	Pod volume.PodUID
-	ID  volume.ID
-	// Unpublished is since when it has been retained.
-	Unpublished time.Time
-}
+// ToMeasure is the record of a volume to be measured.
+type ToMeasure struct{ volume.Record }
 
 // Surveyed answers Survey, in one piece or in several. Those that are missing from
 // the answer have not been measured: there may be others by now that should come

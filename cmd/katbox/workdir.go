@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
@@ -56,7 +57,7 @@ func load(records *store.Store, o options, log logr.Logger, each func(volume.Rec
 	}
 	for _, skipped := range imported.Skipped {
 		log.Info("entry of the archived Katbox not imported; its data directory, if any, is retained for a full lifespan",
-			"bucket", skipped.Bucket, "volume", skipped.Key, "cause", skipped.Reason)
+			"bucket", skipped.Bucket, logkeys.VolumeID, skipped.Key, "cause", skipped.Reason)
 	}
 	if imported.Done {
 		log.Info("imported the archived Katbox's volumes", "published", imported.Published, "retained", imported.Retained)
@@ -66,7 +67,7 @@ func load(records *store.Store, o options, log logr.Logger, each func(volume.Rec
 		return err
 	}
 	for _, d := range damaged {
-		log.Error(nil, "record cannot be read; its data directory is retained for a full lifespan", "volume", d.ID, "cause", d.Reason)
+		log.Error(nil, "record cannot be read; its data directory is retained for a full lifespan", logkeys.VolumeID, d.ID, "cause", d.Reason)
 	}
 	if err := records.ReserveError(); err != nil {
 		log.Info("no room reserved for records on a full disk", "cause", err.Error())

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -24,7 +25,7 @@ type Server struct {
 
 // NewServer returns a server for the driver.
 func NewServer(d *Driver) *Server {
-	around := []grpc.UnaryServerInterceptor{countCalls(d.Metrics), logCalls(d.Log), toStatus, recoverPanics(d.Log)}
+	around := []grpc.UnaryServerInterceptor{countCalls(d.Metrics), logCalls(d), toStatus, recoverPanics(d.Log)}
 	if d.Trace != nil {
 		around = slices.Insert(around, 0, d.Trace)
 	}
@@ -81,9 +82,10 @@ func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// logCalls logs each failed call once, and at the debug level every call. It
-// logs no request: those may hold secrets.
-func logCalls(log logr.Logger) grpc.UnaryServerInterceptor {
+// logCalls logs each failed call once, and at the debug level every call. Of the
+// request it logs only which volume it is about: the rest may hold secrets.
+func logCalls(d *Driver) grpc.UnaryServerInterceptor {
+	log := d.Log
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()
 		resp, err := handler(ctx, req)
@@ -92,9 +94,7 @@ func logCalls(log logr.Logger) grpc.UnaryServerInterceptor {
 		}
 		code := status.Code(err)
 		fields := []any{"method", info.FullMethod, "code", code.String(), "duration", time.Since(began).String()}
-		if v, ok := req.(interface{ GetVolumeId() string }); ok {
-			fields = append(fields, "volume", v.GetVolumeId())
-		}
+		fields = append(fields, logkeys.About(d.named(req))...)
 		switch {
 		case err == nil:
 			log.V(1).Info("call", fields...)
@@ -105,6 +105,25 @@ func logCalls(log logr.Logger) grpc.UnaryServerInterceptor {
 		}
 		return resp, err
 	}
+}
+
+// named returns the names in a request, which may not be valid: from the volume context of a
+// publish, and from the target path, which is all that an unpublish has.
+func (d *Driver) named(req any) (r volume.Record) {
+	if v, ok := req.(interface{ GetVolumeId() string }); ok {
+		r.ID = volume.ID(v.GetVolumeId())
+	}
+	if v, ok := req.(interface{ GetTargetPath() string }); ok {
+		r.Pod, r.VolumeName = d.targetNames(v.GetTargetPath())
+	}
+	if v, ok := req.(interface{ GetVolumePath() string }); ok {
+		r.Pod, r.VolumeName = d.targetNames(v.GetVolumePath())
+	}
+	if v, ok := req.(interface{ GetVolumeContext() map[string]string }); ok {
+		attributes := v.GetVolumeContext()
+		r.Namespace, r.PodName = volume.ObjectName(attributes[contextNamespace]), volume.ObjectName(attributes[contextPodName])
+	}
+	return r
 }
 
 // expected tells whether a code says that the caller has to do something, and

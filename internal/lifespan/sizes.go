@@ -48,12 +48,8 @@ func (q *Queue) Bytes() int64 { return q.bytes }
 // Unmeasured returns how many volumes have not been measured.
 func (q *Queue) Unmeasured() int { return len(q.unmeasured) }
 
-// Unmeasured is a volume that is to be measured.
-type Unmeasured struct {
-	Pod         volume.PodUID
-	ID          volume.ID
-	Unpublished time.Time
-}
+// Unmeasured is the record of a volume that is to be measured.
+type Unmeasured struct{ volume.Record }
 
 // NextUnmeasured returns the volumes to be measured next, at most so many. Those that
 // came last come first: the kernel still has in memory what there is to read. The
@@ -61,9 +57,7 @@ type Unmeasured struct {
 func (q *Queue) NextUnmeasured(atMost int) iter.Seq[Unmeasured] {
 	return func(yield func(Unmeasured) bool) {
 		for i := len(q.unmeasured) - 1; i >= max(len(q.unmeasured)-atMost, 0); i-- {
-			n := q.unmeasured[i]
-			id, pod := q.table.names(n)
-			if !yield(Unmeasured{Pod: pod, ID: id, Unpublished: q.table.unpublished(n)}) {
+			if !yield(Unmeasured{q.table.record(q.unmeasured[i])}) {
 				return
 			}
 		}

@@ -23,7 +23,7 @@ func complaints(log string) []complaint {
 		var said struct {
 			Level   string `json:"level"`
 			Message string `json:"msg"`
-			Volume  string `json:"volume"`
+			Volume  string `json:"volumeID"`
 		}
 		if json.Unmarshal([]byte(line), &said) != nil {
 			// A panic is not written by the logger.

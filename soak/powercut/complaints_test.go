@@ -8,9 +8,9 @@ import (
 func TestComplaints(t *testing.T) {
 	t.Parallel()
 	const log = `{"level":"info","time":"2026-01-01T00:00:00.000Z","msg":"ready"}
-{"level":"error","msg":"record cannot be read; its data directory is retained for a full lifespan","volume":"csi-1"}
-{"level":"info","msg":"adopted a data directory without a record","volume":"csi-2","pod":"p"}
-{"level":"info","msg":"retained a volume whose pod is gone without an unpublish","volume":"csi-3"}
+{"level":"error","msg":"record cannot be read; its data directory is retained for a full lifespan","volumeID":"csi-1"}
+{"level":"info","msg":"adopted a data directory without a record","volumeID":"csi-2","pod":"p"}
+{"level":"info","msg":"retained a volume whose pod is gone without an unpublish","volumeID":"csi-3"}
 panic: oh
 
 `

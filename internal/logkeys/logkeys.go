@@ -1,0 +1,35 @@
+// Package logkeys has the keys of log lines that say which volume a line is about. They are the
+// same in all rooms, so that one filter finds everything about a volume or a pod.
+package logkeys
+
+import "github.com/katbox/katbox/internal/volume"
+
+// Keys of log lines.
+const (
+	Namespace = "namespace"
+	// Pod is the pod's name, PodUID its UID.
+	Pod    = "pod"
+	PodUID = "podUID"
+	// Volume is the volume's name in the pod's spec, VolumeID its ID.
+	Volume   = "volume"
+	VolumeID = "volumeID"
+	Phase    = "phase"
+	// Target is where a volume is mounted, Path where its files are on the node.
+	Target = "target"
+	Path   = "path"
+	Node   = "node"
+)
+
+// About returns the keys and values of a line about a volume: those that are known of its names,
+// and then more.
+func About(r volume.Record, more ...any) []any {
+	fields := make([]any, 0, 10+len(more))
+	for _, field := range [...]struct{ key, value string }{
+		{Namespace, r.Namespace}, {Pod, r.PodName}, {PodUID, string(r.Pod)}, {Volume, r.VolumeName}, {VolumeID, string(r.ID)},
+	} {
+		if field.value != "" {
+			fields = append(fields, field.key, field.value)
+		}
+	}
+	return append(fields, more...)
+}
