@@ -36,9 +36,7 @@ func (t *task) delete() error {
 		return t.deleteLater(err)
 	}
 	t.metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
-	if log := t.log.V(1); log.Enabled() {
-		log.Info("deleted", logkeys.About(was, "reason", t.reason.String())...)
-	}
+	t.afterlife.deleted(was, t.reason, t.factor)
 	return nil
 }
 

@@ -52,7 +52,8 @@ type house struct {
 	lifespan time.Duration
 	headroom float64
 	line     lifespan.Line
-	log      logr.Logger
+	// log is the node's; nothing is logged where a test does not set it.
+	log logr.Logger
 }
 
 // inHouse runs a test in a bubble with a fresh node. The bubble fails the test
@@ -94,7 +95,7 @@ func (h *house) config() Config {
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
-		Log: h.log, Metrics: h.metrics,
+		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics,
 	}
 }
 

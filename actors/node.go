@@ -22,7 +22,7 @@ import (
 )
 
 // Config is what a Node works with. All fields are required, but Limits,
-// Lifespan and Tracer may be zero.
+// Lifespan, Node, WorkdirOnNode and Tracer may be zero.
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
@@ -55,7 +55,10 @@ type Config struct {
 	// OrphanGrace is how long a pod directory must be absent before its volume
 	// is retained without an unpublish.
 	OrphanGrace time.Duration
-	Log         logr.Logger
+	// Node is the node's name in the cluster, WorkdirOnNode where a person on the node finds
+	// the directory that Scratch is in. Both are for the log.
+	Node, WorkdirOnNode string
+	Log                 logr.Logger
 	// Metrics are told of everything that happens.
 	Metrics *metrics.Metrics
 	// Tracer makes spans; nil when nothing is to be traced.
@@ -99,6 +102,7 @@ type Node struct {
 	supervisor *actor.PID
 	workers    *workers
 	calls      *calls
+	afterlife  *afterlife
 	traced     bool
 	cancel     context.CancelFunc
 	watches    sync.WaitGroup
@@ -126,14 +130,14 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		return nil, err
 	}
 
-	n := &Node{traced: cfg.Tracer != nil, workers: newWorkers(maxWorkers), calls: newCalls(), failed: make(chan error, 1), stopped: make(chan struct{})}
+	n := &Node{traced: cfg.Tracer != nil, afterlife: newAfterlife(cfg), workers: newWorkers(maxWorkers), calls: newCalls(), failed: make(chan error, 1), stopped: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
 		ctx: ctx, root: n.system.Root, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
 		workers: n.workers, turns: newTurns(cfg.EraseParallel, n.calls, cfg.Metrics), podsDir: cfg.PodsDir,
-		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log, metrics: cfg.Metrics, tracer: cfg.Tracer,
+		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log, afterlife: n.afterlife, metrics: cfg.Metrics, tracer: cfg.Tracer,
 	}
 	n.spawn(cfg, env, found, more)
 	n.startWatches(ctx, env)
@@ -279,6 +283,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("actors still running: %w", ctx.Err()))
 	}
 	n.system.Shutdown()
+	n.afterlife.flush()
 	ended := make(chan struct{})
 	go func() {
 		n.watches.Wait()

@@ -225,7 +225,7 @@ func (t *task) undoRecord(before *volume.Record) error {
 	}
 	if err := t.scratch.RemoveEmpty(t.record.Pod, t.id); err != nil {
 		// There was data before the record, or it cannot be told: keep it.
-		return t.save(t.record.Retain(time.Now(), t.lifespan))
+		return t.retain(*t.record, adopted)
 	}
 	return t.forget()
 }

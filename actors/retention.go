@@ -268,7 +268,7 @@ func (r *retention) evict(c actor.Context) {
 		}
 		r.owed = false
 		next, _ := r.queue.TakeNext(factor)
-		r.start(c, next, r.reason(expired))
+		r.start(c, next, &messages.Evict{Record: next.Record, Reason: r.reason(expired), Factor: factor, Tries: next.Tries})
 	}
 }
 
@@ -287,13 +287,13 @@ func (r *retention) reason(expired bool) volume.Reason {
 	return r.scarcer
 }
 
-func (r *retention) start(c actor.Context, next lifespan.Asleep, reason volume.Reason) {
+func (r *retention) start(c actor.Context, next lifespan.Asleep, m *messages.Evict) {
 	r.evicting[next.ID] = next
 	if next.Tries > 0 {
 		r.retrying++
 	}
 	r.making.Begin(next)
-	c.Send(r.supervisor, &messages.Evict{Record: next.Record, Reason: reason, Tries: next.Tries})
+	c.Send(r.supervisor, m)
 }
 
 // wakeUpAt sets the timer. Most volumes that go to sleep are not due next, and leave

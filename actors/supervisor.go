@@ -200,7 +200,7 @@ func (s *supervisor) evict(c actor.Context, m *messages.Evict) {
 		s.table[id] = e
 		s.activate(c, id, e, &m.Record)
 		e.evicting = true
-		s.tell(c, e, &messages.DeleteVolume{Reason: m.Reason, Tries: m.Tries})
+		s.tell(c, e, &messages.DeleteVolume{Reason: m.Reason, Factor: m.Factor, Tries: m.Tries})
 	case e.state == ending:
 		e.handedBack = m // due as soon as it went to sleep
 	case e.state == waking:

@@ -53,6 +53,7 @@ type environment struct {
 	// is taken as left behind.
 	orphanGrace time.Duration
 	log         logr.Logger
+	afterlife   *afterlife
 	metrics     *metrics.Metrics
 	// tracer is nil when nothing is traced.
 	tracer trace.Tracer
@@ -66,8 +67,9 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
-	// reason is why the volume is deleted, if it is.
+	// reason is why the volume is deleted, if it is, and factor the pressure factor then.
 	reason volume.Reason
+	factor float64
 	// stuck says why the volume has to be resumed later.
 	stuck error
 	// span is the operation's; nil when nothing is traced.

@@ -69,7 +69,8 @@ func (v *volumeActor) deletes() bool {
 // condemn has the volume deleted, as only the retention actor asks for.
 func (v *volumeActor) condemn(c actor.Context, m *messages.DeleteVolume) {
 	v.slot.condemned = v.slot.record != nil && v.slot.record.Phase == volume.Retained
-	v.slot.reason, v.slot.failed, v.slot.tries = m.Reason, nil, m.Tries
+	v.slot.reason, v.slot.factor = m.Reason, m.Factor
+	v.slot.failed, v.slot.tries = nil, m.Tries
 	v.carryOn(c)
 }
 

@@ -65,6 +65,9 @@ func (t *task) left(target string) error {
 	if log := t.log.V(1); log.Enabled() {
 		log.Info("unpublished", logkeys.About(next, logkeys.Target, target, logkeys.Phase, next.Phase.String())...)
 	}
+	if next.Phase == volume.Retained {
+		t.afterlife.retained(next, unpublished)
+	}
 	return nil
 }
 
@@ -143,11 +146,7 @@ func (t *task) adopt(pod volume.PodUID) error {
 		return err
 	}
 	record := volume.Record{ID: t.id, Pod: pod}
-	if err := t.save(record.Retain(time.Now(), t.lifespan)); err != nil {
-		return err
-	}
-	t.log.Info("adopted a data directory without a record", logkeys.About(*t.record)...)
-	return nil
+	return t.retain(record, adopted)
 }
 
 // abandon retains a volume whose pod directory is gone: the kubelet forgot it
@@ -161,10 +160,16 @@ func (t *task) abandon() error {
 	if err := t.nowhere(); err != nil {
 		return err
 	}
-	if err := t.save(t.record.Retain(time.Now(), t.lifespan)); err != nil {
+	return t.retain(*t.record, abandoned)
+}
+
+// retain keeps the volume from now on.
+func (t *task) retain(r volume.Record, reason string) error {
+	next := r.Retain(time.Now(), t.lifespan)
+	if err := t.save(next); err != nil {
 		return err
 	}
-	t.log.Info("retained a volume whose pod is gone without an unpublish", logkeys.About(*t.record)...)
+	t.afterlife.retained(next, reason)
 	return nil
 }
 

@@ -34,8 +34,9 @@ type slot struct {
 	record *volume.Record
 	// condemned: its deletion was ordered. A publish takes that back.
 	condemned bool
-	// reason is why.
+	// reason is why, factor the pressure factor that made it so early.
 	reason volume.Reason
+	factor float64
 	// failed is why the deletion did not succeed that was ordered last, tries how often
 	// it has not.
 	failed error
@@ -164,7 +165,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 // start runs an operation in a goroutine of its own, on a copy of what is known.
 func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record, reason: v.slot.reason}
+	t := &task{environment: v.environment, id: v.slot.id, record: v.slot.record, reason: v.slot.reason, factor: v.slot.factor}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.workers.Go(func() {
 		err := guard(v.log, func() error { return t.do(op) })

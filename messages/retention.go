@@ -35,6 +35,8 @@ type Evict struct {
 	Record volume.Record
 	// Reason tells whether its lifespan is over or disk pressure took time off.
 	Reason volume.Reason
+	// Factor is the pressure factor that it went by, 1 if its lifespan is over.
+	Factor float64
 	// Tries is how often its deletion has failed before.
 	Tries int
 }

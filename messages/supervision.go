@@ -48,6 +48,8 @@ type DeleteVolume struct {
 	// Reason tells whether its time is over or space is wanted before. When it
 	// cannot be deleted at once, the latter may have changed.
 	Reason volume.Reason
+	// Factor is the pressure factor that made it go early, for the log.
+	Factor float64
 	// Tries is how often that has failed before.
 	Tries int
 }

@@ -53,7 +53,7 @@ func TestManifestsStartTheDaemon(t *testing.T) {
 			if !ok {
 				break
 			}
-			args = append(args, strings.ReplaceAll(arg, "$(NODE_NAME)", "node"))
+			args = append(args, strings.NewReplacer("$(NODE_NAME)", "node", "$(WORKDIR_ON_NODE)", "/data").Replace(arg))
 		}
 		if len(args) < 5 {
 			t.Errorf("%s gives only %q", path, args)

@@ -35,6 +35,7 @@ type options struct {
 	driverName      string
 	nodeID          string
 	workdir         string
+	workdirOnNode   string
 	kubeletDir      string
 	afterLifespan   time.Duration
 	headroom        float64
@@ -61,6 +62,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.driverName, "drivername", "katbox.csi.paypal.com", "name of the driver, as in its CSIDriver object")
 	flags.StringVar(&o.nodeID, "nodeid", "", "name of this node in the cluster (required)")
 	flags.StringVar(&o.workdir, "workdir", "/csi-data-dir", "working directory: data directories and records")
+	flags.StringVar(&o.workdirOnNode, "workdir-on-node", "", "path of the working directory on the node, for the log; empty where it is that of --workdir")
 	flags.StringVar(&o.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory; target paths elsewhere are refused")
 	flags.DurationVar(&o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
 	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
@@ -112,6 +114,8 @@ func (o options) check() error {
 		return errors.New("--workdir / cannot be used: everything below it would be taken for volumes")
 	case below(driver.PodsDir(o.kubeletDir), o.workdir), below(o.workdir, driver.PodsDir(o.kubeletDir)):
 		return fmt.Errorf("--workdir %s and the pods directory %s of --kubelet-dir contain one another", o.workdir, driver.PodsDir(o.kubeletDir))
+	case o.workdirOnNode != "" && !filepath.IsAbs(o.workdirOnNode):
+		return fmt.Errorf("--workdir-on-node %q is not an absolute path", o.workdirOnNode)
 	case o.afterLifespan < 0:
 		return fmt.Errorf("--afterlifespan %s is negative", o.afterLifespan)
 	case o.pruneInterval <= 0:
@@ -154,6 +158,15 @@ func (o options) level() string {
 		return "debug"
 	}
 	return o.logLevel
+}
+
+// pathOnNode is where a person on the node finds the working directory. A container sees it
+// elsewhere, and nothing in there tells the node's path.
+func (o options) pathOnNode() string {
+	if o.workdirOnNode == "" {
+		return o.workdir
+	}
+	return o.workdirOnNode
 }
 
 func (o options) driverConfig() driver.Config {

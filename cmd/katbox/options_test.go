@@ -60,6 +60,7 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --workdir /var/lib/kubelet/pods/x":                          "contain one another",
 		"--nodeid n --workdir /var/lib":                                         "contain one another",
 		"--nodeid n --workdir /link/../data":                                    "--workdir",
+		"--nodeid n --workdir-on-node data":                                     "--workdir-on-node",
 		"--nodeid n --kubelet-dir kubelet":                                      "--kubelet-dir",
 		"--nodeid n --afterlifespan -1s":                                        "--afterlifespan",
 		"--nodeid n --afterlifespan 12":                                         "afterlifespan",

@@ -80,6 +80,8 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		PressureInterval: o.pruneInterval,
 		EraseParallel:    o.eraseParallel,
 		OrphanGrace:      o.orphanGrace,
+		Node:             o.nodeID,
+		WorkdirOnNode:    o.pathOnNode(),
 		Log:              log,
 		Metrics:          counted,
 		Tracer:           traces.Tracer(),

@@ -12,8 +12,8 @@ type complaint struct {
 	volume string
 }
 
-// adopted begins the line about data that the records should know, and do not.
-const adopted = "adopted a data directory"
+// adopted is why data is retained that the records should know, and do not.
+const adopted = "adopted"
 
 // complaints finds them: all errors, and what tells of a lost record.
 func complaints(log string) []complaint {
@@ -23,6 +23,7 @@ func complaints(log string) []complaint {
 		var said struct {
 			Level   string `json:"level"`
 			Message string `json:"msg"`
+			Reason  string `json:"reason"`
 			Volume  string `json:"volumeID"`
 		}
 		if json.Unmarshal([]byte(line), &said) != nil {
@@ -32,7 +33,7 @@ func complaints(log string) []complaint {
 			}
 			continue
 		}
-		if said.Level == "error" || strings.HasPrefix(said.Message, adopted) {
+		if said.Level == "error" || said.Message == "retained" && said.Reason == adopted {
 			found = append(found, complaint{line: line, volume: said.Volume})
 		}
 	}

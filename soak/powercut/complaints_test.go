@@ -9,8 +9,8 @@ func TestComplaints(t *testing.T) {
 	t.Parallel()
 	const log = `{"level":"info","time":"2026-01-01T00:00:00.000Z","msg":"ready"}
 {"level":"error","msg":"record cannot be read; its data directory is retained for a full lifespan","volumeID":"csi-1"}
-{"level":"info","msg":"adopted a data directory without a record","volumeID":"csi-2","pod":"p"}
-{"level":"info","msg":"retained a volume whose pod is gone without an unpublish","volumeID":"csi-3"}
+{"level":"info","msg":"retained","podUID":"p","volumeID":"csi-2","reason":"adopted"}
+{"level":"info","msg":"retained","volumeID":"csi-3","reason":"abandoned"}
 panic: oh
 
 `
