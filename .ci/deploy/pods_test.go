@@ -141,6 +141,32 @@ func TestPathsAgree(t *testing.T) {
 	}
 }
 
+// TestValuesReachTheDaemon as flags; a value that is empty leaves the daemon its default.
+func TestValuesReachTheDaemon(t *testing.T) {
+	flags := func(args ...string) map[string]bool {
+		set, err := accept(find(t, helm(t, args...), "DaemonSet"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := map[string]bool{}
+		for _, arg := range set.(*appsv1.DaemonSet).Spec.Template.Spec.Containers[0].Args {
+			given[arg] = true
+		}
+		return given
+	}
+	defaults := flags()
+	for value, want := range map[string]string{
+		"keepNoexec=true":  "--keep-noexec",
+		"orphanGrace=1h":   "--orphan-grace=1h",
+		"pruneInterval=1s": "--pruneinterval=1s",
+		"lifespan=7h30m":   "--afterlifespan=7h30m",
+	} {
+		if got := flags("--set", value); !got[want] || defaults[want] {
+			t.Errorf("with %s the daemon has %v, want %s, which it has not without", value, got, want)
+		}
+	}
+}
+
 // TestDescribeSaysWhyItEnded: the log of a pod that is gone is gone with it, and its
 // last words stay with the object as long as that is there.
 func TestDescribeSaysWhyItEnded(t *testing.T) {

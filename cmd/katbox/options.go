@@ -48,6 +48,7 @@ type options struct {
 	logLevel        string
 	logFormat       string
 	verbosity       int
+	keepNoexec      bool
 	showVersion     bool
 }
 
@@ -68,6 +69,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
 	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine, "free space below which the kubelet evicts pods, before which retained volumes go: auto, none or BYTES[,INODES], each a percentage or a quantity")
 	flags.DurationVar(&o.pruneInterval, "pruneinterval", 5*time.Second, "how often the disk pressure is measured")
+	flags.BoolVar(&o.keepNoexec, "keep-noexec", false, "where the working directory is on a mount with noexec, let volumes inherit that; otherwise pods can execute files in a volume, as in an emptyDir")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
 	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node takes; 0 sets no limit")

@@ -60,6 +60,10 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	locked = true
 	defer func() { err = errors.Join(err, records.Close()) }()
 
+	mounter, err := newMounter(o, log)
+	if err != nil {
+		return err
+	}
 	cfg := o.driverConfig()
 	podsDir := driver.PodsDir(cfg.KubeletDir)
 	free, err := limits(o, dir, podsDir, log)
@@ -67,7 +71,7 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 		return err
 	}
 	node, err := actors.Start(actors.Config{
-		Mounter:          mount.New(),
+		Mounter:          mounter,
 		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
 		Scratch:          dir,
 		Space:            dir.Space,

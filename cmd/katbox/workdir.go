@@ -47,6 +47,27 @@ func closeWorkdir(dir *scratch.Dir, path string, locked bool, log logr.Logger) e
 	return err
 }
 
+// newMounter returns what mounts the volumes, and logs what becomes of noexec where the
+// working directory has it. A pod expects a volume to be as an emptyDir: GKE's nodes mount
+// /var with noexec, and remount /var/lib/kubelet, where the emptyDirs are, without.
+func newMounter(o options, log logr.Logger) (*mount.Mounter, error) {
+	noexec, err := mount.Noexec(o.workdir)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("is the working directory mounted noexec: %w", err)
+	case o.keepNoexec && noexec:
+		log.Info("the working directory is mounted noexec, and volumes keep it, because of --keep-noexec", "path", o.workdir)
+	case noexec:
+		log.Info("the working directory is mounted noexec; it is cleared for volumes, so that pods can execute files in them", "path", o.workdir)
+	}
+	if o.keepNoexec {
+		return mount.New(), nil
+	}
+	return mount.NewExecutable(func(err error) {
+		log.Info("the kernel refuses to clear noexec, so volumes keep it: pods cannot execute files in them", "cause", err.Error())
+	}), nil
+}
+
 // load calls each with what is known from an earlier run, the archived Katbox's
 // included, and tells of what could not be read.
 func load(records *store.Store, o options, log logr.Logger, each func(volume.Record)) error {

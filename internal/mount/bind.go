@@ -33,7 +33,7 @@ func openDirectory(path string) (int, error) {
 
 // bindAtOnce binds directory from on directory onto, with its flags from the
 // first moment.
-func bindAtOnce(from, onto int, flags change) error {
+func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
 	tree, err := unix.OpenTree(from, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("open_tree: %w", err)
@@ -43,7 +43,8 @@ func bindAtOnce(from, onto int, flags change) error {
 	// A copy of a shared mount is a peer of it: every later mount below the one
 	// would be looked up in the other. Making it private leaves that group; it
 	// then shares with its surroundings what the target's mount shares.
-	if err := setAttributes(tree, flags, unix.MS_PRIVATE); err != nil {
+	err = m.setFlags(flags, func(c change) error { return setAttributes(tree, c, unix.MS_PRIVATE) })
+	if err != nil {
 		return err
 	}
 	err = crashpoint.Around("mount/attach", func() error {
@@ -74,7 +75,7 @@ func unsupported(err error) bool {
 
 // bindInSteps does what bindAtOnce does with mount(2) alone: bind first, then
 // set the flags, and unmount again when that fails. target is the path of onto.
-func bindInSteps(from, onto int, target string, flags change) error {
+func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error {
 	// mount(2) takes only paths. These name the open directories themselves,
 	// whatever has happened to their paths.
 	err := crashpoint.Around("mount/bind", func() error {
@@ -83,11 +84,11 @@ func bindInSteps(from, onto int, target string, flags change) error {
 	if err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
-	if flags == (change{}) {
+	if m.wished(flags) == (change{}) {
 		return nil
 	}
 	// onto is below the new mount now; the path leads to its root.
-	err = remountPath(target, flags)
+	err = m.setFlags(flags, func(c change) error { return remountPath(target, c) })
 	if err == nil {
 		return nil
 	}
@@ -116,7 +117,12 @@ func remount(fd int, flags change) error {
 	if err := ignoreEINTR(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
 		return fmt.Errorf("read the mount's flags: %w", err)
 	}
-	ms := remountFlags(flags.apply(attributesOf(uint64(st.Flags))))
+	before := attributesOf(uint64(st.Flags))
+	after := flags.apply(before)
+	if flags.set == 0 && after == before {
+		return nil // what is to be cleared is not there
+	}
+	ms := remountFlags(after)
 	err := crashpoint.Around("mount/remount", func() error {
 		return unix.Mount("", handlePath(fd), "", uintptr(unix.MS_REMOUNT|unix.MS_BIND|ms), "")
 	})

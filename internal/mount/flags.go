@@ -27,6 +27,7 @@ var knownFlags = map[string]change{
 	"nosuid":      {set: unix.MOUNT_ATTR_NOSUID},
 	"nodev":       {set: unix.MOUNT_ATTR_NODEV},
 	"noexec":      {set: unix.MOUNT_ATTR_NOEXEC},
+	"exec":        {clear: unix.MOUNT_ATTR_NOEXEC},
 	"nosymfollow": {set: unix.MOUNT_ATTR_NOSYMFOLLOW},
 	"nodiratime":  {set: unix.MOUNT_ATTR_NODIRATIME},
 	"noatime":     {set: unix.MOUNT_ATTR_NOATIME, clear: unix.MOUNT_ATTR__ATIME},
@@ -35,8 +36,8 @@ var knownFlags = map[string]change{
 }
 
 // KnownFlag tells whether flag is a mount flag that [Mounter.Mount] accepts:
-// ro, rw, nosuid, nodev, noexec, nosymfollow, noatime, nodiratime, relatime or
-// strictatime. The option "bind" is not a flag.
+// ro, rw, nosuid, nodev, noexec, exec, nosymfollow, noatime, nodiratime, relatime
+// or strictatime. The option "bind" is not a flag.
 func KnownFlag(flag string) bool {
 	_, ok := knownFlags[flag]
 	return ok
@@ -113,11 +114,14 @@ func remountFlags(attributes uint64) (ms uint64) {
 
 // ReadOnly tells whether the mount that path is on refuses writes, because of
 // its own flag or because the whole file system is read-only.
-func (m *Mounter) ReadOnly(path string) (bool, error) {
+func (m *Mounter) ReadOnly(path string) (bool, error) { return hasFlag(path, unix.ST_RDONLY) }
+
+// hasFlag tells whether statfs(2) reports a flag of the mount that path is on.
+func hasFlag(path string, flag int64) (bool, error) {
 	var st unix.Statfs_t
 	err := ignoreEINTR(func() error { return unix.Statfs(path, &st) })
 	if err != nil {
 		return false, fmt.Errorf("statfs %s: %w", path, err)
 	}
-	return st.Flags&unix.ST_RDONLY != 0, nil
+	return int64(st.Flags)&flag != 0, nil
 }

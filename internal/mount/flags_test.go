@@ -28,6 +28,8 @@ func TestParseOptions(t *testing.T) {
 			name: "last atime mode wins", options: []string{"noatime", "strictatime", "nodiratime"},
 			want: change{set: unix.MOUNT_ATTR_STRICTATIME | unix.MOUNT_ATTR_NODIRATIME, clear: unix.MOUNT_ATTR__ATIME},
 		},
+		{name: "executable", options: []string{"exec"}, want: change{clear: unix.MOUNT_ATTR_NOEXEC}},
+		{name: "last of exec and noexec wins", options: []string{"exec", "noexec"}, want: change{set: unix.MOUNT_ATTR_NOEXEC}},
 		{name: "of the file system", options: []string{"bind", "sync"}, refused: true},
 		{name: "unknown", options: []string{"bind", "size=1g"}, refused: true},
 		{name: "recursive", options: []string{"rbind"}, refused: true},
@@ -47,7 +49,7 @@ func TestParseOptions(t *testing.T) {
 }
 
 func TestKnownFlag(t *testing.T) {
-	for flag, want := range map[string]bool{"ro": true, "rw": true, "noexec": true, "bind": false, "sync": false, "": false} {
+	for flag, want := range map[string]bool{"ro": true, "rw": true, "noexec": true, "exec": true, "bind": false, "sync": false, "": false} {
 		if KnownFlag(flag) != want {
 			t.Errorf("KnownFlag(%q) is %v", flag, !want)
 		}

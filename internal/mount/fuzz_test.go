@@ -16,6 +16,7 @@ import (
 func FuzzOptions(f *testing.F) {
 	f.Add("bind,ro,nosuid,nodev,noexec,nosymfollow", uint64(0))
 	f.Add("bind,noatime,relatime,nodiratime,strictatime,rw,ro", uint64(unix.ST_NOATIME|unix.ST_RDONLY))
+	f.Add("bind,exec,noexec,exec", uint64(unix.ST_NOEXEC))
 	f.Fuzz(func(t *testing.T, text string, reported uint64) {
 		options := strings.Split(text, ",")
 		all, bind, err := parseOptions(options)

@@ -12,19 +12,22 @@ import (
 	"github.com/katbox/katbox/internal/crashpoint"
 )
 
-// Mounter makes bind mounts. Make one with [New]; it is safe for concurrent
-// use on different targets.
+// Mounter makes bind mounts. Make one with [New] or [NewExecutable]; it is safe
+// for concurrent use on different targets.
 type Mounter struct {
 	// oldMountCalls says that the kernel lacks open_tree(2), move_mount(2) or
 	// mount_setattr(2), so that mount(2) has to do.
 	oldMountCalls atomic.Bool
 	// noMountRoot says that statx(2) cannot tell mount points.
 	noMountRoot atomic.Bool
+	// locked makes mounts drop noexec; see [NewExecutable].
+	locked func(error)
 }
 
 var _ mountutils.Interface = (*Mounter)(nil)
 
-// New returns a Mounter for the mount namespace of this process.
+// New returns a Mounter for the mount namespace of this process. Its mounts inherit
+// noexec, as all other flags.
 func New() *Mounter { return &Mounter{} }
 
 // Mount binds the directory source on the directory target. Both are absolute
@@ -34,15 +37,17 @@ func New() *Mounter { return &Mounter{} }
 // The options have to contain "bind"; the others are flags ([KnownFlag]). A
 // flag that no option speaks of is inherited from the mount that source is on:
 // inside a user namespace such flags are locked, and the kernel refuses to
-// drop them. The file system type is ignored, as the kernel does for a bind.
+// drop them. noexec is an exception, see [NewExecutable]. The file system type is
+// ignored, as the kernel does for a bind.
 //
 // A target that is a mount point already gets another mount on top: look first
 // with [Mounter.IsMountPoint]. After an error nothing new is mounted, unless
 // the error says that undoing failed as well.
 //
 // Kernels before 5.12 need two steps, a bind and a remount with the flags, and
-// a crash between them leaves a mount without its flags. There the flags also do not reach the copies that mount
-// propagation has made in other mount namespaces by then.
+// a crash between them leaves a mount without its flags. There the flags also do
+// not reach the copies that mount propagation has made in other mount namespaces
+// by then.
 func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	flags, bind, err := parseOptions(options)
 	switch {
@@ -63,7 +68,7 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	defer unix.Close(onto)
 
 	if !m.oldMountCalls.Load() {
-		err = bindAtOnce(from, onto, flags)
+		err = m.bindAtOnce(from, onto, flags)
 		if !unsupported(err) {
 			return wrap(err, "bind %s on %s", source, target)
 		}
@@ -71,7 +76,7 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 			m.oldMountCalls.Store(true)
 		}
 	}
-	return wrap(bindInSteps(from, onto, target, flags), "bind %s on %s", source, target)
+	return wrap(m.bindInSteps(from, onto, target, flags), "bind %s on %s", source, target)
 }
 
 // Unmount takes away the topmost mount at target. The error wraps the kernel's:

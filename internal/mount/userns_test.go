@@ -12,8 +12,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// lockedDirVariable tells the test binary that it was started by
-// TestLockedFlags, inside a user namespace, and where.
+// lockedDirVariable tells a test that againInUserNamespace started it, inside a
+// user namespace, and where.
 const lockedDirVariable = "KATBOX_TEST_LOCKED_DIR"
 
 // TestLockedFlags mounts in a user namespace below a mount that was made
@@ -29,7 +29,13 @@ func TestLockedFlags(t *testing.T) {
 	mkdir(t, filepath.Join(dir, "source"))
 	mkdir(t, filepath.Join(dir, "target"))
 
-	again := exec.Command("/proc/self/exe", "-test.run=^TestLockedFlags$", "-test.v")
+	againInUserNamespace(t, dir)
+}
+
+// againInUserNamespace runs the test once more, inside a user namespace.
+func againInUserNamespace(t *testing.T, dir string) {
+	t.Helper()
+	again := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	again.Env = append(os.Environ(), lockedDirVariable+"="+dir, roottest.Variable+"=1")
 	again.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
