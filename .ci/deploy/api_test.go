@@ -79,6 +79,8 @@ func validate(object runtime.Object) field.ErrorList {
 		return corevalidation.ValidateServiceAccount(o)
 	case *core.ConfigMap:
 		return corevalidation.ValidateConfigMap(o)
+	case *core.ResourceQuota:
+		return corevalidation.ValidateResourceQuota(o)
 	case *core.Pod:
 		return corevalidation.ValidatePodCreate(o, podapi.GetValidationOptionsFromPodSpecAndMeta(&o.Spec, nil, &o.ObjectMeta, nil))
 	case *apps.DaemonSet:

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -73,6 +75,46 @@ func evaluate(t *testing.T, level api.Level, meta *metav1.ObjectMeta, spec *core
 		return ""
 	}
 	return result.ForbiddenDetail()
+}
+
+// TestQuotaAdmitsThePriorityClass: where the API server limits who may have a priority
+// class of the system, as on GKE, it makes no pod with one in a namespace without a quota
+// for that class.
+func TestQuotaAdmitsThePriorityClass(t *testing.T) {
+	covered := func(objects []*unstructured.Unstructured, class string) bool {
+		for _, o := range objects {
+			if o.GetKind() != "ResourceQuota" || o.GetNamespace() != namespace {
+				continue
+			}
+			object, err := accept(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := object.(*corev1.ResourceQuota).Spec
+			want := &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+				{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{class}}}}
+			// A daemon on each of the most nodes that a cluster has, and what others run beside it.
+			if pods := spec.Hard[corev1.ResourcePods]; reflect.DeepEqual(spec.ScopeSelector, want) && pods.Value() > 100_000 && len(spec.Hard) == 1 {
+				return true
+			}
+		}
+		return false
+	}
+	for _, dir := range overlays {
+		if class := daemonSet(t, dir).Spec.Template.Spec.PriorityClassName; !covered(kustomize(t, dir), class) {
+			t.Errorf("%s: no quota admits pods of the priority class %s", dir, class)
+		}
+	}
+	for _, class := range []string{"system-node-critical", "system-cluster-critical", "batch"} {
+		if !covered(helm(t, "--set", "priorityClassName="+class), class) {
+			t.Errorf("the chart has no quota that admits pods of the priority class %s", class)
+		}
+	}
+	for _, value := range []string{"priorityClassName=", "resourceQuota.enabled=false"} {
+		if slices.ContainsFunc(helm(t, "--set", value), func(o *unstructured.Unstructured) bool { return o.GetKind() == "ResourceQuota" }) {
+			t.Errorf("with %s the chart has a quota", value)
+		}
+	}
 }
 
 // TestProbes ask for the paths that the daemon serves, at ports that the pod has.
