@@ -22,6 +22,9 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/rbac"
+	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
+	rbacvalidation "k8s.io/kubernetes/pkg/apis/rbac/validation"
 	"k8s.io/kubernetes/pkg/apis/storage"
 	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 	storagevalidation "k8s.io/kubernetes/pkg/apis/storage/validation"
@@ -91,6 +94,10 @@ func validate(object runtime.Object) field.ErrorList {
 			RequirePrefixedLabels: true,
 			PodValidationOptions:  podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil),
 		})
+	case *rbac.Role:
+		return rbacvalidation.ValidateRole(o)
+	case *rbac.RoleBinding:
+		return rbacvalidation.ValidateRoleBinding(o)
 	case *storage.CSIDriver:
 		return storagevalidation.ValidateCSIDriver(o)
 	default:
