@@ -192,3 +192,30 @@ func TestMonitoringIsRendered(t *testing.T) {
 		t.Errorf("the ConfigMap has another dashboard, %d bytes rather than %d (%v)", len(rendered), len(dashboard), err)
 	}
 }
+
+// TestRulesFollowTheRelease: they know its DaemonSet by name, and tell people where to look.
+func TestRulesFollowTheRelease(t *testing.T) {
+	objects := helm(t, "--namespace", "batch", "--set", "fullnameOverride=scratch,prometheusRule.enabled=true")
+	set := find(t, objects, "DaemonSet")
+	if set.GetName() != "scratch" || set.GetNamespace() != "batch" {
+		t.Fatalf("the DaemonSet is %s in %s", set.GetName(), set.GetNamespace())
+	}
+	text := func(objects []*unstructured.Unstructured) string {
+		spec, err := yaml.Marshal(find(t, objects, "PrometheusRule").Object["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(string(spec)), " ") // long lines are broken anywhere
+	}
+	changes := []string{`created_by_name="katbox"`, `created_by_name="scratch"`, "DaemonSet katbox", "DaemonSet scratch", "namespace katbox", "namespace batch"}
+	want, got := text(helm(t, "--set", "prometheusRule.enabled=true")), text(objects)
+	for i := 0; i < len(changes); i += 2 {
+		if !strings.Contains(want, changes[i]) {
+			t.Errorf("no rule has %s", changes[i])
+		}
+		want = strings.ReplaceAll(want, changes[i], changes[i+1])
+	}
+	if got != want {
+		t.Errorf("the rules are\n%s\nwant\n%s", got, want)
+	}
+}
