@@ -72,7 +72,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.BoolVar(&o.keepNoexec, "keep-noexec", false, "where the working directory is on a mount with noexec, let volumes inherit that; otherwise pods can execute files in a volume, as in an emptyDir")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
 	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
-	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node takes; 0 sets no limit")
+	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node reports that it takes, 0 for any number; the scheduler does not count inline volumes")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty serves none of them")
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty to trace nothing")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
