@@ -22,6 +22,9 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/networking"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	networkingvalidation "k8s.io/kubernetes/pkg/apis/networking/validation"
 	"k8s.io/kubernetes/pkg/apis/rbac"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
 	rbacvalidation "k8s.io/kubernetes/pkg/apis/rbac/validation"
@@ -94,6 +97,8 @@ func validate(object runtime.Object) field.ErrorList {
 			RequirePrefixedLabels: true,
 			PodValidationOptions:  podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil),
 		})
+	case *networking.NetworkPolicy:
+		return networkingvalidation.ValidateNetworkPolicy(o, networkingvalidation.NetworkPolicyValidationOptions{})
 	case *rbac.Role:
 		return rbacvalidation.ValidateRole(o)
 	case *rbac.RoleBinding:

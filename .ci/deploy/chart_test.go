@@ -17,6 +17,7 @@ func TestChartEqualsManifests(t *testing.T) {
 	for dir, args := range map[string][]string{
 		"base":               nil,
 		"overlays/sidecars":  {"--set", "sidecars.enabled=true"},
+		withPolicy:           {"--set", "sidecars.enabled=true,networkPolicy.enabled=true"},
 		"overlays/data-disk": {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
 	} {
 		t.Run(dir, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestChartEqualsManifests(t *testing.T) {
 func byName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	named := map[string]*unstructured.Unstructured{}
 	for _, o := range objects {
-		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
+		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "podSelector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
 			for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
 				unstructured.RemoveNestedField(o.Object, append(labels[:len(labels):len(labels)], label)...)
 			}

@@ -16,9 +16,12 @@ import (
 // overlays are the directories with a kustomization.
 var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk"}
 
+// withPolicy is a kustomization that has the component network-policy.
+const withPolicy = "../../.ci/deploy/testdata/network-policy"
+
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range overlays {
+	for _, dir := range append(overlays[:len(overlays):len(overlays)], withPolicy) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range files(t, examples+"/*.yaml") {
@@ -51,10 +54,10 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range overlays {
+	for _, dir := range append(overlays[:len(overlays):len(overlays)], "components/network-policy") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
-	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/overlays/*/kustomization.yaml")...) {
+	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {
 		if !listed[path] {
 			t.Errorf("%s is in no test", path)
 		}
