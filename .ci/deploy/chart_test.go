@@ -74,6 +74,39 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
+// TestDurations are those of Go or of Prometheus, as the daemon takes them; the operator takes only
+// those of Prometheus.
+func TestDurations(t *testing.T) {
+	const goAlone, both, neither = 1, 2, 0
+	for duration, kind := range map[string]int{
+		"12h": both, "1h30m": both, "0s": both, "7d": both, "2w": both, "1y": both, "1d12h": both, "1w2d3h4m5s6ms": both,
+		"1.5h": goAlone, "30m1h": goAlone, "300us": goAlone, "2.5s": goAlone,
+		"": neither, "7": neither, "d": neither, "7D": neither, "7days": neither, "1 d": neither, "-1h": neither, "12h1d": neither,
+		"1d1.5h": neither, "1.5d": neither, "7d ": neither, "1w,2d": neither,
+	} {
+		accepts := map[string]bool{
+			"lifespan":            kind != neither,
+			"orphanGrace":         kind != neither || duration == "",
+			"pruneInterval":       kind != neither || duration == "",
+			"podMonitor.interval": kind == both,
+		}
+		var args []string
+		for value := range accepts {
+			args = append(args, "--set-string", value+"="+strings.ReplaceAll(duration, ",", "\\,"))
+		}
+		_, err := template(args...)
+		if kind == both && err != nil {
+			t.Errorf("%q: %v", duration, err)
+		}
+		for value, accepted := range accepts {
+			refused := err != nil && strings.Contains(err.Error(), "at '/"+strings.ReplaceAll(value, ".", "/")+"'")
+			if accepted == refused {
+				t.Errorf("%s: %q: %v, want it accepted: %t", value, duration, err, accepted)
+			}
+		}
+	}
+}
+
 // TestLint: helm has nothing to say, but that there is no icon.
 func TestLint(t *testing.T) {
 	for _, path := range files(t, "testdata/accepted/*.yaml") {
