@@ -198,10 +198,14 @@ func TestValuesReachTheDaemon(t *testing.T) {
 	}
 	defaults := flags()
 	for value, want := range map[string]string{
-		"keepNoexec=true":  "--keep-noexec",
-		"orphanGrace=1h":   "--orphan-grace=1h",
-		"pruneInterval=1s": "--pruneinterval=1s",
-		"lifespan=7h30m":   "--afterlifespan=7h30m",
+		"keepNoexec=true":        "--keep-noexec",
+		"orphanGrace=1h":         "--orphan-grace=1h",
+		"kubeletLine=none":       "--kubelet-line=none",
+		"kubeletLine=20Gi":       "--kubelet-line=20Gi",
+		`kubeletLine=15%\,5%`:    "--kubelet-line=15%,5%",
+		`kubeletLine=20Gi\,2.5%`: "--kubelet-line=20Gi,2.5%",
+		"pruneInterval=1s":       "--pruneinterval=1s",
+		"lifespan=7h30m":         "--afterlifespan=7h30m",
 	} {
 		if got := flags("--set", value); !got[want] || defaults[want] {
 			t.Errorf("with %s the daemon has %v, want %s, which it has not without", value, got, want)
