@@ -11,7 +11,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-root sanity fuzz soak bench powercut image image-check chart-files deploy-check monitoring-check e2e lint compiler binaries
+.PHONY: help build test test-root sanity fuzz soak bench powercut image image-check chart-files deploy-check monitoring-check e2e e2e-disk lint compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,8 +78,11 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 	@if [ -z "$(REALKUBELET)" ]; then \
 		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
 	else \
-		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
+		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
 	fi
+
+e2e-disk: ## Fill the one disk of a real kubelet's node, with its own thresholds; REALKUBELET=DIR, takes 12 GB
+	@$(MAKE) --no-print-directory e2e KATBOX_E2E_DISK=12000M E2E_FLAGS="-run TestOneDisk"
 
 monitoring-check: compiler bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml

@@ -243,7 +243,7 @@ func TestUnknownSizesGoOneByOne(t *testing.T) {
 		q.over(1)
 		q.want(t, "the next one is deleted", 2, 3)
 		for i := range 5 {
-			q.measured(3+float64(i), false)
+			q.measured(4+float64(i), false)
 			q.want(t, "no space comes free", 3+i, 3)
 			q.over(2 + i)
 		}

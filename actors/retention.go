@@ -161,7 +161,10 @@ func (r *retention) retain(c actor.Context, m *messages.Retain) {
 
 // evicted notes that a deletion has ended.
 func (r *retention) evicted(m *messages.EvictionOver) {
-	was := r.evicting[m.ID]
+	was, ok := r.evicting[m.ID]
+	if !ok {
+		return
+	}
 	delete(r.evicting, m.ID)
 	r.making.End(was, m.Deleted)
 	if was.Tries > 0 {

@@ -13,7 +13,7 @@ type Making struct {
 	// lacking is by the last measurement; known says that there was one.
 	lacking volume.Size
 	known   bool
-	// falling: there was no more free then than at the one before.
+	// falling: less was free then than at the one before.
 	falling bool
 	// deleting are the deletions that have not ended. erasing have, and a measurement
 	// was not asked for since; asked is for those before.
@@ -81,8 +81,7 @@ func (m *Making) Measured(lacking volume.Size, answer bool) {
 	if answer {
 		m.asked = sum{}
 	}
-	m.falling = m.known && (lacking.Bytes > 0 && lacking.Bytes >= m.lacking.Bytes ||
-		lacking.Inodes > 0 && lacking.Inodes >= m.lacking.Inodes)
+	m.falling = m.known && (lacking.Bytes > m.lacking.Bytes || lacking.Inodes > m.lacking.Inodes)
 	m.lacking, m.known = lacking, true
 }
 

@@ -60,14 +60,20 @@ func TestMaking(t *testing.T) {
 			m.Ask()
 			m.Measured(lacks(10), true)
 			m.Begin(unknown)
-			m.Measured(lacks(10), false)
+			m.Measured(lacks(11), false)
 		}, false, true},
 		"one more for each measurement": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), true)
 			m.Begin(unknown)
-			m.Measured(lacks(10), false)
+			m.Measured(lacks(11), false)
 			m.Begin(unknown)
+		}, false, false},
+		"a large file takes its time": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), true)
+			m.Begin(unknown)
+			m.Measured(lacks(10), false)
 		}, false, false},
 		"erased, but not asked for": {func(m *Making) {
 			m.Ask()
