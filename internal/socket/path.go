@@ -9,7 +9,7 @@ import (
 // final NUL).
 const maxPath = 107
 
-// Path returns the path in an endpoint such as unix:///csi/csi.sock.
+// Path returns the absolute path in an endpoint such as unix:///csi/csi.sock.
 func Path(endpoint string) (string, error) {
 	path, ok := strings.CutPrefix(endpoint, "unix://")
 	if !ok {
@@ -20,6 +20,8 @@ func Path(endpoint string) (string, error) {
 		return "", fmt.Errorf("endpoint %q is not a Unix socket; write it as unix:///path/to/csi.sock", endpoint)
 	case path == "":
 		return "", fmt.Errorf("endpoint %q has no path; write it as unix:///path/to/csi.sock", endpoint)
+	case path[0] != '/':
+		return "", fmt.Errorf("endpoint %q: %q is not an absolute path; write it as unix:///path/to/csi.sock", endpoint, path)
 	}
 	if err := CheckPath(path); err != nil {
 		return "", fmt.Errorf("endpoint %w", err)

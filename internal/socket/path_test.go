@@ -8,13 +8,13 @@ import (
 
 func TestPath(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"unix:///csi/csi.sock": "/csi/csi.sock", "unix:/csi/csi.sock": "/csi/csi.sock", "unix://tmp/csi.sock": "tmp/csi.sock",
+		"unix:///csi/csi.sock": "/csi/csi.sock", "unix:/csi/csi.sock": "/csi/csi.sock",
 	} {
 		if got, err := Path(endpoint); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", endpoint, got, err, want)
 		}
 	}
-	for _, endpoint := range []string{"", "tcp://127.0.0.1:1", "/csi/csi.sock", "unix://", "unix:///" + strings.Repeat("x", 107)} {
+	for _, endpoint := range []string{"", "tcp://127.0.0.1:1", "/csi/csi.sock", "unix://", "unix:csi.sock", "unix://tmp/csi.sock", "unix:@csi", "unix:///" + strings.Repeat("x", 107)} {
 		if got, err := Path(endpoint); err == nil {
 			t.Errorf("%q: %q, want an error", endpoint, got)
 		}
@@ -34,7 +34,7 @@ func FuzzPath(f *testing.F) {
 			}
 			return
 		}
-		if path == "" || len(path) > 107 || endpoint != "unix://"+path && endpoint != "unix:"+path {
+		if path[0] != '/' || len(path) > 107 || endpoint != "unix://"+path && endpoint != "unix:"+path {
 			t.Errorf("%q: %q", endpoint, path)
 		}
 	})
