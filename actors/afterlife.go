@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
@@ -53,7 +54,7 @@ func (a *afterlife) retained(r volume.Record, reason string) {
 		fields = append(fields, "published", r.Published.UTC().Format(time.RFC3339))
 	}
 	until := lifespan.Deadline(r.Unpublished, r.Lifespan, 1)
-	a.log.Info("retained", append(fields, "until", until.UTC().Format(time.RFC3339), "lifespan", r.Lifespan.String())...)
+	a.log.Info("retained", append(fields, "until", until.UTC().Format(time.RFC3339), "lifespan", duration.Format(r.Lifespan))...)
 }
 
 // deleted logs that a retained volume is gone, and why. factor is the pressure factor that made
@@ -71,7 +72,7 @@ func (a *afterlife) deleted(r volume.Record, reason volume.Reason, factor float6
 	if reason.Early() {
 		fields = append(fields, "pressureFactor", factor)
 	}
-	a.log.Info("deleted", append(fields, "kept", kept.Round(time.Second).String(), "lifespan", r.Lifespan.String())...)
+	a.log.Info("deleted", append(fields, "kept", duration.Format(kept.Round(time.Second)), "lifespan", duration.Format(r.Lifespan))...)
 }
 
 func (a *afterlife) about(r volume.Record, more ...any) []any {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
@@ -207,7 +208,7 @@ func (e *eraser) found(c actor.Context, m *found) {
 	e.wakeUp(c, e.searched.Add(trashInterval))
 	if m.err != nil {
 		e.wakeUp(c, e.searched)
-		e.log.Error(m.err, "cannot look into the trash; it is tried again", "interval", searchPause.String())
+		e.log.Error(m.err, "cannot look into the trash; it is tried again", "interval", duration.Format(searchPause))
 	} else {
 		e.addDue(m.names)
 	}
@@ -313,7 +314,7 @@ func (e *eraser) erased(c actor.Context, m *erased) {
 		if took > progressInterval || entry.tries > 0 {
 			log = e.log // it was told of before
 		}
-		log.Info("erased", "name", entry.name, logkeys.VolumeID, entry.volume, "removed", m.removed, "took", took.String())
+		log.Info("erased", "name", entry.name, logkeys.VolumeID, entry.volume, "removed", m.removed, "took", duration.Format(took))
 	}
 }
 

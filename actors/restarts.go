@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/messages"
 )
@@ -49,7 +50,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 		wait = parkedBackoff.after(e.failures - maxRestarts)
 		e.state, e.restartAt = parked, now.Add(wait)
 		s.log.Error(fmt.Errorf("panic: %v", reason), "volume parked: its actor failed too often",
-			logkeys.VolumeID, id, "failures", e.failures, "restartIn", wait.String())
+			logkeys.VolumeID, id, "failures", e.failures, "restartIn", duration.Format(wait))
 		s.metrics.VolumeParked()
 	}
 	time.AfterFunc(wait, func() { s.root.Send(s.self, &restartDue{id: id, actor: child}) })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -116,7 +117,7 @@ func (w *watch) orphans() {
 	}
 	w.searched = w.searched || err == nil
 	if err != nil && w.ctx.Err() == nil {
-		w.log.Error(err, "search for data directories without a record broken off; it is repeated", "interval", orphanInterval.String())
+		w.log.Error(err, "search for data directories without a record broken off; it is repeated", "interval", duration.Format(orphanInterval))
 	}
 }
 

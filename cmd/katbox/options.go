@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/registration"
@@ -25,6 +26,10 @@ const debugVerbosity = 4
 
 // mostErasures bounds --erase-parallel. More would only queue up at the disk.
 const mostErasures = 16
+
+// shortestPrune bounds --pruneinterval. A disk does not fill up in less, and the
+// daemon would do nothing else than measure it.
+const shortestPrune = 100 * time.Millisecond
 
 // options are the daemon's flags. Nothing else configures it.
 type options struct {
@@ -65,13 +70,13 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.workdir, "workdir", "/csi-data-dir", "working directory: data directories and records")
 	flags.StringVar(&o.workdirOnNode, "workdir-on-node", "", "path of the working directory on the node, for the log; empty where it is that of --workdir")
 	flags.StringVar(&o.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory; target paths elsewhere are refused")
-	flags.DurationVar(&o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
+	durationVar(flags, &o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
 	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
 	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine, "free space below which the kubelet evicts pods, before which retained volumes go: auto, none or BYTES[,INODES], each a percentage or a quantity")
-	flags.DurationVar(&o.pruneInterval, "pruneinterval", 5*time.Second, "how often the disk pressure is measured")
+	durationVar(flags, &o.pruneInterval, "pruneinterval", 5*time.Second, "how often the disk pressure is measured")
 	flags.BoolVar(&o.keepNoexec, "keep-noexec", false, "where the working directory is on a mount with noexec, let volumes inherit that; otherwise pods can execute files in a volume, as in an emptyDir")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
-	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
+	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node reports that it takes, 0 for any number; the scheduler does not count inline volumes")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty serves none of them")
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty to trace nothing")
@@ -119,13 +124,13 @@ func (o options) check() error {
 	case o.workdirOnNode != "" && !filepath.IsAbs(o.workdirOnNode):
 		return fmt.Errorf("--workdir-on-node %q is not an absolute path", o.workdirOnNode)
 	case o.afterLifespan < 0:
-		return fmt.Errorf("--afterlifespan %s is negative", o.afterLifespan)
-	case o.pruneInterval <= 0:
-		return fmt.Errorf("--pruneinterval %s has to be longer than 0", o.pruneInterval)
+		return fmt.Errorf("--afterlifespan %s is negative", duration.Format(o.afterLifespan))
+	case o.pruneInterval < shortestPrune:
+		return fmt.Errorf("--pruneinterval %s is shorter than %s", duration.Format(o.pruneInterval), duration.Format(shortestPrune))
 	case o.eraseParallel < 1 || o.eraseParallel > mostErasures:
 		return fmt.Errorf("--erase-parallel %d is outside of 1..%d", o.eraseParallel, mostErasures)
 	case o.orphanGrace <= 0:
-		return fmt.Errorf("--orphan-grace %s has to be longer than 0", o.orphanGrace)
+		return fmt.Errorf("--orphan-grace %s has to be longer than 0", duration.Format(o.orphanGrace))
 	}
 	if err := lifespan.CheckHeadroom(o.headroom); err != nil {
 		return fmt.Errorf("--headroom: %w", err)

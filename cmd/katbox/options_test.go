@@ -64,7 +64,13 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --kubelet-dir kubelet":                                      "--kubelet-dir",
 		"--nodeid n --afterlifespan -1s":                                        "--afterlifespan",
 		"--nodeid n --afterlifespan 12":                                         "afterlifespan",
+		"--nodeid n --afterlifespan 12parsecs":                                  "write it as",
+		"--nodeid n --afterlifespan -1d":                                        "--afterlifespan -1d is negative",
 		"--nodeid n --pruneinterval 0s":                                         "--pruneinterval",
+		"--nodeid n --pruneinterval 1ns":                                        "--pruneinterval 1ns is shorter than 100ms",
+		"--nodeid n --pruneinterval -1d":                                        "--pruneinterval -1d is shorter than 100ms",
+		"--nodeid n --endpoint unix:relative.sock":                              "not an absolute path",
+		"--nodeid n --endpoint unix://csi/csi.sock":                             "not an absolute path",
 		"--nodeid n --erase-parallel 0":                                         "--erase-parallel",
 		"--nodeid n --erase-parallel 17":                                        "--erase-parallel",
 		"--nodeid n --orphan-grace 0s":                                          "--orphan-grace",
@@ -88,6 +94,27 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		var stderr strings.Builder
 		if code := exitCode(err, &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("katbox %s: exit code %d, stderr %q, want 1 and one line", args, code, stderr.String())
+		}
+	}
+}
+
+// TestDurations: all flags take the units that Prometheus has, besides Go's.
+func TestDurations(t *testing.T) {
+	o, err := parse(strings.Fields("--nodeid n --afterlifespan 1w2d --pruneinterval 1500ms --orphan-grace 1.5d"), io.Discard)
+	if err == nil {
+		t.Errorf("a fraction of days was taken for %v", o.orphanGrace)
+	}
+	o, err = parse(strings.Fields("--nodeid n --afterlifespan 1w2d --pruneinterval 1500ms --orphan-grace 1d12h"), io.Discard)
+	if err != nil || o.afterLifespan != 9*24*time.Hour || o.pruneInterval != 1500*time.Millisecond || o.orphanGrace != 36*time.Hour {
+		t.Errorf("%v, %v, %v, %v; want 9 days, 1.5 seconds and 36 hours", o.afterLifespan, o.pruneInterval, o.orphanGrace, err)
+	}
+	var stdout strings.Builder
+	if err := realMain(t.Context(), []string{"--help"}, &stdout); !errors.Is(err, pflag.ErrHelp) {
+		t.Error(err)
+	}
+	for _, want := range []string{"--afterlifespan duration", "(default 12h)", "(default 10m)", "(default 5s)"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("--help does not have %q:\n%s", want, &stdout)
 		}
 	}
 }

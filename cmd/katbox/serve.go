@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/registration"
@@ -85,7 +86,7 @@ func withRoom(ctx context.Context, node *actors.Node, log logr.Logger, open func
 		}
 		if !told {
 			told = true
-			log.Error(err, "no room for a socket, waiting until there is some", "interval", roomInterval.String())
+			log.Error(err, "no room for a socket, waiting until there is some", "interval", duration.Format(roomInterval))
 		}
 		select {
 		case <-ctx.Done():

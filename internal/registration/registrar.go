@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/socket"
 )
@@ -170,7 +171,7 @@ func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 			case again == nil: // it may try again by itself, which is the same refusal
 				refusals++
 				wait := r.after(refusals)
-				r.Log.Error(err, "not registered, making the socket anew", "socket", r.path(), "in", wait.String())
+				r.Log.Error(err, "not registered, making the socket anew", "socket", r.path(), "in", duration.Format(wait))
 				again = time.After(wait)
 			}
 		case <-again:
@@ -205,7 +206,7 @@ func (r *Registrar) reopen(ctx context.Context) *opening {
 		r.setMissing(err)
 		if err.Error() != reported { // one line says it all
 			reported = err.Error()
-			r.Log.Error(err, "not registered, trying again until it can be done", "interval", r.look.String())
+			r.Log.Error(err, "not registered, trying again until it can be done", "interval", duration.Format(r.look))
 		}
 		select {
 		case <-ctx.Done():

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/duration"
 )
 
 // interval is the least time between two lines of the log about the collector.
@@ -30,6 +32,6 @@ func (r *rarely) Handle(err error) {
 		r.since++
 		return
 	}
-	r.log.Error(err, "cannot send traces; nothing else waits for that", "failuresSinceTheLastLine", r.since, "notAgainFor", interval.String())
+	r.log.Error(err, "cannot send traces; nothing else waits for that", "failuresSinceTheLastLine", r.since, "notAgainFor", duration.Format(interval))
 	r.logged, r.since = now, 0
 }

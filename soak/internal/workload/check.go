@@ -136,7 +136,7 @@ func (w Workload) checkVolumes(c *checker) {
 func (w Workload) checkDriver(c *checker) {
 	within(c, "driver.lifespan", w.Driver.Lifespan, 0, w.Timeout)
 	c.share("driver.headroom", w.Driver.Headroom)
-	within(c, "driver.pruneInterval", w.Driver.PruneInterval, Duration(time.Millisecond), longestRun)
+	within(c, "driver.pruneInterval", w.Driver.PruneInterval, Duration(100*time.Millisecond), longestRun)
 	within(c, "driver.orphanGrace", w.Driver.OrphanGrace, Duration(time.Millisecond), longestRun)
 }
 

@@ -82,7 +82,7 @@ func TestErrors(t *testing.T) {
 		{"calls: {bad: 101}", "churn.yaml:1: calls.bad is 101, it has to lie between 0 and 100"},
 		{"driver: {lifespan: 1h}", "churn.yaml:1: driver.lifespan is 1h0m0s, it has to lie between 0s and 15m0s"},
 		{"driver: {headroom: 2}", "churn.yaml:1: driver.headroom is 2, it has to lie between 0 and 1"},
-		{"driver: {pruneInterval: 0s}", "churn.yaml:1: driver.pruneInterval is 0s, it has to lie between 1ms and 1000h0m0s"},
+		{"driver: {pruneInterval: 0s}", "churn.yaml:1: driver.pruneInterval is 0s, it has to lie between 100ms and 1000h0m0s"},
 		{"driver: {orphanGrace: 0s}", "churn.yaml:1: driver.orphanGrace is 0s, it has to lie between 1ms and 1000h0m0s"},
 		// Disks.
 		{"disk: {kind: zfs}", `churn.yaml:1: disk.kind is "zfs", it has to be one of directory, tmpfs, ext4, xfs, btrfs, auto`},
