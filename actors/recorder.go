@@ -27,8 +27,8 @@ type Records interface {
 const (
 	// fresh is how long a commit proves that the next one is possible.
 	fresh = time.Second
-	// maxProbes bounds those who wait to know that. On a disk that hangs each
-	// would wait for ever, whoever asked having given up.
+	// maxProbes bounds those who wait to know that. internal/ops asks one question at a
+	// time and gives each up after a while: on a disk that hangs they add up here.
 	maxProbes = 16
 )
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 )
 
 var (
@@ -28,7 +27,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), healthLimit)
 		defer cancel()
-		answer(w, s.health(ctx))
+		answer(w, s.healthy(ctx))
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.ready()) })
 	mux.Handle("GET /metrics", s.Metrics)
@@ -47,30 +46,24 @@ func answer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// health returns nil when the daemon works.
-func (s *Server) health(ctx context.Context) error {
+// healthy returns nil when the daemon works.
+func (s *Server) healthy(ctx context.Context) error {
 	s.mu.Lock()
-	healthy, stopping := s.healthy, s.stopping
+	recovered, stopping := s.endAsking != nil, s.stopping
 	s.mu.Unlock()
 	switch {
 	case stopping:
 		return errStopping
-	case healthy == nil:
+	case !recovered:
 		return errStarting
 	}
-	began := time.Now()
-	err := healthy(ctx)
-	if errors.Is(err, context.Canceled) && time.Since(began) < patience {
-		return err // nobody waits for it, and it says nothing about the daemon
-	}
-	s.tell(err)
-	return err
+	return s.health.answer(ctx)
 }
 
 // ready returns nil when the kubelet can use the daemon.
 func (s *Server) ready() error {
 	s.mu.Lock()
-	recovered, registered, stopping := s.healthy != nil, s.registered, s.stopping
+	recovered, registered, stopping := s.endAsking != nil, s.registered, s.stopping
 	s.mu.Unlock()
 	switch {
 	case stopping:
@@ -81,26 +74,6 @@ func (s *Server) ready() error {
 		return errNoSocket
 	}
 	return registered()
-}
-
-// tell logs when the health has changed: of a probe that fails the kubelet tells
-// nobody more than the number, and ends the container after a few.
-func (s *Server) tell(err error) {
-	now := ""
-	if err != nil {
-		now = OneLine(err)
-	}
-	s.mu.Lock()
-	before := s.unwell
-	s.unwell = now
-	s.mu.Unlock()
-	switch now {
-	case before:
-	case "":
-		s.Log.Info("healthy")
-	default:
-		s.Log.Info("not healthy", "cause", now)
-	}
 }
 
 // OneLine returns an error's text without line breaks: joined errors have them.

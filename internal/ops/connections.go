@@ -3,52 +3,191 @@ package ops
 import (
 	"container/list"
 	"net"
+	"net/http"
+	"net/netip"
 	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// maxConnections is far more than the kubelet and a few servers of Prometheus have
-// open.
-const maxConnections = 256
+const (
+	// maxSilent is far more connections than the kubelet and a few servers of
+	// Prometheus keep open between their requests.
+	maxSilent = 256
+	// maxAsking bounds the requests under way, which take up to 32 KiB each. They are
+	// answered from memory: a thousand of one address have to come within the
+	// milliseconds that an answer takes before an older one is broken off.
+	maxAsking = 1024
+)
 
-// latest bounds the connections that are open: anybody in the cluster may connect,
-// and each costs memory. Whoever comes last is served and the oldest one has to go,
-// so that the kubelet's probe gets through a crowd.
-type latest struct {
+// crowd bounds the connections that are open: every pod of the cluster may connect,
+// and each connection costs memory. The newest connection is always taken, and
+// another one is closed for it, so that the kubelet's probe gets through.
+//
+// A connection that has sent something keeps its turn: it is not closed for one that
+// is silent. In both groups the address with the most connections loses its oldest
+// one, so that a pod that floods the port loses its own. Age alone decides where
+// all come from one address.
+type crowd struct {
 	net.Listener
-	most int
 
-	mu   sync.Mutex
-	open list.List
+	mu sync.Mutex
+	// silent have sent nothing yet, or have the answer to their last request.
+	silent group
+	// asking have sent a request, or a part of one.
+	asking group
+}
+
+func newCrowd(l net.Listener, silent, asking int) *crowd {
+	return &crowd{Listener: l, silent: newGroup(silent), asking: newGroup(asking)}
 }
 
 // Accept waits for the next connection.
-func (l *latest) Accept() (net.Conn, error) {
+func (l *crowd) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: accepted, of: l}
+	c := &connection{Conn: accepted, of: l, from: address(accepted)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.place = l.open.PushBack(c)
-	if l.open.Len() > l.most {
-		oldest := l.open.Remove(l.open.Front()).(*connection)
-		_ = oldest.Conn.Close() // its server reads on, sees that, and closes it again
-	}
+	l.add(c)
 	return c, nil
+}
+
+// add takes in a connection that says nothing. For one too many another one is
+// closed, unless that has sent something that the server has not read yet.
+func (l *crowd) add(c *connection) {
+	l.silent.add(c)
+	for l.silent.tooMany() {
+		victim := l.silent.victim()
+		if !victim.hasSent() {
+			victim.drop()
+			return
+		}
+		l.ask(victim)
+	}
+}
+
+// ask takes in a connection that has sent something.
+func (l *crowd) ask(c *connection) {
+	c.in.remove(c)
+	l.asking.add(c)
+	if l.asking.tooMany() {
+		l.asking.victim().drop()
+	}
+}
+
+// changed is the hook of the HTTP server: it says when a request was read and when
+// it was answered.
+func (l *crowd) changed(conn net.Conn, state http.ConnState) {
+	c, ok := conn.(*connection)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.in == nil {
+		return // it had to go
+	}
+	switch state {
+	case http.StateActive:
+		l.ask(c)
+	case http.StateIdle:
+		c.in.remove(c)
+		l.add(c)
+	}
 }
 
 // connection is one of those that are open.
 type connection struct {
 	net.Conn
-	of    *latest
+	of   *crowd
+	from netip.Addr
+	// in is the group that it is in, nil when it is closed; place is where.
+	in    *group
 	place *list.Element
 }
 
 // Close ends the connection.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
-	c.of.open.Remove(c.place) // nothing, when it had to go
+	if c.in != nil {
+		c.in.remove(c)
+	}
 	c.of.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// hasSent tells whether something was received that the server has not read yet. It
+// does not wait.
+func (c *connection) hasSent() bool {
+	conn, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	received := 0
+	err = raw.Control(func(fd uintptr) {
+		received, _, _ = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	return err == nil && received > 0
+}
+
+// drop closes a connection for another one.
+func (c *connection) drop() {
+	c.in.remove(c)
+	_ = c.Conn.Close() // its server reads or writes on, sees that, and closes it again
+}
+
+// group is connections of one kind, the oldest one first.
+type group struct {
+	most  int
+	byAge *list.List
+	// of counts those of each address.
+	of map[netip.Addr]int
+}
+
+func newGroup(most int) group {
+	return group{most: most, byAge: list.New(), of: map[netip.Addr]int{}}
+}
+
+func (g *group) add(c *connection) {
+	c.in, c.place = g, g.byAge.PushBack(c)
+	g.of[c.from]++
+}
+
+func (g *group) tooMany() bool { return g.byAge.Len() > g.most }
+
+// victim is the oldest connection of the address that has the most.
+func (g *group) victim() *connection {
+	most := 0
+	for _, number := range g.of {
+		most = max(most, number)
+	}
+	for e := g.byAge.Front(); ; e = e.Next() {
+		if c := e.Value.(*connection); g.of[c.from] == most {
+			return c
+		}
+	}
+}
+
+func (g *group) remove(c *connection) {
+	g.byAge.Remove(c.place)
+	c.in, c.place = nil, nil
+	if g.of[c.from]--; g.of[c.from] == 0 {
+		delete(g.of, c.from)
+	}
+}
+
+// address is where a connection comes from, without the port.
+func address(c net.Conn) netip.Addr {
+	if from, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return from.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
 }

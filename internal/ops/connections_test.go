@@ -1,8 +1,11 @@
 package ops
 
 import (
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -13,7 +16,7 @@ import (
 func TestCrowdKeepsNobodyOut(t *testing.T) {
 	s := newServer(t, Config{Endpoint: "127.0.0.1:0", Log: logr.Discard()})
 	address := s.listener.Addr().String()
-	crowd := make([]net.Conn, maxConnections+10)
+	crowd := make([]net.Conn, maxSilent+10)
 	for i := range crowd {
 		silent, err := net.Dial("tcp", address)
 		if err != nil {
@@ -35,8 +38,8 @@ func TestCrowdKeepsNobodyOut(t *testing.T) {
 			t.Errorf("read %d bytes on a connection that should be closed", n)
 		}
 	}
-	if open := s.listener.count(); open > maxConnections {
-		t.Errorf("%d connections are open, want %d at most", open, maxConnections)
+	if open := s.listener.count(); open > maxSilent {
+		t.Errorf("%d connections are open, want %d at most", open, maxSilent)
 	}
 	if err := s.http.Close(); err != nil {
 		t.Fatal(err)
@@ -49,7 +52,7 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	l := &latest{Listener: inner, most: 1}
+	l := newCrowd(inner, 1, 1)
 	for range 3 {
 		if _, err := net.Dial("tcp", inner.Addr().String()); err != nil {
 			t.Fatal(err)
@@ -73,8 +76,120 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 	}
 }
 
-func (l *latest) count() int {
+func (l *crowd) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.open.Len()
+	return l.silent.byAge.Len() + l.asking.byAge.Len()
+}
+
+// TestCrowdDoesNotEndAnAnswer: a connection that has sent a request keeps its turn,
+// however many others are opened meanwhile from the same address.
+func TestCrowdDoesNotEndAnAnswer(t *testing.T) {
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	s, err := Start(Config{Endpoint: "127.0.0.1:0", Log: logr.Discard(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-goOn
+		fmt.Fprint(w, "slow")
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.http.Close()
+	address := s.listener.Addr().String()
+	answered := make(chan error, 1)
+	go func() {
+		answer, err := http.Get("http://" + address + "/metrics")
+		if err == nil {
+			_, err = io.ReadAll(answer.Body)
+			answer.Body.Close()
+		}
+		answered <- err
+	}()
+	<-asked
+	crowd := connect(t, address, 2*maxSilent)
+	// Half of them had to go, the last of which was after the one that asks.
+	waitClosed(t, crowd[:maxSilent])
+	close(goOn)
+	if err := <-answered; err != nil {
+		t.Errorf("a crowd that says nothing has ended an answer: %v", err)
+	}
+}
+
+// connect opens connections that say nothing.
+func connect(t *testing.T, address string, number int) []net.Conn {
+	t.Helper()
+	all := make([]net.Conn, number)
+	for i := range all {
+		silent, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { silent.Close() })
+		all[i] = silent
+	}
+	return all
+}
+
+// waitClosed waits until the server has closed connections, which their read tells.
+func waitClosed(t *testing.T, all []net.Conn) {
+	t.Helper()
+	for _, silent := range all {
+		if n, err := silent.Read(make([]byte, 1)); err == nil {
+			t.Errorf("read %d bytes on a connection that should be closed", n)
+		}
+	}
+}
+
+// TestWhoIsSentAway dials one after the other and accepts; each group has room for
+// two.
+func TestWhoIsSentAway(t *testing.T) {
+	const one, other = "127.0.0.1", "127.0.0.2"
+	type dial struct{ from, says string }
+	for name, tt := range map[string]struct {
+		dials []dial
+		gone  []int
+	}{
+		"room for all":                     {[]dial{{one, ""}, {one, ""}}, nil},
+		"the oldest":                       {[]dial{{one, ""}, {one, ""}, {one, ""}, {one, ""}}, []int{0, 1}},
+		"the oldest of two addresses":      {[]dial{{one, ""}, {other, ""}, {"127.0.0.3", ""}}, []int{0}},
+		"whose address has the most":       {[]dial{{one, ""}, {other, ""}, {other, ""}, {other, ""}, {other, ""}}, []int{1, 2, 3}},
+		"not who has asked":                {[]dial{{one, "GET"}, {one, ""}, {one, ""}, {one, ""}}, []int{1}},
+		"not who has asked, read or not":   {[]dial{{one, "G"}, {one, "G"}, {one, ""}, {one, ""}, {one, ""}}, []int{2}},
+		"the oldest of too many who ask":   {[]dial{{one, "G"}, {one, "G"}, {one, "G"}, {one, ""}, {one, ""}}, []int{0}},
+		"who asks from a crowd of its own": {[]dial{{one, "G"}, {other, "G"}, {other, "G"}, {other, "G"}, {other, "G"}, {other, "G"}}, []int{1, 2}},
+		"who has gone is not in the way":   {[]dial{{one, "gone"}, {one, ""}, {one, ""}}, []int{0}},
+		"who is silent, not who asks":      {[]dial{{one, "G"}, {one, "G"}, {other, ""}, {other, ""}, {other, ""}}, []int{2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer inner.Close()
+			l, accepted := newCrowd(inner, 2, 2), make([]*connection, len(tt.dials))
+			for i, d := range tt.dials {
+				client, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(d.from)}}).Dial("tcp", inner.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close()
+				if d.says == "gone" {
+					client.Close()
+				} else if _, err := io.WriteString(client, d.says); err != nil {
+					t.Fatal(err)
+				}
+				conn, err := l.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				accepted[i] = conn.(*connection)
+			}
+			for i, c := range accepted {
+				if gone := c.in == nil; gone != slices.Contains(tt.gone, i) {
+					t.Errorf("number %d is gone: %t; want %v gone", i, gone, tt.gone)
+				}
+			}
+		})
+	}
 }

@@ -8,11 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 )
 
 // newServer is a server that listens nowhere and is asked directly.
@@ -23,6 +20,7 @@ func newServer(t *testing.T, cfg Config) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Stopping) // ends the questions for the health
 	return s
 }
 
@@ -50,7 +48,7 @@ func TestLifeOfADaemon(t *testing.T) {
 	s := newServer(t, Config{})
 	s.want(t, "/healthz", 503, "starting")
 	s.want(t, "/readyz", 503, "starting")
-	s.Recovered(well)
+	s.watch(well)
 	s.want(t, "/healthz", 200, "ok")
 	s.want(t, "/readyz", 503, "socket")
 	s.Serving(registered)
@@ -65,7 +63,7 @@ func TestReadyWaitsForTheKubelet(t *testing.T) {
 	unregistered := errors.New("the kubelet has not asked yet")
 	s := newServer(t, Config{})
 	s.want(t, "/readyz", 503, "starting")
-	s.Recovered(well)
+	s.watch(well)
 	s.Serving(func() error { return unregistered })
 	s.want(t, "/readyz", 503, "has not asked")
 	s.want(t, "/healthz", 200, "ok")
@@ -75,61 +73,10 @@ func TestReadyWaitsForTheKubelet(t *testing.T) {
 
 func TestUnwellSaysWhyInOneLine(t *testing.T) {
 	s := newServer(t, Config{})
-	s.Recovered(func(context.Context) error { return errors.Join(errors.New("broken disk"), errors.New("broken actor")) })
+	s.watch(func(context.Context) error { return errors.Join(errors.New("broken disk"), errors.New("broken actor")) })
 	s.Serving(registered)
 	s.want(t, "/healthz", 503, "broken disk; broken actor")
 	s.want(t, "/readyz", 200, "ok")
-}
-
-// TestHealthThatHangsIsUnwell: in time, whoever asks.
-func TestHealthThatHangsIsUnwell(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, Config{})
-		s.Recovered(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		began := time.Now()
-		s.want(t, "/healthz", 503, "deadline")
-		if took := time.Since(began); took != healthLimit {
-			t.Errorf("answered after %s, want %s", took, healthLimit)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began = time.Now()
-		if answer := s.ask(ctx, http.MethodGet, "/healthz"); answer.Code != 503 || time.Since(began) != time.Second {
-			t.Errorf("a client that hung up after a second: %d after %s", answer.Code, time.Since(began))
-		}
-	})
-}
-
-func TestChangesOfHealthAreLogged(t *testing.T) {
-	var lines []string
-	s := newServer(t, Config{Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})})
-	var unwell error
-	s.Recovered(func(context.Context) error { return unwell })
-	for _, unwell = range []error{nil, nil, errors.New("broken"), errors.New("broken"), nil, nil} {
-		s.ask(t.Context(), http.MethodGet, "/healthz")
-	}
-	if all := strings.Join(lines, "\n"); len(lines) != 2 || !strings.Contains(lines[0], "broken") || strings.Contains(lines[1], "broken") {
-		t.Errorf("log:\n%s\nwant a line with the cause and one that it is over", all)
-	}
-}
-
-// TestWhoHangsUpIsNotTheDaemonsFault: unless the daemon let it wait.
-func TestWhoHangsUpIsNotTheDaemonsFault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var lines []string
-		s := newServer(t, Config{Log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})})
-		s.Recovered(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		for _, tt := range []struct {
-			after time.Duration
-			lines int
-		}{{0, 0}, {time.Millisecond, 0}, {time.Second, 1}, {time.Millisecond, 1}} {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(tt.after, cancel)
-			if answer := s.ask(ctx, http.MethodGet, "/healthz"); answer.Code != 503 || len(lines) != tt.lines {
-				t.Errorf("hung up after %s: %d and log %q, want %d lines", tt.after, answer.Code, lines, tt.lines)
-			}
-		}
-	})
 }
 
 func TestOtherPathsAndMethods(t *testing.T) {

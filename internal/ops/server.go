@@ -15,13 +15,9 @@ import (
 )
 
 const (
-	// healthLimit bounds how long a question for the health is thought about. A
-	// kubelet that is less patient hangs up before.
-	healthLimit = 10 * time.Second
-	// patience is what a client has at least that has hung up because of the daemon.
-	patience = 500 * time.Millisecond
 	// A client has this long for its few words, and for reading the answer. The
-	// latter begins when the question was read, so it is longer than healthLimit.
+	// latter begins when the question was read, so it is longer than healthLimit: the
+	// first answer of the node is waited for.
 	readLimit  = 10 * time.Second
 	writeLimit = 30 * time.Second
 	idleLimit  = 2 * time.Minute
@@ -58,23 +54,24 @@ type Server struct {
 	Config
 	// http serves on listener; nil when it listens nowhere.
 	http     *http.Server
-	listener *latest
+	listener *crowd
 	failed   chan error
 
+	health health
+
 	mu sync.Mutex
-	// healthy asks the node; nil as long as there is none.
-	healthy func(context.Context) error
+	// endAsking ends the questions for the node's health; nil as long as there is
+	// no node.
+	endAsking context.CancelFunc
 	// registered asks whether the kubelet knows the driver; nil as long as the CSI
 	// socket is not open.
 	registered func() error
 	stopping   bool
-	// unwell is what was wrong when the health was asked for last.
-	unwell string
 }
 
 // Start returns a server that listens.
 func Start(cfg Config) (*Server, error) {
-	s := &Server{Config: cfg, failed: make(chan error, 1)}
+	s := &Server{Config: cfg, failed: make(chan error, 1), health: health{log: cfg.Log, known: make(chan struct{})}}
 	if cfg.Endpoint == "" {
 		return s, nil
 	}
@@ -82,9 +79,9 @@ func Start(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.listener = &latest{Listener: l, most: maxConnections}
+	s.listener = newCrowd(l, maxSilent, maxAsking)
 	s.http = &http.Server{
-		Handler:     s.handler(),
+		Handler: s.handler(), ConnState: s.listener.changed,
 		ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(cfg.Log.WithName("http")), slog.LevelInfo),
 	}
@@ -100,11 +97,20 @@ func Start(cfg Config) (*Server, error) {
 // Failed delivers the reason when serving fails.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Recovered says that the node is there, and how to ask it for its health.
+// Recovered says that the node is there, and how to ask it for its health: that is
+// done until Stopping, unless the server listens nowhere.
 func (s *Server) Recovered(healthy func(context.Context) error) {
+	if s.http != nil {
+		s.watch(healthy)
+	}
+}
+
+func (s *Server) watch(healthy func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.healthy = healthy
+	s.endAsking = cancel
+	s.mu.Unlock()
+	go s.health.watch(ctx, healthy)
 }
 
 // Serving says that the CSI socket is open. From now on the daemon is ready
@@ -116,11 +122,15 @@ func (s *Server) Serving(registered func() error) {
 	s.registered = registered
 }
 
-// Stopping says that the daemon is about to stop: it is not ready from now on.
+// Stopping says that the daemon is about to stop: it is not ready from now on, and the
+// node is not asked any more.
 func (s *Server) Stopping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
+	if s.endAsking != nil {
+		s.endAsking()
+	}
 }
 
 // Stop closes the listener and waits for the answers that are being given. Those
