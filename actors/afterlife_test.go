@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -81,7 +82,7 @@ func named(more map[string]any) map[string]any {
 // unnamed are the fields of a line about a volume whose names are not known, and more.
 func unnamed(pod volume.PodUID, id volume.ID, more map[string]any) map[string]any {
 	fields := map[string]any{"podUID": string(pod), "volumeID": string(id), "node": "node-1", "path": "/data/" + string(pod) + "/" + string(id),
-		"lifespan": testLifespan.String()}
+		"lifespan": duration.Format(testLifespan)}
 	for key, value := range more {
 		fields[key] = value
 	}
@@ -107,7 +108,7 @@ func TestLogTellsOfAnAfterlife(t *testing.T) {
 
 		time.Sleep(testLifespan + time.Minute)
 		h.wantGone(testPod, testID)
-		log.wantOnly("deleted", named(map[string]any{"reason": "expired", "kept": testLifespan.String()}))
+		log.wantOnly("deleted", named(map[string]any{"reason": "expired", "kept": duration.Format(testLifespan)}))
 		if got := len(log.with("retained")); got != 1 {
 			t.Errorf("%d lines say that it is retained, want 1", got)
 		}
@@ -121,7 +122,7 @@ func TestLogSaysWhyAVolumeGoesEarly(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.wantGone("pod", "csi-old")
 		got := log.with("deleted")
-		if len(got) != 1 || got[0]["reason"] != "bytes" || got[0]["pressureFactor"] != 0.5 || got[0]["lifespan"] != testLifespan.String() {
+		if len(got) != 1 || got[0]["reason"] != "bytes" || got[0]["pressureFactor"] != 0.5 || got[0]["lifespan"] != duration.Format(testLifespan) {
 			t.Fatalf("lines %v, want one for want of bytes at factor 0.5", got)
 		}
 		if kept, err := time.ParseDuration(got[0]["kept"].(string)); err != nil || kept < 7*time.Hour || kept > 8*time.Hour {

@@ -43,7 +43,9 @@ type daemon struct {
 	// program is what runs instead of this test binary, env what it is told.
 	program string
 	env     []string
-	cmd     *exec.Cmd
+	// logTo is the daemon's stdout instead of the buffer of that name.
+	logTo *os.File
+	cmd   *exec.Cmd
 	// exited is closed when the process has ended, and waitErr is set then.
 	exited  chan struct{}
 	waitErr error
@@ -95,6 +97,9 @@ func (d *daemon) command() *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.stdout, d.stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = d.stdout, d.stderr
+	if d.logTo != nil {
+		cmd.Stdout = d.logTo
+	}
 	return cmd
 }
 

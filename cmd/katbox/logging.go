@@ -12,7 +12,50 @@ import (
 	"go.uber.org/zap/zapgrpc"
 	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
+
+	"github.com/katbox/katbox/internal/logsink"
+	"github.com/katbox/katbox/internal/metrics"
 )
+
+const (
+	// mostLog bounds what of the log waits in memory for a reader of stdout that
+	// stalls: some three thousand lines.
+	mostLog = 1 << 20
+	// logTimeout bounds how long that reader is waited for at the end.
+	logTimeout = time.Second
+)
+
+// newSink returns where the log goes on its way to stdout. A reader that stalls
+// must not stop the daemon with it.
+func newSink(format string, stdout io.Writer, counted *metrics.Metrics) (*logsink.Sink, error) {
+	encoder, err := newEncoder(format)
+	if err != nil {
+		return nil, err
+	}
+	missing := func(lines int) []byte {
+		entry := zapcore.Entry{Level: zap.WarnLevel, Time: time.Now(), Message: "lines of the log are missing here, stdout was not read fast enough"}
+		line, err := encoder.EncodeEntry(entry, []zapcore.Field{zap.Int("lines", lines)})
+		if err != nil {
+			return nil // the metric tells
+		}
+		return line.Bytes()
+	}
+	return logsink.New(logsink.Config{Out: stdout, Most: mostLog, Dropped: counted.LogLineDropped, Missing: missing}), nil
+}
+
+func newEncoder(format string) (zapcore.Encoder, error) {
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoding.TimeKey = "time"
+	switch format {
+	case "json":
+		return zapcore.NewJSONEncoder(encoding), nil
+	case "console":
+		return zapcore.NewConsoleEncoder(encoding), nil
+	default:
+		return nil, fmt.Errorf("--log-format %q is not json or console", format)
+	}
+}
 
 // newLogger returns the daemon's log, which the libraries write to as well.
 // It goes to stdout: stderr is left to the one line that says why the daemon
@@ -22,17 +65,9 @@ func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("--log-level %q is not debug, info, warn or error", level)
 	}
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	encoding.TimeKey = "time"
-	var encoder zapcore.Encoder
-	switch format {
-	case "json":
-		encoder = zapcore.NewJSONEncoder(encoding)
-	case "console":
-		encoder = zapcore.NewConsoleEncoder(encoding)
-	default:
-		return logr.Logger{}, fmt.Errorf("--log-format %q is not json or console", format)
+	encoder, err := newEncoder(format)
+	if err != nil {
+		return logr.Logger{}, err
 	}
 	z := zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lowest))
 

@@ -57,8 +57,15 @@ func exitCode(err error, stderr io.Writer) int {
 	switch {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
 		return 0
-	default:
-		fmt.Fprintf(stderr, "katbox: %v\n", ops.OneLine(err))
-		return 1
 	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		fmt.Fprintf(stderr, "katbox: %v\n", ops.OneLine(err))
+	}()
+	select {
+	case <-written:
+	case <-time.After(logTimeout): // who reads it stalls
+	}
+	return 1
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/roottest"
 )
@@ -170,10 +171,17 @@ func TestHealthFromTheFirstToTheLast(t *testing.T) {
 			told[message] = append(told[message], fmt.Sprintf("%d %.8s %v socket:%t", code, body, err, exists(socket)))
 		}
 	}, messages: []string{"recovered", "ready", "stopped"}}
-	args := d.command().Args[1:]
+	o, err := parse(d.command().Args[1:], io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := newLogger("info", "json", stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- realMain(ctx, args, stdout) }()
+	go func() { ended <- live(ctx, o, metrics.New(version, revision), log) }()
 	d.eventually("ready", func() bool { code, _, err := httpGet("/readyz"); return err == nil && code == http.StatusOK })
 	d.wantAnswer("/healthz", http.StatusOK, "ok")
 	cancel()

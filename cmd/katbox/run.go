@@ -6,6 +6,8 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/go-logr/logr"
+
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/metrics"
@@ -22,19 +24,29 @@ const (
 	legacyFile = "deletedVolumes.db"
 )
 
-// run builds the daemon bottom-up, serves until ctx ends, and takes it down in
-// reverse.
-func run(ctx context.Context, o options, stdout io.Writer) (err error) {
-	log, err := newLogger(o.level(), o.logFormat, stdout)
+// run is the daemon with its log on stdout.
+func run(ctx context.Context, o options, stdout io.Writer) error {
+	counted := metrics.New(version, revision)
+	sink, err := newSink(o.logFormat, stdout, counted)
 	if err != nil {
 		return err
 	}
+	defer sink.Close(logTimeout)
+	log, err := newLogger(o.level(), o.logFormat, sink)
+	if err != nil {
+		return err
+	}
+	return live(ctx, o, counted, log)
+}
+
+// live builds the daemon bottom-up, serves until ctx ends, and takes it down in
+// reverse.
+func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Logger) (err error) {
 	log.Info("starting", "version", version, "driver", o.driverName, "node", o.nodeID, "workdir", o.workdir)
 	if err := allowSlack(timerSlack); err != nil {
 		log.V(1).Info("each call costs a little more CPU", "cause", err.Error())
 	}
 
-	counted := metrics.New(version, revision)
 	status, err := startOps(o, counted, log)
 	if err != nil {
 		return err

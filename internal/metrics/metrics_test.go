@@ -41,6 +41,7 @@ var names = []string{
 	"katbox_filesystem_size_bytes gauge",
 	"katbox_kubelet_line_bytes gauge",
 	"katbox_kubelet_line_inodes gauge",
+	"katbox_log_lines_dropped_total counter",
 	"katbox_mounts gauge",
 	"katbox_parked_volumes gauge",
 	"katbox_pods_directory_entries gauge",
@@ -99,6 +100,7 @@ func everything() *metrics.Metrics {
 	m.Reserved(true)
 	m.PodsSeen(110)
 	m.Registered(true)
+	m.LogLineDropped()
 	return m
 }
 
@@ -156,6 +158,8 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 
 		`katbox_pods_directory_entries`: 110,
 		`katbox_registered`:             1,
+
+		`katbox_log_lines_dropped_total`: 1,
 	})
 	m.DiskNotMeasured()
 	m.Reserved(false)
