@@ -22,7 +22,7 @@ import (
 )
 
 // Config is what a Node works with. All fields are required, but Limits,
-// Lifespan, Node, WorkdirOnNode and Tracer may be zero.
+// Lifespan, Threads, Node, WorkdirOnNode and Tracer may be zero.
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
@@ -55,6 +55,8 @@ type Config struct {
 	// OrphanGrace is how long a pod directory must be absent before its volume
 	// is retained without an unpublish.
 	OrphanGrace time.Duration
+	// Threads is how many threads the process may have; 0 when nothing bounds them.
+	Threads int
 	// Node is the node's name in the cluster, WorkdirOnNode where a person on the node finds
 	// the directory that Scratch is in. Both are for the log.
 	Node, WorkdirOnNode string
@@ -130,7 +132,8 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		return nil, err
 	}
 
-	n := &Node{traced: cfg.Tracer != nil, afterlife: newAfterlife(cfg), workers: newWorkers(maxWorkers), calls: newCalls(), failed: make(chan error, 1), stopped: make(chan struct{})}
+	n := &Node{traced: cfg.Tracer != nil, afterlife: newAfterlife(cfg), workers: newWorkers(workersWithin(cfg.Threads)), calls: newCalls(),
+		failed: make(chan error, 1), stopped: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))

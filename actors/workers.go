@@ -14,6 +14,17 @@ import (
 // (some 400 were seen), so that operations do not wait for one another.
 const maxWorkers = 2048
 
+// workersWithin returns how many operations may run at the same time in a process
+// that may have the given number of threads; 0 sets no limit. Go ends a process
+// that gets no thread when it needs one. So half of the threads are left for
+// everything else, and for the other containers of the pod.
+func workersWithin(threads int) int {
+	if threads == 0 {
+		return maxWorkers
+	}
+	return min(max(threads/2, 1), maxWorkers)
+}
+
 // maxSpare bounds the goroutines that wait for another operation: as many as run
 // on a busy node.
 const maxSpare = 64

@@ -8,6 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func TestWorkersWithin(t *testing.T) {
+	for threads, want := range map[int]int{0: 2048, 1: 1, 2: 1, 100: 50, 1024: 512, 4096: 2048, 4_194_304: 2048} {
+		if got := workersWithin(threads); got != want {
+			t.Errorf("of %d threads: %d, want %d", threads, got, want)
+		}
+	}
+}
+
 // TestSpareWorkers: those that have ended an operation carry out the next ones, no
 // more of them wait for that than is allowed, and none is left at the end, which
 // would fail the bubble.

@@ -27,6 +27,7 @@ const asDaemon = "KATBOX_TEST_AS_DAEMON"
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(asDaemon) == "1":
+		enterGroup()
 		main()
 		return
 	case os.Getenv(kernelVariable) != "":

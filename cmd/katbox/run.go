@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/go-logr/logr"
@@ -76,6 +77,12 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	if err != nil {
 		return err
 	}
+	threads, err := threadLimit(os.DirFS("/"))
+	if err != nil {
+		log.Info("no limit of threads found; a file system that hangs may end the daemon where there is one", "cause", err.Error())
+	}
+	log.V(1).Info("limits", "threads", threads)
+
 	cfg := o.driverConfig()
 	podsDir := driver.PodsDir(cfg.KubeletDir)
 	free, err := limits(o, dir, podsDir, log)
@@ -98,6 +105,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 		OrphanGrace:      o.orphanGrace,
 		Node:             o.nodeID,
 		WorkdirOnNode:    o.pathOnNode(),
+		Threads:          threads,
 		Log:              log,
 		Metrics:          counted,
 		Tracer:           traces.Tracer(),
