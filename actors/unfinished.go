@@ -8,7 +8,8 @@ import (
 )
 
 // stillStuck asks the supervisor to be resumed, if there is anything to resume. A
-// deletion waits asleep: on a disk that fails there may be a million of them.
+// volume that cannot be deleted goes to sleep until it is tried again: on a disk that
+// fails there may be a million of them.
 func (v *volumeActor) stillStuck(c actor.Context, err error) {
 	switch {
 	case v.unfinished() == nil:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,4 +71,67 @@ func fill(t *testing.T, path string) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestPressureOnADiskThatTheKubeletShares: what was retained just now goes while more
+// is free than the kubelet wants, and stays where the kubelet has another disk.
+func TestPressureOnADiskThatTheKubeletShares(t *testing.T) {
+	const size, volumes, each = 400, 4, 20 // MiB
+	for name, tt := range map[string]struct {
+		line string
+		kept bool
+	}{"auto": {"auto", false}, "none": {"none", true}, "percentage": {"25%", false}, "bytes": {"60Mi", false}} {
+		t.Run(name, func(t *testing.T) {
+			mnt := roottest.FileSystem(t, "ext4", size)
+			d := newDaemon(t, "--afterlifespan", "1h", "--pruneinterval", "100ms", "--headroom", "0.1", "--kubelet-line", tt.line)
+			d.dir = mnt // the kubelet's directory too
+			roottest.UnmountBelowAtEnd(t, mnt)
+			d.start()
+			for i := range volumes {
+				d.makePod(podName(i))
+				d.publish(podName(i), volumeID(i))
+				if err := os.WriteFile(filepath.Join(d.target(podName(i)), "payload"), make([]byte, each<<20), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				d.unpublish(podName(i), volumeID(i))
+			}
+			// Between 10 % and 15 % are free.
+			if err := unix.Fallocate(create(t, filepath.Join(mnt, "filler")), 0, 0, free(t, mnt)-(size<<20)/8); err != nil {
+				t.Fatal(err)
+			}
+			there := func(i int) bool { return exists(d.data(podName(i), volumeID(i))) }
+			if !tt.kept {
+				d.eventually("the oldest one deleted", func() bool { return !there(0) })
+				d.eventually("more free than the kubelet wants", func() bool { return free(t, mnt) > (size<<20)*15/100 })
+				return
+			}
+			d.signal(syscall.SIGTERM) // after several measurements, or before: nothing goes at 12 %
+			for i := range volumes {
+				if !there(i) {
+					t.Errorf("volume %d is gone", i)
+				}
+			}
+		})
+	}
+}
+
+// create creates a file until the end of the test.
+func create(t *testing.T, path string) (fd int) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return int(f.Fd())
+}
+
+// free is what is free of a file system, in bytes.
+func free(t *testing.T, path string) int64 {
+	t.Helper()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		t.Fatal(err)
+	}
+	return int64(fs.Bavail) * fs.Bsize
 }
