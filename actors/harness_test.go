@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,7 @@ type house struct {
 	lifespan time.Duration
 	headroom float64
 	line     lifespan.Line
+	table    fakeTable
 	// log is the node's; nothing is logged where a test does not set it.
 	log logr.Logger
 }
@@ -223,6 +225,9 @@ func wantError(t *testing.T, err, want error) {
 
 // bindings is what the fake kernel's mount table shows of the data directories.
 func (h *house) bindings() ([]mount.Binding, error) {
+	if err := h.table.readOnce(); err != nil {
+		return nil, err
+	}
 	var found []mount.Binding
 	for _, m := range h.mounter.mounts() {
 		source, err := filepath.Rel(filepath.Join(h.root, "work"), m.Device)
@@ -232,6 +237,31 @@ func (h *house) bindings() ([]mount.Binding, error) {
 		found = append(found, mount.Binding{Source: source, Target: m.Path, ReadOnly: slices.Contains(m.Opts, "ro")})
 	}
 	return found, nil
+}
+
+// fakeTable is how the mount table is to read. What it shows is the fakeMounter's.
+type fakeTable struct {
+	mu sync.Mutex
+	// err is what a reading ends with, took how long it takes.
+	err  error
+	took time.Duration
+	// readings are how often it was read.
+	readings int
+}
+
+func (t *fakeTable) readOnce() error {
+	t.mu.Lock()
+	t.readings++
+	err, took := t.err, t.took
+	t.mu.Unlock()
+	time.Sleep(took)
+	return err
+}
+
+func (t *fakeTable) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
 }
 
 // fakeMounter is mount-utils' fake kernel with faults.
@@ -260,7 +290,7 @@ func (m *fakeMounter) Mount(source, target, fstype string, options []string) err
 	m.mu.Lock()
 	m.done++
 	m.mu.Unlock()
-	return m.FakeMounter.Mount(source, target, fstype, options)
+	return m.FakeMounter.Mount(realPath(source), target, fstype, options)
 }
 
 func (m *fakeMounter) Unmount(target string) error {
@@ -288,6 +318,7 @@ func (m *fakeMounter) Shows(target, source string) (mount.Showing, error) {
 	if _, err := os.Lstat(target); err != nil {
 		return mount.NotMounted, nil
 	}
+	source = realPath(source)
 	showing := mount.NotMounted
 	for _, mounted := range m.mounts() {
 		switch {
@@ -299,6 +330,21 @@ func (m *fakeMounter) Shows(target, source string) (mount.Showing, error) {
 		}
 	}
 	return showing, nil
+}
+
+// realPath returns a path without the handle that it may begin with, as the kernel
+// does for a mount.
+func realPath(path string) string {
+	below, ok := strings.CutPrefix(path, "/proc/self/fd/")
+	if !ok {
+		return path
+	}
+	handle, rest, _ := strings.Cut(below, "/")
+	dir, err := os.Readlink("/proc/self/fd/" + handle)
+	if err != nil {
+		return path
+	}
+	return filepath.Join(dir, rest)
 }
 
 func (m *fakeMounter) fail(onMount, onUnmount func(string) error) {

@@ -2,10 +2,12 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -14,13 +16,15 @@ import (
 // more with every mount on the node, so that those who ask at the same time
 // share one reading; it always begins after the question, never before.
 type mountTable struct {
-	read      func() ([]mount.Binding, error)
+	read func() ([]mount.Binding, error)
+	// fatal ends the daemon.
+	fatal     func(error)
 	questions chan messages.Reply[[]mount.Binding]
 }
 
-func newMountTable(read func() ([]mount.Binding, error)) *mountTable {
+func newMountTable(read func() ([]mount.Binding, error), fatal func(error)) *mountTable {
 	// As many as may run at the same time can ask without waiting.
-	return &mountTable{read: read, questions: make(chan messages.Reply[[]mount.Binding], maxWorkers)}
+	return &mountTable{read: read, fatal: fatal, questions: make(chan messages.Reply[[]mount.Binding], maxWorkers)}
 }
 
 // serve reads for those who ask, until ctx ends.
@@ -42,6 +46,9 @@ func (t *mountTable) serve(ctx context.Context) {
 			}
 		}
 		bindings, err := t.read()
+		if errors.Is(err, scratch.ErrCovered) {
+			t.fatal(err)
+		}
 		for _, question := range waiting {
 			question.Send(bindings, err)
 		}

@@ -28,7 +28,8 @@ type Config struct {
 	Mounter Mounter
 	// Bindings returns where data directories are mounted at present, those
 	// below PodsDir in terms of that. It is called at the start, for doubtful
-	// cases and for deletions.
+	// cases and for deletions. The node gives up when the error is
+	// [scratch.ErrCovered].
 	Bindings func() ([]mount.Binding, error)
 	// Scratch holds the data directories.
 	Scratch *scratch.Dir
@@ -138,7 +139,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.cancel = cancel
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(cfg.Log) }))
 	env := &environment{
-		ctx: ctx, root: n.system.Root, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings), scratch: cfg.Scratch,
+		ctx: ctx, root: n.system.Root, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings, n.fail), scratch: cfg.Scratch,
 		workers: n.workers, turns: newTurns(cfg.EraseParallel, n.calls, cfg.Metrics), podsDir: cfg.PodsDir,
 		lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace, log: cfg.Log, afterlife: n.afterlife, metrics: cfg.Metrics, tracer: cfg.Tracer,
 	}
@@ -210,9 +211,9 @@ func (n *Node) fail(err error) {
 }
 
 func (n *Node) startWatches(ctx context.Context, env *environment) {
-	w := &watch{environment: env, supervisor: n.supervisor}
+	w := &watch{environment: env, supervisor: n.supervisor, fatal: n.fail}
 	n.watches.Go(func() { env.mounts.serve(ctx) })
-	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.pods) })
+	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.directories) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
 }
 

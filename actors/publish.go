@@ -163,7 +163,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	if err != nil {
 		return madeTarget, err
 	}
-	return madeTarget, ended(t.step("mount"), t.mounter.Mount(t.scratch.Path(p.Pod, p.ID), p.Target.Path, "", mountOptions(p.Target)))
+	return madeTarget, ended(t.step("mount"), t.mounter.Mount(t.scratch.Source(p.Pod, p.ID), p.Target.Path, "", mountOptions(p.Target)))
 }
 
 // makeTarget makes the target directory. Its parent is the kubelet's to make:

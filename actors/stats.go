@@ -37,7 +37,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 		Inodes:    volume.Usage{Total: int64(space.Inodes), Available: int64(space.FreeInodes), Used: inodes},
 		Condition: "mounted",
 	}
-	showing, err := e.mounter.Shows(path, e.scratch.Path(record.Pod, id))
+	showing, err := e.mounter.Shows(path, e.scratch.Source(record.Pod, id))
 	switch {
 	case condition != nil:
 		stats.Abnormal, stats.Condition = true, condition.Error()

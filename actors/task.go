@@ -117,7 +117,7 @@ func (t *task) shows(target string) (mount.Showing, error) {
 	if t.record != nil {
 		pod = t.record.Pod
 	}
-	showing, err := t.mounter.Shows(target, t.scratch.Path(pod, t.id))
+	showing, err := t.mounter.Shows(target, t.scratch.Source(pod, t.id))
 	if err != nil {
 		return showing, fmt.Errorf("%w: what is mounted on %s: %w", volume.ErrUncertain, target, err)
 	}

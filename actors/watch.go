@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -33,6 +35,8 @@ const (
 type watch struct {
 	*environment
 	supervisor *actor.PID
+	// fatal ends the daemon.
+	fatal func(error)
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string
 	// searched: the working directory was searched once, for what a crash had left.
@@ -57,6 +61,23 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 // grace time.
 func podsInterval(grace time.Duration) time.Duration {
 	return max(min(grace/4, longestPodsInterval), 100*time.Millisecond)
+}
+
+// directories looks at the working directory and at the kubelet's pods directory.
+func (w *watch) directories() {
+	w.workdir()
+	w.pods()
+}
+
+// workdir ends the daemon when its working directory is covered or moved: people see
+// another directory than the one that volumes are in.
+func (w *watch) workdir() {
+	switch err := w.scratch.CheckPath(); {
+	case errors.Is(err, scratch.ErrCovered):
+		w.fatal(err)
+	case err != nil:
+		w.log.Error(err, "cannot tell whether the working directory is where it was")
+	}
 }
 
 // pods tells the volumes which pods the kubelet has. One read of the directory

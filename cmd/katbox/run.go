@@ -91,7 +91,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	}
 	node, err := actors.Start(actors.Config{
 		Mounter:          mounter,
-		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(o.workdir, podsDir) },
+		Bindings:         func() ([]mount.Binding, error) { return dir.Bindings(podsDir) },
 		Scratch:          dir,
 		Space:            dir.Space,
 		SpaceAfterErase:  dir.SpaceAfterErase,

@@ -41,9 +41,10 @@ func BenchmarkLook(b *testing.B) {
 			}
 		})
 		b.Run(fmt.Sprintf("table/mounts=%d", mounts), func(b *testing.B) {
+			open := openDir(b, work)
 			b.ReportAllocs()
 			for b.Loop() {
-				if bindings, err := Bindings(work, pods); err != nil || len(bindings) != mounts {
+				if bindings, err := Bindings(open, pods); err != nil || len(bindings) != mounts {
 					b.Fatal(len(bindings), err)
 				}
 			}

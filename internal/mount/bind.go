@@ -26,7 +26,7 @@ func openDirectory(path string) (int, error) {
 		return err
 	})
 	if err != nil {
-		return -1, fmt.Errorf("open directory %s: %w", path, err)
+		return -1, fmt.Errorf("open directory %s: %w", shown(path), err)
 	}
 	return fd, nil
 }
@@ -130,7 +130,7 @@ func remount(fd int, flags change) error {
 }
 
 // handlePath is a path that leads to an open file.
-func handlePath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+func handlePath(fd int) string { return handles + strconv.Itoa(fd) }
 
 // ignoreEINTR repeats a call that a signal interrupted, which some network and
 // FUSE file systems let happen.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,19 +24,22 @@ type Binding struct {
 	ReadOnly bool
 }
 
-// Bindings returns the bind mounts of directories below dir, wherever they are.
-// dir may be reached through symbolic links. So may the directory pods: the
-// Target of a binding below it begins with pods as it was given, so that it
-// compares equal to the paths that others build from it; other targets are paths
-// without symbolic links. pods need not exist. The order is that of the mount
-// table, so of two mounts at one target the upper comes later.
+// Bindings returns the bind mounts of directories below the open directory dir,
+// wherever they are in this process' mount namespace. What counts is the directory
+// that is open: what has been mounted over its path since changes nothing.
+//
+// The directory pods may be reached through symbolic links: the Target of a binding
+// below it begins with pods as it was given, so that it compares equal to the paths
+// that others build from it; other targets are paths without symbolic links. pods
+// need not exist. The order is that of the mount table, so of two mounts at one
+// target the upper comes later.
 //
 // It reads the whole mount table: meant for the start and for doubtful cases,
 // not for each call.
-func Bindings(dir, pods string) ([]Binding, error) {
-	source, id, err := resolve(dir)
+func Bindings(dir *os.File, pods string) ([]Binding, error) {
+	source, id, err := resolveOpen(int(dir.Fd()), dir.Name())
 	if err != nil {
-		return nil, fmt.Errorf("bindings of %s: %w", dir, err)
+		return nil, fmt.Errorf("bindings of %s: %w", dir.Name(), err)
 	}
 	resolvedPods, _, err := resolve(pods)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -43,11 +47,11 @@ func Bindings(dir, pods string) ([]Binding, error) {
 	}
 	table, err := readTable()
 	if err != nil {
-		return nil, fmt.Errorf("bindings of %s: %w", dir, err)
+		return nil, fmt.Errorf("bindings of %s: %w", dir.Name(), err)
 	}
 	here, err := locate(table, source, id)
 	if err != nil {
-		return nil, fmt.Errorf("bindings of %s: %w", dir, err)
+		return nil, fmt.Errorf("bindings of %s: %w", dir.Name(), err)
 	}
 	bindings := match(table, here)
 	for i := range bindings {

@@ -52,31 +52,31 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	flags, bind, err := parseOptions(options)
 	switch {
 	case err != nil:
-		return fmt.Errorf("mount %s on %s: %w", source, target, err)
+		return fmt.Errorf("mount %s on %s: %w", shown(source), target, err)
 	case !bind:
-		return fmt.Errorf("mount %s on %s: option %q is missing, and nothing but bind mounts is supported", source, target, bindOption)
+		return fmt.Errorf("mount %s on %s: option %q is missing, and nothing but bind mounts is supported", shown(source), target, bindOption)
 	}
 	from, err := openDirectory(source)
 	if err != nil {
-		return fmt.Errorf("bind %s on %s: %w", source, target, err)
+		return fmt.Errorf("bind %s on %s: %w", shown(source), target, err)
 	}
 	defer unix.Close(from)
 	onto, err := openDirectory(target)
 	if err != nil {
-		return fmt.Errorf("bind %s on %s: %w", source, target, err)
+		return fmt.Errorf("bind %s on %s: %w", shown(source), target, err)
 	}
 	defer unix.Close(onto)
 
 	if !m.oldMountCalls.Load() {
 		err = m.bindAtOnce(from, onto, flags)
 		if !unsupported(err) {
-			return wrap(err, "bind %s on %s", source, target)
+			return wrap(err, "bind %s on %s", shown(source), target)
 		}
 		if errors.Is(err, unix.ENOSYS) {
 			m.oldMountCalls.Store(true)
 		}
 	}
-	return wrap(m.bindInSteps(from, onto, target, flags), "bind %s on %s", source, target)
+	return wrap(m.bindInSteps(from, onto, target, flags), "bind %s on %s", shown(source), target)
 }
 
 // Unmount takes away the topmost mount at target. The error wraps the kernel's:

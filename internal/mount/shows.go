@@ -69,7 +69,7 @@ func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
 func lstat(path string) (inode, error) {
 	var st unix.Stat_t
 	if err := ignoreEINTR(func() error { return unix.Lstat(path, &st) }); err != nil {
-		return inode{}, fmt.Errorf("stat %s: %w", path, err)
+		return inode{}, fmt.Errorf("stat %s: %w", shown(path), err)
 	}
 	return inode{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink)}, nil
 }

@@ -75,13 +75,18 @@ func resolve(dir string) (string, uint64, error) {
 		return "", 0, fmt.Errorf("open directory %s: %w", dir, err)
 	}
 	defer unix.Close(fd)
-	// The kernel tells the path of what is open, so path and ID belong together.
+	return resolveOpen(fd, dir)
+}
+
+// resolveOpen is resolve for an open directory. The kernel tells the path of what
+// is open, so path and ID belong together, whatever is mounted over it since.
+func resolveOpen(fd int, name string) (string, uint64, error) {
 	resolved, err := os.Readlink(handlePath(fd))
 	if err != nil {
-		return "", 0, fmt.Errorf("resolve %s: %w", dir, err)
+		return "", 0, fmt.Errorf("resolve %s: %w", name, err)
 	}
 	id, err := ID(fd)
-	return resolved, id, wrap(err, "mount of %s", dir)
+	return resolved, id, wrap(err, "mount of %s", name)
 }
 
 // locate finds a resolved directory in the mount table.

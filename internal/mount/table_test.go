@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -49,7 +48,7 @@ func TestBindings(t *testing.T) {
 	}
 	check := func(t *testing.T, dir, below string) {
 		t.Helper()
-		got, err := Bindings(dir, below)
+		got, err := bindings(t, dir, below)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,12 +101,45 @@ func TestBindings(t *testing.T) {
 			t.Errorf("the tmpfs is not in %+v", points)
 		}
 	})
-	if _, err := Bindings(base+"/none", pods); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("of a missing directory: %v", err)
-	}
-	if got, err := Bindings(data, base+"/none"); err != nil || len(got) != len(want) {
+	t.Run("with something mounted over it", func(t *testing.T) {
+		open := openDir(t, data)
+		roottest.Tmpfs(t, data, 0)
+		if got, err := Bindings(open, pods); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+		}
+	})
+	t.Run("on a mount that is in the mount table no more", func(t *testing.T) {
+		roottest.UnmountAtEnd(t, data)
+		if _, err := EnsureOwn(data); err != nil {
+			t.Fatal(err)
+		}
+		open := openDir(t, data)
+		if err := unix.Unmount(data, unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Bindings(open, pods); err == nil {
+			t.Errorf("%+v, though where it is cannot be told", got)
+		}
+	})
+	if got, err := bindings(t, data, base+"/none"); err != nil || len(got) != len(want) {
 		t.Errorf("without the pods directory: %v, %v, want them all", got, err)
 	}
+}
+
+// bindings are those of the directory at a path.
+func bindings(t *testing.T, dir, pods string) ([]Binding, error) {
+	t.Helper()
+	return Bindings(openDir(t, dir), pods)
+}
+
+func openDir(t testing.TB, path string) *os.File {
+	t.Helper()
+	dir, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	return dir
 }
 
 func TestEnsureOwn(t *testing.T) {

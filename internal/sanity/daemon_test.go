@@ -61,7 +61,7 @@ func startDaemon(t *testing.T) *daemon {
 	counted := metrics.New("sanity", "")
 	node, err := actors.Start(actors.Config{
 		Mounter:          mount.New(),
-		Bindings:         func() ([]mount.Binding, error) { return mount.Bindings(workdir, podsDir) },
+		Bindings:         func() ([]mount.Binding, error) { return dir.Bindings(podsDir) },
 		Scratch:          dir,
 		Space:            dir.Space,
 		SpaceAfterErase:  dir.SpaceAfterErase,
