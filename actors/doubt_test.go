@@ -25,27 +25,27 @@ func (h *house) bindElsewhere(pod volume.PodUID, id volume.ID) {
 // shows as mounted is not deleted.
 func TestMountedElsewhereIsNeverDeleted(t *testing.T) {
 	for name, prepare := range map[string]func(h *house){
-		"retained": func(h *house) { h.retained("gone", testID, 0, testLifespan) },
-		"orphan":   func(h *house) { h.orphan("gone", testID) },
+		"retained": func(h *house) { h.retained(gonePod, testID, 0, testLifespan) },
+		"orphan":   func(h *house) { h.orphan(gonePod, testID) },
 		"imported, no pod": func(h *house) {
-			h.orphan("gone", testID)
-			h.records.put(volume.Record{ID: testID, Pod: "gone", Phase: volume.Published})
+			h.orphan(gonePod, testID)
+			h.records.put(volume.Record{ID: testID, Pod: gonePod, Phase: volume.Published})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHouse(t)
 				prepare(h)
-				h.bindElsewhere("gone", testID)
+				h.bindElsewhere(gonePod, testID)
 				h.start()
 				h.disk.set(0, nil)
 				time.Sleep(3 * testLifespan)
-				if !h.hasMarker("gone", testID) {
+				if !h.hasMarker(gonePod, testID) {
 					t.Fatal("deleted while it was mounted")
 				}
 				h.mounter.forgetMounts()
 				time.Sleep(2 * testLifespan)
-				h.wantGone("gone", testID)
+				h.wantGone(gonePod, testID)
 				h.stop()
 			})
 		})

@@ -28,8 +28,10 @@ import (
 const (
 	testLifespan = 12 * time.Hour
 	testGrace    = 10 * time.Minute
-	testPod      = volume.PodUID("8b4c1a9e-pod")
-	testID       = volume.ID("csi-volume")
+	testPod      = volume.PodUID("8b4c1a9e-5f1c-4f0e-9d43-6a1b2c3d4e5f")
+	testID       = volume.ID("csi-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+	// gonePod is a pod whose directory is not there.
+	gonePod = volume.PodUID("00000000-0000-4000-8000-00000000dead")
 )
 
 // house is a node with real files, a fake kernel and a clock that synctest
@@ -513,4 +515,9 @@ func (h *house) retained(pod volume.PodUID, id volume.ID, ago, span time.Duratio
 	h.records.put(record.Retain(time.Now().Add(-ago), span))
 }
 
-func numbered(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-%d", i)) }
+// numbered and numberedPod are names as a kubelet gives them.
+func numbered(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-%064x", i)) }
+
+func numberedPod(i int) volume.PodUID {
+	return volume.PodUID(fmt.Sprintf("00000000-0000-4000-8000-%012x", i))
+}

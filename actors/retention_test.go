@@ -220,7 +220,7 @@ func TestOrphansAreAdoptedAndExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		for i := range 3 * orphanBatch / 2 {
-			pod := volume.PodUID(fmt.Sprintf("pod-%d", i))
+			pod := numberedPod(i)
 			if _, err := h.scratch.Create(pod, numbered(i)); err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +237,7 @@ func TestOrphansAreAdoptedAndExpire(t *testing.T) {
 		}
 		time.Sleep(testLifespan)
 		for i := range 3 * orphanBatch / 2 {
-			h.wantGone(volume.PodUID(fmt.Sprintf("pod-%d", i)), numbered(i))
+			h.wantGone(numberedPod(i), numbered(i))
 		}
 		h.stop()
 	})
@@ -246,12 +246,38 @@ func TestOrphansAreAdoptedAndExpire(t *testing.T) {
 func TestOrphansAreFoundLater(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
-		if _, err := h.scratch.Create("restored", "csi-backup"); err != nil {
+		if _, err := h.scratch.Create(gonePod, numbered(1)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(orphanInterval)
-		h.wantPhase("csi-backup", volume.Retained)
+		h.wantPhase(numbered(1), volume.Retained)
 		h.wantPhase(testID, volume.Publishing)
+	})
+}
+
+// TestForeignDirectoriesAreLeftAlone: whatever lies where data directories do, only
+// what a kubelet has named is taken for one; what a record knows is a volume anyway.
+func TestForeignDirectoriesAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		foreign := map[volume.PodUID]volume.ID{"photos": "2024", "src": numbered(1), numberedPod(2): "base", numberedPod(3): "csi-volume"}
+		for pod, id := range foreign {
+			h.orphan(pod, id)
+		}
+		h.retained("pod", "known", 0, testLifespan)
+		h.start()
+		h.disk.set(0, nil)
+		time.Sleep(2 * testLifespan)
+		for pod, id := range foreign {
+			if !h.hasMarker(pod, id) {
+				t.Errorf("%s/%s is gone", pod, id)
+			}
+		}
+		h.wantGone("pod", "known")
+		if records := h.records.all(); len(records) != 0 {
+			t.Errorf("adopted: %+v", records)
+		}
+		h.stop()
 	})
 }
 
@@ -262,7 +288,7 @@ func TestLaterSearchesForOrphansRest(t *testing.T) {
 		h := newHouse(t)
 		h.start()
 		for i := range 3 * orphanBatch / 2 {
-			if _, err := h.scratch.Create(volume.PodUID(fmt.Sprintf("pod-%d", i)), numbered(i)); err != nil {
+			if _, err := h.scratch.Create(numberedPod(i), numbered(i)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -39,6 +39,9 @@ type watch struct {
 	fatal func(error)
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string
+	// foreign is what the present search has found and leaves alone, toldForeign
+	// what was logged of the last one.
+	foreign, toldForeign foreign
 	// searched: the working directory was searched once, for what a crash had left.
 	searched bool
 }
@@ -117,6 +120,7 @@ func readNames(dir string) (map[string]struct{}, error) {
 // orphans finds the data directories that no volume is known for and has them
 // retained, so that they expire like the rest.
 func (w *watch) orphans() {
+	w.foreign = foreign{}
 	var batch []messages.DataDirectory
 	look := func() error {
 		err := w.adoptUnknown(batch)
@@ -137,6 +141,7 @@ func (w *watch) orphans() {
 		err = look()
 	}
 	w.searched = w.searched || err == nil
+	w.tellForeign()
 	if err != nil && w.ctx.Err() == nil {
 		w.log.Error(err, "search for data directories without a record broken off; it is repeated", "interval", duration.Format(orphanInterval))
 	}
@@ -159,6 +164,9 @@ func (w *watch) adoptUnknown(found []messages.DataDirectory) error {
 	}
 	orders := make([]*messages.AdoptVolume, 0, len(unknown))
 	for _, dir := range unknown {
+		if !w.isVolume(dir) {
+			continue
+		}
 		order := &messages.AdoptVolume{Routing: messages.Routing{ID: dir.ID}, Pod: dir.Pod, Reply: messages.NewReply[struct{}]()}
 		w.root.Send(w.supervisor, order)
 		orders = append(orders, order)

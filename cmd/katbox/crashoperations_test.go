@@ -193,7 +193,7 @@ func addRetained(s *scene) {
 // addOrphan makes a data directory that no record knows.
 func addOrphan(s *scene) {
 	s.t.Helper()
-	v := s.add("orphan", podFiles())
+	v := s.add("0e8dfcf5-8b1f-4a52-9c7b-2f8f9b0c1d2e", podFiles())
 	v.answered, v.keptUntil = true, time.Now().Add(s.lifespan())
 	s.writeFiles(v)
 }

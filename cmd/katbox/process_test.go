@@ -281,16 +281,17 @@ func TestOrphansAreAdopted(t *testing.T) {
 	d.start()
 	d.publish(testPod, volumeID(1))
 	d.writeMarker(testPod)
-	d.makePod("ended")
-	d.publish("ended", volumeID(2))
-	d.writeMarker("ended")
-	d.unpublish("ended", volumeID(2))
+	const ended = "d41d8cd98f00b204e9800998ecf8427e" // as a static pod's
+	d.makePod(ended)
+	d.publish(ended, volumeID(2))
+	d.writeMarker(ended)
+	d.unpublish(ended, volumeID(2))
 	d.signal(syscall.SIGKILL)
 	if err := os.Rename(filepath.Join(d.workdir(), recordsFile), filepath.Join(d.workdir(), ".aside.db")); err != nil {
 		t.Fatal(err)
 	}
 	d.start()
-	d.eventually("the retained one deleted in its time", d.gone("ended", volumeID(2)))
+	d.eventually("the retained one deleted in its time", d.gone(ended, volumeID(2)))
 	d.wantMarker(testPod, volumeID(1), "mounted, its record lost")
 	d.unpublish(testPod, volumeID(1))
 	d.eventually("deleted", d.gone(testPod, volumeID(1)))

@@ -59,6 +59,11 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	}
 	defer stopTracing(traces, log)
 
+	cfg := o.driverConfig()
+	podsDir := driver.PodsDir(cfg.KubeletDir)
+	if err := checkWorkdir(o.workdir, podsDir); err != nil {
+		return err
+	}
 	dir, err := openWorkdir(o.workdir, log)
 	if err != nil {
 		return err
@@ -83,8 +88,6 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	}
 	log.V(1).Info("limits", "threads", threads)
 
-	cfg := o.driverConfig()
-	podsDir := driver.PodsDir(cfg.KubeletDir)
 	free, err := limits(o, dir, podsDir, log)
 	if err != nil {
 		return err

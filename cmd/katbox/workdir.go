@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -13,6 +16,30 @@ import (
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 )
+
+// checkWorkdir refuses a working directory that other people's data is in: everything
+// in there is Katbox's to delete. It is called before anything is made there.
+func checkWorkdir(workdir, podsDir string) error {
+	overlap, err := mount.Overlap(workdir, podsDir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("compare --workdir with the kubelet's pods directory: %w", err)
+	case overlap:
+		return fmt.Errorf("--workdir %s and the pods directory %s of --kubelet-dir contain one another, through a symbolic link or another mount; "+
+			"give Katbox a directory of its own", workdir, podsDir)
+	}
+	for _, records := range []string{recordsFile, legacyFile} {
+		if _, err := os.Lstat(filepath.Join(workdir, records)); !errors.Is(err, fs.ErrNotExist) {
+			return nil // not the first start; what is wrong with the file is told when it is read
+		}
+	}
+	foreign, err := scratch.Foreign(workdir)
+	if err != nil || foreign == "" {
+		return err
+	}
+	return fmt.Errorf("--workdir %s has no records of Katbox, but what is not Katbox's, such as %s; "+
+		"give Katbox a directory of its own, or move everything else out of this one", workdir, filepath.Join(workdir, foreign))
+}
 
 // openWorkdir makes the working directory a mount of its own, so that a bind
 // mount costs the same with one mount on the node or with thousands.

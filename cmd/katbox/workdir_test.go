@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -94,5 +96,90 @@ func TestPublishUnderACoveredWorkingDirectory(t *testing.T) {
 	d.unpublish(testPod, id)
 	if d.mounted(d.target(testPod)) {
 		t.Error("still mounted")
+	}
+}
+
+// paths are all that is below a directory, links not followed.
+func paths(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		all = append(all, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestWorkdirThatIsNotKatboxs: the start ends with a line that says what to do, and
+// leaves everything as it was.
+func TestWorkdirThatIsNotKatboxs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		prepare func(d *daemon)
+		want    string
+	}{
+		"other people's data":                 {func(d *daemon) { d.mkdir("work/photos/2024") }, "work/photos/2024; give Katbox a directory of its own"},
+		"symbolic link to the pods directory": {func(d *daemon) { d.link("work", "kubelet/pods") }, "contain one another"},
+		"symbolic link to /":                  {func(d *daemon) { d.link("work", "/") }, "contain one another"},
+		"the kubelet's directory, mounted": {func(d *daemon) {
+			d.mkdir("work")
+			roottest.Bind(d.t, filepath.Join(d.dir, "kubelet"), d.workdir())
+		}, "contain one another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			tt.prepare(d)
+			before := paths(t, d.dir)
+			line := d.fails()
+			if !strings.Contains(line, "--workdir "+d.workdir()) || !strings.Contains(line, tt.want) {
+				t.Errorf("%q does not say %q", line, tt.want)
+			}
+			if after := paths(t, d.dir); !slices.Equal(before, after) {
+				t.Errorf("there was %q, there is %q", before, after)
+			}
+			if name != "the kubelet's directory, mounted" && d.mounted(d.workdir()) {
+				t.Error("it is a mount point now")
+			}
+		})
+	}
+}
+
+func (d *daemon) mkdir(path string) {
+	d.t.Helper()
+	if err := os.MkdirAll(filepath.Join(d.dir, path), 0o750); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) link(name, to string) {
+	d.t.Helper()
+	if err := os.Symlink(to, filepath.Join(d.dir, name)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// TestForeignDataIsLeftAlone: what gets into the working directory later is not
+// taken for volumes.
+func TestForeignDataIsLeftAlone(t *testing.T) {
+	d := newDaemon(t, "--afterlifespan", "1s")
+	d.start()
+	d.signal(syscall.SIGKILL)
+	foreign := []string{"work/photos/2024", "work/" + testPod + "/volume", "work/src/" + volumeID(1)}
+	for _, dir := range foreign {
+		d.mkdir(dir)
+	}
+	d.mkdir("work/" + testPod + "/" + volumeID(1))
+	d.start()
+	d.eventually("what is a volume's is adopted and deleted", d.gone(testPod, volumeID(1)))
+	d.passDeadline()
+	for _, dir := range foreign {
+		if !exists(filepath.Join(d.dir, dir)) {
+			t.Errorf("%s is gone", dir)
+		}
+	}
+	d.signal(syscall.SIGTERM)
+	if told := strings.Count(d.stdout.String(), "not Katbox's"); told != 1 {
+		t.Errorf("told of it %d times, want once:\n%s", told, d.stdout)
 	}
 }

@@ -14,8 +14,8 @@ import (
 // system. No pod has that name.
 const lostAndFound = "lost+found"
 
-// Walk calls fn for every data directory, in no order. It passes over what is
-// not <pod UID>/<volume ID>: names that begin with a dot, files, symbolic links
+// Walk calls fn for everything that may be a data directory, in no order: whose
+// it is, the caller has to find out. It passes over what is not <pod UID>/<volume ID>: names that begin with a dot, files, symbolic links
 // and lost+found. fn may create and discard data directories; whether Walk still
 // comes to a new one is open.
 //

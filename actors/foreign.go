@@ -1,0 +1,40 @@
+package actors
+
+import (
+	"github.com/katbox/katbox/messages"
+)
+
+// foreign are directories that lie where data directories do, and are nobody's that
+// Katbox knows: other people's data, which is left alone.
+type foreign struct {
+	count   int
+	example messages.DataDirectory
+}
+
+// isVolume tells whether an unknown directory is a volume's, and counts it where it
+// is not. Everything that is adopted is deleted after a lifespan, so its names have
+// to be a kubelet's: others are those of people's own files.
+func (w *watch) isVolume(dir messages.DataDirectory) bool {
+	if dir.Pod.FromKubelet() && dir.ID.FromKubelet() {
+		return true
+	}
+	if w.foreign.count == 0 {
+		w.foreign.example = dir
+	}
+	w.foreign.count++
+	return false
+}
+
+// tellForeign logs what a search has left alone, unless the one before left the same
+// number: one line, however many there are.
+func (w *watch) tellForeign() {
+	if w.foreign.count == w.toldForeign.count {
+		return
+	}
+	w.toldForeign = w.foreign
+	if w.foreign.count == 0 {
+		return
+	}
+	w.log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, and a kubelet names pods and volumes differently",
+		"directories", w.foreign.count, "example", w.scratch.Path(w.foreign.example.Pod, w.foreign.example.ID))
+}
