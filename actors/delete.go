@@ -21,7 +21,7 @@ func (t *task) delete() error {
 	}
 	// A deletion cannot be taken back, so whatever led to it, the mount table has
 	// the last word.
-	if err := t.nowhere(); err != nil {
+	if err := t.mayDelete(); err != nil {
 		return t.deleteLater(err)
 	}
 	recorded, err := t.condemn()
@@ -37,6 +37,25 @@ func (t *task) delete() error {
 	}
 	t.metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
 	t.afterlife.deleted(was, t.reason, t.factor)
+	return nil
+}
+
+// mayDelete confirms that the volume is not mounted anywhere, and that the directory
+// of its pod is not mounted for a pod, as if that were a volume. A pod that has the
+// whole working directory mounted looks at what is retained: that keeps nothing, or
+// such a pod would stop all deletion on its node.
+func (t *task) mayDelete() error {
+	// Nobody waits for an expiry. Room is waited for.
+	found, err := t.readMounts(!t.reason.Early())
+	if err != nil {
+		return err
+	}
+	if places := found.volume(t.record.Pod, t.id); len(places) > 0 {
+		return t.stillAt(places[0])
+	}
+	if place := found.pod(t.record.Pod, t.podsDir); place != "" {
+		return fmt.Errorf("%w: the directory of its pod is mounted at %s; unmount it", volume.ErrUncertain, place)
+	}
 	return nil
 }
 

@@ -13,9 +13,10 @@ type foreign struct {
 
 // isVolume tells whether an unknown directory is a volume's, and counts it where it
 // is not. Everything that is adopted is deleted after a lifespan, so its names have
-// to be a kubelet's: others are those of people's own files.
-func (w *watch) isVolume(dir messages.DataDirectory) bool {
-	if dir.Pod.FromKubelet() && dir.ID.FromKubelet() {
+// to be a kubelet's: others are those of people's own files. So is what is in a
+// directory that is mounted for a pod as a whole.
+func (w *watch) isVolume(dir messages.DataDirectory, mounts *mounted) bool {
+	if dir.Pod.FromKubelet() && dir.ID.FromKubelet() && mounts.pod(dir.Pod, w.podsDir) == "" && mounts.all() == "" {
 		return true
 	}
 	if w.foreign.count == 0 {
@@ -35,6 +36,6 @@ func (w *watch) tellForeign() {
 	if w.foreign.count == 0 {
 		return
 	}
-	w.log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, and a kubelet names pods and volumes differently",
+	w.log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, and they are not named as a kubelet names pods and volumes, or are mounted for a pod together with what they are in",
 		"directories", w.foreign.count, "example", w.scratch.Path(w.foreign.example.Pod, w.foreign.example.ID))
 }

@@ -236,6 +236,9 @@ func (h *house) bindings() ([]mount.Binding, error) {
 		if err != nil {
 			return nil, err
 		}
+		if source == ".." {
+			source = mount.Above
+		}
 		found = append(found, mount.Binding{Source: source, Target: m.Path, ReadOnly: slices.Contains(m.Opts, "ro")})
 	}
 	return found, nil
@@ -258,6 +261,19 @@ func (t *fakeTable) readOnce() error {
 	t.mu.Unlock()
 	time.Sleep(took)
 	return err
+}
+
+// takes sets how long each reading takes.
+func (t *fakeTable) takes(took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.took = took
+}
+
+func (t *fakeTable) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.readings
 }
 
 func (t *fakeTable) fail(err error) {

@@ -201,13 +201,21 @@ func (t *task) nowhere() error {
 }
 
 func (t *task) mountPlaces() ([]string, error) {
+	found, err := t.readMounts(false)
+	if err != nil {
+		return nil, err
+	}
+	return found.volume(t.record.Pod, t.id), nil
+}
+
+func (t *task) readMounts(patient bool) (*mounted, error) {
 	reading := t.step("read the mount table")
-	places, err := t.mounts.mountedAt(t.ctx, t.record.Pod, t.id)
+	found, err := t.mounts.look(t.ctx, patient)
 	_ = ended(reading, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: where is volume %s mounted: %w", volume.ErrUncertain, t.id, err)
 	}
-	return places, nil
+	return found, nil
 }
 
 func (t *task) stillAt(place string) error {

@@ -162,9 +162,16 @@ func (w *watch) adoptUnknown(found []messages.DataDirectory) error {
 	if err != nil {
 		return err
 	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	mounts, err := w.mounts.look(w.ctx, true)
+	if err != nil {
+		return err
+	}
 	orders := make([]*messages.AdoptVolume, 0, len(unknown))
 	for _, dir := range unknown {
-		if !w.isVolume(dir) {
+		if !w.isVolume(dir, mounts) {
 			continue
 		}
 		order := &messages.AdoptVolume{Routing: messages.Routing{ID: dir.ID}, Pod: dir.Pod, Reply: messages.NewReply[struct{}]()}

@@ -86,6 +86,21 @@ func TestMatch(t *testing.T) {
 			want: []Binding{{Source: "pod/vol", Target: "/kube"}},
 		},
 		{
+			name: "the directory itself and those above it, mounted for pods",
+			lines: []string{
+				root,
+				"30 20 8:1 /var/data /kube/pods/a rw - ext4 /dev/sda1 rw",
+				"31 20 8:1 /var /kube/pods/b ro - ext4 /dev/sda1 rw",
+				"32 20 8:1 / /kube/pods/c rw - ext4 /dev/sda1 rw",
+				"33 20 8:1 /var/data /kube/pods rw - ext4 /dev/sda1 rw",
+				"34 20 8:1 /var/data /kube/pods2/a rw - ext4 /dev/sda1 rw",
+				"35 20 8:1 /var/data2 /kube/pods/d rw - ext4 /dev/sda1 rw",
+				"36 20 8:2 / /kube/pods/e rw - ext4 /dev/sda2 rw",
+			},
+			dir: "/var/data", id: 20,
+			want: []Binding{{Source: ".", Target: "/kube/pods/a"}, {Source: ".", Target: "/kube/pods/b", ReadOnly: true}, {Source: ".", Target: "/kube/pods/c"}},
+		},
+		{
 			name: "other file system with the same path",
 			lines: []string{
 				root,
@@ -168,7 +183,7 @@ func TestMatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := match(lines, here); !reflect.DeepEqual(got, tt.want) {
+			if got := match(lines, here, "/kube/pods"); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
 		})

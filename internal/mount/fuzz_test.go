@@ -90,11 +90,15 @@ func FuzzTableText(f *testing.F) {
 		if uint64(here.mount.ID) != id || here.root != path.Clean(here.root) {
 			t.Errorf("%s on mount %d is at %+v", dir, id, here)
 		}
-		for _, b := range match(lines, here) {
+		for _, b := range match(lines, here, "/kube") {
 			if b.Source == "" {
 				t.Errorf("%s itself is taken for what is mounted at %s", dir, b.Target)
 			}
 			shows := func(info *mountinfo.Info) bool {
+				if b.Source == Above {
+					_, above := within(here.root, cutDeleted(info.Root))
+					return info.Mountpoint == b.Target && here.sameFileSystem(info) && above && strings.HasPrefix(b.Target, "/kube/")
+				}
 				return info.Mountpoint == b.Target && here.sameFileSystem(info) &&
 					strings.TrimSuffix(here.root, "/")+"/"+b.Source == strings.TrimSuffix(info.Root, "//deleted")
 			}
@@ -159,7 +163,7 @@ func FuzzTableNames(f *testing.F) {
 			t.Fatal(err)
 		}
 		want := []Binding{{Source: source, Target: "/" + target, ReadOnly: true}, {Source: "after", Target: "/after"}}
-		if got := match(lines, here); !slices.Equal(got, want) {
+		if got := match(lines, here, "/kube"); !slices.Equal(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 	})
