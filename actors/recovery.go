@@ -97,7 +97,10 @@ type boundVolume struct {
 // elsewhere publishes nothing, but keeps the data from being deleted.
 func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	pod, id, ok := strings.Cut(b.Source, "/")
-	if !ok || !strings.HasPrefix(b.Target, podsDir+"/") || strings.Contains(b.Target, "/volume-subpaths/") {
+	below, isPods := strings.CutPrefix(b.Target, podsDir+"/")
+	_, inPod, _ := strings.Cut(below, "/")
+	// Further down it may be the name of a pod's volume.
+	if !ok || !isPods || strings.HasPrefix(inPod, "volume-subpaths/") {
 		return boundVolume{}, false
 	}
 	podUID, podErr := volume.ParsePodUID("pod", pod)

@@ -50,6 +50,10 @@ func TestRecoverVolumes(t *testing.T) {
 			awake: &volume.Record{ID: "v", Pod: "p", Phase: volume.Published, Targets: []volume.Target{target}, Lifespan: time.Hour}, changed: true},
 		"a pod's subpath mount is the kubelet's": {record: &retained, bindings: []mount.Binding{
 			{Source: "p/v/sub", Target: "/kubelet/pods/p/x"}, {Source: "p/v", Target: "/kubelet/pods/p/volume-subpaths/v/c/0"}}, asleep: &retained},
+		"a pod's volume of that name": {record: &retained, bindings: []mount.Binding{
+			{Source: "p/v", Target: "/kubelet/pods/p/volumes/kubernetes.io~csi/volume-subpaths/mount"}},
+			awake: &volume.Record{ID: "v", Pod: "p", Phase: volume.Published, Lifespan: time.Hour,
+				Targets: []volume.Target{{Path: "/kubelet/pods/p/volumes/kubernetes.io~csi/volume-subpaths/mount"}}}, changed: true},
 		"mounted elsewhere by a person": {record: &retained, bindings: []mount.Binding{{Source: "p/v", Target: "/mnt/look"}}, asleep: &retained},
 		"a name that is no volume's":    {bindings: []mount.Binding{{Source: ".trash/x", Target: "/kubelet/pods/p/x"}, {Source: "p", Target: "/kubelet/pods/p/y"}}},
 	} {

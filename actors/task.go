@@ -70,6 +70,8 @@ type task struct {
 	// reason is why the volume is deleted, if it is, and factor the pressure factor then.
 	reason volume.Reason
 	factor float64
+	// unmounted: it took a mount of the volume away.
+	unmounted bool
 	// stuck says why the volume has to be resumed later.
 	stuck error
 	// span is the operation's; nil when nothing is traced.
@@ -159,9 +161,11 @@ func (t *task) unmountSeen(target string, showing mount.Showing) (err error) {
 			return t.foreign(target)
 		}
 		// EINVAL: not mounted any more. The next look tells.
-		if err := t.mounter.Unmount(target); err != nil && !errors.Is(err, unix.EINVAL) {
+		err := t.mounter.Unmount(target)
+		if err != nil && !errors.Is(err, unix.EINVAL) {
 			return err
 		}
+		t.unmounted = t.unmounted || err == nil
 		if showing, err = t.shows(target); err != nil {
 			return err
 		}

@@ -46,7 +46,9 @@ func (t *task) left(target string) error {
 	if t.record == nil {
 		return t.retainUnknown(target)
 	}
-	if !t.record.Phase.Live() {
+	// A volume that was not known to be mounted, and was, has been used until now.
+	inUse := t.unmounted && t.record.Phase == volume.Retained
+	if !t.record.Phase.Live() && !inUse {
 		return nil
 	}
 	if _, ok := t.record.Target(target); !ok && len(t.record.Targets) > 0 {

@@ -106,6 +106,34 @@ func TestPublishTakesABusyUnpublishBack(t *testing.T) {
 	})
 }
 
+// TestUnpublishOfAMountBeginsTheLifespan, whatever was known: a pod has used the
+// volume until now.
+func TestUnpublishOfAMountBeginsTheLifespan(t *testing.T) {
+	for name, age := range map[string]time.Duration{"within the old lifespan": time.Hour, "past it": 2 * testLifespan} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				h.retained(testPod, testID, time.Minute, testLifespan)
+				h.start()
+				target := h.target(testPod, "mount")
+				if err := errors.Join(os.MkdirAll(target, 0o750), h.mounter.FakeMounter.Mount(h.data(testPod, testID), target, "", nil)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(age)
+				h.wantMarker("mounted")
+				for range 2 { // the second has nothing to unmount, and is no new beginning
+					h.unpublish()
+					time.Sleep(testLifespan/2 - time.Second)
+				}
+				h.wantMarker("just before its new deadline")
+				time.Sleep(2 * time.Second)
+				h.wantGone(testPod, testID)
+				h.stop()
+			})
+		})
+	}
+}
+
 func TestUnpublishOfAnUnknownVolume(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		if err := h.node.Unpublish(t.Context(), "csi-never-seen", h.target(testPod, "mount")); err != nil {

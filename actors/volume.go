@@ -198,7 +198,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	}
 	t, err := op.outcome.task, op.outcome.err
 	v.slot.record = t.record
-	if t.record == nil || t.record.Phase.Live() {
+	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
 		v.slot.condemned, v.slot.failed, v.slot.tries = false, nil, 0
 	}
 	for _, waiting := range op.waiting {
