@@ -30,6 +30,8 @@ const (
 	testGrace    = 10 * time.Minute
 	testPod      = volume.PodUID("8b4c1a9e-5f1c-4f0e-9d43-6a1b2c3d4e5f")
 	testID       = volume.ID("csi-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+	// ownPod is the daemon's own, which every node has.
+	ownPod = volume.PodUID("00000000-0000-4000-8000-000000c0ffee")
 	// gonePod is a pod whose directory is not there.
 	gonePod = volume.PodUID("00000000-0000-4000-8000-00000000dead")
 )
@@ -76,6 +78,7 @@ func newHouse(t *testing.T) *house {
 	root := t.TempDir()
 	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, log: logr.Discard()}
 	h.makePod(testPod)
+	h.makePod(ownPod)
 	dir, err := scratch.Open(filepath.Join(root, "work"))
 	if err != nil {
 		t.Fatal(err)

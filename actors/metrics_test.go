@@ -75,7 +75,7 @@ func (h *house) compareWithTruth(when string, got metricstest.Values) {
 
 func TestMetricsOfALife(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
-		h.wantMetrics("at the start", nil, metricstest.Values{"katbox_mounts": 0, "katbox_store_reserved": 1, "katbox_pods_directory_entries": 1})
+		h.wantMetrics("at the start", nil, metricstest.Values{"katbox_mounts": 0, "katbox_store_reserved": 1, "katbox_pods_directory_entries": 2})
 		h.publish()
 		h.writeMarker(testPod, testID)
 		published := metricstest.Values{"katbox_mounts": 1}
@@ -371,7 +371,7 @@ func TestMetricsAfterAReboot(t *testing.T) {
 		h.mounter.forgetMounts()
 		h.removePod(testPod)
 		time.Sleep(2 * testGrace)
-		h.wantMetrics("its pod is gone", counted{volume.Retained: 1}, metricstest.Values{`katbox_mounts`: 0, `katbox_pods_directory_entries`: 0})
+		h.wantMetrics("its pod is gone", counted{volume.Retained: 1}, metricstest.Values{`katbox_mounts`: 0, `katbox_pods_directory_entries`: 1})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -111,6 +112,8 @@ type Node struct {
 	watches    sync.WaitGroup
 	failed     chan error
 	stopped    chan struct{}
+	// unseen is why the kubelet's pods cannot be seen; nil when they can.
+	unseen atomic.Pointer[error]
 }
 
 // Start recovers what an earlier run left and starts the actors. When it
@@ -189,7 +192,7 @@ func saveAll(records Records, changed []volume.Record) error {
 
 // spawn starts the supervisor and has it start the rest.
 func (n *Node) spawn(cfg Config, env *environment, found recovered, more []actor.ReceiverMiddleware) {
-	s := &supervisor{environment: env, table: map[volume.ID]*entry{}, byActor: map[string]volume.ID{}, fatal: n.fail, more: more}
+	s := &supervisor{environment: env, table: map[volume.ID]*entry{}, byActor: map[string]volume.ID{}, fatal: n.fail, sees: n.sees, more: more}
 	n.supervisor = n.system.Root.Spawn(supervisorProps(s, n, cfg, found))
 
 	// A request to an actor that has ended is answered, not left to time out.
@@ -211,7 +214,7 @@ func (n *Node) fail(err error) {
 }
 
 func (n *Node) startWatches(ctx context.Context, env *environment) {
-	w := &watch{environment: env, supervisor: n.supervisor, fatal: n.fail}
+	w := &watch{environment: env, supervisor: n.supervisor, fatal: n.fail, sees: n.sees}
 	n.watches.Go(func() { env.mounts.serve(ctx) })
 	n.watches.Go(func() { every(ctx, podsInterval(env.orphanGrace), w.directories) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
@@ -248,6 +251,17 @@ func (n *Node) Ready(ctx context.Context) error {
 	m := &messages.Status{Reply: messages.NewReply[struct{}]()}
 	_, err := ask(ctx, n.system.Root, n.supervisor, m, m.Reply)
 	return err
+}
+
+func (n *Node) sees(err error) { n.unseen.Store(&err) }
+
+// SeesPods returns nil when the kubelet's pods can be seen. As long as they cannot,
+// no volume is retained without an unpublish, and most likely no pod sees its mounts.
+func (n *Node) SeesPods() error {
+	if err := n.unseen.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Healthy returns nil when the actors answer and records can be made durable. A

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"fmt"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/internal/volume"
@@ -17,22 +19,27 @@ type podsLeft struct {
 	volumes []volume.ID
 }
 
-// podsSeen lets the volumes look for their pods. That there is not a single pod
-// while volumes are published is possible, but more often the daemon was given
-// a directory that is not the kubelet's.
+// podsSeen lets the volumes look for their pods. From a directory without a single
+// pod nothing is concluded while volumes are published: on a node with a kubelet
+// there is at least one pod, the daemon's own. It is not the kubelet's directory then,
+// or not mounted into the container, and mounts cannot be seen there either.
 func (s *supervisor) podsSeen(c actor.Context, m *messages.PodsSeen) {
 	published := s.awake()
-	empty := len(m.Names) == 0 && len(published) > 0
-	if empty && !s.sawNoPods {
-		s.log.Error(nil, "the kubelet's pods directory is empty though volumes are published; is it the right one, and mounted into the container?",
-			"directory", s.podsDir, "volumes", len(published), "retainedAfter", s.orphanGrace.String())
+	if len(m.Names) > 0 || len(published) == 0 {
+		s.sawNoPods = false
+		s.sees(nil)
+		s.lookForPods(c, &podsLeft{seen: m, volumes: published})
+		return
 	}
-	s.sawNoPods = empty
-	s.lookForPods(c, &podsLeft{seen: m, volumes: published})
+	const empty = "the kubelet's pods directory is empty though volumes are published; is it the right one, and mounted into the container?"
+	if !s.sawNoPods {
+		s.log.Error(nil, empty, "directory", s.podsDir, "volumes", len(published))
+	}
+	s.sawNoPods = true
+	s.sees(fmt.Errorf("%s: %s", s.podsDir, empty))
 }
 
-// awake returns the volumes that have an actor, but for those that are being
-// deleted.
+// awake returns the volumes that have an actor, without those that are being deleted.
 func (s *supervisor) awake() []volume.ID {
 	ids := make([]volume.ID, 0, len(s.table))
 	for id, e := range s.table {

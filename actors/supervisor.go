@@ -27,6 +27,8 @@ type supervisor struct {
 	// late reaches a successor.
 	numbers uint64
 	fatal   func(error)
+	// sees says why the kubelet's pods cannot be seen; nil when they can.
+	sees func(error)
 	// sawNoPods: the kubelet's pods directory was empty when last read.
 	sawNoPods bool
 	// stopping: nothing new is started. The library goes on delivering messages

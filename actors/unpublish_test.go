@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,23 +214,63 @@ func TestManyPodsThatVanished(t *testing.T) {
 // expects to see any.
 func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
 	s := &supervisor{table: map[volume.ID]*entry{
-		"published": {state: active}, "deleting": {state: active, evicting: true}, "waking": {state: waking},
+		"published": {state: active}, "deleting": {state: active, deleting: true}, "waking": {state: waking},
 	}}
 	if ids := s.awake(); !slices.Equal(ids, []volume.ID{"published"}) {
 		t.Errorf("awake: %v", ids)
 	}
 }
 
-func TestUnreadablePodsDirectoryConcludesNothing(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
-		h.publish()
-		h.mounter.forgetMounts()
-		h.restart()
-		if err := os.RemoveAll(h.podsDir()); err != nil {
-			t.Fatal(err)
+// TestBlindnessConcludesNothing: a pods directory that cannot be read, or shows not a
+// single pod while a volume is published, says nothing about its pod.
+func TestBlindnessConcludesNothing(t *testing.T) {
+	for name, blind := range map[string]func(h *house){
+		"unreadable": func(h *house) {
+			if err := os.RemoveAll(h.podsDir()); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+		"empty": func(h *house) { h.removePod(testPod); h.removePod(ownPod) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHouse(t, func(t *testing.T, h *house) {
+				h.publish()
+				h.mounter.forgetMounts()
+				h.restart()
+				if err := h.node.SeesPods(); err != nil {
+					t.Errorf("with pods: %v", err)
+				}
+				blind(h)
+				time.Sleep(10 * testGrace)
+				h.wantPhase(testID, volume.Publishing)
+				if err := h.node.SeesPods(); err == nil || !strings.Contains(err.Error(), h.podsDir()) {
+					t.Errorf("%v does not name the directory", err)
+				}
+				h.makePod(ownPod)
+				time.Sleep(2 * testGrace)
+				h.wantPhase(testID, volume.Retained)
+				if err := h.node.SeesPods(); err != nil {
+					t.Errorf("with a pod again: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestStuckDeletionsMissNoPods: a volume whose deletion is stuck is not published.
+func TestStuckDeletionsMissNoPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.retained(gonePod, testID, testLifespan, testLifespan)
+		h.bindElsewhere(gonePod, testID)
+		h.removePod(testPod)
+		h.removePod(ownPod)
+		h.start()
+		time.Sleep(time.Hour)
+		if err := h.node.SeesPods(); err != nil {
+			t.Error(err)
 		}
-		time.Sleep(10 * testGrace)
-		h.wantPhase(testID, volume.Publishing)
+		h.stop()
 	})
 }
 

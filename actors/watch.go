@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -37,6 +38,8 @@ type watch struct {
 	supervisor *actor.PID
 	// fatal ends the daemon.
 	fatal func(error)
+	// sees is told why the pods directory cannot be read.
+	sees func(error)
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string
 	// foreign is what the present search has found and leaves alone, toldForeign
@@ -89,6 +92,7 @@ func (w *watch) pods() {
 	names, err := readNames(w.podsDir)
 	if err != nil {
 		// Nothing is concluded from a directory that cannot be read.
+		w.sees(fmt.Errorf("read the kubelet's pods directory: %w", err))
 		if w.unreadable != err.Error() {
 			w.unreadable = err.Error()
 			w.log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")

@@ -160,6 +160,7 @@ func TestPublishedAgainWithinItsLifespan(t *testing.T) {
 
 func TestPodThatVanishesWithoutAnUnpublish(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1h", "--orphan-grace", "400ms")
+	d.makePod("daemon") // its own, which is always there
 	d.start()
 	id := volumeID(1)
 	d.publish(testPod, id)

@@ -45,7 +45,12 @@ func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node,
 		})
 	}
 	if err == nil {
-		status.Serving(registrar.Registered)
+		status.Serving(func() error {
+			if err := node.SeesPods(); err != nil {
+				return err
+			}
+			return registrar.Registered()
+		})
 		select {
 		case <-ctx.Done():
 			log.Info("stopping")

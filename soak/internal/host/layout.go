@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 // ErrUsage marks an error in what the user asked for: a directory that will not
@@ -103,7 +105,7 @@ func (l Layout) fill() error {
 			return fmt.Errorf("%w: the log cannot be called %q, that is something else's name here", ErrUsage, filepath.Base(path))
 		}
 	}
-	for _, dir := range []string{l.Work, filepath.Join(l.Kubelet, "pods"), l.Canaries} {
+	for _, dir := range []string{l.Work, filepath.Join(l.Kubelet, "pods", workload.DriverPod), l.Canaries} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make a directory of the run: %w", err)
 		}

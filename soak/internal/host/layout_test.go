@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 func TestLayout(t *testing.T) {
@@ -32,7 +34,7 @@ func TestLayout(t *testing.T) {
 		if !strings.HasPrefix(l.Dir, test.want) || l.Created != test.created {
 			t.Errorf("%s: %s, created %t; want %s, %t", test.name, l.Dir, l.Created, test.want, test.created)
 		}
-		for _, dir := range []string{l.Work, filepath.Join(l.Kubelet, "pods"), l.Canaries} {
+		for _, dir := range []string{l.Work, filepath.Join(l.Kubelet, "pods", workload.DriverPod), l.Canaries} {
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 				t.Errorf("%s: %s has %v, %v; want it empty", test.name, dir, entries, err)
 			}

@@ -50,7 +50,7 @@ type reconstruction struct {
 // pod adds the volumes of one pod's directory.
 func (r reconstruction) pod(uid string) error {
 	p, known := r.known[uid]
-	if known && p.phase == forgotten {
+	if known && p.phase == forgotten || uid == workload.DriverPod {
 		return nil
 	}
 	if !known {
