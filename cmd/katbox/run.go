@@ -64,6 +64,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	if err := checkWorkdir(o.workdir, podsDir); err != nil {
 		return err
 	}
+	tellPropagation(podsDir, log)
 	dir, err := openWorkdir(o.workdir, log)
 	if err != nil {
 		return err

@@ -41,6 +41,21 @@ func checkWorkdir(workdir, podsDir string) error {
 		"give Katbox a directory of its own, or move everything else out of this one", workdir, filepath.Join(workdir, foreign))
 }
 
+// tellPropagation logs that what is mounted for pods stays in this mount namespace. It
+// is no reason to end: a daemon beside its kubelet, without a container, needs nothing
+// else, and which of both it is cannot be seen from here.
+func tellPropagation(podsDir string, log logr.Logger) {
+	switch propagates, err := mount.Propagates(podsDir); {
+	case errors.Is(err, fs.ErrNotExist):
+		// Not there yet; it is read again and again, and that says so.
+	case err != nil:
+		log.Info("cannot tell whether mounts get out of this mount namespace", "directory", podsDir, "cause", err.Error())
+	case !propagates:
+		log.Info("the pods directory is not on a shared mount: what is mounted for pods is not seen outside of this mount namespace; "+
+			"in a container, mount the directory with mountPropagation: Bidirectional, or pods write to the kubelet's disk", "directory", podsDir)
+	}
+}
+
 // openWorkdir makes the working directory a mount of its own, so that a bind
 // mount costs the same with one mount on the node or with thousands.
 func openWorkdir(path string, log logr.Logger) (*scratch.Dir, error) {

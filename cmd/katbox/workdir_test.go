@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,4 +183,48 @@ func TestForeignDataIsLeftAlone(t *testing.T) {
 	if told := strings.Count(d.stdout.String(), "not Katbox's"); told != 1 {
 		t.Errorf("told of it %d times, want once:\n%s", told, d.stdout)
 	}
+}
+
+// TestPropagationIsTold: mounts that get nowhere are no use to a pod.
+func TestPropagationIsTold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		propagation uintptr
+		want        bool
+	}{"private": {syscall.MS_PRIVATE, true}, "shared": {syscall.MS_SHARED, false}} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			pods := filepath.Join(d.dir, "kubelet/pods")
+			roottest.Bind(t, pods, pods)
+			if err := syscall.Mount("", pods, "", tt.propagation, ""); err != nil {
+				t.Fatal(err)
+			}
+			d.start()
+			d.signal(syscall.SIGTERM)
+			if told := strings.Contains(d.stdout.String(), "mountPropagation: Bidirectional"); told != tt.want {
+				t.Errorf("told: %t, want %t\n%s", told, tt.want, d.stdout)
+			}
+		})
+	}
+}
+
+// TestReadyOnlyWithPods: without them the daemon is not given the kubelet's directory,
+// or does not see it.
+func TestReadyOnlyWithPods(t *testing.T) {
+	d := newDaemon(t, "--http-endpoint", httpEndpoint(), "--orphan-grace", "400ms", "--afterlifespan", "1s")
+	d.start()
+	d.publish(testPod, volumeID(1))
+	d.writeMarker(testPod)
+	d.wantAnswer("/readyz", http.StatusOK, "ok")
+	pod := filepath.Join(d.dir, "kubelet/pods", testPod)
+	// In another mount namespace the mount would not be seen either.
+	if err := errors.Join(syscall.Unmount(d.target(testPod), 0), os.Rename(pod, filepath.Join(d.dir, "aside"))); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("not ready", func() bool { code, _ := d.get("/readyz"); return code == http.StatusServiceUnavailable })
+	d.wantAnswer("/readyz", http.StatusServiceUnavailable, filepath.Dir(pod))
+	if err := os.Rename(filepath.Join(d.dir, "aside"), pod); err != nil {
+		t.Fatal(err)
+	}
+	d.eventually("ready", func() bool { code, _ := d.get("/readyz"); return code == http.StatusOK })
+	d.wantMarker(testPod, volumeID(1), "nothing was concluded")
 }
