@@ -185,6 +185,41 @@ func TestHungMountDelaysNobody(t *testing.T) {
 	})
 }
 
+// TestVolumesOfAnEarlierKubeletDirectory: after a reboot their mounts are gone, and so
+// are their pods unless this kubelet has them.
+func TestVolumesOfAnEarlierKubeletDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		before := func(pod volume.PodUID) volume.Target {
+			return volume.Target{Path: "/var/lib/kubelet/pods/" + string(pod) + "/volumes/kubernetes.io~csi/v/mount"}
+		}
+		h.orphan(gonePod, numbered(1))
+		h.records.put(volume.Record{ID: numbered(1), Pod: gonePod, Phase: volume.Publishing, Targets: []volume.Target{before(gonePod)}})
+		h.orphan(testPod, numbered(2))
+		h.records.put(volume.Record{ID: numbered(2), Pod: testPod, Phase: volume.Publishing, Targets: []volume.Target{before(testPod)}})
+		h.rebooted = true
+		h.start()
+		h.rebooted = false
+		h.restart()
+		time.Sleep(2 * testGrace)
+		h.wantPhase(numbered(1), volume.Retained)
+		time.Sleep(testLifespan)
+		h.wantGone(gonePod, numbered(1))
+		if record := h.wantPhase(numbered(2), volume.Published); len(record.Targets) != 0 {
+			t.Errorf("%+v, want no target until the kubelet publishes it", record)
+		}
+		publication := h.publication()
+		publication.ID = numbered(2)
+		if err := h.node.Publish(t.Context(), publication); err != nil {
+			t.Fatal(err)
+		}
+		if record := h.wantPhase(numbered(2), volume.Publishing); len(record.Targets) != 1 || !h.hasMarker(testPod, numbered(2)) {
+			t.Errorf("%+v, want its new target and its data", record)
+		}
+		h.stop()
+	})
+}
+
 // TestOtherKubeletDirectoryConcludesNothing: the daemon was started with a
 // directory that is not the kubelet's; the volumes' targets are elsewhere.
 func TestOtherKubeletDirectoryConcludesNothing(t *testing.T) {

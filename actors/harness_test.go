@@ -58,6 +58,8 @@ type house struct {
 	headroom float64
 	line     lifespan.Line
 	table    fakeTable
+	// rebooted is what the records say at the next start.
+	rebooted bool
 	// log is the node's; nothing is logged where a test does not set it.
 	log logr.Logger
 }
@@ -100,7 +102,7 @@ func (h *house) config() Config {
 	}
 	return Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
-		Records: h.records, Known: h.records.each, PodsDir: h.podsDir(),
+		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics,
 	}

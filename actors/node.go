@@ -23,7 +23,7 @@ import (
 )
 
 // Config is what a Node works with. All fields are required, but Limits,
-// Lifespan, Threads, Node, WorkdirOnNode and Tracer may be zero.
+// Lifespan, Rebooted, Threads, Node, WorkdirOnNode and Tracer may be zero.
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
@@ -44,6 +44,8 @@ type Config struct {
 	// Known calls each with every record of an earlier run, in any order. It is
 	// called once, at the start.
 	Known func(each func(volume.Record)) error
+	// Rebooted: the kernel was booted since the records were written last.
+	Rebooted bool
 	// PodsDir is the kubelet's directory of pods; targets are below it.
 	PodsDir string
 	// Lifespan is how long a volume is kept after its unpublish.
@@ -158,6 +160,7 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 		found.asleep.Push(record)
 		cfg.Metrics.VolumeChanged(nil, &record)
 	})
+	r.rebooted = cfg.Rebooted
 	err = cfg.Known(r.add)
 	if err == nil {
 		r.addUnknown()
@@ -170,6 +173,7 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 	for i := range found.awake {
 		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
 	}
+	tellElsewhere(cfg, found.awake)
 	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
 	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.asleep.Len(),
 		"corrected", len(r.changed))

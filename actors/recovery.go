@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ type recovered struct {
 // was intended, the mount table what is: a volume that is mounted is published,
 // whatever its record says, so that its data is not touched.
 type recovery struct {
+	// rebooted: what was mounted by an earlier run is not any more, unless the mount
+	// table shows it.
+	rebooted bool
 	// mounted are the volumes that are, but for those whose record was added.
 	mounted map[volume.ID][]boundVolume
 	// asleep is called with each volume that sleeps. There are too many to keep
@@ -58,6 +62,9 @@ func (r *recovery) addUnknown() {
 func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 	known := record.Phase
 	changed := false
+	if r.rebooted {
+		record, changed = withoutLost(record, bounds)
+	}
 	for _, bound := range bounds {
 		if _, ok := record.Target(bound.target.Path); ok || bound.pod != record.Pod {
 			continue
@@ -82,6 +89,21 @@ func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 	if changed {
 		r.changed = append(r.changed, record)
 	}
+}
+
+// withoutLost returns a record without the targets whose mounts went with a reboot.
+// The kubelet publishes again what its pods still need, at a path of now; only where
+// its pods are now says whether the volume's is still there. A target whose unmount was
+// ordered is kept, so that the unpublish comes to its end.
+func withoutLost(record volume.Record, bounds []boundVolume) (kept volume.Record, changed bool) {
+	kept = record
+	for _, target := range record.Targets {
+		at := func(bound boundVolume) bool { return bound.target.Path == target.Path }
+		if !target.Leaving && !slices.ContainsFunc(bounds, at) {
+			kept, changed = kept.WithoutTarget(target.Path), true
+		}
+	}
+	return kept, changed
 }
 
 // boundVolume is a data directory that is mounted somewhere.

@@ -145,3 +145,35 @@ func same(t *testing.T, what string, got []volume.Record, want *volume.Record) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// TestRecoverAfterAReboot: targets go with their mounts, unless the mount is there or
+// an unmount has to come to its end.
+func TestRecoverAfterAReboot(t *testing.T) {
+	const path = "/kubelet/pods/p/mount"
+	bound := []mount.Binding{{Source: "p/v", Target: path}}
+	for name, tt := range map[string]struct {
+		target   volume.Target
+		bindings []mount.Binding
+		phase    volume.Phase
+		kept     bool
+	}{
+		"mounted":                {target: volume.Target{Path: path}, bindings: bound, phase: volume.Published, kept: true},
+		"not mounted":            {target: volume.Target{Path: path}, phase: volume.Published},
+		"mounted elsewhere":      {target: volume.Target{Path: path}, bindings: []mount.Binding{{Source: "p/v", Target: "/mnt/look"}}, phase: volume.Published},
+		"unmounting":             {target: volume.Target{Path: path, Leaving: true}, phase: volume.Unpublishing, kept: true},
+		"unmounting and mounted": {target: volume.Target{Path: path, Leaving: true}, bindings: bound, phase: volume.Unpublishing, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRecovery(tt.bindings, "/kubelet/pods", func(record volume.Record) { t.Errorf("asleep: %+v", record) })
+			r.rebooted = true
+			r.add(volume.Record{ID: "v", Pod: "p", Phase: volume.Publishing, Targets: []volume.Target{tt.target}})
+			r.addUnknown()
+			if len(r.awake) != 1 || r.awake[0].Phase != tt.phase || len(r.awake[0].Targets) > 0 != tt.kept {
+				t.Errorf("%+v, want %s, target kept %t", r.awake, tt.phase, tt.kept)
+			}
+			if changed := len(r.changed) > 0; changed == tt.kept {
+				t.Errorf("to be recorded: %t", changed)
+			}
+		})
+	}
+}

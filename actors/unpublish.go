@@ -178,7 +178,8 @@ func (t *task) retain(r volume.Record, reason string) error {
 // podDirectories returns the names in the kubelet's pods directory that say
 // that a volume's pod is still there. There are none for a volume that has a
 // target elsewhere: the daemon was started with another kubelet directory, and
-// what is in this one says nothing about its pod.
+// what is in this one says nothing about its pod. That ends with a reboot, which
+// takes the mounts away, and with them the targets.
 func (e *environment) podDirectories(record *volume.Record) []string {
 	names := []string{string(record.Pod)}
 	for _, target := range record.Targets {

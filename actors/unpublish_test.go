@@ -214,7 +214,7 @@ func TestManyPodsThatVanished(t *testing.T) {
 // expects to see any.
 func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
 	s := &supervisor{table: map[volume.ID]*entry{
-		"published": {state: active}, "deleting": {state: active, deleting: true}, "waking": {state: waking},
+		"published": {state: active}, "deleting": {state: active, evicting: true}, "waking": {state: waking},
 	}}
 	if ids := s.awake(); !slices.Equal(ids, []volume.ID{"published"}) {
 		t.Errorf("awake: %v", ids)

@@ -101,6 +101,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 		SpaceAfterErase:  dir.SpaceAfterErase,
 		Records:          records,
 		Known:            func(each func(volume.Record)) error { return load(records, o, log, each) },
+		Rebooted:         records.Rebooted(),
 		PodsDir:          podsDir,
 		Lifespan:         o.afterLifespan,
 		Limits:           free,

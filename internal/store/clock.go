@@ -26,6 +26,8 @@ type clock struct {
 	// line is what records are written and read by, in place of CLOCK_BOOTTIME
 	// itself.
 	line timeline
+	// rebooted says that the last look was in an earlier boot.
+	rebooted bool
 }
 
 // moment is an instant by both clocks.

@@ -73,6 +73,10 @@
 // wall clock. It notes nothing, so that across a later reboot the time that it ran
 // counts as time off.
 //
+// [Store.Rebooted] says that a reboot lies between the last look and this one. It has to
+// be certain, for mounts go with a boot: the boot ID is another one, and CLOCK_BOOTTIME
+// shows less.
+//
 // CLOCK_BOOTTIME goes on while the machine is suspended, as the wall clock does
 // while it is off, and the monotonic clock does not. So a lifespan goes on in
 // suspend, but a running daemon does not notice: its deadlines are late by that

@@ -45,7 +45,7 @@ func (c clock) after(noted []byte) clock {
 	case !ok:
 		c.line = timeline{number: m.boot, boot: m.boot}
 	default:
-		c.line = last.next(m)
+		c.line, c.rebooted = last.next(m), last.isBefore(m)
 	}
 	return c
 }
