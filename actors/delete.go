@@ -20,7 +20,8 @@ func (t *task) delete() error {
 		return nil
 	}
 	// A deletion cannot be taken back, so whatever led to it, the mount table has
-	// the last word.
+	// the last word. It is that of the daemon's mount namespace: what is mounted only
+	// in another one is not seen.
 	if err := t.mayDelete(); err != nil {
 		return t.deleteLater(err)
 	}
@@ -40,7 +41,7 @@ func (t *task) delete() error {
 	return nil
 }
 
-// mayDelete confirms that the volume is not mounted anywhere, and that the directory
+// mayDelete confirms that the volume is not mounted anywhere that the daemon sees, and that the directory
 // of its pod is not mounted for a pod, as if that were a volume. A pod that has the
 // whole working directory mounted looks at what is retained: that keeps nothing, or
 // such a pod would stop all deletion on its node.

@@ -27,8 +27,8 @@ import (
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
-	// Bindings returns where data directories are mounted at present, those
-	// below PodsDir in terms of that. It is called at the start, for doubtful
+	// Bindings returns where data directories are mounted at present in the daemon's
+	// mount namespace, those below PodsDir in terms of that. It is called at the start, for doubtful
 	// cases and for deletions. The node gives up when the error is
 	// [scratch.ErrCovered].
 	Bindings func() ([]mount.Binding, error)

@@ -195,7 +195,8 @@ func (t *task) nowhereElse(target string) error {
 	return nil
 }
 
-// nowhere confirms that the volume is not mounted anywhere.
+// nowhere confirms that the volume is not mounted anywhere in the daemon's mount
+// namespace, which has every mount that the kubelet has.
 func (t *task) nowhere() error {
 	places, err := t.mountPlaces()
 	if err != nil || len(places) == 0 {
