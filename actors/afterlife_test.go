@@ -156,12 +156,12 @@ func TestLogOfADeletionThatACrashInterrupted(t *testing.T) {
 // TestLogOfVolumesThatNobodyUnpublished: one whose pod vanished, and one without a record.
 func TestLogOfVolumesThatNobodyUnpublished(t *testing.T) {
 	inLoggedHouse(t, func(h *house) {
-		if _, err := h.scratch.Create("other", "csi-orphan"); err != nil {
+		if _, err := h.scratch.Create(numberedPod(1), numbered(1)); err != nil {
 			t.Fatal(err)
 		}
 	}, func(t *testing.T, h *house, log *lines) {
 		found := time.Now()
-		log.wantOnly("retained", unnamed("other", "csi-orphan", map[string]any{"reason": "adopted", "until": rfc3339(found.Add(testLifespan))}))
+		log.wantOnly("retained", unnamed(numberedPod(1), numbered(1), map[string]any{"reason": "adopted", "until": rfc3339(found.Add(testLifespan))}))
 		log.all = nil
 		began := time.Now()
 		h.publish()

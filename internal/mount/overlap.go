@@ -18,19 +18,31 @@ import (
 //
 // It reads the whole mount table: meant for the start.
 func Overlap(a, b string) (bool, error) {
+	first, second, err := findBoth(a, b)
+	return err == nil && (first.in(second) || second.in(first)), err
+}
+
+// SameFileSystem tells whether two directories are on one file system, whatever
+// mounts they are reached through. Subvolumes of btrfs are, although stat(2) gives
+// each a device number of its own. Where a directory does not exist, what counts is
+// where it would be.
+//
+// It reads the whole mount table: meant for the start.
+func SameFileSystem(a, b string) (bool, error) {
+	first, second, err := findBoth(a, b)
+	return err == nil && first.sameFileSystem(second.mount), err
+}
+
+// findBoth finds two directories in one reading of the mount table.
+func findBoth(a, b string) (first, second spot, err error) {
 	table, err := readTable()
-	if err != nil {
-		return false, err
+	if err == nil {
+		first, err = find(table, a)
 	}
-	first, err := find(table, a)
-	if err != nil {
-		return false, err
+	if err == nil {
+		second, err = find(table, b)
 	}
-	second, err := find(table, b)
-	if err != nil {
-		return false, err
-	}
-	return first.in(second) || second.in(first), nil
+	return first, second, err
 }
 
 // spot is a directory by the two names that it has.
