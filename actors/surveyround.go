@@ -24,7 +24,7 @@ type round struct {
 // run measures the volumes up to the first rest: what is retained meanwhile goes
 // before those that are left.
 func (r *round) run(volumes []messages.ToMeasure) {
-	defer idle()()
+	defer lowPriority()()
 	for i := range volumes {
 		v := &volumes[i]
 		r.large = false

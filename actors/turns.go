@@ -53,7 +53,7 @@ type turn struct {
 	*turns
 	// removed counts what this erasure removed.
 	removed int
-	// over ends the idle priority; nil when the erasure has no turn.
+	// over ends the low I/O priority; nil when the erasure has no turn.
 	over func()
 }
 
@@ -75,7 +75,7 @@ func (t *turn) next(ctx context.Context, removed int) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	t.over = idle()
+	t.over = lowPriority()
 	return nil
 }
 

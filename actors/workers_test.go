@@ -53,7 +53,7 @@ func TestSpareWorkers(t *testing.T) {
 	})
 }
 
-// TestWorkerThatKeepsItsThread: a thread that has the idle priority for good does
+// TestWorkerThatKeepsItsThread: a thread that has a low priority for good does
 // nothing else, such as the next publish.
 func TestWorkerThatKeepsItsThread(t *testing.T) {
 	defer threadKept.Store(false)

@@ -1,5 +1,5 @@
-// Package ioprio has a thread do its I/O only when nobody else wants the disk.
-// It matters where an I/O scheduler heeds priorities (bfq, mq-deadline).
+// Package ioprio lowers the I/O priority of a thread. It matters where the I/O
+// scheduler heeds priorities (bfq, mq-deadline).
 package ioprio
 
 import (
@@ -8,20 +8,26 @@ import (
 
 // Of ioprio_set(2), which x/sys/unix does not have.
 const (
-	whoProcess = 1 // a thread, in truth
-	classShift = 13
-	classIdle  = 3
+	whoProcess      = 1 // a thread, in truth
+	classShift      = 13
+	classBestEffort = 2
+	lowestLevel     = 7
 )
 
-// Idle gives the calling thread the idle priority and returns what gives it
-// back the one it had. The goroutine has to be locked to its thread until then
-// (runtime.LockOSThread). Where the system refuses, nothing changes: to be less
-// polite is no reason not to work.
+// Lowest gives the calling thread the lowest priority of the best-effort class and
+// returns what gives it back the one it had. The goroutine has to be locked to its
+// thread until then (runtime.LockOSThread). Where the system refuses, nothing
+// changes: to be less polite is no reason not to work.
 //
-// If the error of restore is not nil, the thread keeps the idle priority.
-func Idle() (restore func() error) {
+// It is not the idle class. A thread that removes a file or looks up a name reads
+// from the disk while it holds the file system's journal or a directory's lock. In
+// the idle class a busy disk does not serve that read for up to ten seconds
+// (mq-deadline), and all who write or make a directory wait with it.
+//
+// If the error of restore is not nil, the thread keeps the lowest priority.
+func Lowest() (restore func() error) {
 	before, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, whoProcess, 0, 0)
-	if errno != 0 || set(classIdle<<classShift) != nil {
+	if errno != 0 || set(classBestEffort<<classShift|lowestLevel) != nil {
 		return func() error { return nil }
 	}
 	return func() error { return set(before) }

@@ -16,12 +16,12 @@ func current(t *testing.T) uintptr {
 	return priority
 }
 
-func TestIdle(t *testing.T) {
+func TestLowest(t *testing.T) {
 	runtime.LockOSThread() // never given back: the thread ends with the test
 	before := current(t)
-	restore := Idle()
-	if class := current(t) >> classShift; class != classIdle {
-		t.Errorf("class %d, want %d", class, classIdle)
+	restore := Lowest()
+	if got, want := current(t), uintptr(classBestEffort<<classShift|lowestLevel); got != want {
+		t.Errorf("priority %#x, want %#x: best effort, level 7", got, want)
 	}
 	if err := restore(); err != nil {
 		t.Fatal(err)

@@ -10,12 +10,12 @@ import (
 // threadKept: a thread could not be given back, and others will not be either.
 var threadKept atomic.Bool
 
-// idle has the calling goroutine use the disk only when nobody else wants it,
-// until the function that it returns is called.
-func idle() (end func()) {
+// lowPriority gives the calling goroutine the lowest I/O priority that no disk, however
+// busy, leaves unserved, until the function that it returns is called.
+func lowPriority() (end func()) {
 	// The priority is the thread's, and the goroutine keeps that for as long.
 	runtime.LockOSThread()
-	restore := ioprio.Idle()
+	restore := ioprio.Lowest()
 	return func() { giveBack(restore()) }
 }
 
