@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -77,9 +78,9 @@ func (t *task) condemn() (recorded bool, err error) {
 	return err == nil, err
 }
 
-// remove takes the volume's data away: into the trash, or, where the disk is too
-// full for that, by erasing it where it is. A crash in the middle of the latter
-// leaves a part, so it takes a record.
+// remove takes the volume's data away: into the trash, or, where the trash does not
+// take it, by erasing it where it is. A crash in the middle of the latter leaves a
+// part, so it takes a record.
 func (t *task) remove(recorded bool) error {
 	name, err := t.scratch.Discard(t.record.Pod, t.id)
 	switch {
@@ -91,8 +92,8 @@ func (t *task) remove(recorded bool) error {
 		// Perhaps an earlier try took it away.
 		t.noWayBack()
 		return t.scratch.SyncGone(t.record.Pod)
-	case noSpace(err) && recorded:
-		t.log.Info("erasing a volume where it is, the disk is too full to move it to the trash", logkeys.About(*t.record, "cause", err.Error())...)
+	case errors.Is(err, scratch.ErrTrashRefuses) && recorded:
+		t.log.Info("erasing a volume where it is, it cannot be moved to the trash", logkeys.About(*t.record, "cause", err.Error())...)
 		return t.eraseInPlace()
 	}
 	return err

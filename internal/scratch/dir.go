@@ -80,6 +80,10 @@ func (d *Dir) openTrash() error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
 	}
+	// Where the working directory has a project quota, the trash takes part in neither
+	// its limit nor its rule for renames.
+	takeAnyProject(fd)
+	leaveProject(fd)
 	d.trash.Store(os.NewFile(uintptr(fd), trashName))
 	return nil
 }

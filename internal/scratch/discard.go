@@ -20,9 +20,9 @@ import (
 // The error wraps fs.ErrNotExist when there is no data directory; an empty
 // directory of the pod goes all the same. It wraps ErrNotOurs when something
 // else is in its place; a mount point is, so a data directory is never moved
-// away with something mounted on it. After an error nothing has been moved. On a
-// full file system it may wrap ENOSPC or EDQUOT, because the trash needs room for
-// the name; [Dir.EraseInPlace] works there.
+// away with something mounted on it. It wraps ErrTrashRefuses when the trash does not
+// take the directory; [Dir.EraseInPlace] works there. After an error nothing has been
+// moved.
 func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) {
 	podFD, idName, err := d.openPod(pod, id)
 	if err != nil {
@@ -53,6 +53,8 @@ func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) 
 	case errors.Is(err, unix.EBUSY):
 		// Mounted on since it was opened.
 		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), notOurs(err))
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EMLINK):
+		return "", fmt.Errorf("move %s to the trash: %w: %w", d.Path(pod, id), ErrTrashRefuses, err)
 	case err != nil:
 		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), err)
 	}
@@ -112,13 +114,16 @@ func (d *Dir) moveToTrash(at int, name string) (string, error) {
 // freshName returns a name that nothing has: it has 128 random bits.
 func freshName() string { return rand.Text() }
 
-// rename moves what is at one place to another, where nothing may be. Flags that
-// a pod set do not prevent it.
+// rename moves what is at one place to another, where nothing may be. Flags and
+// projects that a pod set do not prevent it.
 func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
 	rename := func() error {
 		return crashpoint.Around("scratch/rename", func() error { return d.renamePlain(fromDir, from, toDir, to) })
 	}
 	err := rename()
+	if errors.Is(err, unix.EXDEV) && takeAnyProject(toDir) {
+		err = rename()
+	}
 	if !errors.Is(err, unix.EPERM) {
 		return err
 	}

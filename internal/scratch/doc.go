@@ -10,10 +10,11 @@
 //
 // A deletion has two steps. [Dir.Discard] moves the data directory into the
 // trash, <working directory>/.trash, by one rename, so that a volume is either
-// wholly there or wholly gone; [Dir.SyncTrash] makes that durable. [Dir.Erase] then frees the space; if it is
-// interrupted, the entry stays in the trash ([Dir.Trash]) to be erased later.
-// Where a full disk has no room for one more name in the trash,
-// [Dir.EraseInPlace] does without. Both can be paced.
+// wholly there or wholly gone; [Dir.SyncTrash] makes that durable. [Dir.Erase] then
+// frees the space; if it is interrupted, the entry stays in the trash ([Dir.Trash])
+// to be erased later. Where the trash does not take a data directory, as on a full
+// disk that has no room for one more name, [Dir.EraseInPlace] does without. Both can
+// be paced.
 //
 // Flags that have a removal refused even to root (chattr +i and +a, a read-only
 // subvolume of btrfs) are taken away when that happens. What stays is what

@@ -42,9 +42,8 @@ func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 }
 
 // EraseInPlace deletes a volume's data directory where it is, and the pod's
-// directory if nothing else is in there. It is for a file system so full that
-// [Dir.Discard] finds no room for a name in the trash (ENOSPC, EDQUOT): removing
-// needs none.
+// directory if nothing else is in there. It is for what [Dir.Discard] cannot move
+// ([ErrTrashRefuses]): removing needs no room and no other directory.
 //
 // Until it is done the volume is neither wholly there nor wholly gone: the
 // caller has noted durably that it is being deleted, and calls again after an

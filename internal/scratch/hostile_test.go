@@ -2,7 +2,6 @@ package scratch
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +36,8 @@ func eachFileSystem(t *testing.T, test func(t *testing.T, d *Dir)) {
 		t.Run(fstype, func(t *testing.T) {
 			roottest.Need(t)
 			root := fileSystem(t, fstype)
+			// As an administrator does who limits the working directory.
+			setProject(t, root, 10)
 			for _, old := range []bool{false, true} {
 				t.Run(map[bool]string{false: "current calls", true: "old calls"}[old], func(t *testing.T) {
 					d := openAt(t, filepath.Join(root, strconv.FormatBool(old)))
@@ -83,18 +83,15 @@ func fixUnopened(t *testing.T, path string) {
 	}
 }
 
-// setProject gives a directory a project, which what is made in it inherits.
-func setProject(t *testing.T, path string, project uint32) {
+// setProject gives a directory a project, which what is made in it inherits, and tells
+// whether the file system has projects.
+func setProject(t *testing.T, path string, project uint32) bool {
 	t.Helper()
 	fd, err := unix.Open(path, openFlags, 0)
 	must(t, err)
 	defer unix.Close(fd)
-	const request, inherit = 0x401c5820, 0x200 // FS_IOC_FSSETXATTR
-	var attr [28]byte
-	binary.NativeEndian.PutUint32(attr[0:], inherit)
-	binary.NativeEndian.PutUint32(attr[12:], project)
-	// Without support there are no projects, and nothing to try.
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&attr)))
+	attr := fsXAttr{xflags: projectInherit, project: project}
+	return attr.call(fd, fsSetXAttr)
 }
 
 // hostile is what a pod may leave.
@@ -198,6 +195,10 @@ var hostile = []struct {
 		for depth := 3 * maxDepth; depth > 0; depth-- {
 			setProject(t, filepath.Join(dir, strings.Repeat("d/", depth)), uint32(depth%7))
 		}
+	}},
+	{name: "of another project", fill: func(t *testing.T, dir string) {
+		must(t, os.WriteFile(dir+"/file", nil, 0o600))
+		setProject(t, dir, 20)
 	}},
 	{name: "10,000 deep", fill: func(t *testing.T, dir string) { makeDeep(t, dir, 10_000, "d") }},
 	{name: "open, leased and deleted", fill: func(t *testing.T, dir string) {
