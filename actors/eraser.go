@@ -241,22 +241,10 @@ func (e *eraser) addDue(names []string) {
 		entry := e.entries[name]
 		switch {
 		case entry != nil && entry.due.After(now):
-		case entry == nil && e.isPart(name):
 		default:
 			e.add(name, "")
 		}
 	}
-}
-
-// isPart tells whether a name is of something that a running erasure has set
-// apart and will come to.
-func (e *eraser) isPart(name string) bool {
-	for entry := range e.running {
-		if scratch.SameEntry(entry.name, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // wakeUp has the trash searched at the given time, or a little later; a search

@@ -330,25 +330,6 @@ func TestErasuresGiveWayToCalls(t *testing.T) {
 	}
 }
 
-// TestAPartOfARunningErasureIsItsOwn: two erasures of the same files would be in
-// each other's way.
-func TestAPartOfARunningErasureIsItsOwn(t *testing.T) {
-	b := &fakeBin{}
-	inWorkshop(t, 4, b, func(t *testing.T, w workshop) {
-		b.mu.Lock()
-		b.entries = map[string]int{"x": 100 * batch, "x.deep": 1, "y": 1}
-		b.mu.Unlock()
-		w.erase("x")
-		synctest.Wait()
-		w.root.Send(w.eraser, &searchDue{})
-		time.Sleep(10 * batchTime)
-		synctest.Wait()
-		if erased := b.erased(); !slices.Equal(erased, []string{"y"}) {
-			t.Errorf("erased %q, want y alone", erased)
-		}
-	})
-}
-
 // TestAFullDiskWaitsForTheTrash: what is being erased makes room, so nothing has
 // to go for a call that found none.
 func TestAFullDiskWaitsForTheTrash(t *testing.T) {

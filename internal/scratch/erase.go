@@ -30,7 +30,7 @@ type Pace func(ctx context.Context, done int) error
 // What cannot be deleted does not keep the rest from being deleted; the error
 // tells of the first few. It wraps [ErrMountInside] when something is mounted
 // inside. ctx is looked at before each file; when it is done, the rest stays
-// for the next time. What stays may by then be several entries of the trash.
+// for the next time.
 func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("erase %q: not the name of an entry of the trash", name)
@@ -76,25 +76,13 @@ func (d *Dir) EraseInPlace(ctx context.Context, pod volume.PodUID, id volume.ID,
 	return d.SyncGone(pod)
 }
 
-// erase deletes name in the directory at, and then what it had to move to the
-// trash on the way.
+// erase deletes name in the directory at.
 func (d *Dir) erase(ctx context.Context, at int, name string, pace Pace) error {
 	if pace == nil {
 		pace = func(context.Context, int) error { return nil }
 	}
-	e := &eraser{dir: d, pace: pace, overflow: -1}
-	if at == d.trashFD() {
-		e.entry = name
-	}
+	e := &eraser{dir: d, pace: pace, deep: deep{next: -1}}
 	e.remove(ctx, at, name)
-	for e.stopped == nil {
-		moved := e.takeMoved()
-		if moved == "" {
-			break
-		}
-		e.remove(ctx, d.trashFD(), moved)
-	}
-	e.closeOverflow()
 	if e.removed > 0 {
 		_ = pace(ctx, e.removed)
 	}

@@ -141,7 +141,8 @@ func TestEraseLeavesMounts(t *testing.T) {
 		{name: "at the top", place: "mnt"},
 		{name: "below directories", place: "a/b/mnt"},
 		{name: "file", place: "a/mnt", file: true},
-		{name: "too deep to stay", place: deep + "mnt"},
+		{name: "too deep to be open", place: deep + "mnt"},
+		{name: "far too deep", place: strings.Repeat("d/", 3*maxDepth) + "mnt"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,6 +167,12 @@ func TestEraseLeavesMounts(t *testing.T) {
 					must(t, os.MkdirAll(fmt.Sprintf("%s/%d/x", dir, i), 0o700))
 					must(t, os.WriteFile(fmt.Sprintf("%s/f%d", filepath.Dir(place), i), nil, 0o600))
 				}
+				// They are erased, though what is beside them cannot be.
+				for up := filepath.Dir(place); len(up) >= len(dir); up = filepath.Dir(up) {
+					must(t, os.MkdirAll(up+strings.Repeat("/x", 10), 0o700))
+				}
+				must(t, os.MkdirAll(filepath.Dir(place)+strings.Repeat("/x", 2*maxDepth), 0o700))
+				must(t, os.MkdirAll(dir+strings.Repeat("/x", 2*maxDepth), 0o700))
 
 				name, _ := discard(t, d, pod, vol)
 				err := d.Erase(context.Background(), name, nil)

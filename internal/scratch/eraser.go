@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxDepth is how many directories Erase holds open above each other. What
-	// lies deeper is moved up, so that no tree is too deep.
+	// maxDepth is how many directories Erase holds open above each other. Those that
+	// are higher up are closed, and found again on the way back.
 	maxDepth = 64
 	// maxPasses bounds how often a directory is swept that does not become
 	// empty, because somebody still writes into it or because the file system
@@ -25,9 +25,7 @@ const (
 
 // eraser is one call of Erase.
 type eraser struct {
-	dir *Dir
-	// entry is the name in the trash, empty for what is not there.
-	entry  string
+	dir    *Dir
 	pace   Pace
 	faults faults
 	// stopped is why nothing more is to be removed.
@@ -38,24 +36,18 @@ type eraser struct {
 	listing        listing
 	// branch are the directories that are being emptied, each in the one before.
 	branch []opened
-	// moved are names in the trash of what lay too deep. The last of them is
-	// open as overflow, and takes what is moved up next; overflow is -1 when it
-	// is not open.
-	moved    []string
-	overflow int
+	deep   deep
 }
 
 // opened is a directory that is being emptied.
 type opened struct {
-	fd   int
+	fd int
+	// name is empty for one that was found again from below.
 	name string
-	// grew says that something was moved into it, perhaps behind the place that
-	// has been read to.
-	grew bool
 }
 
-// turn is called before each removal, and before each move of what lies too deep.
-// It tells whether to go on.
+// turn is called before each removal, and on the way through what lies deep. It
+// tells whether to go on.
 func (e *eraser) turn(ctx context.Context) bool {
 	if e.stopped == nil {
 		e.stopped = ctx.Err()
@@ -81,6 +73,7 @@ func (e *eraser) remove(ctx context.Context, at int, name string) {
 	}
 	if !e.unlink(at, name) {
 		e.removeTree(ctx, at, name)
+		e.removeDeep(ctx, at, name)
 	}
 }
 
@@ -108,21 +101,9 @@ func removeFile(at int, name string) error {
 	return crashpoint.Around("scratch/unlink", func() error { return unix.Unlinkat(at, name, 0) })
 }
 
-// removeTree removes the directory name with all that is in it.
+// removeTree removes the directory name with all that is in it, unless it comes to
+// something that lies too deep; see [eraser.removeDeep].
 func (e *eraser) removeTree(ctx context.Context, at int, name string) {
-	if len(e.branch) >= maxDepth {
-		if !e.turn(ctx) {
-			return
-		}
-		err := e.moveUp(at, name)
-		switch {
-		case err == nil, errors.Is(err, unix.ENOENT):
-			return
-		case !errors.Is(err, errNowhere):
-			e.fail("move up", name, err)
-			return
-		}
-	}
 	fd, err := e.dir.openChild(at, name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -137,6 +118,16 @@ func (e *eraser) removeTree(ctx context.Context, at int, name string) {
 	case err != nil:
 		e.fail("open", name, err)
 		return
+	case e.deep.isLeft(fd):
+		// Why was told before.
+		e.faults.count++
+		unix.Close(fd)
+		return
+	case len(e.branch) >= maxDepth:
+		if err := e.goDeeper(fd); err != nil {
+			e.fail("open", name, err)
+		}
+		return
 	}
 	e.branch = append(e.branch, opened{fd: fd, name: name})
 	what, err := e.empty(ctx, at)
@@ -147,37 +138,35 @@ func (e *eraser) removeTree(ctx context.Context, at int, name string) {
 	}
 }
 
+// interrupted tells whether to leave the directories of the branch: nothing more is
+// to be removed, or what lies too deep comes first.
+func (e *eraser) interrupted() bool { return e.stopped != nil || e.deep.next >= 0 }
+
 // empty empties the lowest directory of the branch, which is in the directory at,
-// and removes it. The error says why it is still there, unless faults or stopped
-// already do; what is the call that failed.
+// and removes it, unless its name is not known. The error says why it is not empty,
+// unless faults or stopped already do; what is the call that failed.
 func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
-	here := len(e.branch) - 1
-	fd, name := e.branch[here].fd, e.branch[here].name
+	here := e.branch[len(e.branch)-1]
 	before := e.faults.count
-	for pass := 0; pass < maxPasses; pass++ {
-		if what, err := e.sweep(ctx, fd); err != nil {
+	for range maxPasses {
+		if what, err := e.sweep(ctx, here.fd); err != nil {
 			return what, err
 		}
-		if e.stopped != nil {
-			return "", nil
-		}
-		grew := e.branch[here].grew
-		e.branch[here].grew = false
-		switch {
-		case grew:
-			// What was moved here is progress, not somebody who writes.
-			pass = -1
-		case e.faults.count > before:
+		if e.interrupted() || e.faults.count > before {
 			return "", nil
 		}
 		if !e.turn(ctx) {
 			return "", nil
 		}
-		err = e.rmdir(at, name)
+		if here.name == "" {
+			err = e.isEmpty(here.fd)
+		} else {
+			err = e.rmdir(at, here.name)
+		}
 		if !errors.Is(err, unix.ENOTEMPTY) {
 			return "rmdir", err
 		}
-		if err := rewind(fd); err != nil {
+		if err := rewind(here.fd); err != nil {
 			return "rewind", err
 		}
 	}
@@ -221,12 +210,15 @@ func (e *eraser) sweep(ctx context.Context, fd int) (what string, err error) {
 		}
 		kept := e.listing.keep(directories)
 		for _, name := range directories {
-			if e.stopped != nil {
-				return "", nil
+			if e.interrupted() {
+				break
 			}
 			e.removeTree(ctx, fd, name)
 		}
 		e.listing.forget(kept)
+		if e.interrupted() {
+			return "", nil
+		}
 	}
 	return "", nil
 }
@@ -239,6 +231,9 @@ func (e *eraser) fail(what, name string, err error) {
 		err = fmt.Errorf("%w: %w", ErrMountInside, err)
 	}
 	where := make([]string, 0, len(e.branch)+1)
+	if len(e.deep.above) > 0 {
+		where = append(where, "...")
+	}
 	for _, above := range e.branch {
 		where = append(where, above.name)
 	}

@@ -33,7 +33,7 @@ func fill(t *testing.T, dir string, files, directories int) int {
 func TestPaceCounts(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		dir := create(t, d, pod, vol)
-		// With the data directory itself, and what has to be moved up.
+		// With the data directory itself.
 		want := fill(t, dir, 1000, 300) + 1
 		makeDeep(t, dir, 2*maxDepth, "deep")
 		want += 4 * maxDepth

@@ -82,6 +82,7 @@ func TestTrashRefuses(t *testing.T) {
 			roottest.Need(t)
 			d, dir := refusal.make(t)
 			fill(t, dir, 10, 10)
+			makeDeep(t, dir, 2*maxDepth, "d")
 			if _, err := d.Discard(pod, vol); !errors.Is(err, ErrTrashRefuses) || !errors.Is(err, refusal.err) || errors.Is(err, ErrNotOurs) {
 				t.Fatalf("Discard: %v, want that the trash refuses: %v", err, refusal.err)
 			}
