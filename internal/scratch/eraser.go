@@ -15,10 +15,12 @@ const (
 	// maxDepth is how many directories Erase holds open above each other. Those that
 	// are higher up are closed, and found again on the way back.
 	maxDepth = 64
-	// maxPasses bounds how often a directory is swept that does not become
-	// empty, because somebody still writes into it or because the file system
-	// skips names while others are being removed.
-	maxPasses = 16
+	// maxRepeats bounds how often directories are swept again that did not become empty,
+	// because somebody still writes into them or because the file system skips names
+	// while others are being removed. It is for all directories of an entry together:
+	// with a bound for each, who adds directories multiplies it by itself with each
+	// level.
+	maxRepeats = 64
 	// paceEvery is how many removals are tried between two calls of a Pace.
 	paceEvery = 256
 )
@@ -33,7 +35,9 @@ type eraser struct {
 	// tried counts removals, those that failed too; removed counts what is gone
 	// and pace has not been told of.
 	tried, removed int
-	listing        listing
+	// repeats counts sweeps of directories that had been swept.
+	repeats int
+	listing listing
 	// branch are the directories that are being emptied, each in the one before.
 	branch []opened
 	deep   deep
@@ -148,7 +152,7 @@ func (e *eraser) interrupted() bool { return e.stopped != nil || e.deep.next >= 
 func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
 	here := e.branch[len(e.branch)-1]
 	before := e.faults.count
-	for range maxPasses {
+	for {
 		if what, err := e.sweep(ctx, here.fd); err != nil {
 			return what, err
 		}
@@ -166,11 +170,14 @@ func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
 		if !errors.Is(err, unix.ENOTEMPTY) {
 			return "rmdir", err
 		}
+		if e.repeats == maxRepeats {
+			return "rmdir", fmt.Errorf("names keep appearing in it: %w", err)
+		}
+		e.repeats++
 		if err := rewind(here.fd); err != nil {
 			return "rewind", err
 		}
 	}
-	return "rmdir", err
 }
 
 func (e *eraser) rmdir(at int, name string) error {
