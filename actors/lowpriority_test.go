@@ -45,6 +45,6 @@ func TestNothingIsDoneAtIdlePriority(t *testing.T) {
 	t.Run("survey", func(*testing.T) {
 		s := &surveyor{ctx: t.Context(), ground: groundFunc(check), calls: newCalls(), log: logr.Discard()}
 		r := round{surveyor: s, send: func(*messages.Surveyed) {}}
-		r.run([]messages.ToMeasure{{Pod: testPod, ID: "csi-x"}})
+		r.run([]messages.ToMeasure{{Record: volume.Record{Pod: testPod, ID: "csi-x"}}})
 	})
 }

@@ -50,7 +50,7 @@ func (h *house) compareWithTruth(when string, got metricstest.Values) {
 			retained++
 		}
 	}
-	trash, err := h.scratch.Trash()
+	trash, err := h.scratch.TrashSize()
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func (h *house) compareWithTruth(when string, got metricstest.Values) {
 	if counts(volume.Retained) != float64(retained) {
 		h.t.Errorf("%s: the metrics have %v volumes retained, and %d are recorded", when, counts(volume.Retained), retained)
 	}
-	if sum := got["katbox_trash_entries"] + got["katbox_trash_set_aside_entries"]; sum != float64(len(trash)) {
+	if sum := got["katbox_trash_entries"] + got["katbox_trash_set_aside_entries"]; sum != float64(trash) {
 		h.t.Errorf("%s: the metrics have %v entries of the trash, and it has %v", when, sum, trash)
 	}
 	if mounts := len(h.mounter.mounts()); got["katbox_mounts"] != float64(mounts) {

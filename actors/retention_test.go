@@ -321,8 +321,8 @@ func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
 		h.start()
 		h.wantGone("pod", "csi-recorded")
 		h.wantGone("pod", "csi-moved")
-		if left, err := h.scratch.Trash(); err != nil || len(left) != 0 {
-			t.Errorf("left in the trash: %v, %v", left, err)
+		if left, err := h.scratch.TrashSize(); err != nil || left != 0 {
+			t.Errorf("left in the trash: %d, %v", left, err)
 		}
 		h.stop()
 	})

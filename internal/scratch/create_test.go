@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,7 +161,7 @@ func TestDiscard(t *testing.T) {
 		if !exists(d.Path(pod, "other")) {
 			t.Error("another volume of the pod is gone")
 		}
-		if entries, err := d.Trash(); err != nil || len(entries) != 1 || entries[0] != name {
+		if entries, _, err := d.TrashPage(0, math.MaxInt); err != nil || len(entries) != 1 || entries[0] != name {
 			t.Errorf("trash: %q, %v", entries, err)
 		}
 		erase(t, d, name)
@@ -211,7 +212,7 @@ func TestCreateAndDiscardTogether(t *testing.T) {
 			})
 		}
 		all.Wait()
-		entries, err := d.Trash()
+		entries, _, err := d.TrashPage(0, math.MaxInt)
 		if err != nil || len(entries) != volumes*rounds/2 {
 			t.Errorf("%d in the trash, %v", len(entries), err)
 		}

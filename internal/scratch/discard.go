@@ -149,23 +149,3 @@ func (d *Dir) renamePlain(fromDir int, from string, toDir int, to string) error 
 	// This one would replace an empty directory; that to is fresh prevents it.
 	return unix.Renameat(fromDir, from, toDir, to)
 }
-
-// Trash returns the names of what is in the trash, in no order. They are for
-// [Dir.Erase].
-func (d *Dir) Trash() ([]string, error) {
-	fd, err := reopen(d.trashFD())
-	if err != nil {
-		return nil, fmt.Errorf("read the trash of %s: %w", d.root, err)
-	}
-	defer unix.Close(fd)
-	reader := names{fd: fd, buf: newBuffer()}
-	var all []string
-	err = reader.each(func(name string) error {
-		all = append(all, name)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the trash of %s: %w", d.root, err)
-	}
-	return all, nil
-}

@@ -11,7 +11,7 @@
 // A deletion has two steps. [Dir.Discard] moves the data directory into the
 // trash, <working directory>/.trash, by one rename, so that a volume is either
 // wholly there or wholly gone; [Dir.SyncTrash] makes that durable. [Dir.Erase] then
-// frees the space; if it is interrupted, the entry stays in the trash ([Dir.Trash])
+// frees the space; if it is interrupted, the entry stays in the trash ([Dir.TrashPage])
 // to be erased later. Where the trash does not take a data directory, as on a full
 // disk that has no room for one more name, [Dir.EraseInPlace] does without. Both can
 // be paced.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -235,7 +236,7 @@ func TestEraseStops(t *testing.T) {
 	if err := d.Erase(ctx, name, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after cancel: %v", err)
 	}
-	if entries, err := d.Trash(); err != nil || len(entries) != 1 {
+	if entries, _, err := d.TrashPage(0, math.MaxInt); err != nil || len(entries) != 1 {
 		t.Errorf("trash: %q, %v", entries, err)
 	}
 	erase(t, d, name)

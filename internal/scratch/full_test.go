@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,7 +95,7 @@ func TestDeleteOnFullDisk(t *testing.T) {
 				}
 			}
 			t.Logf("%d of %d had to be erased in place", inPlace, volumes)
-			entries, err := d.Trash()
+			entries, _, err := d.TrashPage(0, math.MaxInt)
 			must(t, err)
 			for _, name := range entries {
 				must(t, d.Erase(context.Background(), name, nil))

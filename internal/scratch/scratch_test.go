@@ -3,6 +3,7 @@ package scratch
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,7 +80,7 @@ func exists(path string) bool {
 // trashIsEmpty checks that Erase left nothing.
 func trashIsEmpty(t *testing.T, d *Dir) {
 	t.Helper()
-	entries, err := d.Trash()
+	entries, _, err := d.TrashPage(0, math.MaxInt)
 	must(t, err)
 	if len(entries) != 0 {
 		t.Errorf("in the trash: %q", entries)
@@ -251,7 +252,7 @@ func TestWalkWhileDiscarding(t *testing.T) {
 		_, err := d.Discard(pod, id)
 		return err
 	}))
-	entries, err := d.Trash()
+	entries, _, err := d.TrashPage(0, math.MaxInt)
 	if err != nil || len(entries) != count {
 		t.Errorf("%d in the trash, %v", len(entries), err)
 	}
