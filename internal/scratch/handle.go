@@ -75,8 +75,21 @@ func openat2(at int, name string, flags int) (fd int, err error) {
 }
 
 // openCompared does what openat2 does on older kernels. That nothing is mounted
-// there shows in the mount being the one that the working directory is on.
-func (d *Dir) openCompared(at int, name string, flags int) (fd int, err error) {
+// there shows in the mount being the one that the working directory is on. It looks
+// before it opens: to open what is mounted there may hang with a FUSE file system.
+func (d *Dir) openCompared(at int, name string, flags int) (int, error) {
+	const look = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if flags&unix.O_PATH == 0 {
+		fd, err := d.openAndCompare(at, name, unix.O_PATH|flags&look)
+		if err != nil {
+			return -1, err
+		}
+		unix.Close(fd)
+	}
+	return d.openAndCompare(at, name, flags)
+}
+
+func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error) {
 	err = ignoreEINTR(func() error {
 		fd, err = unix.Openat(at, name, flags, 0)
 		return err
