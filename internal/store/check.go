@@ -72,6 +72,7 @@ type meta struct {
 	freelist uint64 // page of the free list
 	pages    uint64 // pages in use or free; what follows them is not used yet
 	txid     uint64
+	at       int64 // offset of the meta page
 }
 
 // readMeta returns the newer valid one of the two meta pages.
@@ -106,6 +107,7 @@ func metaAt(r io.ReaderAt, at int64) (meta, bool) {
 		freelist: order.Uint64(b[32:]),
 		pages:    order.Uint64(b[40:]),
 		txid:     order.Uint64(b[48:]),
+		at:       at,
 	}
 	valid := order.Uint32(b[0:]) == boltMagic &&
 		order.Uint32(b[4:]) == boltVersion &&

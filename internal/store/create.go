@@ -33,7 +33,7 @@ func create(path string) error {
 	if err := lock(file, false, ownAdvice); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	d := &database{path: path + newSuffix, advice: ownAdvice, file: file}
+	d := newDatabase(path+newSuffix, file, ownAdvice)
 	if exists, err := lexists(path); exists || err != nil {
 		// The other one was faster, and what is open here may be its database.
 		return errors.Join(err, file.Close())

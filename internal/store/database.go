@@ -29,6 +29,11 @@ type database struct {
 	advice advice
 	file   *os.File
 	bolt   *bbolt.DB
+	// unsettled is what has to be made durable before the next commit.
+	unsettled unsettled
+	// commit runs one transaction and sync is fdatasync; tests make them fail.
+	commit func(fn func(*bbolt.Tx) error) error
+	sync   func(fd int) error
 	// failed is set once bbolt panicked. Its locks may be held for ever then,
 	// so it is not called again.
 	failed error
@@ -42,7 +47,7 @@ func openDatabase(path string, flag int, a advice) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &database{path: path, advice: a, file: file}
+	d := newDatabase(path, file, a)
 	if err := lock(file, flag == os.O_RDONLY, a); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -52,7 +57,20 @@ func openDatabase(path string, flag int, a advice) (*database, error) {
 	if err := d.openBolt(flag == os.O_RDONLY); err != nil {
 		return nil, err
 	}
+	// The last process may have ended before a sync, or after one that failed.
+	d.unsettled.name = true
+	if err := d.unsettle(); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
 	return d, nil
+}
+
+func newDatabase(path string, file *os.File, a advice) *database {
+	d := &database{path: path, advice: a, file: file, sync: fdatasync}
+	d.commit = func(fn func(*bbolt.Tx) error) error {
+		return crashpoint.Around("store/commit", func() error { return d.bolt.Update(fn) })
+	}
+	return d
 }
 
 // check reads the whole file and returns what is wrong with it.
@@ -160,9 +178,18 @@ func (d *database) view(fn func(*bbolt.Tx) error) error {
 	return d.guard(func() error { return d.bolt.View(fn) })
 }
 
+// update runs one transaction. When it returns nil, the transaction is on disk.
 func (d *database) update(fn func(*bbolt.Tx) error) error {
 	return d.guard(func() error {
-		return crashpoint.Around("store/commit", func() error { return d.bolt.Update(fn) })
+		if err := d.settle(); err != nil {
+			return err
+		}
+		id := 0
+		err := d.commit(func(tx *bbolt.Tx) error { id = tx.ID(); return fn(tx) })
+		if err != nil {
+			return d.afterFailure(id, err)
+		}
+		return nil
 	})
 }
 

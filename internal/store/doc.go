@@ -3,12 +3,15 @@
 //
 // # Promises
 //
-// A commit that returned nil survives a power cut; one that returned an error
-// is wholly there or wholly absent, and may be repeated. An existing file is
-// never taken for a new one: a damaged, empty or newer file is an error that
-// says what to do, and a new file gets its name only once it is complete. A
-// damaged file never takes the process down. With the file system full,
-// commits go on: blocks for them are reserved ahead (see [Store.ReserveError]).
+// A commit that returned nil survives a power cut; one that returned an error is
+// wholly there or wholly absent, and may be repeated. A commit that readers see but
+// the disk may not have, because a sync failed or the process was killed before it, is
+// made durable before the next one: until the disk takes it, every commit fails.
+//
+// An existing file is never taken for a new one: a damaged, empty or newer file is an
+// error that says what to do, and a new file gets its name only once it is complete.
+// A damaged file never takes the process down. With the file system full, commits go
+// on: blocks for them are reserved ahead (see [Store.ReserveError]).
 //
 // It knows nothing of mounts and data directories, and decides nothing: what a
 // record means after a crash is for its caller to find out.

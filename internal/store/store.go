@@ -147,8 +147,9 @@ func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged
 // [ErrInvalidRecord] names a record that was refused. With no room on the disk
 // the error is [volume.ErrNoSpace] (and the system's ENOSPC or EDQUOT); the
 // store stays usable and a later commit may succeed. After any other error it
-// is not known whether the changes are there, and after [ErrDamaged] every
-// further call fails too.
+// is not known whether the changes are there; if they are, the next commit first
+// makes them durable, and fails if it cannot. After [ErrDamaged] every further
+// call fails too.
 func (s *Store) Commit(changes []Change) error {
 	values := make([][]byte, len(changes))
 	m := s.clock.writing()

@@ -25,6 +25,8 @@ var effects = map[string][]string{
 		"Mkdir", "Mkdirat", "Mknod", "Mount", "MountSetattr", "MoveMount", "Rename", "Renameat", "Renameat2", "Rmdir", "Symlink", "Unlink", "Unlinkat", "Unmount",
 		"SYS_UNLINKAT", "SYS_RENAMEAT2", "SYS_MKDIRAT", "FS_IOC_SETFLAGS",
 	},
+	// Of an open file, whatever has it.
+	"file": {"Truncate", "WriteAt"},
 	// Whatever the database's name is.
 	"bolt": {"Update", "Batch"},
 }
