@@ -25,7 +25,10 @@ func create(path string) error {
 	if exists, err := lexists(path); exists || err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path+newSuffix, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := openRegular(path+newSuffix, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, errNotRegular) {
+		return fmt.Errorf("create the store: %s cannot be used (%w); remove it and start again", path+newSuffix, err)
+	}
 	if err != nil {
 		return fmt.Errorf("create the store: %w", err)
 	}

@@ -43,7 +43,10 @@ type database struct {
 // one. For a file opened read-only (os.O_RDONLY), several processes may do so
 // at a time.
 func openDatabase(path string, flag int, a advice) (*database, error) {
-	file, err := os.OpenFile(path, flag, 0)
+	file, err := openRegular(path, flag)
+	if errors.Is(err, errNotRegular) {
+		return nil, a.damagedError(path, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +81,6 @@ func (d *database) check() error {
 	info, err := d.file.Stat()
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is not a regular file")
 	}
 	if info.Size() == 0 {
 		return errors.New("it is empty")
