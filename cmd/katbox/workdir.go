@@ -122,6 +122,14 @@ func load(records *store.Store, o options, log logr.Logger, each func(volume.Rec
 		log.Info("entry of the archived Katbox not imported; its data directory, if any, is retained for a full lifespan",
 			"bucket", skipped.Bucket, logkeys.VolumeID, skipped.Key, "cause", skipped.Reason)
 	}
+	if imported.Before {
+		log.Info("the archived Katbox's volumes were imported before the records were lost;"+
+			" their data directories are retained for a full lifespan", "database", legacyFile)
+	}
+	if imported.Unmarked != nil {
+		log.Info("if the records are lost, the archived Katbox's volumes will be imported once more",
+			"database", legacyFile, "cause", imported.Unmarked.Error())
+	}
 	if imported.Done {
 		log.Info("imported the archived Katbox's volumes", "published", imported.Published, "retained", imported.Retained)
 	}

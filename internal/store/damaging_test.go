@@ -88,11 +88,15 @@ func damage(data []byte, at1 uint16, patch1 []byte, at2 uint16, patch2 []byte, c
 	return bad
 }
 
-// forgetImport makes the store one that has imported nothing yet.
-func forgetImport(t testing.TB, s *Store) {
+// forgetImport makes the store one that has imported nothing yet from a file of that
+// name.
+func forgetImport(t testing.TB, s *Store, name string) {
 	t.Helper()
 	err := s.db.update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(legacyImportedKey) })
-	if err != nil {
+	if err == nil {
+		err = os.Remove(s.importMark(name))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
 }

@@ -144,6 +144,6 @@ func FuzzWholeImport(f *testing.F) {
 			checkLegacyRecord(t, r, string(r.ID))
 			commit(t, s, forget(r.ID))
 		}
-		forgetImport(t, s)
+		forgetImport(t, s, path)
 	})
 }

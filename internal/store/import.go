@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/katbox/katbox/internal/crashpoint"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -29,6 +31,12 @@ type Imported struct {
 	// Skipped are the entries of the old database that could not be used. Their
 	// data directories are for whoever adopts directories without a record.
 	Skipped []Skipped
+	// Before tells that it was imported into records that were lost since, so that
+	// this call has noted it and imported nothing.
+	Before bool
+	// Unmarked is why no mark could be left beside the old database. The next start
+	// tries again.
+	Unmarked error
 }
 
 // Skipped is an entry of the old driver's database that was not imported.
@@ -60,6 +68,12 @@ func (s *Store) Imported() (bool, error) {
 // it would add is found by its data directory or its mount. A volume that the
 // store knows already keeps its record, which is the newer one.
 //
+// The note goes with the records when they are lost. So an empty file beside them
+// marks the old database as imported, too: what that calls overdue may have been
+// published again since, by a pod with a recurring UID. Without its record such a
+// volume is adopted like any other. The old database itself stays as it is, so that
+// a node can go back to the old driver.
+//
 // Volumes of the bucket "deletedVolumes" are retained since their deletion time,
 // for their lifespan. Those of the bucket "volumes" are published; so is a
 // volume that is in both, which the old driver leaves behind when it is stopped
@@ -69,18 +83,31 @@ func (s *Store) Imported() (bool, error) {
 // An old file that cannot be read gives [ErrDamaged] or [ErrLocked], and
 // nothing is imported.
 func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, error) {
-	if done, err := s.Imported(); done || err != nil {
+	done, err := s.Imported()
+	if err != nil {
 		return Imported{}, err
 	}
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Imported{}, nil
+	case err != nil && done:
+		return Imported{Unmarked: err}, nil
 	case err != nil:
 		return Imported{}, err
 	case info.IsDir():
 		// The directory of a pod: the kubelet takes any UID from a static pod.
 		return Imported{}, nil
+	}
+	mark := s.importMark(path)
+	switch marked := isRegular(mark); {
+	case done && marked:
+		return Imported{}, nil
+	case done:
+		return Imported{Unmarked: leaveMark(mark)}, nil
+	case marked:
+		err := s.update(func(tx *bbolt.Tx) error { return noteImport(tx, now) })
+		return Imported{Before: err == nil}, err
 	}
 	old, err := openDatabase(path, os.O_RDONLY, legacyAdvice)
 	if err != nil {
@@ -117,12 +144,47 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 				imported.Retained++
 			}
 		}
-		return tx.Bucket(metaBucket).Put(legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
+		return noteImport(tx, now)
 	})
 	if err != nil {
 		return Imported{}, fmt.Errorf("import the old driver's database: %w", err)
 	}
+	imported.Unmarked = leaveMark(mark)
 	return imported, nil
+}
+
+func noteImport(tx *bbolt.Tx, now time.Time) error {
+	return tx.Bucket(metaBucket).Put(legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
+}
+
+// importMark is the name of the mark that the old driver's database was imported. The
+// dot keeps it apart from the directories of pods.
+func (s *Store) importMark(old string) string {
+	return filepath.Join(filepath.Dir(s.db.path), "."+filepath.Base(old)+".imported")
+}
+
+func isRegular(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// leaveMark makes the mark durable. It comes after the import: if the process ends in
+// between, the next start leaves the mark.
+func leaveMark(path string) error {
+	err := crashpoint.Around("store/mark-imported", func() error {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	})
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("mark the old driver's database as imported: %w", err)
+	}
+	return nil
 }
 
 // readLegacy returns all usable records of the old driver's database.

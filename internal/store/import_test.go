@@ -208,6 +208,82 @@ func TestImportHappensOnce(t *testing.T) {
 	}
 }
 
+// TestImportIsNotRepeatedWhenTheRecordsAreLost: the old database says of each volume
+// what was true at the upgrade. A pod with a recurring UID may have published one
+// again since, and what the old database calls overdue is new data.
+func TestImportIsNotRepeatedWhenTheRecordsAreLost(t *testing.T) {
+	dir := t.TempDir()
+	path, old := filepath.Join(dir, "store.db"), filepath.Join(dir, "deletedVolumes.db")
+	mark := filepath.Join(dir, ".deletedVolumes.db.imported")
+	now := time.Now()
+	writeLegacy(t, old, nil, map[string]string{"a": legacyDeletedJSON(dir + "/pod/a")})
+	before, err := os.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() Imported {
+		t.Helper()
+		s := openStore(t, path)
+		got, err := s.ImportLegacy(old, dir, now)
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	lose := func() {
+		t.Helper()
+		if err := os.Rename(path, path+".aside"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := start(); !got.Done || got.Retained != 1 {
+		t.Errorf("first start: %+v, want one retained", got)
+	}
+	lose()
+	if got := start(); got.Done || !got.Before {
+		t.Errorf("with the records lost: %+v, want that it was imported before", got)
+	}
+	if got := start(); got.Done || got.Before {
+		t.Errorf("the start after that: %+v, want nothing", got)
+	}
+	// A version that left no mark has imported it.
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
+	start()
+	lose()
+	if got := start(); got.Done || !got.Before {
+		t.Errorf("with the records lost: %+v, want that an earlier version has imported it", got)
+	}
+	// An administrator wants it all the same.
+	lose()
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
+	if got := start(); !got.Done || got.Retained != 1 {
+		t.Errorf("without the mark: %+v, want one retained", got)
+	}
+	if after, err := os.ReadFile(old); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the old database was changed (%v)", err)
+	}
+}
+
+// TestImportWithoutAMark: that there is no room for the mark is said, and keeps
+// nothing from being imported.
+func TestImportWithoutAMark(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, filepath.Join(dir, "store.db"))
+	old := filepath.Join(dir, "deletedVolumes.db")
+	writeLegacy(t, old, map[string]string{"a": legacyVolumeJSON(dir, "pod", "a")}, nil)
+	if err := os.Mkdir(filepath.Join(dir, ".deletedVolumes.db.imported"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.ImportLegacy(old, dir, time.Now())
+	if err != nil || !got.Done || got.Published != 1 || got.Unmarked == nil {
+		t.Errorf("imported %+v, %v; want one published, and why there is no mark", got, err)
+	}
+}
+
 func TestImportOfUnreadableDatabase(t *testing.T) {
 	shorten(t, 50*time.Millisecond)
 	whole, err := os.ReadFile(fixture)
