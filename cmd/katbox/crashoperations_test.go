@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -109,6 +110,12 @@ func crashOperations() []crashOperation {
 		{name: "stop", do: (*scene).stopIt},
 		{name: "stop with a registration", registers: true, do: (*scene).stopIt},
 		{name: "import of the archived Katbox's database", empty: true, offline: addLegacy, do: (*scene).startIt},
+		{name: "compaction of the records", lives: time.Hour, alone: true, stop: syscall.SIGTERM, offline: addPeak, do: func(s *scene) error {
+			if err := s.startIt(); err != nil {
+				return err
+			}
+			return s.await("compacted", func() bool { return s.met("after store/empty-replaced") == 1 })
+		}},
 		{name: "adoption of an orphan", stop: syscall.SIGKILL, offline: addOrphan, do: func(s *scene) error {
 			if err := s.startIt(); err != nil {
 				return err
@@ -207,6 +214,28 @@ func addTrash(s *scene) {
 func (s *scene) trashIsEmpty() bool {
 	entries, err := readDirUnforked(filepath.Join(s.workdir(), ".trash"))
 	return err == nil && len(entries) == 0
+}
+
+// addPeak leaves the file of records with so many free pages that the first commit
+// after the start finds a compaction worth it.
+func addPeak(s *scene) {
+	s.t.Helper()
+	unforked(func() {
+		db, err := bbolt.Open(filepath.Join(s.workdir(), recordsFile), 0o600, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		key := []byte("peak")
+		for _, change := range []func(b *bbolt.Bucket) error{
+			func(b *bbolt.Bucket) error { return b.Put(key, make([]byte, 24<<20)) },
+			func(b *bbolt.Bucket) error { return b.Delete(key) },
+		} {
+			err = errors.Join(err, db.Update(func(tx *bbolt.Tx) error { return change(tx.Bucket([]byte("volumes"))) }))
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			s.t.Fatal(err)
+		}
+	})
 }
 
 // addLegacy makes what the archived Katbox leaves: a volume of a running pod,

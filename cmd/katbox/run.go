@@ -78,6 +78,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	}
 	locked = true
 	defer func() { err = errors.Join(err, records.Close()) }()
+	records.OnCompaction(func(c store.Compaction) { logCompaction(c, log) })
 
 	mounter, err := newMounter(o, log)
 	if err != nil {

@@ -145,3 +145,13 @@ func load(records *store.Store, o options, log logr.Logger, each func(volume.Rec
 	}
 	return nil
 }
+
+// logCompaction tells what became of a smaller copy of the records.
+func logCompaction(c store.Compaction, log logr.Logger) {
+	if c.Err != nil {
+		log.Error(c.Err, "the file of records stays larger than it need be, so that each call writes more; tried again later",
+			"file", recordsFile, "bytes", c.Before)
+		return
+	}
+	log.Info("made the file of records smaller", "file", recordsFile, "before", c.Before, "after", c.After, "took", c.Took.String())
+}

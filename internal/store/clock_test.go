@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -43,14 +41,13 @@ func openStoreAt(t testing.TB, path string, m moment) *Store {
 // changeStored changes the fields of a stored value.
 func changeStored(t testing.TB, s *Store, id string, change func(fields map[int]any)) {
 	t.Helper()
-	if err := s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(volumesBucket)
+	if err := s.update(func(tx transaction) error {
 		fields := make(map[int]any)
-		if err := decoding.Unmarshal(bytes.Clone(b.Get([]byte(id))[valueHeader:]), &fields); err != nil {
+		if err := decoding.Unmarshal(bytes.Clone(tx.get(volumesBucket, []byte(id))[valueHeader:]), &fields); err != nil {
 			return err
 		}
 		change(fields)
-		return b.Put([]byte(id), seal(id, valueVersion, marshal(t, fields)))
+		return tx.put(volumesBucket, []byte(id), seal(id, valueVersion, marshal(t, fields)))
 	}); err != nil {
 		t.Fatal(err)
 	}

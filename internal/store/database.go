@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -43,29 +44,62 @@ type database struct {
 // one. For a file opened read-only (os.O_RDONLY), several processes may do so
 // at a time.
 func openDatabase(path string, flag int, a advice) (*database, error) {
-	file, err := openRegular(path, flag)
-	if errors.Is(err, errNotRegular) {
-		return nil, a.damagedError(path, err)
-	}
+	d, err := openLocked(path, flag, a)
 	if err != nil {
 		return nil, err
 	}
-	d := newDatabase(path, file, a)
-	if err := lock(file, flag == os.O_RDONLY, a); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
 	if err := d.check(); err != nil {
-		return nil, errors.Join(a.damagedError(path, err), file.Close())
+		return nil, errors.Join(a.damagedError(path, err), d.file.Close())
 	}
 	if err := d.openBolt(flag == os.O_RDONLY); err != nil {
 		return nil, err
 	}
+	// A compaction gives the name to another file, and must not replace a link.
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		d.path = target
+	}
 	// The last process may have ended before a sync, or after one that failed.
-	d.unsettled.name = true
-	if err := d.unsettle(); err != nil {
+	err = d.unsettle()
+	if err == nil {
+		d.unsettled.dir, err = os.Open(filepath.Dir(d.path))
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
+}
+
+// openLocked opens and locks the file that has the name.
+func openLocked(path string, flag int, a advice) (*database, error) {
+	for {
+		file, err := openRegular(path, flag)
+		if errors.Is(err, errNotRegular) {
+			return nil, a.damagedError(path, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(file, flag == os.O_RDONLY, a); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		if isNamed(file, path) {
+			return newDatabase(path, file, a), nil
+		}
+		// While it waited for the lock, a compaction has given the name to a copy.
+		if err := file.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isNamed tells whether the name leads to the open file.
+func isNamed(file *os.File, path string) bool {
+	named, err := os.Stat(path)
+	if err != nil {
+		return false // and the next look says why
+	}
+	opened, err := file.Stat()
+	return err == nil && os.SameFile(named, opened)
 }
 
 func newDatabase(path string, file *os.File, a advice) *database {
@@ -108,13 +142,12 @@ func (d *database) openBolt(readOnly bool) error {
 			// free pages for each allocation. Evicting 100,000 volumes frees
 			// thousands of pages.
 			FreelistType: bbolt.FreelistMapType,
-			// Nobody asks for them, and they take a lock for each transaction.
-			NoStatistics: true,
 			// Left off on purpose. NoSync: a successful reply is durable.
 			// NoGrowSync: ext4 may lose the growth of the file without it.
 			// NoFreelistSync: every start, and every failed commit, would have to
 			// find the free pages by walking all records, in a goroutine of
-			// bbolt's where a fault cannot be caught.
+			// bbolt's where a fault cannot be caught. A compaction keeps the list
+			// of free pages short instead.
 		})
 		d.bolt = bolt
 		return err
@@ -194,7 +227,16 @@ func (d *database) update(fn func(*bbolt.Tx) error) error {
 }
 
 // close releases the file.
-func (d *database) close() error {
+func (d *database) close() (err error) {
+	if d.unsettled.dir != nil {
+		_ = d.unsettled.dir.Close() // it was only read
+		d.unsettled.dir = nil
+	}
+	if old := d.unsettled.replaced; old != nil {
+		// The disk may still need it.
+		d.unsettled.replaced = nil
+		defer func() { err = errors.Join(err, old.close()) }()
+	}
 	if d.failed != nil {
 		d.abandon()
 		return nil

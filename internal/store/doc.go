@@ -13,6 +13,12 @@
 // A damaged file never takes the process down. With the file system full, commits go
 // on: blocks for them are reserved ahead (see [Store.ReserveError]).
 //
+// What a commit writes does not depend on how many records there once were: when most
+// of the file is free, a smaller copy takes its name, beside commits and without a
+// stop (see [Store.OnCompaction]). While the copy is made it has the file's name with
+// ".new"; a start removes what is left of one. Without room for it everything goes on
+// with the file as it is.
+//
 // It knows nothing of mounts and data directories, and decides nothing: what a
 // record means after a crash is for its caller to find out.
 //

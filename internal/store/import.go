@@ -106,7 +106,7 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 	case done:
 		return Imported{Unmarked: leaveMark(mark)}, nil
 	case marked:
-		err := s.update(func(tx *bbolt.Tx) error { return noteImport(tx, now) })
+		err := s.update(func(t transaction) error { return noteImport(t, now) })
 		return Imported{Before: err == nil}, err
 	}
 	old, err := openDatabase(path, os.O_RDONLY, legacyAdvice)
@@ -125,17 +125,16 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 
 	m := s.clock.writing()
 	imported := Imported{Done: true, Skipped: skipped}
-	err = s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(volumesBucket)
+	err = s.update(func(t transaction) error {
 		for _, r := range records {
-			if b.Get([]byte(r.ID)) != nil {
+			if t.get(volumesBucket, []byte(r.ID)) != nil {
 				continue
 			}
 			value, err := encodeValue(r, m)
 			if err != nil {
 				return fmt.Errorf("volume %q: %w", r.ID, err)
 			}
-			if err := b.Put([]byte(r.ID), value); err != nil {
+			if err := t.put(volumesBucket, []byte(r.ID), value); err != nil {
 				return fmt.Errorf("volume %q: %w", r.ID, err)
 			}
 			if r.Phase == volume.Published {
@@ -144,7 +143,7 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 				imported.Retained++
 			}
 		}
-		return noteImport(tx, now)
+		return noteImport(t, now)
 	})
 	if err != nil {
 		return Imported{}, fmt.Errorf("import the old driver's database: %w", err)
@@ -153,8 +152,8 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 	return imported, nil
 }
 
-func noteImport(tx *bbolt.Tx, now time.Time) error {
-	return tx.Bucket(metaBucket).Put(legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
+func noteImport(t transaction, now time.Time) error {
+	return t.put(metaBucket, legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
 }
 
 // importMark is the name of the mark that the old driver's database was imported. The

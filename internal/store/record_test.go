@@ -144,7 +144,7 @@ func TestLoadKeepsDamagedValues(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := openStore(t, path)
 	commit(t, s, put(published("good")))
-	if err := s.update(func(tx *bbolt.Tx) error {
+	if err := s.db.update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(volumesBucket)
 		if err := b.Put([]byte("broken"), []byte("broken")); err != nil {
 			return err

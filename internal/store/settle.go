@@ -3,7 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
@@ -24,8 +24,11 @@ type unsettled struct {
 	// meta is the newest meta page, which has its place at an offset.
 	meta []byte
 	at   int64
-	// name: the directory may not know the file by its name.
-	name bool
+	// dir may not know the file by its name; nil if it does. It is the directory that
+	// the name was given in, whatever is mounted there by now.
+	dir *os.File
+	// replaced had the name before, and is released once dir knows; or nil.
+	replaced *database
 }
 
 // unsettle notes that the newest meta page may not be on disk.
@@ -61,11 +64,18 @@ func (d *database) settle() error {
 		}
 		d.unsettled.meta = nil
 	}
-	if d.unsettled.name {
-		if err := syncDir(filepath.Dir(d.path)); err != nil {
+	if d.unsettled.dir != nil {
+		if err := d.unsettled.dir.Sync(); err != nil {
 			return fmt.Errorf("make the name of %s durable: %w", d.path, err)
 		}
-		d.unsettled.name = false
+		_ = d.unsettled.dir.Close() // it was only read
+		d.unsettled.dir = nil
+	}
+	if old := d.unsettled.replaced; old != nil {
+		d.unsettled.replaced = nil
+		if err := old.release(); err != nil {
+			return fmt.Errorf("release the file that was %s: %w", d.path, err)
+		}
 	}
 	return nil
 }

@@ -42,6 +42,18 @@ type Store struct {
 	// timer notes the clocks when nothing else was written for long.
 	timer  *time.Timer
 	closed bool
+
+	// compaction is the one that runs, or nil, and background waits for its end.
+	compaction *compaction
+	background sync.WaitGroup
+	// wasted is how many pages were written since for a list of free pages.
+	wasted int64
+	// notBefore is when the next compaction may begin, pause after the one before.
+	notBefore time.Time
+	pause     time.Duration
+	// report gets each compaction; last is the last one.
+	report func(Compaction)
+	last   *Compaction
 }
 
 // Damaged is a stored value that cannot be used. It stays in the file until a
@@ -73,6 +85,7 @@ func open(path string, c clock) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	db.removeUnfinished()
 	if err := db.view(checkFormat(db)); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
@@ -87,6 +100,7 @@ func open(path string, c clock) (*Store, error) {
 		db:      db,
 		reserve: newReserve(db.file),
 		clock:   c.after(noted),
+		pause:   compactionPause,
 	}
 	s.reserve.ahead()
 	s.timer = time.AfterFunc(lookInterval, s.look)
@@ -166,14 +180,13 @@ func (s *Store) Commit(changes []Change) error {
 		}
 		values[i] = value
 	}
-	return s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(volumesBucket)
+	return s.update(func(t transaction) error {
 		for i, c := range changes {
 			var err error
 			if values[i] == nil {
-				err = b.Delete([]byte(c.ID))
+				err = t.delete(volumesBucket, []byte(c.ID))
 			} else {
-				err = b.Put([]byte(c.ID), values[i])
+				err = t.put(volumesBucket, []byte(c.ID), values[i])
 			}
 			if err != nil {
 				return fmt.Errorf("volume %q: %w", c.ID, err)
@@ -184,7 +197,7 @@ func (s *Store) Commit(changes []Change) error {
 }
 
 // update runs one transaction and renews the reserve.
-func (s *Store) update(fn func(*bbolt.Tx) error) error {
+func (s *Store) update(fn func(transaction) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.write(fn)
@@ -192,20 +205,22 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 
 // write is update with the lock held. It notes the clocks in each transaction,
 // which costs no page more: the bucket is part of one that is written anyway.
-func (s *Store) write(fn func(*bbolt.Tx) error) error {
+func (s *Store) write(fn func(transaction) error) error {
 	defer s.timer.Reset(lookInterval)
 	look, ok := s.clock.look()
-	transaction := func(tx *bbolt.Tx) error {
-		if err := fn(tx); err != nil || !ok {
+	change := func(tx *bbolt.Tx) error {
+		t := transaction{tx: tx, compaction: s.compaction}
+		if err := fn(t); err != nil || !ok {
 			return err
 		}
-		return tx.Bucket(metaBucket).Put(timelineKey, look)
+		return t.put(metaBucket, timelineKey, look)
 	}
-	err := again(func() error { return s.db.update(transaction) }, func() error { return makeRoom(s.db.file) })
+	err := again(func() error { return s.db.update(change) }, func() error { return makeRoom(s.db.file) })
 	if err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
 	s.reserve.ahead()
+	s.weigh()
 	return nil
 }
 
@@ -217,7 +232,7 @@ func (s *Store) look() {
 	if s.closed {
 		return
 	}
-	_ = s.write(func(*bbolt.Tx) error { return nil })
+	_ = s.write(func(transaction) error { return nil })
 }
 
 // noSpace makes errors that mean a full disk known as such. bbolt keeps only
@@ -237,11 +252,14 @@ func noSpace(err error) error {
 	return err
 }
 
-// Close releases the file and its lock.
+// Close releases the file and its lock. A compaction that runs is given up.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
 	s.timer.Stop()
+	s.mu.Unlock()
+	s.background.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.db.close()
 }

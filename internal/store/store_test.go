@@ -207,9 +207,8 @@ func TestCommitIsAtomic(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	commit(t, s, put(published("old")))
 	long := volume.ID(strings.Repeat("x", bbolt.MaxKeySize+1))
-	err := s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(volumesBucket)
-		return errors.Join(b.Delete([]byte("old")), b.Put([]byte(long), []byte("x")))
+	err := s.update(func(tx transaction) error {
+		return errors.Join(tx.delete(volumesBucket, []byte("old")), tx.put(volumesBucket, []byte(long), []byte("x")))
 	})
 	if err == nil {
 		t.Fatal("the commit succeeded")
@@ -345,8 +344,8 @@ func TestOpenAtOnce(t *testing.T) {
 func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := openStore(t, path)
-	if err := s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(metaBucket).Put(formatKey, []byte("2"))
+	if err := s.update(func(tx transaction) error {
+		return tx.put(metaBucket, formatKey, []byte("2"))
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -331,8 +331,8 @@ func TestOlderVersionInBetween(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.s.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(volumesBucket).Put([]byte("1"), value)
+	if err := m.s.update(func(tx transaction) error {
+		return tx.put(volumesBucket, []byte("1"), value)
 	}); err != nil {
 		t.Fatal(err)
 	}
