@@ -17,12 +17,15 @@
 //
 // The two take turns, ABBA, and what is told is the median of the rounds, number
 // by number. Where Katbox has volumes held or retained, a third takes turns with
-// them: another Katbox that has none, which tells what those cost. A machine's speed
-// changes too much from one point to the next for that. A ratio is the median of
-// those of the turns, and not that of the medians beside it. The sweeps go along
+// them: another Katbox that has none, which tells what those cost. The same where many
+// were retained before and are gone: their records were written and forgotten again,
+// and what that leaves in the file of records should cost nothing. A machine's speed
+// changes too much from one point to the next for anything else. A ratio is the median
+// of those of the turns, and not that of the medians beside it. The sweeps go along
 // three axes, and are no cross product: callers with nothing held or retained;
-// volumes held mounted, and volumes retained, both at one number of callers. A point begins with directories of its own, so at "0
-// retained" there is only what its own rounds leave.
+// volumes held mounted, and volumes retained, both at one number of callers. A point
+// begins with directories of its own, so at "0 retained" there is only what its own
+// rounds leave.
 //
 // CPU time is that of the server's process alone, by its CPU clock, until shortly
 // after the last answer, so that work put off counts too. What the kernel does in

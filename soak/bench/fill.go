@@ -77,6 +77,25 @@ func (s *stage) retain(katbox, floor *server, count int) error {
 	return s.sync()
 }
 
+// pass prepares records from which so many retained volumes have gone. It may not run.
+// What goes with a volume is its directory and its record, so that records alone have
+// to be made, and forgotten again.
+func (s *stage) pass(katbox *server, count int) error {
+	if count == 0 {
+		return nil
+	}
+	began := time.Now()
+	list := manyNamed("gone", count)
+	if err := writeRecords(katbox.work, list, func(int) time.Time { return began }, ordinaryLifespan); err != nil {
+		return err
+	}
+	if err := forgetRecords(katbox.work, list); err != nil {
+		return err
+	}
+	s.say("prepared records from which %d volumes have gone in %s", count, time.Since(began).Round(100*time.Millisecond))
+	return s.sync()
+}
+
 // sync writes what is still to be written, which would else be written beside what
 // is measured: to the file system, and then what that is on.
 func (s *stage) sync() error {

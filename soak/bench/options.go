@@ -19,6 +19,7 @@ type options struct {
 	callers, held, retained []int
 	// at is the number of callers with held and with retained volumes.
 	at       int
+	peak     int
 	rounds   int
 	round    time.Duration
 	idle     time.Duration
@@ -40,7 +41,7 @@ var presets = map[string]map[string]string{
 	"full": {},
 	"quick": {
 		"callers": "1,8", "held": "0,50", "retained": "0,1000", "rounds": "2", "round": "300ms", "idle": "1s",
-		"settle": "2s", "due": "200", "due-for": "2s", "burst": "500",
+		"settle": "2s", "peak": "10000", "due": "200", "due-for": "2s", "burst": "500",
 	},
 }
 
@@ -54,6 +55,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.at, "at", 8, "number of parallel callers with held or retained volumes")
 	flags.IntSliceVar(&o.held, "held", []int{0, 500, 5_000}, "numbers of volumes held mounted")
 	flags.IntSliceVar(&o.retained, "retained", []int{0, 10_000, 100_000, 1_000_000}, "numbers of retained volumes")
+	flags.IntVar(&o.peak, "peak", 1_000_000, "how many volumes were retained before and are gone, with nothing held or retained; 0 leaves that out")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each is measured; what is told is the median")
 	flags.DurationVar(&o.round, "round", 2*time.Second, "about how long a round takes")
 	flags.DurationVar(&o.idle, "idle", 15*time.Second, "for how long both are watched at rest")
@@ -114,6 +116,8 @@ func (o *options) complete() error {
 		return fmt.Errorf("%w: --rounds %d has to be at least 1", errUsage, o.rounds)
 	case o.round <= 0 || o.idle <= 0:
 		return fmt.Errorf("%w: --round %s and --idle %s have to be longer than 0", errUsage, o.round, o.idle)
+	case o.peak < 0:
+		return fmt.Errorf("%w: --peak %d cannot be negative", errUsage, o.peak)
 	case o.due < 0 || o.burst < 0 || o.dueFor <= 0:
 		return fmt.Errorf("%w: --due %d and --burst %d cannot be negative, and --due-for %s has to be longer than 0", errUsage, o.due, o.burst, o.dueFor)
 	}
@@ -143,9 +147,12 @@ type spot struct {
 	Callers  int `json:"callers"`
 	Held     int `json:"held"`
 	Retained int `json:"retained"`
+	// Peak is how many volumes were retained once. They are gone.
+	Peak int `json:"peak,omitempty"`
 }
 
-// spots are where the sweeps lead, each once, the most retained volumes last.
+// spots are where the sweeps lead, each once; the most retained volumes come last, and
+// then those that are gone.
 func (o *options) spots() []spot {
 	var list []spot
 	seen := map[spot]bool{}
@@ -163,6 +170,9 @@ func (o *options) spots() []spot {
 	}
 	for _, n := range o.retained {
 		add(spot{Callers: o.at, Retained: n})
+	}
+	if o.peak > 0 {
+		add(spot{Callers: o.at, Peak: o.peak})
 	}
 	return list
 }

@@ -11,7 +11,8 @@ type point struct {
 	spot
 	Katbox measured `json:"katbox"`
 	Floor  measured `json:"floor"`
-	// Empty is another Katbox, with nothing held or retained, in turns with the two.
+	// Empty is another Katbox, in turns with the two, with nothing held or retained, now
+	// or before.
 	// It is nil where the first has nothing either.
 	Empty *measured `json:"empty,omitempty"`
 }
@@ -50,6 +51,9 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 	if err := s.retain(katbox, floor, at.Retained); err != nil {
 		return p, err
 	}
+	if err := s.pass(katbox, at.Peak); err != nil {
+		return p, err
+	}
 	if at.Retained > 0 {
 		s.say("prepared %d retained volumes in %s", at.Retained, time.Since(began).Round(100*time.Millisecond))
 	}
@@ -60,7 +64,7 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 			err = errors.Join(err, t.stop())
 		}
 	}()
-	if at.Held > 0 || at.Retained > 0 {
+	if at.Held > 0 || at.Retained > 0 || at.Peak > 0 {
 		empty, err := s.newKatbox()
 		if err != nil {
 			return p, err
@@ -94,8 +98,8 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 	if err := s.takeTurns(ctx, turns, at.Callers); err != nil {
 		return p, err
 	}
-	s.say("%d callers, %d held, %d retained: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f",
-		p.Callers, p.Held, p.Retained, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
+	s.say("%d callers, %d held, %d retained, %d before: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f",
+		p.Callers, p.Held, p.Retained, p.Peak, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
 		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall)
 	return p, s.atRest(ctx, pair, &p)
 }

@@ -113,3 +113,32 @@ func writeRecords(work string, list []names, unpublished func(int) time.Time, li
 	}
 	return nil
 }
+
+// forgetRecords takes the records of all volumes out of the file again.
+func forgetRecords(work string, list []names) error {
+	// The other type of free list takes time for each free page.
+	db, err := bbolt.Open(filepath.Join(work, recordsFile), 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return fmt.Errorf("open the records: %w", err)
+	}
+	defer db.Close()
+	// In the order of the keys each page is written once.
+	sorted := slices.SortedFunc(slices.Values(list), func(a, b names) int { return strings.Compare(a.id, b.id) })
+	for part := range slices.Chunk(sorted, together) {
+		err := db.Update(func(tx *bbolt.Tx) error {
+			for _, n := range part {
+				if err := tx.Bucket([]byte("volumes")).Delete([]byte(n.id)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("forget the records: %w", err)
+		}
+	}
+	if err := db.Sync(); err != nil {
+		return fmt.Errorf("sync the records: %w", err)
+	}
+	return nil
+}

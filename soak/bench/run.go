@@ -36,7 +36,7 @@ func (s *stage) play(ctx context.Context, x *result) error {
 	for _, at := range s.options.spots() {
 		p, err := s.measure(ctx, at)
 		if err != nil {
-			return fmt.Errorf("with %d callers, %d held and %d retained volumes: %w", at.Callers, at.Held, at.Retained, err)
+			return fmt.Errorf("with %d callers, %d held and %d retained volumes, %d before: %w", at.Callers, at.Held, at.Retained, at.Peak, err)
 		}
 		x.Points = append(x.Points, p)
 	}

@@ -31,10 +31,16 @@ func (x *result) sheets() []sheet {
 }
 
 // at are the first cells of a row.
-func (p point) at() []string { return []string{count(p.Callers), count(p.Held), count(p.Retained)} }
+func (p point) at() []string {
+	retained := count(p.Retained)
+	if p.Peak > 0 {
+		retained += " after " + count(p.Peak)
+	}
+	return []string{count(p.Callers), count(p.Held), retained}
+}
 
 // flat is how many times more CPU time a call of Katbox takes at a point than with
-// nothing held or retained.
+// nothing held or retained, now or before.
 func flat(p point) string {
 	if p.Empty == nil {
 		return ""

@@ -23,6 +23,7 @@ func example() *result {
 		Points: []point{
 			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200)},
 			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Empty: &empty},
+			{spot: spot{Callers: 8, Peak: 1_000_000}, Katbox: measuredAs(1400, 360), Floor: measuredAs(2000, 200), Empty: &empty},
 		},
 		Lateness: &lateness{PerSecond: 1000, Deadlines: 20_000, P50: 2, P99: 10, Max: 120, WithinSecond: 1},
 		Burst:    &burst{Volumes: 10_000, Gone: 3000, Rm: 1000, TimesSlower: 3},
@@ -37,16 +38,20 @@ func TestSheets(t *testing.T) {
 		"Calls, Katbox against the floor": {
 			"8 0 0 1,500 2,000 0.75 300 200 1.50 ",
 			"8 0 1,000,000 1,200 0 - 330* 0 - 1.10",
+			"8 0 0 after 1,000,000 1,400 2,000 0.70 360 200 1.80 1.20",
 		},
 		"How long calls take, in ms": {
 			"8 0 0 publish 1.50 1.50 25.0 25.0 1.00 1,234 1,234",
 			"8 0 0 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
 			"8 0 1,000,000 publish 1.50 1.50 25.0 25.0 1.00 1,234 1,234",
 			"8 0 1,000,000 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
+			"8 0 0 after 1,000,000 publish 1.50 1.50 25.0 25.0 1.00 1,234 1,234",
+			"8 0 0 after 1,000,000 unpublish 1.00 1.00 20.0 20.0 1.00 200 200",
 		},
 		"What they use": {
 			"8 0 0 20.0 20.0 30.0 30.0 12 12 0.25 0.25 50",
 			"8 0 1,000,000 20.0 20.0 30.0 30.0 12 12 0.25* 0.25 50",
+			"8 0 0 after 1,000,000 20.0 20.0 30.0 30.0 12 12 0.25 0.25 50",
 		},
 		"Deadlines": {
 			"20,000 deadlines, 1,000 each second: late by p50 / p99 / max 2.00 / 10.0 / 120 ms",
