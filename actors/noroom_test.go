@@ -84,7 +84,7 @@ func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
 		h.start()
 		time.Sleep(testLifespan)
 		synctest.Wait()
-		if most.Load() > maxEvictions || awake.Load() != 0 {
+		if most.Load() > 2*maxEvictions || awake.Load() != 0 { // an actor ends a little after its deletion
 			t.Errorf("%d volumes were awake at once, and %d still are", most.Load(), awake.Load())
 		}
 		h.wantMetrics("failing", counted{volume.Retained: volumes}, metricstest.Values{`katbox_stuck_volumes{phase="Deleting"}`: volumes})
