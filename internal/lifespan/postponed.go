@@ -23,28 +23,26 @@ func (q *Queue) Postpone(r volume.Record, then time.Time, tries int) {
 // Resume gives those their deadlines back whose wait is over. The next one's is over
 // at the time that it returns; ok is false when none is left.
 func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {
-	for q.postponed.Len() > 0 {
-		n := q.postponed.numbers[0]
-		if then := q.postponed.until(n); then.After(now) {
-			return then, true
+	for {
+		n, then := q.postponed.first()
+		if n == 0 || then.After(now) {
+			return then, n != 0
 		}
-		heap.Pop(&q.postponed)
+		q.postponed.end()
 		q.line(n)
 	}
-	return time.Time{}, false
 }
 
 // Waiting returns how many volumes are postponed.
-func (q *Queue) Waiting() int { return q.postponed.Len() }
+func (q *Queue) Waiting() int { return q.postponed.order.Len() }
 
-// postponed is a heap of entries, those first whose wait is over first. The zero
-// postponed is empty and ready to use.
+// postponed are the entries that wait, those first whose wait is over first. The
+// zero postponed is empty and ready to use.
 type postponed struct {
-	table *table
+	order order
 	// origin is what times are counted from.
-	origin  time.Time
-	numbers []number
-	// waits are those of the heap and of entries that were in it.
+	origin time.Time
+	// waits are those of the entries in the heap, and of entries that were in it.
 	waits map[number]wait
 }
 
@@ -58,14 +56,29 @@ type wait struct {
 
 func (p *postponed) add(t *table, n number, then time.Time, tries int) {
 	if p.waits == nil {
-		p.table, p.origin, p.waits = t, then, map[number]wait{}
+		p.origin, p.waits = then, map[number]wait{}
+		p.order = order{table: t, before: func(n, m number) bool { return p.waits[n].until < p.waits[m].until }}
 	}
 	p.waits[n] = wait{until: int64(then.Sub(p.origin)), tries: int32(tries)}
-	heap.Push(p, n)
+	heap.Push(&p.order, n)
 }
 
-func (p *postponed) until(n number) time.Time {
-	return p.origin.Add(time.Duration(p.waits[n].until))
+// first returns the entry whose wait is over first, and when that is; 0 when none
+// waits.
+func (p *postponed) first() (number, time.Time) {
+	if p.order.Len() == 0 {
+		return 0, time.Time{}
+	}
+	n := p.order.numbers[0]
+	return n, p.origin.Add(time.Duration(p.waits[n].until))
+}
+
+// end ends the wait of the first entry.
+func (p *postponed) end() {
+	n := heap.Pop(&p.order).(number)
+	w := p.waits[n]
+	w.over = true
+	p.waits[n] = w
 }
 
 func (p *postponed) tries(n number) int { return int(p.waits[n].tries) }
@@ -77,39 +90,11 @@ func (p *postponed) remove(n number) bool {
 		return false
 	}
 	if !w.over {
-		heap.Remove(p, int(p.table.entry(n).place))
+		heap.Remove(&p.order, int(p.order.table.entry(n).place))
 	}
 	delete(p.waits, n)
 	if len(p.waits) == 0 {
 		*p = postponed{} // there may have been many
 	}
 	return !w.over
-}
-
-func (p *postponed) Len() int { return len(p.numbers) }
-
-func (p *postponed) Less(i, j int) bool {
-	return p.waits[p.numbers[i]].until < p.waits[p.numbers[j]].until
-}
-
-func (p *postponed) Swap(i, j int) {
-	p.numbers[i], p.numbers[j] = p.numbers[j], p.numbers[i]
-	p.table.entry(p.numbers[i]).place = uint32(i)
-	p.table.entry(p.numbers[j]).place = uint32(j)
-}
-
-func (p *postponed) Push(x any) {
-	n := x.(number)
-	p.table.entry(n).place = uint32(len(p.numbers))
-	p.numbers = append(p.numbers, n)
-}
-
-func (p *postponed) Pop() any {
-	last := len(p.numbers) - 1
-	n := p.numbers[last]
-	p.numbers = p.numbers[:last]
-	w := p.waits[n]
-	w.over = true
-	p.waits[n] = w
-	return n
 }

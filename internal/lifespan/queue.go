@@ -19,7 +19,7 @@ import (
 // settings of the lifespan, usually one.
 type Queue struct {
 	table   table
-	classes map[class]*byUnpublished
+	classes map[class]*order
 	// unmeasured are the entries without a size, bytes is the sum of the others'.
 	unmeasured []number
 	bytes      int64
@@ -58,12 +58,12 @@ func (q *Queue) Push(r volume.Record) {
 // line puts an entry among those of its class.
 func (q *Queue) line(n number) {
 	if q.classes == nil {
-		q.classes = make(map[class]*byUnpublished)
+		q.classes = make(map[class]*order)
 	}
 	c := q.table.lot(n).class()
 	h := q.classes[c]
 	if h == nil {
-		h = &byUnpublished{table: &q.table}
+		h = &order{table: &q.table, before: q.table.before}
 		q.classes[c] = h
 	}
 	heap.Push(h, n)
@@ -154,32 +154,4 @@ func (q *Queue) Close() error {
 	err := q.table.close()
 	*q = Queue{}
 	return err
-}
-
-// byUnpublished is a heap of entries, the oldest first.
-type byUnpublished struct {
-	table   *table
-	numbers []number
-}
-
-func (h *byUnpublished) Len() int           { return len(h.numbers) }
-func (h *byUnpublished) Less(i, j int) bool { return h.table.before(h.numbers[i], h.numbers[j]) }
-
-func (h *byUnpublished) Swap(i, j int) {
-	h.numbers[i], h.numbers[j] = h.numbers[j], h.numbers[i]
-	h.table.entry(h.numbers[i]).place = uint32(i)
-	h.table.entry(h.numbers[j]).place = uint32(j)
-}
-
-func (h *byUnpublished) Push(x any) {
-	n := x.(number)
-	h.table.entry(n).place = uint32(len(h.numbers))
-	h.numbers = append(h.numbers, n)
-}
-
-func (h *byUnpublished) Pop() any {
-	last := len(h.numbers) - 1
-	n := h.numbers[last]
-	h.numbers = h.numbers[:last]
-	return n
 }
