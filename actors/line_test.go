@@ -62,7 +62,7 @@ func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
 	}
 }
 
-// TestFullDiskWithNothingRetained: somebody else's files keep the disk below the
+// TestFullDiskWithNothingRetained: files that are not Katbox's keep the disk below the
 // floor. It is measured each second, and no more, and calls go on.
 func TestFullDiskWithNothingRetained(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
@@ -112,10 +112,10 @@ type queueing struct {
 	asked     *list[uint64]
 }
 
-// inRetention runs a test with so many volumes asleep that take 100 bytes each, the
-// oldest first; those from unmeasured on are of an unknown size.
+// inRetention runs a test with sleeping volumes that take 100 blocks each, the oldest
+// first. The volumes from number unmeasured on are of an unknown size.
 func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
-	const size, blocks = 100, 512
+	const blocks, block = 100, 512
 	synctest.Test(t, func(t *testing.T) {
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		q := queueing{root: system.Root, retention: system.NewLocalPID(retentionName), evicted: &list[volume.ID]{}, asked: &list[uint64]{}}
@@ -132,7 +132,7 @@ func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 			record := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i-volumes)*time.Minute), testLifespan)
 			queue.Push(record)
 			if i < unmeasured {
-				queue.Measured(record.ID, record.Unpublished, volume.Size{Bytes: size * blocks, Inodes: 1})
+				queue.Measured(record.ID, record.Unpublished, volume.Size{Bytes: blocks * block, Inodes: 1})
 			}
 		}
 		_, err := system.Root.SpawnNamed(retentionProps(retention{
@@ -150,8 +150,8 @@ func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 	})
 }
 
-// measured is a measurement: with so many volumes' room lacking, the factor is 0. It
-// answers the last question if answers is true.
+// measured is a measurement at the floor: the room of that number of volumes is
+// lacking. It answers the last question if answers is true.
 func (q queueing) measured(lacking float64, answers bool) {
 	m := &messages.Pressure{Factor: 0, Lacking: volume.Size{Bytes: int64(lacking * 100 * 512)}}
 	if asked := q.asked.get(); answers && len(asked) > 0 {
@@ -176,7 +176,7 @@ func (q queueing) want(t *testing.T, when string, evicted, asked int) {
 	}
 }
 
-// over ends all deletions but the first so many.
+// over ends the deletions from the given number on.
 func (q queueing) over(from int) {
 	for _, id := range q.evicted.get()[from:] {
 		q.root.Send(q.retention, &messages.EvictionOver{ID: id, Deleted: true})

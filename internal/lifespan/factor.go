@@ -54,7 +54,7 @@ func (s Space) Marks(headroom float64, line Amount) Marks {
 	return m
 }
 
-// Factor returns the pressure factor of so much free space, between 0 and 1: 1 with
+// Factor returns the pressure factor for the given free space, between 0 and 1: 1 with
 // as much as wanted, 0 at the floor, linear between.
 func (m Marks) Factor(free uint64) float64 {
 	switch f := float64(free); {
@@ -67,8 +67,8 @@ func (m Marks) Factor(free uint64) float64 {
 	}
 }
 
-// Lacking returns how much has to come free at once, so that nobody is near the
-// floor: 0 when that much is free.
+// Lacking returns how much has to come free at once, up to a tenth of the headroom
+// above the floor; 0 when that is free.
 func (m Marks) Lacking(free uint64) int64 {
 	if m.Wanted <= m.Floor {
 		return 0
