@@ -39,6 +39,8 @@ func TestMountedElsewhereIsNeverDeleted(t *testing.T) {
 				h.bindElsewhere(gonePod, testID)
 				h.start()
 				h.disk.set(0, nil)
+				time.Sleep(time.Hour) // measured each second
+				h.disk.set(1000, nil)
 				time.Sleep(3 * testLifespan)
 				if !h.hasMarker(gonePod, testID) {
 					t.Fatal("deleted while it was mounted")

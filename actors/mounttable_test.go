@@ -41,6 +41,8 @@ func TestWhatIsMountedForAPodIsNotDeleted(t *testing.T) {
 				h.bindForPod(tt.dir(h))
 				h.start()
 				h.disk.set(0, nil)
+				time.Sleep(time.Hour) // measured each second
+				h.disk.set(1000, nil)
 				time.Sleep(3 * testLifespan)
 				if gone := !h.hasMarker(gonePod, numbered(1)); gone != tt.known {
 					t.Errorf("with a record: deleted %t, want %t", gone, tt.known)
