@@ -173,7 +173,7 @@ func TestPodThatVanishesWithoutAnUnpublish(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(d.dir, "kubelet/pods", testPod)); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually("retained", func() bool { return strings.Contains(d.log(), "pod is gone without an unpublish") })
+	d.eventually("retained", func() bool { return strings.Contains(d.log(), `"reason":"abandoned"`) })
 	d.wantMarker(testPod, id, "retained")
 }
 

@@ -82,8 +82,9 @@ func strangers(n *node) error {
 	n.file(filepath.Join(work, ".hidden", "directory", "file"))
 	n.file(filepath.Join(work, "lost+found", "#12", "file"))
 	n.try(os.Symlink(foreign, filepath.Join(work, "a link")), os.Symlink(foreign, filepath.Join(work, "a pod", "a link")))
-	// Only this is a volume, of which nobody knows. With it all were looked at.
-	orphan := n.volumeOf("a pod", "an orphan")
+	n.file(filepath.Join(work, "a pod", "a directory", "file"))
+	// Only this is a volume, of which there is no record. With it all were looked at.
+	orphan := n.volume()
 	n.try(os.MkdirAll(orphan.data, 0o755))
 	n.start()
 	n.expires(orphan)

@@ -20,7 +20,7 @@ func (v vol) file() string { return filepath.Join(v.data, "file") }
 func (n *node) volume() vol {
 	n.t.Helper()
 	n.volumes++
-	return n.volumeOf(fmt.Sprintf("pod-%d", n.volumes), fmt.Sprintf("csi-%064x", n.volumes))
+	return n.volumeOf(fmt.Sprintf("00000000-0000-4000-8000-%012x", n.volumes), fmt.Sprintf("csi-%064x", n.volumes))
 }
 
 // volumeOf is a volume with the given names. The kubelet has made the directories
