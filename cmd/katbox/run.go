@@ -119,6 +119,9 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	if err != nil {
 		return err
 	}
+	if err := records.RebootSeen(); err != nil {
+		log.Info("the next start looks once more for mounts that went with the last boot", "cause", err.Error())
+	}
 	status.Recovered(node.Healthy)
 	cfg.Volumes, cfg.Log, cfg.Metrics, cfg.Trace = node, log, counted, traces.Calls()
 	return serve(ctx, o, cfg, node, status, log)

@@ -106,6 +106,7 @@
 //	legacyImported  when the old driver's database was imported, RFC 3339;
 //	                absent if it was not
 //	timeline        the last look at the clocks; absent if there was none
+//	rebooted        there from a reboot on until what follows from it is recorded
 //
 // Unknown keys are left alone. The look has the same layout as a record (below),
 // with this map:

@@ -26,6 +26,7 @@ var (
 	formatKey         = []byte("format")
 	legacyImportedKey = []byte("legacyImported")
 	timelineKey       = []byte("timeline")
+	rebootedKey       = []byte("rebooted")
 )
 
 // lookInterval is how long nothing may be committed before the clocks are noted
@@ -41,6 +42,8 @@ type Store struct {
 	clock   clock
 	// timer notes the clocks when nothing else was written for long.
 	timer  *time.Timer
+	// rebooted is what Rebooted tells, noted whether that is in the file.
+	rebooted, noted bool
 	closed bool
 
 	// compaction is the one that runs, or nil, and background waits for its end.
@@ -90,8 +93,10 @@ func open(path string, c clock) (*Store, error) {
 		return nil, errors.Join(err, db.close())
 	}
 	var noted []byte
+	var rebootNoted bool
 	if err := db.view(func(tx *bbolt.Tx) error {
 		noted = bytes.Clone(tx.Bucket(metaBucket).Get(timelineKey))
+		rebootNoted = tx.Bucket(metaBucket).Get(rebootedKey) != nil
 		return nil
 	}); err != nil {
 		return nil, errors.Join(err, db.close())
@@ -101,7 +106,9 @@ func open(path string, c clock) (*Store, error) {
 		reserve: newReserve(db.file),
 		clock:   c.after(noted),
 		pause:   compactionPause,
+		noted:   rebootNoted,
 	}
+	s.rebooted = s.clock.rebooted || rebootNoted
 	s.reserve.ahead()
 	s.timer = time.AfterFunc(lookInterval, s.look)
 	s.look()
@@ -213,11 +220,17 @@ func (s *Store) write(fn func(transaction) error) error {
 		if err := fn(t); err != nil || !ok {
 			return err
 		}
-		return t.put(metaBucket, timelineKey, look)
+		if err := t.put(metaBucket, timelineKey, look); err != nil {
+			return err
+		}
+		return s.noteReboot(t)
 	}
 	err := again(func() error { return s.db.update(change) }, func() error { return makeRoom(s.db.file) })
 	if err != nil {
 		return fmt.Errorf("write records: %w", err)
+	}
+	if ok {
+		s.noted = s.rebooted
 	}
 	s.reserve.ahead()
 	s.weigh()
