@@ -136,7 +136,7 @@ func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 			}
 		}
 		_, err := system.Root.SpawnNamed(retentionProps(retention{
-			supervisor: peers, eraser: peers, surveyor: peers, early: true, metrics: metrics.New("test", ""), log: logr.Discard(),
+			supervisor: peers, eraser: peers, surveyor: peers, early: true, atOnce: maxEvictions, metrics: metrics.New("test", ""), log: logr.Discard(),
 		}, &queue), retentionName)
 		if err != nil {
 			t.Fatal(err)

@@ -12,13 +12,17 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// maxEvictions bounds the expired volumes that are deleted at the same time. A
+// maxEvictions bounds the volumes that are deleted at the same time. A
 // deletion mostly waits for its two records and for the trash to be synced, and
 // shares each of these waits with all others: the more there are, the fewer syncs
-// a burst takes. It is far below [maxWorkers], so that deletions on a disk that
-// hangs leave the workers to the calls. How many are erased at the same time is up
+// a burst takes. At most a quarter of the workers delete, so that deletions that wait
+// leave the others to the calls. How many are erased at the same time is up
 // to the eraser.
 const maxEvictions = 256
+
+// evictionsWithin is how many volumes may be deleted at the same time by a number of
+// workers.
+func evictionsWithin(workers int) int { return min(maxEvictions, max(workers/4, 1)) }
 
 // retention holds the records of the retained volumes, which sleep, and one
 // timer for the next of them that is due.
@@ -29,6 +33,8 @@ type retention struct {
 	metrics    *metrics.Metrics
 	log        logr.Logger
 
+	// atOnce is how many volumes may be deleted at the same time.
+	atOnce int
 	// began is when the daemon was started.
 	began    time.Time
 	queue    *lifespan.Queue
@@ -226,8 +232,8 @@ func (r *retention) collect(c actor.Context, wait time.Duration) {
 // measure asks how much space there is once what was deleted is erased. That is
 // erased first, before anything goes early.
 func (r *retention) measure(c actor.Context) {
-	if r.asking || len(r.evicting) > 0 {
-		return // the end of an eviction comes back here
+	if r.asking || len(r.evicting) > 0 && !r.making.Unshown() {
+		return // the answer, or the end of an eviction, comes back here
 	}
 	r.asking = true
 	r.asked++
@@ -263,7 +269,7 @@ func (r *retention) evict(c actor.Context) {
 			}
 			r.wakeUpAt(c, due)
 			return
-		case len(r.evicting) >= maxEvictions:
+		case len(r.evicting) >= r.atOnce:
 			return // the end of an eviction comes back here
 		case !expired && !r.making.Settled() && !r.making.Lacks():
 			r.measure(c)

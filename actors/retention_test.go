@@ -510,7 +510,7 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 			}
 		})
 		props := retentionProps(retention{
-			supervisor: others, eraser: others, surveyor: others, metrics: metrics.New("test", ""), log: logr.Discard(),
+			supervisor: others, eraser: others, surveyor: others, atOnce: maxEvictions, metrics: metrics.New("test", ""), log: logr.Discard(),
 		}, &queue)
 		if _, err := system.Root.SpawnNamed(props.Configure(gate), retentionName); err != nil {
 			t.Fatal(err)

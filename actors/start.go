@@ -45,7 +45,7 @@ func (s *supervisor) start(c actor.Context, cfg Config, found recovered) {
 		ctx: s.ctx, ground: s.scratch, workers: s.workers, calls: s.turns.calls, retention: s.child(c, retentionName), log: cfg.Log,
 	}))
 	s.retention = s.spawn(c, retentionName, retentionProps(retention{
-		supervisor: s.self, eraser: s.eraser, surveyor: surveyor, metrics: s.metrics, early: cfg.Limits.Headroom > 0, log: cfg.Log,
+		supervisor: s.self, eraser: s.eraser, surveyor: surveyor, metrics: s.metrics, early: cfg.Limits.Headroom > 0, atOnce: evictionsWithin(cap(s.workers.slots)), log: cfg.Log,
 	}, found.asleep))
 	s.spawn(c, pressureName, pressureProps(pressure{
 		ctx: s.ctx, space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, workers: s.workers, limits: cfg.Limits, interval: cfg.PressureInterval,

@@ -163,7 +163,14 @@ func (s *supervisor) activeEntry(id volume.ID, actorName string) *entry {
 // atRest puts a volume to sleep that has nothing to do, unless it has by now.
 func (s *supervisor) atRest(c actor.Context, m *messages.AtRest) {
 	e := s.activeEntry(m.ID, m.Actor)
-	if e == nil || e.sent != m.Received {
+	if e == nil {
+		return
+	}
+	if e.sent != m.Received {
+		if m.Record == nil {
+			// What has come meanwhile is about a new volume.
+			s.evictionOver(m.ID, e, true)
+		}
 		return
 	}
 	e.state = ending

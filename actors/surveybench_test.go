@@ -65,7 +65,7 @@ func benchmarkSurvey(b *testing.B, asleep bool) {
 	b.ResetTimer()
 	began := cpuTime(b)
 	retention, err := root.SpawnNamed(retentionProps(retention{
-		supervisor: nobody, eraser: nobody, surveyor: surveyor, metrics: metrics.New("test", ""), log: logr.Discard(),
+		supervisor: nobody, eraser: nobody, surveyor: surveyor, atOnce: maxEvictions, metrics: metrics.New("test", ""), log: logr.Discard(),
 	}, &queue), retentionName)
 	if err != nil {
 		b.Fatal(err)

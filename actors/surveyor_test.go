@@ -119,7 +119,7 @@ func inSurvey(t *testing.T, g *fakeGround, asleep int, limit int, test func(s su
 		}
 		time.Sleep(g.age)
 		_, err := system.Root.SpawnNamed(retentionProps(retention{
-			supervisor: supervisor, eraser: supervisor, surveyor: surveyor, metrics: s.metrics, log: logr.Discard(),
+			supervisor: supervisor, eraser: supervisor, surveyor: surveyor, atOnce: maxEvictions, metrics: s.metrics, log: logr.Discard(),
 		}, &queue), retentionName)
 		if err != nil {
 			t.Fatal(err)

@@ -50,16 +50,22 @@ type trashEntry struct {
 // trashQueue knows what is in the trash, and says what is erased next. It does no I/O and
 // knows no time of its own.
 //
-// What this process deleted and what was found in the trash are taken in turns: what was
-// deleted to make room is erased soon though a million others were found, and neither
-// waits for ever.
+// What this process deleted, what was found in the trash, and what has had a slice are
+// taken in turns: what was deleted to make room is erased soon though a million others
+// were found, and none waits for ever. Entries that take long never run in all places
+// while others wait.
 type trashQueue struct {
 	known map[string]*trashEntry
-	// deleted and found wait, in this order. found are also those whose slice is over and
-	// those that are tried again.
+	// deleted and found wait, each in this order. found are also those that are tried
+	// again.
 	deleted, found []*trashEntry
 	foundNext      bool
-	running        map[*trashEntry]struct{}
+	// again are those whose slice is over; runningAgain is how many of those that run have
+	// used one up.
+	again        []*trashEntry
+	againNext    bool
+	runningAgain int
+	running      map[*trashEntry]struct{}
 	// aside are in the order in which they are due.
 	aside []*trashEntry
 	// tried is how many of known could not be erased at least once.
@@ -85,7 +91,7 @@ type question struct {
 	seq   uint64
 	asked time.Time
 	// counted: all that was deleted before is known. These are the entries with a number
-	// up to upTo, of which so many are left.
+	// up to upTo; left is how many of them there still are.
 	counted bool
 	upTo    uint64
 	left    int
@@ -96,7 +102,7 @@ func newTrashQueue() trashQueue {
 }
 
 // waiting is how many entries wait to be erased.
-func (q *trashQueue) waiting() int { return len(q.deleted) + len(q.found) }
+func (q *trashQueue) waiting() int { return len(q.deleted) + len(q.found) + len(q.again) }
 
 // held returns how many entries of the trash are to be erased, and how many of them could
 // not be so far.
@@ -176,11 +182,7 @@ func (q *trashQueue) next(now time.Time) *trashEntry {
 	if len(q.running) >= maxStarted || q.waiting() == 0 {
 		return nil
 	}
-	from := &q.deleted
-	if len(q.deleted) == 0 || q.foundNext && len(q.found) > 0 {
-		from = &q.found
-	}
-	q.foundNext = from == &q.deleted
+	from := q.turn()
 	entry := (*from)[0]
 	*from = (*from)[1:]
 	if entry.begun.IsZero() {
@@ -188,7 +190,33 @@ func (q *trashQueue) next(now time.Time) *trashEntry {
 	}
 	entry.resumed = now
 	q.running[entry] = struct{}{}
+	if entry.slices > 0 {
+		q.runningAgain++
+	}
 	return entry
+}
+
+// turn returns those whose turn it is, of which at least one waits.
+func (q *trashQueue) turn() *[]*trashEntry {
+	others := len(q.deleted) + len(q.found)
+	if others == 0 || len(q.again) > 0 && q.againNext && q.runningAgain < maxStarted/2 {
+		q.againNext = false
+		return &q.again
+	}
+	q.againNext = true
+	q.foundNext = !q.foundNext
+	if len(q.found) == 0 || len(q.deleted) > 0 && q.foundNext {
+		return &q.deleted
+	}
+	return &q.found
+}
+
+// ended notes that an entry does not run any more.
+func (q *trashQueue) ended(entry *trashEntry) {
+	delete(q.running, entry)
+	if entry.slices > 0 {
+		q.runningAgain--
+	}
 }
 
 // overtime returns the running entries whose slice is over while others wait, and when
@@ -213,11 +241,13 @@ func (q *trashQueue) overtime(now time.Time) (over []*trashEntry, next time.Time
 // comeAround puts an entry behind the others whose slice is over, and tells whether it
 // may have another one.
 func (q *trashQueue) comeAround(entry *trashEntry) bool {
-	if entry.slices++; entry.slices >= mostSlices {
+	if entry.slices+1 >= mostSlices {
 		return false
 	}
-	delete(q.running, entry)
-	q.found = append(q.found, entry)
+	q.ended(entry)
+	entry.slices++
+	q.again = append(q.again, entry)
+	q.againNext = false
 	return true
 }
 
@@ -261,7 +291,11 @@ func (q *trashQueue) retry(now time.Time) (next time.Time) {
 		// It holds up no question that came while it was set aside.
 		q.numbers++
 		entry.number = q.numbers
-		q.found = append(q.found, entry)
+		if entry.slices > 0 {
+			q.again = append(q.again, entry)
+		} else {
+			q.found = append(q.found, entry)
+		}
 	}
 	if len(q.aside) == 0 {
 		return time.Time{}
@@ -287,7 +321,7 @@ func (q *trashQueue) countFor(asked *question) {
 
 // settle notes that a running entry is erased or set aside.
 func (q *trashQueue) settle(entry *trashEntry) {
-	delete(q.running, entry)
+	q.ended(entry)
 	for i := range q.questions {
 		if asked := &q.questions[i]; asked.counted && entry.number <= asked.upTo {
 			asked.left--

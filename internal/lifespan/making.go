@@ -85,6 +85,9 @@ func (m *Making) Measured(lacking volume.Size, answer bool) {
 	m.lacking, m.known = lacking, true
 }
 
+// Unshown tells whether a deletion has ended that no measurement was asked for since.
+func (m *Making) Unshown() bool { return m.erasing.volumes > 0 }
+
 // Settled tells whether no room is on its way: the last measurement shows all that
 // was deleted.
 func (m *Making) Settled() bool { return m.known && m.onItsWay().volumes == 0 }
