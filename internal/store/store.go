@@ -41,10 +41,10 @@ type Store struct {
 	reserve reserve
 	clock   clock
 	// timer notes the clocks when nothing else was written for long.
-	timer  *time.Timer
+	timer *time.Timer
 	// rebooted is what Rebooted tells, noted whether that is in the file.
 	rebooted, noted bool
-	closed bool
+	closed          bool
 
 	// compaction is the one that runs, or nil, and background waits for its end.
 	compaction *compaction
