@@ -47,7 +47,7 @@ func (t *task) delete() error {
 // whole working directory mounted looks at what is retained: that keeps nothing, or
 // such a pod would stop all deletion on its node.
 func (t *task) mayDelete() error {
-	// Nobody waits for an expiry. Room is waited for.
+	// No caller waits for an expiry; calls wait for room.
 	found, err := t.readMounts(!t.reason.Early())
 	if err != nil {
 		return err

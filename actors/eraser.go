@@ -297,7 +297,7 @@ func (e *eraser) erased(m *erased) {
 	default:
 		e.queue.gone(entry)
 		if m.removed == 0 {
-			return // somebody else took it away
+			return // it was taken away otherwise
 		}
 		e.metrics.VolumeErased()
 		took := now.Sub(entry.begun)

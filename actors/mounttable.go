@@ -14,7 +14,7 @@ import (
 
 const (
 	// tableShare bounds what readings for the patient cost: after each, the next one
-	// waits so many times as long as it took. With 20,000 mounts a reading takes 60 ms
+	// waits this many times as long as it took. With 20,000 mounts a reading takes 60 ms
 	// of CPU and more.
 	tableShare = 20
 	// longestTableRest bounds that wait.

@@ -45,8 +45,7 @@ type Resume struct{}
 
 // DeleteVolume orders a retained volume to be deleted. Supervisor -> volume.
 type DeleteVolume struct {
-	// Reason tells whether its time is over or space is wanted before. When it
-	// cannot be deleted at once, the latter may have changed.
+	// Reason tells whether its time is over or space is wanted before.
 	Reason volume.Reason
 	// Factor is the pressure factor that made it go early, for the log.
 	Factor float64
@@ -55,7 +54,8 @@ type DeleteVolume struct {
 }
 
 // PodsSeen tells which pod directories the kubelet has at present.
-// Watch over the pods directory -> supervisor -> every volume actor.
+// Watch over the pods directory -> supervisor -> the actors of the volumes that are
+// not being deleted, unless the directory shows no pod at all.
 type PodsSeen struct {
 	// Names of the directories below <kubelet dir>/pods. Shared, read only.
 	Names map[string]struct{}

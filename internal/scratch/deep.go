@@ -98,7 +98,7 @@ func (e *eraser) emptyDeep(ctx context.Context) error {
 	return nil
 }
 
-// take returns the next directory, which nobody else has then.
+// take returns the next directory, which no other erasure has then.
 func (d *deep) take() int {
 	fd := d.next
 	d.next = -1
@@ -106,7 +106,7 @@ func (d *deep) take() int {
 }
 
 // goUp opens the directory above an open one. That it is the one from which the way led
-// down is checked: somebody may have moved the lower one.
+// down is checked: a pod may have moved the lower one.
 func (e *eraser) goUp(fd int) (up int, err error) {
 	d := &e.deep
 	last := len(d.above) - 1

@@ -16,7 +16,7 @@ const (
 	// are higher up are closed, and found again on the way back.
 	maxDepth = 64
 	// maxRepeats bounds how often directories are swept again that did not become empty,
-	// because somebody still writes into them or because the file system skips names
+	// because a process still writes into them or because the file system skips names
 	// while others are being removed. It is for all directories of an entry together:
 	// with a bound for each, who adds directories multiplies it by itself with each
 	// level.

@@ -20,7 +20,7 @@ var errFound = errors.New("found")
 // root, or mounted where a pod's directory is, and is not named as a kubelet names
 // pods and their volumes: other people's data. It returns "" when there is none, and
 // when root does not exist, or has been a working directory before. Files at the top,
-// names that begin with a dot and lost+found are in nobody's way.
+// names that begin with a dot and lost+found do not matter.
 //
 // It changes nothing, and is for a directory in which a daemon begins.
 func Foreign(root string) (string, error) {

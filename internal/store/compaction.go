@@ -111,14 +111,14 @@ func (s *Store) weigh() {
 	s.beginCompaction(used)
 }
 
-// beginCompaction starts a compaction of so many pages, with the lock held.
+// beginCompaction starts a compaction of the given number of pages, with the lock held.
 func (s *Store) beginCompaction(pages int64) {
 	c := &compaction{changed: map[pairName]struct{}{}}
 	s.compaction = c
 	s.background.Go(func() { s.compact(c, pages) })
 }
 
-// pages returns how many pages are in use, but for the list of free pages, and how many
+// pages returns how many pages are in use without the list of free pages, and how many
 // the last commit wrote for that beyond the first one. It is 0 for both while one is
 // enough.
 func (d *database) pages() (used, wasted int64) {
@@ -133,7 +133,7 @@ func (d *database) pages() (used, wasted int64) {
 	return used - int64(stats.FreePageN+stats.PendingPageN) - (wasted + 1), wasted
 }
 
-// compact runs a compaction that was started, for so many pages.
+// compact runs a compaction that was started, for the given number of pages.
 func (s *Store) compact(c *compaction, pages int64) {
 	result, began := Compaction{}, time.Now()
 	replaced, err := s.copyAndReplace(c, pages, &result)
