@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -22,8 +23,13 @@ const (
 // imageName is the image in the manifests, with whatever tag.
 var imageName = regexp.MustCompile(`ghcr\.io/katbox/katbox:\S+`)
 
+// headroom is the flag in the manifests. A kubelet that has no disk of its own is told to
+// evict nothing before 1 % of the machine's is free, and Katbox so.
+var headroom = regexp.MustCompile(`(?m)^( *- )--headroom=.*$`)
+
 // rendered are the manifests of a directory of kustomize as an operator applies
-// them, but for the places of this node and the image that was built.
+// them, with the places of this node, the thresholds of its kubelet and the image that
+// was built.
 func (c *cluster) rendered(dir string) string {
 	c.t.Helper()
 	text := c.kubectl("kustomize", dir)
@@ -40,6 +46,12 @@ func (c *cluster) rendered(dir string) string {
 	}
 	if !imageName.MatchString(text) {
 		c.t.Fatalf("the manifests in %s do not have the image %s", dir, imageName)
+	}
+	if os.Getenv("KATBOX_E2E_DISK") == "" {
+		if !headroom.MatchString(text) {
+			c.t.Fatalf("the manifests in %s do not have the flag --headroom", dir)
+		}
+		text = headroom.ReplaceAllString(text, "$0\n$1--kubelet-line=1%,1%")
 	}
 	return imageName.ReplaceAllString(text, c.image)
 }
