@@ -1,7 +1,7 @@
 // Package logsink writes the lines of a log and never makes their author wait.
 //
-// It writes each line at once, in the background and in order. While a write hangs,
-// lines wait in a buffer. When the buffer is full it drops and counts them, and
+// It writes in the background and in order: a line at once, and those that follow
+// within a moment together. While a write hangs, lines wait in a buffer. When the buffer is full it drops and counts them, and
 // writes a line with their number in their place. So a reader that stalls loses
 // lines, and stops nothing else.
 package logsink
@@ -15,6 +15,10 @@ import (
 
 // keepBuffer is what a buffer may take while nothing is in it.
 const keepBuffer = 64 << 10
+
+// rest is the time from one write to the next. On a busy node a write for each line
+// costs more than the line.
+const rest = 10 * time.Millisecond
 
 // Config is what a Sink works with. All fields are required.
 type Config struct {
@@ -32,9 +36,9 @@ type Config struct {
 // several goroutines.
 type Sink struct {
 	Config
-	// wake holds a token when there is something to do, ended is closed when all was
-	// written after Close.
-	wake, ended chan struct{}
+	// wake holds a token when there is something to do, closing is closed by Close, and
+	// ended when all was written after that.
+	wake, closing, ended chan struct{}
 
 	mu      sync.Mutex
 	pending []byte
@@ -47,7 +51,7 @@ type Sink struct {
 
 // New returns a sink, which has to be closed.
 func New(cfg Config) *Sink {
-	s := &Sink{Config: cfg, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	s := &Sink{Config: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -71,6 +75,9 @@ func (s *Sink) Write(line []byte) (int, error) {
 // reader that stalls has not taken by then is lost.
 func (s *Sink) Close(limit time.Duration) {
 	s.mu.Lock()
+	if !s.closed {
+		close(s.closing)
+	}
 	s.closed = true
 	s.wakeUp()
 	s.mu.Unlock()
@@ -106,6 +113,10 @@ func (s *Sink) run() {
 			}
 			if err != nil {
 				break // the next line tries again
+			}
+			select {
+			case <-time.After(rest):
+			case <-s.closing:
 			}
 		}
 	}

@@ -76,10 +76,16 @@ func write(t *testing.T, s *Sink, lines ...string) {
 
 func want(t *testing.T, when string, r *reader, lines ...string) {
 	t.Helper()
-	synctest.Wait()
+	pass()
 	if got := strings.ReplaceAll(r.text(), "\n", " "); strings.TrimSpace(got) != strings.Join(lines, " ") {
 		t.Errorf("%s: %q, want %q", when, got, lines)
 	}
+}
+
+// pass lets pass what lines wait for that follow another one.
+func pass() {
+	time.Sleep(2 * rest)
+	synctest.Wait()
 }
 
 func TestLinesAreWrittenAtOnceAndInOrder(t *testing.T) {
@@ -106,10 +112,10 @@ func TestReaderThatStalls(t *testing.T) {
 		r := &reader{}
 		s, dropped := newSink(r, 8)
 		write(t, s, "0")
-		synctest.Wait()
+		pass()
 		goOn := r.stall()
 		write(t, s, "a")
-		synctest.Wait() // "a" is being written
+		pass() // "a" is being written
 		write(t, s, "b", "longer", "c", "d")
 		want(t, "stalled", r, "0")
 		goOn()
@@ -140,7 +146,7 @@ func TestCloseWaitsForAReaderForAWhile(t *testing.T) {
 			s, _ := newSink(r, 100)
 			goOn := r.stall()
 			write(t, s, "a")
-			synctest.Wait()
+			pass()
 			write(t, s, "b")
 			time.AfterFunc(tt.stalls, goOn)
 			began := time.Now()
@@ -160,7 +166,7 @@ func TestReaderThatFails(t *testing.T) {
 		r := &reader{fails: errors.New("broken")}
 		s, dropped := newSink(r, 100)
 		write(t, s, "a")
-		synctest.Wait()
+		pass()
 		if dropped.Load() != 1 {
 			t.Errorf("%d dropped, want 1", dropped.Load())
 		}
@@ -168,7 +174,7 @@ func TestReaderThatFails(t *testing.T) {
 		r.fails = nil
 		r.mu.Unlock()
 		write(t, s, "b")
-		synctest.Wait()
+		pass()
 		write(t, s, "c")
 		want(t, "it works again", r, "2 missing", "c")
 		r.mu.Lock()
@@ -176,7 +182,7 @@ func TestReaderThatFails(t *testing.T) {
 		r.mu.Unlock()
 		write(t, s, "d")
 		s.Close(time.Hour)
-		synctest.Wait()
+		pass()
 	})
 }
 
