@@ -103,12 +103,14 @@ func (s *Store) OnCompaction(report func(Compaction)) {
 // weigh starts a compaction when it is worth it. It is called after each commit, with
 // the lock held.
 func (s *Store) weigh() {
-	used, wasted := s.db.pages()
+	wasted := s.db.wastedPages()
 	s.wasted += wasted
-	if wasted == 0 || s.wasted < used || s.compaction != nil || s.closed || time.Now().Before(s.notBefore) {
+	if wasted == 0 || s.compaction != nil || s.closed || time.Now().Before(s.notBefore) {
 		return
 	}
-	s.beginCompaction(used)
+	if used := s.db.usedPages(wasted); s.wasted >= used {
+		s.beginCompaction(used)
+	}
 }
 
 // beginCompaction starts a compaction of the given number of pages, with the lock held.
@@ -118,19 +120,20 @@ func (s *Store) beginCompaction(pages int64) {
 	s.background.Go(func() { s.compact(c, pages) })
 }
 
-// pages returns how many pages are in use without the list of free pages, and how many
-// the last commit wrote for that beyond the first one. It is 0 for both while one is
-// enough.
-func (d *database) pages() (used, wasted int64) {
-	stats, size := d.bolt.Stats(), int64(d.bolt.Info().PageSize)
-	wasted = int64(stats.FreelistInuse) / size
-	if wasted == 0 {
-		return 0, 0
+// wastedPages returns how many pages the last commit wrote for the list of free pages
+// beyond the first one.
+func (d *database) wastedPages() int64 {
+	return int64(d.bolt.Stats().FreelistInuse) / int64(d.bolt.Info().PageSize)
+}
+
+// usedPages returns how many pages are in use without the list of free pages, of which
+// wasted are beyond its first one.
+func (d *database) usedPages(wasted int64) (used int64) {
+	stats := d.bolt.Stats()
+	if err := d.view(func(tx *bbolt.Tx) error { used = tx.Size() / int64(d.bolt.Info().PageSize); return nil }); err != nil {
+		return math.MaxInt64
 	}
-	if err := d.view(func(tx *bbolt.Tx) error { used = tx.Size() / size; return nil }); err != nil {
-		return math.MaxInt64, 0
-	}
-	return used - int64(stats.FreePageN+stats.PendingPageN) - (wasted + 1), wasted
+	return used - int64(stats.FreePageN+stats.PendingPageN) - (wasted + 1)
 }
 
 // compact runs a compaction that was started, for the given number of pages.

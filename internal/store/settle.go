@@ -81,8 +81,9 @@ func (d *database) settle() error {
 }
 
 // afterFailure looks whether a transaction that failed has come to its meta page; id
-// is 0 if it did not begin. If not, nothing has changed. Else the commit is there for every reader: once it is
-// durable, it has succeeded, and until then there is no further one.
+// is 0 if it did not begin. If not, nothing has changed. Else the commit is there for
+// every reader: once it is durable, it has succeeded, and until then there is no
+// further one.
 func (d *database) afterFailure(id int, failed error) error {
 	if id == 0 {
 		return failed
