@@ -26,14 +26,7 @@ func TestPressureOnARealFileSystem(t *testing.T) {
 			roottest.UnmountBelowAtEnd(t, mnt)
 			there := func(i int) bool { return exists(filepath.Join(work, podName(i), volumeID(i))) }
 			d.start()
-			for i := range volumes {
-				d.makePod(podName(i))
-				d.publish(podName(i), volumeID(i))
-				if err := os.WriteFile(filepath.Join(d.target(podName(i)), "payload"), make([]byte, each<<20), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				d.unpublish(podName(i), volumeID(i))
-			}
+			d.retain(volumes, each<<20)
 			// With a full disk even a lifespan of an hour is over at once; with
 			// the space of one volume free it is a quarter of an hour.
 			fill(t, filepath.Join(mnt, "filler"))
@@ -47,6 +40,19 @@ func TestPressureOnARealFileSystem(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// retain leaves a number of retained volumes, with a file of the given size in each.
+func (d *daemon) retain(volumes, size int) {
+	d.t.Helper()
+	for i := range volumes {
+		d.makePod(podName(i))
+		d.publish(podName(i), volumeID(i))
+		if err := os.WriteFile(filepath.Join(d.target(podName(i)), "payload"), make([]byte, size), 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+		d.unpublish(podName(i), volumeID(i))
 	}
 }
 
@@ -87,14 +93,7 @@ func TestPressureOnADiskThatTheKubeletShares(t *testing.T) {
 			d.dir = mnt // the kubelet's directory too
 			roottest.UnmountBelowAtEnd(t, mnt)
 			d.start()
-			for i := range volumes {
-				d.makePod(podName(i))
-				d.publish(podName(i), volumeID(i))
-				if err := os.WriteFile(filepath.Join(d.target(podName(i)), "payload"), make([]byte, each<<20), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				d.unpublish(podName(i), volumeID(i))
-			}
+			d.retain(volumes, each<<20)
 			// Between 10 % and 15 % are free.
 			if err := unix.Fallocate(create(t, filepath.Join(mnt, "filler")), 0, 0, free(t, mnt)-(size<<20)/8); err != nil {
 				t.Fatal(err)
