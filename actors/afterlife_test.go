@@ -153,8 +153,8 @@ func TestLogOfADeletionThatACrashInterrupted(t *testing.T) {
 	})
 }
 
-// TestLogOfVolumesThatNobodyUnpublished: one whose pod vanished, and one without a record.
-func TestLogOfVolumesThatNobodyUnpublished(t *testing.T) {
+// TestLogOfVolumesWithoutAnUnpublish: one whose pod vanished, and one without a record.
+func TestLogOfVolumesWithoutAnUnpublish(t *testing.T) {
 	inLoggedHouse(t, func(h *house) {
 		if _, err := h.scratch.Create(numberedPod(1), numbered(1)); err != nil {
 			t.Fatal(err)

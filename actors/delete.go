@@ -42,10 +42,10 @@ func (t *task) delete() error {
 	return nil
 }
 
-// mayDelete confirms that the volume is not mounted anywhere that the daemon sees, and that the directory
-// of its pod is not mounted for a pod, as if that were a volume. A pod that has the
-// whole working directory mounted looks at what is retained: that keeps nothing, or
-// such a pod would stop all deletion on its node.
+// mayDelete confirms that the volume is not mounted anywhere that the daemon sees, and
+// that the directory of its pod is not mounted for a pod, as if that were a volume. A
+// pod that has the whole working directory mounted looks at what is retained: that
+// keeps nothing, or such a pod would stop all deletion on its node.
 func (t *task) mayDelete() error {
 	// No caller waits for an expiry; calls wait for room.
 	found, err := t.readMounts(!t.reason.Early())

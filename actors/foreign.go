@@ -4,8 +4,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// foreign are directories that lie where data directories do, and are nobody's that
-// Katbox knows: other people's data, which is left alone.
+// foreign are directories that lie where data directories do, and are not Katbox's:
+// other people's data, which is left alone.
 type foreign struct {
 	count   int
 	example messages.DataDirectory

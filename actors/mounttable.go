@@ -32,8 +32,8 @@ type mountTable struct {
 	questions chan tableQuestion
 }
 
-// tableQuestion asks for a reading. Whoever is patient waits for others to share it:
-// an expiry, which nobody notices, but no call.
+// tableQuestion asks for a reading. A patient one waits for others to share it: that of
+// an expiry, which no caller waits for.
 type tableQuestion struct {
 	patient bool
 	messages.Reply[*mounted]
