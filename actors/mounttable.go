@@ -69,7 +69,7 @@ func (t *mountTable) serve(ctx context.Context) {
 // collect returns those who wait for the next reading: when one of them is not
 // patient, or it is time. There are none when ctx has ended.
 func (t *mountTable) collect(ctx context.Context, rested time.Time) (waiting []tableQuestion) {
-	var due <-chan time.Time
+	var due <-chan struct{}
 	for {
 		select {
 		case question := <-t.questions:
@@ -78,11 +78,14 @@ func (t *mountTable) collect(ctx context.Context, rested time.Time) (waiting []t
 				return t.collectRest(waiting)
 			}
 			if due == nil {
-				timer := time.NewTimer(time.Until(rested))
-				defer timer.Stop()
-				due = timer.C
+				rest, end := context.WithDeadline(ctx, rested)
+				defer end()
+				due = rest.Done()
 			}
 		case <-due:
+			if ctx.Err() != nil {
+				return nil
+			}
 			return t.collectRest(waiting)
 		case <-ctx.Done():
 			return nil

@@ -131,12 +131,8 @@ func (c *calls) busy() bool {
 
 // pause waits. Its error is that of ctx.
 func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	over, end := context.WithTimeout(ctx, length)
+	defer end()
+	<-over.Done()
+	return ctx.Err()
 }

@@ -49,16 +49,12 @@ type watch struct {
 	searched bool
 }
 
-// every calls f at once and then again after each interval, until ctx ends.
+// every calls f at once and again an interval after it has returned, until ctx ends.
 func every(ctx context.Context, interval time.Duration, f func()) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
 	for {
 		f()
-		select {
-		case <-ctx.Done():
+		if pause(ctx, interval) != nil {
 			return
-		case <-ticker.C:
 		}
 	}
 }

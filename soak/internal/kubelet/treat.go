@@ -113,14 +113,12 @@ func reorder(ctx context.Context, overtaken time.Duration, call, late func()) {
 
 // sleep waits, and tells whether it came to the end of it.
 func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	over, end := context.WithTimeout(ctx, d)
+	defer end()
 	select {
-	case <-timer.C:
-		return true
+	case <-over.Done():
+		return ctx.Err() == nil
 	case <-stop:
-		return false
-	case <-ctx.Done():
 		return false
 	}
 }

@@ -8,12 +8,8 @@ import (
 
 // For waits; its error is why ctx ended before.
 func For(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	over, end := context.WithTimeout(ctx, d)
+	defer end()
+	<-over.Done()
+	return context.Cause(ctx)
 }
