@@ -71,7 +71,7 @@ func (t *task) condemn() (recorded bool, err error) {
 	next := *t.record
 	next.Phase = volume.Deleting
 	err = t.save(next)
-	if noSpace(err) {
+	if volume.IsNoSpace(err) {
 		t.log.Info("deleting without a record of it, the disk is full", logkeys.About(*t.record, "cause", err.Error())...)
 		return false, nil
 	}

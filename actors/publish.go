@@ -157,7 +157,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	making := t.step("mkdir")
 	_, err = t.scratch.Create(p.Pod, p.ID)
 	if ended(making, err) != nil {
-		return false, wantsRoom(err)
+		return false, volume.WantsRoom(err)
 	}
 	madeTarget, err = makeTarget(p.Target.Path)
 	if err != nil {

@@ -96,7 +96,7 @@ func (r *recorder) answer(m *committed) {
 		r.succeeded = time.Now()
 	}
 	probed := m.err
-	if noSpace(probed) {
+	if volume.IsNoSpace(probed) {
 		probed = nil // a full disk answers, and to make room is what the daemon is for
 	}
 	for _, reply := range r.probes {

@@ -97,7 +97,7 @@ func (t *task) save(next volume.Record) error {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
 	}
 	if err := ended(t.step("record"), t.records.save(next)); err != nil {
-		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, wantsRoom(err))
+		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, volume.WantsRoom(err))
 	}
 	t.know(&next)
 	return nil
@@ -106,7 +106,7 @@ func (t *task) save(next volume.Record) error {
 // forget removes the volume's record.
 func (t *task) forget() error {
 	if err := ended(t.step("forget"), t.records.forget(t.id)); err != nil {
-		return fmt.Errorf("forget volume %s: %w", t.id, wantsRoom(err))
+		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
 	}
 	t.know(nil)
 	return nil
@@ -246,21 +246,4 @@ func (e *environment) podOf(target string) string {
 	}
 	pod, _, _ := strings.Cut(below, "/")
 	return pod
-}
-
-// noSpace tells whether an error of a data directory or a record means that the
-// file system is full.
-func noSpace(err error) bool {
-	return errors.Is(err, volume.ErrNoSpace) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
-}
-
-// wantsRoom marks an error of a data directory or a record as [volume.ErrNoSpace],
-// if it is one. The kernel has the same error for other wants: the kubelet's file
-// system is full, or there are too many mounts (fs.mount-max). No retained volume
-// makes room for that.
-func wantsRoom(err error) error {
-	if noSpace(err) && !errors.Is(err, volume.ErrNoSpace) {
-		return fmt.Errorf("%w: %w", volume.ErrNoSpace, err)
-	}
-	return err
 }

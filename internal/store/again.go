@@ -16,12 +16,12 @@ const mostTries = 8
 // again runs a transaction once more when it found no room, after makeRoom. One
 // that failed has left nothing behind.
 func again(transaction, makeRoom func() error) error {
-	err := noSpace(transaction())
+	err := volume.WantsRoom(transaction())
 	for range mostTries - 1 {
 		if !errors.Is(err, volume.ErrNoSpace) || makeRoom() != nil {
 			break
 		}
-		err = noSpace(transaction())
+		err = volume.WantsRoom(transaction())
 	}
 	return err
 }

@@ -175,7 +175,7 @@ func (s *Store) copyAndReplace(c *compaction, pages int64, result *Compaction) (
 		if replaced {
 			return
 		}
-		if errors.Is(noSpace(err), volume.ErrNoSpace) {
+		if volume.IsNoSpace(err) {
 			err = errNoRoom
 		}
 		if e := c.discard(place, filepath.Base(s.db.path)+newSuffix); e != nil && isQuiet(err) {

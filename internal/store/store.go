@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
-	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -246,23 +244,6 @@ func (s *Store) look() {
 		return
 	}
 	_ = s.write(func(transaction) error { return nil })
-}
-
-// noSpace makes errors that mean a full disk known as such. bbolt keeps only
-// the text of some.
-func noSpace(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, errno := range []unix.Errno{unix.ENOSPC, unix.EDQUOT} {
-		switch {
-		case errors.Is(err, errno):
-			return fmt.Errorf("%w: %w", volume.ErrNoSpace, err)
-		case strings.Contains(err.Error(), errno.Error()):
-			return fmt.Errorf("%w: %w (%w)", volume.ErrNoSpace, err, errno)
-		}
-	}
-	return err
 }
 
 // Close releases the file and its lock. A compaction that runs is given up.

@@ -3,6 +3,8 @@ package volume
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 )
 
 // The request itself is wrong; repeating it does not help.
@@ -39,6 +41,29 @@ var (
 	// actor is being restarted.
 	ErrUnavailable = errors.New("not available now")
 )
+
+// WantsRoom marks an error of a data directory or a record as [ErrNoSpace] if it means that
+// the file system is full. Do not call it for other errors: the kernel returns the same
+// numbers when the kubelet's file system is full and when there are too many mounts
+// (fs.mount-max), and no retained volume makes room for that. bbolt keeps only the text of
+// some errors; they get their number back.
+func WantsRoom(err error) error {
+	if err == nil || errors.Is(err, ErrNoSpace) {
+		return err
+	}
+	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
+		switch {
+		case errors.Is(err, number):
+			return fmt.Errorf("%w: %w", ErrNoSpace, err)
+		case strings.Contains(err.Error(), number.Error()):
+			return fmt.Errorf("%w: %w (%w)", ErrNoSpace, err, number)
+		}
+	}
+	return err
+}
+
+// IsNoSpace reports whether [WantsRoom] marks the error.
+func IsNoSpace(err error) bool { return errors.Is(WantsRoom(err), ErrNoSpace) }
 
 // InvalidError says which field of a request is not acceptable and why.
 type InvalidError struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -169,6 +170,30 @@ func TestObjectNames(t *testing.T) {
 	for _, bad := range []string{"A", "a b", "a/b", "a\nb", "\x00", "ä", "a_b", `"`, strings.Repeat("a", 254)} {
 		if got := ObjectName(bad); got != "" {
 			t.Errorf("%q became %q, want nothing", bad, got)
+		}
+	}
+}
+
+func TestWantsRoom(t *testing.T) {
+	for _, full := range []error{
+		ErrNoSpace, syscall.ENOSPC, syscall.EDQUOT,
+		fmt.Errorf("mkdir: %w", syscall.ENOSPC),
+		errors.New("file resize error: truncate: no space left on device"),
+	} {
+		marked := WantsRoom(full)
+		if !IsNoSpace(full) || !errors.Is(marked, ErrNoSpace) || !errors.Is(marked, full) {
+			t.Errorf("%v became %v, want ErrNoSpace as well", full, marked)
+		}
+		if twice := WantsRoom(marked); twice.Error() != marked.Error() {
+			t.Errorf("%v is marked twice: %v", full, twice)
+		}
+	}
+	if marked := WantsRoom(errors.New("write: disk quota exceeded")); !errors.Is(marked, syscall.EDQUOT) {
+		t.Errorf("%v, want EDQUOT as well", marked)
+	}
+	for _, other := range []error{nil, syscall.EIO, ErrBusy} {
+		if got := WantsRoom(other); !errors.Is(got, other) || errors.Is(got, ErrNoSpace) || IsNoSpace(other) {
+			t.Errorf("%v became %v, want it as it is", other, got)
 		}
 	}
 }
