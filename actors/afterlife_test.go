@@ -156,7 +156,7 @@ func TestLogOfADeletionThatACrashInterrupted(t *testing.T) {
 // TestLogOfVolumesWithoutAnUnpublish: one whose pod vanished, and one without a record.
 func TestLogOfVolumesWithoutAnUnpublish(t *testing.T) {
 	inLoggedHouse(t, func(h *house) {
-		if _, err := h.scratch.Create(numberedPod(1), numbered(1)); err != nil {
+		if _, err := h.scratch.Create(volume.Place{Pod: numberedPod(1), ID: numbered(1)}); err != nil {
 			t.Fatal(err)
 		}
 	}, func(t *testing.T, h *house, log *lines) {

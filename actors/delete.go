@@ -52,7 +52,7 @@ func (t *task) mayDelete() error {
 	if err != nil {
 		return err
 	}
-	if places := found.volume(t.record.Pod, t.id); len(places) > 0 {
+	if places := found.volume(t.record.Place()); len(places) > 0 {
 		return t.stillAt(places[0])
 	}
 	if place := found.pod(t.record.Pod, t.podsDir); place != "" {
@@ -82,7 +82,7 @@ func (t *task) condemn() (recorded bool, err error) {
 // take it, by erasing it where it is. A crash in the middle of the latter leaves a
 // part, so it takes a record.
 func (t *task) remove(recorded bool) error {
-	name, err := t.scratch.Discard(t.record.Pod, t.id)
+	name, err := t.scratch.Discard(t.record.Place())
 	switch {
 	case err == nil:
 		t.root.Send(t.eraser, &messages.Erase{Name: name, Volume: t.id})
@@ -109,7 +109,7 @@ func (t *task) noWayBack() {
 func (t *task) eraseInPlace() error {
 	turn := t.turns.take()
 	defer turn.end()
-	err := t.scratch.EraseInPlace(t.ctx, t.record.Pod, t.id, turn.next)
+	err := t.scratch.EraseInPlace(t.ctx, t.record.Place(), turn.next)
 	if err == nil {
 		t.metrics.VolumeErased()
 	}

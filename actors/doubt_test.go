@@ -57,7 +57,7 @@ func TestMountedElsewhereIsNeverDeleted(t *testing.T) {
 // orphan puts a data directory on disk that nothing knows.
 func (h *house) orphan(pod volume.PodUID, id volume.ID) {
 	h.t.Helper()
-	if _, err := h.scratch.Create(pod, id); err != nil {
+	if _, err := h.scratch.Create(volume.Place{Pod: pod, ID: id}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.writeMarker(pod, id)

@@ -142,7 +142,7 @@ func FuzzParseBinding(f *testing.F) {
 		if !ok {
 			return
 		}
-		pod, id := string(got.pod), string(got.id)
+		pod, id := string(got.Pod), string(got.ID)
 		if pod+"/"+id != source || filepath.Join("/data", pod, id) != "/data/"+source || strings.Count(source, "/") != 1 {
 			t.Errorf("%q became pod %q and volume %q", source, pod, id)
 		}

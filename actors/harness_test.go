@@ -528,7 +528,7 @@ func (d *fakeDisk) set(free uint64, err error) {
 // retained puts a volume on disk that was unpublished some time ago.
 func (h *house) retained(pod volume.PodUID, id volume.ID, ago, span time.Duration) {
 	h.t.Helper()
-	if _, err := h.scratch.Create(pod, id); err != nil {
+	if _, err := h.scratch.Create(volume.Place{Pod: pod, ID: id}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.writeMarker(pod, id)

@@ -16,7 +16,7 @@ import (
 // groundFunc is a ground that calls a function for each volume.
 type groundFunc func()
 
-func (g groundFunc) Usage(context.Context, volume.PodUID, volume.ID, scratch.Pace) (bytes, inodes int64, err error) {
+func (g groundFunc) Usage(context.Context, volume.Place, scratch.Pace) (bytes, inodes int64, err error) {
 	g()
 	return 0, 0, nil
 }

@@ -338,7 +338,7 @@ func TestMetricsOfAStart(t *testing.T) {
 		deleting, _ := h.records.get("csi-deleting")
 		deleting.Phase = volume.Deleting
 		h.records.put(deleting)
-		if _, err := h.scratch.Create(gonePod, numbered(1)); err != nil {
+		if _, err := h.scratch.Create(volume.Place{Pod: gonePod, ID: numbered(1)}); err != nil {
 			t.Fatal(err)
 		}
 

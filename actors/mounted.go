@@ -30,8 +30,8 @@ func sortBindings(bindings []mount.Binding) *mounted {
 }
 
 // volume returns where the volume's data directory, or something in it, is mounted.
-func (m *mounted) volume(pod volume.PodUID, id volume.ID) []string {
-	return m.targets[string(pod)+"/"+string(id)]
+func (m *mounted) volume(p volume.Place) []string {
+	return m.targets[p.String()]
 }
 
 // pod returns where the directory that a pod's volumes are in is mounted for a pod,

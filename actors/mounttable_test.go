@@ -137,7 +137,7 @@ func TestReadingBeginsAfterTheQuestion(t *testing.T) {
 		made.Store(true)
 		for _, patient := range []bool{false, true} {
 			found, err := table.look(t.Context(), patient)
-			if err != nil || len(found.volume("pod", "volume")) != 1 {
+			if err != nil || len(found.volume(volume.Place{Pod: "pod", ID: "volume"})) != 1 {
 				t.Errorf("patient %t: %+v, %v, want the mount that was made before the question", patient, found, err)
 			}
 		}
@@ -150,7 +150,7 @@ func TestMounted(t *testing.T) {
 		{Source: "p", Target: "/elsewhere"}, {Source: "q", Target: "/pods/x"},
 	})
 	for id, want := range map[volume.ID]int{"v": 2, "v2": 1, "v3": 0, "": 0} {
-		if got := m.volume("p", id); len(got) != want {
+		if got := m.volume(volume.Place{Pod: "p", ID: id}); len(got) != want {
 			t.Errorf("%s is mounted at %q, want %d places", id, got, want)
 		}
 	}

@@ -155,7 +155,7 @@ func (t *task) published(p volume.Publication) {
 // it made the target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	making := t.step("mkdir")
-	_, err = t.scratch.Create(p.Pod, p.ID)
+	_, err = t.scratch.Create(p.Place())
 	if ended(making, err) != nil {
 		return false, volume.WantsRoom(err)
 	}
@@ -163,7 +163,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	if err != nil {
 		return madeTarget, err
 	}
-	return madeTarget, ended(t.step("mount"), t.mounter.Mount(t.scratch.Source(p.Pod, p.ID), p.Target.Path, "", mountOptions(p.Target)))
+	return madeTarget, ended(t.step("mount"), t.mounter.Mount(t.scratch.Source(p.Place()), p.Target.Path, "", mountOptions(p.Target)))
 }
 
 // makeTarget makes the target directory. Its parent is the kubelet's to make:
@@ -223,7 +223,7 @@ func (t *task) undoRecord(before *volume.Record) error {
 	if before != nil {
 		return t.save(*before)
 	}
-	if err := t.scratch.RemoveEmpty(t.record.Pod, t.id); err != nil {
+	if err := t.scratch.RemoveEmpty(t.record.Place()); err != nil {
 		// There was data before the record, or it cannot be told: keep it.
 		return t.retain(*t.record, adopted)
 	}

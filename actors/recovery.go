@@ -40,7 +40,7 @@ func newRecovery(bindings []mount.Binding, podsDir string, asleep func(volume.Re
 	r := &recovery{mounted: map[volume.ID][]boundVolume{}, asleep: asleep}
 	for _, binding := range bindings {
 		if bound, ok := parseBinding(binding, podsDir); ok {
-			r.mounted[bound.id] = append(r.mounted[bound.id], bound)
+			r.mounted[bound.ID] = append(r.mounted[bound.ID], bound)
 		}
 	}
 	return r
@@ -55,7 +55,7 @@ func (r *recovery) add(record volume.Record) {
 // addUnknown is for what is mounted without a record, after all records.
 func (r *recovery) addUnknown() {
 	for id, bounds := range r.mounted {
-		r.place(volume.Record{ID: id, Pod: bounds[0].pod}, bounds)
+		r.place(volume.Record{ID: id, Pod: bounds[0].Pod}, bounds)
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 		record, changed = withoutLost(record, bounds)
 	}
 	for _, bound := range bounds {
-		if _, ok := record.Target(bound.target.Path); ok || bound.pod != record.Pod {
+		if _, ok := record.Target(bound.target.Path); ok || bound.Pod != record.Pod {
 			continue
 		}
 		record = record.WithTarget(bound.target)
@@ -106,10 +106,9 @@ func withoutLost(record volume.Record, bounds []boundVolume) (kept volume.Record
 	return kept, changed
 }
 
-// boundVolume is a data directory that is mounted somewhere.
+// boundVolume is a volume's data directory that is mounted at target.
 type boundVolume struct {
-	id     volume.ID
-	pod    volume.PodUID
+	volume.Place
 	target volume.Target
 }
 
@@ -130,5 +129,5 @@ func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	if podErr != nil || idErr != nil {
 		return boundVolume{}, false
 	}
-	return boundVolume{id: volumeID, pod: podUID, target: volume.Target{Path: b.Target, ReadOnly: b.ReadOnly}}, true
+	return boundVolume{volume.Place{Pod: podUID, ID: volumeID}, volume.Target{Path: b.Target, ReadOnly: b.ReadOnly}}, true
 }

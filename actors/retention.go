@@ -179,9 +179,9 @@ func (r *retention) evicted(m *messages.EvictionOver) {
 }
 
 func (r *retention) findUnknown(m *messages.FindUnknown) {
-	var unknown []messages.DataDirectory
-	for _, dir := range m.Directories {
-		if _, evicting := r.evicting[dir.ID]; !evicting && !r.queue.Has(dir.Pod, dir.ID) {
+	var unknown []volume.Place
+	for _, dir := range m.Places {
+		if _, evicting := r.evicting[dir.ID]; !evicting && !r.queue.Has(dir) {
 			unknown = append(unknown, dir)
 		}
 	}

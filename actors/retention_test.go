@@ -221,7 +221,7 @@ func TestOrphansAreAdoptedAndExpire(t *testing.T) {
 		h := newHouse(t)
 		for i := range 3 * orphanBatch / 2 {
 			pod := numberedPod(i)
-			if _, err := h.scratch.Create(pod, numbered(i)); err != nil {
+			if _, err := h.scratch.Create(volume.Place{Pod: pod, ID: numbered(i)}); err != nil {
 				t.Fatal(err)
 			}
 			h.writeMarker(pod, numbered(i))
@@ -246,7 +246,7 @@ func TestOrphansAreAdoptedAndExpire(t *testing.T) {
 func TestOrphansAreFoundLater(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
-		if _, err := h.scratch.Create(gonePod, numbered(1)); err != nil {
+		if _, err := h.scratch.Create(volume.Place{Pod: gonePod, ID: numbered(1)}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(orphanInterval)
@@ -288,7 +288,7 @@ func TestLaterSearchesForOrphansRest(t *testing.T) {
 		h := newHouse(t)
 		h.start()
 		for i := range 3 * orphanBatch / 2 {
-			if _, err := h.scratch.Create(numberedPod(i), numbered(i)); err != nil {
+			if _, err := h.scratch.Create(volume.Place{Pod: numberedPod(i), ID: numbered(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -315,7 +315,7 @@ func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
 			record.Phase = volume.Deleting
 			h.records.put(record)
 		}
-		if _, err := h.scratch.Discard("pod", "csi-moved"); err != nil {
+		if _, err := h.scratch.Discard(volume.Place{Pod: "pod", ID: "csi-moved"}); err != nil {
 			t.Fatal(err)
 		}
 		h.start()

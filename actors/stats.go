@@ -25,7 +25,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	if err != nil {
 		return volume.Stats{}, err
 	}
-	bytes, inodes, err := e.scratch.Usage(ctx, record.Pod, id, nil)
+	bytes, inodes, err := e.scratch.Usage(ctx, record.Place(), nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
 		condition = fmt.Errorf("its data directory is gone: %w", err)
@@ -37,7 +37,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 		Inodes:    volume.Usage{Total: int64(space.Inodes), Available: int64(space.FreeInodes), Used: inodes},
 		Condition: "mounted",
 	}
-	showing, err := e.mounter.Shows(path, e.scratch.Source(record.Pod, id))
+	showing, err := e.mounter.Shows(path, e.scratch.Source(record.Place()))
 	switch {
 	case condition != nil:
 		stats.Abnormal, stats.Condition = true, condition.Error()

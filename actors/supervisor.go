@@ -267,9 +267,9 @@ func (s *supervisor) resume(c actor.Context, m *resumeDue) {
 // who knows those asleep.
 func (s *supervisor) findUnknown(c actor.Context, m *messages.FindUnknown) {
 	rest := &messages.FindUnknown{Reply: m.Reply}
-	for _, dir := range m.Directories {
+	for _, dir := range m.Places {
 		if s.table[dir.ID] == nil {
-			rest.Directories = append(rest.Directories, dir)
+			rest.Places = append(rest.Places, dir)
 		}
 	}
 	c.Send(s.retention, rest)

@@ -37,10 +37,10 @@ func benchmarkSurvey(b *testing.B, asleep bool) {
 	records := make([]volume.Record, b.N)
 	for i := range records {
 		records[i] = volume.Record{ID: numbered(i), Pod: volume.PodUID("pod-" + numbered(i))}.Retain(time.Now(), time.Hour)
-		if _, err := dir.Create(records[i].Pod, records[i].ID); err != nil {
+		if _, err := dir.Create(records[i].Place()); err != nil {
 			b.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir.Path(records[i].Pod, records[i].ID), "log"), []byte("some"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir.Path(records[i].Place()), "log"), []byte("some"), 0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -87,11 +87,11 @@ type countedGround struct {
 	all  chan struct{}
 }
 
-func (g *countedGround) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace scratch.Pace) (bytes, inodes int64, err error) {
+func (g *countedGround) Usage(ctx context.Context, p volume.Place, pace scratch.Pace) (bytes, inodes int64, err error) {
 	if g.left.Add(-1) == 0 {
 		defer close(g.all)
 	}
-	return g.ground.Usage(ctx, pod, id, pace)
+	return g.ground.Usage(ctx, p, pace)
 }
 
 func cpuTime(b *testing.B) time.Duration {

@@ -40,7 +40,7 @@ const (
 
 // ground is what the surveyor needs of scratch.Dir.
 type ground interface {
-	Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace scratch.Pace) (bytes, inodes int64, err error)
+	Usage(ctx context.Context, p volume.Place, pace scratch.Pace) (bytes, inodes int64, err error)
 }
 
 // surveyor measures how much space the retained volumes take, one after the other

@@ -44,15 +44,15 @@ type fakeGround struct {
 
 const fakeBytes = 4096
 
-func (g *fakeGround) Usage(ctx context.Context, _ volume.PodUID, id volume.ID, pace scratch.Pace) (bytes, inodes int64, err error) {
+func (g *fakeGround) Usage(ctx context.Context, p volume.Place, pace scratch.Pace) (bytes, inodes int64, err error) {
 	g.mu.Lock()
-	g.asked = append(g.asked, id)
+	g.asked = append(g.asked, p.ID)
 	hangs, err := g.hangs, g.err
 	g.mu.Unlock()
 	if hangs != nil {
 		<-hangs
 	}
-	for i := 0; i < g.batches && (g.large == "" || g.large == id); i++ {
+	for i := 0; i < g.batches && (g.large == "" || g.large == p.ID); i++ {
 		if err := pace(ctx, fullBatch); err != nil {
 			return 0, 0, err
 		}

@@ -48,7 +48,7 @@ func (r *round) run(volumes []messages.ToMeasure) {
 
 func (r *round) measure(v *messages.ToMeasure) (takes volume.Size) {
 	err := guard(r.log, func() (err error) {
-		takes.Bytes, takes.Inodes, err = r.ground.Usage(r.ctx, v.Pod, v.ID, r.rest)
+		takes.Bytes, takes.Inodes, err = r.ground.Usage(r.ctx, v.Place(), r.rest)
 		return err
 	})
 	if err != nil && r.ctx.Err() == nil {

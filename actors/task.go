@@ -119,7 +119,7 @@ func (t *task) shows(target string) (mount.Showing, error) {
 	if t.record != nil {
 		pod = t.record.Pod
 	}
-	showing, err := t.mounter.Shows(target, t.scratch.Source(pod, t.id))
+	showing, err := t.mounter.Shows(target, t.scratch.Source(volume.Place{Pod: pod, ID: t.id}))
 	if err != nil {
 		return showing, fmt.Errorf("%w: what is mounted on %s: %w", volume.ErrUncertain, target, err)
 	}
@@ -210,7 +210,7 @@ func (t *task) mountPlaces() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return found.volume(t.record.Pod, t.id), nil
+	return found.volume(t.record.Place()), nil
 }
 
 func (t *task) readMounts(patient bool) (*mounted, error) {

@@ -143,7 +143,7 @@ func (t *task) adopt(pod volume.PodUID) error {
 		}
 		return nil
 	}
-	exists, err := t.scratch.Exists(pod, t.id)
+	exists, err := t.scratch.Exists(volume.Place{Pod: pod, ID: t.id})
 	if err != nil || !exists {
 		return err
 	}

@@ -121,14 +121,14 @@ func readNames(dir string) (map[string]struct{}, error) {
 // retained, so that they expire like the rest.
 func (w *watch) orphans() {
 	w.foreign = foreign{}
-	var batch []messages.DataDirectory
+	var batch []volume.Place
 	look := func() error {
 		err := w.adoptUnknown(batch)
 		batch = batch[:0]
 		return err
 	}
-	err := w.scratch.Walk(w.ctx, func(pod volume.PodUID, id volume.ID) error {
-		batch = append(batch, messages.DataDirectory{Pod: pod, ID: id})
+	err := w.scratch.Walk(w.ctx, func(p volume.Place) error {
+		batch = append(batch, p)
 		if len(batch) < orphanBatch {
 			return nil
 		}
@@ -156,8 +156,8 @@ func (w *watch) giveWay() error {
 	return pause(w.ctx, orphanRest)
 }
 
-func (w *watch) adoptUnknown(found []messages.DataDirectory) error {
-	question := &messages.FindUnknown{Directories: append([]messages.DataDirectory(nil), found...), Reply: messages.NewReply[[]messages.DataDirectory]()}
+func (w *watch) adoptUnknown(found []volume.Place) error {
+	question := &messages.FindUnknown{Places: append([]volume.Place(nil), found...), Reply: messages.NewReply[[]volume.Place]()}
 	unknown, err := ask(w.ctx, w.root, w.supervisor, question, question.Reply)
 	if err != nil {
 		return err

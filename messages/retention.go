@@ -48,17 +48,11 @@ type EvictionOver struct {
 	Deleted bool
 }
 
-// DataDirectory is a directory in the working directory that may be a volume's.
-type DataDirectory struct {
-	Pod volume.PodUID
-	ID  volume.ID
-}
-
-// FindUnknown asks which of the data directories belong to no volume that is
-// known. Scan for orphans -> supervisor -> retention.
+// FindUnknown asks which of the places, where there may be data directories, belong to
+// no volume that is known. Scan for orphans -> supervisor -> retention.
 type FindUnknown struct {
-	Directories []DataDirectory
-	Reply[[]DataDirectory]
+	Places []volume.Place
+	Reply[[]volume.Place]
 }
 
 func (*Retain) toRetention()       {}

@@ -19,7 +19,7 @@ func TestPostponedIsNotDueBeforeItsWaitIsOver(t *testing.T) {
 	if due, _ := q.Next(1); !due.Equal(epoch.Add(2 * time.Hour)) {
 		t.Errorf("next is due at %v, want the one that does not wait", due)
 	}
-	if !q.Has("pod", "failed") || q.Len() != 2 || q.Waiting() != 1 {
+	if !q.Has(volume.Place{Pod: "pod", ID: "failed"}) || q.Len() != 2 || q.Waiting() != 1 {
 		t.Errorf("%d volumes, %d postponed, want both to be known", q.Len(), q.Waiting())
 	}
 	if next, ok := q.Resume(epoch.Add(90 * time.Minute)); ok {

@@ -108,13 +108,13 @@ func (q *Queue) take(n number) Asleep {
 }
 
 // Has tells whether the volume is in the queue, as one of that pod.
-func (q *Queue) Has(pod volume.PodUID, id volume.ID) bool {
-	n := q.table.find(id)
+func (q *Queue) Has(p volume.Place) bool {
+	n := q.table.find(p.ID)
 	if n == 0 {
 		return false
 	}
 	_, known := q.table.names(n)
-	return known == pod
+	return known == p.Pod
 }
 
 // Next returns the earliest deadline under the given pressure factor. ok is false

@@ -146,7 +146,7 @@ func TestQueueEmpty(t *testing.T) {
 	if r, ok := q.TakeNext(1); ok {
 		t.Errorf("took %v from an empty queue", r)
 	}
-	if q.Has("pod", "v") {
+	if q.Has(volume.Place{Pod: "pod", ID: "v"}) {
 		t.Error("an empty queue has a volume")
 	}
 	if _, ok := q.Take("v"); ok || q.Len() != 0 {
@@ -157,7 +157,7 @@ func TestQueueEmpty(t *testing.T) {
 func TestQueueHas(t *testing.T) {
 	q := newQueue(t)
 	q.Push(retained("v", 0, time.Hour))
-	if !q.Has("pod", "v") || q.Has("other", "v") || q.Has("pod", "w") {
+	if !q.Has(volume.Place{Pod: "pod", ID: "v"}) || q.Has(volume.Place{Pod: "other", ID: "v"}) || q.Has(volume.Place{Pod: "pod", ID: "w"}) {
 		t.Error("want volume v of pod, and no other")
 	}
 }

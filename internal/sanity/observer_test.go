@@ -62,7 +62,7 @@ func (o *observer) checkRetained(t *testing.T) {
 		if phases[id] != volume.Retained {
 			t.Errorf("volume %s is %s, expected %s", id, phases[id], volume.Retained)
 		}
-		if exists, err := o.daemon.scratch.Exists(podUID, id); err != nil || !exists {
+		if exists, err := o.daemon.scratch.Exists(volume.Place{Pod: podUID, ID: id}); err != nil || !exists {
 			t.Errorf("the data directory of volume %s is gone: %v", id, err)
 		}
 	}

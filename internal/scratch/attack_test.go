@@ -58,8 +58,8 @@ func (a *attacker) act(dir string, height int) {
 func TestEraseUnderAttack(t *testing.T) {
 	d := open(t)
 	a := attacker{t: t, added: map[string]int{}}
-	a.grow(create(t, d, pod, vol), attackDepth)
-	name, path := discard(t, d, pod, vol)
+	a.grow(create(t, d, here), attackDepth)
+	name, path := discard(t, d, here)
 	const most = 2 * maxRepeats * (paceEvery + attackDepth)
 	total := 0
 	tooLong := errors.New("it does not end")
@@ -80,10 +80,10 @@ func TestEraseUnderAttack(t *testing.T) {
 // number.
 func TestEraseManyDirectories(t *testing.T) {
 	d := open(t)
-	dir := create(t, d, pod, vol)
+	dir := create(t, d, here)
 	for i := range 10 * maxRepeats {
 		must(t, os.MkdirAll(filepath.Join(dir, strconv.Itoa(i), "below"), 0o700))
 	}
-	name, _ := discard(t, d, pod, vol)
+	name, _ := discard(t, d, here)
 	erase(t, d, name)
 }

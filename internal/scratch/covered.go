@@ -72,10 +72,9 @@ func (d *Dir) covered(how string) error {
 // Source returns a path to a volume's data directory that leads there whatever
 // covers the working directory, for this process and as long as d is open. It is
 // what to mount and to compare with; [Dir.Path] is what to show to people.
-func (d *Dir) Source(pod volume.PodUID, id volume.ID) string {
-	podName, idName, err := elements(pod, id)
-	if err != nil {
+func (d *Dir) Source(p volume.Place) string {
+	if check(p) != nil {
 		return ""
 	}
-	return filepath.Join("/proc/self/fd", strconv.Itoa(d.fd()), podName, idName)
+	return filepath.Join("/proc/self/fd", strconv.Itoa(d.fd()), p.String())
 }

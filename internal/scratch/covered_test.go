@@ -62,7 +62,7 @@ func TestMountedOver(t *testing.T) {
 	d, err := Open(root)
 	must(t, err)
 	defer d.Close()
-	path := create(t, d, pod, vol)
+	path := create(t, d, here)
 	must(t, os.WriteFile(filepath.Join(path, "marker"), nil, 0o600))
 	if _, err := d.Bindings("/none"); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestMountedOver(t *testing.T) {
 		if got, err := d.Bindings("/none"); !errors.Is(err, ErrCovered) {
 			t.Errorf("%s: %v, %v", how, got, err)
 		}
-		if _, err := os.Lstat(filepath.Join(d.Source(pod, vol), "marker")); err != nil {
+		if _, err := os.Lstat(filepath.Join(d.Source(here), "marker")); err != nil {
 			t.Errorf("%s: the source is not the data directory: %v", how, err)
 		}
 	}

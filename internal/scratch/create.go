@@ -25,21 +25,20 @@ const (
 // umask is, and tells whether it did so. A directory that is there already is
 // kept as it is. ErrNotOurs means that something else is there; a full file
 // system comes back as ENOSPC or EDQUOT.
-func (d *Dir) Create(pod volume.PodUID, id volume.ID) (created bool, err error) {
-	podName, idName, err := elements(pod, id)
-	if err != nil {
+func (d *Dir) Create(p volume.Place) (created bool, err error) {
+	if err := check(p); err != nil {
 		return false, err
 	}
 	// Another volume of the pod that goes takes the pod's directory with it
 	// when that is empty, which it is until ours is in there.
 	for range createTries {
-		created, err = d.create(podName, idName)
+		created, err = d.create(string(p.Pod), string(p.ID))
 		if !errors.Is(err, unix.ENOENT) {
 			break
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("create %s: %w", d.Path(pod, id), err)
+		return false, fmt.Errorf("create %s: %w", d.Path(p), err)
 	}
 	return created, nil
 }
@@ -118,8 +117,8 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 
 // Exists tells whether a volume has a data directory. ErrNotOurs means that
 // something else is in its place.
-func (d *Dir) Exists(pod volume.PodUID, id volume.ID) (bool, error) {
-	fd, err := d.openData(pod, id)
+func (d *Dir) Exists(p volume.Place) (bool, error) {
+	fd, err := d.openData(p)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
@@ -132,49 +131,47 @@ func (d *Dir) Exists(pod volume.PodUID, id volume.ID) (bool, error) {
 
 // openData opens a volume's data directory. The error is ENOENT when there is
 // none, and ErrNotOurs when something else is in its place.
-func (d *Dir) openData(pod volume.PodUID, id volume.ID) (int, error) {
-	return d.openDataBy(pod, id, d.openChild)
+func (d *Dir) openData(p volume.Place) (int, error) {
+	return d.openDataBy(p, d.openChild)
 }
 
 // openDataBy is openData with the way to open a directory in another one.
-func (d *Dir) openDataBy(pod volume.PodUID, id volume.ID, open func(at int, name string) (int, error)) (int, error) {
-	podFD, idName, err := d.openPod(pod, id)
+func (d *Dir) openDataBy(p volume.Place, open func(at int, name string) (int, error)) (int, error) {
+	podFD, err := d.openPod(p)
 	if err != nil {
 		return -1, err
 	}
 	defer unix.Close(podFD)
-	fd, err := open(podFD, idName)
+	fd, err := open(podFD, string(p.ID))
 	if err != nil {
-		return -1, d.openError(pod, id, err)
+		return -1, d.openError(p, err)
 	}
 	return fd, nil
 }
 
 // openError says that a volume's data directory cannot be opened.
-func (d *Dir) openError(pod volume.PodUID, id volume.ID, err error) error {
-	return fmt.Errorf("open %s: %w", d.Path(pod, id), notOurs(err))
+func (d *Dir) openError(p volume.Place, err error) error {
+	return fmt.Errorf("open %s: %w", d.Path(p), notOurs(err))
 }
 
-// openPod opens the directory of a pod, and returns the name that the volume's
-// data directory has in it.
-func (d *Dir) openPod(pod volume.PodUID, id volume.ID) (podFD int, idName string, err error) {
-	podName, idName, err := elements(pod, id)
-	if err != nil {
-		return -1, "", err
+// openPod opens the pod's directory of a volume.
+func (d *Dir) openPod(p volume.Place) (int, error) {
+	if err := check(p); err != nil {
+		return -1, err
 	}
-	podFD, err = d.openChild(d.fd(), podName)
+	podFD, err := d.openChild(d.fd(), string(p.Pod))
 	if err != nil {
-		return -1, "", fmt.Errorf("open the pod's directory of %s: %w", d.Path(pod, id), notOurs(err))
+		return -1, fmt.Errorf("open the pod's directory of %s: %w", d.Path(p), notOurs(err))
 	}
-	return podFD, idName, nil
+	return podFD, nil
 }
 
 // RemoveEmpty undoes a Create: it removes the data directory, which has to be
 // empty, and then the pod's directory if nothing else is in there. ENOTEMPTY
 // means that there is data, which stays. That there is nothing to remove is no
 // error.
-func (d *Dir) RemoveEmpty(pod volume.PodUID, id volume.ID) error {
-	podFD, idName, err := d.openPod(pod, id)
+func (d *Dir) RemoveEmpty(p volume.Place) error {
+	podFD, err := d.openPod(p)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -182,10 +179,10 @@ func (d *Dir) RemoveEmpty(pod volume.PodUID, id volume.ID) error {
 		return err
 	}
 	defer unix.Close(podFD)
-	if err := d.removeDirectory(podFD, idName); err != nil {
-		return fmt.Errorf("remove %s: %w", d.Path(pod, id), notOurs(err))
+	if err := d.removeDirectory(podFD, string(p.ID)); err != nil {
+		return fmt.Errorf("remove %s: %w", d.Path(p), notOurs(err))
 	}
-	d.removePod(string(pod))
+	d.removePod(string(p.Pod))
 	return nil
 }
 

@@ -21,11 +21,11 @@ import (
 func TestCreate(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		if ok, err := d.Exists(pod, vol); ok || err != nil {
+		if ok, err := d.Exists(here); ok || err != nil {
 			t.Errorf("exists before: %v, %v", ok, err)
 		}
-		path := create(t, d, pod, vol)
-		if ok, err := d.Exists(pod, vol); !ok || err != nil {
+		path := create(t, d, here)
+		if ok, err := d.Exists(here); !ok || err != nil {
 			t.Errorf("exists after: %v, %v", ok, err)
 		}
 		for dir, want := range map[string]fs.FileMode{path: 0o777, filepath.Dir(path): 0o750} {
@@ -35,7 +35,7 @@ func TestCreate(t *testing.T) {
 		}
 		must(t, os.WriteFile(path+"/file", nil, 0o600))
 		must(t, os.Chmod(path, 0o701))
-		if created, err := d.Create(pod, vol); created || err != nil {
+		if created, err := d.Create(here); created || err != nil {
 			t.Errorf("second Create: %v, %v", created, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o701 || !exists(path+"/file") {
@@ -49,11 +49,11 @@ func TestCreateFinishes(t *testing.T) {
 	for name, podMode := range map[string]fs.FileMode{"plain": 0o750, "setgid": 0o750 | fs.ModeSetgid} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t)
-			path := d.Path(pod, vol)
+			path := d.Path(here)
 			must(t, os.Mkdir(filepath.Dir(path), 0o750))
 			must(t, os.Chmod(filepath.Dir(path), podMode))
 			must(t, unix.Mkdir(path, unfinishedMode))
-			create(t, d, pod, vol)
+			create(t, d, here)
 			if info, err := os.Stat(path); err != nil || info.Mode() != 0o777|fs.ModeDir {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
@@ -88,7 +88,7 @@ func TestNotOurs(t *testing.T) {
 					eachKernel(t, func(t *testing.T, d *Dir) {
 						outside := t.TempDir()
 						must(t, os.MkdirAll(filepath.Join(outside, string(vol)), 0o755))
-						place := d.Path(pod, vol)
+						place := d.Path(here)
 						if level == "pod's directory" {
 							place = filepath.Dir(place)
 						} else {
@@ -98,13 +98,13 @@ func TestNotOurs(t *testing.T) {
 						before, err := os.Lstat(place)
 						must(t, err)
 
-						_, createErr := d.Create(pod, vol)
-						_, existsErr := d.Exists(pod, vol)
-						_, discardErr := d.Discard(pod, vol)
-						_, _, usageErr := d.Usage(context.Background(), pod, vol, nil)
+						_, createErr := d.Create(here)
+						_, existsErr := d.Exists(here)
+						_, discardErr := d.Discard(here)
+						_, _, usageErr := d.Usage(context.Background(), here, nil)
 						for call, err := range map[string]error{
 							"Create": createErr, "Exists": existsErr, "Discard": discardErr, "Usage": usageErr,
-							"RemoveEmpty": d.RemoveEmpty(pod, vol),
+							"RemoveEmpty": d.RemoveEmpty(here),
 						} {
 							if !errors.Is(err, ErrNotOurs) {
 								t.Errorf("%s: %v", call, err)
@@ -124,20 +124,20 @@ func TestNotOurs(t *testing.T) {
 
 func TestRemoveEmpty(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		must(t, d.RemoveEmpty(pod, vol))
-		path := create(t, d, pod, vol)
-		create(t, d, pod, "other")
+		must(t, d.RemoveEmpty(here))
+		path := create(t, d, here)
+		create(t, d, at(pod, "other"))
 		must(t, os.WriteFile(path+"/file", nil, 0o600))
-		if err := d.RemoveEmpty(pod, vol); !errors.Is(err, unix.ENOTEMPTY) || !exists(path+"/file") {
+		if err := d.RemoveEmpty(here); !errors.Is(err, unix.ENOTEMPTY) || !exists(path+"/file") {
 			t.Errorf("with data: %v", err)
 		}
 		must(t, os.Remove(path+"/file"))
-		must(t, d.RemoveEmpty(pod, vol))
-		must(t, d.RemoveEmpty(pod, vol))
-		if exists(path) || !exists(d.Path(pod, "other")) {
+		must(t, d.RemoveEmpty(here))
+		must(t, d.RemoveEmpty(here))
+		if exists(path) || !exists(d.Path(at(pod, "other"))) {
 			t.Error("not exactly the one was removed")
 		}
-		must(t, d.RemoveEmpty(pod, "other"))
+		must(t, d.RemoveEmpty(at(pod, "other")))
 		if exists(filepath.Dir(path)) {
 			t.Error("the pod's directory is still there")
 		}
@@ -146,19 +146,19 @@ func TestRemoveEmpty(t *testing.T) {
 
 func TestDiscard(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		if _, err := d.Discard(pod, vol); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := d.Discard(here); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("of nothing: %v", err)
 		}
-		must(t, os.WriteFile(create(t, d, pod, vol)+"/file", []byte("data"), 0o600))
-		create(t, d, pod, "other")
-		name, path := discard(t, d, pod, vol)
+		must(t, os.WriteFile(create(t, d, here)+"/file", []byte("data"), 0o600))
+		create(t, d, at(pod, "other"))
+		name, path := discard(t, d, here)
 		if data, err := os.ReadFile(path + "/file"); err != nil || string(data) != "data" {
 			t.Errorf("in the trash: %q, %v", data, err)
 		}
-		if _, err := d.Discard(pod, vol); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := d.Discard(here); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("again: %v", err)
 		}
-		if !exists(d.Path(pod, "other")) {
+		if !exists(d.Path(at(pod, "other"))) {
 			t.Error("another volume of the pod is gone")
 		}
 		if entries, _, err := d.TrashPage(0, math.MaxInt); err != nil || len(entries) != 1 || entries[0] != name {
@@ -173,11 +173,11 @@ func TestDiscard(t *testing.T) {
 // TestDiscardOfWhatIsGone: somebody may have removed a data directory by hand.
 func TestDiscardOfWhatIsGone(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		must(t, os.Remove(create(t, d, pod, vol)))
-		if _, err := d.Discard(pod, vol); !errors.Is(err, fs.ErrNotExist) {
+		must(t, os.Remove(create(t, d, here)))
+		if _, err := d.Discard(here); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("of nothing: %v", err)
 		}
-		if exists(filepath.Dir(d.Path(pod, vol))) {
+		if exists(filepath.Dir(d.Path(here))) {
 			t.Error("the pod's empty directory is still there")
 		}
 	})
@@ -191,18 +191,18 @@ func TestCreateAndDiscardTogether(t *testing.T) {
 			all.Go(func() {
 				id := volume.ID(fmt.Sprintf("csi-%d", i))
 				for round := range rounds {
-					if created, err := d.Create(pod, id); !created || err != nil {
+					if created, err := d.Create(at(pod, id)); !created || err != nil {
 						t.Errorf("Create: %v, %v", created, err)
 						return
 					}
-					if ok, err := d.Exists(pod, id); !ok || err != nil {
+					if ok, err := d.Exists(at(pod, id)); !ok || err != nil {
 						t.Errorf("Exists: %v, %v", ok, err)
 					}
 					var err error
 					if round%2 == 0 {
-						err = d.RemoveEmpty(pod, id)
+						err = d.RemoveEmpty(at(pod, id))
 					} else {
-						_, err = d.Discard(pod, id)
+						_, err = d.Discard(at(pod, id))
 					}
 					if err != nil {
 						t.Errorf("take away: %v", err)
@@ -234,9 +234,9 @@ func TestFull(t *testing.T) {
 	must(t, err)
 	defer d.Close()
 	// Inodes: the root, the trash, and two for each volume.
-	create(t, d, "a", "1")
-	create(t, d, "b", "1")
-	_, err = d.Create("c", "1")
+	create(t, d, at("a", "1"))
+	create(t, d, at("b", "1"))
+	_, err = d.Create(at("c", "1"))
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("without inodes: %v", err)
 	}
@@ -247,12 +247,12 @@ func TestFull(t *testing.T) {
 		t.Errorf("space %+v, %v", space, err)
 	}
 	// One inode is enough for a pod's directory, but not for the data directory.
-	must(t, d.RemoveEmpty("b", "1"))
-	must(t, os.WriteFile(d.Path("a", "1")+"/file", []byte(strings.Repeat("x", 1000)), 0o600))
-	if _, err := d.Create("c", "1"); !errors.Is(err, unix.ENOSPC) || exists(root+"/c") {
+	must(t, d.RemoveEmpty(at("b", "1")))
+	must(t, os.WriteFile(d.Path(at("a", "1"))+"/file", []byte(strings.Repeat("x", 1000)), 0o600))
+	if _, err := d.Create(at("c", "1")); !errors.Is(err, unix.ENOSPC) || exists(root+"/c") {
 		t.Errorf("with one inode: %v", err)
 	}
-	name, _ := discard(t, d, "a", "1")
+	name, _ := discard(t, d, at("a", "1"))
 	erase(t, d, name)
-	create(t, d, "c", "1")
+	create(t, d, at("c", "1"))
 }

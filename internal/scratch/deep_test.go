@@ -19,12 +19,12 @@ import (
 func TestDeepDirectoryIsMovedMeanwhile(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		const depth = 2*maxDepth + 10
-		dir, other := create(t, d, pod, vol), create(t, d, pod, "other")
+		dir, other := create(t, d, here), create(t, d, at(pod, "other"))
 		makeDeep(t, dir, depth, "d")
 		makeDeep(t, other, 3, "d")
 		// The first batch ends at the bottom.
 		fill(t, filepath.Join(dir, strings.Repeat("d/", depth)), 2*paceEvery, 0)
-		name, path := discard(t, d, pod, vol)
+		name, path := discard(t, d, here)
 		err := duringErase(d, name, func() {
 			must(t, os.Rename(filepath.Join(path, strings.Repeat("d/", maxDepth/2)), filepath.Join(other, "d/d/moved")))
 		})
@@ -44,13 +44,13 @@ func TestEraseWithoutItsKey(t *testing.T) {
 	roottest.Need(t)
 	root := roottest.FileSystem(t, "ext4", 64, "-O", "encrypt")
 	d := openAt(t, filepath.Join(root, "work"))
-	dir := filepath.Join(create(t, d, pod, vol), "secret")
+	dir := filepath.Join(create(t, d, here), "secret")
 	must(t, os.Mkdir(dir, 0o700))
 	removeKey := encrypt(t, root, dir)
 	makeDeep(t, dir, 3*maxDepth, "d")
 	fill(t, dir, 300, 10)
 	removeKey()
-	name, _ := discard(t, d, pod, vol)
+	name, _ := discard(t, d, here)
 	fewFiles(t, maxDepth+20)
 	must(t, d.Erase(context.Background(), name, nil))
 	trashIsEmpty(t, d)

@@ -125,25 +125,22 @@ func (d *Dir) trashFD() int { return int(d.trash.Load().Fd()) }
 
 // Path returns the absolute path of a volume's data directory, whether it
 // exists or not. It is empty for names that are no path elements.
-func (d *Dir) Path(pod volume.PodUID, id volume.ID) string {
-	podName, idName, err := elements(pod, id)
-	if err != nil {
+func (d *Dir) Path(p volume.Place) string {
+	if check(p) != nil {
 		return ""
 	}
-	return filepath.Join(d.root, podName, idName)
+	return filepath.Join(d.root, p.String())
 }
 
-// elements turns the names of a pod and a volume into path elements. Everything
-// in this package that does so goes through here: the names were checked where
-// they came in, and a mistake there must not become a deletion somewhere else.
-func elements(pod volume.PodUID, id volume.ID) (podName, idName string, err error) {
-	if _, err := volume.ParsePodUID("pod UID", string(pod)); err != nil {
-		return "", "", err
+// check refuses a place whose names are not path elements. Every path of this package
+// passes it: the names were checked where they came in, but a mistake there must not
+// become a deletion somewhere else.
+func check(p volume.Place) error {
+	if _, err := volume.ParsePodUID("pod UID", string(p.Pod)); err != nil {
+		return err
 	}
-	if _, err := volume.ParseID("volume ID", string(id)); err != nil {
-		return "", "", err
-	}
-	return string(pod), string(id), nil
+	_, err := volume.ParseID("volume ID", string(p.ID))
+	return err
 }
 
 // Space is the room on a file system.

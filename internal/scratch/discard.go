@@ -23,42 +23,42 @@ import (
 // away with something mounted on it. It wraps ErrTrashRefuses when the trash does not
 // take the directory; [Dir.EraseInPlace] works there. After an error nothing has been
 // moved.
-func (d *Dir) Discard(pod volume.PodUID, id volume.ID) (name string, err error) {
-	podFD, idName, err := d.openPod(pod, id)
+func (d *Dir) Discard(p volume.Place) (name string, err error) {
+	podFD, err := d.openPod(p)
 	if err != nil {
 		return "", err
 	}
 	defer unix.Close(podFD)
 	// It is opened to see what it is.
-	fd, err := d.openChild(podFD, idName)
+	fd, err := d.openChild(podFD, string(p.ID))
 	if errors.Is(err, unix.ENOENT) {
-		d.removePod(string(pod))
+		d.removePod(string(p.Pod))
 	}
 	if err != nil {
-		return "", d.openError(pod, id, err)
+		return "", d.openError(p, err)
 	}
 	unix.Close(fd)
-	name, err = d.moveToTrash(podFD, idName)
+	name, err = d.moveToTrash(podFD, string(p.ID))
 	if errors.Is(err, unix.ENOENT) {
 		// Somebody has removed the trash, or the data directory just now.
 		if err = d.remakeTrash(); err == nil {
-			name, err = d.moveToTrash(podFD, idName)
+			name, err = d.moveToTrash(podFD, string(p.ID))
 		}
 	}
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		// It was there before, and where it is now is not known: this is not what
 		// fs.ErrNotExist says.
-		return "", fmt.Errorf("move %s to the trash: it has vanished meanwhile; try again", d.Path(pod, id))
+		return "", fmt.Errorf("move %s to the trash: it has vanished meanwhile; try again", d.Path(p))
 	case errors.Is(err, unix.EBUSY):
 		// Mounted on since it was opened.
-		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), notOurs(err))
+		return "", fmt.Errorf("move %s to the trash: %w", d.Path(p), notOurs(err))
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EMLINK):
-		return "", fmt.Errorf("move %s to the trash: %w: %w", d.Path(pod, id), ErrTrashRefuses, err)
+		return "", fmt.Errorf("move %s to the trash: %w: %w", d.Path(p), ErrTrashRefuses, err)
 	case err != nil:
-		return "", fmt.Errorf("move %s to the trash: %w", d.Path(pod, id), err)
+		return "", fmt.Errorf("move %s to the trash: %w", d.Path(p), err)
 	}
-	d.removePod(string(pod))
+	d.removePod(string(p.Pod))
 	return name, nil
 }
 

@@ -16,16 +16,16 @@ import (
 func TestDeletionIsDurable(t *testing.T) {
 	deletions := map[string]func(t *testing.T, d *Dir){
 		"trash": func(t *testing.T, d *Dir) {
-			discard(t, d, pod, vol)
+			discard(t, d, here)
 			must(t, d.SyncTrash())
 		},
 		"resumed": func(t *testing.T, d *Dir) {
 			// As by a process that ended before it could sync.
-			must(t, os.RemoveAll(d.Path(pod, vol)))
-			must(t, d.EraseInPlace(context.Background(), pod, vol, nil))
+			must(t, os.RemoveAll(d.Path(here)))
+			must(t, d.EraseInPlace(context.Background(), here, nil))
 		},
 		"in place": func(t *testing.T, d *Dir) {
-			must(t, d.EraseInPlace(context.Background(), pod, vol, nil))
+			must(t, d.EraseInPlace(context.Background(), here, nil))
 		},
 	}
 	for fstype, size := range map[string]int{"ext4": 64, "xfs": 300} {
@@ -34,7 +34,7 @@ func TestDeletionIsDurable(t *testing.T) {
 				mnt := roottest.FileSystem(t, fstype, size)
 				d, err := Open(filepath.Join(mnt, "work"))
 				must(t, err)
-				path := create(t, d, pod, vol)
+				path := create(t, d, here)
 				must(t, os.WriteFile(filepath.Join(path, "file"), nil, 0o600))
 				settle(t, d)
 				deletion(t, d)

@@ -50,30 +50,30 @@ func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 // error or a crash. What it returns nil for is durable. That there is no data
 // directory is no error. ErrNotOurs is
 // as in Discard, all else as in [Dir.Erase].
-func (d *Dir) EraseInPlace(ctx context.Context, pod volume.PodUID, id volume.ID, pace Pace) error {
+func (d *Dir) EraseInPlace(ctx context.Context, p volume.Place, pace Pace) error {
 	// Opened to see what it is.
-	fd, err := d.openData(pod, id)
+	fd, err := d.openData(p)
 	if errors.Is(err, fs.ErrNotExist) {
-		d.removePod(string(pod))
-		return d.SyncGone(pod)
+		d.removePod(string(p.Pod))
+		return d.SyncGone(p.Pod)
 	}
 	if err != nil {
 		return err
 	}
 	unix.Close(fd)
-	podFD, idName, err := d.openPod(pod, id)
+	podFD, err := d.openPod(p)
 	if errors.Is(err, fs.ErrNotExist) {
-		return d.SyncGone(pod)
+		return d.SyncGone(p.Pod)
 	}
 	if err != nil {
 		return err
 	}
 	defer unix.Close(podFD)
-	if err := d.erase(ctx, podFD, idName, pace); err != nil {
-		return fmt.Errorf("erase %s: %w", d.Path(pod, id), err)
+	if err := d.erase(ctx, podFD, string(p.ID), pace); err != nil {
+		return fmt.Errorf("erase %s: %w", d.Path(p), err)
 	}
-	d.removePod(string(pod))
-	return d.SyncGone(pod)
+	d.removePod(string(p.Pod))
+	return d.SyncGone(p.Pod)
 }
 
 // erase deletes name in the directory at.

@@ -85,8 +85,8 @@ func TestEraseShapes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			eachKernel(t, func(t *testing.T, d *Dir) {
-				tt.fill(t, create(t, d, pod, vol))
-				name, _ := discard(t, d, pod, vol)
+				tt.fill(t, create(t, d, here))
+				name, _ := discard(t, d, here)
 				// Far fewer than a tree is deep.
 				fewFiles(t, maxDepth+20)
 				erase(t, d, name)
@@ -114,17 +114,17 @@ func TestEraseDoesNotFollowLinks(t *testing.T) {
 		outside := t.TempDir()
 		must(t, os.MkdirAll(outside+"/dir", 0o700))
 		must(t, os.WriteFile(outside+"/dir/file", nil, 0o600))
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		for link, to := range map[string]string{
 			"dir": outside, "file": outside + "/dir/file", "up": "../../..", "self": dir,
 		} {
 			must(t, os.Symlink(to, filepath.Join(dir, link)))
 		}
 		must(t, os.Link(outside+"/dir/file", dir+"/hard"))
-		create(t, d, pod, "other")
-		name, _ := discard(t, d, pod, vol)
+		create(t, d, at(pod, "other"))
+		name, _ := discard(t, d, here)
 		erase(t, d, name)
-		if !exists(outside+"/dir/file") || !exists(d.Path(pod, "other")) {
+		if !exists(outside+"/dir/file") || !exists(d.Path(at(pod, "other"))) {
 			t.Error("a link was followed")
 		}
 	})
@@ -153,7 +153,7 @@ func TestEraseLeavesMounts(t *testing.T) {
 				must(t, os.WriteFile(outside+"/sub/file", []byte("data"), 0o600))
 				roottest.UnmountBelowAtEnd(t, d.root)
 
-				dir := create(t, d, pod, vol)
+				dir := create(t, d, here)
 				place := filepath.Join(dir, tt.place)
 				must(t, os.MkdirAll(filepath.Dir(place), 0o700))
 				source := outside
@@ -175,7 +175,7 @@ func TestEraseLeavesMounts(t *testing.T) {
 				must(t, os.MkdirAll(filepath.Dir(place)+strings.Repeat("/x", 2*maxDepth), 0o700))
 				must(t, os.MkdirAll(dir+strings.Repeat("/x", 2*maxDepth), 0o700))
 
-				name, _ := discard(t, d, pod, vol)
+				name, _ := discard(t, d, here)
 				err := d.Erase(context.Background(), name, nil)
 				if !errors.Is(err, ErrMountInside) || !strings.Contains(err.Error(), "mnt") {
 					t.Errorf("Erase: %v", err)
@@ -211,8 +211,8 @@ func TestEraseLeavesMounts(t *testing.T) {
 func TestEraseAfterUnmount(t *testing.T) {
 	d := open(t)
 	outside := t.TempDir()
-	create(t, d, pod, vol)
-	name, path := discard(t, d, pod, vol)
+	create(t, d, here)
+	name, path := discard(t, d, here)
 	must(t, os.Mkdir(path+"/mnt", 0o700))
 	t.Run("mounted", func(t *testing.T) {
 		roottest.Need(t)
@@ -226,11 +226,11 @@ func TestEraseAfterUnmount(t *testing.T) {
 
 func TestEraseStops(t *testing.T) {
 	d := open(t)
-	dir := create(t, d, pod, vol)
+	dir := create(t, d, here)
 	for i := range 100 {
 		must(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600))
 	}
-	name, _ := discard(t, d, pod, vol)
+	name, _ := discard(t, d, here)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := d.Erase(ctx, name, nil); !errors.Is(err, context.Canceled) {
@@ -246,11 +246,11 @@ func TestEraseStops(t *testing.T) {
 // it is removed, nobody can make more.
 func TestEraseWhileWriting(t *testing.T) {
 	d := open(t)
-	dir := create(t, d, pod, vol)
+	dir := create(t, d, here)
 	at, err := unix.Open(dir, openFlags, 0)
 	must(t, err)
 	defer unix.Close(at)
-	name, _ := discard(t, d, pod, vol)
+	name, _ := discard(t, d, here)
 	started, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -15,13 +15,13 @@ func TestErasedInodesShow(t *testing.T) {
 		t.Run(fstype, func(t *testing.T) {
 			const files = 2000
 			d := openAt(t, filepath.Join(roottest.FileSystem(t, fstype, size), "work"))
-			dir := create(t, d, pod, vol)
+			dir := create(t, d, here)
 			for i := range files {
 				must(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600))
 			}
 			before, err := d.Space()
 			must(t, err)
-			name, _ := discard(t, d, pod, vol)
+			name, _ := discard(t, d, here)
 			erase(t, d, name)
 			after, err := d.SpaceAfterErase(before)
 			must(t, err)

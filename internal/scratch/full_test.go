@@ -76,21 +76,21 @@ func TestDeleteOnFullDisk(t *testing.T) {
 			// As long as the kubelet's.
 			id := func(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-%064d", i)) }
 			for i := range volumes {
-				must(t, os.WriteFile(create(t, d, pod, id(i))+"/file", nil, 0o600))
+				must(t, os.WriteFile(create(t, d, at(pod, id(i)))+"/file", nil, 0o600))
 			}
 			settle(t, d)
-			row.fill(t, d.Path(pod, id(volumes-1)))
+			row.fill(t, d.Path(at(pod, id(volumes-1))))
 			inPlace := 0
 			for i := range volumes {
 				// Nothing is erased from the trash meanwhile. The volume that takes
 				// all the room is the last to go.
-				_, err := d.Discard(pod, id(i))
+				_, err := d.Discard(at(pod, id(i)))
 				if errors.Is(err, unix.ENOSPC) {
 					inPlace++
-					err = d.EraseInPlace(context.Background(), pod, id(i), nil)
+					err = d.EraseInPlace(context.Background(), at(pod, id(i)), nil)
 				}
 				must(t, err)
-				if exists(d.Path(pod, id(i))) {
+				if exists(d.Path(at(pod, id(i)))) {
 					t.Fatalf("volume %d is still there", i)
 				}
 			}
@@ -102,7 +102,7 @@ func TestDeleteOnFullDisk(t *testing.T) {
 			}
 			trashIsEmpty(t, d)
 			settle(t, d)
-			must(t, os.WriteFile(create(t, d, pod, vol)+"/file", make([]byte, 1<<20), 0o600))
+			must(t, os.WriteFile(create(t, d, here)+"/file", make([]byte, 1<<20), 0o600))
 		})
 	}
 }

@@ -39,7 +39,7 @@ func newSurroundings(f *testing.F) *surroundings {
 // restore makes what is missing.
 func (s *surroundings) restore(t testing.TB) {
 	t.Helper()
-	if _, err := s.dir.Create(pod, "other"); err != nil {
+	if _, err := s.dir.Create(at(pod, "other")); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"canary", "a/canary", "a/b/canary", "a/b/work/canary", "a/b/work/pod-1/canary", "a/b/work/pod-1/other/canary"} {
@@ -124,16 +124,16 @@ func FuzzVolumeNames(f *testing.F) {
 		d, tree := s.dir, func() []string { return s.tree(t) }
 		pod, id := volume.PodUID(podName), volume.ID(idName)
 		before := tree()
-		created, err := d.Create(pod, id)
+		created, err := d.Create(at(pod, id))
 		path := filepath.Join(d.root, podName, idName)
 		if err != nil {
 			if after := tree(); !slices.Equal(after, before) {
 				t.Errorf("create %q of %q failed and left %q of %q", idName, podName, after, before)
 			}
-		} else if rel, err := filepath.Rel(d.root, path); err != nil || rel != podName+"/"+idName || !exists(path) || d.Path(pod, id) != path {
-			t.Errorf("create %q of %q: made %q, %v", idName, podName, d.Path(pod, id), err)
+		} else if rel, err := filepath.Rel(d.root, path); err != nil || rel != podName+"/"+idName || !exists(path) || d.Path(at(pod, id)) != path {
+			t.Errorf("create %q of %q: made %q, %v", idName, podName, d.Path(at(pod, id)), err)
 		}
-		name, err := d.Discard(pod, id)
+		name, err := d.Discard(at(pod, id))
 		if err != nil {
 			if after := tree(); !slices.Equal(after, before) {
 				t.Errorf("discard %q of %q: %v, and left %q of %q", idName, podName, err, after, before)

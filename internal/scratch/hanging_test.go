@@ -75,12 +75,12 @@ func mountFUSE(t *testing.T, dir string) (asked func() []uint32) {
 func TestMountedFileSystemIsNotAsked(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		roottest.Need(t)
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		asked := mountFUSE(t, dir)
-		if _, err := d.Exists(pod, vol); !errors.Is(err, ErrNotOurs) {
+		if _, err := d.Exists(here); !errors.Is(err, ErrNotOurs) {
 			t.Errorf("Exists: %v", err)
 		}
-		if _, err := d.Discard(pod, vol); !errors.Is(err, ErrNotOurs) {
+		if _, err := d.Discard(here); !errors.Is(err, ErrNotOurs) {
 			t.Errorf("Discard: %v", err)
 		}
 		if got := asked(); len(got) > 0 {

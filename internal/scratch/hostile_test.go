@@ -226,7 +226,7 @@ func TestHostileContents(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, d *Dir) {
 		for _, tt := range hostile {
 			t.Run(tt.name, func(t *testing.T) {
-				dir := create(t, d, pod, vol)
+				dir := create(t, d, here)
 				// Whatever fill did before it skipped the rest is to go, too.
 				t.Run("fill", func(t *testing.T) { tt.fill(t, dir) })
 				inside := map[uint64]bool{}
@@ -242,16 +242,16 @@ func TestHostileContents(t *testing.T) {
 					// Most paths are too long.
 					want = 2*10_000 + 1
 				}
-				bytes, inodes, err := d.Usage(context.Background(), pod, vol, nil)
+				bytes, inodes, err := d.Usage(context.Background(), here, nil)
 				if err != nil || bytes < 0 || bytes > 300<<20 || inodes != want {
 					t.Errorf("usage: %d bytes, %d inodes of %d, %v", bytes, inodes, want, err)
 				}
 				found := 0
-				must(t, d.Walk(context.Background(), func(volume.PodUID, volume.ID) error { found++; return nil }))
+				must(t, d.Walk(context.Background(), func(volume.Place) error { found++; return nil }))
 				if found != 1 {
 					t.Errorf("Walk found %d", found)
 				}
-				name, _ := discard(t, d, pod, vol)
+				name, _ := discard(t, d, here)
 				erase(t, d, name)
 				if exists(filepath.Dir(dir)) {
 					t.Error("the pod's directory is still there")
@@ -266,10 +266,10 @@ func TestEraseInPlaceOfHostileContents(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, d *Dir) {
 		for _, tt := range hostile {
 			t.Run(tt.name, func(t *testing.T) {
-				dir := create(t, d, pod, vol)
+				dir := create(t, d, here)
 				t.Run("fill", func(t *testing.T) { tt.fill(t, dir) })
-				must(t, d.EraseInPlace(context.Background(), pod, vol, nil))
-				must(t, d.EraseInPlace(context.Background(), pod, vol, nil))
+				must(t, d.EraseInPlace(context.Background(), here, nil))
+				must(t, d.EraseInPlace(context.Background(), here, nil))
 				trashIsEmpty(t, d)
 				if exists(filepath.Dir(dir)) {
 					t.Error("the pod's directory is still there")
@@ -286,7 +286,7 @@ func TestEraseLeavesMountsOnFixed(t *testing.T) {
 	for _, what := range []string{"file", "directory"} {
 		t.Run(what, func(t *testing.T) {
 			eachKernel(t, func(t *testing.T, d *Dir) {
-				place := filepath.Join(create(t, d, pod, vol), "mnt")
+				place := filepath.Join(create(t, d, here), "mnt")
 				outside := filepath.Join(d.root, "..", "outside")
 				for _, path := range []string{place, outside} {
 					if what == "file" {
@@ -299,7 +299,7 @@ func TestEraseLeavesMountsOnFixed(t *testing.T) {
 				fix(t, outside, immutable)
 				fix(t, place, immutable)
 				roottest.UnmountBelowAtEnd(t, d.root)
-				name, path := discard(t, d, pod, vol)
+				name, path := discard(t, d, here)
 				// If the test ends early, its directory is to go.
 				t.Cleanup(func() { _ = d.Erase(context.Background(), name, nil) })
 				must(t, unix.Mount(outside, path+"/mnt", "", unix.MS_BIND, ""))

@@ -32,12 +32,12 @@ func fill(t *testing.T, dir string, files, directories int) int {
 
 func TestPaceCounts(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		// With the data directory itself.
 		want := fill(t, dir, 1000, 300) + 1
 		makeDeep(t, dir, 2*maxDepth, "deep")
 		want += 4 * maxDepth
-		name, _ := discard(t, d, pod, vol)
+		name, _ := discard(t, d, here)
 		var calls []int
 		must(t, d.Erase(context.Background(), name, func(_ context.Context, removed int) error {
 			calls = append(calls, removed)
@@ -59,8 +59,8 @@ func TestPaceCounts(t *testing.T) {
 
 func TestPaceStops(t *testing.T) {
 	d := open(t)
-	want := fill(t, create(t, d, pod, vol), 1000, 100) + 1
-	name, _ := discard(t, d, pod, vol)
+	want := fill(t, create(t, d, here), 1000, 100) + 1
+	name, _ := discard(t, d, here)
 	enough := errors.New("enough")
 	total, calls := 0, 0
 	// Each time one batch is removed and the next refused.
@@ -91,8 +91,8 @@ func TestPaceStops(t *testing.T) {
 // TestPaceAtTheEnd: the call that tells of the rest undoes nothing.
 func TestPaceAtTheEnd(t *testing.T) {
 	d := open(t)
-	want := fill(t, create(t, d, pod, vol), 10, 0) + 1
-	name, _ := discard(t, d, pod, vol)
+	want := fill(t, create(t, d, here), 10, 0) + 1
+	name, _ := discard(t, d, here)
 	must(t, d.Erase(context.Background(), name, func(_ context.Context, removed int) error {
 		if removed == 0 {
 			return nil
@@ -108,8 +108,8 @@ func TestPaceAtTheEnd(t *testing.T) {
 // TestPaceAfterCancel: what was removed is told also when the rest stays.
 func TestPaceAfterCancel(t *testing.T) {
 	d := open(t)
-	want := fill(t, create(t, d, pod, vol), 1000, 0) + 1
-	name, _ := discard(t, d, pod, vol)
+	want := fill(t, create(t, d, here), 1000, 0) + 1
+	name, _ := discard(t, d, here)
 	total := 0
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -152,13 +152,13 @@ func TestMountDuringErase(t *testing.T) {
 				must(t, os.MkdirAll(outside+"/sub", 0o700))
 				must(t, os.WriteFile(outside+"/sub/file", nil, 0o600))
 				roottest.UnmountBelowAtEnd(t, d.root)
-				dir := create(t, d, pod, vol)
+				dir := create(t, d, here)
 				must(t, os.MkdirAll(dir+"/now/later/mnt", 0o700))
 				fill(t, dir+"/now", 2*paceEvery, 0)
 				if place == "later/mnt" {
 					place = "now/later/mnt"
 				}
-				name, path := discard(t, d, pod, vol)
+				name, path := discard(t, d, here)
 				err := duringErase(d, name, func() {
 					must(t, unix.Mount(outside, filepath.Join(path, place), "", unix.MS_BIND, ""))
 				})
@@ -176,7 +176,7 @@ func TestMountDuringErase(t *testing.T) {
 // those above it, to other names.
 func TestMoveDuringErase(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		must(t, errors.Join(os.Mkdir(dir+"/a", 0o700), os.Mkdir(dir+"/other", 0o700)))
 		if inodeOf(t, dir+"/other") < inodeOf(t, dir+"/a") {
 			// That would be erased first, and nothing could be moved into it.
@@ -184,7 +184,7 @@ func TestMoveDuringErase(t *testing.T) {
 		}
 		must(t, os.Mkdir(dir+"/a/b", 0o700))
 		fill(t, dir+"/a/b", 2*paceEvery, 3)
-		name, path := discard(t, d, pod, vol)
+		name, path := discard(t, d, here)
 		must(t, duringErase(d, name, func() {
 			must(t, os.Rename(path+"/a/b", path+"/other/b"))
 			must(t, os.Rename(path+"/a", path+"/other/b/a"))
@@ -203,7 +203,7 @@ func inodeOf(t *testing.T, path string) uint64 {
 // TestMovesWithoutEnd has two directories moved about all the time.
 func TestMovesWithoutEnd(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		var at [2]int
 		for i := range at {
 			sub := fmt.Sprintf("%s/%d", dir, i)
@@ -215,7 +215,7 @@ func TestMovesWithoutEnd(t *testing.T) {
 			at[i] = fd
 		}
 		must(t, unix.Mkdirat(at[0], "mover", 0o700))
-		name, _ := discard(t, d, pod, vol)
+		name, _ := discard(t, d, here)
 		stop, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)

@@ -27,14 +27,14 @@ func TestDiscardOfAnyProject(t *testing.T) {
 		t.Errorf("the trash has project %d, flags %#x", attr.project, attr.xflags)
 	}
 	for _, again := range []bool{false, true} {
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		makeDeep(t, dir, 2*maxDepth, "d")
 		setProject(t, dir, 20)
 		setProject(t, dir+"/d", 30)
 		if again {
 			setProject(t, filepath.Join(d.root, trashName), 10)
 		}
-		name, _ := discard(t, d, pod, vol)
+		name, _ := discard(t, d, here)
 		erase(t, d, name)
 	}
 }
@@ -56,7 +56,7 @@ var refusals = []struct {
 			}
 			must(t, err)
 		}
-		return d, create(t, d, pod, vol)
+		return d, create(t, d, here)
 	}, unix.EMLINK},
 	{"overlay", func(t *testing.T) (*Dir, string) {
 		// A directory of the lower layer cannot be moved.
@@ -66,11 +66,11 @@ var refusals = []struct {
 			must(t, os.Mkdir(filepath.Join(base, sub), 0o700))
 		}
 		lower := openAt(t, filepath.Join(base, "lower"))
-		create(t, lower, pod, vol)
+		create(t, lower, here)
 		roottest.Mount(t, "katbox-test", merged, "overlay", 0,
 			"userxattr,lowerdir="+base+"/lower,upperdir="+base+"/upper,workdir="+base+"/work")
 		d := openAt(t, merged)
-		return d, d.Path(pod, vol)
+		return d, d.Path(here)
 	}, unix.EXDEV},
 }
 
@@ -83,18 +83,18 @@ func TestTrashRefuses(t *testing.T) {
 			d, dir := refusal.make(t)
 			fill(t, dir, 10, 10)
 			makeDeep(t, dir, 2*maxDepth, "d")
-			if _, err := d.Discard(pod, vol); !errors.Is(err, ErrTrashRefuses) || !errors.Is(err, refusal.err) || errors.Is(err, ErrNotOurs) {
+			if _, err := d.Discard(here); !errors.Is(err, ErrTrashRefuses) || !errors.Is(err, refusal.err) || errors.Is(err, ErrNotOurs) {
 				t.Fatalf("Discard: %v, want that the trash refuses: %v", err, refusal.err)
 			}
 			roottest.Bind(t, t.TempDir(), dir)
-			if _, err := d.Discard(pod, vol); !errors.Is(err, ErrNotOurs) || errors.Is(err, ErrTrashRefuses) {
+			if _, err := d.Discard(here); !errors.Is(err, ErrNotOurs) || errors.Is(err, ErrTrashRefuses) {
 				t.Errorf("Discard of a mount point: %v", err)
 			}
-			if err := d.EraseInPlace(t.Context(), pod, vol, nil); !errors.Is(err, ErrNotOurs) {
+			if err := d.EraseInPlace(t.Context(), here, nil); !errors.Is(err, ErrNotOurs) {
 				t.Errorf("EraseInPlace of a mount point: %v", err)
 			}
 			must(t, unix.Unmount(dir, 0))
-			must(t, d.EraseInPlace(t.Context(), pod, vol, nil))
+			must(t, d.EraseInPlace(t.Context(), here, nil))
 			if exists(filepath.Dir(dir)) {
 				t.Error("the pod's directory is still there")
 			}

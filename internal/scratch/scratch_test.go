@@ -18,6 +18,11 @@ const (
 	vol = volume.ID("csi-1")
 )
 
+// here is where most tests work.
+var here = at(pod, vol)
+
+func at(pod volume.PodUID, id volume.ID) volume.Place { return volume.Place{Pod: pod, ID: id} }
+
 // eachKernel runs a test as on this kernel and as on an old one, each with an
 // empty working directory.
 func eachKernel(t *testing.T, test func(t *testing.T, d *Dir)) {
@@ -56,18 +61,18 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func create(t *testing.T, d *Dir, pod volume.PodUID, id volume.ID) string {
+func create(t *testing.T, d *Dir, p volume.Place) string {
 	t.Helper()
-	created, err := d.Create(pod, id)
+	created, err := d.Create(p)
 	if err != nil || !created {
 		t.Fatalf("Create: %v, %v", created, err)
 	}
-	return d.Path(pod, id)
+	return d.Path(p)
 }
 
-func discard(t *testing.T, d *Dir, pod volume.PodUID, id volume.ID) (name, path string) {
+func discard(t *testing.T, d *Dir, p volume.Place) (name, path string) {
 	t.Helper()
-	name, err := d.Discard(pod, id)
+	name, err := d.Discard(p)
 	must(t, err)
 	return name, filepath.Join(d.root, trashName, name)
 }
@@ -126,7 +131,7 @@ func TestOpen(t *testing.T) {
 				t.Errorf("trash: %v, %v", trash, err)
 			}
 			must(t, d.Close())
-			if _, err := d.Create(pod, vol); err == nil {
+			if _, err := d.Create(here); err == nil {
 				t.Error("works after Close")
 			}
 		})
@@ -146,19 +151,19 @@ func TestNames(t *testing.T) {
 		{".trash", "x"}, {"a/b", vol}, {pod, "a\x00b"},
 	} {
 		ctx := context.Background()
-		_, createErr := d.Create(names.pod, names.id)
-		_, existsErr := d.Exists(names.pod, names.id)
-		_, discardErr := d.Discard(names.pod, names.id)
-		_, _, usageErr := d.Usage(ctx, names.pod, names.id, nil)
+		_, createErr := d.Create(at(names.pod, names.id))
+		_, existsErr := d.Exists(at(names.pod, names.id))
+		_, discardErr := d.Discard(at(names.pod, names.id))
+		_, _, usageErr := d.Usage(ctx, at(names.pod, names.id), nil)
 		for call, err := range map[string]error{
 			"Create": createErr, "Exists": existsErr, "Discard": discardErr, "Usage": usageErr,
-			"RemoveEmpty": d.RemoveEmpty(names.pod, names.id),
+			"RemoveEmpty": d.RemoveEmpty(at(names.pod, names.id)),
 		} {
 			if !errors.Is(err, volume.ErrInvalid) {
 				t.Errorf("%s(%q, %q): %v", call, names.pod, names.id, err)
 			}
 		}
-		if path := d.Path(names.pod, names.id); path != "" {
+		if path := d.Path(at(names.pod, names.id)); path != "" {
 			t.Errorf("Path(%q, %q) is %q", names.pod, names.id, path)
 		}
 	}
@@ -188,16 +193,12 @@ func TestSpace(t *testing.T) {
 
 func TestWalk(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		type found struct {
-			pod volume.PodUID
-			id  volume.ID
+		want := map[volume.Place]bool{at("a", "1"): true, at("a", "2"): true, at("b", "1"): true}
+		for p := range want {
+			create(t, d, p)
 		}
-		want := map[found]bool{{"a", "1"}: true, {"a", "2"}: true, {"b", "1"}: true}
-		for f := range want {
-			create(t, d, f.pod, f.id)
-		}
-		_, discarded := discard(t, d, "b", "1")
-		create(t, d, "b", "1")
+		_, discarded := discard(t, d, at("b", "1"))
+		create(t, d, at("b", "1"))
 		must(t, os.WriteFile(d.root+"/records.db", nil, 0o600))
 		must(t, os.WriteFile(d.root+"/a/file", nil, 0o600))
 		must(t, os.Symlink("1", d.root+"/a/link"))
@@ -207,12 +208,12 @@ func TestWalk(t *testing.T) {
 		must(t, os.MkdirAll(d.root+"/lost+found/x", 0o700))
 		must(t, os.Mkdir(d.root+"/empty", 0o700))
 
-		got := map[found]bool{}
-		must(t, d.Walk(context.Background(), func(pod volume.PodUID, id volume.ID) error {
-			if got[found{pod, id}] {
-				t.Errorf("%s/%s twice", pod, id)
+		got := map[volume.Place]bool{}
+		must(t, d.Walk(context.Background(), func(p volume.Place) error {
+			if got[p] {
+				t.Errorf("%s twice", p)
 			}
-			got[found{pod, id}] = true
+			got[p] = true
 			return nil
 		}))
 		if len(got) != len(want) {
@@ -229,12 +230,12 @@ func TestWalk(t *testing.T) {
 
 		stop := errors.New("stop")
 		calls := 0
-		err := d.Walk(context.Background(), func(volume.PodUID, volume.ID) error { calls++; return stop })
+		err := d.Walk(context.Background(), func(volume.Place) error { calls++; return stop })
 		if !errors.Is(err, stop) || calls != 1 {
 			t.Errorf("after an error: %v, %d calls", err, calls)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		err = d.Walk(ctx, func(volume.PodUID, volume.ID) error { cancel(); return nil })
+		err = d.Walk(ctx, func(volume.Place) error { cancel(); return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("after cancel: %v", err)
 		}
@@ -246,10 +247,10 @@ func TestWalkWhileDiscarding(t *testing.T) {
 	d := open(t)
 	const count = 2000
 	for i := range count {
-		create(t, d, pod, volume.ID("csi-"+string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676))))
+		create(t, d, at(pod, volume.ID("csi-"+string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676)))))
 	}
-	must(t, d.Walk(context.Background(), func(pod volume.PodUID, id volume.ID) error {
-		_, err := d.Discard(pod, id)
+	must(t, d.Walk(context.Background(), func(p volume.Place) error {
+		_, err := d.Discard(p)
 		return err
 	}))
 	entries, _, err := d.TrashPage(0, math.MaxInt)
@@ -272,9 +273,9 @@ func settle(t *testing.T, d *Dir) {
 func TestTrashThatWasRemoved(t *testing.T) {
 	d := open(t)
 	for range 2 {
-		path := create(t, d, pod, vol)
+		path := create(t, d, here)
 		must(t, os.RemoveAll(filepath.Join(d.root, trashName)))
-		name, inTrash := discard(t, d, pod, vol)
+		name, inTrash := discard(t, d, here)
 		if exists(path) || !exists(inTrash) {
 			t.Errorf("%s is there: %t, %s: %t", path, exists(path), inTrash, exists(inTrash))
 		}

@@ -112,16 +112,16 @@ func TestEraseSubvolumes(t *testing.T) {
 			d.noRename2.Store(old)
 			for _, tt := range tests {
 				t.Run(tt.name, func(t *testing.T) {
-					tt.fill(t, create(t, d, pod, vol))
-					_, _, err := d.Usage(context.Background(), pod, vol, nil)
+					tt.fill(t, create(t, d, here))
+					_, _, err := d.Usage(context.Background(), here, nil)
 					must(t, err)
-					name, _ := discard(t, d, pod, vol)
+					name, _ := discard(t, d, here)
 					fewFiles(t, maxDepth+20)
 					erase(t, d, name)
 				})
 				t.Run(tt.name+", in place", func(t *testing.T) {
-					tt.fill(t, create(t, d, pod, vol))
-					must(t, d.EraseInPlace(context.Background(), pod, vol, nil))
+					tt.fill(t, create(t, d, here))
+					must(t, d.EraseInPlace(context.Background(), here, nil))
 					trashIsEmpty(t, d)
 				})
 			}

@@ -27,8 +27,8 @@ const (
 //
 // The tree may change meanwhile; the result is then somewhere between. The
 // error wraps fs.ErrNotExist when there is no data directory.
-func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace Pace) (bytes, inodes int64, err error) {
-	fd, err := d.openDataUnnoticed(pod, id)
+func (d *Dir) Usage(ctx context.Context, p volume.Place, pace Pace) (bytes, inodes int64, err error) {
+	fd, err := d.openDataUnnoticed(p)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -37,7 +37,7 @@ func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace P
 	c := &census{dir: d, buf: *buf}
 	defer c.close()
 	if err := c.walk(ctx, fd, pace); err != nil {
-		return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(pod, id), err)
+		return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(p), err)
 	}
 	bytes, inodes = c.result()
 	return bytes, inodes, nil
@@ -45,22 +45,21 @@ func (d *Dir) Usage(ctx context.Context, pod volume.PodUID, id volume.ID, pace P
 
 // openDataUnnoticed opens a volume's data directory as openUnnoticed does. The errors
 // are those of openData.
-func (d *Dir) openDataUnnoticed(pod volume.PodUID, id volume.ID) (int, error) {
-	podName, idName, err := elements(pod, id)
-	if err != nil {
+func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
+	if err := check(p); err != nil {
 		return -1, err
 	}
 	if !d.noOpenat2.Load() {
 		// The kernel checks each element of a path, so that one call will do.
-		fd, err := openat2(d.fd(), podName+"/"+idName, openFlags|unix.O_NOATIME)
+		fd, err := openat2(d.fd(), p.String(), openFlags|unix.O_NOATIME)
 		switch {
 		case err == nil:
 			return fd, nil
 		case !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM):
-			return -1, d.openError(pod, id, err)
+			return -1, d.openError(p, err)
 		}
 	}
-	return d.openDataBy(pod, id, d.openUnnoticed)
+	return d.openDataBy(p, d.openUnnoticed)
 }
 
 // inode identifies a file.

@@ -21,16 +21,16 @@ func BenchmarkUsage(b *testing.B) {
 	pods := make([]volume.PodUID, volumes)
 	for i := range pods {
 		pods[i] = volume.PodUID(fmt.Sprintf("pod-%d", i))
-		if _, err := d.Create(pods[i], vol); err != nil {
+		if _, err := d.Create(at(pods[i], vol)); err != nil {
 			b.Fatal(err)
 		}
-		if err := os.WriteFile(d.Path(pods[i], vol)+"/log", []byte("some"), 0o600); err != nil {
+		if err := os.WriteFile(d.Path(at(pods[i], vol))+"/log", []byte("some"), 0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if _, _, err := d.Usage(context.Background(), pods[i%volumes], vol, nil); err != nil {
+		if _, _, err := d.Usage(context.Background(), at(pods[i%volumes], vol), nil); err != nil {
 			b.Fatal(err)
 		}
 	}

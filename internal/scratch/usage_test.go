@@ -18,7 +18,7 @@ import (
 
 func usage(t *testing.T, d *Dir) (bytes, inodes int64) {
 	t.Helper()
-	bytes, inodes, err := d.Usage(context.Background(), pod, vol, nil)
+	bytes, inodes, err := d.Usage(context.Background(), here, nil)
 	must(t, err)
 	return bytes, inodes
 }
@@ -32,10 +32,10 @@ func allocated(t *testing.T, path string) int64 {
 
 func TestUsage(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		if _, _, err := d.Usage(context.Background(), pod, vol, nil); !errors.Is(err, fs.ErrNotExist) {
+		if _, _, err := d.Usage(context.Background(), here, nil); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("of nothing: %v", err)
 		}
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		if bytes, inodes := usage(t, d); bytes != allocated(t, dir) || inodes != 1 {
 			t.Errorf("empty: %d bytes, %d inodes", bytes, inodes)
 		}
@@ -60,7 +60,7 @@ func TestUsage(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, _, err := d.Usage(ctx, pod, vol, nil); !errors.Is(err, context.Canceled) {
+		if _, _, err := d.Usage(ctx, here, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("after cancel: %v", err)
 		}
 	})
@@ -69,7 +69,7 @@ func TestUsage(t *testing.T) {
 func TestUsageOfDeepTree(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		const depth = 3000
-		makeDeep(t, create(t, d, pod, vol), depth, strings.Repeat("n", 200))
+		makeDeep(t, create(t, d, here), depth, strings.Repeat("n", 200))
 		t.Run("with few files open", func(t *testing.T) {
 			fewFiles(t, maxOpen+20)
 			// Every directory but the last has a file.
@@ -77,7 +77,7 @@ func TestUsageOfDeepTree(t *testing.T) {
 				t.Errorf("%d inodes", inodes)
 			}
 		})
-		name, _ := discard(t, d, pod, vol)
+		name, _ := discard(t, d, here)
 		erase(t, d, name)
 	})
 }
@@ -85,7 +85,7 @@ func TestUsageOfDeepTree(t *testing.T) {
 // TestUsageOfDeepBranches goes up and down where directories above are closed.
 func TestUsageOfDeepBranches(t *testing.T) {
 	d := open(t)
-	dir := create(t, d, pod, vol)
+	dir := create(t, d, here)
 	const depth = maxOpen + 20
 	makeDeep(t, dir, depth, "d")
 	const branches = 3
@@ -105,7 +105,7 @@ func TestUsageLeavesMountsOut(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		outside := t.TempDir()
 		must(t, os.WriteFile(outside+"/file", []byte("data"), 0o600))
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		must(t, os.Mkdir(dir+"/mnt", 0o700))
 		roottest.Bind(t, outside, dir+"/mnt")
 		if bytes, inodes := usage(t, d); bytes != allocated(t, dir) || inodes != 1 {
@@ -118,7 +118,7 @@ func TestUsageLeavesMountsOut(t *testing.T) {
 // gone into.
 func TestUsageOfWhatIsNotOurs(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		create(t, d, pod, vol)
+		create(t, d, here)
 		must(t, os.Symlink(string(pod), d.root+"/linked"))
 		must(t, os.Symlink(string(vol), d.root+"/"+string(pod)+"/linked"))
 		must(t, os.WriteFile(d.root+"/"+string(pod)+"/file", nil, 0o600))
@@ -127,7 +127,7 @@ func TestUsageOfWhatIsNotOurs(t *testing.T) {
 			pod volume.PodUID
 			id  volume.ID
 		}{{"linked", vol}, {pod, "linked"}, {pod, "file"}, {"file", vol}} {
-			if _, _, err := d.Usage(t.Context(), v.pod, v.id, nil); !errors.Is(err, ErrNotOurs) {
+			if _, _, err := d.Usage(t.Context(), at(v.pod, v.id), nil); !errors.Is(err, ErrNotOurs) {
 				t.Errorf("of %s/%s: %v", v.pod, v.id, err)
 			}
 		}
@@ -139,11 +139,11 @@ func TestUsageOfWhatIsMountedOver(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		outside := t.TempDir()
 		must(t, os.Mkdir(filepath.Join(outside, string(vol)), 0o700))
-		for _, over := range []string{filepath.Dir(create(t, d, pod, vol)), create(t, d, "another", vol)} {
+		for _, over := range []string{filepath.Dir(create(t, d, here)), create(t, d, at("another", vol))} {
 			roottest.Bind(t, outside, over)
 		}
 		for _, p := range []volume.PodUID{pod, "another"} {
-			if _, _, err := d.Usage(t.Context(), p, vol, nil); !errors.Is(err, ErrNotOurs) {
+			if _, _, err := d.Usage(t.Context(), at(p, vol), nil); !errors.Is(err, ErrNotOurs) {
 				t.Errorf("of %s: %v", p, err)
 			}
 		}
@@ -155,7 +155,7 @@ func TestUsageOfWhatIsMountedOver(t *testing.T) {
 func TestUsageWithoutPrivileges(t *testing.T) {
 	roottest.Need(t)
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		must(t, os.Mkdir(dir+"/a", 0o755))
 		for _, path := range []string{d.root, filepath.Dir(dir)} {
 			must(t, os.Chmod(path, 0o755))
@@ -163,7 +163,7 @@ func TestUsageWithoutPrivileges(t *testing.T) {
 		old := d.noOpenat2.Load()
 		runtime.LockOSThread() // whose user it is
 		must(t, unix.Setfsuid(65534))
-		_, inodes, err := d.Usage(t.Context(), pod, vol, nil)
+		_, inodes, err := d.Usage(t.Context(), here, nil)
 		must(t, unix.Setfsuid(0))
 		runtime.UnlockOSThread()
 		if err != nil || inodes != 2 {

@@ -15,9 +15,9 @@ import (
 
 func TestUsageInPieces(t *testing.T) {
 	d := open(t)
-	want := fill(t, create(t, d, pod, vol), 300, 300) + 1
+	want := fill(t, create(t, d, here), 300, 300) + 1
 	told := 0
-	_, inodes, err := d.Usage(t.Context(), pod, vol, func(_ context.Context, seen int) error {
+	_, inodes, err := d.Usage(t.Context(), here, func(_ context.Context, seen int) error {
 		if told += seen; seen > paceEvery {
 			t.Errorf("%d names without a pause", seen)
 		}
@@ -30,7 +30,7 @@ func TestUsageInPieces(t *testing.T) {
 
 	enough := errors.New("enough")
 	calls := 0
-	_, _, err = d.Usage(t.Context(), pod, vol, func(context.Context, int) error { calls++; return enough })
+	_, _, err = d.Usage(t.Context(), here, func(context.Context, int) error { calls++; return enough })
 	if !errors.Is(err, enough) || calls != 1 {
 		t.Errorf("refused at the first of %d calls: %v", calls, err)
 	}
@@ -40,12 +40,12 @@ func TestUsageInPieces(t *testing.T) {
 // is counting it, and none disturbs the other.
 func TestDeletionPassesUsage(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
-		dir := create(t, d, pod, vol)
+		dir := create(t, d, here)
 		fill(t, dir, 10, 2*paceEvery)
 		var paused int
-		_, inodes, err := d.Usage(t.Context(), pod, vol, func(context.Context, int) error {
+		_, inodes, err := d.Usage(t.Context(), here, func(context.Context, int) error {
 			if paused++; paused == 2 {
-				name, _ := discard(t, d, pod, vol)
+				name, _ := discard(t, d, here)
 				erase(t, d, name)
 			}
 			return nil
@@ -53,7 +53,7 @@ func TestDeletionPassesUsage(t *testing.T) {
 		if err != nil || inodes < paceEvery/2 || inodes > 2*paceEvery+1 {
 			t.Errorf("%d inodes before it was erased, %v", inodes, err)
 		}
-		if _, _, err := d.Usage(t.Context(), pod, vol, nil); !errors.Is(err, fs.ErrNotExist) {
+		if _, _, err := d.Usage(t.Context(), here, nil); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("of what was erased: %v", err)
 		}
 	})
@@ -66,7 +66,7 @@ func TestUsageLeavesNoTrace(t *testing.T) {
 	root := t.TempDir()
 	roottest.Mount(t, "katbox-test", root, "tmpfs", unix.MS_RELATIME, "")
 	d := openAt(t, root)
-	dir := create(t, d, pod, vol)
+	dir := create(t, d, here)
 	makeDeep(t, dir, 2*maxOpen, "d")
 	long := time.Now().Add(-48 * time.Hour)
 	must(t, os.Chtimes(dir, long, long))

@@ -22,7 +22,7 @@ const lostAndFound = "lost+found"
 // An error of fn ends the walk and is returned as it is, an end of ctx likewise.
 // A pod's directory that cannot be read does not end it; the error tells of it
 // when the rest is done.
-func (d *Dir) Walk(ctx context.Context, fn func(pod volume.PodUID, id volume.ID) error) error {
+func (d *Dir) Walk(ctx context.Context, fn func(volume.Place) error) error {
 	fd, err := reopen(d.fd())
 	if err != nil {
 		return fmt.Errorf("read %s: %w", d.root, err)
@@ -43,7 +43,7 @@ func (d *Dir) Walk(ctx context.Context, fn func(pod volume.PodUID, id volume.ID)
 	return unreadable.err()
 }
 
-func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.PodUID, volume.ID) error, unreadable *faults) error {
+func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Place) error, unreadable *faults) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pod
 			return nil
 		}
 		if stopped = ctx.Err(); stopped == nil {
-			stopped = fn(pod, id)
+			stopped = fn(volume.Place{Pod: pod, ID: id})
 		}
 		return stopped
 	})

@@ -13,6 +13,16 @@ type ID string
 // PodUID identifies the pod that a volume belongs to.
 type PodUID string
 
+// Place is where a volume's data is: it names the data directory <working
+// directory>/<pod UID>/<volume ID>.
+type Place struct {
+	Pod PodUID
+	ID  ID
+}
+
+// String returns "pod/id".
+func (p Place) String() string { return string(p.Pod) + "/" + string(p.ID) }
+
 // ParseID returns s as a volume ID. The error is an [InvalidError] that names
 // the given request field.
 func ParseID(field, s string) (ID, error) {

@@ -31,6 +31,9 @@ type Record struct {
 	Lifespan time.Duration
 }
 
+// Place is where the volume's data is.
+func (r Record) Place() Place { return Place{Pod: r.Pod, ID: r.ID} }
+
 // Target is one place where a volume is mounted.
 type Target struct {
 	// Path is the absolute target path below the kubelet's pods directory.
@@ -117,6 +120,9 @@ type Publication struct {
 	ServiceAccount string
 	Target         Target
 }
+
+// Place is where the volume's data is.
+func (p Publication) Place() Place { return Place{Pod: p.Pod, ID: p.ID} }
 
 // Stats is what a volume uses of its file system, and how it is.
 type Stats struct {
