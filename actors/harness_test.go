@@ -505,18 +505,18 @@ type fakeDisk struct {
 	measured int
 }
 
-func (d *fakeDisk) spaceAfterErase(scratch.Space) (scratch.Space, error) {
+func (d *fakeDisk) spaceAfterErase(volume.Space) (volume.Space, error) {
 	d.mu.Lock()
 	d.free, d.late = d.free+d.late, 0
 	d.mu.Unlock()
 	return d.space()
 }
 
-func (d *fakeDisk) space() (scratch.Space, error) {
+func (d *fakeDisk) space() (volume.Space, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.measured++
-	return scratch.Space{Bytes: d.total, FreeBytes: d.free, Inodes: d.inodes, FreeInodes: d.freeInodes}, d.err
+	return volume.Space{Total: volume.Size{Bytes: int64(d.total), Inodes: int64(d.inodes)}, Free: volume.Size{Bytes: int64(d.free), Inodes: int64(d.freeInodes)}}, d.err
 }
 
 func (d *fakeDisk) set(free uint64, err error) {

@@ -35,10 +35,10 @@ type Config struct {
 	// Scratch holds the data directories.
 	Scratch *scratch.Dir
 	// Space measures the file system that Scratch is on.
-	Space func() (scratch.Space, error)
+	Space func() (volume.Space, error)
 	// SpaceAfterErase does that after something was erased, so that it shows. before
 	// is what was measured last.
-	SpaceAfterErase func(before scratch.Space) (scratch.Space, error)
+	SpaceAfterErase func(before volume.Space) (volume.Space, error)
 	// Records makes records durable.
 	Records Records
 	// Known calls each with every record of an earlier run, in any order. It is

@@ -9,7 +9,6 @@ import (
 
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -18,9 +17,9 @@ import (
 // the retention actor.
 type pressure struct {
 	ctx   context.Context
-	space func() (scratch.Space, error)
+	space func() (volume.Space, error)
 	// spaceAfterErase has it show what was erased.
-	spaceAfterErase func(before scratch.Space) (scratch.Space, error)
+	spaceAfterErase func(before volume.Space) (volume.Space, error)
 	workers         *workers
 	limits          lifespan.Limits
 	interval        time.Duration
@@ -39,7 +38,7 @@ type pressure struct {
 	// asked is the number of the last question.
 	asked uint64
 	// last is what was measured last.
-	last scratch.Space
+	last volume.Space
 	// told is what was reported last.
 	told  messages.Pressure
 	timer *time.Timer
@@ -53,7 +52,7 @@ const bandInterval = time.Second
 type measureDue struct{}
 
 type measured struct {
-	space scratch.Space
+	space volume.Space
 	err   error
 }
 
@@ -92,7 +91,7 @@ func (p *pressure) measure(c actor.Context) {
 	space := p.space
 	if p.afterDeletion {
 		after, before := p.spaceAfterErase, p.last
-		space = func() (scratch.Space, error) { return after(before) }
+		space = func() (volume.Space, error) { return after(before) }
 	}
 	p.afterDeletion = false
 	root, self := c.ActorSystem().Root, c.Self()
@@ -127,11 +126,11 @@ func (p *pressure) report(c actor.Context, m *measured) {
 	} else {
 		p.take(m.space, told)
 		if (told.Factor < 1) != (p.told.Factor < 1) {
-			p.log.Info("disk pressure changed", "factor", told.Factor, "freeBytes", m.space.FreeBytes, "totalBytes", m.space.Bytes,
-				"freeInodes", m.space.FreeInodes, "totalInodes", m.space.Inodes, "kubeletLine", p.limits.Line.String())
+			p.log.Info("disk pressure changed", "factor", told.Factor, "freeBytes", m.space.Free.Bytes, "totalBytes", m.space.Total.Bytes,
+				"freeInodes", m.space.Free.Inodes, "totalInodes", m.space.Total.Inodes, "kubeletLine", p.limits.Line.String())
 		}
 	}
-	p.log.V(1).Info("measured the disk", "factor", told.Factor, "freeBytes", m.space.FreeBytes, "freeInodes", m.space.FreeInodes)
+	p.log.V(1).Info("measured the disk", "factor", told.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
 	p.noSpace, p.told = false, *told
 	c.Send(p.retention, told)
 	c.Send(p.eraser, told)
@@ -146,16 +145,12 @@ func (p *pressure) report(c actor.Context, m *measured) {
 }
 
 // take says what follows from a measurement.
-func (p *pressure) take(measured scratch.Space, told *messages.Pressure) {
-	bytes := lifespan.Space{Total: measured.Bytes, Free: measured.FreeBytes}
-	inodes := lifespan.Space{Total: measured.Inodes, Free: measured.FreeInodes}
-	is := p.limits.Pressure(bytes, inodes)
+func (p *pressure) take(measured volume.Space, told *messages.Pressure) {
+	is := p.limits.Pressure(measured)
 	p.last = measured
 	told.Factor, told.Lacking, told.Scarcer = is.Factor, is.Lacking, volume.ForBytes
 	if is.InodesAreScarcer {
 		told.Scarcer = volume.ForInodes
 	}
-	p.metrics.DiskMeasured(is.Factor,
-		metrics.Space{Total: bytes.Total, Free: bytes.Free, Line: is.Bytes.Line, Floor: is.Bytes.Floor, Headroom: is.Bytes.Wanted},
-		metrics.Space{Total: inodes.Total, Free: inodes.Free, Line: is.Inodes.Line, Floor: is.Inodes.Floor, Headroom: is.Inodes.Wanted})
+	p.metrics.DiskMeasured(is.Factor, measured, is.Line, is.Floor, is.Wanted)
 }

@@ -33,8 +33,8 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 		return volume.Stats{}, err
 	}
 	stats := volume.Stats{
-		Bytes:     volume.Usage{Total: int64(space.Bytes), Available: int64(space.FreeBytes), Used: bytes},
-		Inodes:    volume.Usage{Total: int64(space.Inodes), Available: int64(space.FreeInodes), Used: inodes},
+		Space:     space,
+		Used:      volume.Size{Bytes: bytes, Inodes: inodes},
 		Condition: "mounted",
 	}
 	showing, err := e.mounter.Shows(path, e.scratch.Source(record.Place()))

@@ -79,10 +79,7 @@ type task struct {
 }
 
 func (t *task) phase() volume.Phase {
-	if t.record == nil {
-		return 0
-	}
-	return t.record.Phase
+	return volume.PhaseOf(t.record)
 }
 
 // know takes next as what is known of the volume; nil when nothing is any more.

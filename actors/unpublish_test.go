@@ -176,7 +176,7 @@ func TestStats(t *testing.T) {
 		_, err = h.node.Stats(t.Context(), testID, "some/path")
 		wantError(t, err, volume.ErrNotFound)
 		stats, err := h.node.Stats(t.Context(), testID, target)
-		if err != nil || stats.Inodes.Used != 2 || stats.Bytes.Used == 0 || stats.Abnormal {
+		if err != nil || stats.Used.Inodes != 2 || stats.Used.Bytes == 0 || stats.Abnormal {
 			t.Errorf("stats %+v, %v, want two inodes, some bytes, a healthy volume", stats, err)
 		}
 		h.mounter.forgetMounts()

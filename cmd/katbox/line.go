@@ -33,12 +33,11 @@ func limits(o options, dir *scratch.Dir, podsDir string, log logr.Logger) (lifes
 	if err != nil {
 		return l, err
 	}
-	bytes, inodes := lifespan.Space{Total: space.Bytes, Free: space.FreeBytes}, lifespan.Space{Total: space.Inodes, Free: space.FreeInodes}
-	if err := l.Check(bytes, inodes); err != nil {
+	if err := l.Check(space); err != nil {
 		return l, fmt.Errorf("--kubelet-line %s: %w: it is far too high", o.kubeletLine, err)
 	}
-	is := l.Pressure(bytes, inodes)
-	log.Info("free space to keep", "kubeletLine", l.Line.String(), "lineBytes", is.Bytes.Line, "floorBytes", is.Bytes.Floor, "wantedBytes", is.Bytes.Wanted,
-		"freeBytes", bytes.Free, "totalBytes", bytes.Total)
+	is := l.Pressure(space)
+	log.Info("free space to keep", "kubeletLine", l.Line.String(), "lineBytes", is.Line.Bytes, "floorBytes", is.Floor.Bytes,
+		"wantedBytes", is.Wanted.Bytes, "freeBytes", space.Free.Bytes, "totalBytes", space.Total.Bytes)
 	return l, nil
 }

@@ -239,7 +239,8 @@ func TestErrorsGetTheirCode(t *testing.T) {
 
 func TestStatsReply(t *testing.T) {
 	volumes := &fakeVolumes{stats: volume.Stats{
-		Bytes: volume.Usage{Total: 100, Available: 40, Used: 10}, Inodes: volume.Usage{Total: 20, Available: 5, Used: 3},
+		Space:    volume.Space{Total: volume.Size{Bytes: 100, Inodes: 20}, Free: volume.Size{Bytes: 40, Inodes: 5}},
+		Used:     volume.Size{Bytes: 10, Inodes: 3},
 		Abnormal: true, Condition: "its mount is gone",
 	}}
 	node := csi.NewNodeClient(serveDriver(t, volumes, logr.Discard()))

@@ -47,8 +47,8 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 	}
 	return &csi.NodeGetVolumeStatsResponse{
 		Usage: []*csi.VolumeUsage{
-			{Unit: csi.VolumeUsage_BYTES, Total: stats.Bytes.Total, Available: stats.Bytes.Available, Used: stats.Bytes.Used},
-			{Unit: csi.VolumeUsage_INODES, Total: stats.Inodes.Total, Available: stats.Inodes.Available, Used: stats.Inodes.Used},
+			{Unit: csi.VolumeUsage_BYTES, Total: stats.Space.Total.Bytes, Available: stats.Space.Free.Bytes, Used: stats.Used.Bytes},
+			{Unit: csi.VolumeUsage_INODES, Total: stats.Space.Total.Inodes, Available: stats.Space.Free.Inodes, Used: stats.Used.Inodes},
 		},
 		VolumeCondition: &csi.VolumeCondition{Abnormal: stats.Abnormal, Message: stats.Condition},
 	}, nil

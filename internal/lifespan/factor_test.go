@@ -4,37 +4,49 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/volume"
 )
+
+// room is a volume.Space of bytes alone, or of inodes alone.
+type room struct{ Total, Free int64 }
+
+func spaceOf(bytes, inodes room) volume.Space {
+	return volume.Space{
+		Total: volume.Size{Bytes: bytes.Total, Inodes: inodes.Total},
+		Free:  volume.Size{Bytes: bytes.Free, Inodes: inodes.Free},
+	}
+}
 
 func TestSpaceFactor(t *testing.T) {
 	tests := []struct {
 		name     string
-		space    Space
+		space    room
 		headroom float64
 		want     float64
 	}{
-		{"no headroom, full", Space{Total: 100}, 0, 1},
-		{"no headroom, empty", Space{Total: 100, Free: 100}, 0, 1},
-		{"all headroom, empty", Space{Total: 100, Free: 100}, 1, 1},
-		{"all headroom, half", Space{Total: 100, Free: 50}, 1, 0.5},
-		{"all headroom, full", Space{Total: 100}, 1, 0},
-		{"a tenth, full", Space{Total: 1000}, 0.1, 0},
-		{"a tenth, exactly free", Space{Total: 1000, Free: 100}, 0.1, 1},
-		{"a tenth, one less", Space{Total: 1000, Free: 99}, 0.1, 0.99},
-		{"a tenth, one more", Space{Total: 1000, Free: 101}, 0.1, 1},
-		{"a tenth, half of it", Space{Total: 1000, Free: 50}, 0.1, 0.5},
-		{"headroom rounds up", Space{Total: 11, Free: 1}, 0.1, 0.5},
-		{"headroom rounds up to one", Space{Total: 1}, 0.1, 0},
-		{"headroom rounds up, enough", Space{Total: 11, Free: 2}, 0.1, 1},
-		{"no limit", Space{}, 0.1, 1},
-		{"no limit, all headroom", Space{}, 1, 1},
-		{"no limit, but a count", Space{Free: 5}, 0.1, 1},
-		{"more free than total", Space{Total: 10, Free: 20}, 1, 1},
-		{"huge", Space{Total: math.MaxUint64, Free: math.MaxUint64 / 2}, 1, 0.5},
+		{"no headroom, full", room{Total: 100}, 0, 1},
+		{"no headroom, empty", room{Total: 100, Free: 100}, 0, 1},
+		{"all headroom, empty", room{Total: 100, Free: 100}, 1, 1},
+		{"all headroom, half", room{Total: 100, Free: 50}, 1, 0.5},
+		{"all headroom, full", room{Total: 100}, 1, 0},
+		{"a tenth, full", room{Total: 1000}, 0.1, 0},
+		{"a tenth, exactly free", room{Total: 1000, Free: 100}, 0.1, 1},
+		{"a tenth, one less", room{Total: 1000, Free: 99}, 0.1, 0.99},
+		{"a tenth, one more", room{Total: 1000, Free: 101}, 0.1, 1},
+		{"a tenth, half of it", room{Total: 1000, Free: 50}, 0.1, 0.5},
+		{"headroom rounds up", room{Total: 11, Free: 1}, 0.1, 0.5},
+		{"headroom rounds up to one", room{Total: 1}, 0.1, 0},
+		{"headroom rounds up, enough", room{Total: 11, Free: 2}, 0.1, 1},
+		{"no limit", room{}, 0.1, 1},
+		{"no limit, all headroom", room{}, 1, 1},
+		{"no limit, but a count", room{Free: 5}, 0.1, 1},
+		{"more free than total", room{Total: 10, Free: 20}, 1, 1},
+		{"huge", room{Total: math.MaxInt64, Free: math.MaxInt64 / 2}, 1, 0.5},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.space.Marks(tt.headroom, Amount{}).Factor(tt.space.Free); got != tt.want {
+			if got := marksOf(tt.space.Total, tt.headroom, Amount{}).factor(tt.space.Free); got != tt.want {
 				t.Errorf("%+v with headroom %v: factor %v, want %v", tt.space, tt.headroom, got, tt.want)
 			}
 		})
@@ -43,14 +55,14 @@ func TestSpaceFactor(t *testing.T) {
 
 func TestFactorIsTheSmaller(t *testing.T) {
 	limits := Limits{Headroom: 0.1}
-	bytes, inodes := Space{Total: 100, Free: 5}, Space{Total: 100, Free: 2}
-	if got := limits.Pressure(bytes, inodes).Factor; got != 0.2 {
+	bytes, inodes := room{Total: 100, Free: 5}, room{Total: 100, Free: 2}
+	if got := limits.Pressure(spaceOf(bytes, inodes)).Factor; got != 0.2 {
 		t.Errorf("inodes are shorter: factor %v, want 0.2", got)
 	}
-	if got := limits.Pressure(inodes, bytes).Factor; got != 0.2 {
+	if got := limits.Pressure(spaceOf(inodes, bytes)).Factor; got != 0.2 {
 		t.Errorf("bytes are shorter: factor %v, want 0.2", got)
 	}
-	if got := limits.Pressure(bytes, Space{}).Factor; got != 0.5 {
+	if got := limits.Pressure(spaceOf(bytes, room{})).Factor; got != 0.5 {
 		t.Errorf("no inode limit: factor %v, want 0.5", got)
 	}
 }
@@ -58,19 +70,19 @@ func TestFactorIsTheSmaller(t *testing.T) {
 func TestInodesAreScarcer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		line          Line
-		bytes, inodes Space
+		bytes, inodes room
 		want          bool
 	}{
-		"fewer inodes":      {Line{}, Space{Total: 100, Free: 5}, Space{Total: 10000, Free: 400}, true},
-		"fewer bytes":       {Line{}, Space{Total: 100, Free: 3}, Space{Total: 10000, Free: 400}, false},
-		"as few":            {Line{}, Space{Total: 100, Free: 4}, Space{Total: 10000, Free: 400}, false},
-		"no limit":          {Line{}, Space{Total: 100}, Space{}, false},
-		"no limit of bytes": {Line{}, Space{}, Space{Total: 100, Free: 100}, true},
-		"no limit at all":   {Line{}, Space{}, Space{}, false},
+		"fewer inodes":      {Line{}, room{Total: 100, Free: 5}, room{Total: 10000, Free: 400}, true},
+		"fewer bytes":       {Line{}, room{Total: 100, Free: 3}, room{Total: 10000, Free: 400}, false},
+		"as few":            {Line{}, room{Total: 100, Free: 4}, room{Total: 10000, Free: 400}, false},
+		"no limit":          {Line{}, room{Total: 100}, room{}, false},
+		"no limit of bytes": {Line{}, room{}, room{Total: 100, Free: 100}, true},
+		"no limit at all":   {Line{}, room{}, room{}, false},
 		// 16 % of the bytes are below the floor, 10 % of the inodes are not.
-		"nearer to its floor": {DefaultLine, Space{Total: 100, Free: 16}, Space{Total: 100, Free: 10}, false},
+		"nearer to its floor": {DefaultLine, room{Total: 100, Free: 16}, room{Total: 100, Free: 10}, false},
 	} {
-		if got := (Limits{0.1, tt.line}).Pressure(tt.bytes, tt.inodes).InodesAreScarcer; got != tt.want {
+		if got := (Limits{0.1, tt.line}).Pressure(spaceOf(tt.bytes, tt.inodes)).InodesAreScarcer; got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}

@@ -26,22 +26,29 @@ func FuzzFactor(f *testing.F) {
 			return
 		}
 		// No file system has more free than it has; one that says so has no pressure.
-		bytes, files := Space{Total: total, Free: free}, Space{Total: inodes, Free: freeInodes}
+		most := func(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+		bytes, files := room{most(total), most(free)}, room{most(inodes), most(freeInodes)}
 		for _, line := range []Line{{}, DefaultLine, {Bytes: Amount{count: total}}} {
 			limits := Limits{Headroom: headroom, Line: line}
-			p := limits.Pressure(bytes, files)
+			p := limits.Pressure(spaceOf(bytes, files))
 			if !(p.Factor >= 0 && p.Factor <= 1) || p.Lacking.Bytes < 0 || p.Lacking.Inodes < 0 {
 				t.Fatalf("%+v of %v and %v with %v", p, bytes, files, limits)
 			}
-			if p.Factor > p.Bytes.Factor(free) || p.Factor > p.Inodes.Factor(freeInodes) {
-				t.Errorf("factor %v is not the smaller of %v and %v", p.Factor, p.Bytes.Factor(free), p.Inodes.Factor(freeInodes))
+			ofBytes, ofInodes := limits.marks(spaceOf(bytes, files))
+			if one, other := ofBytes.factor(bytes.Free), ofInodes.factor(files.Free); p.Factor != min(one, other) {
+				t.Errorf("factor %v is not the smaller of %v and %v", p.Factor, one, other)
 			}
-			if free >= total && freeInodes >= inodes && p.Factor != 1 {
+			for _, m := range []marks{ofBytes, ofInodes} {
+				if m.line < 0 || m.line > m.total || m.floor < 0 || m.floor > m.wanted || m.wanted > m.total {
+					t.Errorf("%+v are not in order, between 0 and the total", m)
+				}
+			}
+			if bytes.Free >= bytes.Total && files.Free >= files.Total && p.Factor != 1 {
 				t.Errorf("factor %v of an empty file system, %v and %v with %v", p.Factor, bytes, files, limits)
 			}
-			if free > 0 {
-				fewer := Space{Total: total, Free: free - 1}
-				if less := limits.Pressure(fewer, files); less.Factor > p.Factor || less.Lacking.Bytes < p.Lacking.Bytes {
+			if bytes.Free > 0 {
+				fewer := room{bytes.Total, bytes.Free - 1}
+				if less := limits.Pressure(spaceOf(fewer, files)); less.Factor > p.Factor || less.Lacking.Bytes < p.Lacking.Bytes {
 					t.Errorf("%+v, but %+v with a byte less", p, less)
 				}
 			}

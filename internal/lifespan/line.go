@@ -93,7 +93,7 @@ func parseAmount(text string) (Amount, error) {
 }
 
 // Of returns the amount of a file system that has total.
-func (a Amount) Of(total uint64) float64 { return a.share*float64(total) + float64(a.count) }
+func (a Amount) Of(total int64) float64 { return a.share*float64(total) + float64(a.count) }
 
 // String returns the amount as a percentage or a number.
 func (a Amount) String() string {

@@ -66,37 +66,37 @@ func TestParseLineRefuses(t *testing.T) {
 func TestMarks(t *testing.T) {
 	fifteen := Amount{share: 0.15}
 	for name, tt := range map[string]struct {
-		space    Space
+		space    room
 		headroom float64
 		line     Amount
-		want     Marks
+		want     marks
 		factor   float64
 		lacking  int64
 	}{
-		"above the band":        {Space{1000, 271}, 0.1, fifteen, Marks{150, 170, 270}, 1, 0},
-		"just wanted":           {Space{1000, 270}, 0.1, fifteen, Marks{150, 170, 270}, 1, 0},
-		"in the band":           {Space{1000, 220}, 0.1, fifteen, Marks{150, 170, 270}, 0.5, 0},
-		"in its lowest tenth":   {Space{1000, 175}, 0.1, fifteen, Marks{150, 170, 270}, 0.05, 5},
-		"at the floor":          {Space{1000, 170}, 0.1, fifteen, Marks{150, 170, 270}, 0, 10},
-		"below the line":        {Space{1000, 100}, 0.1, fifteen, Marks{150, 170, 270}, 0, 80},
-		"full":                  {Space{1000, 0}, 0.1, fifteen, Marks{150, 170, 270}, 0, 180},
-		"no headroom":           {Space{1000, 0}, 0, fifteen, Marks{Line: 150}, 1, 0},
-		"no line":               {Space{1000, 5}, 0.1, Amount{}, Marks{0, 0, 100}, 0.05, 5},
-		"no limit":              {Space{0, 0}, 0.1, fifteen, Marks{}, 1, 0},
-		"more free than total":  {Space{1000, 5000}, 0.1, fifteen, Marks{150, 170, 270}, 1, 0},
-		"line above the total":  {Space{1000, 900}, 0.1, Amount{count: 5000}, Marks{1000, 1000, 1000}, 0, 0},
-		"line takes nearly all": {Space{1000, 900}, 0.1, Amount{share: 0.99}, Marks{990, 1000, 1000}, 0, 0},
+		"above the band":        {room{1000, 271}, 0.1, fifteen, marks{1000, 150, 170, 270}, 1, 0},
+		"just wanted":           {room{1000, 270}, 0.1, fifteen, marks{1000, 150, 170, 270}, 1, 0},
+		"in the band":           {room{1000, 220}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0.5, 0},
+		"in its lowest tenth":   {room{1000, 175}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0.05, 5},
+		"at the floor":          {room{1000, 170}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0, 10},
+		"below the line":        {room{1000, 100}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0, 80},
+		"full":                  {room{1000, 0}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0, 180},
+		"no headroom":           {room{1000, 0}, 0, fifteen, marks{1000, 150, 0, 0}, 1, 0},
+		"no line":               {room{1000, 5}, 0.1, Amount{}, marks{1000, 0, 0, 100}, 0.05, 5},
+		"no limit":              {room{0, 0}, 0.1, fifteen, marks{}, 1, 0},
+		"more free than total":  {room{1000, 5000}, 0.1, fifteen, marks{1000, 150, 170, 270}, 1, 0},
+		"line above the total":  {room{1000, 900}, 0.1, Amount{count: 5000}, marks{1000, 1000, 1000, 1000}, 0, 0},
+		"line takes nearly all": {room{1000, 900}, 0.1, Amount{share: 0.99}, marks{1000, 990, 1000, 1000}, 0, 0},
 		// What is above the floor is the whole band then.
-		"line and headroom above the total": {Space{1000, 875}, 0.9, Amount{share: 0.73}, Marks{730, 750, 1000}, 0.5, 0},
-		"all of it free":                    {Space{1000, 1000}, 0.9, Amount{share: 0.73}, Marks{730, 750, 1000}, 1, 0},
-		"a number":                          {Space{1000, 320}, 0.1, Amount{count: 250}, Marks{250, 270, 370}, 0.5, 0},
-		"rounds up":                         {Space{11, 1}, 0.1, fifteen, Marks{2, 3, 5}, 0, 3},
+		"line and headroom above the total": {room{1000, 875}, 0.9, Amount{share: 0.73}, marks{1000, 730, 750, 1000}, 0.5, 0},
+		"all of it free":                    {room{1000, 1000}, 0.9, Amount{share: 0.73}, marks{1000, 730, 750, 1000}, 1, 0},
+		"a number":                          {room{1000, 320}, 0.1, Amount{count: 250}, marks{1000, 250, 270, 370}, 0.5, 0},
+		"rounds up":                         {room{11, 1}, 0.1, fifteen, marks{11, 2, 3, 5}, 0, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := tt.space.Marks(tt.headroom, tt.line)
-			if m != tt.want || m.Factor(tt.space.Free) != tt.factor || m.Lacking(tt.space.Free) != tt.lacking {
+			m := marksOf(tt.space.Total, tt.headroom, tt.line)
+			if m != tt.want || m.factor(tt.space.Free) != tt.factor || m.lacking(tt.space.Free) != tt.lacking {
 				t.Errorf("%+v, factor %v, lacking %d, want %+v, %v, %d",
-					m, m.Factor(tt.space.Free), m.Lacking(tt.space.Free), tt.want, tt.factor, tt.lacking)
+					m, m.factor(tt.space.Free), m.lacking(tt.space.Free), tt.want, tt.factor, tt.lacking)
 			}
 		})
 	}
@@ -106,23 +106,23 @@ func TestMarks(t *testing.T) {
 // does not look at: free space as a share of the headroom.
 func TestWithoutALineNothingChanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	old := func(s Space, headroom float64) float64 {
+	old := func(s room, headroom float64) float64 {
 		if wanted := math.Ceil(float64(s.Total) * headroom); float64(s.Free) < wanted {
 			return float64(s.Free) / wanted
 		}
 		return 1
 	}
 	for range 1000 {
-		bytes := Space{Total: rng.Uint64N(1 << 50)}
-		inodes := Space{Total: rng.Uint64N(1 << 32)}
-		bytes.Free, inodes.Free = rng.Uint64N(bytes.Total+1), rng.Uint64N(inodes.Total+1)
+		bytes := room{Total: rng.Int64N(1 << 50)}
+		inodes := room{Total: rng.Int64N(1 << 32)}
+		bytes.Free, inodes.Free = rng.Int64N(bytes.Total+1), rng.Int64N(inodes.Total+1)
 		limits := Limits{Headroom: rng.Float64()}
-		if got, want := limits.Pressure(bytes, inodes).Factor, min(old(bytes, limits.Headroom), old(inodes, limits.Headroom)); got != want {
+		if got, want := limits.Pressure(spaceOf(bytes, inodes)).Factor, min(old(bytes, limits.Headroom), old(inodes, limits.Headroom)); got != want {
 			t.Fatalf("%v and %v with %v: factor %v, want %v", bytes, inodes, limits, got, want)
 		}
 		// Nothing goes early without a headroom, at any line.
 		line := Line{Bytes: Amount{share: rng.Float64()}, Inodes: Amount{count: rng.Uint64()}}
-		if p := (Limits{0, line}).Pressure(bytes, inodes); p.Factor != 1 || p.Lacking != (volume.Size{}) {
+		if p := (Limits{0, line}).Pressure(spaceOf(bytes, inodes)); p.Factor != 1 || p.Lacking != (volume.Size{}) {
 			t.Fatalf("%v and %v with line %v and no headroom: %+v", bytes, inodes, line, p)
 		}
 	}
@@ -145,7 +145,7 @@ func TestHigherFactorTakesLess(t *testing.T) {
 }
 
 func TestLimitsCheck(t *testing.T) {
-	disk, inodes := Space{Total: 1000, Free: 500}, Space{Total: 100, Free: 50}
+	disk, inodes := room{Total: 1000, Free: 500}, room{Total: 100, Free: 50}
 	for text, want := range map[string]string{
 		"15%,5%":  "",
 		"none":    "",
@@ -159,17 +159,17 @@ func TestLimitsCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := (Limits{0.1, line}).Check(disk, inodes); err != nil {
+		if err := (Limits{0.1, line}).Check(spaceOf(disk, inodes)); err != nil {
 			got = err.Error()
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 		// Nothing goes early anyway, and btrfs has no number of inodes.
-		if err := (Limits{0, line}).Check(disk, inodes); err != nil {
+		if err := (Limits{0, line}).Check(spaceOf(disk, inodes)); err != nil {
 			t.Errorf("%s without a headroom: %v", text, err)
 		}
-		if err := (Limits{0.1, Line{Inodes: line.Inodes}}).Check(disk, Space{}); err != nil {
+		if err := (Limits{0.1, Line{Inodes: line.Inodes}}).Check(spaceOf(disk, room{})); err != nil {
 			t.Errorf("%s without a limit of inodes: %v", text, err)
 		}
 	}

@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/katbox/katbox/internal/volume"
+)
 
 // disk is about the working directory's file system.
 type disk struct {
@@ -34,32 +38,21 @@ func newDisk(r *prometheus.Registry) disk {
 	return d
 }
 
-// Space is what a file system has of bytes or inodes.
-type Space struct {
-	Total uint64
-	Free  uint64
-	// Line: with less free the kubelet evicts pods; 0 for none.
-	Line float64
-	// Floor: with no more than this free retained volumes go at once.
-	Floor float64
-	// Headroom is how much should stay free.
-	Headroom float64
+func (s space) set(total, free, line, floor, headroom int64) {
+	s.size.Set(float64(total))
+	s.free.Set(float64(free))
+	s.headroom.Set(float64(headroom))
+	s.floor.Set(float64(floor))
+	s.line.Set(float64(line))
 }
 
-func (s space) set(to Space) {
-	s.size.Set(float64(to.Total))
-	s.free.Set(float64(to.Free))
-	s.headroom.Set(to.Headroom)
-	s.floor.Set(to.Floor)
-	s.line.Set(to.Line)
-}
-
-// DiskMeasured sets what the file system has, and the pressure factor that
-// follows from it.
-func (m *Metrics) DiskMeasured(factor float64, bytes, inodes Space) {
+// DiskMeasured sets the room on the file system and the pressure factor that follows from it.
+// With less free than line, the kubelet evicts pods. With no more than floor, retained volumes
+// go at once. The headroom is what should stay free.
+func (m *Metrics) DiskMeasured(factor float64, is volume.Space, line, floor, headroom volume.Size) {
 	m.factor.Set(factor)
-	m.bytes.set(bytes)
-	m.inodes.set(inodes)
+	m.bytes.set(is.Total.Bytes, is.Free.Bytes, line.Bytes, floor.Bytes, headroom.Bytes)
+	m.inodes.set(is.Total.Inodes, is.Free.Inodes, line.Inodes, floor.Inodes, headroom.Inodes)
 }
 
 // DiskNotMeasured notes that the file system could not be measured, so that no

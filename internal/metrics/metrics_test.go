@@ -83,8 +83,8 @@ func everything() *metrics.Metrics {
 	m.RetainedBytes(4096)
 	m.RetainedUnmeasured(7)
 	m.UnmountRetried()
-	m.VolumeStuck(0, volume.Unpublishing)
-	m.VolumeStuck(0, volume.Unpublishing)
+	m.VolumeStuck(volume.Unknown, volume.Unpublishing)
+	m.VolumeStuck(volume.Unknown, volume.Unpublishing)
 	m.VolumeStuck(volume.Unpublishing, volume.Deleting)
 	m.VolumeParked()
 	m.VolumeParked()
@@ -93,8 +93,8 @@ func everything() *metrics.Metrics {
 	m.TrashHolds(5, 2)
 	m.EntriesErased(256)
 	m.VolumeErased()
-	m.DiskMeasured(0.5, metrics.Space{Total: 1000, Free: 50, Line: 15, Floor: 20, Headroom: 100},
-		metrics.Space{Total: 10, Free: 9, Headroom: 1})
+	m.DiskMeasured(0.5, volume.Space{Total: volume.Size{Bytes: 1000, Inodes: 10}, Free: volume.Size{Bytes: 50, Inodes: 9}},
+		volume.Size{Bytes: 15}, volume.Size{Bytes: 20}, volume.Size{Bytes: 100, Inodes: 1})
 	m.Committed(20*time.Millisecond, 3, nil)
 	m.Committed(time.Minute, 1, errors.New("broken disk"))
 	m.Reserved(true)

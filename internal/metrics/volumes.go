@@ -53,18 +53,11 @@ func newVolumes(r *prometheus.Registry) volumes {
 // VolumeChanged notes that what is known of a volume is no longer before, but
 // after. Nothing known is nil.
 func (m *Metrics) VolumeChanged(before, after *volume.Record) {
-	from, to := phaseOf(before), phaseOf(after)
+	from, to := volume.PhaseOf(before), volume.PhaseOf(after)
 	m.phases.move(from, to)
 	if change := mountsOf(after) - mountsOf(before); change != 0 {
 		m.mounts.Add(float64(change))
 	}
-}
-
-func phaseOf(r *volume.Record) volume.Phase {
-	if r == nil {
-		return 0
-	}
-	return r.Phase
 }
 
 func mountsOf(r *volume.Record) int {
@@ -117,7 +110,7 @@ type byPhase map[volume.Phase]prometheus.Gauge
 
 func newByPhase(vec *prometheus.GaugeVec) byPhase {
 	gauges := byPhase{}
-	for phase := volume.Phase(1); phase.Valid(); phase++ {
+	for phase := volume.Publishing; phase.Valid(); phase++ {
 		gauges[phase] = vec.WithLabelValues(phase.String())
 	}
 	return gauges

@@ -243,7 +243,7 @@ func TestFull(t *testing.T) {
 	if exists(root + "/c") {
 		t.Error("the pod's directory was left behind")
 	}
-	if space, err := d.Space(); err != nil || space.FreeInodes != 0 || space.Inodes != 6 || space.Bytes != 64<<10 {
+	if space, err := d.Space(); err != nil || space.Free.Inodes != 0 || space.Total != (volume.Size{Bytes: 64 << 10, Inodes: 6}) {
 		t.Errorf("space %+v, %v", space, err)
 	}
 	// One inode is enough for a pod's directory, but not for the data directory.

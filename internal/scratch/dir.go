@@ -3,6 +3,7 @@ package scratch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -143,22 +144,12 @@ func check(p volume.Place) error {
 	return err
 }
 
-// Space is the room on a file system.
-type Space struct {
-	// Bytes and Inodes are what the file system has in total. Inodes is 0 where
-	// there is no limit to their number (btrfs).
-	Bytes, Inodes uint64
-	// FreeBytes and FreeInodes are what processes without privileges can still
-	// get.
-	FreeBytes, FreeInodes uint64
-}
-
 // Space returns the room on the working directory's file system.
-func (d *Dir) Space() (Space, error) {
+func (d *Dir) Space() (volume.Space, error) {
 	var st unix.Statfs_t
 	err := ignoreEINTR(func() error { return unix.Fstatfs(d.fd(), &st) })
 	if err != nil {
-		return Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
+		return volume.Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
 	}
 	// f_blocks and f_bavail count in fragments; old FUSE servers leave the
 	// fragment's size out.
@@ -166,10 +157,11 @@ func (d *Dir) Space() (Space, error) {
 	if unit == 0 {
 		unit = uint64(st.Bsize)
 	}
-	return Space{
-		Bytes:      st.Blocks * unit,
-		FreeBytes:  st.Bavail * unit,
-		Inodes:     st.Files,
-		FreeInodes: st.Ffree,
-	}, nil
+	return volume.Space{Total: sizeOf(st.Blocks*unit, st.Files), Free: sizeOf(st.Bavail*unit, st.Ffree)}, nil
+}
+
+// sizeOf takes the largest number for a number that is larger still: some file systems without
+// a limit say so with all bits set.
+func sizeOf(bytes, inodes uint64) volume.Size {
+	return volume.Size{Bytes: int64(min(bytes, math.MaxInt64)), Inodes: int64(min(inodes, math.MaxInt64))}
 }

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // xfsFreeEOFBlocks is the ioctl XFS_IOC_FREE_EOFBLOCKS.
@@ -22,12 +24,12 @@ type eofBlocks struct {
 // measured last. Some file systems count what was given back as free only later,
 // btrfs bytes and XFS inodes; where that may be so, it is brought about:
 // otherwise the next volume would go for the space of the last one.
-func (d *Dir) SpaceAfterErase(before Space) (Space, error) {
+func (d *Dir) SpaceAfterErase(before volume.Space) (volume.Space, error) {
 	if d.settleXFS() {
 		return d.Space()
 	}
 	after, err := d.Space()
-	if err != nil || after.showsMoreThan(before) {
+	if err != nil || showsMore(before, after) {
 		return after, err
 	}
 	if err := d.sync(); err != nil {
@@ -36,9 +38,9 @@ func (d *Dir) SpaceAfterErase(before Space) (Space, error) {
 	return d.Space()
 }
 
-// showsMoreThan tells whether both bytes and inodes have come free.
-func (s Space) showsMoreThan(before Space) bool {
-	return s.FreeBytes > before.FreeBytes && (s.Inodes == 0 || s.FreeInodes > before.FreeInodes)
+// showsMore reports whether both bytes and inodes have come free.
+func showsMore(before, after volume.Space) bool {
+	return after.Free.Bytes > before.Free.Bytes && (after.Total.Inodes == 0 || after.Free.Inodes > before.Free.Inodes)
 }
 
 // sync has the file system write down what is pending.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestErasedInodesShow: all that was erased counts as free.
@@ -25,18 +26,18 @@ func TestErasedInodesShow(t *testing.T) {
 			erase(t, d, name)
 			after, err := d.SpaceAfterErase(before)
 			must(t, err)
-			if after.FreeInodes < before.FreeInodes+files {
-				t.Errorf("%d inodes free, %d before %d were given back", after.FreeInodes, before.FreeInodes, files)
+			if after.Free.Inodes < before.Free.Inodes+files {
+				t.Errorf("%d inodes free, %d before %d were given back", after.Free.Inodes, before.Free.Inodes, files)
 			}
 		})
 	}
 }
 
-// TestShowsMoreThan: either kind that has not come free is to be waited for.
-func TestShowsMoreThan(t *testing.T) {
-	before := Space{Bytes: 1000, FreeBytes: 10, Inodes: 100, FreeInodes: 1}
+// TestShowsMore: either kind that has not come free is to be waited for.
+func TestShowsMore(t *testing.T) {
+	before := volume.Space{Total: volume.Size{Bytes: 1000, Inodes: 100}, Free: volume.Size{Bytes: 10, Inodes: 1}}
 	for name, test := range map[string]struct {
-		bytes, inodes, limit uint64
+		bytes, inodes, limit int64
 		want                 bool
 	}{
 		"both":                        {bytes: 20, inodes: 2, limit: 100, want: true},
@@ -46,8 +47,8 @@ func TestShowsMoreThan(t *testing.T) {
 		"bytes, inodes have no limit": {bytes: 20, want: true},
 		"no bytes, nor a limit":       {bytes: 10},
 	} {
-		after := Space{Bytes: 1000, FreeBytes: test.bytes, Inodes: test.limit, FreeInodes: test.inodes}
-		if after.showsMoreThan(before) != test.want {
+		after := volume.Space{Total: volume.Size{Bytes: 1000, Inodes: test.limit}, Free: volume.Size{Bytes: test.bytes, Inodes: test.inodes}}
+		if showsMore(before, after) != test.want {
 			t.Errorf("%s: %t", name, !test.want)
 		}
 	}

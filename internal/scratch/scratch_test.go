@@ -183,10 +183,10 @@ func TestSpace(t *testing.T) {
 	must(t, err)
 	var st unix.Statfs_t
 	must(t, unix.Statfs(d.root, &st))
-	if got.Bytes != st.Blocks*uint64(st.Bsize) || got.Inodes != st.Files {
+	if uint64(got.Total.Bytes) != st.Blocks*uint64(st.Bsize) || uint64(got.Total.Inodes) != st.Files {
 		t.Errorf("got %+v, statfs says %+v", got, st)
 	}
-	if got.FreeBytes == 0 || got.FreeBytes > got.Bytes || got.FreeInodes > got.Inodes {
+	if got.Free.Bytes == 0 || got.Free.Bytes > got.Total.Bytes || got.Free.Inodes > got.Total.Inodes {
 		t.Errorf("free space makes no sense: %+v", got)
 	}
 }

@@ -1,14 +1,19 @@
 package volume
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Phase is the state of a volume. Its number is part of the record format.
 type Phase uint8
 
 // The phases of a volume's life, in their usual order.
 const (
+	// Unknown: there is no such volume. No record has this phase.
+	Unknown Phase = iota
 	// Publishing: the intent to mount is durable, the mount may or may not exist.
-	Publishing Phase = iota + 1
+	Publishing
 	// Published: mounted at its targets, or about to be again by the kubelet
 	// (after a reboot the pod keeps its data). Data in this phase is untouchable.
 	Published
@@ -16,11 +21,12 @@ const (
 	Unpublishing
 	// Retained: not mounted, data kept until its lifespan is over.
 	Retained
-	// Deleting: its time is over, data is being erased.
+	// Deleting: it goes, because its lifespan is over or room is needed.
 	Deleting
 )
 
 var phaseNames = map[Phase]string{
+	Unknown:      "Unknown",
 	Publishing:   "Publishing",
 	Published:    "Published",
 	Unpublishing: "Unpublishing",
@@ -36,22 +42,28 @@ func (p Phase) String() string {
 	return fmt.Sprintf("Phase(%d)", uint8(p))
 }
 
-// Valid tells whether p is one of the phases above.
-func (p Phase) Valid() bool { return phaseNames[p] != "" }
+// Valid reports whether a record may have the phase p.
+func (p Phase) Valid() bool { return p != Unknown && phaseNames[p] != "" }
 
-// Live tells whether the volume belongs to a pod that may be using it, so that
-// its data must not be touched.
+// PhaseOf returns the phase of r, which is nil for a volume that is not known.
+func PhaseOf(r *Record) Phase {
+	if r == nil {
+		return Unknown
+	}
+	return r.Phase
+}
+
+// Live reports whether a pod may be using the volume. Its data must not be touched then.
 func (p Phase) Live() bool { return p == Publishing || p == Published || p == Unpublishing }
 
-// changes is the whole life of a volume: the phases that may follow each
-// phase. The zero phase stands for a volume that is not known.
+// changes is the whole life of a volume: the phases that may follow each phase.
 var changes = map[Phase][]Phase{
 	// A volume becomes known by a publish, or is adopted: by its mount as
 	// published, by its data directory alone as retained.
-	0: {Publishing, Published, Retained},
+	Unknown: {Publishing, Published, Retained},
 	// A publish that failed is undone: the volume is unknown again, retained
 	// again, or has a mount left that must go.
-	Publishing: {Published, Unpublishing, Retained, 0},
+	Publishing: {Published, Unpublishing, Retained, Unknown},
 	// A published volume may be published at a second target, and a pod that
 	// vanished without an unpublish leaves a volume to retain.
 	Published: {Publishing, Unpublishing, Retained},
@@ -59,16 +71,8 @@ var changes = map[Phase][]Phase{
 	Unpublishing: {Publishing, Retained},
 	// A volume ID published again within its lifespan gets its data back.
 	Retained: {Publishing, Deleting},
-	Deleting: {0},
+	Deleting: {Unknown},
 }
 
-// CanBecome tells whether a volume in phase p may change to phase next. The
-// zero phase stands for a volume that is not known.
-func (p Phase) CanBecome(next Phase) bool {
-	for _, allowed := range changes[p] {
-		if allowed == next {
-			return true
-		}
-	}
-	return false
-}
+// CanBecome reports whether a volume in phase p may change to phase next.
+func (p Phase) CanBecome(next Phase) bool { return slices.Contains(changes[p], next) }

@@ -124,20 +124,13 @@ type Publication struct {
 // Place is where the volume's data is.
 func (p Publication) Place() Place { return Place{Pod: p.Pod, ID: p.ID} }
 
-// Stats is what a volume uses of its file system, and how it is.
+// Stats is what a volume uses of its file system, and its condition.
 type Stats struct {
-	Bytes  Usage
-	Inodes Usage
-	// Abnormal says that something is wrong with the volume; Condition tells what.
+	// Space is the file system's: a volume has no limit of its own.
+	Space Space
+	// Used is the volume's own.
+	Used Size
+	// Abnormal says that something is wrong with the volume; Condition says what.
 	Abnormal  bool
 	Condition string
-}
-
-// Usage counts bytes or inodes.
-type Usage struct {
-	// Total and Available are the file system's: a volume has no limit of its own.
-	Total     int64
-	Available int64
-	// Used is the volume's own.
-	Used int64
 }

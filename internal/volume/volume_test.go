@@ -54,22 +54,16 @@ func FuzzParseID(f *testing.F) {
 // TestPhaseChanges writes the table down a second time, as pairs.
 func TestPhaseChanges(t *testing.T) {
 	allowed := []string{
-		"unknown-Publishing", "unknown-Published", "unknown-Retained",
-		"Publishing-Published", "Publishing-Unpublishing", "Publishing-Retained", "Publishing-unknown",
+		"Unknown-Publishing", "Unknown-Published", "Unknown-Retained",
+		"Publishing-Published", "Publishing-Unpublishing", "Publishing-Retained", "Publishing-Unknown",
 		"Published-Publishing", "Published-Unpublishing", "Published-Retained",
 		"Unpublishing-Publishing", "Unpublishing-Retained",
 		"Retained-Publishing", "Retained-Deleting",
-		"Deleting-unknown",
+		"Deleting-Unknown",
 	}
-	name := func(p Phase) string {
-		if p == 0 {
-			return "unknown"
-		}
-		return p.String()
-	}
-	for from := Phase(0); from <= Deleting; from++ {
-		for to := Phase(0); to <= Deleting; to++ {
-			pair := name(from) + "-" + name(to)
+	for from := Unknown; from <= Deleting; from++ {
+		for to := Unknown; to <= Deleting; to++ {
+			pair := from.String() + "-" + to.String()
 			if got, want := from.CanBecome(to), slices.Contains(allowed, pair); got != want {
 				t.Errorf("%s: %t, want %t", pair, got, want)
 			}
@@ -80,7 +74,7 @@ func TestPhaseChanges(t *testing.T) {
 // TestLiveDataIsNeverDeleted: no phase in which a pod may use the data leads to
 // Deleting without Retained in between.
 func TestLiveDataIsNeverDeleted(t *testing.T) {
-	for p := Phase(1); p <= Deleting; p++ {
+	for p := Publishing; p <= Deleting; p++ {
 		if p.Live() && p.CanBecome(Deleting) {
 			t.Errorf("%s can become Deleting", p)
 		}
@@ -91,7 +85,7 @@ func TestLiveDataIsNeverDeleted(t *testing.T) {
 }
 
 func TestPhaseNames(t *testing.T) {
-	if Phase(0).Valid() || Phase(99).Valid() || !Retained.Valid() {
+	if Unknown.Valid() || Phase(99).Valid() || !Retained.Valid() {
 		t.Error("valid phases are not the five")
 	}
 	if got := fmt.Sprint(Retained, Phase(99)); got != "Retained Phase(99)" {
