@@ -13,6 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -127,7 +128,7 @@ func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 				q.asked.add(m.Seq)
 			}
 		}))
-		var queue lifespan.Queue
+		var queue retained.Queue
 		for i := range volumes {
 			record := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i-volumes)*time.Minute), testLifespan)
 			queue.Push(record)

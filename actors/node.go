@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
@@ -23,7 +24,8 @@ import (
 )
 
 // Config is what a Node works with. All fields are required, but Limits,
-// Lifespan, Rebooted, Threads, Node, WorkdirOnNode and Tracer may be zero.
+// Lifespan, Rebooted, Threads, RetainedGrew, Node, WorkdirOnNode and
+// Tracer may be zero.
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
@@ -54,6 +56,9 @@ type Config struct {
 	Limits lifespan.Limits
 	// PressureInterval is how often the file system is measured.
 	PressureInterval time.Duration
+	// RetainedGrew is called whenever the queue of retained volumes takes more memory; see
+	// [retained.Queue].
+	RetainedGrew func(bytes int)
 	// EraseParallel is how many deleted volumes are erased at the same time.
 	EraseParallel int
 	// OrphanGrace is how long a pod directory must be absent before its volume
@@ -155,7 +160,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 
 // recoverNode makes of the records and mounts what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	found.asleep = &lifespan.Queue{}
+	found.asleep = &retained.Queue{Grew: cfg.RetainedGrew}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
 		found.asleep.Push(record)
 		cfg.Metrics.VolumeChanged(nil, &record)
@@ -167,7 +172,7 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 		err = saveAll(cfg.Records, r.changed)
 	}
 	if err != nil {
-		return recovered{}, errors.Join(err, found.asleep.Close())
+		return recovered{}, err
 	}
 	found.awake = r.awake
 	for i := range found.awake {

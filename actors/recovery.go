@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -16,7 +16,7 @@ type recovered struct {
 	// their kubelet, or in the middle of an unmount.
 	awake []volume.Record
 	// asleep are the volumes that the retention actor takes.
-	asleep *lifespan.Queue
+	asleep *retained.Queue
 }
 
 // recovery compares what is recorded with what is mounted. The record says what

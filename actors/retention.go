@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -37,9 +38,9 @@ type retention struct {
 	atOnce int
 	// began is when the daemon was started.
 	began    time.Time
-	queue    *lifespan.Queue
+	queue    *retained.Queue
 	factor   float64
-	evicting map[volume.ID]lifespan.Asleep
+	evicting map[volume.ID]retained.Asleep
 	// retrying are those of them that could not be deleted before.
 	retrying int
 	// making is how much room is on its way, and whether that is enough.
@@ -75,10 +76,10 @@ type surveyDue struct{}
 
 // retentionProps describes the retention actor, which takes the queue over. It is
 // one instance for good.
-func retentionProps(r retention, queue *lifespan.Queue) *actor.Props {
+func retentionProps(r retention, queue *retained.Queue) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		copied := r
-		copied.began, copied.queue, copied.factor, copied.evicting = time.Now(), queue, 1, map[volume.ID]lifespan.Asleep{}
+		copied.began, copied.queue, copied.factor, copied.evicting = time.Now(), queue, 1, map[volume.ID]retained.Asleep{}
 		copied.making = lifespan.NewMaking()
 		return &copied
 	}, actor.WithReceiverMiddleware(recovering(r.log)))
@@ -131,9 +132,6 @@ func (r *retention) Receive(c actor.Context) {
 		stopTimer(r.timer)
 		stopTimer(r.collecting)
 		stopTimer(r.failures.timer)
-		if err := r.queue.Close(); err != nil {
-			r.log.Error(err, "cannot give back the memory of the retained volumes")
-		}
 		return
 	default:
 		ignoreLifecycle(r.log, c)
@@ -172,7 +170,7 @@ func (r *retention) evicted(m *messages.EvictionOver) {
 		return
 	}
 	delete(r.evicting, m.ID)
-	r.making.End(was, m.Deleted)
+	r.making.End(was.Size, m.Deleted)
 	if was.Tries > 0 {
 		r.retrying--
 	}
@@ -216,7 +214,7 @@ func (r *retention) nextSurvey() *messages.Survey {
 		if backlog != m.Backlog || !backlog && len(m.Volumes) == surveyRound {
 			break
 		}
-		m.Volumes = append(m.Volumes, messages.ToMeasure(next))
+		m.Volumes = append(m.Volumes, messages.ToMeasure{Record: next})
 	}
 	return m
 }
@@ -296,12 +294,12 @@ func (r *retention) reason(expired bool) volume.Reason {
 	return r.scarcer
 }
 
-func (r *retention) start(c actor.Context, next lifespan.Asleep, m *messages.Evict) {
+func (r *retention) start(c actor.Context, next retained.Asleep, m *messages.Evict) {
 	r.evicting[next.ID] = next
 	if next.Tries > 0 {
 		r.retrying++
 	}
-	r.making.Begin(next)
+	r.making.Begin(next.Size)
 	c.Send(r.supervisor, m)
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -492,7 +492,7 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 				c.Send(pid, &messages.EvictionOver{ID: m.Record.ID, Deleted: true})
 			}
 		}))
-		var queue lifespan.Queue
+		var queue retained.Queue
 		for i := range rounds + 1 {
 			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i)*time.Minute), testLifespan))
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -54,7 +54,7 @@ func benchmarkSurvey(b *testing.B, asleep bool) {
 		ctx: b.Context(), ground: g, workers: newWorkers(maxWorkers), calls: running,
 		retention: system.NewLocalPID(retentionName), log: logr.Discard(),
 	}))
-	var queue lifespan.Queue
+	var queue retained.Queue
 	if asleep {
 		for i := range records {
 			queue.Push(records[i])

@@ -16,9 +16,9 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -113,7 +113,7 @@ func inSurvey(t *testing.T, g *fakeGround, asleep int, limit int, test func(s su
 		surveyor := system.Root.Spawn(surveyorProps(surveyor{
 			ctx: ctx, ground: g, workers: s.workers, calls: s.calls, retention: s.retention, log: logr.Discard(),
 		}))
-		var queue lifespan.Queue
+		var queue retained.Queue
 		for i := range asleep {
 			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan))
 		}

@@ -107,6 +107,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 		Lifespan:         o.afterLifespan,
 		Limits:           free,
 		PressureInterval: o.pruneInterval,
+		RetainedGrew:     scaleGC,
 		EraseParallel:    o.eraseParallel,
 		OrphanGrace:      o.orphanGrace,
 		Node:             o.nodeID,

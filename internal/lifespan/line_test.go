@@ -10,6 +10,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
+var epoch = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+
 func TestParseLine(t *testing.T) {
 	for text, want := range map[string]Line{
 		"none":        {},

@@ -2,81 +2,77 @@ package lifespan
 
 import "github.com/katbox/katbox/internal/volume"
 
-// Making is the account of the room that deletions make: how much a file system
-// lacks, and how much is on its way. Room is on its way from the moment that a
-// volume is chosen until a measurement shows it, which is only once the volume is
-// erased.
+// Making is the account of the room that deletions make: how much a file system lacks, and how
+// much is on its way. Room is on its way from the moment that a volume is chosen until a
+// measurement shows it, which is only after the volume was erased.
 //
-// It lets several volumes go at once where one would not be enough, and no more
-// than that: a volume of a known size counts as room before it is erased.
+// So several volumes go at once if one would not be enough, and no more than that: a volume of a
+// known size counts as room before it is erased. The zero Size is that of a volume whose size is
+// not known: a volume has at least the inode of its data directory.
 type Making struct {
-	// lacking is by the last measurement; known says that there was one.
+	// lacking is what the last measurement showed; known says that there was one.
 	lacking volume.Size
 	known   bool
-	// falling: less was free then than at the one before.
+	// falling: less was free then than at the measurement before.
 	falling bool
-	// deleting are the deletions that have not ended. erasing have, and a measurement
-	// was not asked for since; asked is for those before.
+	// deleting are the deletions that have not ended. erasing have ended, and no measurement was
+	// asked for since. asked ended before the measurement was asked for that will show them.
 	deleting, erasing, asked sum
 }
 
-// NewMaking returns the account of a daemon that was just started. What an earlier
-// one left in the trash is room on its way, of an unknown size.
+// NewMaking returns the account of a daemon that was just started. What an earlier one left in the
+// trash is room on its way, of an unknown size.
 func NewMaking() Making { return Making{erasing: sum{volumes: 1, unknown: 1}} }
 
-// sum is of several volumes.
+// sum adds up several volumes.
 type sum struct {
 	volumes int
-	// unknown are those of them whose size is not known.
+	// unknown is how many of them have a size that is not known.
 	unknown int
 	size    volume.Size
 }
 
-func (s *sum) add(a Asleep) {
-	s.volumes++
-	if !a.Measured {
-		s.unknown++
+// of returns the sum of one volume.
+func of(size volume.Size) sum {
+	s := sum{volumes: 1, size: size}
+	if size.Inodes == 0 {
+		s.unknown = 1
 	}
-	s.size = s.size.Add(a.Size)
-}
-
-func (s *sum) drop(a Asleep) {
-	s.volumes--
-	if !a.Measured {
-		s.unknown--
-	}
-	s.size = s.size.Sub(a.Size)
+	return s
 }
 
 func (s sum) plus(t sum) sum {
 	return sum{s.volumes + t.volumes, s.unknown + t.unknown, s.size.Add(t.size)}
 }
 
+func (s sum) minus(t sum) sum {
+	return sum{s.volumes - t.volumes, s.unknown - t.unknown, s.size.Sub(t.size)}
+}
+
 func (m *Making) onItsWay() sum { return m.deleting.plus(m.erasing).plus(m.asked) }
 
-// Begin notes that a volume is being deleted.
-func (m *Making) Begin(a Asleep) {
-	m.deleting.add(a)
+// Begin notes that a volume of this size is being deleted.
+func (m *Making) Begin(size volume.Size) {
+	m.deleting = m.deleting.plus(of(size))
 	m.falling = false
 }
 
-// End notes that a volume's deletion has ended; deleted tells whether it did what it
-// should.
-func (m *Making) End(a Asleep, deleted bool) {
-	m.deleting.drop(a)
+// End notes that a volume's deletion has ended, and whether it succeeded.
+func (m *Making) End(size volume.Size, deleted bool) {
+	m.deleting = m.deleting.minus(of(size))
 	if deleted {
-		m.erasing.add(a)
+		m.erasing = m.erasing.plus(of(size))
 	}
 }
 
-// Ask notes that a measurement is asked for which shows all that was deleted.
+// Ask notes that a measurement was asked for that will show all that was deleted.
 func (m *Making) Ask() {
 	m.asked = m.asked.plus(m.erasing)
 	m.erasing = sum{}
 }
 
-// Measured notes what a measurement showed: how much is lacking. answer tells
-// whether it is the one that was asked for.
+// Measured notes how much was lacking at a measurement. answer says that it is the one that was
+// asked for.
 func (m *Making) Measured(lacking volume.Size, answer bool) {
 	if answer {
 		m.asked = sum{}
@@ -85,16 +81,15 @@ func (m *Making) Measured(lacking volume.Size, answer bool) {
 	m.lacking, m.known = lacking, true
 }
 
-// Unshown tells whether a deletion has ended that no measurement was asked for since.
+// Unshown reports whether a deletion has ended since a measurement was asked for last.
 func (m *Making) Unshown() bool { return m.erasing.volumes > 0 }
 
-// Settled tells whether no room is on its way: the last measurement shows all that
-// was deleted.
+// Settled reports whether no room is on its way: the last measurement shows all that was deleted.
 func (m *Making) Settled() bool { return m.known && m.onItsWay().volumes == 0 }
 
-// Lacks tells whether more is lacking than is on its way. How much a volume of an
-// unknown size makes shows only later: such a one is waited for, unless the free
-// space goes on falling meanwhile.
+// Lacks reports whether more is lacking than is on its way. How much room a volume of an unknown
+// size makes shows only later: it waits for that volume, unless free space goes on falling
+// meanwhile.
 func (m *Making) Lacks() bool {
 	coming := m.onItsWay()
 	if coming.unknown > 0 && !m.falling {

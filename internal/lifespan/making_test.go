@@ -8,8 +8,8 @@ import (
 
 // TestMaking plays what happens to an account, and compares what it allows.
 func TestMaking(t *testing.T) {
-	volumeOf := func(bytes int64) Asleep { return Asleep{Size: volume.Size{Bytes: bytes}, Measured: true} }
-	unknown := Asleep{}
+	volumeOf := func(bytes int64) volume.Size { return volume.Size{Bytes: bytes, Inodes: 1} }
+	unknown := volume.Size{}
 	lacks := func(bytes int64) volume.Size { return volume.Size{Bytes: bytes} }
 	for name, tt := range map[string]struct {
 		play           func(m *Making)
@@ -99,7 +99,7 @@ func TestMaking(t *testing.T) {
 		"inodes alone": {func(m *Making) {
 			m.Ask()
 			m.Measured(volume.Size{Inodes: 10}, true)
-			m.Begin(Asleep{Size: volume.Size{Bytes: 1 << 40, Inodes: 9}, Measured: true})
+			m.Begin(volume.Size{Bytes: 1 << 40, Inodes: 9})
 		}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

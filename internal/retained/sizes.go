@@ -1,4 +1,4 @@
-package lifespan
+package retained
 
 import (
 	"iter"
@@ -7,22 +7,21 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// The queue also keeps how much space each of its volumes takes. They come
-// without that and are measured later; see [Queue.NextUnmeasured].
+// The queue also keeps what each of its volumes takes on the disk. A volume comes without a size
+// and is measured later; see [Queue.NextUnmeasured].
 
 const (
-	// block is what a file system counts in, so that nothing is lost by it.
+	// block is the unit that file systems count in.
 	block = 512
-	// inodeBits are enough for 16 million inodes, and leave 256 TiB for the bytes.
-	// What is larger counts as that.
+	// inodeBits are enough for 16 million inodes, and leave 256 TiB for the bytes. A larger volume
+	// counts as one of that size.
 	inodeBits = 24
 	maxInodes = 1<<inodeBits - 1
 	maxBlocks = 1<<(63-inodeBits) - 1
 )
 
-// size is the space that a volume takes, or, while that is not known, the
-// complement of its place in the list of those to be measured. One word does for
-// all of it.
+// size packs the space that a volume takes into one word. While that is not known, size is the
+// complement of the entry's place in the list of volumes to be measured.
 type size int64
 
 func measured(s volume.Size) size {
@@ -32,7 +31,7 @@ func measured(s volume.Size) size {
 
 func (s size) known() bool { return s >= 0 }
 
-// size is only for one that is known.
+// size is only for a size that is known.
 func (s size) size() volume.Size {
 	return volume.Size{Bytes: int64(s) >> inodeBits * block, Inodes: int64(s) & maxInodes}
 }
@@ -48,25 +47,22 @@ func (q *Queue) Bytes() int64 { return q.bytes }
 // Unmeasured returns how many volumes have not been measured.
 func (q *Queue) Unmeasured() int { return len(q.unmeasured) }
 
-// Unmeasured is the record of a volume that is to be measured.
-type Unmeasured struct{ volume.Record }
-
-// NextUnmeasured returns the volumes to be measured next, at most so many. Those that
-// came last come first: the kernel still has in memory what there is to read. The
-// queue must not be changed on the way.
-func (q *Queue) NextUnmeasured(atMost int) iter.Seq[Unmeasured] {
-	return func(yield func(Unmeasured) bool) {
+// NextUnmeasured returns up to atMost volumes to be measured next. Those that came last come
+// first: the kernel still has their directories in memory. The caller must not change the queue
+// before it has all of them.
+func (q *Queue) NextUnmeasured(atMost int) iter.Seq[volume.Record] {
+	return func(yield func(volume.Record) bool) {
 		for i := len(q.unmeasured) - 1; i >= max(len(q.unmeasured)-atMost, 0); i-- {
-			if !yield(Unmeasured{q.table.record(q.unmeasured[i])}) {
+			if !yield(q.table.record(q.unmeasured[i])) {
 				return
 			}
 		}
 	}
 }
 
-// Measured notes how much space the volume takes that was retained at the given
-// time. It does nothing when that one is gone, or was published meanwhile: then
-// its data may have changed.
+// Measured notes what the volume takes that was unpublished at the given time. It does nothing if
+// that volume is gone, or was published meanwhile: then its data may have changed. A volume that
+// cannot be measured takes the zero Size.
 func (q *Queue) Measured(id volume.ID, unpublished time.Time, is volume.Size) {
 	n := q.table.find(id)
 	if n == 0 {
@@ -81,10 +77,10 @@ func (q *Queue) Measured(id volume.ID, unpublished time.Time, is volume.Size) {
 	q.bytes += e.size.size().Bytes
 }
 
-// addSize begins without a size. A volume that is being deleted is not measured:
+// addSize lists a new entry as one to be measured. A volume that is being deleted is not measured:
 // its data may be gone already.
 func (q *Queue) addSize(n number) {
-	if q.table.lot(n).phase == volume.Deleting {
+	if q.table.group(n).phase == volume.Deleting {
 		return
 	}
 	q.table.entry(n).size = toBeMeasured(len(q.unmeasured))
@@ -108,7 +104,6 @@ func (q *Queue) dropUnmeasured(n number) {
 	q.unmeasured[place.place()] = moved
 	q.unmeasured = q.unmeasured[:last]
 	if last == 0 {
-		// A start may have made it long.
-		q.unmeasured = nil
+		q.unmeasured = nil // a start may have made it long
 	}
 }

@@ -1,11 +1,11 @@
-package lifespan
+package retained
 
-// order is a heap of entries, for the package container/heap. Each entry has its
-// place, so that it can be removed.
+// order is a heap of entries, for the package container/heap. Each entry notes its place in the
+// heap, from where it can be removed.
 type order struct {
 	table   *table
 	numbers []number
-	// before tells whether n comes before m.
+	// before reports whether n comes before m.
 	before func(n, m number) bool
 }
 

@@ -1,4 +1,4 @@
-package lifespan
+package retained
 
 import (
 	"fmt"
@@ -17,19 +17,9 @@ const (
 	kubeletPod = "01234567-89ab-cdef-0123-456789abcdef"
 )
 
-func newTable(t testing.TB) *table {
-	var own table
-	t.Cleanup(func() {
-		if err := own.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &own
-}
-
 // TestRecordsComeBackWhole: whatever names a record has, and however long they are.
 func TestRecordsComeBackWhole(t *testing.T) {
-	table := newTable(t)
+	table := &table{}
 	ids := []string{"v", kubeletID, strings.ToUpper(kubeletID), kubeletID[:67], kubeletID + "0", "csi-" + strings.Repeat("x", 64),
 		"\x00", strings.Repeat("i", volume.MaxNameLength)}
 	pods := []string{"p", kubeletPod, strings.ToUpper(kubeletPod), kubeletPod[1:], kubeletPod + "0", strings.Repeat("-", 36),
@@ -47,15 +37,15 @@ func TestRecordsComeBackWhole(t *testing.T) {
 				if got := table.record(n); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%+v came back as %+v", want, got)
 				}
-				if gotID, gotPod := table.names(n); gotID != want.ID || gotPod != want.Pod {
-					t.Fatalf("%s of %s came back as %s of %s", want.ID, want.Pod, gotID, gotPod)
+				if got := table.volumePlace(n); got != want.Place() {
+					t.Fatalf("%s came back as %s", want.Place(), got)
 				}
 				table.remove(n)
 			}
 		}
 	}
-	if len(table.lots.numbers) != 0 || len(table.byHash) != 0 || table.length != 0 {
-		t.Errorf("%d lots, %d hashes and %d volumes are left", len(table.lots.numbers), len(table.byHash), table.length)
+	if len(table.groups.numbers) != 0 || len(table.byHash) != 0 || table.length != 0 {
+		t.Errorf("%d groups, %d hashes and %d volumes are left", len(table.groups.numbers), len(table.byHash), table.length)
 	}
 }
 
@@ -64,28 +54,28 @@ func TestVolumeTakes128Bytes(t *testing.T) {
 	if e, m := unsafe.Sizeof(entry{}), unsafe.Sizeof(text{}); e != 64 || m != 64 {
 		t.Errorf("an entry has %d bytes and what follows %d, want 64 of each", e, m)
 	}
-	table := newTable(t)
+	table := &table{}
 	r := volume.Record{ID: kubeletID, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: strings.Repeat("n", 36),
 		VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: time.Unix(1<<35-1, 0)}.Retain(epoch, time.Hour)
-	if more := table.entry(table.insert(&r)).more; more == 0 || table.texts.At(more).more != 0 {
+	if more := table.entry(table.insert(&r)).more; more == 0 || table.texts.at(more).more != 0 {
 		t.Error("want one text beside the entry")
 	}
 }
 
-// TestNamesThatAreAllDifferent: hostile or generated names come back, without a lot for each.
+// TestNamesThatAreAllDifferent: hostile or generated names come back, without a group for each.
 func TestNamesThatAreAllDifferent(t *testing.T) {
-	table := newTable(t)
+	table := &table{}
 	named := func(i int) volume.Record {
 		return volume.Record{ID: volume.ID(fmt.Sprint("csi-", i)), Pod: kubeletPod, PodName: "p", Namespace: fmt.Sprint("space-", i),
 			VolumeName: fmt.Sprint("volume-", i), ServiceAccount: fmt.Sprint("account-", i), Published: epoch.Local()}.Retain(epoch, time.Hour)
 	}
-	numbers := make([]number, 3*maxLots)
+	numbers := make([]number, 3*maxGroups)
 	for i := range numbers {
 		r := named(i)
 		numbers[i] = table.insert(&r)
 	}
-	if lots := table.lots.len(); lots != maxLots+1 {
-		t.Errorf("%d lots of %d volumes with different names, want %d", lots, len(numbers), maxLots+1)
+	if groups := table.groups.len(); groups != maxGroups+1 {
+		t.Errorf("%d groups of %d volumes with different names, want %d", groups, len(numbers), maxGroups+1)
 	}
 	for i, n := range numbers {
 		if got, want := table.record(n), named(i); !reflect.DeepEqual(got, want) {
@@ -93,36 +83,15 @@ func TestNamesThatAreAllDifferent(t *testing.T) {
 		}
 		table.remove(n)
 	}
-	if lots := table.lots.len(); lots != 0 {
-		t.Errorf("%d lots are left", lots)
+	if groups := table.groups.len(); groups != 0 {
+		t.Errorf("%d groups are left", groups)
 	}
-}
-
-// FuzzNames looks for names that do not come back, or of which one is found in
-// place of the other.
-func FuzzNames(f *testing.F) {
-	f.Add(kubeletID, kubeletPod, "job-1", "v")
-	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")
-	f.Fuzz(func(t *testing.T, id, pod, podName, other string) {
-		table := newTable(t)
-		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName, VolumeName: other}.Retain(epoch, time.Hour)
-		n := table.insert(&want)
-		if got := table.record(n); !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v came back as %+v", want, got)
-		}
-		if table.find(volume.ID(id)) != n {
-			t.Errorf("%q is not found", id)
-		}
-		if found := table.find(volume.ID(other)); (found == n) != (other == id) {
-			t.Errorf("looked for %q, found %d, and %q is %d", other, found, id, n)
-		}
-	})
 }
 
 // TestManyVolumesAreFound: some of so many have the same hash.
 func TestManyVolumesAreFound(t *testing.T) {
 	const size = 300_000
-	table := newTable(t)
+	table := &table{}
 	named := func(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-%064x", i)) }
 	numbers := make([]number, size)
 	for i := range numbers {
@@ -149,19 +118,19 @@ func TestManyVolumesAreFound(t *testing.T) {
 // TestPlacesAreUsedAgain: volumes that come and go take no more memory than those
 // that are there.
 func TestPlacesAreUsedAgain(t *testing.T) {
-	table := newTable(t)
+	table := &table{}
 	r := volume.Record{ID: kubeletID, Pod: kubeletPod, PodName: strings.Repeat("n", 200)}.Retain(epoch, time.Hour)
 	for range 10 {
 		table.remove(table.insert(&r))
 	}
-	entries, texts := table.entries.Alloc(), table.texts.Alloc()
+	entries, texts := table.entries.alloc(), table.texts.alloc()
 	if entries != 1 || texts > 4 {
 		t.Errorf("entry %d and text %d come next, want those of the one volume there was", entries, texts)
 	}
 }
 
-func TestShared(t *testing.T) {
-	var s shared[string]
+func TestInterned(t *testing.T) {
+	var s interned[string]
 	a, b := s.use("a"), s.use("b")
 	if s.use("a") != a || a == b || s.value(a) != "a" || s.value(b) != "b" {
 		t.Errorf("a is %d, b is %d", a, b)

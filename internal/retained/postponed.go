@@ -1,4 +1,4 @@
-package lifespan
+package retained
 
 import (
 	"container/heap"
@@ -7,21 +7,18 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// A volume that could not be deleted is postponed: it stays in the queue, but is
-// not due before its wait is over, whatever its deadline is. On a disk that fails
-// all volumes may come to that, so that each takes little memory.
+// A volume that could not be deleted is postponed: it stays in the queue, but it is not due before
+// its wait is over, whatever its deadline is. If the disk fails, all volumes may be postponed.
 
-// Postpone adds a volume as [Queue.Push] does, which has no deadline before then.
-// tries is how often it could not be deleted; it is kept until the volume is taken.
+// Postpone adds a volume as [Queue.Push] does. Until then it is not due. tries is how often it
+// could not be deleted; the queue keeps that until the volume is taken.
 func (q *Queue) Postpone(r volume.Record, then time.Time, tries int) {
-	q.Take(r.ID)
-	n := q.table.insert(&r)
-	q.addSize(n)
+	n := q.insert(r)
 	q.postponed.add(&q.table, n, then, tries)
 }
 
-// Resume gives those their deadlines back whose wait is over. The next one's is over
-// at the time that it returns; ok is false when none is left.
+// Resume ends the waits that are over at now. The next wait is over at the time that it returns;
+// ok is false when no volume waits.
 func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {
 	for {
 		n, then := q.postponed.first()
@@ -29,15 +26,15 @@ func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {
 			return then, n != 0
 		}
 		q.postponed.end()
-		q.line(n)
+		q.enqueue(n)
 	}
 }
 
 // Waiting returns how many volumes are postponed.
 func (q *Queue) Waiting() int { return q.postponed.order.Len() }
 
-// postponed are the entries that wait, those first whose wait is over first. The
-// zero postponed is empty and ready to use.
+// postponed orders the entries that wait by the end of their wait. The zero postponed is empty and
+// ready to use.
 type postponed struct {
 	order order
 	// origin is what times are counted from.
@@ -47,10 +44,10 @@ type postponed struct {
 }
 
 type wait struct {
-	// until is in nanoseconds from the origin.
+	// until is in nanoseconds since the origin.
 	until int64
 	tries int32
-	// over: the entry is not in the heap any more.
+	// over: the entry is no longer in the heap.
 	over bool
 }
 
@@ -63,8 +60,7 @@ func (p *postponed) add(t *table, n number, then time.Time, tries int) {
 	heap.Push(&p.order, n)
 }
 
-// first returns the entry whose wait is over first, and when that is; 0 when none
-// waits.
+// first returns the entry whose wait is over first, and when that is; 0 when none waits.
 func (p *postponed) first() (number, time.Time) {
 	if p.order.Len() == 0 {
 		return 0, time.Time{}
@@ -83,7 +79,7 @@ func (p *postponed) end() {
 
 func (p *postponed) tries(n number) int { return int(p.waits[n].tries) }
 
-// remove forgets an entry, and tells whether it was in the heap.
+// remove forgets an entry, and reports whether it was in the heap.
 func (p *postponed) remove(n number) bool {
 	w, ok := p.waits[n]
 	if !ok {

@@ -1,4 +1,4 @@
-package lifespan
+package retained
 
 import (
 	"encoding/binary"
@@ -9,24 +9,25 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// A kubelet's volume IDs and pod UIDs are hexadecimal digits, and take half the
-// memory as the bytes that they stand for. Others are kept as they are.
+// The volume IDs and pod UIDs of a kubelet are hexadecimal digits. The bytes that they stand for
+// take half the memory. Other names are kept as they are.
 
+// The first byte of a name's short form says which form it is.
 const (
 	asText = iota
 	asDigits
 )
 
 const (
-	idPrefix = "csi-"
-	idDigits = 64
-	// podLength is that of a UUID in text, podHyphens are where it has hyphens.
-	podLength = 36
+	idPrefix   = "csi-"
+	idDigits   = 64
+	uuidLength = 36
 )
 
-var podHyphens = [...]int{8, 13, 18, 23}
+// uuidHyphens are the places of the hyphens in a UUID.
+var uuidHyphens = [...]int{8, 13, 18, 23}
 
-// appendID appends an ID in its short form.
+// appendID appends the short form of an ID.
 func appendID(b []byte, id volume.ID) []byte {
 	if digits, ok := strings.CutPrefix(string(id), idPrefix); ok && len(digits) == idDigits {
 		if short, ok := appendDigits(append(b, asDigits), digits); ok {
@@ -36,7 +37,7 @@ func appendID(b []byte, id volume.ID) []byte {
 	return appendText(append(b, asText), string(id))
 }
 
-// cutID takes what appendID has appended from the front.
+// cutID cuts off an ID that appendID has appended.
 func cutID(b []byte) (volume.ID, []byte) {
 	if b[0] == asDigits {
 		id := append(make([]byte, 0, len(idPrefix)+idDigits), idPrefix...)
@@ -46,7 +47,7 @@ func cutID(b []byte) (volume.ID, []byte) {
 	return volume.ID(text), rest
 }
 
-// appendPod appends a pod UID in its short form.
+// appendPod appends the short form of a pod's UID.
 func appendPod(b []byte, pod volume.PodUID) []byte {
 	if short, ok := appendUUID(append(b, asDigits), string(pod)); ok {
 		return short
@@ -54,13 +55,13 @@ func appendPod(b []byte, pod volume.PodUID) []byte {
 	return appendText(append(b, asText), string(pod))
 }
 
-// appendUUID appends the bytes of a UUID, if it has its usual form.
+// appendUUID appends the bytes of a UUID, if text is one in its usual form.
 func appendUUID(b []byte, text string) ([]byte, bool) {
-	if len(text) != podLength {
+	if len(text) != uuidLength {
 		return b, false
 	}
 	start := 0
-	for _, at := range podHyphens {
+	for _, at := range uuidHyphens {
 		var ok bool
 		if b, ok = appendDigits(b, text[start:at]); !ok || text[at] != '-' {
 			return b, false
@@ -70,10 +71,10 @@ func appendUUID(b []byte, text string) ([]byte, bool) {
 	return appendDigits(b, text[start:])
 }
 
-// cutPod takes what appendPod has appended from the front.
+// cutPod cuts off a UID that appendPod has appended.
 func cutPod(b []byte) (volume.PodUID, []byte) {
 	if b[0] == asDigits {
-		const size = (podLength - len(podHyphens)) / 2
+		const size = (uuidLength - len(uuidHyphens)) / 2
 		return volume.PodUID(withHyphens(b[1 : 1+size])), b[1+size:]
 	}
 	text, rest := cutText(b[1:])
@@ -81,9 +82,9 @@ func cutPod(b []byte) (volume.PodUID, []byte) {
 }
 
 func withHyphens(b []byte) string {
-	var all [podLength]byte
+	var all [uuidLength]byte
 	digits := hex.AppendEncode(all[:0], b)
-	for _, at := range podHyphens {
+	for _, at := range uuidHyphens {
 		digits = append(digits, 0)
 		copy(digits[at+1:], digits[at:])
 		digits[at] = '-'
@@ -91,8 +92,8 @@ func withHyphens(b []byte) string {
 	return string(digits)
 }
 
-// appendDigits appends the bytes that an even number of digits stand for, if they
-// are hexadecimal ones and lower case. The package encoding/hex takes both cases.
+// appendDigits appends the bytes that an even number of digits stand for, if all are hexadecimal
+// and in lower case. The package encoding/hex takes both cases.
 func appendDigits(b []byte, digits string) ([]byte, bool) {
 	for i := 0; i < len(digits); i += 2 {
 		high, low := nibbles[digits[i]], nibbles[digits[i+1]]
@@ -104,7 +105,7 @@ func appendDigits(b []byte, digits string) ([]byte, bool) {
 	return b, true
 }
 
-// nibbles has what each digit stands for, and noDigit for what is none.
+// nibbles is what each digit stands for, and noDigit for other characters.
 var nibbles = func() (all [256]byte) {
 	for c := range all {
 		all[c] = noDigit
@@ -127,7 +128,7 @@ func cutText(b []byte) (text string, rest []byte) {
 	return string(b[:length]), b[length:]
 }
 
-// appendSeconds appends a time of whole seconds after 1970. Others become the zero time.
+// appendSeconds appends a time of whole seconds after 1970. Others come back as the zero time.
 func appendSeconds(b []byte, t time.Time) []byte {
 	return binary.AppendUvarint(b, uint64(max(t.Unix(), 0)))
 }

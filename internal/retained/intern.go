@@ -1,8 +1,8 @@
-package lifespan
+package retained
 
-// shared keeps values that many have in common once, each under a number. The zero
-// shared is empty and ready to use.
-type shared[V comparable] struct {
+// interned keeps each value that many share once, under a number. The zero interned is empty and
+// ready to use.
+type interned[V comparable] struct {
 	numbers map[V]uint32
 	values  []counted[V]
 	// free are the numbers that are not in use.
@@ -14,8 +14,8 @@ type counted[V comparable] struct {
 	users int
 }
 
-// use returns the number of a value, for one user more.
-func (s *shared[V]) use(v V) uint32 {
+// use returns the number of v, for one more user.
+func (s *interned[V]) use(v V) uint32 {
 	number, ok := s.numbers[v]
 	if !ok {
 		number = s.add(v)
@@ -24,7 +24,7 @@ func (s *shared[V]) use(v V) uint32 {
 	return number
 }
 
-func (s *shared[V]) add(v V) (number uint32) {
+func (s *interned[V]) add(v V) (number uint32) {
 	if s.numbers == nil {
 		s.numbers = map[V]uint32{}
 	}
@@ -40,19 +40,19 @@ func (s *shared[V]) add(v V) (number uint32) {
 }
 
 // len returns how many values there are.
-func (s *shared[V]) len() int { return len(s.numbers) }
+func (s *interned[V]) len() int { return len(s.numbers) }
 
-// has tells whether a value has users.
-func (s *shared[V]) has(v V) bool {
+// has reports whether v has users.
+func (s *interned[V]) has(v V) bool {
 	_, ok := s.numbers[v]
 	return ok
 }
 
 // value returns the value with a number that is in use.
-func (s *shared[V]) value(number uint32) V { return s.values[number].value }
+func (s *interned[V]) value(number uint32) V { return s.values[number].value }
 
-// drop forgets the value once no user is left.
-func (s *shared[V]) drop(number uint32) {
+// drop forgets the value with the last of its users.
+func (s *interned[V]) drop(number uint32) {
 	c := &s.values[number]
 	if c.users--; c.users > 0 {
 		return

@@ -1,46 +1,38 @@
-package lifespan
+package retained
 
 import (
 	"bytes"
-	"errors"
 	"hash/maphash"
 	"time"
 
-	"github.com/katbox/katbox/internal/offheap"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// table holds the entries of volumes in little memory: there may be a million. An
-// entry of a kubelet's volume takes 128 bytes, if the name of its pod has no more
-// than 36, and some 20 in the table's index. The zero table is empty and ready to
-// use.
+// table holds the entries of volumes in little memory. An entry of a kubelet's volume takes 128
+// bytes, if the name of its pod has no more than 36, and some 20 in the table's index. The zero
+// table is empty and ready to use.
 type table struct {
-	entries offheap.Slab[entry]
-	texts   offheap.Slab[text]
+	entries slab[entry]
+	texts   slab[text]
 	// byHash is the last entry of those whose IDs have the same hash.
 	byHash map[uint32]number
 	seed   maphash.Seed
-	lots   shared[lot]
+	groups interned[group]
 	clock  clock
 	length int
-	// buf and sought are for names.
+	// buf and sought are for texts.
 	buf, sought []byte
 }
 
-// number is that of an entry in its table. 0 is none.
-type number = uint32
-
-// entry is all that is kept of a volume. Its text is the ID, the pod's UID, the pod's
-// name, the time of publishing in seconds, and the names that are not in its lot. A
-// volume that sleeps has no targets.
+// entry is all that is kept of a volume. Its text is the ID, the pod's UID, the pod's name, the
+// time of publishing in seconds, and the names that are not in its group.
 type entry struct {
-	// since is the time of unpublishing, in nanoseconds from the clock's origin.
+	// since is the time of unpublishing; see [clock].
 	since int64
 	size  size
 	// place is where the entry is in its heap, which makes removal by ID cheap.
 	place uint32
-	// lot is the number of what it has in common with others.
-	lot uint32
+	group uint32
 	// next is the next entry with the same hash.
 	next number
 	// more is where the text goes on.
@@ -54,14 +46,14 @@ type text struct {
 	text [60]byte
 }
 
-// lot is what many volumes have in common.
-type lot struct {
+// group is what many volumes have in common.
+type group struct {
 	names
 	phase    volume.Phase
 	lifespan time.Duration
-	// base is a time that the time of unpublishing is told from.
+	// base goes with the time of unpublishing; see [clock].
 	base time.Time
-	// inText: the names are in the text of each entry, because there are too many lots.
+	// inText: each entry has the names in its text, because there are too many groups.
 	inText bool
 }
 
@@ -70,32 +62,27 @@ type names struct {
 	namespace, volumeName, serviceAccount string
 }
 
-// maxLots is how many lots there may be before further names go into the texts. A lot takes
-// some 400 bytes of the heap, and names that are all different would make one for each
-// volume.
-const maxLots = 8192
+// maxGroups is how many groups there may be before further names go into the texts. A group takes
+// some 400 bytes, and names that are all different would make one for each volume.
+const maxGroups = 8192
 
 // insert adds a record, whose ID must not be in the table.
 func (t *table) insert(r *volume.Record) number {
 	if t.byHash == nil {
 		t.byHash, t.seed = map[uint32]number{}, maphash.MakeSeed()
 	}
-	since, base := t.clock.note(r.Unpublished)
-	n := t.entries.Alloc()
+	since, base := t.clock.keep(r.Unpublished)
+	n := t.entries.alloc()
 	hash := t.hash(r.ID)
-	l := lot{names: namesOf(r), phase: r.Phase, lifespan: r.Lifespan, base: base}
-	if t.lots.len() >= maxLots && !t.lots.has(l) {
-		l.names, l.inText = names{}, true
+	g := group{names: names{r.Namespace, r.VolumeName, r.ServiceAccount}, phase: r.Phase, lifespan: r.Lifespan, base: base}
+	if t.groups.len() >= maxGroups && !t.groups.has(g) {
+		g.names, g.inText = names{}, true
 	}
-	*t.entry(n) = entry{since: since, lot: t.lots.use(l), next: t.byHash[hash]}
+	*t.entry(n) = entry{since: since, group: t.groups.use(g), next: t.byHash[hash]}
 	t.byHash[hash] = n
-	t.write(n, r, l.inText)
+	t.write(n, r, g.inText)
 	t.length++
 	return n
-}
-
-func namesOf(r *volume.Record) names {
-	return names{namespace: r.Namespace, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount}
 }
 
 func (t *table) write(n number, r *volume.Record, withNames bool) {
@@ -107,8 +94,8 @@ func (t *table) write(n number, r *volume.Record, withNames bool) {
 	e := t.entry(n)
 	rest := t.buf[copy(e.text[:], t.buf):]
 	for more := &e.more; len(rest) > 0; {
-		*more = t.texts.Alloc()
-		next := t.texts.At(*more)
+		*more = t.texts.alloc()
+		next := t.texts.at(*more)
 		next.more = 0
 		rest = rest[copy(next.text[:], rest):]
 		more = &next.more
@@ -119,13 +106,13 @@ func (t *table) write(n number, r *volume.Record, withNames bool) {
 func (t *table) remove(n number) {
 	e := t.entry(n)
 	t.unlink(t.hash(t.id(n)), n, e.next)
-	t.lots.drop(e.lot)
+	t.groups.drop(e.group)
 	for more := e.more; more != 0; {
-		next := t.texts.At(more).more
-		t.texts.Free(more)
+		next := t.texts.at(more).more
+		t.texts.release(more)
 		more = next
 	}
-	t.entries.Free(n)
+	t.entries.release(n)
 	t.length--
 }
 
@@ -162,62 +149,58 @@ func (t *table) find(id volume.ID) number {
 
 func (t *table) hash(id volume.ID) uint32 { return uint32(maphash.String(t.seed, string(id))) }
 
-func (t *table) entry(n number) *entry { return t.entries.At(n) }
+func (t *table) entry(n number) *entry { return t.entries.at(n) }
 
-// lot returns what an entry has in common with others.
-func (t *table) lot(n number) lot { return t.lots.value(t.entry(n).lot) }
+// group returns what an entry has in common with others.
+func (t *table) group(n number) group { return t.groups.value(t.entry(n).group) }
 
-// unpublished returns when a volume was.
+// unpublished returns when a volume was unpublished.
 func (t *table) unpublished(n number) time.Time {
-	return t.clock.time(t.entry(n).since, t.lot(n).base)
+	return t.clock.time(t.entry(n).since, t.group(n).base)
 }
 
-// id returns the ID of a volume.
 func (t *table) id(n number) volume.ID {
 	id, _ := cutID(t.read(n))
 	return id
 }
 
-// names returns the volume ID and the pod UID.
-func (t *table) names(n number) (volume.ID, volume.PodUID) {
+func (t *table) volumePlace(n number) volume.Place {
 	id, rest := cutID(t.read(n))
 	pod, _ := cutPod(rest)
-	return id, pod
+	return volume.Place{Pod: pod, ID: id}
 }
 
-// record returns the volume's record.
 func (t *table) record(n number) volume.Record {
 	id, rest := cutID(t.read(n))
 	pod, rest := cutPod(rest)
 	podName, rest := cutText(rest)
 	published, rest := cutSeconds(rest)
-	l := t.lot(n)
-	if l.inText {
-		l.namespace, rest = cutText(rest)
-		l.volumeName, rest = cutText(rest)
-		l.serviceAccount, _ = cutText(rest)
+	g := t.group(n)
+	if g.inText {
+		g.namespace, rest = cutText(rest)
+		g.volumeName, rest = cutText(rest)
+		g.serviceAccount, _ = cutText(rest)
 	}
 	return volume.Record{
-		ID: id, Pod: pod, Namespace: l.namespace, PodName: podName, VolumeName: l.volumeName, ServiceAccount: l.serviceAccount,
-		Phase: l.phase, Published: published, Unpublished: t.unpublished(n), Lifespan: l.lifespan,
+		ID: id, Pod: pod, Namespace: g.namespace, PodName: podName, VolumeName: g.volumeName, ServiceAccount: g.serviceAccount,
+		Phase: g.phase, Published: published, Unpublished: t.unpublished(n), Lifespan: g.lifespan,
 	}
 }
 
-// read returns the text of an entry, with what happens to follow it. It is good
-// until the next one is read.
+// read returns the text of an entry, followed by arbitrary bytes. It is valid until the next read.
 func (t *table) read(n number) []byte {
 	e := t.entry(n)
 	t.buf = append(t.buf[:0], e.text[:]...)
 	for more := e.more; more != 0; {
-		next := t.texts.At(more)
+		next := t.texts.at(more)
 		t.buf = append(t.buf, next.text[:]...)
 		more = next.more
 	}
 	return t.buf
 }
 
-// before orders by the time of unpublishing. The ID decides among equals, so that
-// the order never depends on chance.
+// before orders by the time of unpublishing. The ID decides among equals, so that the order never
+// depends on chance.
 func (t *table) before(n, m number) bool {
 	if a, b := t.entry(n).since, t.entry(m).since; a != b {
 		return a < b
@@ -225,9 +208,5 @@ func (t *table) before(n, m number) bool {
 	return t.id(n) < t.id(m)
 }
 
-// close frees the memory. The table is empty then.
-func (t *table) close() error {
-	err := errors.Join(t.entries.Close(), t.texts.Close())
-	*t = table{}
-	return err
-}
+// memory returns how many bytes the entries take.
+func (t *table) memory() int { return t.entries.memory() + t.texts.memory() }

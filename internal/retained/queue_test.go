@@ -1,10 +1,11 @@
-package lifespan
+package retained
 
 import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -33,13 +34,8 @@ func deleting(id string, after, lifespan time.Duration) volume.Record {
 }
 
 func newQueue(t testing.TB) *Queue {
-	var q Queue
-	t.Cleanup(func() {
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &q
+	t.Helper()
+	return &Queue{}
 }
 
 // drain empties the queue in the order of deadlines.
@@ -248,7 +244,7 @@ func BenchmarkQueue(b *testing.B) {
 		q := newQueue(b)
 		for i := 0; b.Loop(); i++ {
 			if i%size == 0 {
-				_ = q.Close()
+				q = newQueue(b)
 			}
 			q.Push(records[i%size])
 		}
@@ -289,9 +285,7 @@ func BenchmarkMemory(b *testing.B) {
 				}
 				debug.FreeOSMemory()
 				b.ReportMetric((residentBytes(b)-before)/size, "B/volume")
-				if err := q.Close(); err != nil {
-					b.Fatal(err)
-				}
+				runtime.KeepAlive(&q)
 			}
 		})
 	}

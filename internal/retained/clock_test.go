@@ -1,4 +1,4 @@
-package lifespan
+package retained
 
 import (
 	"testing"
@@ -41,7 +41,7 @@ func TestClock(t *testing.T) {
 			}
 			var all []kept
 			for _, s := range steps {
-				since, base := c.note(s.at(began))
+				since, base := c.keep(s.at(began))
 				all = append(all, kept{since, base})
 			}
 			for i, k := range all {
@@ -65,7 +65,7 @@ func TestClock(t *testing.T) {
 func TestClockWithoutMonotonicReading(t *testing.T) {
 	var c clock
 	for _, want := range []time.Time{{}, epoch, epoch.Add(1), time.Unix(0, 1), {}} {
-		if got := c.time(c.note(want)); !got.Equal(want) {
+		if got := c.time(c.keep(want)); !got.Equal(want) {
 			t.Errorf("%v came back as %v", want, got)
 		}
 	}

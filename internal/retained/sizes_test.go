@@ -1,4 +1,4 @@
-package lifespan
+package retained
 
 import (
 	"fmt"

@@ -1,0 +1,99 @@
+package retained
+
+import (
+	"cmp"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// FuzzQueue does what the bytes say, three for each step, to a queue and to a
+// plain list, and compares them.
+func FuzzQueue(f *testing.F) {
+	f.Add([]byte{0, 1, 1, 1, 2, 2, 20, 3, 1, 30, 4, 4, 3, 0, 0, 2, 1, 0, 3, 0, 0}, 0.5)
+	f.Fuzz(func(t *testing.T, steps []byte, factor float64) {
+		if !(factor >= 0 && factor <= 1) {
+			return
+		}
+		lifespans := []time.Duration{0, 1, time.Hour, math.MaxInt64 - 1, math.MaxInt64}
+		q := newQueue(t)
+		list := map[volume.ID]volume.Record{}
+		for ; len(steps) >= 3; steps = steps[3:] {
+			id := volume.ID("v" + string('0'+steps[1]%8))
+			switch steps[0] % 4 {
+			case 0, 1:
+				r := retained(string(id), time.Duration(steps[2]), lifespans[int(steps[0]/4)%len(lifespans)])
+				if steps[0]%4 == 1 {
+					r.Phase = volume.Deleting
+				}
+				q.Push(r)
+				list[id] = r
+			case 2:
+				got, ok := q.Take(id)
+				want, known := list[id]
+				if ok != known || !got.Unpublished.Equal(want.Unpublished) {
+					t.Fatalf("took %+v, %t, want %+v", got, ok, want)
+				}
+				delete(list, id)
+			}
+			checkNext(t, q, list, factor)
+		}
+	})
+}
+
+// checkNext compares the head of a queue with the least of a list.
+func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor float64) {
+	t.Helper()
+	var all []volume.Record
+	for _, r := range list {
+		all = append(all, r)
+	}
+	deadline, ok := q.Next(factor)
+	if q.Len() != len(all) || ok != (len(all) > 0) {
+		t.Fatalf("%d volumes and next %t, want %d", q.Len(), ok, len(all))
+	}
+	if !ok {
+		return
+	}
+	due := func(r volume.Record) time.Time {
+		if r.Phase == volume.Deleting {
+			return r.Unpublished
+		}
+		return lifespan.Deadline(r.Unpublished, r.Lifespan, factor)
+	}
+	want := slices.MinFunc(all, func(a, b volume.Record) int {
+		return cmp.Or(due(a).Compare(due(b)), a.Unpublished.Compare(b.Unpublished), cmp.Compare(a.ID, b.ID))
+	})
+	got, ok := q.TakeNext(factor)
+	if !ok || got.ID != want.ID || !deadline.Equal(due(want)) {
+		t.Fatalf("next is %s at %v, want %s at %v", got.ID, deadline, want.ID, due(want))
+	}
+	q.Push(got.Record)
+}
+
+// FuzzNames looks for names that do not come back, or of which one is found in
+// place of the other.
+func FuzzNames(f *testing.F) {
+	f.Add(kubeletID, kubeletPod, "job-1", "v")
+	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")
+	f.Fuzz(func(t *testing.T, id, pod, podName, other string) {
+		table := &table{}
+		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName, VolumeName: other}.Retain(epoch, time.Hour)
+		n := table.insert(&want)
+		if got := table.record(n); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v came back as %+v", want, got)
+		}
+		if table.find(volume.ID(id)) != n {
+			t.Errorf("%q is not found", id)
+		}
+		if found := table.find(volume.ID(other)); (found == n) != (other == id) {
+			t.Errorf("looked for %q, found %d, and %q is %d", other, found, id, n)
+		}
+	})
+}
