@@ -134,7 +134,7 @@ func occurrences(trace []string, from int) []occurrence {
 
 // checkAllMet compares the points that were met with those in the source.
 func (c *crashes) checkAllMet(t *testing.T) {
-	source, err := points.Read("../..", "soak", "internal/sanity", "internal/roottest", "internal/crashpoint")
+	source, err := points.Read("../..", "soak", "internal/sanity", "internal/roottest", "internal/crashpoint", "internal/kernel")
 	if err != nil {
 		t.Fatal(err)
 	}

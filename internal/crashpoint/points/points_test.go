@@ -24,7 +24,7 @@ var harmless = map[string]string{
 // TestEveryEffectIsAPoint: a new step has to be one, and then the daemon's crash
 // test has to come to it.
 func TestEveryEffectIsAPoint(t *testing.T) {
-	source, err := Read("../../..", "soak", "internal/sanity", "internal/roottest", "internal/crashpoint")
+	source, err := Read("../../..", "soak", "internal/sanity", "internal/roottest", "internal/crashpoint", "internal/kernel")
 	if err != nil {
 		t.Fatal(err)
 	}

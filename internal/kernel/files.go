@@ -1,0 +1,143 @@
+package kernel
+
+import (
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mkdir is os.Mkdir.
+func Mkdir(path string, mode os.FileMode) error {
+	return do("Mkdir", at(path), func() error { return os.Mkdir(path, mode) })
+}
+
+// MkdirAll is os.MkdirAll.
+func MkdirAll(path string, mode os.FileMode) error {
+	return do("MkdirAll", at(path), func() error { return os.MkdirAll(path, mode) })
+}
+
+// Mkdirat is mkdirat(2).
+func Mkdirat(dir int, name string, mode uint32) error {
+	return do("Mkdirat", object{dir, name}, func() error { return unix.Mkdirat(dir, name, mode) })
+}
+
+// Rmdir removes an empty directory.
+func Rmdir(path string) error {
+	return do("Rmdir", at(path), func() error { return unix.Rmdir(path) })
+}
+
+// Rmdirat removes an empty directory.
+func Rmdirat(dir int, name string) error {
+	return do("Rmdirat", object{dir, name}, func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+}
+
+// Unlinkat removes a name that is no directory's.
+func Unlinkat(dir int, name string) error {
+	return do("Unlinkat", object{dir, name}, func() error { return unix.Unlinkat(dir, name, 0) })
+}
+
+// Remove is os.Remove.
+func Remove(path string) error {
+	return do("Remove", at(path), func() error { return os.Remove(path) })
+}
+
+// RemoveIn removes a name in an open directory.
+func RemoveIn(dir *os.Root, name string) error {
+	return do("RemoveIn", at(dir.Name()+"/"+name), func() error { return dir.Remove(name) })
+}
+
+// Rename is os.Rename.
+func Rename(from, to string) error {
+	return do("Rename", at(to), func() error { return os.Rename(from, to) })
+}
+
+// RenameIn renames within an open directory.
+func RenameIn(dir *os.Root, from, to string) error {
+	return do("RenameIn", at(dir.Name()+"/"+to), func() error { return dir.Rename(from, to) })
+}
+
+// Renameat is renameat(2).
+func Renameat(fromDir int, from string, toDir int, to string) error {
+	return do("Renameat", object{toDir, to}, func() error { return unix.Renameat(fromDir, from, toDir, to) })
+}
+
+// RenameNoReplace is renameat2(2) with RENAME_NOREPLACE.
+func RenameNoReplace(fromDir int, from string, toDir int, to string) error {
+	return do("RenameNoReplace", object{toDir, to}, func() error {
+		return unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
+	})
+}
+
+// OpenFile is os.OpenFile. It is a change, with crash points, if flag has O_CREATE or
+// O_TRUNC.
+func OpenFile(path string, flag int, mode os.FileMode) (file *os.File, err error) {
+	if flag&(os.O_CREATE|os.O_TRUNC) == 0 {
+		return os.OpenFile(path, flag, mode)
+	}
+	err = do("OpenFile", at(path), func() error {
+		file, err = os.OpenFile(path, flag, mode)
+		return err
+	})
+	return file, err
+}
+
+// WriteAt writes all of b to a file.
+func WriteAt(file *os.File, b []byte, offset int64) error {
+	return do("WriteAt", at(file.Name()), func() error {
+		_, err := file.WriteAt(b, offset)
+		return err
+	})
+}
+
+// Truncate gives a file a size.
+func Truncate(file *os.File, size int64) error {
+	return do("Truncate", at(file.Name()), func() error { return file.Truncate(size) })
+}
+
+// Fallocate is fallocate(2).
+func Fallocate(fd int, mode uint32, offset, length int64) error {
+	return do("Fallocate", object{dir: fd}, func() error { return unix.Fallocate(fd, mode, offset, length) })
+}
+
+// Sync makes a file or a directory durable, and what is known of it.
+func Sync(file *os.File) error {
+	return do("Sync", at(file.Name()), file.Sync)
+}
+
+// Fsync is fsync(2).
+func Fsync(fd int) error {
+	return do("Fsync", object{dir: fd}, func() error { return unix.Fsync(fd) })
+}
+
+// Fdatasync is fdatasync(2).
+func Fdatasync(fd int) error {
+	return do("Fdatasync", object{dir: fd}, func() error { return unix.Fdatasync(fd) })
+}
+
+// Syncfs writes what is pending on the file system that fd is on.
+func Syncfs(fd int) error {
+	if err := injected("Syncfs", object{dir: fd}); err != nil {
+		return err
+	}
+	return IgnoreEINTR(func() error { return unix.Syncfs(fd) })
+}
+
+// Chmod is os.Chmod.
+func Chmod(path string, mode os.FileMode) error {
+	return do("Chmod", at(path), func() error { return os.Chmod(path, mode) })
+}
+
+// Fchmod is fchmod(2).
+func Fchmod(fd int, mode uint32) error {
+	return do("Fchmod", object{dir: fd}, func() error { return unix.Fchmod(fd, mode) })
+}
+
+// ListenUnix makes a Unix socket at path and listens on it.
+func ListenUnix(path string) (listener *net.UnixListener, err error) {
+	err = do("ListenUnix", at(path), func() error {
+		listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		return err
+	})
+	return listener, err
+}

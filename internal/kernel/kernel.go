@@ -1,0 +1,91 @@
+// Package kernel makes every change that the daemon makes on the machine: to names and
+// files, to their attributes, and to mounts. The linter forbids the system calls behind
+// it in the other packages of the daemon.
+//
+// Each function makes one change that a crash cannot cut in two. It repeats a call that
+// a signal interrupted, and returns the error of the system call, or of package os where
+// it takes a path, as it is. Calls that only look stay where they are needed; they
+// repeat with [IgnoreEINTR].
+//
+// Around each change lie two crash points. A program that was built with the tag
+// crashpoints looks at each whether it is to end there, by SIGKILL to itself, as nothing
+// else is as sudden. A test runs such a daemon, ends it at each point in turn, starts it
+// again and checks every promise. The point's name is made of the calling function and
+// the change: scratch.Dir.create/Mkdirat. A function that makes the same change at two
+// lines has one point for both.
+//
+// [Syncfs], [FreeEOFBlocks] and the I/O priority have no crash points: they change no
+// name, no byte and no mount.
+package kernel
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// IgnoreEINTR repeats a call that a signal interrupted, which some network and FUSE file
+// systems let happen.
+func IgnoreEINTR(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// Do makes a change by way of a library: call names it, path says what is changed. The
+// functions of this package do the same with a system call.
+func Do(call, path string, change func() error) error { return do(call, at(path), change) }
+
+func do(call string, o object, change func() error) error {
+	if err := injected(call, o); err != nil {
+		return err
+	}
+	return aroundPoint(call, change)
+}
+
+// object is what a change is made to: name in the open directory dir, or that directory.
+type object struct {
+	dir  int
+	name string
+}
+
+func at(path string) object { return object{unix.AT_FDCWD, path} }
+
+func (o object) path() string {
+	if o.dir == unix.AT_FDCWD {
+		return o.name
+	}
+	dir, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(o.dir))
+	if err != nil {
+		return o.name
+	}
+	return filepath.Join(dir, o.name)
+}
+
+// injection returns the error that a change fails with.
+type injection func(call, path string) error
+
+var injections atomic.Pointer[injection]
+
+// Inject makes changes fail until the end of the test: a change to path for which fail
+// returns an error is not made, and returns that error. call is the name of the function
+// of this package, or what [Do] is given. It is for tests alone, and for one at a time.
+func Inject(t interface{ Cleanup(func()) }, fail func(call, path string) error) {
+	f := injection(fail)
+	before := injections.Swap(&f)
+	t.Cleanup(func() { injections.Store(before) })
+}
+
+func injected(call string, o object) error {
+	fail := injections.Load()
+	if fail == nil {
+		return nil
+	}
+	return (*fail)(call, o.path())
+}
