@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/katbox/katbox/internal/ioprio"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // threadKept: a thread could not be given back, and others will not be either.
@@ -15,7 +15,7 @@ var threadKept atomic.Bool
 func lowPriority() (end func()) {
 	// The priority is the thread's, and the goroutine keeps that for as long.
 	runtime.LockOSThread()
-	restore := ioprio.Lowest()
+	restore := kernel.LowestIOPriority()
 	return func() { giveBack(restore()) }
 }
 

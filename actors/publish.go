@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
@@ -169,7 +169,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 // makeTarget makes the target directory. Its parent is the kubelet's to make:
 // where that is missing, the pod was deleted meanwhile.
 func makeTarget(target string) (made bool, err error) {
-	err = crashpoint.Around("target/mkdir", func() error { return os.Mkdir(target, 0o750) })
+	err = kernel.Mkdir(target, 0o750)
 	if !errors.Is(err, fs.ErrExist) {
 		return err == nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/scratch"
@@ -228,7 +228,7 @@ func (t *task) stillAt(place string) error {
 // CSI specification demands. What is no directory was not made by a publish,
 // and stays.
 func removeTarget(target string) error {
-	err := crashpoint.Around("target/rmdir", func() error { return unix.Rmdir(target) })
+	err := kernel.Rmdir(target)
 	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}

@@ -16,6 +16,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// Points that operations wait for.
+const (
+	afterCommit     = "after store/commit"
+	afterCompaction = "after store/empty-replaced"
+)
+
 // crashOperation is something that a daemon does and that a crash may cut off.
 type crashOperation struct {
 	name string
@@ -25,7 +31,7 @@ type crashOperation struct {
 	// registers: the daemon registers itself with the kubelet.
 	registers bool
 	// kernel is what the daemon runs on.
-	kernel kernel
+	kernel fakeKernel
 	// empty: there is nothing yet, not even a database.
 	empty bool
 	// alone: there is no volume that is retained, for the operation's own is what
@@ -64,7 +70,7 @@ func (op crashOperation) lifespan() time.Duration {
 const brief = 300 * time.Millisecond
 
 // on is the operation on another kernel.
-func (op crashOperation) on(k kernel) crashOperation {
+func (op crashOperation) on(k fakeKernel) crashOperation {
 	op.name += ", kernel " + string(k)
 	op.kernel = k
 	return op
@@ -99,7 +105,7 @@ func crashOperations() []crashOperation {
 			if err := s.startIt(); err != nil {
 				return err
 			}
-			return s.await("the registration socket is there", func() bool { return s.met("after socket/chmod") == 2 })
+			return s.await("the registration socket is there", func() bool { return s.met("after socket.Listen/Chmod") == 2 })
 		}},
 		{name: "start with leftovers in the trash", stop: syscall.SIGKILL, offline: addTrash, do: func(s *scene) error {
 			if err := s.startIt(); err != nil {
@@ -114,13 +120,13 @@ func crashOperations() []crashOperation {
 			if err := s.startIt(); err != nil {
 				return err
 			}
-			return s.await("compacted", func() bool { return s.met("after store/empty-replaced") == 1 })
+			return s.await("compacted", func() bool { return s.met(afterCompaction) == 1 })
 		}},
 		{name: "adoption of an orphan", stop: syscall.SIGKILL, offline: addOrphan, do: func(s *scene) error {
 			if err := s.startIt(); err != nil {
 				return err
 			}
-			return s.await("adopted", func() bool { return s.met("after store/commit") > 0 })
+			return s.await("adopted", func() bool { return s.met(afterCommit) > 0 })
 		}},
 
 		publish,
@@ -312,7 +318,7 @@ func (s *scene) unpublishBusy() error {
 	if code := status.Code(err); code != codes.Aborted {
 		return fmt.Errorf("unpublish of a busy volume: %w", err)
 	}
-	return s.await("retained", func() bool { return s.met("after store/commit") == 2 })
+	return s.await("retained", func() bool { return s.met(afterCommit) == 2 })
 }
 
 // vanish has the last volume's pod go without an unpublish.
@@ -322,7 +328,7 @@ func (s *scene) vanish() error {
 	if err := errors.Join(unix.Unmount(v.target, 0), os.RemoveAll(filepath.Join(s.dir, "kubelet/pods", v.pod))); err != nil {
 		return err
 	}
-	return s.await("retained", func() bool { return s.met("after store/commit") == 1 })
+	return s.await("retained", func() bool { return s.met(afterCommit) == 1 })
 }
 
 // expires makes an operation of the end of a volume's lifespan.
@@ -343,7 +349,7 @@ func expires(op crashOperation, files map[string]string) crashOperation {
 // commit, and erased.
 func (s *scene) awaitDeleted(v *playedVolume, commit int) error {
 	return s.await("deleted", func() bool {
-		return s.met("after store/commit") >= commit && s.trashIsEmpty() && !exists(s.data(v.pod, v.id))
+		return s.met(afterCommit) >= commit && s.trashIsEmpty() && !exists(s.data(v.pod, v.id))
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // pointsVariable names, in the environment of a daemon that was built with crash
-// points, the directory to talk through; package crashpoint says how.
+// points, the directory to talk through; package kernel says how.
 const pointsVariable = "KATBOX_CRASHPOINTS"
 
 // errDied: the daemon ended while something of it was waited for.
@@ -76,7 +76,7 @@ func newScene(t *testing.T, op crashOperation, binary string) *scene {
 }
 
 // runOn has the daemon run on a kernel from its next start on.
-func (s *scene) runOn(k kernel, env ...string) {
+func (s *scene) runOn(k fakeKernel, env ...string) {
 	s.program, s.env = s.binary, env
 	if k != "" {
 		s.program = os.Args[0]

@@ -18,16 +18,16 @@ const (
 	programVariable = "KATBOX_TEST_PROGRAM"
 )
 
-// kernel is what a system call filter makes of the real one.
-type kernel string
+// fakeKernel is what a system call filter makes of the real one.
+type fakeKernel string
 
 const (
 	// oldKernel lacks what came after Linux 4.9, and renameat2.
-	oldKernel kernel = "old"
+	oldKernel fakeKernel = "old"
 	// oldRefusingKernel also refuses to change the flags of a mount.
-	oldRefusingKernel kernel = "old-refusing"
+	oldRefusingKernel fakeKernel = "old-refusing"
 	// fullKernel has no room for another name in any directory.
-	fullKernel kernel = "full"
+	fullKernel fakeKernel = "full"
 )
 
 // refusal is how a system call fails.
@@ -38,7 +38,7 @@ type refusal struct {
 	flag uint32
 }
 
-func (k kernel) refusals() []refusal {
+func (k fakeKernel) refusals() []refusal {
 	old := []refusal{
 		{call: unix.SYS_OPEN_TREE, errno: unix.ENOSYS},
 		{call: unix.SYS_MOVE_MOUNT, errno: unix.ENOSYS},
@@ -60,7 +60,7 @@ func (k kernel) refusals() []refusal {
 }
 
 // filter is the kernel as a program for seccomp(2).
-func (k kernel) filter() []unix.SockFilter {
+func (k fakeKernel) filter() []unix.SockFilter {
 	// Where struct seccomp_data has the number of the call and, on machines that
 	// are little-endian, the lower half of the fourth argument.
 	const number, fourth = 0, 16 + 3*8
@@ -89,7 +89,7 @@ func (k kernel) filter() []unix.SockFilter {
 func execUnderFilter() {
 	// The filter is the thread's, and so is what becomes of the process.
 	runtime.LockOSThread()
-	program := kernel(os.Getenv(kernelVariable)).filter()
+	program := fakeKernel(os.Getenv(kernelVariable)).filter()
 	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&fprog)), 0, 0)
 	if err == nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // timerSlack is how much later than asked for a thread of the daemon may be woken.
@@ -47,7 +49,7 @@ func allowSlack(slack time.Duration) error {
 
 // setSlack sets the slack of one thread. That it has ended is no error.
 func setSlack(thread string, slack time.Duration) error {
-	f, err := os.OpenFile(slackFile(thread), os.O_WRONLY, 0)
+	f, err := kernel.Open(slackFile(thread), os.O_WRONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -69,17 +69,38 @@ func RenameNoReplace(fromDir int, from string, toDir int, to string) error {
 	})
 }
 
-// OpenFile is os.OpenFile. It is a change, with crash points, if flag has O_CREATE or
-// O_TRUNC.
-func OpenFile(path string, flag int, mode os.FileMode) (file *os.File, err error) {
-	if flag&(os.O_CREATE|os.O_TRUNC) == 0 {
-		return os.OpenFile(path, flag, mode)
-	}
-	err = do("OpenFile", at(path), func() error {
-		file, err = os.OpenFile(path, flag, mode)
+// Open is os.OpenFile of a file that exists. It changes nothing.
+func Open(path string, flag int) (*os.File, error) {
+	return os.OpenFile(path, flag&^(os.O_CREATE|os.O_TRUNC), 0)
+}
+
+// Create is os.OpenFile with O_CREATE.
+func Create(path string, flag int, mode os.FileMode) (file *os.File, err error) {
+	err = do("Create", at(path), func() error {
+		file, err = os.OpenFile(path, flag|os.O_CREATE, mode)
 		return err
 	})
 	return file, err
+}
+
+// CreateIn is Create in an open directory.
+func CreateIn(dir *os.Root, name string, flag int, mode os.FileMode) (file *os.File, err error) {
+	err = do("CreateIn", at(dir.Name()+"/"+name), func() error {
+		file, err = dir.OpenFile(name, flag|os.O_CREATE, mode)
+		return err
+	})
+	return file, err
+}
+
+// Update runs one transaction of a database (bbolt's), which is durable when Update
+// returns nil.
+func Update[T any](db database[T], transaction func(T) error) error {
+	return do("Update", at(db.Path()), func() error { return db.Update(transaction) })
+}
+
+type database[T any] interface {
+	Path() string
+	Update(transaction func(T) error) error
 }
 
 // WriteAt writes all of b to a file.

@@ -38,10 +38,7 @@ func IgnoreEINTR(call func() error) error {
 	}
 }
 
-// Do makes a change by way of a library: call names it, path says what is changed. The
-// functions of this package do the same with a system call.
-func Do(call, path string, change func() error) error { return do(call, at(path), change) }
-
+// do makes a change. call is the name of the function that calls it.
 func do(call string, o object, change func() error) error {
 	if err := injected(call, o); err != nil {
 		return err
@@ -75,7 +72,7 @@ var injections atomic.Pointer[injection]
 
 // Inject makes changes fail until the end of the test: a change to path for which fail
 // returns an error is not made, and returns that error. call is the name of the function
-// of this package, or what [Do] is given. It is for tests alone, and for one at a time.
+// of this package. It is for tests alone, and for one at a time.
 func Inject(t interface{ Cleanup(func()) }, fail func(call, path string) error) {
 	f := injection(fail)
 	before := injections.Swap(&f)

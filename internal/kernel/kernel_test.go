@@ -47,7 +47,7 @@ func TestInject(t *testing.T) {
 
 func TestInterruptedCallsAreRepeated(t *testing.T) {
 	calls := 0
-	err := Do("x", "", func() error {
+	err := do("x", at(""), func() error {
 		if calls++; calls < 3 {
 			return os.NewSyscallError("x", unix.EINTR)
 		}

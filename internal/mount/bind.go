@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // openDirectory returns a handle that stands for the directory at path, or for
@@ -19,7 +19,7 @@ func openDirectory(path string) (int, error) {
 		return -1, fmt.Errorf("open %q: the path is not absolute", path)
 	}
 	var fd int
-	err := ignoreEINTR(func() (err error) {
+	err := kernel.IgnoreEINTR(func() (err error) {
 		// Clean takes a trailing slash off, which would make the kernel follow
 		// a symbolic link in spite of O_NOFOLLOW.
 		fd, err = unix.Open(filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -34,7 +34,7 @@ func openDirectory(path string) (int, error) {
 // bindAtOnce binds directory from on directory onto, with its flags from the
 // first moment.
 func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
-	tree, err := unix.OpenTree(from, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	tree, err := kernel.OpenTree(from)
 	if err != nil {
 		return fmt.Errorf("open_tree: %w", err)
 	}
@@ -47,16 +47,13 @@ func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
 	if err != nil {
 		return err
 	}
-	err = crashpoint.Around("mount/attach", func() error {
-		return unix.MoveMount(tree, "", onto, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	})
-	return wrap(err, "move_mount")
+	return wrap(kernel.MoveMount(tree, onto), "move_mount")
 }
 
 // setAttributes changes the flags of the mount that fd is the root of, and its
 // propagation unless that is 0.
 func setAttributes(fd int, flags change, propagation uint64) error {
-	err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{
+	err := kernel.MountSetattr(fd, &unix.MountAttr{
 		Attr_set: flags.set,
 		// The kernel insists on clearing the whole field to set an atime mode,
 		// which clear does, and accepts no bit of the rest in both.
@@ -78,24 +75,18 @@ func unsupported(err error) bool {
 func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error {
 	// mount(2) takes only paths. These name the open directories themselves,
 	// whatever has happened to their paths.
-	err := crashpoint.Around("mount/bind", func() error {
-		return unix.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, "")
-	})
-	if err != nil {
+	if err := kernel.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
 	if m.wished(flags) == (change{}) {
 		return nil
 	}
 	// onto is below the new mount now; the path leads to its root.
-	err = m.setFlags(flags, func(c change) error { return remountPath(target, c) })
+	err := m.setFlags(flags, func(c change) error { return remountPath(target, c) })
 	if err == nil {
 		return nil
 	}
-	undo := crashpoint.Around("mount/undo", func() error {
-		return unix.Unmount(filepath.Clean(target), unix.UMOUNT_NOFOLLOW)
-	})
-	if undo != nil {
+	if undo := kernel.Unmount(filepath.Clean(target)); undo != nil {
 		return fmt.Errorf("%w; the mount is still there: unmount %s: %w", err, target, undo)
 	}
 	return err
@@ -114,7 +105,7 @@ func remountPath(target string, flags change) error {
 // which replaces all of them: the others have to be read first and repeated.
 func remount(fd int, flags change) error {
 	var st unix.Statfs_t
-	if err := ignoreEINTR(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
 		return fmt.Errorf("read the mount's flags: %w", err)
 	}
 	before := attributesOf(uint64(st.Flags))
@@ -123,21 +114,8 @@ func remount(fd int, flags change) error {
 		return nil // what is to be cleared is not there
 	}
 	ms := remountFlags(after)
-	err := crashpoint.Around("mount/remount", func() error {
-		return unix.Mount("", handlePath(fd), "", uintptr(unix.MS_REMOUNT|unix.MS_BIND|ms), "")
-	})
-	return wrap(err, "set the mount's flags")
+	return wrap(kernel.Mount("", handlePath(fd), "", uintptr(unix.MS_REMOUNT|unix.MS_BIND|ms), ""), "set the mount's flags")
 }
 
 // handlePath is a path that leads to an open file.
 func handlePath(fd int) string { return handles + strconv.Itoa(fd) }
-
-// ignoreEINTR repeats a call that a signal interrupted, which some network and
-// FUSE file systems let happen.
-func ignoreEINTR(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // bindOption is the option that asks for a bind mount.
@@ -119,7 +121,7 @@ func (m *Mounter) ReadOnly(path string) (bool, error) { return hasFlag(path, uni
 // hasFlag tells whether statfs(2) reports a flag of the mount that path is on.
 func hasFlag(path string, flag int64) (bool, error) {
 	var st unix.Statfs_t
-	err := ignoreEINTR(func() error { return unix.Statfs(path, &st) })
+	err := kernel.IgnoreEINTR(func() error { return unix.Statfs(path, &st) })
 	if err != nil {
 		return false, fmt.Errorf("statfs %s: %w", path, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // ID returns the ID of the mount that the open file fd is on: the number that
@@ -14,7 +16,7 @@ import (
 // IDs; once a mount is gone, another one may get its ID.
 func ID(fd int) (uint64, error) {
 	var st unix.Statx_t
-	err := ignoreEINTR(func() error {
+	err := kernel.IgnoreEINTR(func() error {
 		// A file system that hangs is not asked: the kernel knows the mount.
 		return unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st)
 	})

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // Mounter makes bind mounts. Make one with [New] or [NewExecutable]; it is safe
@@ -85,10 +85,7 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 // because those end while somebody may still be writing.
 func (m *Mounter) Unmount(target string) error {
 	// A trailing slash would make the kernel follow a symbolic link after all.
-	err := crashpoint.Around("mount/unmount", func() error {
-		return unix.Unmount(filepath.Clean(target), unix.UMOUNT_NOFOLLOW)
-	})
-	return wrap(err, "unmount %s", target)
+	return wrap(kernel.Unmount(filepath.Clean(target)), "unmount %s", target)
 }
 
 // MountSensitive is Mount; it refuses sensitive options, which a bind mount

@@ -7,7 +7,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // EnsureOwn gives the directory dir a mount of its own: unless it is a mount
@@ -39,10 +39,7 @@ func EnsureOwn(dir string) (made bool, err error) {
 		return false, err
 	}
 	defer unix.Close(fd)
-	err = crashpoint.Around("mount/own", func() error {
-		return unix.Mount(handlePath(fd), handlePath(fd), "", unix.MS_BIND, "")
-	})
-	if err != nil {
+	if err := kernel.Mount(handlePath(fd), handlePath(fd), "", unix.MS_BIND, ""); err != nil {
 		return false, fmt.Errorf("bind %s on itself: %w", dir, err)
 	}
 	if err := makePrivate(resolved); err != nil {
@@ -66,10 +63,7 @@ func makeOwnPrivate(dir string, id uint64) error {
 }
 
 func makePrivate(dir string) error {
-	err := crashpoint.Around("mount/make-private", func() error {
-		return unix.Mount("", dir, "", unix.MS_PRIVATE, "")
-	})
-	return wrap(err, "make the mount at %s private", dir)
+	return wrap(kernel.Mount("", dir, "", unix.MS_PRIVATE, ""), "make the mount at %s private", dir)
 }
 
 // ReleaseOwn takes back what [EnsureOwn] did, now or in an earlier process: it

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // errNoMountRoot says that statx(2) does not tell mount points here.
@@ -45,7 +47,7 @@ func (m *Mounter) statx(path string) (at inode, mounted bool, err error) {
 // the same answer what is there.
 func mountRoot(path string) (at inode, mounted bool, err error) {
 	var st unix.Statx_t
-	err = ignoreEINTR(func() error {
+	err = kernel.IgnoreEINTR(func() error {
 		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &st)
 	})
 	switch {
@@ -80,7 +82,7 @@ func hasOwnMount(path string) (bool, error) {
 
 func mountIDOf(path string, flags int) (uint64, error) {
 	var fd int
-	err := ignoreEINTR(func() (err error) {
+	err := kernel.IgnoreEINTR(func() (err error) {
 		fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 		return err
 	})
@@ -91,7 +93,7 @@ func mountIDOf(path string, flags int) (uint64, error) {
 	// An O_PATH handle asks nothing of the file system. Ask it for something,
 	// so that a mount that does not answer is an error here too.
 	var st unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return 0, wrap(err, "stat %s", path)
 	}
 	id, err := ID(fd)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // Showing is what is mounted at a place, compared with a directory that should
@@ -68,7 +70,7 @@ func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
 
 func lstat(path string) (inode, error) {
 	var st unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Lstat(path, &st) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Lstat(path, &st) }); err != nil {
 		return inode{}, fmt.Errorf("stat %s: %w", shown(path), err)
 	}
 	return inode{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink)}, nil

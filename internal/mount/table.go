@@ -14,6 +14,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // tablePath is the mount table of this process.
@@ -88,7 +90,7 @@ type place struct {
 // the mount it is on.
 func resolve(dir string) (string, uint64, error) {
 	var fd int
-	err := ignoreEINTR(func() (err error) {
+	err := kernel.IgnoreEINTR(func() (err error) {
 		fd, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
 	})

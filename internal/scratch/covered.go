@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -31,14 +32,14 @@ func (d *Dir) Bindings(pods string) ([]mount.Binding, error) {
 // directory that d works on. The error wraps [ErrCovered] once that is not so.
 func (d *Dir) CheckPath() error {
 	var ours unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Fstat(d.fd(), &ours) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(d.fd(), &ours) }); err != nil {
 		return fmt.Errorf("stat working directory %s: %w", d.root, err)
 	}
 	if ours.Nlink == 0 {
 		return d.covered("it has been removed")
 	}
 	var fd int
-	err := ignoreEINTR(func() (err error) {
+	err := kernel.IgnoreEINTR(func() (err error) {
 		fd, err = unix.Open(d.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -50,7 +51,7 @@ func (d *Dir) CheckPath() error {
 	}
 	defer unix.Close(fd)
 	var there unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &there) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &there) }); err != nil {
 		return fmt.Errorf("stat working directory %s: %w", d.root, err)
 	}
 	id, err := mount.ID(fd)

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -50,7 +50,7 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 	}
 	defer unix.Close(podFD)
 
-	err = crashpoint.Around("scratch/mkdir-data", func() error { return unix.Mkdirat(podFD, idName, unfinishedMode) })
+	err = kernel.Mkdirat(podFD, idName, unfinishedMode)
 	switch {
 	case err == nil:
 		created = true
@@ -70,7 +70,7 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 // makePod makes sure that the pod's directory exists, and opens it.
 func (d *Dir) makePod(podName string) (int, error) {
 	made := false
-	err := crashpoint.Around("scratch/mkdir-pod", func() error { return unix.Mkdirat(d.fd(), podName, podMode) })
+	err := kernel.Mkdirat(d.fd(), podName, podMode)
 	switch {
 	case err == nil:
 		made = true
@@ -82,7 +82,7 @@ func (d *Dir) makePod(podName string) (int, error) {
 		return -1, fmt.Errorf("open: %w", notOurs(err))
 	}
 	if made {
-		if err := crashpoint.Around("scratch/chmod-pod", func() error { return unix.Fchmod(podFD, podMode) }); err != nil {
+		if err := kernel.Fchmod(podFD, podMode); err != nil {
 			unix.Close(podFD)
 			d.removePod(podName)
 			return -1, fmt.Errorf("chmod: %w", err)
@@ -109,7 +109,7 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 			return false, nil
 		}
 	}
-	if err := crashpoint.Around("scratch/chmod-data", func() error { return unix.Fchmod(fd, dataMode) }); err != nil {
+	if err := kernel.Fchmod(fd, dataMode); err != nil {
 		return false, fmt.Errorf("chmod: %w", err)
 	}
 	return true, nil
@@ -188,9 +188,9 @@ func (d *Dir) RemoveEmpty(p volume.Place) error {
 
 // removeDirectory removes an empty directory; that it is gone already is fine.
 func (d *Dir) removeDirectory(at int, name string) error {
-	err := rmdir(at, name)
+	err := kernel.Rmdirat(at, name)
 	if errors.Is(err, unix.EPERM) && d.release(at, name) {
-		err = rmdir(at, name)
+		err = kernel.Rmdirat(at, name)
 	}
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -200,10 +200,6 @@ func (d *Dir) removeDirectory(at int, name string) error {
 		return unix.ENOTEMPTY
 	}
 	return err
-}
-
-func rmdir(at int, name string) error {
-	return crashpoint.Around("scratch/rmdir", func() error { return unix.Unlinkat(at, name, unix.AT_REMOVEDIR) })
 }
 
 // removePod removes the directory of a pod if it is empty. Why it could not be

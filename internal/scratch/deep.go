@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 )
 
@@ -115,7 +116,7 @@ func (e *eraser) goUp(fd int) (up int, err error) {
 			return -1, err
 		}
 	}
-	err = ignoreEINTR(func() error {
+	err = kernel.IgnoreEINTR(func() error {
 		up, err = unix.Openat(fd, "..", openFlags, 0)
 		return err
 	})
@@ -185,7 +186,7 @@ func (e *eraser) isEmpty(fd int) error {
 
 func identify(fd int) (inode, error) {
 	var st unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return inode{}, fmt.Errorf("stat: %w", err)
 	}
 	return inode{uint64(st.Dev), st.Ino}, nil

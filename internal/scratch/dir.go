@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -53,11 +53,11 @@ func Open(root string) (*Dir, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("open working directory %q: the path is not absolute", root)
 	}
-	err := crashpoint.Around("scratch/mkdir-workdir", func() error { return os.MkdirAll(root, rootMode) })
+	err := kernel.MkdirAll(root, rootMode)
 	if err != nil {
 		return nil, fmt.Errorf("make working directory: %w", err)
 	}
-	dir, err := os.OpenFile(root, unix.O_DIRECTORY, 0)
+	dir, err := kernel.Open(root, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, fmt.Errorf("open working directory: %w", err)
 	}
@@ -73,7 +73,7 @@ func Open(root string) (*Dir, error) {
 }
 
 func (d *Dir) openTrash() error {
-	err := crashpoint.Around("scratch/mkdir-trash", func() error { return unix.Mkdirat(d.fd(), trashName, trashMode) })
+	err := kernel.Mkdirat(d.fd(), trashName, trashMode)
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("make %s: %w", trashName, err)
 	}
@@ -147,7 +147,7 @@ func check(p volume.Place) error {
 // Space returns the room on the working directory's file system.
 func (d *Dir) Space() (volume.Space, error) {
 	var st unix.Statfs_t
-	err := ignoreEINTR(func() error { return unix.Fstatfs(d.fd(), &st) })
+	err := kernel.IgnoreEINTR(func() error { return unix.Fstatfs(d.fd(), &st) })
 	if err != nil {
 		return volume.Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -67,9 +67,7 @@ func (d *Dir) Discard(p volume.Place) (name string, err error) {
 // files: without it, a data directory could be back after a power cut, and the
 // record of it gone. Those who call it at the same time share a sync.
 func (d *Dir) SyncTrash() error {
-	err := d.trashSync.do(func() error {
-		return crashpoint.Around("scratch/sync-trash", func() error { return fsync(d.trashFD()) })
-	})
+	err := d.trashSync.do(func() error { return kernel.Fsync(d.trashFD()) })
 	if err != nil {
 		return fmt.Errorf("sync the trash of %s: %w", d.root, err)
 	}
@@ -82,26 +80,19 @@ func (d *Dir) SyncGone(pod volume.PodUID) error {
 	if err := d.SyncTrash(); err != nil {
 		return err
 	}
-	err := crashpoint.Around("scratch/sync-gone", func() error {
-		podFD, err := d.openChild(d.fd(), string(pod))
-		if errors.Is(err, unix.ENOENT) {
-			// Its own removal is the last that happened, and durable with the rest.
-			return fsync(d.fd())
-		}
-		if err != nil {
-			return err
-		}
-		defer unix.Close(podFD)
-		return fsync(podFD)
-	})
+	podFD, err := d.openChild(d.fd(), string(pod))
+	switch {
+	case err == nil:
+		err = kernel.Fsync(podFD)
+		unix.Close(podFD)
+	case errors.Is(err, unix.ENOENT):
+		// The directory's own removal was the last change; its sync covers the rest.
+		err = kernel.Fsync(d.fd())
+	}
 	if err != nil {
 		return fmt.Errorf("sync the pod's directory %s/%s: %w", d.root, pod, err)
 	}
 	return nil
-}
-
-func fsync(fd int) error {
-	return ignoreEINTR(func() error { return unix.Fsync(fd) })
 }
 
 // moveToTrash renames what name is in the directory at to a fresh name in the
@@ -117,9 +108,7 @@ func freshName() string { return rand.Text() }
 // rename moves what is at one place to another, where nothing may be. Flags and
 // projects that a pod set do not prevent it.
 func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
-	rename := func() error {
-		return crashpoint.Around("scratch/rename", func() error { return d.renamePlain(fromDir, from, toDir, to) })
-	}
+	rename := func() error { return d.renamePlain(fromDir, from, toDir, to) }
 	err := rename()
 	if errors.Is(err, unix.EXDEV) && takeAnyProject(toDir) {
 		err = rename()
@@ -136,7 +125,7 @@ func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
 
 func (d *Dir) renamePlain(fromDir int, from string, toDir int, to string) error {
 	if !d.noRename2.Load() {
-		err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
+		err := kernel.RenameNoReplace(fromDir, from, toDir, to)
 		// EINVAL comes from a file system that does not know the flag, EPERM
 		// may come from a system call filter that does not know the call.
 		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
@@ -147,5 +136,5 @@ func (d *Dir) renamePlain(fromDir int, from string, toDir int, to string) error 
 		}
 	}
 	// This one would replace an empty directory; that to is fresh prevents it.
-	return unix.Renameat(fromDir, from, toDir, to)
+	return kernel.Renameat(fromDir, from, toDir, to)
 }

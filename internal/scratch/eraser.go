@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 const (
@@ -71,7 +71,7 @@ func (e *eraser) remove(ctx context.Context, at int, name string) {
 	if !e.turn(ctx) {
 		return
 	}
-	if err := rmdir(at, name); err == nil {
+	if err := kernel.Rmdirat(at, name); err == nil {
 		e.removed++
 		return
 	}
@@ -83,9 +83,9 @@ func (e *eraser) remove(ctx context.Context, at int, name string) {
 
 // unlink removes name unless it is a directory, and tells whether it was none.
 func (e *eraser) unlink(at int, name string) bool {
-	err := removeFile(at, name)
+	err := kernel.Unlinkat(at, name)
 	if refused(err) && e.release(at, name) {
-		err = removeFile(at, name)
+		err = kernel.Unlinkat(at, name)
 	}
 	switch {
 	case err == nil:
@@ -99,10 +99,6 @@ func (e *eraser) unlink(at int, name string) bool {
 		e.fail("unlink", name, err)
 	}
 	return true
-}
-
-func removeFile(at int, name string) error {
-	return crashpoint.Around("scratch/unlink", func() error { return unix.Unlinkat(at, name, 0) })
 }
 
 // removeTree removes the directory name with all that is in it, unless it comes to

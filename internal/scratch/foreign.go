@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -24,7 +24,7 @@ var errFound = errors.New("found")
 //
 // It changes nothing, and is for a directory in which a daemon begins.
 func Foreign(root string) (string, error) {
-	dir, err := os.OpenFile(root, unix.O_DIRECTORY, 0)
+	dir, err := kernel.Open(root, unix.O_DIRECTORY)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil

@@ -2,23 +2,12 @@ package scratch
 
 import (
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
-
-// xfsFreeEOFBlocks is the ioctl XFS_IOC_FREE_EOFBLOCKS.
-const xfsFreeEOFBlocks = 0x8080583a
-
-// eofBlocks is struct xfs_fs_eofblocks; all that is 0 means all files.
-type eofBlocks struct {
-	version, flags       uint32
-	uid, gid, project, _ uint32
-	minSize              uint64
-	_                    [12]uint64
-}
 
 // SpaceAfterErase is [Dir.Space] after something was erased. before is what was
 // measured last. Some file systems count what was given back as free only later,
@@ -45,7 +34,7 @@ func showsMore(before, after volume.Space) bool {
 
 // sync has the file system write down what is pending.
 func (d *Dir) sync() error {
-	if err := ignoreEINTR(func() error { return unix.Syncfs(d.fd()) }); err != nil {
+	if err := kernel.Syncfs(d.fd()); err != nil {
 		return fmt.Errorf("sync the file system of %s: %w", d.root, err)
 	}
 	return nil
@@ -61,7 +50,5 @@ func (d *Dir) settleXFS() bool {
 	if err := unix.Fstatfs(d.fd(), &fs); err != nil || fs.Type != unix.XFS_SUPER_MAGIC {
 		return false
 	}
-	all := eofBlocks{version: 1}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd()), xfsFreeEOFBlocks, uintptr(unsafe.Pointer(&all)))
-	return errno == 0
+	return kernel.FreeEOFBlocks(d.fd()) == nil
 }

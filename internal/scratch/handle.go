@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 )
 
@@ -61,7 +62,7 @@ func (d *Dir) mountedOn(at int, name string) bool {
 
 // openat2 has the kernel refuse all that openUnmounted does not want. Linux 5.6.
 func openat2(at int, name string, flags int) (fd int, err error) {
-	err = ignoreEINTR(func() error {
+	err = kernel.IgnoreEINTR(func() error {
 		fd, err = unix.Openat2(at, name, &unix.OpenHow{
 			Flags:   uint64(flags),
 			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
@@ -90,7 +91,7 @@ func (d *Dir) openCompared(at int, name string, flags int) (int, error) {
 }
 
 func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error) {
-	err = ignoreEINTR(func() error {
+	err = kernel.IgnoreEINTR(func() error {
 		fd, err = unix.Openat(at, name, flags, 0)
 		return err
 	})
@@ -114,7 +115,7 @@ func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error)
 // reopen returns another handle of an open directory. It reads the directory
 // from the start, whatever else is reading it.
 func reopen(fd int) (again int, err error) {
-	err = ignoreEINTR(func() error {
+	err = kernel.IgnoreEINTR(func() error {
 		again, err = unix.Openat(fd, ".", openFlags, 0)
 		return err
 	})
@@ -160,16 +161,6 @@ func (n *names) next() ([]string, error) {
 		// A batch may be of nothing but . and .. and yet not be the last.
 		if len(batch) > 0 {
 			return batch, nil
-		}
-	}
-}
-
-// ignoreEINTR repeats a call that a signal interrupted, which some network and
-// FUSE file systems let happen.
-func ignoreEINTR(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
 		}
 	}
 }

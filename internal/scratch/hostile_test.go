@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -74,11 +75,11 @@ func fixUnopened(t *testing.T, path string) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	must(t, err)
 	defer unix.Close(fd)
-	var attr fileAttr
-	if attr.call(unix.SYS_FILE_GETATTR, fd) {
-		attr.xflags |= 0x8
-		if !attr.call(unix.SYS_FILE_SETATTR, fd) {
-			t.Errorf("%s cannot be made immutable, though its flags can be read", path)
+	attr, err := kernel.FileGetattr(fd)
+	if err == nil {
+		attr.XFlags |= 0x8
+		if err := kernel.FileSetattr(fd, attr); err != nil {
+			t.Errorf("%s cannot be made immutable, though its flags can be read: %v", path, err)
 		}
 	}
 }
@@ -90,8 +91,7 @@ func setProject(t *testing.T, path string, project uint32) bool {
 	fd, err := unix.Open(path, openFlags, 0)
 	must(t, err)
 	defer unix.Close(fd)
-	attr := fsXAttr{xflags: projectInherit, project: project}
-	return attr.call(fd, fsSetXAttr)
+	return kernel.SetXAttr(fd, kernel.XAttr{XFlags: projectInherit, Project: project}) == nil
 }
 
 // hostile is what a pod may leave.

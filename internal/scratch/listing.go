@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 const (
@@ -105,7 +107,7 @@ func (l *listing) parse(used int) {
 
 // getdents reads names from an open directory; the size is 0 at the end.
 func getdents(fd int, buf []byte) (size int, err error) {
-	err = ignoreEINTR(func() error {
+	err = kernel.IgnoreEINTR(func() error {
 		size, err = unix.Getdents(fd, buf)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -22,9 +23,9 @@ func TestDiscardOfAnyProject(t *testing.T) {
 		t.Fatal("the file system has no projects")
 	}
 	d := openAt(t, filepath.Join(root, "work"))
-	var attr fsXAttr
-	if !attr.call(d.trashFD(), fsGetXAttr) || attr.project != 0 || attr.xflags&projectInherit != 0 {
-		t.Errorf("the trash has project %d, flags %#x", attr.project, attr.xflags)
+	attr, err := kernel.GetXAttr(d.trashFD())
+	if err != nil || attr.Project != 0 || attr.XFlags&projectInherit != 0 {
+		t.Errorf("the trash has project %d, flags %#x", attr.Project, attr.XFlags)
 	}
 	for _, again := range []bool{false, true} {
 		dir := create(t, d, here)

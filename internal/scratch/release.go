@@ -3,9 +3,10 @@ package scratch
 import (
 	"errors"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 const (
@@ -14,12 +15,6 @@ const (
 	fixed = 0x10 | 0x20
 	// fixedX are the same in the words of file_setattr(2).
 	fixedX = 0x08 | 0x10
-
-	// The ioctls of a btrfs subvolume's flags, a number of 64 bits. They are so
-	// on amd64 and arm64; where they are not, the kernel knows no such call.
-	btrfsGetFlags = 0x80089419
-	btrfsSetFlags = 0x4008941a
-	btrfsReadOnly = 1 << 1
 )
 
 // refused tells whether an error may come from what release can undo.
@@ -60,7 +55,7 @@ func (e *eraser) makeWritable(at int, name string) bool {
 func (d *Dir) release(at int, name string) bool {
 	released := clearFixed(at)
 	var st unix.Stat_t
-	err := ignoreEINTR(func() error {
+	err := kernel.IgnoreEINTR(func() error {
 		return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	})
 	if err != nil {
@@ -90,25 +85,12 @@ func (d *Dir) releaseUnopened(at int, name string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	var attr fileAttr
-	if !attr.call(unix.SYS_FILE_GETATTR, fd) || attr.xflags&fixedX == 0 {
+	attr, err := kernel.FileGetattr(fd)
+	if err != nil || attr.XFlags&fixedX == 0 {
 		return false
 	}
-	attr.xflags &^= fixedX
-	return attr.call(unix.SYS_FILE_SETATTR, fd)
-}
-
-// fileAttr is struct file_attr of file_getattr(2) and file_setattr(2).
-type fileAttr struct {
-	xflags                                uint64
-	extentSize, extents, project, cowSize uint32
-}
-
-func (a *fileAttr) call(number uintptr, fd int) bool {
-	var empty byte
-	_, _, errno := unix.Syscall6(number, uintptr(fd), uintptr(unsafe.Pointer(&empty)),
-		uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a), unix.AT_EMPTY_PATH, 0)
-	return errno == 0
+	attr.XFlags &^= fixedX
+	return kernel.FileSetattr(fd, attr) == nil
 }
 
 func regularOrDirectory(st *unix.Stat_t) bool {
@@ -123,21 +105,15 @@ func clearFixed(fd int) bool {
 	if err != nil || flags&fixed == 0 {
 		return false
 	}
-	return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags&^fixed)) == nil
+	return kernel.SetFlags(fd, flags&^fixed) == nil
 }
 
 // makeWritable makes the read-only subvolume of btrfs writable whose top
 // directory is open, and tells whether it was one.
 func makeWritable(fd int) bool {
-	var flags uint64
-	if !ioctl64(fd, btrfsGetFlags, &flags) || flags&btrfsReadOnly == 0 {
+	flags, err := kernel.GetSubvolumeFlags(fd)
+	if err != nil || flags&kernel.SubvolumeReadOnly == 0 {
 		return false
 	}
-	flags &^= btrfsReadOnly
-	return ioctl64(fd, btrfsSetFlags, &flags)
-}
-
-func ioctl64(fd int, request uintptr, value *uint64) bool {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(value)))
-	return errno == 0
+	return kernel.SetSubvolumeFlags(fd, flags&^kernel.SubvolumeReadOnly) == nil
 }

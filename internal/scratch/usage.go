@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -95,7 +96,7 @@ type level struct {
 // walk counts an open directory and all that is in it, in batches.
 func (c *census) walk(ctx context.Context, fd int, pace Pace) error {
 	var st unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		unix.Close(fd)
 		return fmt.Errorf("stat: %w", err)
 	}
@@ -140,7 +141,7 @@ func (c *census) step() error {
 	here.batch = here.batch[1:]
 
 	var st unix.Stat_t
-	err := ignoreEINTR(func() error {
+	err := kernel.IgnoreEINTR(func() error {
 		return unix.Fstatat(here.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	})
 	switch {
@@ -200,7 +201,7 @@ func (c *census) leave() error {
 // is the same one is checked: somebody may have moved the child.
 func (l *level) reopen(child int) error {
 	var fd int
-	err := ignoreEINTR(func() (err error) {
+	err := kernel.IgnoreEINTR(func() (err error) {
 		fd, err = unix.Openat(child, "..", openFlags, 0)
 		return err
 	})
@@ -211,7 +212,7 @@ func (l *level) reopen(child int) error {
 	// As in openUnnoticed; here it is rare enough for a call of its own.
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NOATIME)
 	var st unix.Stat_t
-	if err := ignoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return fmt.Errorf("stat ..: %w", err)
 	}
 	if l.inode != (inode{uint64(st.Dev), st.Ino}) {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -95,7 +96,7 @@ func (n *names) each(fn func(name string) error) error {
 // has just been removed is none.
 func isDirectory(at int, name string) bool {
 	var st unix.Stat_t
-	err := ignoreEINTR(func() error {
+	err := kernel.IgnoreEINTR(func() error {
 		return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	})
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // Listener listens on a Unix socket and knows its file.
@@ -29,24 +29,19 @@ type Listener struct {
 // process left is taken over; one that somebody answers on is refused, and so
 // is a file that is no socket.
 func Listen(path string) (*Listener, error) {
-	err := crashpoint.Around("socket/mkdir", func() error { return os.MkdirAll(filepath.Dir(path), 0o750) })
-	if err != nil {
+	if err := kernel.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w", err)
 	}
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	var bound *net.UnixListener
-	err = crashpoint.Around("socket/bind", func() error {
-		bound, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-		return err
-	})
+	bound, err := kernel.ListenUnix(path)
 	if err != nil {
 		return nil, err
 	}
 	l := &Listener{UnixListener: bound, path: path}
 	l.close = sync.OnceValue(l.remove)
-	err = crashpoint.Around("socket/chmod", func() error { return os.Chmod(path, 0o600) })
+	err = kernel.Chmod(path, 0o600)
 	if err == nil {
 		l.file, err = os.Lstat(path)
 	}
@@ -89,7 +84,7 @@ func (l *Listener) Close() error { return l.close() }
 func (l *Listener) remove() error {
 	var err error
 	if l.InPlace() { // before nobody answers any more
-		err = crashpoint.Around("socket/remove", func() error { return os.Remove(l.path) })
+		err = kernel.Remove(l.path)
 	}
 	return errors.Join(err, l.UnixListener.Close())
 }
@@ -112,5 +107,5 @@ func removeStale(path string) error {
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return fmt.Errorf("is anybody serving %s: %w", path, err)
 	}
-	return crashpoint.Around("socket/remove-stale", func() error { return os.Remove(path) })
+	return kernel.Remove(path)
 }

@@ -1,6 +1,4 @@
-// Package ioprio lowers the I/O priority of a thread. It matters where the I/O
-// scheduler heeds priorities (bfq, mq-deadline).
-package ioprio
+package kernel
 
 import (
 	"golang.org/x/sys/unix"
@@ -14,26 +12,27 @@ const (
 	lowestLevel     = 7
 )
 
-// Lowest gives the calling thread the lowest priority of the best-effort class and
-// returns what gives it back the one it had. The goroutine has to be locked to its
-// thread until then (runtime.LockOSThread). Where the system refuses, nothing
-// changes: to be less polite is no reason not to work.
+// LowestIOPriority gives the calling thread the lowest priority of the best-effort
+// class, and returns what restores the priority that it had before. The goroutine has to
+// be locked to its thread until then (runtime.LockOSThread). It matters where the I/O
+// scheduler heeds priorities (bfq, mq-deadline). Where the system refuses, nothing
+// changes: the thread works on, less politely.
 //
 // It is not the idle class. A thread that removes a file or looks up a name reads
 // from the disk while it holds the file system's journal or a directory's lock. In
 // the idle class a busy disk does not serve that read for up to ten seconds
 // (mq-deadline), and all who write or make a directory wait with it.
 //
-// If the error of restore is not nil, the thread keeps the lowest priority.
-func Lowest() (restore func() error) {
+// If restore returns an error, the thread keeps the lowest priority.
+func LowestIOPriority() (restore func() error) {
 	before, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, whoProcess, 0, 0)
-	if errno != 0 || set(classBestEffort<<classShift|lowestLevel) != nil {
+	if errno != 0 || setIOPriority(classBestEffort<<classShift|lowestLevel) != nil {
 		return func() error { return nil }
 	}
-	return func() error { return set(before) }
+	return func() error { return setIOPriority(before) }
 }
 
-func set(priority uintptr) error {
+func setIOPriority(priority uintptr) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, whoProcess, 0, priority); errno != 0 {
 		return errno
 	}
