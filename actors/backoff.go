@@ -5,36 +5,29 @@ import (
 	"time"
 )
 
-// backoff is a series of waiting times: the first, doubled each time, up to
-// the longest.
-type backoff struct{ first, longest time.Duration }
+// Backoff is a series of waiting times: First, doubled each time, up to Longest.
+type Backoff struct{ First, Longest time.Duration }
 
 var (
-	// unmountBackoff is short at first: a process that keeps a target busy
-	// usually ends within the second, and the kubelet's own first retry comes
-	// after half a second.
-	unmountBackoff = backoff{50 * time.Millisecond, 15 * time.Second}
-	// deleteBackoff is long: what hinders a deletion (a mount inside, a broken
-	// file system) takes a person to clear.
-	deleteBackoff = backoff{10 * time.Second, 10 * time.Minute}
-	// restartBackoff is for actors that panicked.
-	restartBackoff = backoff{100 * time.Millisecond, 5 * time.Second}
-	// parkedBackoff is for volumes whose actor has given up.
-	parkedBackoff = backoff{time.Minute, 30 * time.Minute}
+	// StuckBackoff is short at first: a process that keeps a target busy usually ends within the
+	// second, and the kubelet's own first retry comes after half a second.
+	StuckBackoff = Backoff{50 * time.Millisecond, 15 * time.Second}
+	// RestartBackoff is for actors that panicked.
+	RestartBackoff = Backoff{100 * time.Millisecond, 5 * time.Second}
+	// ParkedBackoff is for volumes whose actor has failed too often.
+	ParkedBackoff = Backoff{time.Minute, 30 * time.Minute}
 )
 
-// after returns how long to wait after the given attempt, counted from 1, with
-// a tenth of jitter so that volumes that failed together do not retry together.
-func (b backoff) after(attempt int) time.Duration {
-	return b.jittered(attempt, rand.Float64())
-}
+// After returns how long to wait after the given attempt, counted from 1, with a tenth of jitter so
+// that volumes that failed together do not retry together.
+func (b Backoff) After(attempt int) time.Duration { return b.jittered(attempt, rand.Float64()) }
 
-// jittered is after with the chance, between 0 and 1, as an argument.
-func (b backoff) jittered(attempt int, chance float64) time.Duration {
-	wait := b.first
-	for i := 1; i < attempt && wait < b.longest; i++ {
+// jittered is After with the chance, between 0 and 1, as an argument.
+func (b Backoff) jittered(attempt int, chance float64) time.Duration {
+	wait := b.First
+	for i := 1; i < attempt && wait < b.Longest; i++ {
 		wait *= 2
 	}
-	wait = min(wait, b.longest)
+	wait = min(wait, b.Longest)
 	return wait - time.Duration(chance*float64(wait)/10)
 }

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func TestBackoffDoublesUpToTheLongest(t *testing.T) {
-	b := backoff{first: time.Second, longest: 10 * time.Second}
+	b := Backoff{First: time.Second, Longest: 10 * time.Second}
 	for attempt, want := range map[int]time.Duration{
 		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 10 * time.Second, 1 << 40: 10 * time.Second,
 	} {
@@ -23,7 +24,7 @@ func TestBackoffDoublesUpToTheLongest(t *testing.T) {
 }
 
 func TestWorkersRefuseWhatIsTooMuch(t *testing.T) {
-	w := newWorkers(1)
+	w := NewWorkers(1)
 	release := make(chan struct{})
 	if err := w.Go(func() { <-release }); err != nil {
 		t.Fatal(err)
@@ -40,9 +41,9 @@ func TestWorkersRefuseWhatIsTooMuch(t *testing.T) {
 	wantError(t, w.Go(func() {}), volume.ErrUnavailable)
 }
 
-func withTimeout(t *testing.T, d time.Duration) context.Context {
+func wantError(t *testing.T, err, want error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
 }

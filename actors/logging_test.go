@@ -32,7 +32,8 @@ func TestLibraryLogsQuietlyIntoOurSink(t *testing.T) {
 
 func TestReplyTakesOneAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reply := messages.NewReply[int]()
+		var reply messages.Reply[int]
+		reply.Prepare()
 		reply.Send(1, nil)
 		reply.Send(2, nil)
 		reply.Fail(errors.New("late"))

@@ -9,40 +9,39 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 
 // Records is where records are made durable; *store.Store is one.
 type Records interface {
-	// Commit makes all changes durable with one sync, or none of them.
-	// No changes are a commit too: it tells whether one is possible.
-	Commit(changes []store.Change) error
+	// Commit makes all changes durable with one sync, or none of them. No changes are a commit too:
+	// it tells whether one is possible. After an error that is [volume.ErrRecordsDamaged] none is
+	// possible any more.
+	Commit(changes []volume.Change) error
 	// ReserveError says why no room is reserved for when the disk is full.
 	ReserveError() error
 }
 
 const (
-	// fresh is how long a commit proves that the next one is possible.
-	fresh = time.Second
-	// maxProbes bounds those who wait to know that. internal/ops asks one question at a
-	// time and gives each up after a while: on a disk that hangs they add up here.
-	maxProbes = 16
+	// CommitProves is how long a commit proves that the next one is possible.
+	CommitProves = time.Second
+	// MaxProbes bounds the probes that wait. internal/ops asks one question at a time and gives each
+	// up after a while: on a disk that hangs they add up here.
+	MaxProbes = 16
 )
 
-// recorder owns the records on disk. While one commit is being synced, the
-// changes that arrive are collected for the next one (group commit), so that a
-// burst of calls costs a few syncs and not one each.
+// recorder owns the records on disk. While one commit is being synced, it collects the changes that
+// arrive for the next one (group commit), so that a burst of calls costs a few syncs and not one
+// each.
 type recorder struct {
 	records Records
 	// fatal is called when no record can be made durable any more.
 	fatal   func(error)
 	log     logr.Logger
-	metrics *metrics.Metrics
-	// changes wait for the next commit, and those who asked for answers.
-	changes    []store.Change
+	metrics Metrics
+	// changes wait for the next commit, and the callers who asked for them for answers.
+	changes    []volume.Change
 	answers    []messages.Reply[struct{}]
 	committing bool
 	// probes wait for the end of the commit that is running.
@@ -51,24 +50,23 @@ type recorder struct {
 	succeeded time.Time
 }
 
-// committed is the recorder's word to itself that a commit has ended.
+// committed tells the recorder itself that a commit has ended.
 type committed struct {
 	answers []messages.Reply[struct{}]
 	err     error
 }
 
-func recorderProps(records Records, fatal func(error), log logr.Logger, m *metrics.Metrics) *actor.Props {
-	return actor.PropsFromProducer(func() actor.Actor {
-		return &recorder{records: records, fatal: fatal, log: log, metrics: m}
-	}, actor.WithReceiverMiddleware(recovering(log)))
+func recorderProps(records Records, fatal func(error), log logr.Logger, m Metrics) *actor.Props {
+	r := &recorder{records: records, fatal: fatal, log: log, metrics: m}
+	return actor.PropsFromFunc(r.Receive, actor.WithReceiverMiddleware(Recovering(log)))
 }
 
 func (r *recorder) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *messages.SaveRecord:
-		r.add(c, store.Change{ID: m.Record.ID, Record: &m.Record}, m.Reply)
-	case *messages.ForgetRecord:
-		r.add(c, store.Change{ID: m.ID}, m.Reply)
+	case *messages.ChangeRecord:
+		r.changes = append(r.changes, m.Change)
+		r.answers = append(r.answers, m.Reply)
+		r.commit(c)
 	case *messages.Status:
 		m.Send(struct{}{}, nil)
 	case *messages.ProbeStore:
@@ -77,14 +75,8 @@ func (r *recorder) Receive(c actor.Context) {
 		r.answer(m)
 		r.commit(c)
 	default:
-		ignoreLifecycle(r.log, c)
+		IgnoreLifecycle(r.log, c)
 	}
-}
-
-func (r *recorder) add(c actor.Context, change store.Change, reply messages.Reply[struct{}]) {
-	r.changes = append(r.changes, change)
-	r.answers = append(r.answers, reply)
-	r.commit(c)
 }
 
 func (r *recorder) answer(m *committed) {
@@ -103,19 +95,19 @@ func (r *recorder) answer(m *committed) {
 		reply.Send(struct{}{}, probed)
 	}
 	r.probes = nil
-	if errors.Is(m.err, store.ErrDamaged) {
+	if errors.Is(m.err, volume.ErrRecordsDamaged) {
 		r.fatal(m.err)
 	}
 }
 
-// probe answers whether a commit is possible: at once when one has just been, else
-// with the outcome of the one that runs, or of one without changes. However many
-// ask, and however long the disk hangs, one commit runs.
+// probe answers whether a commit is possible: at once when one has just been, else with the outcome
+// of the one that runs, or of one without changes. One commit runs, however many probes wait and
+// however long the disk hangs.
 func (r *recorder) probe(c actor.Context, m *messages.ProbeStore) {
 	switch {
-	case !r.succeeded.IsZero() && time.Since(r.succeeded) < fresh:
+	case !r.succeeded.IsZero() && time.Since(r.succeeded) < CommitProves:
 		m.Send(struct{}{}, nil)
-	case len(r.probes) >= maxProbes:
+	case len(r.probes) >= MaxProbes:
 		m.Fail(fmt.Errorf("%w: a write to the disk has not ended, and %d wait for it", volume.ErrUnavailable, len(r.probes)))
 	default:
 		r.probes = append(r.probes, m.Reply)
@@ -135,29 +127,29 @@ func (r *recorder) commit(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
 	go func() {
 		began := time.Now()
-		err := guard(r.log, func() error { return r.records.Commit(changes) })
+		err := Guard(r.log, func() error { return r.records.Commit(changes) })
 		r.metrics.Committed(time.Since(began), len(changes), err)
 		r.metrics.Reserved(r.records.ReserveError() == nil)
 		root.Send(self, &committed{answers: answers, err: err})
 	}()
 }
 
-// recorderClient is how operations reach the recorder. Its calls block, so
-// only operations in goroutines of their own may use it. They have no deadline:
-// the recorder answers every request, also after a panic.
-type recorderClient struct {
-	root     *actor.RootContext
-	recorder *actor.PID
+// Recorder asks the recorder. Its methods block, so only operations in goroutines of their own may
+// use it. They have no deadline: the recorder answers every request, also after a panic.
+type Recorder struct {
+	root  *actor.RootContext
+	actor *actor.PID
 }
 
-func (r recorderClient) save(record volume.Record) error {
-	m := &messages.SaveRecord{Record: record, Reply: messages.NewReply[struct{}]()}
-	_, err := ask(context.Background(), r.root, r.recorder, m, m.Reply)
-	return err
+// Save makes a record durable.
+func (r Recorder) Save(record volume.Record) error {
+	return r.change(volume.Change{ID: record.ID, Record: &record})
 }
 
-func (r recorderClient) forget(id volume.ID) error {
-	m := &messages.ForgetRecord{ID: id, Reply: messages.NewReply[struct{}]()}
-	_, err := ask(context.Background(), r.root, r.recorder, m, m.Reply)
+// Forget removes a volume's record durably.
+func (r Recorder) Forget(id volume.ID) error { return r.change(volume.Change{ID: id}) }
+
+func (r Recorder) change(change volume.Change) error {
+	_, err := Ask(context.Background(), r.root, r.actor, &messages.ChangeRecord{Change: change})
 	return err
 }

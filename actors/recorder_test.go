@@ -1,74 +1,59 @@
 package actors
 
 import (
-	"errors"
+	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
-	"testing/synctest"
 
-	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-func TestRecorderCommitsWhatWaitsTogether(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
-		release := make(chan struct{})
-		h.records.fail(func([]store.Change) error { <-release; return nil })
-		var wg sync.WaitGroup
-		for i := range 100 {
-			pod := volume.PodUID(numbered(i))
-			h.makePod(pod)
-			p := volume.Publication{ID: numbered(i), Pod: pod, Target: volume.Target{Path: h.target(pod, "mount")}}
-			wg.Go(func() {
-				if err := h.node.Publish(t.Context(), p); err != nil {
-					t.Error(err)
+// commitCounter counts commits.
+type commitCounter struct {
+	Records
+	commits int
+}
+
+func (c *commitCounter) Commit(changes []volume.Change) error {
+	c.commits++
+	return c.Records.Commit(changes)
+}
+
+// BenchmarkRecorder has records made durable that are asked for at the same time,
+// in a real store. An operation is all of them.
+func BenchmarkRecorder(b *testing.B) {
+	for _, waiting := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			opened, err := store.Open(filepath.Join(b.TempDir(), "records"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer opened.Close()
+			records := &commitCounter{Records: opened}
+			system := actor.NewActorSystem()
+			defer system.Shutdown()
+			fatal := func(err error) { b.Error(err) }
+			client := Recorder{root: system.Root, actor: system.Root.Spawn(recorderProps(records, fatal, logr.Discard(), metrics.New("test", "")))}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				var wg sync.WaitGroup
+				for w := range waiting {
+					record := volume.Record{ID: volume.ID(fmt.Sprint("csi-", i*waiting+w)), Pod: "pod", Phase: volume.Published}
+					wg.Go(func() {
+						if err := client.Save(record); err != nil {
+							b.Error(err)
+						}
+					})
 				}
-			})
-		}
-		synctest.Wait()
-		close(release)
-		wg.Wait()
-		if h.records.commits != 2 {
-			t.Errorf("%d commits for 100 volumes, want 2: the first one, and all that waited for it", h.records.commits)
-		}
-		metricstest.Of(t, h.metrics).Want(t, "afterwards", metricstest.Values{
-			`katbox_store_commit_changes_sum`: 100, `katbox_store_commit_changes_count`: 2, `katbox_store_commit_changes_bucket{le="64"}`: 1,
+				wg.Wait()
+			}
+			b.ReportMetric(float64(records.commits)/float64(b.N), "commits/op")
 		})
-	})
-}
-
-func TestFailedCommitFailsAllThatItHeld(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
-		broken := errors.New("broken disk")
-		h.records.fail(func([]store.Change) error { return broken })
-		for range 3 {
-			wantError(t, h.node.Publish(t.Context(), h.publication()), broken)
-		}
-		h.records.fail(nil)
-		h.publish()
-	})
-}
-
-func TestPanickingStoreIsAnError(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
-		h.records.fail(func([]store.Change) error { panic("broken for the test") })
-		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
-		h.records.fail(nil)
-		h.publish()
-	})
-}
-
-func TestDamagedStoreEndsTheNode(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
-		h.records.fail(func([]store.Change) error { return store.ErrDamaged })
-		wantError(t, h.node.Publish(t.Context(), h.publication()), store.ErrDamaged)
-		synctest.Wait()
-		select {
-		case err := <-h.node.Failed():
-			wantError(t, err, store.ErrDamaged)
-		default:
-			t.Error("the node goes on though nothing can be recorded")
-		}
-	})
+	}
 }

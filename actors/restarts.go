@@ -8,46 +8,56 @@ import (
 
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 
 const (
-	// maxRestarts is how often in a row an actor is restarted quickly. A
-	// panic is a mistake in the program: what survives five attempts within a
-	// few seconds will not go away with a sixth.
-	maxRestarts = 5
-	// restartWindow is how long an actor must run without a panic before its
-	// failures are forgotten. It is longer than all the quick restarts take
-	// together, so that the limit is a limit.
+	// MaxRestarts is how often in a row an actor is restarted quickly. A panic is a mistake in the
+	// program: what survives five attempts within a few seconds will not go away with a sixth.
+	MaxRestarts = 5
+	// restartWindow is how long an actor must run without a panic before its failures are
+	// forgotten. It is longer than all the quick restarts take together, so that the limit is a
+	// limit.
 	restartWindow = time.Minute
 )
 
-// HandleFailure decides what happens after a child's panic. The library calls
-// it in the supervisor's own turn, with the child suspended: its messages stay
-// queued until it is restarted.
+// resumeDue says that a stuck volume may go on.
+type resumeDue struct {
+	id    volume.ID
+	actor string
+}
+
+// restartDue says that the actor that failed may be restarted.
+type restartDue struct {
+	id    volume.ID
+	actor *actor.PID
+}
+
+// HandleFailure decides what happens after a child's panic. The library calls it in the
+// supervisor's own turn, with the child suspended: its messages stay queued until it is restarted.
 //
-// The library's own strategies are not used: one has a backoff without a limit,
-// the other a limit without a backoff, after which it stops the child quietly.
-func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+// The library's own strategies are not used: one has a backoff without a limit, the other a limit
+// without a backoff, after which it stops the child quietly.
+func (s *Supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	id, ok := s.byActor[child.Id]
 	if !ok {
-		// Without recorder, retention, pressure or eraser the daemon cannot keep its
-		// promises. All it knows is on disk; starting again is the safest.
+		// Without one of the single actors the daemon cannot keep its promises. All it knows is on
+		// disk; starting again is the safest.
 		s.fatal(fmt.Errorf("actor %s failed: %v", child.Id, reason))
 		return
 	}
-	e, now := s.table[id], time.Now()
+	e, now := s.awake[id], time.Now()
 	if now.Sub(e.lastFailure) > restartWindow && now.Sub(e.restartAt) > restartWindow {
 		e.failures = 0
 	}
 	e.failures++
 	e.lastFailure = now
-	// The order to delete it may be the message that is lost.
-	s.evictionOver(id, e, false)
+	s.kind.Idle(id, nil) // the message that is lost may be the order to do something
 
-	wait := restartBackoff.after(e.failures)
-	if e.failures > maxRestarts && e.state == active {
-		wait = parkedBackoff.after(e.failures - maxRestarts)
+	wait := RestartBackoff.After(e.failures)
+	if e.failures > MaxRestarts && e.state == active {
+		wait = ParkedBackoff.After(e.failures - MaxRestarts)
 		e.state, e.restartAt = parked, now.Add(wait)
 		s.log.Error(fmt.Errorf("panic: %v", reason), "volume parked: its actor failed too often",
 			logkeys.VolumeID, id, "failures", e.failures, "restartIn", duration.Format(wait))
@@ -57,9 +67,9 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 }
 
 // restart restarts an actor, unless another one has taken its place.
-func (s *supervisor) restart(c actor.Context, m *restartDue) {
-	e := s.table[m.id]
-	if e == nil || e.actor == nil || e.actor.Id != m.actor.Id {
+func (s *Supervisor) restart(m *restartDue) {
+	e := s.entryOf(m.id, m.actor.Id)
+	if e == nil {
 		return
 	}
 	if e.state == parked {
@@ -67,7 +77,29 @@ func (s *supervisor) restart(c actor.Context, m *restartDue) {
 		s.metrics.VolumeUnparked()
 	}
 	s.metrics.ActorRestarted()
-	c.(actor.Supervisor).RestartChildren(m.actor)
+	s.context.(actor.Supervisor).RestartChildren(m.actor)
 	// The message at which it failed is lost, and with it perhaps a Resume.
-	s.tell(c, e, &messages.Resume{})
+	s.tell(e, &messages.Resume{})
+}
+
+// stuck resumes a volume after a while.
+func (s *Supervisor) stuck(m *messages.Stuck) {
+	e := s.entryOf(m.ID, m.Actor)
+	if e == nil || e.state != active || e.resuming {
+		return
+	}
+	e.resuming = true
+	due := &resumeDue{id: m.ID, actor: m.Actor}
+	time.AfterFunc(StuckBackoff.After(m.Attempt), func() { s.root.Send(s.self, due) })
+}
+
+func (s *Supervisor) resume(m *resumeDue) {
+	e := s.entryOf(m.id, m.actor)
+	if e == nil {
+		return
+	}
+	e.resuming = false
+	if e.state == active { // else the restart of a parked actor resumes it
+		s.tell(e, &messages.Resume{})
+	}
 }

@@ -3,52 +3,57 @@ package actors
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// maxWorkers bounds the operations that run at the same time. Each may hold an
-// operating system thread inside a system call that hangs, and Go ends the
-// process at 10,000 threads. It is far above what a kubelet has in flight
-// (some 400 were seen), so that operations do not wait for one another.
-const maxWorkers = 2048
+const (
+	// MaxWorkers bounds the operations that run at the same time. Each may hold an operating system
+	// thread inside a system call that hangs, and Go ends the process at 10,000 threads. It is far
+	// above what a kubelet has in flight (some 400 were seen), so that operations do not wait for
+	// one another.
+	MaxWorkers = 2048
+	// maxSpare bounds the goroutines that wait for another operation: as many as run on a busy node.
+	maxSpare = 64
+)
 
-// workersWithin returns how many operations may run at the same time in a process
-// that may have the given number of threads; 0 sets no limit. Go ends a process
-// that gets no thread when it needs one. So half of the threads are left for
-// everything else, and for the other containers of the pod.
+// workersWithin returns how many operations may run at the same time in a process that may have
+// the given number of threads; 0 sets no limit. Go ends a process that gets no thread when it needs
+// one. So half of the threads are left for everything else, and for the other containers of the pod.
 func workersWithin(threads int) int {
 	if threads == 0 {
-		return maxWorkers
+		return MaxWorkers
 	}
-	return min(max(threads/2, 1), maxWorkers)
+	return min(max(threads/2, 1), MaxWorkers)
 }
 
-// maxSpare bounds the goroutines that wait for another operation: as many as run
-// on a busy node.
-const maxSpare = 64
-
-// workers runs operations in goroutines of their own.
-type workers struct {
+// Workers runs operations in goroutines of their own.
+type Workers struct {
 	slots  chan struct{}
 	closed atomic.Bool
-	// next is taken from by goroutines that have ended an operation, spare counts
-	// them. The stack of a new one would have to grow several times again.
+	// A goroutine that has ended an operation takes another one from next: the stack of a new
+	// goroutine would have to grow several times again. spare counts those that wait for one.
 	next  chan func()
 	spare chan struct{}
 	// ended is closed when nothing comes any more.
 	ended chan struct{}
 }
 
-func newWorkers(limit int) *workers {
-	return &workers{slots: make(chan struct{}, limit), next: make(chan func()), spare: make(chan struct{}, maxSpare), ended: make(chan struct{})}
+// NewWorkers returns workers that run so many operations at the same time.
+func NewWorkers(limit int) *Workers {
+	return &Workers{slots: make(chan struct{}, limit), next: make(chan func()), spare: make(chan struct{}, maxSpare), ended: make(chan struct{})}
 }
 
+// Limit is how many operations may run at the same time.
+func (w *Workers) Limit() int { return cap(w.slots) }
+
 // Go runs f, or says at once why not.
-func (w *workers) Go(f func()) error {
+func (w *Workers) Go(f func()) error {
 	if w.closed.Load() {
-		return fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable)
+		return ErrStopping
 	}
 	select {
 	case w.slots <- struct{}{}:
@@ -63,8 +68,8 @@ func (w *workers) Go(f func()) error {
 	return nil
 }
 
-// work runs f, and then what comes, unless enough others wait for that.
-func (w *workers) work(f func()) {
+// work runs f and then other operations, unless enough goroutines wait for those.
+func (w *Workers) work(f func()) {
 	for {
 		w.run(f)
 		if threadKept.Load() {
@@ -84,14 +89,14 @@ func (w *workers) work(f func()) {
 	}
 }
 
-func (w *workers) run(f func()) {
+func (w *Workers) run(f func()) {
 	defer func() { <-w.slots }()
 	f()
 }
 
-// Close lets no further operation start and waits for the running ones. Its
-// error says how many were still running when ctx ended.
-func (w *workers) Close(ctx context.Context) error {
+// Close lets no further operation start and waits for the running ones. Its error says how many
+// were still running when ctx ended.
+func (w *Workers) Close(ctx context.Context) error {
 	if !w.closed.Swap(true) {
 		defer close(w.ended)
 	}
@@ -103,4 +108,26 @@ func (w *workers) Close(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// threadKept: a thread could not be given back, and others will not be either.
+var threadKept atomic.Bool
+
+// LowPriority gives the calling goroutine the lowest I/O priority that no disk, however busy,
+// leaves unserved, until the function that it returns is called.
+func LowPriority() (end func()) {
+	// The priority is the thread's, which is the goroutine's for as long.
+	runtime.LockOSThread()
+	restore := kernel.LowestIOPriority()
+	return func() { giveBack(restore()) }
+}
+
+// giveBack gives the thread back, unless it keeps its priority. It ends with the goroutine then,
+// and no goroutine of workers carries out a second operation.
+func giveBack(failed error) {
+	if failed != nil {
+		threadKept.Store(true)
+		return
+	}
+	runtime.UnlockOSThread()
 }

@@ -21,7 +21,7 @@ func TestWorkersWithin(t *testing.T) {
 // would fail the bubble.
 func TestSpareWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorkers(maxWorkers)
+		w := NewWorkers(MaxWorkers)
 		release := make(chan struct{})
 		operation := func() { <-release }
 		start := func(operations int) {
@@ -58,7 +58,7 @@ func TestSpareWorkers(t *testing.T) {
 func TestWorkerThatKeepsItsThread(t *testing.T) {
 	defer threadKept.Store(false)
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorkers(maxWorkers)
+		w := NewWorkers(MaxWorkers)
 		start := func(f func()) {
 			if err := w.Go(f); err != nil {
 				t.Fatal(err)

@@ -1,11 +1,31 @@
-// Package messages holds what the actors of Katbox say to one another. Reading
-// it explains the system: one file for each conversation, and on each message
-// who sends it and who receives it.
+// Package messages holds what the actors of Katbox say to one another: one file for each
+// conversation, and on each message who sends it and who receives it.
 //
-// Messages are orders (PublishVolume), questions (Wake) or facts (Stuck). They
-// are not changed after they were sent. The To… interfaces say which actor may
-// receive a message; their markers have pointer receivers, so that only
-// pointers to messages can be sent.
+//	gRPC handlers      pod watch, orphan search
+//	     |                       |
+//	     | PublishVolume         | PodsSeen
+//	     | UnpublishVolume       | FindUnknown
+//	     | VolumeStats           | AdoptVolume
+//	     | Status, ProbeStore    |
+//	     v                       v
+//	+----------------------------------------+  Measure   +--------+
+//	| supervisor: owns all volumes           | ---------> |  disk  |
+//	| (awake: an actor, asleep: a record)    | <--------- |        |
+//	+----------------------------------------+  Pressure  +--------+
+//	 | requests,    ^           | Survey ^                  ^
+//	 | DeleteVolume,| AtRest    v        | Surveyed         |
+//	 | PodsSeen,    | Stuck    +----------+                 |
+//	 | Resume       |          |  sizes   |                 |
+//	 v              |          +----------+                 |
+//	+---------------------------+       Erase, NoSpace      |
+//	| volume: one for each that | --------------------------+
+//	| is mounted or changing    |       ChangeRecord   +----------+
+//	+---------------------------+ -------------------> | recorder |
+//	                                                   +----------+
+//
+// Messages are orders (PublishVolume), questions (VolumeStats) or facts (Stuck). No one changes a
+// message after it was sent. The To... interfaces say which actor may receive a message; their
+// markers have pointer receivers, so that only pointers to messages can be sent.
 package messages
 
 // ToSupervisor is a message for the supervisor.
@@ -14,17 +34,11 @@ type ToSupervisor interface{ toSupervisor() }
 // ToVolume is a message for a volume actor. Only the supervisor sends these.
 type ToVolume interface{ toVolume() }
 
-// ToRetention is a message for the retention actor.
-type ToRetention interface{ toRetention() }
-
-// ToPressure is a message for the pressure actor.
-type ToPressure interface{ toPressure() }
-
 // ToRecorder is a message for the recorder.
 type ToRecorder interface{ toRecorder() }
 
-// ToEraser is a message for the eraser.
-type ToEraser interface{ toEraser() }
+// ToDisk is a message for the disk actor.
+type ToDisk interface{ toDisk() }
 
-// ToSurveyor is a message for the surveyor.
-type ToSurveyor interface{ toSurveyor() }
+// ToSizes is a message for the sizes actor.
+type ToSizes interface{ toSizes() }

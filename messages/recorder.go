@@ -2,19 +2,17 @@ package messages
 
 import "github.com/katbox/katbox/internal/volume"
 
-// SaveRecord asks for a record to be made durable. The answer comes once it
-// is. Volume -> recorder.
-type SaveRecord struct {
-	Record volume.Record
+// ChangeRecord asks for one change of the records. The answer comes once that is durable.
+// Volume -> recorder.
+type ChangeRecord struct {
+	volume.Change
 	Reply[struct{}]
 }
 
-// ForgetRecord asks for a volume's record to be removed. The answer comes once
-// that is durable. Volume -> recorder.
-type ForgetRecord struct {
-	ID volume.ID
-	Reply[struct{}]
-}
+// ProbeStore asks whether records can be made durable at present. A disk without room for them
+// answers too, which is enough. Front -> supervisor -> recorder.
+type ProbeStore struct{ Reply[struct{}] }
 
-func (*SaveRecord) toRecorder()   {}
-func (*ForgetRecord) toRecorder() {}
+func (*ChangeRecord) toRecorder() {}
+func (*ProbeStore) toRecorder()   {}
+func (*ProbeStore) toSupervisor() {}

@@ -2,11 +2,20 @@ package messages
 
 import "context"
 
-// Reply is the answer slot of a request. It takes one answer; a second one is
-// dropped, and an answer that nobody waits for any more disturbs nobody.
+// Question is a message that is answered with an R. A pointer to a message that embeds
+// Reply[R] is one.
+type Question[R any] interface {
+	// Prepare makes the slot for the answer. The asker calls it before it sends the question.
+	Prepare()
+	// Wait returns the answer.
+	Wait(ctx context.Context) (R, error)
+}
+
+// Reply is the slot for the answer to a question. It takes one answer and drops a second one; an
+// answer that no one waits for any more does no harm.
 //
-// It takes the place of the actor library's futures, which know no context,
-// allow only one waiter and race with a late answer.
+// It replaces the actor library's futures, which know no context, allow one waiter only, and race
+// with a late answer.
 type Reply[R any] struct{ answer chan result[R] }
 
 type result[R any] struct {
@@ -14,12 +23,10 @@ type result[R any] struct {
 	err   error
 }
 
-// NewReply returns an empty answer slot.
-func NewReply[R any]() Reply[R] {
-	return Reply[R]{answer: make(chan result[R], 1)}
-}
+// Prepare makes the slot.
+func (r *Reply[R]) Prepare() { r.answer = make(chan result[R], 1) }
 
-// Send answers the request.
+// Send answers the question.
 func (r Reply[R]) Send(value R, err error) {
 	select {
 	case r.answer <- result[R]{value, err}:
@@ -27,14 +34,14 @@ func (r Reply[R]) Send(value R, err error) {
 	}
 }
 
-// Fail answers the request with an error.
+// Fail answers the question with an error.
 func (r Reply[R]) Fail(err error) {
 	var zero R
 	r.Send(zero, err)
 }
 
-// Wait returns the answer, or the context's error when that ends first. The
-// request is carried out all the same.
+// Wait returns the answer, or the context's error when that ends first. The question is carried
+// out all the same.
 func (r Reply[R]) Wait(ctx context.Context) (R, error) {
 	select {
 	case got := <-r.answer:
@@ -45,5 +52,5 @@ func (r Reply[R]) Wait(ctx context.Context) (R, error) {
 	}
 }
 
-// Failer is a request that can be refused by whoever holds it, whatever it asks for.
+// Failer is a question that any receiver can refuse, whatever it asks for.
 type Failer interface{ Fail(err error) }

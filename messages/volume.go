@@ -8,19 +8,24 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Request is something asked of one volume. The front sends it to the
-// supervisor, which passes it on to the volume's actor and starts that first
-// where it does not run.
+// Request is something asked of one volume. The front sends it to the supervisor, which passes it
+// on to the volume's actor and starts that first where it does not run.
 type Request interface {
 	ToSupervisor
 	ToVolume
 	Failer
-	// Volume is the volume that is asked.
-	Volume() volume.ID
-	// Until is when nobody waits for the answer any more; zero means never.
-	Until() time.Time
+	// Route is for whom the request is.
+	Route() *Routing
+}
+
+// Routing is the part that all requests have in common.
+type Routing struct {
+	// ID is the volume that is asked.
+	ID volume.ID
+	// Deadline is when the caller stops waiting; zero means never.
+	Deadline time.Time
 	// Origin is the call that the request comes from; nil when that is not traced.
-	Origin() *Origin
+	Origin *Origin
 }
 
 // Origin ties a request to the trace of the call that it comes from.
@@ -31,22 +36,8 @@ type Origin struct {
 	Asked time.Time
 }
 
-// Routing is the part that all requests have in common.
-type Routing struct {
-	ID       volume.ID
-	Deadline time.Time
-	// From is nil when nothing is traced, so that it costs nothing then.
-	From *Origin
-}
-
-// Volume returns the volume that is asked.
-func (r *Routing) Volume() volume.ID { return r.ID }
-
-// Until returns when nobody waits for the answer any more.
-func (r *Routing) Until() time.Time { return r.Deadline }
-
-// Origin returns the call that the request comes from.
-func (r *Routing) Origin() *Origin { return r.From }
+// Route returns for whom the request is.
+func (r *Routing) Route() *Routing { return r }
 
 func (*Routing) toSupervisor() {}
 func (*Routing) toVolume()     {}
@@ -59,8 +50,8 @@ type PublishVolume struct {
 	Reply[struct{}]
 }
 
-// UnpublishVolume orders a volume to be unmounted from a target; it is
-// retained when that was the last one. Front -> supervisor -> volume.
+// UnpublishVolume orders a volume to be unmounted from a target; after its last target the volume
+// is retained. Front -> supervisor -> volume.
 type UnpublishVolume struct {
 	Routing
 	Target string
@@ -76,9 +67,40 @@ type VolumeStats struct {
 }
 
 // AdoptVolume orders a data directory without a record to be retained.
-// Scan for orphans -> supervisor -> volume.
+// Orphan search -> supervisor -> volume.
 type AdoptVolume struct {
 	Routing
 	Pod volume.PodUID
 	Reply[struct{}]
 }
+
+// DeleteVolume orders a retained volume to be deleted. Supervisor -> volume.
+type DeleteVolume struct {
+	// Reason tells whether its lifespan is over or room is needed before.
+	Reason volume.Reason
+	// Factor is the pressure factor that made it go early, for the log.
+	Factor float64
+	// Tries is how often its deletion has failed before.
+	Tries int
+}
+
+// PodsSeen tells which pod directories the kubelet has at present. Pod watch -> supervisor -> the
+// actors of the volumes that are not being deleted, unless the directory shows no pod at all.
+type PodsSeen struct {
+	// Names of the directories below <kubelet dir>/pods. Shared, read only.
+	Names map[string]struct{}
+	// At is when they were read.
+	At time.Time
+}
+
+// FindUnknown asks which of these places, where there may be data directories, belong to no known
+// volume. Orphan search -> supervisor.
+type FindUnknown struct {
+	Places []volume.Place
+	Reply[[]volume.Place]
+}
+
+func (*DeleteVolume) toVolume()    {}
+func (*PodsSeen) toSupervisor()    {}
+func (*PodsSeen) toVolume()        {}
+func (*FindUnknown) toSupervisor() {}

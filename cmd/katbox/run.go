@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
@@ -94,7 +94,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	if err != nil {
 		return err
 	}
-	node, err := actors.Start(actors.Config{
+	node, err := ephemeral.Start(ephemeral.Config{
 		Mounter:          mounter,
 		Bindings:         func() ([]mount.Binding, error) { return dir.Bindings(podsDir) },
 		Scratch:          dir,

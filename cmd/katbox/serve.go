@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/metrics"
@@ -30,7 +30,7 @@ const (
 )
 
 // serve answers calls until ctx ends or something gives up.
-func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node, status *ops.Server, log logr.Logger) error {
+func serve(ctx context.Context, o options, cfg driver.Config, node *ephemeral.Node, status *ops.Server, log logr.Logger) error {
 	var server *driver.Server
 	var failed <-chan error
 	var registrar *registration.Registrar
@@ -82,7 +82,7 @@ func serve(ctx context.Context, o options, cfg driver.Config, node *actors.Node,
 // withRoom opens a socket, as soon as there is room for its file: the node makes
 // some meanwhile, which it could not if the daemon ended. When ctx ends before, or
 // has ended already, nothing is opened.
-func withRoom(ctx context.Context, node *actors.Node, log logr.Logger, open func() error) error {
+func withRoom(ctx context.Context, node *ephemeral.Node, log logr.Logger, open func() error) error {
 	told := false
 	for ctx.Err() == nil {
 		err := open()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 
-	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
@@ -32,7 +32,7 @@ type daemon struct {
 	targets string
 	scratch *scratch.Dir
 	records *store.Store
-	node    *actors.Node
+	node    *ephemeral.Node
 	server  *driver.Server
 	served  chan error
 }
@@ -59,7 +59,7 @@ func startDaemon(t *testing.T) *daemon {
 	log := testr.New(t)
 	podsDir := driver.PodsDir(kubelet)
 	counted := metrics.New("sanity", "")
-	node, err := actors.Start(actors.Config{
+	node, err := ephemeral.Start(ephemeral.Config{
 		Mounter:          mount.New(),
 		Bindings:         func() ([]mount.Binding, error) { return dir.Bindings(podsDir) },
 		Scratch:          dir,

@@ -3,12 +3,14 @@ package store
 import (
 	"errors"
 	"fmt"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 var (
 	// ErrDamaged: a database file exists but cannot be used. The message says
 	// why, and what to do about it. Nothing was changed.
-	ErrDamaged = errors.New("damaged")
+	ErrDamaged = volume.ErrRecordsDamaged
 	// ErrLocked: another process has the database open.
 	ErrLocked = errors.New("locked by another process")
 	// ErrNewer: the database has a format that this version does not know.

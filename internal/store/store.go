@@ -65,11 +65,7 @@ type Damaged struct {
 }
 
 // Change is what is to be known of a volume from now on.
-type Change struct {
-	ID volume.ID
-	// Record is the volume's record, with the same ID; nil forgets the volume.
-	Record *volume.Record
-}
+type Change = volume.Change
 
 // Open opens the store at path and creates it if there is no such file; the
 // directory must exist. It holds an exclusive lock until Close.

@@ -30,6 +30,8 @@ var (
 	ErrUncertain = errors.New("failed, state of the mount is uncertain")
 	// ErrNoSpace: there is no room on the working directory's file system.
 	ErrNoSpace = errors.New("no space left in the working directory")
+	// ErrRecordsDamaged: the file of the records cannot be used, and nothing can be recorded.
+	ErrRecordsDamaged = errors.New("damaged")
 )
 
 // The operation was not tried, or not to its end; repeating it helps.

@@ -1,0 +1,124 @@
+package ephemeral
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// delete ends a retained volume: one rename takes its data into the trash, and
+// then it is forgotten, so that its ID is free. What lies in the trash is
+// erased behind that, by this process or a later one; see [eraser].
+func (t *task) delete() error {
+	if t.record == nil {
+		return nil
+	}
+	// A deletion cannot be taken back, so whatever led to it, the mount table has
+	// the last word. It is that of the daemon's mount namespace: what is mounted only
+	// in another one is not seen.
+	if err := t.mayDelete(); err != nil {
+		return t.deleteLater(err)
+	}
+	recorded, err := t.recordDeletion()
+	if err != nil {
+		return t.deleteLater(err)
+	}
+	if err := t.in("move to the trash", func() error { return t.remove(recorded) }); err != nil {
+		return t.deleteLater(err)
+	}
+	was := *t.record
+	if err := t.forget(); err != nil {
+		return t.deleteLater(err)
+	}
+	t.metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
+	t.afterlife.deleted(was, t.reason, t.factor)
+	return nil
+}
+
+// mayDelete confirms that the volume is not mounted anywhere that the daemon sees, and
+// that the directory of its pod is not mounted for a pod, as if that were a volume. A
+// pod that has the whole working directory mounted looks at what is retained: that
+// keeps nothing, or such a pod would stop all deletion on its node.
+func (t *task) mayDelete() error {
+	// No caller waits for an expiry; calls wait for room.
+	found, err := t.readMounts(!t.reason.Early())
+	if err != nil {
+		return err
+	}
+	if places := found.volume(t.record.Place()); len(places) > 0 {
+		return t.errStillMounted(places[0])
+	}
+	if place := found.pod(t.record.Pod, t.podsDir); place != "" {
+		return fmt.Errorf("%w: the directory of its pod is mounted at %s; unmount it", volume.ErrUncertain, place)
+	}
+	return nil
+}
+
+// recordDeletion makes durable that the volume is being deleted, and tells whether it
+// did: with no room even for that the deletion, which is what makes room, goes on
+// without.
+func (t *task) recordDeletion() (recorded bool, err error) {
+	if t.record.Phase == volume.Deleting {
+		return true, nil
+	}
+	next := *t.record
+	next.Phase = volume.Deleting
+	err = t.save(next)
+	if volume.IsNoSpace(err) {
+		t.log.Info("deleting without a record of it, the disk is full", logkeys.About(*t.record, "cause", err.Error())...)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// remove takes the volume's data away: into the trash, or, where the trash does not
+// take it, by erasing it where it is. A crash in the middle of the latter leaves a
+// part, so it takes a record.
+func (t *task) remove(recorded bool) error {
+	name, err := t.scratch.Discard(t.record.Place())
+	switch {
+	case err == nil:
+		t.Root.Send(t.diskActor, &messages.Erase{Name: name, Volume: t.id})
+		t.markDeleting()
+		return t.scratch.SyncTrash()
+	case errors.Is(err, fs.ErrNotExist):
+		// Perhaps an earlier try took it away.
+		t.markDeleting()
+		return t.scratch.SyncGone(t.record.Pod)
+	case errors.Is(err, scratch.ErrTrashRefuses) && recorded:
+		t.log.Info("erasing a volume where it is, it cannot be moved to the trash", logkeys.About(*t.record, "cause", err.Error())...)
+		return t.eraseInPlace()
+	}
+	return err
+}
+
+// markDeleting notes that the data is gone, where no record says so.
+func (t *task) markDeleting() {
+	next := *t.record
+	next.Phase = volume.Deleting
+	t.setRecord(&next)
+}
+
+func (t *task) eraseInPlace() error {
+	turn := t.turns.Take()
+	defer turn.End()
+	err := t.scratch.EraseInPlace(t.ctx, t.record.Place(), turn.Next)
+	if err == nil {
+		t.metrics.VolumeErased()
+	}
+	return err
+}
+
+// deleteLater has the deletion resumed after a while. Nobody waits for the
+// error; it is logged by whoever is told that the volume is stuck.
+func (t *task) deleteLater(err error) error {
+	t.stuck = fmt.Errorf("delete volume %s of pod %s: %w", t.id, t.record.Pod, err)
+	return t.stuck
+}

@@ -1,0 +1,165 @@
+package ephemeral
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// bandInterval is the longest time between two measurements while there is pressure: a disk that is
+// nearly full has to be watched closely, because the kubelet looks at it every ten seconds and
+// evicts pods at once.
+const bandInterval = time.Second
+
+// disk owns the working directory's file system: it erases what lies in the trash, measures how
+// much room there is, and tells the supervisor. A question is answered with a measurement that
+// shows all that was deleted before.
+type disk struct {
+	eraser
+	// space measures; spaceAfterErase does so when something was erased, so that it shows. before
+	// is what was measured last.
+	space           func() (volume.Space, error)
+	spaceAfterErase func(before volume.Space) (volume.Space, error)
+	limits          lifespan.Limits
+	interval        time.Duration
+	supervisor      *actor.PID
+
+	measuring bool
+	// again: the measurement that runs began before the last question.
+	again bool
+	// answers: the next measurement answers the supervisor's question. afterErase: something was
+	// erased since the last one. counted is what had been removed at the last question.
+	answers, afterErase bool
+	counted             int64
+	// noSpace: an operation found no room since the last report, and nothing is being erased that
+	// would make some.
+	noSpace bool
+	// last is what was measured last, told what was reported last.
+	last  volume.Space
+	told  messages.Pressure
+	timer *time.Timer
+}
+
+type measureDue struct{}
+
+type measured struct {
+	space volume.Space
+	err   error
+}
+
+func (d *disk) props() *actor.Props {
+	d.told = messages.Pressure{Factor: 1, Scarcer: volume.ForBytes}
+	return actor.PropsFromFunc(d.Receive, actor.WithReceiverMiddleware(actors.Recovering(d.log)))
+}
+
+func (d *disk) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		root, self := c.ActorSystem().Root, c.Self()
+		d.start(func(m any) { root.Send(self, m) })
+		d.measure()
+	case *messages.Erase:
+		d.queue.delete(m.Name, m.Volume)
+	case *messages.Measure:
+		d.queue.ask(time.Now())
+	case *messages.NoSpace:
+		d.noSpace = d.noSpace || !d.makesRoom()
+		d.measure()
+		return
+	case *measureDue:
+		d.measure()
+		return
+	case *measured:
+		d.report(c, m)
+		return
+	case *somethingDue, *listed, *erased, *progressDue:
+		d.receive(m)
+	case *actor.Stopping:
+		actors.StopTimer(d.timer)
+		d.stop()
+		return
+	default:
+		actors.IgnoreLifecycle(d.log, c)
+		return
+	}
+	if d.ctx.Err() == nil && d.goOn(time.Now()) {
+		removed := d.turns.Removed()
+		d.answers, d.afterErase = true, d.afterErase || removed > d.counted
+		d.counted = removed
+		d.measure()
+	}
+}
+
+// measure asks the kernel in a worker: statfs hangs when the disk does.
+func (d *disk) measure() {
+	if d.measuring {
+		d.again = true
+		return
+	}
+	d.measuring = true
+	space := d.space
+	if d.afterErase {
+		before := d.last
+		space = func() (volume.Space, error) { return d.spaceAfterErase(before) }
+	}
+	d.afterErase = false
+	d.run(func() any {
+		var m measured
+		m.err = actors.Guard(d.log, func() (err error) {
+			m.space, err = space()
+			return err
+		})
+		return &m
+	}, func(err error) any { return &measured{err: err} })
+}
+
+func (d *disk) report(c actor.Context, m *measured) {
+	d.measuring = false
+	if d.ctx.Err() != nil {
+		return // the daemon is stopping, and nothing is to be concluded
+	}
+	if d.again {
+		d.again = false
+		d.measure()
+		return
+	}
+	// Data is not thrown away early because of a disk that cannot be measured.
+	told := &messages.Pressure{Factor: 1, Scarcer: d.told.Scarcer, NoSpace: d.noSpace, Answers: d.answers}
+	if m.err != nil {
+		d.log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
+		d.metrics.DiskNotMeasured()
+	} else {
+		d.take(m.space, told)
+		if (told.Factor < 1) != (d.told.Factor < 1) {
+			d.log.Info("disk pressure changed", "factor", told.Factor, "freeBytes", m.space.Free.Bytes, "totalBytes", m.space.Total.Bytes,
+				"freeInodes", m.space.Free.Inodes, "totalInodes", m.space.Total.Inodes, "kubeletLine", d.limits.Line.String())
+		}
+	}
+	d.log.V(1).Info("measured the disk", "factor", told.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
+	d.noSpace, d.answers, d.told = false, false, *told
+	d.turns.SetPressure(told.Factor)
+	c.Send(d.supervisor, told)
+
+	actors.StopTimer(d.timer)
+	wait := d.interval
+	if told.Factor < 1 {
+		wait = min(wait, bandInterval)
+	}
+	d.timer = time.AfterFunc(wait, func() { d.send(&measureDue{}) })
+}
+
+// take says what follows from a measurement.
+func (d *disk) take(measured volume.Space, told *messages.Pressure) {
+	is := d.limits.Pressure(measured)
+	d.last = measured
+	told.Factor, told.Lacking, told.Scarcer = is.Factor, is.Lacking, volume.ForBytes
+	if is.InodesAreScarcer {
+		told.Scarcer = volume.ForInodes
+	}
+	d.metrics.DiskMeasured(is.Factor, measured, is.Line, is.Floor, is.Wanted)
+}

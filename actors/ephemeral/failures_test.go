@@ -1,0 +1,248 @@
+package ephemeral
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// failingAt makes volume actors panic at the messages that fails picks.
+func failingAt(fails func(message any) bool) actor.ReceiverMiddleware {
+	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
+		return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+			if fails(envelope.Message) {
+				panic("broken for the test")
+			}
+			next(c, envelope)
+		}
+	}
+}
+
+func inHouseWith(t *testing.T, more actor.ReceiverMiddleware, test func(t *testing.T, h *house)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.more = []actor.ReceiverMiddleware{more}
+		h.start()
+		test(t, h)
+		h.stop()
+	})
+}
+
+// atEachFailure has a volume's actor fail once, at each of the messages of a publish
+// in turn; failed tells whether it has.
+func atEachFailure(t *testing.T, test func(t *testing.T, h *house, failed *atomic.Bool)) {
+	t.Helper()
+	for name, picks := range map[string]func(any) bool{
+		"at the request": func(m any) bool { _, ok := m.(*messages.PublishVolume); return ok },
+		"at the outcome": func(m any) bool { _, ok := m.(*finished); return ok },
+		"at the start":   func(m any) bool { _, ok := m.(*actor.Started); return ok },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var failed atomic.Bool
+			once := func(m any) bool { return picks(m) && failed.CompareAndSwap(false, true) }
+			inHouseWith(t, failingAt(once), func(t *testing.T, h *house) { test(t, h, &failed) })
+		})
+	}
+}
+
+func TestPanicAnswersTheCallerAndTheVolumeGoesOn(t *testing.T) {
+	atEachFailure(t, func(t *testing.T, h *house, failed *atomic.Bool) {
+		// The first call is answered, with whatever outcome, or its
+		// deadline ends it; the repeat succeeds.
+		_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
+		if !failed.Load() {
+			t.Fatal("the actor did not fail")
+		}
+		time.Sleep(actors.RestartBackoff.Longest)
+		if err := h.node.Publish(withTimeout(t, 2*time.Minute), h.publication()); err != nil {
+			t.Fatalf("publish after the restart: %v", err)
+		}
+		if got := len(h.mounter.mounts()); got != 1 {
+			t.Errorf("%d mounts, want 1", got)
+		}
+		h.unpublish()
+		h.wantPhase(testID, volume.Retained)
+	})
+}
+
+func TestActorThatKeepsFailingIsParkedAndDisturbsNobody(t *testing.T) {
+	var broken atomic.Bool
+	var starts atomic.Int64
+	broken.Store(true)
+	fails := func(m any) bool {
+		switch m := m.(type) {
+		case *actor.Started:
+			starts.Add(1)
+		case *messages.PublishVolume:
+			return broken.Load() && m.ID == testID
+		case *messages.Resume:
+			return broken.Load() && starts.Load() > 1
+		}
+		return false
+	}
+	inHouseWith(t, failingAt(fails), func(t *testing.T, h *house) {
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
+		time.Sleep(30 * time.Second)
+		if got := starts.Load(); got != actors.MaxRestarts+1 {
+			t.Errorf("started %d times, want %d: the limit is a limit", got, actors.MaxRestarts+1)
+		}
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUnavailable)
+
+		h.makePod("other")
+		other := h.publication()
+		other.ID, other.Pod, other.Target.Path = "csi-other", "other", h.target("other", "mount")
+		if err := h.node.Publish(t.Context(), other); err != nil {
+			t.Errorf("another volume: %v", err)
+		}
+
+		broken.Store(false)
+		time.Sleep(actors.ParkedBackoff.First)
+		h.publish()
+	})
+}
+
+func TestPanicInAnOperationIsAnError(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.mounter.fail(func(string) error { panic("broken for the test") }, nil)
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
+		h.mounter.fail(nil, nil)
+		h.publish()
+	})
+}
+
+func TestPanicInTheSupervisorEndsTheNode(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.node.Root.Send(h.node.Supervisor(), (*messages.Pressure)(nil)) // which no disk sends
+		synctest.Wait()
+		select {
+		case err := <-h.node.Failed():
+			if err == nil {
+				t.Error("failed without a reason")
+			}
+		default:
+			t.Error("the node goes on with a broken supervisor")
+		}
+	})
+}
+
+// TestPublishMeetsExpiry has publishes and expiries of one volume meet at the
+// same instant, in whatever order the scheduler picks: whatever publish was
+// acknowledged has its data for as long as it is published.
+func TestPublishMeetsExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.lifespan = time.Minute
+		h.start()
+		for range 200 {
+			h.publish()
+			h.writeMarker(testPod, testID)
+			h.unpublish()
+			time.Sleep(h.lifespan - time.Nanosecond)
+			var wg sync.WaitGroup
+			var err error
+			wg.Go(func() {
+				time.Sleep(time.Nanosecond)
+				err = h.node.Publish(withTimeout(t, time.Minute), h.publication())
+			})
+			wg.Wait()
+			synctest.Wait()
+			if err != nil {
+				wantError(t, err, volume.ErrBusy)
+				h.publish()
+			}
+			if len(h.mounter.mounts()) != 1 {
+				t.Fatalf("mounts: %v", h.mounter.mounts())
+			}
+			if _, ok := h.records.get(testID); !ok {
+				t.Fatal("published without a record")
+			}
+			h.unpublish()
+			time.Sleep(2 * h.lifespan)
+			h.wantGone(testPod, testID)
+		}
+		h.stop()
+	})
+}
+
+// TestLateWordsOfAnEarlierActor: the library delivers an actor's end before
+// what it said last. A late "at rest" must not put a published volume to sleep
+// as the retained one that it was, to be deleted under its pod.
+func TestLateWordsOfAnEarlierActor(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		old := h.wantPhase(testID, volume.Retained)
+		h.publish()
+		for received := range uint64(5) {
+			h.node.Root.Send(h.node.Supervisor(), &messages.AtRest{ID: testID, Actor: "earlier", State: resting{record: &old}, Received: received})
+			h.node.Root.Send(h.node.Supervisor(), &messages.Stuck{ID: testID, Actor: "earlier", Attempt: 1})
+		}
+		time.Sleep(2 * testLifespan)
+		h.wantMarker("published, after late words of an earlier actor")
+		h.unpublish()
+		h.wantPhase(testID, volume.Retained)
+	})
+}
+
+func TestStoppedNodeRefusesCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.start()
+		h.publish()
+		h.stop()
+		wantError(t, h.node.Publish(withTimeout(t, time.Minute), h.publication()), volume.ErrUnavailable)
+		wantError(t, h.node.Ready(withTimeout(t, time.Minute)), volume.ErrUnavailable)
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// TestStopMeetsExpiry stops at the instant when volumes fall due.
+func TestStopMeetsExpiry(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			for i := range 10 {
+				h.retained("pod", numbered(i), 0, time.Hour)
+			}
+			h.start()
+			time.Sleep(time.Hour)
+			h.stop()
+			for i := range 10 {
+				if _, known := h.records.get(numbered(i)); !known && h.hasMarker("pod", numbered(i)) {
+					t.Errorf("volume %d is there without a record", i)
+				}
+			}
+		})
+	}
+}
+
+func TestIdleVolumesHaveNoActor(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.publish()
+		h.unpublish()
+		_ = h.node.Unpublish(t.Context(), "csi-never-seen", h.target(testPod, "other"))
+		synctest.Wait()
+		volumes := 0
+		for _, shard := range h.node.Root.ActorSystem().ProcessRegistry.LocalPIDs.LocalPIDs {
+			for name := range shard.Items() {
+				if strings.Contains(name, "volume") {
+					volumes++
+				}
+			}
+		}
+		if volumes != 0 {
+			t.Errorf("%d volume actors left, want none", volumes)
+		}
+	})
+}

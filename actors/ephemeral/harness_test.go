@@ -1,0 +1,550 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+	mountutils "k8s.io/mount-utils"
+
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	testLifespan = 12 * time.Hour
+	testGrace    = 10 * time.Minute
+	testPod      = volume.PodUID("8b4c1a9e-5f1c-4f0e-9d43-6a1b2c3d4e5f")
+	testID       = volume.ID("csi-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+	// ownPod is the daemon's own, which every node has.
+	ownPod = volume.PodUID("00000000-0000-4000-8000-000000c0ffee")
+	// gonePod is a pod whose directory is not there.
+	gonePod = volume.PodUID("00000000-0000-4000-8000-00000000dead")
+)
+
+// house is a node with real files, a fake kernel and a clock that synctest
+// moves.
+type house struct {
+	t       *testing.T
+	root    string
+	mounter *fakeMounter
+	// kernel is what the node sees instead of mounter, where a test sets it.
+	kernel  Mounter
+	records *fakeRecords
+	disk    *fakeDisk
+	scratch *scratch.Dir
+	node    *Node
+	// metrics are of the node that runs, and begin anew with each.
+	metrics *metrics.Metrics
+	// committed is how many commits there were before that.
+	committed int
+	more      []actor.ReceiverMiddleware
+	// lifespan is what --afterlifespan sets.
+	lifespan time.Duration
+	headroom float64
+	line     lifespan.Line
+	table    fakeTable
+	// rebooted is what the records say at the next start.
+	rebooted bool
+	// log is the node's; nothing is logged where a test does not set it.
+	log logr.Logger
+}
+
+// inHouse runs a test in a bubble with a fresh node. The bubble fails the test
+// when a goroutine is left at its end.
+func inHouse(t *testing.T, test func(t *testing.T, h *house)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.start()
+		test(t, h)
+		h.stop()
+	})
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	root := t.TempDir()
+	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, log: logr.Discard()}
+	h.makePod(testPod)
+	h.makePod(ownPod)
+	dir, err := scratch.Open(filepath.Join(root, "work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.scratch = dir
+	t.Cleanup(func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// config is what the node works with: what the records and the kernel have.
+func (h *house) config() Config {
+	var kernel Mounter = h.mounter
+	if h.kernel != nil {
+		kernel = h.kernel
+	}
+	return Config{
+		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
+		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
+		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
+		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics,
+	}
+}
+
+// start starts the node.
+func (h *house) start() {
+	h.t.Helper()
+	h.metrics, h.committed = metrics.New("test", ""), h.records.committed()
+	node, err := start(h.config(), h.more...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.node = node
+	synctest.Wait()
+}
+
+func (h *house) stop() {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	if err := h.node.Stop(ctx); err != nil {
+		h.t.Errorf("stop: %v", err)
+	}
+	// The library's own dead letter throttle lives for a second.
+	time.Sleep(2 * time.Second)
+}
+
+// restart is a crash and a start: what was not recorded is forgotten.
+func (h *house) restart() {
+	h.t.Helper()
+	h.stop()
+	h.start()
+}
+
+func (h *house) podsDir() string { return filepath.Join(h.root, "kubelet", "pods") }
+
+func (h *house) makePod(pod volume.PodUID) {
+	h.t.Helper()
+	if err := os.MkdirAll(filepath.Join(h.podsDir(), string(pod), "volumes"), 0o750); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) removePod(pod volume.PodUID) {
+	h.t.Helper()
+	if err := os.RemoveAll(filepath.Join(h.podsDir(), string(pod))); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) target(pod volume.PodUID, name string) string {
+	return filepath.Join(h.podsDir(), string(pod), "volumes", name)
+}
+
+func (h *house) data(pod volume.PodUID, id volume.ID) string {
+	return filepath.Join(h.root, "work", string(pod), string(id))
+}
+
+func (h *house) publication() volume.Publication {
+	return volume.Publication{ID: testID, Pod: testPod, Namespace: "default", PodName: "batch-1", VolumeName: "scratch", ServiceAccount: "robot",
+		Target: volume.Target{Path: h.target(testPod, "mount")}}
+}
+
+func (h *house) publish() {
+	h.t.Helper()
+	if err := h.node.Publish(h.t.Context(), h.publication()); err != nil {
+		h.t.Fatalf("publish: %v", err)
+	}
+}
+
+func (h *house) unpublish() {
+	h.t.Helper()
+	if err := h.node.Unpublish(h.t.Context(), testID, h.target(testPod, "mount")); err != nil {
+		h.t.Fatalf("unpublish: %v", err)
+	}
+}
+
+// writeMarker writes a file into a volume's data directory.
+func (h *house) writeMarker(pod volume.PodUID, id volume.ID) {
+	h.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.data(pod, id), "marker"), []byte(id), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) hasMarker(pod volume.PodUID, id volume.ID) bool {
+	content, err := os.ReadFile(filepath.Join(h.data(pod, id), "marker"))
+	return err == nil && string(content) == string(id)
+}
+
+func (h *house) wantMarker(when string) {
+	h.t.Helper()
+	if !h.hasMarker(testPod, testID) {
+		h.t.Fatalf("%s: the volume's data is gone", when)
+	}
+}
+
+// wantGone checks that nothing of a volume is left.
+func (h *house) wantGone(pod volume.PodUID, id volume.ID) {
+	h.t.Helper()
+	synctest.Wait()
+	if _, err := os.Lstat(h.data(pod, id)); !errors.Is(err, os.ErrNotExist) {
+		h.t.Errorf("data directory of %s is still there (%v)", id, err)
+	}
+	if r, ok := h.records.get(id); ok {
+		h.t.Errorf("record of %s is still there: %+v", id, r)
+	}
+}
+
+func (h *house) wantPhase(id volume.ID, want volume.Phase) volume.Record {
+	h.t.Helper()
+	synctest.Wait()
+	r, ok := h.records.get(id)
+	if !ok || r.Phase != want {
+		h.t.Fatalf("record of %s: %+v (known: %t), want phase %s", id, r, ok, want)
+	}
+	return r
+}
+
+func wantError(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+}
+
+// bindings is what the fake kernel's mount table shows of the data directories.
+func (h *house) bindings() ([]mount.Binding, error) {
+	if err := h.table.readOnce(); err != nil {
+		return nil, err
+	}
+	var found []mount.Binding
+	for _, m := range h.mounter.mounts() {
+		source, err := filepath.Rel(filepath.Join(h.root, "work"), m.Device)
+		if err != nil {
+			return nil, err
+		}
+		if source == ".." {
+			source = mount.Above
+		}
+		found = append(found, mount.Binding{Source: source, Target: m.Path, ReadOnly: slices.Contains(m.Opts, "ro")})
+	}
+	return found, nil
+}
+
+// fakeTable is how the mount table is to read. What it shows is the fakeMounter's.
+type fakeTable struct {
+	mu sync.Mutex
+	// err is what a reading ends with, took how long it takes.
+	err  error
+	took time.Duration
+	// readings are how often it was read.
+	readings int
+}
+
+func (t *fakeTable) readOnce() error {
+	t.mu.Lock()
+	t.readings++
+	err, took := t.err, t.took
+	t.mu.Unlock()
+	time.Sleep(took)
+	return err
+}
+
+// takes sets how long each reading takes.
+func (t *fakeTable) takes(took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.took = took
+}
+
+func (t *fakeTable) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.readings
+}
+
+func (t *fakeTable) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+}
+
+// fakeMounter is mount-utils' fake kernel with faults.
+type fakeMounter struct {
+	*mountutils.FakeMounter
+	mu sync.Mutex
+	// onMount and onUnmount, when set, decide about each call before it is done.
+	onMount, onUnmount func(target string) error
+	// done counts the mounts that were made.
+	done int
+}
+
+func newFakeMounter() *fakeMounter {
+	return &fakeMounter{FakeMounter: mountutils.NewFakeMounter(nil)}
+}
+
+func (m *fakeMounter) Mount(source, target, fstype string, options []string) error {
+	m.mu.Lock()
+	hook := m.onMount
+	m.mu.Unlock()
+	if hook != nil {
+		if err := hook(target); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	m.done++
+	m.mu.Unlock()
+	return m.FakeMounter.Mount(realPath(source), target, fstype, options)
+}
+
+func (m *fakeMounter) Unmount(target string) error {
+	m.mu.Lock()
+	hook := m.onUnmount
+	m.mu.Unlock()
+	if hook != nil {
+		if err := hook(target); err != nil {
+			return err
+		}
+	}
+	return m.FakeMounter.Unmount(target)
+}
+
+func (m *fakeMounter) ReadOnly(path string) (bool, error) {
+	for _, mounted := range m.mounts() {
+		if mounted.Path == path {
+			return slices.Contains(mounted.Opts, "ro"), nil
+		}
+	}
+	return false, errors.New("not mounted")
+}
+
+func (m *fakeMounter) Shows(target, source string) (mount.Showing, error) {
+	if _, err := os.Lstat(target); err != nil {
+		return mount.NotMounted, nil
+	}
+	source = realPath(source)
+	showing := mount.NotMounted
+	for _, mounted := range m.mounts() {
+		switch {
+		case mounted.Path != target:
+		case mounted.Device == source:
+			showing = mount.ShowsSource
+		default:
+			showing = mount.ShowsOther
+		}
+	}
+	return showing, nil
+}
+
+// realPath returns a path without the handle that it may begin with, as the kernel
+// does for a mount.
+func realPath(path string) string {
+	below, ok := strings.CutPrefix(path, "/proc/self/fd/")
+	if !ok {
+		return path
+	}
+	handle, rest, _ := strings.Cut(below, "/")
+	dir, err := os.Readlink("/proc/self/fd/" + handle)
+	if err != nil {
+		return path
+	}
+	return filepath.Join(dir, rest)
+}
+
+func (m *fakeMounter) fail(onMount, onUnmount func(string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onMount, m.onUnmount = onMount, onUnmount
+}
+
+func (m *fakeMounter) mounts() []mountutils.MountPoint {
+	list, _ := m.List() // the fake never fails
+	return list
+}
+
+// forgetMounts is what a reboot does.
+func (m *fakeMounter) forgetMounts() {
+	for _, mounted := range m.mounts() {
+		_ = m.FakeMounter.Unmount(mounted.Path) // the fake fails only when it is told to
+	}
+}
+
+func always(err error) func(string) error { return func(string) error { return err } }
+
+// fakeRecords is a store in memory with faults.
+type fakeRecords struct {
+	mu      sync.Mutex
+	known   map[volume.ID]volume.Record
+	commits int
+	// onCommit, when set, decides about each commit before it is done.
+	onCommit func([]volume.Change) error
+	// reserveErr is why no room is reserved.
+	reserveErr error
+}
+
+func newFakeRecords() *fakeRecords { return &fakeRecords{known: map[volume.ID]volume.Record{}} }
+
+func (r *fakeRecords) Commit(changes []volume.Change) error {
+	r.mu.Lock()
+	hook := r.onCommit
+	r.mu.Unlock()
+	if hook != nil {
+		if err := hook(changes); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.commits++
+	for _, change := range changes {
+		if change.Record == nil {
+			delete(r.known, change.ID)
+			continue
+		}
+		r.known[change.ID] = *change.Record
+	}
+	return nil
+}
+
+// committed counts the commits that succeeded.
+func (r *fakeRecords) committed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.commits
+}
+
+// retained counts the records of retained volumes.
+func (r *fakeRecords) retained() int {
+	count := 0
+	for _, record := range r.all() {
+		if record.Phase == volume.Retained {
+			count++
+		}
+	}
+	return count
+}
+
+func (r *fakeRecords) ReserveError() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reserveErr
+}
+
+func (r *fakeRecords) fail(onCommit func([]volume.Change) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onCommit = onCommit
+}
+
+func (r *fakeRecords) get(id volume.ID) (volume.Record, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record, ok := r.known[id]
+	return record, ok
+}
+
+// lose forgets all records.
+func (r *fakeRecords) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.known)
+}
+
+func (r *fakeRecords) put(record volume.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[record.ID] = record
+}
+
+func (r *fakeRecords) all() []volume.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var records []volume.Record
+	for _, record := range r.known {
+		records = append(records, record)
+	}
+	return records
+}
+
+// each is how a start gets to know them.
+func (r *fakeRecords) each(f func(volume.Record)) error {
+	for _, record := range r.all() {
+		f(record)
+	}
+	return nil
+}
+
+// fakeDisk is a file system of a certain size.
+type fakeDisk struct {
+	mu          sync.Mutex
+	free, total uint64
+	// freeInodes and inodes are the same of the inodes.
+	freeInodes, inodes uint64
+	// late comes free only when it is asked for.
+	late     uint64
+	err      error
+	measured int
+}
+
+func (d *fakeDisk) spaceAfterErase(volume.Space) (volume.Space, error) {
+	d.mu.Lock()
+	d.free, d.late = d.free+d.late, 0
+	d.mu.Unlock()
+	return d.space()
+}
+
+func (d *fakeDisk) space() (volume.Space, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.measured++
+	return volume.Space{Total: volume.Size{Bytes: int64(d.total), Inodes: int64(d.inodes)}, Free: volume.Size{Bytes: int64(d.free), Inodes: int64(d.freeInodes)}}, d.err
+}
+
+func (d *fakeDisk) set(free uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free, d.err = free, err
+}
+
+// retained puts a volume on disk that was unpublished some time ago.
+func (h *house) retained(pod volume.PodUID, id volume.ID, ago, span time.Duration) {
+	h.t.Helper()
+	if _, err := h.scratch.Create(volume.Place{Pod: pod, ID: id}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.writeMarker(pod, id)
+	record := volume.Record{ID: id, Pod: pod}
+	h.records.put(record.Retain(time.Now().Add(-ago), span))
+}
+
+// numbered and numberedPod are names as a kubelet gives them.
+func numbered(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-%064x", i)) }
+
+func numberedPod(i int) volume.PodUID {
+	return volume.PodUID(fmt.Sprintf("00000000-0000-4000-8000-%012x", i))
+}
+
+func withTimeout(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

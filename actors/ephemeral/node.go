@@ -1,0 +1,276 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// Config is what a Node works with. All fields are required, but Limits,
+// Lifespan, Rebooted, Threads, RetainedGrew, Node, WorkdirOnNode and
+// Tracer may be zero.
+type Config struct {
+	// Mounter mounts and unmounts.
+	Mounter Mounter
+	// Bindings returns where data directories are mounted at present in the daemon's
+	// mount namespace, those below PodsDir in terms of that. It is called at the start, for doubtful
+	// cases and for deletions. The node gives up when the error is
+	// [scratch.ErrCovered].
+	Bindings func() ([]mount.Binding, error)
+	// Scratch holds the data directories.
+	Scratch *scratch.Dir
+	// Space measures the file system that Scratch is on.
+	Space func() (volume.Space, error)
+	// SpaceAfterErase does that after something was erased, so that it shows. before
+	// is what was measured last.
+	SpaceAfterErase func(before volume.Space) (volume.Space, error)
+	// Records makes records durable.
+	Records actors.Records
+	// Known calls each with every record of an earlier run, in any order. It is
+	// called once, at the start.
+	Known func(each func(volume.Record)) error
+	// Rebooted: the kernel was booted since the records were written last.
+	Rebooted bool
+	// PodsDir is the kubelet's directory of pods; targets are below it.
+	PodsDir string
+	// Lifespan is how long a volume is kept after its unpublish.
+	Lifespan time.Duration
+	// Limits say how much of the file system should stay free.
+	Limits lifespan.Limits
+	// PressureInterval is how often the file system is measured.
+	PressureInterval time.Duration
+	// RetainedGrew is called whenever the queue of retained volumes takes more memory; see
+	// [retained.Queue].
+	RetainedGrew func(bytes int)
+	// EraseParallel is how many deleted volumes are erased at the same time.
+	EraseParallel int
+	// OrphanGrace is how long a pod directory must be absent before its volume
+	// is retained without an unpublish.
+	OrphanGrace time.Duration
+	// Threads is how many threads the process may have; 0 when nothing bounds them.
+	Threads int
+	// Node is the node's name in the cluster, WorkdirOnNode where a person on the node finds
+	// the directory that Scratch is in. Both are for the log.
+	Node, WorkdirOnNode string
+	Log                 logr.Logger
+	// Metrics are told of everything that happens.
+	Metrics *metrics.Metrics
+	// Tracer makes spans; nil when nothing is to be traced.
+	Tracer trace.Tracer
+}
+
+// check names the first field that is missing.
+func (c Config) check() error {
+	switch {
+	case c.Mounter == nil:
+		return errors.New("actors: Config.Mounter is missing")
+	case c.Bindings == nil:
+		return errors.New("actors: Config.Bindings is missing")
+	case c.Scratch == nil:
+		return errors.New("actors: Config.Scratch is missing")
+	case c.Space == nil:
+		return errors.New("actors: Config.Space is missing")
+	case c.SpaceAfterErase == nil:
+		return errors.New("actors: Config.SpaceAfterErase is missing")
+	case c.Records == nil:
+		return errors.New("actors: Config.Records is missing")
+	case c.Known == nil:
+		return errors.New("actors: Config.Known is missing")
+	case c.PodsDir == "":
+		return errors.New("actors: Config.PodsDir is missing")
+	case c.PressureInterval <= 0:
+		return errors.New("actors: Config.PressureInterval has to be longer than 0")
+	case c.EraseParallel <= 0:
+		return errors.New("actors: Config.EraseParallel has to be more than 0")
+	case c.OrphanGrace <= 0:
+		return errors.New("actors: Config.OrphanGrace has to be longer than 0")
+	case c.Metrics == nil:
+		return errors.New("actors: Config.Metrics is missing")
+	}
+	return nil
+}
+
+// Node is the front of the actors: it starts them, asks them, stops them.
+type Node struct {
+	*actors.System
+	calls     *pace.Calls
+	afterlife *afterlife
+	traced    bool
+	cancel    context.CancelFunc
+	watches   sync.WaitGroup
+	// unseen is why the kubelet's pods cannot be seen; nil when they can.
+	unseen atomic.Pointer[error]
+}
+
+// Start recovers what an earlier run left and starts the actors. When it returns, the node is ready
+// for calls; the search for orphans and the emptying of the trash go on behind it.
+func Start(cfg Config) (*Node, error) { return start(cfg) }
+
+// start is Start with more middleware for the volume actors, which tests use to make them fail.
+func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	bindings, err := cfg.Bindings()
+	if err != nil {
+		return nil, fmt.Errorf("read the mount table: %w", err)
+	}
+	found, err := recoverNode(cfg, bindings)
+	if err != nil {
+		return nil, err
+	}
+
+	system, calls := actors.NewSystem(cfg.Log, cfg.Threads), pace.NewCalls()
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &Node{System: system, calls: calls, afterlife: newAfterlife(cfg), traced: cfg.Tracer != nil, cancel: cancel}
+	env := &environment{
+		System: system, ctx: ctx, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings, system.Fail), scratch: cfg.Scratch,
+		diskActor: system.Single(diskName), turns: pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
+		podsDir: cfg.PodsDir, lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace,
+		log: cfg.Log, afterlife: n.afterlife, metrics: cfg.Metrics, tracer: cfg.Tracer,
+	}
+	if err := system.Start(n.volumes(cfg, env, found, more), cfg.Records, cfg.Metrics); err != nil {
+		cancel()
+		return nil, err
+	}
+	n.startWatches(env)
+	return n, nil
+}
+
+// volumes is the owner of all volumes, with the single actors that it starts.
+func (n *Node) volumes(cfg Config, env *environment, found recovered, more []actor.ReceiverMiddleware) *volumes {
+	return &volumes{
+		environment: env, recovered: found.awake, sees: n.sees, more: more,
+		sleepers: newSleepers(found.asleep, evictionsWithin(n.Workers.Limit()), cfg.Limits.Headroom > 0, cfg.Metrics, cfg.Log),
+		disk: &disk{
+			eraser: eraser{ctx: env.ctx, trash: cfg.Scratch, workers: n.Workers, turns: env.turns, log: cfg.Log, metrics: cfg.Metrics, tracer: cfg.Tracer},
+			space:  cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, limits: cfg.Limits, interval: cfg.PressureInterval, supervisor: n.Supervisor(),
+		},
+		sizes: &sizes{ctx: env.ctx, scratch: cfg.Scratch, workers: n.Workers, calls: n.calls, supervisor: n.Supervisor(), log: cfg.Log},
+	}
+}
+
+// recoverNode makes of the records and mounts what the actors begin with.
+func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
+	found.asleep = &retained.Queue{Grew: cfg.RetainedGrew}
+	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
+		found.asleep.Push(record)
+		cfg.Metrics.VolumeChanged(nil, &record)
+	})
+	r.rebooted = cfg.Rebooted
+	err = cfg.Known(r.add)
+	if err == nil {
+		r.addUnknown()
+		err = saveAll(cfg.Records, r.changed)
+	}
+	if err != nil {
+		return recovered{}, err
+	}
+	found.awake = r.awake
+	for i := range found.awake {
+		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
+	}
+	tellElsewhere(cfg, found.awake)
+	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
+	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.asleep.Len(),
+		"corrected", len(r.changed))
+	return found, nil
+}
+
+func saveAll(records actors.Records, changed []volume.Record) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	changes := make([]volume.Change, len(changed))
+	for i := range changed {
+		changes[i] = volume.Change{ID: changed[i].ID, Record: &changed[i]}
+	}
+	if err := records.Commit(changes); err != nil {
+		return fmt.Errorf("record what was found mounted: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) startWatches(env *environment) {
+	w := &watch{environment: env, calls: n.calls, sees: n.sees}
+	n.watches.Go(func() { env.mounts.serve(env.ctx) })
+	n.watches.Go(func() { every(env.ctx, podsInterval(env.orphanGrace), w.directories) })
+	n.watches.Go(func() { every(env.ctx, orphanInterval, w.orphans) })
+}
+
+// Publish mounts a volume.
+func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
+	defer n.calls.Begin()()
+	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.PublishVolume{Routing: n.routing(ctx, p.ID), Publication: p})
+	return err
+}
+
+// Unpublish unmounts a volume, which is retained when target was its last one.
+func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
+	defer n.calls.Begin()()
+	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.UnpublishVolume{Routing: n.routing(ctx, id), Target: target})
+	return err
+}
+
+// Stats measures a volume that is published at path.
+func (n *Node) Stats(ctx context.Context, id volume.ID, path string) (volume.Stats, error) {
+	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.VolumeStats{Routing: n.routing(ctx, id), Path: path})
+}
+
+func (n *Node) sees(err error) { n.unseen.Store(&err) }
+
+// SeesPods returns nil when the kubelet's pods can be seen. As long as they cannot,
+// no volume is retained without an unpublish, and most likely no pod sees its mounts.
+func (n *Node) SeesPods() error {
+	if err := n.unseen.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (n *Node) routing(ctx context.Context, id volume.ID) messages.Routing {
+	deadline, _ := ctx.Deadline()
+	r := messages.Routing{ID: id, Deadline: deadline}
+	if n.traced {
+		if call := trace.SpanContextFromContext(ctx); call.IsValid() {
+			r.Origin = &messages.Origin{Parent: call, Asked: time.Now()}
+		}
+	}
+	return r
+}
+
+// Stop lets running operations end, then ends the actors and the searches. It is to be called once,
+// after the last call was answered. Its error says what did not end before ctx did.
+func (n *Node) Stop(ctx context.Context) error {
+	n.cancel()
+	err := n.System.Stop(ctx)
+	n.afterlife.flush()
+	ended := make(chan struct{})
+	go func() {
+		n.watches.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = errors.Join(err, fmt.Errorf("searches of the working directory still running: %w", ctx.Err()))
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package ephemeral
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr/funcr"
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/metrics/metricstest"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// noRoomToPublish has each publish find that there is no room for its record.
+func (h *house) noRoomToPublish() {
+	h.records.fail(func(changes []volume.Change) error {
+		if changes[0].Record != nil && changes[0].Record.Phase == volume.Publishing {
+			return unix.ENOSPC
+		}
+		return nil
+	})
+}
+
+// TestNoRoomElsewhereDeletesNothing: the kernel has one error for a full disk, for
+// another disk that is full, and for too many mounts. Retained volumes make room on
+// the first one only.
+func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
+	const volumes = 5
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range volumes {
+			h.retained("pod", numbered(i), time.Hour, testLifespan)
+		}
+		h.start()
+		h.mounter.fail(always(unix.ENOSPC), nil)
+		for range volumes {
+			err := h.node.Publish(t.Context(), h.publication())
+			wantError(t, err, volume.ErrFailed)
+			if strings.Contains(err.Error(), "working directory") {
+				t.Errorf("%q is not about the working directory", err)
+			}
+			time.Sleep(time.Minute)
+		}
+		for i := range volumes {
+			if !h.hasMarker("pod", numbered(i)) {
+				t.Errorf("volume %d is gone", i)
+			}
+		}
+		h.stop()
+	})
+}
+
+// TestVolumesThatCannotBeDeletedSleep: on a disk that fails they cost neither an
+// actor nor a line of the log each, and go once the disk works again.
+func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
+	const volumes = 4 * maxEvictions
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		lines := &list[string]{}
+		h.log = funcr.New(func(_, line string) { lines.add(line) }, funcr.Options{})
+		var awake, most atomic.Int64
+		h.more = append(h.more, func(next actor.ReceiverFunc) actor.ReceiverFunc {
+			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+				switch envelope.Message.(type) {
+				case *actor.Started:
+					most.Store(max(awake.Add(1), most.Load()))
+				case *actor.Stopped:
+					awake.Add(-1)
+				}
+				next(c, envelope)
+			}
+		})
+		for i := range volumes {
+			h.retained("pod", numbered(i), time.Hour, testLifespan)
+		}
+		h.records.fail(func(changes []volume.Change) error { return unix.EIO })
+		h.start()
+		time.Sleep(testLifespan)
+		synctest.Wait()
+		if most.Load() > 2*maxEvictions || awake.Load() != 0 { // an actor ends a little after its deletion
+			t.Errorf("%d volumes were awake at once, and %d still are", most.Load(), awake.Load())
+		}
+		h.wantMetrics("failing", counted{volume.Retained: volumes}, metricstest.Values{`katbox_stuck_volumes{phase="Deleting"}`: volumes})
+		told := slices.DeleteFunc(slices.Clone(lines.get()), func(line string) bool { return !strings.Contains(line, "cannot be deleted") })
+		if len(told) != 2 || !strings.Contains(told[1], `"volumes"=1023`) {
+			t.Errorf("log %q, want a line for the first and one for the rest", told)
+		}
+		h.records.fail(nil)
+		time.Sleep(deleteBackoff.Longest)
+		for i := range volumes {
+			h.wantGone("pod", numbered(i))
+		}
+		h.wantMetrics("works again", nil, metricstest.Values{
+			`katbox_evictions_total{reason="expired"}`: volumes, `katbox_erased_volumes_total`: volumes, `katbox_deadline_lateness_seconds_count`: volumes,
+		})
+		h.stop()
+	})
+}
+
+// TestVolumesThatCannotGoEarlyWait: each is tried again after a growing while, and
+// not at each measurement.
+func TestVolumesThatCannotGoEarlyWait(t *testing.T) {
+	const volumes = 5
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range volumes {
+			h.retained("pod", numbered(i), time.Hour, 10*testLifespan)
+		}
+		h.start()
+		h.disk.set(0, nil)
+		tries := map[volume.ID]int{}
+		h.records.fail(func(changes []volume.Change) error {
+			for _, change := range changes {
+				tries[change.ID]++
+			}
+			return unix.EIO
+		})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for i := range volumes {
+			// 10 s, 20 s, 40 s and so on up to 10 minutes.
+			if n := tries[numbered(i)]; n < 6 || n > 15 {
+				t.Errorf("volume %d was tried %d times within an hour", i, n)
+			}
+		}
+		h.records.fail(nil)
+		h.stop()
+	})
+}

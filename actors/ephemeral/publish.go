@@ -1,0 +1,266 @@
+package ephemeral
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// publish mounts the volume at a target. It makes the intent durable first, so
+// that after a crash at any step the volume is known; if a later step fails,
+// everything this call did is undone.
+func (t *task) publish(p volume.Publication) error {
+	if err := t.mayPublish(p); err != nil {
+		return err
+	}
+	if err := t.dropStaleTargets(p.Target.Path); err != nil {
+		return err
+	}
+	if err := t.checkAccessMode(p.Target); err != nil {
+		return err
+	}
+	done, err := t.alreadyPublished(p)
+	if done || err != nil {
+		return err
+	}
+
+	before := t.record
+	if err := t.save(t.intent(p)); err != nil {
+		return failedAndUndone(err)
+	}
+	madeTarget, err := t.mount(p)
+	if err != nil {
+		return t.undo(before, p.Target.Path, madeTarget, err)
+	}
+	t.markPublished(p)
+	if log := t.log.V(1); log.Enabled() {
+		log.Info("published", logkeys.About(*t.record, logkeys.Target, p.Target.Path)...)
+	}
+	return nil
+}
+
+// mayPublish refuses what contradicts what is known of the volume.
+func (t *task) mayPublish(p volume.Publication) error {
+	switch {
+	case t.record == nil:
+	case t.record.Phase == volume.Deleting:
+		return fmt.Errorf("%w: volume %s is being deleted; try again", volume.ErrBusy, t.id)
+	case t.record.Pod != p.Pod:
+		return fmt.Errorf("%w: volume %s belongs to pod %s, not to pod %s", volume.ErrConflict, t.id, t.record.Pod, p.Pod)
+	}
+	return nil
+}
+
+// dropStaleTargets forgets the targets, except one, at which the volume is not mounted any more: they
+// are gone with a reboot.
+func (t *task) dropStaleTargets(except string) error {
+	if t.record == nil {
+		return nil
+	}
+	for _, target := range t.record.Targets {
+		if target.Path == except {
+			continue
+		}
+		showing, err := t.shows(target.Path)
+		if err != nil {
+			return err
+		}
+		if showing != mount.NotMounted {
+			continue
+		}
+		if err := t.confirmUnmountedFrom(target.Path); err != nil {
+			return err
+		}
+		withoutStale := t.record.WithoutTarget(target.Path)
+		t.setRecord(&withoutStale)
+	}
+	return nil
+}
+
+// checkAccessMode refuses a second target unless the access modes of both allow it.
+func (t *task) checkAccessMode(target volume.Target) error {
+	if t.record == nil {
+		return nil
+	}
+	for _, other := range t.record.Targets {
+		if other.Path != target.Path && (!other.MultiWriter || !target.MultiWriter) {
+			return fmt.Errorf("%w: volume %s is mounted on %s, and its access mode allows no second target",
+				volume.ErrOtherTarget, t.id, other.Path)
+		}
+	}
+	return nil
+}
+
+// alreadyPublished is the case that something is mounted on the target: a
+// repeated call, or what an interrupted one left. When it is not done, the
+// target is free to be mounted.
+func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
+	target := p.Target.Path
+	showing, err := t.shows(target)
+	switch {
+	case err != nil:
+		return false, err
+	case showing == mount.NotMounted:
+		return false, nil
+	case showing == mount.ShowsOther:
+		return false, t.errForeignMount(target)
+	}
+	whole, err := t.isWhole(p.Target, showing)
+	if err != nil {
+		return false, err
+	}
+	if !whole {
+		// Nobody was told that it is there, or its data directory was removed.
+		if err := t.unmount(target); err != nil {
+			return false, fmt.Errorf("%w: mount volume %s anew: %w", volume.ErrBusy, t.id, err)
+		}
+		return false, nil
+	}
+	if known, _ := t.record.Target(target); known.Leaving {
+		if err := t.save(t.intent(p)); err != nil {
+			return false, fmt.Errorf("%w: %w", volume.ErrUncertain, err)
+		}
+	}
+	t.markPublished(p)
+	return true, nil
+}
+
+// isWhole tells whether the mount at a target is what a publish would make of
+// it. One that was made with other parameters is refused.
+func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error) {
+	if !t.hasTarget(target.Path) || showing == mount.ShowsRemoved {
+		return false, nil
+	}
+	known, _ := t.record.Target(target.Path)
+	if !known.SameMount(target) {
+		return false, fmt.Errorf("%w: volume %s is mounted on %s with read-only %t and flags %q, asked for read-only %t and flags %q",
+			volume.ErrConflict, t.id, known.Path, known.ReadOnly, known.Flags, target.ReadOnly, target.Flags)
+	}
+	if !target.ReadOnly {
+		return true, nil
+	}
+	// A crash between a bind and its flags left it writable, before the call was
+	// answered.
+	readOnly, err := t.mounter.ReadOnly(target.Path)
+	if err != nil {
+		return false, fmt.Errorf("%w: is %s read-only: %w", volume.ErrUncertain, target.Path, err)
+	}
+	return readOnly, nil
+}
+
+// intent is the record of a volume that is about to be mounted at the target.
+func (t *task) intent(p volume.Publication) volume.Record {
+	next := volume.Record{ID: p.ID, Pod: p.Pod}
+	if t.record != nil {
+		next = *t.record
+	}
+	return next.Publish(p, time.Now())
+}
+
+// markPublished notes that the mount is there. That is not recorded: after a
+// restart the mount table tells. Of a volume that was found mounted the names are
+// known from now on, and recorded with its next change.
+func (t *task) markPublished(p volume.Publication) {
+	done := t.record.Named(p)
+	done.Phase = volume.Published
+	t.setRecord(&done)
+}
+
+// mount makes the data directory and binds it on the target. It tells whether
+// it made the target directory.
+func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
+	err = t.in("mkdir", func() error {
+		_, err := t.scratch.Create(p.Place())
+		return volume.WantsRoom(err)
+	})
+	if err != nil {
+		return false, err
+	}
+	madeTarget, err = makeTarget(p.Target.Path)
+	if err != nil {
+		return madeTarget, err
+	}
+	return madeTarget, t.in("mount", func() error {
+		return t.mounter.Mount(t.scratch.Source(p.Place()), p.Target.Path, "", mountOptions(p.Target))
+	})
+}
+
+// makeTarget makes the target directory. Its parent is the kubelet's to make:
+// where that is missing, the pod was deleted meanwhile.
+func makeTarget(target string) (made bool, err error) {
+	err = kernel.Mkdir(target, 0o750)
+	if !errors.Is(err, fs.ErrExist) {
+		return err == nil, err
+	}
+	info, err := os.Lstat(target)
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() {
+		return false, fmt.Errorf("target path %s exists and is not a directory; remove it", target)
+	}
+	return false, nil
+}
+
+func mountOptions(t volume.Target) []string {
+	options := []string{"bind"}
+	if t.ReadOnly {
+		options = append(options, "ro")
+	}
+	return append(options, t.Flags...)
+}
+
+// undo takes back what a failed publish did, down to the record as it was
+// before. What cannot be taken back is tried again later.
+func (t *task) undo(before *volume.Record, target string, madeTarget bool, cause error) error {
+	if err := t.undoMount(target, madeTarget); err != nil {
+		next := *t.record
+		known, _ := next.Target(target)
+		known.Leaving = true
+		next = next.WithTarget(known)
+		next.Phase = volume.Unpublishing
+		t.stuck = errors.Join(err, t.save(next))
+		return fmt.Errorf("%w: %w; undoing it: %w", volume.ErrUncertain, cause, t.stuck)
+	}
+	if err := t.undoRecord(before); err != nil {
+		return fmt.Errorf("%w: %w; undoing it: %w", volume.ErrUncertain, cause, err)
+	}
+	return failedAndUndone(cause)
+}
+
+func (t *task) undoMount(target string, madeTarget bool) error {
+	if err := t.in("unmount", func() error { return t.unmount(target) }); err != nil {
+		return err
+	}
+	if madeTarget {
+		return removeTarget(target)
+	}
+	return nil
+}
+
+func (t *task) undoRecord(before *volume.Record) error {
+	if before != nil {
+		return t.save(*before)
+	}
+	if err := t.scratch.RemoveEmpty(t.record.Place()); err != nil {
+		// There was data before the record, or it cannot be told: keep it.
+		return t.retain(*t.record, adopted)
+	}
+	return t.forget()
+}
+
+// failedAndUndone says of a failure after which nothing is left whether more room
+// would have helped.
+func failedAndUndone(err error) error {
+	if errors.Is(err, volume.ErrNoSpace) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", volume.ErrFailed, err)
+}

@@ -1,0 +1,155 @@
+package ephemeral
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// recovered is what the actors begin with.
+type recovered struct {
+	// awake are the volumes that get an actor at once: mounted, or waiting for
+	// their kubelet, or in the middle of an unmount.
+	awake []volume.Record
+	// asleep are the volumes that the retention actor takes.
+	asleep *retained.Queue
+}
+
+// recovery compares what is recorded with what is mounted. The record says what
+// was intended, the mount table what is: a volume that is mounted is published,
+// whatever its record says, so that its data is not touched.
+type recovery struct {
+	// rebooted: what was mounted by an earlier run is not any more, unless the mount
+	// table shows it.
+	rebooted bool
+	// mounted are the volumes that are, but for those whose record was added.
+	mounted map[volume.ID][]boundVolume
+	// asleep is called with each volume that sleeps. There are too many to keep
+	// them here.
+	asleep func(volume.Record)
+	awake  []volume.Record
+	// changed are those whose record on disk has to be replaced.
+	changed []volume.Record
+}
+
+func newRecovery(bindings []mount.Binding, podsDir string, asleep func(volume.Record)) *recovery {
+	r := &recovery{mounted: map[volume.ID][]boundVolume{}, asleep: asleep}
+	for _, binding := range bindings {
+		if bound, ok := parseBinding(binding, podsDir); ok {
+			r.mounted[bound.ID] = append(r.mounted[bound.ID], bound)
+		}
+	}
+	return r
+}
+
+// add is called with every record there is.
+func (r *recovery) add(record volume.Record) {
+	r.place(record, r.mounted[record.ID])
+	delete(r.mounted, record.ID)
+}
+
+// addUnknown is for what is mounted without a record, after all records.
+func (r *recovery) addUnknown() {
+	for id, bounds := range r.mounted {
+		r.place(volume.Record{ID: id, Pod: bounds[0].Pod}, bounds)
+	}
+}
+
+func (r *recovery) place(record volume.Record, bounds []boundVolume) {
+	known := record.Phase
+	changed := false
+	if r.rebooted {
+		record, changed = withoutLost(record, bounds)
+	}
+	for _, bound := range bounds {
+		if _, ok := record.Target(bound.target.Path); ok || bound.Pod != record.Pod {
+			continue
+		}
+		record = record.WithTarget(bound.target)
+		changed = true
+	}
+	mounted := len(bounds) > 0
+	switch {
+	case known.Live(), mounted:
+		// Publishing on disk means that the mount was intended, not that it is
+		// not there; a volume whose mount is gone waits for its kubelet.
+		record.Phase, record.Unpublished = volume.Published, time.Time{}
+		if len(record.Targets) > 0 {
+			record.Phase = livePhase(record)
+		}
+		changed = changed || !known.Live()
+		r.awake = append(r.awake, record)
+	default: // Retained, or Deleting: due at once
+		r.asleep(record)
+	}
+	if changed {
+		r.changed = append(r.changed, record)
+	}
+}
+
+// withoutLost returns a record without the targets whose mounts went with a reboot.
+// The kubelet publishes again what its pods still need, at a path of now; only where
+// its pods are now says whether the volume's is still there. A target whose unmount was
+// ordered is kept, so that the unpublish comes to its end.
+func withoutLost(record volume.Record, bounds []boundVolume) (kept volume.Record, changed bool) {
+	kept = record
+	for _, target := range record.Targets {
+		at := func(bound boundVolume) bool { return bound.target.Path == target.Path }
+		if !target.Leaving && !slices.ContainsFunc(bounds, at) {
+			kept, changed = kept.WithoutTarget(target.Path), true
+		}
+	}
+	return kept, changed
+}
+
+// boundVolume is a volume's data directory that is mounted at target.
+type boundVolume struct {
+	volume.Place
+	target volume.Target
+}
+
+// parseBinding returns the volume that a bind mount shows to a pod. Mounts of
+// something inside a volume and the kubelet's own subpath mounts are not ours to
+// undo: the kubelet removes them before it unpublishes. What a person mounted
+// elsewhere publishes nothing, but keeps the data from being deleted.
+func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
+	pod, id, ok := strings.Cut(b.Source, "/")
+	below, isPods := strings.CutPrefix(b.Target, podsDir+"/")
+	_, inPod, _ := strings.Cut(below, "/")
+	// Further down it may be the name of a pod's volume.
+	if !ok || !isPods || strings.HasPrefix(inPod, "volume-subpaths/") {
+		return boundVolume{}, false
+	}
+	podUID, podErr := volume.ParsePodUID("pod", pod)
+	volumeID, idErr := volume.ParseID("volume", id)
+	if podErr != nil || idErr != nil {
+		return boundVolume{}, false
+	}
+	return boundVolume{volume.Place{Pod: podUID, ID: volumeID}, volume.Target{Path: b.Target, ReadOnly: b.ReadOnly}}, true
+}
+
+// tellElsewhere logs that volumes are published where this kubelet has no pods: about
+// them nothing can be concluded, and without an unpublish they are kept.
+func tellElsewhere(cfg Config, awake []volume.Record) {
+	e := environment{podsDir: filepath.Clean(cfg.PodsDir)}
+	count, example := 0, ""
+	for i := range awake {
+		if len(e.podDirectories(&awake[i])) > 0 {
+			continue
+		}
+		if count == 0 {
+			example = awake[i].Targets[0].Path
+		}
+		count++
+	}
+	if count > 0 {
+		cfg.Log.Info("volumes are published at targets that are not below the kubelet's pods directory; "+
+			"they are kept until they are unpublished, or the node is booted; is it the right one?",
+			"directory", cfg.PodsDir, "volumes", count, "example", example)
+	}
+}

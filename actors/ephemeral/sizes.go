@@ -1,0 +1,158 @@
+package ephemeral
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+const (
+	// surveyRest is how long the sizes actor rests after each batch when no calls run either: the
+	// pods' work comes first. A batch takes about a millisecond of CPU.
+	surveyRest = 25 * time.Millisecond
+	// volumeShare is the part of a batch that a volume costs before the first name in it is read.
+	volumeShare = pace.FullBatch / surveyRound
+	// surveyRound is how many volumes are asked about at a time: as many as make a batch when they
+	// are empty.
+	surveyRound = 16
+	// The backlog of a start may be a million volumes. It is measured in larger batches, because
+	// each has a cost of its own, with rests so long that a node at rest does not notice: less than
+	// half a percent of a CPU, 64 empty volumes a second.
+	backlogBatch = 8 * pace.FullBatch
+	backlogRound = 8 * surveyRound
+	backlogRest  = 2 * time.Second
+	// surveyCollects is how long after the last size less than a round is collected: beginning a
+	// round costs more than measuring a small volume.
+	surveyCollects = 250 * time.Millisecond
+	// refusedPause is the wait when no worker is free: then the file system hangs, and there is no
+	// hurry.
+	refusedPause = time.Minute
+)
+
+// usage is what the sizes actor needs of scratch.Dir.
+type usage interface {
+	Usage(ctx context.Context, p volume.Place, pace scratch.Pace) (bytes, inodes int64, err error)
+}
+
+// sizes measures how much space the retained volumes take, one after the other and behind
+// everything else. Nothing waits for it, and a wrong size does no harm. It takes no turn of the
+// erasures: a measurement that hangs must not keep space from coming free.
+type sizes struct {
+	ctx        context.Context
+	scratch    usage
+	workers    *actors.Workers
+	calls      *pace.Calls
+	supervisor *actor.PID
+	log        logr.Logger
+
+	// seen is what was read since the last rest. Only the round that runs uses it.
+	seen  int
+	timer *time.Timer
+}
+
+func (s *sizes) props() *actor.Props {
+	return actor.PropsFromFunc(s.Receive, actor.WithReceiverMiddleware(actors.Recovering(s.log)))
+}
+
+func (s *sizes) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *messages.Survey:
+		s.survey(c, m)
+	case *actor.Stopping:
+		actors.StopTimer(s.timer)
+	default:
+		actors.IgnoreLifecycle(s.log, c)
+	}
+}
+
+func (s *sizes) survey(c actor.Context, m *messages.Survey) {
+	root, self := c.ActorSystem().Root, c.Self()
+	err := s.workers.Go(func() {
+		r := round{sizes: s, backlog: m.Backlog, send: func(m *messages.Surveyed) { root.Send(s.supervisor, m) }}
+		r.run(m.Volumes)
+	})
+	if err != nil && s.ctx.Err() == nil {
+		s.timer = time.AfterFunc(refusedPause, func() { root.Send(self, m) })
+	}
+}
+
+// round is the answer to one Survey, in a worker.
+type round struct {
+	*sizes
+	backlog bool
+	// large: the volume has been measured for a whole batch. Volumes that are retained meanwhile
+	// must not wait for hours.
+	large bool
+	send  func(*messages.Surveyed)
+	// found are the sizes that have not been sent yet.
+	found  []messages.VolumeSize
+	rested bool
+}
+
+// run measures the volumes up to the first rest: volumes that are retained meanwhile go before those
+// that are left.
+func (r *round) run(volumes []volume.Record) {
+	defer actors.LowPriority()()
+	for i := range volumes {
+		v := &volumes[i]
+		r.large = false
+		size := r.measure(v)
+		if r.ctx.Err() != nil {
+			return // the daemon is stopping
+		}
+		if r.found == nil {
+			r.found = make([]messages.VolumeSize, 0, len(volumes)-i)
+		}
+		r.found = append(r.found, messages.VolumeSize{ID: v.ID, Unpublished: v.Unpublished, Size: size})
+		if err := r.rest(r.ctx, volumeShare); err != nil {
+			return // the daemon is stopping
+		}
+		if r.rested {
+			break
+		}
+	}
+	r.send(&messages.Surveyed{Sizes: r.found, Done: true})
+}
+
+func (r *round) measure(v *volume.Record) (size volume.Size) {
+	err := actors.Guard(r.log, func() (err error) {
+		size.Bytes, size.Inodes, err = r.scratch.Usage(r.ctx, v.Place(), r.rest)
+		return err
+	})
+	if err != nil && r.ctx.Err() == nil {
+		// It is gone meanwhile, most likely, and counts as nothing.
+		r.log.V(1).Info("cannot measure a retained volume", logkeys.About(*v, "cause", err.Error())...)
+	}
+	return size
+}
+
+// rest waits after each batch, and then until no calls run. It sends the sizes that are known by
+// then before. It is a scratch.Pace.
+func (r *round) rest(ctx context.Context, seen int) error {
+	r.seen += seen
+	full, rest := pace.FullBatch, surveyRest
+	if r.backlog && !r.large {
+		full, rest = backlogBatch, backlogRest
+	}
+	if r.seen < full {
+		return nil
+	}
+	r.seen, r.rested, r.large = 0, true, true
+	if len(r.found) > 0 {
+		r.send(&messages.Surveyed{Sizes: r.found})
+		r.found = nil
+	}
+	if err := pace.Pause(ctx, rest); err != nil {
+		return err
+	}
+	return r.calls.Yield(ctx, pace.LongestYield)
+}

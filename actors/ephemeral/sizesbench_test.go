@@ -1,0 +1,101 @@
+package ephemeral
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// BenchmarkSurvey measures volumes with a file each: those that are there at a start,
+// or those that are retained one by one, ten milliseconds apart. An operation is one
+// volume. The surveyor mostly rests, so that the time is in "cpu-ns/op".
+func BenchmarkSurvey(b *testing.B) {
+	b.Run("start", func(b *testing.B) { benchmarkSurvey(b, true) })
+	b.Run("churn", func(b *testing.B) { benchmarkSurvey(b, false) })
+}
+
+func benchmarkSurvey(b *testing.B, asleep bool) {
+	dir, err := scratch.Open(filepath.Join(b.TempDir(), "work"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { dir.Close() })
+	records := make([]volume.Record, b.N)
+	for i := range records {
+		records[i] = volume.Record{ID: numbered(i), Pod: volume.PodUID("pod-" + numbered(i))}.Retain(time.Now(), time.Hour)
+		if _, err := dir.Create(records[i].Place()); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir.Path(records[i].Place()), "log"), []byte("some"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	g := &countedUsage{usage: dir, all: make(chan struct{})}
+	g.left.Store(int64(b.N))
+	system := quietSystem()
+	b.Cleanup(system.Shutdown)
+	running, root := pace.NewCalls(), system.Root
+	measuring := &sizes{
+		ctx: b.Context(), scratch: g, workers: actors.NewWorkers(actors.MaxWorkers), calls: running,
+		supervisor: system.NewLocalPID(bedroomName), log: logr.Discard(),
+	}
+	asked := root.Spawn(measuring.props())
+	var queue retained.Queue
+	if asleep {
+		for i := range records {
+			queue.Push(records[i])
+		}
+	}
+	later := records[queue.Len():]
+	b.ReportAllocs()
+	b.ResetTimer()
+	began := cpuTime(b)
+	sleeping := newTestSleepers(&queue, false, metrics.New("test", ""))
+	sleeping.survey = func(m *messages.Survey) { root.Send(asked, m) }
+	bedroom := spawnBedroom(b, system, sleeping)
+	for i := range later {
+		end := running.Begin()
+		root.Send(bedroom, &putToSleep{later[i]})
+		end()
+		time.Sleep(10 * time.Millisecond)
+	}
+	<-g.all
+	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
+}
+
+// countedUsage closes all when the last volume is being measured.
+type countedUsage struct {
+	usage
+	left atomic.Int64
+	all  chan struct{}
+}
+
+func (g *countedUsage) Usage(ctx context.Context, p volume.Place, pace scratch.Pace) (bytes, inodes int64, err error) {
+	if g.left.Add(-1) == 0 {
+		defer close(g.all)
+	}
+	return g.usage.Usage(ctx, p, pace)
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,97 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Keys of the attributes of spans.
+const (
+	spanVolume  = "katbox.volume"
+	spanPhase   = "katbox.phase"
+	spanPod     = "k8s.pod.uid"
+	spanRemoved = "katbox.removed"
+)
+
+var errPanicked = errors.New("panicked; see the log")
+
+// do runs an operation. Where something is traced that is a span, below the call
+// that has asked for it, from when it did; nobody has asked for a deletion, and it
+// is a trace of its own.
+func (t *task) do(op *operation) (err error) {
+	if t.tracer == nil {
+		return op.run(t)
+	}
+	ctx, options := context.Background(), []trace.SpanStartOption{trace.WithAttributes(attribute.String(spanVolume, string(t.id)))}
+	if op.origin == nil {
+		_, t.span = t.tracer.Start(ctx, op.name, options...)
+	} else {
+		asked := trace.WithTimestamp(op.origin.Asked)
+		ctx = trace.ContextWithSpanContext(ctx, op.origin.Parent)
+		ctx, t.span = t.tracer.Start(ctx, op.name, append(options, asked)...)
+		_, wait := t.tracer.Start(ctx, "wait", asked)
+		wait.End()
+	}
+	t.describe()
+	err = errPanicked
+	defer func() {
+		t.describe()
+		_ = ended(t.span, err)
+	}()
+	err = op.run(t)
+	return err
+}
+
+// describe says in the operation's span what is known of the volume.
+func (t *task) describe() {
+	if t.record != nil {
+		t.span.SetAttributes(attribute.String(spanPod, string(t.record.Pod)), attribute.String(spanPhase, t.record.Phase.String()))
+	}
+}
+
+// in runs one step of the operation, in a span of its own where something is traced.
+func (t *task) in(name string, step func() error) error {
+	if t.span == nil {
+		return step()
+	}
+	_, span := t.tracer.Start(trace.ContextWithSpan(context.Background(), t.span), name)
+	return ended(span, step())
+}
+
+// ended ends a span, nil when nothing is traced, and returns the error of what it was about.
+func ended(span trace.Span, err error) error {
+	if span == nil {
+		return err
+	}
+	if err != nil {
+		// The exporter rejects a whole batch if one string is not valid UTF-8.
+		span.SetStatus(codes.Error, strings.ToValidUTF8(err.Error(), "\uFFFD"))
+	}
+	span.End()
+	return err
+}
+
+// erasing begins the span of an erasure, which is a trace of its own; nil when
+// nothing is traced.
+func erasing(tracer trace.Tracer, id volume.ID) trace.Span {
+	if tracer == nil {
+		return nil
+	}
+	_, span := tracer.Start(context.Background(), "erase", trace.WithAttributes(attribute.String(spanVolume, string(id))))
+	return span
+}
+
+// haveErased ends the span of an erasure.
+func haveErased(span trace.Span, removed int, err error) {
+	if span != nil {
+		span.SetAttributes(attribute.Int(spanRemoved, removed))
+	}
+	_ = ended(span, err)
+}

@@ -1,0 +1,245 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sys/unix"
+	mountutils "k8s.io/mount-utils"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Mounter mounts and unmounts; *mount.Mounter is one.
+type Mounter interface {
+	mountutils.Interface
+	// ReadOnly tells whether the mount at path refuses writes.
+	ReadOnly(path string) (bool, error)
+	// Shows tells whether the topmost mount at target shows the directory source.
+	Shows(target, source string) (mount.Showing, error)
+}
+
+// environment is what all operations work with. It does not change.
+type environment struct {
+	*actors.System
+	// ctx ends when the daemon stops: long operations give up then.
+	ctx     context.Context
+	mounter Mounter
+	// mounts is for doubtful cases and for deletions, not for each call.
+	mounts  *mountTable
+	scratch *scratch.Dir
+	// diskActor is the address of the disk actor.
+	diskActor *actor.PID
+	// turns are for volumes that are erased where they are.
+	turns *pace.Turns
+	// podsDir is <kubelet dir>/pods.
+	podsDir  string
+	lifespan time.Duration
+	// orphanGrace is how long a pod directory must be absent before its volume is retained.
+	orphanGrace time.Duration
+	log         logr.Logger
+	afterlife   *afterlife
+	metrics     *metrics.Metrics
+	// tracer is nil when nothing is traced.
+	tracer trace.Tracer
+}
+
+// task is one operation on one volume: plain sequential code that runs in a
+// goroutine of its own, with the volume to itself. It works on a copy of what
+// is known of the volume, and the volume actor takes that over when it ends.
+type task struct {
+	*environment
+	id volume.ID
+	// record is what is known of the volume; nil when nothing is.
+	record *volume.Record
+	// reason is why the volume is deleted, if it is, and factor the pressure factor then.
+	reason volume.Reason
+	factor float64
+	// unmounted: it took a mount of the volume away.
+	unmounted bool
+	// stuck says why the volume has to be resumed later.
+	stuck error
+	// span is the operation's; nil when nothing is traced.
+	span trace.Span
+}
+
+func (t *task) phase() volume.Phase {
+	return volume.PhaseOf(t.record)
+}
+
+// setRecord takes next as what is known of the volume; nil when nothing is any more.
+func (t *task) setRecord(next *volume.Record) {
+	t.metrics.VolumeChanged(t.record, next)
+	t.record = next
+}
+
+// save makes a record durable and takes it as what is known of the volume.
+func (t *task) save(next volume.Record) error {
+	if from := t.phase(); from != next.Phase && !from.CanBecome(next.Phase) {
+		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
+	}
+	if err := t.in("record", func() error { return t.Recorder.Save(next) }); err != nil {
+		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, volume.WantsRoom(err))
+	}
+	t.setRecord(&next)
+	return nil
+}
+
+// forget removes the volume's record.
+func (t *task) forget() error {
+	if err := t.in("forget", func() error { return t.Recorder.Forget(t.id) }); err != nil {
+		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
+	}
+	t.setRecord(nil)
+	return nil
+}
+
+// shows tells what is mounted at target, compared with the volume's data
+// directory. Of a volume that is not known, the target tells the pod.
+func (t *task) shows(target string) (mount.Showing, error) {
+	pod := volume.PodUID(t.podOf(target))
+	if t.record != nil {
+		pod = t.record.Pod
+	}
+	showing, err := t.mounter.Shows(target, t.scratch.Source(volume.Place{Pod: pod, ID: t.id}))
+	if err != nil {
+		return showing, fmt.Errorf("%w: what is mounted on %s: %w", volume.ErrUncertain, target, err)
+	}
+	if showing == mount.ShowsRemoved && !t.hasTarget(target) {
+		return mount.ShowsOther, nil // whose directory it was cannot be told
+	}
+	return showing, nil
+}
+
+func (t *task) hasTarget(target string) bool {
+	if t.record == nil {
+		return false
+	}
+	_, ok := t.record.Target(target)
+	return ok
+}
+
+// maxStackedMounts bounds how many mounts are taken off one target. Mounts
+// stack; an old driver may have left more than one.
+const maxStackedMounts = 16
+
+// unmount takes the volume off target. It returns nil only once the kernel
+// confirms that nothing is mounted there, and takes nothing else away.
+func (t *task) unmount(target string) error {
+	showing, err := t.shows(target)
+	if err != nil {
+		return err
+	}
+	return t.unmountSeen(target, showing)
+}
+
+// unmountSeen is unmount, where what is mounted has just been looked at.
+func (t *task) unmountSeen(target string, showing mount.Showing) (err error) {
+	for range maxStackedMounts {
+		switch showing {
+		case mount.NotMounted:
+			return nil
+		case mount.ShowsOther:
+			return t.errForeignMount(target)
+		}
+		// EINVAL: not mounted any more. The next look tells.
+		err := t.mounter.Unmount(target)
+		if err != nil && !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+		t.unmounted = t.unmounted || err == nil
+		if showing, err = t.shows(target); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("volume %s is still mounted on %s after %d unmounts", t.id, target, maxStackedMounts)
+}
+
+func (t *task) errForeignMount(target string) error {
+	return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
+}
+
+// confirmUnmountedFrom confirms that the volume's mount at target is gone: a target that
+// is not there proves nothing, for its directory may have been renamed or
+// covered by another mount. While the volume has other targets it stays
+// published, and only a mount that the table shows at this one counts.
+func (t *task) confirmUnmountedFrom(target string) error {
+	places, err := t.mountPlaces()
+	if err != nil {
+		return err
+	}
+	others := len(t.record.WithoutTarget(target).Targets) > 0
+	for _, place := range places {
+		if place == target || !others {
+			return t.errStillMounted(place)
+		}
+	}
+	return nil
+}
+
+// confirmUnmounted confirms that the volume is not mounted anywhere in the daemon's mount
+// namespace, which has every mount that the kubelet has.
+func (t *task) confirmUnmounted() error {
+	places, err := t.mountPlaces()
+	if err != nil || len(places) == 0 {
+		return err
+	}
+	return t.errStillMounted(places[0])
+}
+
+func (t *task) mountPlaces() ([]string, error) {
+	found, err := t.readMounts(false)
+	if err != nil {
+		return nil, err
+	}
+	return found.volume(t.record.Place()), nil
+}
+
+func (t *task) readMounts(patient bool) (found *mounted, err error) {
+	err = t.in("read the mount table", func() error {
+		found, err = t.mounts.look(t.ctx, patient)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: where is volume %s mounted: %w", volume.ErrUncertain, t.id, err)
+	}
+	return found, nil
+}
+
+func (t *task) errStillMounted(place string) error {
+	return fmt.Errorf("%w: the mount table shows volume %s at %s, where no target path leads; unmount it", volume.ErrUncertain, t.id, place)
+}
+
+// removeTarget removes the empty directory that was the mount point, as the
+// CSI specification demands. What is no directory was not made by a publish,
+// and stays.
+func removeTarget(target string) error {
+	err := kernel.Rmdir(target)
+	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	return fmt.Errorf("remove %s: %w", target, err)
+}
+
+// podOf returns the name of the pod directory that target is in.
+func (e *environment) podOf(target string) string {
+	below, err := filepath.Rel(e.podsDir, target)
+	if err != nil || below == ".." || strings.HasPrefix(below, "../") {
+		return ""
+	}
+	pod, _, _ := strings.Cut(below, "/")
+	return pod
+}

@@ -1,0 +1,203 @@
+package ephemeral
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// unpublish unmounts the volume from a target. With the last one the volume is
+// retained from now on.
+func (t *task) unpublish(target string) error {
+	if err := t.unmountFor(target); err != nil {
+		return t.unmountRefused(target, err)
+	}
+	// The data is retained even where the empty target directory cannot go.
+	removeErr := removeTarget(target)
+	if err := t.recordUnmounted(target); err != nil {
+		return err
+	}
+	if removeErr != nil && t.record != nil {
+		return fmt.Errorf("%w: volume %s is unmounted, but its target directory cannot be removed: %w", volume.ErrUncertain, t.id, removeErr)
+	}
+	return nil
+}
+
+// unmountFor takes the volume off target. Where nothing is mounted although the volume is published,
+// the mount table has to confirm that, because the kernel has confirmed no unmount.
+func (t *task) unmountFor(target string) error {
+	showing, err := t.shows(target)
+	if err != nil {
+		return err
+	}
+	if showing == mount.NotMounted && t.phase().Live() {
+		if err := t.confirmUnmountedFrom(target); err != nil {
+			return err
+		}
+		if showing, err = t.shows(target); err != nil { // the mount table took its time
+			return err
+		}
+	}
+	return t.in("unmount", func() error { return t.unmountSeen(target, showing) })
+}
+
+// recordUnmounted notes that the volume is not mounted at target any more.
+func (t *task) recordUnmounted(target string) error {
+	if t.record == nil {
+		return t.retainUnknown(target)
+	}
+	// A volume that was not known to be mounted, and was, has been used until now.
+	inUse := t.unmounted && t.record.Phase == volume.Retained
+	if !t.record.Phase.Live() && !inUse {
+		return nil
+	}
+	if _, ok := t.record.Target(target); !ok && len(t.record.Targets) > 0 {
+		return nil // it is mounted elsewhere, and stays so
+	}
+	next := t.record.WithoutTarget(target)
+	if len(next.Targets) > 0 {
+		next.Phase = livePhase(next)
+	} else {
+		next = next.Retain(time.Now(), t.lifespan)
+	}
+	if err := t.save(next); err != nil {
+		t.stuck = err
+		return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUncertain, t.id, target, err)
+	}
+	if log := t.log.V(1); log.Enabled() {
+		log.Info("unpublished", logkeys.About(next, logkeys.Target, target, logkeys.Phase, next.Phase.String())...)
+	}
+	if next.Phase == volume.Retained {
+		t.afterlife.retained(next, unpublished)
+	}
+	return nil
+}
+
+// retainUnknown adopts the data directory of a volume that was unmounted
+// without being known.
+func (t *task) retainUnknown(target string) error {
+	pod, err := volume.ParsePodUID("target_path", t.podOf(target))
+	if err != nil {
+		return nil // no pod, no data directory: nothing was left behind
+	}
+	return t.adopt(pod)
+}
+
+// unmountRefused notes that the unmount was ordered, so that it is tried again
+// until the kernel agrees, also after a restart.
+func (t *task) unmountRefused(target string, cause error) error {
+	t.stuck = cause
+	if t.record != nil {
+		if known, ok := t.record.Target(target); ok && !known.Leaving {
+			known.Leaving = true
+			next := t.record.WithTarget(known)
+			next.Phase = livePhase(next)
+			if err := t.save(next); err != nil {
+				cause = errors.Join(cause, err)
+			}
+		}
+	}
+	switch {
+	case errors.Is(cause, volume.ErrForeignMount):
+		return cause
+	case errors.Is(cause, unix.EBUSY):
+		return fmt.Errorf("%w: volume %s cannot be unmounted: a process still uses %s; it is tried again until that ends: %w",
+			volume.ErrBusy, t.id, target, cause)
+	default:
+		return fmt.Errorf("%w: volume %s cannot be unmounted from %s: %w", volume.ErrUncertain, t.id, target, cause)
+	}
+}
+
+// livePhase is the phase of a volume that has targets.
+func livePhase(r volume.Record) volume.Phase {
+	for _, target := range r.Targets {
+		if !target.Leaving {
+			return volume.Published
+		}
+	}
+	return volume.Unpublishing
+}
+
+// resumeUnpublish tries again to unmount every target whose unmount was
+// ordered.
+func (t *task) resumeUnpublish() error {
+	var errs []error
+	for _, target := range t.record.Targets {
+		if target.Leaving {
+			t.metrics.UnmountRetried()
+			errs = append(errs, t.unpublish(target.Path))
+		}
+	}
+	if t.record.Phase == volume.Unpublishing && len(t.record.Targets) == 0 {
+		errs = append(errs, t.recordUnmounted(""))
+	}
+	return errors.Join(errs...)
+}
+
+// adopt takes a data directory without a record as a volume that is retained
+// from now on.
+func (t *task) adopt(pod volume.PodUID) error {
+	if t.record != nil {
+		if t.record.Pod != pod {
+			return fmt.Errorf("%w: the data directory of pod %s has the ID of a volume of pod %s", volume.ErrConflict, pod, t.record.Pod)
+		}
+		return nil
+	}
+	exists, err := t.scratch.Exists(volume.Place{Pod: pod, ID: t.id})
+	if err != nil || !exists {
+		return err
+	}
+	record := volume.Record{ID: t.id, Pod: pod}
+	return t.retain(record, adopted)
+}
+
+// abandon retains a volume whose pod directory is gone: the kubelet forgot it
+// and will not unpublish it. It does nothing while anything is mounted.
+func (t *task) abandon() error {
+	for _, name := range t.podDirectories(t.record) {
+		if _, err := os.Lstat(filepath.Join(t.podsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := t.confirmUnmounted(); err != nil {
+		return err
+	}
+	return t.retain(*t.record, abandoned)
+}
+
+// retain keeps the volume from now on.
+func (t *task) retain(r volume.Record, reason string) error {
+	next := r.Retain(time.Now(), t.lifespan)
+	if err := t.save(next); err != nil {
+		return err
+	}
+	t.afterlife.retained(next, reason)
+	return nil
+}
+
+// podDirectories returns the names in the kubelet's pods directory that say
+// that a volume's pod is still there. There are none for a volume that has a
+// target elsewhere: the daemon was started with another kubelet directory, and
+// what is in this one says nothing about its pod. That ends with a reboot, which
+// takes the mounts away, and with them the targets.
+func (e *environment) podDirectories(record *volume.Record) []string {
+	names := []string{string(record.Pod)}
+	for _, target := range record.Targets {
+		switch name := e.podOf(target.Path); name {
+		case "":
+			return nil
+		case names[0]:
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,343 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// maxLater bounds the unpublishes that wait for a deletion to end.
+const maxLater = 64
+
+// volumeActor owns one volume that is mounted or changing. One operation runs at a time; a request
+// that meets it shares its outcome when it asks for the same thing, and is answered that the volume
+// is busy when not.
+type volumeActor struct {
+	*environment
+	state *volumeState
+}
+
+// volumeState is what a volume actor must not lose when it is restarted: above all the operation
+// that is under way, which a restart does not undo. Only Receive uses it, except beside and
+// measuring, so it needs no lock.
+type volumeState struct {
+	id     volume.ID
+	record *volume.Record
+	// deletionOrdered: a publish takes that back. reason is why, factor the pressure factor that made
+	// it so early.
+	deletionOrdered bool
+	reason          volume.Reason
+	factor          float64
+	// deletionFailed is why the last deletion did not succeed, deletionTries how often none has.
+	deletionFailed error
+	deletionTries  int
+	// resumeLater: an order to resume met a running operation.
+	resumeLater bool
+	// running is the operation under way; nil when there is none.
+	running *operation
+	// later are unpublishes that met a deletion.
+	later []*messages.UnpublishVolume
+	// stuck is the last failure to unmount, failures how many there were in a row.
+	stuck    error
+	failures int
+	// stuckIn is the phase in which the metrics show the volume as stuck, if they do.
+	stuckIn volume.Phase
+	// beside counts what runs beside the operations: a stats request that is not answered yet.
+	beside    atomic.Int64
+	measuring atomic.Bool
+	// absentSince is when the volume's pod directory was first seen to be gone.
+	absentSince time.Time
+	// received counts the supervisor's messages.
+	received uint64
+}
+
+// operation is one change of a volume.
+type operation struct {
+	// name is for traces.
+	name string
+	// origin is the call that asked for it first; nil when that is not traced.
+	origin *messages.Origin
+	run    func(*task) error
+	// covers tells whether a request asks for what this operation does anyway; nil when none does.
+	covers func(messages.Request) bool
+	// waiting get the outcome.
+	waiting []messages.Reply[struct{}]
+	// deletes: it is a deletion, which takes a moment; then there is nothing left to unmount. An
+	// unpublish that meets it waits.
+	deletes bool
+	// ended delivers the outcome. It is not in the message that announces it, because a message at
+	// which the actor panics is lost.
+	ended   chan *outcome
+	outcome *outcome
+}
+
+// outcome is what an operation made of its volume.
+type outcome struct {
+	task *task
+	err  error
+}
+
+// finished announces that the running operation, or something beside it, has
+// ended.
+type finished struct{}
+
+func volumeProps(env *environment, id volume.ID, record *volume.Record, more ...actor.ReceiverMiddleware) *actor.Props {
+	state := &volumeState{id: id, record: record}
+	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.log)}, more...)
+	return actor.PropsFromProducer(func() actor.Actor {
+		return &volumeActor{environment: env, state: state}
+	}, actor.WithReceiverMiddleware(middleware...), actors.AtOnce)
+}
+
+func (v *volumeActor) Receive(c actor.Context) {
+	if _, ok := c.Message().(messages.ToVolume); ok {
+		v.state.received++
+	}
+	switch m := c.Message().(type) {
+	case *messages.PublishVolume:
+		v.change(c, m, m.Reply, &operation{name: "publish", run: func(t *task) error { return t.publish(m.Publication) }, covers: samePublish(m)})
+	case *messages.UnpublishVolume:
+		v.unpublish(c, m)
+	case *messages.AdoptVolume:
+		v.change(c, m, m.Reply, &operation{name: "adopt", run: func(t *task) error { return t.adopt(m.Pod) }})
+	case *messages.VolumeStats:
+		v.measure(c, m)
+	case *messages.DeleteVolume:
+		v.orderDeletion(c, m)
+	case *messages.Resume:
+		v.resume(c)
+	case *messages.PodsSeen:
+		v.lookForPod(c, m)
+	case *actor.Started:
+		v.finish(c)
+		v.resume(c)
+		return // a message follows, after which the volume may be at rest
+	case *finished:
+		v.finish(c)
+	case *actor.Stopping:
+		v.refuseWaiting()
+		return
+	default:
+		actors.IgnoreLifecycle(v.log, c)
+		return
+	}
+	v.reportStuck()
+	v.restIfIdle(c)
+}
+
+func samePublish(m *messages.PublishVolume) func(messages.Request) bool {
+	return func(other messages.Request) bool {
+		o, ok := other.(*messages.PublishVolume)
+		return ok && o.Publication.Pod == m.Publication.Pod && o.Publication.Target.SameMount(m.Publication.Target)
+	}
+}
+
+func sameUnpublish(m *messages.UnpublishVolume) func(messages.Request) bool {
+	return func(other messages.Request) bool {
+		o, ok := other.(*messages.UnpublishVolume)
+		return ok && o.Target == m.Target
+	}
+}
+
+// change starts the operation that a request asks for, or answers it at once.
+func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages.Reply[struct{}], op *operation) {
+	route := m.Route()
+	switch running := v.state.running; {
+	case !route.Deadline.IsZero() && !time.Now().Before(route.Deadline):
+		m.Fail(context.DeadlineExceeded) // the caller does not wait any more
+	case running == nil:
+		op.origin, op.waiting = route.Origin, []messages.Reply[struct{}]{reply}
+		v.start(c, op)
+	case running.covers != nil && running.covers(m):
+		running.waiting = append(running.waiting, reply)
+	case running.deletes && v.defers(m):
+	default:
+		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.state.id))
+	}
+}
+
+// start runs an operation in a goroutine of its own, on a copy of what is known.
+func (v *volumeActor) start(c actor.Context, op *operation) {
+	op.ended = make(chan *outcome, 1)
+	t := &task{environment: v.environment, id: v.state.id, record: v.state.record, reason: v.state.reason, factor: v.state.factor}
+	root, self := c.ActorSystem().Root, c.Self()
+	err := v.Workers.Go(func() {
+		err := actors.Guard(v.log, func() error { return t.do(op) })
+		op.ended <- &outcome{task: t, err: err}
+		root.Send(self, &finished{})
+	})
+	if err != nil {
+		for _, waiting := range op.waiting {
+			waiting.Fail(err)
+		}
+		v.stillStuck(c, err)
+		return
+	}
+	v.state.running = op
+}
+
+// finish takes over what an operation left and answers those who wait for it.
+// A restarted actor calls it too, in case that the announcement was lost.
+func (v *volumeActor) finish(c actor.Context) {
+	op := v.state.running
+	if op == nil {
+		return
+	}
+	if op.outcome == nil {
+		select {
+		case op.outcome = <-op.ended:
+		default:
+			return
+		}
+	}
+	t, err := op.outcome.task, op.outcome.err
+	v.state.record = t.record
+	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
+		v.state.deletionOrdered, v.state.deletionFailed, v.state.deletionTries = false, nil, 0
+	}
+	for _, waiting := range op.waiting {
+		waiting.Send(struct{}{}, err)
+	}
+	if errors.Is(err, volume.ErrNoSpace) && !op.deletes {
+		c.Send(v.diskActor, &messages.NoSpace{})
+	}
+	v.state.running = nil
+	switch {
+	case t.stuck != nil:
+		v.stillStuck(c, t.stuck)
+	case err == nil:
+		v.state.stuck, v.state.failures = nil, 0
+	case len(op.waiting) == 0:
+		v.log.Error(err, "operation failed", logkeys.About(v.known())...)
+	}
+	if v.state.resumeLater && t.stuck == nil {
+		v.resume(c)
+	}
+	v.state.resumeLater = false
+	later := v.state.later
+	v.state.later = nil
+	for _, m := range later {
+		v.unpublish(c, m)
+	}
+}
+
+// defers keeps a request for after the deletion that is running, if it is an
+// unpublish. The kubelet sends one at a time; a bound keeps anybody else from
+// piling them up.
+func (v *volumeActor) defers(m messages.Request) bool {
+	unpublish, ok := m.(*messages.UnpublishVolume)
+	if !ok || len(v.state.later) >= maxLater {
+		return false
+	}
+	v.state.later = append(v.state.later, unpublish)
+	return true
+}
+
+func (v *volumeActor) unpublish(c actor.Context, m *messages.UnpublishVolume) {
+	v.change(c, m, m.Reply, &operation{name: "unpublish", run: func(t *task) error { return t.unpublish(m.Target) }, covers: sameUnpublish(m)})
+}
+
+// measure answers a stats request beside whatever else is going on. One at a
+// time: on a file system that hangs they would use up everybody's workers.
+func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
+	if !v.state.measuring.CompareAndSwap(false, true) {
+		m.Fail(fmt.Errorf("%w: volume %s is being measured; try again", volume.ErrBusy, v.state.id))
+		return
+	}
+	ctx, cancel := v.ctx, context.CancelFunc(func() {})
+	if !m.Deadline.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, m.Deadline)
+	}
+	id, record, stuck := v.state.id, v.state.record, v.state.stuck
+	err := v.runBeside(c, func() {
+		defer cancel()
+		var stats volume.Stats
+		err := actors.Guard(v.log, func() (err error) {
+			stats, err = v.stats(ctx, record, id, m.Path, stuck)
+			return err
+		})
+		v.state.measuring.Store(false)
+		m.Send(stats, err)
+	})
+	if err != nil {
+		cancel()
+		v.state.measuring.Store(false)
+		m.Fail(err)
+	}
+}
+
+// runBeside runs f in a goroutine of its own, beside whatever operation runs.
+// The volume is not at rest before it ends.
+func (v *volumeActor) runBeside(c actor.Context, f func()) error {
+	root, self := c.ActorSystem().Root, c.Self()
+	v.state.beside.Add(1)
+	err := v.Workers.Go(func() {
+		f()
+		v.state.beside.Add(-1)
+		root.Send(self, &finished{})
+	})
+	if err != nil {
+		v.state.beside.Add(-1)
+	}
+	return err
+}
+
+// lookForPod retains the volume when its pod directory has been gone for the
+// grace time: what the kubelet leaves behind without an unpublish. The grace
+// time keeps a kubelet that is about to publish again from losing the volume.
+func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
+	if v.state.record == nil || !v.state.record.Phase.Live() || v.state.running != nil {
+		return
+	}
+	names := v.podDirectories(v.state.record)
+	if len(names) == 0 {
+		return
+	}
+	for _, name := range names {
+		if _, ok := m.Names[name]; ok {
+			v.state.absentSince = time.Time{}
+			return
+		}
+	}
+	if v.state.absentSince.IsZero() {
+		v.state.absentSince = m.At
+	}
+	if m.At.Sub(v.state.absentSince) >= v.orphanGrace {
+		v.state.absentSince = time.Time{}
+		v.start(c, &operation{name: "abandon", run: (*task).abandon})
+	}
+}
+
+// restIfIdle tells the supervisor when the volume needs no actor any more.
+func (v *volumeActor) restIfIdle(c actor.Context) {
+	if v.state.running != nil || v.state.beside.Load() > 0 || v.state.deletionOrdered {
+		return
+	}
+	if v.state.record == nil || !v.state.record.Phase.Live() {
+		c.Send(c.Parent(), &messages.AtRest{ID: v.state.id, Actor: c.Self().Id, Received: v.state.received,
+			State: resting{record: v.state.record, failed: v.state.deletionFailed, tries: v.state.deletionTries}})
+	}
+}
+
+// refuseWaiting answers those who wait for an operation whose end this actor
+// will not see.
+func (v *volumeActor) refuseWaiting() {
+	if v.state.running == nil {
+		return
+	}
+	for _, waiting := range v.state.running.waiting {
+		waiting.Fail(actors.ErrStopping)
+	}
+	for _, m := range v.state.later {
+		m.Fail(actors.ErrStopping)
+	}
+}

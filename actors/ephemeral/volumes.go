@@ -1,0 +1,170 @@
+package ephemeral
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// Names of the single actors.
+const (
+	diskName  = "disk"
+	sizesName = "sizes"
+)
+
+// podsBatch is how many volumes look for their pods in a row, which takes less than a millisecond:
+// there may be thousands, and calls wait for the supervisor.
+const podsBatch = 128
+
+// volumes owns all volumes of the node: those that are awake have an actor, the others sleep. It is
+// the supervisor's [actors.Kind], and acts only in the supervisor's turn.
+type volumes struct {
+	*environment
+	supervisor *actors.Supervisor
+	sleepers   *sleepers
+	disk       *disk
+	sizes      *sizes
+	// recovered are the volumes that are awake at the start.
+	recovered []volume.Record
+	// sees takes the reason why the kubelet's pods cannot be seen; nil when they can.
+	sees func(error)
+	// sawNoPods: the kubelet's pods directory was empty when last read.
+	sawNoPods bool
+	// more is for tests.
+	more []actor.ReceiverMiddleware
+}
+
+// resting is what is kept of a volume that has no actor.
+type resting struct {
+	// record is nil when nothing is known of the volume.
+	record *volume.Record
+	// failed is why its deletion, which was tried last, did not succeed; nil when none was. tries is
+	// how often in a row.
+	failed error
+	tries  int
+}
+
+// podsLeft is what is left to do of a PodsSeen.
+type podsLeft struct {
+	seen    *messages.PodsSeen
+	volumes []volume.ID
+}
+
+// Start spawns the single actors and those of the volumes that are awake.
+func (v *volumes) Start(s *actors.Supervisor) {
+	v.supervisor = s
+	v.sleepers.tick = func(m any) { v.Root.Send(s.Self(), m) }
+	v.sleepers.measure = func() { v.Root.Send(v.diskActor, &messages.Measure{}) }
+	v.sleepers.survey = func(m *messages.Survey) { v.Root.Send(v.Single(sizesName), m) }
+	v.sleepers.evict = func(r volume.Record, m *messages.DeleteVolume) { s.Wake(r.ID, resting{record: &r}, m) }
+	s.Spawn(diskName, v.disk.props())
+	s.Spawn(sizesName, v.sizes.props())
+	for i := range v.recovered {
+		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]})
+	}
+	v.recovered = nil
+	v.sleepers.goOn()
+}
+
+// Stop stops all timers.
+func (v *volumes) Stop() { v.sleepers.stop() }
+
+// Wake hands over the record of a volume that sleeps.
+func (v *volumes) Wake(id volume.ID) any { return resting{record: v.sleepers.take(id)} }
+
+// Props describes a volume's actor.
+func (v *volumes) Props(id volume.ID, state any) *actor.Props {
+	return volumeProps(v.environment, id, state.(resting).record, v.more...)
+}
+
+// Idle notes that the deletion of a volume, if there was one, has ended.
+func (v *volumes) Idle(id volume.ID, state any) {
+	left, ok := state.(resting)
+	v.sleepers.ended(id, ok && left.record == nil)
+}
+
+// Sleep puts a volume to sleep, if it is known.
+func (v *volumes) Sleep(_ volume.ID, state any) {
+	if left := state.(resting); left.record != nil {
+		v.sleepers.add(left)
+	}
+}
+
+// Receive handles what concerns all volumes.
+func (v *volumes) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *messages.Pressure:
+		v.sleepers.pressure(m)
+	case *evictionDue:
+		v.sleepers.due()
+	case *messages.Surveyed:
+		v.sleepers.measured(m)
+	case *sizesDue:
+		v.sleepers.sizesDue()
+	case *messages.FindUnknown:
+		v.findUnknown(m)
+	case *messages.PodsSeen:
+		v.podsSeen(m)
+	case *podsLeft:
+		v.lookForPods(m)
+	default:
+		actors.IgnoreLifecycle(v.log, c)
+	}
+}
+
+func (v *volumes) findUnknown(m *messages.FindUnknown) {
+	var unknown []volume.Place
+	for _, p := range m.Places {
+		if !v.supervisor.IsAwake(p.ID) && !v.sleepers.has(p) {
+			unknown = append(unknown, p)
+		}
+	}
+	m.Send(unknown, nil)
+}
+
+// podsSeen lets the volumes look for their pods. From a directory without a single pod nothing is
+// concluded while volumes are published: on a node with a kubelet there is at least one pod, the
+// daemon's own. It is not the kubelet's directory then, or not mounted into the container, and
+// mounts cannot be seen there either.
+func (v *volumes) podsSeen(m *messages.PodsSeen) {
+	published := v.published(v.supervisor.Active())
+	if len(m.Names) > 0 || len(published) == 0 {
+		v.sawNoPods = false
+		v.sees(nil)
+		v.lookForPods(&podsLeft{seen: m, volumes: published})
+		return
+	}
+	const empty = "the kubelet's pods directory is empty though volumes are published; is it the right one, and mounted into the container?"
+	if !v.sawNoPods {
+		v.log.Error(nil, empty, "directory", v.podsDir, "volumes", len(published))
+	}
+	v.sawNoPods = true
+	v.sees(fmt.Errorf("%s: %s", v.podsDir, empty))
+}
+
+// published leaves out the volumes that are being deleted.
+func (v *volumes) published(active []volume.ID) []volume.ID {
+	published := active[:0]
+	for _, id := range active {
+		if _, evicting := v.sleepers.evicting[id]; !evicting {
+			published = append(published, id)
+		}
+	}
+	return published
+}
+
+// lookForPods lets the first of the volumes look, and then gives way to the messages that have come
+// meanwhile.
+func (v *volumes) lookForPods(m *podsLeft) {
+	now := m.volumes[:min(len(m.volumes), podsBatch)]
+	for _, id := range now {
+		v.supervisor.Tell(id, m.seen)
+	}
+	if rest := m.volumes[len(now):]; len(rest) > 0 {
+		v.Root.Send(v.supervisor.Self(), &podsLeft{seen: m.seen, volumes: rest})
+	}
+}

@@ -1,0 +1,222 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+const (
+	// longestPodsInterval bounds how late a pod directory's end is noticed.
+	longestPodsInterval = time.Minute
+	// orphanInterval is how often the working directory is searched for data
+	// directories that nobody knows. They are rare: somebody restored a backup by
+	// hand, a record could not be read.
+	orphanInterval = time.Hour
+	// orphanBatch bounds how many of them are looked up or adopted at once.
+	orphanBatch = 256
+	// orphanRest is how long all searches but the first rest after each batch: there
+	// may be a million directories, and a node at rest is not to notice. A batch
+	// takes some five milliseconds of CPU.
+	orphanRest = 4 * time.Second
+)
+
+// watch looks after what no call tells the daemon of: pods that the kubelet
+// forgot, and data directories that no record knows.
+type watch struct {
+	*environment
+	calls *pace.Calls
+	// sees is told why the pods directory cannot be read.
+	sees func(error)
+	// unreadable is why the pods directory could not be read the last time.
+	unreadable string
+	// foreign is what the present search has found and leaves alone, toldForeign
+	// what was logged of the last one.
+	foreign, toldForeign foreign
+	// searched: the working directory was searched once, for what a crash had left.
+	searched bool
+}
+
+// every calls f at once and again an interval after it has returned, until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	for {
+		f()
+		if pace.Pause(ctx, interval) != nil {
+			return
+		}
+	}
+}
+
+// podsInterval is how often the pods directory is read: a few times within the
+// grace time.
+func podsInterval(grace time.Duration) time.Duration {
+	return max(min(grace/4, longestPodsInterval), 100*time.Millisecond)
+}
+
+// directories looks at the working directory and at the kubelet's pods directory.
+func (w *watch) directories() {
+	w.workdir()
+	w.pods()
+}
+
+// workdir ends the daemon when its working directory is covered or moved: people see
+// another directory than the one that volumes are in.
+func (w *watch) workdir() {
+	switch err := w.scratch.CheckPath(); {
+	case errors.Is(err, scratch.ErrCovered):
+		w.Fail(err)
+	case err != nil:
+		w.log.Error(err, "cannot tell whether the working directory is where it was")
+	}
+}
+
+// pods tells the volumes which pods the kubelet has. One read of the directory
+// serves them all.
+func (w *watch) pods() {
+	names, err := readNames(w.podsDir)
+	if err != nil {
+		// Nothing is concluded from a directory that cannot be read.
+		w.sees(fmt.Errorf("read the kubelet's pods directory: %w", err))
+		if w.unreadable != err.Error() {
+			w.unreadable = err.Error()
+			w.log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")
+		}
+		return
+	}
+	w.unreadable = ""
+	w.metrics.PodsSeen(len(names))
+	w.Root.Send(w.Supervisor(), &messages.PodsSeen{Names: names, At: time.Now()})
+}
+
+func readNames(dir string) (map[string]struct{}, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		set[name] = struct{}{}
+	}
+	return set, nil
+}
+
+// orphans finds the data directories that no volume is known for and has them
+// retained, so that they expire like the rest.
+func (w *watch) orphans() {
+	w.foreign = foreign{}
+	var batch []volume.Place
+	look := func() error {
+		err := w.adoptUnknown(batch)
+		batch = batch[:0]
+		return err
+	}
+	err := w.scratch.Walk(w.ctx, func(p volume.Place) error {
+		batch = append(batch, p)
+		if len(batch) < orphanBatch {
+			return nil
+		}
+		if err := look(); err != nil {
+			return err
+		}
+		return w.giveWay()
+	})
+	if err == nil {
+		err = look()
+	}
+	w.searched = w.searched || err == nil
+	w.tellForeign()
+	if err != nil && w.ctx.Err() == nil {
+		w.log.Error(err, "search for data directories without a record broken off; it is repeated", "interval", duration.Format(orphanInterval))
+	}
+}
+
+// giveWay waits between two batches: the first search for calls, which come in
+// numbers after a start.
+func (w *watch) giveWay() error {
+	if !w.searched {
+		return w.calls.Yield(w.ctx, pace.LongestYield)
+	}
+	return pace.Pause(w.ctx, orphanRest)
+}
+
+func (w *watch) adoptUnknown(found []volume.Place) error {
+	unknown, err := actors.Ask(w.ctx, w.Root, w.Supervisor(), &messages.FindUnknown{Places: slices.Clone(found)})
+	if err != nil {
+		return err
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	mounts, err := w.mounts.look(w.ctx, true)
+	if err != nil {
+		return err
+	}
+	orders := make([]*messages.AdoptVolume, 0, len(unknown))
+	for _, dir := range unknown {
+		if !w.isVolume(dir, mounts) {
+			continue
+		}
+		order := &messages.AdoptVolume{Routing: messages.Routing{ID: dir.ID}, Pod: dir.Pod}
+		order.Prepare()
+		w.Root.Send(w.Supervisor(), order)
+		orders = append(orders, order)
+	}
+	for _, order := range orders {
+		if _, err := order.Wait(w.ctx); err != nil {
+			w.log.Error(err, "cannot adopt a data directory, it is left alone", logkeys.About(volume.Record{ID: order.ID, Pod: order.Pod})...)
+		}
+	}
+	return nil
+}
+
+// foreign are directories that lie where data directories do, and are not Katbox's:
+// other people's data, which is left alone.
+type foreign struct {
+	count   int
+	example volume.Place
+}
+
+// isVolume tells whether an unknown directory is a volume's, and counts it where it
+// is not. Everything that is adopted is deleted after a lifespan, so its names have
+// to be a kubelet's: others are those of people's own files. So is what is in a
+// directory that is mounted for a pod as a whole.
+func (w *watch) isVolume(dir volume.Place, mounts *mounted) bool {
+	if dir.Pod.FromKubelet() && dir.ID.FromKubelet() && mounts.pod(dir.Pod, w.podsDir) == "" && mounts.all() == "" {
+		return true
+	}
+	if w.foreign.count == 0 {
+		w.foreign.example = dir
+	}
+	w.foreign.count++
+	return false
+}
+
+// tellForeign logs what a search has left alone, unless the one before left the same
+// number: one line, however many there are.
+func (w *watch) tellForeign() {
+	if w.foreign.count == w.toldForeign.count {
+		return
+	}
+	w.toldForeign = w.foreign
+	if w.foreign.count == 0 {
+		return
+	}
+	w.log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, and they are not named as a kubelet names pods and volumes, or are mounted for a pod together with what they are in",
+		"directories", w.foreign.count, "example", w.scratch.Path(w.foreign.example))
+}

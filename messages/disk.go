@@ -1,0 +1,42 @@
+package messages
+
+import "github.com/katbox/katbox/internal/volume"
+
+// Erase orders an entry of the trash to be erased: the data of a volume that was deleted.
+// Volume -> disk.
+type Erase struct {
+	// Name of the entry.
+	Name string
+	// Volume is whose data it was.
+	Volume volume.ID
+}
+
+// Measure asks for a measurement that shows what all deletions so far have freed: the disk
+// measures once their data is erased. One question is open at a time.
+// Supervisor -> disk; answered by Pressure.
+type Measure struct{}
+
+// NoSpace says that an operation found the file system full, so that it is measured at once.
+// Volume -> disk.
+type NoSpace struct{}
+
+// Pressure tells how much of their lifespan the retained volumes may keep.
+// Disk -> supervisor, after each measurement.
+type Pressure struct {
+	// Answers says that this measurement is the one that Measure asked for.
+	Answers bool
+	// NoSpace says that an operation found no room since the last measurement, and that nothing
+	// is being erased which would make some.
+	NoSpace bool
+	// Factor is between 0 (no space free) and 1 (enough space free).
+	Factor float64
+	// Scarcer is what there is less of: the reason for a volume to go early.
+	Scarcer volume.Reason
+	// Lacking is how much has to come free at once.
+	Lacking volume.Size
+}
+
+func (*Erase) toDisk()          {}
+func (*Measure) toDisk()        {}
+func (*NoSpace) toDisk()        {}
+func (*Pressure) toSupervisor() {}
