@@ -1,17 +1,15 @@
-// Package lifespan is the arithmetic of how long retained volumes are kept:
-// the pressure factor, deadlines, and which volume is due next.
+// Package lifespan is the arithmetic of how long retained volumes are kept: the pressure factor,
+// deadlines, the free space that the kubelet wants, and how much of what is lacking is on its way.
 //
 // A retained volume expires at
 //
 //	unpublished + lifespan x factor
 //
-// where the factor is 1 while the share of the disk that is free is at least
-// the headroom, and falls linearly to 0 as the headroom fills up. So pressure
-// shortens every lifespan by the same share, and the volumes that were
-// unpublished first go first.
+// The factor is 1 while the headroom is free above the floor, and falls linearly to 0 as the
+// headroom fills up. So pressure shortens every lifespan by the same share. Of the volumes with
+// one lifespan, those that were unpublished first go first.
 //
-// The package does no I/O, starts no goroutine and never asks for the time:
-// the caller brings what it measured. Deadlines keep the monotonic clock
-// reading of the time they are computed from, so that a step of the wall clock
-// moves none of them.
+// The package does no I/O, keeps no volumes and never asks for the time: the caller brings what it
+// measured. A deadline keeps the monotonic clock reading of the time that it is computed from, so
+// a step of the wall clock moves no deadline.
 package lifespan

@@ -135,20 +135,19 @@ func (m marks) above(free int64) float64 {
 
 // CheckHeadroom refuses a headroom that is not a share, between 0 and 1.
 func CheckHeadroom(h float64) error {
-	// Written so that NaN, which compares false with everything, is refused too.
+	// NaN compares false with everything, so this refuses it too.
 	if h >= 0 && h <= 1 {
 		return nil
 	}
 	return fmt.Errorf("headroom %v is outside of 0..1", h)
 }
 
-// Deadline returns when a volume expires that was unpublished at the given
-// time, under the given pressure factor (0 to 1). It carries a monotonic clock
-// reading if unpublished does.
+// Deadline returns when a volume expires that was unpublished at the given time, under the given
+// pressure factor (0 to 1). It carries a monotonic clock reading if unpublished does.
 func Deadline(unpublished time.Time, lifespan time.Duration, factor float64) time.Time {
 	if factor >= 1 {
-		// Not only faster: the longest durations do not survive a round trip
-		// through float64, they come back negative.
+		// The longest durations do not survive a round trip through float64: they come back
+		// negative.
 		return unpublished.Add(lifespan)
 	}
 	return unpublished.Add(time.Duration(float64(lifespan) * factor))

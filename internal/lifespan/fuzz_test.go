@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzFactor looks for a file system whose pressure factor is no share, or grows
-// as the space goes.
+// FuzzFactor looks for a file system whose pressure factor is not between 0 and 1, or grows as free
+// space falls.
 func FuzzFactor(f *testing.F) {
 	const disk = 100 << 30
 	f.Add(0.1, uint64(disk), uint64(disk/20), uint64(1<<20), uint64(1<<19))
@@ -21,7 +21,7 @@ func FuzzFactor(f *testing.F) {
 		if !share {
 			return
 		}
-		// No file system has more free than it has; one that says so has no pressure.
+		// A file system that reports more free than its total has no pressure.
 		most := func(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 		bytes, files := room{most(total), most(free)}, room{most(inodes), most(freeInodes)}
 		for _, line := range []Line{{}, DefaultLine, {Bytes: Amount{count: total}}} {
@@ -52,8 +52,8 @@ func FuzzFactor(f *testing.F) {
 	})
 }
 
-// FuzzDeadline looks for a deadline before the volume was unpublished, after its
-// lifespan, or earlier under less pressure.
+// FuzzDeadline looks for a deadline before the volume was unpublished, after its lifespan, or
+// earlier under less pressure.
 func FuzzDeadline(f *testing.F) {
 	f.Add(int64(12*time.Hour), 0.5, 1.0, int64(0))
 	f.Add(int64(math.MaxInt64), math.Nextafter(1, 0), 1.0, int64(math.MaxInt64))

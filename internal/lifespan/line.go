@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Line is what the kubelet wants to be free on a file system: with less it evicts
-// pods (its evictionHard). It counts no CSI volume and cannot give back what Katbox
-// retains, so retained volumes have to go before it acts. The zero Line says that
-// the kubelet does not look at this file system.
+// Line is what the kubelet wants to be free on a file system: with less it evicts pods (its
+// evictionHard). The kubelet counts no CSI volume and cannot free what Katbox retains, so retained
+// volumes have to go before it acts. The zero Line says that the kubelet does not look at this
+// file system.
 type Line struct{ Bytes, Inodes Amount }
 
-// DefaultLine is the kubelet's own on a file system that it shares with the
-// images of containers: imagefs.available and nodefs.inodesFree.
+// DefaultLine is the kubelet's default for a file system that also holds the images of
+// containers: imagefs.available and nodefs.inodesFree.
 var DefaultLine = Line{Bytes: Amount{share: 0.15}, Inodes: Amount{share: 0.05}}
 
 // NoLine is the text of the zero Line.
 const NoLine = "none"
 
-// ParseLine reads "none" or BYTES[,INODES]. Each is a percentage, such as 15%, or a
-// Kubernetes quantity, such as 20Gi. Without INODES there is no line for inodes, as
-// with a kubelet that is given only one of its thresholds.
+// ParseLine reads "none" or BYTES[,INODES]. Each is a percentage, such as 15%, or a Kubernetes
+// quantity, such as 20Gi. Without INODES there is no line for inodes, as with a kubelet that has
+// only one of its thresholds set.
 func ParseLine(text string) (Line, error) {
 	if text == NoLine {
 		return Line{}, nil
@@ -55,8 +55,7 @@ func (l Line) String() string {
 	return l.Bytes.String() + "," + l.Inodes.String()
 }
 
-// Amount is a share of a total, or a number of bytes or inodes. The zero Amount is
-// nothing.
+// Amount is a share of a total, or a number of bytes or inodes. The zero Amount is nothing.
 type Amount struct {
 	share float64
 	count uint64
@@ -68,7 +67,7 @@ var (
 	errQuantity   = errors.New("is negative or too large")
 )
 
-// most is what the library makes of all that is too large for it.
+// most is what resource.ParseQuantity returns for any larger number.
 var most = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
 
 func parseAmount(text string) (Amount, error) {
@@ -77,7 +76,7 @@ func parseAmount(text string) (Amount, error) {
 		switch {
 		case err != nil:
 			return Amount{}, errNoAmount
-		case !(percent >= 0 && percent < 100): // so written, NaN is refused too
+		case !(percent >= 0 && percent < 100): // NaN is refused too
 			return Amount{}, errPercentage
 		}
 		return Amount{share: percent / 100}, nil

@@ -104,8 +104,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestWithoutALineNothingChanges compares with the formula of a disk that the kubelet
-// does not look at: free space as a share of the headroom.
+// TestWithoutALineNothingChanges compares with the formula for a disk that the kubelet does not
+// look at: free space as a share of the headroom.
 func TestWithoutALineNothingChanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	old := func(s room, headroom float64) float64 {
@@ -130,8 +130,8 @@ func TestWithoutALineNothingChanges(t *testing.T) {
 	}
 }
 
-// TestHigherFactorTakesLess: what is due at the same time under less pressure is due
-// under more pressure too.
+// TestHigherFactorTakesLess: a volume that is due under less pressure is due at the same time under
+// more pressure too.
 func TestHigherFactorTakesLess(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 1000 {
@@ -167,7 +167,7 @@ func TestLimitsCheck(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
-		// Nothing goes early anyway, and btrfs has no number of inodes.
+		// Without a headroom nothing goes early, and btrfs has no limit of inodes.
 		if err := (Limits{0, line}).Check(spaceOf(disk, inodes)); err != nil {
 			t.Errorf("%s without a headroom: %v", text, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// TestMaking plays what happens to an account, and compares what it allows.
+// TestMaking plays events to an account, and compares what it answers.
 func TestMaking(t *testing.T) {
 	volumeOf := func(bytes int64) volume.Size { return volume.Size{Bytes: bytes, Inodes: 1} }
 	unknown := volume.Size{}

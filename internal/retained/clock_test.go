@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // stepped is a time after the wall clock was stepped by whole seconds.
@@ -11,8 +13,8 @@ type stepped struct {
 	passed, step time.Duration
 }
 
-// at makes the time. No function of package time does without stepping the clock
-// of the machine, so this relies on how it keeps its two readings.
+// at makes the time. No function of package time can without stepping the clock of the machine, so
+// this relies on how a time.Time keeps its two readings.
 func (s stepped) at(began time.Time) time.Time {
 	t := began.Add(s.passed)
 	readings := (*struct {
@@ -58,6 +60,22 @@ func TestClock(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStepMovesNoDeadline: not those of volumes that are retained already, and not the order.
+func TestStepMovesNoDeadline(t *testing.T) {
+	began := time.Now()
+	q := newQueue(t)
+	for i, step := range []time.Duration{0, 100 * time.Hour, -100 * time.Hour} {
+		q.Push(volume.Record{ID: volume.ID('a' + rune(i))}.Retain(stepped{time.Duration(i) * time.Minute, step}.at(began), time.Hour))
+	}
+	for i, id := range []volume.ID{"a", "b", "c"} {
+		deadline, _ := q.Next(1)
+		next, _ := q.TakeNext(1)
+		if want := time.Duration(i)*time.Minute + time.Hour; next.ID != id || deadline.Sub(began) != want {
+			t.Errorf("%s goes after %v, want %s after %v", next.ID, deadline.Sub(began), id, want)
+		}
 	}
 }
 

@@ -18,14 +18,11 @@ const (
 	asDigits
 )
 
+// idPrefix and idDigits make up the ID of a kubelet's volume.
 const (
-	idPrefix   = "csi-"
-	idDigits   = 64
-	uuidLength = 36
+	idPrefix = "csi-"
+	idDigits = 64
 )
-
-// uuidHyphens are the places of the hyphens in a UUID.
-var uuidHyphens = [...]int{8, 13, 18, 23}
 
 // appendID appends the short form of an ID.
 func appendID(b []byte, id volume.ID) []byte {
@@ -47,49 +44,25 @@ func cutID(b []byte) (volume.ID, []byte) {
 	return volume.ID(text), rest
 }
 
-// appendPod appends the short form of a pod's UID.
+// appendPod appends the short form of a pod's UID, which is the bytes of a UUID.
 func appendPod(b []byte, pod volume.PodUID) []byte {
-	if short, ok := appendUUID(append(b, asDigits), string(pod)); ok {
-		return short
+	if t := string(pod); len(t) == len("01234567-89ab-cdef-0123-456789abcdef") && t[8] == '-' && t[13] == '-' && t[18] == '-' && t[23] == '-' {
+		if short, ok := appendDigits(append(b, asDigits), t[:8]+t[9:13]+t[14:18]+t[19:23]+t[24:]); ok {
+			return short
+		}
 	}
 	return appendText(append(b, asText), string(pod))
-}
-
-// appendUUID appends the bytes of a UUID, if text is one in its usual form.
-func appendUUID(b []byte, text string) ([]byte, bool) {
-	if len(text) != uuidLength {
-		return b, false
-	}
-	start := 0
-	for _, at := range uuidHyphens {
-		var ok bool
-		if b, ok = appendDigits(b, text[start:at]); !ok || text[at] != '-' {
-			return b, false
-		}
-		start = at + 1
-	}
-	return appendDigits(b, text[start:])
 }
 
 // cutPod cuts off a UID that appendPod has appended.
 func cutPod(b []byte) (volume.PodUID, []byte) {
 	if b[0] == asDigits {
-		const size = (uuidLength - len(uuidHyphens)) / 2
-		return volume.PodUID(withHyphens(b[1 : 1+size])), b[1+size:]
+		const size = 16
+		t := hex.EncodeToString(b[1 : 1+size])
+		return volume.PodUID(t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]), b[1+size:]
 	}
 	text, rest := cutText(b[1:])
 	return volume.PodUID(text), rest
-}
-
-func withHyphens(b []byte) string {
-	var all [uuidLength]byte
-	digits := hex.AppendEncode(all[:0], b)
-	for _, at := range uuidHyphens {
-		digits = append(digits, 0)
-		copy(digits[at+1:], digits[at:])
-		digits[at] = '-'
-	}
-	return string(digits)
 }
 
 // appendDigits appends the bytes that an even number of digits stand for, if all are hexadecimal

@@ -13,8 +13,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// FuzzQueue does what the bytes say, three for each step, to a queue and to a
-// plain list, and compares them.
+// FuzzQueue does what the bytes say, three for each step, to a queue and to a plain list, and
+// compares them.
 func FuzzQueue(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 1, 2, 2, 20, 3, 1, 30, 4, 4, 3, 0, 0, 2, 1, 0, 3, 0, 0}, 0.5)
 	f.Fuzz(func(t *testing.T, steps []byte, factor float64) {
@@ -77,8 +77,8 @@ func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor 
 	q.Push(got.Record)
 }
 
-// FuzzNames looks for names that do not come back, or of which one is found in
-// place of the other.
+// FuzzNames looks for names that do not come back, and for a name that is found in place of
+// another.
 func FuzzNames(f *testing.F) {
 	f.Add(kubeletID, kubeletPod, "job-1", "v")
 	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")

@@ -8,14 +8,14 @@ import (
 )
 
 func TestGCPercent(t *testing.T) {
-	for queue, want := range map[int]int{0: 100, 2 << 20: 94, besides: 50, 123 << 20: 20, 1 << 30: 3} {
+	for queue, want := range map[int]int{0: 100, 2 << 20: 94, garbage: 50, 123 << 20: 20, 1 << 30: 3} {
 		if got := GCPercent(queue); got != want {
 			t.Errorf("%d%% with a queue of %d bytes, want %d%%", got, queue, want)
 		}
 	}
 	// Between two collections there is always room for some garbage.
 	for queue := 0; queue < 1<<30; queue += 1 << 20 {
-		if room := queue * GCPercent(queue) / 100; room > besides || GCPercent(queue) <= 0 {
+		if room := queue * GCPercent(queue) / 100; room > garbage || GCPercent(queue) <= 0 {
 			t.Errorf("a queue of %d bytes lets %d bytes of garbage wait", queue, room)
 		}
 	}

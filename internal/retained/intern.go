@@ -16,25 +16,20 @@ type counted[V comparable] struct {
 
 // use returns the number of v, for one more user.
 func (s *interned[V]) use(v V) uint32 {
-	number, ok := s.numbers[v]
-	if !ok {
-		number = s.add(v)
+	if number, ok := s.numbers[v]; ok {
+		s.values[number].users++
+		return number
 	}
-	s.values[number].users++
-	return number
-}
-
-func (s *interned[V]) add(v V) (number uint32) {
 	if s.numbers == nil {
 		s.numbers = map[V]uint32{}
 	}
+	number := uint32(len(s.values))
 	if last := len(s.free) - 1; last >= 0 {
 		number, s.free = s.free[last], s.free[:last]
 	} else {
-		number = uint32(len(s.values))
 		s.values = append(s.values, counted[V]{})
 	}
-	s.values[number].value = v
+	s.values[number] = counted[V]{v, 1}
 	s.numbers[v] = number
 	return number
 }

@@ -13,8 +13,7 @@ import (
 // Postpone adds a volume as [Queue.Push] does. Until then it is not due. tries is how often it
 // could not be deleted; the queue keeps that until the volume is taken.
 func (q *Queue) Postpone(r volume.Record, then time.Time, tries int) {
-	n := q.insert(r)
-	q.postponed.add(&q.table, n, then, tries)
+	q.postponed.add(&q.table, q.insert(r), then, tries)
 }
 
 // Resume ends the waits that are over at now. The next wait is over at the time that it returns;
@@ -25,7 +24,11 @@ func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {
 		if n == 0 || then.After(now) {
 			return then, n != 0
 		}
-		q.postponed.end()
+		heap.Pop(&q.postponed.order)
+		// Its tries are kept.
+		w := q.postponed.waits[n]
+		w.over = true
+		q.postponed.waits[n] = w
 		q.enqueue(n)
 	}
 }
@@ -68,16 +71,6 @@ func (p *postponed) first() (number, time.Time) {
 	n := p.order.numbers[0]
 	return n, p.origin.Add(time.Duration(p.waits[n].until))
 }
-
-// end ends the wait of the first entry.
-func (p *postponed) end() {
-	n := heap.Pop(&p.order).(number)
-	w := p.waits[n]
-	w.over = true
-	p.waits[n] = w
-}
-
-func (p *postponed) tries(n number) int { return int(p.waits[n].tries) }
 
 // remove forgets an entry, and reports whether it was in the heap.
 func (p *postponed) remove(n number) bool {

@@ -54,10 +54,10 @@ func (q *Queue) insert(r volume.Record) number {
 	q.Take(r.ID)
 	before := q.table.memory()
 	n := q.table.insert(&r)
-	q.addSize(n)
 	if now := q.table.memory(); now > before && q.Grew != nil {
 		q.Grew(now)
 	}
+	q.addSize(n)
 	return n
 }
 
@@ -95,7 +95,7 @@ func (q *Queue) Take(id volume.ID) (Asleep, bool) {
 }
 
 func (q *Queue) take(n number) Asleep {
-	a := Asleep{Record: q.table.record(n), Tries: q.postponed.tries(n)}
+	a := Asleep{Record: q.table.record(n), Tries: int(q.postponed.waits[n].tries)}
 	if s := q.table.entry(n).size; s.known() {
 		a.Size = s.size()
 	}

@@ -53,7 +53,7 @@ func TestSizes(t *testing.T) {
 	q.Push(again)
 	q.Measured("old", old.Unpublished, volume.Size{Bytes: 1})
 	wantSizes(t, q, 4096, 1)
-	// What failed is not tried for ever.
+	// A volume that could not be measured is not measured again.
 	q.Measured("old", again.Unpublished, volume.Size{Bytes: 0})
 	wantSizes(t, q, 4096, 0)
 

@@ -17,7 +17,7 @@ const (
 	kubeletPod = "01234567-89ab-cdef-0123-456789abcdef"
 )
 
-// TestRecordsComeBackWhole: whatever names a record has, and however long they are.
+// TestRecordsComeBackWhole: with any names, of any length.
 func TestRecordsComeBackWhole(t *testing.T) {
 	table := &table{}
 	ids := []string{"v", kubeletID, strings.ToUpper(kubeletID), kubeletID[:67], kubeletID + "0", "csi-" + strings.Repeat("x", 64),
@@ -49,7 +49,7 @@ func TestRecordsComeBackWhole(t *testing.T) {
 	}
 }
 
-// TestVolumeTakes128Bytes: a field more would make it 192 for some.
+// TestVolumeTakes128Bytes: with one more field, some volumes would take 192.
 func TestVolumeTakes128Bytes(t *testing.T) {
 	if e, m := unsafe.Sizeof(entry{}), unsafe.Sizeof(text{}); e != 64 || m != 64 {
 		t.Errorf("an entry has %d bytes and what follows %d, want 64 of each", e, m)
@@ -88,7 +88,7 @@ func TestNamesThatAreAllDifferent(t *testing.T) {
 	}
 }
 
-// TestManyVolumesAreFound: some of so many have the same hash.
+// TestManyVolumesAreFound: some of them have the same hash.
 func TestManyVolumesAreFound(t *testing.T) {
 	const size = 300_000
 	table := &table{}
@@ -115,8 +115,7 @@ func TestManyVolumesAreFound(t *testing.T) {
 	}
 }
 
-// TestPlacesAreUsedAgain: volumes that come and go take no more memory than those
-// that are there.
+// TestPlacesAreUsedAgain: volumes that come and go take no more memory than those that are there.
 func TestPlacesAreUsedAgain(t *testing.T) {
 	table := &table{}
 	r := volume.Record{ID: kubeletID, Pod: kubeletPod, PodName: strings.Repeat("n", 200)}.Retain(epoch, time.Hour)

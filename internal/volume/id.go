@@ -2,12 +2,12 @@ package volume
 
 import "strings"
 
-// MaxNameLength is the longest volume ID or pod UID in bytes. Both become the
-// name of a directory, and Linux allows no longer one (NAME_MAX).
+// MaxNameLength is the longest volume ID or pod UID in bytes. Both become the name of a directory,
+// which cannot be longer on Linux (NAME_MAX).
 const MaxNameLength = 255
 
-// ID identifies a volume on its node. The kubelet's IDs are "csi-" and 64 hex
-// digits, but any plain path element is legal.
+// ID identifies a volume on its node. The kubelet's IDs are "csi-" and 64 hex digits, but any plain
+// path element is legal.
 type ID string
 
 // PodUID identifies the pod that a volume belongs to.
@@ -23,15 +23,14 @@ type Place struct {
 // String returns "pod/id".
 func (p Place) String() string { return string(p.Pod) + "/" + string(p.ID) }
 
-// ParseID returns s as a volume ID. The error is an [InvalidError] that names
-// the given request field.
+// ParseID returns s as a volume ID. The error is an [InvalidError] that names the given request
+// field.
 func ParseID(field, s string) (ID, error) {
 	return ID(s), checkName(field, s)
 }
 
-// ParsePodUID returns s as a pod UID. The error is an [InvalidError] that
-// names the given request field. What fsck has found at the top of a file system
-// is no pod's.
+// ParsePodUID returns s as a pod UID. The error is an [InvalidError] that names the given request
+// field. lost+found, at the top of a file system, belongs to fsck and not to a pod.
 func ParsePodUID(field, s string) (PodUID, error) {
 	if s == "lost+found" {
 		return PodUID(s), Invalid(field, "is lost+found, where fsck puts what it has found")
@@ -43,9 +42,8 @@ func ParsePodUID(field, s string) (PodUID, error) {
 const maxObjectName = 253
 
 // ObjectName returns s if it can be the name of an object in Kubernetes: at most 253 lower case
-// letters, digits, hyphens and dots. It returns nothing of any other. These names are for
-// people, so an odd one is no reason to refuse a publish; without it, what is stored and logged
-// stays short and plain.
+// letters, digits, hyphens and dots. Otherwise it returns "". These names are for people, so an odd
+// one is no reason to refuse a publish. Records and log lines without it stay short and plain.
 func ObjectName(s string) string {
 	if len(s) > maxObjectName {
 		return ""
@@ -60,10 +58,9 @@ func ObjectName(s string) string {
 	return s
 }
 
-// checkName accepts one plain path element. Both names become directories
-// that the daemon creates and deletes as root, so everything that could leave
-// the working directory is refused. A leading dot is reserved for what the
-// daemon itself keeps there.
+// checkName accepts one plain path element. Both names become directories that the daemon creates
+// and deletes as root, so it refuses everything that could lead out of the working directory. A
+// leading dot is reserved for the daemon's own files there.
 func checkName(field, s string) error {
 	switch {
 	case s == "":

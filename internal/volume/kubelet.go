@@ -2,16 +2,16 @@ package volume
 
 import "strings"
 
-// FromKubelet tells whether id is what a kubelet calls an inline volume: "csi-" and
-// the SHA-256 of the pod's UID and the volume's name in 64 hex digits.
+// FromKubelet reports whether a kubelet may have made the ID: "csi-" and 64 hex digits, the SHA-256
+// of the pod's UID and the volume's name.
 func (id ID) FromKubelet() bool {
 	sum, ok := strings.CutPrefix(string(id), "csi-")
 	return ok && isHex(sum, 64)
 }
 
-// FromKubelet tells whether uid is what a pod is called in a cluster: a UUID, which
-// the API server gives, or the MD5 in 32 hex digits that a kubelet gives to a static
-// pod. The manifest of a static pod may give it any other UID.
+// FromKubelet reports whether uid looks like that of a pod in a cluster: a UUID, which the API
+// server assigns, or 32 hex digits, the MD5 that a kubelet assigns to a static pod. The manifest of
+// a static pod may set any other UID.
 func (uid PodUID) FromKubelet() bool {
 	groups := strings.Split(string(uid), "-")
 	if len(groups) == 1 {
@@ -29,7 +29,7 @@ func (uid PodUID) FromKubelet() bool {
 	return true
 }
 
-// isHex tells whether s is the given number of lower case hex digits.
+// isHex reports whether s is the given number of lower case hex digits.
 func isHex(s string, digits int) bool {
 	return len(s) == digits && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -14,12 +14,12 @@ const (
 	Unknown Phase = iota
 	// Publishing: the intent to mount is durable, the mount may or may not exist.
 	Publishing
-	// Published: mounted at its targets, or about to be again by the kubelet
-	// (after a reboot the pod keeps its data). Data in this phase is untouchable.
+	// Published: mounted at its targets. After a reboot it is not, until the kubelet publishes it
+	// again; the pod keeps its data. Nothing may touch the data in this phase.
 	Published
 	// Unpublishing: an unmount was ordered, and the kernel has not confirmed it.
 	Unpublishing
-	// Retained: not mounted, data kept until its lifespan is over.
+	// Retained: not mounted; the data is kept until its lifespan is over.
 	Retained
 	// Deleting: it goes, because its lifespan is over or room is needed.
 	Deleting
@@ -58,14 +58,14 @@ func (p Phase) Live() bool { return p == Publishing || p == Published || p == Un
 
 // changes is the whole life of a volume: the phases that may follow each phase.
 var changes = map[Phase][]Phase{
-	// A volume becomes known by a publish, or is adopted: by its mount as
-	// published, by its data directory alone as retained.
+	// A publish makes a volume known. One that is found mounted is adopted as published, one of
+	// which only the data directory is found as retained.
 	Unknown: {Publishing, Published, Retained},
-	// A publish that failed is undone: the volume is unknown again, retained
-	// again, or has a mount left that must go.
+	// A publish that failed is undone: the volume is unknown again, retained again, or it has a
+	// mount left that must go.
 	Publishing: {Published, Unpublishing, Retained, Unknown},
-	// A published volume may be published at a second target, and a pod that
-	// vanished without an unpublish leaves a volume to retain.
+	// A published volume may be published at a second target. A pod that vanished without an
+	// unpublish leaves a volume to retain.
 	Published: {Publishing, Unpublishing, Retained},
 	// A kubelet that changes its mind publishes again.
 	Unpublishing: {Publishing, Retained},

@@ -8,13 +8,13 @@ type Reason uint8
 const (
 	// Expired: its lifespan is over.
 	Expired Reason = iota
-	// ForBytes: its time is not over, but the disk runs out of bytes.
+	// ForBytes: its lifespan is not over, but the disk runs out of bytes.
 	ForBytes
-	// ForInodes: its time is not over, but the disk runs out of inodes.
+	// ForInodes: its lifespan is not over, but the disk runs out of inodes.
 	ForInodes
 )
 
-// Early tells whether the volume's time is not over.
+// Early reports whether the volume goes before its lifespan is over.
 func (r Reason) Early() bool { return r != Expired }
 
 // String returns the reason in one word.

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Record is what is durably known of a volume. It is a value: whoever wants
-// another one makes a copy, so a record can be handed between actors freely.
+// Record is what is durably known of a volume. It is a value: its methods return changed copies, so
+// actors may pass it on freely.
 type Record struct {
 	ID  ID
 	Pod PodUID
 	// Namespace, PodName, VolumeName (its name in the pod's spec) and ServiceAccount say whose
-	// data this is, for people who look at retained volumes. They are empty where they are not
-	// known.
+	// data this is, for people who look at retained volumes. A name that is not known is empty.
 	Namespace      string
 	PodName        string
 	VolumeName     string
@@ -20,10 +19,9 @@ type Record struct {
 	Phase          Phase
 	// Targets are where the volume is to be mounted; empty once retained.
 	Targets []Target
-	// Published is when the pod's volume was published first, in whole seconds. A repeated
-	// publish keeps it; a publish of a retained volume begins anew. It is zero for a volume that
-	// was found, mounted or not. It is for people: no deadline depends on it, so it is the wall
-	// clock's and moves with it.
+	// Published is when the pod's volume was published first, in whole seconds of the wall clock.
+	// A repeated publish keeps it; a publish of a retained volume begins anew. It is zero for a
+	// volume that was found, mounted or not. It is for people: no deadline depends on it.
 	Published time.Time
 	// Unpublished is when the volume was retained. It is zero before that.
 	Unpublished time.Time
@@ -42,15 +40,15 @@ type Target struct {
 	ReadOnly bool
 	// Flags are the further mount flags that were asked for, sorted.
 	Flags []string
-	// MultiWriter says that the volume may be mounted at other targets too
-	// (CSI access mode SINGLE_NODE_MULTI_WRITER).
+	// MultiWriter says that the volume may be mounted at other targets too (CSI access mode
+	// SINGLE_NODE_MULTI_WRITER).
 	MultiWriter bool
-	// Leaving says that an unmount was ordered and the kernel has not confirmed
-	// it, so that it is tried again until it does.
+	// Leaving says that an unmount was ordered and the kernel has not confirmed it. Katbox tries
+	// again until it does.
 	Leaving bool
 }
 
-// SameMount tells whether both would give the same mount.
+// SameMount reports whether both would give the same mount.
 func (t Target) SameMount(u Target) bool {
 	return t.Path == u.Path && t.ReadOnly == u.ReadOnly && slices.Equal(t.Flags, u.Flags)
 }
@@ -90,7 +88,7 @@ func (r Record) Named(p Publication) Record {
 	return r
 }
 
-// Publish returns r as it is when it is about to be mounted for p.
+// Publish returns the record of a volume that is about to be mounted for p.
 func (r Record) Publish(p Publication, now time.Time) Record {
 	if !r.Phase.Live() {
 		r.Published = time.Unix(now.Unix(), 0)
@@ -101,7 +99,7 @@ func (r Record) Publish(p Publication, now time.Time) Record {
 	return r.WithTarget(p.Target)
 }
 
-// Retain returns r as it is once its pod is gone: kept for lifespan from now on.
+// Retain returns the record of a volume whose pod is gone: it is kept for lifespan from now on.
 func (r Record) Retain(now time.Time, lifespan time.Duration) Record {
 	r.Phase = Retained
 	r.Targets = nil
