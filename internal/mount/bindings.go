@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 )
 
 // Above is the Source of a binding of the directory that was asked about, or of one
@@ -30,18 +32,15 @@ type Binding struct {
 
 // Bindings returns the bind mounts of directories below the open directory dir,
 // wherever they are in this process' mount namespace, and those of dir itself and of
-// directories above it whose mount point is below the directory pods. What counts is
-// the directory that is open: what has been mounted over its path since changes
-// nothing.
+// directories above it whose mount point is below the directory pods. A mount that
+// covers the path of dir changes nothing: the open directory counts.
 //
 // The directory pods may be reached through symbolic links: the Target of a binding
-// below it begins with pods as it was given, so that it compares equal to the paths
-// that others build from it; other targets are paths without symbolic links. pods
-// need not exist. The order is that of the mount table, so of two mounts at one
-// target the upper comes later.
+// below it begins with pods as the caller gave it, and compares equal to paths that are
+// built from it. Other targets are paths without symbolic links. pods need not exist.
+// The order is that of the mount table: of two mounts at one target the upper comes later.
 //
-// It reads the whole mount table: meant for the start and for doubtful cases,
-// not for each call.
+// It reads the whole mount table, for the start and for doubtful cases, not for each call.
 func Bindings(dir *os.File, pods string) ([]Binding, error) {
 	source, id, err := resolveOpen(int(dir.Fd()), dir.Name())
 	if err != nil {
@@ -69,10 +68,9 @@ func Bindings(dir *os.File, pods string) ([]Binding, error) {
 }
 
 // match returns the bindings of directories below here, and of here and those above
-// it that are mounted below pods. What tells that two mounts show the same directory
-// is the file system and the path in it, for a mount has no memory of the path it was
-// bound from.
-func match(table []*mountinfo.Info, here place, pods string) []Binding {
+// it that are mounted below pods. Two mounts show the same directory if file system and
+// path in it are the same: a mount does not know the path that it was bound from.
+func match(table []*mountinfo.Info, here directory, pods string) []Binding {
 	var bindings []Binding
 	for _, info := range table {
 		if !here.sameFileSystem(info) {
@@ -94,4 +92,84 @@ func match(table []*mountinfo.Info, here place, pods string) []Binding {
 		})
 	}
 	return bindings
+}
+
+// Overlap tells whether two directories are the same or one lies in the other. It sees
+// through symbolic links and mounts: two paths without a common part may lead to a
+// directory and to one in it. A directory that does not exist counts where it would be.
+//
+// It reads the whole mount table, for the start.
+func Overlap(a, b string) (bool, error) {
+	first, second, err := findBoth(a, b)
+	return err == nil && (first.in(second) || second.in(first)), err
+}
+
+// SameFileSystem tells whether two directories are on one file system, through any
+// mounts. Subvolumes of btrfs are, although stat(2) gives each a device number of its
+// own. A directory that does not exist counts where it would be.
+//
+// It reads the whole mount table, for the start.
+func SameFileSystem(a, b string) (bool, error) {
+	first, second, err := findBoth(a, b)
+	return err == nil && first.sameFileSystem(second.mount), err
+}
+
+// findBoth finds two directories in one reading of the mount table.
+func findBoth(a, b string) (first, second directory, err error) {
+	table, err := readTable()
+	if err == nil {
+		first, err = find(table, a)
+	}
+	if err == nil {
+		second, err = find(table, b)
+	}
+	return first, second, err
+}
+
+// in tells whether d is o or lies in it.
+func (d directory) in(o directory) bool {
+	_, byPath := within(d.path, o.path)
+	_, byRoot := within(d.root, o.root)
+	return byPath || byRoot && d.sameFileSystem(o.mount)
+}
+
+// find finds a directory, or where it would be.
+func find(table []*mountinfo.Info, dir string) (directory, error) {
+	missing := ""
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		resolved, id, err := resolve(at)
+		if at != "/" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)) {
+			missing = path.Join(filepath.Base(at), missing)
+			continue
+		}
+		if err != nil {
+			return directory{}, err
+		}
+		here, err := locate(table, resolved, id)
+		if err != nil {
+			return directory{}, fmt.Errorf("where is %s: %w", dir, err)
+		}
+		here.root, here.path = path.Join(here.root, missing), path.Join(resolved, missing)
+		return here, nil
+	}
+}
+
+// Propagates tells whether mounts made below the directory dir reach other mount
+// namespaces, that is, whether dir is on a shared mount.
+//
+// It reads the whole mount table, for the start.
+func Propagates(dir string) (bool, error) {
+	resolved, id, err := resolve(dir)
+	if err != nil {
+		return false, err
+	}
+	table, err := readTable()
+	if err != nil {
+		return false, err
+	}
+	here, err := locate(table, resolved, id)
+	if err != nil {
+		return false, fmt.Errorf("propagation of %s: %w", dir, err)
+	}
+	return strings.HasPrefix(here.mount.Optional, "shared:"), nil
 }

@@ -11,14 +11,13 @@
 //     followed when it is a symbolic link.
 //   - An unmount is an unmount: it is neither lazy nor forced, and the kernel's
 //     refusal comes back as it is, for errors.Is.
-//   - Whether a path is a mount point is answered by the path itself, so the
-//     answer costs the same with ten mounts and with ten thousand. Only
-//     [Bindings], [Mounter.List] and [Mounter.GetMountRefs] read the mount table.
+//   - To tell whether a path is a mount point costs the same with ten mounts and
+//     with ten thousand. Functions that read the mount table say so.
 //
 // It keeps no state and takes no locks. It does not make or remove the
-// directories it mounts on, does not retry, and does not know volumes. Two
-// operations on one target at the same time are the caller's to prevent: a
-// look at a mount point may make an unmount of it fail with EBUSY.
+// directories it mounts on, does not retry, and does not know volumes. The caller
+// prevents two operations on one target at the same time: a look at a mount point
+// may make an unmount of it fail with EBUSY.
 //
 // The fallbacks for old kernels and the mount table need /proc.
 package mount

@@ -118,6 +118,9 @@ func remountFlags(attributes uint64) (ms uint64) {
 // its own flag or because the whole file system is read-only.
 func (m *Mounter) ReadOnly(path string) (bool, error) { return hasFlag(path, unix.ST_RDONLY) }
 
+// Noexec tells whether the mount that path is on refuses to execute files.
+func Noexec(path string) (bool, error) { return hasFlag(path, unix.ST_NOEXEC) }
+
 // hasFlag tells whether statfs(2) reports a flag of the mount that path is on.
 func hasFlag(path string, flag int64) (bool, error) {
 	var st unix.Statfs_t

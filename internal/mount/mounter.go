@@ -4,19 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-	mountutils "k8s.io/mount-utils"
 
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// Mounter makes bind mounts. Make one with [New] or [NewExecutable]; it is safe
-// for concurrent use on different targets.
+// Mounter makes bind mounts. [New] and [NewExecutable] return one. It is safe for
+// concurrent use on different targets.
 type Mounter struct {
 	// oldMountCalls says that the kernel lacks open_tree(2), move_mount(2) or
-	// mount_setattr(2), so that mount(2) has to do.
+	// mount_setattr(2), so that mount(2) is used instead.
 	oldMountCalls atomic.Bool
 	// noMountRoot says that statx(2) cannot tell mount points.
 	noMountRoot atomic.Bool
@@ -24,18 +24,29 @@ type Mounter struct {
 	locked func(error)
 }
 
-var _ mountutils.Interface = (*Mounter)(nil)
-
 // New returns a Mounter for the mount namespace of this process. Its mounts inherit
 // noexec, as all other flags.
 func New() *Mounter { return &Mounter{} }
 
+// NewExecutable returns a [Mounter] whose mounts do not inherit noexec from the mount
+// that their source is on. Where the options have noexec, the mount has it.
+//
+// The kernel may refuse to clear the flag, because it is locked inside a user namespace.
+// Then the mount is made with noexec, and locked is called with the kernel's error, once.
+// Only the option exec makes that an error of [Mounter.Mount].
+func NewExecutable(locked func(error)) *Mounter {
+	var once sync.Once
+	m := New()
+	m.locked = func(err error) { once.Do(func() { locked(err) }) }
+	return m
+}
+
 // Mount binds the directory source on the directory target. Both are absolute
-// paths, and neither may be a symbolic link. Mounts below source do not come
-// along.
+// paths, and neither may be a symbolic link. Mounts below source are not bound
+// with it.
 //
 // The options have to contain "bind"; the others are flags ([KnownFlag]). A
-// flag that no option speaks of is inherited from the mount that source is on:
+// flag that no option names is inherited from the mount that source is on:
 // inside a user namespace such flags are locked, and the kernel refuses to
 // drop them. noexec is an exception, see [NewExecutable]. The file system type is
 // ignored, as the kernel does for a bind.
@@ -82,36 +93,122 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 // Unmount takes away the topmost mount at target. The error wraps the kernel's:
 // EBUSY says that files in it are in use, EINVAL that target is not a mount
 // point, ENOENT that it does not exist. It is never a lazy or a forced unmount,
-// because those end while somebody may still be writing.
+// because those end while a process may still be writing.
 func (m *Mounter) Unmount(target string) error {
 	// A trailing slash would make the kernel follow a symbolic link after all.
 	return wrap(kernel.Unmount(filepath.Clean(target)), "unmount %s", target)
 }
 
-// MountSensitive is Mount; it refuses sensitive options, which a bind mount
-// does not have.
-func (m *Mounter) MountSensitive(source, target, fstype string, options, sensitiveOptions []string) error {
-	if len(sensitiveOptions) > 0 {
-		return fmt.Errorf("mount %s on %s: a bind mount has no sensitive options", source, target)
+// bindAtOnce binds directory from on directory onto, with its flags from the
+// first moment.
+func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
+	tree, err := kernel.OpenTree(from)
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
 	}
-	return m.Mount(source, target, fstype, options)
-}
-
-// MountSensitiveWithoutSystemd is MountSensitive: systemd has no part in it.
-func (m *Mounter) MountSensitiveWithoutSystemd(source, target, fstype string, options, sensitiveOptions []string) error {
-	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
-}
-
-// MountSensitiveWithoutSystemdWithMountFlags is MountSensitive; it refuses
-// mount flags, which are arguments of a mount command that is not run.
-func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstype string, options, sensitiveOptions, mountFlags []string) error {
-	if len(mountFlags) > 0 {
-		return fmt.Errorf("mount %s on %s: there is no mount command to take the flags %q", source, target, mountFlags)
+	// Until it is attached, closing the handle takes the new mount away again.
+	defer unix.Close(tree)
+	// A copy of a shared mount is a peer of it: the kernel repeats every later mount
+	// below the one in the other. A private copy has left that group of peers. Once
+	// attached it shares what the target's mount shares.
+	err = m.setFlags(flags, func(c change) error { return setAttributes(tree, c, unix.MS_PRIVATE) })
+	if err != nil {
+		return err
 	}
-	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
+	return wrap(kernel.MoveMount(tree, onto), "move_mount")
 }
 
-// wrap says what was tried in front of an error, and keeps nil as it is.
+// setAttributes changes the flags of the mount that fd is the root of, and its
+// propagation unless that is 0.
+func setAttributes(fd int, flags change, propagation uint64) error {
+	err := kernel.MountSetattr(fd, &unix.MountAttr{
+		Attr_set: flags.set,
+		// The kernel insists on clearing the whole field to set an atime mode,
+		// which clear does, and accepts no bit of the rest in both.
+		Attr_clr:    flags.clear,
+		Propagation: propagation,
+	})
+	return wrap(err, "mount_setattr")
+}
+
+// unsupported tells whether err may mean that the kernel, or a system call
+// filter that is older than the call, does not know the call. Such filters say
+// EPERM; a real EPERM is found again by the older way.
+func unsupported(err error) bool {
+	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)
+}
+
+// bindInSteps does what bindAtOnce does with mount(2) alone: bind first, then
+// set the flags, and unmount again when that fails. target is the path of onto.
+func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error {
+	// mount(2) takes only paths. These lead to the open directories, also when something
+	// covers the paths that they were opened by.
+	if err := kernel.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount: %w", err)
+	}
+	if m.withoutNoexec(flags) == (change{}) {
+		return nil
+	}
+	// onto is below the new mount now; the path leads to its root.
+	err := m.setFlags(flags, func(c change) error { return remountPath(target, c) })
+	if err == nil {
+		return nil
+	}
+	if undo := kernel.Unmount(filepath.Clean(target)); undo != nil {
+		return fmt.Errorf("%w; the mount is still there: unmount %s: %w", err, target, undo)
+	}
+	return err
+}
+
+func remountPath(target string, flags change) error {
+	fd, err := openDirectory(target)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return remount(fd, flags)
+}
+
+// remount changes the flags of the mount that fd is the root of with mount(2),
+// which replaces all of them: the others have to be read first and repeated.
+func remount(fd int, flags change) error {
+	st, err := kernel.Fstatfs(fd)
+	if err != nil {
+		return fmt.Errorf("read the mount's flags: %w", err)
+	}
+	before := attributesOf(uint64(st.Flags))
+	after := flags.apply(before)
+	if flags.set == 0 && after == before {
+		return nil // what is to be cleared is not there
+	}
+	ms := remountFlags(after)
+	return wrap(kernel.Mount("", handlePath(fd), "", uintptr(unix.MS_REMOUNT|unix.MS_BIND|ms), ""), "set the mount's flags")
+}
+
+// withoutNoexec adds to flags, which the options ask for, that noexec goes where m drops it.
+func (m *Mounter) withoutNoexec(flags change) change {
+	if m.locked != nil && (flags.set|flags.clear)&unix.MOUNT_ATTR_NOEXEC == 0 {
+		flags.clear |= unix.MOUNT_ATTR_NOEXEC
+	}
+	return flags
+}
+
+// setFlags calls set with the flags that the options ask for, first without noexec. If the
+// kernel refuses that, noexec stays.
+func (m *Mounter) setFlags(flags change, set func(change) error) error {
+	wanted := m.withoutNoexec(flags)
+	refused := set(wanted)
+	if wanted == flags || !errors.Is(refused, unix.EPERM) {
+		return refused
+	}
+	if err := set(flags); err != nil {
+		return err
+	}
+	m.locked(refused)
+	return nil
+}
+
+// wrap puts what was tried in front of an error. It returns nil for nil.
 func wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

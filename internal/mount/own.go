@@ -11,19 +11,17 @@ import (
 )
 
 // EnsureOwn gives the directory dir a mount of its own: unless it is a mount
-// point already, it is bound on itself, and that mount is made private. It
-// tells whether it did so. dir may be reached through a symbolic link. On error
+// point already, EnsureOwn binds it on itself and makes that mount private. made
+// tells whether it did. dir may be reached through a symbolic link. On error
 // nothing is left mounted, unless the error says so.
 //
-// The reason is the cost of later binds from below dir. For each of them the
-// kernel looks at all mounts that are attached to the mount of the source, and a
-// bind from a shared mount joins its peers, all of which every later mount
-// below it has to visit. With thousands of volumes mounted, both would make
-// each call cost thousands of steps; a private mount has no peers, and nothing
-// is attached to this one.
+// It keeps later binds from below dir cheap. For each bind the kernel looks at all
+// mounts that are attached to the mount of the source. A bind from a shared mount
+// also joins its peers, and every later mount below visits all of them. With
+// thousands of volumes mounted, each call would cost thousands of steps. A private
+// mount has no peers, and nothing is attached to this one.
 func EnsureOwn(dir string) (made bool, err error) {
-	// Mount table and messages speak of the resolved path; so does this.
-	resolved, id, err := resolve(dir)
+	resolved, _, err := resolve(dir)
 	if err != nil {
 		return false, err
 	}
@@ -32,7 +30,12 @@ func EnsureOwn(dir string) (made bool, err error) {
 		return false, err
 	}
 	if mounted {
-		return false, makeOwnPrivate(resolved, id)
+		// It may be the mount of an EnsureOwn that a crash cut off. A mount that others
+		// made stays as it is.
+		if _, onItself, err := findOwn(dir); err != nil || !onItself {
+			return false, err
+		}
+		return false, makePrivate(resolved)
 	}
 	fd, err := openDirectory(resolved)
 	if err != nil {
@@ -48,45 +51,37 @@ func EnsureOwn(dir string) (made bool, err error) {
 	return true, nil
 }
 
-// makeOwnPrivate finishes what an [EnsureOwn] did that was cut off. A mount that
-// somebody else made is left as it is.
-func makeOwnPrivate(dir string, id uint64) error {
-	table, err := readTable()
-	if err != nil {
-		return err
-	}
-	onItself, err := isBoundOnItself(table, dir, id)
-	if err != nil || !onItself {
-		return err
-	}
-	return makePrivate(dir)
-}
-
 func makePrivate(dir string) error {
 	return wrap(kernel.Mount("", dir, "", unix.MS_PRIVATE, ""), "make the mount at %s private", dir)
 }
 
 // ReleaseOwn takes back what [EnsureOwn] did, now or in an earlier process: it
 // unmounts dir if it is bound on itself, and does nothing if not. EBUSY says
-// that somebody still works in there.
+// that a process still uses it.
 func ReleaseOwn(dir string) error {
-	resolved, id, err := resolve(dir)
-	if err != nil {
-		return err
-	}
-	table, err := readTable()
-	if err != nil {
-		return err
-	}
-	onItself, err := isBoundOnItself(table, resolved, id)
+	resolved, onItself, err := findOwn(dir)
 	if err != nil || !onItself {
 		return err
 	}
 	return New().Unmount(resolved)
 }
 
-// isBoundOnItself tells whether the mount with the given ID is one at dir that
-// shows what would be there without it.
+// findOwn resolves dir and tells whether it is bound on itself.
+func findOwn(dir string) (resolved string, onItself bool, err error) {
+	resolved, id, err := resolve(dir)
+	if err != nil {
+		return "", false, err
+	}
+	table, err := readTable()
+	if err != nil {
+		return "", false, err
+	}
+	onItself, err = isBoundOnItself(table, resolved, id)
+	return resolved, onItself, err
+}
+
+// isBoundOnItself tells whether the mount with the given ID is at dir and shows the
+// directory that would be there without it.
 func isBoundOnItself(table []*mountinfo.Info, dir string, id uint64) (bool, error) {
 	own, err := locate(table, dir, id)
 	if err != nil || own.mount.Mountpoint != dir {

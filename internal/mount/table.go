@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
-	mountutils "k8s.io/mount-utils"
 
 	"github.com/katbox/katbox/internal/kernel"
 )
@@ -34,8 +33,8 @@ func readTable() ([]*mountinfo.Info, error) {
 
 // readConsistently reads a file of /proc. Before Linux 5.8 a mount that goes
 // while the table is being read can hide another one that stays; there the same
-// content has to be read twice in a row. The kernel that fixed it is also the
-// one that taught statx(2) about mount points.
+// content has to be read twice in a row. Linux 5.8, which fixed it, also taught
+// statx(2) about mount points.
 func readConsistently(name string) (string, error) {
 	content, err := readFile(name)
 	if err != nil {
@@ -58,8 +57,8 @@ func readConsistently(name string) (string, error) {
 	return "", fmt.Errorf("%s changed each of %d times that it was read", name, tries)
 }
 
-// lastSize is how long the file was that readFile read last: with 20,000 mounts it has
-// 8 MB, and a buffer that grows to that takes five times as much.
+// lastSize is the size of the last file that readFile read. With 20,000 mounts that is
+// 8 MB, and a buffer that grows step by step to 8 MB takes five times as much.
 var lastSize atomic.Int64
 
 // readFile reads a file that does not tell its size.
@@ -78,8 +77,10 @@ func readFile(name string) (string, error) {
 	return content.String(), nil
 }
 
-// place is a directory as the mount table sees it.
-type place struct {
+// directory is a directory as the mount table sees it.
+type directory struct {
+	// path is the path without symbolic links.
+	path string
 	// mount is the mount that the directory is on.
 	mount *mountinfo.Info
 	// root is the directory's path inside its file system.
@@ -89,11 +90,7 @@ type place struct {
 // resolve returns the path of a directory without symbolic links, and the ID of
 // the mount it is on.
 func resolve(dir string) (string, uint64, error) {
-	var fd int
-	err := kernel.IgnoreEINTR(func() (err error) {
-		fd, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
+	fd, err := kernel.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return "", 0, fmt.Errorf("open directory %s: %w", dir, err)
 	}
@@ -101,8 +98,8 @@ func resolve(dir string) (string, uint64, error) {
 	return resolveOpen(fd, dir)
 }
 
-// resolveOpen is resolve for an open directory. The kernel tells the path of what
-// is open, so path and ID belong together, whatever is mounted over it since.
+// resolveOpen is resolve for an open directory. The kernel tells the path of an open
+// directory, so path and ID belong together, also when something covers the path.
 func resolveOpen(fd int, name string) (string, uint64, error) {
 	resolved, err := os.Readlink(handlePath(fd))
 	if err != nil {
@@ -113,25 +110,24 @@ func resolveOpen(fd int, name string) (string, uint64, error) {
 }
 
 // locate finds a resolved directory in the mount table.
-func locate(table []*mountinfo.Info, dir string, id uint64) (place, error) {
+func locate(table []*mountinfo.Info, dir string, id uint64) (directory, error) {
 	for _, info := range table {
 		if uint64(info.ID) != id {
 			continue
 		}
 		rest, ok := within(dir, info.Mountpoint)
 		if !ok {
-			return place{}, fmt.Errorf("%s is not below the mount point %s of its mount %d", dir, info.Mountpoint, id)
+			return directory{}, fmt.Errorf("%s is not below the mount point %s of its mount %d", dir, info.Mountpoint, id)
 		}
-		root := cutDeleted(info.Root)
-		return place{mount: info, root: path.Join(root, rest)}, nil
+		return directory{path: dir, mount: info, root: path.Join(cutDeleted(info.Root), rest)}, nil
 	}
-	return place{}, fmt.Errorf("the mount %d that %s is on is not in the mount table", id, dir)
+	return directory{}, fmt.Errorf("the mount %d that %s is on is not in the mount table", id, dir)
 }
 
-// sameFileSystem compares by device number as the mount table gives it, which
-// on btrfs is not the one that stat(2) gives.
-func (p place) sameFileSystem(info *mountinfo.Info) bool {
-	return p.mount.Major == info.Major && p.mount.Minor == info.Minor
+// sameFileSystem compares the device numbers of the mount table, which on btrfs differ
+// from those of stat(2).
+func (d directory) sameFileSystem(info *mountinfo.Info) bool {
+	return d.mount.Major == info.Major && d.mount.Minor == info.Minor
 }
 
 // within returns the path of name relative to dir, "" when they are the same,
@@ -146,57 +142,103 @@ func within(name, dir string) (rest string, ok bool) {
 	return strings.CutPrefix(name, dir)
 }
 
-// cutDeleted takes off what the mount table appends to the root of a mount
-// whose directory has been removed. No path has two slashes in a row.
+// cutDeleted removes the mark that the mount table appends to the root of a mount whose
+// directory has been removed. No path has two slashes in a row.
 func cutDeleted(root string) string { return strings.TrimSuffix(root, "//deleted") }
 
-// List returns all mounts of this process' mount namespace. It reads the whole
-// mount table.
-func (m *Mounter) List() ([]mountutils.MountPoint, error) {
-	table, err := readTable()
-	if err != nil {
-		return nil, err
+// parseTable parses a mount table, see proc_pid_mountinfo(5).
+//
+// The parsers of mount-utils and moby do not resist hostile names, and pods choose names
+// in the table: a subPath mount shows its directory. The one of mount-utils splits lines
+// at every Unicode space, but the kernel escapes only blanks, tabs and newlines, so a
+// carriage return in a name could shift the fields and forge a line. The one of moby
+// refuses the whole table when one line has 64 KiB, which a deep directory reaches.
+func parseTable(content string) ([]*mountinfo.Info, error) {
+	var table []*mountinfo.Info
+	for line := range strings.Lines(content) {
+		info, err := parseLine(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return nil, fmt.Errorf("line %.200q: %w", line, err)
+		}
+		table = append(table, info)
 	}
-	points := make([]mountutils.MountPoint, 0, len(table))
-	for _, info := range table {
-		points = append(points, mountutils.MountPoint{
-			Device: info.Source,
-			Path:   info.Mountpoint,
-			Type:   info.FSType,
-			Opts:   strings.Split(info.Options+","+info.VFSOptions, ","),
-		})
-	}
-	return points, nil
+	return table, nil
 }
 
-// GetMountRefs returns the other mount points of the directory at pathname,
-// which are none when there is no such directory. It reads the whole mount
-// table.
-func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
-	absolute, err := filepath.Abs(pathname)
+// parseLine parses a line such as
+//
+//	36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/sda1 rw
+//
+// where any number of optional fields comes before the dash.
+func parseLine(line string) (*mountinfo.Info, error) {
+	const optional = 6
+	fields := strings.Split(line, " ")
+	if len(fields) <= optional {
+		return nil, errors.New("has too few fields")
+	}
+	dash := slices.Index(fields[optional:], "-") + optional
+	if dash < optional || len(fields) < dash+4 {
+		return nil, errors.New("has no file system")
+	}
+	major, minor, _ := strings.Cut(fields[2], ":")
+	var p lineParser
+	info := &mountinfo.Info{
+		ID:         p.number(fields[0]),
+		Parent:     p.number(fields[1]),
+		Major:      p.number(major),
+		Minor:      p.number(minor),
+		Root:       p.unescape(fields[3]),
+		Mountpoint: p.unescape(fields[4]),
+		Options:    fields[5],
+		Optional:   strings.Join(fields[optional:dash], " "),
+		// What file systems write here is theirs, and nothing hangs on it.
+		FSType:     unescapeLoosely(fields[dash+1]),
+		Source:     unescapeLoosely(fields[dash+2]),
+		VFSOptions: fields[dash+3],
+	}
+	return info, p.err
+}
+
+// lineParser keeps the last error.
+type lineParser struct{ err error }
+
+func (p *lineParser) number(s string) int {
+	n, err := strconv.Atoi(s)
 	if err != nil {
-		return nil, fmt.Errorf("mount references of %s: %w", pathname, err)
+		p.err = err
 	}
-	dir, id, err := resolve(absolute)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("mount references of %s: %w", pathname, err)
-	}
-	table, err := readTable()
-	if err != nil {
-		return nil, err
-	}
-	here, err := locate(table, dir, id)
-	if err != nil {
-		return nil, fmt.Errorf("mount references of %s: %w", pathname, err)
-	}
-	var refs []string
-	for _, info := range table {
-		if info != here.mount && here.sameFileSystem(info) && info.Root == here.root {
-			refs = append(refs, info.Mountpoint)
+	return n
+}
+
+// unescape undoes what the kernel does to some characters: a backslash and
+// three octal digits stand for one byte.
+func (p *lineParser) unescape(s string) string {
+	var name strings.Builder
+	for {
+		before, escaped, found := strings.Cut(s, `\`)
+		if !found && name.Len() == 0 {
+			return s
 		}
+		name.WriteString(before)
+		if !found {
+			return name.String()
+		}
+		digits := escaped[:min(3, len(escaped))]
+		b, err := strconv.ParseUint(digits, 8, 8)
+		if err != nil || len(digits) < 3 {
+			p.err = fmt.Errorf("\\%s is no byte", digits)
+			return ""
+		}
+		name.WriteByte(byte(b))
+		s = escaped[3:]
 	}
-	return refs, nil
+}
+
+// unescapeLoosely keeps what does not follow the kernel's own rule as it is.
+func unescapeLoosely(s string) string {
+	var p lineParser
+	if unescaped := p.unescape(s); p.err == nil {
+		return unescaped
+	}
+	return s
 }

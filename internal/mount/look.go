@@ -1,0 +1,236 @@
+package mount
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+)
+
+// Showing compares what is mounted at a target with the directory that should be.
+type Showing int
+
+const (
+	// NotMounted: nothing is mounted there, or the target does not exist.
+	NotMounted Showing = iota
+	// ShowsSource: the directory that should be is mounted.
+	ShowsSource
+	// ShowsRemoved: a directory is mounted that has been removed since.
+	ShowsRemoved
+	// ShowsOther: something else is mounted.
+	ShowsOther
+)
+
+// Shows tells whether the topmost mount at target shows the directory source,
+// as it is at that path now.
+func (m *Mounter) Shows(target, source string) (Showing, error) {
+	there, mounted, err := m.look(target)
+	switch {
+	case !mounted && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)):
+		return NotMounted, nil
+	case err != nil:
+		return ShowsOther, err
+	case !mounted:
+		return NotMounted, nil
+	case there.links == 0:
+		return ShowsRemoved, nil
+	}
+	should, err := lstat(source)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ShowsOther, nil
+	case err != nil:
+		return ShowsOther, err
+	case there.dev == should.dev && there.ino == should.ino:
+		return ShowsSource, nil
+	}
+	return ShowsOther, nil
+}
+
+// look returns what is at path and whether something is mounted there, which it tells
+// also with an error. One system call answers both, unless the kernel is old.
+func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
+	path = filepath.Clean(path)
+	there, mounted, err = m.statx(path)
+	if !errors.Is(err, errNoMountRoot) {
+		return there, mounted, err
+	}
+	mounted, err = hasOwnMount(path)
+	if err != nil || !mounted {
+		return inode{}, false, err
+	}
+	there, err = lstat(path)
+	return there, true, err
+}
+
+// errNoMountRoot says that statx(2) does not tell mount points here.
+var errNoMountRoot = errors.New("statx does not report mount roots")
+
+// IsMountPoint tells whether something is mounted at path, another file system or a
+// directory of the same one. It follows no symbolic link, which is no mount point, and
+// does not read the mount table.
+//
+// The error wraps fs.ErrNotExist when there is nothing at path, and the
+// kernel's (ESTALE, EIO, ENOTCONN) when the mounted file system does not answer.
+func (m *Mounter) IsMountPoint(path string) (bool, error) {
+	// A trailing slash would make the kernel follow a symbolic link after all.
+	path = filepath.Clean(path)
+	_, mounted, err := m.statx(path)
+	if errors.Is(err, errNoMountRoot) {
+		return hasOwnMount(path)
+	}
+	return mounted, err
+}
+
+// inode is what is at a path: its identity, and how many names it has.
+type inode struct{ dev, ino, links uint64 }
+
+// statx is mountRoot. It asks a kernel that cannot tell only once.
+func (m *Mounter) statx(path string) (at inode, mounted bool, err error) {
+	if m.noMountRoot.Load() {
+		return inode{}, false, errNoMountRoot
+	}
+	at, mounted, err = mountRoot(path)
+	if errors.Is(err, errNoMountRoot) {
+		m.noMountRoot.Store(true)
+	}
+	return at, mounted, err
+}
+
+// mountRoot asks statx(2) what is at path and whether it is a mount point, which statx
+// knows since Linux 5.8.
+func mountRoot(path string) (at inode, mounted bool, err error) {
+	var st unix.Statx_t
+	err = kernel.IgnoreEINTR(func() error {
+		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &st)
+	})
+	switch {
+	// System call filters that are older than statx say EPERM.
+	case unsupported(err):
+		return inode{}, false, errNoMountRoot
+	case err != nil:
+		return inode{}, false, wrap(err, "statx %s", path)
+	case st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0:
+		return inode{}, false, errNoMountRoot
+	}
+	at = inode{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, links: uint64(st.Nlink)}
+	return at, st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+}
+
+// hasOwnMount finds mount points on older kernels: a mount point is on another mount than
+// the directory above it.
+func hasOwnMount(path string) (bool, error) {
+	if path == "/" {
+		return true, nil
+	}
+	own, err := mountIDOf(path, unix.O_NOFOLLOW)
+	if err != nil {
+		return false, err
+	}
+	parent, err := mountIDOf(filepath.Dir(path), 0)
+	if err != nil {
+		return false, err
+	}
+	return own != parent, nil
+}
+
+func mountIDOf(path string, flags int) (uint64, error) {
+	fd, err := kernel.Openat(unix.AT_FDCWD, path, unix.O_PATH|flags)
+	if err != nil {
+		return 0, wrap(err, "open %s", path)
+	}
+	defer unix.Close(fd)
+	// An O_PATH handle asks nothing of the file system. This does, so that a mount that
+	// does not answer is an error here too.
+	if _, err := kernel.Fstat(fd); err != nil {
+		return 0, wrap(err, "stat %s", path)
+	}
+	id, err := ID(fd)
+	return id, wrap(err, "mount of %s", path)
+}
+
+func lstat(path string) (inode, error) {
+	st, err := kernel.Lstatat(unix.AT_FDCWD, path)
+	if err != nil {
+		return inode{}, fmt.Errorf("stat %s: %w", shown(path), err)
+	}
+	return inode{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink)}, nil
+}
+
+// ID returns the ID of the mount that the open file fd is on: the number that
+// the mount has in the mount table. Two mounts of one directory have different
+// IDs; once a mount is gone, another one may get its ID.
+func ID(fd int) (uint64, error) {
+	var st unix.Statx_t
+	err := kernel.IgnoreEINTR(func() error {
+		// DONT_SYNC does not ask a file system that hangs: the kernel knows the mount.
+		return unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st)
+	})
+	if err == nil && st.Mask&unix.STATX_MNT_ID != 0 {
+		return st.Mnt_id, nil
+	}
+	// Before Linux 5.8 statx does not know it, before 4.11 there is no statx.
+	return procID(fd)
+}
+
+// procID does what ID does, by way of /proc.
+func procID(fd int) (uint64, error) {
+	path := "/proc/self/fdinfo/" + strconv.Itoa(fd)
+	info, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(info)) {
+		if id, ok := strings.CutPrefix(line, "mnt_id:"); ok {
+			return strconv.ParseUint(strings.TrimSpace(id), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("%s has no mnt_id", path)
+}
+
+// openDirectory returns a handle that stands for the directory at path, or for
+// the root of the topmost mount there. It needs no permission on the directory
+// itself. While it is open, the mount it is on cannot be unmounted.
+func openDirectory(path string) (int, error) {
+	if !filepath.IsAbs(path) {
+		return -1, fmt.Errorf("open %q: the path is not absolute", path)
+	}
+	// Clean removes a trailing slash, which would make the kernel follow a symbolic link
+	// in spite of O_NOFOLLOW.
+	fd, err := kernel.Openat(unix.AT_FDCWD, filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY)
+	if err != nil {
+		return -1, fmt.Errorf("open directory %s: %w", shown(path), err)
+	}
+	return fd, nil
+}
+
+// handlePath is a path that leads to an open file.
+func handlePath(fd int) string { return handles + strconv.Itoa(fd) }
+
+// handles is the directory of this process' handles. A path that begins with one leads
+// to the open file, also when something covers the path that it was opened by.
+const handles = "/proc/self/fd/"
+
+// shown is a path as errors name it: a handle's number tells people nothing.
+type shown string
+
+// String replaces a handle by the path of the open file.
+func (p shown) String() string {
+	below, ok := strings.CutPrefix(string(p), handles)
+	if !ok {
+		return string(p)
+	}
+	number, rest, _ := strings.Cut(below, "/")
+	open, err := os.Readlink(handles + number)
+	if err != nil {
+		return string(p)
+	}
+	return filepath.Join(open, rest)
+}
