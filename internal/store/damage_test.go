@@ -189,58 +189,6 @@ func TestFlippedValueNeverChangesARecord(t *testing.T) {
 	}
 }
 
-// TestCheckAcceptsWhatBoltWrites keeps the check from refusing a good file.
-func TestCheckAcceptsWhatBoltWrites(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	path := filepath.Join(t.TempDir(), "any.db")
-	for round := range 10 {
-		db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, PageSize: 4096, FreelistType: bbolt.FreelistMapType})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			err := db.Update(func(tx *bbolt.Tx) error {
-				for _, name := range []string{"volumes", "meta", "nested"} {
-					b, err := tx.CreateBucketIfNotExists([]byte(name))
-					if err != nil {
-						return err
-					}
-					if name == "nested" {
-						if b, err = b.CreateBucketIfNotExists([]byte(fmt.Sprint(rng.IntN(5)))); err != nil {
-							return err
-						}
-					}
-					for range rng.IntN(1000) {
-						key := fmt.Appendf(nil, "%d", rng.IntN(20_000))
-						if rng.IntN(3) == 0 {
-							err = b.Delete(key)
-						} else {
-							err = b.Put(key, make([]byte, rng.IntN(300)*rng.IntN(1+rng.IntN(40))))
-						}
-						if err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		d, err := openDatabase(path, os.O_RDONLY, ownAdvice)
-		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
-		if err := d.close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestOtherPageSizes(t *testing.T) {
 	for _, size := range []int{1024, 16 << 10, 64 << 10} {
 		path := filepath.Join(t.TempDir(), "store.db")

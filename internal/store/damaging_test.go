@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"hash/fnv"
 	"os"
@@ -10,6 +11,15 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+)
+
+// Where the numbers of a bbolt file are; package boltfile knows all of its layout.
+const (
+	minPageSize    = 1 << 10
+	pageHeaderSize = 16
+	metaSize       = 64
+	metaChecksumAt = 56
+	boltMagic      = 0xED0CDAED
 )
 
 // smallPages returns the bytes of a store with small pages: more of them, and a
@@ -78,12 +88,12 @@ func damage(data []byte, at1 uint16, patch1 []byte, at2 uint16, patch2 []byte, c
 	}
 	for _, at := range []int{0, minPageSize, os.Getpagesize()} {
 		at += pageHeaderSize
-		if at+metaSize > len(bad) || order.Uint32(bad[at:]) != boltMagic {
+		if at+metaSize > len(bad) || binary.NativeEndian.Uint32(bad[at:]) != boltMagic {
 			continue
 		}
 		sum := fnv.New64a()
 		_, _ = sum.Write(bad[at : at+metaChecksumAt])
-		order.PutUint64(bad[at+metaChecksumAt:], sum.Sum64())
+		binary.NativeEndian.PutUint64(bad[at+metaChecksumAt:], sum.Sum64())
 	}
 	return bad
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
 // lockTimeout is how long to wait for another process to let go of the file:
@@ -123,7 +124,7 @@ func (d *database) check() error {
 	// have them, one after the other, and a disk is many times faster in its own order.
 	// It is but a hint, and so is its error.
 	_ = unix.Fadvise(int(d.file.Fd()), 0, info.Size(), unix.FADV_WILLNEED)
-	return checkFile(d.file, info.Size())
+	return boltfile.Check(d.file, info.Size())
 }
 
 // openBolt hands the locked file to bbolt, for which an empty one becomes a

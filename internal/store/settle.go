@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
 // unsettled is what may be in the page cache alone. Nothing may be built on it.
@@ -37,15 +38,15 @@ func (d *database) unsettle() error {
 	if err != nil {
 		return err
 	}
-	m, err := readMeta(d.file, info.Size())
+	m, err := boltfile.Newest(d.file, info.Size())
 	if err != nil {
 		return d.advice.damagedError(d.path, err)
 	}
-	page := make([]byte, m.pageSize)
-	if _, err := d.file.ReadAt(page, m.at); err != nil {
+	page := make([]byte, m.PageSize)
+	if _, err := d.file.ReadAt(page, m.At); err != nil {
 		return fmt.Errorf("read %s: %w", d.path, err)
 	}
-	d.unsettled.meta, d.unsettled.at = page, m.at
+	d.unsettled.meta, d.unsettled.at = page, m.At
 	return nil
 }
 

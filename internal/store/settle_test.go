@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
 // failingLastSync makes the next commit fail as it does when the disk refuses the
@@ -33,11 +35,11 @@ func newestMeta(t testing.TB, path string) (page []byte, at int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := readMeta(bytes.NewReader(data), int64(len(data)))
+	m, err := boltfile.Newest(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data[m.at : m.at+int64(m.pageSize)], m.at
+	return data[m.At : m.At+int64(m.PageSize)], m.At
 }
 
 // TestCommitThatMayNotBeOnDisk: the disk refuses the last sync of a commit, and then
@@ -149,7 +151,7 @@ func TestOpenSettlesWhatTheLastRunLeft(t *testing.T) {
 	if _, err := db.file.ReadAt(data, at); err != nil {
 		t.Fatal(err)
 	}
-	if m, ok := metaAt(bytes.NewReader(data), 0); !ok || m.txid == 0 {
-		t.Errorf("the meta page is not valid afterwards: %+v", m)
+	if m, err := boltfile.Newest(bytes.NewReader(data), int64(len(data))); err != nil || m.Transaction == 0 {
+		t.Errorf("the meta page is not valid afterwards: %+v, %v", m, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/katbox/katbox/internal/store/boltfile"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -146,11 +147,11 @@ func TestCommitWithoutChangesWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := readMeta(file, info.Size())
+		m, err := boltfile.Newest(file, info.Size())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.txid
+		return m.Transaction
 	}
 	before := transaction()
 	commit(t, s)
