@@ -10,21 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxAge bounds how long ago a time is. Before 1885 a time.Time has no room for
-// a monotonic reading, and a clock that was never set says 1970.
+// maxAge bounds how long ago a time is. Before 1885 a time.Time has no room for a monotonic
+// reading, and a clock that was never set says 1970.
 const maxAge = 80 * 365 * 24 * time.Hour
 
-// clock is what tells how long ago something was, across a restart too. The
-// package comment says why there are two clocks.
+// clock tells how long ago something was, across a restart too; see [timeline].
 type clock struct {
-	// boot stands for this boot of the kernel. It is 0 if that is not known;
-	// then there is only the wall clock.
+	// boot is a number for this boot of the kernel, or 0 if it is unknown; then there is only the
+	// wall clock.
 	boot uint64
-	// boottime returns a reading of CLOCK_BOOTTIME.
+	// boottime reads CLOCK_BOOTTIME.
 	boottime func() (int64, error)
 	now      func() time.Time
-	// line is what records are written and read by, in place of CLOCK_BOOTTIME
-	// itself.
+	// line is what records are written and read by, in place of CLOCK_BOOTTIME itself.
 	line timeline
 	// rebooted says that the last look was in an earlier boot.
 	rebooted bool
@@ -33,44 +31,35 @@ type clock struct {
 // moment is an instant by both clocks.
 type moment struct {
 	now time.Time
-	// boottime is the reading in nanoseconds that belongs to now, in that boot.
-	// If boot is 0 there is none.
+	// boottime is the reading in nanoseconds at now, in that boot. If boot is 0 there is none.
 	boot     uint64
 	boottime int64
 	line     timeline
 }
 
-// kernelClock returns the clock of this process. It is made once: which boot it
-// is cannot change.
+// kernelClock returns the clock of this process. Its boot cannot change.
 func kernelClock() clock {
 	return clock{boot: readBoot(), boottime: readBoottime, now: time.Now}
 }
 
 func readBoottime() (int64, error) {
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0, err
-	}
-	return ts.Nano(), nil
+	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return ts.Nano(), err
 }
 
-// readBoot returns a number that stands for this boot of the kernel, or 0
-// where /proc does not tell it, as in a sandbox that is not Linux's own. Some
-// container managers give each container a boot ID of its own: then each is
-// another boot. Both lose nothing but the better clock.
+// readBoot returns a number for this boot of the kernel and its time namespace, which shifts
+// CLOCK_BOOTTIME. It is 0 where /proc does not say, as in some sandboxes. Some container managers
+// give each container a boot ID of its own. Both lose nothing but the better clock.
 func readBoot() uint64 {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return 0
 	}
-	// A time namespace shifts CLOCK_BOOTTIME, so that readings of two of them
-	// cannot be compared. Kubernetes makes none, and old kernels have none.
-	namespace, _ := os.Readlink("/proc/self/ns/time")
+	namespace, _ := os.Readlink("/proc/self/ns/time") // old kernels have none
 	return bootNumber(id, namespace)
 }
 
-// bootNumber makes a boot and a time namespace one number, which is shorter
-// than the two.
 func bootNumber(id []byte, namespace string) uint64 {
 	id = bytes.TrimSpace(id)
 	if len(id) == 0 {
@@ -82,20 +71,19 @@ func bootNumber(id []byte, namespace string) uint64 {
 	return h.Sum64()
 }
 
-// writing returns the moment to write records at. The second look is at the
-// reading: time that passes before makes what is written with it younger.
+// writing returns the moment at which records are written. It reads the wall clock first: a delay
+// until the other reading makes a record look younger, never older.
 func (c clock) writing() moment { return c.at(c.now()) }
 
-// reading returns the moment to read records at, for a now that may be a while
-// ago. The last look is at how long: time that passes before makes what is read
-// with it younger.
+// reading returns the moment at which records are read, for a now that may be a while ago. It reads
+// last how long ago: a delay makes a record look younger, never older.
 func (c clock) reading(now time.Time) moment {
 	m := c.at(now)
 	m.boottime -= int64(c.now().Sub(now))
 	return m
 }
 
-// at puts a reading beside now.
+// at adds a reading of CLOCK_BOOTTIME to now.
 func (c clock) at(now time.Time) moment {
 	if c.boot != 0 {
 		if boottime, err := c.boottime(); err == nil {
@@ -105,31 +93,30 @@ func (c clock) at(now time.Time) moment {
 	return moment{now: now}
 }
 
-// stored returns what is on disk for t. The reading is negative if t is before
-// the boot that the timeline began in.
+// stored returns what is on disk for t. The reading is negative if t is before the boot that the
+// timeline began in.
 func (m moment) stored(t time.Time) (wall int64, boot uint64, reading int64) {
 	wall = toWall(t)
 	if wall == 0 || m.boot == 0 {
 		return wall, 0, 0
 	}
-	// If t has no monotonic reading, as one of the old driver, the wall clock
-	// decides here, and from now on it does not.
+	// If t has no monotonic reading, as one of the old driver, the wall clock decides here, and not
+	// any more from now on.
 	age := min(max(m.now.Sub(t), 0), maxAge)
 	boot, reading = m.reading()
 	return wall, boot, reading - int64(age)
 }
 
-// time returns a stored time, the wall clock's not negative, on the clock of
-// m.now. If that carries a monotonic reading so does the result, which is never
-// after it.
+// time returns a stored time, whose wall clock is not negative, on the clock of m.now. If that
+// carries a monotonic reading so does the result, which is never after it.
 func (m moment) time(wall int64, boot uint64, reading int64) time.Time {
 	if wall == 0 {
 		return time.Time{}
 	}
 	age := time.Duration(m.now.UnixNano() - wall)
 	if now, ok := m.readingOf(boot); ok {
-		// A reading that is still to come, which none should be, is now; so is one
-		// so far back that the difference overflows.
+		// A reading of the future counts as now. So does one that is so far back that the
+		// difference overflows.
 		age = 0
 		if reading < now {
 			age = min(time.Duration(now-reading), maxAge)
@@ -138,8 +125,8 @@ func (m moment) time(wall int64, boot uint64, reading int64) time.Time {
 	return m.now.Add(-max(age, 0))
 }
 
-// toWall returns what is stored for t. Times that do not fit, before 1970 and
-// after 2262, become the nearest that does: 0 is for no time at all.
+// toWall returns what is stored for t. Times before 1970 and after 2262 become the nearest that
+// fits: 0 is for no time at all.
 func toWall(t time.Time) int64 {
 	switch {
 	case t.IsZero():

@@ -90,7 +90,7 @@ func (m *machine) stop() {
 
 func (m *machine) noted() { m.looked = look{m.now, m.wrong, m.boot, m.uptime()} }
 
-// promise adds what the package comment says of a reboot.
+// promise adds what the comment of timeline says about a reboot.
 func (m *machine) promise() {
 	passed := m.now.Sub(m.looked.now)
 	older, younger := maxUnseen, passed

@@ -27,10 +27,6 @@ var (
 	rebootedKey       = []byte("rebooted")
 )
 
-// lookInterval is how long nothing may be committed before the clocks are noted
-// all the same. A crash takes with it what CLOCK_BOOTTIME told since.
-const lookInterval = 5 * time.Minute
-
 // Store is the records of all volumes of one working directory. Its methods
 // may be called from several goroutines; they take turns.
 type Store struct {
@@ -239,8 +235,11 @@ func (s *Store) look() {
 	if s.closed {
 		return
 	}
-	_ = s.write(func(transaction) error { return nil })
+	_ = s.write(nothing)
 }
+
+// nothing is a transaction that only notes the clocks.
+func nothing(transaction) error { return nil }
 
 // Close releases the file and its lock. A compaction that runs is given up.
 func (s *Store) Close() error {

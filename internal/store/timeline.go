@@ -3,28 +3,78 @@ package store
 import "time"
 
 const (
-	// maxUnseen bounds what the wall clock may add when CLOCK_BOOTTIME began
-	// anew: enough to restart a big machine, little to lose if it is wrong.
+	// maxUnseen bounds what the wall clock may add when CLOCK_BOOTTIME began anew: enough to
+	// restart a big machine, little to lose if the clock is wrong.
 	maxUnseen = 15 * time.Minute
-	// maxReading bounds what is believed of a reading, 73 years. Sums of a few
-	// do not overflow.
+	// maxReading bounds what is believed of a reading, 73 years. Sums of a few do not overflow.
 	maxReading = 1 << 61
+	// lookInterval is how long the store goes without a look at the clocks. A crash takes with it
+	// what CLOCK_BOOTTIME told since the last one.
+	lookInterval = 5 * time.Minute
 )
 
-// timeline is CLOCK_BOOTTIME carried on across reboots. In the boot that it
-// began in it is CLOCK_BOOTTIME. The package comment says what it counts later.
+// timeline is CLOCK_BOOTTIME carried on across reboots, so that a step of the wall clock moves no
+// deadline.
+//
+// Deadlines run on the monotonic clock, which ends with the process. So the store keeps the time of
+// an unpublish by two clocks, the wall clock and the timeline. [Store.Load] works out how long ago
+// it was, and subtracts that from a time with a monotonic reading.
+//
+// Within one boot only CLOCK_BOOTTIME counts. Time that passes between the readings of two clocks
+// makes a deadline later, never earlier.
+//
+// A reboot begins CLOCK_BOOTTIME anew, and only the wall clock tells how long the machine was off.
+// So each transaction notes both clocks, which is a look; so does the opening of the store, and
+// lookInterval without a transaction. The first look in another boot adds to the timeline the time
+// since the last look by the wall clock, but
+//
+//   - not less than nothing. A wall clock that is behind, as one without a battery, takes nothing
+//     away, so a lifespan does not begin again with each reboot;
+//   - at most maxUnseen more than CLOCK_BOOTTIME shows, which is how long the new boot has lasted.
+//     A wall clock that is years ahead looks like a machine that was off for years. It is not
+//     believed: data deleted too early is lost, and data kept while a machine is off disturbs no
+//     one.
+//
+// What was added once is not corrected when the wall clock is set later. Hence
+//
+//   - if the wall clock goes on across the reboot, right or wrong, and the new boot begins at most
+//     maxUnseen after the last look, no deadline moves. More time makes deadlines later: a machine
+//     that is off keeps its volumes;
+//   - whatever the wall clock shows, a reboot makes deadlines earlier by at most maxUnseen, and
+//     later by at most the time between the two looks: the time without the daemon and the
+//     lookInterval before;
+//   - a volume is kept for ever only on a machine that always reboots before the daemon has run for
+//     lookInterval or written anything, with a wall clock that does not go on.
+//
+// A container manager may give each container a boot ID of its own, while CLOCK_BOOTTIME goes on.
+// So if CLOCK_BOOTTIME shows no less than at the last look, only the difference counts. Another
+// time namespace counts as another boot, because readings of two cannot be compared.
+//
+// The wall clock decides alone for a record without a known timeline: one of another boot by a
+// version without timelines, one after a look that cannot be used, and one for which the boot or
+// CLOCK_BOOTTIME is unknown, then or now. Written again it is on the timeline; until then each Load
+// asks the wall clock. A stored time in the future counts as now, so a clock that was stepped back
+// can only lengthen a lifespan. A step forward since cannot be told from time that passed.
+//
+// CLOCK_BOOTTIME goes on while a machine is suspended, and the monotonic clock does not. A running
+// daemon is late by that until the next Load, and a record that it writes again before stays late.
+// None is early by CLOCK_BOOTTIME.
+//
+// A disk in another machine meets another CLOCK_BOOTTIME, which vouches for as long as that machine
+// has been up: a wall clock that is ahead is believed for that much more than maxUnseen. A version
+// without timelines reads these records, after a reboot by the wall clock. It notes no look, so the
+// time that it ran counts as time off.
 type timeline struct {
-	// number is the boot that it began in, and tells it from others.
+	// number is the boot that the timeline began in, and tells it from others. In that boot it is
+	// CLOCK_BOOTTIME.
 	number uint64
 	// boot is the present boot, or 0 if there is no timeline.
 	boot uint64
-	// ahead is by how much it is ahead of CLOCK_BOOTTIME in the present boot;
-	// negative if it is behind.
+	// ahead is by how much it is ahead of CLOCK_BOOTTIME in the present boot, negative if behind.
 	ahead int64
 }
 
-// storedLook is a timeline on disk, and what the clocks showed when it was
-// written; see the package comment.
+// storedLook is a timeline on disk with what the clocks showed at the time.
 type storedLook struct {
 	Number   uint64 `cbor:"1,keyasint"`
 	Boot     uint64 `cbor:"2,keyasint"`
@@ -33,11 +83,10 @@ type storedLook struct {
 	Wall     int64  `cbor:"5,keyasint"`
 }
 
-// after returns the clock with the timeline that goes on from what was noted
-// last. If that cannot be used, a timeline begins.
+// after returns the clock with the timeline that goes on from the last look. If that cannot be
+// used, a timeline begins.
 func (c clock) after(noted []byte) clock {
-	// The wall clock is looked at first: time that passes before the other look
-	// is not counted twice then.
+	// Reads the wall clock first: a delay until the other reading is not counted twice.
 	m := c.at(c.now())
 	switch last, ok := decodeLook(noted); {
 	case m.boot == 0:
@@ -50,10 +99,9 @@ func (c clock) after(noted []byte) clock {
 	return c
 }
 
-// look returns what is to be noted of the clocks.
+// look returns what to note of the clocks.
 func (c clock) look() (value []byte, ok bool) {
-	// The wall clock is looked at last: time that passes in between is lost, and
-	// not counted twice.
+	// Reads the wall clock last: a delay in between is lost, and not counted twice.
 	m := c.writing()
 	wall := toWall(c.now())
 	if m.boot == 0 || m.boot != m.line.boot {
@@ -66,13 +114,9 @@ func (c clock) look() (value []byte, ok bool) {
 	return sealValue(timelineKey, body), true
 }
 
-func decodeLook(value []byte) (storedLook, bool) {
+func decodeLook(value []byte) (l storedLook, ok bool) {
 	body, err := openValue(timelineKey, value)
-	if err != nil {
-		return storedLook{}, false
-	}
-	var l storedLook
-	if err := decoding.Unmarshal(body, &l); err != nil {
+	if err != nil || decoding.Unmarshal(body, &l) != nil {
 		return storedLook{}, false
 	}
 	credible := func(reading int64) bool { return -maxReading <= reading && reading <= maxReading }
@@ -85,15 +129,19 @@ func (l storedLook) next(m moment) timeline {
 	if l.Boot == m.boot {
 		return timeline{l.Number, m.boot, l.Ahead}
 	}
-	// CLOCK_BOOTTIME tells how long this boot has been going on. If it shows no
-	// less than before it may have gone on all the time: a container manager
-	// that makes boot IDs of its own leaves it alone.
 	seen := m.boottime
-	if seen >= l.Boottime {
+	if seen >= l.Boottime { // perhaps another boot ID only
 		seen -= l.Boottime
 	}
 	passed := min(max(toWall(m.now)-l.Wall, 0), max(seen, 0)+int64(maxUnseen))
 	return timeline{l.Number, m.boot, l.Boottime + l.Ahead + passed - m.boottime}
+}
+
+// isBefore reports whether the look was in an earlier boot than m. It has to be certain, because
+// mounts end with a boot: another boot ID, and CLOCK_BOOTTIME shows less. A machine that has been
+// up longer than it was at the look counts as not rebooted.
+func (l storedLook) isBefore(m moment) bool {
+	return m.boot != 0 && l.Boot != m.boot && m.boottime < l.Boottime
 }
 
 // reading returns what is stored for the instant itself.
@@ -104,12 +152,44 @@ func (m moment) reading() (boot uint64, reading int64) {
 	return m.boot, m.boottime
 }
 
-// readingOf returns the instant on the clock that a stored reading is of, if
-// that can be told: on the timeline, or on CLOCK_BOOTTIME itself, by which an
-// older version writes.
+// readingOf returns the instant on the clock of a stored reading, if that is known: the timeline,
+// or CLOCK_BOOTTIME itself, by which an older version writes.
 func (m moment) readingOf(boot uint64) (reading int64, ok bool) {
 	if number, reading := m.reading(); boot != 0 && boot == number {
 		return reading, true
 	}
 	return m.boottime, boot != 0 && boot == m.boot
+}
+
+// Rebooted reports whether the kernel booted since an earlier process opened the store, so that
+// nothing is mounted any more that was mounted then. It is true only where that is certain. It
+// stays true, for later processes too, until [Store.RebootSeen]: a process that ends before has not
+// recorded the consequences.
+func (s *Store) Rebooted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rebooted
+}
+
+// RebootSeen notes that the consequences of a reboot are recorded.
+func (s *Store) RebootSeen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.rebooted {
+		return nil
+	}
+	s.rebooted = false
+	return s.write(nothing)
+}
+
+// noteReboot writes what Rebooted returns, in the transaction that notes the clocks: by them the
+// next process tells a reboot.
+func (s *Store) noteReboot(t transaction) error {
+	switch {
+	case s.rebooted && !s.noted:
+		return t.put(metaBucket, rebootedKey, []byte{1})
+	case !s.rebooted && s.noted:
+		return t.delete(metaBucket, rebootedKey)
+	}
+	return nil
 }

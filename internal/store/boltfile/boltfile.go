@@ -2,7 +2,8 @@
 //
 // bbolt trusts what it finds. A page that points to itself makes it loop or overflow its stack,
 // which no recover catches, and it overwrites a page that is in use but listed as free. Its own
-// checker meets the same traps. [Check] reads the file rather than map it, and reads each page once.
+// checker meets the same traps. [Check] reads the file rather than map it, and reads each page
+// once.
 package boltfile
 
 import (
@@ -34,8 +35,8 @@ const (
 	minPageSize = 1 << 10
 	maxPageSize = 1 << 24
 
-	// maxDepth is far beyond what fits on a disk: with two children in each branch, a tree of
-	// this depth has 2^64 leaves.
+	// maxDepth is far beyond what fits on a disk: with two children in each branch, a tree of this
+	// depth has 2^64 leaves.
 	maxDepth = 64
 )
 
@@ -92,7 +93,8 @@ func readMeta(r io.ReaderAt, at int64) (Meta, bool) {
 	return m, valid
 }
 
-// Check reads a file of the given size and returns the first thing that is wrong with its structure.
+// Check reads a file of the given size and returns the first thing that is wrong with its
+// structure.
 func Check(r io.ReaderAt, size int64) error {
 	m, err := Newest(r, size)
 	if err != nil {
@@ -168,8 +170,8 @@ func (c *checker) read(id uint64) (page, error) {
 	}
 }
 
-// tree checks the subtree at a page. Its keys are at least from and less than to, if these are
-// not nil.
+// tree checks the subtree at a page. Its keys are at least from and less than to, if these are not
+// nil.
 func (c *checker) tree(id uint64, from, to []byte, depth int) error {
 	p, err := c.read(id)
 	if err != nil {
