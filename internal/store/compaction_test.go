@@ -203,7 +203,7 @@ func TestChangesDuringACompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer place.Close()
-	if c.db, err = createCopy(place, path); err != nil {
+	if c.db, err = newStore(place, path, s.db.file); err != nil {
 		t.Fatal(err)
 	}
 	want := map[volume.ID]string{}

@@ -13,93 +13,99 @@ import (
 	"github.com/katbox/katbox/internal/crashpoint"
 )
 
-// newSuffix marks a database that is not complete yet.
+// newSuffix marks a store that is not complete yet.
 const newSuffix = ".new"
 
-// create makes an empty database, unless there is a file at path already.
-//
-// It is complete, and on disk, before it gets its name: whatever has the name
-// is a database that was in use, so that an empty or unreadable file is known
-// to be damaged and never taken for a first start.
+// create makes an empty store at path, unless there is a file already. Whatever has the name was
+// complete once, so an empty or unreadable file is known to be damaged, and never taken for a first
+// start. Opening it makes the name durable.
 func create(path string) error {
-	if exists, err := lexists(path); exists || err != nil {
+	place, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
 		return err
 	}
-	file, err := openRegular(path+newSuffix, os.O_RDWR|os.O_CREATE)
-	if errors.Is(err, errNotRegular) {
-		return fmt.Errorf("create the store: %s cannot be used (%w); remove it and start again", path+newSuffix, err)
+	defer place.Close()
+	if err = hasName(place.Lstat, filepath.Base(path), nil); err == nil {
+		var d *database
+		if d, err = newStore(place, path, nil); err == nil {
+			// The lock is held until the file has its name: no other daemon empties it meanwhile.
+			err = errors.Join(d.takeName(place, path, nil), d.close())
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("create the store: %w", err)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return nil // or another daemon was faster
 	}
-	// Two daemons may be started at once. Only the one with the lock goes on.
-	if err := lock(file, false, ownAdvice); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	d := newDatabase(path+newSuffix, file, ownAdvice)
-	if exists, err := lexists(path); exists || err != nil {
-		// The other one was faster, and what is open here may be its database.
-		return errors.Join(err, file.Close())
-	}
-	if err := d.initialise(); err != nil {
-		return fmt.Errorf("create the store: %w", err)
-	}
-	// The lock is held until the file has its name, so that nobody else can
-	// begin anew with a file that is about to be renamed.
-	err = crashpoint.Around("store/rename-new", func() error { return os.Rename(path+newSuffix, path) })
-	if err != nil {
-		return errors.Join(fmt.Errorf("create the store: %w", err), d.close())
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
-		return errors.Join(fmt.Errorf("create the store: %w", err), d.close())
-	}
-	return d.close()
+	return fmt.Errorf("create the store: %w", err)
 }
 
-// initialise makes the open file, whatever an interrupted attempt left in it,
-// an empty store that is on disk. When it fails the file is closed.
-func (d *database) initialise() error {
-	if err := crashpoint.Around("store/empty-new", func() error { return d.file.Truncate(0) }); err != nil {
-		return errors.Join(err, d.file.Close())
+// newStore makes an empty store beside path, whose name leads to the file old, or to nothing if
+// that is nil. It locks the new file: once it has the name, no other process gets it.
+func newStore(place *os.Root, path string, old *os.File) (*database, error) {
+	name := filepath.Base(path)
+	file, err := openRegular(place.Lstat, place.OpenFile, name+newSuffix, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, errNotRegular) {
+		return nil, fmt.Errorf("%s cannot be used (%w); remove it and start again", path+newSuffix, err)
 	}
-	overwriteInPlace(d.file)
+	if err != nil {
+		return nil, err
+	}
+	if err = lock(file, false, ownAdvice); err == nil {
+		// Two daemons may start at once. If the other one was faster, this may be its store.
+		err = hasName(place.Lstat, name, old)
+	}
+	if err == nil {
+		err = crashpoint.Around("store/empty-new", func() error { return file.Truncate(0) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	overwriteInPlace(file)
+	d := newDatabase(path+newSuffix, file, ownAdvice)
 	if err := d.openBolt(false); err != nil {
-		return err
+		return nil, err
 	}
-	err := d.update(func(tx *bbolt.Tx) error {
-		if _, err := tx.CreateBucket(volumesBucket); err != nil {
-			return err
-		}
-		m, err := tx.CreateBucket(metaBucket)
+	err = d.update(func(tx *bbolt.Tx) error {
+		meta, err := tx.CreateBucket(metaBucket)
 		if err != nil {
 			return err
 		}
-		return m.Put(formatKey, strconv.AppendInt(nil, formatVersion, 10))
+		_, err = tx.CreateBucket(volumesBucket)
+		return errors.Join(err, meta.Put(formatKey, strconv.AppendInt(nil, formatVersion, 10)))
 	})
-	if err == nil {
-		// bbolt syncs data only; the file is about to be relied upon by name.
-		err = crashpoint.Around("store/sync-new", d.file.Sync)
-	}
 	if err != nil {
-		return errors.Join(err, d.close())
+		return nil, errors.Join(err, d.close())
 	}
-	return nil
+	return d, nil
 }
 
-// lexists tells whether there is anything with the given name.
-func lexists(path string) (bool, error) {
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// takeName makes a new store durable and gives it its name, in place of the file old. The name
+// itself is unsettled afterwards.
+func (d *database) takeName(place *os.Root, path string, old *os.File) error {
+	// bbolt syncs data alone, and the file is about to be found by its name.
+	if err := crashpoint.Around("store/sync-new", d.file.Sync); err != nil {
+		return err
 	}
-	return err == nil, err
-}
-
-// syncDir makes a rename in the directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	name := filepath.Base(path)
+	if err := hasName(place.Lstat, name, old); err != nil {
+		return err
+	}
+	dir, err := place.Open(".")
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	err = crashpoint.Around("store/rename-new", func() error { return place.Rename(name+newSuffix, name) })
+	if err != nil {
+		return errors.Join(err, dir.Close())
+	}
+	d.path, d.unsettled.dir = path, dir
+	return nil
+}
+
+// removeNew removes an unfinished store, if there is one.
+func removeNew(place *os.Root, path string) error {
+	err := crashpoint.Around("store/remove-copy", func() error { return place.Remove(filepath.Base(path) + newSuffix) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

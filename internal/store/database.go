@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,40 +16,53 @@ import (
 	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
-// lockTimeout is how long to wait for another process to let go of the file:
-// long enough for a daemon that is just exiting.
-var lockTimeout = 2 * time.Second
+const (
+	// pairsTogether is how many pairs are read together at most, about 1 MiB.
+	pairsTogether = 4096
+	// readTime is how long that takes at most, about as long as a commit takes: it is enough for
+	// thousands of pairs, or for one page of a slow disk.
+	readTime = 2 * time.Millisecond
+)
 
-// lockRetry is the pause between two attempts to take the lock.
-const lockRetry = 20 * time.Millisecond
-
-// database is a bbolt database that cannot take the process down. bbolt maps
-// its file into memory and trusts it: damage makes it panic, loop, or touch
-// memory that is not there. So the file is checked before bbolt sees it, and
-// what still goes wrong becomes an error.
+// database is a bbolt database that cannot end the process. bbolt maps its file into memory and
+// trusts it: damage makes it panic, loop, or touch memory that is not there. So the file is checked
+// before bbolt opens it, and what still goes wrong becomes an error.
 type database struct {
 	path   string
 	advice advice
 	file   *os.File
 	bolt   *bbolt.DB
-	// unsettled is what has to be made durable before the next commit.
+	// unsettled is what must be made durable before the next commit.
 	unsettled unsettled
 	// commit runs one transaction and sync is fdatasync; tests make them fail.
 	commit func(fn func(*bbolt.Tx) error) error
 	sync   func(fd int) error
-	// failed is set once bbolt panicked. Its locks may be held for ever then,
-	// so it is not called again.
+	// failed is set once bbolt panicked. It may hold its locks for ever then, so it is not called
+	// again.
 	failed error
 }
 
-// openDatabase opens an existing file that holds a database. It never creates
-// one. For a file opened read-only (os.O_RDONLY), several processes may do so
-// at a time.
+// pair is a key with its value; nil if there is none.
+type pair struct {
+	bucket, key, value []byte
+}
+
+func newDatabase(path string, file *os.File, a advice) *database {
+	d := &database{path: path, advice: a, file: file, sync: fdatasync}
+	d.commit = func(fn func(*bbolt.Tx) error) error {
+		return crashpoint.Around("store/commit", func() error { return d.bolt.Update(fn) })
+	}
+	return d
+}
+
+// openDatabase opens a database, and never creates one. Several processes may open a file read-only
+// (os.O_RDONLY) at a time.
 func openDatabase(path string, flag int, a advice) (*database, error) {
-	d, err := openLocked(path, flag, a)
+	file, err := openLocked(path, flag, a)
 	if err != nil {
 		return nil, err
 	}
+	d := newDatabase(path, file, a)
 	if err := d.check(); err != nil {
 		return nil, errors.Join(a.damagedError(path, err), d.file.Close())
 	}
@@ -71,9 +85,9 @@ func openDatabase(path string, flag int, a advice) (*database, error) {
 }
 
 // openLocked opens and locks the file that has the name.
-func openLocked(path string, flag int, a advice) (*database, error) {
+func openLocked(path string, flag int, a advice) (*os.File, error) {
 	for {
-		file, err := openRegular(path, flag)
+		file, err := openRegular(os.Stat, os.OpenFile, path, flag)
 		if errors.Is(err, errNotRegular) {
 			return nil, a.damagedError(path, err)
 		}
@@ -83,32 +97,14 @@ func openLocked(path string, flag int, a advice) (*database, error) {
 		if err := lock(file, flag == os.O_RDONLY, a); err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
-		if isNamed(file, path) {
-			return newDatabase(path, file, a), nil
+		if hasName(os.Stat, path, file) == nil {
+			return file, nil
 		}
-		// While it waited for the lock, a compaction has given the name to a copy.
+		// While it waited for the lock, a compaction gave the name to a copy.
 		if err := file.Close(); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// isNamed tells whether the name leads to the open file.
-func isNamed(file *os.File, path string) bool {
-	named, err := os.Stat(path)
-	if err != nil {
-		return false // and the next look says why
-	}
-	opened, err := file.Stat()
-	return err == nil && os.SameFile(named, opened)
-}
-
-func newDatabase(path string, file *os.File, a advice) *database {
-	d := &database{path: path, advice: a, file: file, sync: fdatasync}
-	d.commit = func(fn func(*bbolt.Tx) error) error {
-		return crashpoint.Around("store/commit", func() error { return d.bolt.Update(fn) })
-	}
-	return d
 }
 
 // check reads the whole file and returns what is wrong with it.
@@ -120,58 +116,52 @@ func (d *database) check() error {
 	if info.Size() == 0 {
 		return errors.New("it is empty")
 	}
-	// After a reboot nothing of it is in memory. The check reads pages as the trees
-	// have them, one after the other, and a disk is many times faster in its own order.
-	// It is but a hint, and so is its error.
+	// After a reboot no part of the file is in memory. The check reads pages in the order of the
+	// trees, and a disk is many times faster in its own order. This is only a hint.
 	_ = unix.Fadvise(int(d.file.Fd()), 0, info.Size(), unix.FADV_WILLNEED)
 	return boltfile.Check(d.file, info.Size())
 }
 
-// openBolt hands the locked file to bbolt, for which an empty one becomes a
-// database. When it fails the file is closed.
+// openBolt gives the locked file to bbolt, which makes an empty one a database. On an error the
+// file is closed.
 func (d *database) openBolt(readOnly bool) error {
-	err := d.guard(func() error {
-		bolt, err := bbolt.Open(d.path, 0, &bbolt.Options{
-			// The file is open already, and so is checked and locked: what is
-			// opened is what was checked, even if the name was moved since.
+	err := d.guard(func() (err error) {
+		d.bolt, err = bbolt.Open(d.path, 0, &bbolt.Options{
+			// The file that was locked and checked, even if it has lost its name since.
 			OpenFile: func(string, int, os.FileMode) (*os.File, error) { return d.file, nil },
 			ReadOnly: readOnly,
-			// The lock is ours, so bbolt gets it at once; without a timeout it
-			// would wait for ever if it did not.
+			// The lock is ours, so bbolt gets it at once. Without a timeout it would wait for ever
+			// if it did not.
 			Timeout: lockTimeout,
-			// The other type, an array, takes time in proportion to the number of
-			// free pages for each allocation. Evicting 100,000 volumes frees
-			// thousands of pages.
+			// With the other type, an array, an allocation takes time in proportion to the number
+			// of free pages. Evicting 100,000 volumes frees thousands of pages.
 			FreelistType: bbolt.FreelistMapType,
-			// Left off on purpose. NoSync: a successful reply is durable.
-			// NoGrowSync: ext4 may lose the growth of the file without it.
-			// NoFreelistSync: every start, and every failed commit, would have to
-			// find the free pages by walking all records, in a goroutine of
-			// bbolt's where a fault cannot be caught. A compaction keeps the list
-			// of free pages short instead.
+			// Off on purpose. NoSync: a successful reply is durable. NoGrowSync: ext4 may lose the
+			// growth of the file. NoFreelistSync: each start and each failed commit would find the
+			// free pages by a walk over all records, in a goroutine of bbolt where no fault can be
+			// caught. A compaction keeps the list of free pages short instead.
 		})
-		d.bolt = bolt
 		return err
 	})
 	if err == nil {
 		return nil
 	}
-	// bbolt closes the file when it returns an error, but not when it panics.
+	// bbolt closes the file when it returns an error, and not when it panics.
 	d.abandon()
 	var errno unix.Errno
 	switch {
 	case errors.Is(err, ErrDamaged):
 		return err
 	case errors.As(err, &errno):
-		// The system refused something: memory to map the file, room to create it.
+		// The system refused something: memory to map the file, or room to create it.
 		return fmt.Errorf("open %s: %w", d.path, err)
 	}
 	return d.advice.damagedError(d.path, err)
 }
 
-// guard runs fn, which calls bbolt, and turns a panic, or a fault when
-// touching the mapped file (it was truncated, or its disk cannot be read),
-// into an error. After that the database is unusable.
+// guard runs fn, which calls bbolt, and turns a panic into an error, or a fault when it touches the
+// mapped file (the file was truncated, or the disk cannot read it). The database is unusable
+// afterwards. fn calls nothing of the store's callers: their panic says nothing about the file.
 func (d *database) guard(fn func() error) (err error) {
 	if d.failed != nil {
 		return d.failed
@@ -179,11 +169,7 @@ func (d *database) guard(fn func() error) (err error) {
 	// The setting is per goroutine, and fn stays on this one.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		r := recover()
-		if f, ok := r.(foreign); ok {
-			panic(f.reason)
-		}
-		if r != nil {
+		if r := recover(); r != nil {
 			reason, ok := r.(error)
 			if !ok {
 				reason = fmt.Errorf("%v", r)
@@ -195,21 +181,29 @@ func (d *database) guard(fn func() error) (err error) {
 	return fn()
 }
 
-// foreign is a panic in a function of a caller, which says nothing of the file.
-type foreign struct{ reason any }
-
-// outside runs a function of a caller within guard.
-func outside(fn func()) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			panic(foreign{reason})
-		}
-	}()
-	fn()
-}
-
 func (d *database) view(fn func(*bbolt.Tx) error) error {
 	return d.guard(func() error { return d.bolt.View(fn) })
+}
+
+// pairs returns the pairs of a bucket that follow a key, or its first ones: as many as
+// pairsTogether and readTime allow, and none after the last one.
+func (d *database) pairs(bucket, after []byte) (list []pair, err error) {
+	err = d.view(func(tx *bbolt.Tx) error {
+		began := time.Now()
+		cursor := tx.Bucket(bucket).Cursor()
+		key, value := cursor.Seek(after)
+		if after != nil && bytes.Equal(key, after) {
+			key, value = cursor.Next()
+		}
+		for ; key != nil; key, value = cursor.Next() {
+			list = append(list, pair{bucket, bytes.Clone(key), bytes.Clone(value)})
+			if len(list) == pairsTogether || time.Since(began) > readTime {
+				break
+			}
+		}
+		return nil
+	})
+	return list, err
 }
 
 // update runs one transaction. When it returns nil, the transaction is on disk.
@@ -234,7 +228,7 @@ func (d *database) close() (err error) {
 		d.unsettled.dir = nil
 	}
 	if old := d.unsettled.replaced; old != nil {
-		// The disk may still need it.
+		// It is not emptied: the disk may still need it.
 		d.unsettled.replaced = nil
 		defer func() { err = errors.Join(err, old.close()) }()
 	}
@@ -248,33 +242,9 @@ func (d *database) close() (err error) {
 	return nil
 }
 
-// abandon releases the file without bbolt's help. The memory mapping stays,
-// and with it the open file, so the lock has to be given back explicitly.
-// Errors do not matter: closed already is as good.
+// abandon releases the file without bbolt. The memory map stays and keeps the file open, so the
+// lock is given back explicitly. An error means that the file is closed already.
 func (d *database) abandon() {
 	_ = unix.Flock(int(d.file.Fd()), unix.LOCK_UN)
 	_ = d.file.Close()
-}
-
-// lock takes the same lock on the file that bbolt uses.
-func lock(file *os.File, shared bool, a advice) error {
-	how := unix.LOCK_EX
-	if shared {
-		how = unix.LOCK_SH
-	}
-	deadline := time.Now().Add(lockTimeout)
-	for {
-		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			return fmt.Errorf("lock %s: %w", file.Name(), err)
-		case !time.Now().Before(deadline):
-			return a.lockedError(file.Name())
-		}
-		time.Sleep(lockRetry)
-	}
 }

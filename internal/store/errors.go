@@ -8,20 +8,19 @@ import (
 )
 
 var (
-	// ErrDamaged: a database file exists but cannot be used. The message says
-	// why, and what to do about it. Nothing was changed.
+	// ErrDamaged: a database file exists and cannot be used. The message says why, and what to do.
+	// Nothing was changed.
 	ErrDamaged = volume.ErrRecordsDamaged
 	// ErrLocked: another process has the database open.
 	ErrLocked = errors.New("locked by another process")
 	// ErrNewer: the database has a format that this version does not know.
 	ErrNewer = errors.New("written by a newer Katbox")
-	// ErrInvalidRecord: a record was to be written that could not be read
-	// again. It is a fault of the caller, not of the file.
+	// ErrInvalidRecord: a record that could not be read again is not written. It is a fault of the
+	// caller, not of the file.
 	ErrInvalidRecord = errors.New("invalid record")
 )
 
-// advice completes the errors of one kind of database file with what a person
-// can do about them.
+// advice completes the errors of one kind of database file with what to do.
 type advice struct {
 	damaged string
 	locked  string

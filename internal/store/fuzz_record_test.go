@@ -68,7 +68,7 @@ func FuzzStoredTime(f *testing.F) {
 	f.Add(time.Now().UnixNano(), uint64(0), int64(0), uint64(0), int64(0))
 	f.Fuzz(func(t *testing.T, wall int64, boot uint64, boottime int64, nowBoot uint64, nowBoottime int64) {
 		if wall < 0 {
-			return // decodeBody refuses it
+			return // decodeValue refuses it
 		}
 		m := moment{now: time.Now(), boot: nowBoot, boottime: nowBoottime}
 		got := m.time(wall, boot, boottime)

@@ -22,20 +22,19 @@ var (
 
 // Imported is what an import found.
 type Imported struct {
-	// Done tells that this call did the import. Otherwise there was nothing to
-	// do: it was done before, or there is no old database.
+	// Done is true if this call did the import. Otherwise it was done before, or there is no old
+	// database.
 	Done bool
 	// Published and Retained count the imported records.
 	Published int
 	Retained  int
-	// Skipped are the entries of the old database that could not be used. Their
-	// data directories are for whoever adopts directories without a record.
+	// Skipped are the entries of the old database that could not be used. Their data directories
+	// are adopted like all without a record.
 	Skipped []Skipped
-	// Before tells that it was imported into records that were lost since, so that
-	// this call has noted it and imported nothing.
+	// Before is true if the records into which it was imported were lost since, so that this call
+	// only noted the import.
 	Before bool
-	// Unmarked is why no mark could be left beside the old database. The next start
-	// tries again.
+	// Unmarked is why no mark could be left beside the old database. The next start tries again.
 	Unmarked error
 }
 
@@ -46,42 +45,35 @@ type Skipped struct {
 	Reason string
 }
 
-// Imported tells whether the old driver's database was imported.
-func (s *Store) Imported() (bool, error) {
+// Imported reports whether the old driver's database was imported.
+func (s *Store) Imported() (done bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var done bool
-	err := s.db.view(func(tx *bbolt.Tx) error {
+	err = s.db.view(func(tx *bbolt.Tx) error {
 		done = tx.Bucket(metaBucket).Get(legacyImportedKey) != nil
 		return nil
 	})
 	return done, err
 }
 
-// ImportLegacy imports the old driver's database at path, which it opens
-// read-only and never changes. To be called before [Store.Load].
+// ImportLegacy imports the old driver's database at path, which it opens read-only and never
+// changes, so that a node can go back to the old driver. Call it before [Store.Load].
 //
-// It happens once: the records and the note that they were imported are one
-// transaction. As long as there is no old database nothing is noted, so that
-// one which appears later (it was forgotten, or the old driver ran once more) is
-// imported then; once imported, it is never read again, however it changes: what
-// it would add is found by its data directory or its mount. A volume that the
-// store knows already keeps its record, which is the newer one.
+// It imports once: the records and the note that they were imported are one transaction. Without an
+// old database it notes nothing, so one that appears later (it was forgotten, or the old driver ran
+// again) is imported then. After the import it is never read again: what it would add is found by
+// its data directory or its mount. A volume that the store knows keeps its record, which is newer.
 //
-// The note goes with the records when they are lost. So an empty file beside them
-// marks the old database as imported, too: what that calls overdue may have been
-// published again since, by a pod with a recurring UID. Without its record such a
-// volume is adopted like any other. The old database itself stays as it is, so that
-// a node can go back to the old driver.
+// The note is lost with the records. So an empty file beside them marks the old database as
+// imported too: what it calls overdue may be published again, by a pod with a recurring UID.
+// Without its record such a volume is adopted like any other.
 //
-// Volumes of the bucket "deletedVolumes" are retained since their deletion time,
-// for their lifespan. Those of the bucket "volumes" are published; so is a
-// volume that is in both, which the old driver leaves behind when it is stopped
-// between two steps of an unpublish, because the data of a published volume is
+// Volumes of the bucket "deletedVolumes" are retained since their deletion time, for their
+// lifespan. Those of the bucket "volumes" are published. So is a volume in both, which the old
+// driver leaves when it is stopped between two steps of an unpublish: data of a published volume is
 // never deleted.
 //
-// An old file that cannot be read gives [ErrDamaged] or [ErrLocked], and
-// nothing is imported.
+// An old file that cannot be read gives [ErrDamaged] or [ErrLocked], and nothing is imported.
 func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, error) {
 	done, err := s.Imported()
 	if err != nil {
@@ -100,7 +92,8 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 		return Imported{}, nil
 	}
 	mark := s.importMark(path)
-	switch marked := isRegular(mark); {
+	there, err := os.Lstat(mark)
+	switch marked := err == nil && there.Mode().IsRegular(); {
 	case done && marked:
 		return Imported{}, nil
 	case done:
@@ -109,32 +102,41 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 		err := s.update(func(t transaction) error { return noteImport(t, now) })
 		return Imported{Before: err == nil}, err
 	}
-	old, err := openDatabase(path, os.O_RDONLY, legacyAdvice)
+	imported, err := s.importRecords(path, workdir, now)
 	if err != nil {
 		return Imported{}, fmt.Errorf("import the old driver's database: %w", err)
 	}
+	// If the process ends before it leaves the mark, the next start leaves it.
+	imported.Unmarked = leaveMark(mark)
+	return imported, nil
+}
+
+// importRecords reads the old database and commits its records.
+func (s *Store) importRecords(path, workdir string, now time.Time) (Imported, error) {
+	old, err := openDatabase(path, os.O_RDONLY, legacyAdvice)
+	if err != nil {
+		return Imported{}, err
+	}
+	imported := Imported{Done: true}
 	var records []volume.Record
-	var skipped []Skipped
 	err = old.view(func(tx *bbolt.Tx) error {
-		records, skipped = readLegacy(tx, workdir)
+		records, imported.Skipped = readLegacy(tx, workdir)
 		return nil
 	})
 	if err := errors.Join(err, old.close()); err != nil {
-		return Imported{}, fmt.Errorf("import the old driver's database: %w", err)
+		return Imported{}, err
 	}
-
 	m := s.clock.writing()
-	imported := Imported{Done: true, Skipped: skipped}
 	err = s.update(func(t transaction) error {
 		for _, r := range records {
 			if t.get(volumesBucket, []byte(r.ID)) != nil {
 				continue
 			}
 			value, err := encodeValue(r, m)
-			if err != nil {
-				return fmt.Errorf("volume %q: %w", r.ID, err)
+			if err == nil {
+				err = t.put(volumesBucket, []byte(r.ID), value)
 			}
-			if err := t.put(volumesBucket, []byte(r.ID), value); err != nil {
+			if err != nil {
 				return fmt.Errorf("volume %q: %w", r.ID, err)
 			}
 			if r.Phase == volume.Published {
@@ -145,30 +147,20 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 		}
 		return noteImport(t, now)
 	})
-	if err != nil {
-		return Imported{}, fmt.Errorf("import the old driver's database: %w", err)
-	}
-	imported.Unmarked = leaveMark(mark)
-	return imported, nil
+	return imported, err
 }
 
 func noteImport(t transaction, now time.Time) error {
 	return t.put(metaBucket, legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
 }
 
-// importMark is the name of the mark that the old driver's database was imported. The
-// dot keeps it apart from the directories of pods.
+// importMark is the name of the mark that the old driver's database was imported. The dot tells it
+// from the directories of pods.
 func (s *Store) importMark(old string) string {
 	return filepath.Join(filepath.Dir(s.db.path), "."+filepath.Base(old)+".imported")
 }
 
-func isRegular(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// leaveMark makes the mark durable. It comes after the import: if the process ends in
-// between, the next start leaves the mark.
+// leaveMark makes the mark durable.
 func leaveMark(path string) error {
 	err := crashpoint.Around("store/mark-imported", func() error {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -178,7 +170,10 @@ func leaveMark(path string) error {
 		return file.Close()
 	})
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		var dir *os.File
+		if dir, err = os.Open(filepath.Dir(path)); err == nil {
+			err = errors.Join(dir.Sync(), dir.Close())
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("mark the old driver's database as imported: %w", err)
@@ -209,7 +204,7 @@ func readLegacy(tx *bbolt.Tx, workdir string) (records []volume.Record, skipped 
 	read(legacyDeletedBucket, func(key, value []byte, workdir string) (volume.Record, error) {
 		r, err := decodeLegacyDeleted(key, value, workdir)
 		if err == nil && published != nil && published.Get(key) != nil {
-			// Even if the other entry could not be used.
+			// Even if the other entry cannot be used.
 			err = errors.New("it may be published: it is in bucket " + string(legacyVolumesBucket) + " too")
 		}
 		return r, err

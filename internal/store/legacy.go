@@ -11,27 +11,26 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// legacyVolume is a value of the old driver's bucket "volumes": a volume that
-// is published. Its further fields (name, size, accessType, ephemeral) tell
-// nothing that is still of use.
+// legacyVolume is a value of the old driver's bucket "volumes", a published volume. Its other
+// fields (name, size, accessType, ephemeral) are of no use any more.
 type legacyVolume struct {
 	ID   string `json:"id"`
 	Pod  string `json:"podUUID"`
 	Path string `json:"path"`
 }
 
-// legacyDeleted is a value of its bucket "deletedVolumes": a volume whose data
-// is kept until deleteTime + lifespan.
+// legacyDeleted is a value of its bucket "deletedVolumes", a volume whose data is kept until
+// deleteTime + lifespan.
 type legacyDeleted struct {
 	DeleteTime time.Time `json:"deleteTime"`
-	// Lifespan is in nanoseconds. It is a pointer because a volume without one
-	// must not be taken for one whose time is over.
+	// Lifespan is in nanoseconds. It is a pointer: a volume without one is not one whose time is
+	// over.
 	Lifespan *time.Duration `json:"lifespan"`
 	Path     string         `json:"path"`
 }
 
-// decodeLegacyVolume returns the record of a published volume. It has no
-// targets: the old driver did not keep them, the mount table knows.
+// decodeLegacyVolume returns the record of a published volume. It has no targets: the old driver
+// did not keep them, and the mount table has them.
 func decodeLegacyVolume(key, value []byte, workdir string) (volume.Record, error) {
 	var v legacyVolume
 	if err := json.Unmarshal(value, &v); err != nil {
@@ -78,13 +77,12 @@ func decodeLegacyDeleted(key, value []byte, workdir string) (volume.Record, erro
 	}, nil
 }
 
-// legacyPlace returns the pod and the volume of a recorded data directory,
-// which is <working directory>/<pod>/<volume>.
+// legacyPlace returns the pod and the volume of a recorded data directory, which is <working
+// directory>/<pod>/<volume>.
 //
-// The path is the one that the old container saw. If it is below the working
-// directory it must be exactly of that form; else the working directory was
-// mounted elsewhere, and the last two elements count. Nothing else of the path
-// is used, so nothing outside of the working directory can be named.
+// The path is the one that the old container saw. Below the working directory it must have exactly
+// that form. Else the working directory was mounted elsewhere, and the last two elements count.
+// Nothing else of the path is used, so it cannot name anything outside of the working directory.
 func legacyPlace(path, workdir, key string) (volume.PodUID, volume.ID, error) {
 	odd := func(why string) (volume.PodUID, volume.ID, error) {
 		return "", "", fmt.Errorf("path %q %s", path, why)
@@ -99,9 +97,8 @@ func legacyPlace(path, workdir, key string) (volume.PodUID, volume.ID, error) {
 			return odd("is not <working directory>/<pod>/<volume>")
 		}
 	} else if len(elements) < 3 {
-		// With two there is no room for a working directory: the old driver
-		// wrote <working directory>/<volume> for a volume whose pod it had
-		// forgotten.
+		// With two there is no working directory: the old driver wrote <working directory>/<volume>
+		// for a volume whose pod it had forgotten.
 		return odd("has no working directory, pod and volume")
 	}
 	last := elements[len(elements)-2:]

@@ -19,8 +19,8 @@ const (
 	valueHeader = 5
 )
 
-// storedRecord is a record as it is on disk; see the package comment. A number
-// is never used again for something else.
+// storedRecord is a record on disk; see the package comment. A number is never reused for another
+// field.
 type storedRecord struct {
 	Pod         string         `cbor:"1,keyasint"`
 	Namespace   string         `cbor:"2,keyasint,omitempty"`
@@ -36,8 +36,8 @@ type storedRecord struct {
 	Published   int64          `cbor:"12,keyasint,omitempty"`
 }
 
-// storedTarget has the fields of volume.Target in the same order, so that the
-// compiler complains when they differ.
+// storedTarget has the fields of volume.Target in the same order: the compiler reports a
+// difference.
 type storedTarget struct {
 	Path        string   `cbor:"1,keyasint"`
 	ReadOnly    bool     `cbor:"2,keyasint,omitempty"`
@@ -48,8 +48,8 @@ type storedTarget struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// decoding accepts whatever bytes a path has, because the encoder writes them,
-// and refuses a map that has a key twice, because it never does.
+// decoding accepts any bytes in a path, because the encoder writes them, and refuses a map that has
+// a key twice, because the encoder writes none.
 var decoding = must(cbor.DecOptions{
 	UTF8:      cbor.UTF8DecodeInvalid,
 	DupMapKey: cbor.DupMapKeyEnforcedAPF,
@@ -57,7 +57,7 @@ var decoding = must(cbor.DecOptions{
 
 var encoding = must(cbor.CoreDetEncOptions().EncMode())
 
-// must is for options that are constants.
+// must is for constant options.
 func must[T any](mode T, err error) T {
 	if err != nil {
 		panic(err)
@@ -65,8 +65,8 @@ func must[T any](mode T, err error) T {
 	return mode
 }
 
-// encodeValue returns the value to store for a record, written at m. It refuses
-// a record that decodeValue would not return.
+// encodeValue returns the value to store for a record, written at m. It refuses a record that
+// decodeValue would not return.
 func encodeValue(r volume.Record, m moment) ([]byte, error) {
 	if err := checkRecord(r); err != nil {
 		return nil, err
@@ -102,16 +102,6 @@ func sealValue(key, body []byte) []byte {
 	return value
 }
 
-// decodeValue returns the record in a value, with times on the clock of
-// m.now. It keeps nothing of key and value, which bbolt may overwrite.
-func decodeValue(key, value []byte, m moment) (volume.Record, error) {
-	body, err := openValue(key, value)
-	if err != nil {
-		return volume.Record{}, err
-	}
-	return decodeBody(key, body, m)
-}
-
 // openValue returns the body in the value of a key.
 func openValue(key, value []byte) ([]byte, error) {
 	if len(value) < valueHeader {
@@ -126,7 +116,12 @@ func openValue(key, value []byte) ([]byte, error) {
 	return value[valueHeader:], nil
 }
 
-func decodeBody(key, body []byte, m moment) (volume.Record, error) {
+// decodeValue returns the record in a value, with times on the clock of m.now.
+func decodeValue(key, value []byte, m moment) (volume.Record, error) {
+	body, err := openValue(key, value)
+	if err != nil {
+		return volume.Record{}, err
+	}
 	var stored storedRecord
 	if err := decoding.Unmarshal(body, &stored); err != nil {
 		return volume.Record{}, err
@@ -150,13 +145,10 @@ func decodeBody(key, body []byte, m moment) (volume.Record, error) {
 	for _, t := range stored.Targets {
 		r.Targets = append(r.Targets, volume.Target(t))
 	}
-	if err := checkRecord(r); err != nil {
-		return volume.Record{}, err
-	}
-	return r, nil
+	return r, checkRecord(r)
 }
 
-// toSeconds returns what is stored for a time that is only for people: the wall clock's, 0 for
+// toSeconds returns what is stored for a time that is only for people: by the wall clock, 0 for
 // none and for what no clock shows.
 func toSeconds(t time.Time) int64 {
 	if t.IsZero() {
@@ -172,8 +164,8 @@ func fromSeconds(seconds int64) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// checkRecord refuses what must not be on disk, coming or going: names that
-// could leave the working directory, and what would end a lifespan early.
+// checkRecord refuses what must be neither written nor read: names that lead out of the working
+// directory, and what would end a lifespan early.
 func checkRecord(r volume.Record) error {
 	if _, err := volume.ParseID("volume ID", string(r.ID)); err != nil {
 		return err
@@ -192,7 +184,7 @@ func checkRecord(r volume.Record) error {
 	return nil
 }
 
-// checksum covers everything but itself.
+// checksum covers everything except itself.
 func checksum(key, value []byte) uint32 {
 	sum := crc32.Update(0, castagnoli, key)
 	sum = crc32.Update(sum, castagnoli, value[:1])

@@ -12,18 +12,16 @@ import (
 
 // reserveAhead is how many bytes behind the end of the file are reserved.
 //
-// bbolt never overwrites a page that is in use. A commit needs free pages for
-// every page it changes and for the list of free pages, and gives back the old
-// ones for the commit after the next. So updating and deleting records over
-// and over takes at most a few commits' worth of fresh pages, and then goes on
-// with the same ones. The largest group commits change some thousand pages of
-// 4 KiB at once; bbolt itself makes the file longer in steps of 16 MiB.
+// bbolt never overwrites a page that is in use. A commit needs free pages for every page that it
+// changes and for the list of free pages, and gives back the old ones for the commit after the
+// next. So updates and deletions take fresh pages for a few commits, and then use the same ones
+// again. The largest group commits change some thousand pages of 4 KiB; bbolt itself makes the file
+// longer in steps of 16 MiB.
 const reserveAhead = 16 << 20
 
-// reserve keeps blocks of the file system ready for the pages that bbolt is
-// going to write. bbolt makes its file longer by truncate, which takes no
-// blocks, so that with the file system full it is the write that fails. With a
-// reserve it is not: the blocks are the file's already, beyond its end.
+// reserve keeps blocks of the file system ready for the pages that bbolt will write. bbolt makes
+// its file longer by truncate, which takes no blocks, so on a full file system the write fails.
+// With a reserve it does not: the blocks beyond the end are the file's already.
 type reserve struct {
 	file *os.File
 	// until is the offset up to which all blocks are there.
@@ -32,7 +30,7 @@ type reserve struct {
 	err error
 	// unsupported is set once it is known that there never will be.
 	unsupported bool
-	// fallocate is the function of that name, but for tests.
+	// fallocate is the system call, except in tests.
 	fallocate func(fd int, mode uint32, off, length int64) error
 }
 
@@ -48,8 +46,8 @@ func fallocate(fd int, mode uint32, off, length int64) error {
 	return crashpoint.Around("store/reserve", func() error { return unix.Fallocate(fd, mode, off, length) })
 }
 
-// ahead reserves what is missing: at the start, when the file has grown, and
-// again when there was no room before. It is cheap when nothing is missing.
+// ahead reserves what is missing: at the start, when the file has grown, and again when there was
+// no room before. It is cheap when nothing is missing.
 func (r *reserve) ahead() {
 	var st unix.Stat_t
 	if r.unsupported {
@@ -60,18 +58,17 @@ func (r *reserve) ahead() {
 		return
 	}
 	want := st.Size + reserveAhead
-	if want <= r.until {
+	switch {
+	case want <= r.until:
 		return
-	}
-	if st.Blocks*512 >= want {
-		// The reserve of the last run. XFS would want as much again for a moment,
-		// and refuse when the file system is full.
+	case st.Blocks*512 >= want:
+		// The reserve of the last run. XFS would want as much again for a moment, and refuse on a
+		// full file system.
 		r.until, r.err = want, nil
 		return
-	}
-	if errors.Is(r.err, unix.ENOSPC) && !r.room(want-r.until) {
-		// Not tried again until it can succeed: on a full file system ext4
-		// commits its journal, several times, to see whether that frees anything.
+	case errors.Is(r.err, unix.ENOSPC) && !r.room(want-r.until):
+		// It cannot succeed. On a full file system ext4 would commit its journal several times to
+		// see whether that frees anything.
 		return
 	}
 	for {
@@ -86,24 +83,20 @@ func (r *reserve) ahead() {
 	r.unsupported = errors.Is(r.err, unix.EOPNOTSUPP) || errors.Is(r.err, unix.ENOSYS)
 }
 
-// room tells whether the file system has that many bytes free.
+// room reports whether the file system has that many bytes free.
 func (r *reserve) room(bytes int64) bool {
 	var fs unix.Statfs_t
-	if err := unix.Fstatfs(int(r.file.Fd()), &fs); err != nil {
-		return false
-	}
-	return fs.Bavail*uint64(fs.Bsize) >= uint64(bytes)
+	err := unix.Fstatfs(int(r.file.Fd()), &fs)
+	return err == nil && fs.Bavail*uint64(fs.Bsize) >= uint64(bytes)
 }
 
-// ReserveError returns nil when disk blocks are reserved for the next commits,
-// so that they succeed with the file system full, or else why they are not.
-// Everything works without a reserve until the file system is full; then a
-// commit may fail with [volume.ErrNoSpace]. When space was short, the next
-// commits try again.
+// ReserveError returns nil when disk blocks are reserved for the next commits, so that they succeed
+// on a full file system, and else why not. Without a reserve everything works until the file system
+// is full; then a commit may fail with [volume.ErrNoSpace]. Where room was short, the next commits
+// try again.
 //
-// A reserve holds what it promises where the file is overwritten in place: on
-// file systems such as ext4 and XFS, and on btrfs if it was so created, as this
-// package does.
+// A reserve works where the file is overwritten in place: on ext4, XFS and the like, and on btrfs
+// if this package created the file.
 func (s *Store) ReserveError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,21 +12,20 @@ import (
 	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
-// unsettled is what may be in the page cache alone. Nothing may be built on it.
+// unsettled is what only the page cache may have. Nothing may be built on it.
 //
-// bbolt makes a commit durable in two steps: it writes and syncs the pages, then the
-// meta page that refers to them. If the second sync fails, or the process is killed
-// before it, a reader sees the new meta page and the disk may still have the one
-// before. The next commit takes the pages that the new meta page no longer needs. On
-// disk they are still in use, and a power cut in that commit would leave a damaged
-// file. A later sync that succeeds proves nothing: after an error the kernel takes a
-// page for clean and does not write it again.
+// bbolt makes a commit durable in two steps: it writes and syncs the pages, and then the meta page
+// that refers to them. If the second sync fails, or the process is killed before it, readers see
+// the new meta page and the disk may have the old one. The next commit overwrites the pages that
+// only the old one needs, and a power cut during that commit would leave a damaged file. A later
+// sync that succeeds proves nothing: after an error the kernel takes a page for clean and does not
+// write it again.
 type unsettled struct {
-	// meta is the newest meta page, which has its place at an offset.
+	// meta is the newest meta page, at an offset of the file.
 	meta []byte
 	at   int64
-	// dir may not know the file by its name; nil if it does. It is the directory that
-	// the name was given in, whatever is mounted there by now.
+	// dir may not know the file by its name; nil if it does. It is the directory in which the file
+	// got the name, whatever is mounted there now.
 	dir *os.File
 	// replaced had the name before, and is released once dir knows; or nil.
 	replaced *database
@@ -50,12 +49,12 @@ func (d *database) unsettle() error {
 	return nil
 }
 
-// settle makes durable what is unsettled: it writes the same bytes again, so that
-// the kernel has to write them, too.
+// settle makes durable what is unsettled. It writes the meta page again, so that the kernel has to.
 func (d *database) settle() error {
-	if d.unsettled.meta != nil {
+	u := &d.unsettled
+	if u.meta != nil {
 		err := crashpoint.Around("store/settle", func() error {
-			if _, err := d.file.WriteAt(d.unsettled.meta, d.unsettled.at); err != nil {
+			if _, err := d.file.WriteAt(u.meta, u.at); err != nil {
 				return err
 			}
 			return d.sync(int(d.file.Fd()))
@@ -63,17 +62,17 @@ func (d *database) settle() error {
 		if err != nil {
 			return fmt.Errorf("make the last commit of %s durable: %w", d.path, err)
 		}
-		d.unsettled.meta = nil
+		u.meta = nil
 	}
-	if d.unsettled.dir != nil {
-		if err := d.unsettled.dir.Sync(); err != nil {
+	if u.dir != nil {
+		if err := u.dir.Sync(); err != nil {
 			return fmt.Errorf("make the name of %s durable: %w", d.path, err)
 		}
-		_ = d.unsettled.dir.Close() // it was only read
-		d.unsettled.dir = nil
+		_ = u.dir.Close() // it was only read
+		u.dir = nil
 	}
-	if old := d.unsettled.replaced; old != nil {
-		d.unsettled.replaced = nil
+	if old := u.replaced; old != nil {
+		u.replaced = nil
 		if err := old.release(); err != nil {
 			return fmt.Errorf("release the file that was %s: %w", d.path, err)
 		}
@@ -81,10 +80,9 @@ func (d *database) settle() error {
 	return nil
 }
 
-// afterFailure looks whether a transaction that failed has come to its meta page; id
-// is 0 if it did not begin. If not, nothing has changed. Else the commit is there for
-// every reader: once it is durable, it has succeeded, and until then there is no
-// further one.
+// afterFailure decides what a failed transaction did; id is 0 if it did not begin. If it did not
+// reach its meta page, nothing has changed. Else readers see the commit: once it is durable it has
+// succeeded, and until then no other commit runs.
 func (d *database) afterFailure(id int, failed error) error {
 	if id == 0 {
 		return failed
@@ -97,7 +95,7 @@ func (d *database) afterFailure(id int, failed error) error {
 	if err := d.unsettle(); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := d.settle(); err != nil {
+	if d.settle() != nil {
 		return fmt.Errorf("%w; no further commit before the disk takes this one", failed)
 	}
 	return nil

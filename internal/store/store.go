@@ -1,10 +1,10 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -27,34 +27,34 @@ var (
 	rebootedKey       = []byte("rebooted")
 )
 
-// Store is the records of all volumes of one working directory. Its methods
-// may be called from several goroutines; they take turns.
+// Store is the records of all volumes of one working directory. Its methods may be called from
+// several goroutines; they take turns.
 type Store struct {
 	mu      sync.Mutex
 	db      *database
 	reserve reserve
 	clock   clock
-	// timer notes the clocks when nothing else was written for long.
+	// timer notes the clocks after lookInterval without a transaction.
 	timer *time.Timer
-	// rebooted is what Rebooted tells, noted whether that is in the file.
+	// rebooted is what Rebooted returns; noted is what the file says.
 	rebooted, noted bool
 	closed          bool
 
 	// compaction is the one that runs, or nil, and background waits for its end.
 	compaction *compaction
 	background sync.WaitGroup
-	// wasted is how many pages were written since for a list of free pages.
+	// wasted is how many pages were written for a list of free pages since the last one.
 	wasted int64
-	// notBefore is when the next compaction may begin, pause after the one before.
+	// notBefore is when the next compaction may begin, pause after the last one.
 	notBefore time.Time
 	pause     time.Duration
-	// report gets each compaction; last is the last one.
+	// report is called with each compaction; last is the last one.
 	report func(Compaction)
 	last   *Compaction
 }
 
-// Damaged is a stored value that cannot be used. It stays in the file until a
-// change for the same ID is committed.
+// Damaged is a stored value that cannot be used. It stays in the file until a change for the same
+// ID is committed.
 type Damaged struct {
 	ID     volume.ID
 	Reason string
@@ -63,11 +63,11 @@ type Damaged struct {
 // Change is what is to be known of a volume from now on.
 type Change = volume.Change
 
-// Open opens the store at path and creates it if there is no such file; the
-// directory must exist. It holds an exclusive lock until Close.
+// Open opens the store at path and creates it if there is no such file; the directory must exist.
+// It holds an exclusive lock until Close.
 //
-// The error is [ErrDamaged], [ErrLocked], [ErrNewer] or that of a system call,
-// and tells what to do. An existing file was not changed then.
+// The error is [ErrDamaged], [ErrLocked], [ErrNewer] or that of a system call, and says what to do.
+// An existing file was not changed then.
 func Open(path string) (*Store, error) { return open(path, kernelClock()) }
 
 func open(path string, c clock) (*Store, error) {
@@ -78,89 +78,78 @@ func open(path string, c clock) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.removeUnfinished()
-	if err := db.view(checkFormat(db)); err != nil {
+	if place, err := os.OpenRoot(filepath.Dir(db.path)); err == nil {
+		// What an interrupted compaction left. If it stays, the next one says why.
+		_ = errors.Join(removeNew(place, db.path), place.Close())
+	}
+	s := &Store{db: db, pause: compactionPause}
+	err = db.view(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket(metaBucket)
+		if meta == nil || tx.Bucket(volumesBucket) == nil {
+			return ownAdvice.damagedError(db.path, errors.New("it is not a store of Katbox"))
+		}
+		s.noted = meta.Get(rebootedKey) != nil
+		s.clock = c.after(meta.Get(timelineKey))
+		return checkFormat(db.path, string(meta.Get(formatKey)))
+	})
+	if err != nil {
 		return nil, errors.Join(err, db.close())
 	}
-	var noted []byte
-	var rebootNoted bool
-	if err := db.view(func(tx *bbolt.Tx) error {
-		noted = bytes.Clone(tx.Bucket(metaBucket).Get(timelineKey))
-		rebootNoted = tx.Bucket(metaBucket).Get(rebootedKey) != nil
-		return nil
-	}); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
-	s := &Store{
-		db:      db,
-		reserve: newReserve(db.file),
-		clock:   c.after(noted),
-		pause:   compactionPause,
-		noted:   rebootNoted,
-	}
-	s.rebooted = s.clock.rebooted || rebootNoted
+	s.rebooted = s.clock.rebooted || s.noted
+	s.reserve = newReserve(db.file)
 	s.reserve.ahead()
 	s.timer = time.AfterFunc(lookInterval, s.look)
 	s.look()
 	return s, nil
 }
 
-// checkFormat refuses a file that is not a store of a known format.
-func checkFormat(db *database) func(*bbolt.Tx) error {
-	return func(tx *bbolt.Tx) error {
-		m := tx.Bucket(metaBucket)
-		if m == nil || tx.Bucket(volumesBucket) == nil {
-			return db.advice.damagedError(db.path, errors.New("it is not a store of Katbox"))
-		}
-		format := string(m.Get(formatKey))
-		n, err := strconv.Atoi(format)
-		switch {
-		case err != nil || n < 1:
-			return db.advice.damagedError(db.path, fmt.Errorf("its format is %q", format))
-		case n > formatVersion:
-			return newerError(db.path, format)
-		}
-		return nil
+// checkFormat refuses a format that this version does not know.
+func checkFormat(path, format string) error {
+	n, err := strconv.Atoi(format)
+	switch {
+	case err != nil || n < 1:
+		return ownAdvice.damagedError(path, fmt.Errorf("its format is %q", format))
+	case n > formatVersion:
+		return newerError(path, format)
 	}
+	return nil
 }
 
-// Load calls each with the records of all volumes, in no order: there may be too
-// many to have them in memory at once. The times in them carry a monotonic clock
-// reading if now does, and none is after now; the package comment says why. Values
-// that cannot be used are returned, because the others must not suffer from them.
-// each must not call the store.
+// Load calls each with the records of all volumes, in no order: they may not all fit in memory at
+// once. The times in them carry a monotonic reading if now does, and none is after now; see
+// timeline.go. Values that cannot be used are returned, because the others must not suffer from
+// them. each must not call the store.
 func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.clock.reading(now)
-	err = s.db.view(func(tx *bbolt.Tx) error {
-		return tx.Bucket(volumesBucket).ForEach(func(key, value []byte) error {
-			r, err := decodeValue(key, value, m)
-			if err != nil {
-				damaged = append(damaged, Damaged{ID: volume.ID(key), Reason: err.Error()})
-				return nil
+	for after := []byte(nil); ; {
+		list, err := s.db.pairs(volumesBucket, after)
+		if err != nil {
+			return nil, fmt.Errorf("load records: %w", err)
+		}
+		if len(list) == 0 {
+			return damaged, nil
+		}
+		for _, p := range list {
+			if r, err := decodeValue(p.key, p.value, m); err != nil {
+				damaged = append(damaged, Damaged{ID: volume.ID(p.key), Reason: err.Error()})
+			} else {
+				each(r)
 			}
-			outside(func() { each(r) })
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load records: %w", err)
+			after = p.key
+		}
 	}
-	return damaged, nil
 }
 
-// Commit makes all changes durable in one transaction: all of them or none. Of
-// several changes of one volume the last one counts. To forget a volume that
-// is not known is fine. Without changes it writes all the same, the clocks, and
-// so tells whether a commit is possible.
+// Commit makes all changes durable in one transaction, all of them or none. Of several changes of
+// one volume the last one counts; to forget an unknown volume is fine. Without changes it writes
+// the clocks, and so tells whether a commit is possible.
 //
-// [ErrInvalidRecord] names a record that was refused. With no room on the disk
-// the error is [volume.ErrNoSpace] (and the system's ENOSPC or EDQUOT); the
-// store stays usable and a later commit may succeed. After any other error it
-// is not known whether the changes are there; if they are, the next commit first
-// makes them durable, and fails if it cannot. After [ErrDamaged] every further
-// call fails too.
+// [ErrInvalidRecord] names a record that was refused. On a full disk the error is
+// [volume.ErrNoSpace] and the system's ENOSPC or EDQUOT; the store stays usable and a later commit
+// may succeed. After another error the changes may be there. If they are, the next commit first
+// makes them durable, and fails if it cannot. After [ErrDamaged] every further call fails.
 func (s *Store) Commit(changes []Change) error {
 	values := make([][]byte, len(changes))
 	m := s.clock.writing()
@@ -193,15 +182,36 @@ func (s *Store) Commit(changes []Change) error {
 	})
 }
 
-// update runs one transaction and renews the reserve.
+// transaction changes the records; a compaction that runs learns of each change.
+type transaction struct {
+	tx         *bbolt.Tx
+	compaction *compaction // nil if none runs
+}
+
+func (t transaction) get(bucket, key []byte) []byte { return t.tx.Bucket(bucket).Get(key) }
+
+func (t transaction) put(bucket, key, value []byte) error {
+	t.compaction.changes(bucket, key)
+	return t.tx.Bucket(bucket).Put(key, value)
+}
+
+func (t transaction) delete(bucket, key []byte) error {
+	t.compaction.changes(bucket, key)
+	return t.tx.Bucket(bucket).Delete(key)
+}
+
+// nothing is a transaction that only notes the clocks.
+func nothing(transaction) error { return nil }
+
+// update runs one transaction.
 func (s *Store) update(fn func(transaction) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.write(fn)
 }
 
-// write is update with the lock held. It notes the clocks in each transaction,
-// which costs no page more: the bucket is part of one that is written anyway.
+// write is update with the lock held. It notes the clocks in each transaction, which writes no more
+// pages: their bucket is part of one that is written anyway.
 func (s *Store) write(fn func(transaction) error) error {
 	defer s.timer.Reset(lookInterval)
 	look, ok := s.clock.look()
@@ -210,10 +220,7 @@ func (s *Store) write(fn func(transaction) error) error {
 		if err := fn(t); err != nil || !ok {
 			return err
 		}
-		if err := t.put(metaBucket, timelineKey, look); err != nil {
-			return err
-		}
-		return s.noteReboot(t)
+		return errors.Join(t.put(metaBucket, timelineKey, look), s.noteReboot(t))
 	}
 	err := again(func() error { return s.db.update(change) }, func() error { return makeRoom(s.db.file) })
 	if err != nil {
@@ -227,21 +234,16 @@ func (s *Store) write(fn func(transaction) error) error {
 	return nil
 }
 
-// look notes the clocks. A failure is no news that the next commit would not
-// bring: that one notes them too.
+// look notes the clocks. If that fails, so does the next commit, which reports it.
 func (s *Store) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
+	if !s.closed {
+		_ = s.write(nothing)
 	}
-	_ = s.write(nothing)
 }
 
-// nothing is a transaction that only notes the clocks.
-func nothing(transaction) error { return nil }
-
-// Close releases the file and its lock. A compaction that runs is given up.
+// Close releases the file and its lock, and ends a compaction that runs.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockTimeout is how long to wait for another process to let go of the file: long enough for a
+// daemon that is about to exit. Between two attempts passes lockRetry.
+var lockTimeout = 2 * time.Second
+
+const lockRetry = 20 * time.Millisecond
+
+var (
+	errNotRegular = errors.New("it is not a regular file")
+	errMoved      = errors.New("it has lost its name: the file was moved, or another file system is mounted there")
+)
+
+type (
+	statFile func(name string) (os.FileInfo, error)
+	openFile func(name string, flag int, perm os.FileMode) (*os.File, error)
+)
+
+// openRegular opens a file, or creates one for its owner alone. It does not open a named pipe,
+// which waits for another process, or a device, which may do anything: it looks at the name first,
+// and then at what it has opened.
+func openRegular(stat statFile, open openFile, name string, flag int) (*os.File, error) {
+	info, err := stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// The flags say whether that is an error.
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errNotRegular
+	}
+	file, err := open(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err = file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// hasName returns an error unless the name leads to the open file, or to nothing if that is nil.
+func hasName(stat statFile, name string, file *os.File) error {
+	named, err := stat(name)
+	switch {
+	case file == nil && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case file == nil:
+		return fs.ErrExist
+	}
+	opened, err := file.Stat()
+	if err == nil && !os.SameFile(named, opened) {
+		err = errMoved
+	}
+	return err
+}
+
+// lock takes the lock on the file that bbolt takes too.
+func lock(file *os.File, shared bool, a advice) error {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	deadline := time.Now().Add(lockTimeout)
+	for {
+		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("lock %s: %w", file.Name(), err)
+		case !time.Now().Before(deadline):
+			return a.lockedError(file.Name())
+		}
+		time.Sleep(lockRetry)
+	}
+}
