@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"net"
 	"os"
 
@@ -93,9 +94,10 @@ func CreateIn(dir *os.Root, name string, flag int, mode os.FileMode) (file *os.F
 }
 
 // Update runs one transaction of a database (bbolt's), which is durable when Update
-// returns nil.
-func Update[T any](db database[T], transaction func(T) error) error {
-	return do("Update", at(db.Path()), func() error { return db.Update(transaction) })
+// returns nil. It is not repeated: after an error the transaction may be there.
+func Update[T any](db database[T], transaction func(T) error) (err error) {
+	injected := do("Update", at(db.Path()), func() error { err = db.Update(transaction); return nil })
+	return errors.Join(injected, err)
 }
 
 type database[T any] interface {

@@ -58,6 +58,26 @@ func TestInterruptedCallsAreRepeated(t *testing.T) {
 	}
 }
 
+// interrupted is a database whose transactions end with EINTR.
+type interrupted struct{ updates int }
+
+func (*interrupted) Path() string { return "db" }
+func (d *interrupted) Update(func(int) error) error {
+	d.updates++
+	return unix.EINTR
+}
+
+func TestTransactionsAreNotRepeated(t *testing.T) {
+	d := &interrupted{}
+	if err := Update(d, func(int) error { return nil }); !errors.Is(err, unix.EINTR) || d.updates != 1 {
+		t.Errorf("%v after %d transactions", err, d.updates)
+	}
+	Inject(t, func(string, string) error { return unix.EIO })
+	if err := Update(d, func(int) error { return nil }); !errors.Is(err, unix.EIO) || d.updates != 1 {
+		t.Errorf("%v after %d transactions", err, d.updates)
+	}
+}
+
 func TestRenameNoReplace(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
