@@ -26,7 +26,7 @@ const (
 
 // outOfReach are the points that no operation comes to on every machine, and why.
 var outOfReach = map[string]string{
-	"store/no-copy-new": "on btrfs alone, before the file has its name",
+	"store.overwriteInPlace/SetFlags": "on btrfs alone, before the file has its name",
 
 	"scratch.Dir.releaseUnopened/FileSetattr": "flags of what is being deleted, from Linux 6.17",
 	"scratch.clearFixed/SetFlags":             "flags of what is being deleted, where the file system has them",

@@ -18,8 +18,8 @@ import (
 
 // Points that operations wait for.
 const (
-	afterCommit     = "after store/commit"
-	afterCompaction = "after store/empty-replaced"
+	afterCommit     = "after store.newDatabase/Update"
+	afterCompaction = "after store.database.release/Truncate"
 )
 
 // crashOperation is something that a daemon does and that a crash may cut off.

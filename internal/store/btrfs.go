@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -40,9 +40,7 @@ func overwriteInPlace(file *os.File) {
 	if err != nil {
 		return
 	}
-	_ = crashpoint.Around("store/no-copy-new", func() error {
-		return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, int(flags|noCopy))
-	})
+	_ = kernel.SetFlags(int(file.Fd()), flags|noCopy)
 }
 
 // copiesOnWrite reports whether each commit takes new space.
@@ -74,7 +72,7 @@ func makeRoom(file *os.File) error {
 	if !onBtrfs(file) {
 		return errNoRoomToMake
 	}
-	return unix.Syncfs(int(file.Fd()))
+	return kernel.Syncfs(int(file.Fd()))
 }
 
 func onBtrfs(file *os.File) bool {

@@ -34,8 +34,7 @@ var (
 // changes and until the copy has the name. While it is made its name is that of the file with
 // newSuffix; a start removes what is left of one.
 type compaction struct {
-	db      *database
-	reserve reserve
+	db *database
 	// changed is what has changed since the copy began; Store.mu protects it.
 	changed map[pairName]struct{}
 }
@@ -139,7 +138,7 @@ func (s *Store) placeOfCopy(pages int64, result *Compaction) (*os.Root, error) {
 	result.Before = info.Size()
 	s.mu.Lock()
 	// The free pages of the copy itself are less than half as much again.
-	room := s.reserve.room(pages*int64(s.db.bolt.Info().PageSize)*3/2 + reserveAhead)
+	room := s.db.reserve.room(pages*int64(s.db.bolt.Info().PageSize)*3/2 + reserveAhead)
 	s.mu.Unlock()
 	if !room {
 		return nil, errNoRoom

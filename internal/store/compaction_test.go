@@ -236,8 +236,7 @@ func TestChangesDuringACompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	change("after it has caught up")
-	c.reserve = newReserve(c.db.file)
-	c.reserve.ahead()
+	c.db.reserve.ahead()
 	old, err := s.replace(c, place)
 	if old == nil || err != nil {
 		t.Fatalf("replace = %v, %v", old, err)

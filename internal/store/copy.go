@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -71,8 +71,7 @@ func (s *Store) makeCopy(c *compaction, place *os.Root) error {
 	if err := c.db.check(); err != nil {
 		return fmt.Errorf("the copy is not whole: %w", err)
 	}
-	c.reserve = newReserve(c.db.file)
-	c.reserve.ahead()
+	c.db.reserve.ahead()
 	return s.catchUp(c)
 }
 
@@ -92,29 +91,7 @@ func (s *Store) locked(c *compaction, fn func() error) error {
 // copyAll copies all pairs, also those in buckets that only a newer version knows. The copy is
 // synced after each batch, so that the disk does not get all of a large copy at once.
 func (s *Store) copyAll(c *compaction) error {
-	sequences, err := s.copyBuckets(c)
-	if err != nil {
-		return err
-	}
-	for name := range sequences {
-		for batch := []pair(nil); ; {
-			if batch, err = s.batch(c, []byte(name), batch); err != nil {
-				return err
-			}
-			if len(batch) == 0 {
-				break
-			}
-			if err := c.write(batch); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// copyBuckets makes the buckets, and returns their sequences by name.
-func (s *Store) copyBuckets(c *compaction) (map[string]uint64, error) {
-	sequences := map[string]uint64{}
+	sequences := map[string]uint64{} // by the name of the bucket
 	err := s.locked(c, func() error {
 		return s.db.view(func(tx *bbolt.Tx) error {
 			return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
@@ -123,21 +100,23 @@ func (s *Store) copyBuckets(c *compaction) (map[string]uint64, error) {
 			})
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return sequences, c.db.update(func(tx *bbolt.Tx) error {
-		for name, sequence := range sequences {
-			b, err := tx.CreateBucketIfNotExists([]byte(name))
-			if err == nil {
-				err = b.SetSequence(sequence)
-			}
-			if err != nil {
-				return err
+	for name, sequence := range sequences {
+		if err == nil {
+			err = c.db.update(func(tx *bbolt.Tx) error {
+				b, err := tx.CreateBucketIfNotExists([]byte(name))
+				if err != nil {
+					return err
+				}
+				return b.SetSequence(sequence)
+			})
+		}
+		for batch := []pair(nil); err == nil; err = c.write(batch) {
+			if batch, err = s.batch(c, []byte(name), batch); err != nil || len(batch) == 0 {
+				break
 			}
 		}
-		return nil
-	})
+	}
+	return err
 }
 
 // batch returns the next pairs of a bucket after those of the last batch.
@@ -225,7 +204,7 @@ func (s *Store) take(c *compaction) (list []pair, err error) {
 // old file: commits fail until it is durable.
 func (s *Store) replace(c *compaction, place *os.Root) (old *database, err error) {
 	err = s.locked(c, func() error {
-		if c.reserve.err != nil && s.reserve.err == nil {
+		if c.db.reserve.err != nil && s.db.reserve.err == nil {
 			return errNoRoom
 		}
 		last, err := s.take(c)
@@ -241,7 +220,7 @@ func (s *Store) replace(c *compaction, place *os.Root) (old *database, err error
 			return err
 		}
 		old = s.db
-		s.db, s.reserve, s.compaction = c.db, c.reserve, nil
+		s.db, s.compaction = c.db, nil
 		if err := s.db.settle(); err != nil {
 			s.db.unsettled.replaced = old
 			return err
@@ -255,6 +234,6 @@ func (s *Store) replace(c *compaction, place *os.Root) (old *database, err error
 // first, which gives its space back, and a process that has opened it by its name, and waits for
 // the lock, cannot go on with it.
 func (d *database) release() error {
-	err := crashpoint.Around("store/empty-replaced", func() error { return d.file.Truncate(0) })
+	err := kernel.Truncate(d.file, 0)
 	return errors.Join(err, d.close())
 }

@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // newSuffix marks a store that is not complete yet.
@@ -42,7 +42,9 @@ func create(path string) error {
 // that is nil. It locks the new file: once it has the name, no other process gets it.
 func newStore(place *os.Root, path string, old *os.File) (*database, error) {
 	name := filepath.Base(path)
-	file, err := openRegular(place.Lstat, place.OpenFile, name+newSuffix, os.O_RDWR|os.O_CREATE)
+	file, err := openRegular(place.Lstat, func(name string, flag int) (*os.File, error) {
+		return kernel.CreateIn(place, name, flag, 0o600)
+	}, name+newSuffix, os.O_RDWR)
 	if errors.Is(err, errNotRegular) {
 		return nil, fmt.Errorf("%s cannot be used (%w); remove it and start again", path+newSuffix, err)
 	}
@@ -54,7 +56,7 @@ func newStore(place *os.Root, path string, old *os.File) (*database, error) {
 		err = hasName(place.Lstat, name, old)
 	}
 	if err == nil {
-		err = crashpoint.Around("store/empty-new", func() error { return file.Truncate(0) })
+		err = kernel.Truncate(file, 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -82,7 +84,7 @@ func newStore(place *os.Root, path string, old *os.File) (*database, error) {
 // itself is unsettled afterwards.
 func (d *database) takeName(place *os.Root, path string, old *os.File) error {
 	// bbolt syncs data alone, and the file is about to be found by its name.
-	if err := crashpoint.Around("store/sync-new", d.file.Sync); err != nil {
+	if err := kernel.Sync(d.file); err != nil {
 		return err
 	}
 	name := filepath.Base(path)
@@ -93,8 +95,7 @@ func (d *database) takeName(place *os.Root, path string, old *os.File) error {
 	if err != nil {
 		return err
 	}
-	err = crashpoint.Around("store/rename-new", func() error { return place.Rename(name+newSuffix, name) })
-	if err != nil {
+	if err := kernel.RenameIn(place, name+newSuffix, name); err != nil {
 		return errors.Join(err, dir.Close())
 	}
 	d.path, d.unsettled.dir = path, dir
@@ -103,7 +104,7 @@ func (d *database) takeName(place *os.Root, path string, old *os.File) error {
 
 // removeNew removes an unfinished store, if there is one.
 func removeNew(place *os.Root, path string) error {
-	err := crashpoint.Around("store/remove-copy", func() error { return place.Remove(filepath.Base(path) + newSuffix) })
+	err := kernel.RemoveIn(place, filepath.Base(path)+newSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

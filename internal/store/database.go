@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
@@ -34,9 +34,11 @@ type database struct {
 	bolt   *bbolt.DB
 	// unsettled is what must be made durable before the next commit.
 	unsettled unsettled
-	// commit runs one transaction and sync is fdatasync; tests make them fail.
+	// reserve is for the next commits.
+	reserve reserve
+	// commit runs one transaction. Tests make it fail where kernel.Inject does not reach: inside of
+	// bbolt, after the transaction.
 	commit func(fn func(*bbolt.Tx) error) error
-	sync   func(fd int) error
 	// failed is set once bbolt panicked. It may hold its locks for ever then, so it is not called
 	// again.
 	failed error
@@ -48,10 +50,8 @@ type pair struct {
 }
 
 func newDatabase(path string, file *os.File, a advice) *database {
-	d := &database{path: path, advice: a, file: file, sync: fdatasync}
-	d.commit = func(fn func(*bbolt.Tx) error) error {
-		return crashpoint.Around("store/commit", func() error { return d.bolt.Update(fn) })
-	}
+	d := &database{path: path, advice: a, file: file, reserve: newReserve(file)}
+	d.commit = func(fn func(*bbolt.Tx) error) error { return kernel.Update(d.bolt, fn) }
 	return d
 }
 
@@ -87,7 +87,7 @@ func openDatabase(path string, flag int, a advice) (*database, error) {
 // openLocked opens and locks the file that has the name.
 func openLocked(path string, flag int, a advice) (*os.File, error) {
 	for {
-		file, err := openRegular(os.Stat, os.OpenFile, path, flag)
+		file, err := openRegular(os.Stat, kernel.Open, path, flag)
 		if errors.Is(err, errNotRegular) {
 			return nil, a.damagedError(path, err)
 		}

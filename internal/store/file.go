@@ -23,23 +23,22 @@ var (
 
 type (
 	statFile func(name string) (os.FileInfo, error)
-	openFile func(name string, flag int, perm os.FileMode) (*os.File, error)
+	openFile func(name string, flag int) (*os.File, error)
 )
 
-// openRegular opens a file, or creates one for its owner alone. It does not open a named pipe,
-// which waits for another process, or a device, which may do anything: it looks at the name first,
-// and then at what it has opened.
+// openRegular opens a file. It does not open a named pipe, which waits for another process, or a
+// device, which may do anything: it looks at the name first, and then at what it has opened.
 func openRegular(stat statFile, open openFile, name string, flag int) (*os.File, error) {
 	info, err := stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		// The flags say whether that is an error.
+		// open says whether that is an error.
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, errNotRegular
 	}
-	file, err := open(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY, 0o600)
+	file, err := open(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return nil, err
 	}

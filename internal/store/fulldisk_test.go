@@ -180,7 +180,7 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	dir := roottest.FileSystem(t, "ext4", 64)
 	path := filepath.Join(dir, "store.db")
 	n := &busyNode{s: openStore(t, path)}
-	n.s.reserve.unsupported = true
+	n.s.db.reserve.unsupported = true
 	dropReserve(t, n.s)
 	n.fill(t, 500, 1000)
 	fillDisk(t, dir)

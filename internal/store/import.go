@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -162,18 +162,14 @@ func (s *Store) importMark(old string) string {
 
 // leaveMark makes the mark durable.
 func leaveMark(path string) error {
-	err := crashpoint.Around("store/mark-imported", func() error {
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		return file.Close()
-	})
+	mark, err := kernel.Create(path, os.O_WRONLY|os.O_EXCL, 0o600)
+	var dir *os.File
 	if err == nil {
-		var dir *os.File
-		if dir, err = os.Open(filepath.Dir(path)); err == nil {
-			err = errors.Join(dir.Sync(), dir.Close())
-		}
+		dir, err = os.Open(filepath.Dir(path))
+		err = errors.Join(err, mark.Close())
+	}
+	if err == nil {
+		err = errors.Join(kernel.Sync(dir), dir.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("mark the old driver's database as imported: %w", err)

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // reserveAhead is how many bytes behind the end of the file are reserved.
@@ -30,20 +30,14 @@ type reserve struct {
 	err error
 	// unsupported is set once it is known that there never will be.
 	unsupported bool
-	// fallocate is the system call, except in tests.
-	fallocate func(fd int, mode uint32, off, length int64) error
 }
 
 func newReserve(file *os.File) reserve {
-	r := reserve{file: file, fallocate: fallocate}
+	r := reserve{file: file}
 	if copiesOnWrite(file) {
 		r.unsupported, r.err = true, errCopies
 	}
 	return r
-}
-
-func fallocate(fd int, mode uint32, off, length int64) error {
-	return crashpoint.Around("store/reserve", func() error { return unix.Fallocate(fd, mode, off, length) })
 }
 
 // ahead reserves what is missing: at the start, when the file has grown, and again when there was
@@ -71,12 +65,7 @@ func (r *reserve) ahead() {
 		// see whether that frees anything.
 		return
 	}
-	for {
-		r.err = r.fallocate(int(r.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, r.until, want-r.until)
-		if !errors.Is(r.err, unix.EINTR) {
-			break
-		}
-	}
+	r.err = kernel.Fallocate(int(r.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, r.until, want-r.until)
 	if r.err == nil {
 		r.until = want
 	}
@@ -100,9 +89,9 @@ func (r *reserve) room(bytes int64) bool {
 func (s *Store) ReserveError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reserve.err == nil {
+	if s.db.reserve.err == nil {
 		return nil
 	}
 	return fmt.Errorf("reserve disk space for %s: %w; with a full disk, unpublish and eviction may fail",
-		s.db.path, s.reserve.err)
+		s.db.path, s.db.reserve.err)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 func TestReserve(t *testing.T) {
@@ -32,10 +34,18 @@ func TestReserve(t *testing.T) {
 
 func TestReserveErrors(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
+	var failure error
 	calls := 0
+	kernel.Inject(t, func(call, _ string) error {
+		if call != "Fallocate" {
+			return nil
+		}
+		calls++
+		return failure
+	})
 	fail := func(err error) {
 		dropReserve(t, s)
-		s.reserve.fallocate = func(int, uint32, int64, int64) error { calls++; return err }
+		failure = err
 	}
 
 	fail(unix.ENOSPC)
@@ -72,5 +82,5 @@ func dropReserve(t testing.TB, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.reserve.until = 0
+	s.db.reserve.until = 0
 }

@@ -6,9 +6,8 @@ import (
 	"os"
 
 	"go.etcd.io/bbolt"
-	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/crashpoint"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
@@ -53,19 +52,17 @@ func (d *database) unsettle() error {
 func (d *database) settle() error {
 	u := &d.unsettled
 	if u.meta != nil {
-		err := crashpoint.Around("store/settle", func() error {
-			if _, err := d.file.WriteAt(u.meta, u.at); err != nil {
-				return err
-			}
-			return d.sync(int(d.file.Fd()))
-		})
+		err := kernel.WriteAt(d.file, u.meta, u.at)
+		if err == nil {
+			err = kernel.Fdatasync(int(d.file.Fd()))
+		}
 		if err != nil {
 			return fmt.Errorf("make the last commit of %s durable: %w", d.path, err)
 		}
 		u.meta = nil
 	}
 	if u.dir != nil {
-		if err := u.dir.Sync(); err != nil {
+		if err := kernel.Sync(u.dir); err != nil {
 			return fmt.Errorf("make the name of %s durable: %w", d.path, err)
 		}
 		_ = u.dir.Close() // it was only read
@@ -99,13 +96,4 @@ func (d *database) afterFailure(id int, failed error) error {
 		return fmt.Errorf("%w; no further commit before the disk takes this one", failed)
 	}
 	return nil
-}
-
-// fdatasync is the system call.
-func fdatasync(fd int) error {
-	for {
-		if err := unix.Fdatasync(fd); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

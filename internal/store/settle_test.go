@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
@@ -26,6 +27,16 @@ func failingLastSync(t testing.TB, db *database) {
 		}
 		return unix.EIO
 	}
+}
+
+// onSync calls sync before the meta page is synced once more, which fails if sync does.
+func onSync(t testing.TB, sync func() error) {
+	kernel.Inject(t, func(call, _ string) error {
+		if call != "Fdatasync" {
+			return nil
+		}
+		return sync()
+	})
 }
 
 // newestMeta returns the newest meta page of a file and its offset.
@@ -56,12 +67,12 @@ func TestCommitThatMayNotBeOnDisk(t *testing.T) {
 	}
 
 	broken := true
-	s.db.sync = func(fd int) error {
+	onSync(t, func() error {
 		if broken {
 			return unix.EIO
 		}
-		return unix.Fdatasync(fd)
-	}
+		return nil
+	})
 	failingLastSync(t, s.db)
 	if err := s.Commit([]Change{put(published("lost"))}); !errors.Is(err, unix.EIO) {
 		t.Errorf("Commit = %v, want EIO", err)
@@ -95,7 +106,7 @@ func TestCommitThatMayNotBeOnDisk(t *testing.T) {
 func TestCommitIsRepairedAtOnce(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	syncs := 0
-	s.db.sync = func(fd int) error { syncs++; return unix.Fdatasync(fd) }
+	onSync(t, func() error { syncs++; return nil })
 	failingLastSync(t, s.db)
 	commit(t, s, put(published("a")))
 	if syncs != 1 {
@@ -110,7 +121,7 @@ func TestCommitIsRepairedAtOnce(t *testing.T) {
 // has changed nothing.
 func TestCommitThatFailsEarlierIsNotInDoubt(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
-	s.db.sync = func(int) error { t.Error("a sync though nothing is in doubt"); return nil }
+	onSync(t, func() error { t.Error("a sync though nothing is in doubt"); return nil })
 	whole := s.db.commit
 	s.db.commit = func(fn func(*bbolt.Tx) error) error {
 		s.db.commit = whole
@@ -136,9 +147,15 @@ func TestOpenSettlesWhatTheLastRunLeft(t *testing.T) {
 	}
 	defer db.close()
 	var order []string
-	db.sync = func(fd int) error { order = append(order, "sync"); return unix.Fdatasync(fd) }
-	whole := db.commit
-	db.commit = func(fn func(*bbolt.Tx) error) error { order = append(order, "commit"); return whole(fn) }
+	kernel.Inject(t, func(call, _ string) error {
+		switch call {
+		case "Fdatasync":
+			order = append(order, "sync")
+		case "Update":
+			order = append(order, "commit")
+		}
+		return nil
+	})
 	for range 2 {
 		if err := db.update(func(*bbolt.Tx) error { return nil }); err != nil {
 			t.Fatal(err)

@@ -30,10 +30,9 @@ var (
 // Store is the records of all volumes of one working directory. Its methods may be called from
 // several goroutines; they take turns.
 type Store struct {
-	mu      sync.Mutex
-	db      *database
-	reserve reserve
-	clock   clock
+	mu    sync.Mutex
+	db    *database
+	clock clock
 	// timer notes the clocks after lookInterval without a transaction.
 	timer *time.Timer
 	// rebooted is what Rebooted returns; noted is what the file says.
@@ -96,8 +95,7 @@ func open(path string, c clock) (*Store, error) {
 		return nil, errors.Join(err, db.close())
 	}
 	s.rebooted = s.clock.rebooted || s.noted
-	s.reserve = newReserve(db.file)
-	s.reserve.ahead()
+	db.reserve.ahead()
 	s.timer = time.AfterFunc(lookInterval, s.look)
 	s.look()
 	return s, nil
@@ -229,7 +227,7 @@ func (s *Store) write(fn func(transaction) error) error {
 	if ok {
 		s.noted = s.rebooted
 	}
-	s.reserve.ahead()
+	s.db.reserve.ahead()
 	s.weigh()
 	return nil
 }
