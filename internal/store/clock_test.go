@@ -47,7 +47,7 @@ func changeStored(t testing.TB, s *Store, id string, change func(fields map[int]
 			return err
 		}
 		change(fields)
-		return tx.put(volumesBucket, []byte(id), seal(id, valueVersion, marshal(t, fields)))
+		return tx.set(volumesBucket, []byte(id), seal(id, valueVersion, marshal(t, fields)))
 	}); err != nil {
 		t.Fatal(err)
 	}

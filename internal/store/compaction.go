@@ -136,11 +136,8 @@ func (s *Store) placeOfCopy(pages int64, result *Compaction) (*os.Root, error) {
 		return nil, err
 	}
 	result.Before = info.Size()
-	s.mu.Lock()
 	// The free pages of the copy itself are less than half as much again.
-	room := s.db.reserve.room(pages*int64(s.db.bolt.Info().PageSize)*3/2 + reserveAhead)
-	s.mu.Unlock()
-	if !room {
+	if !s.db.reserve.room(pages*int64(s.db.bolt.Info().PageSize)*3/2 + reserveAhead) {
 		return nil, errNoRoom
 	}
 	place, err := os.OpenRoot(filepath.Dir(s.db.path))

@@ -143,15 +143,8 @@ func (s *Store) batch(c *compaction, bucket []byte, last []pair) (list []pair, e
 func (c *compaction) write(list []pair) error {
 	err := c.db.update(func(tx *bbolt.Tx) error {
 		for _, p := range list {
-			b := tx.Bucket(p.bucket)
-			b.FillPercent = copyFill
-			var err error
-			if p.value == nil {
-				err = b.Delete(p.key)
-			} else {
-				err = b.Put(p.key, p.value)
-			}
-			if err != nil {
+			tx.Bucket(p.bucket).FillPercent = copyFill // the transaction keeps one bucket of a name
+			if err := (transaction{tx: tx}).set(p.bucket, p.key, p.value); err != nil {
 				return err
 			}
 		}
@@ -170,24 +163,24 @@ func (s *Store) catchUp(c *compaction) error {
 		var list []pair
 		err := s.locked(c, func() (err error) {
 			if len(c.changed) > lastChanges {
-				list, err = s.take(c)
+				list, err = s.take(c, pairsTogether)
 			}
 			return err
 		})
-		if err != nil || len(list) == 0 {
-			return err
+		if err == nil && len(list) > 0 {
+			err = c.write(list)
 		}
-		if err := c.write(list); err != nil {
+		if err != nil || len(list) == 0 {
 			return err
 		}
 	}
 }
 
 // take returns changed pairs as they are now, and forgets that they changed.
-func (s *Store) take(c *compaction) (list []pair, err error) {
+func (s *Store) take(c *compaction, most int) (list []pair, err error) {
 	err = s.db.view(func(tx *bbolt.Tx) error {
 		for name := range c.changed {
-			if len(list) == pairsTogether {
+			if len(list) == most {
 				break
 			}
 			value := tx.Bucket([]byte(name.bucket)).Get([]byte(name.key))
@@ -207,11 +200,9 @@ func (s *Store) replace(c *compaction, place *os.Root) (old *database, err error
 		if c.db.reserve.err != nil && s.db.reserve.err == nil {
 			return errNoRoom
 		}
-		last, err := s.take(c)
-		for ; err == nil && len(last) > 0; last, err = s.take(c) {
-			if err = c.write(last); err != nil {
-				break
-			}
+		last, err := s.take(c, len(c.changed))
+		if err == nil {
+			err = c.write(last)
 		}
 		if err == nil {
 			err = c.db.takeName(place, s.db.path, s.db.file)

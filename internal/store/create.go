@@ -51,7 +51,7 @@ func newStore(place *os.Root, path string, old *os.File) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = lock(file, false, ownAdvice); err == nil {
+	if err = lock(file, false, ourDaemon); err == nil {
 		// Two daemons may start at once. If the other one was faster, this may be its store.
 		err = hasName(place.Lstat, name, old)
 	}
@@ -62,7 +62,7 @@ func newStore(place *os.Root, path string, old *os.File) (*database, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	overwriteInPlace(file)
-	d := newDatabase(path+newSuffix, file, ownAdvice)
+	d := newDatabase(path+newSuffix, file)
 	if err := d.openBolt(false); err != nil {
 		return nil, err
 	}

@@ -90,8 +90,8 @@ func TestEmptyFileIsDamaged(t *testing.T) {
 	path := writeFile(t, nil)
 	for range 2 {
 		_, err := Open(path)
-		want := path + " is damaged (it is empty); move it aside and start again: the data directories" +
-			" are then adopted as retained for a full lifespan, nothing is deleted"
+		want := path + " is damaged (it is empty); move it aside and start again: data directories without" +
+			" a record are then adopted as retained for a full lifespan, nothing is deleted"
 		if !errors.Is(err, ErrDamaged) || err.Error() != want {
 			t.Errorf("Open = %v\n  want %s", err, want)
 		}
@@ -216,7 +216,7 @@ func TestOtherPageSizes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			d, err := openDatabase(path, os.O_RDONLY, ownAdvice)
+			d, err := openDatabase(path, os.O_RDONLY, ourDaemon)
 			if err != nil {
 				t.Errorf("page size %d, first meta page damaged %v: %v", size, damageFirstMeta, err)
 				continue

@@ -28,10 +28,9 @@ const (
 // trusts it: damage makes it panic, loop, or touch memory that is not there. So the file is checked
 // before bbolt opens it, and what still goes wrong becomes an error.
 type database struct {
-	path   string
-	advice advice
-	file   *os.File
-	bolt   *bbolt.DB
+	path string
+	file *os.File
+	bolt *bbolt.DB
 	// unsettled is what must be made durable before the next commit.
 	unsettled unsettled
 	// reserve is for the next commits.
@@ -49,22 +48,22 @@ type pair struct {
 	bucket, key, value []byte
 }
 
-func newDatabase(path string, file *os.File, a advice) *database {
-	d := &database{path: path, advice: a, file: file, reserve: newReserve(file)}
+func newDatabase(path string, file *os.File) *database {
+	d := &database{path: path, file: file, reserve: newReserve(file)}
 	d.commit = func(fn func(*bbolt.Tx) error) error { return kernel.Update(d.bolt, fn) }
 	return d
 }
 
 // openDatabase opens a database, and never creates one. Several processes may open a file read-only
 // (os.O_RDONLY) at a time.
-func openDatabase(path string, flag int, a advice) (*database, error) {
-	file, err := openLocked(path, flag, a)
+func openDatabase(path string, flag int, by owner) (*database, error) {
+	file, err := openLocked(path, flag, by)
 	if err != nil {
 		return nil, err
 	}
-	d := newDatabase(path, file, a)
+	d := newDatabase(path, file)
 	if err := d.check(); err != nil {
-		return nil, errors.Join(a.damagedError(path, err), d.file.Close())
+		return nil, errors.Join(damagedError(path, err), d.file.Close())
 	}
 	if err := d.openBolt(flag == os.O_RDONLY); err != nil {
 		return nil, err
@@ -85,16 +84,16 @@ func openDatabase(path string, flag int, a advice) (*database, error) {
 }
 
 // openLocked opens and locks the file that has the name.
-func openLocked(path string, flag int, a advice) (*os.File, error) {
+func openLocked(path string, flag int, by owner) (*os.File, error) {
 	for {
 		file, err := openRegular(os.Stat, kernel.Open, path, flag)
 		if errors.Is(err, errNotRegular) {
-			return nil, a.damagedError(path, err)
+			return nil, damagedError(path, err)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := lock(file, flag == os.O_RDONLY, a); err != nil {
+		if err := lock(file, flag == os.O_RDONLY, by); err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
 		if hasName(os.Stat, path, file) == nil {
@@ -156,7 +155,7 @@ func (d *database) openBolt(readOnly bool) error {
 		// The system refused something: memory to map the file, or room to create it.
 		return fmt.Errorf("open %s: %w", d.path, err)
 	}
-	return d.advice.damagedError(d.path, err)
+	return damagedError(d.path, err)
 }
 
 // guard runs fn, which calls bbolt, and turns a panic into an error, or a fault when it touches the
@@ -170,11 +169,7 @@ func (d *database) guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			reason, ok := r.(error)
-			if !ok {
-				reason = fmt.Errorf("%v", r)
-			}
-			d.failed = d.advice.damagedError(d.path, reason)
+			d.failed = damagedError(d.path, fmt.Errorf("%v", r))
 			err = d.failed
 		}
 	}()

@@ -20,31 +20,21 @@ var (
 	ErrInvalidRecord = errors.New("invalid record")
 )
 
-// advice completes the errors of one kind of database file with what to do.
-type advice struct {
-	damaged string
-	locked  string
-}
+// owner is the program that has a database file open.
+type owner string
 
-var (
-	ownAdvice = advice{
-		damaged: "move it aside and start again: the data directories are then adopted" +
-			" as retained for a full lifespan, nothing is deleted",
-		locked: "another Katbox daemon runs on this working directory; stop it first",
-	}
-	legacyAdvice = advice{
-		damaged: "move it aside and start again: the data directories of its volumes are then" +
-			" adopted as retained for a full lifespan, nothing is deleted",
-		locked: "the old driver still runs on this working directory; stop it first",
-	}
+const (
+	ourDaemon owner = "another Katbox daemon runs"
+	oldDriver owner = "the old driver still runs"
 )
 
-func (a advice) damagedError(path string, reason error) error {
-	return fmt.Errorf("%s is %w (%w); %s", path, ErrDamaged, reason, a.damaged)
+func damagedError(path string, reason error) error {
+	return fmt.Errorf("%s is %w (%w); move it aside and start again: data directories without a record are then adopted"+
+		" as retained for a full lifespan, nothing is deleted", path, ErrDamaged, reason)
 }
 
-func (a advice) lockedError(path string) error {
-	return fmt.Errorf("%s is %w: %s", path, ErrLocked, a.locked)
+func lockedError(path string, by owner) error {
+	return fmt.Errorf("%s is %w: %s on this working directory; stop it first", path, ErrLocked, by)
 }
 
 func newerError(path, format string) error {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // lockTimeout is how long to wait for another process to let go of the file: long enough for a
@@ -71,23 +73,21 @@ func hasName(stat statFile, name string, file *os.File) error {
 }
 
 // lock takes the lock on the file that bbolt takes too.
-func lock(file *os.File, shared bool, a advice) error {
+func lock(file *os.File, shared bool, by owner) error {
 	how := unix.LOCK_EX
 	if shared {
 		how = unix.LOCK_SH
 	}
 	deadline := time.Now().Add(lockTimeout)
 	for {
-		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
+		err := kernel.IgnoreEINTR(func() error { return unix.Flock(int(file.Fd()), how|unix.LOCK_NB) })
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, unix.EINTR):
-			continue
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return fmt.Errorf("lock %s: %w", file.Name(), err)
 		case !time.Now().Before(deadline):
-			return a.lockedError(file.Name())
+			return lockedError(file.Name(), by)
 		}
 		time.Sleep(lockRetry)
 	}

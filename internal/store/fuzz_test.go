@@ -106,7 +106,7 @@ func FuzzCheckFile(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		old, err := openDatabase(path, os.O_RDWR, legacyAdvice)
+		old, err := openDatabase(path, os.O_RDWR, oldDriver)
 		if err == nil {
 			err = old.update(func(tx *bbolt.Tx) error {
 				readLegacy(tx, "/csi-data-dir")

@@ -113,7 +113,7 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 
 // importRecords reads the old database and commits its records.
 func (s *Store) importRecords(path, workdir string, now time.Time) (Imported, error) {
-	old, err := openDatabase(path, os.O_RDONLY, legacyAdvice)
+	old, err := openDatabase(path, os.O_RDONLY, oldDriver)
 	if err != nil {
 		return Imported{}, err
 	}
@@ -134,7 +134,7 @@ func (s *Store) importRecords(path, workdir string, now time.Time) (Imported, er
 			}
 			value, err := encodeValue(r, m)
 			if err == nil {
-				err = t.put(volumesBucket, []byte(r.ID), value)
+				err = t.set(volumesBucket, []byte(r.ID), value)
 			}
 			if err != nil {
 				return fmt.Errorf("volume %q: %w", r.ID, err)
@@ -151,7 +151,7 @@ func (s *Store) importRecords(path, workdir string, now time.Time) (Imported, er
 }
 
 func noteImport(t transaction, now time.Time) error {
-	return t.put(metaBucket, legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
+	return t.set(metaBucket, legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
 }
 
 // importMark is the name of the mark that the old driver's database was imported. The dot tells it

@@ -357,7 +357,7 @@ func TestImportOfDamagedDatabase(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		old, err := openDatabase(path, os.O_RDONLY, legacyAdvice)
+		old, err := openDatabase(path, os.O_RDONLY, oldDriver)
 		if err == nil {
 			err = old.view(func(tx *bbolt.Tx) error {
 				records, _ := readLegacy(tx, "/csi-data-dir")

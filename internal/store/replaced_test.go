@@ -111,7 +111,7 @@ func TestNameThatIsNotDurable(t *testing.T) {
 	if err := os.WriteFile(other, wellUsed(t, 10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	old, err := openDatabase(other, os.O_RDWR, ownAdvice)
+	old, err := openDatabase(other, os.O_RDWR, ourDaemon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (d *database) unsettle() error {
 	}
 	m, err := boltfile.Newest(d.file, info.Size())
 	if err != nil {
-		return d.advice.damagedError(d.path, err)
+		return damagedError(d.path, err)
 	}
 	page := make([]byte, m.PageSize)
 	if _, err := d.file.ReadAt(page, m.At); err != nil {

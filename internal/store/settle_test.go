@@ -141,7 +141,7 @@ func TestCommitThatFailsEarlierIsNotInDoubt(t *testing.T) {
 func TestOpenSettlesWhatTheLastRunLeft(t *testing.T) {
 	path := writeFile(t, wellUsed(t, 500))
 	page, at := newestMeta(t, path)
-	db, err := openDatabase(path, os.O_RDWR, ownAdvice)
+	db, err := openDatabase(path, os.O_RDWR, ourDaemon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func open(path string, c clock) (*Store, error) {
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	db, err := openDatabase(path, os.O_RDWR, ownAdvice)
+	db, err := openDatabase(path, os.O_RDWR, ourDaemon)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func open(path string, c clock) (*Store, error) {
 	err = db.view(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(metaBucket)
 		if meta == nil || tx.Bucket(volumesBucket) == nil {
-			return ownAdvice.damagedError(db.path, errors.New("it is not a store of Katbox"))
+			return damagedError(db.path, errors.New("it is not a store of Katbox"))
 		}
 		s.noted = meta.Get(rebootedKey) != nil
 		s.clock = c.after(meta.Get(timelineKey))
@@ -106,7 +106,7 @@ func checkFormat(path, format string) error {
 	n, err := strconv.Atoi(format)
 	switch {
 	case err != nil || n < 1:
-		return ownAdvice.damagedError(path, fmt.Errorf("its format is %q", format))
+		return damagedError(path, fmt.Errorf("its format is %q", format))
 	case n > formatVersion:
 		return newerError(path, format)
 	}
@@ -155,10 +155,10 @@ func (s *Store) Commit(changes []Change) error {
 		if c.Record == nil {
 			continue
 		}
-		if c.Record.ID != c.ID {
-			return fmt.Errorf("%w: volume %q has a record of %q", ErrInvalidRecord, c.ID, c.Record.ID)
-		}
 		value, err := encodeValue(*c.Record, m)
+		if c.Record.ID != c.ID {
+			err = fmt.Errorf("its record is of volume %q", c.Record.ID)
+		}
 		if err != nil {
 			return fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
 		}
@@ -166,13 +166,7 @@ func (s *Store) Commit(changes []Change) error {
 	}
 	return s.update(func(t transaction) error {
 		for i, c := range changes {
-			var err error
-			if values[i] == nil {
-				err = t.delete(volumesBucket, []byte(c.ID))
-			} else {
-				err = t.put(volumesBucket, []byte(c.ID), values[i])
-			}
-			if err != nil {
+			if err := t.set(volumesBucket, []byte(c.ID), values[i]); err != nil {
 				return fmt.Errorf("volume %q: %w", c.ID, err)
 			}
 		}
@@ -188,14 +182,13 @@ type transaction struct {
 
 func (t transaction) get(bucket, key []byte) []byte { return t.tx.Bucket(bucket).Get(key) }
 
-func (t transaction) put(bucket, key, value []byte) error {
+// set gives a key its value; with nil it deletes the key.
+func (t transaction) set(bucket, key, value []byte) error {
 	t.compaction.changes(bucket, key)
+	if value == nil {
+		return t.tx.Bucket(bucket).Delete(key)
+	}
 	return t.tx.Bucket(bucket).Put(key, value)
-}
-
-func (t transaction) delete(bucket, key []byte) error {
-	t.compaction.changes(bucket, key)
-	return t.tx.Bucket(bucket).Delete(key)
 }
 
 // nothing is a transaction that only notes the clocks.
@@ -218,7 +211,7 @@ func (s *Store) write(fn func(transaction) error) error {
 		if err := fn(t); err != nil || !ok {
 			return err
 		}
-		return errors.Join(t.put(metaBucket, timelineKey, look), s.noteReboot(t))
+		return errors.Join(t.set(metaBucket, timelineKey, look), s.noteReboot(t))
 	}
 	err := again(func() error { return s.db.update(change) }, func() error { return makeRoom(s.db.file) })
 	if err != nil {

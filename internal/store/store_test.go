@@ -209,7 +209,7 @@ func TestCommitIsAtomic(t *testing.T) {
 	commit(t, s, put(published("old")))
 	long := volume.ID(strings.Repeat("x", bbolt.MaxKeySize+1))
 	err := s.update(func(tx transaction) error {
-		return errors.Join(tx.delete(volumesBucket, []byte("old")), tx.put(volumesBucket, []byte(long), []byte("x")))
+		return errors.Join(tx.set(volumesBucket, []byte("old"), nil), tx.set(volumesBucket, []byte(long), []byte("x")))
 	})
 	if err == nil {
 		t.Fatal("the commit succeeded")
@@ -346,7 +346,7 @@ func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := openStore(t, path)
 	if err := s.update(func(tx transaction) error {
-		return tx.put(metaBucket, formatKey, []byte("2"))
+		return tx.set(metaBucket, formatKey, []byte("2"))
 	}); err != nil {
 		t.Fatal(err)
 	}

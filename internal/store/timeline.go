@@ -185,11 +185,12 @@ func (s *Store) RebootSeen() error {
 // noteReboot writes what Rebooted returns, in the transaction that notes the clocks: by them the
 // next process tells a reboot.
 func (s *Store) noteReboot(t transaction) error {
-	switch {
-	case s.rebooted && !s.noted:
-		return t.put(metaBucket, rebootedKey, []byte{1})
-	case !s.rebooted && s.noted:
-		return t.delete(metaBucket, rebootedKey)
+	if s.rebooted == s.noted {
+		return nil
 	}
-	return nil
+	var value []byte // deletes the key
+	if s.rebooted {
+		value = []byte{1}
+	}
+	return t.set(metaBucket, rebootedKey, value)
 }

@@ -332,7 +332,7 @@ func TestOlderVersionInBetween(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := m.s.update(func(tx transaction) error {
-		return tx.put(volumesBucket, []byte("1"), value)
+		return tx.set(volumesBucket, []byte("1"), value)
 	}); err != nil {
 		t.Fatal(err)
 	}
