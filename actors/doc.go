@@ -6,10 +6,10 @@
 //   - The recorder makes records durable, many with one sync.
 //   - [Workers] carry operations out.
 //
-// Three rules hold everywhere. Receive never blocks: an operation runs in a goroutine of its own and
-// sends its outcome back as a message, so a sender may run Receive itself ([AtOnce]). Expected errors
-// are values; only a broken invariant panics, and then the caller gets an answer before the actor is
-// restarted. A restart does not undo a system call that is under way, so whatever an operation in
-// flight needs lives outside of the actor's instance. Only volume actors are restarted: when one of
-// the single actors fails, the daemon ends, and its next start recovers all.
+// Three rules hold everywhere. Receive never blocks: an operation runs in a goroutine of its own
+// and sends its outcome back as a message, so a sender may run Receive itself ([AtOnce]). Expected
+// errors are values; only a broken invariant panics, and then the caller gets an answer before the
+// actor is restarted. A restart does not undo a system call that is under way, so whatever an
+// operation in flight needs lives outside of the actor's instance. Only volume actors are
+// restarted: when one of the single actors fails, the daemon ends, and its next start recovers all.
 package actors

@@ -15,8 +15,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// counters is a kind of its own: a volume counts how often it is asked, and its count is what is kept
-// of it while it has no actor.
+// counters is a kind of its own: a volume counts how often it is asked, and its count is what is
+// kept of it while it has no actor.
 type counters struct {
 	env        *System
 	supervisor *Supervisor
@@ -155,8 +155,8 @@ func inKind(t *testing.T, test func(t *testing.T, k *counters, ask func(id volum
 	})
 }
 
-// TestKindAsksAndSleeps: a volume's actor starts when it is asked, ends when it has nothing to do, and
-// its state is kept between two actors.
+// TestKindAsksAndSleeps: a volume's actor starts when it is asked, ends when it has nothing to do,
+// and its state is kept between two actors.
 func TestKindAsksAndSleeps(t *testing.T) {
 	inKind(t, func(t *testing.T, k *counters, ask func(volume.ID, bool) (int, error)) {
 		for i := range 3 {

@@ -11,8 +11,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// TestLibraryLogsQuietlyIntoOurSink: the actor library tells of each dead
-// letter at info, message and all. At our default level nothing of that shows.
+// TestLibraryLogsQuietlyIntoOurSink: the actor library tells of each dead letter at info, message
+// and all. At our default level nothing of that shows.
 func TestLibraryLogsQuietlyIntoOurSink(t *testing.T) {
 	for verbosity, want := range map[int]bool{0: false, 1: true} {
 		var lines []string

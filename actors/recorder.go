@@ -26,8 +26,8 @@ type Records interface {
 const (
 	// CommitProves is how long a commit proves that the next one is possible.
 	CommitProves = time.Second
-	// MaxProbes bounds the probes that wait. internal/ops asks one question at a time and gives each
-	// up after a while: on a disk that hangs they add up here.
+	// MaxProbes bounds the probes that wait. internal/ops asks one question at a time and gives
+	// each up after a while: on a disk that hangs they add up here.
 	MaxProbes = 16
 )
 

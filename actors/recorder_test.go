@@ -25,8 +25,8 @@ func (c *commitCounter) Commit(changes []volume.Change) error {
 	return c.Records.Commit(changes)
 }
 
-// BenchmarkRecorder has records made durable that are asked for at the same time,
-// in a real store. An operation is all of them.
+// BenchmarkRecorder has records made durable that are asked for at the same time, in a real store.
+// An operation is all of them.
 func BenchmarkRecorder(b *testing.B) {
 	for _, waiting := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {

@@ -94,8 +94,8 @@ func (s *System) Fail(err error) {
 	}
 }
 
-// Failed delivers the reason when the process cannot go on and has to be started again. All that
-// it knows is on disk.
+// Failed delivers the reason when the process cannot go on and has to be started again. All that it
+// knows is on disk.
 func (s *System) Failed() <-chan error { return s.failed }
 
 // Healthy returns nil when the actors answer and records can be made durable. A disk without room

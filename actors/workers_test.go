@@ -16,9 +16,8 @@ func TestWorkersWithin(t *testing.T) {
 	}
 }
 
-// TestSpareWorkers: those that have ended an operation carry out the next ones, no
-// more of them wait for that than is allowed, and none is left at the end, which
-// would fail the bubble.
+// TestSpareWorkers: those that have ended an operation carry out the next ones, no more of them
+// wait for that than is allowed, and none is left at the end, which would fail the bubble.
 func TestSpareWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWorkers(MaxWorkers)
@@ -53,8 +52,8 @@ func TestSpareWorkers(t *testing.T) {
 	})
 }
 
-// TestWorkerThatKeepsItsThread: a thread that has a low priority for good does
-// nothing else, such as the next publish.
+// TestWorkerThatKeepsItsThread: a thread that has a low priority for good does nothing else, such
+// as the next publish.
 func TestWorkerThatKeepsItsThread(t *testing.T) {
 	defer threadKept.Store(false)
 	synctest.Test(t, func(t *testing.T) {

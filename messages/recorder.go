@@ -2,8 +2,8 @@ package messages
 
 import "github.com/katbox/katbox/internal/volume"
 
-// ChangeRecord asks for one change of the records. The answer comes once that is durable.
-// Volume -> recorder.
+// ChangeRecord asks for one change of the records. The answer comes once that is durable. Volume ->
+// recorder.
 type ChangeRecord struct {
 	volume.Change
 	Reply[struct{}]

@@ -2,8 +2,8 @@ package messages
 
 import "context"
 
-// Question is a message that is answered with an R. A pointer to a message that embeds
-// Reply[R] is one.
+// Question is a message that is answered with an R. A pointer to a message that embeds Reply[R] is
+// one.
 type Question[R any] interface {
 	// Prepare makes the slot for the answer. The asker calls it before it sends the question.
 	Prepare()
@@ -40,8 +40,8 @@ func (r Reply[R]) Fail(err error) {
 	r.Send(zero, err)
 }
 
-// Wait returns the answer, or the context's error when that ends first. The question is carried
-// out all the same.
+// Wait returns the answer, or the context's error when that ends first. The question is carried out
+// all the same.
 func (r Reply[R]) Wait(ctx context.Context) (R, error) {
 	select {
 	case got := <-r.answer:

@@ -2,8 +2,7 @@ package messages
 
 import "github.com/katbox/katbox/internal/volume"
 
-// AtRest says that a volume has nothing to do, so that its actor can end.
-// Volume -> supervisor.
+// AtRest says that a volume has nothing to do, so that its actor can end. Volume -> supervisor.
 type AtRest struct {
 	ID volume.ID
 	// Actor is the sender's name. An actor's end overtakes its last messages, so that they can
@@ -29,8 +28,7 @@ type Stuck struct {
 // Resume orders a volume to go on with what it has begun. Supervisor -> volume.
 type Resume struct{}
 
-// Status asks whether the supervisor and the recorder answer.
-// Front -> supervisor -> recorder.
+// Status asks whether the supervisor and the recorder answer. Front -> supervisor -> recorder.
 type Status struct{ Reply[struct{}] }
 
 func (*AtRest) toSupervisor() {}

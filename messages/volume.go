@@ -42,8 +42,7 @@ func (r *Routing) Route() *Routing { return r }
 func (*Routing) toSupervisor() {}
 func (*Routing) toVolume()     {}
 
-// PublishVolume orders a volume to be mounted at a target.
-// Front -> supervisor -> volume.
+// PublishVolume orders a volume to be mounted at a target. Front -> supervisor -> volume.
 type PublishVolume struct {
 	Routing
 	Publication volume.Publication
@@ -58,16 +57,15 @@ type UnpublishVolume struct {
 	Reply[struct{}]
 }
 
-// VolumeStats asks what a volume that is mounted at Path uses.
-// Front -> supervisor -> volume.
+// VolumeStats asks what a volume that is mounted at Path uses. Front -> supervisor -> volume.
 type VolumeStats struct {
 	Routing
 	Path string
 	Reply[volume.Stats]
 }
 
-// AdoptVolume orders a data directory without a record to be retained.
-// Orphan search -> supervisor -> volume.
+// AdoptVolume orders a data directory without a record to be retained. Orphan search -> supervisor
+// -> volume.
 type AdoptVolume struct {
 	Routing
 	Pod volume.PodUID

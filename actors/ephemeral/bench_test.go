@@ -17,8 +17,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// benchNode starts a node over a kernel and records in memory, and returns the
-// directory of the one pod.
+// benchNode starts a node over a kernel and records in memory, and returns the directory of the one
+// pod.
 func benchNode(b *testing.B, tracer trace.Tracer) (*Node, string) {
 	b.Helper()
 	root := b.TempDir()
@@ -45,9 +45,9 @@ func benchNode(b *testing.B, tracer trace.Tracer) (*Node, string) {
 	return node, pod
 }
 
-// BenchmarkAsk asks a volume actor through the supervisor for something that it
-// refuses without a system call: a published volume for another pod. What is left
-// is the way there and back, with the goroutine of an operation.
+// BenchmarkAsk asks a volume actor through the supervisor for something that it refuses without a
+// system call: a published volume for another pod. What is left is the way there and back, with the
+// goroutine of an operation.
 func BenchmarkAsk(b *testing.B) {
 	node, pod := benchNode(b, nil)
 	p := volume.Publication{ID: testID, Pod: testPod, Target: volume.Target{Path: filepath.Join(pod, "mount")}}

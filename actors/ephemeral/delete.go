@@ -13,16 +13,14 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// delete ends a retained volume: one rename takes its data into the trash, and
-// then it is forgotten, so that its ID is free. What lies in the trash is
-// erased behind that, by this process or a later one; see [eraser].
+// delete ends a retained volume: one rename moves its data into the trash, then its record is removed, so
+// that its ID is free. The disk actor erases the trash behind that, in this process or a later one.
 func (t *task) delete() error {
 	if t.record == nil {
 		return nil
 	}
-	// A deletion cannot be taken back, so whatever led to it, the mount table has
-	// the last word. It is that of the daemon's mount namespace: what is mounted only
-	// in another one is not seen.
+	// A deletion cannot be taken back, so the mount table has the last word. It is that of the
+	// daemon's mount namespace and does not show what is mounted in another one only.
 	if err := t.mayDelete(); err != nil {
 		return t.deleteLater(err)
 	}
@@ -42,12 +40,11 @@ func (t *task) delete() error {
 	return nil
 }
 
-// mayDelete confirms that the volume is not mounted anywhere that the daemon sees, and
-// that the directory of its pod is not mounted for a pod, as if that were a volume. A
-// pod that has the whole working directory mounted looks at what is retained: that
-// keeps nothing, or such a pod would stop all deletion on its node.
+// mayDelete confirms that the volume is mounted nowhere that the daemon sees, and that the directory of
+// its pod is not mounted for a pod, as if that were a volume. A mount of the whole working directory
+// prevents no deletion: a pod that only looks at retained volumes would stop all deletions on its node.
 func (t *task) mayDelete() error {
-	// No caller waits for an expiry; calls wait for room.
+	// No caller waits for an expiry, but calls wait for room.
 	found, err := t.readMounts(!t.reason.Early())
 	if err != nil {
 		return err
@@ -61,9 +58,8 @@ func (t *task) mayDelete() error {
 	return nil
 }
 
-// recordDeletion makes durable that the volume is being deleted, and tells whether it
-// did: with no room even for that the deletion, which is what makes room, goes on
-// without.
+// recordDeletion makes durable that the volume is being deleted, and tells whether it did. Without
+// room even for that the deletion goes on, because it is what makes room.
 func (t *task) recordDeletion() (recorded bool, err error) {
 	if t.record.Phase == volume.Deleting {
 		return true, nil
@@ -78,9 +74,8 @@ func (t *task) recordDeletion() (recorded bool, err error) {
 	return err == nil, err
 }
 
-// remove takes the volume's data away: into the trash, or, where the trash does not
-// take it, by erasing it where it is. A crash in the middle of the latter leaves a
-// part, so it takes a record.
+// remove moves the volume's data into the trash. Where the trash refuses it, it erases the data
+// where it is; a crash in the middle of that leaves a part, so that needs a record.
 func (t *task) remove(recorded bool) error {
 	name, err := t.scratch.Discard(t.record.Place())
 	switch {
@@ -89,7 +84,7 @@ func (t *task) remove(recorded bool) error {
 		t.markDeleting()
 		return t.scratch.SyncTrash()
 	case errors.Is(err, fs.ErrNotExist):
-		// Perhaps an earlier try took it away.
+		// An earlier try may have moved it.
 		t.markDeleting()
 		return t.scratch.SyncGone(t.record.Pod)
 	case errors.Is(err, scratch.ErrTrashRefuses) && recorded:
@@ -116,8 +111,8 @@ func (t *task) eraseInPlace() error {
 	return err
 }
 
-// deleteLater has the deletion resumed after a while. Nobody waits for the
-// error; it is logged by whoever is told that the volume is stuck.
+// deleteLater lets the deletion be tried again after a while. No caller waits for the error; the
+// owner of the volumes logs it.
 func (t *task) deleteLater(err error) error {
 	t.stuck = fmt.Errorf("delete volume %s of pod %s: %w", t.id, t.record.Pod, err)
 	return t.stuck

@@ -57,8 +57,7 @@ func (l *list[T]) get() []T {
 	return slices.Clone(l.all)
 }
 
-// inWorkshop runs a test in a bubble with an eraser that takes atOnce turns at a
-// time.
+// inWorkshop runs a test in a bubble with an eraser that takes atOnce turns at a time.
 func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, w workshop)) {
 	synctest.Test(t, func(t *testing.T) {
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
@@ -122,8 +121,7 @@ func (w workshop) erase(names ...string) {
 	}
 }
 
-// TestSetAsideIsTriedAgain: what was in the way of an erasure may be gone soon, or
-// only after days.
+// TestSetAsideIsTriedAgain: what was in the way of an erasure may be gone soon, or only after days.
 func TestSetAsideIsTriedAgain(t *testing.T) {
 	b := &fakeBin{}
 	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
@@ -152,8 +150,8 @@ func TestSetAsideIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestWhatIsSetAsideHoldsUpNobody: neither another erasure nor the measurement
-// that pressure waits for.
+// TestWhatIsSetAsideHoldsUpNobody: neither another erasure nor the measurement that pressure waits
+// for.
 func TestWhatIsSetAsideHoldsUpNobody(t *testing.T) {
 	b := &fakeBin{}
 	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
@@ -174,8 +172,8 @@ func TestWhatIsSetAsideHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestTrashOfAnEarlierProcess is erased at the start, before anything is measured
-// that has to show its space; what comes from elsewhere is found later.
+// TestTrashOfAnEarlierProcess is erased at the start, before anything is measured that has to show
+// its space; what comes from elsewhere is found later.
 func TestTrashOfAnEarlierProcess(t *testing.T) {
 	b := &fakeBin{entries: map[string]int{"a": 1, "b": 100 * batch}}
 	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
@@ -198,8 +196,8 @@ func TestTrashOfAnEarlierProcess(t *testing.T) {
 	})
 }
 
-// TestHugeVolumesTakeTurns: small ones need not wait for their end, though only
-// one may work at a time.
+// TestHugeVolumesTakeTurns: small ones need not wait for their end, though only one may work at a
+// time.
 func TestHugeVolumesTakeTurns(t *testing.T) {
 	const huge, small = maxStarted - 1, 20
 	b := &fakeBin{entries: map[string]int{}}
@@ -272,8 +270,8 @@ func TestErasuresGiveWayToCalls(t *testing.T) {
 	}
 }
 
-// TestAFullDiskWaitsForTheTrash: what is being erased makes room, so nothing has
-// to go for a call that found none.
+// TestAFullDiskWaitsForTheTrash: what is being erased makes room, so nothing has to go for a call
+// that found none.
 func TestAFullDiskWaitsForTheTrash(t *testing.T) {
 	b := &fakeBin{entries: map[string]int{"a": 10 * batch}}
 	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {

@@ -15,9 +15,8 @@ import (
 
 const endless = 1 << 40
 
-// TestEndlessErasuresHoldUpNobody: whoever adds to deleted volumes while they are erased
-// keeps no other volume from being erased, whatever their number, and has ever less of
-// the disk's time.
+// TestEndlessErasuresHoldUpNobody: whoever adds to deleted volumes while they are erased keeps no
+// other volume from being erased, whatever their number, and has ever less of the disk's time.
 func TestEndlessErasuresHoldUpNobody(t *testing.T) {
 	const attackers = 2 * maxStarted
 	b := &fakeBin{entries: map[string]int{}, slow: time.Second}
@@ -49,8 +48,8 @@ func TestEndlessErasuresHoldUpNobody(t *testing.T) {
 	})
 }
 
-// TestHugeVolumesInACrowd: what takes long makes progress though others come all the
-// time, and is not set aside.
+// TestHugeVolumesInACrowd: what takes long makes progress though others come all the time, and is
+// not set aside.
 func TestHugeVolumesInACrowd(t *testing.T) {
 	const minutes = mostSlices / 2
 	b := &fakeBin{entries: map[string]int{}, slow: time.Second}
@@ -73,8 +72,8 @@ func TestHugeVolumesInACrowd(t *testing.T) {
 	})
 }
 
-// TestLargeTrashOfAnEarlierProcess: it is erased piece by piece, what is deleted
-// meanwhile does not wait for its end, and the disk is measured for it all.
+// TestLargeTrashOfAnEarlierProcess: it is erased piece by piece, what is deleted meanwhile does not
+// wait for its end, and the disk is measured for it all.
 func TestLargeTrashOfAnEarlierProcess(t *testing.T) {
 	const many = 4 * maxWaiting
 	b := &fakeBin{entries: map[string]int{}}

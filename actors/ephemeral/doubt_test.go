@@ -22,8 +22,8 @@ func (h *house) bindElsewhere(pod volume.PodUID, id volume.ID) {
 	}
 }
 
-// TestMountedElsewhereIsNeverDeleted: whatever led to it, what the mount table
-// shows as mounted is not deleted.
+// TestMountedElsewhereIsNeverDeleted: whatever led to it, what the mount table shows as mounted is
+// not deleted.
 func TestMountedElsewhereIsNeverDeleted(t *testing.T) {
 	for name, prepare := range map[string]func(h *house){
 		"retained": func(h *house) { h.retained(gonePod, testID, 0, testLifespan) },
@@ -64,8 +64,8 @@ func (h *house) orphan(pod volume.PodUID, id volume.ID) {
 	h.writeMarker(pod, id)
 }
 
-// TestResumeThatMeetsAnOperationIsNotLost: the volume goes on with what it was
-// in the middle of once a slow call that was refused is over.
+// TestResumeThatMeetsAnOperationIsNotLost: the volume goes on with what it was in the middle of
+// once a slow call that was refused is over.
 func TestResumeThatMeetsAnOperationIsNotLost(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
@@ -153,8 +153,8 @@ func TestHungTargetUsesUpNobodysWorkers(t *testing.T) {
 	})
 }
 
-// TestHungMountDelaysNobody: while the kernel does not come back from one volume's
-// mount, others live their whole life.
+// TestHungMountDelaysNobody: while the kernel does not come back from one volume's mount, others
+// live their whole life.
 func TestHungMountDelaysNobody(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		hung := make(chan struct{})
@@ -188,8 +188,8 @@ func TestHungMountDelaysNobody(t *testing.T) {
 	})
 }
 
-// TestVolumesOfAnEarlierKubeletDirectory: after a reboot their mounts are gone, and so
-// are their pods unless this kubelet has them.
+// TestVolumesOfAnEarlierKubeletDirectory: after a reboot their mounts are gone, and so are their
+// pods unless this kubelet has them.
 func TestVolumesOfAnEarlierKubeletDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -223,8 +223,8 @@ func TestVolumesOfAnEarlierKubeletDirectory(t *testing.T) {
 	})
 }
 
-// TestOtherKubeletDirectoryConcludesNothing: the daemon was started with a
-// directory that is not the kubelet's; the volumes' targets are elsewhere.
+// TestOtherKubeletDirectoryConcludesNothing: the daemon was started with a directory that is not
+// the kubelet's; the volumes' targets are elsewhere.
 func TestOtherKubeletDirectoryConcludesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)

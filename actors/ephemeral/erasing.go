@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// trashInterval is how often the trash is searched for entries that a person put there. That
-	// is rare.
+	// trashInterval is how often the trash is searched for entries that a person put there. That is
+	// rare.
 	trashInterval = time.Hour
 	// searchPause is the least time between two searches, and between two tries of an entry that
 	// could not be erased.
@@ -288,7 +288,7 @@ func (e *eraser) putAside(entry *trashEntry, now time.Time, err error) {
 	entry.reason = maphash.String(e.seed, err.Error())
 	e.queue.putAside(entry, now)
 	if entry.reason == before {
-		return // it may take somebody days to clear, and one line is enough
+		return // a person may need days to clear it, and one line is enough
 	}
 	e.refused.write(func() {
 		_, setAside := e.queue.held()

@@ -37,8 +37,8 @@ func inHouseWith(t *testing.T, more actor.ReceiverMiddleware, test func(t *testi
 	})
 }
 
-// atEachFailure has a volume's actor fail once, at each of the messages of a publish
-// in turn; failed tells whether it has.
+// atEachFailure has a volume's actor fail once, at each of the messages of a publish in turn;
+// failed tells whether it has.
 func atEachFailure(t *testing.T, test func(t *testing.T, h *house, failed *atomic.Bool)) {
 	t.Helper()
 	for name, picks := range map[string]func(any) bool{
@@ -56,8 +56,8 @@ func atEachFailure(t *testing.T, test func(t *testing.T, h *house, failed *atomi
 
 func TestPanicAnswersTheCallerAndTheVolumeGoesOn(t *testing.T) {
 	atEachFailure(t, func(t *testing.T, h *house, failed *atomic.Bool) {
-		// The first call is answered, with whatever outcome, or its
-		// deadline ends it; the repeat succeeds.
+		// The first call is answered, with whatever outcome, or its deadline ends it; the repeat
+		// succeeds.
 		_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
 		if !failed.Load() {
 			t.Fatal("the actor did not fail")
@@ -135,9 +135,9 @@ func TestPanicInTheSupervisorEndsTheNode(t *testing.T) {
 	})
 }
 
-// TestPublishMeetsExpiry has publishes and expiries of one volume meet at the
-// same instant, in whatever order the scheduler picks: whatever publish was
-// acknowledged has its data for as long as it is published.
+// TestPublishMeetsExpiry has publishes and expiries of one volume meet at the same instant, in
+// whatever order the scheduler picks: whatever publish was acknowledged has its data for as long as
+// it is published.
 func TestPublishMeetsExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -174,9 +174,9 @@ func TestPublishMeetsExpiry(t *testing.T) {
 	})
 }
 
-// TestLateWordsOfAnEarlierActor: the library delivers an actor's end before
-// what it said last. A late "at rest" must not put a published volume to sleep
-// as the retained one that it was, to be deleted under its pod.
+// TestLateWordsOfAnEarlierActor: the library delivers an actor's end before what it said last. A
+// late "at rest" must not put a published volume to sleep as the retained one that it was, to be
+// deleted under its pod.
 func TestLateWordsOfAnEarlierActor(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()

@@ -12,8 +12,8 @@ import (
 	"github.com/katbox/katbox/internal/scratch"
 )
 
-// fakeBin is a trash whose entries have a number of files, and cannot be erased
-// while something is in the way.
+// fakeBin is a trash whose entries have a number of files, and cannot be erased while something is
+// in the way.
 type fakeBin struct {
 	// broken is why it cannot be searched.
 	broken   error
@@ -28,8 +28,7 @@ type fakeBin struct {
 	ended    []string
 }
 
-// batch is how many files the fake removes at a time, and batchTime how long
-// that takes.
+// batch is how many files the fake removes at a time, and batchTime how long that takes.
 const (
 	batch     = pace.FullBatch
 	batchTime = time.Millisecond

@@ -14,9 +14,9 @@ import (
 
 const fuzzPods = "/kubelet/pods"
 
-// FuzzRecoverVolumes makes records and mounts of bytes, and looks for a volume
-// that is lost at a start, or mounted and put to sleep all the same. Of each four
-// bytes the first says which volume, the second which pod.
+// FuzzRecoverVolumes makes records and mounts of bytes, and looks for a volume that is lost at a
+// start, or mounted and put to sleep all the same. Of each four bytes the first says which volume,
+// the second which pod.
 func FuzzRecoverVolumes(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 1, 1, 0, 4, 0, 2, 1, 5, 0}, []byte{0, 0, 0, 0, 1, 1, 1, 1, 3, 0, 2, 0, 4, 0, 3, 1, 5, 0, 4, 0})
 	f.Fuzz(func(t *testing.T, known, mounted []byte) {
@@ -56,8 +56,8 @@ func recordOf(b []byte) volume.Record {
 	return r
 }
 
-// bindingOf makes a bind mount, and tells which volume it shows and whether it
-// is one that publishes the volume.
+// bindingOf makes a bind mount, and tells which volume it shows and whether it is one that
+// publishes the volume.
 func bindingOf(b []byte) (binding mount.Binding, id volume.ID, own bool) {
 	id, pod := numbered(int(b[0]%6)), fmt.Sprint("pod-", b[1]%3)
 	binding = mount.Binding{Source: pod + "/" + string(id), ReadOnly: b[3]&0x20 != 0}
@@ -132,8 +132,8 @@ func checkRecovery(t *testing.T, got *recovery, asleep []volume.Record, records 
 	}
 }
 
-// FuzzParseBinding looks for a mount that is taken for a volume's, and undone
-// with it, though it is not.
+// FuzzParseBinding looks for a mount that is taken for a volume's, and undone with it, though it is
+// not.
 func FuzzParseBinding(f *testing.F) {
 	f.Add("pod/volume", fuzzPods+"/pod/volumes/kubernetes.io~csi/scratch/mount", fuzzPods)
 	f.Add("pod/volume", fuzzPods+"/pod/volume-subpaths/scratch/work/0", fuzzPods)

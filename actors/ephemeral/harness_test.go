@@ -35,8 +35,7 @@ const (
 	gonePod = volume.PodUID("00000000-0000-4000-8000-00000000dead")
 )
 
-// house is a node with real files, a fake kernel and a clock that synctest
-// moves.
+// house is a node with real files, a fake kernel and a clock that synctest moves.
 type house struct {
 	t       *testing.T
 	root    string
@@ -63,8 +62,8 @@ type house struct {
 	log logr.Logger
 }
 
-// inHouse runs a test in a bubble with a fresh node. The bubble fails the test
-// when a goroutine is left at its end.
+// inHouse runs a test in a bubble with a fresh node. The bubble fails the test when a goroutine is
+// left at its end.
 func inHouse(t *testing.T, test func(t *testing.T, h *house)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -354,8 +353,8 @@ func (m *fakeMounter) Shows(target, source string) (mount.Showing, error) {
 	return showing, nil
 }
 
-// realPath returns a path without the handle that it may begin with, as the kernel
-// does for a mount.
+// realPath returns a path without the handle that it may begin with, as the kernel does for a
+// mount.
 func realPath(path string) string {
 	below, ok := strings.CutPrefix(path, "/proc/self/fd/")
 	if !ok {

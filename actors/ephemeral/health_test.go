@@ -25,8 +25,8 @@ func (h *house) wantHealthy(when string) {
 	}
 }
 
-// TestHealthIsACommit: one that has just been is proof enough, and without one the
-// recorder makes one that changes nothing.
+// TestHealthIsACommit: one that has just been is proof enough, and without one the recorder makes
+// one that changes nothing.
 func TestHealthIsACommit(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.wantHealthy("at the start")
@@ -55,8 +55,8 @@ func TestHealthIsACommit(t *testing.T) {
 	})
 }
 
-// TestHealthOfADiskThatHangs: everybody gets an answer in time, and one write is
-// all that waits for the disk.
+// TestHealthOfADiskThatHangs: everybody gets an answer in time, and one write is all that waits for
+// the disk.
 func TestHealthOfADiskThatHangs(t *testing.T) {
 	const askers = 20 * actors.MaxProbes
 	inHouse(t, func(t *testing.T, h *house) {
@@ -160,8 +160,8 @@ func TestStoppedNodeIsNotHealthy(t *testing.T) {
 	})
 }
 
-// TestReserveIsTold: whether there is room for records on a full disk is asked for
-// after each commit, and costs none.
+// TestReserveIsTold: whether there is room for records on a full disk is asked for after each
+// commit, and costs none.
 func TestReserveIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)

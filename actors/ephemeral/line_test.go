@@ -16,8 +16,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// TestRoomIsMadeAboveTheKubeletsLine: what was retained minutes ago goes before the
-// kubelet evicts pods, the oldest first and no more than is needed.
+// TestRoomIsMadeAboveTheKubeletsLine: what was retained minutes ago goes before the kubelet evicts
+// pods, the oldest first and no more than is needed.
 func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
 	const volumes = 10
 	for name, tt := range map[string]struct {
@@ -60,8 +60,8 @@ func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
 	}
 }
 
-// TestFullDiskWithNothingRetained: files that are not Katbox's keep the disk below the
-// floor. It is measured each second, and no more, and calls go on.
+// TestFullDiskWithNothingRetained: files that are not Katbox's keep the disk below the floor. It is
+// measured each second, and no more, and calls go on.
 func TestFullDiskWithNothingRetained(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		measured := func() int {
@@ -111,8 +111,8 @@ type queueing struct {
 	asked *list[struct{}]
 }
 
-// inRetention runs a test with sleeping volumes that take 100 blocks each, the oldest
-// first. The volumes from number unmeasured on are of an unknown size.
+// inRetention runs a test with sleeping volumes that take 100 blocks each, the oldest first. The
+// volumes from number unmeasured on are of an unknown size.
 func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 	const blocks, block = 100, 512
 	synctest.Test(t, func(t *testing.T) {
@@ -137,8 +137,8 @@ func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 	})
 }
 
-// measured is a measurement at the floor: the room of that number of volumes is
-// lacking. It answers the last question if answers is true.
+// measured is a measurement at the floor: the room of that number of volumes is lacking. It answers
+// the last question if answers is true.
 func (q queueing) measured(lacking float64, answers bool) {
 	m := &messages.Pressure{Factor: 0, Lacking: volume.Size{Bytes: int64(lacking * 100 * 512)}}
 	m.Answers = answers && len(q.asked.get()) > 0
@@ -195,8 +195,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestBatchesGrowWhileErasingIsSlow: what is lacking grows, and none of what was
-// deleted is erased. No more goes than makes up for it.
+// TestBatchesGrowWhileErasingIsSlow: what is lacking grows, and none of what was deleted is erased.
+// No more goes than makes up for it.
 func TestBatchesGrowWhileErasingIsSlow(t *testing.T) {
 	inRetention(t, 50, 50, func(q queueing) {
 		q.measured(2, false)
@@ -212,8 +212,8 @@ func TestBatchesGrowWhileErasingIsSlow(t *testing.T) {
 	})
 }
 
-// TestUnknownSizesGoOneByOne, each once the one before is erased; or, where less and
-// less is free meanwhile, one at each measurement.
+// TestUnknownSizesGoOneByOne, each once the one before is erased; or, where less and less is free
+// meanwhile, one at each measurement.
 func TestUnknownSizesGoOneByOne(t *testing.T) {
 	inRetention(t, 20, 0, func(q queueing) {
 		q.measured(5, false)

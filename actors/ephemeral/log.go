@@ -24,8 +24,8 @@ const (
 	adopted = "adopted"
 )
 
-// interrupted is why a volume goes before its lifespan is over, when all that is known is that
-// an earlier process began to delete it.
+// interrupted is why a volume goes before its lifespan is over, when all that is known is that an
+// earlier process began to delete it.
 const interrupted = "interrupted"
 
 const (

@@ -22,9 +22,9 @@ func (g usageFunc) Usage(context.Context, volume.Place, scratch.Pace) (bytes, in
 	return 0, 0, nil
 }
 
-// TestNothingIsDoneAtIdlePriority: who erases or looks up names holds locks of the file
-// system meanwhile, and a busy disk may not serve the idle class for ten seconds. Both
-// are at the lowest level of the best-effort class.
+// TestNothingIsDoneAtIdlePriority: who erases or looks up names holds locks of the file system
+// meanwhile, and a busy disk may not serve the idle class for ten seconds. Both are at the lowest
+// level of the best-effort class.
 func TestNothingIsDoneAtIdlePriority(t *testing.T) {
 	const bestEffort, lowest = 2, 7
 	check := func() {

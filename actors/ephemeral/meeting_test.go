@@ -14,8 +14,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// TestSmallVolumesPassLargeOnes: erasures that take long are under way in all places,
-// and what comes later is erased all the same, as it comes.
+// TestSmallVolumesPassLargeOnes: erasures that take long are under way in all places, and what
+// comes later is erased all the same, as it comes.
 func TestSmallVolumesPassLargeOnes(t *testing.T) {
 	const small = 600
 	b := &fakeBin{entries: map[string]int{}, slow: 5 * time.Millisecond}
@@ -36,8 +36,8 @@ func TestSmallVolumesPassLargeOnes(t *testing.T) {
 	})
 }
 
-// TestTrashIsReadBesideLargeErasures: what an earlier process left does not wait until
-// the large ones are erased.
+// TestTrashIsReadBesideLargeErasures: what an earlier process left does not wait until the large
+// ones are erased.
 func TestTrashIsReadBesideLargeErasures(t *testing.T) {
 	const huge, old = 2 * maxStarted, 3 * maxWaiting
 	b := &fakeBin{entries: map[string]int{}, slow: 100 * time.Millisecond}
@@ -53,8 +53,8 @@ func TestTrashIsReadBesideLargeErasures(t *testing.T) {
 	})
 }
 
-// TestExpiriesStarveNoEvictions: room is made while volumes expire all the time, so
-// that a deletion is always under way.
+// TestExpiriesStarveNoEvictions: room is made while volumes expire all the time, so that a deletion
+// is always under way.
 func TestExpiriesStarveNoEvictions(t *testing.T) {
 	const expiring, old = 300, 100
 	synctest.Test(t, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestExpiriesStarveNoEvictions(t *testing.T) {
 	})
 }
 
-// TestPublishAsADeletionEnds: the volume is a new one then, and nothing waits for the
-// end of the deletion any more.
+// TestPublishAsADeletionEnds: the volume is a new one then, and nothing waits for the end of the
+// deletion any more.
 func TestPublishAsADeletionEnds(t *testing.T) {
 	const old = 20
 	synctest.Test(t, func(t *testing.T) {

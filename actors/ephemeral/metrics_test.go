@@ -23,8 +23,8 @@ import (
 // counted are the volumes by phase that the metrics should have.
 type counted map[volume.Phase]int
 
-// wantMetrics checks the volumes by phase and what else the metrics should say,
-// and compares them with the records, the mounts and the trash as they are.
+// wantMetrics checks the volumes by phase and what else the metrics should say, and compares them
+// with the records, the mounts and the trash as they are.
 func (h *house) wantMetrics(when string, phases counted, want metricstest.Values) {
 	h.t.Helper()
 	synctest.Wait()
@@ -162,8 +162,8 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 	}
 }
 
-// TestMetricsOfACallWithoutRoom: what goes for it counts as the scarcer one, though
-// the disk says that it has enough of both.
+// TestMetricsOfACallWithoutRoom: what goes for it counts as the scarcer one, though the disk says
+// that it has enough of both.
 func TestMetricsOfACallWithoutRoom(t *testing.T) {
 	for reason, freeInodes := range map[string]uint64{"bytes": 900, "inodes": 200} {
 		synctest.Test(t, func(t *testing.T) {
@@ -260,8 +260,8 @@ func TestMetricsOfABusyTarget(t *testing.T) {
 	})
 }
 
-// TestMetricsOfATargetThatStays: the kubelet's repeat gets the mount off, and
-// nothing but an error about the directory is left: the volume is not stuck.
+// TestMetricsOfATargetThatStays: the kubelet's repeat gets the mount off, and nothing but an error
+// about the directory is left: the volume is not stuck.
 func TestMetricsOfATargetThatStays(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
@@ -321,8 +321,8 @@ func TestMetricsOfAParkedActor(t *testing.T) {
 	})
 }
 
-// TestMetricsOfAStart: what an earlier run left is counted once, and what is
-// carried on with, as it changes.
+// TestMetricsOfAStart: what an earlier run left is counted once, and what is carried on with, as it
+// changes.
 func TestMetricsOfAStart(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
@@ -357,8 +357,8 @@ func TestMetricsOfAStart(t *testing.T) {
 	})
 }
 
-// TestMetricsAfterAReboot: a volume whose mount is gone is about to be mounted
-// again, and its pod may be gone as well.
+// TestMetricsAfterAReboot: a volume whose mount is gone is about to be mounted again, and its pod
+// may be gone as well.
 func TestMetricsAfterAReboot(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
@@ -406,8 +406,8 @@ func TestMetricsOfTheTrash(t *testing.T) {
 	})
 }
 
-// TestMetricsAfterAStorm has volumes published, unpublished, expired, evicted and
-// their actors fail, in whatever order, and counts at the end.
+// TestMetricsAfterAStorm has volumes published, unpublished, expired, evicted and their actors
+// fail, in whatever order, and counts at the end.
 func TestMetricsAfterAStorm(t *testing.T) {
 	const volumes, rounds = 30, 40
 	seed := rand.Uint64()

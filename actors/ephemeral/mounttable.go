@@ -15,18 +15,16 @@ import (
 )
 
 const (
-	// tableShare bounds what readings for the patient cost: after each, the next one
-	// waits this many times as long as it took. With 20,000 mounts a reading takes 60 ms
-	// of CPU and more.
+	// tableShare bounds what readings for patient questions cost: after each, the next one waits
+	// this many times as long as it took. With 20,000 mounts a reading takes 60 ms of CPU and more.
 	tableShare = 20
 	// longestTableRest bounds that wait.
 	longestTableRest = 2 * time.Second
 )
 
-// mountTable answers what is mounted. To read the mount table costs more with every
-// mount on the node, so that those who ask at the same time share one reading; it
-// always begins after the question, never before. Nothing is remembered: the table
-// changes without a sign when a directory is renamed.
+// mountTable answers what is mounted. A reading costs more with every mount on the node, so
+// questions that come at the same time share one, which always begins after the question. Nothing
+// is remembered: the table changes without a sign when a directory is renamed.
 type mountTable struct {
 	read func() ([]mount.Binding, error)
 	// fatal ends the daemon.
@@ -34,19 +32,19 @@ type mountTable struct {
 	questions chan tableQuestion
 }
 
-// tableQuestion asks for a reading. A patient one waits for others to share it: that of
-// an expiry, which no caller waits for.
+// tableQuestion asks for a reading. A patient one waits for others to share it with: that of an
+// expiry, which no caller waits for.
 type tableQuestion struct {
 	patient bool
 	messages.Reply[*mounted]
 }
 
 func newMountTable(read func() ([]mount.Binding, error), fatal func(error)) *mountTable {
-	// As many as may run at the same time can ask without waiting.
+	// As many operations as may run at the same time can ask without waiting.
 	return &mountTable{read: read, fatal: fatal, questions: make(chan tableQuestion, actors.MaxWorkers)}
 }
 
-// serve reads for those who ask, until ctx ends.
+// serve answers questions until ctx ends.
 func (t *mountTable) serve(ctx context.Context) {
 	var rested time.Time
 	for {
@@ -68,8 +66,8 @@ func (t *mountTable) serve(ctx context.Context) {
 	}
 }
 
-// collect returns those who wait for the next reading: when one of them is not
-// patient, or it is time. There are none when ctx has ended.
+// collect returns the questions for the next reading, once one of them is not patient or the rest
+// is over; none when ctx has ended.
 func (t *mountTable) collect(ctx context.Context, rested time.Time) (waiting []tableQuestion) {
 	var due <-chan struct{}
 	for {
@@ -95,7 +93,7 @@ func (t *mountTable) collect(ctx context.Context, rested time.Time) (waiting []t
 	}
 }
 
-// collectRest adds those who have asked by now.
+// collectRest adds the questions that have come by now.
 func (t *mountTable) collectRest(waiting []tableQuestion) []tableQuestion {
 	for {
 		select {
@@ -119,15 +117,14 @@ func (t *mountTable) look(ctx context.Context, patient bool) (*mounted, error) {
 	return question.Wait(ctx)
 }
 
-// mounted is what one reading of the mount table has found. It is shared, and does
-// not change.
+// mounted is what one reading of the mount table has found. It is shared and does not change.
 type mounted struct {
-	// targets are by what is mounted there: <pod>/<volume> for the data directory and
-	// all in it, <pod> for the directory of a pod.
+	// targets are by what is mounted there: <pod>/<volume> for a data directory and everything in
+	// it, <pod> for the directory of a pod.
 	targets map[string][]string
 }
 
-// sortBindings makes it cheap to ask about one volume after the other.
+// sortBindings makes questions about single volumes cheap.
 func sortBindings(bindings []mount.Binding) *mounted {
 	m := &mounted{targets: make(map[string][]string, len(bindings))}
 	for _, b := range bindings {
@@ -146,8 +143,8 @@ func (m *mounted) volume(p volume.Place) []string {
 	return m.targets[p.String()]
 }
 
-// pod returns where the directory that a pod's volumes are in is mounted for a pod,
-// as if it were a volume itself; "" when it is not.
+// pod returns where the directory with a pod's volumes is mounted for a pod, as if it were a volume
+// itself; "" when it is not.
 func (m *mounted) pod(pod volume.PodUID, podsDir string) string {
 	for _, target := range m.targets[string(pod)] {
 		if strings.HasPrefix(target, podsDir+"/") {
@@ -157,8 +154,7 @@ func (m *mounted) pod(pod volume.PodUID, podsDir string) string {
 	return ""
 }
 
-// all returns where the working directory, or one that it is in, is mounted for a
-// pod; "" when it is not.
+// all returns where the working directory, or one above it, is mounted for a pod; "" when it is not.
 func (m *mounted) all() string {
 	if targets := m.targets[mount.Above]; len(targets) > 0 {
 		return targets[0]

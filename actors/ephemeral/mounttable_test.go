@@ -18,12 +18,11 @@ func (h *house) bindForPod(dir string) {
 	}
 }
 
-// TestWhatIsMountedForAPodIsNotDeleted, nor adopted, in a directory that is mounted
-// as a whole.
+// TestWhatIsMountedForAPodIsNotDeleted, nor adopted, in a directory that is mounted as a whole.
 func TestWhatIsMountedForAPodIsNotDeleted(t *testing.T) {
 	for name, tt := range map[string]struct {
-		// dir is what is mounted. known and unknown are what becomes of a volume with
-		// a record and of one without.
+		// dir is what is mounted. known and unknown are what becomes of a volume with a record and
+		// of one without.
 		dir            func(h *house) string
 		known, unknown bool
 	}{
@@ -60,8 +59,8 @@ func TestWhatIsMountedForAPodIsNotDeleted(t *testing.T) {
 	}
 }
 
-// TestExpiriesShareReadings: however the expiries come, reading the mount table for
-// them takes a twentieth of the time, and none is late by more than that costs.
+// TestExpiriesShareReadings: however the expiries come, reading the mount table for them takes a
+// twentieth of the time, and none is late by more than that costs.
 func TestExpiriesShareReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -86,8 +85,8 @@ func TestExpiriesShareReadings(t *testing.T) {
 	})
 }
 
-// TestCallsWaitForNoExpiry: a call reads the mount table at once, and the expiries
-// that wait share its reading.
+// TestCallsWaitForNoExpiry: a call reads the mount table at once, and the expiries that wait share
+// its reading.
 func TestCallsWaitForNoExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const took = 50 * time.Millisecond
@@ -119,8 +118,8 @@ func TestCallsWaitForNoExpiry(t *testing.T) {
 	})
 }
 
-// TestReadingBeginsAfterTheQuestion: a reading that is under way says nothing about
-// what was mounted since it began.
+// TestReadingBeginsAfterTheQuestion: a reading that is under way says nothing about what was
+// mounted since it began.
 func TestReadingBeginsAfterTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Bool

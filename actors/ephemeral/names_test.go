@@ -7,8 +7,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// wantNames checks that a record has the names of the house's publication, and its publish
-// time.
+// wantNames checks that a record has the names of the house's publication, and its publish time.
 func wantNames(t *testing.T, when string, r volume.Record, published time.Time) {
 	t.Helper()
 	if r.Namespace != "default" || r.PodName != "batch-1" || r.VolumeName != "scratch" || r.ServiceAccount != "robot" {
@@ -19,8 +18,8 @@ func wantNames(t *testing.T, when string, r volume.Record, published time.Time) 
 	}
 }
 
-// TestRecordKeepsNamesAndPublishTime through repeats, restarts and sleep; a publish of the
-// retained volume begins anew.
+// TestRecordKeepsNamesAndPublishTime through repeats, restarts and sleep; a publish of the retained
+// volume begins anew.
 func TestRecordKeepsNamesAndPublishTime(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		began := time.Now()

@@ -23,86 +23,70 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// Config is what a Node works with. All fields are required, but Limits,
-// Lifespan, Rebooted, Threads, RetainedGrew, Node, WorkdirOnNode and
-// Tracer may be zero.
+// Config is what a Node works with. The fields from Rebooted on may be zero.
 type Config struct {
 	// Mounter mounts and unmounts.
 	Mounter Mounter
-	// Bindings returns where data directories are mounted at present in the daemon's
-	// mount namespace, those below PodsDir in terms of that. It is called at the start, for doubtful
-	// cases and for deletions. The node gives up when the error is
+	// Bindings reads where data directories are mounted in the daemon's mount namespace. It is
+	// called at the start, in doubtful cases and for deletions. The node fails when the error is
 	// [scratch.ErrCovered].
 	Bindings func() ([]mount.Binding, error)
 	// Scratch holds the data directories.
 	Scratch *scratch.Dir
-	// Space measures the file system that Scratch is on.
-	Space func() (volume.Space, error)
-	// SpaceAfterErase does that after something was erased, so that it shows. before
-	// is what was measured last.
+	// Space measures the file system that Scratch is on, SpaceAfterErase does so after something
+	// was erased, so that it shows; before is the last measurement.
+	Space           func() (volume.Space, error)
 	SpaceAfterErase func(before volume.Space) (volume.Space, error)
 	// Records makes records durable.
 	Records actors.Records
-	// Known calls each with every record of an earlier run, in any order. It is
-	// called once, at the start.
+	// Known calls each with every record of an earlier run, in any order. It is called once, at the
+	// start.
 	Known func(each func(volume.Record)) error
-	// Rebooted: the kernel was booted since the records were written last.
-	Rebooted bool
 	// PodsDir is the kubelet's directory of pods; targets are below it.
 	PodsDir string
+	// PressureInterval is how often the file system is measured.
+	PressureInterval time.Duration
+	// EraseParallel is how many deleted volumes are erased at the same time.
+	EraseParallel int
+	// OrphanGrace is how long a pod directory must be absent before its volume is retained without
+	// an unpublish.
+	OrphanGrace time.Duration
+	// Metrics are told of everything that happens.
+	Metrics *metrics.Metrics
+
+	// Rebooted: the kernel was booted since the records were written last.
+	Rebooted bool
 	// Lifespan is how long a volume is kept after its unpublish.
 	Lifespan time.Duration
 	// Limits say how much of the file system should stay free.
 	Limits lifespan.Limits
-	// PressureInterval is how often the file system is measured.
-	PressureInterval time.Duration
 	// RetainedGrew is called whenever the queue of retained volumes takes more memory; see
 	// [retained.Queue].
 	RetainedGrew func(bytes int)
-	// EraseParallel is how many deleted volumes are erased at the same time.
-	EraseParallel int
-	// OrphanGrace is how long a pod directory must be absent before its volume
-	// is retained without an unpublish.
-	OrphanGrace time.Duration
-	// Threads is how many threads the process may have; 0 when nothing bounds them.
+	// Threads is how many threads the process may have; 0 sets no limit.
 	Threads int
-	// Node is the node's name in the cluster, WorkdirOnNode where a person on the node finds
-	// the directory that Scratch is in. Both are for the log.
+	// Node is the node's name in the cluster, WorkdirOnNode the path of the working directory for a
+	// person on the node. Both are for the log.
 	Node, WorkdirOnNode string
 	Log                 logr.Logger
-	// Metrics are told of everything that happens.
-	Metrics *metrics.Metrics
-	// Tracer makes spans; nil when nothing is to be traced.
+	// Tracer makes spans; nil traces nothing.
 	Tracer trace.Tracer
 }
 
 // check names the first field that is missing.
 func (c Config) check() error {
-	switch {
-	case c.Mounter == nil:
-		return errors.New("actors: Config.Mounter is missing")
-	case c.Bindings == nil:
-		return errors.New("actors: Config.Bindings is missing")
-	case c.Scratch == nil:
-		return errors.New("actors: Config.Scratch is missing")
-	case c.Space == nil:
-		return errors.New("actors: Config.Space is missing")
-	case c.SpaceAfterErase == nil:
-		return errors.New("actors: Config.SpaceAfterErase is missing")
-	case c.Records == nil:
-		return errors.New("actors: Config.Records is missing")
-	case c.Known == nil:
-		return errors.New("actors: Config.Known is missing")
-	case c.PodsDir == "":
-		return errors.New("actors: Config.PodsDir is missing")
-	case c.PressureInterval <= 0:
-		return errors.New("actors: Config.PressureInterval has to be longer than 0")
-	case c.EraseParallel <= 0:
-		return errors.New("actors: Config.EraseParallel has to be more than 0")
-	case c.OrphanGrace <= 0:
-		return errors.New("actors: Config.OrphanGrace has to be longer than 0")
-	case c.Metrics == nil:
-		return errors.New("actors: Config.Metrics is missing")
+	for _, field := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Mounter", c.Mounter != nil}, {"Bindings", c.Bindings != nil}, {"Scratch", c.Scratch != nil},
+		{"Space", c.Space != nil}, {"SpaceAfterErase", c.SpaceAfterErase != nil}, {"Records", c.Records != nil},
+		{"Known", c.Known != nil}, {"PodsDir", c.PodsDir != ""}, {"PressureInterval", c.PressureInterval > 0},
+		{"EraseParallel", c.EraseParallel > 0}, {"OrphanGrace", c.OrphanGrace > 0}, {"Metrics", c.Metrics != nil},
+	} {
+		if !field.ok {
+			return fmt.Errorf("ephemeral: Config.%s is missing", field.name)
+		}
 	}
 	return nil
 }
@@ -167,7 +151,7 @@ func (n *Node) volumes(cfg Config, env *environment, found recovered, more []act
 	}
 }
 
-// recoverNode makes of the records and mounts what the actors begin with.
+// recoverNode compares records and mounts, and returns what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
 	found.asleep = &retained.Queue{Grew: cfg.RetainedGrew}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
@@ -236,8 +220,8 @@ func (n *Node) Stats(ctx context.Context, id volume.ID, path string) (volume.Sta
 
 func (n *Node) sees(err error) { n.unseen.Store(&err) }
 
-// SeesPods returns nil when the kubelet's pods can be seen. As long as they cannot,
-// no volume is retained without an unpublish, and most likely no pod sees its mounts.
+// SeesPods returns nil when the kubelet's pods can be seen. While they cannot, no volume is
+// retained without an unpublish, and most likely no pod sees its mounts.
 func (n *Node) SeesPods() error {
 	if err := n.unseen.Load(); err != nil {
 		return *err

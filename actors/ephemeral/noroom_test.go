@@ -27,9 +27,8 @@ func (h *house) noRoomToPublish() {
 	})
 }
 
-// TestNoRoomElsewhereDeletesNothing: the kernel has one error for a full disk, for
-// another disk that is full, and for too many mounts. Retained volumes make room on
-// the first one only.
+// TestNoRoomElsewhereDeletesNothing: the kernel has one error for a full disk, for another disk
+// that is full, and for too many mounts. Retained volumes make room on the first one only.
 func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 	const volumes = 5
 	synctest.Test(t, func(t *testing.T) {
@@ -56,8 +55,8 @@ func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 	})
 }
 
-// TestVolumesThatCannotBeDeletedSleep: on a disk that fails they cost neither an
-// actor nor a line of the log each, and go once the disk works again.
+// TestVolumesThatCannotBeDeletedSleep: on a disk that fails they cost neither an actor nor a line
+// of the log each, and go once the disk works again.
 func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
 	const volumes = 4 * maxEvictions
 	synctest.Test(t, func(t *testing.T) {
@@ -103,8 +102,8 @@ func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
 	})
 }
 
-// TestVolumesThatCannotGoEarlyWait: each is tried again after a growing while, and
-// not at each measurement.
+// TestVolumesThatCannotGoEarlyWait: each is tried again after a growing while, and not at each
+// measurement.
 func TestVolumesThatCannotGoEarlyWait(t *testing.T) {
 	const volumes = 5
 	synctest.Test(t, func(t *testing.T) {

@@ -54,8 +54,8 @@ func TestManyPodsThatVanished(t *testing.T) {
 	})
 }
 
-// TestPodsOfPublishedVolumesAreMissed: and of those that are being deleted nobody
-// expects to see any.
+// TestPodsOfPublishedVolumesAreMissed: and of those that are being deleted nobody expects to see
+// any.
 func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
 	v := &volumes{sleepers: &sleepers{evicting: map[volume.ID]retained.Asleep{"deleting": {}}}}
 	if ids := v.published([]volume.ID{"published", "deleting"}); !slices.Equal(ids, []volume.ID{"published"}) {
@@ -63,8 +63,8 @@ func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
 	}
 }
 
-// TestBlindnessConcludesNothing: a pods directory that cannot be read, or shows not a
-// single pod while a volume is published, says nothing about its pod.
+// TestBlindnessConcludesNothing: a pods directory that cannot be read, or shows not a single pod
+// while a volume is published, says nothing about its pod.
 func TestBlindnessConcludesNothing(t *testing.T) {
 	for name, blind := range map[string]func(h *house){
 		"unreadable": func(h *house) {

@@ -13,9 +13,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// publish mounts the volume at a target. It makes the intent durable first, so
-// that after a crash at any step the volume is known; if a later step fails,
-// everything this call did is undone.
+// publish mounts the volume at a target. It makes the intent durable first, so that the volume is
+// known after a crash at any step. If a later step fails, it undoes everything that it did.
 func (t *task) publish(p volume.Publication) error {
 	if err := t.mayPublish(p); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (t *task) mayPublish(p volume.Publication) error {
 	return nil
 }
 
-// dropStaleTargets forgets the targets, except one, at which the volume is not mounted any more: they
-// are gone with a reboot.
+// dropStaleTargets forgets the targets, except one, at which the volume is not mounted any more:
+// they are gone with a reboot.
 func (t *task) dropStaleTargets(except string) error {
 	if t.record == nil {
 		return nil
@@ -98,9 +97,8 @@ func (t *task) checkAccessMode(target volume.Target) error {
 	return nil
 }
 
-// alreadyPublished is the case that something is mounted on the target: a
-// repeated call, or what an interrupted one left. When it is not done, the
-// target is free to be mounted.
+// alreadyPublished handles a target on which something is mounted: by this call's twin, or by one
+// that was interrupted. done means that the volume is published; else the target is free.
 func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
 	target := p.Target.Path
 	showing, err := t.shows(target)
@@ -117,7 +115,7 @@ func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
 		return false, err
 	}
 	if !whole {
-		// Nobody was told that it is there, or its data directory was removed.
+		// No reply said that it is there, or its data directory was removed.
 		if err := t.unmount(target); err != nil {
 			return false, fmt.Errorf("%w: mount volume %s anew: %w", volume.ErrBusy, t.id, err)
 		}
@@ -132,8 +130,8 @@ func (t *task) alreadyPublished(p volume.Publication) (done bool, err error) {
 	return true, nil
 }
 
-// isWhole tells whether the mount at a target is what a publish would make of
-// it. One that was made with other parameters is refused.
+// isWhole tells whether the mount at a target is what a publish would make. It refuses a mount that
+// was made with other parameters.
 func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error) {
 	if !t.hasTarget(target.Path) || showing == mount.ShowsRemoved {
 		return false, nil
@@ -146,8 +144,7 @@ func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error
 	if !target.ReadOnly {
 		return true, nil
 	}
-	// A crash between a bind and its flags left it writable, before the call was
-	// answered.
+	// A crash between a bind and its flags left it writable, before the call was answered.
 	readOnly, err := t.mounter.ReadOnly(target.Path)
 	if err != nil {
 		return false, fmt.Errorf("%w: is %s read-only: %w", volume.ErrUncertain, target.Path, err)
@@ -164,17 +161,16 @@ func (t *task) intent(p volume.Publication) volume.Record {
 	return next.Publish(p, time.Now())
 }
 
-// markPublished notes that the mount is there. That is not recorded: after a
-// restart the mount table tells. Of a volume that was found mounted the names are
-// known from now on, and recorded with its next change.
+// markPublished notes that the mount is there. It records nothing: after a restart the mount table
+// shows it. The names of a volume that was found mounted are recorded with its next change.
 func (t *task) markPublished(p volume.Publication) {
 	done := t.record.Named(p)
 	done.Phase = volume.Published
 	t.setRecord(&done)
 }
 
-// mount makes the data directory and binds it on the target. It tells whether
-// it made the target directory.
+// mount makes the data directory and binds it on the target. madeTarget tells whether it made the
+// target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	err = t.in("mkdir", func() error {
 		_, err := t.scratch.Create(p.Place())
@@ -192,8 +188,8 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	})
 }
 
-// makeTarget makes the target directory. Its parent is the kubelet's to make:
-// where that is missing, the pod was deleted meanwhile.
+// makeTarget makes the target directory. The kubelet makes its parent; where that is missing, the
+// pod was deleted meanwhile.
 func makeTarget(target string) (made bool, err error) {
 	err = kernel.Mkdir(target, 0o750)
 	if !errors.Is(err, fs.ErrExist) {
@@ -217,8 +213,8 @@ func mountOptions(t volume.Target) []string {
 	return append(options, t.Flags...)
 }
 
-// undo takes back what a failed publish did, down to the record as it was
-// before. What cannot be taken back is tried again later.
+// undo takes back what a failed publish did, and restores the record. Steps that fail are tried
+// again later.
 func (t *task) undo(before *volume.Record, target string, madeTarget bool, cause error) error {
 	if err := t.undoMount(target, madeTarget); err != nil {
 		next := *t.record
@@ -256,8 +252,7 @@ func (t *task) undoRecord(before *volume.Record) error {
 	return t.forget()
 }
 
-// failedAndUndone says of a failure after which nothing is left whether more room
-// would have helped.
+// failedAndUndone marks an error of a publish that left nothing behind, unless it is want of room.
 func failedAndUndone(err error) error {
 	if errors.Is(err, volume.ErrNoSpace) {
 		return err

@@ -224,8 +224,8 @@ func TestCancelledPublishGoesOnAndItsRepeatSucceeds(t *testing.T) {
 	})
 }
 
-// TestInterruptedReadOnlyPublishIsCompleted: a crash after the bind and before
-// its flags leaves a writable mount where a read-only one was asked for.
+// TestInterruptedReadOnlyPublishIsCompleted: a crash after the bind and before its flags leaves a
+// writable mount where a read-only one was asked for.
 func TestInterruptedReadOnlyPublishIsCompleted(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		p := h.publication()
@@ -247,8 +247,8 @@ func TestInterruptedReadOnlyPublishIsCompleted(t *testing.T) {
 	})
 }
 
-// TestRepublishOfALeavingTargetWithoutARecord: while something is mounted, no
-// answer says that nothing is.
+// TestRepublishOfALeavingTargetWithoutARecord: while something is mounted, no answer says that
+// nothing is.
 func TestRepublishOfALeavingTargetWithoutARecord(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()

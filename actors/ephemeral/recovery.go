@@ -13,24 +13,22 @@ import (
 
 // recovered is what the actors begin with.
 type recovered struct {
-	// awake are the volumes that get an actor at once: mounted, or waiting for
-	// their kubelet, or in the middle of an unmount.
+	// awake are the volumes that get an actor at once: they are mounted, wait for their kubelet, or
+	// are in the middle of an unmount.
 	awake []volume.Record
-	// asleep are the volumes that the retention actor takes.
+	// asleep are the retained volumes.
 	asleep *retained.Queue
 }
 
-// recovery compares what is recorded with what is mounted. The record says what
-// was intended, the mount table what is: a volume that is mounted is published,
-// whatever its record says, so that its data is not touched.
+// recovery compares what is recorded with what is mounted. The record says what was intended, the
+// mount table what is: a volume that is mounted is published, whatever its record says, so that its
+// data is not touched.
 type recovery struct {
-	// rebooted: what was mounted by an earlier run is not any more, unless the mount
-	// table shows it.
+	// rebooted: the mounts of an earlier run are gone, except those that the mount table shows.
 	rebooted bool
-	// mounted are the volumes that are, but for those whose record was added.
+	// mounted are the mounted volumes whose record has not been added yet.
 	mounted map[volume.ID][]boundVolume
-	// asleep is called with each volume that sleeps. There are too many to keep
-	// them here.
+	// asleep is called with each retained volume; there are too many to keep them here.
 	asleep func(volume.Record)
 	awake  []volume.Record
 	// changed are those whose record on disk has to be replaced.
@@ -76,8 +74,8 @@ func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 	mounted := len(bounds) > 0
 	switch {
 	case known.Live(), mounted:
-		// Publishing on disk means that the mount was intended, not that it is
-		// not there; a volume whose mount is gone waits for its kubelet.
+		// A recorded Publishing says that the mount was intended, not that it is missing. A volume
+		// whose mount is gone waits for its kubelet.
 		record.Phase, record.Unpublished = volume.Published, time.Time{}
 		if len(record.Targets) > 0 {
 			record.Phase = livePhase(record)
@@ -92,9 +90,8 @@ func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 	}
 }
 
-// withoutLost returns a record without the targets whose mounts went with a reboot.
-// The kubelet publishes again what its pods still need, at a path of now; only where
-// its pods are now says whether the volume's is still there. A target whose unmount was
+// withoutLost returns a record without the targets whose mounts a reboot took away. The kubelet
+// publishes again what its pods still need, maybe at another path. A target whose unmount was
 // ordered is kept, so that the unpublish comes to its end.
 func withoutLost(record volume.Record, bounds []boundVolume) (kept volume.Record, changed bool) {
 	kept = record
@@ -113,10 +110,9 @@ type boundVolume struct {
 	target volume.Target
 }
 
-// parseBinding returns the volume that a bind mount shows to a pod. Mounts of
-// something inside a volume and the kubelet's own subpath mounts are not ours to
-// undo: the kubelet removes them before it unpublishes. What a person mounted
-// elsewhere publishes nothing, but keeps the data from being deleted.
+// parseBinding returns the volume that a bind mount shows to a pod. The kubelet removes its own
+// subpath mounts, and mounts of something inside a volume, before it unpublishes. A mount that a
+// person made elsewhere publishes nothing, but prevents the deletion of the data.
 func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	pod, id, ok := strings.Cut(b.Source, "/")
 	below, isPods := strings.CutPrefix(b.Target, podsDir+"/")
@@ -133,8 +129,8 @@ func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	return boundVolume{volume.Place{Pod: podUID, ID: volumeID}, volume.Target{Path: b.Target, ReadOnly: b.ReadOnly}}, true
 }
 
-// tellElsewhere logs that volumes are published where this kubelet has no pods: about
-// them nothing can be concluded, and without an unpublish they are kept.
+// tellElsewhere logs that volumes are published where this kubelet has no pods. Nothing can be
+// concluded about those, and without an unpublish they are kept.
 func tellElsewhere(cfg Config, awake []volume.Record) {
 	e := environment{podsDir: filepath.Clean(cfg.PodsDir)}
 	count, example := 0, ""

@@ -89,8 +89,8 @@ func TestMountWithoutARecordIsPublished(t *testing.T) {
 	})
 }
 
-// TestStartThatFails: without all records, or without those of what was found
-// mounted, nothing may begin.
+// TestStartThatFails: without all records, or without those of what was found mounted, nothing may
+// begin.
 func TestStartThatFails(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
@@ -145,8 +145,8 @@ func same(t *testing.T, what string, got []volume.Record, want *volume.Record) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestRecoverAfterAReboot: targets go with their mounts, unless the mount is there or
-// an unmount has to come to its end.
+// TestRecoverAfterAReboot: targets go with their mounts, unless the mount is there or an unmount
+// has to come to its end.
 func TestRecoverAfterAReboot(t *testing.T) {
 	const path = "/kubelet/pods/p/mount"
 	bound := []mount.Binding{{Source: "p/v", Target: path}}

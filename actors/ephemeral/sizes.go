@@ -98,8 +98,8 @@ type round struct {
 	rested bool
 }
 
-// run measures the volumes up to the first rest: volumes that are retained meanwhile go before those
-// that are left.
+// run measures the volumes up to the first rest: volumes that are retained meanwhile go before
+// those that are left.
 func (r *round) run(volumes []volume.Record) {
 	defer actors.LowPriority()()
 	for i := range volumes {

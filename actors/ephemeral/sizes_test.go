@@ -25,8 +25,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// fakeUsage has volumes that all take fakeBytes, and a number of batches of
-// names each; or only the large one, when there is one.
+// fakeUsage has volumes that all take fakeBytes, and a number of batches of names each; or only the
+// large one, when there is one.
 type fakeUsage struct {
 	batches int
 	large   volume.ID
@@ -179,8 +179,8 @@ func TestSurveyMeasuresEachVolumeOnce(t *testing.T) {
 	})
 }
 
-// TestSurveyTakesWhatIsHotFirst: what was just unpublished need not be read from
-// the disk. It waits for one round at most.
+// TestSurveyTakesWhatIsHotFirst: what was just unpublished need not be read from the disk. It waits
+// for one round at most.
 func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
 	const asleep = 10 * surveyRound
 	g := &fakeUsage{hanging: true}
@@ -199,8 +199,8 @@ func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
 	})
 }
 
-// TestSurveyOfTheBacklogIsNotNoticed: what the start has found is measured slowly,
-// and what is retained meanwhile all the same at once.
+// TestSurveyOfTheBacklogIsNotNoticed: what the start has found is measured slowly, and what is
+// retained meanwhile all the same at once.
 func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
 	const rounds = 10
 	const asleep = rounds * backlogRound
@@ -224,8 +224,7 @@ func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
 	})
 }
 
-// TestSurveyOfALargeVolumeInTheBacklog: what is retained meanwhile does not wait for
-// long rests.
+// TestSurveyOfALargeVolumeInTheBacklog: what is retained meanwhile does not wait for long rests.
 func TestSurveyOfALargeVolumeInTheBacklog(t *testing.T) {
 	const batches = 4000
 	g := &fakeUsage{age: time.Second, large: numbered(0), batches: batches}
@@ -236,8 +235,8 @@ func TestSurveyOfALargeVolumeInTheBacklog(t *testing.T) {
 	})
 }
 
-// TestSurveyRoundEndsWithARest: after that, too, what was just unpublished comes
-// first, and nobody waits for a large volume to learn of those before it.
+// TestSurveyRoundEndsWithARest: after that, too, what was just unpublished comes first, and nobody
+// waits for a large volume to learn of those before it.
 func TestSurveyRoundEndsWithARest(t *testing.T) {
 	const asleep = surveyRound / 2
 	large := numbered(asleep - 3)
@@ -253,8 +252,8 @@ func TestSurveyRoundEndsWithARest(t *testing.T) {
 	})
 }
 
-// TestSurveyCollects: of volumes that come one by one, the first is measured at once,
-// and those after it many at a time.
+// TestSurveyCollects: of volumes that come one by one, the first is measured at once, and those
+// after it many at a time.
 func TestSurveyCollects(t *testing.T) {
 	g := &fakeUsage{}
 	inSurvey(t, g, 0, actors.MaxWorkers, func(s survey) {
@@ -284,8 +283,8 @@ func TestSurveyCollects(t *testing.T) {
 	})
 }
 
-// TestSurveyOfWhatChangesMeanwhile: a volume that is taken out before its turn costs
-// nothing, and what was measured of one that was published since does not count.
+// TestSurveyOfWhatChangesMeanwhile: a volume that is taken out before its turn costs nothing, and
+// what was measured of one that was published since does not count.
 func TestSurveyOfWhatChangesMeanwhile(t *testing.T) {
 	g := &fakeUsage{hanging: true}
 	inSurvey(t, g, 0, actors.MaxWorkers, func(s survey) {
@@ -352,8 +351,8 @@ func TestSurveyWithoutAWorker(t *testing.T) {
 		time.Sleep(10 * refusedPause)
 		s.want("no worker", 0, 2)
 		close(hangs)
-		// The second round may begin before the worker of the first is free again, and
-		// is refused once more then.
+		// The second round may begin before the worker of the first is free again, and is refused
+		// once more then.
 		time.Sleep(2 * refusedPause)
 		s.want("a worker", 2, 0)
 	})
@@ -405,8 +404,7 @@ func TestSurveyEndsWithTheDaemon(t *testing.T) {
 	}
 }
 
-// TestRetainedBytes is about real files, from one unpublish over a restart to the
-// end.
+// TestRetainedBytes is about real files, from one unpublish over a restart to the end.
 func TestRetainedBytes(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		wantRetained(t, h.metrics, "nothing retained", 0, 0)

@@ -20,9 +20,9 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// BenchmarkSurvey measures volumes with a file each: those that are there at a start,
-// or those that are retained one by one, ten milliseconds apart. An operation is one
-// volume. The surveyor mostly rests, so that the time is in "cpu-ns/op".
+// BenchmarkSurvey measures volumes with a file each: those that are there at a start, or those that
+// are retained one by one, ten milliseconds apart. An operation is one volume. The surveyor mostly
+// rests, so that the time is in "cpu-ns/op".
 func BenchmarkSurvey(b *testing.B) {
 	b.Run("start", func(b *testing.B) { benchmarkSurvey(b, true) })
 	b.Run("churn", func(b *testing.B) { benchmarkSurvey(b, false) })

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxEvictions bounds the volumes that are deleted at the same time. A deletion mostly waits for
-	// its two records and for the trash to be synced, and shares each of these waits with all
+	// maxEvictions bounds the volumes that are deleted at the same time. A deletion mostly waits
+	// for its two records and for the trash to be synced, and shares each of these waits with all
 	// others: the more there are, the fewer syncs a burst takes. At most a quarter of the workers
 	// delete, so that deletions that wait leave the others to the calls. The disk actor decides how
 	// many volumes are erased at the same time.
@@ -208,8 +208,8 @@ func (s *sleepers) ask() {
 	s.measure()
 }
 
-// wakeUpAt sets the timer; a zero time leaves it. Most volumes that go to sleep are not due next and
-// leave it too.
+// wakeUpAt sets the timer; a zero time leaves it. Most volumes that go to sleep are not due next
+// and leave it too.
 func (s *sleepers) wakeUpAt(due time.Time) {
 	if due.IsZero() || s.timer != nil && s.timerAt.Equal(due) {
 		return

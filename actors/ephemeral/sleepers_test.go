@@ -66,8 +66,8 @@ func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
 				t.Fatalf("volume %d is gone without pressure", i)
 			}
 		}
-		// Half of the headroom: lifespan 6 h condemns those of 10, 9, 8, 7 and 6
-		// hours. The second deletion makes room enough.
+		// Half of the headroom: lifespan 6 h condemns those of 10, 9, 8, 7 and 6 hours. The second
+		// deletion makes room enough.
 		h.disk.set(50, nil)
 		var deleted atomic.Int64
 		h.records.fail(func(changes []volume.Change) error {
@@ -91,8 +91,8 @@ func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
 	})
 }
 
-// TestPressureGoesByItsOwnOrder: the volume that pressure makes due is not the one
-// whose whole lifespan is over first.
+// TestPressureGoesByItsOwnOrder: the volume that pressure makes due is not the one whose whole
+// lifespan is over first.
 func TestPressureGoesByItsOwnOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -253,8 +253,8 @@ func TestOrphansAreFoundLater(t *testing.T) {
 	})
 }
 
-// TestForeignDirectoriesAreLeftAlone: whatever lies where data directories do, only
-// what a kubelet has named is taken for one; what a record knows is a volume anyway.
+// TestForeignDirectoriesAreLeftAlone: whatever lies where data directories do, only what a kubelet
+// has named is taken for one; what a record knows is a volume anyway.
 func TestForeignDirectoriesAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -279,8 +279,8 @@ func TestForeignDirectoriesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestLaterSearchesForOrphansRest: of however many directories, a node at rest does
-// not notice that they are searched.
+// TestLaterSearchesForOrphansRest: of however many directories, a node at rest does not notice that
+// they are searched.
 func TestLaterSearchesForOrphansRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -326,8 +326,8 @@ func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
 	})
 }
 
-// TestWokenDeletionGoesOn: a call for a volume whose deletion was interrupted
-// does not keep it from being deleted.
+// TestWokenDeletionGoesOn: a call for a volume whose deletion was interrupted does not keep it from
+// being deleted.
 func TestWokenDeletionGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -403,9 +403,8 @@ func TestEraseHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestACallThatFindsNoRoomMakesRoom, though the disk says that it has some: each
-// that is refused has the oldest volume deleted, but for who wants no volume to go
-// early.
+// TestACallThatFindsNoRoomMakesRoom, though the disk says that it has some: each that is refused
+// has the oldest volume deleted, but for who wants no volume to go early.
 func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 	const volumes, calls = 5, 2
 	for headroom, want := range map[float64]int{0.1: volumes - calls, 0: volumes} {
@@ -433,8 +432,8 @@ func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 	}
 }
 
-// TestRoomThatNobodyWantsAnyMore: a call that found none while nothing was
-// retained costs no later volume its time.
+// TestRoomThatNobodyWantsAnyMore: a call that found none while nothing was retained costs no later
+// volume its time.
 func TestRoomThatNobodyWantsAnyMore(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.records.fail(func([]volume.Change) error { return unix.ENOSPC })
@@ -478,8 +477,8 @@ func TestEarlyDeletionThatFails(t *testing.T) {
 	})
 }
 
-// TestOneTimerForTheNextDeadline: a message that overtakes the timer's has the next
-// one set, and the timer's own, which comes then, must not add another.
+// TestOneTimerForTheNextDeadline: a message that overtakes the timer's has the next one set, and
+// the timer's own, which comes then, must not add another.
 func TestOneTimerForTheNextDeadline(t *testing.T) {
 	const rounds = 10
 	synctest.Test(t, func(t *testing.T) {
@@ -522,8 +521,8 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 	})
 }
 
-// TestShorterLifespanIsDueFirst: the timer is set anew for who comes later and goes
-// before, also when nothing else happens.
+// TestShorterLifespanIsDueFirst: the timer is set anew for who comes later and goes before, also
+// when nothing else happens.
 func TestShorterLifespanIsDueFirst(t *testing.T) {
 	inSurvey(t, &fakeUsage{}, 1, actors.MaxWorkers, func(s survey) {
 		s.root.Send(s.bedroom, &putToSleep{volume.Record{ID: testID, Pod: testPod}.Retain(time.Now(), time.Minute)})

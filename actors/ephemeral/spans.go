@@ -22,9 +22,8 @@ const (
 
 var errPanicked = errors.New("panicked; see the log")
 
-// do runs an operation. Where something is traced that is a span, below the call
-// that has asked for it, from when it did; nobody has asked for a deletion, and it
-// is a trace of its own.
+// do runs an operation, in a span where something is traced. The span is below that of the call
+// that asked for it, and begins when the call did; a deletion is a trace of its own.
 func (t *task) do(op *operation) (err error) {
 	if t.tracer == nil {
 		return op.run(t)
@@ -49,7 +48,7 @@ func (t *task) do(op *operation) (err error) {
 	return err
 }
 
-// describe says in the operation's span what is known of the volume.
+// describe adds what is known of the volume to the operation's span.
 func (t *task) describe() {
 	if t.record != nil {
 		t.span.SetAttributes(attribute.String(spanPod, string(t.record.Pod)), attribute.String(spanPhase, t.record.Phase.String()))
@@ -78,8 +77,7 @@ func ended(span trace.Span, err error) error {
 	return err
 }
 
-// erasing begins the span of an erasure, which is a trace of its own; nil when
-// nothing is traced.
+// erasing begins the span of an erasure, which is a trace of its own; nil when nothing is traced.
 func erasing(tracer trace.Tracer, id volume.ID) trace.Span {
 	if tracer == nil {
 		return nil

@@ -79,8 +79,8 @@ func TestPanicEndsItsSpan(t *testing.T) {
 	}
 }
 
-// TestStatusIsText: a file's name may be any bytes, and one span that is not text
-// would have all be lost that are sent with it.
+// TestStatusIsText: a file's name may be any bytes, and one span that is not text would have all be
+// lost that are sent with it.
 func TestStatusIsText(t *testing.T) {
 	var span notedSpan
 	_ = ended(&span, errors.New("remove a\xff"))

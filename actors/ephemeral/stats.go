@@ -11,9 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// stats measures what the volume uses. It changes nothing and reads the data
-// directory itself, not its mount, so that it may run beside any operation and
-// never keeps a target busy.
+// stats measures what the volume uses. It reads the data directory itself, not its mount, so that
+// it may run beside any operation and keeps no target busy.
 func (e *environment) stats(ctx context.Context, record *volume.Record, id volume.ID, path string, condition error) (volume.Stats, error) {
 	if record == nil {
 		return volume.Stats{}, fmt.Errorf("%w: volume %s", volume.ErrNotFound, id)

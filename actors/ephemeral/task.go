@@ -57,20 +57,19 @@ type environment struct {
 	tracer trace.Tracer
 }
 
-// task is one operation on one volume: plain sequential code that runs in a
-// goroutine of its own, with the volume to itself. It works on a copy of what
-// is known of the volume, and the volume actor takes that over when it ends.
+// task is one operation on one volume: sequential code in a goroutine of its own. It works on a
+// copy of what is known of the volume, which the volume actor takes over when the operation ends.
 type task struct {
 	*environment
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
-	// reason is why the volume is deleted, if it is, and factor the pressure factor then.
+	// reason is why the volume is deleted, if it is, factor the pressure factor then.
 	reason volume.Reason
 	factor float64
 	// unmounted: it took a mount of the volume away.
 	unmounted bool
-	// stuck says why the volume has to be resumed later.
+	// stuck is why the volume has to be resumed later.
 	stuck error
 	// span is the operation's; nil when nothing is traced.
 	span trace.Span
@@ -80,13 +79,13 @@ func (t *task) phase() volume.Phase {
 	return volume.PhaseOf(t.record)
 }
 
-// setRecord takes next as what is known of the volume; nil when nothing is any more.
+// setRecord sets what is known of the volume; nil when nothing is any more.
 func (t *task) setRecord(next *volume.Record) {
 	t.metrics.VolumeChanged(t.record, next)
 	t.record = next
 }
 
-// save makes a record durable and takes it as what is known of the volume.
+// save makes a record durable, and sets it as what is known of the volume.
 func (t *task) save(next volume.Record) error {
 	if from := t.phase(); from != next.Phase && !from.CanBecome(next.Phase) {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
@@ -107,8 +106,8 @@ func (t *task) forget() error {
 	return nil
 }
 
-// shows tells what is mounted at target, compared with the volume's data
-// directory. Of a volume that is not known, the target tells the pod.
+// shows tells whether the mount at target shows the volume's data directory. The target's path
+// names the pod of a volume that is not known.
 func (t *task) shows(target string) (mount.Showing, error) {
 	pod := volume.PodUID(t.podOf(target))
 	if t.record != nil {
@@ -132,12 +131,12 @@ func (t *task) hasTarget(target string) bool {
 	return ok
 }
 
-// maxStackedMounts bounds how many mounts are taken off one target. Mounts
-// stack; an old driver may have left more than one.
+// maxStackedMounts bounds how many mounts are taken off one target: mounts stack, and an old driver
+// may have left more than one.
 const maxStackedMounts = 16
 
-// unmount takes the volume off target. It returns nil only once the kernel
-// confirms that nothing is mounted there, and takes nothing else away.
+// unmount takes the volume off target, and no other mount. It returns nil once the kernel confirms
+// that nothing is mounted there.
 func (t *task) unmount(target string) error {
 	showing, err := t.shows(target)
 	if err != nil {
@@ -172,10 +171,9 @@ func (t *task) errForeignMount(target string) error {
 	return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
 }
 
-// confirmUnmountedFrom confirms that the volume's mount at target is gone: a target that
-// is not there proves nothing, for its directory may have been renamed or
-// covered by another mount. While the volume has other targets it stays
-// published, and only a mount that the table shows at this one counts.
+// confirmUnmountedFrom confirms by the mount table that the volume's mount at target is gone. A target
+// that is not there proves nothing: its directory may have been renamed or covered by another mount.
+// While the volume has other targets it stays published, and only a mount at this one counts.
 func (t *task) confirmUnmountedFrom(target string) error {
 	places, err := t.mountPlaces()
 	if err != nil {
@@ -190,8 +188,8 @@ func (t *task) confirmUnmountedFrom(target string) error {
 	return nil
 }
 
-// confirmUnmounted confirms that the volume is not mounted anywhere in the daemon's mount
-// namespace, which has every mount that the kubelet has.
+// confirmUnmounted confirms that the volume is mounted nowhere in the daemon's mount namespace,
+// which has every mount that the kubelet has.
 func (t *task) confirmUnmounted() error {
 	places, err := t.mountPlaces()
 	if err != nil || len(places) == 0 {
@@ -223,9 +221,8 @@ func (t *task) errStillMounted(place string) error {
 	return fmt.Errorf("%w: the mount table shows volume %s at %s, where no target path leads; unmount it", volume.ErrUncertain, t.id, place)
 }
 
-// removeTarget removes the empty directory that was the mount point, as the
-// CSI specification demands. What is no directory was not made by a publish,
-// and stays.
+// removeTarget removes the empty directory that was the mount point, as the CSI specification
+// demands. Anything but a directory was not made by a publish, and stays.
 func removeTarget(target string) error {
 	err := kernel.Rmdir(target)
 	if err == nil || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {

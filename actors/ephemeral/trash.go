@@ -8,60 +8,56 @@ import (
 )
 
 const (
-	// maxStarted bounds the erasures that are under way. They take turns, so that
-	// a small volume is gone soon though a huge one came before it.
+	// maxStarted bounds the erasures that are under way. They take turns, so a small volume is gone
+	// soon even after a huge one.
 	maxStarted = 8
-	// maxWaiting bounds the entries that are known to wait. There may be a million in
-	// the trash; the others are listed when these are erased.
+	// maxWaiting bounds the entries that are known to wait. There may be a million in the trash;
+	// the others are listed when these are erased.
 	maxWaiting = 4096
-	// maxAside bounds the entries that are known to be set aside, each with a time of its
-	// own to be tried again. The others are tried each time that the trash is listed.
+	// maxAside bounds the entries that are known to be set aside, each with a time to be tried
+	// again. The others are tried each time that the trash is listed.
 	maxAside = 1024
-	// erasureSlice is how long an entry is erased while others wait. It goes behind them
-	// then, and later on from where it was.
+	// erasureSlice is how long an entry is erased while others wait. Then it goes behind them, and
+	// later on from where it was.
 	erasureSlice = time.Minute
-	// mostSlices is how many of these an entry has, before it is set aside. Two hours are
-	// enough for millions of files on a slow disk that others share. What takes longer is
-	// most likely added to all the time; it still gets a slice now and then.
+	// mostSlices is how many slices an entry has before it is set aside. Two hours are enough for
+	// millions of files on a slow, shared disk. An entry that takes longer most likely grows all
+	// the time; it still gets a slice now and then.
 	mostSlices = 120
 )
 
-// trashEntry is an entry of the trash that the eraser knows by name.
+// trashEntry is an entry of the trash that is known by name.
 type trashEntry struct {
 	name string
 	// volume is whose data it was; empty when an earlier process left it.
 	volume volume.ID
 	// number tells entries that came before a question from those that came after.
 	number uint64
-	// begun is when the erasure began, resumed when its slice did, slices how many it
-	// has used up, removed what came of those before.
+	// begun is when the erasure began, resumed when its slice did, slices how many it has used up,
+	// removed how much those removed.
 	begun, resumed time.Time
 	slices         int
 	removed        int
-	// stop ends the slice of an erasure that runs; nil once that was done.
+	// stop ends the slice of a running erasure; nil once that was done.
 	stop func()
-	// tries is how often it could not be erased, reason a hash of why the last time, due
-	// when it is tried again.
+	// tries is how often it could not be erased, reason a hash of the last error, due when it is
+	// tried again.
 	tries  int
 	reason uint64
 	due    time.Time
 }
 
-// trashQueue knows what is in the trash, and says what is erased next. It does no I/O and
-// knows no time of its own.
+// trashQueue knows what is in the trash, and decides what is erased next. It does no I/O and has no clock.
 //
-// What this process deleted, what was found in the trash, and what has had a slice are
-// taken in turns: what was deleted to make room is erased soon though a million others
-// were found, and none waits for ever. Entries that take long never run in all places
-// while others wait.
+// Entries that this process deleted, entries that were found in the trash, and entries that have had a
+// slice are taken in turns: what was deleted to make room is erased soon even if a million others were
+// found, and none waits for ever. Entries that take long never run in all places while others wait.
 type trashQueue struct {
 	known map[string]*trashEntry
-	// deleted and found wait, each in this order. found are also those that are tried
-	// again.
+	// deleted and found wait, each in this order. found has the entries that are tried again too.
 	deleted, found []*trashEntry
 	foundNext      bool
-	// again are those whose slice is over; runningAgain is how many of those that run have
-	// used one up.
+	// again are the entries whose slice is over; runningAgain is how many running entries have used one up.
 	again        []*trashEntry
 	againNext    bool
 	runningAgain int
@@ -74,13 +70,12 @@ type trashQueue struct {
 
 	// listing: a pass through the trash is under way. listed: one has been begun.
 	listing, listed bool
-	// missed: something was deleted that is neither known nor certain to be found by the
-	// pass that is under way.
+	// missed: something was deleted that is neither known nor certain to be found by the running pass.
 	missed bool
 	// unlisted is how many entries are not known because they have not been listed.
 	unlisted int
-	// dropped is how many are not known because too many could not be erased, droppedBefore
-	// how many of those of the last pass have not been found by this one.
+	// dropped is how many are not known because too many could not be erased, droppedBefore how
+	// many of those of the last pass this one has not found yet.
 	dropped, droppedBefore int
 
 	questions []question
@@ -89,8 +84,8 @@ type trashQueue struct {
 // question is to be answered when all is erased or set aside that was deleted before.
 type question struct {
 	asked time.Time
-	// counted: all that was deleted before is known. These are the entries with a number
-	// up to upTo; left is how many of them there still are.
+	// counted: everything that was deleted before is known. These are the entries up to the number
+	// upTo, of which left still are there.
 	counted bool
 	upTo    uint64
 	left    int
@@ -103,8 +98,7 @@ func newTrashQueue() trashQueue {
 // waiting is how many entries wait to be erased.
 func (q *trashQueue) waiting() int { return len(q.deleted) + len(q.found) + len(q.again) }
 
-// held returns how many entries of the trash are to be erased, and how many of them could
-// not be so far.
+// held returns how many entries are to be erased, and how many more could not be so far.
 func (q *trashQueue) held() (entries, setAside int) {
 	return len(q.known) - q.tried + q.unlisted, q.tried + q.dropped + q.droppedBefore
 }
@@ -135,8 +129,8 @@ func (q *trashQueue) wantsPass() bool { return q.missed && !q.listing && len(q.f
 // wantsPage tells whether the pass that is under way is to go on.
 func (q *trashQueue) wantsPage() bool { return q.listing && len(q.found) == 0 }
 
-// beginPass says that the trash is listed from its beginning. What it holds is counted
-// afterwards; see [trashQueue.count].
+// beginPass notes that the trash is listed from its beginning. Its entries are counted afterwards,
+// by [trashQueue.count].
 func (q *trashQueue) beginPass() { q.listing, q.missed = true, false }
 
 // count takes over how many entries the trash had when the pass began.
@@ -195,7 +189,7 @@ func (q *trashQueue) next(now time.Time) *trashEntry {
 	return entry
 }
 
-// turn returns those whose turn it is, of which at least one waits.
+// turn returns the list whose turn it is, which is not empty.
 func (q *trashQueue) turn() *[]*trashEntry {
 	others := len(q.deleted) + len(q.found)
 	if others == 0 || len(q.again) > 0 && q.againNext && q.runningAgain < maxStarted/2 {
@@ -218,8 +212,8 @@ func (q *trashQueue) ended(entry *trashEntry) {
 	}
 }
 
-// overtime returns the running entries whose slice is over while others wait, and when
-// the next one's is; zero when that does not matter.
+// overtime returns the running entries whose slice is over while others wait, and when the next
+// slice ends; zero when that does not matter.
 func (q *trashQueue) overtime(now time.Time) (over []*trashEntry, next time.Time) {
 	if q.waiting() == 0 {
 		return nil, time.Time{}
@@ -237,8 +231,8 @@ func (q *trashQueue) overtime(now time.Time) (over []*trashEntry, next time.Time
 	return over, next
 }
 
-// comeAround puts an entry behind the others whose slice is over, and tells whether it
-// may have another one.
+// comeAround puts an entry behind the others whose slice is over, and tells whether it may have
+// another slice.
 func (q *trashQueue) comeAround(entry *trashEntry) bool {
 	if entry.slices+1 >= mostSlices {
 		return false
@@ -281,8 +275,7 @@ func (q *trashQueue) forget(entry *trashEntry) {
 	}
 }
 
-// retry queues the entries again that are due, and returns when the next one is; zero
-// when there is none.
+// retry queues the entries again that are due, and returns when the next one is; zero when there is none.
 func (q *trashQueue) retry(now time.Time) (next time.Time) {
 	for len(q.aside) > 0 && !q.aside[0].due.After(now) {
 		entry := q.aside[0]

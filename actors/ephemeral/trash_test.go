@@ -183,8 +183,8 @@ func TestTrashQueue(t *testing.T) {
 	}
 }
 
-// TestTrashQueueIsBounded: whatever is in the trash, and whatever becomes of it, few
-// entries are known by name, and all are counted.
+// TestTrashQueueIsBounded: whatever is in the trash, and whatever becomes of it, few entries are
+// known by name, and all are counted.
 func TestTrashQueueIsBounded(t *testing.T) {
 	const many = 10 * maxWaiting
 	s := &trashScene{trashQueue: newTrashQueue(), now: time.Now()}
@@ -219,8 +219,8 @@ func TestTrashQueueIsBounded(t *testing.T) {
 	}
 	check("the known ones are erased", many-done, 0)
 	left := names[done:]
-	// Twice none of what is left can be erased. What is set aside and known is tried at
-	// times of its own.
+	// Twice none of what is left can be erased. What is set aside and known is tried at times of
+	// its own.
 	for _, when := range []string{"the first pass", "the second pass"} {
 		aside := len(s.aside)
 		s.beginPass()

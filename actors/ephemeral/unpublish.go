@@ -14,13 +14,12 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// unpublish unmounts the volume from a target. With the last one the volume is
-// retained from now on.
+// unpublish unmounts the volume from a target. After its last target the volume is retained.
 func (t *task) unpublish(target string) error {
 	if err := t.unmountFor(target); err != nil {
 		return t.unmountRefused(target, err)
 	}
-	// The data is retained even where the empty target directory cannot go.
+	// The data is retained even if the empty target directory cannot be removed.
 	removeErr := removeTarget(target)
 	if err := t.recordUnmounted(target); err != nil {
 		return err
@@ -31,8 +30,8 @@ func (t *task) unpublish(target string) error {
 	return nil
 }
 
-// unmountFor takes the volume off target. Where nothing is mounted although the volume is published,
-// the mount table has to confirm that, because the kernel has confirmed no unmount.
+// unmountFor takes the volume off target. Where nothing is mounted although the volume is
+// published, the mount table has to confirm that, because the kernel has confirmed no unmount.
 func (t *task) unmountFor(target string) error {
 	showing, err := t.shows(target)
 	if err != nil {
@@ -54,7 +53,7 @@ func (t *task) recordUnmounted(target string) error {
 	if t.record == nil {
 		return t.retainUnknown(target)
 	}
-	// A volume that was not known to be mounted, and was, has been used until now.
+	// A retained volume that was mounted without being known to be has been used until now.
 	inUse := t.unmounted && t.record.Phase == volume.Retained
 	if !t.record.Phase.Live() && !inUse {
 		return nil
@@ -81,8 +80,7 @@ func (t *task) recordUnmounted(target string) error {
 	return nil
 }
 
-// retainUnknown adopts the data directory of a volume that was unmounted
-// without being known.
+// retainUnknown adopts the data directory of an unknown volume that was unmounted.
 func (t *task) retainUnknown(target string) error {
 	pod, err := volume.ParsePodUID("target_path", t.podOf(target))
 	if err != nil {
@@ -91,8 +89,8 @@ func (t *task) retainUnknown(target string) error {
 	return t.adopt(pod)
 }
 
-// unmountRefused notes that the unmount was ordered, so that it is tried again
-// until the kernel agrees, also after a restart.
+// unmountRefused records that the unmount was ordered, so that it is tried again until the kernel
+// agrees, also after a restart.
 func (t *task) unmountRefused(target string, cause error) error {
 	t.stuck = cause
 	if t.record != nil {
@@ -126,8 +124,7 @@ func livePhase(r volume.Record) volume.Phase {
 	return volume.Unpublishing
 }
 
-// resumeUnpublish tries again to unmount every target whose unmount was
-// ordered.
+// resumeUnpublish tries again to unmount every target whose unmount was ordered.
 func (t *task) resumeUnpublish() error {
 	var errs []error
 	for _, target := range t.record.Targets {
@@ -142,8 +139,7 @@ func (t *task) resumeUnpublish() error {
 	return errors.Join(errs...)
 }
 
-// adopt takes a data directory without a record as a volume that is retained
-// from now on.
+// adopt retains a data directory without a record as a volume.
 func (t *task) adopt(pod volume.PodUID) error {
 	if t.record != nil {
 		if t.record.Pod != pod {
@@ -159,8 +155,8 @@ func (t *task) adopt(pod volume.PodUID) error {
 	return t.retain(record, adopted)
 }
 
-// abandon retains a volume whose pod directory is gone: the kubelet forgot it
-// and will not unpublish it. It does nothing while anything is mounted.
+// abandon retains a volume whose pod directory is gone: the kubelet forgot it and will not
+// unpublish it. It does nothing while the volume is mounted.
 func (t *task) abandon() error {
 	for _, name := range t.podDirectories(t.record) {
 		if _, err := os.Lstat(filepath.Join(t.podsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
@@ -183,11 +179,10 @@ func (t *task) retain(r volume.Record, reason string) error {
 	return nil
 }
 
-// podDirectories returns the names in the kubelet's pods directory that say
-// that a volume's pod is still there. There are none for a volume that has a
-// target elsewhere: the daemon was started with another kubelet directory, and
-// what is in this one says nothing about its pod. That ends with a reboot, which
-// takes the mounts away, and with them the targets.
+// podDirectories returns the names in the kubelet's pods directory which show that a volume's pod
+// is still there. A volume with a target elsewhere has none: the daemon was started with another
+// kubelet directory, and this one says nothing about its pod. A reboot ends that, because it takes
+// the mounts away, and with them the targets.
 func (e *environment) podDirectories(record *volume.Record) []string {
 	names := []string{string(record.Pod)}
 	for _, target := range record.Targets {

@@ -105,8 +105,7 @@ func TestPublishTakesABusyUnpublishBack(t *testing.T) {
 	})
 }
 
-// TestUnpublishOfAMountBeginsTheLifespan, whatever was known: a pod has used the
-// volume until now.
+// TestUnpublishOfAMountBeginsTheLifespan, whatever was known: a pod has used the volume until now.
 func TestUnpublishOfAMountBeginsTheLifespan(t *testing.T) {
 	for name, age := range map[string]time.Duration{"within the old lifespan": time.Hour, "past it": 2 * testLifespan} {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +188,8 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// TestMountOutOfSight: a target that is not there does not prove that the volume
-// is not mounted. Its directory may have been renamed or covered.
+// TestMountOutOfSight: a target that is not there does not prove that the volume is not mounted.
+// Its directory may have been renamed or covered.
 func TestMountOutOfSight(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()
@@ -271,9 +270,9 @@ func TestUnpublishSharesARetry(t *testing.T) {
 	})
 }
 
-// TestUnpublishMeetsADeletion: under disk pressure a volume is deleted as soon
-// as it is unpublished, and a kubelet repeats its calls at will. There is nothing
-// left to unmount, so nothing to refuse.
+// TestUnpublishMeetsADeletion: under disk pressure a volume is deleted as soon as it is
+// unpublished, and a kubelet repeats its calls at will. There is nothing left to unmount, so
+// nothing to refuse.
 func TestUnpublishMeetsADeletion(t *testing.T) {
 	inHouse(t, func(t *testing.T, h *house) {
 		h.publish()

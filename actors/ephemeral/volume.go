@@ -32,8 +32,8 @@ type volumeActor struct {
 type volumeState struct {
 	id     volume.ID
 	record *volume.Record
-	// deletionOrdered: a publish takes that back. reason is why, factor the pressure factor that made
-	// it so early.
+	// deletionOrdered: a publish takes that back. reason is why, factor the pressure factor that
+	// made it so early.
 	deletionOrdered bool
 	reason          volume.Reason
 	factor          float64
@@ -86,8 +86,7 @@ type outcome struct {
 	err  error
 }
 
-// finished announces that the running operation, or something beside it, has
-// ended.
+// finished announces that the running operation, or something beside it, has ended.
 type finished struct{}
 
 func volumeProps(env *environment, id volume.ID, record *volume.Record, more ...actor.ReceiverMiddleware) *actor.Props {
@@ -185,8 +184,8 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 	v.state.running = op
 }
 
-// finish takes over what an operation left and answers those who wait for it.
-// A restarted actor calls it too, in case that the announcement was lost.
+// finish takes over what an operation left, and answers the callers that wait for it. A restarted
+// actor calls it too, because the message that announced it may be lost.
 func (v *volumeActor) finish(c actor.Context) {
 	op := v.state.running
 	if op == nil {
@@ -230,9 +229,8 @@ func (v *volumeActor) finish(c actor.Context) {
 	}
 }
 
-// defers keeps a request for after the deletion that is running, if it is an
-// unpublish. The kubelet sends one at a time; a bound keeps anybody else from
-// piling them up.
+// defers keeps an unpublish for after the deletion that is running. The kubelet sends one at a
+// time; a bound keeps other callers from piling them up.
 func (v *volumeActor) defers(m messages.Request) bool {
 	unpublish, ok := m.(*messages.UnpublishVolume)
 	if !ok || len(v.state.later) >= maxLater {
@@ -246,8 +244,8 @@ func (v *volumeActor) unpublish(c actor.Context, m *messages.UnpublishVolume) {
 	v.change(c, m, m.Reply, &operation{name: "unpublish", run: func(t *task) error { return t.unpublish(m.Target) }, covers: sameUnpublish(m)})
 }
 
-// measure answers a stats request beside whatever else is going on. One at a
-// time: on a file system that hangs they would use up everybody's workers.
+// measure answers a stats request beside the running operation, one at a time: on a file system
+// that hangs they would use up all workers.
 func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 	if !v.state.measuring.CompareAndSwap(false, true) {
 		m.Fail(fmt.Errorf("%w: volume %s is being measured; try again", volume.ErrBusy, v.state.id))
@@ -275,8 +273,7 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 	}
 }
 
-// runBeside runs f in a goroutine of its own, beside whatever operation runs.
-// The volume is not at rest before it ends.
+// runBeside runs f in a worker, beside the running operation. The volume is not at rest before it ends.
 func (v *volumeActor) runBeside(c actor.Context, f func()) error {
 	root, self := c.ActorSystem().Root, c.Self()
 	v.state.beside.Add(1)
@@ -291,9 +288,8 @@ func (v *volumeActor) runBeside(c actor.Context, f func()) error {
 	return err
 }
 
-// lookForPod retains the volume when its pod directory has been gone for the
-// grace time: what the kubelet leaves behind without an unpublish. The grace
-// time keeps a kubelet that is about to publish again from losing the volume.
+// lookForPod retains the volume when its pod directory has been gone for the grace time: the kubelet left
+// it behind without an unpublish. A kubelet may be about to publish it again, hence the grace time.
 func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	if v.state.record == nil || !v.state.record.Phase.Live() || v.state.running != nil {
 		return
@@ -317,7 +313,7 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	}
 }
 
-// restIfIdle tells the supervisor when the volume needs no actor any more.
+// restIfIdle tells the supervisor that the volume needs no actor any more, if it needs none.
 func (v *volumeActor) restIfIdle(c actor.Context) {
 	if v.state.running != nil || v.state.beside.Load() > 0 || v.state.deletionOrdered {
 		return
@@ -328,8 +324,7 @@ func (v *volumeActor) restIfIdle(c actor.Context) {
 	}
 }
 
-// refuseWaiting answers those who wait for an operation whose end this actor
-// will not see.
+// refuseWaiting answers the callers that wait for an operation whose end this actor will not see.
 func (v *volumeActor) refuseWaiting() {
 	if v.state.running == nil {
 		return

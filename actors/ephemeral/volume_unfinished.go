@@ -8,9 +8,9 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// stillStuck asks the supervisor to be resumed, if there is anything to resume. A volume that cannot
-// be deleted goes to sleep until its deletion is tried again: on a disk that fails there may be a
-// million of them.
+// stillStuck asks the supervisor to be resumed, if there is anything to resume. A volume that
+// cannot be deleted goes to sleep until its deletion is tried again: on a disk that fails there may
+// be a million of them.
 func (v *volumeActor) stillStuck(c actor.Context, err error) {
 	switch {
 	case v.unfinished() == nil:

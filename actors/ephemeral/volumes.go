@@ -42,8 +42,8 @@ type volumes struct {
 type resting struct {
 	// record is nil when nothing is known of the volume.
 	record *volume.Record
-	// failed is why its deletion, which was tried last, did not succeed; nil when none was. tries is
-	// how often in a row.
+	// failed is why its deletion, which was tried last, did not succeed; nil when none was. tries
+	// is how often in a row.
 	failed error
 	tries  int
 }

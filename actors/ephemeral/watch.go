@@ -20,31 +20,27 @@ import (
 const (
 	// longestPodsInterval bounds how late a pod directory's end is noticed.
 	longestPodsInterval = time.Minute
-	// orphanInterval is how often the working directory is searched for data
-	// directories that nobody knows. They are rare: somebody restored a backup by
-	// hand, a record could not be read.
+	// orphanInterval is how often the working directory is searched for data directories without a
+	// record. They are rare: a person restored a backup, a record could not be read.
 	orphanInterval = time.Hour
 	// orphanBatch bounds how many of them are looked up or adopted at once.
 	orphanBatch = 256
-	// orphanRest is how long all searches but the first rest after each batch: there
-	// may be a million directories, and a node at rest is not to notice. A batch
-	// takes some five milliseconds of CPU.
+	// orphanRest is how long all searches except the first rest after each batch, which takes some five
+	// milliseconds of CPU: there may be a million directories, and a node at rest must not notice.
 	orphanRest = 4 * time.Second
 )
 
-// watch looks after what no call tells the daemon of: pods that the kubelet
-// forgot, and data directories that no record knows.
+// watch finds what no call reports: pods that the kubelet forgot, and data directories without a record.
 type watch struct {
 	*environment
 	calls *pace.Calls
-	// sees is told why the pods directory cannot be read.
+	// sees takes the reason why the pods directory cannot be read.
 	sees func(error)
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string
-	// foreign is what the present search has found and leaves alone, toldForeign
-	// what was logged of the last one.
+	// foreign is what the present search leaves alone, toldForeign what was logged of the last one.
 	foreign, toldForeign foreign
-	// searched: the working directory was searched once, for what a crash had left.
+	// searched: the working directory was searched once since the start.
 	searched bool
 }
 
@@ -58,8 +54,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// podsInterval is how often the pods directory is read: a few times within the
-// grace time.
+// podsInterval is how often the pods directory is read: a few times within the grace time.
 func podsInterval(grace time.Duration) time.Duration {
 	return max(min(grace/4, longestPodsInterval), 100*time.Millisecond)
 }
@@ -70,8 +65,8 @@ func (w *watch) directories() {
 	w.pods()
 }
 
-// workdir ends the daemon when its working directory is covered or moved: people see
-// another directory than the one that volumes are in.
+// workdir ends the daemon when its working directory is covered or moved: people see another
+// directory than the one with the volumes.
 func (w *watch) workdir() {
 	switch err := w.scratch.CheckPath(); {
 	case errors.Is(err, scratch.ErrCovered):
@@ -81,8 +76,7 @@ func (w *watch) workdir() {
 	}
 }
 
-// pods tells the volumes which pods the kubelet has. One read of the directory
-// serves them all.
+// pods tells the volumes which pods the kubelet has. One read of the directory serves them all.
 func (w *watch) pods() {
 	names, err := readNames(w.podsDir)
 	if err != nil {
@@ -116,8 +110,7 @@ func readNames(dir string) (map[string]struct{}, error) {
 	return set, nil
 }
 
-// orphans finds the data directories that no volume is known for and has them
-// retained, so that they expire like the rest.
+// orphans retains the data directories of unknown volumes, so that they expire like the others.
 func (w *watch) orphans() {
 	w.foreign = foreign{}
 	var batch []volume.Place
@@ -146,8 +139,8 @@ func (w *watch) orphans() {
 	}
 }
 
-// giveWay waits between two batches: the first search for calls, which come in
-// numbers after a start.
+// giveWay waits between two batches. The first search waits for calls only, of which many come
+// after a start.
 func (w *watch) giveWay() error {
 	if !w.searched {
 		return w.calls.Yield(w.ctx, pace.LongestYield)
@@ -185,17 +178,15 @@ func (w *watch) adoptUnknown(found []volume.Place) error {
 	return nil
 }
 
-// foreign are directories that lie where data directories do, and are not Katbox's:
-// other people's data, which is left alone.
+// foreign are directories that lie where data directories do and are not Katbox's. They are left alone.
 type foreign struct {
 	count   int
 	example volume.Place
 }
 
-// isVolume tells whether an unknown directory is a volume's, and counts it where it
-// is not. Everything that is adopted is deleted after a lifespan, so its names have
-// to be a kubelet's: others are those of people's own files. So is what is in a
-// directory that is mounted for a pod as a whole.
+// isVolume tells whether an unknown directory is a volume's, and counts it where it is not. Everything
+// that is adopted is deleted after a lifespan, so its names have to be a kubelet's: other names are those
+// of people's own files. So is everything in a directory that is mounted for a pod as a whole.
 func (w *watch) isVolume(dir volume.Place, mounts *mounted) bool {
 	if dir.Pod.FromKubelet() && dir.ID.FromKubelet() && mounts.pod(dir.Pod, w.podsDir) == "" && mounts.all() == "" {
 		return true
@@ -207,8 +198,7 @@ func (w *watch) isVolume(dir volume.Place, mounts *mounted) bool {
 	return false
 }
 
-// tellForeign logs what a search has left alone, unless the one before left the same
-// number: one line, however many there are.
+// tellForeign logs in one line what a search has left alone, unless the last one left the same number.
 func (w *watch) tellForeign() {
 	if w.foreign.count == w.toldForeign.count {
 		return
