@@ -13,24 +13,24 @@ import (
 const (
 	// dataMode lets any user of a pod write: the pod's user is not known here.
 	dataMode = 0o777
-	// unfinishedMode is what a data directory has between mkdir and chmod, and
-	// what nobody else would choose. A crash in between is recognised by it.
+	// unfinishedMode is the mode of a data directory between mkdir and chmod, an odd one:
+	// it shows that a crash came in between.
 	unfinishedMode = unix.S_ISVTX | unix.S_IRUSR
 	// createTries bounds how often Create begins again because the pod's
 	// directory went away under it.
 	createTries = 100
 )
 
-// Create makes a volume's data directory, writable by everybody whatever the
-// umask is, and tells whether it did so. A directory that is there already is
-// kept as it is. ErrNotOurs means that something else is there; a full file
-// system comes back as ENOSPC or EDQUOT.
+// Create makes a volume's data directory, writable by all users whatever the umask is.
+// created tells whether it did: a directory that exists stays as it is. The error wraps
+// ErrNotOurs when something else is there, and ENOSPC or EDQUOT when the file system is
+// full.
 func (d *Dir) Create(p volume.Place) (created bool, err error) {
 	if err := check(p); err != nil {
 		return false, err
 	}
-	// Another volume of the pod that goes takes the pod's directory with it
-	// when that is empty, which it is until ours is in there.
+	// Deleting another volume of the pod also removes the pod's directory when that is
+	// empty, which it is until ours is in there.
 	for range createTries {
 		created, err = d.create(string(p.Pod), string(p.ID))
 		if !errors.Is(err, unix.ENOENT) {
@@ -67,7 +67,7 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 	return finished, err
 }
 
-// makePod makes sure that the pod's directory exists, and opens it.
+// makePod makes the pod's directory if it does not exist, and opens it.
 func (d *Dir) makePod(podName string) (int, error) {
 	made := false
 	err := kernel.Mkdirat(d.fd(), podName, podMode)
@@ -91,8 +91,8 @@ func (d *Dir) makePod(podName string) (int, error) {
 	return podFD, nil
 }
 
-// finish gives a data directory its permissions if it is a new one, or one that
-// a crash left without them, and tells whether it did.
+// finish sets the permissions of a data directory that is new or that a crash left
+// without them, and tells whether it did.
 func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err error) {
 	fd, err := d.openChild(podFD, idName)
 	if err != nil {
@@ -100,11 +100,11 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 	}
 	defer unix.Close(fd)
 	if !isNew {
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
+		st, err := kernel.Fstat(fd)
+		if err != nil {
 			return false, fmt.Errorf("stat: %w", err)
 		}
-		// Where the parents are setgid, so is a new directory.
+		// A new directory below setgid directories is setgid too.
 		if st.Mode&0o7777&^unix.S_ISGID != unfinishedMode {
 			return false, nil
 		}
@@ -135,7 +135,7 @@ func (d *Dir) openData(p volume.Place) (int, error) {
 	return d.openDataBy(p, d.openChild)
 }
 
-// openDataBy is openData with the way to open a directory in another one.
+// openDataBy is openData by way of the function open.
 func (d *Dir) openDataBy(p volume.Place, open func(at int, name string) (int, error)) (int, error) {
 	podFD, err := d.openPod(p)
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *Dir) openDataBy(p volume.Place, open func(at int, name string) (int, er
 	return fd, nil
 }
 
-// openError says that a volume's data directory cannot be opened.
+// openError is the error of opening a volume's data directory.
 func (d *Dir) openError(p volume.Place, err error) error {
 	return fmt.Errorf("open %s: %w", d.Path(p), notOurs(err))
 }
@@ -166,10 +166,9 @@ func (d *Dir) openPod(p volume.Place) (int, error) {
 	return podFD, nil
 }
 
-// RemoveEmpty undoes a Create: it removes the data directory, which has to be
-// empty, and then the pod's directory if nothing else is in there. ENOTEMPTY
-// means that there is data, which stays. That there is nothing to remove is no
-// error.
+// RemoveEmpty undoes a Create: it removes the empty data directory, and the pod's
+// directory if that is empty then. ENOTEMPTY means that there is data, which stays. A
+// missing directory is no error.
 func (d *Dir) RemoveEmpty(p volume.Place) error {
 	podFD, err := d.openPod(p)
 	if errors.Is(err, unix.ENOENT) {
@@ -186,7 +185,7 @@ func (d *Dir) RemoveEmpty(p volume.Place) error {
 	return nil
 }
 
-// removeDirectory removes an empty directory; that it is gone already is fine.
+// removeDirectory removes an empty directory, if it exists.
 func (d *Dir) removeDirectory(at int, name string) error {
 	err := kernel.Rmdirat(at, name)
 	if errors.Is(err, unix.EPERM) && d.release(at, name) {
@@ -196,15 +195,14 @@ func (d *Dir) removeDirectory(at int, name string) error {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case errors.Is(err, unix.EEXIST):
-		// POSIX allows either, and some file systems say this one.
+		// POSIX allows both, and some file systems return this one.
 		return unix.ENOTEMPTY
 	}
 	return err
 }
 
-// removePod removes the directory of a pod if it is empty. Why it could not be
-// removed does not matter: an empty directory too many does no harm, and most
-// often it is that another volume is in there.
+// removePod removes the directory of a pod if it is empty. Its errors do not matter: most
+// often another volume is in there, and an empty directory too many does no harm.
 func (d *Dir) removePod(podName string) {
 	_ = d.removeDirectory(d.fd(), podName)
 }

@@ -11,37 +11,37 @@ import (
 	"github.com/katbox/katbox/internal/mount"
 )
 
-// maxLeft bounds how many directories one call of Erase remembers to leave alone.
-const maxLeft = 1024
+// maxSkipped bounds how many directories one call of Erase remembers to skip.
+const maxSkipped = 1024
 
 var (
-	errMoved    = errors.New("directories were moved while they were erased")
-	errManyLeft = errors.New("too many deep directories cannot be erased")
+	errMoved       = errors.New("directories were moved while they were erased")
+	errManySkipped = errors.New("too many deep directories cannot be erased")
 )
 
-// deep is how an eraser gets through a tree that is deeper than the directories it may
-// hold open. It closes those above, goes on with the one that lies too deep as if that
-// were the top, and goes back by "..", one directory at a time. So each directory on
-// the way back sees all that is left in it once more.
+// deep takes an erasure through a tree that is deeper than the directories it may hold
+// open. The erasure closes those above, goes on with the one that lies too deep as if
+// that were the top, and goes back by "..", one directory at a time. On the way back it
+// meets again what it could not remove in each directory.
 type deep struct {
 	// above are the directories above the branch, from the top. They are closed.
 	above []inode
 	// next is the open directory to go on with, -1 when nothing lies too deep.
 	next int
-	// left are directories that could not be emptied, to be passed by. Each is in one
-	// of above or in the branch.
-	left []leftAlone
+	// skipped are directories that could not be emptied. Each is in one of above or in
+	// the branch.
+	skipped []skippedDirectory
 }
 
-// leftAlone is a directory that could not be emptied, and how many are above it.
-type leftAlone struct {
+// skippedDirectory is a directory that could not be emptied, and how many are above it.
+type skippedDirectory struct {
 	inode
 	depth int
 }
 
 // goDeeper makes the open directory fd, which is in the lowest of the branch, the next
-// one to go on with. It closes fd sooner or later.
-func (e *eraser) goDeeper(fd int) error {
+// one. It takes over fd.
+func (e *erasure) goDeeper(fd int) error {
 	for _, opened := range e.branch {
 		// From below a read-only subvolume of btrfs cannot be made writable.
 		makeWritable(opened.fd)
@@ -56,9 +56,9 @@ func (e *eraser) goDeeper(fd int) error {
 	return nil
 }
 
-// removeDeep removes what lay too deep for removeTree in the directory name, and then
+// removeDeep removes what lies too deep for removeTree in the directory name, and then
 // that directory.
-func (e *eraser) removeDeep(ctx context.Context, at int, name string) {
+func (e *erasure) removeDeep(ctx context.Context, at int, name string) {
 	for e.deep.next >= 0 {
 		if err := e.emptyDeep(ctx); err != nil {
 			e.faults.add(fmt.Errorf("go back up in %q: %w", name, err))
@@ -72,10 +72,10 @@ func (e *eraser) removeDeep(ctx context.Context, at int, name string) {
 }
 
 // emptyDeep goes down to the next directory, empties it and goes back up to the top.
-func (e *eraser) emptyDeep(ctx context.Context) error {
+func (e *erasure) emptyDeep(ctx context.Context) error {
 	fd := e.deep.take()
 	defer func() { unix.Close(fd) }()
-	for e.turn(ctx) {
+	for e.proceed(ctx) {
 		e.branch = append(e.branch, opened{fd: fd})
 		what, err := e.empty(ctx, -1)
 		e.branch = e.branch[:0]
@@ -99,27 +99,24 @@ func (e *eraser) emptyDeep(ctx context.Context) error {
 	return nil
 }
 
-// take returns the next directory, which no other erasure has then.
+// take hands over the next directory.
 func (d *deep) take() int {
 	fd := d.next
 	d.next = -1
 	return fd
 }
 
-// goUp opens the directory above an open one. That it is the one from which the way led
-// down is checked: a pod may have moved the lower one.
-func (e *eraser) goUp(fd int) (up int, err error) {
+// goUp opens the directory above an open one. It checks that the way down led through
+// it: a pod may have moved the lower one.
+func (e *erasure) goUp(fd int) (up int, err error) {
 	d := &e.deep
 	last := len(d.above) - 1
 	if err := e.isEmpty(fd); err != nil {
-		if err := d.leave(fd); err != nil {
+		if err := d.skip(fd); err != nil {
 			return -1, err
 		}
 	}
-	err = kernel.IgnoreEINTR(func() error {
-		up, err = unix.Openat(fd, "..", openFlags, 0)
-		return err
-	})
+	up, err = kernel.Openat(fd, "..", openFlags)
 	if err != nil {
 		return -1, fmt.Errorf("open ..: %w", err)
 	}
@@ -141,37 +138,37 @@ func (e *eraser) goUp(fd int) (up int, err error) {
 	return up, nil
 }
 
-// leave notes that an open directory, the one below all of above, is to be passed by,
-// in place of what is in it.
-func (d *deep) leave(fd int) error {
+// skip notes an open directory, the one below all of above, in place of the skipped ones
+// in it.
+func (d *deep) skip(fd int) error {
 	depth := len(d.above)
-	for len(d.left) > 0 && d.left[len(d.left)-1].depth > depth {
-		d.left = d.left[:len(d.left)-1]
+	for len(d.skipped) > 0 && d.skipped[len(d.skipped)-1].depth > depth {
+		d.skipped = d.skipped[:len(d.skipped)-1]
 	}
-	if len(d.left) == maxLeft {
-		return errManyLeft
+	if len(d.skipped) == maxSkipped {
+		return errManySkipped
 	}
 	id, err := identify(fd)
-	d.left = append(d.left, leftAlone{id, depth})
+	d.skipped = append(d.skipped, skippedDirectory{id, depth})
 	return err
 }
 
-// isLeft tells whether an open directory is to be passed by.
-func (d *deep) isLeft(fd int) bool {
-	if len(d.left) == 0 {
+// isSkipped tells whether to skip an open directory.
+func (d *deep) isSkipped(fd int) bool {
+	if len(d.skipped) == 0 {
 		return false
 	}
 	id, err := identify(fd)
-	for _, left := range d.left {
-		if err == nil && left.inode == id {
+	for _, skipped := range d.skipped {
+		if err == nil && skipped.inode == id {
 			return true
 		}
 	}
 	return false
 }
 
-// isEmpty returns ENOTEMPTY when there is something in an open directory.
-func (e *eraser) isEmpty(fd int) error {
+// isEmpty returns ENOTEMPTY when an open directory is not empty.
+func (e *erasure) isEmpty(fd int) error {
 	if err := rewind(fd); err != nil {
 		return err
 	}
@@ -185,8 +182,8 @@ func (e *eraser) isEmpty(fd int) error {
 }
 
 func identify(fd int) (inode, error) {
-	var st unix.Stat_t
-	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	st, err := kernel.Fstat(fd)
+	if err != nil {
 		return inode{}, fmt.Errorf("stat: %w", err)
 	}
 	return inode{uint64(st.Dev), st.Ino}, nil

@@ -3,9 +3,9 @@ package scratch
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -14,6 +14,23 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
+)
+
+var (
+	// ErrMountInside: something is mounted inside what was to be erased. The mount, all
+	// that it covers and the directories above it stay; the error says where it is.
+	ErrMountInside = errors.New("something is mounted inside")
+	// ErrNotOurs: in place of a data directory is something that this package did not
+	// make: a symbolic link, a file or a mount point. Nothing was changed.
+	ErrNotOurs = errors.New("not a data directory")
+	// ErrTrashRefuses: the file system does not let a data directory be moved into the
+	// trash. It has no room for one more name (ENOSPC, EDQUOT), the trash has as many
+	// directories as it can hold (EMLINK: 65,000 on ext4 without dir_nlink), or the two
+	// do not go together (EXDEV: their projects, an overlay). Nothing was changed.
+	ErrTrashRefuses = errors.New("the trash does not take it")
+	// ErrCovered: the path of the working directory leads to another directory than the
+	// one that the Dir works on, or nowhere.
+	ErrCovered = errors.New("it is not the directory any more that the daemon works on")
 )
 
 const (
@@ -33,28 +50,26 @@ type Dir struct {
 	dir   *os.File
 	trash atomic.Pointer[os.File]
 	mu    sync.Mutex
-	// lost are trashes that somebody has removed. They stay open for whoever still
-	// uses them. mu guards them.
+	// lost are former trashes, which were removed under the daemon. They stay open for
+	// calls that still use them. mu guards them.
 	lost    []*os.File
 	mountID uint64
 	// trashSync is for SyncTrash.
 	trashSync sharedSync
-	// noOpenat2 says that openat2(2) is not to be had.
+	// noOpenat2 says that the kernel lacks openat2(2) or a filter refuses it.
 	noOpenat2 atomic.Bool
-	// noRename2 says that renameat2(2) is not to be had.
+	// noRename2 says that the kernel lacks renameat2(2).
 	noRename2 atomic.Bool
 }
 
-// Open opens the working directory at root, an absolute path, and makes it and
-// its trash first where they are missing. root itself may be reached through
-// symbolic links. Whatever is mounted there afterwards does not change what the
-// Dir works on.
+// Open opens the working directory at root, an absolute path, which may lead through
+// symbolic links. It makes the directory and its trash where they are missing. What is
+// mounted there afterwards does not change which directory the Dir works on.
 func Open(root string) (*Dir, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("open working directory %q: the path is not absolute", root)
 	}
-	err := kernel.MkdirAll(root, rootMode)
-	if err != nil {
+	if err := kernel.MkdirAll(root, rootMode); err != nil {
 		return nil, fmt.Errorf("make working directory: %w", err)
 	}
 	dir, err := kernel.Open(root, unix.O_DIRECTORY)
@@ -70,40 +85,6 @@ func Open(root string) (*Dir, error) {
 		return nil, fmt.Errorf("open working directory %s: %w", root, err)
 	}
 	return d, nil
-}
-
-func (d *Dir) openTrash() error {
-	err := kernel.Mkdirat(d.fd(), trashName, trashMode)
-	if err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("make %s: %w", trashName, err)
-	}
-	fd, err := d.openChild(d.fd(), trashName)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
-	}
-	// Where the working directory has a project quota, the trash takes part in neither
-	// its limit nor its rule for renames.
-	takeAnyProject(fd)
-	leaveProject(fd)
-	d.trash.Store(os.NewFile(uintptr(fd), trashName))
-	return nil
-}
-
-// remakeTrash makes the trash anew if somebody has removed it. Nobody has to wait
-// for a start of the daemon for that.
-func (d *Dir) remakeTrash() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var st unix.Stat_t
-	if err := unix.Fstat(d.trashFD(), &st); err != nil || st.Nlink > 0 {
-		return err
-	}
-	old := d.trash.Load()
-	if err := d.openTrash(); err != nil {
-		return err
-	}
-	d.lost = append(d.lost, old)
-	return nil
 }
 
 // Close releases the working directory. No other method may be running, and
@@ -125,7 +106,7 @@ func (d *Dir) fd() int { return int(d.dir.Fd()) }
 func (d *Dir) trashFD() int { return int(d.trash.Load().Fd()) }
 
 // Path returns the absolute path of a volume's data directory, whether it
-// exists or not. It is empty for names that are no path elements.
+// exists or not. It is empty for a place whose names are not path elements.
 func (d *Dir) Path(p volume.Place) string {
 	if check(p) != nil {
 		return ""
@@ -133,9 +114,9 @@ func (d *Dir) Path(p volume.Place) string {
 	return filepath.Join(d.root, p.String())
 }
 
-// check refuses a place whose names are not path elements. Every path of this package
-// passes it: the names were checked where they came in, but a mistake there must not
-// become a deletion somewhere else.
+// check refuses a place whose names are not path elements. Every path in this package is
+// checked: the driver has validated the names, but a mistake there must not become a
+// deletion elsewhere.
 func check(p volume.Place) error {
 	if _, err := volume.ParsePodUID("pod UID", string(p.Pod)); err != nil {
 		return err
@@ -144,24 +125,61 @@ func check(p volume.Place) error {
 	return err
 }
 
-// Space returns the room on the working directory's file system.
-func (d *Dir) Space() (volume.Space, error) {
-	var st unix.Statfs_t
-	err := kernel.IgnoreEINTR(func() error { return unix.Fstatfs(d.fd(), &st) })
-	if err != nil {
-		return volume.Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
+// Bindings returns where data directories, or directories in them, are mounted; see
+// [mount.Bindings]. It asks about the open directory that deletions work on, so that a
+// cover does not make volumes look unmounted. The error wraps [ErrCovered] when something
+// covers the working directory.
+func (d *Dir) Bindings(pods string) ([]mount.Binding, error) {
+	if err := d.CheckPath(); err != nil {
+		return nil, err
 	}
-	// f_blocks and f_bavail count in fragments; old FUSE servers leave the
-	// fragment's size out.
-	unit := uint64(st.Frsize)
-	if unit == 0 {
-		unit = uint64(st.Bsize)
-	}
-	return volume.Space{Total: sizeOf(st.Blocks*unit, st.Files), Free: sizeOf(st.Bavail*unit, st.Ffree)}, nil
+	return mount.Bindings(d.dir, pods)
 }
 
-// sizeOf takes the largest number for a number that is larger still: some file systems without
-// a limit say so with all bits set.
-func sizeOf(bytes, inodes uint64) volume.Size {
-	return volume.Size{Bytes: int64(min(bytes, math.MaxInt64)), Inodes: int64(min(inodes, math.MaxInt64))}
+// CheckPath returns nil while the path of the working directory leads to the
+// directory that d works on, and else an error that wraps [ErrCovered].
+func (d *Dir) CheckPath() error {
+	ours, err := kernel.Fstat(d.fd())
+	if err != nil {
+		return fmt.Errorf("stat working directory %s: %w", d.root, err)
+	}
+	if ours.Nlink == 0 {
+		return d.covered("it has been removed")
+	}
+	fd, err := kernel.Openat(unix.AT_FDCWD, d.root, unix.O_PATH|unix.O_DIRECTORY)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return d.covered("it has been moved or removed: " + err.Error())
+	case err != nil:
+		return fmt.Errorf("open working directory %s: %w", d.root, err)
+	}
+	defer unix.Close(fd)
+	there, err := kernel.Fstat(fd)
+	if err != nil {
+		return fmt.Errorf("stat working directory %s: %w", d.root, err)
+	}
+	id, err := mount.ID(fd)
+	switch {
+	case err != nil:
+		return fmt.Errorf("mount of working directory %s: %w", d.root, err)
+	case id != d.mountID:
+		return d.covered("something is mounted over it, or its own mount was taken away")
+	case there.Dev != ours.Dev || there.Ino != ours.Ino:
+		return d.covered("another directory is in its place")
+	}
+	return nil
+}
+
+func (d *Dir) covered(how string) error {
+	return fmt.Errorf("working directory %s: %w: %s; undo that, or drain the node before its working directory is changed", d.root, ErrCovered, how)
+}
+
+// Source returns a path to a volume's data directory for this process, which works while
+// d is open, also when something covers the working directory. Mount and compare Source;
+// show [Dir.Path] to people.
+func (d *Dir) Source(p volume.Place) string {
+	if check(p) != nil {
+		return ""
+	}
+	return filepath.Join("/proc/self/fd", strconv.Itoa(d.fd()), p.String())
 }

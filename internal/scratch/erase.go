@@ -14,23 +14,21 @@ import (
 )
 
 // Pace is called by Erase before each batch of removals, with the number of
-// files and directories removed since the last call. It may wait: no more than
-// open handles is held meanwhile. An error ends the erasure and is returned.
+// files and directories removed since the last call. It may wait: the erasure holds
+// nothing but open handles meanwhile. An error ends the erasure, which returns it.
 //
-// What was removed since the last batch is told by one more call at the end,
-// also after an error; what that call returns changes nothing.
+// One more call at the end, also after an error, has the number removed since the last
+// batch. Its result is ignored.
 //
-// Usage calls it after each batch of names, with the number of those. An error
-// ends that too.
+// Usage calls Pace after each batch of names, with their number. An error ends that too.
 type Pace func(ctx context.Context, done int) error
 
 // Erase deletes the entry name of the trash with all that is in it. An entry
 // that is gone already is no error. A nil pace means no pauses.
 //
-// What cannot be deleted does not keep the rest from being deleted; the error
-// tells of the first few. It wraps [ErrMountInside] when something is mounted
-// inside. ctx is looked at before each file; when it is done, the rest stays
-// for the next time.
+// If something cannot be deleted, the rest is deleted nevertheless; the error names the
+// first few. It wraps [ErrMountInside] when something is mounted inside. Erase checks ctx
+// before each file; when it is done, the rest stays for the next call.
 func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("erase %q: not the name of an entry of the trash", name)
@@ -41,17 +39,16 @@ func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 	return nil
 }
 
-// EraseInPlace deletes a volume's data directory where it is, and the pod's
-// directory if nothing else is in there. It is for what [Dir.Discard] cannot move
-// ([ErrTrashRefuses]): removing needs no room and no other directory.
+// EraseInPlace deletes a volume's data directory where it is, and the pod's directory if
+// that is empty then. It is for what [Dir.Discard] cannot move ([ErrTrashRefuses]):
+// removing needs no room and no other directory.
 //
-// Until it is done the volume is neither wholly there nor wholly gone: the
-// caller has noted durably that it is being deleted, and calls again after an
-// error or a crash. What it returns nil for is durable. That there is no data
-// directory is no error. ErrNotOurs is
-// as in Discard, all else as in [Dir.Erase].
+// Until it is done the volume is neither wholly there nor wholly gone. The caller has
+// recorded durably that the volume is being deleted, and calls again after an error or a
+// crash. A deletion without an error is durable. A missing data directory is no error.
+// ErrNotOurs is as in Discard, all else as in [Dir.Erase].
 func (d *Dir) EraseInPlace(ctx context.Context, p volume.Place, pace Pace) error {
-	// Opened to see what it is.
+	// Opening it shows whether it is a directory of ours.
 	fd, err := d.openData(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.removePod(string(p.Pod))
@@ -81,7 +78,7 @@ func (d *Dir) erase(ctx context.Context, at int, name string, pace Pace) error {
 	if pace == nil {
 		pace = func(context.Context, int) error { return nil }
 	}
-	e := &eraser{dir: d, pace: pace, deep: deep{next: -1}}
+	e := &erasure{dir: d, pace: pace, deep: deep{next: -1}}
 	e.remove(ctx, at, name)
 	if e.removed > 0 {
 		_ = pace(ctx, e.removed)
@@ -90,4 +87,35 @@ func (d *Dir) erase(ctx context.Context, at int, name string, pace Pace) error {
 		e.faults.add(e.stopped)
 	}
 	return e.faults.err()
+}
+
+// mostFaults bounds how many errors of one operation are reported: a million files that
+// cannot be removed have the same few causes.
+const mostFaults = 8
+
+// faults collects the errors of an operation that continues after them.
+type faults struct {
+	first []error
+	count int
+	mount bool
+}
+
+// add keeps err if it is among the first, or the first ErrMountInside, which callers
+// check for.
+func (f *faults) add(err error) {
+	f.count++
+	firstMount := !f.mount && errors.Is(err, ErrMountInside)
+	if len(f.first) < mostFaults || firstMount {
+		f.first = append(f.first, err)
+	}
+	f.mount = f.mount || firstMount
+}
+
+// err returns what was added as one error, or nil.
+func (f *faults) err() error {
+	err := errors.Join(f.first...)
+	if more := f.count - len(f.first); more > 0 {
+		err = fmt.Errorf("%w\nand %d more", err, more)
+	}
+	return err
 }

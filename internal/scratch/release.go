@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// fixed are the flags of an inode (chattr +i and +a) that have a removal
-	// refused, to root as well.
+	// fixed are the flags of an inode (chattr +i and +a) that make the kernel refuse a
+	// removal, also to root.
 	fixed = 0x10 | 0x20
-	// fixedX are the same in the words of file_setattr(2).
+	// fixedX are the same flags in the numbers of file_setattr(2).
 	fixedX = 0x08 | 0x10
 )
 
@@ -22,17 +22,16 @@ func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS)
 }
 
-// release takes away what had the removal of name in the directory at refused,
-// and tells whether there was anything. A file in a read-only subvolume may be
-// immutable as well.
-func (e *eraser) release(at int, name string) bool {
+// release clears what made the kernel refuse the removal of name in the directory at, and
+// tells whether there was anything. A file in a read-only subvolume may be immutable too.
+func (e *erasure) release(at int, name string) bool {
 	writable := e.makeWritable(at, name)
 	return e.dir.release(at, name) || writable
 }
 
-// makeWritable finds the read-only subvolume that is in the way: name, when that
-// is to be moved, or one that a directory of the branch is the top of.
-func (e *eraser) makeWritable(at int, name string) bool {
+// makeWritable makes the read-only subvolume writable that is in the way: name itself, or
+// the one whose top is a directory of the branch.
+func (e *erasure) makeWritable(at int, name string) bool {
 	if fd, err := e.dir.openChild(at, name); err == nil {
 		defer unix.Close(fd)
 		if makeWritable(fd) {
@@ -47,28 +46,25 @@ func (e *eraser) makeWritable(at int, name string) bool {
 	return false
 }
 
-// release takes the immutable and the append-only flag from name in the
-// directory at, and from that directory, and tells whether either had one.
+// release clears the immutable and the append-only flag of name in the directory at, and
+// of that directory, and tells whether either had one.
 //
-// A file may have other names, and loses its flags under those too. A pod can
-// only link what it can reach, and had to be allowed to set the flags.
+// A file may have other names, under which it loses its flags too. A pod can only link
+// files that it can reach, and it takes privileges to set the flags.
 func (d *Dir) release(at int, name string) bool {
 	released := clearFixed(at)
-	var st unix.Stat_t
-	err := kernel.IgnoreEINTR(func() error {
-		return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
-	})
+	st, err := kernel.Lstatat(at, name)
 	if err != nil {
 		return released
 	}
-	// Opening anything else could block, or have effects.
+	// Opening anything else could block or have effects.
 	if regularOrDirectory(&st) {
-		// A lease on a file is not waited for.
+		// O_NONBLOCK does not wait for a lease on a file.
 		fd, err := d.openUnmounted(at, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
 		if err == nil {
 			defer unix.Close(fd)
-			// Somebody may have put something else in its place.
-			if unix.Fstat(fd, &st) != nil || !regularOrDirectory(&st) {
+			// Something else may have been put in its place.
+			if st, err = kernel.Fstat(fd); err != nil || !regularOrDirectory(&st) {
 				return released
 			}
 			return clearFixed(fd) || released
@@ -77,8 +73,8 @@ func (d *Dir) release(at int, name string) bool {
 	return d.releaseUnopened(at, name) || released
 }
 
-// releaseUnopened does without opening what release does. It needs Linux 6.17,
-// which is the first where a symbolic link or a FIFO can have such flags (XFS).
+// releaseUnopened does what release does without opening the file. It needs Linux 6.17,
+// the first where a symbolic link or a FIFO can have such flags (XFS).
 func (d *Dir) releaseUnopened(at int, name string) bool {
 	fd, err := d.openUnmounted(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
@@ -98,8 +94,8 @@ func regularOrDirectory(st *unix.Stat_t) bool {
 	return kind == unix.S_IFREG || kind == unix.S_IFDIR
 }
 
-// clearFixed clears the flags of an open file or directory that are fixed, and
-// tells whether it had one.
+// clearFixed clears the fixed flags of an open file or directory, and tells whether it had
+// one.
 func clearFixed(fd int) bool {
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil || flags&fixed == 0 {
@@ -108,12 +104,40 @@ func clearFixed(fd int) bool {
 	return kernel.SetFlags(fd, flags&^fixed) == nil
 }
 
-// makeWritable makes the read-only subvolume of btrfs writable whose top
-// directory is open, and tells whether it was one.
+// makeWritable makes a read-only subvolume of btrfs, whose top directory is open, writable,
+// and tells whether it was one.
 func makeWritable(fd int) bool {
 	flags, err := kernel.GetSubvolumeFlags(fd)
 	if err != nil || flags&kernel.SubvolumeReadOnly == 0 {
 		return false
 	}
 	return kernel.SetSubvolumeFlags(fd, flags&^kernel.SubvolumeReadOnly) == nil
+}
+
+// projectInherit is FS_XFLAG_PROJINHERIT of a directory: new files in it get its project,
+// and the kernel refuses to move files of another project into it.
+const projectInherit = 0x200
+
+// takeAnyProject lets directories of every project be moved into an open directory, and
+// tells whether that took a change. A pod chooses the project of its files; a project
+// quota on the working directory gives one to all other directories.
+//
+// A file system without projects does not need it, and root of a user namespace may not.
+func takeAnyProject(fd int) bool {
+	attr, err := kernel.GetXAttr(fd)
+	if err != nil || attr.XFlags&projectInherit == 0 {
+		return false
+	}
+	attr.XFlags &^= projectInherit
+	return kernel.SetXAttr(fd, attr) == nil
+}
+
+// leaveProject takes an open directory out of its project, so that names in it do not
+// count against the project's limit.
+func leaveProject(fd int) {
+	attr, err := kernel.GetXAttr(fd)
+	if err == nil && attr.Project != 0 {
+		attr.Project = 0
+		_ = kernel.SetXAttr(fd, attr) // then it stays in its project
+	}
 }

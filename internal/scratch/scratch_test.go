@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -266,7 +267,7 @@ func TestWalkWhileDiscarding(t *testing.T) {
 func settle(t *testing.T, d *Dir) {
 	t.Helper()
 	d.settleXFS()
-	must(t, d.sync())
+	must(t, kernel.Syncfs(d.fd()))
 }
 
 // TestTrashThatWasRemoved is made again; nothing is taken for deleted that is not.

@@ -1,19 +1,221 @@
 package scratch
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/volume"
 )
 
-// TrashPage returns names of what is in the trash, in no order, for [Dir.Erase]. There
-// may be a million, so they come in pages: at least atLeast names, if there are as many,
-// and some hundred more at most. from is 0 for the first page, and next is where the
-// next one begins, 0 after the last.
+func (d *Dir) openTrash() error {
+	err := kernel.Mkdirat(d.fd(), trashName, trashMode)
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("make %s: %w", trashName, err)
+	}
+	fd, err := d.openChild(d.fd(), trashName)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
+	}
+	// Where the working directory has a project quota, neither its limit nor its rule for
+	// renames applies to the trash.
+	takeAnyProject(fd)
+	leaveProject(fd)
+	d.trash.Store(os.NewFile(uintptr(fd), trashName))
+	return nil
+}
+
+// remakeTrash makes the trash again if it was removed under the running daemon.
+func (d *Dir) remakeTrash() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if st, err := kernel.Fstat(d.trashFD()); err != nil || st.Nlink > 0 {
+		return err
+	}
+	old := d.trash.Load()
+	if err := d.openTrash(); err != nil {
+		return err
+	}
+	d.lost = append(d.lost, old)
+	return nil
+}
+
+// Discard moves a volume's data directory into the trash by one rename, and
+// returns the name of the entry there for [Dir.Erase]. It also removes the pod's
+// directory if that is empty then.
 //
-// What goes or comes between two pages may be in none of them. On a file system that
-// counts names to find its place (tmpfs before Linux 6.6) that is so of others too: who
-// wants all begins again at the end.
+// A power cut may undo it until [Dir.SyncTrash] has returned.
+//
+// The error wraps fs.ErrNotExist when there is no data directory; an empty directory of
+// the pod is removed nevertheless. It wraps ErrNotOurs when something else is in its
+// place, such as a mount point: Discard never moves a directory that something is mounted
+// on. It wraps ErrTrashRefuses when the trash does not take the directory; there
+// [Dir.EraseInPlace] works. After an error nothing has been moved.
+func (d *Dir) Discard(p volume.Place) (name string, err error) {
+	podFD, err := d.openPod(p)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(podFD)
+	// Opening it shows whether it is a directory of ours.
+	fd, err := d.openChild(podFD, string(p.ID))
+	if errors.Is(err, unix.ENOENT) {
+		d.removePod(string(p.Pod))
+	}
+	if err != nil {
+		return "", d.openError(p, err)
+	}
+	unix.Close(fd)
+	name, err = d.moveToTrash(podFD, string(p.ID))
+	if errors.Is(err, unix.ENOENT) {
+		// The trash was removed, or the data directory just now.
+		if err = d.remakeTrash(); err == nil {
+			name, err = d.moveToTrash(podFD, string(p.ID))
+		}
+	}
+	switch {
+	case err == nil:
+		d.removePod(string(p.Pod))
+		return name, nil
+	case errors.Is(err, unix.ENOENT):
+		// Not fs.ErrNotExist: it was there before, and may be elsewhere now.
+		err = errors.New("it has vanished meanwhile; try again")
+	case errors.Is(err, unix.EBUSY):
+		// Something was mounted on it since it was opened.
+		err = notOurs(err)
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EMLINK):
+		err = fmt.Errorf("%w: %w", ErrTrashRefuses, err)
+	}
+	return "", fmt.Errorf("move %s to the trash: %w", d.Path(p), err)
+}
+
+// SyncTrash makes durable what this process or an earlier one has moved to the trash.
+// File systems do not order renames and writes to files: without it a power cut could
+// bring back a data directory whose record is gone. Calls at the same time share a sync.
+func (d *Dir) SyncTrash() error {
+	err := d.trashSync.do(func() error { return kernel.Fsync(d.trashFD()) })
+	if err != nil {
+		return fmt.Errorf("sync the trash of %s: %w", d.root, err)
+	}
+	return nil
+}
+
+// SyncGone makes durable that a pod's volume is gone, however it was removed.
+func (d *Dir) SyncGone(pod volume.PodUID) error {
+	if err := d.SyncTrash(); err != nil {
+		return err
+	}
+	podFD, err := d.openChild(d.fd(), string(pod))
+	switch {
+	case err == nil:
+		err = kernel.Fsync(podFD)
+		unix.Close(podFD)
+	case errors.Is(err, unix.ENOENT):
+		// The directory's own removal was the last change; its sync covers the rest.
+		err = kernel.Fsync(d.fd())
+	}
+	if err != nil {
+		return fmt.Errorf("sync the pod's directory %s/%s: %w", d.root, pod, err)
+	}
+	return nil
+}
+
+// moveToTrash renames name in the directory at to a fresh name in the trash.
+func (d *Dir) moveToTrash(at int, name string) (string, error) {
+	fresh := freshName()
+	return fresh, d.rename(at, name, d.trashFD(), fresh)
+}
+
+// freshName returns a name that is not in use: it has 128 random bits.
+func freshName() string { return rand.Text() }
+
+// rename renames a directory to a name that does not exist. Flags and projects that a pod
+// has set do not prevent it.
+func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
+	rename := func() error { return d.renamePlain(fromDir, from, toDir, to) }
+	err := rename()
+	if errors.Is(err, unix.EXDEV) && takeAnyProject(toDir) {
+		err = rename()
+	}
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	released := d.release(fromDir, from)
+	if clearFixed(toDir) || released {
+		err = rename()
+	}
+	return err
+}
+
+func (d *Dir) renamePlain(fromDir int, from string, toDir int, to string) error {
+	if !d.noRename2.Load() {
+		err := kernel.RenameNoReplace(fromDir, from, toDir, to)
+		// EINVAL comes from a file system that does not know the flag, EPERM
+		// may come from a system call filter that does not know the call.
+		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+		if errors.Is(err, unix.ENOSYS) {
+			d.noRename2.Store(true)
+		}
+	}
+	// This call would replace an empty directory, but the name is fresh.
+	return kernel.Renameat(fromDir, from, toDir, to)
+}
+
+// sharedSync lets calls share a sync. A caller never shares a sync that began before its
+// call: that one may miss what the caller wants to be durable.
+type sharedSync struct {
+	mu sync.Mutex
+	// next has not begun yet; it is nil when no call waits for one. last is the one that
+	// began last, or next.
+	next, last *syncRound
+}
+
+// syncRound is one sync, with its result once done is closed.
+type syncRound struct {
+	done chan struct{}
+	err  error
+}
+
+var errSyncPanicked = errors.New("the sync did not end")
+
+// do returns the result of a sync that began after this call. The first caller of a round
+// runs it when the round before has ended.
+func (s *sharedSync) do(sync func() error) error {
+	s.mu.Lock()
+	if r := s.next; r != nil {
+		s.mu.Unlock()
+		<-r.done
+		return r.err
+	}
+	r, before := &syncRound{done: make(chan struct{}), err: errSyncPanicked}, s.last
+	s.next, s.last = r, r
+	s.mu.Unlock()
+	if before != nil {
+		<-before.done
+	}
+	s.mu.Lock()
+	s.next = nil
+	s.mu.Unlock()
+	defer close(r.done)
+	r.err = sync()
+	return r.err
+}
+
+// TrashPage returns names of entries of the trash, in no order, for [Dir.Erase]. There may
+// be a million, so they come in pages: at least atLeast names, if there are as many, and
+// some hundred more at most. from is 0 for the first page. next is where the next page
+// begins, 0 after the last.
+//
+// An entry that comes or goes between two pages may be in neither. On a file system that
+// counts names to find its place (tmpfs before Linux 6.6) the pages may miss other
+// entries too: to get all, begin again after the last page.
 func (d *Dir) TrashPage(from int64, atLeast int) (page []string, next int64, err error) {
 	err = d.readTrash(from, func(batch []string, end int64) bool {
 		page, next = append(page, batch...), end
@@ -34,8 +236,8 @@ func (d *Dir) TrashSize() (entries int, err error) {
 	return entries, err
 }
 
-// readTrash calls fn for batches of names, and where each ends, until fn returns false.
-// The last batch is empty and ends at 0.
+// readTrash calls fn for each batch of names, with the offset where it ends, until fn
+// returns false. The last batch is empty and ends at 0.
 func (d *Dir) readTrash(from int64, fn func(batch []string, end int64) (more bool)) error {
 	if err := d.readTrashFrom(from, fn); err != nil {
 		return fmt.Errorf("read the trash of %s: %w", d.root, err)

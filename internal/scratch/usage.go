@@ -15,19 +15,18 @@ import (
 const (
 	// maxOpen is how many directories Usage holds open above each other.
 	maxOpen = 64
-	// maxLinks is how many files with several links Usage remembers. A pod can make
-	// as many as the file system has inodes.
+	// maxLinks bounds how many files with several links Usage remembers: a pod can make as
+	// many as the file system has inodes.
 	maxLinks = 1 << 16
 )
 
-// Usage returns the bytes that a volume's files and directories occupy on disk,
-// and their number; the data directory itself is among them. A file with
-// several links inside counts once. Directories mounted inside do not count.
-// Nobody sees afterwards that the directories were read. A nil pace means no
-// pauses.
+// Usage returns the bytes that a volume's files and directories occupy on disk, and their
+// number, including the data directory itself. A file with several links inside counts
+// once. Directories mounted inside do not count. It does not change the directories'
+// access times. A nil pace means no pauses.
 //
-// The tree may change meanwhile; the result is then somewhere between. The
-// error wraps fs.ErrNotExist when there is no data directory.
+// If the tree changes meanwhile, the result lies between before and after. The error wraps
+// fs.ErrNotExist when there is no data directory.
 func (d *Dir) Usage(ctx context.Context, p volume.Place, pace Pace) (bytes, inodes int64, err error) {
 	fd, err := d.openDataUnnoticed(p)
 	if err != nil {
@@ -51,7 +50,7 @@ func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 		return -1, err
 	}
 	if !d.noOpenat2.Load() {
-		// The kernel checks each element of a path, so that one call will do.
+		// openat2 checks each element of the path, so one call is enough.
 		fd, err := openat2(d.fd(), p.String(), openFlags|unix.O_NOATIME)
 		switch {
 		case err == nil:
@@ -66,17 +65,17 @@ func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 // inode identifies a file.
 type inode struct{ dev, ino uint64 }
 
-// census is one call of Usage: a walk without recursion, whose directories
-// above the lowest maxOpen are closed and found again on the way back.
+// census is one call of Usage: a walk without recursion. It closes the directories above
+// the lowest maxOpen, and finds them again on the way back.
 type census struct {
 	dir           *Dir
 	buf           []byte
 	bytes, inodes int64
-	// links has the files with several links, and how many of those have not
-	// been met yet. It is nil before the first.
+	// links holds the files with several links, and how many of their links have not been
+	// met yet. It is nil before the first.
 	links map[inode]uint64
-	// crowded: links was full once. Of the files that it does not have each link
-	// counts for its share since, and shares is what those of inodes come to.
+	// crowded: links was full once. Since then each link of a file that is not in links
+	// counts its share of the file; shares is the sum for inodes.
 	crowded bool
 	shares  float64
 	levels  []level
@@ -87,16 +86,16 @@ type level struct {
 	inode
 	// fd is -1 while the directory is closed.
 	fd int
-	// offset is where to read on in a directory that was closed.
+	// offset is where to continue in a directory that was closed.
 	offset int64
-	// batch are the names that have been read and not yet been looked at.
+	// batch are names that were read and not yet counted.
 	batch []string
 }
 
 // walk counts an open directory and all that is in it, in batches.
 func (c *census) walk(ctx context.Context, fd int, pace Pace) error {
-	var st unix.Stat_t
-	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	st, err := kernel.Fstat(fd)
+	if err != nil {
 		unix.Close(fd)
 		return fmt.Errorf("stat: %w", err)
 	}
@@ -123,7 +122,7 @@ func (c *census) walk(ctx context.Context, fd int, pace Pace) error {
 	return nil
 }
 
-// step looks at one name in the lowest directory.
+// step counts one name in the lowest directory.
 func (c *census) step() error {
 	here := &c.levels[len(c.levels)-1]
 	if len(here.batch) == 0 {
@@ -140,10 +139,7 @@ func (c *census) step() error {
 	name := here.batch[0]
 	here.batch = here.batch[1:]
 
-	var st unix.Stat_t
-	err := kernel.IgnoreEINTR(func() error {
-		return unix.Fstatat(here.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
-	})
+	st, err := kernel.Lstatat(here.fd, name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil
@@ -163,8 +159,8 @@ func (c *census) step() error {
 	return c.enter(fd, &st)
 }
 
-// enter counts an open directory, and makes it the one to go on with. It closes
-// fd sooner or later. If st is of another one that had its name, reopen may say so.
+// enter counts an open directory and continues in it. It takes over fd. If st is of
+// another directory that had the name before, reopen may return an error.
 func (c *census) enter(fd int, st *unix.Stat_t) error {
 	c.count(st)
 	c.levels = append(c.levels, level{inode: inode{uint64(st.Dev), st.Ino}, fd: fd})
@@ -173,7 +169,7 @@ func (c *census) enter(fd int, st *unix.Stat_t) error {
 	}
 	far := &c.levels[len(c.levels)-1-maxOpen]
 	if far.fd < 0 {
-		// It has not been needed since it was left for another branch.
+		// It was closed before, and not needed since.
 		return nil
 	}
 	offset, err := unix.Seek(far.fd, 0, unix.SEEK_CUR)
@@ -197,22 +193,18 @@ func (c *census) leave() error {
 	return c.levels[last-1].reopen(child.fd)
 }
 
-// reopen opens a directory again as the parent of an open child. That it still
-// is the same one is checked: somebody may have moved the child.
+// reopen opens a directory again as the parent of an open child. It checks that it is the
+// same one: the child may have been moved.
 func (l *level) reopen(child int) error {
-	var fd int
-	err := kernel.IgnoreEINTR(func() (err error) {
-		fd, err = unix.Openat(child, "..", openFlags, 0)
-		return err
-	})
+	fd, err := kernel.Openat(child, "..", openFlags)
 	if err != nil {
 		return fmt.Errorf("open ..: %w", err)
 	}
 	l.fd = fd
-	// As in openUnnoticed; here it is rare enough for a call of its own.
+	// As in openUnnoticed; here it is rare, so a call of its own does.
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NOATIME)
-	var st unix.Stat_t
-	if err := kernel.IgnoreEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	st, err := kernel.Fstat(fd)
+	if err != nil {
 		return fmt.Errorf("stat ..: %w", err)
 	}
 	if l.inode != (inode{uint64(st.Dev), st.Ino}) {
@@ -223,7 +215,7 @@ func (l *level) reopen(child int) error {
 }
 
 func (c *census) count(st *unix.Stat_t) {
-	// st_blocks counts in 512 bytes, whatever the block size is.
+	// st_blocks counts units of 512 bytes, whatever the block size is.
 	size := st.Blocks * 512
 	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		file := inode{uint64(st.Dev), st.Ino}
@@ -243,7 +235,7 @@ func (c *census) count(st *unix.Stat_t) {
 			c.links[file] = left - 1
 			return
 		default:
-			// All links have been met: no need to remember it.
+			// All links have been met.
 			delete(c.links, file)
 			return
 		}
@@ -256,7 +248,7 @@ func (c *census) result() (bytes, inodes int64) {
 	return c.bytes, c.inodes + int64(math.Round(c.shares))
 }
 
-// close closes what is still open.
+// close closes the directories that are still open.
 func (c *census) close() {
 	for _, l := range c.levels {
 		if l.fd >= 0 {

@@ -4,25 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// lostAndFound is where fsck puts what it cannot place, at the top of a file
-// system. No pod has that name.
-const lostAndFound = "lost+found"
-
-// Walk calls fn for everything that may be a data directory, in no order: whose
-// it is, the caller has to find out. It passes over what is not <pod UID>/<volume ID>: names that begin with a dot, files, symbolic links
-// and lost+found. fn may create and discard data directories; whether Walk still
-// comes to a new one is open.
+// Walk calls fn for every directory that may be a data directory, in no order. It skips
+// names that are not <pod UID>/<volume ID>, files and symbolic links. fn may create and
+// discard data directories; Walk may or may not reach a new one.
 //
-// An error of fn ends the walk and is returned as it is, an end of ctx likewise.
-// A pod's directory that cannot be read does not end it; the error tells of it
-// when the rest is done.
+// If fn returns an error or ctx ends, Walk ends and returns that error as it is. It skips
+// a pod's directory that cannot be read, and returns that error after the rest.
 func (d *Dir) Walk(ctx context.Context, fn func(volume.Place) error) error {
 	fd, err := reopen(d.fd())
 	if err != nil {
@@ -33,7 +30,7 @@ func (d *Dir) Walk(ctx context.Context, fn func(volume.Place) error) error {
 	pods := names{fd: fd, buf: newBuffer()}
 	err = pods.each(func(podName string) error {
 		pod, err := volume.ParsePodUID("pod UID", podName)
-		if err != nil || podName == lostAndFound {
+		if err != nil {
 			return nil
 		}
 		return d.walkPod(ctx, pod, fn, &unreadable)
@@ -77,27 +74,71 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pla
 	return stopped
 }
 
-// each calls fn for every name until it returns an error.
-func (n *names) each(fn func(name string) error) error {
-	for {
-		batch, err := n.next()
-		if err != nil || len(batch) == 0 {
-			return err
-		}
-		for _, name := range batch {
-			if err := fn(name); err != nil {
-				return err
-			}
-		}
+// errFound ends a search.
+var errFound = errors.New("found")
+
+// Foreign looks for other people's data in a directory that is about to become a working
+// directory. It returns the path of something two levels below root that is not named as
+// a kubelet names pods and their volumes, or of a mount at the place of a pod's directory.
+// It returns "" when there is none, and when root does not exist or has been a working
+// directory before. It skips files at the top, names that begin with a dot and lost+found.
+//
+// It changes nothing.
+func Foreign(root string) (string, error) {
+	dir, err := kernel.Open(root, unix.O_DIRECTORY)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("open working directory: %w", err)
 	}
+	defer dir.Close()
+	d := &Dir{root: filepath.Clean(root), dir: dir}
+	if isDirectory(d.fd(), trashName) {
+		return "", nil
+	}
+	if d.mountID, err = mount.ID(d.fd()); err != nil {
+		return "", fmt.Errorf("mount of working directory %s: %w", root, err)
+	}
+	var foreign string
+	pods := names{fd: d.fd(), buf: newBuffer()}
+	err = pods.each(func(name string) (err error) {
+		if pod, invalid := volume.ParsePodUID("pod UID", name); invalid == nil {
+			foreign, err = d.foreignIn(pod)
+		}
+		if err == nil && foreign != "" {
+			err = errFound
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return "", fmt.Errorf("look through working directory %s: %w", root, err)
+	}
+	return foreign, nil
 }
 
-// isDirectory tells whether name is a directory and no link to one. One that
-// has just been removed is none.
-func isDirectory(at int, name string) bool {
-	var st unix.Stat_t
-	err := kernel.IgnoreEINTR(func() error {
-		return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
+// foreignIn looks into a directory that may be a pod's.
+func (d *Dir) foreignIn(pod volume.PodUID) (foreign string, err error) {
+	fd, err := d.openChild(d.fd(), string(pod))
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return "", nil
+	case errors.Is(err, unix.EXDEV):
+		return string(pod), nil
+	case err != nil:
+		return "", fmt.Errorf("open %s: %w", pod, err)
+	}
+	defer unix.Close(fd)
+	volumes := names{fd: fd, buf: newBuffer()}
+	err = volumes.each(func(name string) error {
+		if pod.FromKubelet() && volume.ID(name).FromKubelet() {
+			return nil
+		}
+		foreign = filepath.Join(string(pod), name)
+		return errFound
 	})
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return foreign, err
 }

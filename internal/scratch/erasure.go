@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// maxDepth is how many directories Erase holds open above each other. Those that
-	// are higher up are closed, and found again on the way back.
+	// maxDepth is how many directories Erase holds open above each other. It closes those
+	// further up, and finds them again on the way back.
 	maxDepth = 64
 	// maxRepeats bounds how often directories are swept again that did not become empty,
 	// because a process still writes into them or because the file system skips names
-	// while others are being removed. It is for all directories of an entry together:
-	// with a bound for each, who adds directories multiplies it by itself with each
-	// level.
+	// during removals. It is for all directories of an entry together: a bound for each
+	// would multiply with every level that a pod adds.
 	maxRepeats = 64
-	// paceEvery is how many removals are tried between two calls of a Pace.
+	// paceEvery is how many removals Erase tries between two calls of a Pace.
 	paceEvery = 256
 )
 
-// eraser is one call of Erase.
-type eraser struct {
+// erasure is one call of Erase.
+type erasure struct {
 	dir    *Dir
 	pace   Pace
 	faults faults
-	// stopped is why nothing more is to be removed.
+	// stopped is why the erasure ends early.
 	stopped error
-	// tried counts removals, those that failed too; removed counts what is gone
-	// and pace has not been told of.
+	// tried counts removals, also those that failed. removed counts what was removed since
+	// the last call of pace.
 	tried, removed int
-	// repeats counts sweeps of directories that had been swept.
+	// repeats counts sweeps of directories that had been swept before.
 	repeats int
 	listing listing
 	// branch are the directories that are being emptied, each in the one before.
@@ -46,13 +45,13 @@ type eraser struct {
 // opened is a directory that is being emptied.
 type opened struct {
 	fd int
-	// name is empty for one that was found again from below.
+	// name is empty for a directory that was found again from below.
 	name string
 }
 
-// turn is called before each removal, and on the way through what lies deep. It
-// tells whether to go on.
-func (e *eraser) turn(ctx context.Context) bool {
+// proceed is called before each removal and each step through a deep tree. It tells
+// whether to go on.
+func (e *erasure) proceed(ctx context.Context) bool {
 	if e.stopped == nil {
 		e.stopped = ctx.Err()
 	}
@@ -65,10 +64,10 @@ func (e *eraser) turn(ctx context.Context) bool {
 	return e.stopped == nil
 }
 
-// remove erases name in the directory at, whatever it is. Most often it is a
-// volume, and many a volume is empty: that one is gone with one call.
-func (e *eraser) remove(ctx context.Context, at int, name string) {
-	if !e.turn(ctx) {
+// remove erases name in the directory at, a file or a directory. It tries rmdir first:
+// many volumes are empty, and gone with one call.
+func (e *erasure) remove(ctx context.Context, at int, name string) {
+	if !e.proceed(ctx) {
 		return
 	}
 	if err := kernel.Rmdirat(at, name); err == nil {
@@ -81,8 +80,8 @@ func (e *eraser) remove(ctx context.Context, at int, name string) {
 	}
 }
 
-// unlink removes name unless it is a directory, and tells whether it was none.
-func (e *eraser) unlink(at int, name string) bool {
+// unlink removes name unless it is a directory, and tells whether it is none.
+func (e *erasure) unlink(at int, name string) bool {
 	err := kernel.Unlinkat(at, name)
 	if refused(err) && e.release(at, name) {
 		err = kernel.Unlinkat(at, name)
@@ -93,7 +92,7 @@ func (e *eraser) unlink(at int, name string) bool {
 	case errors.Is(err, unix.EISDIR):
 		return false
 	case errors.Is(err, unix.EPERM) && e.dir.mountedOn(at, name):
-		// What is below has a flag, and that is told first.
+		// The covered file has a flag, and that error comes before EBUSY.
 		e.fail("unlink", name, fmt.Errorf("%w: %w", ErrMountInside, err))
 	case !errors.Is(err, unix.ENOENT):
 		e.fail("unlink", name, err)
@@ -101,15 +100,15 @@ func (e *eraser) unlink(at int, name string) bool {
 	return true
 }
 
-// removeTree removes the directory name with all that is in it, unless it comes to
-// something that lies too deep; see [eraser.removeDeep].
-func (e *eraser) removeTree(ctx context.Context, at int, name string) {
+// removeTree removes the directory name with all that is in it. Directories that lie too
+// deep are left to [erasure.removeDeep].
+func (e *erasure) removeTree(ctx context.Context, at int, name string) {
 	fd, err := e.dir.openChild(at, name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return
 	case errors.Is(err, unix.ENOTDIR):
-		// Somebody put something else in its place.
+		// Something else was put in its place.
 		e.unlink(at, name)
 		return
 	case errors.Is(err, unix.EXDEV):
@@ -118,8 +117,8 @@ func (e *eraser) removeTree(ctx context.Context, at int, name string) {
 	case err != nil:
 		e.fail("open", name, err)
 		return
-	case e.deep.isLeft(fd):
-		// Why was told before.
+	case e.deep.isSkipped(fd):
+		// It was reported when it was skipped.
 		e.faults.count++
 		unix.Close(fd)
 		return
@@ -138,14 +137,14 @@ func (e *eraser) removeTree(ctx context.Context, at int, name string) {
 	}
 }
 
-// interrupted tells whether to leave the directories of the branch: nothing more is
-// to be removed, or what lies too deep comes first.
-func (e *eraser) interrupted() bool { return e.stopped != nil || e.deep.next >= 0 }
+// interrupted tells whether to leave the directories of the branch, because the erasure
+// ends or a deep directory comes first.
+func (e *erasure) interrupted() bool { return e.stopped != nil || e.deep.next >= 0 }
 
-// empty empties the lowest directory of the branch, which is in the directory at,
-// and removes it, unless its name is not known. The error says why it is not empty,
-// unless faults or stopped already do; what is the call that failed.
-func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
+// empty empties the lowest directory of the branch, which is in the directory at, and
+// removes it if its name is known. The error says why it is not empty, unless faults or
+// stopped say it already; what is the call that failed.
+func (e *erasure) empty(ctx context.Context, at int) (what string, err error) {
 	here := e.branch[len(e.branch)-1]
 	before := e.faults.count
 	for {
@@ -155,7 +154,7 @@ func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
 		if e.interrupted() || e.faults.count > before {
 			return "", nil
 		}
-		if !e.turn(ctx) {
+		if !e.proceed(ctx) {
 			return "", nil
 		}
 		if here.name == "" {
@@ -176,7 +175,7 @@ func (e *eraser) empty(ctx context.Context, at int) (what string, err error) {
 	}
 }
 
-func (e *eraser) rmdir(at int, name string) error {
+func (e *erasure) rmdir(at int, name string) error {
 	err := e.dir.removeDirectory(at, name)
 	if refused(err) && e.release(at, name) {
 		err = e.dir.removeDirectory(at, name)
@@ -187,22 +186,22 @@ func (e *eraser) rmdir(at int, name string) error {
 	return err
 }
 
-// sweep removes what it finds in a directory in one pass.
-func (e *eraser) sweep(ctx context.Context, fd int) (what string, err error) {
-	// An erasure that is soon interrupted is not to read a huge directory each
+// sweep removes what one pass through a directory finds.
+func (e *erasure) sweep(ctx context.Context, fd int) (what string, err error) {
+	// It begins small: an erasure that is interrupted soon would read a huge directory each
 	// time.
 	more := true
 	for size := minListing; more; size = min(4*size, maxListing) {
 		if more, err = e.listing.read(fd, size); err != nil {
 			return "read", err
 		}
-		// The listing is read anew below: the directories' names are kept.
+		// removeTree reads into the same listing, so keep the directories' names.
 		var directories []string
 		for _, entry := range e.listing.entries {
 			name := e.listing.name(entry)
-			// Where the kind is not known, most are files: that is tried first.
+			// Where the kind is not known, try unlink first: most are files.
 			if entry.kind != unix.DT_DIR {
-				if !e.turn(ctx) {
+				if !e.proceed(ctx) {
 					return "", nil
 				}
 				if e.unlink(fd, name) {
@@ -226,10 +225,10 @@ func (e *eraser) sweep(ctx context.Context, fd int) (what string, err error) {
 	return "", nil
 }
 
-// fail notes what could not be done to name in the lowest directory of the
-// branch. Removing or moving a mount point fails with EBUSY. The path is quoted,
-// for a pod chose the names in it.
-func (e *eraser) fail(what, name string, err error) {
+// fail notes that the call what failed for name in the lowest directory of the branch.
+// Removing or moving a mount point fails with EBUSY. It quotes the path: a pod chose the
+// names.
+func (e *erasure) fail(what, name string, err error) {
 	if errors.Is(err, unix.EBUSY) {
 		err = fmt.Errorf("%w: %w", ErrMountInside, err)
 	}

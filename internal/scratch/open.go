@@ -3,7 +3,6 @@ package scratch
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -19,14 +18,14 @@ const openFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CL
 // element. The error is
 //
 //   - EXDEV when something is mounted there,
-//   - ENOTDIR when it is no directory, a symbolic link being none either.
+//   - ENOTDIR when it is no directory; a symbolic link is none.
 func (d *Dir) openChild(at int, name string) (int, error) {
 	return d.openUnmounted(at, name, openFlags)
 }
 
-// openUnnoticed is openChild, and to read the directory does not change its time of
-// access: to note that would be a write for each directory. It takes privileges,
-// which the daemon has; without them the time is noted.
+// openUnnoticed is openChild, except that reading the directory does not update its access
+// time, which would be a write for each directory. That takes privileges, which the daemon
+// has; without them the time is updated.
 func (d *Dir) openUnnoticed(at int, name string) (int, error) {
 	fd, err := d.openUnmounted(at, name, openFlags|unix.O_NOATIME)
 	if errors.Is(err, unix.EPERM) {
@@ -40,8 +39,8 @@ func (d *Dir) openUnnoticed(at int, name string) (int, error) {
 func (d *Dir) openUnmounted(at int, name string, flags int) (int, error) {
 	if !d.noOpenat2.Load() {
 		fd, err := openat2(at, name, flags)
-		// System call filters that are older than openat2 say EPERM; the call
-		// itself does with O_NOATIME only.
+		// System call filters that are older than openat2 return EPERM; the call itself
+		// returns it with O_NOATIME only.
 		filtered := errors.Is(err, unix.EPERM) && flags&unix.O_NOATIME == 0
 		if !errors.Is(err, unix.ENOSYS) && !filtered {
 			return fd, err
@@ -60,7 +59,7 @@ func (d *Dir) mountedOn(at int, name string) bool {
 	return errors.Is(err, unix.EXDEV)
 }
 
-// openat2 has the kernel refuse all that openUnmounted does not want. Linux 5.6.
+// openat2 makes the kernel refuse mount points and symbolic links. It needs Linux 5.6.
 func openat2(at int, name string, flags int) (fd int, err error) {
 	err = kernel.IgnoreEINTR(func() error {
 		fd, err = unix.Openat2(at, name, &unix.OpenHow{
@@ -75,9 +74,9 @@ func openat2(at int, name string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-// openCompared does what openat2 does on older kernels. That nothing is mounted
-// there shows in the mount being the one that the working directory is on. It looks
-// before it opens: to open what is mounted there may hang with a FUSE file system.
+// openCompared does what openat2 does on older kernels. Nothing is mounted there if the
+// mount is the one that the working directory is on. It compares an O_PATH handle first:
+// opening the root of a FUSE file system may hang.
 func (d *Dir) openCompared(at int, name string, flags int) (int, error) {
 	const look = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if flags&unix.O_PATH == 0 {
@@ -91,10 +90,7 @@ func (d *Dir) openCompared(at int, name string, flags int) (int, error) {
 }
 
 func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error) {
-	err = kernel.IgnoreEINTR(func() error {
-		fd, err = unix.Openat(at, name, flags, 0)
-		return err
-	})
+	fd, err = kernel.Openat(at, name, flags)
 	if errors.Is(err, unix.ELOOP) {
 		err = unix.ENOTDIR
 	}
@@ -112,19 +108,12 @@ func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error)
 	return fd, nil
 }
 
-// reopen returns another handle of an open directory. It reads the directory
-// from the start, whatever else is reading it.
-func reopen(fd int) (again int, err error) {
-	err = kernel.IgnoreEINTR(func() error {
-		again, err = unix.Openat(fd, ".", openFlags, 0)
-		return err
-	})
-	return again, err
-}
+// reopen returns another handle of an open directory, with a position of its own at the
+// start.
+func reopen(fd int) (int, error) { return kernel.Openat(fd, ".", openFlags) }
 
-// notOurs turns errors of openChild, and those of removing or moving a directory,
-// into [ErrNotOurs] if they say that a name is no plain directory of ours. The
-// kernel's error stays in there.
+// notOurs wraps errors of openChild, and those of removing or moving a directory, in
+// [ErrNotOurs] if they say that a name is no plain directory of ours.
 func notOurs(err error) error {
 	switch {
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EBUSY):
@@ -133,34 +122,4 @@ func notOurs(err error) error {
 		return fmt.Errorf("%w: %w", ErrNotOurs, err)
 	}
 	return err
-}
-
-// names reads the names in an open directory, a batch at a time.
-type names struct {
-	fd int
-	// buf may be shared by readers that take turns: a batch does not refer to it.
-	buf []byte
-}
-
-// newBuffer returns a buffer for names. Its size bounds a batch: some hundred
-// names, or some sixty of the longest.
-func newBuffer() []byte { return make([]byte, 16<<10) }
-
-// buffers are for names: who looks through one volume looks through many, and most
-// of them are small. The garbage collector takes what is left over.
-var buffers = sync.Pool{New: func() any { buf := newBuffer(); return &buf }}
-
-// next returns the next names, without . and .., and none at the end.
-func (n *names) next() ([]string, error) {
-	for {
-		size, err := getdents(n.fd, n.buf)
-		if err != nil || size <= 0 {
-			return nil, err
-		}
-		_, _, batch := unix.ParseDirent(n.buf[:size], -1, nil)
-		// A batch may be of nothing but . and .. and yet not be the last.
-		if len(batch) > 0 {
-			return batch, nil
-		}
-	}
 }

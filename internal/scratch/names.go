@@ -7,36 +7,88 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
 )
 
+// names reads the names in an open directory, a batch at a time.
+type names struct {
+	fd int
+	// buf may be shared by several names: a batch does not refer to it.
+	buf []byte
+}
+
+// newBuffer returns a buffer for names. Its size bounds a batch: some hundred
+// names, or some sixty of the longest.
+func newBuffer() []byte { return make([]byte, 16<<10) }
+
+// buffers are for names: one search reads many small directories. The garbage collector
+// frees those that are not in use.
+var buffers = sync.Pool{New: func() any { buf := newBuffer(); return &buf }}
+
+// next returns the next names, without . and .., and none at the end.
+func (n *names) next() ([]string, error) {
+	for {
+		size, err := getdents(n.fd, n.buf)
+		if err != nil || size <= 0 {
+			return nil, err
+		}
+		_, _, batch := unix.ParseDirent(n.buf[:size], -1, nil)
+		// A batch that holds only . and .. need not be the last.
+		if len(batch) > 0 {
+			return batch, nil
+		}
+	}
+}
+
+// each calls fn for every name until it returns an error.
+func (n *names) each(fn func(name string) error) error {
+	for {
+		batch, err := n.next()
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		for _, name := range batch {
+			if err := fn(name); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// isDirectory tells whether name is a directory, not a link to one. A name that has just
+// been removed is none.
+func isDirectory(at int, name string) bool {
+	st, err := kernel.Lstatat(at, name)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
 const (
-	// The first listing of a directory is small, because most directories are,
-	// and the next grow to maxListing bytes: some hundred thousand names. ext4
-	// gives names in the order of their hashes, which is no order for the inodes;
-	// the more of them are sorted together, the fewer times the same block is
-	// changed.
+	// The first listing of a directory is small, because most directories are, and the
+	// next ones grow to maxListing bytes: some hundred thousand names. ext4 returns names
+	// in the order of their hashes. Erasing in the order of inodes changes the same block
+	// less often, the more names are sorted together.
 	minListing = 64 << 10
 	maxListing = 4 << 20
-	// roomForNames is what is asked for at least: more than the longest name.
+	// roomForNames is the smallest read: more than the longest name.
 	roomForNames = 4 << 10
 
-	// Where the fields of struct linux_dirent64 are.
+	// Offsets in struct linux_dirent64.
 	direntLength = 16
 	direntType   = 18
 	direntName   = 19
 )
 
-// listing is what one reading of a directory found, in the order of the inodes.
-// Reading again reuses its memory.
+// listing is a part of a directory, in the order of inodes. The next read reuses its
+// memory.
 type listing struct {
 	buf     []byte
 	entries []entry
-	// kept is the length of the names that the directories above still need.
-	// What they take is missing to those below, so that all together stay small.
+	// kept is the size of the names that the directories above still need. Listings below
+	// are smaller by as much, so that all together stay small.
 	kept int
 }
 
@@ -50,12 +102,12 @@ type entry struct {
 
 func (l *listing) name(e entry) string { return string(l.buf[e.start:e.end]) }
 
-// keep notes that the names are needed while other directories are read, until
-// forget is called with what it returns.
+// keep notes that names stay in use while other directories are read, until forget is
+// called with the result.
 func (l *listing) keep(names []string) int {
 	size := 0
 	for _, name := range names {
-		// With the string itself.
+		// 32 for the string itself.
 		size += len(name) + 32
 	}
 	l.kept += size

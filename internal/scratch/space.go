@@ -1,0 +1,65 @@
+package scratch
+
+import (
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Space returns the room on the working directory's file system.
+func (d *Dir) Space() (volume.Space, error) {
+	st, err := kernel.Fstatfs(d.fd())
+	if err != nil {
+		return volume.Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
+	}
+	// f_blocks and f_bavail count fragments; old FUSE servers do not set the fragment's
+	// size.
+	unit := uint64(st.Frsize)
+	if unit == 0 {
+		unit = uint64(st.Bsize)
+	}
+	return volume.Space{Total: sizeOf(st.Blocks*unit, st.Files), Free: sizeOf(st.Bavail*unit, st.Ffree)}, nil
+}
+
+// sizeOf limits the numbers to int64: some file systems without a limit set all bits.
+func sizeOf(bytes, inodes uint64) volume.Size {
+	return volume.Size{Bytes: int64(min(bytes, math.MaxInt64)), Inodes: int64(min(inodes, math.MaxInt64))}
+}
+
+// SpaceAfterErase is [Dir.Space] after something was erased. before is the last
+// measurement. Some file systems count freed space only later, btrfs bytes and XFS
+// inodes. SpaceAfterErase makes them count it: otherwise the next volume would be evicted
+// for the space that the last one has freed.
+func (d *Dir) SpaceAfterErase(before volume.Space) (volume.Space, error) {
+	if d.settleXFS() {
+		return d.Space()
+	}
+	after, err := d.Space()
+	if err != nil || showsMore(before, after) {
+		return after, err
+	}
+	if err := kernel.Syncfs(d.fd()); err != nil {
+		return after, fmt.Errorf("sync the file system of %s: %w", d.root, err)
+	}
+	return d.Space()
+}
+
+// showsMore tells whether both bytes and inodes were freed.
+func showsMore(before, after volume.Space) bool {
+	return after.Free.Bytes > before.Free.Bytes && (after.Total.Inodes == 0 || after.Free.Inodes > before.Free.Inodes)
+}
+
+// settleXFS waits for the worker of the kernel that counts what was removed; syncfs(2)
+// does not wait for it. Until then the space shows in part, so it cannot tell whether to
+// wait. XFS also frees the blocks that it set aside behind the ends of growing files, which
+// on a full disk is welcome. settleXFS tells whether this is XFS.
+func (d *Dir) settleXFS() bool {
+	if fs, err := kernel.Fstatfs(d.fd()); err != nil || fs.Type != unix.XFS_SUPER_MAGIC {
+		return false
+	}
+	return kernel.FreeEOFBlocks(d.fd()) == nil
+}
