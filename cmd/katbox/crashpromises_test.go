@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longestWait is what a scene waits for deadlines; volumes with a later one are
-// published again and unpublished with a lifespan of none.
+// longestWait bounds how long a scene waits for deadlines. Volumes with later ones are
+// published again and unpublished with no lifespan.
 const longestWait = time.Minute
 
-// checkPromises is called when the daemon has died, whatever it was doing. It
-// checks what is on disk, starts the daemon again, has the kubelet repeat what it
-// got no answer to, lets every deadline pass, and has everything go in the end.
+// checkPromises is called after the daemon has died at any point. It checks the disk,
+// starts the daemon again, repeats the kubelet's calls that got no answer, lets every
+// deadline pass, and in the end deletes everything.
 func (s *scene) checkPromises() {
 	s.t.Helper()
 	s.checkMounts("after the crash")
@@ -35,7 +35,7 @@ func (s *scene) checkPromises() {
 	s.checkMounts("after a restart")
 	s.checkData("after a restart")
 	if s.op.reboot {
-		// The kubelet takes its time: that nothing is mounted is no reason to delete.
+		// The kubelet takes its time: a missing mount is no reason to delete.
 		s.passDeadline()
 		s.checkData("before the kubelet comes back")
 	}
@@ -49,7 +49,7 @@ func (s *scene) checkPromises() {
 	s.checkNothingLeft()
 }
 
-// restart starts a daemon that no point is the end of.
+// restart starts a daemon that dies at no point.
 func (s *scene) restart(lifespan time.Duration) {
 	s.t.Helper()
 	s.runOn("")
@@ -60,7 +60,7 @@ func (s *scene) restart(lifespan time.Duration) {
 	s.start()
 }
 
-// loseMounts does what a reboot does. The kubelet publishes anew after it.
+// loseMounts does what a reboot does. The kubelet publishes again after it.
 func (s *scene) loseMounts() {
 	s.t.Helper()
 	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(s.dir))
@@ -77,7 +77,8 @@ func (s *scene) loseMounts() {
 	}
 }
 
-// checkMounts: what the kubelet was told is mounted is so, with the pod's files.
+// checkMounts checks that every volume that was reported as published is mounted, with the
+// pod's files.
 func (s *scene) checkMounts(when string) {
 	s.t.Helper()
 	for _, v := range s.volumes {
@@ -105,7 +106,7 @@ func (s *scene) checkMounts(when string) {
 	}
 }
 
-// checkData: what is not to be deleted yet is there, and what is deleted is
+// checkData checks that data that may not be deleted yet is there, and that deleted data is
 // wholly gone.
 func (s *scene) checkData(when string) {
 	s.t.Helper()
@@ -149,8 +150,8 @@ func wrongFile(v *playedVolume, dir string) string {
 	return ""
 }
 
-// repeatCalls has the kubelet make each call again that it got no answer to, and
-// each publish in any case, as it does after its own restart.
+// repeatCalls makes each call again that got no answer, and every publish, as the kubelet
+// does after its own restart.
 func (s *scene) repeatCalls() {
 	s.t.Helper()
 	for _, v := range s.volumes {
@@ -170,7 +171,7 @@ func (s *scene) repeatCalls() {
 	s.checkMounts("after the calls were repeated")
 }
 
-// awaitDeadlines waits until what is retained has gone, and not before its time.
+// awaitDeadlines waits until retained volumes are gone, and checks that none goes early.
 func (s *scene) awaitDeadlines() {
 	s.t.Helper()
 	for _, v := range s.volumes {
@@ -187,8 +188,8 @@ func (s *scene) awaitDeadlines() {
 	}
 }
 
-// endEverything has all pods end, and waits until nothing of them is left. The
-// daemon's lifespan is none.
+// endEverything ends all pods, and waits until nothing of them is left. The daemon's
+// lifespan is 0.
 func (s *scene) endEverything() {
 	s.t.Helper()
 	s.checkData("after another crash")
@@ -207,7 +208,7 @@ func (s *scene) endEverything() {
 	s.eventually("the working directory is empty", func() bool { return len(s.leftInWorkdir()) == 0 })
 }
 
-// leftInWorkdir is what of volumes is there.
+// leftInWorkdir returns what is left of volumes.
 func (s *scene) leftInWorkdir() []string {
 	s.t.Helper()
 	var left []string
@@ -228,7 +229,7 @@ func (s *scene) leftInWorkdir() []string {
 // checkNothingLeft stops the daemon and looks at what it leaves.
 func (s *scene) checkNothingLeft() {
 	s.t.Helper()
-	// What is gone may not be forgotten yet; a stop waits for that.
+	// The records of volumes that are gone may still be there; a stop waits for that.
 	if code := s.signal(syscall.SIGTERM); code != 0 {
 		s.t.Errorf("exit code %d after SIGTERM", code)
 	}

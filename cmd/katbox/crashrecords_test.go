@@ -13,7 +13,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// checkRecords: what the kubelet was told is on disk.
+// checkRecords checks that the records say what the kubelet was answered.
 func (s *scene) checkRecords() {
 	s.t.Helper()
 	known, endedNow := s.records(s.ended)
@@ -39,8 +39,8 @@ func (s *scene) checkRecords() {
 	}
 }
 
-// records returns what is on disk, and what that is byte by byte for one volume.
-// It works on a copy: opening the file would change it.
+// records returns the records on disk, and the bytes of one volume's. It works on a copy:
+// opening the file would change it.
 func (s *scene) records(one *playedVolume) (known map[volume.ID]volume.Record, raw []byte) {
 	s.t.Helper()
 	content, err := readUnforked(filepath.Join(s.workdir(), recordsFile))

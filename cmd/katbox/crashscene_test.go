@@ -22,11 +22,11 @@ import (
 // points, the directory to talk through; package kernel says how.
 const pointsVariable = "KATBOX_CRASHPOINTS"
 
-// errDied: the daemon ended while something of it was waited for.
+// errDied: the daemon ended while the test waited for it.
 var errDied = errors.New("the daemon has ended")
 
-// scene is a node with one daemon on which one operation is played, with a crash
-// or without. It notes what the kubelet was told, and so what has to be true.
+// scene is a node with one daemon, on which one operation is played with or without a
+// crash. It notes what the kubelet was answered, and so what has to be true.
 type scene struct {
 	*daemon
 	op crashOperation
@@ -35,10 +35,10 @@ type scene struct {
 	volumes []*playedVolume
 	// running and ended are there in most scenes, and no operation touches them.
 	running, ended *playedVolume
-	// armedAt is how long the trace was when the operation began, from how long
-	// it was when its own part did.
+	// armedAt is the length of the trace when the operation began, from the length when its
+	// own part began.
 	armedAt, from int
-	// endedRecord is what the records said of ended before the operation.
+	// endedRecord is the record of ended before the operation.
 	endedRecord []byte
 }
 
@@ -75,7 +75,7 @@ func newScene(t *testing.T, op crashOperation, binary string) *scene {
 	return s
 }
 
-// runOn has the daemon run on a kernel from its next start on.
+// runOn makes the daemon run on a kernel from its next start on.
 func (s *scene) runOn(k fakeKernel, env ...string) {
 	s.program, s.env = s.binary, env
 	if k != "" {
@@ -99,8 +99,8 @@ func (s *scene) write(path, content string) {
 	}
 }
 
-// playThrough plays the operation to its end and returns the points that it came
-// to, and where its own part of them begins. Then the daemon is killed.
+// playThrough plays the operation to its end and kills the daemon. It returns the points
+// that the daemon reached, and where the operation's own part of them begins.
 func (s *scene) playThrough() (trace []string, from int) {
 	s.t.Helper()
 	s.setUp()
@@ -135,7 +135,7 @@ func (s *scene) playCrash(o occurrence) {
 		s.died()
 	}
 	if exists(kill) {
-		s.t.Fatalf("the operation did not come to the point: %v\n%s", result, s.logText())
+		s.t.Fatalf("the operation did not reach the point: %v\n%s", result, s.logText())
 	}
 	s.checkPromises()
 }
@@ -208,7 +208,7 @@ func (s *scene) trace() []string {
 	return lines[:len(lines)-1]
 }
 
-// met tells how often the operation came to a point so far.
+// met returns how often the operation has reached a point so far.
 func (s *scene) met(point string) int {
 	n := 0
 	for _, line := range s.trace()[s.armedAt:] {
@@ -219,11 +219,11 @@ func (s *scene) met(point string) int {
 	return n
 }
 
-// ownPart says that what comes is what the operation is about; the points so far
-// are those of another one.
+// ownPart says that the operation's own part begins here; the points so far belong to
+// another operation.
 func (s *scene) ownPart() { s.from = len(s.trace()) - s.armedAt }
 
-// await waits for what the daemon does by itself, as long as it lives.
+// await waits for something that the daemon does by itself, while it lives.
 func (s *scene) await(what string, is func() bool) error {
 	for deadline := time.Now().Add(time.Minute); !is(); {
 		select {
@@ -271,7 +271,7 @@ func (s *scene) lifespan() time.Duration {
 	return lifespan
 }
 
-// checkLog looks at what the daemon has written, which has ended.
+// checkLog checks the log of a daemon that has ended.
 func (s *scene) checkLog() {
 	s.t.Helper()
 	if s.stderr.Len() > 0 {
@@ -280,7 +280,7 @@ func (s *scene) checkLog() {
 	for line := range strings.Lines(s.stdout.String()) {
 		var entry struct{ Level string }
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			// A kill may cut the last one off.
+			// A kill may cut the last line off.
 			if strings.HasSuffix(line, "\n") {
 				s.t.Errorf("the daemon's log has %q: %v", line, err)
 			}

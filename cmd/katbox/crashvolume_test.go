@@ -21,13 +21,13 @@ type playedVolume struct {
 	files map[string]string
 	// written: the files are there.
 	written bool
-	// published is what the kubelet wants, answered that it was told it is so.
+	// published is what the kubelet wants, answered that a call said so.
 	published, answered bool
-	// recorded: what it was told says that there is a record.
+	// recorded: the last answer means that there is a record.
 	recorded bool
-	// keptUntil, of what is not published: its data is there until then.
+	// keptUntil: while the volume is not published, its data is there until then.
 	keptUntil time.Time
-	// pressed: the disk is full, which is the end of it at any time.
+	// pressed: the disk is full, so the volume may go at any time.
 	pressed bool
 }
 
@@ -51,8 +51,8 @@ func (s *scene) makeTargetParent(v *playedVolume) {
 	}
 }
 
-// writeFiles does what the volume's pod does, in the data directory: a volume
-// that is read-only gets them that way.
+// writeFiles writes the pod's files into the data directory, which also works for a
+// read-only volume.
 func (s *scene) writeFiles(v *playedVolume) {
 	s.t.Helper()
 	dir := s.data(v.pod, v.id)
@@ -107,7 +107,7 @@ func (s *scene) addPublished(pod string, files map[string]string) *playedVolume 
 	return v
 }
 
-// must is for calls that are to succeed.
+// must ends the test if a call did not succeed.
 func (s *scene) must(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -115,8 +115,7 @@ func (s *scene) must(err error) {
 	}
 }
 
-// repeated is a call that the kubelet makes again until it succeeds, as it does
-// when it is told to.
+// repeated repeats a call while the answer is Aborted, as the kubelet does.
 func (s *scene) repeated(call func() error) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		err := call()

@@ -26,13 +26,9 @@ const Variable = "KATBOX_CRASHPOINTS"
 var points sync.Mutex
 
 func aroundPoint(call string, change func() error) error {
-	return Around(caller()+"/"+call, func() error { return IgnoreEINTR(change) })
-}
-
-// Around is for package crashpoint.
-func Around(name string, change func() error) error {
+	name := caller() + "/" + call
 	reach("before " + name)
-	err := change()
+	err := IgnoreEINTR(change)
 	reach("after " + name)
 	return err
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // FileSystem mounts a new file system of the given type and size until the end
-// of the test, and returns its mount point. It is a real one, with a journal
-// where the type has one, on a loop device; ext4 sets no blocks aside for root.
-// More options are for its mkfs. Without that, or in a user namespace, the test
-// is skipped: loop devices are for the real root alone.
+// of the test, and returns its mount point. It is a real one on a loop device, with a
+// journal where the type has one; ext4 reserves no blocks for root. options are for its
+// mkfs. Without mkfs, or in a user namespace, the test is skipped: only the real root may
+// use loop devices.
 func FileSystem(t testing.TB, fstype string, megabytes int, options ...string) string {
 	t.Helper()
 	Need(t)

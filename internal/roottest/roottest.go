@@ -1,5 +1,5 @@
-// Package roottest helps tests that need real mounts. It decides whether a test
-// may run and sees to it that no mount outlives its test.
+// Package roottest helps tests that need real mounts. It decides whether a test may run,
+// and unmounts at its end what it has mounted.
 package roottest
 
 import (
@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variable is the environment variable that has to be 1 for a test to mount. Who
-// sets it means these tests to run, in a mount namespace of their own: from then
-// on a test fails that is not allowed to.
+// Variable is the environment variable that has to be 1 for a test to mount. With it the
+// tests run in a mount namespace of their own, and fail where they may not mount.
 const Variable = "KATBOX_ROOT_TESTS"
 
 // Need lets the test go on only where it may mount: with [Variable] set, as root or
@@ -56,13 +55,13 @@ func Mount(t testing.TB, source, target, fstype string, flags uintptr, data stri
 	UnmountAtEnd(t, target)
 }
 
-// UnmountAtEnd takes away whatever is mounted at target at the end of the test,
-// and fails the test when that is not possible. Call it before the code under
-// test mounts there, so that it also cleans up after a failure.
+// UnmountAtEnd unmounts everything at target at the end of the test, and fails the test
+// when it cannot. Call it before the code under test mounts there, so that it also cleans
+// up after a failure.
 func UnmountAtEnd(t testing.TB, target string) {
 	t.Helper()
 	t.Cleanup(func() {
-		// More than this can only be an endless loop of the test itself.
+		// More mounts can only come from an endless loop of the test.
 		const most = 1000
 		for range most {
 			err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW)
@@ -79,9 +78,9 @@ func UnmountAtEnd(t testing.TB, target string) {
 	})
 }
 
-// UnmountBelowAtEnd takes away whatever is mounted below dir at the end of the
-// test, for mounts whose path changes because directories above them are moved.
-// It fails the test when that is not possible.
+// UnmountBelowAtEnd unmounts everything below dir at the end of the test, also mounts
+// whose path has changed because directories above them were moved. It fails the test when
+// it cannot.
 func UnmountBelowAtEnd(t testing.TB, dir string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -89,7 +88,7 @@ func UnmountBelowAtEnd(t testing.TB, dir string) {
 		if err != nil {
 			t.Errorf("roottest: read the mount table: %v", err)
 		}
-		// What was mounted later may be on top.
+		// Later mounts may be on top.
 		for _, m := range slices.Backward(mounts) {
 			if err := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); err != nil {
 				t.Errorf("roottest: unmount %s: %v", m.Mountpoint, err)

@@ -1,6 +1,6 @@
 // Package socket opens the Unix sockets that the kubelet calls.
 //
-// A socket that a dead process left is taken over, and one that somebody answers
-// on is refused. Only root may use it. Its file is removed when it is closed, but
-// not one that somebody else has put in its place.
+// It takes over a socket that a dead process left, and refuses one that a process answers
+// on. Only root may use a socket. Closing it removes its file, but not another file in
+// its place.
 package socket

@@ -20,14 +20,13 @@ import (
 type Listener struct {
 	*net.UnixListener
 	path string
-	// file is what was made of the path.
+	// file is the socket's file.
 	file  fs.FileInfo
 	close func() error
 }
 
-// Listen opens the socket, which only root may use. A socket that a dead
-// process left is taken over; one that somebody answers on is refused, and so
-// is a file that is no socket.
+// Listen opens the socket, which only root may use. It takes over a socket that a dead
+// process left. It refuses one that a process answers on, and a file that is no socket.
 func Listen(path string) (*Listener, error) {
 	if err := kernel.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w", err)
@@ -48,21 +47,21 @@ func Listen(path string) (*Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, bound.Close())
 	}
-	// It goes by the path alone, whatever is there.
+	// UnixListener would remove whatever is at the path.
 	bound.SetUnlinkOnClose(false)
 	return l, nil
 }
 
-// InPlace tells whether the path still leads here: somebody may have removed the
-// file, or its directory, or have put another one there.
+// InPlace tells whether the path still leads to this socket: the file or its directory may
+// have been removed or replaced.
 func (l *Listener) InPlace() bool {
 	now, err := os.Lstat(l.path)
-	// A file that was made later can have the inode's number.
+	// A later file can have the same inode number.
 	return err == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime())
 }
 
-// Lost returns an error as soon as the path does not lead here any more, at which
-// it looks after each interval; nil when ctx ends before.
+// Lost looks after each interval whether the path still leads to this socket, and returns an
+// error once it does not. It returns nil when ctx ends.
 func (l *Listener) Lost(ctx context.Context, interval time.Duration) error {
 	look := time.NewTicker(interval)
 	defer look.Stop()
@@ -72,7 +71,7 @@ func (l *Listener) Lost(ctx context.Context, interval time.Duration) error {
 			return nil
 		case <-look.C:
 			if !l.InPlace() {
-				return fmt.Errorf("somebody has removed the socket %s, or put another file there", l.path)
+				return fmt.Errorf("the socket %s was removed, or another file was put in its place", l.path)
 			}
 		}
 	}
@@ -83,7 +82,7 @@ func (l *Listener) Close() error { return l.close() }
 
 func (l *Listener) remove() error {
 	var err error
-	if l.InPlace() { // before nobody answers any more
+	if l.InPlace() { // while it still answers
 		err = kernel.Remove(l.path)
 	}
 	return errors.Join(err, l.UnixListener.Close())
