@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -110,30 +111,30 @@ func (s *Store) copyAll(c *compaction) error {
 				return b.SetSequence(sequence)
 			})
 		}
-		for batch := []pair(nil); err == nil; err = c.write(batch) {
-			if batch, err = s.batch(c, []byte(name), batch); err != nil || len(batch) == 0 {
+		for batch, after := []pair(nil), []byte(nil); err == nil; err = c.write(batch) {
+			if batch, err = s.batch(c, []byte(name), after); err != nil || len(batch) == 0 {
 				break
 			}
+			after = batch[len(batch)-1].key
 		}
 	}
 	return err
 }
 
-// batch returns the next pairs of a bucket after those of the last batch.
-func (s *Store) batch(c *compaction, bucket []byte, last []pair) (list []pair, err error) {
-	for some := last; len(list) < pairsTogether; list = append(list, some...) {
-		var after []byte
-		if len(some) > 0 {
-			after = some[len(some)-1].key
+// batch returns the pairs of a bucket that follow a key.
+func (s *Store) batch(c *compaction, bucket, after []byte) (list []pair, err error) {
+	for len(list) < pairsTogether {
+		err := s.locked(c, func() (err error) {
+			after, err = s.db.each(bucket, after, func(key, value []byte) {
+				list = append(list, pair{bucket, bytes.Clone(key), bytes.Clone(value)})
+			})
+			return err
+		})
+		if slices.ContainsFunc(list, func(p pair) bool { return p.value == nil }) {
+			err = errForeign
 		}
-		err := s.locked(c, func() (err error) { some, err = s.db.pairs(bucket, after); return err })
-		if err != nil || len(some) == 0 {
+		if err != nil || after == nil {
 			return list, err
-		}
-		for _, p := range some {
-			if p.value == nil {
-				return nil, errForeign
-			}
 		}
 	}
 	return list, nil

@@ -180,9 +180,10 @@ func (d *database) view(fn func(*bbolt.Tx) error) error {
 	return d.guard(func() error { return d.bolt.View(fn) })
 }
 
-// pairs returns the pairs of a bucket that follow a key, or its first ones: as many as
-// pairsTogether and readTime allow, and none after the last one.
-func (d *database) pairs(bucket, after []byte) (list []pair, err error) {
+// each calls fn with the pairs of a bucket that follow a key, or its first ones: one, and as many
+// more as pairsTogether and readTime allow. It returns the last key, or nil if there are no more.
+// fn runs within guard.
+func (d *database) each(bucket, after []byte, fn func(key, value []byte)) (last []byte, err error) {
 	err = d.view(func(tx *bbolt.Tx) error {
 		began := time.Now()
 		cursor := tx.Bucket(bucket).Cursor()
@@ -190,15 +191,18 @@ func (d *database) pairs(bucket, after []byte) (list []pair, err error) {
 		if after != nil && bytes.Equal(key, after) {
 			key, value = cursor.Next()
 		}
-		for ; key != nil; key, value = cursor.Next() {
-			list = append(list, pair{bucket, bytes.Clone(key), bytes.Clone(value)})
-			if len(list) == pairsTogether || time.Since(began) > readTime {
+		for n := 1; key != nil; n++ {
+			fn(key, value)
+			last = key
+			if n == pairsTogether || time.Since(began) > readTime {
 				break
 			}
+			key, value = cursor.Next()
 		}
+		last = bytes.Clone(last)
 		return nil
 	})
-	return list, err
+	return last, err
 }
 
 // update runs one transaction. When it returns nil, the transaction is on disk.

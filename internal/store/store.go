@@ -121,21 +121,23 @@ func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.clock.reading(now)
-	for after := []byte(nil); ; {
-		list, err := s.db.pairs(volumesBucket, after)
+	var batch []volume.Record
+	for after := []byte(nil); ; batch = batch[:0] {
+		after, err = s.db.each(volumesBucket, after, func(key, value []byte) {
+			if r, err := decodeValue(key, value, m); err != nil {
+				damaged = append(damaged, Damaged{ID: volume.ID(key), Reason: err.Error()})
+			} else {
+				batch = append(batch, r)
+			}
+		})
 		if err != nil {
 			return nil, fmt.Errorf("load records: %w", err)
 		}
-		if len(list) == 0 {
+		if after == nil {
 			return damaged, nil
 		}
-		for _, p := range list {
-			if r, err := decodeValue(p.key, p.value, m); err != nil {
-				damaged = append(damaged, Damaged{ID: volume.ID(p.key), Reason: err.Error()})
-			} else {
-				each(r)
-			}
-			after = p.key
+		for _, r := range batch {
+			each(r)
 		}
 	}
 }

@@ -429,3 +429,27 @@ func fill(t testing.TB, s *Store, n int) {
 		commit(t, s, changes...)
 	}
 }
+
+// TestSlowReadsLoseNothing: what is read together ends by time, and not before its first pair.
+func TestSlowReadsLoseNothing(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
+	fill(t, s, 20)
+	reads, seen := 0, map[string]bool{}
+	for after := []byte(nil); ; reads++ {
+		last, err := s.db.each(volumesBucket, after, func(key, _ []byte) {
+			seen[string(key)] = true
+			for began := time.Now(); time.Since(began) <= readTime; {
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last == nil {
+			break
+		}
+		after = last
+	}
+	if len(seen) != 20 || reads != 20 {
+		t.Errorf("%d records in %d reads, want 20 in 20", len(seen), reads)
+	}
+}
