@@ -18,13 +18,9 @@ const (
 	mostTries = 8
 )
 
-var (
-	// errCopies is why nothing can be reserved for a file without the flag.
-	errCopies = errors.New("btrfs copies the file on write, which is set when it is created: stop the daemon," +
-		" copy the file to an empty one made with chattr +C, and give that its name")
-	// errNoRoomToMake is why a transaction is not tried again.
-	errNoRoomToMake = errors.New("nothing can be done for more room")
-)
+// errCopies is why nothing can be reserved for a file without the flag.
+var errCopies = errors.New("btrfs copies the file on write, which is set when it is created: stop the daemon," +
+	" copy the file to an empty one made with chattr +C, and give that its name")
 
 // overwriteInPlace makes btrfs overwrite a file, which has to be empty, as other file systems do. A
 // file that it copies on write takes new space for each commit, whatever is reserved; on a full
@@ -33,23 +29,25 @@ var (
 //
 // If the flag cannot be set, the reserve reports it, see [Store.ReserveError].
 func overwriteInPlace(file *os.File) {
-	if !onBtrfs(file) {
-		return
+	if flags, on := btrfsFlags(file); on {
+		_ = kernel.SetFlags(int(file.Fd()), flags|noCopy)
 	}
-	flags, err := unix.IoctlGetUint32(int(file.Fd()), unix.FS_IOC_GETFLAGS)
-	if err != nil {
-		return
-	}
-	_ = kernel.SetFlags(int(file.Fd()), flags|noCopy)
 }
 
 // copiesOnWrite reports whether each commit takes new space.
 func copiesOnWrite(file *os.File) bool {
-	if !onBtrfs(file) {
-		return false
+	flags, on := btrfsFlags(file)
+	return on && flags&noCopy == 0
+}
+
+// btrfsFlags returns the flags of a file, and whether it is on btrfs.
+func btrfsFlags(file *os.File) (flags uint32, on bool) {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(int(file.Fd()), &fs) != nil || fs.Type != unix.BTRFS_SUPER_MAGIC {
+		return 0, false
 	}
-	flags, err := unix.IoctlGetUint32(int(file.Fd()), unix.FS_IOC_GETFLAGS)
-	return err != nil || flags&noCopy == 0
+	flags, _ = unix.IoctlGetUint32(int(file.Fd()), unix.FS_IOC_GETFLAGS)
+	return flags, true
 }
 
 // again repeats a transaction that found no room, after makeRoom. A failed one leaves nothing
@@ -69,13 +67,8 @@ func again(transaction, makeRoom func() error) error {
 // trees are full, overwriting a block in place takes a little room too, and the space of deleted
 // files is not free before.
 func makeRoom(file *os.File) error {
-	if !onBtrfs(file) {
-		return errNoRoomToMake
+	if _, on := btrfsFlags(file); !on {
+		return errors.ErrUnsupported
 	}
 	return kernel.Syncfs(int(file.Fd()))
-}
-
-func onBtrfs(file *os.File) bool {
-	var fs unix.Statfs_t
-	return unix.Fstatfs(int(file.Fd()), &fs) == nil && fs.Type == unix.BTRFS_SUPER_MAGIC
 }

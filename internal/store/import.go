@@ -179,19 +179,17 @@ func leaveMark(path string) error {
 
 // readLegacy returns all usable records of the old driver's database.
 func readLegacy(tx *bbolt.Tx, workdir string) (records []volume.Record, skipped []Skipped) {
-	type decode func(key, value []byte, workdir string) (volume.Record, error)
-	read := func(bucket []byte, decode decode) {
+	read := func(bucket []byte, decode func(key, value []byte, workdir string) (volume.Record, error)) {
 		b := tx.Bucket(bucket)
 		if b == nil {
 			return
 		}
 		_ = b.ForEach(func(key, value []byte) error {
-			r, err := decode(key, value, workdir)
-			if err != nil {
+			if r, err := decode(key, value, workdir); err != nil {
 				skipped = append(skipped, Skipped{string(bucket), string(key), err.Error()})
-				return nil
+			} else {
+				records = append(records, r)
 			}
-			records = append(records, r)
 			return nil
 		})
 	}

@@ -37,13 +37,12 @@ func decodeLegacyVolume(key, value []byte, workdir string) (volume.Record, error
 		return volume.Record{}, err
 	}
 	pod, id, err := legacyPlace(v.Path, workdir, string(key))
-	if err != nil {
+	switch {
+	case err != nil:
 		return volume.Record{}, err
-	}
-	if v.ID != string(id) {
+	case v.ID != string(id):
 		return volume.Record{}, fmt.Errorf("id %q is not its key", v.ID)
-	}
-	if v.Pod != string(pod) {
+	case v.Pod != string(pod):
 		return volume.Record{}, fmt.Errorf("podUUID %q is not in its path %q", v.Pod, v.Path)
 	}
 	return volume.Record{ID: id, Pod: pod, Phase: volume.Published}, nil

@@ -80,7 +80,7 @@ func encodeValue(r volume.Record, m moment) ([]byte, error) {
 
 		VolumeName: r.VolumeName,
 		Account:    r.ServiceAccount,
-		Published:  toSeconds(r.Published),
+		Published:  max(r.Published.Unix(), 0),
 	}
 	stored.Unpublished, stored.Boot, stored.Boottime = m.stored(r.Unpublished)
 	for _, t := range r.Targets {
@@ -140,28 +140,14 @@ func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 
 		VolumeName:     stored.VolumeName,
 		ServiceAccount: stored.Account,
-		Published:      fromSeconds(stored.Published),
+	}
+	if stored.Published > 0 {
+		r.Published = time.Unix(stored.Published, 0)
 	}
 	for _, t := range stored.Targets {
 		r.Targets = append(r.Targets, volume.Target(t))
 	}
 	return r, checkRecord(r)
-}
-
-// toSeconds returns what is stored for a time that is only for people: by the wall clock, 0 for
-// none and for what no clock shows.
-func toSeconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return max(t.Unix(), 0)
-}
-
-func fromSeconds(seconds int64) time.Time {
-	if seconds <= 0 {
-		return time.Time{}
-	}
-	return time.Unix(seconds, 0)
 }
 
 // checkRecord refuses what must be neither written nor read: names that lead out of the working

@@ -132,21 +132,23 @@ func (p page) wrong(format string, args ...any) error {
 	return fmt.Errorf("its %s "+format, append([]any{p.name}, args...)...)
 }
 
-// claim notes that a page has a use, and refuses a second one.
-func (c *checker) claim(id uint64) error {
-	if id < 2 || id >= c.meta.pages {
-		return fmt.Errorf("it refers to page %d of %d", id, c.meta.pages)
+// claim notes that pages have a use, and refuses a second one.
+func (c *checker) claim(id, count uint64) error {
+	for i := range count {
+		if id+i < 2 || id+i >= c.meta.pages {
+			return fmt.Errorf("it refers to page %d of %d", id+i, c.meta.pages)
+		}
+		if c.used[id+i] {
+			return fmt.Errorf("its page %d has two uses", id+i)
+		}
+		c.used[id+i] = true
 	}
-	if c.used[id] {
-		return fmt.Errorf("its page %d has two uses", id)
-	}
-	c.used[id] = true
 	return nil
 }
 
 // read claims a page with its overflow and reads it.
 func (c *checker) read(id uint64) (page, error) {
-	if err := c.claim(id); err != nil {
+	if err := c.claim(id, 1); err != nil {
 		return page{}, err
 	}
 	data := make([]byte, c.meta.PageSize)
@@ -161,10 +163,8 @@ func (c *checker) read(id uint64) (page, error) {
 		if uint64(len(data)) == (1+overflow)*c.meta.PageSize {
 			return parsePage(fmt.Sprintf("page %d", id), data), nil
 		}
-		for i := uint64(1); i <= overflow; i++ {
-			if err := c.claim(id + i); err != nil {
-				return page{}, err
-			}
+		if err := c.claim(id+1, overflow); err != nil {
+			return page{}, err
 		}
 		data = make([]byte, (1+overflow)*c.meta.PageSize)
 	}
@@ -270,7 +270,7 @@ func (c *checker) freelist(id uint64) error {
 		return p.wrong("has no room for %d free pages", count)
 	}
 	for i := range count {
-		if err := c.claim(order.Uint64(ids[i*8:])); err != nil {
+		if err := c.claim(order.Uint64(ids[i*8:]), 1); err != nil {
 			return err
 		}
 	}
