@@ -2,9 +2,8 @@ package retained
 
 import "unsafe"
 
-// chunkLength is how many values are allocated at a time. The kernel gives memory to pages that
-// are written to, so the unused rest of a chunk costs address space alone.
-const chunkLength = 16 << 10
+// chunkLength is how many values are allocated at a time: 64 KiB of them.
+const chunkLength = 1 << 10
 
 // slab holds values of one type, each under a number. The collector does not look inside if the
 // type has no pointers. The zero slab is empty and ready to use.
