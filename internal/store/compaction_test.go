@@ -22,8 +22,8 @@ const (
 	smallPeak = 8_000
 )
 
-// afterPeak is an open store in which many records were, and so many are. It compacts
-// nothing before a test says so.
+// afterPeak returns an open store that held most records and holds kept. It compacts nothing before
+// a test says so.
 func afterPeak(t testing.TB, path string, most, kept int) *Store {
 	t.Helper()
 	s := openStore(t, path)

@@ -45,9 +45,8 @@ func writeFile(t testing.TB, data []byte) string {
 	return path
 }
 
-// use opens a file that may be damaged and does with it what a daemon does. It
-// fails only by a panic, a crash, a hang, an error that is not ErrDamaged, or a
-// record that could do harm.
+// use opens a file that may be damaged and works with it as a daemon does. It fails for a panic, a
+// crash, a hang, an error that is not ErrDamaged, and a record that could do harm.
 func use(t testing.TB, path string) (opened bool) {
 	t.Helper()
 	s, err := Open(path)
@@ -292,7 +291,7 @@ func TestBitFlippedPhaseIsNotARecord(t *testing.T) {
 	}
 }
 
-// TestPanicOfACallerIsNotDamage: nobody is to move a good file aside for it.
+// TestPanicOfACallerIsNotDamage: the file is good, and no error advises to move it aside.
 func TestPanicOfACallerIsNotDamage(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	fill(t, s, 10)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// irregular makes what is no regular file, by name.
+// irregular makes files that are not regular, by their kind.
 var irregular = map[string]func(t *testing.T, path string){
 	"named pipe": func(t *testing.T, path string) {
 		if err := unix.Mkfifo(path, 0o600); err != nil {

@@ -174,8 +174,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskWithoutReserve shows that the other test tests something, and
-// that a commit which found no room harms nothing.
+// TestFullDiskWithoutReserve shows that TestFullDisk can fail, and that a commit without room harms
+// nothing.
 func TestFullDiskWithoutReserve(t *testing.T) {
 	dir := roottest.FileSystem(t, "ext4", 64)
 	path := filepath.Join(dir, "store.db")
@@ -216,7 +216,7 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	n.check(t)
 }
 
-// TestReserveReturns has the reserve renewed once there is room again.
+// TestReserveReturns: the reserve is renewed once there is room again.
 func TestReserveReturns(t *testing.T) {
 	dir := roottest.FileSystem(t, "ext4", 64)
 	n := &busyNode{s: openStore(t, filepath.Join(dir, "store.db"))}
@@ -235,8 +235,7 @@ func TestReserveReturns(t *testing.T) {
 	}
 }
 
-// TestPodFillsDiskMeanwhile does what a pod does: it writes until the disk
-// is full, while volumes come and go.
+// TestPodFillsDiskMeanwhile writes like a pod until the disk is full, while volumes come and go.
 func TestPodFillsDiskMeanwhile(t *testing.T) {
 	dir := roottest.FileSystem(t, "ext4", 128)
 	n := &busyNode{s: openStore(t, filepath.Join(dir, "store.db"))}
@@ -274,7 +273,7 @@ func TestPodFillsDiskMeanwhile(t *testing.T) {
 	n.check(t)
 }
 
-// TestCopiedOnWrite is told of, because a full disk would be the first to tell.
+// TestCopiedOnWrite: ReserveError reports it, before a full disk shows it.
 func TestCopiedOnWrite(t *testing.T) {
 	path := filepath.Join(roottest.FileSystem(t, "btrfs", smallest["btrfs"]), "store.db")
 	s := openStore(t, path)

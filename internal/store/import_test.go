@@ -192,8 +192,8 @@ func TestImportHappensOnce(t *testing.T) {
 		t.Errorf("known is %+v, want the record of the store", got["known"])
 	}
 
-	// What the old driver writes after that is not read, nor is a forgotten
-	// volume brought back, even after a restart.
+	// No import reads what the old driver writes after that, or brings back a forgotten volume, even
+	// after a restart.
 	commit(t, s, forget("a"))
 	writeLegacy(t, old, map[string]string{"b": legacyVolumeJSON(dir, "pod-b", "b")}, nil)
 	if err := s.Close(); err != nil {
@@ -326,8 +326,7 @@ func TestImportOfUnreadableDatabase(t *testing.T) {
 	}
 }
 
-// TestImportLeavesAPodsDirectory has a pod whose UID is the name of the old
-// database.
+// TestImportLeavesAPodsDirectory: the UID of a pod is the name of the old database.
 func TestImportLeavesAPodsDirectory(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	got, err := s.ImportLegacy(t.TempDir(), "/csi-data-dir", time.Now())

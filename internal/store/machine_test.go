@@ -9,8 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// machine is a node with a daemon on it, as somebody sees it who knows what
-// time it really is.
+// machine is a node with a daemon, and knows the true time.
 type machine struct {
 	t    testing.TB
 	path string
@@ -128,8 +127,8 @@ func (m *machine) down(d time.Duration) {
 	m.start()
 }
 
-// reboot has the machine be off for a while. The wall clock then shows the wrong
-// time by as much as is said, and the daemon starts a minute later.
+// reboot switches the machine off for a while. The wall clock is wrong afterwards, and the daemon
+// starts a minute after the boot.
 func (m *machine) reboot(off, wrong time.Duration) {
 	m.stop()
 	m.now = m.now.Add(off)
@@ -147,7 +146,7 @@ func (m *machine) pretend(d time.Duration) {
 	m.start()
 }
 
-// retain has the daemon write the record of a volume that is unpublished now.
+// retain commits the record of a volume that is unpublished now.
 func (m *machine) retain() {
 	id := strconv.Itoa(len(m.records))
 	commit(m.t, m.s, put(retained(id, m.wall())))
@@ -155,7 +154,7 @@ func (m *machine) retain() {
 	m.noted()
 }
 
-// rewrite has the daemon write a record again as it was loaded.
+// rewrite commits a record again as it was loaded.
 func (m *machine) rewrite(id volume.ID) {
 	if m.records[id] == nil {
 		return

@@ -76,8 +76,8 @@ func TestOpenWaitsForTheFileThatHasTheName(t *testing.T) {
 	}
 }
 
-// TestCompactionKeepsTheLock: nobody else gets the store, neither by its name nor with
-// the file that was replaced.
+// TestCompactionKeepsTheLock: no other process gets the store, by its name or with the file that was
+// replaced.
 func TestCompactionKeepsTheLock(t *testing.T) {
 	shorten(t, 50*time.Millisecond)
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -142,8 +142,7 @@ func TestNameThatIsNotDurable(t *testing.T) {
 	}
 }
 
-// TestLeftoverOfACompaction: what a compaction that was cut off has left goes with the
-// next start, and gives its space back.
+// TestLeftoverOfACompaction: the next start removes what an interrupted compaction left.
 func TestLeftoverOfACompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := openStore(t, path)

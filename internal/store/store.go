@@ -78,7 +78,7 @@ func open(path string, c clock) (*Store, error) {
 		return nil, err
 	}
 	if place, err := os.OpenRoot(filepath.Dir(db.path)); err == nil {
-		// What an interrupted compaction left. If it stays, the next one says why.
+		// An interrupted compaction left it. If it stays, the next one says why.
 		_ = errors.Join(removeNew(place, db.path), place.Close())
 	}
 	s := &Store{db: db, pause: compactionPause}

@@ -203,7 +203,7 @@ func TestCommitRefusesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestCommitIsAtomic has a commit fail after its first change was applied.
+// TestCommitIsAtomic: a commit fails after it applied its first change.
 func TestCommitIsAtomic(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	commit(t, s, put(published("old")))
@@ -430,7 +430,7 @@ func fill(t testing.TB, s *Store, n int) {
 	}
 }
 
-// TestSlowReadsLoseNothing: what is read together ends by time, and not before its first pair.
+// TestSlowReadsLoseNothing: a batch ends after readTime, and never before its first pair.
 func TestSlowReadsLoseNothing(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	fill(t, s, 20)

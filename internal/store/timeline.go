@@ -35,7 +35,7 @@ const (
 //     believed: data deleted too early is lost, and data kept while a machine is off disturbs no
 //     one.
 //
-// What was added once is not corrected when the wall clock is set later. Hence
+// The timeline is not corrected when the wall clock is set later. Hence
 //
 //   - if the wall clock goes on across the reboot, right or wrong, and the new boot begins at most
 //     maxUnseen after the last look, no deadline moves. More time makes deadlines later: a machine
