@@ -98,10 +98,20 @@ func damage(data []byte, at1 uint16, patch1 []byte, at2 uint16, patch2 []byte, c
 	return bad
 }
 
+// importNoted reports whether the file says that the old driver's database was imported.
+func importNoted(s *Store) (noted bool, err error) {
+	err = s.db.view(func(tx *bbolt.Tx) error {
+		noted = tx.Bucket(metaBucket).Get(legacyImportedKey) != nil
+		return nil
+	})
+	return noted, err
+}
+
 // forgetImport makes the store one that has imported nothing yet from a file of that
 // name.
 func forgetImport(t testing.TB, s *Store, name string) {
 	t.Helper()
+	s.imported = false
 	err := s.db.update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(legacyImportedKey) })
 	if err == nil {
 		err = os.Remove(s.importMark(name))

@@ -45,17 +45,6 @@ type Skipped struct {
 	Reason string
 }
 
-// Imported reports whether the old driver's database was imported.
-func (s *Store) Imported() (done bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err = s.db.view(func(tx *bbolt.Tx) error {
-		done = tx.Bucket(metaBucket).Get(legacyImportedKey) != nil
-		return nil
-	})
-	return done, err
-}
-
 // ImportLegacy imports the old driver's database at path, which it opens read-only and never
 // changes, so that a node can go back to the old driver. Call it before [Store.Load].
 //
@@ -75,15 +64,11 @@ func (s *Store) Imported() (done bool, err error) {
 //
 // An old file that cannot be read gives [ErrDamaged] or [ErrLocked], and nothing is imported.
 func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, error) {
-	done, err := s.Imported()
-	if err != nil {
-		return Imported{}, err
-	}
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Imported{}, nil
-	case err != nil && done:
+	case err != nil && s.imported:
 		return Imported{Unmarked: err}, nil
 	case err != nil:
 		return Imported{}, err
@@ -94,18 +79,20 @@ func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, err
 	mark := s.importMark(path)
 	there, err := os.Lstat(mark)
 	switch marked := err == nil && there.Mode().IsRegular(); {
-	case done && marked:
+	case s.imported && marked:
 		return Imported{}, nil
-	case done:
+	case s.imported:
 		return Imported{Unmarked: leaveMark(mark)}, nil
 	case marked:
 		err := s.update(func(t transaction) error { return noteImport(t, now) })
-		return Imported{Before: err == nil}, err
+		s.imported = err == nil
+		return Imported{Before: s.imported}, err
 	}
 	imported, err := s.importRecords(path, workdir, now)
 	if err != nil {
 		return Imported{}, fmt.Errorf("import the old driver's database: %w", err)
 	}
+	s.imported = true
 	// If the process ends before it leaves the mark, the next start leaves it.
 	imported.Unmarked = leaveMark(mark)
 	return imported, nil

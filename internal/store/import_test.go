@@ -170,8 +170,8 @@ func TestImportHappensOnce(t *testing.T) {
 	if got, err := s.ImportLegacy(old, dir, now); err != nil || got.Done {
 		t.Fatalf("import of nothing = %+v, %v", got, err)
 	}
-	if done, err := s.Imported(); done || err != nil {
-		t.Fatalf("Imported = %v, %v before there was anything", done, err)
+	if done, err := importNoted(s); done || err != nil {
+		t.Fatalf("noted = %v, %v before there was anything", done, err)
 	}
 
 	// A record that the store has is newer than the old one.
@@ -185,8 +185,8 @@ func TestImportHappensOnce(t *testing.T) {
 	if got, err := s.ImportLegacy(old, dir, now); err != nil || !got.Done || got.Published != 1 {
 		t.Fatalf("import = %+v, %v; want one published", got, err)
 	}
-	if done, err := s.Imported(); !done || err != nil {
-		t.Errorf("Imported = %v, %v after the import", done, err)
+	if done, err := importNoted(s); !done || err != nil {
+		t.Errorf("noted = %v, %v after the import", done, err)
 	}
 	if got := load(t, s, now); got["known"].Phase != volume.Publishing {
 		t.Errorf("known is %+v, want the record of the store", got["known"])
@@ -315,8 +315,8 @@ func TestImportOfUnreadableDatabase(t *testing.T) {
 				!strings.Contains(err.Error(), tt.path) {
 				t.Errorf("import = %+v, %v; want %v with %q", got, err, tt.want, tt.text)
 			}
-			if done, err := s.Imported(); done || err != nil {
-				t.Errorf("Imported = %v, %v after a failed import", done, err)
+			if done, err := importNoted(s); done || err != nil {
+				t.Errorf("noted = %v, %v after a failed import", done, err)
 			}
 			if got := load(t, s, time.Now()); len(got) != 0 {
 				t.Errorf("a failed import left %v", got)
@@ -333,8 +333,8 @@ func TestImportLeavesAPodsDirectory(t *testing.T) {
 	if err != nil || got.Done {
 		t.Errorf("imported %+v, %v", got, err)
 	}
-	if done, err := s.Imported(); done || err != nil {
-		t.Errorf("Imported = %v, %v", done, err)
+	if done, err := importNoted(s); done || err != nil {
+		t.Errorf("noted = %v, %v", done, err)
 	}
 }
 
@@ -373,7 +373,7 @@ func TestImportOfDamagedDatabase(t *testing.T) {
 			t.Errorf("byte %d: %v, want ErrDamaged", at, err)
 		}
 	}
-	if done, err := s.Imported(); done || err != nil {
-		t.Errorf("Imported = %v, %v", done, err)
+	if done, err := importNoted(s); done || err != nil {
+		t.Errorf("noted = %v, %v", done, err)
 	}
 }

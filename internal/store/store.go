@@ -37,7 +37,9 @@ type Store struct {
 	timer *time.Timer
 	// rebooted is what Rebooted returns; noted is what the file says.
 	rebooted, noted bool
-	closed          bool
+	// imported is whether the old driver's database was imported.
+	imported bool
+	closed   bool
 
 	// compaction is the one that runs, or nil, and background waits for its end.
 	compaction *compaction
@@ -88,6 +90,7 @@ func open(path string, c clock) (*Store, error) {
 			return damagedError(db.path, errors.New("it is not a store of Katbox"))
 		}
 		s.noted = meta.Get(rebootedKey) != nil
+		s.imported = meta.Get(legacyImportedKey) != nil
 		s.clock = c.after(meta.Get(timelineKey))
 		return checkFormat(db.path, string(meta.Get(formatKey)))
 	})
