@@ -157,12 +157,12 @@ func (s *scene) repeatCalls() {
 	for _, v := range s.volumes {
 		switch {
 		case v.published:
-			s.must(s.repeated(func() error { return s.publishVolume(v) }))
+			s.must(repeated(func() error { return s.publishVolume(v) }))
 			if !v.written {
 				s.writeFiles(v)
 			}
 		case !v.answered:
-			s.must(s.repeated(func() error { return s.unpublishVolume(v) }))
+			s.must(repeated(func() error { return s.unpublishVolume(v) }))
 			if s.mounted(v.target) || exists(v.target) {
 				s.t.Errorf("volume %s of pod %s still has its target", v.id, v.pod)
 			}
@@ -201,9 +201,9 @@ func (s *scene) endEverything() {
 		if !v.published && !exists(s.data(v.pod, v.id)) {
 			v.written = false // it may have gone, as checkData has found
 		}
-		s.must(s.repeated(func() error { return s.publishVolume(v) }))
+		s.must(repeated(func() error { return s.publishVolume(v) }))
 		s.checkMounts("published again at the end")
-		s.must(s.repeated(func() error { return s.unpublishVolume(v) }))
+		s.must(repeated(func() error { return s.unpublishVolume(v) }))
 	}
 	s.eventually("the working directory is empty", func() bool { return len(s.leftInWorkdir()) == 0 })
 }

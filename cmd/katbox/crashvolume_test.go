@@ -116,7 +116,7 @@ func (s *scene) must(err error) {
 }
 
 // repeated repeats a call while the answer is Aborted, as the kubelet does.
-func (s *scene) repeated(call func() error) error {
+func repeated(call func() error) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		err := call()
 		if status.Code(err) != codes.Aborted || time.Now().After(deadline) {

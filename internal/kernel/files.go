@@ -48,11 +48,6 @@ func RemoveIn(dir *os.Root, name string) error {
 	return do("RemoveIn", at(dir.Name()+"/"+name), func() error { return dir.Remove(name) })
 }
 
-// Rename is os.Rename.
-func Rename(from, to string) error {
-	return do("Rename", at(to), func() error { return os.Rename(from, to) })
-}
-
 // RenameIn renames within an open directory.
 func RenameIn(dir *os.Root, from, to string) error {
 	return do("RenameIn", at(dir.Name()+"/"+to), func() error { return dir.Rename(from, to) })

@@ -118,35 +118,31 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 // Exists tells whether a volume has a data directory. ErrNotOurs means that
 // something else is in its place.
 func (d *Dir) Exists(p volume.Place) (bool, error) {
-	fd, err := d.openData(p)
+	podFD, err := d.openParent(p)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	unix.Close(fd)
+	unix.Close(podFD)
 	return true, nil
 }
 
-// openData opens a volume's data directory. The error is ENOENT when there is
-// none, and ErrNotOurs when something else is in its place.
-func (d *Dir) openData(p volume.Place) (int, error) {
-	return d.openDataBy(p, d.openChild)
-}
-
-// openDataBy is openData by way of the function open.
-func (d *Dir) openDataBy(p volume.Place, open func(at int, name string) (int, error)) (int, error) {
-	podFD, err := d.openPod(p)
+// openParent opens the pod's directory of a volume that has a data directory. The error is
+// ENOENT when it has none, and ErrNotOurs when something else is in its place.
+func (d *Dir) openParent(p volume.Place) (podFD int, err error) {
+	podFD, err = d.openPod(p)
 	if err != nil {
 		return -1, err
 	}
-	defer unix.Close(podFD)
-	fd, err := open(podFD, string(p.ID))
+	fd, err := d.openChild(podFD, string(p.ID))
 	if err != nil {
+		unix.Close(podFD)
 		return -1, d.openError(p, err)
 	}
-	return fd, nil
+	unix.Close(fd)
+	return podFD, nil
 }
 
 // openError is the error of opening a volume's data directory.

@@ -48,18 +48,9 @@ func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 // crash. A deletion without an error is durable. A missing data directory is no error.
 // ErrNotOurs is as in Discard, all else as in [Dir.Erase].
 func (d *Dir) EraseInPlace(ctx context.Context, p volume.Place, pace Pace) error {
-	// Opening it shows whether it is a directory of ours.
-	fd, err := d.openData(p)
+	podFD, err := d.openParent(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.removePod(string(p.Pod))
-		return d.SyncGone(p.Pod)
-	}
-	if err != nil {
-		return err
-	}
-	unix.Close(fd)
-	podFD, err := d.openPod(p)
-	if errors.Is(err, fs.ErrNotExist) {
 		return d.SyncGone(p.Pod)
 	}
 	if err != nil {

@@ -57,20 +57,14 @@ func (d *Dir) remakeTrash() error {
 // on. It wraps ErrTrashRefuses when the trash does not take the directory; there
 // [Dir.EraseInPlace] works. After an error nothing has been moved.
 func (d *Dir) Discard(p volume.Place) (name string, err error) {
-	podFD, err := d.openPod(p)
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(podFD)
-	// Opening it shows whether it is a directory of ours.
-	fd, err := d.openChild(podFD, string(p.ID))
+	podFD, err := d.openParent(p)
 	if errors.Is(err, unix.ENOENT) {
 		d.removePod(string(p.Pod))
 	}
 	if err != nil {
-		return "", d.openError(p, err)
+		return "", err
 	}
-	unix.Close(fd)
+	defer unix.Close(podFD)
 	name, err = d.moveToTrash(podFD, string(p.ID))
 	if errors.Is(err, unix.ENOENT) {
 		// The trash was removed, or the data directory just now.
@@ -125,34 +119,27 @@ func (d *Dir) SyncGone(pod volume.PodUID) error {
 	return nil
 }
 
-// moveToTrash renames name in the directory at to a fresh name in the trash.
-func (d *Dir) moveToTrash(at int, name string) (string, error) {
-	fresh := freshName()
-	return fresh, d.rename(at, name, d.trashFD(), fresh)
+// moveToTrash renames a directory to a fresh name in the trash. Flags and projects that a
+// pod has set do not prevent it.
+func (d *Dir) moveToTrash(at int, name string) (fresh string, err error) {
+	trash, fresh := d.trashFD(), freshName()
+	err = d.rename(at, name, trash, fresh)
+	if errors.Is(err, unix.EXDEV) && takeAnyProject(trash) {
+		err = d.rename(at, name, trash, fresh)
+	}
+	if errors.Is(err, unix.EPERM) {
+		released := d.release(at, name)
+		if clearFixed(trash) || released {
+			err = d.rename(at, name, trash, fresh)
+		}
+	}
+	return fresh, err
 }
 
 // freshName returns a name that is not in use: it has 128 random bits.
 func freshName() string { return rand.Text() }
 
-// rename renames a directory to a name that does not exist. Flags and projects that a pod
-// has set do not prevent it.
 func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
-	rename := func() error { return d.renamePlain(fromDir, from, toDir, to) }
-	err := rename()
-	if errors.Is(err, unix.EXDEV) && takeAnyProject(toDir) {
-		err = rename()
-	}
-	if !errors.Is(err, unix.EPERM) {
-		return err
-	}
-	released := d.release(fromDir, from)
-	if clearFixed(toDir) || released {
-		err = rename()
-	}
-	return err
-}
-
-func (d *Dir) renamePlain(fromDir int, from string, toDir int, to string) error {
 	if !d.noRename2.Load() {
 		err := kernel.RenameNoReplace(fromDir, from, toDir, to)
 		// EINVAL comes from a file system that does not know the flag, EPERM

@@ -44,7 +44,7 @@ func (d *Dir) Usage(ctx context.Context, p volume.Place, pace Pace) (bytes, inod
 }
 
 // openDataUnnoticed opens a volume's data directory as openUnnoticed does. The errors
-// are those of openData.
+// are those of openParent.
 func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 	if err := check(p); err != nil {
 		return -1, err
@@ -59,7 +59,16 @@ func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 			return -1, d.openError(p, err)
 		}
 	}
-	return d.openDataBy(p, d.openUnnoticed)
+	podFD, err := d.openPod(p)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(podFD)
+	fd, err := d.openUnnoticed(podFD, string(p.ID))
+	if err != nil {
+		return -1, d.openError(p, err)
+	}
+	return fd, nil
 }
 
 // inode identifies a file.
