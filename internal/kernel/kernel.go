@@ -4,15 +4,14 @@
 //
 // Each function makes one change that a crash cannot cut in two. It repeats a call that
 // a signal interrupted, and returns the error of the system call, or of package os where
-// it takes a path, as it is. Calls that only look stay where they are needed; they
-// repeat with [IgnoreEINTR].
+// it takes a path, as it is. Calls that only look may stand anywhere. The common ones are
+// here too; the others repeat with [IgnoreEINTR].
 //
-// Around each change lie two crash points. A program that was built with the tag
-// crashpoints looks at each whether it is to end there, by SIGKILL to itself, as nothing
-// else is as sudden. A test runs such a daemon, ends it at each point in turn, starts it
-// again and checks every promise. The point's name is made of the calling function and
-// the change: scratch.Dir.create/Mkdirat. A function that makes the same change at two
-// lines has one point for both.
+// Around each change lie two crash points. At each of them a program that was built with
+// the tag crashpoints checks whether to die there, by SIGKILL to itself. A test kills such
+// a daemon at each point in turn, starts it again and checks every promise. The name of a
+// point is the calling function and the change: scratch.Dir.create/Mkdirat. A function
+// that makes the same change at two lines has one point for both.
 //
 // [Syncfs], [FreeEOFBlocks] and the I/O priority have no crash points: they change no
 // name, no byte and no mount.
@@ -28,8 +27,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IgnoreEINTR repeats a call that a signal interrupted, which some network and FUSE file
-// systems let happen.
+// IgnoreEINTR repeats a call while a signal interrupts it. Some network and FUSE file
+// systems let that happen.
 func IgnoreEINTR(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

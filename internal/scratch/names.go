@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"os"
 	"slices"
 	"sync"
@@ -44,16 +45,24 @@ func (n *names) next() ([]string, error) {
 	}
 }
 
-// each calls fn for every name until it returns an error.
-func (n *names) each(fn func(name string) error) error {
-	for {
-		batch, err := n.next()
-		if err != nil || len(batch) == 0 {
-			return err
-		}
-		for _, name := range batch {
-			if err := fn(name); err != nil {
-				return err
+// eachName yields the names in an open directory. An error ends them.
+func eachName(fd int) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		buf := buffers.Get().(*[]byte)
+		defer buffers.Put(buf)
+		reader := names{fd: fd, buf: *buf}
+		for {
+			batch, err := reader.next()
+			if err != nil {
+				yield("", err)
+			}
+			for _, name := range batch {
+				if !yield(name, nil) {
+					return
+				}
+			}
+			if err != nil || len(batch) == 0 {
+				return
 			}
 		}
 	}

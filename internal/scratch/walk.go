@@ -27,16 +27,17 @@ func (d *Dir) Walk(ctx context.Context, fn func(volume.Place) error) error {
 	}
 	defer unix.Close(fd)
 	var unreadable faults
-	pods := names{fd: fd, buf: newBuffer()}
-	err = pods.each(func(podName string) error {
-		pod, err := volume.ParsePodUID("pod UID", podName)
+	for name, err := range eachName(fd) {
 		if err != nil {
-			return nil
+			return err
 		}
-		return d.walkPod(ctx, pod, fn, &unreadable)
-	})
-	if err != nil {
-		return err
+		pod, invalid := volume.ParsePodUID("pod UID", name)
+		if invalid != nil {
+			continue
+		}
+		if err := d.walkPod(ctx, pod, fn, &unreadable); err != nil {
+			return err
+		}
 	}
 	return unreadable.err()
 }
@@ -54,28 +55,24 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pla
 		return nil
 	}
 	defer unix.Close(fd)
-	var stopped error
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	volumes := names{fd: fd, buf: *buf}
-	err = volumes.each(func(name string) error {
-		id, err := volume.ParseID("volume ID", name)
-		if err != nil || !isDirectory(fd, name) {
+	for name, err := range eachName(fd) {
+		if err != nil {
+			unreadable.add(fmt.Errorf("read %s/%s: %w", d.root, pod, err))
 			return nil
 		}
-		if stopped = ctx.Err(); stopped == nil {
-			stopped = fn(volume.Place{Pod: pod, ID: id})
+		id, invalid := volume.ParseID("volume ID", name)
+		if invalid != nil || !isDirectory(fd, name) {
+			continue
 		}
-		return stopped
-	})
-	if err != nil && stopped == nil {
-		unreadable.add(fmt.Errorf("read %s/%s: %w", d.root, pod, err))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := fn(volume.Place{Pod: pod, ID: id}); err != nil {
+			return err
+		}
 	}
-	return stopped
+	return nil
 }
-
-// errFound ends a search.
-var errFound = errors.New("found")
 
 // Foreign looks for other people's data in a directory that is about to become a working
 // directory. It returns the path of something two levels below root that is not named as
@@ -100,21 +97,19 @@ func Foreign(root string) (string, error) {
 	if d.mountID, err = mount.ID(d.fd()); err != nil {
 		return "", fmt.Errorf("mount of working directory %s: %w", root, err)
 	}
-	var foreign string
-	pods := names{fd: d.fd(), buf: newBuffer()}
-	err = pods.each(func(name string) (err error) {
-		if pod, invalid := volume.ParsePodUID("pod UID", name); invalid == nil {
+	for name, err := range eachName(d.fd()) {
+		var foreign string
+		if pod, invalid := volume.ParsePodUID("pod UID", name); err == nil && invalid == nil {
 			foreign, err = d.foreignIn(pod)
 		}
-		if err == nil && foreign != "" {
-			err = errFound
+		if err != nil {
+			return "", fmt.Errorf("look through working directory %s: %w", root, err)
 		}
-		return err
-	})
-	if err != nil && !errors.Is(err, errFound) {
-		return "", fmt.Errorf("look through working directory %s: %w", root, err)
+		if foreign != "" {
+			return foreign, nil
+		}
 	}
-	return foreign, nil
+	return "", nil
 }
 
 // foreignIn looks into a directory that may be a pod's.
@@ -129,16 +124,10 @@ func (d *Dir) foreignIn(pod volume.PodUID) (foreign string, err error) {
 		return "", fmt.Errorf("open %s: %w", pod, err)
 	}
 	defer unix.Close(fd)
-	volumes := names{fd: fd, buf: newBuffer()}
-	err = volumes.each(func(name string) error {
-		if pod.FromKubelet() && volume.ID(name).FromKubelet() {
-			return nil
+	for name, err := range eachName(fd) {
+		if err != nil || !pod.FromKubelet() || !volume.ID(name).FromKubelet() {
+			return filepath.Join(string(pod), name), err
 		}
-		foreign = filepath.Join(string(pod), name)
-		return errFound
-	})
-	if errors.Is(err, errFound) {
-		err = nil
 	}
-	return foreign, err
+	return "", nil
 }
