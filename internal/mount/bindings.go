@@ -159,15 +159,7 @@ func find(table []*mountinfo.Info, dir string) (directory, error) {
 //
 // It reads the whole mount table, for the start.
 func Propagates(dir string) (bool, error) {
-	resolved, id, err := resolve(dir)
-	if err != nil {
-		return false, err
-	}
-	table, err := readTable()
-	if err != nil {
-		return false, err
-	}
-	here, err := locate(table, resolved, id)
+	_, here, err := lookUp(dir)
 	if err != nil {
 		return false, fmt.Errorf("propagation of %s: %w", dir, err)
 	}

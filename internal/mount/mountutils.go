@@ -75,18 +75,10 @@ func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mount references of %s: %w", pathname, err)
 	}
-	dir, id, err := resolve(absolute)
+	table, here, err := lookUp(absolute)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("mount references of %s: %w", pathname, err)
-	}
-	table, err := readTable()
-	if err != nil {
-		return nil, err
-	}
-	here, err := locate(table, dir, id)
 	if err != nil {
 		return nil, fmt.Errorf("mount references of %s: %w", pathname, err)
 	}

@@ -68,16 +68,12 @@ func ReleaseOwn(dir string) error {
 
 // findOwn resolves dir and tells whether it is bound on itself.
 func findOwn(dir string) (resolved string, onItself bool, err error) {
-	resolved, id, err := resolve(dir)
+	table, own, err := lookUp(dir)
 	if err != nil {
 		return "", false, err
 	}
-	table, err := readTable()
-	if err != nil {
-		return "", false, err
-	}
-	onItself, err = isBoundOnItself(table, resolved, id)
-	return resolved, onItself, err
+	onItself, err = isBoundOnItself(table, own.path, uint64(own.mount.ID))
+	return own.path, onItself, err
 }
 
 // isBoundOnItself tells whether the mount with the given ID is at dir and shows the

@@ -109,6 +109,18 @@ func resolveOpen(fd int, name string) (string, uint64, error) {
 	return resolved, id, wrap(err, "mount of %s", name)
 }
 
+// lookUp finds a directory in the mount table, which it reads.
+func lookUp(dir string) (table []*mountinfo.Info, here directory, err error) {
+	resolved, id, err := resolve(dir)
+	if err == nil {
+		table, err = readTable()
+	}
+	if err == nil {
+		here, err = locate(table, resolved, id)
+	}
+	return table, here, err
+}
+
 // locate finds a resolved directory in the mount table.
 func locate(table []*mountinfo.Info, dir string, id uint64) (directory, error) {
 	for _, info := range table {
