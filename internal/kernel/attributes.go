@@ -35,8 +35,8 @@ func SetXAttr(fd int, attr XAttr) error {
 // SubvolumeReadOnly is the flag of a btrfs subvolume that refuses writes.
 const SubvolumeReadOnly = 1 << 1
 
-// The ioctls of a btrfs subvolume's flags are so on amd64 and arm64. Where they are not,
-// the kernel knows no such call.
+// The ioctls of a btrfs subvolume's flags are so on amd64 and arm64. Where they are not, the kernel
+// knows no such call.
 
 // GetSubvolumeFlags reads the flags of a btrfs subvolume, whose top directory fd is.
 func GetSubvolumeFlags(fd int) (flags uint64, err error) {
@@ -78,8 +78,8 @@ func fileAttr(number uintptr, fd int, attr *FileAttr) error {
 	return nil
 }
 
-// FreeEOFBlocks makes XFS take back what it set aside behind the ends of files that
-// grow. It waits for the worker of the kernel that counts what was removed.
+// FreeEOFBlocks makes XFS take back what it set aside behind the ends of files that grow. It waits
+// for the worker of the kernel that counts what was removed.
 func FreeEOFBlocks(fd int) error {
 	const free = 0x8080583a // XFS_IOC_FREE_EOFBLOCKS
 	// This is struct xfs_fs_eofblocks; what is 0 means all files.

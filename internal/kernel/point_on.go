@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// Variable is the environment variable that names a directory to talk through. Without
-// it nothing happens. In the directory,
+// Variable is the environment variable that names a directory to talk through. Without it nothing
+// happens. In the directory,
 //
 //   - trace gets a line for each point that the process reaches: "before" or "after" and
 //     the point's name;
@@ -33,8 +33,8 @@ func aroundPoint(call string, change func() error) error {
 	return err
 }
 
-// caller names the function that called this package: scratch.Dir.create. A closure has
-// the name of the function that it stands in.
+// caller names the function that called this package: scratch.Dir.create. A closure has the name of
+// the function that it stands in.
 func caller() string {
 	const own = "github.com/katbox/katbox/internal/kernel."
 	var callers [16]uintptr

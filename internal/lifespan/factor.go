@@ -1,3 +1,17 @@
+// Package lifespan is the arithmetic of how long retained volumes are kept: the pressure factor,
+// deadlines, the free space that the kubelet wants, and how much of what is lacking is on its way.
+//
+// A retained volume expires at
+//
+//	unpublished + lifespan x factor
+//
+// The factor is 1 while the headroom is free above the floor, and falls linearly to 0 as the
+// headroom fills up. So pressure shortens every lifespan by the same share. Of the volumes with one
+// lifespan, those that were unpublished first go first.
+//
+// The package does no I/O, keeps no volumes and never asks for the time: the caller brings what it
+// measured. A deadline keeps the monotonic clock reading of the time that it is computed from, so a
+// step of the wall clock moves no deadline.
 package lifespan
 
 import (
@@ -9,9 +23,9 @@ import (
 )
 
 const (
-	// margin is the share of the total between the kubelet's line and the floor. The kubelet
-	// looks every ten seconds, and Katbox measures a disk that is nearly full every second. At
-	// 1 GB/s the margin is enough for disks from 50 GB on.
+	// margin is the share of the total between the kubelet's line and the floor. The kubelet looks
+	// every ten seconds, and Katbox measures a disk that is nearly full every second. At 1 GB/s the
+	// margin is enough for disks from 50 GB on.
 	margin = 0.02
 	// urgent is the part of the headroom, above the floor, that has to be free at once: one in
 	// urgent.
@@ -28,11 +42,11 @@ type Limits struct {
 
 // Pressure compares the free space of a file system with its limits.
 type Pressure struct {
-	// Factor is the smaller of those of bytes and inodes, because running out of either stops
-	// every writer.
+	// Factor is the smaller of those of bytes and inodes, because running out of either stops every
+	// writer.
 	Factor float64
-	// InodesAreScarcer says that fewer inodes than bytes are free above the floor, as a share
-	// of the total.
+	// InodesAreScarcer says that fewer inodes than bytes are free above the floor, as a share of
+	// the total.
 	InodesAreScarcer bool
 	// Lacking is what has to come free at once.
 	Lacking volume.Size
@@ -57,8 +71,8 @@ func (l Limits) Pressure(is volume.Space) Pressure {
 	}
 }
 
-// Check refuses a line that a file system can never keep: everything that is retained on it
-// would go at once.
+// Check refuses a line that a file system can never keep: everything that is retained on it would
+// go at once.
 func (l Limits) Check(is volume.Space) error {
 	bytes, inodes := l.marks(is)
 	switch {
@@ -74,13 +88,13 @@ func (l Limits) marks(is volume.Space) (bytes, inodes marks) {
 	return marksOf(is.Total.Bytes, l.Headroom, l.Line.Bytes), marksOf(is.Total.Inodes, l.Headroom, l.Line.Inodes)
 }
 
-// marks are the amounts of free bytes, or of free inodes, that [Pressure] explains. All are
-// between 0 and the total.
+// marks are the amounts of free bytes, or of free inodes, that [Pressure] explains. All are between
+// 0 and the total.
 type marks struct{ total, line, floor, wanted int64 }
 
 // marksOf returns the marks of a file system that should keep the given share of the total free
-// above the floor. Without a headroom nothing goes early, whatever the line is. A resource
-// without a limit is never scarce.
+// above the floor. Without a headroom nothing goes early, whatever the line is. A resource without
+// a limit is never scarce.
 func marksOf(total int64, headroom float64, line Amount) marks {
 	all := float64(total)
 	m := marks{total: total, line: upTo(total, line.Of(total))}

@@ -12,12 +12,12 @@ import (
 
 // Line is what the kubelet wants to be free on a file system: with less it evicts pods (its
 // evictionHard). The kubelet counts no CSI volume and cannot free what Katbox retains, so retained
-// volumes have to go before it acts. The zero Line says that the kubelet does not look at this
-// file system.
+// volumes have to go before it acts. The zero Line says that the kubelet does not look at this file
+// system.
 type Line struct{ Bytes, Inodes Amount }
 
-// DefaultLine is the kubelet's default for a file system that also holds the images of
-// containers: imagefs.available and nodefs.inodesFree.
+// DefaultLine is the kubelet's default for a file system that also holds the images of containers:
+// imagefs.available and nodefs.inodesFree.
 var DefaultLine = Line{Bytes: Amount{share: 0.15}, Inodes: Amount{share: 0.05}}
 
 // NoLine is the text of the zero Line.

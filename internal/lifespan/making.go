@@ -2,9 +2,9 @@ package lifespan
 
 import "github.com/katbox/katbox/internal/volume"
 
-// Making is the account of the room that deletions make: how much a file system lacks, and how
-// much is on its way. Room is on its way from the moment that a volume is chosen until a
-// measurement shows it, which is only after the volume was erased.
+// Making is the account of the room that deletions make: how much a file system lacks, and how much
+// is on its way. Room is on its way from the moment that a volume is chosen until a measurement
+// shows it, which is only after the volume was erased.
 //
 // So several volumes go at once if one would not be enough, and no more than that: a volume of a
 // known size counts as room before it is erased. The zero Size is that of a volume whose size is

@@ -10,8 +10,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// BenchmarkLook looks what is mounted at one target, as each call does, and in the
-// whole mount table, as the start does, with few and with many mounts.
+// BenchmarkLook looks what is mounted at one target, as each call does, and in the whole mount
+// table, as the start does, with few and with many mounts.
 func BenchmarkLook(b *testing.B) {
 	roottest.Need(b)
 	for _, mounts := range []int{1, 1000} {

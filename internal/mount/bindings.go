@@ -14,15 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Above is the Source of a binding of the directory that was asked about, or of one
-// that it is in.
+// Above is the Source of a binding of the directory that was asked about, or of one that it is in.
 const Above = "."
 
 // Binding is a bind mount of a directory, which may have been removed since.
 type Binding struct {
-	// Source is the path of the directory that is mounted, relative to the
-	// directory that was asked about, or [Above]. Directories at any depth count:
-	// kubelet mounts of a subPath show as <pod>/<volume>/<more>.
+	// Source is the path of the directory that is mounted, relative to the directory that was asked
+	// about, or [Above]. Directories at any depth count: kubelet mounts of a subPath show as
+	// <pod>/<volume>/<more>.
 	Source string
 	// Target is the mount point.
 	Target string
@@ -30,15 +29,15 @@ type Binding struct {
 	ReadOnly bool
 }
 
-// Bindings returns the bind mounts of directories below the open directory dir,
-// wherever they are in this process' mount namespace, and those of dir itself and of
-// directories above it whose mount point is below the directory pods. A mount that
-// covers the path of dir changes nothing: the open directory counts.
+// Bindings returns the bind mounts of directories below the open directory dir, wherever they are
+// in this process' mount namespace, and those of dir itself and of directories above it whose mount
+// point is below the directory pods. A mount that covers the path of dir changes nothing: the open
+// directory counts.
 //
-// The directory pods may be reached through symbolic links: the Target of a binding
-// below it begins with pods as the caller gave it, and compares equal to paths that are
-// built from it. Other targets are paths without symbolic links. pods need not exist.
-// The order is that of the mount table: of two mounts at one target the upper comes later.
+// The directory pods may be reached through symbolic links: the Target of a binding below it begins
+// with pods as the caller gave it, and compares equal to paths that are built from it. Other
+// targets are paths without symbolic links. pods need not exist. The order is that of the mount
+// table: of two mounts at one target the upper comes later.
 //
 // It reads the whole mount table, for the start and for doubtful cases, not for each call.
 func Bindings(dir *os.File, pods string) ([]Binding, error) {
@@ -67,9 +66,9 @@ func Bindings(dir *os.File, pods string) ([]Binding, error) {
 	return bindings, nil
 }
 
-// match returns the bindings of directories below here, and of here and those above
-// it that are mounted below pods. Two mounts show the same directory if file system and
-// path in it are the same: a mount does not know the path that it was bound from.
+// match returns the bindings of directories below here, and of here and those above it that are
+// mounted below pods. Two mounts show the same directory if file system and path in it are the
+// same: a mount does not know the path that it was bound from.
 func match(table []*mountinfo.Info, here directory, pods string) []Binding {
 	var bindings []Binding
 	for _, info := range table {
@@ -94,9 +93,9 @@ func match(table []*mountinfo.Info, here directory, pods string) []Binding {
 	return bindings
 }
 
-// Overlap tells whether two directories are the same or one lies in the other. It sees
-// through symbolic links and mounts: two paths without a common part may lead to a
-// directory and to one in it. A directory that does not exist counts where it would be.
+// Overlap tells whether two directories are the same or one lies in the other. It sees through
+// symbolic links and mounts: two paths without a common part may lead to a directory and to one in
+// it. A directory that does not exist counts where it would be.
 //
 // It reads the whole mount table, for the start.
 func Overlap(a, b string) (bool, error) {
@@ -104,9 +103,9 @@ func Overlap(a, b string) (bool, error) {
 	return err == nil && (first.in(second) || second.in(first)), err
 }
 
-// SameFileSystem tells whether two directories are on one file system, through any
-// mounts. Subvolumes of btrfs are, although stat(2) gives each a device number of its
-// own. A directory that does not exist counts where it would be.
+// SameFileSystem tells whether two directories are on one file system, through any mounts.
+// Subvolumes of btrfs are, although stat(2) gives each a device number of its own. A directory that
+// does not exist counts where it would be.
 //
 // It reads the whole mount table, for the start.
 func SameFileSystem(a, b string) (bool, error) {
@@ -154,8 +153,8 @@ func find(table []*mountinfo.Info, dir string) (directory, error) {
 	}
 }
 
-// Propagates tells whether mounts made below the directory dir reach other mount
-// namespaces, that is, whether dir is on a shared mount.
+// Propagates tells whether mounts made below the directory dir reach other mount namespaces, that
+// is, whether dir is on a shared mount.
 //
 // It reads the whole mount table, for the start.
 func Propagates(dir string) (bool, error) {

@@ -14,15 +14,15 @@ const bindOption = "bind"
 // stNoSymfollow is ST_NOSYMFOLLOW of statfs(2), which x/sys does not have.
 const stNoSymfollow = 0x2000
 
-// change is what options do to the flags of a mount, in MOUNT_ATTR_ values.
-// All flags that it does not name stay as they are.
+// change is what options do to the flags of a mount, in MOUNT_ATTR_ values. All flags that it does
+// not name stay as they are.
 type change struct {
 	set, clear uint64
 }
 
-// knownFlags are the flags that belong to one mount rather than to the whole
-// file system, which is all that a bind mount can choose. The atime modes are
-// one field in the kernel, so each of them clears the others.
+// knownFlags are the flags that belong to one mount rather than to the whole file system, which is
+// all that a bind mount can choose. The atime modes are one field in the kernel, so each of them
+// clears the others.
 var knownFlags = map[string]change{
 	"ro":          {set: unix.MOUNT_ATTR_RDONLY},
 	"rw":          {clear: unix.MOUNT_ATTR_RDONLY},
@@ -37,17 +37,16 @@ var knownFlags = map[string]change{
 	"strictatime": {set: unix.MOUNT_ATTR_STRICTATIME, clear: unix.MOUNT_ATTR__ATIME},
 }
 
-// KnownFlag tells whether flag is a mount flag that [Mounter.Mount] accepts:
-// ro, rw, nosuid, nodev, noexec, exec, nosymfollow, noatime, nodiratime, relatime
-// or strictatime. The option "bind" is not a flag.
+// KnownFlag tells whether flag is a mount flag that [Mounter.Mount] accepts: ro, rw, nosuid, nodev,
+// noexec, exec, nosymfollow, noatime, nodiratime, relatime or strictatime. The option "bind" is not
+// a flag.
 func KnownFlag(flag string) bool {
 	_, ok := knownFlags[flag]
 	return ok
 }
 
-// parseOptions returns what the options do to a mount's flags, and whether
-// "bind" is among them. Of options that contradict each other the last wins,
-// as with mount(8).
+// parseOptions returns what the options do to a mount's flags, and whether "bind" is among them. Of
+// options that contradict each other the last wins, as with mount(8).
 func parseOptions(options []string) (c change, bind bool, err error) {
 	for _, option := range options {
 		if option == bindOption {
@@ -67,8 +66,8 @@ func parseOptions(options []string) (c change, bind bool, err error) {
 // apply returns attributes after the change.
 func (c change) apply(attributes uint64) uint64 { return attributes&^c.clear | c.set }
 
-// simple lists the flags that need no arithmetic to get from what statfs(2)
-// reports to what mount(2) takes.
+// simple lists the flags that need no arithmetic to get from what statfs(2) reports to what
+// mount(2) takes.
 var simple = []struct{ st, attribute, ms uint64 }{
 	{unix.ST_RDONLY, unix.MOUNT_ATTR_RDONLY, unix.MS_RDONLY},
 	{unix.ST_NOSUID, unix.MOUNT_ATTR_NOSUID, unix.MS_NOSUID},
@@ -94,9 +93,8 @@ func attributesOf(st uint64) (attributes uint64) {
 	return attributes
 }
 
-// remountFlags translates attributes for mount(2). It always names an atime
-// mode: a remount that names none but has, say, nodiratime would silently
-// change strictatime to relatime.
+// remountFlags translates attributes for mount(2). It always names an atime mode: a remount that
+// names none but has, say, nodiratime would silently change strictatime to relatime.
 func remountFlags(attributes uint64) (ms uint64) {
 	for _, f := range simple {
 		if attributes&f.attribute != 0 {
@@ -114,8 +112,8 @@ func remountFlags(attributes uint64) (ms uint64) {
 	return ms
 }
 
-// ReadOnly tells whether the mount that path is on refuses writes, because of
-// its own flag or because the whole file system is read-only.
+// ReadOnly tells whether the mount that path is on refuses writes, because of its own flag or
+// because the whole file system is read-only.
 func (m *Mounter) ReadOnly(path string) (bool, error) { return hasFlag(path, unix.ST_RDONLY) }
 
 // Noexec tells whether the mount that path is on refuses to execute files.

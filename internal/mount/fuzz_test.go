@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FuzzOptions looks for options that are accepted and do something else than
-// each of them in turn. They are separated by commas.
+// FuzzOptions looks for options that are accepted and do something else than each of them in turn.
+// They are separated by commas.
 func FuzzOptions(f *testing.F) {
 	f.Add("bind,ro,nosuid,nodev,noexec,nosymfollow", uint64(0))
 	f.Add("bind,noatime,relatime,nodiratime,strictatime,rw,ro", uint64(unix.ST_NOATIME|unix.ST_RDONLY))
@@ -50,8 +50,8 @@ func FuzzOptions(f *testing.F) {
 		if both := all.set & all.clear &^ unix.MOUNT_ATTR__ATIME; both != 0 {
 			t.Errorf("%q both set and clear %#x", options, both)
 		}
-		// What old kernels are told is the same: its bits are those of statfs(2)
-		// but for the atime modes.
+		// What old kernels are told is the same: its bits are those of statfs(2) but for the atime
+		// modes.
 		ms := remountFlags(got)
 		for _, flag := range simple {
 			if (ms&flag.ms != 0) != (got&flag.attribute != 0) {
@@ -70,8 +70,8 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// FuzzTableText looks for a mount table that the daemon cannot read without
-// harm, were the kernel to write it.
+// FuzzTableText looks for a mount table that the daemon cannot read without harm, were the kernel
+// to write it.
 func FuzzTableText(f *testing.F) {
 	f.Add("20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n30 20 8:1 /data/p/v /kube/t ro - ext4 /dev/sda1 rw\n", "/data", uint64(20))
 	f.Add("20 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 20 8:1 /data/p/v//deleted /kube/t rw - ext4 /dev/sda1 rw", "/data", uint64(20))
@@ -109,9 +109,8 @@ func FuzzTableText(f *testing.F) {
 	})
 }
 
-// compareParsers fails where moby's parser reads a table differently: but for a
-// carriage return at the end of a line, which that takes off, and a second dash,
-// of which it takes the last.
+// compareParsers fails where moby's parser reads a table differently: but for a carriage return at
+// the end of a line, which that takes off, and a second dash, of which it takes the last.
 func compareParsers(t *testing.T, text string, got []*mountinfo.Info) {
 	t.Helper()
 	dashes := 0
@@ -134,8 +133,8 @@ func compareParsers(t *testing.T, text string, got []*mountinfo.Info) {
 	}
 }
 
-// FuzzTableNames looks for names of directories, which pods choose, with which
-// the kernel's line of one mount reads as something else.
+// FuzzTableNames looks for names of directories, which pods choose, with which the kernel's line of
+// one mount reads as something else.
 func FuzzTableNames(f *testing.F) {
 	f.Add("p/v", "kubelet/pods/p/mount", "/dev/sda1", "rw")
 	f.Add("p/v/a b\tc\nd\\e#f\rg", "x", "a b", "rw,errors=continue")

@@ -28,8 +28,8 @@ const (
 	ShowsOther
 )
 
-// Shows tells whether the topmost mount at target shows the directory source,
-// as it is at that path now.
+// Shows tells whether the topmost mount at target shows the directory source, as it is at that path
+// now.
 func (m *Mounter) Shows(target, source string) (Showing, error) {
 	there, mounted, err := m.look(target)
 	switch {
@@ -54,8 +54,8 @@ func (m *Mounter) Shows(target, source string) (Showing, error) {
 	return ShowsOther, nil
 }
 
-// look returns what is at path and whether something is mounted there, which it tells
-// also with an error. One system call answers both, unless the kernel is old.
+// look returns what is at path and whether something is mounted there, which it tells also with an
+// error. One system call answers both, unless the kernel is old.
 func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
 	path = filepath.Clean(path)
 	there, mounted, err = m.statx(path)
@@ -73,12 +73,12 @@ func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
 // errNoMountRoot says that statx(2) does not tell mount points here.
 var errNoMountRoot = errors.New("statx does not report mount roots")
 
-// IsMountPoint tells whether something is mounted at path, another file system or a
-// directory of the same one. It follows no symbolic link, which is no mount point, and
-// does not read the mount table.
+// IsMountPoint tells whether something is mounted at path, another file system or a directory of
+// the same one. It follows no symbolic link, which is no mount point, and does not read the mount
+// table.
 //
-// The error wraps fs.ErrNotExist when there is nothing at path, and the
-// kernel's (ESTALE, EIO, ENOTCONN) when the mounted file system does not answer.
+// The error wraps fs.ErrNotExist when there is nothing at path, and the kernel's (ESTALE, EIO,
+// ENOTCONN) when the mounted file system does not answer.
 func (m *Mounter) IsMountPoint(path string) (bool, error) {
 	// A trailing slash would make the kernel follow a symbolic link after all.
 	path = filepath.Clean(path)
@@ -104,8 +104,8 @@ func (m *Mounter) statx(path string) (at inode, mounted bool, err error) {
 	return at, mounted, err
 }
 
-// mountRoot asks statx(2) what is at path and whether it is a mount point, which statx
-// knows since Linux 5.8.
+// mountRoot asks statx(2) what is at path and whether it is a mount point, which statx knows since
+// Linux 5.8.
 func mountRoot(path string) (at inode, mounted bool, err error) {
 	var st unix.Statx_t
 	err = kernel.IgnoreEINTR(func() error {
@@ -124,8 +124,8 @@ func mountRoot(path string) (at inode, mounted bool, err error) {
 	return at, st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
 }
 
-// hasOwnMount finds mount points on older kernels: a mount point is on another mount than
-// the directory above it.
+// hasOwnMount finds mount points on older kernels: a mount point is on another mount than the
+// directory above it.
 func hasOwnMount(path string) (bool, error) {
 	if path == "/" {
 		return true, nil
@@ -147,8 +147,8 @@ func mountIDOf(path string, flags int) (uint64, error) {
 		return 0, wrap(err, "open %s", path)
 	}
 	defer unix.Close(fd)
-	// An O_PATH handle asks nothing of the file system. This does, so that a mount that
-	// does not answer is an error here too.
+	// An O_PATH handle asks nothing of the file system. This does, so that a mount that does not
+	// answer is an error here too.
 	if _, err := kernel.Fstat(fd); err != nil {
 		return 0, wrap(err, "stat %s", path)
 	}
@@ -164,9 +164,9 @@ func lstat(path string) (inode, error) {
 	return inode{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink)}, nil
 }
 
-// ID returns the ID of the mount that the open file fd is on: the number that
-// the mount has in the mount table. Two mounts of one directory have different
-// IDs; once a mount is gone, another one may get its ID.
+// ID returns the ID of the mount that the open file fd is on: the number that the mount has in the
+// mount table. Two mounts of one directory have different IDs; once a mount is gone, another one
+// may get its ID.
 func ID(fd int) (uint64, error) {
 	var st unix.Statx_t
 	err := kernel.IgnoreEINTR(func() error {
@@ -195,15 +195,15 @@ func procID(fd int) (uint64, error) {
 	return 0, fmt.Errorf("%s has no mnt_id", path)
 }
 
-// openDirectory returns a handle that stands for the directory at path, or for
-// the root of the topmost mount there. It needs no permission on the directory
-// itself. While it is open, the mount it is on cannot be unmounted.
+// openDirectory returns a handle that stands for the directory at path, or for the root of the
+// topmost mount there. It needs no permission on the directory itself. While it is open, the mount
+// it is on cannot be unmounted.
 func openDirectory(path string) (int, error) {
 	if !filepath.IsAbs(path) {
 		return -1, fmt.Errorf("open %q: the path is not absolute", path)
 	}
-	// Clean removes a trailing slash, which would make the kernel follow a symbolic link
-	// in spite of O_NOFOLLOW.
+	// Clean removes a trailing slash, which would make the kernel follow a symbolic link in spite
+	// of O_NOFOLLOW.
 	fd, err := kernel.Openat(unix.AT_FDCWD, filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY)
 	if err != nil {
 		return -1, fmt.Errorf("open directory %s: %w", shown(path), err)
@@ -214,8 +214,8 @@ func openDirectory(path string) (int, error) {
 // handlePath is a path that leads to an open file.
 func handlePath(fd int) string { return handles + strconv.Itoa(fd) }
 
-// handles is the directory of this process' handles. A path that begins with one leads
-// to the open file, also when something covers the path that it was opened by.
+// handles is the directory of this process' handles. A path that begins with one leads to the open
+// file, also when something covers the path that it was opened by.
 const handles = "/proc/self/fd/"
 
 // shown is a path as errors name it: a handle's number tells people nothing.

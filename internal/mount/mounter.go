@@ -1,3 +1,24 @@
+// Package mount makes, inspects and takes away bind mounts of directories by direct system calls,
+// behind the Interface of k8s.io/mount-utils.
+//
+// It promises:
+//
+//   - A mount appears with its flags or not at all. The flags are set before
+//     the mount is attached, so they also hold in the copies that mount
+//     propagation makes in other mount namespaces. Kernels before 5.12 cannot
+//     do that; see [Mounter.Mount] for what they get.
+//   - The last element of a source, a target or a path to unmount is never
+//     followed when it is a symbolic link.
+//   - An unmount is an unmount: it is neither lazy nor forced, and the kernel's
+//     refusal comes back as it is, for errors.Is.
+//   - To tell whether a path is a mount point costs the same with ten mounts and
+//     with ten thousand. Functions that read the mount table say so.
+//
+// It keeps no state and takes no locks. It does not make or remove the directories it mounts on,
+// does not retry, and does not know volumes. The caller prevents two operations on one target at
+// the same time: a look at a mount point may make an unmount of it fail with EBUSY.
+//
+// The fallbacks for old kernels and the mount table need /proc.
 package mount
 
 import (
@@ -12,11 +33,11 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// Mounter makes bind mounts. [New] and [NewExecutable] return one. It is safe for
-// concurrent use on different targets.
+// Mounter makes bind mounts. [New] and [NewExecutable] return one. It is safe for concurrent use on
+// different targets.
 type Mounter struct {
-	// oldMountCalls says that the kernel lacks open_tree(2), move_mount(2) or
-	// mount_setattr(2), so that mount(2) is used instead.
+	// oldMountCalls says that the kernel lacks open_tree(2), move_mount(2) or mount_setattr(2), so
+	// that mount(2) is used instead.
 	oldMountCalls atomic.Bool
 	// noMountRoot says that statx(2) cannot tell mount points.
 	noMountRoot atomic.Bool
@@ -24,16 +45,16 @@ type Mounter struct {
 	locked func(error)
 }
 
-// New returns a Mounter for the mount namespace of this process. Its mounts inherit
-// noexec, as all other flags.
+// New returns a Mounter for the mount namespace of this process. Its mounts inherit noexec, as all
+// other flags.
 func New() *Mounter { return &Mounter{} }
 
-// NewExecutable returns a [Mounter] whose mounts do not inherit noexec from the mount
-// that their source is on. Where the options have noexec, the mount has it.
+// NewExecutable returns a [Mounter] whose mounts do not inherit noexec from the mount that their
+// source is on. Where the options have noexec, the mount has it.
 //
-// The kernel may refuse to clear the flag, because it is locked inside a user namespace.
-// Then the mount is made with noexec, and locked is called with the kernel's error, once.
-// Only the option exec makes that an error of [Mounter.Mount].
+// The kernel may refuse to clear the flag, because it is locked inside a user namespace. Then the
+// mount is made with noexec, and locked is called with the kernel's error, once. Only the option
+// exec makes that an error of [Mounter.Mount].
 func NewExecutable(locked func(error)) *Mounter {
 	var once sync.Once
 	m := New()
@@ -41,24 +62,21 @@ func NewExecutable(locked func(error)) *Mounter {
 	return m
 }
 
-// Mount binds the directory source on the directory target. Both are absolute
-// paths, and neither may be a symbolic link. Mounts below source are not bound
-// with it.
+// Mount binds the directory source on the directory target. Both are absolute paths, and neither
+// may be a symbolic link. Mounts below source are not bound with it.
 //
-// The options have to contain "bind"; the others are flags ([KnownFlag]). A
-// flag that no option names is inherited from the mount that source is on:
-// inside a user namespace such flags are locked, and the kernel refuses to
-// drop them. noexec is an exception, see [NewExecutable]. The file system type is
-// ignored, as the kernel does for a bind.
+// The options have to contain "bind"; the others are flags ([KnownFlag]). A flag that no option
+// names is inherited from the mount that source is on: inside a user namespace such flags are
+// locked, and the kernel refuses to drop them. noexec is an exception, see [NewExecutable]. The
+// file system type is ignored, as the kernel does for a bind.
 //
-// A target that is a mount point already gets another mount on top: look first
-// with [Mounter.IsMountPoint]. After an error nothing new is mounted, unless
-// the error says that undoing failed as well.
+// A target that is a mount point already gets another mount on top: look first with
+// [Mounter.IsMountPoint]. After an error nothing new is mounted, unless the error says that undoing
+// failed as well.
 //
-// Kernels before 5.12 need two steps, a bind and a remount with the flags, and
-// a crash between them leaves a mount without its flags. There the flags also do
-// not reach the copies that mount propagation has made in other mount namespaces
-// by then.
+// Kernels before 5.12 need two steps, a bind and a remount with the flags, and a crash between them
+// leaves a mount without its flags. There the flags also do not reach the copies that mount
+// propagation has made in other mount namespaces by then.
 func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	flags, bind, err := parseOptions(options)
 	switch {
@@ -90,17 +108,15 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	return wrap(m.bindInSteps(from, onto, target, flags), "bind %s on %s", shown(source), target)
 }
 
-// Unmount takes away the topmost mount at target. The error wraps the kernel's:
-// EBUSY says that files in it are in use, EINVAL that target is not a mount
-// point, ENOENT that it does not exist. It is never a lazy or a forced unmount,
-// because those end while a process may still be writing.
+// Unmount takes away the topmost mount at target. The error wraps the kernel's: EBUSY says that
+// files in it are in use, EINVAL that target is not a mount point, ENOENT that it does not exist.
+// It is never a lazy or a forced unmount, because those end while a process may still be writing.
 func (m *Mounter) Unmount(target string) error {
 	// A trailing slash would make the kernel follow a symbolic link after all.
 	return wrap(kernel.Unmount(filepath.Clean(target)), "unmount %s", target)
 }
 
-// bindAtOnce binds directory from on directory onto, with its flags from the
-// first moment.
+// bindAtOnce binds directory from on directory onto, with its flags from the first moment.
 func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
 	tree, err := kernel.OpenTree(from)
 	if err != nil {
@@ -108,9 +124,9 @@ func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
 	}
 	// Until it is attached, closing the handle takes the new mount away again.
 	defer unix.Close(tree)
-	// A copy of a shared mount is a peer of it: the kernel repeats every later mount
-	// below the one in the other. A private copy has left that group of peers. Once
-	// attached it shares what the target's mount shares.
+	// A copy of a shared mount is a peer of it: the kernel repeats every later mount below the one
+	// in the other. A private copy has left that group of peers. Once attached it shares what the
+	// target's mount shares.
 	err = m.setFlags(flags, func(c change) error { return setAttributes(tree, c, unix.MS_PRIVATE) })
 	if err != nil {
 		return err
@@ -118,31 +134,31 @@ func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
 	return wrap(kernel.MoveMount(tree, onto), "move_mount")
 }
 
-// setAttributes changes the flags of the mount that fd is the root of, and its
-// propagation unless that is 0.
+// setAttributes changes the flags of the mount that fd is the root of, and its propagation unless
+// that is 0.
 func setAttributes(fd int, flags change, propagation uint64) error {
 	err := kernel.MountSetattr(fd, &unix.MountAttr{
 		Attr_set: flags.set,
-		// The kernel insists on clearing the whole field to set an atime mode,
-		// which clear does, and accepts no bit of the rest in both.
+		// The kernel insists on clearing the whole field to set an atime mode, which clear does,
+		// and accepts no bit of the rest in both.
 		Attr_clr:    flags.clear,
 		Propagation: propagation,
 	})
 	return wrap(err, "mount_setattr")
 }
 
-// unsupported tells whether err may mean that the kernel, or a system call
-// filter that is older than the call, does not know the call. Such filters say
-// EPERM; a real EPERM is found again by the older way.
+// unsupported tells whether err may mean that the kernel, or a system call filter that is older
+// than the call, does not know the call. Such filters say EPERM; a real EPERM is found again by the
+// older way.
 func unsupported(err error) bool {
 	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)
 }
 
-// bindInSteps does what bindAtOnce does with mount(2) alone: bind first, then
-// set the flags, and unmount again when that fails. target is the path of onto.
+// bindInSteps does what bindAtOnce does with mount(2) alone: bind first, then set the flags, and
+// unmount again when that fails. target is the path of onto.
 func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error {
-	// mount(2) takes only paths. These lead to the open directories, also when something
-	// covers the paths that they were opened by.
+	// mount(2) takes only paths. These lead to the open directories, also when something covers the
+	// paths that they were opened by.
 	if err := kernel.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
@@ -169,8 +185,8 @@ func remountPath(target string, flags change) error {
 	return remount(fd, flags)
 }
 
-// remount changes the flags of the mount that fd is the root of with mount(2),
-// which replaces all of them: the others have to be read first and repeated.
+// remount changes the flags of the mount that fd is the root of with mount(2), which replaces all
+// of them: the others have to be read first and repeated.
 func remount(fd int, flags change) error {
 	st, err := kernel.Fstatfs(fd)
 	if err != nil {
@@ -193,8 +209,8 @@ func (m *Mounter) withoutNoexec(flags change) change {
 	return flags
 }
 
-// setFlags calls set with the flags that the options ask for, first without noexec. If the
-// kernel refuses that, noexec stays.
+// setFlags calls set with the flags that the options ask for, first without noexec. If the kernel
+// refuses that, noexec stays.
 func (m *Mounter) setFlags(flags change, set func(change) error) error {
 	wanted := m.withoutNoexec(flags)
 	refused := set(wanted)

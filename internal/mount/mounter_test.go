@@ -25,8 +25,8 @@ func oldKernel() *Mounter {
 	return m
 }
 
-// dirs makes a source directory with a file and a target directory, with the
-// target's mount to be gone at the end of the test.
+// dirs makes a source directory with a file and a target directory, with the target's mount to be
+// gone at the end of the test.
 func dirs(t *testing.T) (source, target string) {
 	t.Helper()
 	roottest.Need(t)
@@ -200,8 +200,8 @@ func TestUnmount(t *testing.T) {
 	}
 }
 
-// TestFlagsReachPropagatedCopies is why Mount sets the flags first: a kubelet
-// sees what a daemon in a container mounts as a propagated copy only.
+// TestFlagsReachPropagatedCopies is why Mount sets the flags first: a kubelet sees what a daemon in
+// a container mounts as a propagated copy only.
 func TestFlagsReachPropagatedCopies(t *testing.T) {
 	source, here := dirs(t)
 	there := filepath.Join(filepath.Dir(source), "there")

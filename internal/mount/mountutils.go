@@ -10,12 +10,11 @@ import (
 	mountutils "k8s.io/mount-utils"
 )
 
-// The methods in this file make up mountutils.Interface together with those of Mounter
-// that Katbox calls. Katbox does not call them.
+// The methods in this file make up mountutils.Interface together with those of Mounter that Katbox
+// calls. Katbox does not call them.
 var _ mountutils.Interface = (*Mounter)(nil)
 
-// MountSensitive is Mount; it refuses sensitive options, which a bind mount
-// does not have.
+// MountSensitive is Mount; it refuses sensitive options, which a bind mount does not have.
 func (m *Mounter) MountSensitive(source, target, fstype string, options, sensitiveOptions []string) error {
 	if len(sensitiveOptions) > 0 {
 		return fmt.Errorf("mount %s on %s: a bind mount has no sensitive options", source, target)
@@ -28,8 +27,8 @@ func (m *Mounter) MountSensitiveWithoutSystemd(source, target, fstype string, op
 	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
 }
 
-// MountSensitiveWithoutSystemdWithMountFlags is MountSensitive; it refuses
-// mount flags, which are arguments of a mount command that is not run.
+// MountSensitiveWithoutSystemdWithMountFlags is MountSensitive; it refuses mount flags, which are
+// arguments of a mount command that is not run.
 func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstype string, options, sensitiveOptions, mountFlags []string) error {
 	if len(mountFlags) > 0 {
 		return fmt.Errorf("mount %s on %s: there is no mount command to take the flags %q", source, target, mountFlags)
@@ -37,19 +36,18 @@ func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fst
 	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
 }
 
-// IsLikelyNotMountPoint is the opposite of [Mounter.IsMountPoint], and as
-// certain. It returns true together with an error, as mount-utils does.
+// IsLikelyNotMountPoint is the opposite of [Mounter.IsMountPoint], and as certain. It returns true
+// together with an error, as mount-utils does.
 func (m *Mounter) IsLikelyNotMountPoint(path string) (bool, error) {
 	mounted, err := m.IsMountPoint(path)
 	return !mounted, err
 }
 
-// CanSafelySkipMountPointCheck is false: [Mounter.Unmount] of a path that is
-// not a mount point is an error.
+// CanSafelySkipMountPointCheck is false: [Mounter.Unmount] of a path that is not a mount point is
+// an error.
 func (m *Mounter) CanSafelySkipMountPointCheck() bool { return false }
 
-// List returns all mounts of this process' mount namespace. It reads the whole
-// mount table.
+// List returns all mounts of this process' mount namespace. It reads the whole mount table.
 func (m *Mounter) List() ([]mountutils.MountPoint, error) {
 	table, err := readTable()
 	if err != nil {
@@ -67,9 +65,8 @@ func (m *Mounter) List() ([]mountutils.MountPoint, error) {
 	return points, nil
 }
 
-// GetMountRefs returns the other mount points of the directory at pathname,
-// which are none when there is no such directory. It reads the whole mount
-// table.
+// GetMountRefs returns the other mount points of the directory at pathname, which are none when
+// there is no such directory. It reads the whole mount table.
 func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
 	absolute, err := filepath.Abs(pathname)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// eachExecutable runs a test with mounters that clear noexec, as on this kernel and as
-// on an old one. locked returns how often they said that the kernel refuses that.
+// eachExecutable runs a test with mounters that clear noexec, as on this kernel and as on an old
+// one. locked returns how often they said that the kernel refuses that.
 func eachExecutable(t *testing.T, test func(t *testing.T, m *Mounter, locked func() int)) {
 	eachKernel(t, func(t *testing.T, like *Mounter) {
 		var refusals []error

@@ -11,8 +11,7 @@ import (
 func TestOverlap(t *testing.T) {
 	roottest.Need(t)
 	base := t.TempDir()
-	// As a container has them: directories of one file system, each mounted at a path
-	// of its own.
+	// As a container has them: directories of one file system, each mounted at a path of its own.
 	host := filepath.Join(base, "host")
 	for _, dir := range []string{"host/kubelet/pods", "host/data", "host/disk", "data-dir", "pods", "other"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o750); err != nil {

@@ -10,16 +10,14 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// EnsureOwn gives the directory dir a mount of its own: unless it is a mount
-// point already, EnsureOwn binds it on itself and makes that mount private. made
-// tells whether it did. dir may be reached through a symbolic link. On error
-// nothing is left mounted, unless the error says so.
+// EnsureOwn gives the directory dir a mount of its own: unless it is a mount point already,
+// EnsureOwn binds it on itself and makes that mount private. made tells whether it did. dir may be
+// reached through a symbolic link. On error nothing is left mounted, unless the error says so.
 //
-// It keeps later binds from below dir cheap. For each bind the kernel looks at all
-// mounts that are attached to the mount of the source. A bind from a shared mount
-// also joins its peers, and every later mount below visits all of them. With
-// thousands of volumes mounted, each call would cost thousands of steps. A private
-// mount has no peers, and nothing is attached to this one.
+// It keeps later binds from below dir cheap. For each bind the kernel looks at all mounts that are
+// attached to the mount of the source. A bind from a shared mount also joins its peers, and every
+// later mount below visits all of them. With thousands of volumes mounted, each call would cost
+// thousands of steps. A private mount has no peers, and nothing is attached to this one.
 func EnsureOwn(dir string) (made bool, err error) {
 	resolved, _, err := resolve(dir)
 	if err != nil {
@@ -30,8 +28,8 @@ func EnsureOwn(dir string) (made bool, err error) {
 		return false, err
 	}
 	if mounted {
-		// It may be the mount of an EnsureOwn that a crash cut off. A mount that others
-		// made stays as it is.
+		// It may be the mount of an EnsureOwn that a crash cut off. A mount that others made stays
+		// as it is.
 		if _, onItself, err := findOwn(dir); err != nil || !onItself {
 			return false, err
 		}
@@ -55,9 +53,8 @@ func makePrivate(dir string) error {
 	return wrap(kernel.Mount("", dir, "", unix.MS_PRIVATE, ""), "make the mount at %s private", dir)
 }
 
-// ReleaseOwn takes back what [EnsureOwn] did, now or in an earlier process: it
-// unmounts dir if it is bound on itself, and does nothing if not. EBUSY says
-// that a process still uses it.
+// ReleaseOwn takes back what [EnsureOwn] did, now or in an earlier process: it unmounts dir if it
+// is bound on itself, and does nothing if not. EBUSY says that a process still uses it.
 func ReleaseOwn(dir string) error {
 	resolved, onItself, err := findOwn(dir)
 	if err != nil || !onItself {
@@ -76,8 +73,8 @@ func findOwn(dir string) (resolved string, onItself bool, err error) {
 	return own.path, onItself, err
 }
 
-// isBoundOnItself tells whether the mount with the given ID is at dir and shows the
-// directory that would be there without it.
+// isBoundOnItself tells whether the mount with the given ID is at dir and shows the directory that
+// would be there without it.
 func isBoundOnItself(table []*mountinfo.Info, dir string, id uint64) (bool, error) {
 	own, err := locate(table, dir, id)
 	if err != nil || own.mount.Mountpoint != dir {

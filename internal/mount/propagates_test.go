@@ -15,8 +15,8 @@ func TestPropagates(t *testing.T) {
 	roottest.Tmpfs(t, outer, 0)
 	dir := filepath.Join(outer, "pods")
 	mkdir(t, dir)
-	// A container's mounts are private by default, slaves with HostToContainer, and
-	// shared with Bidirectional; a slave can be shared as well.
+	// A container's mounts are private by default, slaves with HostToContainer, and shared with
+	// Bidirectional; a slave can be shared as well.
 	for _, tt := range []struct {
 		how  uintptr
 		want bool

@@ -32,8 +32,7 @@ func TestSameFileSystem(t *testing.T) {
 	}
 }
 
-// TestSameFileSystemThroughMounts: a container sees its two directories by mounts of
-// their own.
+// TestSameFileSystemThroughMounts: a container sees its two directories by mounts of their own.
 func TestSameFileSystemThroughMounts(t *testing.T) {
 	for _, fstype := range []string{"ext4", "btrfs"} {
 		t.Run(fstype, func(t *testing.T) {

@@ -20,8 +20,7 @@ import (
 // tablePath is the mount table of this process.
 const tablePath = "/proc/self/mountinfo"
 
-// readTable reads the whole mount table, older mounts before those on top of
-// them.
+// readTable reads the whole mount table, older mounts before those on top of them.
 func readTable() ([]*mountinfo.Info, error) {
 	content, err := readConsistently(tablePath)
 	if err != nil {
@@ -31,10 +30,9 @@ func readTable() ([]*mountinfo.Info, error) {
 	return table, wrap(err, "parse %s", tablePath)
 }
 
-// readConsistently reads a file of /proc. Before Linux 5.8 a mount that goes
-// while the table is being read can hide another one that stays; there the same
-// content has to be read twice in a row. Linux 5.8, which fixed it, also taught
-// statx(2) about mount points.
+// readConsistently reads a file of /proc. Before Linux 5.8 a mount that goes while the table is
+// being read can hide another one that stays; there the same content has to be read twice in a row.
+// Linux 5.8, which fixed it, also taught statx(2) about mount points.
 func readConsistently(name string) (string, error) {
 	content, err := readFile(name)
 	if err != nil {
@@ -57,8 +55,8 @@ func readConsistently(name string) (string, error) {
 	return "", fmt.Errorf("%s changed each of %d times that it was read", name, tries)
 }
 
-// lastSize is the size of the last file that readFile read. With 20,000 mounts that is
-// 8 MB, and a buffer that grows step by step to 8 MB takes five times as much.
+// lastSize is the size of the last file that readFile read. With 20,000 mounts that is 8 MB, and a
+// buffer that grows step by step to 8 MB takes five times as much.
 var lastSize atomic.Int64
 
 // readFile reads a file that does not tell its size.
@@ -87,8 +85,7 @@ type directory struct {
 	root string
 }
 
-// resolve returns the path of a directory without symbolic links, and the ID of
-// the mount it is on.
+// resolve returns the path of a directory without symbolic links, and the ID of the mount it is on.
 func resolve(dir string) (string, uint64, error) {
 	fd, err := kernel.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -98,8 +95,8 @@ func resolve(dir string) (string, uint64, error) {
 	return resolveOpen(fd, dir)
 }
 
-// resolveOpen is resolve for an open directory. The kernel tells the path of an open
-// directory, so path and ID belong together, also when something covers the path.
+// resolveOpen is resolve for an open directory. The kernel tells the path of an open directory, so
+// path and ID belong together, also when something covers the path.
 func resolveOpen(fd int, name string) (string, uint64, error) {
 	resolved, err := os.Readlink(handlePath(fd))
 	if err != nil {
@@ -136,14 +133,14 @@ func locate(table []*mountinfo.Info, dir string, id uint64) (directory, error) {
 	return directory{}, fmt.Errorf("the mount %d that %s is on is not in the mount table", id, dir)
 }
 
-// sameFileSystem compares the device numbers of the mount table, which on btrfs differ
-// from those of stat(2).
+// sameFileSystem compares the device numbers of the mount table, which on btrfs differ from those
+// of stat(2).
 func (d directory) sameFileSystem(info *mountinfo.Info) bool {
 	return d.mount.Major == info.Major && d.mount.Minor == info.Minor
 }
 
-// within returns the path of name relative to dir, "" when they are the same,
-// and whether it is in there at all. Both are clean absolute paths.
+// within returns the path of name relative to dir, "" when they are the same, and whether it is in
+// there at all. Both are clean absolute paths.
 func within(name, dir string) (rest string, ok bool) {
 	if name == dir {
 		return "", true
@@ -154,17 +151,17 @@ func within(name, dir string) (rest string, ok bool) {
 	return strings.CutPrefix(name, dir)
 }
 
-// cutDeleted removes the mark that the mount table appends to the root of a mount whose
-// directory has been removed. No path has two slashes in a row.
+// cutDeleted removes the mark that the mount table appends to the root of a mount whose directory
+// has been removed. No path has two slashes in a row.
 func cutDeleted(root string) string { return strings.TrimSuffix(root, "//deleted") }
 
 // parseTable parses a mount table, see proc_pid_mountinfo(5).
 //
-// The parsers of mount-utils and moby do not resist hostile names, and pods choose names
-// in the table: a subPath mount shows its directory. The one of mount-utils splits lines
-// at every Unicode space, but the kernel escapes only blanks, tabs and newlines, so a
-// carriage return in a name could shift the fields and forge a line. The one of moby
-// refuses the whole table when one line has 64 KiB, which a deep directory reaches.
+// The parsers of mount-utils and moby do not resist hostile names, and pods choose names in the
+// table: a subPath mount shows its directory. The one of mount-utils splits lines at every Unicode
+// space, but the kernel escapes only blanks, tabs and newlines, so a carriage return in a name
+// could shift the fields and forge a line. The one of moby refuses the whole table when one line
+// has 64 KiB, which a deep directory reaches.
 func parseTable(content string) ([]*mountinfo.Info, error) {
 	var table []*mountinfo.Info
 	for line := range strings.Lines(content) {
@@ -222,8 +219,8 @@ func (p *lineParser) number(s string) int {
 	return n
 }
 
-// unescape undoes what the kernel does to some characters: a backslash and
-// three octal digits stand for one byte.
+// unescape undoes what the kernel does to some characters: a backslash and three octal digits stand
+// for one byte.
 func (p *lineParser) unescape(s string) string {
 	var name strings.Builder
 	for {

@@ -12,12 +12,12 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// lockedDirVariable tells a test that againInUserNamespace started it, inside a
-// user namespace, and where.
+// lockedDirVariable tells a test that againInUserNamespace started it, inside a user namespace, and
+// where.
 const lockedDirVariable = "KATBOX_TEST_LOCKED_DIR"
 
-// TestLockedFlags mounts in a user namespace below a mount that was made
-// outside of it: there the kernel refuses with EPERM to drop any flag.
+// TestLockedFlags mounts in a user namespace below a mount that was made outside of it: there the
+// kernel refuses with EPERM to drop any flag.
 func TestLockedFlags(t *testing.T) {
 	if dir := os.Getenv(lockedDirVariable); dir != "" {
 		eachKernel(t, func(t *testing.T, m *Mounter) { mountBelowLocked(t, m, dir) })

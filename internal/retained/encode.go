@@ -3,6 +3,7 @@ package retained
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"math"
 	"strings"
 	"time"
 
@@ -112,4 +113,103 @@ func cutSeconds(b []byte) (t time.Time, rest []byte) {
 		t = time.Unix(int64(seconds), 0)
 	}
 	return t, b[size:]
+}
+
+// clock keeps a time in 8 bytes: the nanoseconds since the first time that it kept. It counts them
+// by the monotonic clock, if the times carry a reading of it. A step of the wall clock changes none
+// of them, so it moves no deadline.
+//
+// People and the records on disk need a reading of the wall clock too. It is derived from a base,
+// another time that was kept since the wall clock was stepped last, and is off by maxStep at most.
+type clock struct {
+	// origin is the first time that was kept.
+	origin time.Time
+	// base is the first time that was kept since the last step.
+	base time.Time
+}
+
+const (
+	// maxStep is by how much the two clocks may differ before that counts as a step.
+	maxStep = time.Second
+	// never stands for the zero time.
+	never = math.MinInt64
+)
+
+// keep returns what to keep of t. Times may be some 290 years apart.
+func (c *clock) keep(t time.Time) (since int64, base time.Time) {
+	if t.IsZero() {
+		return never, t
+	}
+	if c.origin.IsZero() {
+		*c = clock{origin: t, base: t}
+	}
+	if step := t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base); step.Abs() > maxStep {
+		c.base = t
+	}
+	return int64(t.Sub(c.origin)), c.base
+}
+
+// time returns a time that was kept.
+func (c *clock) time(since int64, base time.Time) time.Time {
+	if since == never {
+		return time.Time{}
+	}
+	return base.Add(time.Duration(since) - base.Sub(c.origin))
+}
+
+// interned keeps each value that many share once, under a number. The zero interned is empty and
+// ready to use.
+type interned[V comparable] struct {
+	numbers map[V]uint32
+	values  []counted[V]
+	// free are the numbers that are not in use.
+	free []uint32
+}
+
+type counted[V comparable] struct {
+	value V
+	users int
+}
+
+// use returns the number of v, for one more user.
+func (s *interned[V]) use(v V) uint32 {
+	if number, ok := s.numbers[v]; ok {
+		s.values[number].users++
+		return number
+	}
+	if s.numbers == nil {
+		s.numbers = map[V]uint32{}
+	}
+	number := uint32(len(s.values))
+	if last := len(s.free) - 1; last >= 0 {
+		number, s.free = s.free[last], s.free[:last]
+	} else {
+		s.values = append(s.values, counted[V]{})
+	}
+	s.values[number] = counted[V]{v, 1}
+	s.numbers[v] = number
+	return number
+}
+
+// len returns how many values there are.
+func (s *interned[V]) len() int { return len(s.numbers) }
+
+// has reports whether v has users.
+func (s *interned[V]) has(v V) bool {
+	_, ok := s.numbers[v]
+	return ok
+}
+
+// value returns the value with a number that is in use.
+func (s *interned[V]) value(number uint32) V { return s.values[number].value }
+
+// drop forgets the value with the last of its users.
+func (s *interned[V]) drop(number uint32) {
+	c := &s.values[number]
+	if c.users--; c.users > 0 {
+		return
+	}
+	delete(s.numbers, c.value)
+	*c = counted[V]{}
+	s.free = append(s.free, number)
 }

@@ -1,3 +1,11 @@
+// Package retained is the queue of the retained volumes. It knows which one goes next, how long a
+// volume that could not be deleted has to wait, and what the volumes take on the disk.
+//
+// A node may retain a million volumes, for hours. So a volume takes little memory, and that memory
+// holds no pointers: the garbage collector does not look inside. See [GCPercent] for the other
+// half.
+//
+// The package does no I/O, starts no goroutine and never asks for the time.
 package retained
 
 import (
@@ -46,8 +54,8 @@ func (g group) class() class {
 // [volume.Deleting], whose deletion a crash interrupted, is due at once. The queue does not keep
 // the targets of a record: a retained volume has none.
 //
-// The Unpublished times of all records must carry a monotonic clock reading, or none of them:
-// times of both kinds have no common order when the wall clock was stepped.
+// The Unpublished times of all records must carry a monotonic clock reading, or none of them: times
+// of both kinds have no common order when the wall clock was stepped.
 func (q *Queue) Push(r volume.Record) { q.enqueue(q.insert(r)) }
 
 func (q *Queue) insert(r volume.Record) number {
@@ -149,3 +157,127 @@ func (q *Queue) next(factor float64) (first number, deadline time.Time) {
 
 // Len returns the number of volumes in the queue.
 func (q *Queue) Len() int { return q.table.length }
+
+// garbage is how much garbage may wait for a collection in a process with a large queue: about
+// twice the daemon's heap without the queue.
+const garbage = 32 << 20
+
+// GCPercent returns the garbage collector's target ([debug.SetGCPercent]) for a process with a
+// queue of that many bytes. By default the heap may double between two collections. The queue
+// hardly changes, so the room to double would be wasted: at a million volumes some 150 MB.
+//
+// A low target costs no more CPU: the collector does not look inside the queue, and the garbage
+// between two collections is what it would be without the queue.
+func GCPercent(queue int) int { return 100 * garbage / (garbage + queue) }
+
+// order is a heap of entries, for the package container/heap. Each entry notes its place in the
+// heap, from where it can be removed.
+type order struct {
+	table   *table
+	numbers []number
+	// before reports whether n comes before m.
+	before func(n, m number) bool
+}
+
+func (o *order) Len() int           { return len(o.numbers) }
+func (o *order) Less(i, j int) bool { return o.before(o.numbers[i], o.numbers[j]) }
+
+func (o *order) Swap(i, j int) {
+	o.numbers[i], o.numbers[j] = o.numbers[j], o.numbers[i]
+	o.table.entry(o.numbers[i]).place = uint32(i)
+	o.table.entry(o.numbers[j]).place = uint32(j)
+}
+
+func (o *order) Push(x any) {
+	n := x.(number)
+	o.table.entry(n).place = uint32(len(o.numbers))
+	o.numbers = append(o.numbers, n)
+}
+
+func (o *order) Pop() any {
+	last := len(o.numbers) - 1
+	n := o.numbers[last]
+	o.numbers = o.numbers[:last]
+	return n
+}
+
+// A volume that could not be deleted is postponed: it stays in the queue, but it is not due before
+// its wait is over, whatever its deadline is. If the disk fails, all volumes may be postponed.
+
+// Postpone adds a volume as [Queue.Push] does. Until then it is not due. tries is how often it
+// could not be deleted; the queue keeps that until the volume is taken.
+func (q *Queue) Postpone(r volume.Record, then time.Time, tries int) {
+	q.postponed.add(&q.table, q.insert(r), then, tries)
+}
+
+// Resume ends the waits that are over at now. The next wait is over at the time that it returns; ok
+// is false when no volume waits.
+func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {
+	for {
+		n, then := q.postponed.first()
+		if n == 0 || then.After(now) {
+			return then, n != 0
+		}
+		heap.Pop(&q.postponed.order)
+		// Its tries are kept.
+		w := q.postponed.waits[n]
+		w.over = true
+		q.postponed.waits[n] = w
+		q.enqueue(n)
+	}
+}
+
+// Waiting returns how many volumes are postponed.
+func (q *Queue) Waiting() int { return q.postponed.order.Len() }
+
+// postponed orders the entries that wait by the end of their wait. The zero postponed is empty and
+// ready to use.
+type postponed struct {
+	order order
+	// origin is what times are counted from.
+	origin time.Time
+	// waits are those of the entries in the heap, and of entries that were in it.
+	waits map[number]wait
+}
+
+type wait struct {
+	// until is in nanoseconds since the origin.
+	until int64
+	tries int32
+	// over: the entry is no longer in the heap.
+	over bool
+}
+
+func (p *postponed) add(t *table, n number, then time.Time, tries int) {
+	if p.waits == nil {
+		p.origin, p.waits = then, map[number]wait{}
+		p.order = order{table: t, before: func(n, m number) bool { return p.waits[n].until < p.waits[m].until }}
+	}
+	p.waits[n] = wait{until: int64(then.Sub(p.origin)), tries: int32(tries)}
+	heap.Push(&p.order, n)
+}
+
+// first returns the entry whose wait is over first, and when that is; 0 when none waits.
+func (p *postponed) first() (number, time.Time) {
+	if p.order.Len() == 0 {
+		return 0, time.Time{}
+	}
+	n := p.order.numbers[0]
+	return n, p.origin.Add(time.Duration(p.waits[n].until))
+}
+
+// remove forgets an entry, and reports whether it was in the heap.
+func (p *postponed) remove(n number) bool {
+	w, ok := p.waits[n]
+	if !ok {
+		return false
+	}
+	if !w.over {
+		heap.Remove(&p.order, int(p.order.table.entry(n).place))
+	}
+	delete(p.waits, n)
+	if len(p.waits) == 0 {
+		*p = postponed{} // there may have been many
+	}
+	return !w.over
+}

@@ -47,9 +47,9 @@ func (q *Queue) Bytes() int64 { return q.bytes }
 // Unmeasured returns how many volumes have not been measured.
 func (q *Queue) Unmeasured() int { return len(q.unmeasured) }
 
-// NextUnmeasured returns up to atMost volumes to be measured next. Those that came last come
-// first: the kernel still has their directories in memory. The caller must not change the queue
-// before it has all of them.
+// NextUnmeasured returns up to atMost volumes to be measured next. Those that came last come first:
+// the kernel still has their directories in memory. The caller must not change the queue before it
+// has all of them.
 func (q *Queue) NextUnmeasured(atMost int) iter.Seq[volume.Record] {
 	return func(yield func(volume.Record) bool) {
 		for i := len(q.unmeasured) - 1; i >= max(len(q.unmeasured)-atMost, 0); i-- {

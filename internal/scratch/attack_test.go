@@ -12,8 +12,8 @@ import (
 )
 
 // attacker holds handles of a volume that is erased. Whenever the eraser is in the last
-// subdirectory of a directory, it puts another one beside that, up to a number that a
-// bound for each directory would allow.
+// subdirectory of a directory, it puts another one beside that, up to a number that a bound for
+// each directory would allow.
 type attacker struct {
 	t      *testing.T
 	added  map[string]int
@@ -52,9 +52,9 @@ func (a *attacker) act(dir string, height int) {
 	}
 }
 
-// TestEraseUnderAttack: what somebody can add to while it is erased takes no longer than
-// if there were some more directories, however deep it is. With a bound for each
-// directory it is that many times more with each level.
+// TestEraseUnderAttack: what somebody can add to while it is erased takes no longer than if there
+// were some more directories, however deep it is. With a bound for each directory it is that many
+// times more with each level.
 func TestEraseUnderAttack(t *testing.T) {
 	d := open(t)
 	a := attacker{t: t, added: map[string]int{}}
@@ -76,8 +76,7 @@ func TestEraseUnderAttack(t *testing.T) {
 	erase(t, d, name)
 }
 
-// TestEraseManyDirectories: a bound for all directories together is no bound for their
-// number.
+// TestEraseManyDirectories: a bound for all directories together is no bound for their number.
 func TestEraseManyDirectories(t *testing.T) {
 	d := open(t)
 	dir := create(t, d, here)

@@ -12,8 +12,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestCheckPath: whatever puts another directory, or none, in the place of the
-// working directory is noticed, and nothing else is.
+// TestCheckPath: whatever puts another directory, or none, in the place of the working directory is
+// noticed, and nothing else is.
 func TestCheckPath(t *testing.T) {
 	base := t.TempDir()
 	root, link := filepath.Join(base, "above/work"), filepath.Join(base, "link")
@@ -51,8 +51,8 @@ func TestCheckPath(t *testing.T) {
 	}
 }
 
-// TestMountedOver: with something mounted over the working directory, or with its
-// own mount gone, no question about mounts is answered.
+// TestMountedOver: with something mounted over the working directory, or with its own mount gone,
+// no question about mounts is answered.
 func TestMountedOver(t *testing.T) {
 	roottest.Need(t)
 	root := t.TempDir()

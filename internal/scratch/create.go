@@ -13,24 +13,23 @@ import (
 const (
 	// dataMode lets any user of a pod write: the pod's user is not known here.
 	dataMode = 0o777
-	// unfinishedMode is the mode of a data directory between mkdir and chmod, an odd one:
-	// it shows that a crash came in between.
+	// unfinishedMode is the mode of a data directory between mkdir and chmod, an odd one: it shows
+	// that a crash came in between.
 	unfinishedMode = unix.S_ISVTX | unix.S_IRUSR
-	// createTries bounds how often Create begins again because the pod's
-	// directory went away under it.
+	// createTries bounds how often Create begins again because the pod's directory went away under
+	// it.
 	createTries = 100
 )
 
-// Create makes a volume's data directory, writable by all users whatever the umask is.
-// created tells whether it did: a directory that exists stays as it is. The error wraps
-// ErrNotOurs when something else is there, and ENOSPC or EDQUOT when the file system is
-// full.
+// Create makes a volume's data directory, writable by all users whatever the umask is. created
+// tells whether it did: a directory that exists stays as it is. The error wraps ErrNotOurs when
+// something else is there, and ENOSPC or EDQUOT when the file system is full.
 func (d *Dir) Create(p volume.Place) (created bool, err error) {
 	if err := check(p); err != nil {
 		return false, err
 	}
-	// Deleting another volume of the pod also removes the pod's directory when that is
-	// empty, which it is until ours is in there.
+	// Deleting another volume of the pod also removes the pod's directory when that is empty, which
+	// it is until ours is in there.
 	for range createTries {
 		created, err = d.create(string(p.Pod), string(p.ID))
 		if !errors.Is(err, unix.ENOENT) {
@@ -91,8 +90,8 @@ func (d *Dir) makePod(podName string) (int, error) {
 	return podFD, nil
 }
 
-// finish sets the permissions of a data directory that is new or that a crash left
-// without them, and tells whether it did.
+// finish sets the permissions of a data directory that is new or that a crash left without them,
+// and tells whether it did.
 func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err error) {
 	fd, err := d.openChild(podFD, idName)
 	if err != nil {
@@ -115,8 +114,8 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 	return true, nil
 }
 
-// Exists tells whether a volume has a data directory. ErrNotOurs means that
-// something else is in its place.
+// Exists tells whether a volume has a data directory. ErrNotOurs means that something else is in
+// its place.
 func (d *Dir) Exists(p volume.Place) (bool, error) {
 	podFD, err := d.openParent(p)
 	switch {
@@ -129,8 +128,8 @@ func (d *Dir) Exists(p volume.Place) (bool, error) {
 	return true, nil
 }
 
-// openParent opens the pod's directory of a volume that has a data directory. The error is
-// ENOENT when it has none, and ErrNotOurs when something else is in its place.
+// openParent opens the pod's directory of a volume that has a data directory. The error is ENOENT
+// when it has none, and ErrNotOurs when something else is in its place.
 func (d *Dir) openParent(p volume.Place) (podFD int, err error) {
 	podFD, err = d.openPod(p)
 	if err != nil {
@@ -162,9 +161,8 @@ func (d *Dir) openPod(p volume.Place) (int, error) {
 	return podFD, nil
 }
 
-// RemoveEmpty undoes a Create: it removes the empty data directory, and the pod's
-// directory if that is empty then. ENOTEMPTY means that there is data, which stays. A
-// missing directory is no error.
+// RemoveEmpty undoes a Create: it removes the empty data directory, and the pod's directory if that
+// is empty then. ENOTEMPTY means that there is data, which stays. A missing directory is no error.
 func (d *Dir) RemoveEmpty(p volume.Place) error {
 	podFD, err := d.openPod(p)
 	if errors.Is(err, unix.ENOENT) {
@@ -197,8 +195,8 @@ func (d *Dir) removeDirectory(at int, name string) error {
 	return err
 }
 
-// removePod removes the directory of a pod if it is empty. Its errors do not matter: most
-// often another volume is in there, and an empty directory too many does no harm.
+// removePod removes the directory of a pod if it is empty. Its errors do not matter: most often
+// another volume is in there, and an empty directory too many does no harm.
 func (d *Dir) removePod(podName string) {
 	_ = d.removeDirectory(d.fd(), podName)
 }

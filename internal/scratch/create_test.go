@@ -61,8 +61,8 @@ func TestCreateFinishes(t *testing.T) {
 	}
 }
 
-// TestNotOurs has everything but a directory in the place of a data directory,
-// and of its pod's directory.
+// TestNotOurs has everything but a directory in the place of a data directory, and of its pod's
+// directory.
 func TestNotOurs(t *testing.T) {
 	rows := []struct {
 		name  string
@@ -168,9 +168,9 @@ func TestDiscard(t *testing.T) {
 	})
 }
 
-// TestCreateAndDiscardTogether has the volumes of one pod come and go at the
-// same time, so that each takes the pod's directory from under the others.
-// TestDiscardOfWhatIsGone: somebody may have removed a data directory by hand.
+// TestCreateAndDiscardTogether has the volumes of one pod come and go at the same time, so that
+// each takes the pod's directory from under the others. TestDiscardOfWhatIsGone: somebody may have
+// removed a data directory by hand.
 func TestDiscardOfWhatIsGone(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		must(t, os.Remove(create(t, d, here)))

@@ -19,17 +19,16 @@ var (
 	errManySkipped = errors.New("too many deep directories cannot be erased")
 )
 
-// deep takes an erasure through a tree that is deeper than the directories it may hold
-// open. The erasure closes those above, goes on with the one that lies too deep as if
-// that were the top, and goes back by "..", one directory at a time. On the way back it
-// meets again what it could not remove in each directory.
+// deep takes an erasure through a tree that is deeper than the directories it may hold open. The
+// erasure closes those above, goes on with the one that lies too deep as if that were the top, and
+// goes back by "..", one directory at a time. On the way back it meets again what it could not
+// remove in each directory.
 type deep struct {
 	// above are the directories above the branch, from the top. They are closed.
 	above []inode
 	// next is the open directory to go on with, -1 when nothing lies too deep.
 	next int
-	// skipped are directories that could not be emptied. Each is in one of above or in
-	// the branch.
+	// skipped are directories that could not be emptied. Each is in one of above or in the branch.
 	skipped []skippedDirectory
 }
 
@@ -39,8 +38,8 @@ type skippedDirectory struct {
 	depth int
 }
 
-// goDeeper makes the open directory fd, which is in the lowest of the branch, the next
-// one. It takes over fd.
+// goDeeper makes the open directory fd, which is in the lowest of the branch, the next one. It
+// takes over fd.
 func (e *erasure) goDeeper(fd int) error {
 	for _, opened := range e.branch {
 		// From below a read-only subvolume of btrfs cannot be made writable.
@@ -56,8 +55,8 @@ func (e *erasure) goDeeper(fd int) error {
 	return nil
 }
 
-// removeDeep removes what lies too deep for removeTree in the directory name, and then
-// that directory.
+// removeDeep removes what lies too deep for removeTree in the directory name, and then that
+// directory.
 func (e *erasure) removeDeep(ctx context.Context, at int, name string) {
 	for e.deep.next >= 0 {
 		if err := e.emptyDeep(ctx); err != nil {
@@ -106,8 +105,8 @@ func (d *deep) take() int {
 	return fd
 }
 
-// goUp opens the directory above an open one. It checks that the way down led through
-// it: a pod may have moved the lower one.
+// goUp opens the directory above an open one. It checks that the way down led through it: a pod may
+// have moved the lower one.
 func (e *erasure) goUp(fd int) (up int, err error) {
 	d := &e.deep
 	last := len(d.above) - 1
@@ -138,8 +137,7 @@ func (e *erasure) goUp(fd int) (up int, err error) {
 	return up, nil
 }
 
-// skip notes an open directory, the one below all of above, in place of the skipped ones
-// in it.
+// skip notes an open directory, the one below all of above, in place of the skipped ones in it.
 func (d *deep) skip(fd int) error {
 	depth := len(d.above)
 	for len(d.skipped) > 0 && d.skipped[len(d.skipped)-1].depth > depth {

@@ -14,8 +14,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestDeepDirectoryIsMovedMeanwhile: the way back from what lies deep leads nowhere but
-// to where it came from, even if somebody moves a directory to another volume.
+// TestDeepDirectoryIsMovedMeanwhile: the way back from what lies deep leads nowhere but to where it
+// came from, even if somebody moves a directory to another volume.
 func TestDeepDirectoryIsMovedMeanwhile(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		const depth = 2*maxDepth + 10
@@ -38,8 +38,8 @@ func TestDeepDirectoryIsMovedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestEraseWithoutItsKey: a pod may encrypt a directory of its own, and take the key
-// away. Nothing in there can be moved then.
+// TestEraseWithoutItsKey: a pod may encrypt a directory of its own, and take the key away. Nothing
+// in there can be moved then.
 func TestEraseWithoutItsKey(t *testing.T) {
 	roottest.Need(t)
 	root := roottest.FileSystem(t, "ext4", 64, "-O", "encrypt")
@@ -56,8 +56,7 @@ func TestEraseWithoutItsKey(t *testing.T) {
 	trashIsEmpty(t, d)
 }
 
-// encrypt gives an empty directory a key, which is there until the returned function is
-// called.
+// encrypt gives an empty directory a key, which is there until the returned function is called.
 func encrypt(t *testing.T, root, dir string) (removeKey func()) {
 	t.Helper()
 	const request = 0xc0506617 // FS_IOC_ADD_ENCRYPTION_KEY

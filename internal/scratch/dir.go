@@ -1,3 +1,26 @@
+// Package scratch owns the data directories in the working directory: <working directory>/<pod
+// UID>/<volume ID>. It makes, finds, measures and deletes them.
+//
+// Pods write the data directories, so their content is taken to be hostile. The package promises
+// that it never leaves the working directory: every system call names one path element relative to
+// an open directory, follows no symbolic link, and enters no mount, not even a bind mount of the
+// same file system.
+//
+// A deletion has two steps. [Dir.Discard] moves the data directory into the trash, <working
+// directory>/.trash, by one rename, so that a volume is either wholly there or wholly gone;
+// [Dir.SyncTrash] makes that durable. [Dir.Erase] then frees the space; if it is interrupted, the
+// entry stays in the trash ([Dir.TrashPage]) to be erased later. Where the trash does not take a
+// data directory, as on a full disk that has no room for one more name, [Dir.EraseInPlace] erases
+// it where it is. A [Pace] can slow both down.
+//
+// Some flags make the kernel refuse a removal even to root (chattr +i and +a, a read-only subvolume
+// of btrfs); the package clears them then. It cannot remove mount points, a swap file in use, the
+// default subvolume, and directories that a process keeps filling or moving; the error says where
+// they are. It opens nothing but directories, and regular files that have such a flag.
+//
+// The package does not know which volumes are in use: before Discard the caller makes sure that the
+// data directory is mounted nowhere. Operations on different volumes may run at the same time, also
+// in one pod's directory. The caller serialises those on one volume and those on one trash entry.
 package scratch
 
 import (
@@ -17,25 +40,25 @@ import (
 )
 
 var (
-	// ErrMountInside: something is mounted inside what was to be erased. The mount, all
-	// that it covers and the directories above it stay; the error says where it is.
+	// ErrMountInside: something is mounted inside what was to be erased. The mount, all that it
+	// covers and the directories above it stay; the error says where it is.
 	ErrMountInside = errors.New("something is mounted inside")
-	// ErrNotOurs: in place of a data directory is something that this package did not
-	// make: a symbolic link, a file or a mount point. Nothing was changed.
+	// ErrNotOurs: in place of a data directory is something that this package did not make: a
+	// symbolic link, a file or a mount point. Nothing was changed.
 	ErrNotOurs = errors.New("not a data directory")
-	// ErrTrashRefuses: the file system does not let a data directory be moved into the
-	// trash. It has no room for one more name (ENOSPC, EDQUOT), the trash has as many
-	// directories as it can hold (EMLINK: 65,000 on ext4 without dir_nlink), or the two
-	// do not go together (EXDEV: their projects, an overlay). Nothing was changed.
+	// ErrTrashRefuses: the file system does not let a data directory be moved into the trash. It
+	// has no room for one more name (ENOSPC, EDQUOT), the trash has as many directories as it can
+	// hold (EMLINK: 65,000 on ext4 without dir_nlink), or the two do not go together (EXDEV: their
+	// projects, an overlay). Nothing was changed.
 	ErrTrashRefuses = errors.New("the trash does not take it")
-	// ErrCovered: the path of the working directory leads to another directory than the
-	// one that the Dir works on, or nowhere.
+	// ErrCovered: the path of the working directory leads to another directory than the one that
+	// the Dir works on, or nowhere.
 	ErrCovered = errors.New("it is not the directory any more that the daemon works on")
 )
 
 const (
-	// trashName is where discarded data waits to be erased. volume.ParsePodUID
-	// refuses names that begin with a dot, so no pod can have it.
+	// trashName is where discarded data waits to be erased. volume.ParsePodUID refuses names that
+	// begin with a dot, so no pod can have it.
 	trashName = ".trash"
 
 	rootMode  = 0o750
@@ -43,15 +66,14 @@ const (
 	trashMode = 0o700
 )
 
-// Dir is an open working directory. Its methods may be called from several
-// goroutines.
+// Dir is an open working directory. Its methods may be called from several goroutines.
 type Dir struct {
 	root  string
 	dir   *os.File
 	trash atomic.Pointer[os.File]
 	mu    sync.Mutex
-	// lost are former trashes, which were removed under the daemon. They stay open for
-	// calls that still use them. mu guards them.
+	// lost are former trashes, which were removed under the daemon. They stay open for calls that
+	// still use them. mu guards them.
 	lost    []*os.File
 	mountID uint64
 	// trashSync is for SyncTrash.
@@ -62,9 +84,9 @@ type Dir struct {
 	noRename2 atomic.Bool
 }
 
-// Open opens the working directory at root, an absolute path, which may lead through
-// symbolic links. It makes the directory and its trash where they are missing. What is
-// mounted there afterwards does not change which directory the Dir works on.
+// Open opens the working directory at root, an absolute path, which may lead through symbolic
+// links. It makes the directory and its trash where they are missing. What is mounted there
+// afterwards does not change which directory the Dir works on.
 func Open(root string) (*Dir, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("open working directory %q: the path is not absolute", root)
@@ -87,8 +109,7 @@ func Open(root string) (*Dir, error) {
 	return d, nil
 }
 
-// Close releases the working directory. No other method may be running, and
-// none works afterwards.
+// Close releases the working directory. No other method may be running, and none works afterwards.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,8 +126,8 @@ func (d *Dir) fd() int { return int(d.dir.Fd()) }
 // trashFD is the handle of the trash; it is -1 once d is closed.
 func (d *Dir) trashFD() int { return int(d.trash.Load().Fd()) }
 
-// Path returns the absolute path of a volume's data directory, whether it
-// exists or not. It is empty for a place whose names are not path elements.
+// Path returns the absolute path of a volume's data directory, whether it exists or not. It is
+// empty for a place whose names are not path elements.
 func (d *Dir) Path(p volume.Place) string {
 	if check(p) != nil {
 		return ""
@@ -114,9 +135,8 @@ func (d *Dir) Path(p volume.Place) string {
 	return filepath.Join(d.root, p.String())
 }
 
-// check refuses a place whose names are not path elements. Every path in this package is
-// checked: the driver has validated the names, but a mistake there must not become a
-// deletion elsewhere.
+// check refuses a place whose names are not path elements. Every path in this package is checked:
+// the driver has validated the names, but a mistake there must not become a deletion elsewhere.
 func check(p volume.Place) error {
 	if _, err := volume.ParsePodUID("pod UID", string(p.Pod)); err != nil {
 		return err
@@ -126,9 +146,9 @@ func check(p volume.Place) error {
 }
 
 // Bindings returns where data directories, or directories in them, are mounted; see
-// [mount.Bindings]. It asks about the open directory that deletions work on, so that a
-// cover does not make volumes look unmounted. The error wraps [ErrCovered] when something
-// covers the working directory.
+// [mount.Bindings]. It asks about the open directory that deletions work on, so that a cover does
+// not make volumes look unmounted. The error wraps [ErrCovered] when something covers the working
+// directory.
 func (d *Dir) Bindings(pods string) ([]mount.Binding, error) {
 	if err := d.CheckPath(); err != nil {
 		return nil, err
@@ -136,8 +156,8 @@ func (d *Dir) Bindings(pods string) ([]mount.Binding, error) {
 	return mount.Bindings(d.dir, pods)
 }
 
-// CheckPath returns nil while the path of the working directory leads to the
-// directory that d works on, and else an error that wraps [ErrCovered].
+// CheckPath returns nil while the path of the working directory leads to the directory that d works
+// on, and else an error that wraps [ErrCovered].
 func (d *Dir) CheckPath() error {
 	ours, err := kernel.Fstat(d.fd())
 	if err != nil {
@@ -174,9 +194,9 @@ func (d *Dir) covered(how string) error {
 	return fmt.Errorf("working directory %s: %w: %s; undo that, or drain the node before its working directory is changed", d.root, ErrCovered, how)
 }
 
-// Source returns a path to a volume's data directory for this process, which works while
-// d is open, also when something covers the working directory. Mount and compare Source;
-// show [Dir.Path] to people.
+// Source returns a path to a volume's data directory for this process, which works while d is open,
+// also when something covers the working directory. Mount and compare Source; show [Dir.Path] to
+// people.
 func (d *Dir) Source(p volume.Place) string {
 	if check(p) != nil {
 		return ""

@@ -50,8 +50,7 @@ func TestDeletionIsDurable(t *testing.T) {
 // cutPower has a file system lose all that is not on disk, and mounts it again.
 func cutPower(t *testing.T, mnt, fstype string, d *Dir) {
 	t.Helper()
-	// EXT4_IOC_SHUTDOWN, which is XFS_IOC_GOINGDOWN, and its flag not to write the
-	// journal before.
+	// EXT4_IOC_SHUTDOWN, which is XFS_IOC_GOINGDOWN, and its flag not to write the journal before.
 	const shutdown, withoutFlush = 0x8004587d, 2
 	must(t, unix.IoctlSetPointerInt(d.fd(), shutdown, withoutFlush))
 	must(t, d.Close())

@@ -13,22 +13,22 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Pace is called by Erase before each batch of removals, with the number of
-// files and directories removed since the last call. It may wait: the erasure holds
-// nothing but open handles meanwhile. An error ends the erasure, which returns it.
+// Pace is called by Erase before each batch of removals, with the number of files and directories
+// removed since the last call. It may wait: the erasure holds nothing but open handles meanwhile.
+// An error ends the erasure, which returns it.
 //
-// One more call at the end, also after an error, has the number removed since the last
-// batch. Its result is ignored.
+// One more call at the end, also after an error, has the number removed since the last batch. Its
+// result is ignored.
 //
 // Usage calls Pace after each batch of names, with their number. An error ends that too.
 type Pace func(ctx context.Context, done int) error
 
-// Erase deletes the entry name of the trash with all that is in it. An entry
-// that is gone already is no error. A nil pace means no pauses.
+// Erase deletes the entry name of the trash with all that is in it. An entry that is gone already
+// is no error. A nil pace means no pauses.
 //
-// If something cannot be deleted, the rest is deleted nevertheless; the error names the
-// first few. It wraps [ErrMountInside] when something is mounted inside. Erase checks ctx
-// before each file; when it is done, the rest stays for the next call.
+// If something cannot be deleted, the rest is deleted nevertheless; the error names the first few.
+// It wraps [ErrMountInside] when something is mounted inside. Erase checks ctx before each file;
+// when it is done, the rest stays for the next call.
 func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("erase %q: not the name of an entry of the trash", name)
@@ -39,14 +39,14 @@ func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 	return nil
 }
 
-// EraseInPlace deletes a volume's data directory where it is, and the pod's directory if
-// that is empty then. It is for what [Dir.Discard] cannot move ([ErrTrashRefuses]):
-// removing needs no room and no other directory.
+// EraseInPlace deletes a volume's data directory where it is, and the pod's directory if that is
+// empty then. It is for what [Dir.Discard] cannot move ([ErrTrashRefuses]): removing needs no room
+// and no other directory.
 //
-// Until it is done the volume is neither wholly there nor wholly gone. The caller has
-// recorded durably that the volume is being deleted, and calls again after an error or a
-// crash. A deletion without an error is durable. A missing data directory is no error.
-// ErrNotOurs is as in Discard, all else as in [Dir.Erase].
+// Until it is done the volume is neither wholly there nor wholly gone. The caller has recorded
+// durably that the volume is being deleted, and calls again after an error or a crash. A deletion
+// without an error is durable. A missing data directory is no error. ErrNotOurs is as in Discard,
+// all else as in [Dir.Erase].
 func (d *Dir) EraseInPlace(ctx context.Context, p volume.Place, pace Pace) error {
 	podFD, err := d.openParent(p)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,8 +80,8 @@ func (d *Dir) erase(ctx context.Context, at int, name string, pace Pace) error {
 	return e.faults.err()
 }
 
-// mostFaults bounds how many errors of one operation are reported: a million files that
-// cannot be removed have the same few causes.
+// mostFaults bounds how many errors of one operation are reported: a million files that cannot be
+// removed have the same few causes.
 const mostFaults = 8
 
 // faults collects the errors of an operation that continues after them.
@@ -91,8 +91,7 @@ type faults struct {
 	mount bool
 }
 
-// add keeps err if it is among the first, or the first ErrMountInside, which callers
-// check for.
+// add keeps err if it is among the first, or the first ErrMountInside, which callers check for.
 func (f *faults) add(err error) {
 	f.count++
 	firstMount := !f.mount && errors.Is(err, ErrMountInside)

@@ -17,10 +17,9 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// BenchmarkErase erases a tree and has rm -rf delete one like it, in turns, on an
-// ext4 with a journal. "x-rm" is how many times the files per second of rm -rf
-// Erase does: above 1, Erase is faster. KATBOX_BENCH_FILES sets the size of the
-// tree; with it at 1000000, mind -benchtime=3x.
+// BenchmarkErase erases a tree and has rm -rf delete one like it, in turns, on an ext4 with a
+// journal. "x-rm" is how many times the files per second of rm -rf Erase does: above 1, Erase is
+// faster. KATBOX_BENCH_FILES sets the size of the tree; with it at 1000000, mind -benchtime=3x.
 func BenchmarkErase(b *testing.B) {
 	files := 20_000
 	if text := os.Getenv("KATBOX_BENCH_FILES"); text != "" {
@@ -79,8 +78,7 @@ func benchmarkErase(b *testing.B, files, directories int, cold bool) {
 	b.ReportMetric(theirs.Seconds()/ours.Seconds(), "x-rm")
 }
 
-// benchTree makes a tree in the trash, and if it is to be cold, has the kernel
-// forget it.
+// benchTree makes a tree in the trash, and if it is to be cold, has the kernel forget it.
 func benchTree(b *testing.B, root string, files, directories int, cold bool) *Dir {
 	b.Helper()
 	d, err := Open(root)

@@ -16,8 +16,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// makeDeep makes directories inside each other, relative to handles because the
-// path is longer than any path may be, and a file in each.
+// makeDeep makes directories inside each other, relative to handles because the path is longer than
+// any path may be, and a file in each.
 func makeDeep(t *testing.T, dir string, depth int, name string) {
 	t.Helper()
 	at, err := unix.Open(dir, openFlags, 0)
@@ -35,8 +35,7 @@ func makeDeep(t *testing.T, dir string, depth int, name string) {
 	unix.Close(at)
 }
 
-// fewFiles lets the process have no more than some files open, beside those
-// that it has.
+// fewFiles lets the process have no more than some files open, beside those that it has.
 func fewFiles(t *testing.T, some int) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -130,8 +129,8 @@ func TestEraseDoesNotFollowLinks(t *testing.T) {
 	})
 }
 
-// TestEraseLeavesMounts has directories and files of the same file system
-// mounted inside what is erased.
+// TestEraseLeavesMounts has directories and files of the same file system mounted inside what is
+// erased.
 func TestEraseLeavesMounts(t *testing.T) {
 	roottest.Need(t)
 	deep := strings.Repeat("d/", maxDepth+5)
@@ -242,8 +241,8 @@ func TestEraseStops(t *testing.T) {
 	erase(t, d, name)
 }
 
-// TestEraseWhileWriting has files appear while their directory is erased. Once
-// it is removed, nobody can make more.
+// TestEraseWhileWriting has files appear while their directory is erased. Once it is removed,
+// nobody can make more.
 func TestEraseWhileWriting(t *testing.T) {
 	d := open(t)
 	dir := create(t, d, here)

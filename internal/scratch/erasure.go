@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxDepth is how many directories Erase holds open above each other. It closes those
-	// further up, and finds them again on the way back.
+	// maxDepth is how many directories Erase holds open above each other. It closes those further
+	// up, and finds them again on the way back.
 	maxDepth = 64
-	// maxRepeats bounds how often directories are swept again that did not become empty,
-	// because a process still writes into them or because the file system skips names
-	// during removals. It is for all directories of an entry together: a bound for each
-	// would multiply with every level that a pod adds.
+	// maxRepeats bounds how often directories are swept again that did not become empty, because a
+	// process still writes into them or because the file system skips names during removals. It is
+	// for all directories of an entry together: a bound for each would multiply with every level
+	// that a pod adds.
 	maxRepeats = 64
 	// paceEvery is how many removals Erase tries between two calls of a Pace.
 	paceEvery = 256
@@ -31,8 +31,8 @@ type erasure struct {
 	faults faults
 	// stopped is why the erasure ends early.
 	stopped error
-	// tried counts removals, also those that failed. removed counts what was removed since
-	// the last call of pace.
+	// tried counts removals, also those that failed. removed counts what was removed since the last
+	// call of pace.
 	tried, removed int
 	// repeats counts sweeps of directories that had been swept before.
 	repeats int
@@ -49,8 +49,8 @@ type opened struct {
 	name string
 }
 
-// proceed is called before each removal and each step through a deep tree. It tells
-// whether to go on.
+// proceed is called before each removal and each step through a deep tree. It tells whether to go
+// on.
 func (e *erasure) proceed(ctx context.Context) bool {
 	if e.stopped == nil {
 		e.stopped = ctx.Err()
@@ -64,8 +64,8 @@ func (e *erasure) proceed(ctx context.Context) bool {
 	return e.stopped == nil
 }
 
-// remove erases name in the directory at, a file or a directory. It tries rmdir first:
-// many volumes are empty, and gone with one call.
+// remove erases name in the directory at, a file or a directory. It tries rmdir first: many volumes
+// are empty, and gone with one call.
 func (e *erasure) remove(ctx context.Context, at int, name string) {
 	if !e.proceed(ctx) {
 		return
@@ -100,8 +100,8 @@ func (e *erasure) unlink(at int, name string) bool {
 	return true
 }
 
-// removeTree removes the directory name with all that is in it. Directories that lie too
-// deep are left to [erasure.removeDeep].
+// removeTree removes the directory name with all that is in it. Directories that lie too deep are
+// left to [erasure.removeDeep].
 func (e *erasure) removeTree(ctx context.Context, at int, name string) {
 	fd, err := e.dir.openChild(at, name)
 	switch {
@@ -137,13 +137,13 @@ func (e *erasure) removeTree(ctx context.Context, at int, name string) {
 	}
 }
 
-// interrupted tells whether to leave the directories of the branch, because the erasure
-// ends or a deep directory comes first.
+// interrupted tells whether to leave the directories of the branch, because the erasure ends or a
+// deep directory comes first.
 func (e *erasure) interrupted() bool { return e.stopped != nil || e.deep.next >= 0 }
 
-// empty empties the lowest directory of the branch, which is in the directory at, and
-// removes it if its name is known. The error says why it is not empty, unless faults or
-// stopped say it already; what is the call that failed.
+// empty empties the lowest directory of the branch, which is in the directory at, and removes it if
+// its name is known. The error says why it is not empty, unless faults or stopped say it already;
+// what is the call that failed.
 func (e *erasure) empty(ctx context.Context, at int) (what string, err error) {
 	here := e.branch[len(e.branch)-1]
 	before := e.faults.count
@@ -188,8 +188,7 @@ func (e *erasure) rmdir(at int, name string) error {
 
 // sweep removes what one pass through a directory finds.
 func (e *erasure) sweep(ctx context.Context, fd int) (what string, err error) {
-	// It begins small: an erasure that is interrupted soon would read a huge directory each
-	// time.
+	// It begins small: an erasure that is interrupted soon would read a huge directory each time.
 	more := true
 	for size := minListing; more; size = min(4*size, maxListing) {
 		if more, err = e.listing.read(fd, size); err != nil {
@@ -225,9 +224,8 @@ func (e *erasure) sweep(ctx context.Context, fd int) (what string, err error) {
 	return "", nil
 }
 
-// fail notes that the call what failed for name in the lowest directory of the branch.
-// Removing or moving a mount point fails with EBUSY. It quotes the path: a pod chose the
-// names.
+// fail notes that the call what failed for name in the lowest directory of the branch. Removing or
+// moving a mount point fails with EBUSY. It quotes the path: a pod chose the names.
 func (e *erasure) fail(what, name string, err error) {
 	if errors.Is(err, unix.EBUSY) {
 		err = fmt.Errorf("%w: %w", ErrMountInside, err)

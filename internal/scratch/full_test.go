@@ -32,8 +32,8 @@ func fillBytes(t *testing.T, dir string) {
 	}
 }
 
-// fillNames makes files of the given size until there is no room. btrfs has small
-// ones among its metadata.
+// fillNames makes files of the given size until there is no room. btrfs has small ones among its
+// metadata.
 func fillNames(t *testing.T, dir string, size int) {
 	t.Helper()
 	data := make([]byte, size)
@@ -46,8 +46,8 @@ func fillNames(t *testing.T, dir string, size int) {
 	}
 }
 
-// TestDeleteOnFullDisk has many volumes go while there is no room for a name in
-// the trash, which a small trash needs a block for.
+// TestDeleteOnFullDisk has many volumes go while there is no room for a name in the trash, which a
+// small trash needs a block for.
 func TestDeleteOnFullDisk(t *testing.T) {
 	roottest.Need(t)
 	rows := []struct {
@@ -82,8 +82,8 @@ func TestDeleteOnFullDisk(t *testing.T) {
 			row.fill(t, d.Path(at(pod, id(volumes-1))))
 			inPlace := 0
 			for i := range volumes {
-				// Nothing is erased from the trash meanwhile. The volume that takes
-				// all the room is the last to go.
+				// Nothing is erased from the trash meanwhile. The volume that takes all the room is
+				// the last to go.
 				_, err := d.Discard(at(pod, id(i)))
 				if errors.Is(err, unix.ENOSPC) {
 					inPlace++

@@ -12,9 +12,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// surroundings is a working directory with a volume, and with files around it
-// that nothing may touch. It serves all inputs: making one takes far longer than
-// what is fuzzed.
+// surroundings is a working directory with a volume, and with files around it that nothing may
+// touch. It serves all inputs: making one takes far longer than what is fuzzed.
 type surroundings struct {
 	base string
 	dir  *Dir
@@ -60,9 +59,8 @@ func (s *surroundings) tree(t *testing.T) []string {
 	return paths
 }
 
-// tame returns names that lead nowhere else, not even when they are taken as they
-// are: with a fault in what is fuzzed, an absolute name or enough ".." would take
-// the machine with them.
+// tame returns names that lead nowhere else, not even when they are taken as they are: with a fault
+// in what is fuzzed, an absolute name or enough ".." would take the machine with them.
 func (s *surroundings) tame(names ...string) (tamed []string, ok bool) {
 	climbs := 0
 	for _, name := range names {
@@ -108,8 +106,8 @@ func FuzzErase(f *testing.F) {
 	})
 }
 
-// FuzzVolumeNames looks for a pod and a volume whose data directory is made or
-// deleted anywhere but two elements below the working directory.
+// FuzzVolumeNames looks for a pod and a volume whose data directory is made or deleted anywhere but
+// two elements below the working directory.
 func FuzzVolumeNames(f *testing.F) {
 	f.Add("pod-2", "csi-2")
 	f.Add("pod-1", "other")

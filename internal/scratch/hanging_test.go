@@ -20,8 +20,8 @@ const (
 	fuseHeader = 16
 )
 
-// mountFUSE mounts a file system that refuses all that it is asked for, and returns what
-// that was when the function is called.
+// mountFUSE mounts a file system that refuses all that it is asked for, and returns what that was
+// when the function is called.
 func mountFUSE(t *testing.T, dir string) (asked func() []uint32) {
 	t.Helper()
 	device, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -70,8 +70,8 @@ func mountFUSE(t *testing.T, dir string) (asked func() []uint32) {
 	}
 }
 
-// TestMountedFileSystemIsNotAsked: one that hangs and is mounted on a data directory, or
-// inside a volume, holds up no deletion.
+// TestMountedFileSystemIsNotAsked: one that hangs and is mounted on a data directory, or inside a
+// volume, holds up no deletion.
 func TestMountedFileSystemIsNotAsked(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		roottest.Need(t)

@@ -30,8 +30,8 @@ func fileSystem(t *testing.T, fstype string) string {
 	return roottest.FileSystem(t, fstype, 384)
 }
 
-// eachFileSystem runs a test on all that a working directory may be on, with the
-// system calls of this kernel and with old ones.
+// eachFileSystem runs a test on all that a working directory may be on, with the system calls of
+// this kernel and with old ones.
 func eachFileSystem(t *testing.T, test func(t *testing.T, d *Dir)) {
 	for _, fstype := range []string{"ext4", "xfs", "btrfs", "tmpfs"} {
 		t.Run(fstype, func(t *testing.T) {
@@ -84,8 +84,8 @@ func fixUnopened(t *testing.T, path string) {
 	}
 }
 
-// setProject gives a directory a project, which what is made in it inherits, and tells
-// whether the file system has projects.
+// setProject gives a directory a project, which what is made in it inherits, and tells whether the
+// file system has projects.
 func setProject(t *testing.T, path string, project uint32) bool {
 	t.Helper()
 	fd, err := unix.Open(path, openFlags, 0)
@@ -279,8 +279,8 @@ func TestEraseInPlaceOfHostileContents(t *testing.T) {
 	})
 }
 
-// TestEraseLeavesMountsOnFixed: the flags of what is mounted are not touched, and
-// those of what is below cannot be reached.
+// TestEraseLeavesMountsOnFixed: the flags of what is mounted are not touched, and those of what is
+// below cannot be reached.
 func TestEraseLeavesMountsOnFixed(t *testing.T) {
 	roottest.Need(t)
 	for _, what := range []string{"file", "directory"} {

@@ -22,12 +22,12 @@ type names struct {
 	buf []byte
 }
 
-// newBuffer returns a buffer for names. Its size bounds a batch: some hundred
-// names, or some sixty of the longest.
+// newBuffer returns a buffer for names. Its size bounds a batch: some hundred names, or some sixty
+// of the longest.
 func newBuffer() []byte { return make([]byte, 16<<10) }
 
-// buffers are for names: one search reads many small directories. The garbage collector
-// frees those that are not in use.
+// buffers are for names: one search reads many small directories. The garbage collector frees those
+// that are not in use.
 var buffers = sync.Pool{New: func() any { buf := newBuffer(); return &buf }}
 
 // next returns the next names, without . and .., and none at the end.
@@ -68,18 +68,18 @@ func eachName(fd int) iter.Seq2[string, error] {
 	}
 }
 
-// isDirectory tells whether name is a directory, not a link to one. A name that has just
-// been removed is none.
+// isDirectory tells whether name is a directory, not a link to one. A name that has just been
+// removed is none.
 func isDirectory(at int, name string) bool {
 	st, err := kernel.Lstatat(at, name)
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 const (
-	// The first listing of a directory is small, because most directories are, and the
-	// next ones grow to maxListing bytes: some hundred thousand names. ext4 returns names
-	// in the order of their hashes. Erasing in the order of inodes changes the same block
-	// less often, the more names are sorted together.
+	// The first listing of a directory is small, because most directories are, and the next ones
+	// grow to maxListing bytes: some hundred thousand names. ext4 returns names in the order of
+	// their hashes. Erasing in the order of inodes changes the same block less often, the more
+	// names are sorted together.
 	minListing = 64 << 10
 	maxListing = 4 << 20
 	// roomForNames is the smallest read: more than the longest name.
@@ -91,13 +91,12 @@ const (
 	direntName   = 19
 )
 
-// listing is a part of a directory, in the order of inodes. The next read reuses its
-// memory.
+// listing is a part of a directory, in the order of inodes. The next read reuses its memory.
 type listing struct {
 	buf     []byte
 	entries []entry
-	// kept is the size of the names that the directories above still need. Listings below
-	// are smaller by as much, so that all together stay small.
+	// kept is the size of the names that the directories above still need. Listings below are
+	// smaller by as much, so that all together stay small.
 	kept int
 }
 
@@ -111,8 +110,8 @@ type entry struct {
 
 func (l *listing) name(e entry) string { return string(l.buf[e.start:e.end]) }
 
-// keep notes that names stay in use while other directories are read, until forget is
-// called with the result.
+// keep notes that names stay in use while other directories are read, until forget is called with
+// the result.
 func (l *listing) keep(names []string) int {
 	size := 0
 	for _, name := range names {
@@ -125,8 +124,8 @@ func (l *listing) keep(names []string) int {
 
 func (l *listing) forget(size int) { l.kept -= size }
 
-// read reads up to size bytes of names from where the directory fd was read to,
-// without . and .., and tells whether there may be more.
+// read reads up to size bytes of names from where the directory fd was read to, without . and ..,
+// and tells whether there may be more.
 func (l *listing) read(fd, size int) (more bool, err error) {
 	limit := max(minListing, min(size, maxListing-l.kept))
 	used := 0

@@ -10,12 +10,11 @@ import (
 	"github.com/katbox/katbox/internal/mount"
 )
 
-// openFlags open a directory for reading, and nothing but a directory: a FIFO
-// could block for ever, a device could do anything.
+// openFlags open a directory for reading, and nothing but a directory: a FIFO could block for ever,
+// a device could do anything.
 const openFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// openChild opens the directory name in the directory at. name is one path
-// element. The error is
+// openChild opens the directory name in the directory at. name is one path element. The error is
 //
 //   - EXDEV when something is mounted there,
 //   - ENOTDIR when it is no directory; a symbolic link is none.
@@ -23,9 +22,9 @@ func (d *Dir) openChild(at int, name string) (int, error) {
 	return d.openUnmounted(at, name, openFlags)
 }
 
-// openUnnoticed is openChild, except that reading the directory does not update its access
-// time, which would be a write for each directory. That takes privileges, which the daemon
-// has; without them the time is updated.
+// openUnnoticed is openChild, except that reading the directory does not update its access time,
+// which would be a write for each directory. That takes privileges, which the daemon has; without
+// them the time is updated.
 func (d *Dir) openUnnoticed(at int, name string) (int, error) {
 	fd, err := d.openUnmounted(at, name, openFlags|unix.O_NOATIME)
 	if errors.Is(err, unix.EPERM) {
@@ -34,13 +33,13 @@ func (d *Dir) openUnnoticed(at int, name string) (int, error) {
 	return fd, err
 }
 
-// openUnmounted opens name in the directory at with flags, among them
-// O_NOFOLLOW. The errors are those of openChild.
+// openUnmounted opens name in the directory at with flags, among them O_NOFOLLOW. The errors are
+// those of openChild.
 func (d *Dir) openUnmounted(at int, name string, flags int) (int, error) {
 	if !d.noOpenat2.Load() {
 		fd, err := openat2(at, name, flags)
-		// System call filters that are older than openat2 return EPERM; the call itself
-		// returns it with O_NOATIME only.
+		// System call filters that are older than openat2 return EPERM; the call itself returns it
+		// with O_NOATIME only.
 		filtered := errors.Is(err, unix.EPERM) && flags&unix.O_NOATIME == 0
 		if !errors.Is(err, unix.ENOSYS) && !filtered {
 			return fd, err
@@ -74,9 +73,9 @@ func openat2(at int, name string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-// openCompared does what openat2 does on older kernels. Nothing is mounted there if the
-// mount is the one that the working directory is on. It compares an O_PATH handle first:
-// opening the root of a FUSE file system may hang.
+// openCompared does what openat2 does on older kernels. Nothing is mounted there if the mount is
+// the one that the working directory is on. It compares an O_PATH handle first: opening the root of
+// a FUSE file system may hang.
 func (d *Dir) openCompared(at int, name string, flags int) (int, error) {
 	const look = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if flags&unix.O_PATH == 0 {
@@ -108,12 +107,11 @@ func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error)
 	return fd, nil
 }
 
-// reopen returns another handle of an open directory, with a position of its own at the
-// start.
+// reopen returns another handle of an open directory, with a position of its own at the start.
 func reopen(fd int) (int, error) { return kernel.Openat(fd, ".", openFlags) }
 
-// notOurs wraps errors of openChild, and those of removing or moving a directory, in
-// [ErrNotOurs] if they say that a name is no plain directory of ours.
+// notOurs wraps errors of openChild, and those of removing or moving a directory, in [ErrNotOurs]
+// if they say that a name is no plain directory of ours.
 func notOurs(err error) error {
 	switch {
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EBUSY):

@@ -15,8 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// fill makes files and directories, each directory with a file, and returns how
-// many of all there are.
+// fill makes files and directories, each directory with a file, and returns how many of all there
+// are.
 func fill(t *testing.T, dir string, files, directories int) int {
 	t.Helper()
 	for i := range files {
@@ -140,9 +140,8 @@ func duringErase(d *Dir, name string, meanwhile func()) error {
 	})
 }
 
-// TestMountDuringErase has somebody mount something while a tree is erased: in a
-// directory that is still to come, on a file, and over the one that is being
-// emptied.
+// TestMountDuringErase has somebody mount something while a tree is erased: in a directory that is
+// still to come, on a file, and over the one that is being emptied.
 func TestMountDuringErase(t *testing.T) {
 	roottest.Need(t)
 	for _, place := range []string{"later/mnt", "now"} {
@@ -172,8 +171,8 @@ func TestMountDuringErase(t *testing.T) {
 	}
 }
 
-// TestMoveDuringErase has somebody move the directory that is being emptied, and
-// those above it, to other names.
+// TestMoveDuringErase has somebody move the directory that is being emptied, and those above it, to
+// other names.
 func TestMoveDuringErase(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		dir := create(t, d, here)

@@ -13,9 +13,9 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestDiscardOfAnyProject: below a directory with a project quota a pod cannot keep its
-// volume by giving it another project, also where the administrator sets the project of
-// all directories again while the daemon runs.
+// TestDiscardOfAnyProject: below a directory with a project quota a pod cannot keep its volume by
+// giving it another project, also where the administrator sets the project of all directories again
+// while the daemon runs.
 func TestDiscardOfAnyProject(t *testing.T) {
 	roottest.Need(t)
 	root := fileSystem(t, "xfs")
@@ -40,8 +40,8 @@ func TestDiscardOfAnyProject(t *testing.T) {
 	}
 }
 
-// refusals make file systems on which the data directory that they return cannot be
-// moved to the trash, whatever is done about it.
+// refusals make file systems on which the data directory that they return cannot be moved to the
+// trash, whatever is done about it.
 var refusals = []struct {
 	name string
 	make func(t *testing.T) (*Dir, string)
@@ -75,8 +75,8 @@ var refusals = []struct {
 	}, unix.EXDEV},
 }
 
-// TestTrashRefuses: what cannot be moved to the trash is erased where it is. What is not
-// ours is neither.
+// TestTrashRefuses: what cannot be moved to the trash is erased where it is. What is not ours is
+// neither.
 func TestTrashRefuses(t *testing.T) {
 	for _, refusal := range refusals {
 		t.Run(refusal.name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// fixed are the flags of an inode (chattr +i and +a) that make the kernel refuse a
-	// removal, also to root.
+	// fixed are the flags of an inode (chattr +i and +a) that make the kernel refuse a removal,
+	// also to root.
 	fixed = 0x10 | 0x20
 	// fixedX are the same flags in the numbers of file_setattr(2).
 	fixedX = 0x08 | 0x10
@@ -22,15 +22,15 @@ func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS)
 }
 
-// release clears what made the kernel refuse the removal of name in the directory at, and
-// tells whether there was anything. A file in a read-only subvolume may be immutable too.
+// release clears what made the kernel refuse the removal of name in the directory at, and tells
+// whether there was anything. A file in a read-only subvolume may be immutable too.
 func (e *erasure) release(at int, name string) bool {
 	writable := e.makeWritable(at, name)
 	return e.dir.release(at, name) || writable
 }
 
-// makeWritable makes the read-only subvolume writable that is in the way: name itself, or
-// the one whose top is a directory of the branch.
+// makeWritable makes the read-only subvolume writable that is in the way: name itself, or the one
+// whose top is a directory of the branch.
 func (e *erasure) makeWritable(at int, name string) bool {
 	if fd, err := e.dir.openChild(at, name); err == nil {
 		defer unix.Close(fd)
@@ -46,11 +46,11 @@ func (e *erasure) makeWritable(at int, name string) bool {
 	return false
 }
 
-// release clears the immutable and the append-only flag of name in the directory at, and
-// of that directory, and tells whether either had one.
+// release clears the immutable and the append-only flag of name in the directory at, and of that
+// directory, and tells whether either had one.
 //
-// A file may have other names, under which it loses its flags too. A pod can only link
-// files that it can reach, and it takes privileges to set the flags.
+// A file may have other names, under which it loses its flags too. A pod can only link files that
+// it can reach, and it takes privileges to set the flags.
 func (d *Dir) release(at int, name string) bool {
 	released := clearFixed(at)
 	st, err := kernel.Lstatat(at, name)
@@ -73,8 +73,8 @@ func (d *Dir) release(at int, name string) bool {
 	return d.releaseUnopened(at, name) || released
 }
 
-// releaseUnopened does what release does without opening the file. It needs Linux 6.17,
-// the first where a symbolic link or a FIFO can have such flags (XFS).
+// releaseUnopened does what release does without opening the file. It needs Linux 6.17, the first
+// where a symbolic link or a FIFO can have such flags (XFS).
 func (d *Dir) releaseUnopened(at int, name string) bool {
 	fd, err := d.openUnmounted(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
@@ -94,8 +94,7 @@ func regularOrDirectory(st *unix.Stat_t) bool {
 	return kind == unix.S_IFREG || kind == unix.S_IFDIR
 }
 
-// clearFixed clears the fixed flags of an open file or directory, and tells whether it had
-// one.
+// clearFixed clears the fixed flags of an open file or directory, and tells whether it had one.
 func clearFixed(fd int) bool {
 	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil || flags&fixed == 0 {
@@ -104,8 +103,8 @@ func clearFixed(fd int) bool {
 	return kernel.SetFlags(fd, flags&^fixed) == nil
 }
 
-// makeWritable makes a read-only subvolume of btrfs, whose top directory is open, writable,
-// and tells whether it was one.
+// makeWritable makes a read-only subvolume of btrfs, whose top directory is open, writable, and
+// tells whether it was one.
 func makeWritable(fd int) bool {
 	flags, err := kernel.GetSubvolumeFlags(fd)
 	if err != nil || flags&kernel.SubvolumeReadOnly == 0 {
@@ -114,13 +113,13 @@ func makeWritable(fd int) bool {
 	return kernel.SetSubvolumeFlags(fd, flags&^kernel.SubvolumeReadOnly) == nil
 }
 
-// projectInherit is FS_XFLAG_PROJINHERIT of a directory: new files in it get its project,
-// and the kernel refuses to move files of another project into it.
+// projectInherit is FS_XFLAG_PROJINHERIT of a directory: new files in it get its project, and the
+// kernel refuses to move files of another project into it.
 const projectInherit = 0x200
 
-// takeAnyProject lets directories of every project be moved into an open directory, and
-// tells whether that took a change. A pod chooses the project of its files; a project
-// quota on the working directory gives one to all other directories.
+// takeAnyProject lets directories of every project be moved into an open directory, and tells
+// whether that took a change. A pod chooses the project of its files; a project quota on the
+// working directory gives one to all other directories.
 //
 // A file system without projects does not need it, and root of a user namespace may not.
 func takeAnyProject(fd int) bool {
@@ -132,8 +131,8 @@ func takeAnyProject(fd int) bool {
 	return kernel.SetXAttr(fd, attr) == nil
 }
 
-// leaveProject takes an open directory out of its project, so that names in it do not
-// count against the project's limit.
+// leaveProject takes an open directory out of its project, so that names in it do not count against
+// the project's limit.
 func leaveProject(fd int) {
 	attr, err := kernel.GetXAttr(fd)
 	if err == nil && attr.Project != 0 {

@@ -24,8 +24,8 @@ var here = at(pod, vol)
 
 func at(pod volume.PodUID, id volume.ID) volume.Place { return volume.Place{Pod: pod, ID: id} }
 
-// eachKernel runs a test as on this kernel and as on an old one, each with an
-// empty working directory.
+// eachKernel runs a test as on this kernel and as on an old one, each with an empty working
+// directory.
 func eachKernel(t *testing.T, test func(t *testing.T, d *Dir)) {
 	t.Run("current calls", func(t *testing.T) { test(t, open(t)) })
 	t.Run("old calls", func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestSharedSync: those who ask while a sync runs share the one after it, with
-// what came of it, and not the one that began before they asked.
+// TestSharedSync: those who ask while a sync runs share the one after it, with what came of it, and
+// not the one that began before they asked.
 func TestSharedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sharedSync

@@ -16,8 +16,7 @@ func (d *Dir) Space() (volume.Space, error) {
 	if err != nil {
 		return volume.Space{}, fmt.Errorf("statfs %s: %w", d.root, err)
 	}
-	// f_blocks and f_bavail count fragments; old FUSE servers do not set the fragment's
-	// size.
+	// f_blocks and f_bavail count fragments; old FUSE servers do not set the fragment's size.
 	unit := uint64(st.Frsize)
 	if unit == 0 {
 		unit = uint64(st.Bsize)
@@ -30,10 +29,9 @@ func sizeOf(bytes, inodes uint64) volume.Size {
 	return volume.Size{Bytes: int64(min(bytes, math.MaxInt64)), Inodes: int64(min(inodes, math.MaxInt64))}
 }
 
-// SpaceAfterErase is [Dir.Space] after something was erased. before is the last
-// measurement. Some file systems count freed space only later, btrfs bytes and XFS
-// inodes. SpaceAfterErase makes them count it: otherwise the next volume would be evicted
-// for the space that the last one has freed.
+// SpaceAfterErase is [Dir.Space] after something was erased. before is the last measurement. Some
+// file systems count freed space only later, btrfs bytes and XFS inodes. SpaceAfterErase makes them
+// count it: otherwise the next volume would be evicted for the space that the last one has freed.
 func (d *Dir) SpaceAfterErase(before volume.Space) (volume.Space, error) {
 	if d.settleXFS() {
 		return d.Space()
@@ -53,10 +51,10 @@ func showsMore(before, after volume.Space) bool {
 	return after.Free.Bytes > before.Free.Bytes && (after.Total.Inodes == 0 || after.Free.Inodes > before.Free.Inodes)
 }
 
-// settleXFS waits for the worker of the kernel that counts what was removed; syncfs(2)
-// does not wait for it. Until then the space shows in part, so it cannot tell whether to
-// wait. XFS also frees the blocks that it set aside behind the ends of growing files, which
-// on a full disk is welcome. settleXFS tells whether this is XFS.
+// settleXFS waits for the worker of the kernel that counts what was removed; syncfs(2) does not
+// wait for it. Until then the space shows in part, so it cannot tell whether to wait. XFS also
+// frees the blocks that it set aside behind the ends of growing files, which on a full disk is
+// welcome. settleXFS tells whether this is XFS.
 func (d *Dir) settleXFS() bool {
 	if fs, err := kernel.Fstatfs(d.fd()); err != nil || fs.Type != unix.XFS_SUPER_MAGIC {
 		return false

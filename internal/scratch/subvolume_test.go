@@ -24,8 +24,7 @@ func subvolume(t *testing.T, at int, name string) {
 	}
 }
 
-// snapshot makes a read-only snapshot of the subvolume at path in the directory
-// dir.
+// snapshot makes a read-only snapshot of the subvolume at path in the directory dir.
 func snapshot(t *testing.T, path, dir, name string) {
 	t.Helper()
 	const request, readOnly = 0x50009417, 1 << 1 // BTRFS_IOC_SNAP_CREATE_V2

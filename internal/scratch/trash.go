@@ -22,8 +22,8 @@ func (d *Dir) openTrash() error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
 	}
-	// Where the working directory has a project quota, neither its limit nor its rule for
-	// renames applies to the trash.
+	// Where the working directory has a project quota, neither its limit nor its rule for renames
+	// applies to the trash.
 	takeAnyProject(fd)
 	leaveProject(fd)
 	d.trash.Store(os.NewFile(uintptr(fd), trashName))
@@ -45,17 +45,16 @@ func (d *Dir) remakeTrash() error {
 	return nil
 }
 
-// Discard moves a volume's data directory into the trash by one rename, and
-// returns the name of the entry there for [Dir.Erase]. It also removes the pod's
-// directory if that is empty then.
+// Discard moves a volume's data directory into the trash by one rename, and returns the name of the
+// entry there for [Dir.Erase]. It also removes the pod's directory if that is empty then.
 //
 // A power cut may undo it until [Dir.SyncTrash] has returned.
 //
-// The error wraps fs.ErrNotExist when there is no data directory; an empty directory of
-// the pod is removed nevertheless. It wraps ErrNotOurs when something else is in its
-// place, such as a mount point: Discard never moves a directory that something is mounted
-// on. It wraps ErrTrashRefuses when the trash does not take the directory; there
-// [Dir.EraseInPlace] works. After an error nothing has been moved.
+// The error wraps fs.ErrNotExist when there is no data directory; an empty directory of the pod is
+// removed nevertheless. It wraps ErrNotOurs when something else is in its place, such as a mount
+// point: Discard never moves a directory that something is mounted on. It wraps ErrTrashRefuses
+// when the trash does not take the directory; there [Dir.EraseInPlace] works. After an error
+// nothing has been moved.
 func (d *Dir) Discard(p volume.Place) (name string, err error) {
 	podFD, err := d.openParent(p)
 	if errors.Is(err, unix.ENOENT) {
@@ -88,9 +87,9 @@ func (d *Dir) Discard(p volume.Place) (name string, err error) {
 	return "", fmt.Errorf("move %s to the trash: %w", d.Path(p), err)
 }
 
-// SyncTrash makes durable what this process or an earlier one has moved to the trash.
-// File systems do not order renames and writes to files: without it a power cut could
-// bring back a data directory whose record is gone. Calls at the same time share a sync.
+// SyncTrash makes durable what this process or an earlier one has moved to the trash. File systems
+// do not order renames and writes to files: without it a power cut could bring back a data
+// directory whose record is gone. Calls at the same time share a sync.
 func (d *Dir) SyncTrash() error {
 	err := d.trashSync.do(func() error { return kernel.Fsync(d.trashFD()) })
 	if err != nil {
@@ -119,8 +118,8 @@ func (d *Dir) SyncGone(pod volume.PodUID) error {
 	return nil
 }
 
-// moveToTrash renames a directory to a fresh name in the trash. Flags and projects that a
-// pod has set do not prevent it.
+// moveToTrash renames a directory to a fresh name in the trash. Flags and projects that a pod has
+// set do not prevent it.
 func (d *Dir) moveToTrash(at int, name string) (fresh string, err error) {
 	trash, fresh := d.trashFD(), freshName()
 	err = d.rename(at, name, trash, fresh)
@@ -142,8 +141,8 @@ func freshName() string { return rand.Text() }
 func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
 	if !d.noRename2.Load() {
 		err := kernel.RenameNoReplace(fromDir, from, toDir, to)
-		// EINVAL comes from a file system that does not know the flag, EPERM
-		// may come from a system call filter that does not know the call.
+		// EINVAL comes from a file system that does not know the flag, EPERM may come from a system
+		// call filter that does not know the call.
 		if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 			return err
 		}
@@ -155,12 +154,12 @@ func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
 	return kernel.Renameat(fromDir, from, toDir, to)
 }
 
-// sharedSync lets calls share a sync. A caller never shares a sync that began before its
-// call: that one may miss what the caller wants to be durable.
+// sharedSync lets calls share a sync. A caller never shares a sync that began before its call: that
+// one may miss what the caller wants to be durable.
 type sharedSync struct {
 	mu sync.Mutex
-	// next has not begun yet; it is nil when no call waits for one. last is the one that
-	// began last, or next.
+	// next has not begun yet; it is nil when no call waits for one. last is the one that began
+	// last, or next.
 	next, last *syncRound
 }
 
@@ -172,8 +171,8 @@ type syncRound struct {
 
 var errSyncPanicked = errors.New("the sync did not end")
 
-// do returns the result of a sync that began after this call. The first caller of a round
-// runs it when the round before has ended.
+// do returns the result of a sync that began after this call. The first caller of a round runs it
+// when the round before has ended.
 func (s *sharedSync) do(sync func() error) error {
 	s.mu.Lock()
 	if r := s.next; r != nil {
@@ -195,14 +194,13 @@ func (s *sharedSync) do(sync func() error) error {
 	return r.err
 }
 
-// TrashPage returns names of entries of the trash, in no order, for [Dir.Erase]. There may
-// be a million, so they come in pages: at least atLeast names, if there are as many, and
-// some hundred more at most. from is 0 for the first page. next is where the next page
-// begins, 0 after the last.
+// TrashPage returns names of entries of the trash, in no order, for [Dir.Erase]. There may be a
+// million, so they come in pages: at least atLeast names, if there are as many, and some hundred
+// more at most. from is 0 for the first page. next is where the next page begins, 0 after the last.
 //
-// An entry that comes or goes between two pages may be in neither. On a file system that
-// counts names to find its place (tmpfs before Linux 6.6) the pages may miss other
-// entries too: to get all, begin again after the last page.
+// An entry that comes or goes between two pages may be in neither. On a file system that counts
+// names to find its place (tmpfs before Linux 6.6) the pages may miss other entries too: to get
+// all, begin again after the last page.
 func (d *Dir) TrashPage(from int64, atLeast int) (page []string, next int64, err error) {
 	err = d.readTrash(from, func(batch []string, end int64) bool {
 		page, next = append(page, batch...), end
@@ -223,8 +221,8 @@ func (d *Dir) TrashSize() (entries int, err error) {
 	return entries, err
 }
 
-// readTrash calls fn for each batch of names, with the offset where it ends, until fn
-// returns false. The last batch is empty and ends at 0.
+// readTrash calls fn for each batch of names, with the offset where it ends, until fn returns
+// false. The last batch is empty and ends at 0.
 func (d *Dir) readTrash(from int64, fn func(batch []string, end int64) (more bool)) error {
 	if err := d.readTrashFrom(from, fn); err != nil {
 		return fmt.Errorf("read the trash of %s: %w", d.root, err)

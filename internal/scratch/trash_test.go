@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTrashInPages: all that is there from the first page to the last is in one of them,
-// though what was in the pages before is erased.
+// TestTrashInPages: all that is there from the first page to the last is in one of them, though
+// what was in the pages before is erased.
 func TestTrashInPages(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, d *Dir) {
 		const entries, atLeast = 5000, 1000

@@ -15,15 +15,15 @@ import (
 const (
 	// maxOpen is how many directories Usage holds open above each other.
 	maxOpen = 64
-	// maxLinks bounds how many files with several links Usage remembers: a pod can make as
-	// many as the file system has inodes.
+	// maxLinks bounds how many files with several links Usage remembers: a pod can make as many as
+	// the file system has inodes.
 	maxLinks = 1 << 16
 )
 
-// Usage returns the bytes that a volume's files and directories occupy on disk, and their
-// number, including the data directory itself. A file with several links inside counts
-// once. Directories mounted inside do not count. It does not change the directories'
-// access times. A nil pace means no pauses.
+// Usage returns the bytes that a volume's files and directories occupy on disk, and their number,
+// including the data directory itself. A file with several links inside counts once. Directories
+// mounted inside do not count. It does not change the directories' access times. A nil pace means
+// no pauses.
 //
 // If the tree changes meanwhile, the result lies between before and after. The error wraps
 // fs.ErrNotExist when there is no data directory.
@@ -43,8 +43,8 @@ func (d *Dir) Usage(ctx context.Context, p volume.Place, pace Pace) (bytes, inod
 	return bytes, inodes, nil
 }
 
-// openDataUnnoticed opens a volume's data directory as openUnnoticed does. The errors
-// are those of openParent.
+// openDataUnnoticed opens a volume's data directory as openUnnoticed does. The errors are those of
+// openParent.
 func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 	if err := check(p); err != nil {
 		return -1, err
@@ -74,17 +74,17 @@ func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 // inode identifies a file.
 type inode struct{ dev, ino uint64 }
 
-// census is one call of Usage: a walk without recursion. It closes the directories above
-// the lowest maxOpen, and finds them again on the way back.
+// census is one call of Usage: a walk without recursion. It closes the directories above the lowest
+// maxOpen, and finds them again on the way back.
 type census struct {
 	dir           *Dir
 	buf           []byte
 	bytes, inodes int64
-	// links holds the files with several links, and how many of their links have not been
-	// met yet. It is nil before the first.
+	// links holds the files with several links, and how many of their links have not been met yet.
+	// It is nil before the first.
 	links map[inode]uint64
-	// crowded: links was full once. Since then each link of a file that is not in links
-	// counts its share of the file; shares is the sum for inodes.
+	// crowded: links was full once. Since then each link of a file that is not in links counts its
+	// share of the file; shares is the sum for inodes.
 	crowded bool
 	shares  float64
 	levels  []level
@@ -168,8 +168,8 @@ func (c *census) step() error {
 	return c.enter(fd, &st)
 }
 
-// enter counts an open directory and continues in it. It takes over fd. If st is of
-// another directory that had the name before, reopen may return an error.
+// enter counts an open directory and continues in it. It takes over fd. If st is of another
+// directory that had the name before, reopen may return an error.
 func (c *census) enter(fd int, st *unix.Stat_t) error {
 	c.count(st)
 	c.levels = append(c.levels, level{inode: inode{uint64(st.Dev), st.Ino}, fd: fd})
@@ -202,8 +202,8 @@ func (c *census) leave() error {
 	return c.levels[last-1].reopen(child.fd)
 }
 
-// reopen opens a directory again as the parent of an open child. It checks that it is the
-// same one: the child may have been moved.
+// reopen opens a directory again as the parent of an open child. It checks that it is the same one:
+// the child may have been moved.
 func (l *level) reopen(child int) error {
 	fd, err := kernel.Openat(child, "..", openFlags)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// BenchmarkUsage measures small volumes, each of a pod of its own. An operation is
-// one volume.
+// BenchmarkUsage measures small volumes, each of a pod of its own. An operation is one volume.
 func BenchmarkUsage(b *testing.B) {
 	d, err := Open(b.TempDir() + "/work")
 	if err != nil {

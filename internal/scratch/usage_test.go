@@ -114,8 +114,7 @@ func TestUsageLeavesMountsOut(t *testing.T) {
 	})
 }
 
-// TestUsageOfWhatIsNotOurs: what is in the place of a volume, or of its pod, is not
-// gone into.
+// TestUsageOfWhatIsNotOurs: what is in the place of a volume, or of its pod, is not gone into.
 func TestUsageOfWhatIsNotOurs(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		create(t, d, here)
@@ -150,8 +149,8 @@ func TestUsageOfWhatIsMountedOver(t *testing.T) {
 	})
 }
 
-// TestUsageWithoutPrivileges: the directories of others can be read all the same,
-// and that they were is then noted.
+// TestUsageWithoutPrivileges: the directories of others can be read all the same, and that they
+// were is then noted.
 func TestUsageWithoutPrivileges(t *testing.T) {
 	roottest.Need(t)
 	eachKernel(t, func(t *testing.T, d *Dir) {

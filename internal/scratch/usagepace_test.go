@@ -36,8 +36,8 @@ func TestUsageInPieces(t *testing.T) {
 	}
 }
 
-// TestDeletionPassesUsage: a volume is moved to the trash and erased while somebody
-// is counting it, and none disturbs the other.
+// TestDeletionPassesUsage: a volume is moved to the trash and erased while somebody is counting it,
+// and none disturbs the other.
 func TestDeletionPassesUsage(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		dir := create(t, d, here)
@@ -59,8 +59,8 @@ func TestDeletionPassesUsage(t *testing.T) {
 	})
 }
 
-// TestUsageLeavesNoTrace: the time of access of what a pod left stays as it is. A
-// directory that is read for the first time since it was changed would show that.
+// TestUsageLeavesNoTrace: the time of access of what a pod left stays as it is. A directory that is
+// read for the first time since it was changed would show that.
 func TestUsageLeavesNoTrace(t *testing.T) {
 	roottest.Need(t)
 	root := t.TempDir()
@@ -91,8 +91,8 @@ func accessed(t *testing.T, a, b string) [2]unix.Timespec {
 	return [2]unix.Timespec{first.Atim, second.Atim}
 }
 
-// TestUsageForgetsLinks: what it remembers of files with several links is bounded,
-// and what it counts is the same all the same.
+// TestUsageForgetsLinks: what it remembers of files with several links is bounded, and what it
+// counts is the same all the same.
 func TestUsageForgetsLinks(t *testing.T) {
 	const files, links, blocks = 3 * maxLinks, 4, 8
 	c := &census{}

@@ -14,12 +14,12 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Walk calls fn for every directory that may be a data directory, in no order. It skips
-// names that are not <pod UID>/<volume ID>, files and symbolic links. fn may create and
-// discard data directories; Walk may or may not reach a new one.
+// Walk calls fn for every directory that may be a data directory, in no order. It skips names that
+// are not <pod UID>/<volume ID>, files and symbolic links. fn may create and discard data
+// directories; Walk may or may not reach a new one.
 //
-// If fn returns an error or ctx ends, Walk ends and returns that error as it is. It skips
-// a pod's directory that cannot be read, and returns that error after the rest.
+// If fn returns an error or ctx ends, Walk ends and returns that error as it is. It skips a pod's
+// directory that cannot be read, and returns that error after the rest.
 func (d *Dir) Walk(ctx context.Context, fn func(volume.Place) error) error {
 	fd, err := reopen(d.fd())
 	if err != nil {
@@ -74,11 +74,11 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pla
 	return nil
 }
 
-// Foreign looks for other people's data in a directory that is about to become a working
-// directory. It returns the path of something two levels below root that is not named as
-// a kubelet names pods and their volumes, or of a mount at the place of a pod's directory.
-// It returns "" when there is none, and when root does not exist or has been a working
-// directory before. It skips files at the top, names that begin with a dot and lost+found.
+// Foreign looks for other people's data in a directory that is about to become a working directory.
+// It returns the path of something two levels below root that is not named as a kubelet names pods
+// and their volumes, or of a mount at the place of a pod's directory. It returns "" when there is
+// none, and when root does not exist or has been a working directory before. It skips files at the
+// top, names that begin with a dot and lost+found.
 //
 // It changes nothing.
 func Foreign(root string) (string, error) {

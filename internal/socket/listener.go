@@ -1,3 +1,7 @@
+// Package socket opens the Unix sockets that the kubelet calls.
+//
+// It takes over a socket that a dead process left, and refuses one that a process answers on. Only
+// root may use a socket. Closing it removes its file, but not another file in its place.
 package socket
 
 import (
@@ -8,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,8 +30,8 @@ type Listener struct {
 	close func() error
 }
 
-// Listen opens the socket, which only root may use. It takes over a socket that a dead
-// process left. It refuses one that a process answers on, and a file that is no socket.
+// Listen opens the socket, which only root may use. It takes over a socket that a dead process
+// left. It refuses one that a process answers on, and a file that is no socket.
 func Listen(path string) (*Listener, error) {
 	if err := kernel.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w", err)
@@ -52,16 +57,16 @@ func Listen(path string) (*Listener, error) {
 	return l, nil
 }
 
-// InPlace tells whether the path still leads to this socket: the file or its directory may
-// have been removed or replaced.
+// InPlace tells whether the path still leads to this socket: the file or its directory may have
+// been removed or replaced.
 func (l *Listener) InPlace() bool {
 	now, err := os.Lstat(l.path)
 	// A later file can have the same inode number.
 	return err == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime())
 }
 
-// Lost looks after each interval whether the path still leads to this socket, and returns an
-// error once it does not. It returns nil when ctx ends.
+// Lost looks after each interval whether the path still leads to this socket, and returns an error
+// once it does not. It returns nil when ctx ends.
 func (l *Listener) Lost(ctx context.Context, interval time.Duration) error {
 	look := time.NewTicker(interval)
 	defer look.Stop()
@@ -107,4 +112,35 @@ func removeStale(path string) error {
 		return fmt.Errorf("is anybody serving %s: %w", path, err)
 	}
 	return kernel.Remove(path)
+}
+
+// maxPath is the longest path of a Unix socket in bytes (sun_path, without the final NUL).
+const maxPath = 107
+
+// Path returns the absolute path in an endpoint such as unix:///csi/csi.sock.
+func Path(endpoint string) (string, error) {
+	path, ok := strings.CutPrefix(endpoint, "unix://")
+	if !ok {
+		path, ok = strings.CutPrefix(endpoint, "unix:")
+	}
+	switch {
+	case !ok:
+		return "", fmt.Errorf("endpoint %q is not a Unix socket; write it as unix:///path/to/csi.sock", endpoint)
+	case path == "":
+		return "", fmt.Errorf("endpoint %q has no path; write it as unix:///path/to/csi.sock", endpoint)
+	case path[0] != '/':
+		return "", fmt.Errorf("endpoint %q: %q is not an absolute path; write it as unix:///path/to/csi.sock", endpoint, path)
+	}
+	if err := CheckPath(path); err != nil {
+		return "", fmt.Errorf("endpoint %w", err)
+	}
+	return path, nil
+}
+
+// CheckPath refuses a path that is too long for a Unix socket.
+func CheckPath(path string) error {
+	if len(path) > maxPath {
+		return fmt.Errorf("%q has %d bytes, and the path of a Unix socket at most %d", path, len(path), maxPath)
+	}
+	return nil
 }

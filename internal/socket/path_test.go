@@ -21,8 +21,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// FuzzPath looks for an endpoint that is taken for another socket than the one it
-// names.
+// FuzzPath looks for an endpoint that is taken for another socket than the one it names.
 func FuzzPath(f *testing.F) {
 	f.Add("unix:///csi/csi.sock")
 	f.Add("unix:/csi/csi.sock")

@@ -53,8 +53,8 @@ func changeStored(t testing.TB, s *Store, id string, change func(fields map[int]
 	}
 }
 
-// TestTimesAcrossARestart writes a record one minute after its volume was
-// unpublished, and reads it ten minutes later.
+// TestTimesAcrossARestart writes a record one minute after its volume was unpublished, and reads it
+// ten minutes later.
 func TestTimesAcrossARestart(t *testing.T) {
 	const wait = 10 * time.Minute
 	start := time.Now()
@@ -204,8 +204,8 @@ func TestReadBoot(t *testing.T) {
 	}
 }
 
-// TestWallClockStepsAcrossARestart uses the kernel's clocks. That the wall clock
-// was stepped is made to look so from the other side: by what it showed before.
+// TestWallClockStepsAcrossARestart uses the kernel's clocks. That the wall clock was stepped is
+// made to look so from the other side: by what it showed before.
 func TestWallClockStepsAcrossARestart(t *testing.T) {
 	for name, step := range map[string]time.Duration{"none": 0, "forward": year, "back": -year} {
 		t.Run(name, func(t *testing.T) {

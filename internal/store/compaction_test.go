@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// peak is how many records come and go: for some 3,500 free pages, whose list is
-	// longer than all else that a commit writes.
+	// peak is how many records come and go: for some 3,500 free pages, whose list is longer than
+	// all else that a commit writes.
 	peak = 30_000
 	// smallPeak is enough for a list of more than one page.
 	smallPeak = 8_000
@@ -77,8 +77,8 @@ func pagesPerCommit(t testing.TB, s *Store) float64 {
 	return pages
 }
 
-// TestCommitAfterAPeakWritesNoMore: what a commit writes does not depend on how many
-// records there once were, neither while the daemon runs nor after a restart.
+// TestCommitAfterAPeakWritesNoMore: what a commit writes does not depend on how many records there
+// once were, neither while the daemon runs nor after a restart.
 func TestCommitAfterAPeakWritesNoMore(t *testing.T) {
 	for _, kept := range []int{0, 3_000} {
 		t.Run(fmt.Sprintf("kept=%d", kept), func(t *testing.T) {
@@ -109,8 +109,7 @@ func TestCommitAfterAPeakWritesNoMore(t *testing.T) {
 	}
 }
 
-// TestStartAfterAPeak: the daemon was stopped before a compaction, as one of a version
-// without is.
+// TestStartAfterAPeak: the daemon was stopped before a compaction, as one of a version without is.
 func TestStartAfterAPeak(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	if err := afterPeak(t, path, smallPeak, 10).Close(); err != nil {
@@ -136,8 +135,8 @@ func TestStartAfterAPeak(t *testing.T) {
 	}
 }
 
-// TestCompactionKeepsEverything: all buckets, values that cannot be used, and what
-// only a newer version knows.
+// TestCompactionKeepsEverything: all buckets, values that cannot be used, and what only a newer
+// version knows.
 func TestCompactionKeepsEverything(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := afterPeak(t, path, smallPeak, 500)
@@ -190,8 +189,8 @@ func TestCompactionKeepsEverything(t *testing.T) {
 	}
 }
 
-// TestChangesDuringACompaction: records that change while they are copied, before and
-// after their turn, are as they were committed last.
+// TestChangesDuringACompaction: records that change while they are copied, before and after their
+// turn, are as they were committed last.
 func TestChangesDuringACompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	const kept = 5_000
@@ -262,8 +261,8 @@ func TestChangesDuringACompaction(t *testing.T) {
 	}
 }
 
-// TestCommitsBesideCompactions commits from several goroutines while one compaction
-// follows the other.
+// TestCommitsBesideCompactions commits from several goroutines while one compaction follows the
+// other.
 func TestCommitsBesideCompactions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := afterPeak(t, path, smallPeak, 2_000)
@@ -333,8 +332,8 @@ func TestCommitsBesideCompactions(t *testing.T) {
 	}
 }
 
-// TestCompactionThatIsRefused: whatever keeps the copy from being made leaves the
-// file, and the store goes on with it.
+// TestCompactionThatIsRefused: whatever keeps the copy from being made leaves the file, and the
+// store goes on with it.
 func TestCompactionThatIsRefused(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -16,8 +16,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// wellUsed returns the bytes of a store with a tree of several levels, a free
-// list with something in it, and a bucket that is inline.
+// wellUsed returns the bytes of a store with a tree of several levels, a free list with something
+// in it, and a bucket that is inline.
 func wellUsed(t testing.TB, n int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "well-used.db")
@@ -136,8 +136,8 @@ func TestTruncatedFile(t *testing.T) {
 	}
 }
 
-// TestFlippedBytes damages a file in many ways: at random, and in the numbers
-// that hold its structure together.
+// TestFlippedBytes damages a file in many ways: at random, and in the numbers that hold its
+// structure together.
 func TestFlippedBytes(t *testing.T) {
 	data := wellUsed(t, 500)
 	const pageSize = 4096
@@ -227,8 +227,8 @@ func TestOtherPageSizes(t *testing.T) {
 	}
 }
 
-// TestFileTruncatedWhileOpen makes bbolt touch memory behind the end of the
-// file, which the kernel answers with SIGBUS.
+// TestFileTruncatedWhileOpen makes bbolt touch memory behind the end of the file, which the kernel
+// answers with SIGBUS.
 func TestFileTruncatedWhileOpen(t *testing.T) {
 	path := writeFile(t, wellUsed(t, 2000))
 	s := openStore(t, path)

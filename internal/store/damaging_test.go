@@ -22,8 +22,8 @@ const (
 	boltMagic      = 0xED0CDAED
 )
 
-// smallPages returns the bytes of a store with small pages: more of them, and a
-// tree, in a small file.
+// smallPages returns the bytes of a store with small pages: more of them, and a tree, in a small
+// file.
 func smallPages(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "small.db")
@@ -74,8 +74,8 @@ func readFixture(t testing.TB) []byte {
 	return data
 }
 
-// damage returns data with two patches, cut off at cut unless that is 0. reseal
-// makes the checksums of the meta pages right again, as no fault of a disk would.
+// damage returns data with two patches, cut off at cut unless that is 0. reseal makes the checksums
+// of the meta pages right again, as no fault of a disk would.
 func damage(data []byte, at1 uint16, patch1 []byte, at2 uint16, patch2 []byte, cut uint16, reseal bool) []byte {
 	bad := bytes.Clone(data)
 	copy(bad[min(int(at1), len(bad)):], patch1)
@@ -107,8 +107,7 @@ func importNoted(s *Store) (noted bool, err error) {
 	return noted, err
 }
 
-// forgetImport makes the store one that has imported nothing yet from a file of that
-// name.
+// forgetImport makes the store one that has imported nothing yet from a file of that name.
 func forgetImport(t testing.TB, s *Store, name string) {
 	t.Helper()
 	s.imported = false

@@ -39,8 +39,7 @@ var irregular = map[string]func(t *testing.T, path string){
 	},
 }
 
-// answers returns what fn does, and fails if it waits: nothing here waits for
-// another process.
+// answers returns what fn does, and fails if it waits: nothing here waits for another process.
 func answers(t *testing.T, fn func() error) error {
 	t.Helper()
 	result := make(chan error, 1)

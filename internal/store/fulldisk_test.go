@@ -15,8 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// smallest is the size, in MiB, below which a file system is not made, or has no
-// room for the reserve.
+// smallest is the size, in MiB, below which a file system is not made, or has no room for the
+// reserve.
 var smallest = map[string]int{"ext4": 128, "xfs": 300, "btrfs": 256}
 
 // fillDisk writes files into dir until not even one byte fits.
@@ -39,8 +39,8 @@ func fillDisk(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	// Bfree is not 0: it has the blocks that ext4 keeps for itself. XFS keeps some
-	// that it says are available.
+	// Bfree is not 0: it has the blocks that ext4 keeps for itself. XFS keeps some that it says are
+	// available.
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil || fs.Bavail > 64 {
 		t.Fatalf("%d blocks are available (%v), want a full disk", fs.Bavail, err)

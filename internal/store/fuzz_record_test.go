@@ -11,8 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// FuzzRecord looks for a record that is accepted, and read as another one or not
-// at all.
+// FuzzRecord looks for a record that is accepted, and read as another one or not at all.
 func FuzzRecord(f *testing.F) {
 	f.Add("csi-1", "uid-1", "batch", "job-1", byte(volume.Published), "/pods/a", "nosuid", true, false, int64(time.Hour))
 	f.Add("csi-1", "uid-1", "", "", byte(volume.Retained), "", "", false, true, int64(math.MaxInt64))
@@ -60,8 +59,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzStoredTime looks for a stored time that is read as one in the future, as
-// one without the monotonic reading, or as an earlier one than was written.
+// FuzzStoredTime looks for a stored time that is read as one in the future, as one without the
+// monotonic reading, or as an earlier one than was written.
 func FuzzStoredTime(f *testing.F) {
 	f.Add(int64(1), uint64(7), int64(math.MinInt64), uint64(7), int64(math.MaxInt64))
 	f.Add(int64(math.MaxInt64), uint64(6), int64(5), uint64(7), int64(5))
@@ -82,8 +81,8 @@ func FuzzStoredTime(f *testing.F) {
 		if got.After(m.now) || got.Year() < 1900 || !strings.Contains(got.String(), " m=") {
 			t.Errorf("%d, boot %d, %d at %+v: %v", wall, boot, boottime, m, got)
 		}
-		// Written and read again in this boot it is the same; the reading has no room
-		// for less than there is since the boot.
+		// Written and read again in this boot it is the same; the reading has no room for less than
+		// there is since the boot.
 		if nowBoottime < 0 || nowBoot == 0 {
 			return
 		}
@@ -100,9 +99,9 @@ func FuzzStoredTime(f *testing.F) {
 	})
 }
 
-// FuzzWholeStore looks for a damaged file that takes the daemon down, or that has
-// records which could do harm. Two patches damage it; what they do to the numbers
-// of a meta page counts only with its checksum made right again.
+// FuzzWholeStore looks for a damaged file that takes the daemon down, or that has records which
+// could do harm. Two patches damage it; what they do to the numbers of a meta page counts only with
+// its checksum made right again.
 func FuzzWholeStore(f *testing.F) {
 	bases := [][]byte{wellUsed(f, 3), smallPages(f)}
 	f.Add(byte(0), uint16(0), []byte{}, uint16(0), []byte{}, uint16(0), false)

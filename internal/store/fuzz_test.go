@@ -14,8 +14,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// FuzzDecodeValue looks for bytes that are read as a record that should not be,
-// or that is another one once it was written again.
+// FuzzDecodeValue looks for bytes that are read as a record that should not be, or that is another
+// one once it was written again.
 func FuzzDecodeValue(f *testing.F) {
 	m := moment{now: time.Now(), boot: 7, boottime: int64(time.Hour)}
 	earlier := moment{now: m.now, boot: 6, boottime: m.boottime}
@@ -89,8 +89,7 @@ func FuzzDecodeLegacyDeleted(f *testing.F) {
 	})
 }
 
-// FuzzCheckFile looks for files that the check accepts and that then hang or
-// crash the process.
+// FuzzCheckFile looks for files that the check accepts and that then hang or crash the process.
 func FuzzCheckFile(f *testing.F) {
 	whole, err := os.ReadFile(fixture)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// writeFixture makes TestWriteLegacyFixture write testdata/deletedVolumes.db
-// anew. The checked-in file is what real nodes have; there should be no need.
+// writeFixture makes TestWriteLegacyFixture write testdata/deletedVolumes.db anew. The checked-in
+// file is what real nodes have; there should be no need.
 var writeFixture = flag.Bool("write", false, "write the legacy fixture in testdata")
 
 const fixture = "testdata/deletedVolumes.db"
@@ -93,8 +93,8 @@ func TestWriteLegacyFixture(t *testing.T) {
 	writeLegacy(t, fixture, volumes, deleted)
 }
 
-// TestImportFixture imports a database as the old driver wrote it, for a
-// working directory at its old place and at another one.
+// TestImportFixture imports a database as the old driver wrote it, for a working directory at its
+// old place and at another one.
 func TestImportFixture(t *testing.T) {
 	for _, workdir := range []string{"/csi-data-dir", "/var/lib/katbox"} {
 		t.Run(workdir, func(t *testing.T) {
@@ -192,8 +192,8 @@ func TestImportHappensOnce(t *testing.T) {
 		t.Errorf("known is %+v, want the record of the store", got["known"])
 	}
 
-	// No import reads what the old driver writes after that, or brings back a forgotten volume, even
-	// after a restart.
+	// No import reads what the old driver writes after that, or brings back a forgotten volume,
+	// even after a restart.
 	commit(t, s, forget("a"))
 	writeLegacy(t, old, map[string]string{"b": legacyVolumeJSON(dir, "pod-b", "b")}, nil)
 	if err := s.Close(); err != nil {
@@ -208,9 +208,9 @@ func TestImportHappensOnce(t *testing.T) {
 	}
 }
 
-// TestImportIsNotRepeatedWhenTheRecordsAreLost: the old database says of each volume
-// what was true at the upgrade. A pod with a recurring UID may have published one
-// again since, and what the old database calls overdue is new data.
+// TestImportIsNotRepeatedWhenTheRecordsAreLost: the old database says of each volume what was true
+// at the upgrade. A pod with a recurring UID may have published one again since, and what the old
+// database calls overdue is new data.
 func TestImportIsNotRepeatedWhenTheRecordsAreLost(t *testing.T) {
 	dir := t.TempDir()
 	path, old := filepath.Join(dir, "store.db"), filepath.Join(dir, "deletedVolumes.db")
@@ -268,8 +268,8 @@ func TestImportIsNotRepeatedWhenTheRecordsAreLost(t *testing.T) {
 	}
 }
 
-// TestImportWithoutAMark: that there is no room for the mark is said, and keeps
-// nothing from being imported.
+// TestImportWithoutAMark: that there is no room for the mark is said, and keeps nothing from being
+// imported.
 func TestImportWithoutAMark(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, filepath.Join(dir, "store.db"))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestRebooted: each process after a boot is told, until one has recorded what follows,
-// and none where it may not have been one.
+// TestRebooted: each process after a boot is told, until one has recorded what follows, and none
+// where it may not have been one.
 func TestRebooted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		play func(*machine)

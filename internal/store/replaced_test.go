@@ -30,9 +30,8 @@ func openTimes(t *testing.T, file os.FileInfo) int {
 	return n
 }
 
-// TestOpenWaitsForTheFileThatHasTheName: a daemon waits for the lock on a file that a
-// compaction of another one replaces meanwhile. Once it has the lock it goes on with
-// what has the name.
+// TestOpenWaitsForTheFileThatHasTheName: a daemon waits for the lock on a file that a compaction of
+// another one replaces meanwhile. Once it has the lock it goes on with what has the name.
 func TestOpenWaitsForTheFileThatHasTheName(t *testing.T) {
 	shorten(t, time.Minute)
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -76,8 +75,8 @@ func TestOpenWaitsForTheFileThatHasTheName(t *testing.T) {
 	}
 }
 
-// TestCompactionKeepsTheLock: no other process gets the store, by its name or with the file that was
-// replaced.
+// TestCompactionKeepsTheLock: no other process gets the store, by its name or with the file that
+// was replaced.
 func TestCompactionKeepsTheLock(t *testing.T) {
 	shorten(t, 50*time.Millisecond)
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -100,8 +99,8 @@ func TestCompactionKeepsTheLock(t *testing.T) {
 	}
 }
 
-// TestNameThatIsNotDurable: as long as the disk may have the name for the replaced
-// file, that is kept, and no commit succeeds.
+// TestNameThatIsNotDurable: as long as the disk may have the name for the replaced file, that is
+// kept, and no commit succeeds.
 func TestNameThatIsNotDurable(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "store.db")
@@ -187,8 +186,8 @@ func TestCompactionBehindALink(t *testing.T) {
 	}
 }
 
-// TestCompactionOnAFullDisk: without room for a copy the store goes on with what it
-// has, and its reserve. Once there is room the copy is made, with a reserve of its own.
+// TestCompactionOnAFullDisk: without room for a copy the store goes on with what it has, and its
+// reserve. Once there is room the copy is made, with a reserve of its own.
 func TestCompactionOnAFullDisk(t *testing.T) {
 	for fstype, megabytes := range smallest {
 		t.Run(fstype, func(t *testing.T) {

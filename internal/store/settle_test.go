@@ -15,8 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/store/boltfile"
 )
 
-// failingLastSync makes the next commit fail as it does when the disk refuses the
-// sync of the meta page: the page cache has the commit, the disk has not.
+// failingLastSync makes the next commit fail as it does when the disk refuses the sync of the meta
+// page: the page cache has the commit, the disk has not.
 func failingLastSync(t testing.TB, db *database) {
 	t.Helper()
 	whole := db.commit
@@ -53,9 +53,9 @@ func newestMeta(t testing.TB, path string) (page []byte, at int64) {
 	return data[m.At : m.At+int64(m.PageSize)], m.At
 }
 
-// TestCommitThatMayNotBeOnDisk: the disk refuses the last sync of a commit, and then
-// every sync. Until one succeeds the machine may lose power with the meta page before
-// that commit on its disk, so no page that this one refers to may be overwritten.
+// TestCommitThatMayNotBeOnDisk: the disk refuses the last sync of a commit, and then every sync.
+// Until one succeeds the machine may lose power with the meta page before that commit on its disk,
+// so no page that this one refers to may be overwritten.
 func TestCommitThatMayNotBeOnDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := openStore(t, path)
@@ -101,8 +101,8 @@ func TestCommitThatMayNotBeOnDisk(t *testing.T) {
 	}
 }
 
-// TestCommitIsRepairedAtOnce: the last sync of a commit fails once. It is made good
-// before the commit returns, so that it has succeeded.
+// TestCommitIsRepairedAtOnce: the last sync of a commit fails once. It is made good before the
+// commit returns, so that it has succeeded.
 func TestCommitIsRepairedAtOnce(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	syncs := 0
@@ -117,8 +117,8 @@ func TestCommitIsRepairedAtOnce(t *testing.T) {
 	}
 }
 
-// TestCommitThatFailsEarlierIsNotInDoubt: what fails before the meta page is written
-// has changed nothing.
+// TestCommitThatFailsEarlierIsNotInDoubt: what fails before the meta page is written has changed
+// nothing.
 func TestCommitThatFailsEarlierIsNotInDoubt(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store.db"))
 	onSync(t, func() error { t.Error("a sync though nothing is in doubt"); return nil })
@@ -136,8 +136,8 @@ func TestCommitThatFailsEarlierIsNotInDoubt(t *testing.T) {
 	}
 }
 
-// TestOpenSettlesWhatTheLastRunLeft: a process that is killed between the write of a
-// meta page and its sync leaves a commit that only the page cache has.
+// TestOpenSettlesWhatTheLastRunLeft: a process that is killed between the write of a meta page and
+// its sync leaves a commit that only the page cache has.
 func TestOpenSettlesWhatTheLastRunLeft(t *testing.T) {
 	path := writeFile(t, wellUsed(t, 500))
 	page, at := newestMeta(t, path)

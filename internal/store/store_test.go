@@ -361,8 +361,8 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// BenchmarkCommit commits a group of changes, each of another volume. What a change
-// costs is that divided by their number.
+// BenchmarkCommit commits a group of changes, each of another volume. What a change costs is that
+// divided by their number.
 func BenchmarkCommit(b *testing.B) {
 	for _, n := range []int{1, 4, 16, 64} {
 		b.Run(fmt.Sprintf("changes=%d", n), func(b *testing.B) {

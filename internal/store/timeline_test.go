@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// TestReboots retains a volume and says how long ago that seems to be in the
-// end. The machine's own checks say the same in general.
+// TestReboots retains a volume and says how long ago that seems to be in the end. The machine's own
+// checks say the same in general.
 func TestReboots(t *testing.T) {
 	const day = 24 * time.Hour
 	tests := []struct {
@@ -251,8 +251,8 @@ func sealLook(t testing.TB, l storedLook) []byte {
 	return sealValue(timelineKey, marshal(t, l))
 }
 
-// TestUnusableTimeline has the wall clock decide after a reboot, and a timeline
-// begin that goes on from there.
+// TestUnusableTimeline has the wall clock decide after a reboot, and a timeline begin that goes on
+// from there.
 func TestUnusableTimeline(t *testing.T) {
 	good := storedLook{Number: 1, Boot: 1, Ahead: 5, Boottime: 6, Wall: 7}
 	with := func(change func(*storedLook)) []byte {
@@ -318,8 +318,8 @@ func TestTimelineBeginsInTheRunningBoot(t *testing.T) {
 	m.reboot(0, 0)
 }
 
-// TestOlderVersionInBetween has one write a record by CLOCK_BOOTTIME itself, in
-// a boot that the timeline did not begin in.
+// TestOlderVersionInBetween has one write a record by CLOCK_BOOTTIME itself, in a boot that the
+// timeline did not begin in.
 func TestOlderVersionInBetween(t *testing.T) {
 	m := newMachine(t)
 	m.run(time.Hour)
@@ -343,8 +343,8 @@ func TestOlderVersionInBetween(t *testing.T) {
 	m.wrong = -year
 	m.down(time.Hour)
 
-	// What this version wrote has, for the older one, the boot that the timeline
-	// began in, which is over: it goes by the wall clock.
+	// What this version wrote has, for the older one, the boot that the timeline began in, which is
+	// over: it goes by the wall clock.
 	value = nil
 	if err := m.s.db.view(func(tx *bbolt.Tx) error {
 		value = bytes.Clone(tx.Bucket(volumesBucket).Get([]byte("0")))
@@ -359,8 +359,8 @@ func TestOlderVersionInBetween(t *testing.T) {
 	}
 }
 
-// TestNoClockToCarryOn has starts that cannot tell the boot, or not at once what
-// CLOCK_BOOTTIME shows. What was noted before them has to stay.
+// TestNoClockToCarryOn has starts that cannot tell the boot, or not at once what CLOCK_BOOTTIME
+// shows. What was noted before them has to stay.
 func TestNoClockToCarryOn(t *testing.T) {
 	for name, boot := range map[string]uint64{"no boot": 0, "no boot time at first": 2} {
 		t.Run(name, func(t *testing.T) {

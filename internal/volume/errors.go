@@ -13,8 +13,7 @@ var (
 	ErrInvalid = errors.New("invalid request")
 	// ErrConflict: the volume is already there with other parameters.
 	ErrConflict = errors.New("conflicts with what is already published")
-	// ErrOtherTarget: the volume is mounted elsewhere and its access mode
-	// allows only one target.
+	// ErrOtherTarget: the volume is mounted elsewhere and its access mode allows only one target.
 	ErrOtherTarget = errors.New("already published at another target")
 	// ErrForeignMount: what is mounted at the target path is not this volume.
 	ErrForeignMount = errors.New("something else is mounted there")
@@ -36,19 +35,17 @@ var (
 
 // The operation was not tried, or not to its end; repeating it helps.
 var (
-	// ErrBusy: another operation runs for this volume, or the kernel says that
-	// its mount is in use.
+	// ErrBusy: another operation runs for this volume, or the kernel says that its mount is in use.
 	ErrBusy = errors.New("volume is busy")
-	// ErrUnavailable: the daemon is starting or stopping, or the volume's
-	// actor is being restarted.
+	// ErrUnavailable: the daemon is starting or stopping, or the volume's actor is being restarted.
 	ErrUnavailable = errors.New("not available now")
 )
 
-// WantsRoom marks an error of a data directory or a record as [ErrNoSpace] if it means that
-// the file system is full. Do not call it for other errors: the kernel returns the same
-// numbers when the kubelet's file system is full and when there are too many mounts
-// (fs.mount-max), and no retained volume makes room for that. bbolt keeps only the text of
-// some errors; they get their number back.
+// WantsRoom marks an error of a data directory or a record as [ErrNoSpace] if it means that the
+// file system is full. Do not call it for other errors: the kernel returns the same numbers when
+// the kubelet's file system is full and when there are too many mounts (fs.mount-max), and no
+// retained volume makes room for that. bbolt keeps only the text of some errors; they get their
+// number back.
 func WantsRoom(err error) error {
 	if err == nil || errors.Is(err, ErrNoSpace) {
 		return err

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// FuzzParseNames looks for a pod and a volume that are accepted and whose data
-// directory is not exactly two elements below the working directory.
+// FuzzParseNames looks for a pod and a volume that are accepted and whose data directory is not
+// exactly two elements below the working directory.
 func FuzzParseNames(f *testing.F) {
 	f.Add("0c8e8a4e-0f5c-4a3b-9c0e-4a1d3a7c7f10", "csi-"+strings.Repeat("0f", 32))
 	f.Fuzz(func(t *testing.T, pod, id string) {
@@ -28,8 +28,7 @@ func FuzzParseNames(f *testing.F) {
 	})
 }
 
-// checkParsed says in its own words what one plain path element is, and what a
-// refusal has to tell.
+// checkParsed says in its own words what one plain path element is, and what a refusal has to tell.
 func checkParsed(t *testing.T, field, s, parsed string, err error) {
 	t.Helper()
 	plain := s != "" && len(s) <= 255 && filepath.Base(s) == s && !strings.HasPrefix(s, ".") && !strings.Contains(s, "\x00") && s != "/"

@@ -1,6 +1,15 @@
+// Package volume holds the nouns of Katbox: volume IDs, places, phases, records, the room on a file
+// system, and the errors that every other package uses. It does no I/O and knows no protocol.
+//
+// A volume is one ephemeral inline volume of one pod. Its files are in its data directory, <working
+// directory>/<pod UID>/<volume ID>. While the pod lives, the data directory is bind-mounted at a
+// target path that the kubelet chose. Once the pod is gone, the volume is retained for its
+// lifespan.
 package volume
 
-import "strings"
+import (
+	"strings"
+)
 
 // MaxNameLength is the longest volume ID or pod UID in bytes. Both become the name of a directory,
 // which cannot be longer on Linux (NAME_MAX).
@@ -13,8 +22,8 @@ type ID string
 // PodUID identifies the pod that a volume belongs to.
 type PodUID string
 
-// Place is where a volume's data is: it names the data directory <working
-// directory>/<pod UID>/<volume ID>.
+// Place is where a volume's data is: it names the data directory <working directory>/<pod
+// UID>/<volume ID>.
 type Place struct {
 	Pod PodUID
 	ID  ID

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -10,8 +11,8 @@ import (
 type Record struct {
 	ID  ID
 	Pod PodUID
-	// Namespace, PodName, VolumeName (its name in the pod's spec) and ServiceAccount say whose
-	// data this is, for people who look at retained volumes. A name that is not known is empty.
+	// Namespace, PodName, VolumeName (its name in the pod's spec) and ServiceAccount say whose data
+	// this is, for people who look at retained volumes. A name that is not known is empty.
 	Namespace      string
 	PodName        string
 	VolumeName     string
@@ -19,8 +20,8 @@ type Record struct {
 	Phase          Phase
 	// Targets are where the volume is to be mounted; empty once retained.
 	Targets []Target
-	// Published is when the pod's volume was published first, in whole seconds of the wall clock.
-	// A repeated publish keeps it; a publish of a retained volume begins anew. It is zero for a
+	// Published is when the pod's volume was published first, in whole seconds of the wall clock. A
+	// repeated publish keeps it; a publish of a retained volume begins anew. It is zero for a
 	// volume that was found, mounted or not. It is for people: no deadline depends on it.
 	Published time.Time
 	// Unpublished is when the volume was retained. It is zero before that.
@@ -131,4 +132,57 @@ type Stats struct {
 	// Abnormal says that something is wrong with the volume; Condition says what.
 	Abnormal  bool
 	Condition string
+}
+
+// Change is one change of what is durably known.
+type Change struct {
+	ID ID
+	// Record is the volume's record, with the same ID; nil forgets the volume.
+	Record *Record
+}
+
+// Size is an amount of room: what a volume takes, or what a file system lacks.
+type Size struct{ Bytes, Inodes int64 }
+
+// Add returns the sum of both.
+func (s Size) Add(t Size) Size { return Size{s.Bytes + t.Bytes, s.Inodes + t.Inodes} }
+
+// Sub returns the difference.
+func (s Size) Sub(t Size) Size { return Size{s.Bytes - t.Bytes, s.Inodes - t.Inodes} }
+
+// Space is the room on a file system.
+type Space struct {
+	// Total is the size of the file system. Its Inodes are 0 if their number has no limit, as on
+	// btrfs.
+	Total Size
+	// Free is what processes without privileges can still get.
+	Free Size
+}
+
+// Reason is why a retained volume is deleted.
+type Reason uint8
+
+const (
+	// Expired: its lifespan is over.
+	Expired Reason = iota
+	// ForBytes: its lifespan is not over, but the disk runs out of bytes.
+	ForBytes
+	// ForInodes: its lifespan is not over, but the disk runs out of inodes.
+	ForInodes
+)
+
+// Early reports whether the volume goes before its lifespan is over.
+func (r Reason) Early() bool { return r != Expired }
+
+// String returns the reason in one word.
+func (r Reason) String() string {
+	switch r {
+	case Expired:
+		return "expired"
+	case ForBytes:
+		return "bytes"
+	case ForInodes:
+		return "inodes"
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
 }

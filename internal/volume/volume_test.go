@@ -71,8 +71,8 @@ func TestPhaseChanges(t *testing.T) {
 	}
 }
 
-// TestLiveDataIsNeverDeleted: no phase in which a pod may use the data leads to
-// Deleting without Retained in between.
+// TestLiveDataIsNeverDeleted: no phase in which a pod may use the data leads to Deleting without
+// Retained in between.
 func TestLiveDataIsNeverDeleted(t *testing.T) {
 	for p := Publishing; p <= Deleting; p++ {
 		if p.Live() && p.CanBecome(Deleting) {
