@@ -1,10 +1,11 @@
 package ephemeral
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/katbox/katbox/internal/kubelet"
 
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/retained"
@@ -115,10 +116,7 @@ type boundVolume struct {
 // person made elsewhere publishes nothing, but prevents the deletion of the data.
 func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	pod, id, ok := strings.Cut(b.Source, "/")
-	below, isPods := strings.CutPrefix(b.Target, podsDir+"/")
-	_, inPod, _ := strings.Cut(below, "/")
-	// Further down it may be the name of a pod's volume.
-	if !ok || !isPods || strings.HasPrefix(inPod, "volume-subpaths/") {
+	if !ok || kubelet.PodOf(podsDir, b.Target) == "" || kubelet.IsSubpath(podsDir, b.Target) {
 		return boundVolume{}, false
 	}
 	podUID, podErr := volume.ParsePodUID("pod", pod)
@@ -132,10 +130,9 @@ func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 // tellElsewhere logs that volumes are published where this kubelet has no pods. Nothing can be
 // concluded about those, and without an unpublish they are kept.
 func tellElsewhere(cfg Config, awake []volume.Record) {
-	e := environment{podsDir: filepath.Clean(cfg.PodsDir)}
 	count, example := 0, ""
 	for i := range awake {
-		if len(e.podDirectories(&awake[i])) > 0 {
+		if len(kubelet.PodsOf(cfg.PodsDir, &awake[i])) > 0 {
 			continue
 		}
 		if count == 0 {

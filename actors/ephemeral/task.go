@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/pace"
@@ -109,7 +108,7 @@ func (t *task) forget() error {
 // shows tells whether the mount at target shows the volume's data directory. The target's path
 // names the pod of a volume that is not known.
 func (t *task) shows(target string) (mount.Showing, error) {
-	pod := volume.PodUID(t.podOf(target))
+	pod := volume.PodUID(kubelet.PodOf(t.podsDir, target))
 	if t.record != nil {
 		pod = t.record.Pod
 	}
@@ -229,14 +228,4 @@ func removeTarget(target string) error {
 		return nil
 	}
 	return fmt.Errorf("remove %s: %w", target, err)
-}
-
-// podOf returns the name of the pod directory that target is in.
-func (e *environment) podOf(target string) string {
-	below, err := filepath.Rel(e.podsDir, target)
-	if err != nil || below == ".." || strings.HasPrefix(below, "../") {
-		return ""
-	}
-	pod, _, _ := strings.Cut(below, "/")
-	return pod
 }

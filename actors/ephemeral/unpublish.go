@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
@@ -82,7 +83,7 @@ func (t *task) recordUnmounted(target string) error {
 
 // retainUnknown adopts the data directory of an unknown volume that was unmounted.
 func (t *task) retainUnknown(target string) error {
-	pod, err := volume.ParsePodUID("target_path", t.podOf(target))
+	pod, err := volume.ParsePodUID("target_path", kubelet.PodOf(t.podsDir, target))
 	if err != nil {
 		return nil // no pod, no data directory: nothing was left behind
 	}
@@ -158,7 +159,7 @@ func (t *task) adopt(pod volume.PodUID) error {
 // abandon retains a volume whose pod directory is gone: the kubelet forgot it and will not
 // unpublish it. It does nothing while the volume is mounted.
 func (t *task) abandon() error {
-	for _, name := range t.podDirectories(t.record) {
+	for _, name := range kubelet.PodsOf(t.podsDir, t.record) {
 		if _, err := os.Lstat(filepath.Join(t.podsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -177,22 +178,4 @@ func (t *task) retain(r volume.Record, reason string) error {
 	}
 	t.afterlife.retained(next, reason)
 	return nil
-}
-
-// podDirectories returns the names in the kubelet's pods directory which show that a volume's pod
-// is still there. A volume with a target elsewhere has none: the daemon was started with another
-// kubelet directory, and this one says nothing about its pod. A reboot ends that, because it takes
-// the mounts away, and with them the targets.
-func (e *environment) podDirectories(record *volume.Record) []string {
-	names := []string{string(record.Pod)}
-	for _, target := range record.Targets {
-		switch name := e.podOf(target.Path); name {
-		case "":
-			return nil
-		case names[0]:
-		default:
-			names = append(names, name)
-		}
-	}
-	return names
 }

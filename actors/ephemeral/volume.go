@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/katbox/katbox/internal/kubelet"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
@@ -294,7 +296,7 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	if v.state.record == nil || !v.state.record.Phase.Live() || v.state.running != nil {
 		return
 	}
-	names := v.podDirectories(v.state.record)
+	names := kubelet.PodsOf(v.podsDir, v.state.record)
 	if len(names) == 0 {
 		return
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/scratch"
@@ -78,7 +78,7 @@ func (w *watch) workdir() {
 
 // pods tells the volumes which pods the kubelet has. One read of the directory serves them all.
 func (w *watch) pods() {
-	names, err := readNames(w.podsDir)
+	names, err := kubelet.PodNames(w.podsDir)
 	if err != nil {
 		// Nothing is concluded from a directory that cannot be read.
 		w.sees(fmt.Errorf("read the kubelet's pods directory: %w", err))
@@ -91,23 +91,6 @@ func (w *watch) pods() {
 	w.unreadable = ""
 	w.metrics.PodsSeen(len(names))
 	w.Root.Send(w.Supervisor(), &messages.PodsSeen{Names: names, At: time.Now()})
-}
-
-func readNames(dir string) (map[string]struct{}, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	set := make(map[string]struct{}, len(names))
-	for _, name := range names {
-		set[name] = struct{}{}
-	}
-	return set, nil
 }
 
 // orphans retains the data directories of unknown volumes, so that they expire like the others.

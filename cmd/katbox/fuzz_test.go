@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/socket"
 )
 
@@ -61,9 +63,11 @@ func checkRefusal(t *testing.T, args []string, err error) {
 	}
 }
 
+var anyMetrics = metrics.New("", "")
+
 func checkOptions(t *testing.T, args []string, o options) {
 	t.Helper()
-	pods := driver.PodsDir(o.kubeletDir)
+	pods := kubelet.PodsDir(o.kubeletDir)
 	workdir := filepath.Clean(o.workdir)
 	overlap := workdir == pods || strings.HasPrefix(workdir+"/", strings.TrimSuffix(pods, "/")+"/") || strings.HasPrefix(pods+"/", workdir+"/")
 	if !filepath.IsAbs(workdir) || workdir == "/" || overlap {
@@ -80,8 +84,10 @@ func checkOptions(t *testing.T, args []string, o options) {
 	if path, err := socket.Path(o.endpoint); err != nil || path == "" {
 		t.Errorf("%q: socket %q, %v", args, path, err)
 	}
-	cfg := o.driverConfig()
-	if err := cfg.Check(); err != nil || o.nodeID == "" || cfg.KubeletDir != filepath.Clean(o.kubeletDir) {
-		t.Errorf("%q: %+v, %v", args, cfg, err)
+	_, err := driver.New(driver.Config{
+		Name: o.driverName, NodeID: o.nodeID, KubeletDir: o.kubeletDir, MaxVolumes: o.maxVolumes, Volumes: struct{ driver.Volumes }{}, Metrics: anyMetrics,
+	})
+	if err != nil || o.kubeletDir != filepath.Clean(o.kubeletDir) {
+		t.Errorf("%q: kubelet directory %q, %v", args, o.kubeletDir, err)
 	}
 }

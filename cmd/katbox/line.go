@@ -3,23 +3,20 @@ package main
 import (
 	"fmt"
 
-	"github.com/go-logr/logr"
-
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/mount"
-	"github.com/katbox/katbox/internal/scratch"
 )
 
-// autoLine has the kubelet's line follow from where the kubelet's files are.
+// autoLine derives the kubelet's line from where the kubelet's files are.
 const autoLine = "auto"
 
-// limits says how much of the working directory's file system should stay free. What
-// the kubelet is configured with cannot be read from here, so that its defaults are
-// assumed where it looks at that file system.
-func limits(o options, dir *scratch.Dir, podsDir string, log logr.Logger) (lifespan.Limits, error) {
-	l := lifespan.Limits{Headroom: o.headroom}
-	if o.kubeletLine == autoLine {
-		shared, err := mount.SameFileSystem(o.workdir, podsDir)
+// limits returns how much of the working directory's file system should stay free. The
+// daemon cannot read the kubelet's configuration, so it assumes the defaults if the
+// kubelet watches that file system.
+func (i *instance) limits() (lifespan.Limits, error) {
+	l := lifespan.Limits{Headroom: i.o.headroom}
+	if i.o.kubeletLine == autoLine {
+		shared, err := mount.SameFileSystem(i.o.workdir, i.o.podsDir())
 		if err != nil {
 			return l, fmt.Errorf("--kubelet-line auto: %w", err)
 		}
@@ -27,17 +24,18 @@ func limits(o options, dir *scratch.Dir, podsDir string, log logr.Logger) (lifes
 			l.Line = lifespan.DefaultLine
 		}
 	} else {
-		l.Line, _ = lifespan.ParseLine(o.kubeletLine) // it was checked
+		l.Line, _ = lifespan.ParseLine(i.o.kubeletLine) // parse has checked it
 	}
-	space, err := dir.Space()
+	space, err := i.dir.Space()
 	if err != nil {
 		return l, err
 	}
 	if err := l.Check(space); err != nil {
-		return l, fmt.Errorf("--kubelet-line %s: %w: it is far too high", o.kubeletLine, err)
+		return l, fmt.Errorf("--kubelet-line %s: %w: it is far too high", i.o.kubeletLine, err)
 	}
 	is := l.Pressure(space)
-	log.Info("free space to keep", "kubeletLine", l.Line.String(), "lineBytes", is.Line.Bytes, "floorBytes", is.Floor.Bytes,
-		"wantedBytes", is.Wanted.Bytes, "freeBytes", space.Free.Bytes, "totalBytes", space.Total.Bytes)
+	i.log.Info("free space to keep", "kubeletLine", l.Line.String(),
+		"lineBytes", is.Line.Bytes, "floorBytes", is.Floor.Bytes, "wantedBytes", is.Wanted.Bytes,
+		"freeBytes", space.Free.Bytes, "totalBytes", space.Total.Bytes)
 	return l, nil
 }

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/volume"
 )
 
-// version and revision, the commit, are set by the build.
+// The build sets version, and revision to the commit.
 var (
 	version  = "dev"
 	revision = ""
@@ -30,8 +30,8 @@ const hardLimit = 25 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// A system call that hangs in the kernel may keep the ordered stop from
-	// ending. All that counts is on disk.
+	// A system call that hangs in the kernel may keep the ordered stop from ending.
+	// All durable state is on disk by then.
 	context.AfterFunc(ctx, func() {
 		time.Sleep(hardLimit)
 		os.Exit(exitCode(fmt.Errorf("did not stop within %s of the signal, giving up", hardLimit), os.Stderr))
@@ -52,20 +52,19 @@ func realMain(ctx context.Context, args []string, stdout io.Writer) error {
 	return run(ctx, o, stdout)
 }
 
-// exitCode tells a person on stderr, in one line, why the daemon ended.
+// exitCode writes to stderr, in one line, why the daemon ended.
 func exitCode(err error, stderr io.Writer) int {
-	switch {
-	case err == nil, errors.Is(err, pflag.ErrHelp):
+	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return 0
 	}
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		fmt.Fprintf(stderr, "katbox: %v\n", ops.OneLine(err))
+		fmt.Fprintf(stderr, "katbox: %v\n", volume.OneLine(err))
 	}()
 	select {
 	case <-written:
-	case <-time.After(logTimeout): // who reads it stalls
+	case <-time.After(logTimeout): // the reader of stderr stalls
 	}
 	return 1
 }

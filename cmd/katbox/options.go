@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,23 +14,23 @@ import (
 
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/ops"
-	"github.com/katbox/katbox/internal/registration"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/tracing"
 )
 
-// debugVerbosity is from which --v on everything is logged, by the convention of
-// Kubernetes.
-const debugVerbosity = 4
-
-// mostErasures bounds --erase-parallel. More would only queue up at the disk.
-const mostErasures = 16
-
-// shortestPrune bounds --pruneinterval. A disk does not fill up in less, and the
-// daemon would do nothing else than measure it.
-const shortestPrune = 100 * time.Millisecond
+const (
+	// debugVerbosity is the --v from which everything is logged, by the convention of
+	// Kubernetes.
+	debugVerbosity = 4
+	// mostErasures bounds --erase-parallel. More would only queue at the disk.
+	mostErasures = 16
+	// shortestPrune bounds --pruneinterval. A disk does not fill up in less time, and the
+	// daemon would only measure it.
+	shortestPrune = 100 * time.Millisecond
+)
 
 // options are the daemon's flags. Nothing else configures it.
 type options struct {
@@ -57,32 +58,43 @@ type options struct {
 	showVersion     bool
 }
 
-// flags are the command line's, which sets o.
+// flags returns the flags of the command line, which set o.
 func (o *options) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("katbox", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.SetOutput(io.Discard) // the one line on stderr is main's
+	flags.SetOutput(io.Discard) // main writes the one line on stderr
 	flags.StringVar(&o.endpoint, "endpoint", "unix:///csi/csi.sock", "CSI socket that the kubelet calls")
-	flags.StringVar(&o.registrationDir, "registration-dir", "", "the kubelet's directory plugins_registry, where the driver registers itself; empty where a sidecar does")
-	flags.StringVar(&o.kubeletPath, "kubelet-registration-path", "", "path of the CSI socket as the kubelet sees it; empty where that is the one of --endpoint")
+	flags.StringVar(&o.registrationDir, "registration-dir", "",
+		"the kubelet's directory plugins_registry, where the driver registers itself; empty if a sidecar registers it")
+	flags.StringVar(&o.kubeletPath, "kubelet-registration-path", "",
+		"path of the CSI socket as the kubelet sees it; empty if it is the one of --endpoint")
 	flags.StringVar(&o.driverName, "drivername", "katbox.csi.paypal.com", "name of the driver, as in its CSIDriver object")
 	flags.StringVar(&o.nodeID, "nodeid", "", "name of this node in the cluster (required)")
 	flags.StringVar(&o.workdir, "workdir", "/csi-data-dir", "working directory: data directories and records")
-	flags.StringVar(&o.workdirOnNode, "workdir-on-node", "", "path of the working directory on the node, for the log; empty where it is that of --workdir")
+	flags.StringVar(&o.workdirOnNode, "workdir-on-node", "",
+		"path of the working directory on the node, for the log; empty if it is that of --workdir")
 	flags.StringVar(&o.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory; target paths elsewhere are refused")
 	durationVar(flags, &o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
-	flags.Float64Var(&o.headroom, "headroom", 0.1, "share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
-	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine, "free space below which the kubelet evicts pods, before which retained volumes go: auto, none or BYTES[,INODES], each a percentage or a quantity")
-	durationVar(flags, &o.pruneInterval, "pruneinterval", 5*time.Second, "how often the disk pressure is measured")
-	flags.BoolVar(&o.keepNoexec, "keep-noexec", false, "where the working directory is on a mount with noexec, let volumes inherit that; otherwise pods can execute files in a volume, as in an emptyDir")
+	flags.Float64Var(&o.headroom, "headroom", 0.1,
+		"share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
+	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine,
+		"free space below which the kubelet evicts pods; retained volumes go before that: "+
+			"auto, none or BYTES[,INODES], each a percentage or a quantity")
+	durationVar(flags, &o.pruneInterval, "pruneinterval", 5*time.Second, "interval at which the disk pressure is measured")
+	flags.BoolVar(&o.keepNoexec, "keep-noexec", false,
+		"if the working directory is on a mount with noexec, let volumes inherit that; "+
+			"otherwise pods can execute files in a volume, as in an emptyDir")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
-	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a pod directory must be absent before its volumes are retained without an unpublish")
-	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0, "how many volumes the node reports that it takes, 0 for any number; the scheduler does not count inline volumes")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty serves none of them")
-	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty to trace nothing")
+	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute,
+		"how long a pod directory must be absent before its volumes are retained without an unpublish")
+	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
+		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
+	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "",
+		"URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty for no traces")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
-	flags.IntVar(&o.verbosity, "v", 0, "verbosity as the archived Katbox was given it; 4 and above is --log-level debug")
+	flags.IntVar(&o.verbosity, "v", 0, "verbosity, as for the archived Katbox; 4 and above is --log-level debug")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	return flags
 }
@@ -104,14 +116,18 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	if o.showVersion {
 		return o, nil
 	}
-	return o, o.check()
+	err := o.check()
+	o.kubeletDir = filepath.Clean(o.kubeletDir)
+	return o, err
 }
 
-// check says which flag is not acceptable, and why.
+// check returns the first flag that is not acceptable, and why.
 func (o options) check() error {
 	switch {
 	case o.nodeID == "":
 		return errors.New("--nodeid is missing: give the name of this node in the cluster")
+	case !filepath.IsAbs(o.kubeletDir):
+		return fmt.Errorf("--kubelet-dir %q is not an absolute path", o.kubeletDir)
 	case !filepath.IsAbs(o.workdir):
 		return fmt.Errorf("--workdir %q is not an absolute path", o.workdir)
 	case slices.Contains(strings.Split(o.workdir, "/"), ".."):
@@ -119,8 +135,8 @@ func (o options) check() error {
 		return fmt.Errorf("--workdir %q contains \"..\"", o.workdir)
 	case filepath.Clean(o.workdir) == "/":
 		return errors.New("--workdir / cannot be used: everything below it would be taken for volumes")
-	case below(driver.PodsDir(o.kubeletDir), o.workdir), below(o.workdir, driver.PodsDir(o.kubeletDir)):
-		return fmt.Errorf("--workdir %s and the pods directory %s of --kubelet-dir contain one another", o.workdir, driver.PodsDir(o.kubeletDir))
+	case below(o.podsDir(), o.workdir), below(o.workdir, o.podsDir()):
+		return fmt.Errorf("--workdir %s and the pods directory %s of --kubelet-dir contain one another", o.workdir, o.podsDir())
 	case o.workdirOnNode != "" && !filepath.IsAbs(o.workdirOnNode):
 		return fmt.Errorf("--workdir-on-node %q is not an absolute path", o.workdirOnNode)
 	case o.afterLifespan < 0:
@@ -130,36 +146,45 @@ func (o options) check() error {
 	case o.eraseParallel < 1 || o.eraseParallel > mostErasures:
 		return fmt.Errorf("--erase-parallel %d is outside of 1..%d", o.eraseParallel, mostErasures)
 	case o.orphanGrace <= 0:
-		return fmt.Errorf("--orphan-grace %s has to be longer than 0", duration.Format(o.orphanGrace))
+		return fmt.Errorf("--orphan-grace %s must be longer than 0", duration.Format(o.orphanGrace))
+	case o.maxVolumes < 0:
+		return fmt.Errorf("--maxvolumespernode %d is negative", o.maxVolumes)
 	}
-	if err := lifespan.CheckHeadroom(o.headroom); err != nil {
-		return fmt.Errorf("--headroom: %w", err)
-	}
-	if o.kubeletLine != autoLine {
-		if _, err := lifespan.ParseLine(o.kubeletLine); err != nil {
-			return fmt.Errorf("--kubelet-line %q is not auto, none or BYTES[,INODES]: %w", o.kubeletLine, err)
+	_, notASocket := socket.Path(o.endpoint)
+	registers := o.registrationDir != ""
+	for _, checked := range []struct {
+		flag string
+		used bool
+		err  error
+	}{
+		{"nodeid", true, driver.CheckNodeID(o.nodeID)},
+		{"drivername", true, driver.CheckName(o.driverName)},
+		{"headroom", true, lifespan.CheckHeadroom(o.headroom)},
+		{"kubelet-line", true, checkLine(o.kubeletLine)},
+		{"endpoint", true, notASocket},
+		{"http-endpoint", true, ops.CheckEndpoint(o.httpEndpoint)},
+		{"otlp-endpoint", o.otlpEndpoint != "", tracing.CheckEndpoint(o.otlpEndpoint)},
+		{"registration-dir", registers, o.registrarConfig().CheckDir()},
+		{"kubelet-registration-path", registers, o.registrarConfig().CheckEndpoint()},
+	} {
+		if checked.used && checked.err != nil {
+			return fmt.Errorf("--%s: %w", checked.flag, checked.err)
 		}
 	}
-	if _, err := socket.Path(o.endpoint); err != nil {
-		return fmt.Errorf("--endpoint: %w", err)
-	}
-	if err := ops.CheckEndpoint(o.httpEndpoint); err != nil {
-		return fmt.Errorf("--http-endpoint: %w", err)
-	}
-	if o.otlpEndpoint != "" {
-		if err := tracing.CheckEndpoint(o.otlpEndpoint); err != nil {
-			return fmt.Errorf("--otlp-endpoint: %w", err)
-		}
-	}
-	if o.registrationDir != "" {
-		if err := o.registrationConfig().Check(); err != nil {
-			return fmt.Errorf("--registration-dir: %w", err)
-		}
-	}
-	return o.driverConfig().Check()
+	return nil
 }
 
-// level is the log's.
+func checkLine(line string) error {
+	if line == autoLine {
+		return nil
+	}
+	if _, err := lifespan.ParseLine(line); err != nil {
+		return fmt.Errorf("%q is not auto, none or BYTES[,INODES]: %w", line, err)
+	}
+	return nil
+}
+
+// level returns the lowest level that is logged.
 func (o options) level() string {
 	if o.verbosity >= debugVerbosity {
 		return "debug"
@@ -167,29 +192,16 @@ func (o options) level() string {
 	return o.logLevel
 }
 
-// pathOnNode is where a person on the node finds the working directory. A container sees it
-// elsewhere, and nothing in there tells the node's path.
-func (o options) pathOnNode() string {
-	if o.workdirOnNode == "" {
-		return o.workdir
-	}
-	return o.workdirOnNode
-}
+func (o options) podsDir() string { return kubelet.PodsDir(o.kubeletDir) }
 
-func (o options) driverConfig() driver.Config {
-	return driver.Config{
-		Name: o.driverName, Version: version, NodeID: o.nodeID,
-		KubeletDir: filepath.Clean(o.kubeletDir), MaxVolumes: o.maxVolumes,
-	}
-}
+// pathOnNode returns the path at which a person on the node finds the working directory.
+// A container sees it at another path, and nothing in there reveals the node's path.
+func (o options) pathOnNode() string { return cmp.Or(o.workdirOnNode, o.workdir) }
 
-// registrationConfig is for what was checked already.
-func (o options) registrationConfig() registration.Config {
-	endpoint := o.kubeletPath
-	if endpoint == "" {
-		endpoint, _ = socket.Path(o.endpoint)
-	}
-	return registration.Config{Dir: o.registrationDir, Name: o.driverName, Endpoint: endpoint}
+// registrarConfig is for endpoints that were checked already.
+func (o options) registrarConfig() kubelet.RegistrarConfig {
+	endpoint, _ := socket.Path(o.endpoint)
+	return kubelet.RegistrarConfig{Dir: o.registrationDir, Name: o.driverName, Endpoint: cmp.Or(o.kubeletPath, endpoint)}
 }
 
 // below tells whether path is dir or below it.

@@ -48,7 +48,7 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --headroom -0.1":                                            "outside of 0..1",
 		"--nodeid n --headroom NaN":                                             "headroom",
 		"--nodeid n --headroom lots":                                            "headroom",
-		"--nodeid n --kubelet-line=":                                            `--kubelet-line "" is not auto, none or BYTES[,INODES]`,
+		"--nodeid n --kubelet-line=":                                            `--kubelet-line: "" is not auto, none or BYTES[,INODES]`,
 		"--nodeid n --kubelet-line=-1%":                                         `bytes "-1%": is outside of 0% to 100%`,
 		"--nodeid n --kubelet-line 15%,lots":                                    `inodes "lots": is neither`,
 		"--nodeid n --http-endpoint 8080":                                       "--http-endpoint",

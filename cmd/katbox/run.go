@@ -3,26 +3,40 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/actors/ephemeral"
-	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/internal/tracing"
 )
 
 const (
-	// recordsFile is where the records are, in the working directory. The dot
-	// keeps it apart from the pods' directories.
+	// recordsFile is the file of records in the working directory. The dot keeps it
+	// apart from the pods' directories.
 	recordsFile = ".katbox.db"
 	// legacyFile is the archived Katbox's database in the same place.
 	legacyFile = "deletedVolumes.db"
+	// stopTimeout bounds the ordered stop. callsTimeout bounds the wait for running
+	// calls within it.
+	stopTimeout  = 20 * time.Second
+	callsTimeout = 10 * time.Second
+	// answersTimeout bounds the wait for HTTP answers when all else has stopped,
+	// tracesTimeout the wait for the last traces.
+	answersTimeout = time.Second
+	tracesTimeout  = time.Second
 )
 
 // run is the daemon with its log on stdout.
@@ -40,90 +54,166 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 	return live(ctx, o, counted, log)
 }
 
-// live builds the daemon bottom-up, serves until ctx ends, and takes it down in
-// reverse.
+// instance is one run of the daemon. Each part starts with what started before it.
+type instance struct {
+	o       options
+	counted *metrics.Metrics
+	log     logr.Logger
+	// stops contains a function for each part that has started.
+	stops []func(context.Context) error
+	// failed delivers why the CSI socket serves no more.
+	failed chan error
+
+	status    *ops.Server
+	traces    *tracing.Tracing
+	dir       *scratch.Dir
+	records   *store.Store
+	node      *ephemeral.Node
+	registrar *kubelet.Registrar
+}
+
+// live starts the daemon bottom-up, serves until ctx ends or a part fails, and stops
+// what has started in reverse.
 func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Logger) (err error) {
-	log.Info("starting", "version", version, "driver", o.driverName, "node", o.nodeID, "workdir", o.workdir)
-	if err := allowSlack(timerSlack); err != nil {
-		log.V(1).Info("each call costs a little more CPU", "cause", err.Error())
+	log.Info("starting", "version", version, "driver", o.driverName, logkeys.Node, o.nodeID, "workdir", o.workdir)
+	if err := setTimerSlack(timerSlack); err != nil {
+		log.V(1).Info("each call costs a little more CPU", logkeys.Cause, err.Error())
 	}
+	status, err := ops.Start(ops.Config{Endpoint: o.httpEndpoint, Metrics: counted.Handler(), Log: log})
+	if err != nil {
+		return fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
+	}
+	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 2)}
+	defer func() { err = errors.Join(err, i.stop()) }()
+	for _, start := range []func(context.Context) error{i.startTracing, i.openWorkdir, i.openRecords, i.startNode, i.listen, i.register} {
+		if err := start(ctx); err != nil {
+			return err
+		}
+	}
+	status.Serving(func() error {
+		if err := i.node.SeesPods(); err != nil {
+			return err
+		}
+		return i.registrar.Registered()
+	})
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+		return nil
+	case err := <-i.node.Failed():
+		return err
+	case err := <-i.failed:
+		return err
+	case err := <-status.Failed():
+		return err
+	}
+}
 
-	status, err := startOps(o, counted, log)
+// onStop adds the stop of a part that has started.
+func (i *instance) onStop(stop func(context.Context) error) { i.stops = append(i.stops, stop) }
+
+// stop stops all parts, the last one first. The HTTP server goes last: until then it
+// reports that the daemon is stopping.
+func (i *instance) stop() (err error) {
+	i.status.Stopping()
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	for _, stop := range slices.Backward(i.stops) {
+		err = errors.Join(err, stop(ctx))
+	}
+	i.within(answersTimeout, "stopped answering", i.status.Stop)
+	return err
+}
+
+// within stops a part that has a time limit of its own. A failure is only logged: any
+// client of the part could cause it.
+func (i *instance) within(limit time.Duration, what string, stop func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := stop(ctx); err != nil {
+		i.log.Info(what, logkeys.Cause, err.Error())
+	}
+}
+
+// startTracing sends traces to a collector, if there is one.
+func (i *instance) startTracing(context.Context) (err error) {
+	if i.o.otlpEndpoint == "" {
+		return nil
+	}
+	i.traces, err = tracing.Start(tracing.Config{Endpoint: i.o.otlpEndpoint, NodeID: i.o.nodeID, Version: version, Log: i.log.WithName("tracing")})
+	if err != nil {
+		return fmt.Errorf("--otlp-endpoint: %w", err)
+	}
+	i.onStop(func(context.Context) error {
+		i.within(tracesTimeout, "stopped tracing", i.traces.Stop)
+		return nil
+	})
+	return nil
+}
+
+func (i *instance) openRecords(context.Context) (err error) {
+	i.records, err = store.Open(filepath.Join(i.o.workdir, recordsFile))
 	if err != nil {
 		return err
 	}
-	defer stopOps(status, log)
-	traces, err := startTracing(o, log)
-	if err != nil {
-		return err
-	}
-	defer stopTracing(traces, log)
+	i.onStop(func(context.Context) error { return i.records.Close() })
+	i.records.OnCompaction(i.logCompaction)
+	return nil
+}
 
-	cfg := o.driverConfig()
-	podsDir := driver.PodsDir(cfg.KubeletDir)
-	if err := checkWorkdir(o.workdir, podsDir); err != nil {
-		return err
-	}
-	tellPropagation(podsDir, log)
-	dir, err := openWorkdir(o.workdir, log)
-	if err != nil {
-		return err
-	}
-	locked := false
-	defer func() { err = errors.Join(err, closeWorkdir(dir, o.workdir, locked, log)) }()
-
-	records, err := store.Open(filepath.Join(o.workdir, recordsFile))
-	if err != nil {
-		return err
-	}
-	locked = true
-	defer func() { err = errors.Join(err, records.Close()) }()
-	records.OnCompaction(func(c store.Compaction) { logCompaction(c, log) })
-
-	mounter, err := newMounter(o, log)
+// startNode recovers the volumes of earlier runs. The node is ready for calls then.
+func (i *instance) startNode(context.Context) error {
+	mounter, err := i.newMounter()
 	if err != nil {
 		return err
 	}
 	threads, err := threadLimit(os.DirFS("/"))
 	if err != nil {
-		log.Info("no limit of threads found; a file system that hangs may end the daemon where there is one", "cause", err.Error())
+		i.log.Info("no limit of threads found; if there is one, a file system that hangs may end the daemon", logkeys.Cause, err.Error())
 	}
-	log.V(1).Info("limits", "threads", threads)
-
-	free, err := limits(o, dir, podsDir, log)
+	i.log.V(1).Info("limits", "threads", threads)
+	free, err := i.limits()
 	if err != nil {
 		return err
 	}
-	node, err := ephemeral.Start(ephemeral.Config{
+	podsDir := i.o.podsDir()
+	i.node, err = ephemeral.Start(ephemeral.Config{
 		Mounter:          mounter,
-		Bindings:         func() ([]mount.Binding, error) { return dir.Bindings(podsDir) },
-		Scratch:          dir,
-		Space:            dir.Space,
-		SpaceAfterErase:  dir.SpaceAfterErase,
-		Records:          records,
-		Known:            func(each func(volume.Record)) error { return load(records, o, log, each) },
-		Rebooted:         records.Rebooted(),
+		Bindings:         func() ([]mount.Binding, error) { return i.dir.Bindings(podsDir) },
+		Scratch:          i.dir,
+		Space:            i.dir.Space,
+		SpaceAfterErase:  i.dir.SpaceAfterErase,
+		Records:          i.records,
+		Known:            i.load,
+		Rebooted:         i.records.Rebooted(),
 		PodsDir:          podsDir,
-		Lifespan:         o.afterLifespan,
+		Lifespan:         i.o.afterLifespan,
 		Limits:           free,
-		PressureInterval: o.pruneInterval,
+		PressureInterval: i.o.pruneInterval,
 		RetainedGrew:     scaleGC,
-		EraseParallel:    o.eraseParallel,
-		OrphanGrace:      o.orphanGrace,
-		Node:             o.nodeID,
-		WorkdirOnNode:    o.pathOnNode(),
+		EraseParallel:    i.o.eraseParallel,
+		OrphanGrace:      i.o.orphanGrace,
+		Node:             i.o.nodeID,
+		WorkdirOnNode:    i.o.pathOnNode(),
 		Threads:          threads,
-		Log:              log,
-		Metrics:          counted,
-		Tracer:           traces.Tracer(),
+		Log:              i.log,
+		Metrics:          i.counted,
+		Tracer:           i.traces.Tracer(),
 	})
 	if err != nil {
 		return err
 	}
-	if err := records.RebootSeen(); err != nil {
-		log.Info("the next start looks once more for mounts that went with the last boot", "cause", err.Error())
+	i.onStop(func(ctx context.Context) error {
+		err := i.node.Stop(ctx)
+		if err != nil {
+			err = fmt.Errorf("stop: %w", err)
+		}
+		i.log.Info("stopped")
+		return err
+	})
+	if err := i.records.RebootSeen(); err != nil {
+		i.log.Info("the next start looks once more for mounts that went with the last boot", logkeys.Cause, err.Error())
 	}
-	status.Recovered(node.Healthy)
-	cfg.Volumes, cfg.Log, cfg.Metrics, cfg.Trace = node, log, counted, traces.Calls()
-	return serve(ctx, o, cfg, node, status, log)
+	i.status.Recovered(i.node.Healthy)
+	return nil
 }

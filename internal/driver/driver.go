@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -28,8 +29,8 @@ type Volumes interface {
 	Ready(ctx context.Context) error
 }
 
-// Config is what a Driver works with. All fields but MaxVolumes and Trace
-// are required.
+// Config is what a Driver works with. All fields except MaxVolumes and Trace are
+// required.
 type Config struct {
 	// Name is the driver's name, as in the CSIDriver object.
 	Name string
@@ -45,9 +46,9 @@ type Config struct {
 	MaxVolumes int64
 	Volumes    Volumes
 	Log        logr.Logger
-	// Metrics are told of each call.
+	// Metrics count each call.
 	Metrics *metrics.Metrics
-	// Trace makes a span of each call; nil when nothing is traced.
+	// Trace makes a span of each call; nil when calls are not traced.
 	Trace grpc.UnaryServerInterceptor
 }
 
@@ -57,19 +58,21 @@ var nameFormat = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9.]{0,61}[a-zA-Z0-9]
 // maxNodeID is the specification's limit on a node ID in bytes.
 const maxNodeID = 256
 
-// Check says which field is not acceptable, and why.
-func (c Config) Check() error {
+// CheckName returns why the specification does not allow name for a driver.
+func CheckName(name string) error {
+	if !nameFormat.MatchString(name) {
+		return fmt.Errorf("driver name %q is not a domain name of at most 63 characters", name)
+	}
+	return nil
+}
+
+// CheckNodeID returns why the specification does not allow id for a node.
+func CheckNodeID(id string) error {
 	switch {
-	case !nameFormat.MatchString(c.Name):
-		return fmt.Errorf("driver name %q (--drivername) is not a domain name of at most 63 characters", c.Name)
-	case c.NodeID == "":
-		return errors.New("the node ID is missing (--nodeid)")
-	case len(c.NodeID) > maxNodeID:
-		return fmt.Errorf("node ID is longer than %d bytes (--nodeid)", maxNodeID)
-	case !filepath.IsAbs(c.KubeletDir):
-		return fmt.Errorf("kubelet directory %q (--kubelet-dir) is not an absolute path", c.KubeletDir)
-	case c.MaxVolumes < 0:
-		return fmt.Errorf("maximum of volumes per node %d (--maxvolumespernode) is negative", c.MaxVolumes)
+	case id == "":
+		return errors.New("node ID is missing")
+	case len(id) > maxNodeID:
+		return fmt.Errorf("node ID is longer than %d bytes", maxNodeID)
 	}
 	return nil
 }
@@ -78,25 +81,24 @@ func (c Config) Check() error {
 type Driver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
-	Config
+	cfg     Config
 	podsDir string
 }
 
 // New returns a driver, or says which field of cfg is not acceptable.
 func New(cfg Config) (*Driver, error) {
-	if err := cfg.Check(); err != nil {
+	if err := errors.Join(CheckName(cfg.Name), CheckNodeID(cfg.NodeID)); err != nil {
 		return nil, err
 	}
-	if cfg.Volumes == nil {
+	switch {
+	case !filepath.IsAbs(cfg.KubeletDir):
+		return nil, fmt.Errorf("kubelet directory %q is not an absolute path", cfg.KubeletDir)
+	case cfg.MaxVolumes < 0:
+		return nil, fmt.Errorf("maximum of volumes per node %d is negative", cfg.MaxVolumes)
+	case cfg.Volumes == nil:
 		return nil, errors.New("driver: Config.Volumes is missing")
-	}
-	if cfg.Metrics == nil {
+	case cfg.Metrics == nil:
 		return nil, errors.New("driver: Config.Metrics is missing")
 	}
-	return &Driver{Config: cfg, podsDir: PodsDir(cfg.KubeletDir)}, nil
-}
-
-// PodsDir returns the directory below which the kubelet's target paths are.
-func PodsDir(kubeletDir string) string {
-	return filepath.Join(kubeletDir, "pods")
+	return &Driver{cfg: cfg, podsDir: kubelet.PodsDir(cfg.KubeletDir)}, nil
 }

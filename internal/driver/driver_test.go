@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/volume"
@@ -114,7 +115,7 @@ func publishRequest() *csi.NodePublishVolumeRequest {
 			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 		},
 		VolumeContext: map[string]string{
-			contextEphemeral: "true", contextPodUID: "uid", contextPodName: "batch", contextNamespace: "default",
+			kubelet.ContextEphemeral: "true", kubelet.ContextPodUID: "uid", kubelet.ContextPodName: "batch", kubelet.ContextNamespace: "default",
 			"csi.storage.k8s.io/serviceAccount.name": "robot", "user-attribute": "anything",
 		},
 	}
@@ -173,16 +174,16 @@ func TestBadInputIsRefusedAndTouchesNothing(t *testing.T) {
 		"mount group":     {"volume_capability.mount.volume_mount_group", "not supported", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().VolumeMountGroup = "1000" }},
 		"unknown flag":    {"volume_capability.mount.mount_flags", "hard", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().MountFlags = []string{"hard"} }},
 		"bind as a flag":  {"volume_capability.mount.mount_flags", "bind", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().MountFlags = []string{"bind"} }},
-		"not ephemeral":   {contextField(contextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { delete(r.VolumeContext, contextEphemeral) }},
-		"ephemeral false": {contextField(contextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[contextEphemeral] = "false" }},
-		"no context":      {contextField(contextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { r.VolumeContext = nil }},
+		"not ephemeral":   {contextField(kubelet.ContextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { delete(r.VolumeContext, kubelet.ContextEphemeral) }},
+		"ephemeral false": {contextField(kubelet.ContextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[kubelet.ContextEphemeral] = "false" }},
+		"no context":      {contextField(kubelet.ContextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { r.VolumeContext = nil }},
 		"block access": {"volume_capability.block", "not supported", func(r *csi.NodePublishVolumeRequest) {
 			r.VolumeCapability.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 		}},
 	}
 	for name, reason := range badNames {
 		cases[fmt.Sprintf("volume ID %.20q", name)] = badCase{"volume_id", reason, func(r *csi.NodePublishVolumeRequest) { r.VolumeId = name }}
-		cases[fmt.Sprintf("pod UID %.20q", name)] = badCase{contextField(contextPodUID), reason, func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[contextPodUID] = name }}
+		cases[fmt.Sprintf("pod UID %.20q", name)] = badCase{contextField(kubelet.ContextPodUID), reason, func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[kubelet.ContextPodUID] = name }}
 	}
 	for path, reason := range badTargets {
 		cases[fmt.Sprintf("target %.60q", path)] = badCase{"target_path", reason, func(r *csi.NodePublishVolumeRequest) { r.TargetPath = path }}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
@@ -41,8 +42,8 @@ func FuzzPublication(f *testing.F) {
 			VolumeId: id, TargetPath: target, Readonly: readonly,
 			VolumeCapability: &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_Mode(mode)}},
 			VolumeContext: map[string]string{
-				contextEphemeral: ephemeral, contextPodUID: pod, contextPodName: name, contextNamespace: name + "-space",
-				contextAccount: name + "-account", name: name,
+				kubelet.ContextEphemeral: ephemeral, kubelet.ContextPodUID: pod, kubelet.ContextPodName: name, kubelet.ContextNamespace: name + "-space",
+				kubelet.ContextAccount: name + "-account", name: name,
 			},
 		}
 		asked := strings.FieldsFunc(flags, func(r rune) bool { return r == ',' })
@@ -62,15 +63,15 @@ func FuzzPublication(f *testing.F) {
 			}
 			return
 		}
-		if access != 0 || group != "" || req.VolumeContext[contextEphemeral] != "true" {
+		if access != 0 || group != "" || req.VolumeContext[kubelet.ContextEphemeral] != "true" {
 			t.Errorf("accepted: %v", req)
 		}
 		checkName(t, string(p.ID), id)
-		checkName(t, string(p.Pod), req.VolumeContext[contextPodUID])
+		checkName(t, string(p.Pod), req.VolumeContext[kubelet.ContextPodUID])
 		checkTarget(t, d, target, p.Target.Path)
-		checkObjectName(t, p.PodName, req.VolumeContext[contextPodName])
-		checkObjectName(t, p.Namespace, req.VolumeContext[contextNamespace])
-		checkObjectName(t, p.ServiceAccount, req.VolumeContext[contextAccount])
+		checkObjectName(t, p.PodName, req.VolumeContext[kubelet.ContextPodName])
+		checkObjectName(t, p.Namespace, req.VolumeContext[kubelet.ContextNamespace])
+		checkObjectName(t, p.ServiceAccount, req.VolumeContext[kubelet.ContextAccount])
 		if p.VolumeName != "" {
 			checkObjectName(t, p.VolumeName, filepath.Base(filepath.Dir(p.Target.Path)))
 		}

@@ -9,7 +9,7 @@ import (
 
 // GetPluginInfo returns the driver's name and version.
 func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: d.Name, VendorVersion: d.Version}, nil
+	return &csi.GetPluginInfoResponse{Name: d.cfg.Name, VendorVersion: d.cfg.Version}, nil
 }
 
 // GetPluginCapabilities says that volumes are tied to their node. There is no
@@ -25,9 +25,9 @@ func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabiliti
 
 // Probe says whether the driver is ready: recovery is over and the actors answer.
 func (d *Driver) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResponse, error) {
-	err := d.Volumes.Ready(ctx)
+	err := d.cfg.Volumes.Ready(ctx)
 	if err != nil {
-		d.Log.Info("not ready", "cause", err.Error())
+		d.cfg.Log.Info("not ready", "cause", err.Error())
 	}
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(err == nil)}, nil
 }

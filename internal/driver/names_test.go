@@ -7,6 +7,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -35,7 +36,7 @@ func TestVolumeNames(t *testing.T) {
 		}
 	}
 	req := publishRequest()
-	for _, key := range []string{contextNamespace, contextPodName, contextAccount} {
+	for _, key := range []string{kubelet.ContextNamespace, kubelet.ContextPodName, kubelet.ContextAccount} {
 		req.VolumeContext[key] = "two\nlines"
 	}
 	p, err := d.publication(req)
@@ -49,7 +50,7 @@ func TestLogNamesTheVolume(t *testing.T) {
 	d := fuzzedDriver(t, "/var/lib/kubelet")
 	good := publishRequest()
 	bad := publishRequest()
-	bad.TargetPath, bad.VolumeContext[contextPodName] = "/etc", "two\nlines"
+	bad.TargetPath, bad.VolumeContext[kubelet.ContextPodName] = "/etc", "two\nlines"
 	for name, tt := range map[string]struct {
 		req  any
 		want volume.Record

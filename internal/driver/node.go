@@ -16,7 +16,7 @@ func (d *Driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolu
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Volumes.Publish(ctx, p); err != nil {
+	if err := d.cfg.Volumes.Publish(ctx, p); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
@@ -29,7 +29,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublish
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Volumes.Unpublish(ctx, id, target); err != nil {
+	if err := d.cfg.Volumes.Unpublish(ctx, id, target); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
@@ -41,7 +41,7 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 	if err != nil {
 		return nil, err
 	}
-	stats, err := d.Volumes.Stats(ctx, id, path)
+	stats, err := d.cfg.Volumes.Stats(ctx, id, path)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 // NodeGetInfo returns the node's ID, its topology and how many volumes it takes.
 func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	return &csi.NodeGetInfoResponse{
-		NodeId:             d.NodeID,
-		MaxVolumesPerNode:  d.MaxVolumes,
-		AccessibleTopology: &csi.Topology{Segments: map[string]string{topologyKey: d.NodeID}},
+		NodeId:             d.cfg.NodeID,
+		MaxVolumesPerNode:  d.cfg.MaxVolumes,
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{topologyKey: d.cfg.NodeID}},
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -25,9 +26,9 @@ type Server struct {
 
 // NewServer returns a server for the driver.
 func NewServer(d *Driver) *Server {
-	around := []grpc.UnaryServerInterceptor{countCalls(d.Metrics), logCalls(d), toStatus, recoverPanics(d.Log)}
-	if d.Trace != nil {
-		around = slices.Insert(around, 0, d.Trace)
+	around := []grpc.UnaryServerInterceptor{countCalls(d.cfg.Metrics), logCalls(d), toStatus, recoverPanics(d.cfg.Log)}
+	if d.cfg.Trace != nil {
+		around = slices.Insert(around, 0, d.cfg.Trace)
 	}
 	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...))
 	csi.RegisterIdentityServer(s, d)
@@ -85,7 +86,7 @@ func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 // logCalls logs each failed call once, and at the debug level every call. Of the
 // request it logs only which volume it is about: the rest may hold secrets.
 func logCalls(d *Driver) grpc.UnaryServerInterceptor {
-	log := d.Log
+	log := d.cfg.Log
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()
 		resp, err := handler(ctx, req)
@@ -114,14 +115,14 @@ func (d *Driver) named(req any) (r volume.Record) {
 		r.ID = volume.ID(v.GetVolumeId())
 	}
 	if v, ok := req.(interface{ GetTargetPath() string }); ok {
-		r.Pod, r.VolumeName = d.targetNames(v.GetTargetPath())
+		r.Pod, r.VolumeName = kubelet.ParseTarget(d.podsDir, v.GetTargetPath())
 	}
 	if v, ok := req.(interface{ GetVolumePath() string }); ok {
-		r.Pod, r.VolumeName = d.targetNames(v.GetVolumePath())
+		r.Pod, r.VolumeName = kubelet.ParseTarget(d.podsDir, v.GetVolumePath())
 	}
 	if v, ok := req.(interface{ GetVolumeContext() map[string]string }); ok {
 		attributes := v.GetVolumeContext()
-		r.Namespace, r.PodName = volume.ObjectName(attributes[contextNamespace]), volume.ObjectName(attributes[contextPodName])
+		r.Namespace, r.PodName = volume.ObjectName(attributes[kubelet.ContextNamespace]), volume.ObjectName(attributes[kubelet.ContextPodName])
 	}
 	return r
 }

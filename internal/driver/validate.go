@@ -8,18 +8,9 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
-)
-
-// Keys of the volume context that the kubelet sets. A pod cannot forge them:
-// the kubelet's values win over the pod's volumeAttributes.
-const (
-	contextEphemeral = "csi.storage.k8s.io/ephemeral"
-	contextPodUID    = "csi.storage.k8s.io/pod.uid"
-	contextPodName   = "csi.storage.k8s.io/pod.name"
-	contextNamespace = "csi.storage.k8s.io/pod.namespace"
-	contextAccount   = "csi.storage.k8s.io/serviceAccount.name"
 )
 
 // maxPath is the longest path that the kernel takes, without the final NUL.
@@ -43,37 +34,21 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 	}
 	t.Path = target
 	t.ReadOnly = t.ReadOnly || req.GetReadonly()
-	if attributes[contextEphemeral] != "true" {
-		return volume.Publication{}, volume.Invalid(contextField(contextEphemeral), `is not "true": this driver has ephemeral inline volumes only`)
+	if attributes[kubelet.ContextEphemeral] != "true" {
+		return volume.Publication{}, volume.Invalid(contextField(kubelet.ContextEphemeral), `is not "true": this driver has ephemeral inline volumes only`)
 	}
-	pod, err := volume.ParsePodUID(contextField(contextPodUID), attributes[contextPodUID])
+	pod, err := volume.ParsePodUID(contextField(kubelet.ContextPodUID), attributes[kubelet.ContextPodUID])
 	if err != nil {
 		return volume.Publication{}, err
 	}
-	_, name := d.targetNames(target)
+	_, name := kubelet.ParseTarget(d.podsDir, target)
 	return volume.Publication{
 		ID: id, Pod: pod, Target: t,
-		Namespace:      volume.ObjectName(attributes[contextNamespace]),
-		PodName:        volume.ObjectName(attributes[contextPodName]),
+		Namespace:      volume.ObjectName(attributes[kubelet.ContextNamespace]),
+		PodName:        volume.ObjectName(attributes[kubelet.ContextPodName]),
 		VolumeName:     name,
-		ServiceAccount: volume.ObjectName(attributes[contextAccount]),
+		ServiceAccount: volume.ObjectName(attributes[kubelet.ContextAccount]),
 	}, nil
-}
-
-// targetNames returns the pod and the volume's name in the pod's spec, which the kubelet's
-// target paths contain: <pods>/<pod UID>/volumes/kubernetes.io~csi/<name>/mount. A path of
-// another shape tells neither.
-func (d *Driver) targetNames(target string) (pod volume.PodUID, name string) {
-	below, ok := strings.CutPrefix(target, d.podsDir+"/")
-	parts := strings.Split(below, "/")
-	if !ok || len(parts) != 5 || parts[1] != "volumes" || parts[2] != "kubernetes.io~csi" || parts[4] != "mount" {
-		return "", ""
-	}
-	pod, err := volume.ParsePodUID("target_path", parts[0])
-	if err != nil {
-		return "", ""
-	}
-	return pod, volume.ObjectName(parts[3])
 }
 
 // unpublication validates an unpublish.
@@ -116,7 +91,7 @@ func (d *Driver) target(path string) (string, error) {
 	}
 	clean := filepath.Clean(path)
 	if !strings.HasPrefix(clean, d.podsDir+"/") {
-		return "", volume.Invalid(field, fmt.Sprintf("is not below %s; the kubelet's root directory is set by --kubelet-dir", d.podsDir))
+		return "", volume.Invalid(field, "is not below the kubelet's pods directory "+d.podsDir)
 	}
 	return clean, nil
 }

@@ -1,5 +1,5 @@
-// Package logkeys has the keys of log lines that say which volume a line is about. They are the
-// same in all rooms, so that one filter finds everything about a volume or a pod.
+// Package logkeys contains the keys of log lines that several packages use, so that one
+// filter finds everything about a volume, a pod or a path.
 package logkeys
 
 import "github.com/katbox/katbox/internal/volume"
@@ -18,10 +18,16 @@ const (
 	Target = "target"
 	Path   = "path"
 	Node   = "node"
+	// Directory is where something is that is not a volume's.
+	Directory = "directory"
+	// Cause is the error behind a line that is not an error itself.
+	Cause = "cause"
+	// Interval is the time until the next attempt.
+	Interval = "interval"
 )
 
-// About returns the keys and values of a line about a volume: those that are known of its names,
-// and then more.
+// About returns the keys and values of a line about a volume: its known names, and then
+// more.
 func About(r volume.Record, more ...any) []any {
 	fields := make([]any, 0, 10+len(more))
 	for _, field := range [...]struct{ key, value string }{

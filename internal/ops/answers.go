@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 var (
@@ -30,7 +31,7 @@ func (s *Server) handler() http.Handler {
 		answer(w, s.healthy(ctx))
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.ready()) })
-	mux.Handle("GET /metrics", s.Metrics)
+	mux.Handle("GET /metrics", s.cfg.Metrics)
 	return mux
 }
 
@@ -40,7 +41,7 @@ func answer(w http.ResponseWriter, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, OneLine(err))
+		fmt.Fprintln(w, volume.OneLine(err))
 		return
 	}
 	fmt.Fprintln(w, "ok")
@@ -74,9 +75,4 @@ func (s *Server) ready() error {
 		return errNoSocket
 	}
 	return registered()
-}
-
-// OneLine returns an error's text without line breaks: joined errors have them.
-func OneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -78,8 +80,8 @@ func (h *health) set(err error, began time.Time) {
 	switch {
 	case err == nil && before != nil:
 		h.log.Info("healthy")
-	case err != nil && (before == nil || OneLine(before) != OneLine(err)):
-		h.log.Info("not healthy", "cause", OneLine(err))
+	case err != nil && (before == nil || volume.OneLine(before) != volume.OneLine(err)):
+		h.log.Info("not healthy", "cause", volume.OneLine(err))
 	}
 }
 

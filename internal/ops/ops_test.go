@@ -111,7 +111,7 @@ func TestListens(t *testing.T) {
 	if answer.StatusCode != 503 {
 		t.Errorf("%s, want 503", answer.Status)
 	}
-	if _, err := Start(Config{Endpoint: address, Metrics: s.Metrics}); err == nil || !strings.Contains(err.Error(), address) {
+	if _, err := Start(Config{Endpoint: address, Metrics: s.cfg.Metrics}); err == nil || !strings.Contains(err.Error(), address) {
 		t.Errorf("a second one on %s: %v", address, err)
 	}
 	if err := s.Stop(t.Context()); err != nil {

@@ -51,7 +51,7 @@ func CheckEndpoint(endpoint string) error {
 
 // Server answers how the daemon is. It begins as one that is starting.
 type Server struct {
-	Config
+	cfg Config
 	// http serves on listener; nil when it listens nowhere.
 	http     *http.Server
 	listener *crowd
@@ -71,7 +71,7 @@ type Server struct {
 
 // Start returns a server that listens.
 func Start(cfg Config) (*Server, error) {
-	s := &Server{Config: cfg, failed: make(chan error, 1), health: health{log: cfg.Log, known: make(chan struct{})}}
+	s := &Server{cfg: cfg, failed: make(chan error, 1), health: health{log: cfg.Log, known: make(chan struct{})}}
 	if cfg.Endpoint == "" {
 		return s, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/roottest"
@@ -41,10 +42,10 @@ type daemon struct {
 // the test.
 func startDaemon(t *testing.T) *daemon {
 	t.Helper()
-	workdir, kubelet := t.TempDir(), t.TempDir()
-	volumes := filepath.Join(driver.PodsDir(kubelet), podUID, "volumes", "kubernetes.io~csi")
+	workdir, kubeletDir := t.TempDir(), t.TempDir()
+	volumes := filepath.Join(kubelet.PodsDir(kubeletDir), podUID, "volumes", "kubernetes.io~csi")
 	must(t, os.MkdirAll(volumes, 0o750))
-	roottest.UnmountBelowAtEnd(t, kubelet)
+	roottest.UnmountBelowAtEnd(t, kubeletDir)
 
 	roottest.UnmountAtEnd(t, workdir)
 	_, err := mount.EnsureOwn(workdir)
@@ -57,7 +58,7 @@ func startDaemon(t *testing.T) *daemon {
 	t.Cleanup(func() { must(t, records.Close()) })
 
 	log := testr.New(t)
-	podsDir := driver.PodsDir(kubelet)
+	podsDir := kubelet.PodsDir(kubeletDir)
 	counted := metrics.New("sanity", "")
 	node, err := ephemeral.Start(ephemeral.Config{
 		Mounter:          mount.New(),
@@ -81,7 +82,7 @@ func startDaemon(t *testing.T) *daemon {
 		scratch: dir, records: records, node: node, served: make(chan error, 1),
 	}
 	edge, err := driver.New(driver.Config{
-		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubelet, Volumes: node, Log: log, Metrics: counted,
+		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: node, Log: log, Metrics: counted,
 	})
 	must(t, err)
 	listener, err := socket.Listen(d.socket)

@@ -80,3 +80,8 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 // Invalid returns an [InvalidError].
 func Invalid(field, reason string) error { return &InvalidError{Field: field, Reason: reason} }
+
+// OneLine returns the text of err without line breaks: joined errors have them.
+func OneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

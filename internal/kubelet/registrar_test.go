@@ -1,4 +1,4 @@
-package registration
+package kubelet
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ const driverName = "katbox.csi.paypal.com"
 
 var quickly = pace{look: time.Millisecond, first: time.Millisecond, most: 4 * time.Millisecond, patience: time.Hour}
 
-func newConfig(t *testing.T) Config {
+func newConfig(t *testing.T) RegistrarConfig {
 	t.Helper()
 	// The name of a test would make too long a path.
 	dir, err := os.MkdirTemp("", "reg")
@@ -34,12 +34,12 @@ func newConfig(t *testing.T) Config {
 			t.Error(err)
 		}
 	})
-	return Config{Dir: filepath.Join(dir, "plugins_registry"), Name: driverName, Endpoint: "/var/lib/kubelet/plugins/katbox/csi.sock", Log: logr.Discard(), Metrics: metrics.New("test", "")}
+	return RegistrarConfig{Dir: filepath.Join(dir, "plugins_registry"), Name: driverName, Endpoint: "/var/lib/kubelet/plugins/katbox/csi.sock", Log: logr.Discard(), Metrics: metrics.New("test", "")}
 }
 
-func startRegistrar(t *testing.T, cfg Config, p pace) *Registrar {
+func startRegistrar(t *testing.T, cfg RegistrarConfig, p pace) *Registrar {
 	t.Helper()
-	r, err := start(cfg, p)
+	r, err := register(cfg, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func wantMissing(t *testing.T, r *Registrar, want string) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		err := r.Registered()
 		if err != nil && strings.Contains(err.Error(), want) {
-			metricstest.Of(t, r.Metrics).Want(t, want, metricstest.Values{"katbox_registered": 0})
+			metricstest.Of(t, r.cfg.Metrics).Want(t, want, metricstest.Values{"katbox_registered": 0})
 			return
 		}
 		if time.Now().After(deadline) {
@@ -128,15 +128,15 @@ func TestWaitAfterRefusals(t *testing.T) {
 // TestSocketThatSomebodyRemovesComesBack: and its directory with it, for a kubelet
 // that is started later; one that runs has lost its watch then.
 func TestSocketThatSomebodyRemovesComesBack(t *testing.T) {
-	for name, remove := range map[string]func(Config) error{
-		"socket": func(c Config) error { return os.Remove(c.path()) },
-		"directory": func(c Config) error {
+	for name, remove := range map[string]func(RegistrarConfig) error{
+		"socket": func(c RegistrarConfig) error { return os.Remove(c.path()) },
+		"directory": func(c RegistrarConfig) error {
 			return errors.Join(os.Rename(c.Dir, c.Dir+".old"), os.RemoveAll(c.Dir+".old"))
 		},
-		"directory made anew": func(c Config) error {
+		"directory made anew": func(c RegistrarConfig) error {
 			return errors.Join(os.Rename(c.Dir, c.Dir+".old"), os.Mkdir(c.Dir, 0o755), os.RemoveAll(c.Dir+".old"))
 		},
-		"socket of the dead in its place": func(c Config) error {
+		"socket of the dead in its place": func(c RegistrarConfig) error {
 			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.path() + "x", Net: "unix"})
 			if err != nil {
 				return err
@@ -193,26 +193,26 @@ func TestAnotherTakesThePlace(t *testing.T) {
 	wantRegistered(t, r)
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestRegisterRefuses(t *testing.T) {
 	cfg := newConfig(t)
 	startRegistrar(t, cfg, usualPace)
-	if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), "another process serves") {
+	if _, err := Register(cfg); err == nil || !strings.Contains(err.Error(), "another process serves") {
 		t.Errorf("a second one: %v, want that another process serves", err)
 	}
-	for want, change := range map[string]func(*Config){
-		`registration directory "plugins" is not an absolute path`: func(c *Config) { c.Dir = "plugins" },
-		`registration socket "/xxx`:                                func(c *Config) { c.Dir = "/" + strings.Repeat("x", 78) },
-		`(--kubelet-registration-path) is not an absolute path`:    func(c *Config) { c.Endpoint = "csi.sock" },
-		`(--kubelet-registration-path) "/xxx`:                      func(c *Config) { c.Endpoint = "/" + strings.Repeat("x", 107) },
+	for want, change := range map[string]func(*RegistrarConfig){
+		`registration directory "plugins" is not an absolute path`:      func(c *RegistrarConfig) { c.Dir = "plugins" },
+		`registration socket "/xxx`:                                     func(c *RegistrarConfig) { c.Dir = "/" + strings.Repeat("x", 78) },
+		`CSI socket for the kubelet "csi.sock" is not an absolute path`: func(c *RegistrarConfig) { c.Endpoint = "csi.sock" },
+		`CSI socket for the kubelet "/xxx`:                              func(c *RegistrarConfig) { c.Endpoint = "/" + strings.Repeat("x", 107) },
 	} {
 		cfg := cfg
 		change(&cfg)
-		if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Register(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", cfg, err, want)
 		}
 	}
 	cfg.Dir = "/" + strings.Repeat("x", 107-2-len(driverName+"-reg.sock"))
-	if err := cfg.Check(); err != nil {
+	if err := cfg.CheckDir(); err != nil {
 		t.Errorf("the longest path is refused: %v", err)
 	}
 }

@@ -12,13 +12,12 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestSlackOfAllThreads: the one that matters was there before the first line of
-// the daemon ran.
+// TestSlackOfAllThreads: the thread that matters exists before the daemon's first line runs.
 func TestSlackOfAllThreads(t *testing.T) {
 	roottest.Need(t)
 	d := newDaemon(t)
 	d.start()
-	d.publish(testPod, "csi-1") // has more threads made
+	d.publish(testPod, "csi-1") // makes more threads
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid))
 	if err != nil || len(threads) < 2 {
 		t.Fatalf("%d threads, %v", len(threads), err)

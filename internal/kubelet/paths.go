@@ -1,0 +1,99 @@
+package kubelet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Keys that the kubelet sets in the volume context. A pod cannot forge them: the
+// kubelet's values win over the pod's volumeAttributes.
+const (
+	ContextEphemeral = "csi.storage.k8s.io/ephemeral"
+	ContextPodUID    = "csi.storage.k8s.io/pod.uid"
+	ContextPodName   = "csi.storage.k8s.io/pod.name"
+	ContextNamespace = "csi.storage.k8s.io/pod.namespace"
+	ContextAccount   = "csi.storage.k8s.io/serviceAccount.name"
+)
+
+// PodsDir returns the directory that contains a directory for each pod. All target
+// paths are below it. root is the kubelet's root directory.
+func PodsDir(root string) string { return filepath.Join(root, "pods") }
+
+// PodNames returns the names in the pods directory: the UIDs of the kubelet's pods.
+func PodNames(podsDir string) (map[string]struct{}, error) {
+	f, err := os.Open(podsDir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		set[name] = struct{}{}
+	}
+	return set, nil
+}
+
+// PodOf returns the name of the pod directory that path is in, "" for a path outside
+// of the pods directory.
+func PodOf(podsDir, path string) string {
+	pod, _ := split(podsDir, path)
+	return pod
+}
+
+// PodsOf returns the names in the pods directory that prove that a volume's pod still
+// exists. It returns none for a volume with a target elsewhere: the daemon was started
+// with another kubelet directory, and this one says nothing about the volume's pod. That
+// ends with a reboot, which takes away the mounts and with them the targets.
+func PodsOf(podsDir string, record *volume.Record) []string {
+	names := []string{string(record.Pod)}
+	for _, target := range record.Targets {
+		switch name := PodOf(podsDir, target.Path); name {
+		case "":
+			return nil
+		case names[0]:
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// IsSubpath tells whether path is a mount of the kubelet's own, for a container that
+// mounts a directory inside of a volume.
+func IsSubpath(podsDir, path string) bool {
+	_, below := split(podsDir, path)
+	return strings.HasPrefix(below, "volume-subpaths/") // further down it may be a volume's name
+}
+
+// ParseTarget returns the pod and the volume's name in the pod's spec. Both stand in the
+// kubelet's target paths: <pods>/<pod UID>/volumes/kubernetes.io~csi/<name>/mount. A path
+// of another shape has neither.
+func ParseTarget(podsDir, target string) (pod volume.PodUID, name string) {
+	dir, below := split(podsDir, target)
+	parts := strings.Split(below, "/")
+	if len(parts) != 4 || parts[0] != "volumes" || parts[1] != "kubernetes.io~csi" || parts[3] != "mount" {
+		return "", ""
+	}
+	pod, err := volume.ParsePodUID("target_path", dir)
+	if err != nil {
+		return "", ""
+	}
+	return pod, volume.ObjectName(parts[2])
+}
+
+// split cuts a path below the pods directory into the pod directory's name and the rest.
+func split(podsDir, path string) (pod, below string) {
+	rest, ok := strings.CutPrefix(filepath.Clean(path), filepath.Clean(podsDir)+"/")
+	if !ok {
+		return "", ""
+	}
+	pod, below, _ = strings.Cut(rest, "/")
+	return pod, below
+}

@@ -1,0 +1,65 @@
+package kubelet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestPaths(t *testing.T) {
+	const pods = "/var/lib/kubelet/pods"
+	long := strings.Repeat("x", 254)
+	for path, want := range map[string]struct {
+		dir, pod, name string
+		subpath        bool
+	}{
+		"/uid/volumes/kubernetes.io~csi/scratch/mount":               {"uid", "uid", "scratch", false},
+		"/uid/volumes/kubernetes.io~csi/volume-subpaths/mount":       {"uid", "uid", "volume-subpaths", false},
+		"/uid/volumes/kubernetes.io~csi/scratch/mount/":              {"uid", "uid", "scratch", false},
+		"/uid/volumes/kubernetes.io~csi/scratch/mount/more":          {"uid", "", "", false},
+		"/uid/volumes/kubernetes.io~csi/scratch":                     {"uid", "", "", false},
+		"/uid/volumes/kubernetes.io~empty-dir/scratch/mount":         {"uid", "", "", false},
+		"/uid/volumes/kubernetes.io~csi/" + long + "/mount":          {"uid", "uid", "", false},
+		"/.hidden/volumes/kubernetes.io~csi/scratch/mount":           {".hidden", "", "", false},
+		"/uid/volume-subpaths/scratch/work/0":                        {"uid", "", "", true},
+		"/uid/volumes/kubernetes.io~csi/scratch/volume-subpaths/a/b": {"uid", "", "", false},
+		"/uid":             {"uid", "", "", false},
+		"":                 {},
+		"/":                {},
+		"/../pods2/uid":    {},
+		"2/uid/volumes/xy": {},
+	} {
+		path = pods + path
+		dir, subpath := PodOf(pods, path), IsSubpath(pods+"/", path)
+		pod, name := ParseTarget(pods, path)
+		if dir != want.dir || string(pod) != want.pod || name != want.name || subpath != want.subpath {
+			t.Errorf("%s: directory %q, pod %q, name %q, subpath %t; want %+v", path, dir, pod, name, subpath, want)
+		}
+	}
+	if got := PodOf(pods, "relative/path"); got != "" {
+		t.Errorf("a relative path is in the pod directory %q", got)
+	}
+}
+
+func TestPodsOf(t *testing.T) {
+	const pods = "/pods"
+	for _, tt := range []struct {
+		targets string
+		want    []string
+	}{
+		{"", []string{"uid"}},
+		{"/pods/uid/x", []string{"uid"}},
+		{"/pods/uid/x /pods/other/x", []string{"uid", "other"}},
+		{"/pods/uid/x /elsewhere/x", nil},
+	} {
+		record := volume.Record{Pod: "uid"}
+		for _, path := range strings.Fields(tt.targets) {
+			record.Targets = append(record.Targets, volume.Target{Path: path})
+		}
+		if got := PodsOf(pods, &record); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: pods %q, want %q", tt.targets, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/socket"
+)
+
+// RegistrarConfig is what a Registrar works with. All fields are required.
+type RegistrarConfig struct {
+	// Dir is where the kubelet looks for sockets.
+	Dir string
+	// Name is the driver's name.
+	Name string
+	// Endpoint is the path of the CSI socket as the kubelet sees it.
+	Endpoint string
+	Log      logr.Logger
+	// Metrics record whether the driver is registered.
+	Metrics *metrics.Metrics
+}
+
+// path returns the path of the registration socket. node-driver-registrar uses the
+// same name, so only one of both can register the driver.
+func (c RegistrarConfig) path() string { return filepath.Join(c.Dir, c.Name+"-reg.sock") }
+
+// CheckDir returns why the driver cannot be registered in dir.
+func (c RegistrarConfig) CheckDir() error {
+	if !filepath.IsAbs(c.Dir) {
+		return fmt.Errorf("registration directory %q is not an absolute path", c.Dir)
+	}
+	if err := socket.CheckPath(c.path()); err != nil {
+		return fmt.Errorf("registration socket %w", err)
+	}
+	return nil
+}
+
+// CheckEndpoint returns why the kubelet cannot call the CSI socket at its path.
+func (c RegistrarConfig) CheckEndpoint() error {
+	if !filepath.IsAbs(c.Endpoint) {
+		return fmt.Errorf("CSI socket for the kubelet %q is not an absolute path", c.Endpoint)
+	}
+	if err := socket.CheckPath(c.Endpoint); err != nil {
+		return fmt.Errorf("CSI socket for the kubelet %w", err)
+	}
+	return nil
+}
+
+// pace sets the intervals of a Registrar.
+type pace struct {
+	// look is the interval between two looks at the socket.
+	look time.Duration
+	// first and most are the shortest and the longest wait after a refusal.
+	first, most time.Duration
+	// patience is how long the kubelet may be silent before the log mentions it.
+	patience time.Duration
+}
+
+var usualPace = pace{look: 5 * time.Second, first: 5 * time.Second, most: 2 * time.Minute, patience: time.Minute}
+
+// after returns the wait after a number of refusals in a row.
+func (p pace) after(refusals int) time.Duration {
+	wait := p.first
+	for range refusals - 1 {
+		if wait >= p.most {
+			break
+		}
+		wait *= 2
+	}
+	return min(wait, p.most)
+}
+
+// Registrar keeps the driver registered. A nil one stands for a driver that a
+// sidecar registers.
+type Registrar struct {
+	cfg  RegistrarConfig
+	pace pace
+	// said delivers why the kubelet refuses the driver, nil when it has registered it.
+	said  chan error
+	stop  context.CancelFunc
+	ended chan struct{}
+
+	mu sync.Mutex
+	// missing is why the driver is not registered; nil when it is.
+	missing error
+}
+
+var (
+	// errNotAsked: nothing is wrong, but the kubelet has not come yet.
+	errNotAsked = errors.New("the kubelet has not registered the driver yet")
+	errGone     = errors.New("the registration socket was removed")
+)
+
+// Register opens the registration socket. The CSI socket must be served already,
+// because the kubelet calls it at once.
+func Register(cfg RegistrarConfig) (*Registrar, error) { return register(cfg, usualPace) }
+
+func register(cfg RegistrarConfig, p pace) (*Registrar, error) {
+	if err := errors.Join(cfg.CheckDir(), cfg.CheckEndpoint()); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &Registrar{cfg: cfg, pace: p, said: make(chan error), stop: stop, ended: make(chan struct{})}
+	o, err := r.open()
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	cfg.Log.Info("waiting for the kubelet to register the driver", "socket", cfg.path(), "endpoint", cfg.Endpoint)
+	go r.run(ctx, o)
+	return r, nil
+}
+
+// Registered returns nil when the kubelet has registered the driver, else why not.
+func (r *Registrar) Registered() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missing
+}
+
+func (r *Registrar) setMissing(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.missing = err
+	r.cfg.Metrics.Registered(err == nil)
+}
+
+// Stop removes the socket, so that the kubelet unregisters the driver. Call it once.
+func (r *Registrar) Stop() {
+	if r == nil {
+		return
+	}
+	r.stop()
+	<-r.ended
+}
+
+// run keeps the socket open until ctx ends.
+func (r *Registrar) run(ctx context.Context, o *opening) {
+	defer close(r.ended)
+	refusals := 0
+	for o != nil {
+		refusals = r.attend(ctx, o, refusals)
+		o.close()
+		o = r.reopen(ctx)
+	}
+	r.setMissing(errors.New("the daemon is stopping"))
+}
+
+// attend returns when the socket must be made anew, or when ctx ends. It counts the
+// refusals in a row.
+func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
+	log := r.cfg.Log.WithValues("socket", r.cfg.path())
+	look := time.NewTicker(r.pace.look)
+	defer look.Stop()
+	silent := time.After(r.pace.patience)
+	var again <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return refusals
+		case err := <-r.said:
+			silent = nil
+			switch {
+			case err == nil:
+				log.Info("registered with the kubelet")
+				again, refusals = nil, 0
+			case again == nil: // the kubelet may retry by itself: that is the same refusal
+				refusals++
+				wait := r.pace.after(refusals)
+				log.Error(err, "not registered, making the socket anew", "in", duration.Format(wait))
+				again = time.After(wait)
+			}
+		case <-again:
+			return refusals
+		case <-silent:
+			log.Error(errNotAsked, "check that this is the kubelet's directory plugins_registry, and mounted into the container", "directory", r.cfg.Dir)
+		case err := <-o.failed:
+			log.Error(err, "making the registration socket anew")
+			return refusals
+		case <-look.C:
+			if !o.InPlace() {
+				log.Error(errGone, "making the registration socket anew")
+				return refusals
+			}
+		}
+	}
+}
+
+// reopen makes the socket anew as soon as that is possible; it returns nil when ctx
+// ends first.
+func (r *Registrar) reopen(ctx context.Context) *opening {
+	look := time.NewTicker(r.pace.look)
+	defer look.Stop()
+	reported := ""
+	for ctx.Err() == nil {
+		o, err := r.open()
+		if err == nil {
+			return o
+		}
+		r.setMissing(err)
+		if err.Error() != reported { // each cause is logged once
+			reported = err.Error()
+			r.cfg.Log.Error(err, "not registered, trying again until it works", "interval", duration.Format(r.pace.look))
+		}
+		select {
+		case <-ctx.Done():
+		case <-look.C:
+		}
+	}
+	return nil
+}
