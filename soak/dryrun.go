@@ -22,7 +22,8 @@ func printPlan(out io.Writer, p workload.Plan) error {
 		}
 		fmt.Fprintln(w)
 		for _, v := range pod.Volumes {
-			fmt.Fprintf(w, "  volume %s %s read-only %t content %+v publish %+v unpublish %+v", v.Name, v.ID, v.ReadOnly, v.Content, v.Publish, v.Unpublish)
+			fmt.Fprintf(w, "  volume %s %s read-only %t content %+v publish %+v unpublish %+v", v.Name, v.ID, v.ReadOnly, v.Content,
+				v.Publish, v.Unpublish)
 			if v.Trouble != nil {
 				fmt.Fprintf(w, " fault %+v", *v.Trouble)
 			}
@@ -30,7 +31,8 @@ func printPlan(out io.Writer, p workload.Plan) error {
 		}
 	}
 	for _, f := range p.Faults() {
-		fmt.Fprintf(w, "fault %s number %d when %d pods are over and %s later, for %s, step %s\n", f.Kind, f.Number, f.Pods, f.Delay, f.For, f.Step)
+		fmt.Fprintf(w, "fault %s number %d when %d pods are over and %s later, for %s, step %s\n", f.Kind, f.Number, f.Pods,
+			f.Delay, f.For, f.Step)
 	}
 	return w.Flush()
 }

@@ -42,8 +42,10 @@ func TestChartEqualsManifests(t *testing.T) {
 func byName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	named := map[string]*unstructured.Unstructured{}
 	for _, o := range objects {
-		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "selector", "matchLabels"}, {"spec", "podSelector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
-			for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "selector", "matchLabels"},
+			{"spec", "podSelector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
+			for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by",
+				"helm.sh/chart"} {
 				unstructured.RemoveNestedField(o.Object, append(labels[:len(labels):len(labels)], label)...)
 			}
 		}
@@ -132,7 +134,8 @@ func TestEveryValueIsExplained(t *testing.T) {
 		// Of a mapping with nested values, as "image:", the values are explained.
 		nested := ok && rest == "" && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i+1]), "# --")
 		indent := len(key) - len(strings.TrimLeft(key, " "))
-		if !ok || strings.HasPrefix(strings.TrimSpace(key), "#") || strings.HasPrefix(strings.TrimSpace(key), "-") || nested || within(lines[:i], indent) {
+		if !ok || strings.HasPrefix(strings.TrimSpace(key), "#") || strings.HasPrefix(strings.TrimSpace(key), "-") || nested ||
+			within(lines[:i], indent) {
 			continue
 		}
 		if !explained(lines[:i]) {
@@ -241,7 +244,8 @@ func TestRulesFollowTheRelease(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(string(spec)), " ") // long lines are broken anywhere
 	}
-	changes := []string{`created_by_name="katbox"`, `created_by_name="scratch"`, "DaemonSet katbox", "DaemonSet scratch", "namespace katbox", "namespace batch"}
+	changes := []string{`created_by_name="katbox"`, `created_by_name="scratch"`, "DaemonSet katbox", "DaemonSet scratch",
+		"namespace katbox", "namespace batch"}
 	want, got := text(helm(t, "--set", "prometheusRule.enabled=true")), text(objects)
 	for i := 0; i < len(changes); i += 2 {
 		if !strings.Contains(want, changes[i]) {

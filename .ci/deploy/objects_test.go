@@ -90,12 +90,15 @@ func TestMistakesAreFound(t *testing.T) {
 		change func(*unstructured.Unstructured) error
 		want   string
 	}{
-		"unknown field":    {"DaemonSet", set("x", "spec", "template", "spec", "hostNetwrk"), "hostNetwrk"},
-		"wrong kind":       {"DaemonSet", set("yes", "spec", "template", "spec", "automountServiceAccountToken"), "bool"},
-		"selector":         {"DaemonSet", set("other", "spec", "selector", "matchLabels", "app.kubernetes.io/name"), "selector"},
-		"restart policy":   {"DaemonSet", set("Never", "spec", "template", "spec", "restartPolicy"), "restartPolicy"},
-		"unmounted volume": {"DaemonSet", container(func(c map[string]any) { c["volumeMounts"].([]any)[0].(map[string]any)["name"] = "none" }), "volumeMounts[0].name"},
-		"bidirectional":    {"DaemonSet", container(func(c map[string]any) { delete(c["securityContext"].(map[string]any), "privileged") }), "Bidirectional"},
+		"unknown field":  {"DaemonSet", set("x", "spec", "template", "spec", "hostNetwrk"), "hostNetwrk"},
+		"wrong kind":     {"DaemonSet", set("yes", "spec", "template", "spec", "automountServiceAccountToken"), "bool"},
+		"selector":       {"DaemonSet", set("other", "spec", "selector", "matchLabels", "app.kubernetes.io/name"), "selector"},
+		"restart policy": {"DaemonSet", set("Never", "spec", "template", "spec", "restartPolicy"), "restartPolicy"},
+		"unmounted volume": {"DaemonSet", container(func(c map[string]any) { c["volumeMounts"].([]any)[0].(map[string]any)["name"] = "none" }),
+			"volumeMounts[0].name"},
+		"bidirectional": {"DaemonSet", container(func(c map[string]any) {
+			delete(c["securityContext"].(map[string]any), "privileged")
+		}), "Bidirectional"},
 		"quantity": {"DaemonSet", container(func(c map[string]any) {
 			c["resources"].(map[string]any)["requests"].(map[string]any)["memory"] = "64MB!"
 		}), "quantities"},

@@ -217,7 +217,8 @@ func TestValuesReachTheDaemon(t *testing.T) {
 // last words stay with the object as long as that is there.
 func TestDescribeSaysWhyItEnded(t *testing.T) {
 	for _, dir := range overlays {
-		if got := daemonSet(t, dir).Spec.Template.Spec.Containers[0].TerminationMessagePolicy; got != corev1.TerminationMessageFallbackToLogsOnError {
+		got := daemonSet(t, dir).Spec.Template.Spec.Containers[0].TerminationMessagePolicy
+		if got != corev1.TerminationMessageFallbackToLogsOnError {
 			t.Errorf("%s: the daemon's termination message is %s", dir, got)
 		}
 	}
@@ -226,7 +227,8 @@ func TestDescribeSaysWhyItEnded(t *testing.T) {
 // TestOneDaemonOnANode at any time, also in an update.
 func TestOneDaemonOnANode(t *testing.T) {
 	update := daemonSet(t, "base").Spec.UpdateStrategy
-	if update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxSurge.String() != "0" || update.RollingUpdate.MaxUnavailable.String() != "1" {
+	if update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxSurge.String() != "0" ||
+		update.RollingUpdate.MaxUnavailable.String() != "1" {
 		t.Errorf("the update strategy is %v", update)
 	}
 }

@@ -46,7 +46,8 @@ func TestLogTellsAPersonWhatIsRetainedAndWhatIsGone(t *testing.T) {
 	d.start()
 	req := d.request(testPod, volumeID(1))
 	maps.Copy(req.VolumeContext, map[string]string{
-		"csi.storage.k8s.io/pod.namespace": "batch", "csi.storage.k8s.io/pod.name": "nightly-x7k2q", "csi.storage.k8s.io/serviceAccount.name": "robot",
+		"csi.storage.k8s.io/pod.namespace": "batch", "csi.storage.k8s.io/pod.name": "nightly-x7k2q",
+		"csi.storage.k8s.io/serviceAccount.name": "robot",
 	})
 	before := time.Now().Truncate(time.Second)
 	if _, err := d.node.NodePublishVolume(t.Context(), req); err != nil {

@@ -85,14 +85,13 @@ func (n *diskNode) each(first, count int, f func(i int) error) {
 }
 
 // retainNext retains volumes, the first few one after the other.
-func (n *diskNode) retainNext(count int) int {
+func (n *diskNode) retainNext(count int) {
 	n.t.Helper()
 	first := n.publishNext(count)
 	for i := range oldest {
 		n.unpublish(podName(first+i), volumeID(first+i))
 	}
 	n.each(first+oldest, count-oldest, func(i int) error { return n.tryUnpublish(podName(i), volumeID(i)) })
-	return first
 }
 
 // publishUntilRefused returns the number of the volume that the full disk had no

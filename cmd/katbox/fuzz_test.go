@@ -85,7 +85,8 @@ func checkOptions(t *testing.T, args []string, o options) {
 		t.Errorf("%q: socket %q, %v", args, path, err)
 	}
 	_, err := driver.New(driver.Config{
-		Name: o.driverName, NodeID: o.nodeID, KubeletDir: o.kubeletDir, MaxVolumes: o.maxVolumes, Volumes: struct{ driver.Volumes }{}, Metrics: anyMetrics,
+		Name: o.driverName, NodeID: o.nodeID, KubeletDir: o.kubeletDir, MaxVolumes: o.maxVolumes,
+		Volumes: struct{ driver.Volumes }{}, Metrics: anyMetrics,
 	})
 	if err != nil || o.kubeletDir != filepath.Clean(o.kubeletDir) {
 		t.Errorf("%q: kubelet directory %q, %v", args, o.kubeletDir, err)

@@ -65,10 +65,12 @@ func TestUpgradeFromTheArchivedKatbox(t *testing.T) {
 	deleted, lifespan := time.Now().Add(-time.Hour), time.Hour+3*time.Second
 	deadline := deleted.Add(lifespan)
 	legacyDB(t, filepath.Join(d.workdir(), legacyFile), map[string]map[string]string{
-		"volumes": {running: fmt.Sprintf(`{"name":"ephemeral-%s","id":%q,"podUUID":%q,"size":1099511627776,"path":"%s/%s/%s","accessType":0,"ephemeral":true}`,
+		"volumes": {running: fmt.Sprintf(
+			`{"name":"ephemeral-%s","id":%q,"podUUID":%q,"size":1099511627776,"path":"%s/%s/%s","accessType":0,"ephemeral":true}`,
 			running, running, testPod, oldDir, testPod, running)},
 		"deletedVolumes": {
-			ended:      fmt.Sprintf(`{"deleteTime":%q,"lifespan":%d,"path":"%s/ended/%s"}`, deleted.Format(time.RFC3339Nano), lifespan, oldDir, ended),
+			ended: fmt.Sprintf(`{"deleteTime":%q,"lifespan":%d,"path":"%s/ended/%s"}`, deleted.Format(time.RFC3339Nano),
+				lifespan, oldDir, ended),
 			broken:     `{"deleteTime":"yesterday`,
 			"precious": fmt.Sprintf(`{"deleteTime":"2020-01-01T00:00:00Z","lifespan":1,"path":%q}`, outside),
 		},

@@ -33,7 +33,8 @@ func newSink(format string, stdout io.Writer, counted *metrics.Metrics) (*logsin
 		return nil, err
 	}
 	missing := func(lines int) []byte {
-		entry := zapcore.Entry{Level: zap.WarnLevel, Time: time.Now(), Message: "lines of the log are missing here, stdout was not read fast enough"}
+		entry := zapcore.Entry{Level: zap.WarnLevel, Time: time.Now(),
+			Message: "lines of the log are missing here, stdout was not read fast enough"}
 		line, err := encoder.EncodeEntry(entry, []zapcore.Field{zap.Int("lines", lines)})
 		if err != nil {
 			return nil // the metric tells

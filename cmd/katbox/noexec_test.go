@@ -28,7 +28,8 @@ func TestNoexec(t *testing.T) {
 		{name: "kept for all", mountFlags: unix.MS_NOEXEC, flags: []string{"--keep-noexec"}, refused: true, says: "volumes keep it"},
 		{name: "kept for one", mountFlags: unix.MS_NOEXEC, request: []string{"noexec"}, refused: true, says: "it is cleared for volumes"},
 		{name: "asked for", mountFlags: unix.MS_NOEXEC, request: []string{"exec"}, says: "it is cleared for volumes"},
-		{name: "asked for, where all keep it", mountFlags: unix.MS_NOEXEC, flags: []string{"--keep-noexec"}, request: []string{"exec"}, says: "volumes keep it"},
+		{name: "asked for, where all keep it", mountFlags: unix.MS_NOEXEC, flags: []string{"--keep-noexec"},
+			request: []string{"exec"}, says: "volumes keep it"},
 		{name: "not there", request: []string{"exec"}},
 		{name: "not there to be kept", flags: []string{"--keep-noexec"}},
 	}

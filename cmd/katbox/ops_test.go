@@ -107,12 +107,14 @@ func TestMetricsOfTheDaemon(t *testing.T) {
 	if err := unix.Statfs(d.workdir(), &fs); err != nil {
 		t.Fatal(err)
 	}
-	got.Want(t, "the disk", metricstest.Values{"katbox_filesystem_size_bytes": float64(fs.Blocks) * float64(fs.Bsize), "katbox_filesystem_inodes": float64(fs.Files)})
+	got.Want(t, "the disk", metricstest.Values{"katbox_filesystem_size_bytes": float64(fs.Blocks) * float64(fs.Bsize),
+		"katbox_filesystem_inodes": float64(fs.Files)})
 	if free := got["katbox_filesystem_free_bytes"]; free <= 0 || free > got["katbox_filesystem_size_bytes"] {
 		t.Errorf("%v bytes free", free)
 	}
 	if got["katbox_store_commit_changes_sum"] < volumes+2 || got["katbox_store_commit_duration_seconds_sum"] <= 0 {
-		t.Errorf("%v records were committed in %v s, want at least %d", got["katbox_store_commit_changes_sum"], got["katbox_store_commit_duration_seconds_sum"], volumes+2)
+		t.Errorf("%v records were committed in %v s, want at least %d", got["katbox_store_commit_changes_sum"],
+			got["katbox_store_commit_duration_seconds_sum"], volumes+2)
 	}
 	if got["process_resident_memory_bytes"] == 0 || got["go_goroutines"] == 0 {
 		t.Error("nothing is told of the process or of Go")
@@ -123,7 +125,8 @@ func TestMetricsOfTheDaemon(t *testing.T) {
 
 	d.crash()
 	d.metrics().Want(t, "after a crash", metricstest.Values{
-		calls("Probe", "OK"): 1, `katbox_volumes{phase="Published"}`: volumes - 2, `katbox_volumes{phase="Retained"}`: 2, "katbox_mounts": volumes - 2,
+		calls("Probe", "OK"): 1, `katbox_volumes{phase="Published"}`: volumes - 2, `katbox_volumes{phase="Retained"}`: 2,
+		"katbox_mounts": volumes - 2,
 	})
 	if code := d.signal(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)

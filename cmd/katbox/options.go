@@ -89,7 +89,8 @@ func (o *options) flags() *pflag.FlagSet {
 		"how long a pod directory must be absent before its volumes are retained without an unpublish")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
 		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
+		"address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "",
 		"URL of an OpenTelemetry collector (OTLP over gRPC), such as http://collector:4317; empty for no traces")
 	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")

@@ -125,7 +125,8 @@ func TestVersionAndHelpNeedNoNode(t *testing.T) {
 		t.Errorf("--version: %q, %v", stdout.String(), err)
 	}
 	stdout.Reset()
-	if err := realMain(t.Context(), []string{"--help"}, &stdout); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(stdout.String(), "--afterlifespan") {
+	if err := realMain(t.Context(), []string{"--help"}, &stdout); !errors.Is(err, pflag.ErrHelp) ||
+		!strings.Contains(stdout.String(), "--afterlifespan") {
 		t.Errorf("--help: %q, %v", stdout.String(), err)
 	}
 	if code := exitCode(pflag.ErrHelp, io.Discard); code != 0 {

@@ -25,7 +25,8 @@ func newRegisteringDaemon(t *testing.T) *daemon {
 	if err := os.Symlink(d.dir, d.dir+".host"); err != nil {
 		t.Fatal(err)
 	}
-	d.flags = []string{"--registration-dir", filepath.Join(d.dir, "reg"), "--kubelet-registration-path", filepath.Join(d.dir+".host", "csi.sock"),
+	d.flags = []string{"--registration-dir", filepath.Join(d.dir, "reg"), "--kubelet-registration-path",
+		filepath.Join(d.dir+".host", "csi.sock"),
 		"--http-endpoint", httpEndpoint()}
 	return d
 }
@@ -60,7 +61,8 @@ func (d *daemon) register(refusal string) {
 	if node, err := csi.NewNodeClient(driver).NodeGetInfo(d.t.Context(), &csi.NodeGetInfoRequest{}); err != nil || node.NodeId != "node-1" {
 		d.t.Errorf("the driver behind %s: %v, %v", info.Endpoint, node, err)
 	}
-	if _, err := kubelet.NotifyRegistrationStatus(d.t.Context(), &registerapi.RegistrationStatus{PluginRegistered: refusal == "", Error: refusal}); err != nil {
+	if _, err := kubelet.NotifyRegistrationStatus(d.t.Context(),
+		&registerapi.RegistrationStatus{PluginRegistered: refusal == "", Error: refusal}); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -142,7 +144,8 @@ func TestRegistrationSocketComesBack(t *testing.T) {
 	d.eventually("made anew after the refusal", isAnother)
 	d.register("")
 	d.wantRegistered("")
-	if err := errors.Join(os.Rename(filepath.Join(d.dir, "reg"), filepath.Join(d.dir, "old")), os.RemoveAll(filepath.Join(d.dir, "old"))); err != nil {
+	if err := errors.Join(os.Rename(filepath.Join(d.dir, "reg"), filepath.Join(d.dir, "old")),
+		os.RemoveAll(filepath.Join(d.dir, "old"))); err != nil {
 		t.Fatal(err)
 	}
 	d.eventually("made anew after it was removed", func() bool {

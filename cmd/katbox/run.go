@@ -140,7 +140,8 @@ func (i *instance) startTracing(context.Context) (err error) {
 	if i.o.otlpEndpoint == "" {
 		return nil
 	}
-	i.traces, err = tracing.Start(tracing.Config{Endpoint: i.o.otlpEndpoint, NodeID: i.o.nodeID, Version: version, Log: i.log.WithName("tracing")})
+	i.traces, err = tracing.Start(tracing.Config{Endpoint: i.o.otlpEndpoint, NodeID: i.o.nodeID, Version: version,
+		Log: i.log.WithName("tracing")})
 	if err != nil {
 		return fmt.Errorf("--otlp-endpoint: %w", err)
 	}

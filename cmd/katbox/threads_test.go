@@ -26,12 +26,14 @@ func TestThreadLimit(t *testing.T) {
 		want   int
 		fails  bool
 	}{
-		"no cgroups":           {"", nil, 0, false},
-		"none says":            {"0::" + pod + "\n", nil, 0, false},
-		"no limit":             {"0::" + pod + "\n", map[string]string{pod: "max\n"}, 0, false},
-		"version 2":            {"0::" + pod + "\n", map[string]string{pod: "512\n"}, 512, false},
-		"version 1":            {"9:name=systemd:/x\n8:pids:" + pod + "\n4:memory:/y\n0::/\n", map[string]string{"pids" + pod: "1024\n"}, 1024, false},
-		"the pod's":            {"0::" + pod + "\n", map[string]string{pod: "max\n", "/kubepods.slice/pod1": "1024\n", "/kubepods.slice": "30000\n"}, 1024, false},
+		"no cgroups": {"", nil, 0, false},
+		"none says":  {"0::" + pod + "\n", nil, 0, false},
+		"no limit":   {"0::" + pod + "\n", map[string]string{pod: "max\n"}, 0, false},
+		"version 2":  {"0::" + pod + "\n", map[string]string{pod: "512\n"}, 512, false},
+		"version 1": {"9:name=systemd:/x\n8:pids:" + pod + "\n4:memory:/y\n0::/\n",
+			map[string]string{"pids" + pod: "1024\n"}, 1024, false},
+		"the pod's": {"0::" + pod + "\n", map[string]string{pod: "max\n", "/kubepods.slice/pod1": "1024\n",
+			"/kubepods.slice": "30000\n"}, 1024, false},
 		"own top":              {"0::/\n", map[string]string{"/": "4096\n"}, 4096, false},
 		"own top, version 1":   {"8:pids:" + pod + "\n", map[string]string{"pids": "2048\n"}, 2048, false},
 		"outside of its own":   {"0::/../other\n", map[string]string{"/": "100\n"}, 100, false},

@@ -61,7 +61,8 @@ func (c collector) want(t *testing.T, trace string, parent []byte, name string, 
 			t.Errorf("no span %q below %q, but %v", name, span.Name, below)
 			continue
 		}
-		if step.StartTimeUnixNano < span.StartTimeUnixNano || step.EndTimeUnixNano > span.EndTimeUnixNano || string(step.TraceId) != string(span.TraceId) {
+		if step.StartTimeUnixNano < span.StartTimeUnixNano || step.EndTimeUnixNano > span.EndTimeUnixNano ||
+			string(step.TraceId) != string(span.TraceId) {
 			t.Errorf("%v is not within %v", step, span)
 		}
 	}
@@ -92,7 +93,8 @@ func TestTraces(t *testing.T) {
 	}
 	call := c.want(t, trace, parent, "csi.v1.Node/NodePublishVolume", "publish")
 	publish := c.want(t, trace, call.SpanId, "publish", "wait", "record", "mkdir", "mount")
-	got, want := map[string]string{}, map[string]string{"katbox.volume": volumeID(1), "k8s.pod.uid": testPod, "katbox.phase": volume.Published.String()}
+	got, want := map[string]string{}, map[string]string{"katbox.volume": volumeID(1), "k8s.pod.uid": testPod,
+		"katbox.phase": volume.Published.String()}
 	for _, attribute := range publish.Attributes {
 		got[attribute.Key] = attribute.Value.GetStringValue()
 	}
@@ -121,7 +123,8 @@ func TestCollectorThatHangs(t *testing.T) {
 	d.start()
 	for range 20 {
 		d.publish(testPod, volumeID(1))
-		if _, err := d.node.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: volumeID(1), VolumePath: d.target(testPod)}); err != nil {
+		if _, err := d.node.NodeGetVolumeStats(t.Context(),
+			&csi.NodeGetVolumeStatsRequest{VolumeId: volumeID(1), VolumePath: d.target(testPod)}); err != nil {
 			t.Fatal(err)
 		}
 		d.unpublish(testPod, volumeID(1))
@@ -150,7 +153,8 @@ func TestCollectorThatIsNotThere(t *testing.T) {
 	}
 	code := d.signal(syscall.SIGTERM)
 	log := d.stdout.String()
-	if lines := strings.Count(log, "\n") - strings.Count(log, `"msg":"retained"`); code != 0 || !d.logged("cannot send traces") || lines > 12 || d.stderr.Len() > 0 {
+	if lines := strings.Count(log, "\n") - strings.Count(log, `"msg":"retained"`); code != 0 ||
+		!d.logged("cannot send traces") || lines > 12 || d.stderr.Len() > 0 {
 		t.Errorf("exit code %d, %d lines\n%s%s", code, lines, d.stdout, d.stderr)
 	}
 }

@@ -67,8 +67,8 @@ func (i *instance) checkWorkdir() error {
 	case err != nil:
 		return fmt.Errorf("compare --workdir with the kubelet's pods directory: %w", err)
 	case overlap:
-		return fmt.Errorf("--workdir %s and the pods directory %s of --kubelet-dir contain one another, through a symbolic link or another mount; "+
-			"give Katbox a directory of its own", workdir, podsDir)
+		return fmt.Errorf("--workdir %s and the pods directory %s of --kubelet-dir contain one another, "+
+			"through a symbolic link or another mount; give Katbox a directory of its own", workdir, podsDir)
 	}
 	for _, records := range []string{recordsFile, legacyFile} {
 		if _, err := os.Lstat(filepath.Join(workdir, records)); !errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,8 @@ func (i *instance) logPropagation() {
 		i.log.Info("cannot tell whether mounts leave this mount namespace", logkeys.Directory, podsDir, logkeys.Cause, err.Error())
 	case !propagates:
 		i.log.Info("the pods directory is not on a shared mount: mounts for pods are not visible outside of this mount namespace; "+
-			"in a container, mount the directory with mountPropagation: Bidirectional, or pods write to the kubelet's disk", logkeys.Directory, podsDir)
+			"in a container, mount the directory with mountPropagation: Bidirectional, or pods write to the kubelet's disk",
+			logkeys.Directory, podsDir)
 	}
 }
 

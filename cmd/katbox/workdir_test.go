@@ -120,7 +120,8 @@ func TestWorkdirThatIsNotKatboxs(t *testing.T) {
 		prepare func(d *daemon)
 		want    string
 	}{
-		"other people's data":                 {func(d *daemon) { d.mkdir("work/photos/2024") }, "work/photos/2024; give Katbox a directory of its own"},
+		"other people's data": {func(d *daemon) { d.mkdir("work/photos/2024") },
+			"work/photos/2024; give Katbox a directory of its own"},
 		"symbolic link to the pods directory": {func(d *daemon) { d.link("work", "kubelet/pods") }, "contain one another"},
 		"symbolic link to /":                  {func(d *daemon) { d.link("work", "/") }, "contain one another"},
 		"the kubelet's directory, mounted": {func(d *daemon) {

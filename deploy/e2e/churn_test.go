@@ -43,7 +43,8 @@ type quantiles struct {
 func (c *cluster) churn(kind string, pods int) (churn, error) {
 	args := []string{
 		"churn", "--volume", kind, "--driver", driverName, "--pods", strconv.Itoa(pods), "--parallel", "20",
-		"--volumes-per-pod", strconv.Itoa(volumesPerPod), "--kubelet-root", c.kubeletDir(), "--workdir", c.workdir(), "--json", "--progress=false",
+		"--volumes-per-pod", strconv.Itoa(volumesPerPod), "--kubelet-root", c.kubeletDir(), "--workdir", c.workdir(), "--json",
+		"--progress=false",
 	}
 	var r churn
 	out, err := c.try("", c.tool, args...)

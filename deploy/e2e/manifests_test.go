@@ -67,7 +67,8 @@ func (c *cluster) deploy() {
 // driver.
 func (c *cluster) rolledOut() {
 	c.t.Helper()
-	if out, err := c.try("", c.kube, "kubectl", "-n", namespace, "rollout", "status", "daemonset/katbox", "--timeout", patience.String()); err != nil {
+	if out, err := c.try("", c.kube, "kubectl", "-n", namespace, "rollout", "status", "daemonset/katbox", "--timeout",
+		patience.String()); err != nil {
 		c.t.Fatalf("%v\n%s\n%s", err, out, c.kubectl("-n", namespace, "describe", "pods"))
 	}
 	c.eventually("readyz", func() error { _, err := c.fetch("/readyz"); return err })

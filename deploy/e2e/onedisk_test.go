@@ -104,7 +104,8 @@ func (c *cluster) cascade() cascade {
 		c.wantPhase(name, "Running")
 	}
 	c.create(pod{Name: "writer", Scripts: []string{fmt.Sprintf(
-		"i=0; while [ $i -lt %d ]; do sleep 1 & dd if=/dev/zero of=/scratch/$i bs=1M count=%d 2>/dev/null; wait; i=$((i+1)); done; touch /scratch/done; exec sleep 3600",
+		"i=0; while [ $i -lt %d ]; do sleep 1 & dd if=/dev/zero of=/scratch/$i bs=1M count=%d 2>/dev/null; "+
+			"wait; i=$((i+1)); done; touch /scratch/done; exec sleep 3600",
 		chunks, chunk)}})
 	seen.watch()
 	return seen

@@ -17,7 +17,8 @@ func (c *cluster) testUses() {
 	const stranger, group = 4711, 4712
 	nobody := fmt.Sprintf("runAsNonRoot: true, runAsUser: %d, runAsGroup: %d", stranger, stranger)
 
-	uid := c.succeeds(pod{Name: "fsgroup", Security: fmt.Sprintf("%s, fsGroup: %d", nobody, group), Scripts: []string{"echo mine > /scratch/file"}})
+	uid := c.succeeds(pod{Name: "fsgroup", Security: fmt.Sprintf("%s, fsGroup: %d", nobody, group),
+		Scripts: []string{"echo mine > /scratch/file"}})
 	c.want(c.file(uid, "file"), "mine\n")
 	c.wantOwner(c.file(uid, "file"), stranger, group)
 

@@ -150,7 +150,7 @@ func TestQueriesUseWhatTheDaemonHas(t *testing.T) {
 // checkMatcher checks that a metric can have a label with each of the values.
 func checkMatcher(t *testing.T, where, metric string, labels map[string][]string, label, values string) {
 	t.Helper()
-	for _, value := range strings.Split(values, "|") {
+	for value := range strings.SplitSeq(values, "|") {
 		var ok bool
 		switch label {
 		case "job":

@@ -104,7 +104,8 @@ func TestEveryAlertIsTested(t *testing.T) {
 	}
 	for _, r := range readRules(t) {
 		if this := tests[r.Alert]; !this.fires || !this.spares || !this.waits {
-			t.Errorf("rules_test.yaml: %s fires on a node: %t, spares another one: %t, is quiet before: %t", r.Alert, this.fires, this.spares, this.waits)
+			t.Errorf("rules_test.yaml: %s fires on a node: %t, spares another one: %t, is quiet before: %t", r.Alert, this.fires,
+				this.spares, this.waits)
 		}
 	}
 }

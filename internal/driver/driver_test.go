@@ -86,7 +86,8 @@ func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*Server, *grpc
 
 func startCounted(t *testing.T, volumes Volumes, log logr.Logger, m *metrics.Metrics) (*Server, *grpc.ClientConn, <-chan error) {
 	t.Helper()
-	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet", MaxVolumes: 7, Volumes: volumes, Log: log, Metrics: m})
+	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet",
+		MaxVolumes: 7, Volumes: volumes, Log: log, Metrics: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,12 +132,14 @@ func TestPublishPassesOnWhatTheKubeletSends(t *testing.T) {
 	if _, err := node.NodePublishVolume(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	want := volume.Publication{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", VolumeName: "scratch", ServiceAccount: "robot", Target: volume.Target{
-		Path: req.TargetPath, ReadOnly: true, Flags: []string{"nodev", "noexec"}, MultiWriter: true}}
+	want := volume.Publication{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", VolumeName: "scratch",
+		ServiceAccount: "robot", Target: volume.Target{
+			Path: req.TargetPath, ReadOnly: true, Flags: []string{"nodev", "noexec"}, MultiWriter: true}}
 	if got := volumes.published[0]; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("published %+v, want %+v", got, want)
 	}
-	if _, err := node.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: "csi-1", TargetPath: req.TargetPath + "/"}); err != nil {
+	if _, err := node.NodeUnpublishVolume(t.Context(),
+		&csi.NodeUnpublishVolumeRequest{VolumeId: "csi-1", TargetPath: req.TargetPath + "/"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := volumes.unpublished[0]; got != "csi-1 "+req.TargetPath {
@@ -166,24 +169,32 @@ func TestBadInputIsRefusedAndTouchesNothing(t *testing.T) {
 	cases := map[string]badCase{
 		"no capability":  {"volume_capability", "missing", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability = nil }},
 		"no access type": {"volume_capability.mount", "missing", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.AccessType = nil }},
-		"no access mode": {"volume_capability.access_mode", "missing", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.AccessMode = nil }},
+		"no access mode": {"volume_capability.access_mode", "missing",
+			func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.AccessMode = nil }},
 		"several nodes": {"volume_capability.access_mode", "one node", func(r *csi.NodePublishVolumeRequest) {
 			r.VolumeCapability.AccessMode.Mode = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 		}},
-		"future mode":     {"volume_capability.access_mode", "not supported", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.AccessMode.Mode = 99 }},
-		"mount group":     {"volume_capability.mount.volume_mount_group", "not supported", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().VolumeMountGroup = "1000" }},
-		"unknown flag":    {"volume_capability.mount.mount_flags", "hard", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().MountFlags = []string{"hard"} }},
-		"bind as a flag":  {"volume_capability.mount.mount_flags", "bind", func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().MountFlags = []string{"bind"} }},
-		"not ephemeral":   {contextField(kubelet.ContextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { delete(r.VolumeContext, kubelet.ContextEphemeral) }},
-		"ephemeral false": {contextField(kubelet.ContextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[kubelet.ContextEphemeral] = "false" }},
-		"no context":      {contextField(kubelet.ContextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { r.VolumeContext = nil }},
+		"future mode": {"volume_capability.access_mode", "not supported",
+			func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.AccessMode.Mode = 99 }},
+		"mount group": {"volume_capability.mount.volume_mount_group", "not supported",
+			func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().VolumeMountGroup = "1000" }},
+		"unknown flag": {"volume_capability.mount.mount_flags", "hard",
+			func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().MountFlags = []string{"hard"} }},
+		"bind as a flag": {"volume_capability.mount.mount_flags", "bind",
+			func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().MountFlags = []string{"bind"} }},
+		"not ephemeral": {contextField(kubelet.ContextEphemeral), "ephemeral",
+			func(r *csi.NodePublishVolumeRequest) { delete(r.VolumeContext, kubelet.ContextEphemeral) }},
+		"ephemeral false": {contextField(kubelet.ContextEphemeral), "ephemeral",
+			func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[kubelet.ContextEphemeral] = "false" }},
+		"no context": {contextField(kubelet.ContextEphemeral), "ephemeral", func(r *csi.NodePublishVolumeRequest) { r.VolumeContext = nil }},
 		"block access": {"volume_capability.block", "not supported", func(r *csi.NodePublishVolumeRequest) {
 			r.VolumeCapability.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 		}},
 	}
 	for name, reason := range badNames {
 		cases[fmt.Sprintf("volume ID %.20q", name)] = badCase{"volume_id", reason, func(r *csi.NodePublishVolumeRequest) { r.VolumeId = name }}
-		cases[fmt.Sprintf("pod UID %.20q", name)] = badCase{contextField(kubelet.ContextPodUID), reason, func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[kubelet.ContextPodUID] = name }}
+		cases[fmt.Sprintf("pod UID %.20q", name)] = badCase{contextField(kubelet.ContextPodUID), reason,
+			func(r *csi.NodePublishVolumeRequest) { r.VolumeContext[kubelet.ContextPodUID] = name }}
 	}
 	for path, reason := range badTargets {
 		cases[fmt.Sprintf("target %.60q", path)] = badCase{"target_path", reason, func(r *csi.NodePublishVolumeRequest) { r.TargetPath = path }}
@@ -269,11 +280,13 @@ func TestIdentityAndNodeInfo(t *testing.T) {
 		t.Errorf("plugin info %v, %v", info, err)
 	}
 	plugin, err := identity.GetPluginCapabilities(t.Context(), &csi.GetPluginCapabilitiesRequest{})
-	if err != nil || len(plugin.Capabilities) != 1 || plugin.Capabilities[0].GetService().GetType() != csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS {
+	if err != nil || len(plugin.Capabilities) != 1 ||
+		plugin.Capabilities[0].GetService().GetType() != csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS {
 		t.Errorf("plugin capabilities %v, %v", plugin, err)
 	}
 	about, err := node.NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
-	if err != nil || about.NodeId != "node-1" || about.MaxVolumesPerNode != 7 || about.AccessibleTopology.Segments["topology.katbox.csi/node"] != "node-1" {
+	if err != nil || about.NodeId != "node-1" || about.MaxVolumesPerNode != 7 ||
+		about.AccessibleTopology.Segments["topology.katbox.csi/node"] != "node-1" {
 		t.Errorf("node info %v, %v", about, err)
 	}
 	can, err := node.NodeGetCapabilities(t.Context(), &csi.NodeGetCapabilitiesRequest{})
@@ -335,7 +348,8 @@ func TestLogHasNoRequest(t *testing.T) {
 }
 
 func TestConfigSaysWhatIsMissing(t *testing.T) {
-	good := Config{Name: "katbox.csi.paypal.com", NodeID: "n", KubeletDir: "/var/lib/kubelet", Volumes: &fakeVolumes{}, Metrics: metrics.New("", "")}
+	good := Config{Name: "katbox.csi.paypal.com", NodeID: "n", KubeletDir: "/var/lib/kubelet", Volumes: &fakeVolumes{},
+		Metrics: metrics.New("", "")}
 	for word, change := range map[string]func(*Config){
 		"driver name":        func(c *Config) { c.Name = "not a name" },
 		"node ID is missing": func(c *Config) { c.NodeID = "" },

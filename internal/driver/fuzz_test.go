@@ -19,7 +19,8 @@ import (
 
 func fuzzedDriver(t testing.TB, kubeletDir string) *Driver {
 	t.Helper()
-	d, err := New(Config{Name: "katbox.csi.paypal.com", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: &fakeVolumes{}, Metrics: metrics.New("", "")})
+	d, err := New(Config{Name: "katbox.csi.paypal.com", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: &fakeVolumes{},
+		Metrics: metrics.New("", "")})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -42,14 +43,16 @@ func FuzzPublication(f *testing.F) {
 			VolumeId: id, TargetPath: target, Readonly: readonly,
 			VolumeCapability: &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_Mode(mode)}},
 			VolumeContext: map[string]string{
-				kubelet.ContextEphemeral: ephemeral, kubelet.ContextPodUID: pod, kubelet.ContextPodName: name, kubelet.ContextNamespace: name + "-space",
-				kubelet.ContextAccount: name + "-account", name: name,
+				kubelet.ContextEphemeral: ephemeral, kubelet.ContextPodUID: pod, kubelet.ContextPodName: name,
+				kubelet.ContextNamespace: name + "-space",
+				kubelet.ContextAccount:   name + "-account", name: name,
 			},
 		}
 		asked := strings.FieldsFunc(flags, func(r rune) bool { return r == ',' })
 		switch access {
 		case 0:
-			req.VolumeCapability.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: asked, VolumeMountGroup: group}}
+			req.VolumeCapability.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: asked,
+				VolumeMountGroup: group}}
 		case 1:
 			req.VolumeCapability.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 		case 3:
@@ -169,7 +172,8 @@ func checkName(t *testing.T, got, sent string) {
 func checkObjectName(t *testing.T, got, sent string) {
 	t.Helper()
 	want := sent
-	if len(sent) > 253 || strings.ContainsFunc(sent, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) }) {
+	if len(sent) > 253 ||
+		strings.ContainsFunc(sent, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) }) {
 		want = ""
 	}
 	if got != want {

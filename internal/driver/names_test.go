@@ -55,10 +55,12 @@ func TestLogNamesTheVolume(t *testing.T) {
 		req  any
 		want volume.Record
 	}{
-		"publish":    {good, volume.Record{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", VolumeName: "scratch"}},
-		"bad names":  {bad, volume.Record{ID: "csi-1", Namespace: "default"}},
-		"unpublish":  {&csi.NodeUnpublishVolumeRequest{VolumeId: "csi-1", TargetPath: good.TargetPath}, volume.Record{ID: "csi-1", Pod: "uid", VolumeName: "scratch"}},
-		"stats":      {&csi.NodeGetVolumeStatsRequest{VolumeId: "csi-1", VolumePath: good.TargetPath}, volume.Record{ID: "csi-1", Pod: "uid", VolumeName: "scratch"}},
+		"publish":   {good, volume.Record{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", VolumeName: "scratch"}},
+		"bad names": {bad, volume.Record{ID: "csi-1", Namespace: "default"}},
+		"unpublish": {&csi.NodeUnpublishVolumeRequest{VolumeId: "csi-1", TargetPath: good.TargetPath},
+			volume.Record{ID: "csi-1", Pod: "uid", VolumeName: "scratch"}},
+		"stats": {&csi.NodeGetVolumeStatsRequest{VolumeId: "csi-1", VolumePath: good.TargetPath},
+			volume.Record{ID: "csi-1", Pod: "uid", VolumeName: "scratch"}},
 		"no volume":  {&csi.NodeGetInfoRequest{}, volume.Record{}},
 		"no request": {(*csi.NodePublishVolumeRequest)(nil), volume.Record{}},
 	} {

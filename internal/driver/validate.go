@@ -35,7 +35,8 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 	t.Path = target
 	t.ReadOnly = t.ReadOnly || req.GetReadonly()
 	if attributes[kubelet.ContextEphemeral] != "true" {
-		return volume.Publication{}, volume.Invalid(contextField(kubelet.ContextEphemeral), `is not "true": this driver has ephemeral inline volumes only`)
+		return volume.Publication{}, volume.Invalid(contextField(kubelet.ContextEphemeral),
+			`is not "true": this driver has ephemeral inline volumes only`)
 	}
 	pod, err := volume.ParsePodUID(contextField(kubelet.ContextPodUID), attributes[kubelet.ContextPodUID])
 	if err != nil {

@@ -13,11 +13,13 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		// What Go reads.
 		"0": 0, "0s": 0, "1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, ".5h": 30 * time.Minute, "500ms": 500 * time.Millisecond,
-		"100us": 100 * time.Microsecond, "100µs": 100 * time.Microsecond, "7ns": 7, "12h0m0s": 12 * time.Hour, "+1h": time.Hour, "-1s": -time.Second,
+		"100us": 100 * time.Microsecond, "100µs": 100 * time.Microsecond, "7ns": 7, "12h0m0s": 12 * time.Hour, "+1h": time.Hour,
+		"-1s":   -time.Second,
 		"30s1m": 90 * time.Second, "2562047h47m16.854775807s": math.MaxInt64, "-2562047h47m16.854775808s": math.MinInt64,
 		// What Prometheus reads.
-		"1d": day, "3d": 3 * day, "2w": 14 * day, "1y": 365 * day, "1d12h": 36 * time.Hour, "1w2d3h4m5s6ms": 9*day + 3*time.Hour + 4*time.Minute + 5*time.Second + 6*time.Millisecond,
-		"0d": 0, "-1d": -day, "292y": 292 * 365 * day, "106751d": 106751 * day,
+		"1d": day, "3d": 3 * day, "2w": 14 * day, "1y": 365 * day, "1d12h": 36 * time.Hour,
+		"1w2d3h4m5s6ms": 9*day + 3*time.Hour + 4*time.Minute + 5*time.Second + 6*time.Millisecond,
+		"0d":            0, "-1d": -day, "292y": 292 * 365 * day, "106751d": 106751 * day,
 	} {
 		if got, err := Parse(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
@@ -39,7 +41,8 @@ func TestParseRefuses(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"0s": 0, "12h": 12 * time.Hour, "3d": 72 * time.Hour, "1d12h": 36 * time.Hour, "2w": 14 * day, "10d": 10 * day, "1y": 365 * day, "5s": 5 * time.Second,
+		"0s": 0, "12h": 12 * time.Hour, "3d": 72 * time.Hour, "1d12h": 36 * time.Hour, "2w": 14 * day, "10d": 10 * day,
+		"1y": 365 * day, "5s": 5 * time.Second,
 		"10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "1h0m0.5s": time.Hour + 500*time.Millisecond, "1.5s": 1500 * time.Millisecond,
 		"100ms": 100 * time.Millisecond, "250µs": 250 * time.Microsecond, "1ns": 1, "-1d": -day, "-1.5s": -1500 * time.Millisecond,
 		"2562047h47m16.854775807s": math.MaxInt64, "-2562047h47m16.854775808s": math.MinInt64,

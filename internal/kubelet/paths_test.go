@@ -55,7 +55,7 @@ func TestPodsOf(t *testing.T) {
 		{"/pods/uid/x /elsewhere/x", nil},
 	} {
 		record := volume.Record{Pod: "uid"}
-		for _, path := range strings.Fields(tt.targets) {
+		for path := range strings.FieldsSeq(tt.targets) {
 			record.Targets = append(record.Targets, volume.Target{Path: path})
 		}
 		if got := PodsOf(pods, &record); !slices.Equal(got, tt.want) {

@@ -184,7 +184,8 @@ func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 		case <-again:
 			return refusals
 		case <-silent:
-			log.Error(errNotAsked, "check that this is the kubelet's directory plugins_registry, and mounted into the container", "directory", r.cfg.Dir)
+			log.Error(errNotAsked, "check that this is the kubelet's directory plugins_registry, and mounted into the container",
+				"directory", r.cfg.Dir)
 		case err := <-o.failed:
 			log.Error(err, "making the registration socket anew")
 			return refusals

@@ -34,7 +34,8 @@ func newConfig(t *testing.T) RegistrarConfig {
 			t.Error(err)
 		}
 	})
-	return RegistrarConfig{Dir: filepath.Join(dir, "plugins_registry"), Name: driverName, Endpoint: "/var/lib/kubelet/plugins/katbox/csi.sock", Log: logr.Discard(), Metrics: metrics.New("test", "")}
+	return RegistrarConfig{Dir: filepath.Join(dir, "plugins_registry"), Name: driverName,
+		Endpoint: "/var/lib/kubelet/plugins/katbox/csi.sock", Log: logr.Discard(), Metrics: metrics.New("test", "")}
 }
 
 func startRegistrar(t *testing.T, cfg RegistrarConfig, p pace) *Registrar {
@@ -74,7 +75,8 @@ func TestRegisters(t *testing.T) {
 	wantMissing(t, r, "has not registered")
 	k, stop := startKubelet(t, cfg.Dir, accept)
 	got := k.want(t, "registered").info
-	if got.Type != registerapi.CSIPlugin || got.Name != driverName || got.Endpoint != cfg.Endpoint || !slices.Equal(got.SupportedVersions, []string{"1.0.0"}) {
+	if got.Type != registerapi.CSIPlugin || got.Name != driverName || got.Endpoint != cfg.Endpoint ||
+		!slices.Equal(got.SupportedVersions, []string{"1.0.0"}) {
 		t.Errorf("the driver says that it is %v", got)
 	}
 	wantRegistered(t, r)

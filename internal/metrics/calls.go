@@ -22,8 +22,9 @@ type calls struct {
 
 func newCalls(r *prometheus.Registry) calls {
 	return calls{
-		durations: histogramVec(r, "csi_operation_duration_seconds", "How long CSI calls took, by method and gRPC code.", callBuckets, "method", "code"),
-		inFlight:  gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),
+		durations: histogramVec(r, "csi_operation_duration_seconds", "How long CSI calls took, by method and gRPC code.",
+			callBuckets, "method", "code"),
+		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),
 	}
 }
 

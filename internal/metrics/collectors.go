@@ -26,7 +26,8 @@ func histogram(r *prometheus.Registry, name, help string, buckets []float64) pro
 }
 
 func histogramVec(r *prometheus.Registry, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels))
+	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
+		Buckets: buckets}, labels))
 }
 
 func register[C prometheus.Collector](r *prometheus.Registry, collector C) C {

@@ -23,14 +23,16 @@ func newDisk(r *prometheus.Registry) disk {
 			free:     gauge(r, "filesystem_free_bytes", "Bytes free on the working directory's file system."),
 			headroom: gauge(r, "filesystem_headroom_bytes", "Bytes that should stay free; with fewer, volumes are deleted early."),
 			floor:    gauge(r, "filesystem_floor_bytes", "Bytes with no more than which free retained volumes are deleted at once."),
-			line:     gauge(r, "kubelet_line_bytes", "Bytes with fewer than which free the kubelet evicts pods; 0 where it does not look at this file system."),
+			line: gauge(r, "kubelet_line_bytes",
+				"Bytes with fewer than which free the kubelet evicts pods; 0 where it does not look at this file system."),
 		},
 		inodes: space{
 			size:     gauge(r, "filesystem_inodes", "Inodes of the working directory's file system; 0 when it sets no limit."),
 			free:     gauge(r, "filesystem_free_inodes", "Inodes free on the working directory's file system."),
 			headroom: gauge(r, "filesystem_headroom_inodes", "Inodes that should stay free; with fewer, volumes are deleted early."),
 			floor:    gauge(r, "filesystem_floor_inodes", "Inodes with no more than which free retained volumes are deleted at once."),
-			line:     gauge(r, "kubelet_line_inodes", "Inodes with fewer than which free the kubelet evicts pods; 0 where it does not look at this file system."),
+			line: gauge(r, "kubelet_line_inodes",
+				"Inodes with fewer than which free the kubelet evicts pods; 0 where it does not look at this file system."),
 		},
 		errors: counter(r, "filesystem_errors_total", "Times that the working directory's file system could not be measured."),
 	}

@@ -12,8 +12,9 @@ type kubelet struct {
 
 func newKubelet(r *prometheus.Registry) kubelet {
 	return kubelet{
-		pods:       gauge(r, "pods_directory_entries", "Pods in the kubelet's pods directory when that was last read."),
-		registered: gaugeVec(r, "registered", "1 when the kubelet has registered the driver, else 0; absent when the daemon does not see to that."),
+		pods: gauge(r, "pods_directory_entries", "Pods in the kubelet's pods directory when that was last read."),
+		registered: gaugeVec(r, "registered",
+			"1 when the kubelet has registered the driver, else 0; absent when the daemon does not see to that."),
 	}
 }
 

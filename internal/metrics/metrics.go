@@ -39,7 +39,8 @@ type Metrics struct {
 func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
-		registry: r, calls: newCalls(r), volumes: newVolumes(r), trash: newTrash(r), disk: newDisk(r), store: newStore(r), kubelet: newKubelet(r), log: newLog(r),
+		registry: r, calls: newCalls(r), volumes: newVolumes(r), trash: newTrash(r), disk: newDisk(r), store: newStore(r),
+		kubelet: newKubelet(r), log: newLog(r),
 	}
 	build := gaugeVec(r, "build_info", "Always 1; which build of the daemon this is.", "version", "revision", "goversion")
 	build.WithLabelValues(version, revision, runtime.Version()).Set(1)

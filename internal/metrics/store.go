@@ -23,10 +23,11 @@ type store struct {
 
 func newStore(r *prometheus.Registry) store {
 	return store{
-		durations: histogram(r, "store_commit_duration_seconds", "How long it took to make records durable, whatever the outcome.", commitBuckets),
-		changes:   histogram(r, "store_commit_changes", "Records that one commit made durable together.", changeBuckets),
-		errors:    counter(r, "store_commit_errors_total", "Commits of records that failed."),
-		reserved:  gauge(r, "store_reserved", "1 when room is reserved for records on a full disk, else 0."),
+		durations: histogram(r, "store_commit_duration_seconds",
+			"How long it took to make records durable, whatever the outcome.", commitBuckets),
+		changes:  histogram(r, "store_commit_changes", "Records that one commit made durable together.", changeBuckets),
+		errors:   counter(r, "store_commit_errors_total", "Commits of records that failed."),
+		reserved: gauge(r, "store_reserved", "1 when room is reserved for records on a full disk, else 0."),
 	}
 }
 

@@ -40,9 +40,10 @@ func newVolumes(r *prometheus.Registry) volumes {
 		lateness: histogram(r, "deadline_lateness_seconds",
 			"How long after its deadline the deletion of an expired volume ended.", latenessBuckets),
 		unmountRetries: counter(r, "unmount_retries_total", "Unmounts that the daemon tried again by itself."),
-		stuck:          newByPhase(gaugeVec(r, "stuck_volumes", "Volumes whose unmount or deletion failed and is tried again, by phase.", "phase")),
-		parked:         gauge(r, "parked_volumes", "Volumes whose actor failed too often and is restarted only after a while."),
-		restarts:       counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
+		stuck: newByPhase(gaugeVec(r, "stuck_volumes",
+			"Volumes whose unmount or deletion failed and is tried again, by phase.", "phase")),
+		parked:   gauge(r, "parked_volumes", "Volumes whose actor failed too often and is restarted only after a while."),
+		restarts: counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
 	}
 	for _, reason := range []volume.Reason{volume.Expired, volume.ForBytes, volume.ForInodes} {
 		v.evictions[reason] = evictions.WithLabelValues(reason.String())

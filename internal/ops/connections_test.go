@@ -86,11 +86,12 @@ func (l *crowd) count() int {
 // however many others are opened meanwhile from the same address.
 func TestCrowdDoesNotEndAnAnswer(t *testing.T) {
 	asked, goOn := make(chan struct{}), make(chan struct{})
-	s, err := Start(Config{Endpoint: "127.0.0.1:0", Log: logr.Discard(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(asked)
-		<-goOn
-		fmt.Fprint(w, "slow")
-	})})
+	s, err := Start(Config{Endpoint: "127.0.0.1:0", Log: logr.Discard(),
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(asked)
+			<-goOn
+			fmt.Fprint(w, "slow")
+		})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,16 +150,17 @@ func TestWhoIsSentAway(t *testing.T) {
 		dials []dial
 		gone  []int
 	}{
-		"room for all":                     {[]dial{{one, ""}, {one, ""}}, nil},
-		"the oldest":                       {[]dial{{one, ""}, {one, ""}, {one, ""}, {one, ""}}, []int{0, 1}},
-		"the oldest of two addresses":      {[]dial{{one, ""}, {other, ""}, {"127.0.0.3", ""}}, []int{0}},
-		"whose address has the most":       {[]dial{{one, ""}, {other, ""}, {other, ""}, {other, ""}, {other, ""}}, []int{1, 2, 3}},
-		"not who has asked":                {[]dial{{one, "GET"}, {one, ""}, {one, ""}, {one, ""}}, []int{1}},
-		"not who has asked, read or not":   {[]dial{{one, "G"}, {one, "G"}, {one, ""}, {one, ""}, {one, ""}}, []int{2}},
-		"the oldest of too many who ask":   {[]dial{{one, "G"}, {one, "G"}, {one, "G"}, {one, ""}, {one, ""}}, []int{0}},
-		"who asks from a crowd of its own": {[]dial{{one, "G"}, {other, "G"}, {other, "G"}, {other, "G"}, {other, "G"}, {other, "G"}}, []int{1, 2}},
-		"who has gone is not in the way":   {[]dial{{one, "gone"}, {one, ""}, {one, ""}}, []int{0}},
-		"who is silent, not who asks":      {[]dial{{one, "G"}, {one, "G"}, {other, ""}, {other, ""}, {other, ""}}, []int{2, 3}},
+		"room for all":                   {[]dial{{one, ""}, {one, ""}}, nil},
+		"the oldest":                     {[]dial{{one, ""}, {one, ""}, {one, ""}, {one, ""}}, []int{0, 1}},
+		"the oldest of two addresses":    {[]dial{{one, ""}, {other, ""}, {"127.0.0.3", ""}}, []int{0}},
+		"whose address has the most":     {[]dial{{one, ""}, {other, ""}, {other, ""}, {other, ""}, {other, ""}}, []int{1, 2, 3}},
+		"not who has asked":              {[]dial{{one, "GET"}, {one, ""}, {one, ""}, {one, ""}}, []int{1}},
+		"not who has asked, read or not": {[]dial{{one, "G"}, {one, "G"}, {one, ""}, {one, ""}, {one, ""}}, []int{2}},
+		"the oldest of too many who ask": {[]dial{{one, "G"}, {one, "G"}, {one, "G"}, {one, ""}, {one, ""}}, []int{0}},
+		"who asks from a crowd of its own": {[]dial{{one, "G"}, {other, "G"}, {other, "G"}, {other, "G"}, {other, "G"},
+			{other, "G"}}, []int{1, 2}},
+		"who has gone is not in the way": {[]dial{{one, "gone"}, {one, ""}, {one, ""}}, []int{0}},
+		"who is silent, not who asks":    {[]dial{{one, "G"}, {one, "G"}, {other, ""}, {other, ""}, {other, ""}}, []int{2, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,7 +24,8 @@ type observer struct {
 }
 
 // call is a grpc.UnaryClientInterceptor. csi-sanity makes one call at a time.
-func (o *observer) call(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (o *observer) call(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
 	if err := invoke(ctx, method, req, reply, conn, opts...); err != nil {
 		return err
 	}

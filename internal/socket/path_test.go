@@ -14,7 +14,8 @@ func TestPath(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", endpoint, got, err, want)
 		}
 	}
-	for _, endpoint := range []string{"", "tcp://127.0.0.1:1", "/csi/csi.sock", "unix://", "unix:csi.sock", "unix://tmp/csi.sock", "unix:@csi", "unix:///" + strings.Repeat("x", 107)} {
+	for _, endpoint := range []string{"", "tcp://127.0.0.1:1", "/csi/csi.sock", "unix://", "unix:csi.sock",
+		"unix://tmp/csi.sock", "unix:@csi", "unix:///" + strings.Repeat("x", 107)} {
 		if got, err := Path(endpoint); err == nil {
 			t.Errorf("%q: %q, want an error", endpoint, got)
 		}

@@ -32,6 +32,7 @@ func (r *rarely) Handle(err error) {
 		r.since++
 		return
 	}
-	r.log.Error(err, "cannot send traces; nothing else waits for that", "failuresSinceTheLastLine", r.since, "notAgainFor", duration.Format(interval))
+	r.log.Error(err, "cannot send traces; nothing else waits for that", "failuresSinceTheLastLine", r.since, "notAgainFor",
+		duration.Format(interval))
 	r.logged, r.since = now, 0
 }

@@ -38,9 +38,10 @@ type request struct{}
 func (request) GetVolumeId() string { return "csi-1" }
 
 func call(ctx context.Context, traces *Tracing, req any, handler func(ctx context.Context) error) error {
-	_, err := traces.Calls()(ctx, req, &grpc.UnaryServerInfo{FullMethod: "/csi.v1.Node/NodePublishVolume"}, func(ctx context.Context, _ any) (any, error) {
-		return nil, handler(ctx)
-	})
+	_, err := traces.Calls()(ctx, req, &grpc.UnaryServerInfo{FullMethod: "/csi.v1.Node/NodePublishVolume"},
+		func(ctx context.Context, _ any) (any, error) {
+			return nil, handler(ctx)
+		})
 	return err
 }
 
@@ -105,10 +106,12 @@ func TestSpansOfACall(t *testing.T) {
 	if !slices.Equal(below.ParentSpanId, called.SpanId) {
 		t.Errorf("what is below the call is elsewhere: %v", below)
 	}
-	if called.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR || called.Status.GetMessage() != "busy" || called.Kind != tracepb.Span_SPAN_KIND_SERVER {
+	if called.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR || called.Status.GetMessage() != "busy" ||
+		called.Kind != tracepb.Span_SPAN_KIND_SERVER {
 		t.Errorf("the call's status %v and kind %v", called.Status, called.Kind)
 	}
-	if from["service.name"] != "katbox" || from["service.version"] != "1.2.3" || from["k8s.node.name"] != "node-1" || from["k8s.cluster.name"] != "blue" {
+	if from["service.name"] != "katbox" || from["service.version"] != "1.2.3" || from["k8s.node.name"] != "node-1" ||
+		from["k8s.cluster.name"] != "blue" {
 		t.Errorf("spans are from %v", from)
 	}
 }
@@ -213,7 +216,8 @@ func TestCheckEndpoint(t *testing.T) {
 	}
 	for _, endpoint := range []string{
 		"", "collector:4317", "http://", "http://:4317", "grpc://collector:4317", "http://%", "unix:///x",
-		"http://collector", "http://collector:4318/v1/traces", "http://collector:4317?tenant=a", "http://collector:4317#a", "http://me:secret@collector:4317",
+		"http://collector", "http://collector:4318/v1/traces", "http://collector:4317?tenant=a", "http://collector:4317#a",
+		"http://me:secret@collector:4317",
 	} {
 		if err := CheckEndpoint(endpoint); err == nil {
 			t.Errorf("%q is accepted", endpoint)

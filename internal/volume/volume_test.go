@@ -111,7 +111,8 @@ func TestTargetsOfARecordAreCopied(t *testing.T) {
 		t.Error("the target was not removed")
 	}
 	now := time.Now()
-	if kept := two.Retain(now, time.Hour); kept.Phase != Retained || kept.Targets != nil || !kept.Unpublished.Equal(now) || kept.Lifespan != time.Hour {
+	if kept := two.Retain(now, time.Hour); kept.Phase != Retained || kept.Targets != nil || !kept.Unpublished.Equal(now) ||
+		kept.Lifespan != time.Hour {
 		t.Errorf("retained %+v", kept)
 	}
 }
@@ -132,7 +133,8 @@ func TestSameMount(t *testing.T) {
 
 // TestWhatAPublishTells: a publish begins a volume's life or goes on with it.
 func TestWhatAPublishTells(t *testing.T) {
-	p := Publication{ID: "v", Pod: "p", Namespace: "batch", PodName: "job", VolumeName: "scratch", ServiceAccount: "robot", Target: Target{Path: "/a"}}
+	p := Publication{ID: "v", Pod: "p", Namespace: "batch", PodName: "job", VolumeName: "scratch", ServiceAccount: "robot",
+		Target: Target{Path: "/a"}}
 	before, now := time.Unix(1000, 0), time.Unix(2000, 999)
 	for _, tt := range []struct {
 		name   string

@@ -91,7 +91,8 @@ func (s *stage) falling(ctx context.Context, count int, step time.Duration) (*se
 		return nil, time.Time{}, err
 	}
 	if late := time.Since(deadline); late >= 0 {
-		return nil, time.Time{}, errors.Join(fmt.Errorf("the daemon was ready %s after the first deadline; the machine is too slow for this", late), katbox.stop())
+		err := fmt.Errorf("the daemon was ready %s after the first deadline; the machine is too slow for this", late)
+		return nil, time.Time{}, errors.Join(err, katbox.stop())
 	}
 	return katbox, deadline, nil
 }

@@ -55,7 +55,8 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.at, "at", 8, "number of parallel callers with held or retained volumes")
 	flags.IntSliceVar(&o.held, "held", []int{0, 500, 5_000}, "numbers of volumes held mounted")
 	flags.IntSliceVar(&o.retained, "retained", []int{0, 10_000, 100_000, 1_000_000}, "numbers of retained volumes")
-	flags.IntVar(&o.peak, "peak", 1_000_000, "how many volumes were retained before and are gone, with nothing held or retained; 0 leaves that out")
+	flags.IntVar(&o.peak, "peak", 1_000_000,
+		"how many volumes were retained before and are gone, with nothing held or retained; 0 leaves that out")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each is measured; what is told is the median")
 	flags.DurationVar(&o.round, "round", 2*time.Second, "about how long a round takes")
 	flags.DurationVar(&o.idle, "idle", 15*time.Second, "for how long both are watched at rest")
@@ -64,7 +65,8 @@ func parseOptions(args []string) (options, error) {
 	flags.DurationVar(&o.dueFor, "due-for", 20*time.Second, "for how long volumes fall due")
 	flags.IntVar(&o.burst, "burst", 10_000, "how many retained volumes fall due at once; 0 leaves that out")
 	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary)")
-	flags.StringVar(&o.dir, "dir", "", "an empty or new directory for everything, with 15 GB free for a million volumes (default: a temporary one)")
+	flags.StringVar(&o.dir, "dir", "",
+		"an empty or new directory for everything, with 15 GB free for a million volumes (default: a temporary one)")
 	flags.StringVar(&o.disk, "disk", "ext4", "ext4 on a loop device; tmpfs and auto only show whether it works")
 	flags.StringVar(&o.json, "json", "", "write the result to this file, with every round")
 	flags.StringVar(&o.readme, "readme", "", "write the table into this file, between the lines <!-- bench --> and <!-- /bench -->")
@@ -119,7 +121,8 @@ func (o *options) complete() error {
 	case o.peak < 0:
 		return fmt.Errorf("%w: --peak %d cannot be negative", errUsage, o.peak)
 	case o.due < 0 || o.burst < 0 || o.dueFor <= 0:
-		return fmt.Errorf("%w: --due %d and --burst %d cannot be negative, and --due-for %s has to be longer than 0", errUsage, o.due, o.burst, o.dueFor)
+		return fmt.Errorf("%w: --due %d and --burst %d cannot be negative, and --due-for %s has to be longer than 0", errUsage,
+			o.due, o.burst, o.dueFor)
 	}
 	if o.daemon == "" {
 		self, err := os.Executable()

@@ -117,7 +117,8 @@ func writeRecords(work string, list []names, unpublished func(int) time.Time, li
 // forgetRecords takes the records of all volumes out of the file again.
 func forgetRecords(work string, list []names) error {
 	// The other type of free list takes time for each free page.
-	db, err := bbolt.Open(filepath.Join(work, recordsFile), 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(filepath.Join(work, recordsFile), 0o600,
+		&bbolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return fmt.Errorf("open the records: %w", err)
 	}

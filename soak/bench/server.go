@@ -59,7 +59,8 @@ func (s *stage) newServer(name string, command func(*server) []string) (*server,
 func (s *stage) newKatbox() (*server, error) {
 	return s.newServer("katbox", func(v *server) []string {
 		return []string{
-			s.options.daemon, "--endpoint", "unix://" + v.socket, "--nodeid", daemon.Node, "--workdir", v.work, "--kubelet-dir", filepath.Dir(v.pods),
+			s.options.daemon, "--endpoint", "unix://" + v.socket, "--nodeid", daemon.Node, "--workdir", v.work, "--kubelet-dir",
+			filepath.Dir(v.pods),
 			// Nothing is to go early, however full the disk gets.
 			"--kubelet-line", "none",
 		}

@@ -37,7 +37,8 @@ func TestSmoke(t *testing.T) {
 	}
 	// There may be no loop devices here.
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "bench"), "--dir", filepath.Join(dir, "run"), "--disk", "auto",
-		"--callers", "1,4", "--at", "4", "--held", "10", "--retained", "100", "--peak", "5000", "--rounds", "2", "--round", "50ms", "--idle", "100ms", "--settle", "0s",
+		"--callers", "1,4", "--at", "4", "--held", "10", "--retained", "100", "--peak", "5000", "--rounds", "2", "--round",
+		"50ms", "--idle", "100ms", "--settle", "0s",
 		"--due", "50", "--due-for", "1s", "--burst", "50", "--json", written, "--readme", readme).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -50,7 +51,8 @@ func TestSmoke(t *testing.T) {
 	if err := json.Unmarshal(text, &x); err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Points) != 5 || x.Lateness == nil || x.Lateness.Deadlines != 50 || x.Burst == nil || len(x.Burst.GoneMillis) != 2 || len(x.Burst.RmMillis) != 2 {
+	if len(x.Points) != 5 || x.Lateness == nil || x.Lateness.Deadlines != 50 || x.Burst == nil ||
+		len(x.Burst.GoneMillis) != 2 || len(x.Burst.RmMillis) != 2 {
 		t.Fatalf("it has not measured everything: %s", text)
 	}
 	for _, p := range x.Points {
@@ -59,7 +61,8 @@ func TestSmoke(t *testing.T) {
 				t.Errorf("%+v: %s: %+v", p.spot, name, m)
 			}
 			for _, r := range append(m.Rounds, m.Median) {
-				if r.Calls < 8*p.Callers || r.CallsPerSecond <= 0 || r.CPUMicrosPerCall <= 0 || r.Publish.P50 <= 0 || r.Unpublish.Max < r.Unpublish.P99 {
+				if r.Calls < 8*p.Callers || r.CallsPerSecond <= 0 || r.CPUMicrosPerCall <= 0 || r.Publish.P50 <= 0 ||
+					r.Unpublish.Max < r.Unpublish.P99 {
 					t.Errorf("%+v: %s: round %+v", p.spot, name, r)
 				}
 			}

@@ -35,7 +35,8 @@ func TestMedianOfRoundsIsByNumber(t *testing.T) {
 		{Seconds: 2, Calls: 30, CallsPerSecond: 300, CPUMicrosPerCall: 5, Publish: latency{2, 10, 200}, Unpublish: latency{2, 20, 300}},
 		{Seconds: 3, Calls: 20, CallsPerSecond: 200, CPUMicrosPerCall: 6, Publish: latency{3, 30, 100}, Unpublish: latency{1, 10, 200}},
 	}
-	want := round{Seconds: 2, Calls: 20, CallsPerSecond: 200, CPUMicrosPerCall: 6, Publish: latency{2, 20, 200}, Unpublish: latency{2, 20, 200}}
+	want := round{Seconds: 2, Calls: 20, CallsPerSecond: 200, CPUMicrosPerCall: 6, Publish: latency{2, 20, 200},
+		Unpublish: latency{2, 20, 200}}
 	if got := medianRound(rounds); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

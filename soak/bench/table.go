@@ -80,7 +80,8 @@ func (x *result) latencySheet() sheet {
 		} {
 			k, f := call.of(p.Katbox.Median), call.of(p.Floor.Median)
 			s.rows = append(s.rows, append(p.at(), call.name,
-				short(k.P50), short(f.P50), short(k.P99), short(f.P99), times(inTurns(p.Katbox, p.Floor, func(r round) float64 { return call.of(r).P99 })), short(k.Max), short(f.Max)))
+				short(k.P50), short(f.P50), short(k.P99), short(f.P99),
+				times(inTurns(p.Katbox, p.Floor, func(r round) float64 { return call.of(r).P99 })), short(k.Max), short(f.Max)))
 		}
 	}
 	return s
@@ -88,7 +89,8 @@ func (x *result) latencySheet() sheet {
 
 func (x *result) restSheet() sheet {
 	s := sheet{title: "What they use",
-		head: []string{"callers", "held", "retained", "RssAnon MiB", "floor", "RSS MiB", "floor", "threads", "floor", "idle CPU %", "floor", "ready ms"}}
+		head: []string{"callers", "held", "retained", "RssAnon MiB", "floor", "RSS MiB", "floor", "threads", "floor",
+			"idle CPU %", "floor", "ready ms"}}
 	for _, p := range x.Points {
 		k, f := p.Katbox, p.Floor
 		idle := fmt.Sprintf("%.2f", k.IdlePercent)

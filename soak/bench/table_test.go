@@ -15,7 +15,8 @@ import (
 func example() *result {
 	measuredAs := func(perSecond, cpu float64) measured {
 		m := round{CallsPerSecond: perSecond, CPUMicrosPerCall: cpu, Publish: latency{1.5, 25, 1234}, Unpublish: latency{1, 20, 200}}
-		return measured{Rounds: []round{m}, Median: m, RSSBytes: 30 << 20, AnonymousBytes: 20 << 20, Threads: 12, IdlePercent: 0.25, ReadyMillis: []float64{50, 40, 60}}
+		return measured{Rounds: []round{m}, Median: m, RSSBytes: 30 << 20, AnonymousBytes: 20 << 20, Threads: 12,
+			IdlePercent: 0.25, ReadyMillis: []float64{50, 40, 60}}
 	}
 	empty := measuredAs(1400, 300)
 	return &result{
@@ -135,7 +136,8 @@ func TestReadme(t *testing.T) {
 	if strings.Contains(string(text), "old") {
 		t.Errorf("what was there before stayed: %s", text)
 	}
-	for _, bad := range []string{"", "\n<!-- bench -->\n", "<!-- /bench -->\n\n<!-- bench -->\n", "\n<!-- bench -->\n<!-- /bench -->\n<!-- bench -->\n<!-- /bench -->\n"} {
+	for _, bad := range []string{"", "\n<!-- bench -->\n", "<!-- /bench -->\n\n<!-- bench -->\n",
+		"\n<!-- bench -->\n<!-- /bench -->\n<!-- bench -->\n<!-- /bench -->\n"} {
 		write(bad)
 		if err := checkReadme(path); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v, want wrong usage", bad, err)

@@ -17,7 +17,9 @@ func TestLook(t *testing.T) {
 		bad   bool
 	}{
 		{"whole", func(string) error { return nil }, whole, 2, false},
-		{"more than was acknowledged", func(dir string) error { return os.WriteFile(filepath.Join(dir, markerName(3)), []byte("x"), 0o644) }, whole, 2, false},
+		{"more than was acknowledged", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, markerName(3)), []byte("x"), 0o644)
+		}, whole, 2, false},
 		{"one lost", func(dir string) error { return os.Remove(filepath.Join(dir, markerName(1))) }, partial, 0, true},
 		{"one empty", func(dir string) error { return os.Truncate(filepath.Join(dir, markerName(2)), 0) }, partial, 0, true},
 		{"one with zeros", func(dir string) error {

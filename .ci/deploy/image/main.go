@@ -174,7 +174,8 @@ func checkConfig(about image, arch, version, revision string) error {
 	if about.Config.User != "0:0" {
 		return fmt.Errorf("it runs as %q", about.Config.User)
 	}
-	labels := map[string]string{"version": version, "revision": revision, "licenses": "Apache-2.0", "source": "https://github.com/katbox/katbox"}
+	labels := map[string]string{"version": version, "revision": revision, "licenses": "Apache-2.0",
+		"source": "https://github.com/katbox/katbox"}
 	for name, want := range labels {
 		if got := about.Config.Labels["org.opencontainers.image."+name]; got != want || want == "" {
 			return fmt.Errorf("its label %s is %q, not %q", name, got, want)

@@ -79,5 +79,5 @@ func device(path string) (uint64, error) {
 	if err := unix.Lstat(path, &st); err != nil {
 		return 0, &os.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	return uint64(st.Dev), nil
+	return st.Dev, nil
 }

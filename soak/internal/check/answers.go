@@ -168,26 +168,23 @@ func (c *Checker) leftMounted(v *history.Volume, call history.Call) bool {
 }
 
 // checkTarget reports what there still is of the target of a volume that was
-// unpublished. It tells whether there is anything.
-func (c *Checker) checkTarget(v *history.Volume) (left bool) {
+// unpublished.
+func (c *Checker) checkTarget(v *history.Volume) {
 	mounted, err := c.isMounted(v.Target)
 	if err != nil {
 		c.fail(err)
-		return false
+		return
 	}
 	if mounted {
 		c.cfg.Findings.Add(history.NoLeak, v, fmt.Sprintf("its unpublish succeeded, but %s is still mounted", v.Target))
-		return true
+		return
 	}
-	_, err = os.Lstat(v.Target)
-	if err == nil {
-		c.cfg.Findings.Add(history.NoLeak, v, fmt.Sprintf("its unpublish succeeded, but %s is still there instead of being removed", v.Target))
-		return true
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch _, err := os.Lstat(v.Target); {
+	case err == nil:
+		c.cfg.Findings.Add(history.NoLeak, v, fmt.Sprintf("its unpublish succeeded, but %s was not removed", v.Target))
+	case !errors.Is(err, fs.ErrNotExist):
 		c.fail(fmt.Errorf("target of volume %s: %w", v.ID, err))
 	}
-	return false
 }
 
 func (c *Checker) isMounted(path string) (bool, error) {

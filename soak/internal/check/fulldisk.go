@@ -64,6 +64,7 @@ func (c *Checker) checkProgress(oldest *retained, now time.Time) {
 	c.lastEvicted = now // the next report comes after another while
 	c.mu.Unlock()
 	c.cfg.Findings.Add(history.FullDisk, oldest.volume, fmt.Sprintf(
-		"under pressure, with a factor of %.2f at most since %s, it should have been evicted by %s as the oldest, but it is still there at %s and nothing else was evicted",
+		"under pressure, with a factor of %.2f at most since %s, it should have been evicted by %s as the oldest, "+
+			"but it is still there at %s and nothing else was evicted",
 		high, from.Format(history.Clock), from.Format(history.Clock), now.Format(history.Clock)))
 }

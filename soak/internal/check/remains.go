@@ -81,7 +81,8 @@ func (c *Checker) awaitEmpty(ctx context.Context, until time.Time) error {
 		}
 		if before.After(until) {
 			c.cfg.Findings.Add(history.NoLeak, nil, fmt.Sprintf(
-				"all volumes are over since %s, but the working directory still has %s", until.Add(-c.cfg.Tolerance).Format(history.Clock), some(found)))
+				"all volumes are over since %s, but the working directory still has %s",
+				until.Add(-c.cfg.Tolerance).Format(history.Clock), some(found)))
 			return nil
 		}
 		if err := pause.For(ctx, lookInterval); err != nil {

@@ -150,7 +150,8 @@ func TestContentIsWhatItIsSaidToBe(t *testing.T) {
 		sum, largest = sum+info.Size(), max(largest, info.Size())
 	}
 	if largest > s.Content.Bytes || largest == 0 || sum > done.Bytes {
-		t.Errorf("the largest has %d bytes of at most %d, all have %d and are said to have at least %d", largest, s.Content.Bytes, sum, done.Bytes)
+		t.Errorf("the largest has %d bytes of at most %d, all have %d and are said to have at least %d", largest, s.Content.Bytes,
+			sum, done.Bytes)
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(filepath.Join(dir, "sparse"), &st); err != nil || st.Size != 1<<30 || st.Blocks*512 > 1<<22 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/katbox/katbox/soak/internal/workload"
@@ -72,7 +73,7 @@ func (e entry) bytes() io.Reader {
 
 // String names the entry in errors.
 func (e entry) String() string {
-	return fmt.Sprintf("%s %s", e.kind, shown(append(e.in[:len(e.in):len(e.in)], e.name)))
+	return fmt.Sprintf("%s %s", e.kind, shown(append(slices.Clip(e.in), e.name)))
 }
 
 // shown is a path for people: quoted, as it may contain anything, and without

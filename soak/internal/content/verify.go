@@ -45,7 +45,8 @@ func Verify(dir string, s Spec, filled Filled) error {
 		}
 		differences = append(differences, fmt.Errorf("%s in %s: %w", e, dir, err))
 		if len(differences) == mostDifferences {
-			differences = append(differences, fmt.Errorf("%d of %d entries of %s were not looked at any more", filled.Entries-i, filled.Entries, dir))
+			differences = append(differences,
+				fmt.Errorf("%d of %d entries of %s were not looked at any more", filled.Entries-i, filled.Entries, dir))
 			break
 		}
 	}

@@ -20,7 +20,8 @@ func reservedNames(n *node) error {
 		n.is(!exists(id.target) && !exists(pod.target), "the name %q made a target", name)
 	}
 	n.passDeadline()
-	n.is(exists(filepath.Join(n.layout.Work, ".trash")) && exists(filepath.Join(n.layout.Work, ".katbox.db")), "the trash or the records are gone")
+	n.is(exists(filepath.Join(n.layout.Work, ".trash")) && exists(filepath.Join(n.layout.Work, ".katbox.db")),
+		"the trash or the records are gone")
 	n.restart()
 	n.isPublished(running)
 	if err := n.lost(); err != nil {

@@ -94,7 +94,8 @@ func (n *node) publish(id string, readOnly bool) codes.Code {
 
 func (n *node) unpublish(id string) codes.Code {
 	n.t.Helper()
-	_, err := n.client.NodeUnpublishVolume(n.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: n.target(id)}, grpc.WaitForReady(true))
+	_, err := n.client.NodeUnpublishVolume(n.t.Context(),
+		&csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: n.target(id)}, grpc.WaitForReady(true))
 	return status.Code(err)
 }
 

@@ -180,7 +180,7 @@ func look(path string) (state canaryState, names []string, content []byte, err e
 		return state, nil, nil, &os.PathError{Op: "lstat", Path: path, Err: err}
 	}
 	state = canaryState{
-		dev: uint64(st.Dev), ino: st.Ino, mode: st.Mode, uid: st.Uid, gid: st.Gid, links: uint64(st.Nlink),
+		dev: st.Dev, ino: st.Ino, mode: st.Mode, uid: st.Uid, gid: st.Gid, links: uint64(st.Nlink),
 		modified: st.Mtim, change: st.Ctim,
 	}
 	switch st.Mode & unix.S_IFMT {

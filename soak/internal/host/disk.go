@@ -86,7 +86,8 @@ func checkDisk(kind DiskKind, size, inodes int64) error {
 	case inodes < 0:
 		return fmt.Errorf("%w: a disk with %d inodes; the number cannot be negative", ErrUsage, inodes)
 	case inodes > 0 && (kind == XFS || kind == Btrfs):
-		return fmt.Errorf("%w: %s makes its inodes as they are needed, so there cannot be %d; leave the number out, or take ext4", ErrUsage, kind, inodes)
+		return fmt.Errorf("%w: %s makes its inodes as they are needed, so there cannot be %d; leave the number out, or take ext4",
+			ErrUsage, kind, inodes)
 	}
 	return nil
 }
@@ -166,9 +167,9 @@ func (d *Disk) Free() (Space, error) {
 
 func spaceOf(st unix.Statfs_t) Space {
 	// Blocks are counted in fragments; old FUSE servers leave their size out.
-	unit := int64(st.Frsize)
+	unit := st.Frsize
 	if unit == 0 {
-		unit = int64(st.Bsize)
+		unit = st.Bsize
 	}
 	return Space{
 		TotalBytes: int64(st.Blocks) * unit, FreeBytes: int64(st.Bavail) * unit,

@@ -14,7 +14,8 @@ import (
 // 5.8.
 func MountID(path string) (int, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, filepath.Clean(path), unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &st); err != nil {
+	if err := unix.Statx(unix.AT_FDCWD, filepath.Clean(path), unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID,
+		&st); err != nil {
 		return 0, fmt.Errorf("which mount: statx %s: %w", path, err)
 	}
 	if st.Mask&unix.STATX_MNT_ID == 0 {

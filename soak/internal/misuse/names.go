@@ -2,6 +2,7 @@ package misuse
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -48,9 +49,7 @@ func badIDs() (list []bad) {
 // directory, or that the driver has for itself there.
 func badPods() (list []bad) {
 	names := map[string]string{"the driver's trash": ".trash", "the driver's records": ".katbox.db"}
-	for what, name := range badNames {
-		names[what] = name
-	}
+	maps.Copy(names, badNames)
 	for _, what := range sorted(names) {
 		list = append(list, bad{
 			what: "pod UID: " + what, method: history.Publish, code: codes.InvalidArgument, fields: []string{"pod_uid"},

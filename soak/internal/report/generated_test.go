@@ -54,7 +54,8 @@ func generated(length int, faults bool) *Result {
 		Name: "rough", Seed: 4711, YAML: exampleYAML, Command: "soak --seed 4711 --workload rough --driver bin/katbox",
 		Machine: "Linux 6.12.0, 2 processors, ext4 of 2 GiB on a loop device",
 		Workload: workload.Workload{
-			Pods: int(podsPerSecond * total), Parallel: 110, Driver: workload.Driver{Lifespan: workload.Duration(lifespan * time.Second), Headroom: 0.2},
+			Pods: int(podsPerSecond * total), Parallel: 110,
+			Driver: workload.Driver{Lifespan: workload.Duration(lifespan * time.Second), Headroom: 0.2},
 			Faults: planned,
 		},
 		Sources: Sources{Timeline: &timeline, Findings: &history.Findings{}},
@@ -157,7 +158,8 @@ func generated(length int, faults bool) *Result {
 		case one.Bad:
 			one.Err = status.Error(codes.InvalidArgument, "volume ID")
 		case n%19 == 2:
-			one.Err, one.Cancelled = status.Error([]codes.Code{codes.Canceled, codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}[n%4+n/19%2*(1-n%4/3)], ""), true
+			one.Err, one.Cancelled = status.Error([]codes.Code{codes.Canceled, codes.Unavailable, codes.Aborted,
+				codes.DeadlineExceeded}[n%4+n/19%2*(1-n%4/3)], ""), true
 		}
 		r.Called(one)
 	}
@@ -171,7 +173,8 @@ func generated(length int, faults bool) *Result {
 		v := &history.Volume{ID: "csi-" + fmt.Sprintf("%064x", 77), Pod: "1b4e28ba-2fa1-11d2-883f-0016d3cca427"}
 		v.End(v.Begin(history.Publish, false), nil)
 		v.Note("the marker was written")
-		r.options.Sources.Findings.Add(history.PublishedData, v, "the marker is not there while the pod lives:\nopen /tmp/x: no such file or directory")
+		r.options.Sources.Findings.Add(history.PublishedData, v,
+			"the marker is not there while the pod lives:\nopen /tmp/x: no such file or directory")
 		r.options.Sources.Findings.Add(history.PublishedData, v, "again")
 		r.options.Sources.Findings.Add(history.NoLeak, nil, "a mount is left over: /tmp/soak/pods/x")
 	}

@@ -102,7 +102,8 @@ func sumDeadlines(k Kept, samples []sample) deadlines {
 	late := slices.Sorted(slices.Values(k.Lateness))
 	d := deadlines{
 		Seen: k.Seen, Expired: k.Expired, Evicted: k.Evicted, Following: k.Following,
-		LateP50Millis: millis(quantile.Of(late, 0.5)), LateP99Millis: millis(quantile.Of(late, 0.99)), LateMaxMillis: millis(quantile.Of(late, 1)),
+		LateP50Millis: millis(quantile.Of(late, 0.5)), LateP99Millis: millis(quantile.Of(late, 0.99)),
+		LateMaxMillis: millis(quantile.Of(late, 1)),
 	}
 	for _, s := range samples {
 		if s.Disk != nil && (d.LowestPressure == nil || s.Disk.Pressure < *d.LowestPressure) {

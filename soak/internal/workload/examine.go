@@ -16,7 +16,7 @@ func examine(node *yaml.Node, t reflect.Type, field string) error {
 	if isNull(node) {
 		return nil
 	}
-	_, decodesItself := reflect.New(t).Interface().(yaml.Unmarshaler)
+	_, decodesItself := reflect.TypeAssert[yaml.Unmarshaler](reflect.New(t))
 	switch {
 	case decodesItself:
 		return examineValue(node, t, field)
@@ -72,9 +72,9 @@ func examineFields(node *yaml.Node, t reflect.Type, field string) error {
 // fields are the names and types of a struct's fields in YAML.
 func fields(t reflect.Type) (types map[string]reflect.Type, names []string) {
 	types = make(map[string]reflect.Type)
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		types[name] = t.Field(i).Type
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		types[name] = field.Type
 		names = append(names, name)
 	}
 	return types, names

@@ -3,6 +3,7 @@ package workload
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 )
@@ -42,10 +43,10 @@ func TestSameSeedSamePlan(t *testing.T) {
 	p := NewPlan(w, 1)
 	forwards := pods(p)
 	again := NewPlan(w, 1)
-	for i := len(forwards) - 1; i >= 0; i-- {
+	for i, want := range slices.Backward(forwards) {
 		// Backwards: what is decided for a pod must not depend on the others.
-		if got := again.Pod(i); !reflect.DeepEqual(got, forwards[i]) {
-			t.Fatalf("pod %d is another the second time:\n%+v\n%+v", i, forwards[i], got)
+		if got := again.Pod(i); !reflect.DeepEqual(got, want) {
+			t.Fatalf("pod %d is another the second time:\n%+v\n%+v", i, want, got)
 		}
 	}
 	if !reflect.DeepEqual(p.Faults(), again.Faults()) {

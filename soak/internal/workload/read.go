@@ -92,8 +92,7 @@ func decode(text []byte, root *yaml.Node, w *Workload) error {
 
 // locate adds the name and, where the field is in the file, its line.
 func locate(name string, root *yaml.Node, err error) error {
-	var wrong *fieldError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*fieldError](err); ok {
 		if node, _ := find(root, wrong.field); node != root {
 			return fmt.Errorf("%s:%d: %w", name, node.Line, err)
 		}
