@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Calls makes a span of each call for a volume, below the caller's span where it
-// says that there is one; nil when none are wanted. What is asked without need
-// for a volume, such as probes, would only hide these.
+// Calls makes a span of each call for a volume, below the caller's span if the call names
+// one; nil when nothing is traced. Calls without a volume, such as probes, would only hide
+// these.
 func (t *Tracing) Calls() grpc.UnaryServerInterceptor {
 	if t == nil {
 		return nil
@@ -35,14 +35,14 @@ func (t *Tracing) Calls() grpc.UnaryServerInterceptor {
 		resp, err := handler(ctx, req)
 		span.SetAttributes(attribute.Int64("rpc.grpc.status_code", int64(status.Code(err))))
 		if err != nil {
-			// One span that is not text would have all be lost that are sent with it.
+			// The exporter rejects a whole batch if one string is not valid UTF-8.
 			span.SetStatus(codes.Error, strings.ToValidUTF8(status.Convert(err).Message(), "\uFFFD"))
 		}
 		return resp, err
 	}
 }
 
-// headers are a call's, in which the caller's span is looked for.
+// headers are the headers of a call. They may name the caller's span.
 type headers metadata.MD
 
 // Get returns the first value of a header.

@@ -1,15 +1,14 @@
 // Package tracing sends traces of what the daemon does to an OpenTelemetry
 // collector, over OTLP and gRPC.
 //
-// A call of the kubelet becomes a span, below the span of the caller where that
-// sends one. The actors make the spans below it by the tracer that they are
-// given. What is set by flags is where the collector is; for the rest there are
-// the environment variables of the OpenTelemetry specification (OTEL_…), as the
-// SDK reads them.
+// A call of the kubelet becomes a span, below the span of the caller if the caller
+// sends one. The actors make the spans below it with the tracer that they are
+// given. A flag says where the collector is; the environment variables of the
+// OpenTelemetry specification (OTEL_…) set the rest, as the SDK reads them.
 //
-// Nobody waits for a collector: spans are sent behind the calls, a queue takes
-// them meanwhile, and what does not fit is dropped. Its failures are logged once,
-// and then every ten minutes at most.
+// Nothing waits for a collector: spans are sent behind the calls from a queue, and
+// what does not fit is dropped. Failures are logged once, then at most every ten
+// minutes.
 //
-// This package alone knows the SDK.
+// Only this package knows the SDK.
 package tracing

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
@@ -30,7 +33,7 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// CheckEndpoint says why a URL is none of a collector.
+// CheckEndpoint returns why a URL is not that of a collector.
 func CheckEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	switch {
@@ -39,13 +42,35 @@ func CheckEndpoint(endpoint string) error {
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return fmt.Errorf("%q is not the URL of a collector; write it as http://host:4317, or https:// for TLS", endpoint)
 	case u.User != nil:
-		// It would not be sent. Nor is it repeated here: the log is not for passwords.
+		// It would not be sent. The error does not repeat it: the log is not for passwords.
 		return errors.New("the URL of a collector has no user or password; set the variable OTEL_EXPORTER_OTLP_HEADERS")
 	case strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.Fragment != "":
-		// As in the URL of one that speaks OTLP over HTTP.
-		return fmt.Errorf("%q goes on after the host and port, and OTLP over gRPC knows nothing more; write it as http://host:4317", endpoint)
+		// Such as the URL of a collector that speaks OTLP over HTTP.
+		return fmt.Errorf("%q has more than a host and port, which OTLP over gRPC does not use; write it as http://host:4317", endpoint)
 	case u.Scheme == "http" && u.Port() == "":
 		return fmt.Errorf("%q has no port, usually 4317", endpoint)
+	}
+	return nil
+}
+
+// checkEnvironment returns which variable of the environment the SDK would not survive: it
+// panics at a number below 0, and with a delay of 0 a processor never rests. A span takes
+// about a kilobyte.
+func checkEnvironment() error {
+	const mostSpans, longestDelay = 1 << 16, time.Hour
+	for _, variable := range []struct {
+		name string
+		most int64
+	}{
+		{"OTEL_BSP_MAX_QUEUE_SIZE", mostSpans},
+		{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", mostSpans},
+		{"OTEL_BSP_SCHEDULE_DELAY", longestDelay.Milliseconds()},
+	} {
+		text := os.Getenv(variable.name)
+		number, err := strconv.ParseInt(text, 10, 64)
+		if text != "" && (err != nil || number < 1 || number > variable.most) {
+			return fmt.Errorf("the environment variable %s is %q; set it to a number from 1 to %d, or unset it", variable.name, text, variable.most)
+		}
 	}
 	return nil
 }
@@ -56,14 +81,17 @@ type Tracing struct {
 	tracer   trace.Tracer
 }
 
-// Start returns at once; whether there is a collector turns out later, and does
-// not matter to anybody but the log.
+// Start returns at once. A collector that does not answer is logged later and has no
+// other effect.
 func Start(cfg Config) (*Tracing, error) {
 	if err := CheckEndpoint(cfg.Endpoint); err != nil {
 		return nil, err
 	}
+	if err := checkEnvironment(); err != nil {
+		return nil, err
+	}
 	otel.SetLogger(cfg.Log)
-	otel.SetErrorHandler(&rarely{log: cfg.Log})
+	otel.SetErrorHandler(&rateLimited{log: cfg.Log})
 	exporter, err := otlptracegrpc.New(context.Background(), otlptracegrpc.WithEndpointURL(cfg.Endpoint))
 	if err != nil {
 		return nil, fmt.Errorf("trace to %s: %w", cfg.Endpoint, err)
@@ -74,14 +102,14 @@ func Start(cfg Config) (*Tracing, error) {
 		attribute.String("k8s.node.name", cfg.NodeID),
 	), resource.WithFromEnv())
 	if err != nil {
-		// What of it can be used is used.
-		cfg.Log.Error(err, "the environment describes the source of traces badly")
+		// The usable part is used.
+		cfg.Log.Error(err, "a part of OTEL_RESOURCE_ATTRIBUTES cannot be used")
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, batches(cfg.Log)...), sdktrace.WithResource(from))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(from))
 	return &Tracing{provider: provider, tracer: provider.Tracer("github.com/katbox/katbox")}, nil
 }
 
-// Tracer makes spans; nil when none are wanted.
+// Tracer makes spans; nil when nothing is traced.
 func (t *Tracing) Tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -89,8 +117,8 @@ func (t *Tracing) Tracer() trace.Tracer {
 	return t.tracer
 }
 
-// Stop sends what is left. What has not been taken when ctx ends is lost, which
-// the error says.
+// Stop sends the spans that are left. The error says whether some were lost when ctx
+// ended.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil

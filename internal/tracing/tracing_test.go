@@ -190,7 +190,7 @@ func TestCollectorThatIsNotThere(t *testing.T) {
 func TestFailuresAreLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
-		r := rarely{log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})}
+		r := rateLimited{log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})}
 		for range 25 * 60 {
 			r.Handle(errors.New("no collector"))
 			time.Sleep(time.Second)
