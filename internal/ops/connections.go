@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// maxSilent is far more connections than the kubelet and a few servers of
-	// Prometheus keep open between their requests.
+	// maxSilent is far more than the connections that the kubelet and a few Prometheus
+	// servers keep open between requests.
 	maxSilent = 256
 	// maxAsking bounds the requests under way, which take up to 32 KiB each. They are
-	// answered from memory: a thousand of one address have to come within the
-	// milliseconds that an answer takes before an older one is broken off.
+	// answered from memory: an address must send a thousand of them within the few
+	// milliseconds of one answer before an older request is broken off.
 	maxAsking = 1024
 )
 
-// crowd bounds the connections that are open: every pod of the cluster may connect,
-// and each connection costs memory. The newest connection is always taken, and
-// another one is closed for it, so that the kubelet's probe gets through.
+// crowd bounds the open connections: every pod of the cluster may connect, and each
+// connection costs memory. The newest connection is always accepted and another one
+// closed for it, so the kubelet's probe gets through.
 //
-// A connection that has sent something keeps its turn: it is not closed for one that
-// is silent. In both groups the address with the most connections loses its oldest
-// one, so that a pod that floods the port loses its own. Age alone decides where
-// all come from one address.
+// A connection that has sent something is never closed for a silent one. In each group
+// the address with the most connections loses its oldest one, so a pod that floods the
+// port loses its own. If all come from one address, the oldest goes.
 type crowd struct {
 	net.Listener
 
 	mu sync.Mutex
-	// silent have sent nothing yet, or have the answer to their last request.
+	// silent connections have sent nothing since their last answer.
 	silent group
-	// asking have sent a request, or a part of one.
+	// asking connections have sent a request, or a part of one.
 	asking group
 }
 
@@ -56,8 +55,8 @@ func (l *crowd) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add takes in a connection that says nothing. For one too many another one is
-// closed, unless that has sent something that the server has not read yet.
+// add adds a silent connection. If that is one too many, another one is closed, unless
+// it has sent something that the server has not read yet.
 func (l *crowd) add(c *connection) {
 	l.silent.add(c)
 	for l.silent.tooMany() {
@@ -70,7 +69,7 @@ func (l *crowd) add(c *connection) {
 	}
 }
 
-// ask takes in a connection that has sent something.
+// ask adds a connection that has sent something.
 func (l *crowd) ask(c *connection) {
 	c.in.remove(c)
 	l.asking.add(c)
@@ -79,7 +78,7 @@ func (l *crowd) ask(c *connection) {
 	}
 }
 
-// changed is the hook of the HTTP server: it says when a request was read and when
+// changed is the hook of the HTTP server. It is called when a request was read and when
 // it was answered.
 func (l *crowd) changed(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*connection)
@@ -89,7 +88,7 @@ func (l *crowd) changed(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.in == nil {
-		return // it had to go
+		return // it was dropped
 	}
 	switch state {
 	case http.StateActive:
@@ -100,12 +99,12 @@ func (l *crowd) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// connection is one of those that are open.
+// connection is an open connection.
 type connection struct {
 	net.Conn
 	of   *crowd
 	from netip.Addr
-	// in is the group that it is in, nil when it is closed; place is where.
+	// in is its group, nil when it is closed; place is its place there.
 	in    *group
 	place *list.Element
 }
@@ -120,8 +119,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// hasSent tells whether something was received that the server has not read yet. It
-// does not wait.
+// hasSent tells whether there is received data that the server has not read. It does not
+// wait.
 func (c *connection) hasSent() bool {
 	conn, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -138,17 +137,17 @@ func (c *connection) hasSent() bool {
 	return err == nil && received > 0
 }
 
-// drop closes a connection for another one.
+// drop closes a connection in favour of another one.
 func (c *connection) drop() {
 	c.in.remove(c)
-	_ = c.Conn.Close() // its server reads or writes on, sees that, and closes it again
+	_ = c.Conn.Close() // the server notices at its next read or write, and closes it again
 }
 
-// group is connections of one kind, the oldest one first.
+// group contains connections, the oldest first.
 type group struct {
 	most  int
 	byAge *list.List
-	// of counts those of each address.
+	// of counts the connections of each address.
 	of map[netip.Addr]int
 }
 
@@ -163,7 +162,7 @@ func (g *group) add(c *connection) {
 
 func (g *group) tooMany() bool { return g.byAge.Len() > g.most }
 
-// victim is the oldest connection of the address that has the most.
+// victim returns the oldest connection of the address that has the most.
 func (g *group) victim() *connection {
 	most := 0
 	for _, number := range g.of {
@@ -184,7 +183,7 @@ func (g *group) remove(c *connection) {
 	}
 }
 
-// address is where a connection comes from, without the port.
+// address returns the client's address without the port.
 func address(c net.Conn) netip.Addr {
 	if from, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return from.AddrPort().Addr().Unmap().WithZone("")

@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// askInterval is how often the node is asked. Each question is a commit of the
-	// records on a node that commits nothing by itself, so it is the interval of
-	// the kubelet's probe and no shorter.
+	// askInterval is the interval at which the node is asked. On an idle node each
+	// question commits the records, so it is no shorter than the interval of the
+	// kubelet's probe.
 	askInterval = 10 * time.Second
-	// unwellInterval is how soon it is asked again when it was not healthy.
+	// unwellInterval is the interval while the node is not healthy.
 	unwellInterval = time.Second
-	// healthLimit bounds how long the node may think about one question.
+	// healthLimit bounds the time of one answer.
 	healthLimit = 10 * time.Second
-	// maxAge is when the last answer proves nothing any more. The next one comes within
-	// askInterval and healthLimit, unless the process itself is stuck.
+	// maxAge is the age from which the last answer proves nothing. The next one comes
+	// within askInterval and healthLimit, unless the process itself is stuck.
 	maxAge = 30 * time.Second
 )
 
-// health asks the node how it is, in the background and one question at a time.
-// A request for /healthz gets the last answer. So a crowd of requests costs the disk
-// nothing, and no request waits for a disk that hangs.
+// health asks the node for its health in the background, one question at a time. A
+// request for /healthz gets the last answer. So a crowd of requests does not touch the
+// disk, and no request waits for a disk that hangs.
 type health struct {
 	log logr.Logger
 	// known is closed with the first answer.
 	known chan struct{}
 
 	mu sync.Mutex
-	// unwell is the last answer, answered is when it came, and since is the beginning
-	// of the first question of those in a row that had the same outcome.
+	// unwell is the last answer and answered its time. since is when the first question
+	// of those in a row with the same outcome began.
 	unwell          error
 	answered, since time.Time
 }
@@ -49,7 +49,7 @@ func (h *health) watch(ctx context.Context, healthy func(context.Context) error)
 		err := healthy(asking)
 		cancel()
 		if ctx.Err() != nil {
-			return // the answer says no more than that
+			return // the answer only says that ctx has ended
 		}
 		h.set(err, began)
 		pause := askInterval
@@ -64,8 +64,8 @@ func (h *health) watch(ctx context.Context, healthy func(context.Context) error)
 	}
 }
 
-// set notes an answer and logs what has changed: the kubelet only says that a probe
-// has failed, and ends the container after a few.
+// set records an answer and logs a change: the kubelet only reports that a probe failed,
+// and ends the container after a few.
 func (h *health) set(err error, began time.Time) {
 	h.mu.Lock()
 	before, first := h.unwell, h.answered.IsZero()
@@ -85,13 +85,13 @@ func (h *health) set(err error, began time.Time) {
 	}
 }
 
-// answer returns nil when the node is healthy by its last answer. It waits for the
-// first one.
+// answer returns nil if the node was healthy in its last answer. It waits for the first
+// one.
 func (h *health) answer(ctx context.Context) error {
 	select {
 	case <-h.known:
 	case <-ctx.Done():
-		return fmt.Errorf("%w: the node has not said yet how it is", errStarting)
+		return fmt.Errorf("%w: the node has not reported its health yet", errStarting)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// A client has this long for its few words, and for reading the answer. The
-	// latter begins when the question was read, so it is longer than healthLimit: the
-	// first answer of the node is waited for.
+	// A client has this long to send its request and to read the answer. The latter time
+	// begins when the request was read and includes the wait for the node's first answer,
+	// so it is longer than healthLimit.
 	readLimit  = 10 * time.Second
 	writeLimit = 30 * time.Second
 	idleLimit  = 2 * time.Minute
-	// maxHeader is far above what a probe sends.
+	// maxHeader is far more than a probe sends.
 	maxHeader = 16 << 10
 )
 
@@ -34,7 +34,7 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// CheckEndpoint says why nothing can listen on an endpoint.
+// CheckEndpoint returns why nothing can listen on an endpoint.
 func CheckEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
@@ -44,12 +44,12 @@ func CheckEndpoint(endpoint string) error {
 		return fmt.Errorf("%q is not an address with a port: %w", endpoint, err)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("%q has no number of a port", endpoint)
+		return fmt.Errorf("%q has no port number", endpoint)
 	}
 	return nil
 }
 
-// Server answers how the daemon is. It begins as one that is starting.
+// Server reports the daemon's state. It begins with "starting".
 type Server struct {
 	cfg Config
 	// http serves on listener; nil when it listens nowhere.
@@ -60,11 +60,9 @@ type Server struct {
 	health health
 
 	mu sync.Mutex
-	// endAsking ends the questions for the node's health; nil as long as there is
-	// no node.
+	// endAsking ends the questions for the node's health; nil before Recovered.
 	endAsking context.CancelFunc
-	// registered asks whether the kubelet knows the driver; nil as long as the CSI
-	// socket is not open.
+	// registered returns why the kubelet cannot use the driver; nil before Serving.
 	registered func() error
 	stopping   bool
 }
@@ -85,7 +83,7 @@ func Start(cfg Config) (*Server, error) {
 		ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(cfg.Log.WithName("http")), slog.LevelInfo),
 	}
-	cfg.Log.Info("answering how the daemon is", "address", l.Addr().String())
+	cfg.Log.Info("serving health and metrics", "address", l.Addr().String())
 	go func() {
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("serve HTTP on %s: %w", cfg.Endpoint, err)
@@ -97,8 +95,8 @@ func Start(cfg Config) (*Server, error) {
 // Failed delivers the reason when serving fails.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Recovered says that the node is there, and how to ask it for its health: that is
-// done until Stopping, unless the server listens nowhere.
+// Recovered reports that the node has recovered. From now until Stopping the server asks
+// it for its health, unless the server listens nowhere.
 func (s *Server) Recovered(healthy func(context.Context) error) {
 	if s.http != nil {
 		s.watch(healthy)
@@ -113,17 +111,16 @@ func (s *Server) watch(healthy func(context.Context) error) {
 	go s.health.watch(ctx, healthy)
 }
 
-// Serving says that the CSI socket is open. From now on the daemon is ready
-// whenever registered returns nil; else that says why the kubelet has not
-// registered the driver.
+// Serving reports that the CSI socket is open. From now on the daemon is ready whenever
+// registered returns nil.
 func (s *Server) Serving(registered func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.registered = registered
 }
 
-// Stopping says that the daemon is about to stop: it is not ready from now on, and the
-// node is not asked any more.
+// Stopping reports that the daemon is about to stop: from now on it is not ready, and the
+// server no longer asks the node.
 func (s *Server) Stopping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +130,8 @@ func (s *Server) Stopping() {
 	}
 }
 
-// Stop closes the listener and waits for the answers that are being given. Those
-// that have not ended when ctx does are broken off.
+// Stop closes the listener and waits for running answers. It breaks off those that are
+// not complete when ctx ends.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.http == nil {
 		return nil

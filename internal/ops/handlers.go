@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	errStarting = errors.New("starting: what an earlier run left is being recovered")
+	errStarting = errors.New("starting: the volumes of earlier runs are being recovered")
 	errStopping = errors.New("stopping")
 	errNoSocket = errors.New("starting: the CSI socket is not open yet")
 )
 
-// index is what a person sees who asks for nothing in particular.
+// index is the page at /.
 const index = `Katbox
 /healthz  200 when the daemon works, else 503 and why not
 /readyz   200 when the kubelet can use it, else 503 and why not
@@ -35,7 +35,7 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// answer says in one line how it is.
+// answer writes "ok", or an error in one line.
 func answer(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -47,7 +47,7 @@ func answer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// healthy returns nil when the daemon works.
+// healthy returns nil when the daemon works, else why not.
 func (s *Server) healthy(ctx context.Context) error {
 	s.mu.Lock()
 	recovered, stopping := s.endAsking != nil, s.stopping
@@ -61,7 +61,7 @@ func (s *Server) healthy(ctx context.Context) error {
 	return s.health.answer(ctx)
 }
 
-// ready returns nil when the kubelet can use the daemon.
+// ready returns nil when the kubelet can use the daemon, else why not.
 func (s *Server) ready() error {
 	s.mu.Lock()
 	recovered, registered, stopping := s.endAsking != nil, s.registered, s.stopping
