@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// callBuckets span what a call may take: a publish mostly waits for a sync of
-// the disk, and a kubelet gives up after two minutes.
+// callBuckets cover what a call may take: a publish mostly waits for a sync of the disk,
+// and a kubelet gives up after two minutes.
 var callBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 
 // codeOK is the code of a call without an error.
 const codeOK = "OK"
 
-// calls are about what is asked over CSI.
+// calls are metrics of CSI calls.
 type calls struct {
 	durations *prometheus.HistogramVec
 	inFlight  prometheus.Gauge
@@ -22,7 +22,7 @@ type calls struct {
 
 func newCalls(r *prometheus.Registry) calls {
 	return calls{
-		durations: histogramVec(r, "csi_operation_duration_seconds", "How long CSI calls took, by method and gRPC code.",
+		durations: histogramVec(r, "csi_operation_duration_seconds", "Duration of CSI calls, by method and gRPC code.",
 			callBuckets, "method", "code"),
 		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),
 	}
@@ -32,8 +32,7 @@ func newCalls(r *prometheus.Registry) calls {
 type Method struct {
 	calls     calls
 	durations prometheus.ObserverVec
-	// ok is looked up once, and not before there is a call: of methods that nobody
-	// calls nothing is told.
+	// ok is looked up once, at the first call: a method that is never called has no metric.
 	ok func() prometheus.Observer
 }
 
@@ -46,10 +45,10 @@ func (m *Metrics) Method(name string) *Method {
 	}
 }
 
-// CallBegan notes that a call has come.
+// CallBegan counts a call that has come.
 func (m *Method) CallBegan() { m.calls.inFlight.Inc() }
 
-// CallEnded notes that a call was answered with a gRPC code, such as OK.
+// CallEnded counts a call that was answered with a gRPC code, such as OK.
 func (m *Method) CallEnded(code string, took time.Duration) {
 	m.calls.inFlight.Dec()
 	observer := m.ok()
@@ -58,3 +57,25 @@ func (m *Method) CallEnded(code string, took time.Duration) {
 	}
 	observer.Observe(took.Seconds())
 }
+
+// kubelet are metrics of the kubelet that calls.
+type kubelet struct {
+	pods prometheus.Gauge
+	// registered has no labels and at most one value: it does not exist before it is set.
+	registered *prometheus.GaugeVec
+}
+
+func newKubelet(r *prometheus.Registry) kubelet {
+	return kubelet{
+		pods: gauge(r, "pods_directory_entries", "Pods in the kubelet's pods directory when it was last read."),
+		registered: gaugeVec(r, "registered",
+			"1 if the kubelet has registered the driver, else 0; absent if the daemon does not register itself."),
+	}
+}
+
+// PodsSeen sets the number of pods in the kubelet's directory.
+func (m *Metrics) PodsSeen(pods int) { m.pods.Set(float64(pods)) }
+
+// Registered sets whether the kubelet has registered the driver. A daemon that a sidecar
+// registers never calls it.
+func (m *Metrics) Registered(registered bool) { m.registered.WithLabelValues().Set(number(registered)) }

@@ -1,12 +1,20 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// disk is about the working directory's file system.
+var (
+	// commitBuckets begin below the sync of a good disk and end where a disk is broken.
+	commitBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	changeBuckets = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
+)
+
+// disk are metrics of the working directory's file system.
 type disk struct {
 	factor        prometheus.Gauge
 	bytes, inodes space
@@ -20,21 +28,19 @@ func newDisk(r *prometheus.Registry) disk {
 		factor: gauge(r, "pressure_factor", "Share of their lifespan that retained volumes may keep, from 1 (enough space is free) to 0."),
 		bytes: space{
 			size:     gauge(r, "filesystem_size_bytes", "Size of the working directory's file system."),
-			free:     gauge(r, "filesystem_free_bytes", "Bytes free on the working directory's file system."),
-			headroom: gauge(r, "filesystem_headroom_bytes", "Bytes that should stay free; with fewer, volumes are deleted early."),
-			floor:    gauge(r, "filesystem_floor_bytes", "Bytes with no more than which free retained volumes are deleted at once."),
-			line: gauge(r, "kubelet_line_bytes",
-				"Bytes with fewer than which free the kubelet evicts pods; 0 where it does not look at this file system."),
+			free:     gauge(r, "filesystem_free_bytes", "Free bytes on the working directory's file system."),
+			headroom: gauge(r, "filesystem_headroom_bytes", "Free bytes below which retained volumes are deleted early."),
+			floor:    gauge(r, "filesystem_floor_bytes", "Free bytes at or below which retained volumes are deleted at once."),
+			line:     gauge(r, "kubelet_line_bytes", "Free bytes below which the kubelet evicts pods; 0 if it does not watch this file system."),
 		},
 		inodes: space{
-			size:     gauge(r, "filesystem_inodes", "Inodes of the working directory's file system; 0 when it sets no limit."),
-			free:     gauge(r, "filesystem_free_inodes", "Inodes free on the working directory's file system."),
-			headroom: gauge(r, "filesystem_headroom_inodes", "Inodes that should stay free; with fewer, volumes are deleted early."),
-			floor:    gauge(r, "filesystem_floor_inodes", "Inodes with no more than which free retained volumes are deleted at once."),
-			line: gauge(r, "kubelet_line_inodes",
-				"Inodes with fewer than which free the kubelet evicts pods; 0 where it does not look at this file system."),
+			size:     gauge(r, "filesystem_inodes", "Inodes of the working directory's file system; 0 if it sets no limit."),
+			free:     gauge(r, "filesystem_free_inodes", "Free inodes on the working directory's file system."),
+			headroom: gauge(r, "filesystem_headroom_inodes", "Free inodes below which retained volumes are deleted early."),
+			floor:    gauge(r, "filesystem_floor_inodes", "Free inodes at or below which retained volumes are deleted at once."),
+			line:     gauge(r, "kubelet_line_inodes", "Free inodes below which the kubelet evicts pods; 0 if it does not watch this file system."),
 		},
-		errors: counter(r, "filesystem_errors_total", "Times that the working directory's file system could not be measured."),
+		errors: counter(r, "filesystem_errors_total", "Failed measurements of the working directory's file system."),
 	}
 	d.factor.Set(1)
 	return d
@@ -48,18 +54,76 @@ func (s space) set(total, free, line, floor, headroom int64) {
 	s.line.Set(float64(line))
 }
 
-// DiskMeasured sets the room on the file system and the pressure factor that follows from it.
-// With less free than line, the kubelet evicts pods. With no more than floor, retained volumes
-// go at once. The headroom is what should stay free.
+// DiskMeasured sets the space of the file system and the pressure factor that follows from
+// it. Below line the kubelet evicts pods. At or below floor retained volumes are deleted at
+// once, below headroom early.
 func (m *Metrics) DiskMeasured(factor float64, is volume.Space, line, floor, headroom volume.Size) {
 	m.factor.Set(factor)
 	m.bytes.set(is.Total.Bytes, is.Free.Bytes, line.Bytes, floor.Bytes, headroom.Bytes)
 	m.inodes.set(is.Total.Inodes, is.Free.Inodes, line.Inodes, floor.Inodes, headroom.Inodes)
 }
 
-// DiskNotMeasured notes that the file system could not be measured, so that no
-// pressure is assumed.
+// DiskNotMeasured counts a failed measurement, after which no pressure is assumed.
 func (m *Metrics) DiskNotMeasured() {
 	m.factor.Set(1)
 	m.disk.errors.Inc()
 }
+
+// trash are metrics of the data of deleted volumes.
+type trash struct {
+	entries       prometheus.Gauge
+	setAside      prometheus.Gauge
+	erasedEntries prometheus.Counter
+	erasedVolumes prometheus.Counter
+}
+
+func newTrash(r *prometheus.Registry) trash {
+	return trash{
+		entries:       gauge(r, "trash_entries", "Deleted volumes whose data is not erased yet, except those set aside."),
+		setAside:      gauge(r, "trash_set_aside_entries", "Deleted volumes whose data could not be erased; the daemon tries again."),
+		erasedEntries: counter(r, "erased_entries_total", "Erased files and directories of deleted volumes."),
+		erasedVolumes: counter(r, "erased_volumes_total", "Deleted volumes whose data was erased."),
+	}
+}
+
+// TrashHolds sets the number of trash entries to be erased, and of those that could not
+// be.
+func (m *Metrics) TrashHolds(entries, setAside int) {
+	m.entries.Set(float64(entries))
+	m.setAside.Set(float64(setAside))
+}
+
+// EntriesErased counts erased files and directories.
+func (m *Metrics) EntriesErased(count int) { m.erasedEntries.Add(float64(count)) }
+
+// VolumeErased counts a deleted volume whose data is all erased.
+func (m *Metrics) VolumeErased() { m.erasedVolumes.Inc() }
+
+// store are metrics of the records.
+type store struct {
+	durations prometheus.Histogram
+	changes   prometheus.Histogram
+	errors    prometheus.Counter
+	reserved  prometheus.Gauge
+}
+
+func newStore(r *prometheus.Registry) store {
+	return store{
+		durations: histogram(r, "store_commit_duration_seconds", "Duration of commits of records, successful or not.", commitBuckets),
+		changes:   histogram(r, "store_commit_changes", "Records that one commit made durable together.", changeBuckets),
+		errors:    counter(r, "store_commit_errors_total", "Failed commits of records."),
+		reserved:  gauge(r, "store_reserved", "1 if room is reserved for records on a full disk, else 0."),
+	}
+}
+
+// Committed counts a commit of a number of changes, with an error if it failed.
+func (m *Metrics) Committed(took time.Duration, changes int, err error) {
+	m.store.durations.Observe(took.Seconds())
+	m.changes.Observe(float64(changes))
+	if err != nil {
+		m.store.errors.Inc()
+	}
+}
+
+// Reserved sets whether room for records is reserved for when the disk is full.
+func (m *Metrics) Reserved(reserved bool) { m.reserved.Set(number(reserved)) }

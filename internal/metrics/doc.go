@@ -1,8 +1,7 @@
-// Package metrics is what the daemon tells Prometheus of itself. [Metrics] has a
-// method for everything that may happen, in the words of Katbox; whoever makes
-// it happen calls it, and no caller knows what is counted in which way.
+// Package metrics is what the daemon reports to Prometheus. [Metrics] has a method for
+// every event, in the words of Katbox; the code that makes an event happen calls it and
+// does not know what is counted how.
 //
-// Nothing here waits, fails or is done at intervals: a call is a few atomic
-// additions, and all else is done when somebody asks for the metrics. Only this
-// package knows the Prometheus library.
+// Nothing here waits, fails or runs at intervals: a call is a few atomic additions, and
+// the rest happens when Prometheus asks. Only this package knows the Prometheus library.
 package metrics

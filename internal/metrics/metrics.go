@@ -13,11 +13,10 @@ import (
 
 const (
 	namespace = "katbox"
-	// maxScrapes bounds the answers that are made at the same time: a few servers
-	// may ask.
+	// maxScrapes bounds the answers that are made at the same time, for a few servers.
 	maxScrapes = 8
-	// scrapeLimit bounds how long one is made. With a limit it is written when it is
-	// ready and not while it is made, so that slow readers keep nobody else from it.
+	// scrapeLimit bounds the time of one answer. With a timeout the answer is buffered, so
+	// a slow reader does not occupy one of the maxScrapes slots.
 	scrapeLimit = 10 * time.Second
 )
 
@@ -26,21 +25,22 @@ const (
 type Metrics struct {
 	registry *prometheus.Registry
 	calls
-	volumes
-	trash
-	disk
-	store
 	kubelet
-	log
+	volumes
+	disk
+	trash
+	store
+	logLinesDropped prometheus.Counter
 }
 
-// New returns the metrics of a daemon of the given version and revision, all of
-// them at their beginning.
+// New returns the metrics of a daemon of the given version and revision, each with its
+// first value.
 func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
-		registry: r, calls: newCalls(r), volumes: newVolumes(r), trash: newTrash(r), disk: newDisk(r), store: newStore(r),
-		kubelet: newKubelet(r), log: newLog(r),
+		registry: r, calls: newCalls(r), kubelet: newKubelet(r), volumes: newVolumes(r),
+		disk: newDisk(r), trash: newTrash(r), store: newStore(r),
+		logLinesDropped: counter(r, "log_lines_dropped_total", "Log lines that were dropped because stdout was not read fast enough."),
 	}
 	build := gaugeVec(r, "build_info", "Always 1; which build of the daemon this is.", "version", "revision", "goversion")
 	build.WithLabelValues(version, revision, runtime.Version()).Set(1)
@@ -48,11 +48,54 @@ func New(version, revision string) *Metrics {
 	return m
 }
 
-// Gather returns the metrics as they are at that moment; it makes m a
-// prometheus.Gatherer.
+// Gather returns the current metrics; it makes m a prometheus.Gatherer.
 func (m *Metrics) Gather() ([]*dto.MetricFamily, error) { return m.registry.Gather() }
 
-// Handler answers with the metrics as they are at that moment.
+// Handler answers with the current metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeLimit})
+}
+
+// LogLineDropped counts a log line that was dropped.
+func (m *Metrics) LogLineDropped() { m.logLinesDropped.Inc() }
+
+// Each of these makes one collector and registers it, so that none is forgotten. A name
+// that is used twice ends the daemon at its start.
+
+func counter(r *prometheus.Registry, name, help string) prometheus.Counter {
+	return register(r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
+}
+
+func counterVec(r *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
+	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels))
+}
+
+func gauge(r *prometheus.Registry, name, help string) prometheus.Gauge {
+	return register(r, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}))
+}
+
+func gaugeVec(r *prometheus.Registry, name, help string, labels ...string) *prometheus.GaugeVec {
+	return register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels))
+}
+
+func histogram(r *prometheus.Registry, name, help string, buckets []float64) prometheus.Histogram {
+	opts := prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}
+	return register(r, prometheus.NewHistogram(opts))
+}
+
+func histogramVec(r *prometheus.Registry, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	opts := prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}
+	return register(r, prometheus.NewHistogramVec(opts, labels))
+}
+
+func register[C prometheus.Collector](r *prometheus.Registry, collector C) C {
+	r.MustRegister(collector)
+	return collector
+}
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// latenessBuckets tell a deadline that was kept, within a second, from one that
-// was missed because the daemon did not run.
+// latenessBuckets separate deadlines that were kept within a second from those that were
+// missed because the daemon did not run.
 var latenessBuckets = []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
-// volumes are about what becomes of the volumes.
+// volumes are metrics of the volumes.
 type volumes struct {
 	phases             byPhase
 	mounts             prometheus.Gauge
@@ -31,18 +31,18 @@ func newVolumes(r *prometheus.Registry) volumes {
 		"Retained volumes that were deleted: expired, or early because the disk ran out of bytes or of inodes.", "reason")
 	v := volumes{
 		phases: newByPhase(gaugeVec(r, "volumes", "Volumes by phase.", "phase")),
-		mounts: gauge(r, "mounts", "Targets where volumes are mounted, or are about to be: being published, or published again after a reboot."),
+		mounts: gauge(r, "mounts", "Targets at which volumes are mounted, or will be: published now, or again after a reboot."),
 
-		retainedBytes:      gauge(r, "retained_bytes", "What the retained volumes that were measured occupy on disk."),
-		retainedUnmeasured: gauge(r, "retained_unmeasured_volumes", "Retained volumes of which it is not known yet what they occupy."),
+		retainedBytes:      gauge(r, "retained_bytes", "Disk space of the retained volumes that were measured."),
+		retainedUnmeasured: gauge(r, "retained_unmeasured_volumes", "Retained volumes whose disk space was not measured yet."),
 
 		evictions: map[volume.Reason]prometheus.Counter{},
 		lateness: histogram(r, "deadline_lateness_seconds",
-			"How long after its deadline the deletion of an expired volume ended.", latenessBuckets),
-		unmountRetries: counter(r, "unmount_retries_total", "Unmounts that the daemon tried again by itself."),
+			"Time from the deadline of an expired volume to the end of its deletion.", latenessBuckets),
+		unmountRetries: counter(r, "unmount_retries_total", "Unmounts that the daemon repeated by itself."),
 		stuck: newByPhase(gaugeVec(r, "stuck_volumes",
-			"Volumes whose unmount or deletion failed and is tried again, by phase.", "phase")),
-		parked:   gauge(r, "parked_volumes", "Volumes whose actor failed too often and is restarted only after a while."),
+			"Volumes whose unmount or deletion failed and is repeated, by phase.", "phase")),
+		parked:   gauge(r, "parked_volumes", "Volumes whose actor failed too often; it is restarted after a while."),
 		restarts: counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
 	}
 	for _, reason := range []volume.Reason{volume.Expired, volume.ForBytes, volume.ForInodes} {
@@ -51,8 +51,7 @@ func newVolumes(r *prometheus.Registry) volumes {
 	return v
 }
 
-// VolumeChanged notes that what is known of a volume is no longer before, but
-// after. Nothing known is nil.
+// VolumeChanged counts a volume whose record was before and is after; nil for none.
 func (m *Metrics) VolumeChanged(before, after *volume.Record) {
 	from, to := volume.PhaseOf(before), volume.PhaseOf(after)
 	m.phases.move(from, to)
@@ -68,14 +67,14 @@ func mountsOf(r *volume.Record) int {
 	return len(r.Targets)
 }
 
-// RetainedBytes sets what the retained volumes occupy that were measured.
+// RetainedBytes sets the disk space of the retained volumes that were measured.
 func (m *Metrics) RetainedBytes(bytes uint64) { m.retainedBytes.Set(float64(bytes)) }
 
-// RetainedUnmeasured sets how many retained volumes were not measured yet.
+// RetainedUnmeasured sets the number of retained volumes that were not measured yet.
 func (m *Metrics) RetainedUnmeasured(volumes int) { m.retainedUnmeasured.Set(float64(volumes)) }
 
-// VolumeDeleted notes that the deletion of a retained volume has ended, so long
-// after the end of its lifespan. That counts only if this was the reason.
+// VolumeDeleted counts a deleted volume. late is the time since the end of its lifespan,
+// which counts if the volume has expired.
 func (m *Metrics) VolumeDeleted(reason volume.Reason, late time.Duration) {
 	if evictions, ok := m.evictions[reason]; ok {
 		evictions.Inc()
@@ -85,25 +84,25 @@ func (m *Metrics) VolumeDeleted(reason volume.Reason, late time.Duration) {
 	}
 }
 
-// UnmountRetried notes that an unmount is tried again.
+// UnmountRetried counts a repeated unmount.
 func (m *Metrics) UnmountRetried() { m.unmountRetries.Inc() }
 
-// DeletionsFailing sets how many volumes could not be deleted and are tried again.
+// DeletionsFailing sets the number of volumes whose deletion failed and is repeated.
 func (m *Metrics) DeletionsFailing(volumes int) {
 	m.stuck[volume.Deleting].Set(float64(volumes))
 }
 
-// VolumeStuck notes that a volume whose unmount failed in the phase before is stuck
-// in the phase after. The zero phase stands for one that gets on.
+// VolumeStuck moves a volume whose unmount failed from the phase before to the phase
+// after. The zero phase stands for a volume that is not stuck.
 func (m *Metrics) VolumeStuck(before, after volume.Phase) { m.stuck.move(before, after) }
 
-// VolumeParked notes that a volume's actor has failed too often.
+// VolumeParked counts a volume whose actor has failed too often.
 func (m *Metrics) VolumeParked() { m.parked.Inc() }
 
-// VolumeUnparked notes that such an actor is given another try.
+// VolumeUnparked counts such a volume whose actor is started again.
 func (m *Metrics) VolumeUnparked() { m.parked.Dec() }
 
-// ActorRestarted notes that a volume's actor was restarted after a failure.
+// ActorRestarted counts a restart of a volume's actor after a failure.
 func (m *Metrics) ActorRestarted() { m.restarts.Inc() }
 
 // byPhase is a gauge for each phase of a volume.
@@ -117,8 +116,7 @@ func newByPhase(vec *prometheus.GaugeVec) byPhase {
 	return gauges
 }
 
-// move takes one volume from a phase to another. There is no gauge for the zero
-// phase.
+// move moves one volume between the gauges of two phases. The zero phase has no gauge.
 func (b byPhase) move(from, to volume.Phase) {
 	if from == to {
 		return

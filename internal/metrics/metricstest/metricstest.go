@@ -1,5 +1,5 @@
-// Package metricstest reads metrics as a Prometheus server gets them, so that
-// tests need no Prometheus library.
+// Package metricstest reads metrics as a Prometheus server gets them, so that tests need
+// no Prometheus library.
 package metricstest
 
 import (
@@ -17,7 +17,7 @@ import (
 // Values are metrics by name and labels, as in katbox_volumes{phase="Retained"}.
 type Values map[string]float64
 
-// Of returns the values that a daemon would give now.
+// Of returns the current values.
 func Of(t testing.TB, m *metrics.Metrics) Values {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -54,7 +54,7 @@ func Parse(t testing.TB, r io.Reader) Values {
 	return values
 }
 
-// Want checks that all the given values are there and as given.
+// Want checks that all wanted values exist and are as wanted.
 func (v Values) Want(t testing.TB, when string, want Values) {
 	t.Helper()
 	for name, value := range want {
