@@ -8,7 +8,7 @@ import (
 	"github.com/katbox/katbox/internal/duration"
 )
 
-// durationFlag is a duration in any units that internal/duration reads.
+// durationFlag is a duration in the units that internal/duration reads.
 type durationFlag time.Duration
 
 func durationVar(flags *pflag.FlagSet, d *time.Duration, name string, value time.Duration, usage string) {

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// mostLog bounds what of the log waits in memory for a reader of stdout that
-	// stalls: some three thousand lines.
+	// mostLog bounds the log lines that wait in memory when the reader of stdout stalls:
+	// some three thousand.
 	mostLog = 1 << 20
-	// logTimeout bounds how long that reader is waited for at the end.
+	// logTimeout bounds the wait for that reader at the end.
 	logTimeout = time.Second
 )
 
-// newSink returns where the log goes on its way to stdout. A reader that stalls
-// must not stop the daemon with it.
+// newSink returns the log's buffer in front of stdout. A reader that stalls must not stall
+// the daemon.
 func newSink(format string, stdout io.Writer, counted *metrics.Metrics) (*logsink.Sink, error) {
 	encoder, err := newEncoder(format)
 	if err != nil {
@@ -37,7 +37,7 @@ func newSink(format string, stdout io.Writer, counted *metrics.Metrics) (*logsin
 			Message: "lines of the log are missing here, stdout was not read fast enough"}
 		line, err := encoder.EncodeEntry(entry, []zapcore.Field{zap.Int("lines", lines)})
 		if err != nil {
-			return nil // the metric tells
+			return nil // the metric counts them
 		}
 		return line.Bytes()
 	}
@@ -58,9 +58,8 @@ func newEncoder(format string) (zapcore.Encoder, error) {
 	}
 }
 
-// newLogger returns the daemon's log, which the libraries write to as well.
-// It goes to stdout: stderr is left to the one line that says why the daemon
-// ended.
+// newLogger returns the daemon's log, to which the libraries write as well. It goes to
+// stdout: stderr is for the one line that says why the daemon ended.
 func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
 	lowest, err := zapcore.ParseLevel(level)
 	if err != nil {
@@ -72,7 +71,7 @@ func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
 	}
 	z := zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lowest))
 
-	// gRPC tells at info what belongs to debug (each connection and its state).
+	// gRPC logs at info what belongs to debug (each connection and its state).
 	grpcLevel := zap.WarnLevel
 	if lowest < zap.InfoLevel {
 		grpcLevel = zap.DebugLevel
@@ -83,9 +82,8 @@ func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
 	return log, nil
 }
 
-// repeatSeldom lets the same line pass once in ten minutes. gRPC warns at each try
-// that nobody is at the other end, which is how a collector of traces that is not
-// there would fill the log.
+// repeatSeldom lets the same line pass once in ten minutes. gRPC warns at each attempt
+// that it cannot connect; a missing collector of traces would fill the log.
 func repeatSeldom(core zapcore.Core) zapcore.Core {
 	return zapcore.NewSamplerWithOptions(core, 10*time.Minute, 1, 0)
 }

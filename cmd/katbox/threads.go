@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// threadLimit returns how many threads the process and those beside it may have by
-// their cgroups, 0 when none of them says. In a container it is the pod's limit where
-// that can be seen, as a privileged one can. root is "/".
+// threadLimit returns how many threads the cgroups allow to the process and its
+// neighbours, 0 for no limit. In a privileged container, which sees the pod's cgroup, it is
+// the pod's limit. root is "/".
 func threadLimit(root fs.FS) (int, error) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -35,7 +35,7 @@ func threadLimit(root fs.FS) (int, error) {
 		default:
 			continue
 		}
-		// What a group above allows holds as well. Where the container sees its own group
+		// The limits of the groups above apply as well. If the container sees its own group
 		// as the top, the path does not lead to it.
 		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
 			most, err := readLimit(root, path.Join(top, group, "pids.max"))
@@ -54,7 +54,7 @@ func threadLimit(root fs.FS) (int, error) {
 	return limit, nil
 }
 
-// readLimit reads a pids.max; math.MaxInt when there is none.
+// readLimit reads a pids.max; math.MaxInt if there is none.
 func readLimit(root fs.FS, file string) (int, error) {
 	content, err := fs.ReadFile(root, file)
 	if errors.Is(err, os.ErrNotExist) {

@@ -11,9 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 )
 
-// countCalls tells the metrics of each call of a CSI method: not of what else may
-// be served on the socket. A method is looked up by the full name that gRPC has of
-// it anyway.
+// countCalls counts each call of a CSI method, but no other call on the socket. It looks
+// the method up by its full name, which gRPC has already.
 func countCalls(m *metrics.Metrics) grpc.UnaryServerInterceptor {
 	methods := map[string]*metrics.Method{}
 	for _, service := range []grpc.ServiceDesc{csi.Identity_ServiceDesc, csi.Node_ServiceDesc} {

@@ -16,7 +16,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Volumes is what the driver offers over CSI; *actors.Node is one.
+// Volumes is what the driver offers over CSI; *actors.Node implements it.
 type Volumes interface {
 	// Publish mounts a volume. Repeating it is harmless.
 	Publish(ctx context.Context, p volume.Publication) error

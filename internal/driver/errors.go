@@ -10,11 +10,10 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// codeOf returns the gRPC code of an error. The code decides what the kubelet
-// does next (its isFinalError): after a final one it takes the volume as not
-// mounted and may never unpublish it; after Aborted, Unavailable,
-// ResourceExhausted, Canceled and DeadlineExceeded it takes it as perhaps
-// mounted and unpublishes it in any case.
+// codeOf returns the gRPC code of an error. The code decides what the kubelet does next
+// (its isFinalError). After a final error it assumes that the volume is not mounted and
+// may never unpublish it. After Aborted, Unavailable, ResourceExhausted, Canceled and
+// DeadlineExceeded it assumes that the volume may be mounted, and always unpublishes it.
 func codeOf(err error) codes.Code {
 	switch {
 	case err == nil:
@@ -27,7 +26,7 @@ func codeOf(err error) codes.Code {
 		return codes.FailedPrecondition // final
 	case errors.Is(err, volume.ErrNotFound):
 		return codes.NotFound // final
-	// The uncertain come before the certain: an error that is both is uncertain.
+	// Uncertain errors come first: an error that is both is uncertain.
 	case errors.Is(err, volume.ErrUncertain), errors.Is(err, volume.ErrBusy), errors.Is(err, volume.ErrForeignMount):
 		return codes.Aborted
 	case errors.Is(err, volume.ErrNoSpace):
@@ -44,8 +43,7 @@ func codeOf(err error) codes.Code {
 	return codes.Unknown // final
 }
 
-// statusOf returns the error as gRPC sends it. What is a status already stays
-// as it is.
+// statusOf returns the error as gRPC sends it. A status stays as it is.
 func statusOf(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err

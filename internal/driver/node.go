@@ -22,8 +22,8 @@ func (d *Driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolu
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// NodeUnpublishVolume unmounts the volume and removes the target path. The
-// data is retained for its lifespan.
+// NodeUnpublishVolume unmounts the volume and removes the target path. The data is
+// retained for its lifespan.
 func (d *Driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	id, target, err := d.unpublication(req)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublish
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// NodeGetVolumeStats returns what the volume uses and how it is.
+// NodeGetVolumeStats returns the usage and the condition of a volume.
 func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	id, path, err := statsOf(req)
 	if err != nil {
@@ -54,7 +54,7 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 	}, nil
 }
 
-// NodeGetInfo returns the node's ID, its topology and how many volumes it takes.
+// NodeGetInfo returns the node's ID, its topology and its limit of volumes.
 func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	return &csi.NodeGetInfoResponse{
 		NodeId:             d.cfg.NodeID,
@@ -63,7 +63,7 @@ func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.Nod
 	}, nil
 }
 
-// NodeGetCapabilities returns what the node service can do.
+// NodeGetCapabilities returns the capabilities of the node service.
 func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	var resp csi.NodeGetCapabilitiesResponse
 	for _, capability := range []csi.NodeServiceCapability_RPC_Type{

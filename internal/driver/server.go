@@ -42,8 +42,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.grpc.Serve(l)
 }
 
-// Stop accepts no further calls and waits for the running ones. When ctx ends
-// first they are broken off, and the error says so.
+// Stop accepts no further calls and waits for the running ones. If ctx ends first, it
+// breaks them off and returns an error.
 func (s *Server) Stop(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -69,8 +69,8 @@ func toStatus(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grp
 	return resp, nil
 }
 
-// recoverPanics turns a panic in a handler into an error. What the call did is
-// not known then.
+// recoverPanics turns a panic in a handler into an error. The effects of the call are not
+// known then.
 func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
@@ -83,8 +83,8 @@ func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// logCalls logs each failed call once, and at the debug level every call. Of the
-// request it logs only which volume it is about: the rest may hold secrets.
+// logCalls logs each failed call once, and every call at the debug level. Of the request
+// it logs only the names of the volume: the rest may contain secrets.
 func logCalls(d *Driver) grpc.UnaryServerInterceptor {
 	log := d.cfg.Log
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -100,7 +100,7 @@ func logCalls(d *Driver) grpc.UnaryServerInterceptor {
 		case err == nil:
 			log.V(1).Info("call", fields...)
 		case expected(code):
-			log.Info("call refused", append(fields, "cause", status.Convert(err).Message())...)
+			log.Info("call refused", append(fields, logkeys.Cause, status.Convert(err).Message())...)
 		default:
 			log.Error(err, "call failed", fields...)
 		}
@@ -108,8 +108,8 @@ func logCalls(d *Driver) grpc.UnaryServerInterceptor {
 	}
 }
 
-// named returns the names in a request, which may not be valid: from the volume context of a
-// publish, and from the target path, which is all that an unpublish has.
+// named returns the names in a request, which may not be valid. A publish has a volume
+// context; an unpublish has only the target path.
 func (d *Driver) named(req any) (r volume.Record) {
 	if v, ok := req.(interface{ GetVolumeId() string }); ok {
 		r.ID = volume.ID(v.GetVolumeId())
@@ -127,8 +127,8 @@ func (d *Driver) named(req any) (r volume.Record) {
 	return r
 }
 
-// expected tells whether a code says that the caller has to do something, and
-// not that something is wrong with the driver or its node.
+// expected tells whether a code reports a condition that the caller has to handle, and
+// not a defect of the driver or its node.
 func expected(code codes.Code) bool {
 	switch code {
 	case codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound,

@@ -13,11 +13,11 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// maxPath is the longest path that the kernel takes, without the final NUL.
+// maxPath is the longest path that the kernel accepts, without the final NUL.
 const maxPath = 4095
 
-// publication validates a publish. The first field that is not acceptable is
-// named in the error; nothing has been touched then.
+// publication validates a publish. The error names the first field that is not
+// acceptable.
 func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publication, error) {
 	attributes := req.GetVolumeContext()
 	id, err := volume.ParseID("volume_id", req.GetVolumeId())
@@ -62,8 +62,8 @@ func (d *Driver) unpublication(req *csi.NodeUnpublishVolumeRequest) (volume.ID, 
 	return id, target, err
 }
 
-// statsOf validates a request for stats. The path is only compared with what
-// is published, so that any other one is simply not found.
+// statsOf validates a request for stats. The path is only compared with the published
+// targets: any other path is not found.
 func statsOf(req *csi.NodeGetVolumeStatsRequest) (volume.ID, string, error) {
 	id, err := volume.ParseID("volume_id", req.GetVolumeId())
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Driver) target(path string) (string, error) {
 	return clean, nil
 }
 
-// capability turns a volume capability into what it means for the mount.
+// capability turns a volume capability into a target without a path.
 func capability(c *csi.VolumeCapability) (volume.Target, error) {
 	const field = "volume_capability"
 	switch {
@@ -126,8 +126,8 @@ func capability(c *csi.VolumeCapability) (volume.Target, error) {
 	return t, err
 }
 
-// mountFlags takes over the mount flags. A file system type is not looked at:
-// a directory is on the file system it is on.
+// mountFlags adds the mount flags to t. The file system type is ignored: a directory is on
+// the file system it is on.
 func mountFlags(t *volume.Target, flags []string) error {
 	for _, flag := range flags {
 		switch {
@@ -137,7 +137,7 @@ func mountFlags(t *volume.Target, flags []string) error {
 		case mount.KnownFlag(flag):
 			t.Flags = append(t.Flags, flag)
 		default:
-			return volume.Invalid("volume_capability.mount.mount_flags", fmt.Sprintf("contains %q, which a bind mount does not know", flag))
+			return volume.Invalid("volume_capability.mount.mount_flags", fmt.Sprintf("contains %q, which a bind mount does not support", flag))
 		}
 	}
 	slices.Sort(t.Flags)

@@ -1,9 +1,9 @@
-// Package logsink writes the lines of a log and never makes their author wait.
+// Package logsink writes log lines without ever blocking the code that logs.
 //
-// It writes in the background and in order: a line at once, and those that follow
-// within a moment together. While a write hangs, lines wait in a buffer. When the buffer is full it drops and counts them, and
-// writes a line with their number in their place. So a reader that stalls loses
-// lines, and stops nothing else.
+// It writes in the background and in order: the first line at once, those that follow
+// within a moment together. While a write hangs, lines wait in a buffer. When the buffer
+// is full, it drops and counts lines and writes a line with their number in their place.
+// So a reader that stalls loses lines and blocks nothing else.
 package logsink
 
 import (
@@ -13,57 +13,57 @@ import (
 	"time"
 )
 
-// keepBuffer is what a buffer may take while nothing is in it.
+// keepBuffer bounds the size of an empty buffer that is kept.
 const keepBuffer = 64 << 10
 
-// rest is the time from one write to the next. On a busy node a write for each line
-// costs more than the line.
+// rest is the time between two writes. On a busy node one write for each line costs more
+// than the line.
 const rest = 10 * time.Millisecond
 
 // Config is what a Sink works with. All fields are required.
 type Config struct {
 	// Out is where the lines go.
 	Out io.Writer
-	// Most bounds the bytes that wait while a write hangs. As many may be in it.
+	// Most bounds the bytes that wait while a write hangs. The write may hold as many.
 	Most int
-	// Dropped is called for each line that is dropped. It must not log.
+	// Dropped is called for each dropped line. It must not log.
 	Dropped func()
-	// Missing returns the line that stands in the place of dropped ones.
+	// Missing returns the line that is written in place of dropped lines.
 	Missing func(lines int) []byte
 }
 
-// Sink is a writer of whole lines that never waits. Its methods may be called from
+// Sink is a writer of whole lines that never blocks. Its methods may be called from
 // several goroutines.
 type Sink struct {
-	Config
-	// wake holds a token when there is something to do, closing is closed by Close, and
-	// ended when all was written after that.
+	cfg Config
+	// wake contains a token when there is work. Close closes closing; ended is closed when
+	// all lines are written after that.
 	wake, closing, ended chan struct{}
 
 	mu      sync.Mutex
 	pending []byte
 	// spare is an empty buffer that takes the place of pending.
 	spare []byte
-	// missing is how many lines were dropped behind those that are pending.
+	// missing counts the lines that were dropped behind those that are pending.
 	missing int
 	closed  bool
 }
 
-// New returns a sink, which has to be closed.
+// New returns a sink. Close it.
 func New(cfg Config) *Sink {
-	s := &Sink{Config: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{})}
+	s := &Sink{cfg: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{})}
 	go s.run()
 	return s
 }
 
-// Write takes one line, or drops it. It never fails.
+// Write accepts one line or drops it. It never fails.
 func (s *Sink) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Behind a line that is missing no other one is taken, so that the place is known.
-	if s.closed || s.missing > 0 || len(s.pending)+len(line) > s.Most {
+	// After a dropped line all others are dropped, too: the missing ones are in one place.
+	if s.closed || s.missing > 0 || len(s.pending)+len(line) > s.cfg.Most {
 		s.missing++
-		s.Dropped()
+		s.cfg.Dropped()
 	} else {
 		s.pending = append(s.pending, line...)
 	}
@@ -71,8 +71,8 @@ func (s *Sink) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close ends the sink when everything is written, or when limit is over: what a
-// reader that stalls has not taken by then is lost.
+// Close returns when everything is written, or after limit: lines that the reader has not
+// taken by then are lost.
 func (s *Sink) Close(limit time.Duration) {
 	s.mu.Lock()
 	if !s.closed {
@@ -90,11 +90,11 @@ func (s *Sink) Close(limit time.Duration) {
 func (s *Sink) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // there is a token already
+	default: // it has a token already
 	}
 }
 
-// run writes what is pending, until the sink is closed and nothing is.
+// run writes pending lines until the sink is closed and none are left.
 func (s *Sink) run() {
 	defer close(s.ended)
 	for range s.wake {
@@ -106,13 +106,13 @@ func (s *Sink) run() {
 			if len(lines) == 0 {
 				break
 			}
-			n, err := s.Out.Write(lines)
+			n, err := s.cfg.Out.Write(lines)
 			s.written(lines, n)
 			if err != nil && closed {
 				return
 			}
 			if err != nil {
-				break // the next line tries again
+				break // retried with the next line
 			}
 			select {
 			case <-time.After(rest):
@@ -122,7 +122,7 @@ func (s *Sink) run() {
 	}
 }
 
-// take returns what is pending with the line that says what is missing behind it.
+// take returns the pending lines, and the line about those missing behind them.
 func (s *Sink) take() (lines []byte, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,20 +131,20 @@ func (s *Sink) take() (lines []byte, closed bool) {
 	}
 	lines = s.pending
 	if s.missing > 0 {
-		lines = append(lines, s.Missing(s.missing)...)
+		lines = append(lines, s.cfg.Missing(s.missing)...)
 	}
 	s.pending, s.spare, s.missing = s.spare, nil, 0
 	return lines, s.closed
 }
 
-// written takes back the buffer of lines of which n bytes were written. The other
-// lines count as dropped; there is nowhere to say why.
+// written takes back the buffer of lines, of which n bytes were written. The other lines
+// count as dropped; there is no place to report the error.
 func (s *Sink) written(lines []byte, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range bytes.Count(lines[n:], []byte{'\n'}) {
 		s.missing++
-		s.Dropped()
+		s.cfg.Dropped()
 	}
 	if cap(lines) <= keepBuffer {
 		s.spare = lines[:0]
