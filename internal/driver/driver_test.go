@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ import (
 
 const podsDir = "/var/lib/kubelet/pods"
 
-// fakeVolumes notes what it is asked and answers as it is told.
+// fakeVolumes records requests and gives the answer of its fields.
 type fakeVolumes struct {
 	mu          sync.Mutex
 	published   []volume.Publication
@@ -77,8 +78,8 @@ func serveDriver(t *testing.T, volumes Volumes, log logr.Logger) *grpc.ClientCon
 	return conn
 }
 
-// startServer starts what the caller has to stop. The channel delivers how
-// serving ended.
+// startServer starts a server that the caller must stop. The channel delivers how serving
+// ended.
 func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*Server, *grpc.ClientConn, <-chan error) {
 	t.Helper()
 	return startCounted(t, volumes, log, metrics.New("test", ""))
@@ -135,7 +136,7 @@ func TestPublishPassesOnWhatTheKubeletSends(t *testing.T) {
 	want := volume.Publication{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", VolumeName: "scratch",
 		ServiceAccount: "robot", Target: volume.Target{
 			Path: req.TargetPath, ReadOnly: true, Flags: []string{"nodev", "noexec"}, MultiWriter: true}}
-	if got := volumes.published[0]; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+	if got := volumes.published[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("published %+v, want %+v", got, want)
 	}
 	if _, err := node.NodeUnpublishVolume(t.Context(),
@@ -147,7 +148,7 @@ func TestPublishPassesOnWhatTheKubeletSends(t *testing.T) {
 	}
 }
 
-// badNames are no plain path elements, with a word of the reason.
+// badNames are not plain path elements. The value is a word of the reason.
 var badNames = map[string]string{
 	"": "missing", "..": "dot", ".": "dot", ".hidden": "dot", "a/b": "slash", "/": "slash", "../../x": "slash",
 	"a\x00b": "NUL", strings.Repeat("x", 256): "255",
@@ -159,8 +160,8 @@ var badTargets = map[string]string{
 	podsDir + "/a\x00b": "NUL", podsDir + "/" + strings.Repeat("x/", 3000): "4095",
 }
 
-// TestBadInputIsRefusedAndTouchesNothing: each is an InvalidArgument that names
-// its field, and nothing behind the edge is asked.
+// TestBadInputIsRefusedAndTouchesNothing: each input is an InvalidArgument that names its
+// field, and does not reach the Volumes.
 func TestBadInputIsRefusedAndTouchesNothing(t *testing.T) {
 	type badCase struct {
 		field, reason string
@@ -321,7 +322,7 @@ func TestTheRestIsUnimplemented(t *testing.T) {
 	}
 }
 
-// TestLogHasNoRequest: a failed call is logged once, without what it carried.
+// TestLogHasNoRequest: a failed call is logged once, without its other fields.
 func TestLogHasNoRequest(t *testing.T) {
 	var mu sync.Mutex
 	var lines []string

@@ -12,7 +12,7 @@ import (
 )
 
 // TestVolumeNames: the name comes from a path of the kubelet's shape. Another orchestrator's
-// path tells none, and its odd names refuse nothing.
+// path has no name, and odd names are ignored, not refused.
 func TestVolumeNames(t *testing.T) {
 	d := fuzzedDriver(t, "/var/lib/kubelet")
 	for path, want := range map[string]string{

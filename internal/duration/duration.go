@@ -1,5 +1,5 @@
-// Package duration reads and writes durations as people write them, days, weeks and
-// years included: 90m, 1.5h, 3d, 2w, 1d12h. A day has 24 hours and a year 365 days.
+// Package duration reads and writes durations as people write them, including days, weeks
+// and years: 90m, 1.5h, 3d, 2w, 1d12h. A day has 24 hours and a year 365 days.
 package duration
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Parse reads what Go's time.ParseDuration takes, such as 1.5h or 100us, and what
-// Prometheus takes, such as 3d or 1d12h. Its error does not repeat the text.
+// Parse reads the formats of Go's time.ParseDuration, such as 1.5h or 100us, and of
+// Prometheus, such as 3d or 1d12h. Its error does not repeat the text.
 func Parse(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return d, nil
@@ -21,9 +21,9 @@ func Parse(text string) (time.Duration, error) {
 	return 0, errors.New("not a duration of at most 292y; write it as 90m, 1.5h, 3d or 1d12h, with the units ms, s, m, h, d, w and y")
 }
 
-// Format returns the shortest form that Parse reads back as the same duration: 12h
-// rather than 12h0m0s, 3d rather than 72h. What has a fraction of a second is
-// written as time.Duration does: 1.5s, 250µs.
+// Format returns the shortest form that Parse reads as the same duration: 12h rather than
+// 12h0m0s, 3d rather than 72h. A fraction of a second is written as in time.Duration: 1.5s,
+// 250µs.
 func Format(d time.Duration) string {
 	if d%time.Second == 0 {
 		return model.Duration(d).String()

@@ -53,8 +53,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for a duration that is read back as another one, and for one that
-// Go or a person reads differently.
+// FuzzParse looks for a duration that is read back as another one, or that Go or a person
+// reads differently.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"12h", "1d12h", "2w", "1y", "-3d", "1.5h", "100us", "292y", "0"} {
 		f.Add(text)

@@ -19,10 +19,9 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// kubelet does what the kubelet's plugin manager does with a directory: it
-// registers each socket that it finds there at its start, or of which it hears
-// later. What it has refused it asks again only when there is another socket. A
-// watch ends with its directory.
+// kubelet behaves like the kubelet's plugin manager: it registers each socket in its
+// directory, at its start and when one appears. After a refusal it asks again only when
+// there is another socket. A watch ends with its directory.
 type kubelet struct {
 	dir string
 	// register decides about a plugin.
@@ -32,7 +31,7 @@ type kubelet struct {
 	known map[string]bool
 }
 
-// event is what has become of a plugin.
+// event is the outcome for a plugin.
 type event struct {
 	what string
 	info *registerapi.PluginInfo
@@ -71,7 +70,7 @@ func startKubelet(t *testing.T, dir string, register func(*registerapi.PluginInf
 	return k, stop
 }
 
-// watch handles what is there and what changes, until changes are closed.
+// watch handles the existing sockets and then the changes, until changes are closed.
 func (k *kubelet) watch(ctx context.Context, changes *os.File) {
 	there, _ := filepath.Glob(filepath.Join(k.dir, "*"))
 	for _, path := range there {
@@ -111,7 +110,7 @@ func (k *kubelet) appeared(ctx context.Context, path string) {
 		return
 	}
 	k.vanished(path)
-	// As long as nobody answers it tries again.
+	// While no process answers it tries again.
 	for ctx.Err() == nil && !k.known[path] {
 		if _, err := os.Stat(path); err != nil {
 			return
@@ -120,7 +119,7 @@ func (k *kubelet) appeared(ctx context.Context, path string) {
 	}
 }
 
-// add asks a plugin who it is, registers it and tells it so.
+// add asks a plugin for its name, registers it and reports that to it.
 func (k *kubelet) add(ctx context.Context, path string) (asked bool) {
 	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -138,7 +137,7 @@ func (k *kubelet) add(ctx context.Context, path string) (asked bool) {
 		status = &registerapi.RegistrationStatus{Error: err.Error()}
 		what = "refused"
 	}
-	// Whether the answer comes makes no difference after a refusal.
+	// After a refusal the answer makes no difference.
 	if _, err := client.NotifyRegistrationStatus(ctx, status); err != nil && status.PluginRegistered {
 		what = "not told"
 	}
@@ -165,7 +164,7 @@ func (k *kubelet) want(t *testing.T, whats ...string) event {
 
 func accept(*registerapi.PluginInfo) error { return nil }
 
-// refuseTimes refuses a plugin that often.
+// refuseTimes refuses a plugin n times.
 func refuseTimes(n int) func(*registerapi.PluginInfo) error {
 	return func(*registerapi.PluginInfo) error {
 		if n--; n < 0 {

@@ -81,7 +81,7 @@ func TestRegisters(t *testing.T) {
 	}
 	wantRegistered(t, r)
 
-	// One that was restarted finds the socket.
+	// A restarted kubelet finds the socket.
 	stop()
 	k, _ = startKubelet(t, cfg.Dir, accept)
 	k.want(t, "registered")
@@ -127,9 +127,9 @@ func TestWaitAfterRefusals(t *testing.T) {
 	}
 }
 
-// TestSocketThatSomebodyRemovesComesBack: and its directory with it, for a kubelet
-// that is started later; one that runs has lost its watch then.
-func TestSocketThatSomebodyRemovesComesBack(t *testing.T) {
+// TestRemovedSocketComesBack: with its directory, for a kubelet that starts later. A
+// running one has lost its watch then.
+func TestRemovedSocketComesBack(t *testing.T) {
 	for name, remove := range map[string]func(RegistrarConfig) error{
 		"socket": func(c RegistrarConfig) error { return os.Remove(c.path()) },
 		"directory": func(c RegistrarConfig) error {
@@ -173,7 +173,7 @@ func TestSocketThatSomebodyRemovesComesBack(t *testing.T) {
 	wantRegistered(t, r)
 }
 
-// TestAnotherTakesThePlace: nobody's socket is taken away while he serves on it.
+// TestAnotherTakesThePlace: a socket that another process serves is left alone.
 func TestAnotherTakesThePlace(t *testing.T) {
 	cfg := newConfig(t)
 	r := startRegistrar(t, cfg, quickly)
@@ -219,7 +219,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
-func TestNilIsSomebodyElsesBusiness(t *testing.T) {
+func TestNilRegistrar(t *testing.T) {
 	var r *Registrar
 	if err := r.Registered(); err != nil {
 		t.Error(err)
