@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// lookInterval is how often it is looked whether something is gone.
-	lookInterval = time.Millisecond
+	// pollInterval is the time between two checks whether something is gone.
+	pollInterval = time.Millisecond
 	// dueLifespan is that of volumes that fall due.
 	dueLifespan = time.Hour
 	// lead is how long before the first deadline the daemon is started, at least.
@@ -116,7 +116,7 @@ func waitGone(ctx context.Context, path string, from time.Time) (time.Time, erro
 		case now.Sub(from) > goneLimit:
 			return now, fmt.Errorf("%s is still there %s after its deadline", path, goneLimit)
 		}
-		if err := pause.For(ctx, lookInterval); err != nil {
+		if err := pause.For(ctx, pollInterval); err != nil {
 			return now, err
 		}
 	}
@@ -175,7 +175,7 @@ func (s *stage) burstOfKatbox(ctx context.Context, b *burst) (err error) {
 		case time.Since(deadline) > goneLimit:
 			return fmt.Errorf("%d volumes are still in the trash %s after their deadline", len(left), goneLimit)
 		}
-		if err := pause.For(ctx, lookInterval); err != nil {
+		if err := pause.For(ctx, pollInterval); err != nil {
 			return err
 		}
 	}

@@ -90,7 +90,7 @@ func (c *Checker) Run(ctx context.Context) {
 		do       func()
 	}{
 		{measureInterval, c.measure},
-		{lookInterval, c.lookAtDue},
+		{dueInterval, c.lookAtDue},
 		{pressureInterval, c.lookAtEvictions},
 		{canaryInterval, c.lookAtCanaries},
 		{turnInterval, func() { c.lookAtSomePublished(publishedLooks / turns) }},
@@ -119,7 +119,7 @@ func (c *Checker) Finish(ctx context.Context) error {
 		if left == 0 {
 			break
 		}
-		if err := pause.For(ctx, lookInterval); err != nil {
+		if err := pause.For(ctx, dueInterval); err != nil {
 			return fmt.Errorf("%d volumes are not over yet: %w", left, err)
 		}
 	}

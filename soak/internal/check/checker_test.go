@@ -472,7 +472,7 @@ func TestCounts(t *testing.T) {
 		if n.Seen != 1 || n.Expired != 1 || n.Evicted != 1 || n.PressureFactor != 0.5 {
 			t.Errorf("at the end %+v, want one seen, one expired, one evicted, factor 0.5", n)
 		}
-		if len(n.Lateness) != 1 || n.Lateness[0] < time.Second-lookInterval || n.Lateness[0] > time.Second+2*lookInterval {
+		if len(n.Lateness) != 1 || n.Lateness[0] < time.Second-dueInterval || n.Lateness[0] > time.Second+2*dueInterval {
 			t.Errorf("lateness %v, want one of about a second", n.Lateness)
 		}
 		w.want("", 0)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lookInterval is how often volumes near their deadline are looked at.
-	lookInterval = 100 * time.Millisecond
+	// dueInterval is the interval at which volumes near their deadline are checked.
+	dueInterval = 100 * time.Millisecond
 	// retainedLooks is how many others are looked at in a second, in turn.
 	retainedLooks = 200
 )

@@ -85,7 +85,7 @@ func (c *Checker) awaitEmpty(ctx context.Context, until time.Time) error {
 				until.Add(-c.cfg.Tolerance).Format(history.Clock), some(found)))
 			return nil
 		}
-		if err := pause.For(ctx, lookInterval); err != nil {
+		if err := pause.For(ctx, dueInterval); err != nil {
 			return err
 		}
 	}

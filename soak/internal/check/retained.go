@@ -80,10 +80,10 @@ func (r *retained) judge(before, after time.Time, found Presence) sight {
 // nextLook is when to look again after a look near the deadline: once more just
 // before it, and then again and again.
 func (r *retained) nextLook(now time.Time) time.Time {
-	if soon := r.earliest.Add(-lookInterval); r.seen && now.Before(soon) {
+	if soon := r.earliest.Add(-dueInterval); r.seen && now.Before(soon) {
 		return soon
 	}
-	return now.Add(lookInterval)
+	return now.Add(dueInterval)
 }
 
 // byNext is a heap of what is to be looked at, the next one first.

@@ -43,17 +43,17 @@ func TestJudge(t *testing.T) {
 }
 
 func TestNextLook(t *testing.T) {
-	soon := at(10).Add(-lookInterval)
+	soon := at(10).Add(-dueInterval)
 	for _, test := range []struct {
 		name      string
 		now       time.Time
 		seen      bool
 		wantExact time.Time
 	}{
-		{"not seen yet", at(9), false, at(9).Add(lookInterval)},
+		{"not seen yet", at(9), false, at(9).Add(dueInterval)},
 		{"seen", at(9), true, soon},
-		{"seen, and near", at(9.95), true, at(9.95).Add(lookInterval)},
-		{"late", at(12), true, at(12).Add(lookInterval)},
+		{"seen, and near", at(9.95), true, at(9.95).Add(dueInterval)},
+		{"late", at(12), true, at(12).Add(dueInterval)},
 	} {
 		r := &retained{earliest: at(10), seen: test.seen}
 		if got := r.nextLook(test.now); !got.Equal(test.wantExact) {
