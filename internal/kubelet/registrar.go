@@ -66,17 +66,8 @@ type pace struct {
 
 var usualPace = pace{look: 5 * time.Second, first: 5 * time.Second, most: 2 * time.Minute, patience: time.Minute}
 
-// after returns the wait after a number of refusals in a row.
-func (p pace) after(refusals int) time.Duration {
-	wait := p.first
-	for range refusals - 1 {
-		if wait >= p.most {
-			break
-		}
-		wait *= 2
-	}
-	return min(wait, p.most)
-}
+// after returns the wait after a number of refusals in a row: twice as long each time.
+func (p pace) after(refusals int) time.Duration { return min(p.first<<min(refusals-1, 16), p.most) }
 
 // Registrar keeps the driver registered. A nil one stands for a driver that a
 // sidecar registers.
