@@ -24,7 +24,7 @@ func (d *daemon) linesWith(message string) (found []map[string]any) {
 	return found
 }
 
-// onlyLineWith returns the only line with a message and checks what it says of the volume.
+// onlyLineWith returns the only line with a message and checks the volume in it.
 func (d *daemon) onlyLineWith(message string, about map[string]any) map[string]any {
 	d.t.Helper()
 	found := d.linesWith(message)
@@ -39,8 +39,8 @@ func (d *daemon) onlyLineWith(message string, about map[string]any) map[string]a
 	return found[0]
 }
 
-// TestLogTellsAPersonWhatIsRetainedAndWhatIsGone: all that leads from a pod's name to its files,
-// though another process keeps and deletes them.
+// TestLogTellsAPersonWhatIsRetainedAndWhatIsGone: the log leads from a pod's name to its files,
+// even if another process keeps and deletes them.
 func TestLogTellsAPersonWhatIsRetainedAndWhatIsGone(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "4s", "--workdir-on-node", "/mnt/katbox", "--log-level", "info")
 	d.start()

@@ -41,7 +41,7 @@ type daemon struct {
 	t     testing.TB
 	dir   string
 	flags []string
-	// program is what runs instead of this test binary, env what it is told.
+	// program runs instead of this test binary, with env in its environment.
 	program string
 	env     []string
 	// logTo is the daemon's stdout instead of the buffer of that name.
@@ -83,7 +83,7 @@ func (d *daemon) target(pod string) string {
 
 func (d *daemon) data(pod, id string) string { return filepath.Join(d.workdir(), pod, id) }
 
-// command is the daemon's process, not started.
+// command returns the daemon's process, not started.
 func (d *daemon) command() *exec.Cmd {
 	args := append([]string{
 		"--nodeid", "node-1", "--endpoint", "unix://" + filepath.Join(d.dir, "csi.sock"), "--workdir", d.workdir(),
@@ -113,7 +113,7 @@ func (d *daemon) start() {
 	}
 }
 
-// launch starts the daemon and waits for nothing.
+// launch starts the daemon and does not wait.
 func (d *daemon) launch() {
 	d.t.Helper()
 	cmd, exited := d.command(), make(chan struct{})
@@ -195,8 +195,7 @@ func (d *daemon) crash() {
 	d.start()
 }
 
-// fails runs the daemon, which is to end by itself, and returns its only line
-// on stderr.
+// fails runs the daemon, which must end by itself, and returns its only line on stderr.
 func (d *daemon) fails() string {
 	d.t.Helper()
 	cmd := d.command()
@@ -265,8 +264,8 @@ func (d *daemon) mounted(target string) bool {
 	return strings.Contains(string(table), " "+target+" ")
 }
 
-// eventually waits for what the daemon does by itself. It fails after a
-// minute, which is far longer than anything should take.
+// eventually waits until the daemon has done something by itself. It fails after a
+// minute, far longer than anything should take.
 func (d *daemon) eventually(what string, is func() bool) {
 	d.t.Helper()
 	d.eventuallyWithin(time.Minute, what, is)
@@ -283,8 +282,8 @@ func (d *daemon) eventuallyWithin(limit time.Duration, what string, is func() bo
 	}
 }
 
-// passDeadline waits until the deadline of what was retained so far is over: a
-// volume that is retained later has been deleted.
+// passDeadline waits until the deadline of all retained volumes is over: a volume that is
+// retained later has been deleted.
 func (d *daemon) passDeadline() {
 	d.t.Helper()
 	const pod = "later"

@@ -13,7 +13,7 @@ import (
 // sidecarFlags are other programs' flags in the manifests.
 var sidecarFlags = map[string]bool{"csi-address": true, "health-port": true, "probe-timeout": true}
 
-// TestManifestsGiveFlagsThatAreThere: also the chart's templates, whatever the values.
+// TestManifestsGiveFlagsThatAreThere: also in the chart's templates, whatever the values.
 func TestManifestsGiveFlagsThatAreThere(t *testing.T) {
 	var o options
 	flags := o.flags()
@@ -39,7 +39,7 @@ func TestManifestsGiveFlagsThatAreThere(t *testing.T) {
 	}
 }
 
-// TestManifestsStartTheDaemon: their arguments are accepted as a whole.
+// TestManifestsStartTheDaemon: the daemon accepts their arguments as a whole.
 func TestManifestsStartTheDaemon(t *testing.T) {
 	for _, path := range []string{"base/daemonset.yaml", "overlays/sidecars/daemonset.yaml"} {
 		content, err := os.ReadFile(filepath.Join("../../deploy/kustomize", path))

@@ -12,24 +12,22 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// fullDisk is a kind of file system and of what it runs out of.
+// fullDisk is a kind of file system and the resource that it runs out of.
 type fullDisk struct {
 	fstype string
 	size   int // MiB
 	mkfs   []string
 	fill   func(t *testing.T, dir string)
-	// names: there is room for names and empty directories, however full it is of
-	// bytes.
+	// names: there is room for names and empty directories even if no byte is free.
 	names bool
 	// most is how many volumes may go before there is room for one.
 	most int
 }
 
-// fullDisks are as small as their mkfs allows, or the records' reserve. One volume
-// is room enough, but XFS lets the inodes exceed their limit a little, and as many
-// have to go before any counts as free; and what btrfs has in its trees is of use
-// only when the deletion has been written down, which a refused call does not
-// wait for.
+// fullDisks are as small as their mkfs or the records' reserve allows. The space of one
+// volume is enough, with two exceptions. XFS lets the inodes exceed their limit a little,
+// and as many must go before one counts as free. btrfs can use the space in its trees only
+// after the deletion was written, and a refused call does not wait for that.
 var fullDisks = map[string]fullDisk{
 	"ext4 bytes":  {fstype: "ext4", size: 128, fill: fillBytes, most: 3},
 	"ext4 inodes": {fstype: "ext4", size: 128, mkfs: []string{"-N", "4096"}, fill: fillInodes, most: 3},
@@ -65,13 +63,13 @@ func newWorkingDisk(t *testing.T, disk fullDisk) workingDisk {
 
 func (w workingDisk) filler() string { return filepath.Join(w.mnt, "filler") }
 
-// fillUp uses up what is free.
+// fillUp uses up all free space.
 func (w workingDisk) fillUp() {
 	w.test.Helper()
 	w.fill(w.test, w.filler())
 }
 
-// empty gives back what fillUp took.
+// empty gives back the space that fillUp took.
 func (w workingDisk) empty() {
 	w.test.Helper()
 	must(w.test, os.RemoveAll(w.filler()), os.Mkdir(w.filler(), 0o700))
@@ -85,7 +83,7 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// syncFS has space that was given back show.
+// syncFS makes freed space visible.
 func syncFS(t testing.TB, dir string) {
 	t.Helper()
 	f, err := os.Open(dir)
@@ -93,8 +91,8 @@ func syncFS(t testing.TB, dir string) {
 	must(t, unix.Syncfs(int(f.Fd())), f.Close())
 }
 
-// fillBytes writes until not even one byte fits, and makes files until no name
-// does. What the first pass had to write down may free a little.
+// fillBytes writes until not even one byte fits, and makes files until no name does. The
+// writes of the first pass may free a little.
 func fillBytes(t *testing.T, dir string) {
 	t.Helper()
 	for wrote := true; wrote; {
@@ -138,8 +136,7 @@ func fillInodes(t *testing.T, dir string) {
 	}
 }
 
-// fillTrees leaves no room either for what btrfs keeps in its trees: names and
-// small files.
+// fillTrees leaves no room either in the trees of btrfs, for names and small files.
 func fillTrees(t *testing.T, dir string) {
 	t.Helper()
 	fillBytes(t, dir)
@@ -148,7 +145,7 @@ func fillTrees(t *testing.T, dir string) {
 	}
 }
 
-// fillNames makes files of a size, at most so many, and tells whether it could.
+// fillNames makes files of a size, up to a number, and tells whether it could.
 func fillNames(t *testing.T, dir string, size, most int) bool {
 	t.Helper()
 	for i := range most {

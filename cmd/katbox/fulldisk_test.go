@@ -20,10 +20,10 @@ import (
 
 const (
 	manyRetained = 300
-	// oldest of them are retained one after the other, and are large: one of them
-	// makes room enough.
+	// oldest of them are retained one after the other, and are large: one of them makes
+	// enough room.
 	oldest = 20
-	// mostPublishes is how many calls a full disk may have room for, in what is
+	// mostPublishes bounds the calls for which a full disk may have room, in space that is
 	// allocated already.
 	mostPublishes = 100
 )
@@ -47,8 +47,8 @@ func newDiskNode(t *testing.T, w workingDisk, flags ...string) *diskNode {
 
 func (n *diskNode) dataOf(i int) string { return filepath.Join(n.work, podName(i), volumeID(i)) }
 
-// publishNext publishes volumes that nobody knows, all at the same time, and
-// returns the number of the first one.
+// publishNext publishes new volumes, all at the same time, and returns the number of the
+// first one.
 func (n *diskNode) publishNext(count int) int {
 	n.t.Helper()
 	first := n.next
@@ -72,7 +72,7 @@ func writeFiles(dir string, count, size int) error {
 	return nil
 }
 
-// each calls f for so many volumes at the same time.
+// each calls f for a number of volumes at the same time.
 func (n *diskNode) each(first, count int, f func(i int) error) {
 	n.t.Helper()
 	var all sync.WaitGroup
@@ -94,8 +94,8 @@ func (n *diskNode) retainNext(count int) {
 	n.each(first+oldest, count-oldest, func(i int) error { return n.tryUnpublish(podName(i), volumeID(i)) })
 }
 
-// publishUntilRefused returns the number of the volume that the full disk had no
-// room for, if any. Those before it are of use.
+// publishUntilRefused returns the number of the volume for which the full disk had no room,
+// if any. Those before it can be used.
 func (n *diskNode) publishUntilRefused() int {
 	n.t.Helper()
 	for range mostPublishes {
@@ -123,9 +123,8 @@ func (n *diskNode) publishUntilRefused() int {
 	return n.next - 1
 }
 
-// refuses tells whether a publish was refused for want of room. btrfs may have
-// none for taking the record back either, and then the daemon says that it cannot
-// be certain.
+// refuses tells whether a publish was refused because the disk is full. btrfs may have no
+// room either to take the record back, and then the daemon reports that it is not certain.
 func (n *diskNode) refuses(err error) bool {
 	code := status.Code(err)
 	return code == codes.ResourceExhausted || code == codes.Aborted && n.fstype == "btrfs"
@@ -140,7 +139,7 @@ func (n *diskNode) wantNothing(i int) {
 	}
 }
 
-// kill ends the daemon and returns what it had recorded.
+// kill ends the daemon and returns its records.
 func (n *diskNode) kill() map[string]volume.Record {
 	n.t.Helper()
 	n.signal(syscall.SIGKILL)
@@ -163,7 +162,7 @@ func (n *diskNode) records(f func(*store.Store, map[string]volume.Record)) {
 	must(n.t, s.Close())
 }
 
-// expireAll has every retained volume end, and wants nothing left of them.
+// expireAll lets every retained volume expire, and wants nothing left of them.
 func (n *diskNode) expireAll(published int) {
 	n.t.Helper()
 	n.signal(syscall.SIGKILL)
@@ -188,8 +187,8 @@ func (n *diskNode) expireAll(published int) {
 	})
 }
 
-// TestFullDiskWithoutEviction: where nothing may go early an unpublish succeeds
-// all the same and is durable, and a publish is refused until there is room.
+// TestFullDiskWithoutEviction: if no volume may go early, an unpublish still succeeds and is
+// durable, and a publish is refused until there is room.
 func TestFullDiskWithoutEviction(t *testing.T) {
 	onFullDisks(t, func(t *testing.T, w workingDisk) {
 		const published = 5
@@ -244,9 +243,8 @@ func TestFullDiskWithoutEviction(t *testing.T) {
 	})
 }
 
-// TestFullDiskMakesRoom: a call that finds the disk full has space made at once.
-// What is in the trash goes first, then the oldest volumes, and no more of them
-// than it takes.
+// TestFullDiskMakesRoom: a call that finds the disk full makes the daemon free space at
+// once. The trash goes first, then the oldest volumes, and no more of them than needed.
 func TestFullDiskMakesRoom(t *testing.T) {
 	onFullDisks(t, func(t *testing.T, w workingDisk) {
 		const published = 5
@@ -281,7 +279,7 @@ func TestFullDiskMakesRoom(t *testing.T) {
 			return err == nil
 		})
 		for i := range 20 {
-			// Each call gives an eviction too many its time.
+			// Each call gives time for an eviction too many.
 			n.unpublish(podName(first), volumeID(first))
 			if _, err := n.node.NodePublishVolume(t.Context(), n.request(podName(first), volumeID(first))); err != nil {
 				if !n.refuses(err) {
@@ -309,8 +307,7 @@ func TestFullDiskMakesRoom(t *testing.T) {
 	})
 }
 
-// goneOf returns how many of the first volumes are gone, which have to be the
-// oldest of them.
+// goneOf returns how many of the first volumes are gone. They must be the oldest.
 func (n *diskNode) goneOf(count int) int {
 	n.t.Helper()
 	gone := 0
@@ -326,12 +323,12 @@ func (n *diskNode) goneOf(count int) int {
 	return gone
 }
 
-// TestFirstStartOnAFullDisk says what is wrong, and leaves nothing that keeps
-// the next start from succeeding.
+// TestFirstStartOnAFullDisk: it reports what is wrong, and leaves nothing that prevents the
+// next start.
 func TestFirstStartOnAFullDisk(t *testing.T) {
 	onFullDisks(t, func(t *testing.T, w workingDisk) {
 		n := newDiskNode(t, w)
-		// What is full in a cluster is there already.
+		// In a cluster the full directory exists already.
 		must(t, os.MkdirAll(filepath.Join(n.work, ".trash"), 0o700))
 		n.fillUp()
 		line := n.fails()
@@ -345,16 +342,16 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	})
 }
 
-// TestTrashWithoutRoom: where the trash has no room for another name a volume is
-// erased where it is.
+// TestTrashWithoutRoom: if the trash has no room for another name, a volume is erased in
+// its place.
 func TestTrashWithoutRoom(t *testing.T) {
 	n := newDiskNode(t, newWorkingDisk(t, fullDisks["ext4 bytes"]), "--headroom", "0.2", "--http-endpoint", httpEndpoint())
 	n.start()
 	n.retainNext(manyRetained)
 	n.signal(syscall.SIGKILL)
 	n.fillUp()
-	// What has something mounted on it cannot be erased. The names of those files
-	// use up the one block that the directory has.
+	// A file with a mount on it cannot be erased. The names of those files use up the one
+	// block that the directory has.
 	var names []string
 	for _, length := range []int{200, 26} {
 		for {

@@ -17,9 +17,9 @@ import (
 	"github.com/katbox/katbox/internal/socket"
 )
 
-// FuzzParse looks for a command line that is accepted and that the daemon cannot
-// work with, or that is refused without a word on which flag. Arguments end in
-// NUL, which none can contain.
+// FuzzParse looks for a command line that is accepted though the daemon cannot work with
+// it, or that is refused without the name of a flag. Arguments end in NUL, which none can
+// contain.
 func FuzzParse(f *testing.F) {
 	for _, args := range []string{
 		"--nodeid n", "--nodeid=n --headroom 0 --afterlifespan 1h30m", "--nodeid n --workdir /a/../b --kubelet-dir /c/", "--version", "-h",
@@ -50,7 +50,7 @@ func checkRefusal(t *testing.T, args []string, err error) {
 		func(s string) bool { return strings.Contains(text, s) }) {
 		return
 	}
-	// Only what was given can be wrong, or --nodeid missing.
+	// Only a given flag can be wrong, or --nodeid missing.
 	if strings.Contains(text, "--nodeid is missing") {
 		return
 	}
@@ -73,8 +73,8 @@ func checkOptions(t *testing.T, args []string, o options) {
 	if !filepath.IsAbs(workdir) || workdir == "/" || overlap {
 		t.Errorf("%q: working directory %q with the pods directory %q", args, o.workdir, pods)
 	}
-	// The kernel follows the path as it is, messages and records have it clean: with
-	// a symbolic link in front of ".." these are two directories.
+	// The kernel follows the path as it is; messages and records contain the clean path.
+	// With a symbolic link in front of ".." these are two directories.
 	if slices.Contains(strings.Split(o.workdir, "/"), "..") {
 		t.Errorf("%q: working directory %q", args, o.workdir)
 	}

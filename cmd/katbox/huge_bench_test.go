@@ -25,8 +25,8 @@ const hugeFiles = 100_000
 //
 //   - the time that publishes take while a huge volume is being erased with the time
 //     that they take before (p99-ratio, at 4 callers without a pause);
-//   - the files that Katbox erases each second while nobody calls with those of
-//     rm -rf on the same tree (rate-ratio).
+//   - the files that Katbox erases each second without calls with those of rm -rf on
+//     the same tree (rate-ratio).
 func BenchmarkHugeVolume(b *testing.B) {
 	files := hugeFiles
 	if set, err := strconv.Atoi(os.Getenv("KATBOX_BENCH_FILES")); err == nil {
@@ -44,7 +44,7 @@ func BenchmarkHugeVolume(b *testing.B) {
 		h.d.eventuallyWithin(time.Hour, "the huge volume erased", h.empty)
 
 		var ours, rm time.Duration
-		for range 2 { // in turns: what the disk does meanwhile is to hit both
+		for range 2 { // in turns: other load on the disk should affect both
 			rm += h.remove()
 			ours += h.erase()
 		}
@@ -86,7 +86,7 @@ func (h *huge) fillTree(dir string) {
 	syncFS(h.b, h.mnt)
 }
 
-// expire makes a huge volume and returns when it has been moved to the trash.
+// expire makes a huge volume and returns when it is in the trash.
 func (h *huge) expire() {
 	h.b.Helper()
 	h.made++
@@ -97,7 +97,7 @@ func (h *huge) expire() {
 	h.d.eventually("the huge volume deleted", func() bool { return !exists(filepath.Join(h.mnt, "work", testPod, id)) })
 }
 
-// empty tells whether nothing is left of what was deleted.
+// empty tells whether everything deleted is erased.
 func (h *huge) empty() bool { return len(trashOf(h.b, filepath.Join(h.mnt, "work"))) == 0 }
 
 func (h *huge) erase() time.Duration {
@@ -109,7 +109,7 @@ func (h *huge) erase() time.Duration {
 	return time.Since(began)
 }
 
-// remove is what rm -rf takes for the same.
+// remove returns the time of rm -rf for the same.
 func (h *huge) remove() time.Duration {
 	h.b.Helper()
 	dir := filepath.Join(h.mnt, "tree")
@@ -172,7 +172,7 @@ func p99(latencies []time.Duration) time.Duration {
 	return latencies[len(latencies)*99/100]
 }
 
-// peak is the most memory that the daemon has had, in MiB.
+// peak returns the most memory that the daemon has used, in MiB.
 func (h *huge) peak() float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.d.cmd.Process.Pid))
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// kernelVariable names, in the environment, the kernel that the test binary
-	// is to play for the program in programVariable, which it becomes.
+	// kernelVariable names, in the environment, the kernel that the test binary simulates
+	// for the program in programVariable, which it becomes.
 	kernelVariable  = "KATBOX_TEST_KERNEL"
 	programVariable = "KATBOX_TEST_PROGRAM"
 )
 
-// fakeKernel is what a system call filter makes of the real one.
+// fakeKernel is a kernel that a system call filter simulates.
 type fakeKernel string
 
 const (
-	// oldKernel lacks what came after Linux 4.9, and renameat2.
+	// oldKernel lacks the calls that came after Linux 4.9, and renameat2.
 	oldKernel fakeKernel = "old"
 	// oldRefusingKernel also refuses to change the flags of a mount.
 	oldRefusingKernel fakeKernel = "old-refusing"
@@ -34,7 +34,7 @@ const (
 type refusal struct {
 	call  uintptr
 	errno syscall.Errno
-	// flag, of mount(2), is what a call has to have.
+	// flag, of mount(2), is the flag of the calls that fail; 0 for all.
 	flag uint32
 }
 
@@ -53,16 +53,16 @@ func (k fakeKernel) refusals() []refusal {
 	case oldRefusingKernel:
 		return append(old, refusal{call: unix.SYS_MOUNT, errno: unix.EPERM, flag: unix.MS_REMOUNT})
 	case fullKernel:
-		// Only the working directory is worked on by this call.
+		// Only the working directory needs this call.
 		return []refusal{{call: unix.SYS_RENAMEAT2, errno: unix.ENOSPC}}
 	}
 	panic(fmt.Sprintf("no kernel %q", string(k)))
 }
 
-// filter is the kernel as a program for seccomp(2).
+// filter returns the kernel as a program for seccomp(2).
 func (k fakeKernel) filter() []unix.SockFilter {
-	// Where struct seccomp_data has the number of the call and, on machines that
-	// are little-endian, the lower half of the fourth argument.
+	// The offsets in struct seccomp_data of the call's number and, on little-endian machines,
+	// of the lower half of the fourth argument.
 	const number, fourth = 0, 16 + 3*8
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
@@ -85,9 +85,9 @@ func (k fakeKernel) filter() []unix.SockFilter {
 	return append(program, answer(unix.SECCOMP_RET_ALLOW))
 }
 
-// execUnderFilter becomes the program, with the kernel it is told of.
+// execUnderFilter becomes the program, under the simulated kernel.
 func execUnderFilter() {
-	// The filter is the thread's, and so is what becomes of the process.
+	// The filter belongs to the thread, which becomes the process.
 	runtime.LockOSThread()
 	program := fakeKernel(os.Getenv(kernelVariable)).filter()
 	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// legacyDB writes a database as the archived Katbox did.
+// legacyDB writes a database like the archived Katbox.
 func legacyDB(t testing.TB, path string, buckets map[string]map[string]string) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -40,8 +40,8 @@ func legacyDB(t testing.TB, path string, buckets map[string]map[string]string) {
 	}
 }
 
-// TestUpgradeFromTheArchivedKatbox: a pod that runs keeps its volume, a
-// retained volume keeps its deadline, and what cannot be parsed is kept.
+// TestUpgradeFromTheArchivedKatbox: a running pod keeps its volume, a retained volume keeps
+// its deadline, and the data of an entry that cannot be parsed is kept.
 func TestUpgradeFromTheArchivedKatbox(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1h")
 	const oldDir = "/csi-data-dir" // where the old container saw the working directory
@@ -97,7 +97,7 @@ func TestUpgradeFromTheArchivedKatbox(t *testing.T) {
 	}
 	d.wantMarker(testPod, running, "retained")
 
-	// Once only: what the old database says is history now.
+	// Only once: the old database is history now.
 	d.crash()
 	d.wantMarker(testPod, running, "retained, after a restart")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestNoexec: pods can execute what is in a volume, as in an emptyDir, also where the
-// working directory is on a file system that is mounted noexec, as /var is on some nodes.
+// TestNoexec: pods can execute files in a volume, as in an emptyDir, even if the working
+// directory is on a file system that is mounted noexec, as /var is on some nodes.
 func TestNoexec(t *testing.T) {
 	tests := []struct {
 		name       string

@@ -13,8 +13,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestFullKubeletDirectoryDeletesNothing: the kubelet's own file system has no inode
-// left for a target. Retained volumes, which are on another one, stay.
+// TestFullKubeletDirectoryDeletesNothing: the kubelet's own file system has no inode left
+// for a target. Retained volumes, on another file system, stay.
 func TestFullKubeletDirectoryDeletesNothing(t *testing.T) {
 	const volumes = 3
 	d := newDaemon(t, "--headroom", "0.0001", "--pruneinterval", "100ms")
@@ -39,7 +39,7 @@ func TestFullKubeletDirectoryDeletesNothing(t *testing.T) {
 			t.Fatalf("publish: %v, want Internal, and nothing of the working directory", err)
 		}
 	}
-	d.signal(syscall.SIGTERM) // what it has begun is done then
+	d.signal(syscall.SIGTERM) // everything that it began is complete then
 	for i := range volumes {
 		if !exists(d.data(podName(i), volumeID(i))) {
 			t.Errorf("volume %d is gone", i)

@@ -22,14 +22,14 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// httpEndpoint is an address of this test process alone: all of 127.0.0.0/8 is
-// the loopback's, and no two processes have the same number.
+// httpEndpoint returns an address of this test process alone: all of 127.0.0.0/8 belongs to
+// the loopback device, and no two processes have the same ID.
 func httpEndpoint() string {
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d:8080", 1+pid>>16&0x7f, pid>>8&0xff, pid&0xff)
 }
 
-// get returns the number and the text of an answer over HTTP.
+// get returns the status code and the text of an answer over HTTP.
 func (d *daemon) get(path string) (int, string) {
 	d.t.Helper()
 	code, body, err := httpGet(path)
@@ -66,13 +66,12 @@ func (d *daemon) metrics() metricstest.Values {
 	return metricstest.Parse(d.t, strings.NewReader(body))
 }
 
-// calls is the name of the number of calls.
+// calls returns the name of the metric that counts calls.
 func calls(method, code string) string {
 	return fmt.Sprintf("katbox_csi_operation_duration_seconds_count{code=%q,method=%q}", code, method)
 }
 
-// TestMetricsOfTheDaemon compares what the daemon says of itself with what
-// happened.
+// TestMetricsOfTheDaemon compares the daemon's metrics with what happened.
 func TestMetricsOfTheDaemon(t *testing.T) {
 	d := newDaemon(t, "--http-endpoint", httpEndpoint(), "--headroom", "0.001", "--pruneinterval", "100ms")
 	d.start()
@@ -117,7 +116,7 @@ func TestMetricsOfTheDaemon(t *testing.T) {
 			got["katbox_store_commit_duration_seconds_sum"], volumes+2)
 	}
 	if got["process_resident_memory_bytes"] == 0 || got["go_goroutines"] == 0 {
-		t.Error("nothing is told of the process or of Go")
+		t.Error("the metrics of the process or of Go are missing")
 	}
 	if _, there := got["katbox_registered"]; there {
 		t.Error("katbox_registered is there, and the daemon does not register")
@@ -133,7 +132,7 @@ func TestMetricsOfTheDaemon(t *testing.T) {
 	}
 }
 
-// TestMetricsOfExpiredVolumes: what is deleted and erased by itself is counted.
+// TestMetricsOfExpiredVolumes: the daemon counts what it deletes and erases by itself.
 func TestMetricsOfExpiredVolumes(t *testing.T) {
 	d := newDaemon(t, "--http-endpoint", httpEndpoint(), "--afterlifespan", "100ms")
 	d.start()
@@ -162,8 +161,8 @@ func TestHTTPEndpointInUse(t *testing.T) {
 	}
 }
 
-// TestHealthFromTheFirstToTheLast: the listener is there before and after
-// everything else, and says how far the daemon is.
+// TestHealthFromTheFirstToTheLast: the listener exists before and after everything else,
+// and reports the state of the daemon.
 func TestHealthFromTheFirstToTheLast(t *testing.T) {
 	d := newDaemon(t, "--http-endpoint", httpEndpoint())
 	socket := filepath.Join(d.dir, "csi.sock")
@@ -205,7 +204,7 @@ func TestHealthFromTheFirstToTheLast(t *testing.T) {
 	}
 }
 
-// hookedLog is the daemon's log: what it does next waits for the end of a hook.
+// hookedLog is the daemon's log. The daemon waits for the end of a hook.
 type hookedLog struct {
 	mu       sync.Mutex
 	at       func(message string)
@@ -223,7 +222,7 @@ func (l *hookedLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestHealthOfAFullDisk: a restart would make no room.
+// TestHealthOfAFullDisk: the daemon stays healthy, because a restart would make no room.
 func TestHealthOfAFullDisk(t *testing.T) {
 	mnt := roottest.FileSystem(t, "ext4", 100)
 	d := newDaemon(t, "--http-endpoint", httpEndpoint(), "--workdir", filepath.Join(mnt, "work"))
@@ -262,12 +261,12 @@ func TestHealthOfAFrozenDisk(t *testing.T) {
 	}
 	all.Wait()
 	d.wantAnswer("/readyz", http.StatusOK, "ok")
-	d.eventually("nobody waits", func() bool { return d.metrics()["go_goroutines"] < before+askers/2 })
+	d.eventually("no request waits", func() bool { return d.metrics()["go_goroutines"] < before+askers/2 })
 	thaw()
 	d.eventually("well again", func() bool { code, _ := d.get("/healthz"); return code == http.StatusOK })
 }
 
-// freeze has every write to a file system hang, until thaw or the test's end.
+// freeze makes every write to a file system hang, until thaw or the test's end.
 func freeze(t *testing.T, mnt string) (thaw func()) {
 	t.Helper()
 	const fifreeze, fithaw = 0xc0045877, 0xc0045878
@@ -287,8 +286,8 @@ func freeze(t *testing.T, mnt string) (thaw func()) {
 	return thaw
 }
 
-// TestStopDespiteAClientWhoIsSilent: one who connects and says nothing does not
-// make a failure of the stop.
+// TestStopDespiteAClientWhoIsSilent: a client that connects and sends nothing does not make
+// the stop fail.
 func TestStopDespiteAClientWhoIsSilent(t *testing.T) {
 	d := newDaemon(t, "--http-endpoint", httpEndpoint())
 	d.start()
@@ -297,7 +296,7 @@ func TestStopDespiteAClientWhoIsSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	d.wantAnswer("/healthz", http.StatusOK, "ok") // so the other one was accepted
+	d.wantAnswer("/healthz", http.StatusOK, "ok") // so the silent one was accepted
 	if code := d.signal(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d, want 0\n%s", code, d.stderr)
 	}

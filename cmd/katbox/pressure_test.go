@@ -14,8 +14,8 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestPressureOnARealFileSystem: a full disk takes the oldest volume early, and
-// no more than that when its space is enough to spare the next one.
+// TestPressureOnARealFileSystem: with a full disk the oldest volume goes early, and no other
+// one if its space is enough.
 func TestPressureOnARealFileSystem(t *testing.T) {
 	const size, volumes, each = 400, 6, 30 // MiB
 	for _, fstype := range []string{"ext4", "xfs"} {
@@ -79,8 +79,8 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// TestPressureOnADiskThatTheKubeletShares: what was retained just now goes while more
-// is free than the kubelet wants, and stays where the kubelet has another disk.
+// TestPressureOnADiskThatTheKubeletShares: a volume that was retained just now goes while
+// more is free than the kubelet's line, and stays if the kubelet has another disk.
 func TestPressureOnADiskThatTheKubeletShares(t *testing.T) {
 	const size, volumes, each = 400, 4, 20 // MiB
 	for name, tt := range map[string]struct {
@@ -125,7 +125,7 @@ func create(t *testing.T, path string) (fd int) {
 	return int(f.Fd())
 }
 
-// free is what is free of a file system, in bytes.
+// free returns the free bytes of a file system.
 func free(t *testing.T, path string) int64 {
 	t.Helper()
 	var fs unix.Statfs_t

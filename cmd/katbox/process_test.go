@@ -68,8 +68,8 @@ func TestReadOnlyPublishRefusesWrites(t *testing.T) {
 	if _, err := d.node.NodePublishVolume(t.Context(), req); status.Code(err) != codes.AlreadyExists {
 		t.Errorf("publish as writable: %v, want AlreadyExists", err)
 	}
-	// What a crash between the bind and its flags leaves, on old kernels, is
-	// completed when the kubelet repeats the call.
+	// On old kernels a crash may come between the bind and its flags. The kubelet's next
+	// call completes the mount.
 	if err := errors.Join(syscall.Unmount(d.target(testPod), 0),
 		syscall.Mount(d.data(testPod, volumeID(1)), d.target(testPod), "", syscall.MS_BIND, "")); err != nil {
 		t.Fatal(err)
@@ -160,13 +160,13 @@ func TestPublishedAgainWithinItsLifespan(t *testing.T) {
 
 func TestPodThatVanishesWithoutAnUnpublish(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1h", "--orphan-grace", "400ms")
-	d.makePod("daemon") // its own, which is always there
+	d.makePod("daemon") // its own, which always exists
 	d.start()
 	id := volumeID(1)
 	d.publish(testPod, id)
 	d.writeMarker(testPod)
-	// What the kubelet's housekeeping leaves of a pod that was deleted while
-	// its publish was in flight: nothing, mount included.
+	// The kubelet's housekeeping leaves nothing of a pod that was deleted while its publish
+	// was in flight, not even the mount.
 	if err := syscall.Unmount(d.target(testPod), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +177,8 @@ func TestPodThatVanishesWithoutAnUnpublish(t *testing.T) {
 	d.wantMarker(testPod, id, "retained")
 }
 
-// log is what the daemon has written so far. The daemon is stopped for it:
-// the buffer is not to be read while it is written.
+// log returns what the daemon has written so far. It stops the daemon, because the buffer
+// must not be read while it is written.
 func (d *daemon) log() string {
 	d.signal(syscall.SIGTERM)
 	text := d.stdout.String()
@@ -276,7 +276,7 @@ func TestSocketThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestOrphansAreAdopted: a store that was moved aside is not an empty start.
+// TestOrphansAreAdopted: a start after the records were moved aside finds the volumes.
 func TestOrphansAreAdopted(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "2s")
 	d.start()
@@ -323,9 +323,9 @@ func TestWorkingDirectoryIsAMountOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestRetainedVolumeThatSomebodyMounted: what a pod could still be using is not
-// deleted, whoever mounted it.
-func TestRetainedVolumeThatSomebodyMounted(t *testing.T) {
+// TestRetainedVolumeThatAnotherMounted: a volume that a pod could still be using is not
+// deleted, no matter which process mounted it.
+func TestRetainedVolumeThatAnotherMounted(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1s")
 	d.start()
 	id := volumeID(1)
@@ -337,15 +337,15 @@ func TestRetainedVolumeThatSomebodyMounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.passDeadline()
-	d.wantMarker(testPod, id, "mounted by somebody")
+	d.wantMarker(testPod, id, "mounted by another process")
 	if err := syscall.Unmount(d.target(testPod), 0); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually("deleted once nobody uses it", d.gone(testPod, id))
+	d.eventually("deleted once it is unmounted", d.gone(testPod, id))
 }
 
-// TestMountOutOfSight: what the mount table still shows as mounted is kept,
-// though its target path leads nowhere.
+// TestMountOutOfSight: a volume that the mount table shows as mounted is kept, though its
+// target path leads nowhere.
 func TestMountOutOfSight(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1s", "--orphan-grace", "400ms")
 	d.start()

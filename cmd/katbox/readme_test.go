@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestReadmeNamesWhatIsThere: the tests that hold the promises, and the flags.
+// TestReadmeNamesWhatIsThere: the tests that prove the promises, and the flags, exist.
 func TestReadmeNamesWhatIsThere(t *testing.T) {
 	content, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -35,8 +35,8 @@ func (d *daemon) registrationSocket() string {
 	return filepath.Join(d.dir, "reg", "katbox.csi.paypal.com-reg.sock")
 }
 
-// register does what the kubelet does with the registration socket: it asks who
-// that is, looks at the driver behind it and says how it went.
+// register does what the kubelet does with the registration socket: it asks for the
+// driver's name, calls the driver and reports the outcome.
 func (d *daemon) register(refusal string) {
 	d.t.Helper()
 	conn, err := grpc.NewClient("unix://"+d.registrationSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -57,7 +57,7 @@ func (d *daemon) register(refusal string) {
 		d.t.Fatal(err)
 	}
 	defer driver.Close()
-	// It is served before the daemon registers: no waiting.
+	// It is served before the daemon registers: no wait is needed.
 	if node, err := csi.NewNodeClient(driver).NodeGetInfo(d.t.Context(), &csi.NodeGetInfoRequest{}); err != nil || node.NodeId != "node-1" {
 		d.t.Errorf("the driver behind %s: %v, %v", info.Endpoint, node, err)
 	}
@@ -67,8 +67,8 @@ func (d *daemon) register(refusal string) {
 	}
 }
 
-// wantRegistered compares what the daemon says of the registration; a text means
-// that it is not registered.
+// wantRegistered checks what the daemon reports about the registration; a text means that
+// it is not registered.
 func (d *daemon) wantRegistered(why string) {
 	d.t.Helper()
 	code, registered := http.StatusOK, 1.
@@ -127,7 +127,7 @@ func TestRegistersWithTheKubelet(t *testing.T) {
 	}
 }
 
-// TestRegistrationSocketComesBack: after a refusal, and when somebody removes it.
+// TestRegistrationSocketComesBack: after a refusal, and after it was removed.
 func TestRegistrationSocketComesBack(t *testing.T) {
 	d := newRegisteringDaemon(t)
 	d.launch()

@@ -10,9 +10,9 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestSocketThatSomebodyRemoves: nobody could call the daemon any more, and
-// whoever asks it for its health over HTTP would not hear of that.
-func TestSocketThatSomebodyRemoves(t *testing.T) {
+// TestRemovedSocket: the daemon ends, because the kubelet can no longer call it and its
+// health over HTTP would not show that.
+func TestRemovedSocket(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	d.publish(testPod, volumeID(1))
@@ -29,8 +29,8 @@ func TestSocketThatSomebodyRemoves(t *testing.T) {
 	d.unpublish(testPod, volumeID(1))
 }
 
-// TestSocketsOnAFullDisk: a daemon that is started on a disk without inodes makes
-// room before it can make its sockets there.
+// TestSocketsOnAFullDisk: a daemon that starts on a disk without inodes frees some before it
+// can make its sockets there.
 func TestSocketsOnAFullDisk(t *testing.T) {
 	mnt := roottest.FileSystem(t, "ext4", 100)
 	d := newDaemon(t, "--workdir", filepath.Join(mnt, "work"))
@@ -45,7 +45,7 @@ func TestSocketsOnAFullDisk(t *testing.T) {
 
 	csi := filepath.Join(mnt, "run/csi.sock")
 	d.flags = append(d.flags, "--endpoint", "unix://"+csi, "--registration-dir", filepath.Join(mnt, "run"), "--http-endpoint", httpEndpoint())
-	d.launch() // no headroom is wanted: nothing makes room
+	d.launch() // without headroom nothing makes room
 	d.eventually("waiting for room", func() bool {
 		_, why, err := httpGet("/readyz")
 		return err == nil && strings.Contains(why, "not open")

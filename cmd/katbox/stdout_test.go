@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestStdoutThatStalls: calls are answered, volumes change and the daemon ends all the same.
+// TestStdoutThatStalls: the daemon still answers calls, changes volumes and ends.
 func TestStdoutThatStalls(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1h", "--http-endpoint", httpEndpoint())
 	reader, writer, err := os.Pipe()
@@ -74,7 +74,7 @@ func TestStderrThatStalls(t *testing.T) {
 	})
 }
 
-// stalled is a writer that takes nothing before it is closed.
+// stalled is a writer that accepts nothing before it is closed.
 type stalled chan struct{}
 
 func (s stalled) Write(p []byte) (int, error) {

@@ -20,8 +20,8 @@ import (
 // collector takes the spans of a daemon.
 type collector struct{ *tracingtest.Collector }
 
-// startCollector returns a collector, by one of the functions that start one, and
-// the flags that have a daemon send its traces there.
+// startCollector returns a collector, made by one of the functions that start one, and the
+// flags with which a daemon sends its traces there.
 func startCollector(t *testing.T, start func(testing.TB) (*tracingtest.Collector, string)) (collector, []string) {
 	t.Helper()
 	roottest.Need(t)
@@ -29,8 +29,8 @@ func startCollector(t *testing.T, start func(testing.TB) (*tracingtest.Collector
 	return collector{c}, []string{"--otlp-endpoint", url}
 }
 
-// below returns the spans below another one, by name, and in "name name" where
-// there are more of the same.
+// below returns the spans below another one by name, and as "name name" a second one of the
+// same name.
 func (c collector) below(trace string, parent []byte) map[string]*tracepb.Span {
 	spans := map[string]*tracepb.Span{}
 	for _, span := range c.Spans() {
@@ -46,8 +46,8 @@ func (c collector) below(trace string, parent []byte) map[string]*tracepb.Span {
 	return spans
 }
 
-// want returns the span of a name below another one, which has all those below
-// itself. It ends after its steps and begins before them.
+// want returns the span of a name below another one and checks that it has the steps below
+// it, and begins before and ends after them.
 func (c collector) want(t *testing.T, trace string, parent []byte, name string, steps ...string) *tracepb.Span {
 	t.Helper()
 	span := c.below(trace, parent)[name]
@@ -69,7 +69,7 @@ func (c collector) want(t *testing.T, trace string, parent []byte, name string, 
 	return span
 }
 
-// TestTraces: what a publish, an unpublish and the deletion are made of.
+// TestTraces: the spans of a publish, an unpublish and a deletion.
 func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	c, flags := startCollector(t, tracingtest.Start)
@@ -109,8 +109,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// TestCollectorThatHangs: nothing waits for it, neither calls nor the stop, which
-// would take more time than there is.
+// TestCollectorThatHangs: neither calls nor the stop wait for it.
 func TestCollectorThatHangs(t *testing.T) {
 	const never = "3600000"
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", never)
@@ -134,7 +133,7 @@ func TestCollectorThatHangs(t *testing.T) {
 	}
 }
 
-// TestCollectorThatIsNotThere: the log is not full of it.
+// TestCollectorThatIsNotThere: it does not fill the log.
 func TestCollectorThatIsNotThere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestVolumeThatCannotBeMoved: a volume that the file system does not let be moved to
-// the trash is deleted all the same. On an overlay that is what lies in the lower layer;
-// with project quotas or very many names it may be any volume.
+// TestVolumeThatCannotBeMoved: a volume is deleted even if the file system refuses to move
+// it to the trash. On an overlay these are the volumes of the lower layer; with project
+// quotas or very many names it may be any volume.
 func TestVolumeThatCannotBeMoved(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "100ms")
 	layers := t.TempDir()
@@ -29,7 +29,7 @@ func TestVolumeThatCannotBeMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.start()
-	// It is adopted, and its lifespan is over soon.
+	// It is adopted and expires soon.
 	d.eventually("the volume is deleted", d.gone(testPod, volumeID(1)))
 	if log := d.log(); !strings.Contains(log, "erasing a volume where it is") {
 		t.Errorf("it could be moved\n%s", log)

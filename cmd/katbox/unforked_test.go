@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// unforked calls f, which opens and closes files on a volume. A process that is
-// started meanwhile, for another test, has them open too until it is what it is
-// to become, and would keep the volume from being unmounted.
+// unforked calls f, which opens and closes files on a volume, while no process is started.
+// Between fork and exec a new process has the files open, too, and would keep the volume
+// from being unmounted.
 func unforked(f func()) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

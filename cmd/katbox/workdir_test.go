@@ -78,8 +78,8 @@ func TestCoveredWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestPublishUnderACoveredWorkingDirectory: what is mounted for a pod is the data
-// directory that the daemon knows, not one of the same name that lies over it.
+// TestPublishUnderACoveredWorkingDirectory: a pod gets the data directory that the daemon
+// opened, not one of the same name that covers it.
 func TestPublishUnderACoveredWorkingDirectory(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1h", "--orphan-grace", "1h")
 	d.start()
@@ -100,7 +100,7 @@ func TestPublishUnderACoveredWorkingDirectory(t *testing.T) {
 	}
 }
 
-// paths are all that is below a directory, links not followed.
+// paths returns all paths below a directory; it does not follow links.
 func paths(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -161,7 +161,7 @@ func (d *daemon) link(name, to string) {
 	}
 }
 
-// TestForeignDataIsLeftAlone: what gets into the working directory later is not
+// TestForeignDataIsLeftAlone: directories that get into the working directory later are not
 // taken for volumes.
 func TestForeignDataIsLeftAlone(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1s")
@@ -186,7 +186,7 @@ func TestForeignDataIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestPropagationIsTold: mounts that get nowhere are no use to a pod.
+// TestPropagationIsTold: the daemon logs that pods cannot see its mounts.
 func TestPropagationIsTold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		propagation uintptr
@@ -208,7 +208,7 @@ func TestPropagationIsTold(t *testing.T) {
 	}
 }
 
-// TestReadyOnlyWithPods: without them the daemon is not given the kubelet's directory,
+// TestReadyOnlyWithPods: without pods the daemon has another directory than the kubelet's,
 // or does not see it.
 func TestReadyOnlyWithPods(t *testing.T) {
 	d := newDaemon(t, "--http-endpoint", httpEndpoint(), "--orphan-grace", "400ms", "--afterlifespan", "1s")
