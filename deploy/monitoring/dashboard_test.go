@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// columns is how wide Grafana's grid is.
+// columns is the width of Grafana's grid.
 const columns = 24
 
-// TestDashboardIsFormatted: what is exported from Grafana and formatted anew
-// differs only where something was changed.
+// TestDashboardIsFormatted: an export from Grafana, formatted anew, differs only in what was
+// changed.
 func TestDashboardIsFormatted(t *testing.T) {
 	content := read(t, "dashboard.json")
 	var want bytes.Buffer
@@ -55,7 +55,7 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// TestEverythingAsksTheChosenDataSource: one of another installation is not there.
+// TestEverythingAsksTheChosenDataSource: the one of another installation does not exist.
 func TestEverythingAsksTheChosenDataSource(t *testing.T) {
 	d := readDashboard(t)
 	asked := map[string]datasource{}
@@ -96,7 +96,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 }
 
 func TestVariablesAreDeclared(t *testing.T) {
-	// What Grafana has of its own.
+	// Grafana's own.
 	declared := []string{"__rate_interval", "__all"}
 	for _, variable := range readDashboard(t).Templating.List {
 		declared = append(declared, variable.Name)
@@ -117,8 +117,8 @@ func TestVariablesAreDeclared(t *testing.T) {
 	}
 }
 
-// TestAllIsNotEverything: what every process has, such as memory, is asked for by
-// the job, and "All" means those of Katbox.
+// TestAllIsNotEverything: metrics of every process, such as memory, are selected by the job,
+// and "All" means the jobs of Katbox.
 func TestAllIsNotEverything(t *testing.T) {
 	for _, variable := range readDashboard(t).Templating.List {
 		if variable.Name != "job" {

@@ -19,7 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 )
 
-// words of PromQL that are used; what else stands in a query is a metric or a
+// words are those of PromQL that the queries use; all else in a query is a metric or a
 // label.
 var words = strings.Fields(`
 	and or by on without offset vector absent
@@ -46,10 +46,10 @@ var (
 	interval   = regexp.MustCompile(`\$__rate_interval`)
 )
 
-// query is a PromQL expression, and where it stands.
+// query is a PromQL expression and its place.
 type query struct{ where, expr string }
 
-// queries returns all of the dashboard and the rules.
+// queries returns all queries of the dashboard and the rules.
 func queries(t *testing.T) []query {
 	t.Helper()
 	var all []query
@@ -78,8 +78,8 @@ func queries(t *testing.T) []query {
 	return all
 }
 
-// gather returns the metrics of a daemon by the names that queries have for
-// them, with their labels and the values that those have.
+// gather returns the metrics of a daemon by their names in queries, with their labels and the
+// labels' values.
 func gather(t *testing.T) map[string]map[string][]string {
 	t.Helper()
 	m := metrics.New("v1.2.3", "0123abc")
@@ -111,7 +111,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 	return all
 }
 
-// metricsIn returns what in a query is neither a word of PromQL nor a label.
+// metricsIn returns the words in a query that are neither PromQL's nor labels.
 func metricsIn(expr string) []string {
 	expr = braces.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
 	return slices.DeleteFunc(identifier.FindAllString(expr, -1), func(name string) bool { return slices.Contains(words, name) })
@@ -181,7 +181,7 @@ func isCode(name string) bool {
 	return false
 }
 
-// TestEveryMetricIsWatched: what nobody looks at need not be counted.
+// TestEveryMetricIsWatched: a metric that no panel and no alert uses need not be counted.
 func TestEveryMetricIsWatched(t *testing.T) {
 	var used []string
 	for _, q := range queries(t) {
@@ -199,7 +199,7 @@ func TestEveryMetricIsWatched(t *testing.T) {
 	}
 }
 
-// TestQueriesParse has promtool read them all, as rules.
+// TestQueriesParse: promtool reads them all, as rules.
 func TestQueriesParse(t *testing.T) {
 	promtool := os.Getenv("PROMTOOL")
 	if promtool == "" {

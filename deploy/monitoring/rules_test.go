@@ -9,7 +9,7 @@ import (
 
 var (
 	labelInText = regexp.MustCompile(`\$labels\.(\w+)`)
-	// A pod that does not run is no instance of anything.
+	// A pod that does not run has no instance.
 	namesNode = regexp.MustCompile(`\{\{ \$labels\.(instance|node) \}\}`)
 	alertName = regexp.MustCompile(`alertname="(\w+)"`)
 	nodeName  = regexp.MustCompile(`\b(?:instance|node)="([^"]+)"`)
@@ -18,7 +18,7 @@ var (
 	sentenceEnd = regexp.MustCompile(`[.:;](?: |$)`)
 )
 
-// TestAlertsSayWhatToDo: somebody who never heard of Katbox is woken by them.
+// TestAlertsSayWhatToDo: they wake a person who has never heard of Katbox.
 func TestAlertsSayWhatToDo(t *testing.T) {
 	names := map[string]bool{}
 	for _, r := range readRules(t) {
@@ -34,7 +34,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 			if !strings.HasSuffix(text, ".") {
 				t.Errorf("%s: the %s is not a sentence: %q", r.Alert, annotation, text)
 			}
-			// What is absent is on no node.
+			// An absent daemon has no node.
 			if annotation != "runbook" && !strings.Contains(r.Expr, "absent(") && !namesNode.MatchString(text) {
 				t.Errorf("%s: the %s does not name the node", r.Alert, annotation)
 			}
@@ -45,7 +45,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestTextsUseLabelsThatAreThere: another one would be a gap in the text.
+// TestTextsUseLabelsThatAreThere: a missing label would be a gap in the text.
 func TestTextsUseLabelsThatAreThere(t *testing.T) {
 	metrics := gather(t)
 	for _, r := range readRules(t) {
@@ -67,8 +67,7 @@ func TestTextsUseLabelsThatAreThere(t *testing.T) {
 	}
 }
 
-// summedUp tells whether a query sums over all values of a label, which is gone
-// thereby.
+// summedUp tells whether a query sums over all values of a label, which removes it.
 func summedUp(expr, label string) bool {
 	for _, m := range without.FindAllStringSubmatch(expr, -1) {
 		if slices.Contains(identifier.FindAllString(m[1], -1), label) {
@@ -78,8 +77,8 @@ func summedUp(expr, label string) bool {
 	return false
 }
 
-// TestEveryAlertIsTested: in rules_test.yaml it fires on one node, not on another
-// one, and not at once if it has to hold for a while.
+// TestEveryAlertIsTested: in rules_test.yaml it fires on one node and not on another one, and
+// not at once if its condition must hold for a while.
 func TestEveryAlertIsTested(t *testing.T) {
 	type tested struct{ fires, waits, spares bool }
 	tests := map[string]tested{}

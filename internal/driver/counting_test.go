@@ -34,7 +34,7 @@ func TestCallsAreCountedByMethodAndCode(t *testing.T) {
 	_, _ = node.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{})
 	_, _ = node.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{})
 	_, _ = identity.GetPluginInfo(t.Context(), &csi.GetPluginInfoRequest{})
-	// Its service is not ours, and not served either.
+	// This service is not ours and is not served.
 	_ = conn.Invoke(t.Context(), "/grpc.health.v1.Health/Check", &csi.ProbeRequest{}, &csi.ProbeResponse{})
 	if err := errors.Join(conn.Close(), server.Stop(context.Background()), <-served); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestCallsAreCountedByMethodAndCode(t *testing.T) {
 	}
 }
 
-// TestOtherServicesAreNotCounted: nor is what hangs counted as answered.
+// TestOtherServicesAreNotCounted: and a call that hangs is not counted as answered.
 func TestOtherServicesAreNotCounted(t *testing.T) {
 	counted := metrics.New("test", "")
 	intercept := countCalls(counted)

@@ -13,8 +13,8 @@ import (
 )
 
 func TestCodeOf(t *testing.T) {
-	// final: the kubelet takes the volume as not mounted and may never
-	// unpublish it, so the code must not be used while something may be mounted.
+	// final: the kubelet assumes that the volume is not mounted and may never unpublish it,
+	// so the code must not be used while something may be mounted.
 	for _, tt := range []struct {
 		err   error
 		want  codes.Code

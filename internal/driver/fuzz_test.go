@@ -27,9 +27,9 @@ func fuzzedDriver(t testing.TB, kubeletDir string) *Driver {
 	return d
 }
 
-// FuzzPublication looks for a publish request that is accepted and means
-// something else than what it says. Flags are separated by commas; access 0 is a
-// mount, 1 a block device, 2 neither, 3 no capability at all.
+// FuzzPublication looks for a publish request that is accepted with another meaning. Flags
+// are separated by commas; access 0 is a mount, 1 a block device, 2 neither, 3 no capability
+// at all.
 func FuzzPublication(f *testing.F) {
 	const target = podsDir + "/uid/volumes/kubernetes.io~csi/scratch/mount"
 	for mode := range int32(len(csi.VolumeCapability_AccessMode_Mode_name) + 1) {
@@ -82,7 +82,7 @@ func FuzzPublication(f *testing.F) {
 	})
 }
 
-// checkMode compares how a volume is to be mounted with what the request says.
+// checkMode compares the mode of the mount with the request.
 func checkMode(t *testing.T, got volume.Target, req *csi.NodePublishVolumeRequest, asked []string) {
 	t.Helper()
 	mode := req.GetVolumeCapability().GetAccessMode().GetMode()
@@ -109,8 +109,8 @@ func checkMode(t *testing.T, got volume.Target, req *csi.NodePublishVolumeReques
 	}
 }
 
-// FuzzVolumeAndPath looks for what is accepted of an unpublish or a question for
-// stats though it leads out of the kubelet's pods directory.
+// FuzzVolumeAndPath looks for an unpublish or a request for stats that is accepted though its
+// path leads out of the kubelet's pods directory.
 func FuzzVolumeAndPath(f *testing.F) {
 	f.Add("/var/lib/kubelet", "csi-1", podsDir+"/uid/volumes/kubernetes.io~csi/scratch/mount")
 	f.Add("/", "csi-1", "/pods/a")
@@ -136,15 +136,15 @@ func FuzzVolumeAndPath(f *testing.F) {
 			return
 		}
 		checkName(t, string(gotID), id)
-		// What is published is clean, so that nothing else can be found by it.
+		// Published paths are clean, so another path finds none.
 		if shown != filepath.Clean(path) {
 			t.Errorf("stats of %q are asked for at %q", path, shown)
 		}
 	})
 }
 
-// checkRefusal fails for an error that does not name a field, or that could
-// forge a line of a log.
+// checkRefusal fails for an error that does not name a field, or that could forge a log
+// line.
 func checkRefusal(t *testing.T, err error) {
 	t.Helper()
 	var invalid *volume.InvalidError
@@ -160,7 +160,7 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// checkName fails for a name that is no plain path element, or not what was sent.
+// checkName fails for a name that is not a plain path element, or not the one that was sent.
 func checkName(t *testing.T, got, sent string) {
 	t.Helper()
 	if got != sent || filepath.Base(got) != got || got[0] == '.' || strings.Contains(got, "\x00") || len(got) > 255 {
@@ -168,7 +168,7 @@ func checkName(t *testing.T, got, sent string) {
 	}
 }
 
-// checkObjectName fails for a name of people's that is not what was sent, or is though it is odd.
+// checkObjectName fails for a name that differs from the one that was sent, or is odd.
 func checkObjectName(t *testing.T, got, sent string) {
 	t.Helper()
 	want := sent

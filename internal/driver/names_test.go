@@ -45,7 +45,7 @@ func TestVolumeNames(t *testing.T) {
 	}
 }
 
-// TestLogNamesTheVolume of calls that have no volume context, and of bad ones.
+// TestLogNamesTheVolume: also of calls without a volume context, and of bad ones.
 func TestLogNamesTheVolume(t *testing.T) {
 	d := fuzzedDriver(t, "/var/lib/kubelet")
 	good := publishRequest()

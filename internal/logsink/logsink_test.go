@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// reader is who reads the log: it takes what it is given unless it stalls or fails.
+// reader reads the log. It accepts every line unless it stalls or fails.
 type reader struct {
 	mu      sync.Mutex
 	got     bytes.Buffer
@@ -82,7 +82,7 @@ func want(t *testing.T, when string, r *reader, lines ...string) {
 	}
 }
 
-// pass lets pass what lines wait for that follow another one.
+// pass waits for the time between two writes.
 func pass() {
 	time.Sleep(2 * rest)
 	synctest.Wait()
@@ -105,8 +105,8 @@ func TestLinesAreWrittenAtOnceAndInOrder(t *testing.T) {
 	})
 }
 
-// TestReaderThatStalls: writes go on, what finds no room is counted, and the log says
-// how many lines are missing at the place where they are.
+// TestReaderThatStalls: writes do not block, lines without room are counted, and the log says
+// how many lines are missing in their place.
 func TestReaderThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
@@ -131,7 +131,7 @@ func TestReaderThatStalls(t *testing.T) {
 	})
 }
 
-// TestCloseWaitsForAReaderForAWhile: what it takes in that time is written, and
+// TestCloseWaitsForAReaderForAWhile: the lines that it takes in that time are written, and
 // Close returns without the rest.
 func TestCloseWaitsForAReaderForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestCloseWaitsForAReaderForAWhile(t *testing.T) {
 	})
 }
 
-// TestReaderThatFails: the next line tries again, and none is tried without one.
+// TestReaderThatFails: the next line causes the next attempt, nothing else does.
 func TestReaderThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{fails: errors.New("broken")}

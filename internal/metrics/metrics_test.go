@@ -19,8 +19,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// names are all metrics of Katbox: dashboards and alerts are made of them, so
-// that none changes by mistake.
+// names are all metrics of Katbox. Dashboards and alerts use them, so none may change by
+// mistake.
 var names = []string{
 	"katbox_actor_restarts_total counter",
 	"katbox_build_info gauge",
@@ -60,7 +60,7 @@ var names = []string{
 	"katbox_volumes gauge",
 }
 
-// everything is a daemon to which everything has happened once.
+// everything returns the metrics of a daemon after one event of each kind.
 func everything() *metrics.Metrics {
 	m := metrics.New("v1.2.3", "0123abc")
 	publish := m.Method("NodePublishVolume")
@@ -181,12 +181,12 @@ func TestNothingHasHappenedAtTheStart(t *testing.T) {
 		`katbox_pressure_factor`: 1, `katbox_evictions_total{reason="inodes"}`: 0, `katbox_volumes{phase="Retained"}`: 0,
 	})
 	if _, there := values["katbox_registered"]; there {
-		t.Error("katbox_registered is there though nobody registers")
+		t.Error("katbox_registered exists though the daemon does not register itself")
 	}
 }
 
-// TestNames: each metric is there under its name with its kind and a help text,
-// nothing else is, and Prometheus' own linter finds no fault.
+// TestNames: each metric has its name, its kind and a help text, there are no others, and
+// Prometheus' own linter finds no fault.
 func TestNames(t *testing.T) {
 	families, err := everything().Gather()
 	if err != nil {
@@ -230,7 +230,7 @@ func TestBuildInfo(t *testing.T) {
 	t.Error("no katbox_build_info with version, revision and version of Go")
 }
 
-// TestReadmeNamesEveryMetric: what is not explained is of no use.
+// TestReadmeNamesEveryMetric: a metric without an explanation is of no use.
 func TestReadmeNamesEveryMetric(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -244,7 +244,7 @@ func TestReadmeNamesEveryMetric(t *testing.T) {
 	}
 }
 
-// slowReader is a client that takes nothing of an answer before it is let go.
+// slowReader is a client that reads nothing of an answer before letGo is closed.
 type slowReader struct {
 	http.ResponseWriter
 	asked chan struct{}
@@ -260,8 +260,8 @@ func (r *slowReader) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// TestSlowReadersKeepNobodyOut: however many there are.
-func TestSlowReadersKeepNobodyOut(t *testing.T) {
+// TestSlowReadersBlockNoOthers: no matter how many there are.
+func TestSlowReadersBlockNoOthers(t *testing.T) {
 	handler := metrics.New("", "").Handler()
 	asked, letGo := make(chan struct{}), make(chan struct{})
 	var slow sync.WaitGroup

@@ -11,9 +11,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TestCrowdKeepsNobodyOut: those who connect and say nothing have to go before
-// the one who asks.
-func TestCrowdKeepsNobodyOut(t *testing.T) {
+// TestCrowdKeepsNoRequestOut: silent connections are closed before one with a request.
+func TestCrowdKeepsNoRequestOut(t *testing.T) {
 	s := newServer(t, Config{Endpoint: "127.0.0.1:0", Log: logr.Discard()})
 	address := s.listener.Addr().String()
 	crowd := make([]net.Conn, maxSilent+10)
@@ -32,7 +31,7 @@ func TestCrowdKeepsNobodyOut(t *testing.T) {
 	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
 		t.Errorf("%s %v, want an answer", answer.Status, err)
 	}
-	// The eleven that came first were sent away, which their read tells.
+	// The first eleven were closed, which their read shows.
 	for _, silent := range crowd[:11] {
 		if n, err := silent.Read(make([]byte, 1)); err == nil {
 			t.Errorf("read %d bytes on a connection that should be closed", n)
@@ -64,7 +63,7 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Closed twice, by the crowd and by its server, which takes no place away.
+	// They are closed twice, by the crowd and by its server, and counted once.
 	for _, c := range accepted[:2] {
 		_ = c.Close()
 	}
@@ -82,8 +81,8 @@ func (l *crowd) count() int {
 	return l.silent.byAge.Len() + l.asking.byAge.Len()
 }
 
-// TestCrowdDoesNotEndAnAnswer: a connection that has sent a request keeps its turn,
-// however many others are opened meanwhile from the same address.
+// TestCrowdDoesNotEndAnAnswer: a connection that has sent a request stays open, no matter how
+// many others the same address opens meanwhile.
 func TestCrowdDoesNotEndAnAnswer(t *testing.T) {
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	s, err := Start(Config{Endpoint: "127.0.0.1:0", Log: logr.Discard(),
@@ -108,7 +107,7 @@ func TestCrowdDoesNotEndAnAnswer(t *testing.T) {
 	}()
 	<-asked
 	crowd := connect(t, address, 2*maxSilent)
-	// Half of them had to go, the last of which was after the one that asks.
+	// Half of them were closed, the last of which came after the one with the request.
 	waitClosed(t, crowd[:maxSilent])
 	close(goOn)
 	if err := <-answered; err != nil {
@@ -116,7 +115,7 @@ func TestCrowdDoesNotEndAnAnswer(t *testing.T) {
 	}
 }
 
-// connect opens connections that say nothing.
+// connect opens silent connections.
 func connect(t *testing.T, address string, number int) []net.Conn {
 	t.Helper()
 	all := make([]net.Conn, number)
@@ -131,7 +130,7 @@ func connect(t *testing.T, address string, number int) []net.Conn {
 	return all
 }
 
-// waitClosed waits until the server has closed connections, which their read tells.
+// waitClosed waits until the server has closed connections, which their read shows.
 func waitClosed(t *testing.T, all []net.Conn) {
 	t.Helper()
 	for _, silent := range all {
@@ -141,8 +140,8 @@ func waitClosed(t *testing.T, all []net.Conn) {
 	}
 }
 
-// TestWhoIsSentAway dials one after the other and accepts; each group has room for
-// two.
+// TestWhoIsSentAway dials one connection after the other and accepts them; each group has
+// room for two.
 func TestWhoIsSentAway(t *testing.T) {
 	const one, other = "127.0.0.1", "127.0.0.2"
 	type dial struct{ from, says string }

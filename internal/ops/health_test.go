@@ -32,8 +32,8 @@ func (n *node) healthy(ctx context.Context) error {
 
 func hangs(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
-// TestHealthIsAskedInTheBackground: however many ask, and however often, the node is
-// asked once in an interval, and each gets the answer at once.
+// TestHealthIsAskedInTheBackground: no matter how many clients ask how often, the node is
+// asked once in an interval, and each client gets the answer at once.
 func TestHealthIsAskedInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := answers(well)
@@ -60,7 +60,7 @@ func TestHealthIsAskedInTheBackground(t *testing.T) {
 	})
 }
 
-// TestFirstAnswerIsWaitedFor: nothing is said of a node that has not been asked.
+// TestFirstAnswerIsWaitedFor: there is no answer before the node was asked.
 func TestFirstAnswerIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{})
@@ -78,8 +78,8 @@ func TestFirstAnswerIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestHealthThatHangsIsUnwell: ten seconds after the question at the latest, and it
-// says since when.
+// TestHealthThatHangsIsUnwell: ten seconds after the question at the latest, with the time
+// since when.
 func TestHealthThatHangsIsUnwell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := answers(well)
@@ -101,7 +101,7 @@ func TestHealthThatHangsIsUnwell(t *testing.T) {
 	})
 }
 
-// TestAnswerGrowsOld: one that does not even end its question in time is not healthy.
+// TestAnswerGrowsOld: a node that does not end its question in time is not healthy.
 func TestAnswerGrowsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := answers(well)
@@ -120,8 +120,8 @@ func TestAnswerGrowsOld(t *testing.T) {
 	})
 }
 
-// TestStoppingEndsTheQuestions: the answer of a node that stops is not logged, and
-// none is waited for.
+// TestStoppingEndsTheQuestions: the server does not wait for the answer of a node that stops,
+// and does not log it.
 func TestStoppingEndsTheQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string

@@ -30,7 +30,7 @@ func (s *Server) ask(ctx context.Context, method, path string) *httptest.Respons
 	return answer
 }
 
-// want checks the number and a part of the answer, which has one line.
+// want checks the status code and a part of the answer, which has one line.
 func (s *Server) want(t *testing.T, path string, code int, part string) {
 	t.Helper()
 	answer := s.ask(t.Context(), http.MethodGet, path)
@@ -131,8 +131,8 @@ func TestListens(t *testing.T) {
 	}
 }
 
-// TestLimitsFitTogether: a client that says nothing is sent away, one that waits
-// for an answer gets it.
+// TestLimitsFitTogether: a silent client is disconnected, one that waits for an answer gets
+// it.
 func TestLimitsFitTogether(t *testing.T) {
 	s := newServer(t, Config{Endpoint: "127.0.0.1:0", Log: logr.Discard()})
 	defer func() {

@@ -32,7 +32,7 @@ func startTracing(t *testing.T, endpoint string) *Tracing {
 	return traces
 }
 
-// request is one for a volume.
+// request is a request for a volume.
 type request struct{}
 
 func (request) GetVolumeId() string { return "csi-1" }
@@ -50,13 +50,12 @@ const (
 	callersSpan  = "b7ad6b7169203331"
 )
 
-// calledBy is a call's context with what a caller sends that traces.
+// calledBy returns a call's context with the headers of a caller that traces.
 func calledBy(t *testing.T, flags string) context.Context {
 	return metadata.NewIncomingContext(t.Context(), metadata.Pairs("traceparent", "00-"+callersTrace+"-"+callersSpan+"-"+flags))
 }
 
-// byName returns the spans that were taken so far, and the attributes of whom they
-// are from.
+// byName returns the spans that were taken so far, and the attributes of their source.
 func byName(c *tracingtest.Collector) (spans map[string]*tracepb.Span, from map[string]string) {
 	spans, from = map[string]*tracepb.Span{}, map[string]string{}
 	for _, resource := range c.Taken() {
@@ -83,7 +82,7 @@ func TestSpansOfACall(t *testing.T) {
 	if !errors.Is(err, refused) {
 		t.Errorf("%v, want the handler's error", err)
 	}
-	// A probe is no span.
+	// A probe makes no span.
 	if err := call(t.Context(), traces, struct{}{}, func(ctx context.Context) error {
 		if trace.SpanContextFromContext(ctx).IsValid() {
 			t.Error("a call without a volume is traced")
@@ -116,8 +115,8 @@ func TestSpansOfACall(t *testing.T) {
 	}
 }
 
-// TestErrorThatIsNotText: it may name a file, and the name may be any bytes. The
-// spans that are sent together with it are not lost.
+// TestErrorThatIsNotText: an error may name a file, and the name may be any bytes. The spans
+// in the same batch are not lost.
 func TestErrorThatIsNotText(t *testing.T) {
 	c, url := tracingtest.Start(t)
 	traces := startTracing(t, url)
@@ -130,7 +129,7 @@ func TestErrorThatIsNotText(t *testing.T) {
 	}
 }
 
-// TestCallerDecides: what the caller does not sample is not sent.
+// TestCallerDecides: a span is not sent if the caller does not sample.
 func TestCallerDecides(t *testing.T) {
 	c, url := tracingtest.Start(t)
 	traces := startTracing(t, url)
@@ -145,8 +144,8 @@ func TestCallerDecides(t *testing.T) {
 	}
 }
 
-// TestCollectorThatHangs: it holds up neither calls, however many, nor the stop.
-// Nothing here ends before the test but what does not wait for it.
+// TestCollectorThatHangs: it delays neither calls, no matter how many, nor the stop. The
+// collector answers only after the test.
 func TestCollectorThatHangs(t *testing.T) {
 	const never = "3600000"
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", never)

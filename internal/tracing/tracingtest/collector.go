@@ -1,4 +1,4 @@
-// Package tracingtest has a collector of traces for tests.
+// Package tracingtest contains a collector of traces for tests.
 package tracingtest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Collector takes spans over OTLP, or hangs until the test has ended.
+// Collector receives spans over OTLP, or hangs until the test has ended.
 type Collector struct {
 	coltracepb.UnimplementedTraceServiceServer
 	called chan struct{}
@@ -30,7 +30,7 @@ func Start(t testing.TB) (*Collector, string) {
 	return start(t, nil)
 }
 
-// StartHanging is Start with a collector that answers nobody before the end.
+// StartHanging is Start with a collector that does not answer before the end.
 func StartHanging(t testing.TB) (*Collector, string) {
 	t.Helper()
 	return start(t, make(chan struct{}))
@@ -59,7 +59,7 @@ func start(t testing.TB, hang chan struct{}) (*Collector, string) {
 	return c, "http://" + l.Addr().String()
 }
 
-// Export takes spans.
+// Export receives spans.
 func (c *Collector) Export(_ context.Context, req *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
 	select {
 	case c.called <- struct{}{}:
@@ -74,10 +74,10 @@ func (c *Collector) Export(_ context.Context, req *coltracepb.ExportTraceService
 	return &coltracepb.ExportTraceServiceResponse{}, nil
 }
 
-// Called delivers that spans have come, whether they were taken or not.
+// Called delivers a value when spans have come, taken or not.
 func (c *Collector) Called() <-chan struct{} { return c.called }
 
-// Taken returns what was taken so far, by whom it is from.
+// Taken returns the spans that were taken so far, by their source.
 func (c *Collector) Taken() []*tracepb.ResourceSpans {
 	c.mu.Lock()
 	defer c.mu.Unlock()
