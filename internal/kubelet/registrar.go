@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/socket"
 )
@@ -176,7 +177,7 @@ func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 			return refusals
 		case <-silent:
 			log.Error(errNotAsked, "check that this is the kubelet's directory plugins_registry, and mounted into the container",
-				"directory", r.cfg.Dir)
+				logkeys.Directory, r.cfg.Dir)
 		case err := <-o.failed:
 			log.Error(err, "making the registration socket anew")
 			return refusals
@@ -203,7 +204,7 @@ func (r *Registrar) reopen(ctx context.Context) *opening {
 		r.setMissing(err)
 		if err.Error() != reported { // each cause is logged once
 			reported = err.Error()
-			r.cfg.Log.Error(err, "not registered, trying again until it works", "interval", duration.Format(r.pace.look))
+			r.cfg.Log.Error(err, "not registered, trying again until it works", logkeys.Interval, duration.Format(r.pace.look))
 		}
 		select {
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -81,7 +82,7 @@ func (h *health) set(err error, began time.Time) {
 	case err == nil && before != nil:
 		h.log.Info("healthy")
 	case err != nil && (before == nil || volume.OneLine(before) != volume.OneLine(err)):
-		h.log.Info("not healthy", "cause", volume.OneLine(err))
+		h.log.Info("not healthy", logkeys.Cause, volume.OneLine(err))
 	}
 }
 
