@@ -16,6 +16,7 @@ import (
 
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -136,4 +137,26 @@ func expected(code codes.Code) bool {
 		return true
 	}
 	return false
+}
+
+// countCalls counts each call of a CSI method, but no other call on the socket. It looks
+// the method up by its full name, which gRPC has already.
+func countCalls(m *metrics.Metrics) grpc.UnaryServerInterceptor {
+	methods := map[string]*metrics.Method{}
+	for _, service := range []grpc.ServiceDesc{csi.Identity_ServiceDesc, csi.Node_ServiceDesc} {
+		for _, method := range service.Methods {
+			methods["/"+service.ServiceName+"/"+method.MethodName] = m.Method(method.MethodName)
+		}
+	}
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		method := methods[info.FullMethod]
+		if method == nil {
+			return handler(ctx, req)
+		}
+		began := time.Now()
+		method.CallBegan()
+		resp, err := handler(ctx, req)
+		method.CallEnded(status.Code(err).String(), time.Since(began))
+		return resp, err
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,6 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/katbox/katbox/internal/duration"
 
 	// For a collector behind https: the image has no certificates of authorities.
 	_ "golang.org/x/crypto/x509roots/fallback"
@@ -127,4 +130,32 @@ func (t *Tracing) Stop(ctx context.Context) error {
 		return errors.Join(errors.New("the last traces are lost"), err)
 	}
 	return nil
+}
+
+// quietTime is the least time between two log lines about the collector.
+const quietTime = 10 * time.Minute
+
+// rateLimited logs that traces cannot be sent. That may go on for days, and each batch of
+// spans fails.
+type rateLimited struct {
+	log logr.Logger
+
+	mu     sync.Mutex
+	logged time.Time
+	// since counts the failures since then.
+	since int
+}
+
+// Handle receives the errors of the SDK.
+func (r *rateLimited) Handle(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if !r.logged.IsZero() && now.Sub(r.logged) < quietTime {
+		r.since++
+		return
+	}
+	r.log.Error(err, "cannot send traces; nothing else waits for that",
+		"failuresSinceTheLastLine", r.since, "notAgainFor", duration.Format(quietTime))
+	r.logged, r.since = now, 0
 }
