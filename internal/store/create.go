@@ -35,7 +35,7 @@ func create(path string) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return nil // or another daemon was faster
 	}
-	return fmt.Errorf("create the store: %w", err)
+	return fmt.Errorf("create the store in %s: %w", filepath.Dir(path), err)
 }
 
 // newStore makes an empty store beside path, whose name leads to the file old, or to nothing if
