@@ -68,7 +68,7 @@ func (t *task) recordDeletion() (recorded bool, err error) {
 	next.Phase = volume.Deleting
 	err = t.save(next)
 	if volume.IsNoSpace(err) {
-		t.log.Info("deleting without a record of it, the disk is full", logkeys.About(*t.record, "cause", err.Error())...)
+		t.log.Info("deleting without a record of it, the disk is full", logkeys.About(*t.record, logkeys.Cause, err.Error())...)
 		return false, nil
 	}
 	return err == nil, err
@@ -88,7 +88,7 @@ func (t *task) remove(recorded bool) error {
 		t.markDeleting()
 		return t.scratch.SyncGone(t.record.Pod)
 	case errors.Is(err, scratch.ErrTrashRefuses) && recorded:
-		t.log.Info("erasing a volume where it is, it cannot be moved to the trash", logkeys.About(*t.record, "cause", err.Error())...)
+		t.log.Info("erasing a volume where it is, it cannot be moved to the trash", logkeys.About(*t.record, logkeys.Cause, err.Error())...)
 		return t.eraseInPlace()
 	}
 	return err

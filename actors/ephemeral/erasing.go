@@ -195,7 +195,7 @@ func (e *eraser) listed(m *listed) {
 	}
 	now := time.Now()
 	if m.err != nil {
-		e.log.Error(m.err, "cannot look into the trash; it is tried again", "interval", duration.Format(searchPause))
+		e.log.Error(m.err, "cannot look into the trash; it is tried again", logkeys.Interval, duration.Format(searchPause))
 		e.queue.endPass()
 		e.nextPass = now.Add(searchPause)
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/logkeys"
 
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/retained"
@@ -143,6 +144,6 @@ func tellElsewhere(cfg Config, awake []volume.Record) {
 	if count > 0 {
 		cfg.Log.Info("volumes are published at targets that are not below the kubelet's pods directory; "+
 			"they are kept until they are unpublished, or the node is booted; is it the right one?",
-			"directory", cfg.PodsDir, "volumes", count, "example", example)
+			logkeys.Directory, cfg.PodsDir, "volumes", count, "example", example)
 	}
 }

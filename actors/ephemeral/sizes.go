@@ -130,7 +130,7 @@ func (r *round) measure(v *volume.Record) (size volume.Size) {
 	})
 	if err != nil && r.ctx.Err() == nil {
 		// It is gone meanwhile, most likely, and counts as nothing.
-		r.log.V(1).Info("cannot measure a retained volume", logkeys.About(*v, "cause", err.Error())...)
+		r.log.V(1).Info("cannot measure a retained volume", logkeys.About(*v, logkeys.Cause, err.Error())...)
 	}
 	return size
 }

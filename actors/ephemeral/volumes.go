@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -140,7 +141,7 @@ func (v *volumes) podsSeen(m *messages.PodsSeen) {
 	}
 	const empty = "the kubelet's pods directory is empty though volumes are published; is it the right one, and mounted into the container?"
 	if !v.sawNoPods {
-		v.log.Error(nil, empty, "directory", v.podsDir, "volumes", len(published))
+		v.log.Error(nil, empty, logkeys.Directory, v.podsDir, "volumes", len(published))
 	}
 	v.sawNoPods = true
 	v.sees(fmt.Errorf("%s: %s", v.podsDir, empty))

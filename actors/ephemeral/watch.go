@@ -118,7 +118,7 @@ func (w *watch) orphans() {
 	w.searched = w.searched || err == nil
 	w.tellForeign()
 	if err != nil && w.ctx.Err() == nil {
-		w.log.Error(err, "search for data directories without a record broken off; it is repeated", "interval", duration.Format(orphanInterval))
+		w.log.Error(err, "search for data directories without a record broken off; it is repeated", logkeys.Interval, duration.Format(orphanInterval))
 	}
 }
 
