@@ -12,7 +12,8 @@ import (
 func TestBackoffDoublesUpToTheLongest(t *testing.T) {
 	b := Backoff{First: time.Second, Longest: 10 * time.Second}
 	for attempt, want := range map[int]time.Duration{
-		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 10 * time.Second, 1 << 40: 10 * time.Second,
+		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 10 * time.Second,
+		1 << 40: 10 * time.Second,
 	} {
 		if got := b.jittered(attempt, 0); got != want {
 			t.Errorf("attempt %d: %v, want %v", attempt, got, want)

@@ -53,7 +53,8 @@ type System struct {
 func NewSystem(log logr.Logger, threads int) *System {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return librarySlog(log) }))
 	s := &System{
-		Root: system.Root, Workers: NewWorkers(workersWithin(threads)), log: log, system: system, failed: make(chan error, 1), stopped: make(chan struct{}),
+		Root: system.Root, Workers: NewWorkers(workersWithin(threads)), log: log, system: system, failed: make(chan error, 1),
+		stopped: make(chan struct{}),
 	}
 	s.Recorder = Recorder{root: s.Root, actor: s.Single(recorderName)}
 	return s

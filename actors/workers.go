@@ -44,7 +44,8 @@ type Workers struct {
 
 // NewWorkers returns workers that run so many operations at the same time.
 func NewWorkers(limit int) *Workers {
-	return &Workers{slots: make(chan struct{}, limit), next: make(chan func()), spare: make(chan struct{}, maxSpare), ended: make(chan struct{})}
+	return &Workers{slots: make(chan struct{}, limit), next: make(chan func()), spare: make(chan struct{}, maxSpare),
+		ended: make(chan struct{})}
 }
 
 // Limit is how many operations may run at the same time.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -122,8 +123,6 @@ func selectOwnPods(job *batch.Job) {
 	if job.Spec.Template.Labels == nil {
 		job.Spec.Template.Labels = map[string]string{}
 	}
-	for key, value := range labels {
-		job.Spec.Template.Labels[key] = value
-	}
+	maps.Copy(job.Spec.Template.Labels, labels)
 	job.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batch.ControllerUidLabel: string(job.UID)}}
 }

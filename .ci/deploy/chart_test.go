@@ -3,6 +3,7 @@ package deploy
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func byName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstr
 			{"spec", "podSelector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
 			for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by",
 				"helm.sh/chart"} {
-				unstructured.RemoveNestedField(o.Object, append(labels[:len(labels):len(labels)], label)...)
+				unstructured.RemoveNestedField(o.Object, append(slices.Clip(labels), label)...)
 			}
 		}
 		named[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o
@@ -164,8 +165,8 @@ func within(before []string, indent int) bool {
 
 // explained tells whether these lines end with a comment that explains a value.
 func explained(before []string) bool {
-	for i := len(before) - 1; i >= 0; i-- {
-		line := strings.TrimSpace(before[i])
+	for _, line := range slices.Backward(before) {
+		line = strings.TrimSpace(line)
 		if !strings.HasPrefix(line, "#") || strings.HasPrefix(line, "# -- ") {
 			return strings.HasPrefix(line, "# -- ")
 		}

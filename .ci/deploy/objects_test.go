@@ -3,6 +3,7 @@ package deploy
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ const withPolicy = "../../.ci/deploy/testdata/network-policy"
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(overlays[:len(overlays):len(overlays)], withPolicy) {
+	for _, dir := range append(slices.Clip(overlays), withPolicy) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range files(t, examples+"/*.yaml") {
@@ -54,7 +55,7 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range append(overlays[:len(overlays):len(overlays)], "components/network-policy") {
+	for _, dir := range append(slices.Clip(overlays), "components/network-policy") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {

@@ -3,6 +3,7 @@ package ephemeral
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 	"testing"
@@ -81,11 +82,10 @@ func named(more map[string]any) map[string]any {
 
 // unnamed are the fields of a line about a volume whose names are not known, and more.
 func unnamed(pod volume.PodUID, id volume.ID, more map[string]any) map[string]any {
-	fields := map[string]any{"podUID": string(pod), "volumeID": string(id), "node": "node-1", "path": "/data/" + string(pod) + "/" + string(id),
+	fields := map[string]any{"podUID": string(pod), "volumeID": string(id), "node": "node-1",
+		"path":     "/data/" + string(pod) + "/" + string(id),
 		"lifespan": duration.Format(testLifespan)}
-	for key, value := range more {
-		fields[key] = value
-	}
+	maps.Copy(fields, more)
 	return fields
 }
 
@@ -104,7 +104,8 @@ func TestLogTellsOfAnAfterlife(t *testing.T) {
 		h.unpublish()
 		retained := time.Now()
 		h.restart()
-		log.wantOnly("retained", named(map[string]any{"reason": "unpublished", "published": rfc3339(began), "until": rfc3339(retained.Add(testLifespan))}))
+		log.wantOnly("retained", named(map[string]any{"reason": "unpublished", "published": rfc3339(began),
+			"until": rfc3339(retained.Add(testLifespan))}))
 
 		time.Sleep(testLifespan + time.Minute)
 		h.wantGone(testPod, testID)
@@ -122,7 +123,8 @@ func TestLogSaysWhyAVolumeGoesEarly(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.wantGone("pod", "csi-old")
 		got := log.with("deleted")
-		if len(got) != 1 || got[0]["reason"] != "bytes" || got[0]["pressureFactor"] != 0.5 || got[0]["lifespan"] != duration.Format(testLifespan) {
+		if len(got) != 1 || got[0]["reason"] != "bytes" || got[0]["pressureFactor"] != 0.5 ||
+			got[0]["lifespan"] != duration.Format(testLifespan) {
 			t.Fatalf("lines %v, want one for want of bytes at factor 0.5", got)
 		}
 		if kept, err := time.ParseDuration(got[0]["kept"].(string)); err != nil || kept < 7*time.Hour || kept > 8*time.Hour {
@@ -161,7 +163,8 @@ func TestLogOfVolumesWithoutAnUnpublish(t *testing.T) {
 		}
 	}, func(t *testing.T, h *house, log *lines) {
 		found := time.Now()
-		log.wantOnly("retained", unnamed(numberedPod(1), numbered(1), map[string]any{"reason": "adopted", "until": rfc3339(found.Add(testLifespan))}))
+		log.wantOnly("retained", unnamed(numberedPod(1), numbered(1),
+			map[string]any{"reason": "adopted", "until": rfc3339(found.Add(testLifespan))}))
 		log.all = nil
 		began := time.Now()
 		h.publish()
@@ -169,7 +172,8 @@ func TestLogOfVolumesWithoutAnUnpublish(t *testing.T) {
 		h.removePod(testPod)
 		time.Sleep(2 * testGrace)
 		got := h.wantPhase(testID, volume.Retained)
-		log.wantOnly("retained", named(map[string]any{"reason": "abandoned", "published": rfc3339(began), "until": rfc3339(got.Unpublished.Add(testLifespan))}))
+		log.wantOnly("retained", named(map[string]any{"reason": "abandoned", "published": rfc3339(began),
+			"until": rfc3339(got.Unpublished.Add(testLifespan))}))
 	})
 }
 

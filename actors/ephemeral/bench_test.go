@@ -35,7 +35,8 @@ func benchNode(b *testing.B, tracer trace.Tracer) (*Node, string) {
 	disk := &fakeDisk{free: 1000, total: 1000}
 	node, err := start(Config{
 		Mounter: newFakeMounter(), Bindings: func() ([]mount.Binding, error) { return nil, nil }, Scratch: dir,
-		Space: disk.space, SpaceAfterErase: disk.spaceAfterErase, Records: newFakeRecords(), Known: func(func(volume.Record)) error { return nil }, PodsDir: pods, Metrics: metrics.New("test", ""),
+		Space: disk.space, SpaceAfterErase: disk.spaceAfterErase, Records: newFakeRecords(),
+		Known: func(func(volume.Record)) error { return nil }, PodsDir: pods, Metrics: metrics.New("test", ""),
 		Lifespan: time.Hour, PressureInterval: time.Hour, OrphanGrace: time.Hour, EraseParallel: 1, Log: logr.Discard(), Tracer: tracer,
 	})
 	if err != nil {

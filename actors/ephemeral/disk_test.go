@@ -63,7 +63,8 @@ func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, 
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		ctx, cancel := context.WithCancel(t.Context())
 		workers := actors.NewWorkers(actors.MaxWorkers)
-		w := workshop{bin: bin, calls: pace.NewCalls(), root: system.Root, factor: &atomic.Uint64{}, metrics: metrics.New("test", ""), lines: &list[string]{}, told: &list[messages.Pressure]{}}
+		w := workshop{bin: bin, calls: pace.NewCalls(), root: system.Root, factor: &atomic.Uint64{},
+			metrics: metrics.New("test", ""), lines: &list[string]{}, told: &list[messages.Pressure]{}}
 		supervisor := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if m, ok := c.Message().(*messages.Pressure); ok {
 				w.told.add(*m)
@@ -78,7 +79,8 @@ func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, 
 		}
 		d := &disk{
 			eraser: eraser{
-				ctx: ctx, trash: bin, workers: workers, turns: pace.NewTurns(atOnce, w.calls, actors.LowPriority, w.metrics.EntriesErased), log: log, metrics: w.metrics,
+				ctx: ctx, trash: bin, workers: workers, log: log, metrics: w.metrics,
+				turns: pace.NewTurns(atOnce, w.calls, actors.LowPriority, w.metrics.EntriesErased),
 			},
 			space: space, spaceAfterErase: func(volume.Space) (volume.Space, error) { return space() },
 			limits: lifespan.Limits{Headroom: 1}, interval: 100 * 24 * time.Hour, supervisor: supervisor,
@@ -138,7 +140,8 @@ func TestSetAsideIsTriedAgain(t *testing.T) {
 				t.Errorf("try %d came %s after the one before", i+2, wait)
 			}
 		}
-		if lines := w.lines.get(); len(lines) != 1 || !strings.Contains(lines[0], "something is mounted inside") || !strings.Contains(lines[0], "csi-x") {
+		if lines := w.lines.get(); len(lines) != 1 || !strings.Contains(lines[0], "something is mounted inside") ||
+			!strings.Contains(lines[0], "csi-x") {
 			t.Errorf("log %q, want the reason and the volume, once", lines)
 		}
 		b.set(nil, "x")

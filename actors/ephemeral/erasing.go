@@ -304,7 +304,7 @@ func (e *eraser) logProgress() {
 	e.progress = nil
 	if len(e.queue.running) > 0 {
 		waiting, setAside := e.queue.held()
-		e.log.Info("erasing the data of deleted volumes", "running", len(e.queue.running), "waiting", waiting-len(e.queue.running), "setAside", setAside,
-			"removed", e.turns.Removed())
+		e.log.Info("erasing the data of deleted volumes", "running", len(e.queue.running),
+			"waiting", waiting-len(e.queue.running), "setAside", setAside, "removed", e.turns.Removed())
 	}
 }

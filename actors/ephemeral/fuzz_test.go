@@ -47,7 +47,8 @@ func FuzzRecoverVolumes(f *testing.F) {
 func recordOf(b []byte) volume.Record {
 	r := volume.Record{ID: numbered(int(b[0] % 6)), Pod: volume.PodUID(fmt.Sprint("pod-", b[1]%3)), Phase: volume.Phase(1 + b[2]%5)}
 	for i := range int(b[3] % 3) {
-		r.Targets = append(r.Targets, volume.Target{Path: fmt.Sprintf("%s/%s/mount-%d", fuzzPods, r.Pod, i), Leaving: b[3]&0x10 != 0, ReadOnly: b[3]&0x20 != 0})
+		r.Targets = append(r.Targets, volume.Target{Path: fmt.Sprintf("%s/%s/mount-%d", fuzzPods, r.Pod, i),
+			Leaving: b[3]&0x10 != 0, ReadOnly: b[3]&0x20 != 0})
 	}
 	if !r.Phase.Live() {
 		r = r.Retain(time.Unix(int64(b[2]), 0), time.Hour)

@@ -76,7 +76,8 @@ func inHouse(t *testing.T, test func(t *testing.T, h *house)) {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	root := t.TempDir()
-	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(), disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, log: logr.Discard()}
+	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(),
+		disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, log: logr.Discard()}
 	h.makePod(testPod)
 	h.makePod(ownPod)
 	dir, err := scratch.Open(filepath.Join(root, "work"))
@@ -101,7 +102,8 @@ func (h *house) config() Config {
 	return Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
-		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second, OrphanGrace: testGrace, EraseParallel: 2,
+		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second,
+		OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics,
 	}
 }
@@ -161,8 +163,9 @@ func (h *house) data(pod volume.PodUID, id volume.ID) string {
 }
 
 func (h *house) publication() volume.Publication {
-	return volume.Publication{ID: testID, Pod: testPod, Namespace: "default", PodName: "batch-1", VolumeName: "scratch", ServiceAccount: "robot",
-		Target: volume.Target{Path: h.target(testPod, "mount")}}
+	return volume.Publication{ID: testID, Pod: testPod, Namespace: "default", PodName: "batch-1", VolumeName: "scratch",
+		ServiceAccount: "robot",
+		Target:         volume.Target{Path: h.target(testPod, "mount")}}
 }
 
 func (h *house) publish() {
@@ -514,7 +517,8 @@ func (d *fakeDisk) space() (volume.Space, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.measured++
-	return volume.Space{Total: volume.Size{Bytes: int64(d.total), Inodes: int64(d.inodes)}, Free: volume.Size{Bytes: int64(d.free), Inodes: int64(d.freeInodes)}}, d.err
+	return volume.Space{Total: volume.Size{Bytes: int64(d.total), Inodes: int64(d.inodes)},
+		Free: volume.Size{Bytes: int64(d.free), Inodes: int64(d.freeInodes)}}, d.err
 }
 
 func (d *fakeDisk) set(free uint64, err error) {

@@ -98,8 +98,9 @@ func TestMetricsOfALife(t *testing.T) {
 			`katbox_evictions_total{reason="expired"}`: 1, `katbox_evictions_total{reason="bytes"}`: 0,
 			`katbox_deadline_lateness_seconds_count`: 1, `katbox_deadline_lateness_seconds_bucket{le="1"}`: 1,
 			`katbox_erased_volumes_total`: 1, `katbox_erased_entries_total`: 2, // the marker and the data directory
-			`katbox_store_commit_duration_seconds_count`: float64(h.records.committed()), `katbox_store_commit_changes_sum`: float64(h.records.committed()),
-			`katbox_actor_restarts_total`: 0,
+			`katbox_store_commit_duration_seconds_count`: float64(h.records.committed()),
+			`katbox_store_commit_changes_sum`:            float64(h.records.committed()),
+			`katbox_actor_restarts_total`:                0,
 		})
 	})
 }
@@ -148,8 +149,9 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 				time.Sleep(time.Minute)
 				h.wantGone("pod", "csi-old")
 				want := metricstest.Values{
-					`katbox_evictions_total{reason="expired"}`: 0, `katbox_evictions_total{reason="bytes"}`: 0, `katbox_evictions_total{reason="inodes"}`: 0,
-					`katbox_deadline_lateness_seconds_count`: 0, `katbox_erased_volumes_total`: 1,
+					`katbox_evictions_total{reason="expired"}`: 0, `katbox_evictions_total{reason="bytes"}`: 0,
+					`katbox_evictions_total{reason="inodes"}`: 0,
+					`katbox_deadline_lateness_seconds_count`:  0, `katbox_erased_volumes_total`: 1,
 					`katbox_pressure_factor`: tt.factor, `katbox_filesystem_size_bytes`: 1000, `katbox_filesystem_headroom_bytes`: 100,
 					`katbox_filesystem_free_bytes`: float64(h.disk.free), `katbox_filesystem_free_inodes`: float64(h.disk.freeInodes),
 					`katbox_filesystem_inodes`: float64(h.disk.inodes), `katbox_filesystem_headroom_inodes`: float64(h.disk.inodes) / 10,
@@ -482,7 +484,8 @@ func TestMetricsAfterAStorm(t *testing.T) {
 		got := metricstest.Of(t, h.metrics)
 		deleted := got[`katbox_evictions_total{reason="expired"}`] + got[`katbox_evictions_total{reason="bytes"}`]
 		if deleted == 0 || got["katbox_actor_restarts_total"] == 0 || got["katbox_unmount_retries_total"] == 0 {
-			t.Errorf("that was no storm: %v deleted, %v restarts, %v retries", deleted, got["katbox_actor_restarts_total"], got["katbox_unmount_retries_total"])
+			t.Errorf("that was no storm: %v deleted, %v restarts, %v retries", deleted, got["katbox_actor_restarts_total"],
+				got["katbox_unmount_retries_total"])
 		}
 		if erased := got["katbox_erased_volumes_total"]; erased < deleted-begun {
 			t.Errorf("%v volumes were deleted, %v of them begun before the restart, and %v erased", deleted, begun, erased)

@@ -144,8 +144,9 @@ func (n *Node) volumes(cfg Config, env *environment, found recovered, more []act
 		environment: env, recovered: found.awake, sees: n.sees, more: more,
 		sleepers: newSleepers(found.asleep, evictionsWithin(n.Workers.Limit()), cfg.Limits.Headroom > 0, cfg.Metrics, cfg.Log),
 		disk: &disk{
-			eraser: eraser{ctx: env.ctx, trash: cfg.Scratch, workers: n.Workers, turns: env.turns, log: cfg.Log, metrics: cfg.Metrics, tracer: cfg.Tracer},
-			space:  cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, limits: cfg.Limits, interval: cfg.PressureInterval, supervisor: n.Supervisor(),
+			eraser: eraser{ctx: env.ctx, trash: cfg.Scratch, workers: n.Workers, turns: env.turns, log: cfg.Log,
+				metrics: cfg.Metrics, tracer: cfg.Tracer},
+			space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, limits: cfg.Limits, interval: cfg.PressureInterval, supervisor: n.Supervisor(),
 		},
 		sizes: &sizes{ctx: env.ctx, scratch: cfg.Scratch, workers: n.Workers, calls: n.calls, supervisor: n.Supervisor(), log: cfg.Log},
 	}

@@ -96,7 +96,8 @@ func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
 			h.wantGone("pod", numbered(i))
 		}
 		h.wantMetrics("works again", nil, metricstest.Values{
-			`katbox_evictions_total{reason="expired"}`: volumes, `katbox_erased_volumes_total`: volumes, `katbox_deadline_lateness_seconds_count`: volumes,
+			`katbox_evictions_total{reason="expired"}`: volumes, `katbox_erased_volumes_total`: volumes,
+			`katbox_deadline_lateness_seconds_count`: volumes,
 		})
 		h.stop()
 	})

@@ -32,15 +32,18 @@ func TestRecoverVolumes(t *testing.T) {
 		asleep   *volume.Record
 		changed  bool
 	}{
-		"published and mounted":               {record: ptr(live(volume.Publishing, target)), bindings: []mount.Binding{bound}, awake: ptr(live(volume.Published, target))},
-		"published, mount gone with a reboot": {record: ptr(live(volume.Publishing, readOnly)), awake: ptr(live(volume.Published, readOnly))},
-		"unmount ordered, still mounted":      {record: ptr(live(volume.Unpublishing, leaving)), bindings: []mount.Binding{bound}, awake: ptr(live(volume.Unpublishing, leaving))},
-		"unmount ordered and done":            {record: ptr(live(volume.Unpublishing, leaving)), awake: ptr(live(volume.Unpublishing, leaving))},
-		"imported, target not known":          {record: ptr(live(volume.Published)), bindings: []mount.Binding{bound}, awake: ptr(live(volume.Published, target)), changed: true},
-		"imported, not mounted":               {record: ptr(live(volume.Published)), awake: ptr(live(volume.Published))},
-		"mounted without a record":            {bindings: []mount.Binding{bound}, awake: ptr(live(volume.Published, target)), changed: true},
+		"published and mounted": {record: new(live(volume.Publishing, target)), bindings: []mount.Binding{bound},
+			awake: new(live(volume.Published, target))},
+		"published, mount gone with a reboot": {record: new(live(volume.Publishing, readOnly)), awake: new(live(volume.Published, readOnly))},
+		"unmount ordered, still mounted": {record: new(live(volume.Unpublishing, leaving)), bindings: []mount.Binding{bound},
+			awake: new(live(volume.Unpublishing, leaving))},
+		"unmount ordered and done": {record: new(live(volume.Unpublishing, leaving)), awake: new(live(volume.Unpublishing, leaving))},
+		"imported, target not known": {record: new(live(volume.Published)), bindings: []mount.Binding{bound},
+			awake: new(live(volume.Published, target)), changed: true},
+		"imported, not mounted":    {record: new(live(volume.Published)), awake: new(live(volume.Published))},
+		"mounted without a record": {bindings: []mount.Binding{bound}, awake: new(live(volume.Published, target)), changed: true},
 		"read-only without a record": {bindings: []mount.Binding{{Source: "p/v", Target: target.Path, ReadOnly: true}},
-			awake: ptr(live(volume.Published, readOnly)), changed: true},
+			awake: new(live(volume.Published, readOnly)), changed: true},
 		"retained":             {record: &retained, asleep: &retained},
 		"deletion interrupted": {record: &deleting, asleep: &deleting},
 		"retained, but mounted": {record: &retained, bindings: []mount.Binding{bound},
@@ -54,7 +57,8 @@ func TestRecoverVolumes(t *testing.T) {
 			awake: &volume.Record{ID: "v", Pod: "p", Phase: volume.Published, Lifespan: time.Hour,
 				Targets: []volume.Target{{Path: "/kubelet/pods/p/volumes/kubernetes.io~csi/volume-subpaths/mount"}}}, changed: true},
 		"mounted elsewhere by a person": {record: &retained, bindings: []mount.Binding{{Source: "p/v", Target: "/mnt/look"}}, asleep: &retained},
-		"a name that is no volume's":    {bindings: []mount.Binding{{Source: ".trash/x", Target: "/kubelet/pods/p/x"}, {Source: "p", Target: "/kubelet/pods/p/y"}}},
+		"a name that is no volume's": {bindings: []mount.Binding{{Source: ".trash/x", Target: "/kubelet/pods/p/x"},
+			{Source: "p", Target: "/kubelet/pods/p/y"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var records []volume.Record
@@ -143,8 +147,6 @@ func same(t *testing.T, what string, got []volume.Record, want *volume.Record) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // TestRecoverAfterAReboot: targets go with their mounts, unless the mount is there or an unmount
 // has to come to its end.
 func TestRecoverAfterAReboot(t *testing.T) {
@@ -156,9 +158,10 @@ func TestRecoverAfterAReboot(t *testing.T) {
 		phase    volume.Phase
 		kept     bool
 	}{
-		"mounted":                {target: volume.Target{Path: path}, bindings: bound, phase: volume.Published, kept: true},
-		"not mounted":            {target: volume.Target{Path: path}, phase: volume.Published},
-		"mounted elsewhere":      {target: volume.Target{Path: path}, bindings: []mount.Binding{{Source: "p/v", Target: "/mnt/look"}}, phase: volume.Published},
+		"mounted":     {target: volume.Target{Path: path}, bindings: bound, phase: volume.Published, kept: true},
+		"not mounted": {target: volume.Target{Path: path}, phase: volume.Published},
+		"mounted elsewhere": {target: volume.Target{Path: path},
+			bindings: []mount.Binding{{Source: "p/v", Target: "/mnt/look"}}, phase: volume.Published},
 		"unmounting":             {target: volume.Target{Path: path, Leaving: true}, phase: volume.Unpublishing, kept: true},
 		"unmounting and mounted": {target: volume.Target{Path: path, Leaving: true}, bindings: bound, phase: volume.Unpublishing, kept: true},
 	} {

@@ -43,7 +43,8 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	case err != nil:
 		stats.Abnormal, stats.Condition = true, fmt.Sprintf("the mount at %s does not answer: %v", path, err)
 	case showing != mount.ShowsSource:
-		stats.Abnormal, stats.Condition = true, fmt.Sprintf("its data directory is not mounted at %s; the kubelet mounts it when it publishes again", path)
+		stats.Abnormal, stats.Condition = true,
+			fmt.Sprintf("its data directory is not mounted at %s; the kubelet mounts it when it publishes again", path)
 	}
 	return stats, nil
 }

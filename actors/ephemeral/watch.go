@@ -118,7 +118,8 @@ func (w *watch) orphans() {
 	w.searched = w.searched || err == nil
 	w.tellForeign()
 	if err != nil && w.ctx.Err() == nil {
-		w.log.Error(err, "search for data directories without a record broken off; it is repeated", logkeys.Interval, duration.Format(orphanInterval))
+		w.log.Error(err, "search for data directories without a record broken off; it is repeated",
+			logkeys.Interval, duration.Format(orphanInterval))
 	}
 }
 
@@ -190,6 +191,7 @@ func (w *watch) tellForeign() {
 	if w.foreign.count == 0 {
 		return
 	}
-	w.log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, and they are not named as a kubelet names pods and volumes, or are mounted for a pod together with what they are in",
+	w.log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, "+
+		"and they are not named as a kubelet names pods and volumes, or are mounted for a pod together with what they are in",
 		"directories", w.foreign.count, "example", w.scratch.Path(w.foreign.example))
 }

@@ -93,7 +93,8 @@ func crashOperations() []crashOperation {
 	}}
 	unpublish := crashOperation{name: "unpublish", prepare: addLeaving, do: func(s *scene) error { return s.unpublishVolume(s.last()) }}
 	// Its own deadline must not come before the crash.
-	publishAgain := crashOperation{name: "publish again", lives: time.Hour, alone: true, prepare: addRetained, do: func(s *scene) error { return s.publishVolume(s.last()) }}
+	publishAgain := crashOperation{name: "publish again", lives: time.Hour, alone: true, prepare: addRetained,
+		do: func(s *scene) error { return s.publishVolume(s.last()) }}
 	expiry := expires(crashOperation{name: "expiry"}, podFiles())
 	deepExpiry := expires(crashOperation{name: "expiry of a deep tree"}, deepFiles())
 
@@ -139,10 +140,11 @@ func crashOperations() []crashOperation {
 		{name: "publish without the target's parent", errors: []string{"call failed"}, prepare: func(s *scene) {
 			s.removeTargetParent(s.add("new", podFiles()))
 		}, do: (*scene).publishFails},
-		{name: "publish again without the target's parent", lives: time.Hour, alone: true, errors: []string{"call failed"}, prepare: func(s *scene) {
-			addRetained(s)
-			s.removeTargetParent(s.last())
-		}, do: (*scene).publishFails},
+		{name: "publish again without the target's parent", lives: time.Hour, alone: true, errors: []string{"call failed"},
+			prepare: func(s *scene) {
+				addRetained(s)
+				s.removeTargetParent(s.last())
+			}, do: (*scene).publishFails},
 		{name: "publish whose mount fails", errors: []string{"call failed"}, prepare: func(s *scene) {
 			s.add("new", podFiles())
 			s.makeUnbindable()
@@ -151,9 +153,10 @@ func crashOperations() []crashOperation {
 			addRetained(s)
 			s.makeUnbindable()
 		}, do: (*scene).publishFails},
-		{name: "publish whose mount cannot be made read-only", errors: []string{"call failed"}, kernel: oldRefusingKernel, prepare: func(s *scene) {
-			s.add("new", podFiles()).readOnly = true
-		}, do: (*scene).publishFails},
+		{name: "publish whose mount cannot be made read-only", errors: []string{"call failed"}, kernel: oldRefusingKernel,
+			prepare: func(s *scene) {
+				s.add("new", podFiles()).readOnly = true
+			}, do: (*scene).publishFails},
 
 		unpublish,
 		unpublish.thenReboot(),
@@ -166,7 +169,8 @@ func crashOperations() []crashOperation {
 
 		expiry,
 		deepExpiry,
-		expires(crashOperation{name: "expiry beside another volume of the pod", prepare: func(s *scene) { s.addPublished("leaving", podFiles()) }}, podFiles()),
+		expires(crashOperation{name: "expiry beside another volume of the pod",
+			prepare: func(s *scene) { s.addPublished("leaving", podFiles()) }}, podFiles()),
 		expires(crashOperation{name: "expiry with no room in the trash", kernel: fullKernel, inPlace: true}, podFiles()),
 		{
 			name: "eviction under pressure", lives: time.Hour, alone: true, fileSystem: true,
@@ -251,7 +255,8 @@ func addLegacy(s *scene) {
 	running, ended := s.add("running", podFiles()), s.add("ended", podFiles())
 	s.writeFiles(running)
 	s.writeFiles(ended)
-	if err := errors.Join(os.Mkdir(running.target, 0o750), unix.Mount(s.data(running.pod, running.id), running.target, "", unix.MS_BIND, "")); err != nil {
+	if err := errors.Join(os.Mkdir(running.target, 0o750),
+		unix.Mount(s.data(running.pod, running.id), running.target, "", unix.MS_BIND, "")); err != nil {
 		s.t.Fatal(err)
 	}
 	running.published, running.answered = true, true
@@ -259,7 +264,8 @@ func addLegacy(s *scene) {
 	deleted, lifespan := time.Now(), 4*time.Second
 	ended.answered, ended.keptUntil = true, deleted.Add(lifespan)
 	buckets := map[string]map[string]string{
-		"volumes": {running.id: fmt.Sprintf(`{"name":"ephemeral-%s","id":%q,"podUUID":%q,"size":1099511627776,"path":%q,"accessType":0,"ephemeral":true}`,
+		"volumes": {running.id: fmt.Sprintf(
+			`{"name":"ephemeral-%s","id":%q,"podUUID":%q,"size":1099511627776,"path":%q,"accessType":0,"ephemeral":true}`,
 			running.id, running.id, running.pod, s.data(running.pod, running.id))},
 		"deletedVolumes": {ended.id: fmt.Sprintf(`{"deleteTime":%q,"lifespan":%d,"path":%q}`,
 			deleted.Format(time.RFC3339Nano), lifespan, s.data(ended.pod, ended.id))},

@@ -218,7 +218,8 @@ func (s *scene) leftInWorkdir() []string {
 			s.t.Fatal(err)
 		}
 		for _, entry := range entries {
-			if name := entry.Name(); dir != s.workdir() || !strings.HasPrefix(name, ".") && name != legacyFile && name != filepath.Base(s.foreign()) {
+			name := entry.Name()
+			if dir != s.workdir() || !strings.HasPrefix(name, ".") && name != legacyFile && name != filepath.Base(s.foreign()) {
 				left = append(left, filepath.Join(dir, name))
 			}
 		}

@@ -27,7 +27,8 @@ func (s *scene) checkRecords() {
 		case ok && v.published != record.Phase.Live():
 			s.t.Errorf("volume %s of pod %s, published %t, is recorded as %s", v.id, v.pod, v.published, record.Phase)
 		}
-		if v.written && s.op.inPlace && exists(s.data(v.pod, v.id)) && wrongFile(v, s.data(v.pod, v.id)) != "" && record.Phase != volume.Deleting {
+		if v.written && s.op.inPlace && exists(s.data(v.pod, v.id)) && wrongFile(v, s.data(v.pod, v.id)) != "" &&
+			record.Phase != volume.Deleting {
 			s.t.Errorf("volume %s of pod %s is there in part and recorded as %s", v.id, v.pod, record.Phase)
 		}
 	}

@@ -27,7 +27,8 @@ func TestInject(t *testing.T) {
 			}
 			return unix.EIO
 		})
-		for name, err := range map[string]error{"mkdirat": Mkdirat(fd, "a", 0o700), "mkdir": Mkdir(dir+"/a", 0o700), "fsync": Fsync(fd), "syncfs": Syncfs(fd)} {
+		for name, err := range map[string]error{"mkdirat": Mkdirat(fd, "a", 0o700), "mkdir": Mkdir(dir+"/a", 0o700),
+			"fsync": Fsync(fd), "syncfs": Syncfs(fd)} {
 			if !errors.Is(err, unix.EIO) {
 				t.Errorf("%s: %v, want the injected error", name, err)
 			}
@@ -37,7 +38,8 @@ func TestInject(t *testing.T) {
 		}
 	})
 	slices.Sort(changes)
-	if want := []string{"Fsync " + dir, "Mkdir " + dir + "/a", "Mkdirat " + dir + "/a", "Rmdirat " + dir + "/a", "Syncfs " + dir}; !slices.Equal(changes, want) {
+	want := []string{"Fsync " + dir, "Mkdir " + dir + "/a", "Mkdirat " + dir + "/a", "Rmdirat " + dir + "/a", "Syncfs " + dir}
+	if !slices.Equal(changes, want) {
 		t.Errorf("changes %q, want %q", changes, want)
 	}
 	if err := Mkdirat(fd, "a", 0o700); err != nil {

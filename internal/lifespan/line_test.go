@@ -119,7 +119,8 @@ func TestWithoutALineNothingChanges(t *testing.T) {
 		inodes := room{Total: rng.Int64N(1 << 32)}
 		bytes.Free, inodes.Free = rng.Int64N(bytes.Total+1), rng.Int64N(inodes.Total+1)
 		limits := Limits{Headroom: rng.Float64()}
-		if got, want := limits.Pressure(spaceOf(bytes, inodes)).Factor, min(old(bytes, limits.Headroom), old(inodes, limits.Headroom)); got != want {
+		if got, want := limits.Pressure(spaceOf(bytes, inodes)).Factor,
+			min(old(bytes, limits.Headroom), old(inodes, limits.Headroom)); got != want {
 			t.Fatalf("%v and %v with %v: factor %v, want %v", bytes, inodes, limits, got, want)
 		}
 		// Nothing goes early without a headroom, at any line.

@@ -98,7 +98,8 @@ func TestMatch(t *testing.T) {
 				"36 20 8:2 / /kube/pods/e rw - ext4 /dev/sda2 rw",
 			},
 			dir: "/var/data", id: 20,
-			want: []Binding{{Source: ".", Target: "/kube/pods/a"}, {Source: ".", Target: "/kube/pods/b", ReadOnly: true}, {Source: ".", Target: "/kube/pods/c"}},
+			want: []Binding{{Source: ".", Target: "/kube/pods/a"}, {Source: ".", Target: "/kube/pods/b", ReadOnly: true},
+				{Source: ".", Target: "/kube/pods/c"}},
 		},
 		{
 			name: "other file system with the same path",

@@ -126,5 +126,5 @@ func hasFlag(path string, flag int64) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("statfs %s: %w", path, err)
 	}
-	return int64(st.Flags)&flag != 0, nil
+	return st.Flags&flag != 0, nil
 }

@@ -161,7 +161,7 @@ func lstat(path string) (inode, error) {
 	if err != nil {
 		return inode{}, fmt.Errorf("stat %s: %w", shown(path), err)
 	}
-	return inode{dev: uint64(st.Dev), ino: st.Ino, links: uint64(st.Nlink)}, nil
+	return inode{dev: st.Dev, ino: st.Ino, links: uint64(st.Nlink)}, nil
 }
 
 // ID returns the ID of the mount that the open file fd is on: the number that the mount has in the

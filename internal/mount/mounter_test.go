@@ -154,7 +154,8 @@ func TestMountRefuses(t *testing.T) {
 				}
 			})
 		}
-		if err := m.MountSensitive(source, target, "", []string{"bind"}, []string{"secret"}); err == nil || strings.Contains(err.Error(), "secret") {
+		if err := m.MountSensitive(source, target, "", []string{"bind"}, []string{"secret"}); err == nil ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("sensitive option: %v", err)
 		}
 	})

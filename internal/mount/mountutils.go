@@ -29,7 +29,9 @@ func (m *Mounter) MountSensitiveWithoutSystemd(source, target, fstype string, op
 
 // MountSensitiveWithoutSystemdWithMountFlags is MountSensitive; it refuses mount flags, which are
 // arguments of a mount command that is not run.
-func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstype string, options, sensitiveOptions, mountFlags []string) error {
+func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(
+	source, target, fstype string, options, sensitiveOptions, mountFlags []string,
+) error {
 	if len(mountFlags) > 0 {
 		return fmt.Errorf("mount %s on %s: there is no mount command to take the flags %q", source, target, mountFlags)
 	}

@@ -18,7 +18,8 @@ func TestBindings(t *testing.T) {
 	roottest.Need(t)
 	base := t.TempDir()
 	data, pods := filepath.Join(base, "data dir"), filepath.Join(base, "pods")
-	for _, dir := range []string{data, data + "/p", data + "/p/v1", data + "/p/v2", data + "/p/v3", pods, pods + "/a", pods + "/b", pods + "/c d", pods + "/tmp"} {
+	for _, dir := range []string{data, data + "/p", data + "/p/v1", data + "/p/v2", data + "/p/v3", pods, pods + "/a",
+		pods + "/b", pods + "/c d", pods + "/tmp"} {
 		mkdir(t, dir)
 	}
 	m := New()

@@ -85,8 +85,8 @@ func hasPointers(t reflect.Type) bool {
 	case reflect.Array:
 		return hasPointers(t.Elem())
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if hasPointers(t.Field(i).Type) {
+		for field := range t.Fields() {
+			if hasPointers(field.Type) {
 				return true
 			}
 		}

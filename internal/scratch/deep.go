@@ -184,5 +184,5 @@ func identify(fd int) (inode, error) {
 	if err != nil {
 		return inode{}, fmt.Errorf("stat: %w", err)
 	}
-	return inode{uint64(st.Dev), st.Ino}, nil
+	return inode{st.Dev, st.Ino}, nil
 }

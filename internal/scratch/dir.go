@@ -191,7 +191,8 @@ func (d *Dir) CheckPath() error {
 }
 
 func (d *Dir) covered(how string) error {
-	return fmt.Errorf("working directory %s: %w: %s; undo that, or drain the node before its working directory is changed", d.root, ErrCovered, how)
+	return fmt.Errorf("working directory %s: %w: %s; undo that, or drain the node before its working directory is changed",
+		d.root, ErrCovered, how)
 }
 
 // Source returns a path to a volume's data directory for this process, which works while d is open,

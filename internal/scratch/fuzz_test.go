@@ -41,7 +41,8 @@ func (s *surroundings) restore(t testing.TB) {
 	if _, err := s.dir.Create(at(pod, "other")); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"canary", "a/canary", "a/b/canary", "a/b/work/canary", "a/b/work/pod-1/canary", "a/b/work/pod-1/other/canary"} {
+	for _, file := range []string{"canary", "a/canary", "a/b/canary", "a/b/work/canary", "a/b/work/pod-1/canary",
+		"a/b/work/pod-1/other/canary"} {
 		if err := os.WriteFile(filepath.Join(s.base, file), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +129,8 @@ func FuzzVolumeNames(f *testing.F) {
 			if after := tree(); !slices.Equal(after, before) {
 				t.Errorf("create %q of %q failed and left %q of %q", idName, podName, after, before)
 			}
-		} else if rel, err := filepath.Rel(d.root, path); err != nil || rel != podName+"/"+idName || !exists(path) || d.Path(at(pod, id)) != path {
+		} else if rel, err := filepath.Rel(d.root, path); err != nil || rel != podName+"/"+idName || !exists(path) ||
+			d.Path(at(pod, id)) != path {
 			t.Errorf("create %q of %q: made %q, %v", idName, podName, d.Path(at(pod, id)), err)
 		}
 		name, err := d.Discard(at(pod, id))

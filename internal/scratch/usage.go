@@ -172,7 +172,7 @@ func (c *census) step() error {
 // directory that had the name before, reopen may return an error.
 func (c *census) enter(fd int, st *unix.Stat_t) error {
 	c.count(st)
-	c.levels = append(c.levels, level{inode: inode{uint64(st.Dev), st.Ino}, fd: fd})
+	c.levels = append(c.levels, level{inode: inode{st.Dev, st.Ino}, fd: fd})
 	if len(c.levels) <= maxOpen {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (l *level) reopen(child int) error {
 	if err != nil {
 		return fmt.Errorf("stat ..: %w", err)
 	}
-	if l.inode != (inode{uint64(st.Dev), st.Ino}) {
+	if l.inode != (inode{st.Dev, st.Ino}) {
 		return errors.New("directories were moved while they were counted")
 	}
 	_, err = unix.Seek(fd, l.offset, unix.SEEK_SET)
@@ -227,7 +227,7 @@ func (c *census) count(st *unix.Stat_t) {
 	// st_blocks counts units of 512 bytes, whatever the block size is.
 	size := st.Blocks * 512
 	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		file := inode{uint64(st.Dev), st.Ino}
+		file := inode{st.Dev, st.Ino}
 		left, met := c.links[file]
 		c.crowded = c.crowded || len(c.links) >= maxLinks
 		switch {
