@@ -11,10 +11,10 @@ type Erase struct {
 	Volume volume.ID
 }
 
-// Measure asks for a measurement that shows what all deletions so far have freed: the disk
+// MeasureDisk asks for a measurement that shows what all deletions so far have freed: the disk
 // measures once their data is erased. One question is open at a time.
 // Supervisor -> disk; answered by Pressure.
-type Measure struct{}
+type MeasureDisk struct{}
 
 // NoSpace says that an operation found the file system full, so that it is measured at once.
 // Volume -> disk.
@@ -23,7 +23,7 @@ type NoSpace struct{}
 // Pressure tells how much of their lifespan the retained volumes may keep.
 // Disk -> supervisor, after each measurement.
 type Pressure struct {
-	// Answers says that this measurement is the one that Measure asked for.
+	// Answers says that this measurement is the one that MeasureDisk asked for.
 	Answers bool
 	// NoSpace says that an operation found no room since the last measurement, and that nothing
 	// is being erased which would make some.
@@ -37,6 +37,6 @@ type Pressure struct {
 }
 
 func (*Erase) toDisk()          {}
-func (*Measure) toDisk()        {}
+func (*MeasureDisk) toDisk()    {}
 func (*NoSpace) toDisk()        {}
 func (*Pressure) toSupervisor() {}

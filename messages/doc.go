@@ -8,20 +8,20 @@
 //	     | VolumeStats           | AdoptVolume
 //	     | Status, ProbeStore    |
 //	     v                       v
-//	+----------------------------------------+  Measure   +--------+
-//	| supervisor: owns all volumes           | ---------> |  disk  |
-//	| (awake: an actor, asleep: a record)    | <--------- |        |
-//	+----------------------------------------+  Pressure  +--------+
-//	 | requests,    ^           | Survey ^                  ^
-//	 | DeleteVolume,| AtRest    v        | Surveyed         |
-//	 | PodsSeen,    | Stuck    +----------+                 |
-//	 | Resume       |          |  sizes   |                 |
-//	 v              |          +----------+                 |
-//	+---------------------------+       Erase, NoSpace      |
-//	| volume: one for each that | --------------------------+
-//	| is mounted or changing    |       ChangeRecord   +----------+
-//	+---------------------------+ -------------------> | recorder |
-//	                                                   +----------+
+//	+---------------------------------------+  MeasureDisk   +--------+
+//	| supervisor: owns all volumes          | -------------> |  disk  |
+//	| (awake: an actor, asleep: a record)   | <------------- |        |
+//	+---------------------------------------+    Pressure    +--------+
+//	 | requests,    ^        | MeasureSizes ^                   ^
+//	 | DeleteVolume,| AtRest v              | SizesMeasured     |
+//	 | PodsSeen,    | Stuck  +--------------+                   |
+//	 | Resume       |        |    sizes     |                   |
+//	 v              |        +--------------+                   |
+//	+---------------------------+         Erase, NoSpace        |
+//	| volume: one for each that | ------------------------------+
+//	| is mounted or changing    |  ChangeRecord  +----------+
+//	+---------------------------+ -------------> | recorder |
+//	                                             +----------+
 //
 // Messages are orders (PublishVolume), questions (VolumeStats) or facts (Stuck). No one changes a
 // message after it was sent. The To... interfaces say which actor may receive a message; their

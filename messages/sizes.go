@@ -6,17 +6,17 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Survey asks how much space some retained volumes take, to be measured in this order. One such
-// question is open at a time. Supervisor -> sizes; answered by Surveyed.
-type Survey struct {
+// MeasureSizes asks how much space some retained volumes take, to be measured in this order. One such
+// question is open at a time. Supervisor -> sizes; answered by SizesMeasured.
+type MeasureSizes struct {
 	Volumes []volume.Record
 	// Backlog: they were retained before the daemon was started, and no one waits for their sizes.
 	Backlog bool
 }
 
-// Surveyed answers Survey, in one message or in several. A volume that is missing from the answer
+// SizesMeasured answers MeasureSizes, in one message or in several. A volume that is missing from the answer
 // has not been measured: others may have to come first by now. Sizes -> supervisor.
-type Surveyed struct {
+type SizesMeasured struct {
 	Sizes []VolumeSize
 	// Done: this was all, and the next question may come.
 	Done bool
@@ -31,5 +31,5 @@ type VolumeSize struct {
 	Size volume.Size
 }
 
-func (*Survey) toSizes()        {}
-func (*Surveyed) toSupervisor() {}
+func (*MeasureSizes) toSizes()       {}
+func (*SizesMeasured) toSupervisor() {}

@@ -61,10 +61,10 @@ func (l *lines) wantOnly(message string, want map[string]any) {
 	}
 }
 
-// inLoggedHouse is inHouse with a log that is kept.
-func inLoggedHouse(t *testing.T, prepare func(h *house), test func(t *testing.T, h *house, log *lines)) {
+// withLoggedNode is withNode with a log that is kept.
+func withLoggedNode(t *testing.T, prepare func(h *testNode), test func(t *testing.T, h *testNode, log *lines)) {
 	synctest.Test(t, func(t *testing.T) {
-		h, log := newHouse(t), &lines{t: t}
+		h, log := newTestNode(t), &lines{t: t}
 		h.log = log.logger()
 		prepare(h)
 		h.start()
@@ -73,7 +73,7 @@ func inLoggedHouse(t *testing.T, prepare func(h *house), test func(t *testing.T,
 	})
 }
 
-// named are the fields of a line about the volume of the house's publication, and more.
+// named are the fields of a line about the volume of the test node's publication, and more.
 func named(more map[string]any) map[string]any {
 	fields := unnamed(testPod, testID, more)
 	fields["namespace"], fields["pod"], fields["volume"] = "default", "batch-1", "scratch"
@@ -94,7 +94,7 @@ func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // TestLogTellsOfAnAfterlife: one line when the volume is retained, and one when it goes, also
 // across restarts.
 func TestLogTellsOfAnAfterlife(t *testing.T) {
-	inLoggedHouse(t, func(*house) {}, func(t *testing.T, h *house, log *lines) {
+	withLoggedNode(t, func(*testNode) {}, func(t *testing.T, h *testNode, log *lines) {
 		began := time.Now()
 		h.publish()
 		time.Sleep(time.Hour)
@@ -118,7 +118,7 @@ func TestLogTellsOfAnAfterlife(t *testing.T) {
 
 // TestLogSaysWhyAVolumeGoesEarly, and at which pressure factor.
 func TestLogSaysWhyAVolumeGoesEarly(t *testing.T) {
-	inLoggedHouse(t, func(h *house) { h.retained("pod", "csi-old", 7*time.Hour, testLifespan) }, func(t *testing.T, h *house, log *lines) {
+	withLoggedNode(t, func(h *testNode) { h.retained("pod", "csi-old", 7*time.Hour, testLifespan) }, func(t *testing.T, h *testNode, log *lines) {
 		h.disk.set(50, nil) // half of the headroom
 		time.Sleep(time.Minute)
 		h.wantGone("pod", "csi-old")
@@ -135,14 +135,14 @@ func TestLogSaysWhyAVolumeGoesEarly(t *testing.T) {
 
 // TestLogOfADeletionThatACrashInterrupted does not say that the lifespan is over when it is not.
 func TestLogOfADeletionThatACrashInterrupted(t *testing.T) {
-	inLoggedHouse(t, func(h *house) {
+	withLoggedNode(t, func(h *testNode) {
 		for id, ago := range map[volume.ID]time.Duration{"csi-early": time.Hour, "csi-due": 13 * time.Hour} {
 			h.retained("pod", id, ago, testLifespan)
 			record, _ := h.records.get(id)
 			record.Phase = volume.Deleting
 			h.records.put(record)
 		}
-	}, func(t *testing.T, h *house, log *lines) {
+	}, func(t *testing.T, h *testNode, log *lines) {
 		h.wantGone("pod", "csi-early")
 		h.wantGone("pod", "csi-due")
 		reasons := map[any]any{}
@@ -157,11 +157,11 @@ func TestLogOfADeletionThatACrashInterrupted(t *testing.T) {
 
 // TestLogOfVolumesWithoutAnUnpublish: one whose pod vanished, and one without a record.
 func TestLogOfVolumesWithoutAnUnpublish(t *testing.T) {
-	inLoggedHouse(t, func(h *house) {
+	withLoggedNode(t, func(h *testNode) {
 		if _, err := h.scratch.Create(volume.Place{Pod: numberedPod(1), ID: numbered(1)}); err != nil {
 			t.Fatal(err)
 		}
-	}, func(t *testing.T, h *house, log *lines) {
+	}, func(t *testing.T, h *testNode, log *lines) {
 		found := time.Now()
 		log.wantOnly("retained", unnamed(numberedPod(1), numbered(1),
 			map[string]any{"reason": "adopted", "until": rfc3339(found.Add(testLifespan))}))
@@ -179,7 +179,7 @@ func TestLogOfVolumesWithoutAnUnpublish(t *testing.T) {
 
 // TestStuckVolumeIsLoggedWithItsNames.
 func TestStuckVolumeIsLoggedWithItsNames(t *testing.T) {
-	inLoggedHouse(t, func(*house) {}, func(t *testing.T, h *house, log *lines) {
+	withLoggedNode(t, func(*testNode) {}, func(t *testing.T, h *testNode, log *lines) {
 		h.publish()
 		h.mounter.fail(nil, always(unix.EBUSY))
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
@@ -198,11 +198,11 @@ func TestStuckVolumeIsLoggedWithItsNames(t *testing.T) {
 // thousand lines, and none is left out of the count.
 func TestBurstOfDeletionsIsLoggedShort(t *testing.T) {
 	const volumes = 3 * afterlifeBurst
-	inLoggedHouse(t, func(h *house) {
+	withLoggedNode(t, func(h *testNode) {
 		for i := range volumes {
 			h.records.put(volume.Record{ID: numbered(i), Pod: "pod"}.Retain(time.Now().Add(-testLifespan+time.Minute), testLifespan))
 		}
-	}, func(t *testing.T, h *house, log *lines) {
+	}, func(t *testing.T, h *testNode, log *lines) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		written, leftOut := len(log.with("deleted")), 0

@@ -13,7 +13,7 @@ import (
 )
 
 // failure is what the node has failed with; nil when it has not.
-func (h *house) failure() error {
+func (h *testNode) failure() error {
 	synctest.Wait()
 	select {
 	case err := <-h.node.Failed():
@@ -25,7 +25,7 @@ func (h *house) failure() error {
 
 // TestMovedWorkingDirectoryEndsTheNode, also when nothing is due.
 func TestMovedWorkingDirectoryEndsTheNode(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		time.Sleep(longestPodsInterval)
 		if err := h.failure(); err != nil {
@@ -42,7 +42,7 @@ func TestMovedWorkingDirectoryEndsTheNode(t *testing.T) {
 // TestCoveredWorkingDirectoryDeletesNothing: where data is mounted cannot be told.
 func TestCoveredWorkingDirectoryDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.retained("gone", testID, 0, testLifespan)
 		h.start()
 		h.table.fail(scratch.ErrCovered)
@@ -59,7 +59,7 @@ func TestCoveredWorkingDirectoryDeletesNothing(t *testing.T) {
 // TestUnreadableMountTableEndsNothing: it is read again.
 func TestUnreadableMountTableEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.retained("gone", testID, 0, testLifespan)
 		h.start()
 		h.table.fail(errors.New("too many open files"))

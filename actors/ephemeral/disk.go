@@ -39,10 +39,10 @@ type disk struct {
 	// noSpace: an operation found no room since the last report, and nothing is being erased that
 	// would make some.
 	noSpace bool
-	// last is what was measured last, told what was reported last.
-	last  volume.Space
-	told  messages.Pressure
-	timer *time.Timer
+	// last is what was measured last, reported what the supervisor was sent last.
+	last     volume.Space
+	reported messages.Pressure
+	timer    *time.Timer
 }
 
 type measureDue struct{}
@@ -53,7 +53,7 @@ type measured struct {
 }
 
 func (d *disk) props() *actor.Props {
-	d.told = messages.Pressure{Factor: 1, Scarcer: volume.ForBytes}
+	d.reported = messages.Pressure{Factor: 1, Scarcer: volume.ForBytes}
 	return actor.PropsFromFunc(d.Receive, actor.WithReceiverMiddleware(actors.Recovering(d.log)))
 }
 
@@ -65,7 +65,7 @@ func (d *disk) Receive(c actor.Context) {
 		d.measure()
 	case *messages.Erase:
 		d.queue.delete(m.Name, m.Volume)
-	case *messages.Measure:
+	case *messages.MeasureDisk:
 		d.queue.ask(time.Now())
 	case *messages.NoSpace:
 		d.noSpace = d.noSpace || !d.makesRoom()
@@ -87,7 +87,7 @@ func (d *disk) Receive(c actor.Context) {
 		actors.IgnoreLifecycle(d.log, c)
 		return
 	}
-	if d.ctx.Err() == nil && d.goOn(time.Now()) {
+	if d.ctx.Err() == nil && d.advance(time.Now()) {
 		removed := d.turns.Removed()
 		d.answers, d.afterErase = true, d.afterErase || removed > d.counted
 		d.counted = removed
@@ -129,37 +129,37 @@ func (d *disk) report(c actor.Context, m *measured) {
 		return
 	}
 	// Data is not thrown away early because of a disk that cannot be measured.
-	told := &messages.Pressure{Factor: 1, Scarcer: d.told.Scarcer, NoSpace: d.noSpace, Answers: d.answers}
+	pressure := &messages.Pressure{Factor: 1, Scarcer: d.reported.Scarcer, NoSpace: d.noSpace, Answers: d.answers}
 	if m.err != nil {
 		d.log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
 		d.metrics.DiskNotMeasured()
 	} else {
-		d.take(m.space, told)
-		if (told.Factor < 1) != (d.told.Factor < 1) {
-			d.log.Info("disk pressure changed", "factor", told.Factor, "freeBytes", m.space.Free.Bytes, "totalBytes", m.space.Total.Bytes,
+		d.take(m.space, pressure)
+		if (pressure.Factor < 1) != (d.reported.Factor < 1) {
+			d.log.Info("disk pressure changed", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "totalBytes", m.space.Total.Bytes,
 				"freeInodes", m.space.Free.Inodes, "totalInodes", m.space.Total.Inodes, "kubeletLine", d.limits.Line.String())
 		}
 	}
-	d.log.V(1).Info("measured the disk", "factor", told.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
-	d.noSpace, d.answers, d.told = false, false, *told
-	d.turns.SetPressure(told.Factor)
-	c.Send(d.supervisor, told)
+	d.log.V(1).Info("measured the disk", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
+	d.noSpace, d.answers, d.reported = false, false, *pressure
+	d.turns.SetPressure(pressure.Factor)
+	c.Send(d.supervisor, pressure)
 
 	actors.StopTimer(d.timer)
 	wait := d.interval
-	if told.Factor < 1 {
+	if pressure.Factor < 1 {
 		wait = min(wait, bandInterval)
 	}
 	d.timer = time.AfterFunc(wait, func() { d.send(&measureDue{}) })
 }
 
 // take says what follows from a measurement.
-func (d *disk) take(measured volume.Space, told *messages.Pressure) {
+func (d *disk) take(measured volume.Space, pressure *messages.Pressure) {
 	is := d.limits.Pressure(measured)
 	d.last = measured
-	told.Factor, told.Lacking, told.Scarcer = is.Factor, is.Lacking, volume.ForBytes
+	pressure.Factor, pressure.Lacking, pressure.Scarcer = is.Factor, is.Lacking, volume.ForBytes
 	if is.InodesAreScarcer {
-		told.Scarcer = volume.ForInodes
+		pressure.Scarcer = volume.ForInodes
 	}
 	d.metrics.DiskMeasured(is.Factor, measured, is.Line, is.Floor, is.Wanted)
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// workshop is a disk actor on its own.
-type workshop struct {
-	bin     *fakeBin
+// diskTest is a disk actor on its own.
+type diskTest struct {
+	bin     *fakeTrash
 	calls   *pace.Calls
 	disk    *actor.PID
 	root    *actor.RootContext
@@ -57,13 +57,13 @@ func (l *list[T]) get() []T {
 	return slices.Clone(l.all)
 }
 
-// inWorkshop runs a test in a bubble with an eraser that takes atOnce turns at a time.
-func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, w workshop)) {
+// withDisk runs a test in a bubble with an eraser that takes atOnce turns at a time.
+func withDisk(t *testing.T, atOnce int, bin *fakeTrash, test func(t *testing.T, w diskTest)) {
 	synctest.Test(t, func(t *testing.T) {
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		ctx, cancel := context.WithCancel(t.Context())
 		workers := actors.NewWorkers(actors.MaxWorkers)
-		w := workshop{bin: bin, calls: pace.NewCalls(), root: system.Root, factor: &atomic.Uint64{},
+		w := diskTest{bin: bin, calls: pace.NewCalls(), root: system.Root, factor: &atomic.Uint64{},
 			metrics: metrics.New("test", ""), lines: &list[string]{}, told: &list[messages.Pressure]{}}
 		supervisor := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if m, ok := c.Message().(*messages.Pressure); ok {
@@ -100,7 +100,7 @@ func inWorkshop(t *testing.T, atOnce int, bin *fakeBin, test func(t *testing.T, 
 }
 
 // measured is how often the disk was measured for a question.
-func (w workshop) measured() (times int) {
+func (w diskTest) measured() (times int) {
 	for _, told := range w.told.get() {
 		if told.Answers {
 			times++
@@ -110,14 +110,14 @@ func (w workshop) measured() (times int) {
 }
 
 // full tells of each measurement whether an operation had found no room, and none is made.
-func (w workshop) full() (full []bool) {
+func (w diskTest) full() (full []bool) {
 	for _, told := range w.told.get() {
 		full = append(full, told.NoSpace)
 	}
 	return full
 }
 
-func (w workshop) erase(names ...string) {
+func (w diskTest) erase(names ...string) {
 	for _, name := range names {
 		w.root.Send(w.disk, &messages.Erase{Name: name, Volume: "csi-x"})
 	}
@@ -125,8 +125,8 @@ func (w workshop) erase(names ...string) {
 
 // TestSetAsideIsTriedAgain: what was in the way of an erasure may be gone soon, or only after days.
 func TestSetAsideIsTriedAgain(t *testing.T) {
-	b := &fakeBin{}
-	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{}
+	withDisk(t, 2, b, func(t *testing.T, w diskTest) {
 		b.set(errors.New("something is mounted inside"), "x")
 		w.erase("x")
 		time.Sleep(24 * time.Hour)
@@ -156,8 +156,8 @@ func TestSetAsideIsTriedAgain(t *testing.T) {
 // TestWhatIsSetAsideHoldsUpNobody: neither another erasure nor the measurement that pressure waits
 // for.
 func TestWhatIsSetAsideHoldsUpNobody(t *testing.T) {
-	b := &fakeBin{}
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		b.set(errors.New("something is mounted inside"), "x")
 		w.erase("x")
 		time.Sleep(time.Second)
@@ -166,7 +166,7 @@ func TestWhatIsSetAsideHoldsUpNobody(t *testing.T) {
 		b.inTheWay, b.entries["y"] = nil, 1
 		b.mu.Unlock()
 		w.erase("y")
-		w.root.Send(w.disk, &messages.Measure{})
+		w.root.Send(w.disk, &messages.MeasureDisk{})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if !slices.Equal(b.erased(), []string{"y"}) || w.measured() != 1 {
@@ -178,9 +178,9 @@ func TestWhatIsSetAsideHoldsUpNobody(t *testing.T) {
 // TestTrashOfAnEarlierProcess is erased at the start, before anything is measured that has to show
 // its space; what comes from elsewhere is found later.
 func TestTrashOfAnEarlierProcess(t *testing.T) {
-	b := &fakeBin{entries: map[string]int{"a": 1, "b": 100 * batch}}
-	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
-		w.root.Send(w.disk, &messages.Measure{})
+	b := &fakeTrash{entries: map[string]int{"a": 1, "b": 100 * batch}}
+	withDisk(t, 2, b, func(t *testing.T, w diskTest) {
+		w.root.Send(w.disk, &messages.MeasureDisk{})
 		synctest.Wait()
 		if w.measured() != 0 {
 			t.Error("measured before the trash was empty")
@@ -203,8 +203,8 @@ func TestTrashOfAnEarlierProcess(t *testing.T) {
 // time.
 func TestHugeVolumesTakeTurns(t *testing.T) {
 	const huge, small = maxStarted - 1, 20
-	b := &fakeBin{entries: map[string]int{}}
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{entries: map[string]int{}}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		b.mu.Lock()
 		for i := range huge {
 			b.entries[fmt.Sprintf("huge%d", i)] = 1000 * batch
@@ -245,8 +245,8 @@ func TestErasuresGiveWayToCalls(t *testing.T) {
 		"and no space at all": {call: true, factor: 0, want: batches * batchTime},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &fakeBin{}
-			inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+			b := &fakeTrash{}
+			withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 				time.Sleep(time.Second)
 				w.factor.Store(math.Float64bits(test.factor))
 				w.root.Send(w.disk, &messages.NoSpace{})
@@ -276,8 +276,8 @@ func TestErasuresGiveWayToCalls(t *testing.T) {
 // TestAFullDiskWaitsForTheTrash: what is being erased makes room, so nothing has to go for a call
 // that found none.
 func TestAFullDiskWaitsForTheTrash(t *testing.T) {
-	b := &fakeBin{entries: map[string]int{"a": 10 * batch}}
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{entries: map[string]int{"a": 10 * batch}}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		for range 2 {
 			w.root.Send(w.disk, &messages.NoSpace{})
 			time.Sleep(time.Minute)
@@ -291,8 +291,8 @@ func TestAFullDiskWaitsForTheTrash(t *testing.T) {
 
 // TestProgressIsTold of what takes long, and its end.
 func TestProgressIsTold(t *testing.T) {
-	b := &fakeBin{slow: time.Second}
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{slow: time.Second}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		b.mu.Lock()
 		const minutes = 3
 		b.entries = map[string]int{"x": minutes * 60 * batch}
@@ -308,8 +308,8 @@ func TestProgressIsTold(t *testing.T) {
 
 // TestTrashThatCannotBeSearched is no reason for haste, whatever is due.
 func TestTrashThatCannotBeSearched(t *testing.T) {
-	b := &fakeBin{}
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		b.set(errors.New("something is mounted inside"), "x")
 		w.erase("x")
 		b.mu.Lock()
@@ -327,10 +327,10 @@ func TestTrashThatCannotBeSearched(t *testing.T) {
 
 // TestAnErasureWithoutAnEnd does not keep the disk from being measured.
 func TestAnErasureWithoutAnEnd(t *testing.T) {
-	b := &fakeBin{entries: map[string]int{"x": 1 << 40}, slow: time.Second}
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{entries: map[string]int{"x": 1 << 40}, slow: time.Second}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		time.Sleep(10 * time.Minute)
-		w.root.Send(w.disk, &messages.Measure{})
+		w.root.Send(w.disk, &messages.MeasureDisk{})
 		w.root.Send(w.disk, &messages.NoSpace{})
 		time.Sleep(2 * progressInterval)
 		synctest.Wait()

@@ -19,8 +19,8 @@ const endless = 1 << 40
 // other volume from being erased, whatever their number, and has ever less of the disk's time.
 func TestEndlessErasuresHoldUpNobody(t *testing.T) {
 	const attackers = 2 * maxStarted
-	b := &fakeBin{entries: map[string]int{}, slow: time.Second}
-	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{entries: map[string]int{}, slow: time.Second}
+	withDisk(t, 2, b, func(t *testing.T, w diskTest) {
 		b.put(endless, series("endless", attackers)...)
 		w.erase(series("endless", attackers)...)
 		time.Sleep(time.Minute)
@@ -52,8 +52,8 @@ func TestEndlessErasuresHoldUpNobody(t *testing.T) {
 // not set aside.
 func TestHugeVolumesInACrowd(t *testing.T) {
 	const minutes = mostSlices / 2
-	b := &fakeBin{entries: map[string]int{}, slow: time.Second}
-	inWorkshop(t, maxStarted, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{entries: map[string]int{}, slow: time.Second}
+	withDisk(t, maxStarted, b, func(t *testing.T, w diskTest) {
 		b.put(minutes*60, series("huge", maxStarted)...)
 		w.erase(series("huge", maxStarted)...)
 		for i := range 3 * minutes * 60 {
@@ -76,12 +76,12 @@ func TestHugeVolumesInACrowd(t *testing.T) {
 // wait for its end, and the disk is measured for it all.
 func TestLargeTrashOfAnEarlierProcess(t *testing.T) {
 	const many = 4 * maxWaiting
-	b := &fakeBin{entries: map[string]int{}}
+	b := &fakeTrash{entries: map[string]int{}}
 	b.put(1, series("old", many)...)
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		synctest.Wait()
 		metricstest.Of(t, w.metrics).Want(t, "at the start", metricstest.Values{"katbox_trash_entries": many})
-		w.root.Send(w.disk, &messages.Measure{})
+		w.root.Send(w.disk, &messages.MeasureDisk{})
 		time.Sleep(many / 2 * batchTime)
 		b.put(1, "new")
 		w.erase("new")
@@ -105,8 +105,8 @@ func TestLargeTrashOfAnEarlierProcess(t *testing.T) {
 // TestManyThatCannotBeErased are counted, and the log has some lines, not one for each.
 func TestManyThatCannotBeErased(t *testing.T) {
 	const many = 2 * maxWaiting
-	b := &fakeBin{}
-	inWorkshop(t, maxStarted, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{}
+	withDisk(t, maxStarted, b, func(t *testing.T, w diskTest) {
 		b.set(errors.New("something is mounted inside"), series("x", many)...)
 		time.Sleep(trashInterval + time.Hour)
 		synctest.Wait()

@@ -27,9 +27,9 @@ func failingAt(fails func(message any) bool) actor.ReceiverMiddleware {
 	}
 }
 
-func inHouseWith(t *testing.T, more actor.ReceiverMiddleware, test func(t *testing.T, h *house)) {
+func withFailingNode(t *testing.T, more actor.ReceiverMiddleware, test func(t *testing.T, h *testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.more = []actor.ReceiverMiddleware{more}
 		h.start()
 		test(t, h)
@@ -39,7 +39,7 @@ func inHouseWith(t *testing.T, more actor.ReceiverMiddleware, test func(t *testi
 
 // atEachFailure has a volume's actor fail once, at each of the messages of a publish in turn;
 // failed tells whether it has.
-func atEachFailure(t *testing.T, test func(t *testing.T, h *house, failed *atomic.Bool)) {
+func atEachFailure(t *testing.T, test func(t *testing.T, h *testNode, failed *atomic.Bool)) {
 	t.Helper()
 	for name, picks := range map[string]func(any) bool{
 		"at the request": func(m any) bool { _, ok := m.(*messages.PublishVolume); return ok },
@@ -49,13 +49,13 @@ func atEachFailure(t *testing.T, test func(t *testing.T, h *house, failed *atomi
 		t.Run(name, func(t *testing.T) {
 			var failed atomic.Bool
 			once := func(m any) bool { return picks(m) && failed.CompareAndSwap(false, true) }
-			inHouseWith(t, failingAt(once), func(t *testing.T, h *house) { test(t, h, &failed) })
+			withFailingNode(t, failingAt(once), func(t *testing.T, h *testNode) { test(t, h, &failed) })
 		})
 	}
 }
 
 func TestPanicAnswersTheCallerAndTheVolumeGoesOn(t *testing.T) {
-	atEachFailure(t, func(t *testing.T, h *house, failed *atomic.Bool) {
+	atEachFailure(t, func(t *testing.T, h *testNode, failed *atomic.Bool) {
 		// The first call is answered, with whatever outcome, or its deadline ends it; the repeat
 		// succeeds.
 		_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
@@ -89,7 +89,7 @@ func TestActorThatKeepsFailingIsParkedAndDisturbsNobody(t *testing.T) {
 		}
 		return false
 	}
-	inHouseWith(t, failingAt(fails), func(t *testing.T, h *house) {
+	withFailingNode(t, failingAt(fails), func(t *testing.T, h *testNode) {
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
 		time.Sleep(30 * time.Second)
 		if got := starts.Load(); got != actors.MaxRestarts+1 {
@@ -111,7 +111,7 @@ func TestActorThatKeepsFailingIsParkedAndDisturbsNobody(t *testing.T) {
 }
 
 func TestPanicInAnOperationIsAnError(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.mounter.fail(func(string) error { panic("broken for the test") }, nil)
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
 		h.mounter.fail(nil, nil)
@@ -120,7 +120,7 @@ func TestPanicInAnOperationIsAnError(t *testing.T) {
 }
 
 func TestPanicInTheSupervisorEndsTheNode(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.node.Root.Send(h.node.Supervisor(), (*messages.Pressure)(nil)) // which no disk sends
 		synctest.Wait()
@@ -140,7 +140,7 @@ func TestPanicInTheSupervisorEndsTheNode(t *testing.T) {
 // it is published.
 func TestPublishMeetsExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.lifespan = time.Minute
 		h.start()
 		for range 200 {
@@ -178,7 +178,7 @@ func TestPublishMeetsExpiry(t *testing.T) {
 // late "at rest" must not put a published volume to sleep as the retained one that it was, to be
 // deleted under its pod.
 func TestLateWordsOfAnEarlierActor(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.unpublish()
@@ -197,7 +197,7 @@ func TestLateWordsOfAnEarlierActor(t *testing.T) {
 
 func TestStoppedNodeRefusesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.start()
 		h.publish()
 		h.stop()
@@ -211,7 +211,7 @@ func TestStoppedNodeRefusesCalls(t *testing.T) {
 func TestStopMeetsExpiry(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+			h := newTestNode(t)
 			for i := range 10 {
 				h.retained("pod", numbered(i), 0, time.Hour)
 			}
@@ -228,7 +228,7 @@ func TestStopMeetsExpiry(t *testing.T) {
 }
 
 func TestIdleVolumesHaveNoActor(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.unpublish()
 		_ = h.node.Unpublish(t.Context(), "csi-never-seen", h.target(testPod, "other"))

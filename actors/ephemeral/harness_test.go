@@ -35,8 +35,8 @@ const (
 	gonePod = volume.PodUID("00000000-0000-4000-8000-00000000dead")
 )
 
-// house is a node with real files, a fake kernel and a clock that synctest moves.
-type house struct {
+// testNode is a node with real files, a fake kernel and a clock that synctest moves.
+type testNode struct {
 	t       *testing.T
 	root    string
 	mounter *fakeMounter
@@ -62,21 +62,21 @@ type house struct {
 	log logr.Logger
 }
 
-// inHouse runs a test in a bubble with a fresh node. The bubble fails the test when a goroutine is
+// withNode runs a test in a bubble with a fresh node. The bubble fails the test when a goroutine is
 // left at its end.
-func inHouse(t *testing.T, test func(t *testing.T, h *house)) {
+func withNode(t *testing.T, test func(t *testing.T, h *testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.start()
 		test(t, h)
 		h.stop()
 	})
 }
 
-func newHouse(t *testing.T) *house {
+func newTestNode(t *testing.T) *testNode {
 	t.Helper()
 	root := t.TempDir()
-	h := &house{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(),
+	h := &testNode{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(),
 		disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, log: logr.Discard()}
 	h.makePod(testPod)
 	h.makePod(ownPod)
@@ -94,7 +94,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // config is what the node works with: what the records and the kernel have.
-func (h *house) config() Config {
+func (h *testNode) config() Config {
 	var kernel Mounter = h.mounter
 	if h.kernel != nil {
 		kernel = h.kernel
@@ -109,7 +109,7 @@ func (h *house) config() Config {
 }
 
 // start starts the node.
-func (h *house) start() {
+func (h *testNode) start() {
 	h.t.Helper()
 	h.metrics, h.committed = metrics.New("test", ""), h.records.committed()
 	node, err := start(h.config(), h.more...)
@@ -120,7 +120,7 @@ func (h *house) start() {
 	synctest.Wait()
 }
 
-func (h *house) stop() {
+func (h *testNode) stop() {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
@@ -132,50 +132,50 @@ func (h *house) stop() {
 }
 
 // restart is a crash and a start: what was not recorded is forgotten.
-func (h *house) restart() {
+func (h *testNode) restart() {
 	h.t.Helper()
 	h.stop()
 	h.start()
 }
 
-func (h *house) podsDir() string { return filepath.Join(h.root, "kubelet", "pods") }
+func (h *testNode) podsDir() string { return filepath.Join(h.root, "kubelet", "pods") }
 
-func (h *house) makePod(pod volume.PodUID) {
+func (h *testNode) makePod(pod volume.PodUID) {
 	h.t.Helper()
 	if err := os.MkdirAll(filepath.Join(h.podsDir(), string(pod), "volumes"), 0o750); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) removePod(pod volume.PodUID) {
+func (h *testNode) removePod(pod volume.PodUID) {
 	h.t.Helper()
 	if err := os.RemoveAll(filepath.Join(h.podsDir(), string(pod))); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) target(pod volume.PodUID, name string) string {
+func (h *testNode) target(pod volume.PodUID, name string) string {
 	return filepath.Join(h.podsDir(), string(pod), "volumes", name)
 }
 
-func (h *house) data(pod volume.PodUID, id volume.ID) string {
+func (h *testNode) data(pod volume.PodUID, id volume.ID) string {
 	return filepath.Join(h.root, "work", string(pod), string(id))
 }
 
-func (h *house) publication() volume.Publication {
+func (h *testNode) publication() volume.Publication {
 	return volume.Publication{ID: testID, Pod: testPod, Namespace: "default", PodName: "batch-1", VolumeName: "scratch",
 		ServiceAccount: "robot",
 		Target:         volume.Target{Path: h.target(testPod, "mount")}}
 }
 
-func (h *house) publish() {
+func (h *testNode) publish() {
 	h.t.Helper()
 	if err := h.node.Publish(h.t.Context(), h.publication()); err != nil {
 		h.t.Fatalf("publish: %v", err)
 	}
 }
 
-func (h *house) unpublish() {
+func (h *testNode) unpublish() {
 	h.t.Helper()
 	if err := h.node.Unpublish(h.t.Context(), testID, h.target(testPod, "mount")); err != nil {
 		h.t.Fatalf("unpublish: %v", err)
@@ -183,19 +183,19 @@ func (h *house) unpublish() {
 }
 
 // writeMarker writes a file into a volume's data directory.
-func (h *house) writeMarker(pod volume.PodUID, id volume.ID) {
+func (h *testNode) writeMarker(pod volume.PodUID, id volume.ID) {
 	h.t.Helper()
 	if err := os.WriteFile(filepath.Join(h.data(pod, id), "marker"), []byte(id), 0o600); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) hasMarker(pod volume.PodUID, id volume.ID) bool {
+func (h *testNode) hasMarker(pod volume.PodUID, id volume.ID) bool {
 	content, err := os.ReadFile(filepath.Join(h.data(pod, id), "marker"))
 	return err == nil && string(content) == string(id)
 }
 
-func (h *house) wantMarker(when string) {
+func (h *testNode) wantMarker(when string) {
 	h.t.Helper()
 	if !h.hasMarker(testPod, testID) {
 		h.t.Fatalf("%s: the volume's data is gone", when)
@@ -203,7 +203,7 @@ func (h *house) wantMarker(when string) {
 }
 
 // wantGone checks that nothing of a volume is left.
-func (h *house) wantGone(pod volume.PodUID, id volume.ID) {
+func (h *testNode) wantGone(pod volume.PodUID, id volume.ID) {
 	h.t.Helper()
 	synctest.Wait()
 	if _, err := os.Lstat(h.data(pod, id)); !errors.Is(err, os.ErrNotExist) {
@@ -214,7 +214,7 @@ func (h *house) wantGone(pod volume.PodUID, id volume.ID) {
 	}
 }
 
-func (h *house) wantPhase(id volume.ID, want volume.Phase) volume.Record {
+func (h *testNode) wantPhase(id volume.ID, want volume.Phase) volume.Record {
 	h.t.Helper()
 	synctest.Wait()
 	r, ok := h.records.get(id)
@@ -232,7 +232,7 @@ func wantError(t *testing.T, err, want error) {
 }
 
 // bindings is what the fake kernel's mount table shows of the data directories.
-func (h *house) bindings() ([]mount.Binding, error) {
+func (h *testNode) bindings() ([]mount.Binding, error) {
 	if err := h.table.readOnce(); err != nil {
 		return nil, err
 	}
@@ -528,7 +528,7 @@ func (d *fakeDisk) set(free uint64, err error) {
 }
 
 // retained puts a volume on disk that was unpublished some time ago.
-func (h *house) retained(pod volume.PodUID, id volume.ID, ago, span time.Duration) {
+func (h *testNode) retained(pod volume.PodUID, id volume.ID, ago, span time.Duration) {
 	h.t.Helper()
 	if _, err := h.scratch.Create(volume.Place{Pod: pod, ID: id}); err != nil {
 		h.t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-func (h *house) wantHealthy(when string) {
+func (h *testNode) wantHealthy(when string) {
 	h.t.Helper()
 	if err := h.node.Healthy(withTimeout(h.t, time.Minute)); err != nil {
 		h.t.Errorf("%s: not healthy: %v", when, err)
@@ -28,7 +28,7 @@ func (h *house) wantHealthy(when string) {
 // TestHealthIsACommit: one that has just been is proof enough, and without one the recorder makes
 // one that changes nothing.
 func TestHealthIsACommit(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.wantHealthy("at the start")
 		if got := h.records.committed(); got != 1 {
 			t.Fatalf("%d commits for the first question, want 1", got)
@@ -59,7 +59,7 @@ func TestHealthIsACommit(t *testing.T) {
 // the disk.
 func TestHealthOfADiskThatHangs(t *testing.T) {
 	const askers = 20 * actors.MaxProbes
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan struct{})
 		var writes atomic.Int64
 		h.records.fail(func([]volume.Change) error { writes.Add(1); <-release; return nil })
@@ -95,7 +95,7 @@ func TestHealthOfADiskThatHangs(t *testing.T) {
 
 // TestHealthIsShared: those who ask while a commit runs wait for that one.
 func TestHealthIsShared(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan error)
 		h.records.fail(func([]volume.Change) error { return <-release })
 		published := make(chan error, 1)
@@ -136,7 +136,7 @@ func TestHealthAfterAFailedWrite(t *testing.T) {
 		"not usable": {store.ErrDamaged, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHouse(t, func(t *testing.T, h *house) {
+			withNode(t, func(t *testing.T, h *testNode) {
 				h.records.fail(func([]volume.Change) error { return tt.failure })
 				for range 3 { // at the same instant: a failure proves nothing
 					if err := h.node.Healthy(withTimeout(t, time.Minute)); (err == nil) != tt.healthy {
@@ -152,7 +152,7 @@ func TestHealthAfterAFailedWrite(t *testing.T) {
 
 func TestStoppedNodeIsNotHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.start()
 		h.stop()
 		wantError(t, h.node.Healthy(withTimeout(t, time.Minute)), volume.ErrUnavailable)
@@ -164,7 +164,7 @@ func TestStoppedNodeIsNotHealthy(t *testing.T) {
 // commit, and costs none.
 func TestReserveIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.records.reserveErr = unix.ENOSPC
 		h.start()
 		metricstest.Of(t, h.metrics).Want(t, "at the start", metricstest.Values{"katbox_store_reserved": 0})

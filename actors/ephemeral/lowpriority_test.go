@@ -45,7 +45,7 @@ func TestNothingIsDoneAtIdlePriority(t *testing.T) {
 	})
 	t.Run("survey", func(*testing.T) {
 		s := &sizes{ctx: t.Context(), scratch: usageFunc(check), calls: pace.NewCalls(), log: logr.Discard()}
-		r := round{sizes: s, send: func(*messages.Surveyed) {}}
+		r := measurement{sizes: s, send: func(*messages.SizesMeasured) {}}
 		r.run([]volume.Record{{Pod: testPod, ID: "csi-x"}})
 	})
 }

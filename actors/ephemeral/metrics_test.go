@@ -25,7 +25,7 @@ type counted map[volume.Phase]int
 
 // wantMetrics checks the volumes by phase and what else the metrics should say, and compares them
 // with the records, the mounts and the trash as they are.
-func (h *house) wantMetrics(when string, phases counted, want metricstest.Values) {
+func (h *testNode) wantMetrics(when string, phases counted, want metricstest.Values) {
 	h.t.Helper()
 	synctest.Wait()
 	got := metricstest.Of(h.t, h.metrics)
@@ -39,7 +39,7 @@ func (h *house) wantMetrics(when string, phases counted, want metricstest.Values
 }
 
 // compareWithTruth checks the metrics of a node at rest against what is there.
-func (h *house) compareWithTruth(when string, got metricstest.Values) {
+func (h *testNode) compareWithTruth(when string, got metricstest.Values) {
 	h.t.Helper()
 	live, retained := 0, 0
 	for _, record := range h.records.all() {
@@ -74,7 +74,7 @@ func (h *house) compareWithTruth(when string, got metricstest.Values) {
 }
 
 func TestMetricsOfALife(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.wantMetrics("at the start", nil, metricstest.Values{"katbox_mounts": 0, "katbox_store_reserved": 1, "katbox_pods_directory_entries": 2})
 		h.publish()
 		h.writeMarker(testPod, testID)
@@ -107,7 +107,7 @@ func TestMetricsOfALife(t *testing.T) {
 
 // TestMetricsOfLateDeletions: a volume whose deletion fails is deleted late.
 func TestMetricsOfLateDeletions(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.unpublish()
 		h.records.fail(func([]volume.Change) error { return unix.EIO })
@@ -138,7 +138,7 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newTestNode(t)
 				h.retained("pod", "csi-old", 10*time.Hour, testLifespan)
 				h.retained("pod", "csi-new", time.Hour, testLifespan)
 				h.start()
@@ -169,7 +169,7 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 func TestMetricsOfACallWithoutRoom(t *testing.T) {
 	for reason, freeInodes := range map[string]uint64{"bytes": 900, "inodes": 200} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+			h := newTestNode(t)
 			h.disk.free, h.disk.inodes, h.disk.freeInodes = 500, 1000, freeInodes
 			h.retained("pod", "csi-old", time.Hour, testLifespan)
 			h.start()
@@ -186,7 +186,7 @@ func TestMetricsOfACallWithoutRoom(t *testing.T) {
 }
 
 func TestMetricsOfADiskThatCannotBeMeasured(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.disk.set(1, unix.EIO)
 		time.Sleep(65 * time.Second)
 		failures := metricstest.Of(t, h.metrics)["katbox_filesystem_errors_total"]
@@ -199,7 +199,7 @@ func TestMetricsOfADiskThatCannotBeMeasured(t *testing.T) {
 
 // TestMetricsOfFailedPublishes: nothing is left, there as here.
 func TestMetricsOfFailedPublishes(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.mounter.fail(always(unix.EIO), nil)
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrFailed)
 		h.wantMetrics("undone", nil, nil)
@@ -214,7 +214,7 @@ func TestMetricsOfFailedPublishes(t *testing.T) {
 }
 
 // retainedNow publishes and unpublishes, whatever the mounter is told to do else.
-func (h *house) retainedNow() {
+func (h *testNode) retainedNow() {
 	h.t.Helper()
 	h.mounter.mu.Lock()
 	onMount := h.mounter.onMount
@@ -227,7 +227,7 @@ func (h *house) retainedNow() {
 
 // TestMetricsOfAHungMount: somebody looks when it does not come to an end.
 func TestMetricsOfAHungMount(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan struct{})
 		h.mounter.fail(func(string) error { <-release; return nil }, nil)
 		ended := make(chan error, 1)
@@ -245,7 +245,7 @@ func TestMetricsOfAHungMount(t *testing.T) {
 }
 
 func TestMetricsOfABusyTarget(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		var tries atomic.Int64
 		h.mounter.fail(nil, func(string) error { tries.Add(1); return unix.EBUSY })
@@ -265,7 +265,7 @@ func TestMetricsOfABusyTarget(t *testing.T) {
 // TestMetricsOfATargetThatStays: the kubelet's repeat gets the mount off, and nothing but an error
 // about the directory is left: the volume is not stuck.
 func TestMetricsOfATargetThatStays(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.mounter.fail(nil, always(unix.EBUSY))
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
@@ -282,7 +282,7 @@ func TestMetricsOfATargetThatStays(t *testing.T) {
 }
 
 func TestMetricsOfPanics(t *testing.T) {
-	atEachFailure(t, func(t *testing.T, h *house, _ *atomic.Bool) {
+	atEachFailure(t, func(t *testing.T, h *testNode, _ *atomic.Bool) {
 		_ = h.node.Publish(withTimeout(t, 2*time.Minute), h.publication())
 		time.Sleep(actors.RestartBackoff.Longest)
 		if err := h.node.Publish(withTimeout(t, 2*time.Minute), h.publication()); err != nil {
@@ -305,7 +305,7 @@ func TestMetricsOfAParkedActor(t *testing.T) {
 		}
 		return false
 	}
-	inHouseWith(t, failingAt(fails), func(t *testing.T, h *house) {
+	withFailingNode(t, failingAt(fails), func(t *testing.T, h *testNode) {
 		h.publish()
 		broken.Store(true)
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrUncertain)
@@ -326,7 +326,7 @@ func TestMetricsOfAParkedActor(t *testing.T) {
 // TestMetricsOfAStart: what an earlier run left is counted once, and what is carried on with, as it
 // changes.
 func TestMetricsOfAStart(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		leaving := h.publication()
 		leaving.ID, leaving.Target.Path = "csi-leaving", h.target(testPod, "leaving")
@@ -362,7 +362,7 @@ func TestMetricsOfAStart(t *testing.T) {
 // TestMetricsAfterAReboot: a volume whose mount is gone is about to be mounted again, and its pod
 // may be gone as well.
 func TestMetricsAfterAReboot(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.mounter.forgetMounts()
 		h.restart()
@@ -378,8 +378,8 @@ func TestMetricsAfterAReboot(t *testing.T) {
 }
 
 func TestMetricsOfTheTrash(t *testing.T) {
-	b := &fakeBin{}
-	inWorkshop(t, 1, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
 		want := func(when string, values metricstest.Values) {
 			t.Helper()
 			synctest.Wait()
@@ -425,7 +425,7 @@ func TestMetricsAfterAStorm(t *testing.T) {
 		return !calm.Load() && panics.Add(1)%17 == 0
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.more, h.lifespan = []actor.ReceiverMiddleware{failingAt(fails)}, time.Hour
 		h.start()
 		defer h.stop()

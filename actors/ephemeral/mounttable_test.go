@@ -11,7 +11,7 @@ import (
 )
 
 // bindForPod mounts a directory where a pod's volumes are.
-func (h *house) bindForPod(dir string) {
+func (h *testNode) bindForPod(dir string) {
 	h.t.Helper()
 	if err := h.mounter.FakeMounter.Mount(dir, h.target(testPod, "other"), "", []string{"bind"}); err != nil {
 		h.t.Fatal(err)
@@ -23,18 +23,18 @@ func TestWhatIsMountedForAPodIsNotDeleted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		// dir is what is mounted. known and unknown are what becomes of a volume with a record and
 		// of one without.
-		dir            func(h *house) string
+		dir            func(h *testNode) string
 		known, unknown bool
 	}{
-		"the pod's directory":              {dir: func(h *house) string { return h.data(gonePod, "") }},
-		"the working directory":            {dir: func(h *house) string { return h.data("", "") }, known: true},
-		"the directory above it":           {dir: func(h *house) string { return h.root }, known: true},
-		"the directory of another pod":     {dir: func(h *house) string { return h.data(testPod, "") }, known: true, unknown: true},
-		"one that has a name with as much": {dir: func(h *house) string { return h.data(gonePod+"0", "") }, known: true, unknown: true},
+		"the pod's directory":              {dir: func(h *testNode) string { return h.data(gonePod, "") }},
+		"the working directory":            {dir: func(h *testNode) string { return h.data("", "") }, known: true},
+		"the directory above it":           {dir: func(h *testNode) string { return h.root }, known: true},
+		"the directory of another pod":     {dir: func(h *testNode) string { return h.data(testPod, "") }, known: true, unknown: true},
+		"one that has a name with as much": {dir: func(h *testNode) string { return h.data(gonePod+"0", "") }, known: true, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newTestNode(t)
 				h.retained(gonePod, numbered(1), 0, testLifespan)
 				h.orphan(gonePod, numbered(2))
 				h.bindForPod(tt.dir(h))
@@ -63,7 +63,7 @@ func TestWhatIsMountedForAPodIsNotDeleted(t *testing.T) {
 // twentieth of the time, and none is late by more than that costs.
 func TestExpiriesShareReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		const volumes, apart = 200, 100 * time.Millisecond
 		for i := range volumes {
 			h.retained(gonePod, numbered(i), testLifespan-time.Hour-time.Duration(i)*apart, testLifespan)

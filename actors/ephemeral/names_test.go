@@ -7,7 +7,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// wantNames checks that a record has the names of the house's publication, and its publish time.
+// wantNames checks that a record has the names of the test node's publication, and its publish time.
 func wantNames(t *testing.T, when string, r volume.Record, published time.Time) {
 	t.Helper()
 	if r.Namespace != "default" || r.PodName != "batch-1" || r.VolumeName != "scratch" || r.ServiceAccount != "robot" {
@@ -21,7 +21,7 @@ func wantNames(t *testing.T, when string, r volume.Record, published time.Time) 
 // TestRecordKeepsNamesAndPublishTime through repeats, restarts and sleep; a publish of the retained
 // volume begins anew.
 func TestRecordKeepsNamesAndPublishTime(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		began := time.Now()
 		h.publish()
 		time.Sleep(time.Hour)
@@ -46,7 +46,7 @@ func TestRecordKeepsNamesAndPublishTime(t *testing.T) {
 // TestVolumeFoundMountedGetsItsNames with the publish that the kubelet repeats. When it was
 // published first is not known.
 func TestVolumeFoundMountedGetsItsNames(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.stop()
 		h.records.lose()

@@ -17,12 +17,12 @@ type outlook struct {
 	retry time.Time
 }
 
-// step is what to do next.
-type step struct {
-	// evict: the volume with the earliest deadline under factor goes now. expired: its lifespan is
+// decision is what to do next.
+type decision struct {
+	// delete: the volume with the earliest deadline under factor goes now. expired: its lifespan is
 	// over, and no pressure makes it go.
-	evict, expired bool
-	factor         float64
+	delete, expired bool
+	factor          float64
 	// measure: how much room there is has to be measured first.
 	measure bool
 	// at is when to look again; zero when something else brings that about: a volume that goes to
@@ -34,27 +34,27 @@ type step struct {
 
 // next decides what to do. A volume that has expired goes before one that pressure makes go: its
 // room costs nothing.
-func next(o outlook) step {
+func next(o outlook) decision {
 	due, ok := o.deadline(1)
 	if !ok {
-		return step{none: true, at: o.retry}
+		return decision{none: true, at: o.retry}
 	}
-	s := step{factor: 1, expired: !due.After(o.now)}
-	if !s.expired {
-		s.factor = o.factor
-		due, _ = o.deadline(s.factor)
+	d := decision{factor: 1, expired: !due.After(o.now)}
+	if !d.expired {
+		d.factor = o.factor
+		due, _ = o.deadline(d.factor)
 	}
 	switch {
 	case due.After(o.now):
 		if !o.retry.IsZero() && o.retry.Before(due) {
 			due = o.retry
 		}
-		return step{at: due}
+		return decision{at: due}
 	case o.full:
-		return step{}
-	case !s.expired && !o.mayGoEarly:
-		return step{measure: true}
+		return decision{}
+	case !d.expired && !o.mayGoEarly:
+		return decision{measure: true}
 	}
-	s.evict = true
-	return s
+	d.delete = true
+	return d
 }

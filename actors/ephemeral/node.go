@@ -99,8 +99,8 @@ type Node struct {
 	traced    bool
 	cancel    context.CancelFunc
 	watches   sync.WaitGroup
-	// unseen is why the kubelet's pods cannot be seen; nil when they can.
-	unseen atomic.Pointer[error]
+	// podsError is why the kubelet's pods cannot be seen; nil when they can.
+	podsError atomic.Pointer[error]
 }
 
 // Start recovers what an earlier run left and starts the actors. When it returns, the node is ready
@@ -141,8 +141,8 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 // volumes is the owner of all volumes, with the single actors that it starts.
 func (n *Node) volumes(cfg Config, env *environment, found recovered, more []actor.ReceiverMiddleware) *volumes {
 	return &volumes{
-		environment: env, recovered: found.awake, sees: n.sees, more: more,
-		sleepers: newSleepers(found.asleep, evictionsWithin(n.Workers.Limit()), cfg.Limits.Headroom > 0, cfg.Metrics, cfg.Log),
+		environment: env, recovered: found.awake, setPodsError: n.setPodsError, more: more,
+		retention: newRetention(found.asleep, deletionsWithin(n.Workers.Limit()), cfg.Limits.Headroom > 0, cfg.Metrics, cfg.Log),
 		disk: &disk{
 			eraser: eraser{ctx: env.ctx, trash: cfg.Scratch, workers: n.Workers, turns: env.turns, log: cfg.Log,
 				metrics: cfg.Metrics, tracer: cfg.Tracer},
@@ -172,7 +172,7 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 	for i := range found.awake {
 		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
 	}
-	tellElsewhere(cfg, found.awake)
+	logElsewhere(cfg, found.awake)
 	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
 	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.asleep.Len(),
 		"corrected", len(r.changed))
@@ -194,7 +194,7 @@ func saveAll(records actors.Records, changed []volume.Record) error {
 }
 
 func (n *Node) startWatches(env *environment) {
-	w := &watch{environment: env, calls: n.calls, sees: n.sees}
+	w := &watch{environment: env, calls: n.calls, setPodsError: n.setPodsError}
 	n.watches.Go(func() { env.mounts.serve(env.ctx) })
 	n.watches.Go(func() { every(env.ctx, podsInterval(env.orphanGrace), w.directories) })
 	n.watches.Go(func() { every(env.ctx, orphanInterval, w.orphans) })
@@ -219,12 +219,12 @@ func (n *Node) Stats(ctx context.Context, id volume.ID, path string) (volume.Sta
 	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.VolumeStats{Routing: n.routing(ctx, id), Path: path})
 }
 
-func (n *Node) sees(err error) { n.unseen.Store(&err) }
+func (n *Node) setPodsError(err error) { n.podsError.Store(&err) }
 
-// SeesPods returns nil when the kubelet's pods can be seen. While they cannot, no volume is
+// CheckPods returns nil when the kubelet's pods can be seen. While they cannot, no volume is
 // retained without an unpublish, and most likely no pod sees its mounts.
-func (n *Node) SeesPods() error {
-	if err := n.unseen.Load(); err != nil {
+func (n *Node) CheckPods() error {
+	if err := n.podsError.Load(); err != nil {
 		return *err
 	}
 	return nil

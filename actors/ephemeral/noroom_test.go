@@ -18,7 +18,7 @@ import (
 )
 
 // noRoomToPublish has each publish find that there is no room for its record.
-func (h *house) noRoomToPublish() {
+func (h *testNode) noRoomToPublish() {
 	h.records.fail(func(changes []volume.Change) error {
 		if changes[0].Record != nil && changes[0].Record.Phase == volume.Publishing {
 			return unix.ENOSPC
@@ -32,7 +32,7 @@ func (h *house) noRoomToPublish() {
 func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 	const volumes = 5
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for i := range volumes {
 			h.retained("pod", numbered(i), time.Hour, testLifespan)
 		}
@@ -58,9 +58,9 @@ func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 // TestVolumesThatCannotBeDeletedSleep: on a disk that fails they cost neither an actor nor a line
 // of the log each, and go once the disk works again.
 func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
-	const volumes = 4 * maxEvictions
+	const volumes = 4 * maxDeletions
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		lines := &list[string]{}
 		h.log = funcr.New(func(_, line string) { lines.add(line) }, funcr.Options{})
 		var awake, most atomic.Int64
@@ -82,7 +82,7 @@ func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
 		h.start()
 		time.Sleep(testLifespan)
 		synctest.Wait()
-		if most.Load() > 2*maxEvictions || awake.Load() != 0 { // an actor ends a little after its deletion
+		if most.Load() > 2*maxDeletions || awake.Load() != 0 { // an actor ends a little after its deletion
 			t.Errorf("%d volumes were awake at once, and %d still are", most.Load(), awake.Load())
 		}
 		h.wantMetrics("failing", counted{volume.Retained: volumes}, metricstest.Values{`katbox_stuck_volumes{phase="Deleting"}`: volumes})
@@ -108,7 +108,7 @@ func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {
 func TestVolumesThatCannotGoEarlyWait(t *testing.T) {
 	const volumes = 5
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for i := range volumes {
 			h.retained("pod", numbered(i), time.Hour, 10*testLifespan)
 		}

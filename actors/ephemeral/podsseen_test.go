@@ -13,7 +13,7 @@ import (
 )
 
 func TestPodThatVanishedWithoutAnUnpublish(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		// A reboot takes the mount away; the kubelet is about to publish again.
@@ -35,7 +35,7 @@ func TestPodThatVanishedWithoutAnUnpublish(t *testing.T) {
 
 // TestManyPodsThatVanished: the volumes look for them in several batches.
 func TestManyPodsThatVanished(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		const volumes = 5 * podsBatch / 2
 		h.makePod(testPod)
 		for i := range volumes {
@@ -57,7 +57,7 @@ func TestManyPodsThatVanished(t *testing.T) {
 // TestPodsOfPublishedVolumesAreMissed: and of those that are being deleted nobody expects to see
 // any.
 func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
-	v := &volumes{sleepers: &sleepers{evicting: map[volume.ID]retained.Asleep{"deleting": {}}}}
+	v := &volumes{retention: &retention{deleting: map[volume.ID]retained.Asleep{"deleting": {}}}}
 	if ids := v.published([]volume.ID{"published", "deleting"}); !slices.Equal(ids, []volume.ID{"published"}) {
 		t.Errorf("published: %v", ids)
 	}
@@ -66,32 +66,32 @@ func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
 // TestBlindnessConcludesNothing: a pods directory that cannot be read, or shows not a single pod
 // while a volume is published, says nothing about its pod.
 func TestBlindnessConcludesNothing(t *testing.T) {
-	for name, blind := range map[string]func(h *house){
-		"unreadable": func(h *house) {
+	for name, blind := range map[string]func(h *testNode){
+		"unreadable": func(h *testNode) {
 			if err := os.RemoveAll(h.podsDir()); err != nil {
 				h.t.Fatal(err)
 			}
 		},
-		"empty": func(h *house) { h.removePod(testPod); h.removePod(ownPod) },
+		"empty": func(h *testNode) { h.removePod(testPod); h.removePod(ownPod) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHouse(t, func(t *testing.T, h *house) {
+			withNode(t, func(t *testing.T, h *testNode) {
 				h.publish()
 				h.mounter.forgetMounts()
 				h.restart()
-				if err := h.node.SeesPods(); err != nil {
+				if err := h.node.CheckPods(); err != nil {
 					t.Errorf("with pods: %v", err)
 				}
 				blind(h)
 				time.Sleep(10 * testGrace)
 				h.wantPhase(testID, volume.Publishing)
-				if err := h.node.SeesPods(); err == nil || !strings.Contains(err.Error(), h.podsDir()) {
+				if err := h.node.CheckPods(); err == nil || !strings.Contains(err.Error(), h.podsDir()) {
 					t.Errorf("%v does not name the directory", err)
 				}
 				h.makePod(ownPod)
 				time.Sleep(2 * testGrace)
 				h.wantPhase(testID, volume.Retained)
-				if err := h.node.SeesPods(); err != nil {
+				if err := h.node.CheckPods(); err != nil {
 					t.Errorf("with a pod again: %v", err)
 				}
 			})
@@ -102,14 +102,14 @@ func TestBlindnessConcludesNothing(t *testing.T) {
 // TestStuckDeletionsMissNoPods: a volume whose deletion is stuck is not published.
 func TestStuckDeletionsMissNoPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.retained(gonePod, testID, testLifespan, testLifespan)
 		h.bindElsewhere(gonePod, testID)
 		h.removePod(testPod)
 		h.removePod(ownPod)
 		h.start()
 		time.Sleep(time.Hour)
-		if err := h.node.SeesPods(); err != nil {
+		if err := h.node.CheckPods(); err != nil {
 			t.Error(err)
 		}
 		h.stop()

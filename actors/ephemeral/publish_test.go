@@ -15,7 +15,7 @@ import (
 )
 
 func TestPublishMountsAndRepeats(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.publish()
 		if h.mounter.done != 1 {
@@ -37,11 +37,14 @@ func TestPublishMountsAndRepeats(t *testing.T) {
 }
 
 func TestPublishRefusesContradictions(t *testing.T) {
-	readOnly := func(p *volume.Publication, _ *house) { p.Target.ReadOnly = true }
-	otherPod := func(p *volume.Publication, h *house) { p.Pod = "other"; p.Target.Path = h.target(testPod, "elsewhere") }
-	otherTarget := func(p *volume.Publication, h *house) { p.Target.Path = h.target(testPod, "elsewhere") }
+	readOnly := func(p *volume.Publication, _ *testNode) { p.Target.ReadOnly = true }
+	otherPod := func(p *volume.Publication, h *testNode) {
+		p.Pod = "other"
+		p.Target.Path = h.target(testPod, "elsewhere")
+	}
+	otherTarget := func(p *volume.Publication, h *testNode) { p.Target.Path = h.target(testPod, "elsewhere") }
 	for name, tt := range map[string]struct {
-		change func(*volume.Publication, *house)
+		change func(*volume.Publication, *testNode)
 		want   error
 	}{
 		"read-only where it is writable": {readOnly, volume.ErrConflict},
@@ -49,7 +52,7 @@ func TestPublishRefusesContradictions(t *testing.T) {
 		"a second target":                {otherTarget, volume.ErrOtherTarget},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHouse(t, func(t *testing.T, h *house) {
+			withNode(t, func(t *testing.T, h *testNode) {
 				h.publish()
 				h.writeMarker(testPod, testID)
 				p := h.publication()
@@ -65,7 +68,7 @@ func TestPublishRefusesContradictions(t *testing.T) {
 }
 
 func TestPublishAtSecondTarget(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		first := h.publication()
 		first.Target.MultiWriter = true
 		second := first
@@ -97,7 +100,7 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 		"too many mounts": {unix.ENOSPC, volume.ErrFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHouse(t, func(t *testing.T, h *house) {
+			withNode(t, func(t *testing.T, h *testNode) {
 				h.mounter.fail(always(tt.cause), nil)
 				wantError(t, h.node.Publish(t.Context(), h.publication()), tt.want)
 				h.wantGone(testPod, testID)
@@ -112,7 +115,7 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 }
 
 func TestPublishFailsWhenThePodIsGone(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.removePod(testPod)
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrFailed)
 		h.wantGone(testPod, testID)
@@ -120,7 +123,7 @@ func TestPublishFailsWhenThePodIsGone(t *testing.T) {
 }
 
 func TestFailedPublishKeepsRetainedData(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.unpublish()
@@ -139,7 +142,7 @@ func TestFailedPublishKeepsRetainedData(t *testing.T) {
 }
 
 func TestPublishThatCannotBeUndoneIsUncertainAndCleansItselfUp(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		mounted := false
 		h.mounter.fail(func(target string) error {
 			// The bind is made, and then the remount to read-only fails.
@@ -161,7 +164,7 @@ func TestPublishThatCannotBeUndoneIsUncertainAndCleansItselfUp(t *testing.T) {
 }
 
 func TestPublishIsNotAcknowledgedWithoutItsRecord(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.records.fail(func([]volume.Change) error { return unix.EIO })
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrFailed)
 		h.records.fail(func([]volume.Change) error { return unix.ENOSPC })
@@ -175,7 +178,7 @@ func TestPublishIsNotAcknowledgedWithoutItsRecord(t *testing.T) {
 }
 
 func TestSameCallSharesTheOutcomeAndAnotherIsRefused(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan struct{})
 		h.mounter.fail(func(string) error { <-release; return nil }, nil)
 		var wg sync.WaitGroup
@@ -209,7 +212,7 @@ func TestSameCallSharesTheOutcomeAndAnotherIsRefused(t *testing.T) {
 }
 
 func TestCancelledPublishGoesOnAndItsRepeatSucceeds(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan struct{})
 		h.mounter.fail(func(string) error { <-release; return nil }, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -227,7 +230,7 @@ func TestCancelledPublishGoesOnAndItsRepeatSucceeds(t *testing.T) {
 // TestInterruptedReadOnlyPublishIsCompleted: a crash after the bind and before its flags leaves a
 // writable mount where a read-only one was asked for.
 func TestInterruptedReadOnlyPublishIsCompleted(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		p := h.publication()
 		p.Target.ReadOnly = true
 		if err := h.node.Publish(t.Context(), p); err != nil {
@@ -250,7 +253,7 @@ func TestInterruptedReadOnlyPublishIsCompleted(t *testing.T) {
 // TestRepublishOfALeavingTargetWithoutARecord: while something is mounted, no answer says that
 // nothing is.
 func TestRepublishOfALeavingTargetWithoutARecord(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.mounter.fail(nil, always(unix.EBUSY))
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
@@ -265,7 +268,7 @@ func TestRepublishOfALeavingTargetWithoutARecord(t *testing.T) {
 }
 
 func TestTargetMountedByAnotherIsLeftAlone(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		foreign := h.target(testPod, "mount")
 		if err := os.Mkdir(foreign, 0o750); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestRecorderCommitsWhatWaitsTogether(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan struct{})
 		h.records.fail(func([]volume.Change) error { <-release; return nil })
 		var wg sync.WaitGroup
@@ -39,7 +39,7 @@ func TestRecorderCommitsWhatWaitsTogether(t *testing.T) {
 }
 
 func TestFailedCommitFailsAllThatItHeld(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		broken := errors.New("broken disk")
 		h.records.fail(func([]volume.Change) error { return broken })
 		for range 3 {
@@ -51,7 +51,7 @@ func TestFailedCommitFailsAllThatItHeld(t *testing.T) {
 }
 
 func TestPanickingStoreIsAnError(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.records.fail(func([]volume.Change) error { panic("broken for the test") })
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
 		h.records.fail(nil)
@@ -60,7 +60,7 @@ func TestPanickingStoreIsAnError(t *testing.T) {
 }
 
 func TestDamagedStoreEndsTheNode(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.records.fail(func([]volume.Change) error { return store.ErrDamaged })
 		wantError(t, h.node.Publish(t.Context(), h.publication()), store.ErrDamaged)
 		synctest.Wait()

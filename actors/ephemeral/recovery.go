@@ -128,9 +128,9 @@ func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	return boundVolume{volume.Place{Pod: podUID, ID: volumeID}, volume.Target{Path: b.Target, ReadOnly: b.ReadOnly}}, true
 }
 
-// tellElsewhere logs that volumes are published where this kubelet has no pods. Nothing can be
+// logElsewhere logs that volumes are published where this kubelet has no pods. Nothing can be
 // concluded about those, and without an unpublish they are kept.
-func tellElsewhere(cfg Config, awake []volume.Record) {
+func logElsewhere(cfg Config, awake []volume.Record) {
 	count, example := 0, ""
 	for i := range awake {
 		if len(kubelet.PodsOf(cfg.PodsDir, &awake[i])) > 0 {

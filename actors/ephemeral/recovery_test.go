@@ -79,7 +79,7 @@ func TestRecoverVolumes(t *testing.T) {
 
 // TestMountWithoutARecordIsPublished, and known from then on.
 func TestMountWithoutARecordIsPublished(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.stop()
@@ -96,7 +96,7 @@ func TestMountWithoutARecordIsPublished(t *testing.T) {
 // TestStartThatFails: without all records, or without those of what was found mounted, nothing may
 // begin.
 func TestStartThatFails(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.stop()
 		h.retained("pod", "csi-asleep", time.Minute, testLifespan)

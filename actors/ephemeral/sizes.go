@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// surveyRest is how long the sizes actor rests after each batch when no calls run either: the
+	// sizesRest is how long the sizes actor rests after each batch when no calls run either: the
 	// pods' work comes first. A batch takes about a millisecond of CPU.
-	surveyRest = 25 * time.Millisecond
+	sizesRest = 25 * time.Millisecond
 	// volumeShare is the part of a batch that a volume costs before the first name in it is read.
-	volumeShare = pace.FullBatch / surveyRound
-	// surveyRound is how many volumes are asked about at a time: as many as make a batch when they
+	volumeShare = pace.FullBatch / maxSizes
+	// maxSizes is how many volumes are asked about at a time: as many as make a batch when they
 	// are empty.
-	surveyRound = 16
+	maxSizes = 16
 	// The backlog of a start may be a million volumes. It is measured in larger batches, because
 	// each has a cost of its own, with rests so long that a node at rest does not notice: less than
 	// half a percent of a CPU, 64 empty volumes a second.
-	backlogBatch = 8 * pace.FullBatch
-	backlogRound = 8 * surveyRound
-	backlogRest  = 2 * time.Second
-	// surveyCollects is how long after the last size less than a round is collected: beginning a
-	// round costs more than measuring a small volume.
-	surveyCollects = 250 * time.Millisecond
+	backlogBatch    = 8 * pace.FullBatch
+	maxBacklogSizes = 8 * maxSizes
+	backlogRest     = 2 * time.Second
+	// collectSizes is how long fewer than maxSizes volumes are collected after the last measurement:
+	// to begin one costs more than to measure a small volume.
+	collectSizes = 250 * time.Millisecond
 	// refusedPause is the wait when no worker is free: then the file system hangs, and there is no
 	// hurry.
 	refusedPause = time.Minute
@@ -54,9 +54,9 @@ type sizes struct {
 	supervisor *actor.PID
 	log        logr.Logger
 
-	// seen is what was read since the last rest. Only the round that runs uses it.
-	seen  int
-	timer *time.Timer
+	// sinceRest is how much was read since the last rest. Only the measurement that runs uses it.
+	sinceRest int
+	timer     *time.Timer
 }
 
 func (s *sizes) props() *actor.Props {
@@ -65,8 +65,8 @@ func (s *sizes) props() *actor.Props {
 
 func (s *sizes) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *messages.Survey:
-		s.survey(c, m)
+	case *messages.MeasureSizes:
+		s.measureSizes(c, m)
 	case *actor.Stopping:
 		actors.StopTimer(s.timer)
 	default:
@@ -74,10 +74,10 @@ func (s *sizes) Receive(c actor.Context) {
 	}
 }
 
-func (s *sizes) survey(c actor.Context, m *messages.Survey) {
+func (s *sizes) measureSizes(c actor.Context, m *messages.MeasureSizes) {
 	root, self := c.ActorSystem().Root, c.Self()
 	err := s.workers.Go(func() {
-		r := round{sizes: s, backlog: m.Backlog, send: func(m *messages.Surveyed) { root.Send(s.supervisor, m) }}
+		r := measurement{sizes: s, backlog: m.Backlog, send: func(m *messages.SizesMeasured) { root.Send(s.supervisor, m) }}
 		r.run(m.Volumes)
 	})
 	if err != nil && s.ctx.Err() == nil {
@@ -85,14 +85,14 @@ func (s *sizes) survey(c actor.Context, m *messages.Survey) {
 	}
 }
 
-// round is the answer to one Survey, in a worker.
-type round struct {
+// measurement answers one MeasureSizes, in a worker.
+type measurement struct {
 	*sizes
 	backlog bool
 	// large: the volume has been measured for a whole batch. Volumes that are retained meanwhile
 	// must not wait for hours.
 	large bool
-	send  func(*messages.Surveyed)
+	send  func(*messages.SizesMeasured)
 	// found are the sizes that have not been sent yet.
 	found  []messages.VolumeSize
 	rested bool
@@ -100,7 +100,7 @@ type round struct {
 
 // run measures the volumes up to the first rest: volumes that are retained meanwhile go before
 // those that are left.
-func (r *round) run(volumes []volume.Record) {
+func (r *measurement) run(volumes []volume.Record) {
 	defer actors.LowPriority()()
 	for i := range volumes {
 		v := &volumes[i]
@@ -120,10 +120,10 @@ func (r *round) run(volumes []volume.Record) {
 			break
 		}
 	}
-	r.send(&messages.Surveyed{Sizes: r.found, Done: true})
+	r.send(&messages.SizesMeasured{Sizes: r.found, Done: true})
 }
 
-func (r *round) measure(v *volume.Record) (size volume.Size) {
+func (r *measurement) measure(v *volume.Record) (size volume.Size) {
 	err := actors.Guard(r.log, func() (err error) {
 		size.Bytes, size.Inodes, err = r.scratch.Usage(r.ctx, v.Place(), r.rest)
 		return err
@@ -137,18 +137,18 @@ func (r *round) measure(v *volume.Record) (size volume.Size) {
 
 // rest waits after each batch, and then until no calls run. It sends the sizes that are known by
 // then before. It is a scratch.Pace.
-func (r *round) rest(ctx context.Context, seen int) error {
-	r.seen += seen
-	full, rest := pace.FullBatch, surveyRest
+func (r *measurement) rest(ctx context.Context, seen int) error {
+	r.sinceRest += seen
+	full, rest := pace.FullBatch, sizesRest
 	if r.backlog && !r.large {
 		full, rest = backlogBatch, backlogRest
 	}
-	if r.seen < full {
+	if r.sinceRest < full {
 		return nil
 	}
-	r.seen, r.rested, r.large = 0, true, true
+	r.sinceRest, r.rested, r.large = 0, true, true
 	if len(r.found) > 0 {
-		r.send(&messages.Surveyed{Sizes: r.found})
+		r.send(&messages.SizesMeasured{Sizes: r.found})
 		r.found = nil
 	}
 	if err := pace.Pause(ctx, rest); err != nil {

@@ -79,53 +79,53 @@ func (g *fakeUsage) measured() []volume.ID {
 	return slices.Clone(g.asked)
 }
 
-// survey is sleepers and a sizes actor, and nothing else.
-type survey struct {
-	t       *testing.T
-	ground  *fakeUsage
-	calls   *pace.Calls
-	workers *actors.Workers
-	metrics *metrics.Metrics
-	root    *actor.RootContext
-	bedroom *actor.PID
+// sizesTest is retention and a sizes actor, and nothing else.
+type sizesTest struct {
+	t         *testing.T
+	ground    *fakeUsage
+	calls     *pace.Calls
+	workers   *actors.Workers
+	metrics   *metrics.Metrics
+	root      *actor.RootContext
+	retention *actor.PID
 	// evicted are the volumes whose deletion was ordered.
 	evicted *list[volume.ID]
 }
 
-// inSurvey runs a test in a bubble with volumes that are asleep at the start.
-func inSurvey(t *testing.T, g *fakeUsage, asleep int, limit int, test func(s survey)) {
+// withSizes runs a test in a bubble with volumes that are asleep at the start.
+func withSizes(t *testing.T, g *fakeUsage, asleep int, limit int, test func(s sizesTest)) {
 	synctest.Test(t, func(t *testing.T) {
 		if g.hanging {
 			g.hangs = make(chan struct{}) // of this bubble
 		}
 		system := quietSystem()
 		ctx, cancel := context.WithCancel(t.Context())
-		s := survey{
+		s := sizesTest{
 			t: t, ground: g, calls: pace.NewCalls(), workers: actors.NewWorkers(limit), metrics: metrics.New("test", ""), root: system.Root,
-			bedroom: system.NewLocalPID(bedroomName), evicted: &list[volume.ID]{},
+			retention: system.NewLocalPID(retentionName), evicted: &list[volume.ID]{},
 		}
 		time.Sleep(time.Second) // no call ran just now
-		measuring := &sizes{ctx: ctx, scratch: g, workers: s.workers, calls: s.calls, supervisor: s.bedroom, log: logr.Discard()}
+		measuring := &sizes{ctx: ctx, scratch: g, workers: s.workers, calls: s.calls, supervisor: s.retention, log: logr.Discard()}
 		asked := system.Root.Spawn(measuring.props())
 		var queue retained.Queue
 		for i := range asleep {
 			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan))
 		}
 		time.Sleep(g.age)
-		sleeping := newTestSleepers(&queue, false, s.metrics)
-		sleeping.evict = func(r volume.Record, _ *messages.DeleteVolume) {
+		sleeping := newTestRetention(&queue, false, s.metrics)
+		sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) {
 			s.evicted.add(r.ID)
-			s.root.Send(s.bedroom, &deletionEnded{r.ID})
+			s.root.Send(s.retention, &deletionEnded{r.ID})
 		}
-		sleeping.survey = func(m *messages.Survey) { s.root.Send(asked, m) }
-		spawnBedroom(t, system, sleeping)
+		sleeping.measureSizes = func(m *messages.MeasureSizes) { s.root.Send(asked, m) }
+		spawnRetention(t, system, sleeping)
 		synctest.Wait()
 		test(s)
 		cancel()
 		if err := s.workers.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		for _, pid := range []*actor.PID{s.bedroom, asked} {
+		for _, pid := range []*actor.PID{s.retention, asked} {
 			system.Root.Stop(pid)
 		}
 		system.Shutdown()
@@ -134,19 +134,19 @@ func inSurvey(t *testing.T, g *fakeUsage, asleep int, limit int, test func(s sur
 }
 
 // retain puts a volume to sleep that was unpublished just now.
-func (s survey) retain(id volume.ID) {
-	s.root.Send(s.bedroom, &putToSleep{volume.Record{ID: id, Pod: testPod}.Retain(time.Now(), testLifespan)})
+func (s sizesTest) retain(id volume.ID) {
+	s.root.Send(s.retention, &putToSleep{volume.Record{ID: id, Pod: testPod}.Retain(time.Now(), testLifespan)})
 	synctest.Wait()
 }
 
 // wake takes a volume out.
-func (s survey) wake(id volume.ID) {
-	s.root.Send(s.bedroom, &takeOut{id})
+func (s sizesTest) wake(id volume.ID) {
+	s.root.Send(s.retention, &takeOut{id})
 	synctest.Wait()
 }
 
 // want checks what the metrics tell, in volumes.
-func (s survey) want(when string, measured, unmeasured int) {
+func (s sizesTest) want(when string, measured, unmeasured int) {
 	s.t.Helper()
 	synctest.Wait()
 	wantRetained(s.t, s.metrics, when, int64(measured)*fakeBytes, unmeasured)
@@ -162,7 +162,7 @@ func wantRetained(t *testing.T, m *metrics.Metrics, when string, bytes int64, un
 func TestSurveyMeasuresEachVolumeOnce(t *testing.T) {
 	const asleep = 1000
 	g := &fakeUsage{}
-	inSurvey(t, g, asleep, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
 		time.Sleep(time.Hour)
 		s.want("at rest", asleep, 0)
 		s.retain("csi-new")
@@ -180,11 +180,11 @@ func TestSurveyMeasuresEachVolumeOnce(t *testing.T) {
 }
 
 // TestSurveyTakesWhatIsHotFirst: what was just unpublished need not be read from the disk. It waits
-// for one round at most.
+// for one question at most.
 func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
-	const asleep = 10 * surveyRound
+	const asleep = 10 * maxSizes
 	g := &fakeUsage{hanging: true}
-	inSurvey(t, g, asleep, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
 		s.retain("csi-new")
 		s.want("hanging", 0, asleep+1)
 		if n := len(g.measured()); n != 1 {
@@ -193,7 +193,7 @@ func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
 		close(g.hangs)
 		time.Sleep(time.Hour)
 		s.want("at rest", asleep+1, 0)
-		if all := g.measured(); all[surveyRound] != "csi-new" {
+		if all := g.measured(); all[maxSizes] != "csi-new" {
 			t.Errorf("measured in the order %v", all)
 		}
 	})
@@ -203,23 +203,23 @@ func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
 // retained meanwhile all the same at once.
 func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
 	const rounds = 10
-	const asleep = rounds * backlogRound
+	const asleep = rounds * maxBacklogSizes
 	g := &fakeUsage{age: time.Second}
-	inSurvey(t, g, asleep, actors.MaxWorkers, func(s survey) {
-		s.want("at the start", backlogRound, asleep-backlogRound)
+	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
+		s.want("at the start", maxBacklogSizes, asleep-maxBacklogSizes)
 		time.Sleep(backlogRest - time.Millisecond)
-		s.want("before the rest is over", backlogRound, asleep-backlogRound)
-		for i := range 2 * surveyRound {
+		s.want("before the rest is over", maxBacklogSizes, asleep-maxBacklogSizes)
+		for i := range 2 * maxSizes {
 			s.retain(numbered(asleep + i))
 		}
 		time.Sleep(2 * time.Millisecond)
-		s.want("then those that are new", backlogRound+surveyRound, asleep-backlogRound+surveyRound)
-		time.Sleep(surveyRest)
-		s.want("and the others of them", backlogRound+2*surveyRound, asleep-backlogRound)
-		time.Sleep(surveyRest)
-		s.want("then the backlog", 2*backlogRound+2*surveyRound, asleep-2*backlogRound)
+		s.want("then those that are new", maxBacklogSizes+maxSizes, asleep-maxBacklogSizes+maxSizes)
+		time.Sleep(sizesRest)
+		s.want("and the others of them", maxBacklogSizes+2*maxSizes, asleep-maxBacklogSizes)
+		time.Sleep(sizesRest)
+		s.want("then the backlog", 2*maxBacklogSizes+2*maxSizes, asleep-2*maxBacklogSizes)
 		time.Sleep((rounds - 2) * backlogRest)
-		s.want("at the end", asleep+2*surveyRound, 0)
+		s.want("at the end", asleep+2*maxSizes, 0)
 		time.Sleep(testLifespan)
 	})
 }
@@ -228,9 +228,9 @@ func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
 func TestSurveyOfALargeVolumeInTheBacklog(t *testing.T) {
 	const batches = 4000
 	g := &fakeUsage{age: time.Second, large: numbered(0), batches: batches}
-	inSurvey(t, g, 1, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, 1, actors.MaxWorkers, func(s sizesTest) {
 		s.retain("csi-new")
-		time.Sleep(backlogRest + batches*surveyRest)
+		time.Sleep(backlogRest + batches*sizesRest)
 		s.want("both", 2, 0)
 	})
 }
@@ -238,10 +238,10 @@ func TestSurveyOfALargeVolumeInTheBacklog(t *testing.T) {
 // TestSurveyRoundEndsWithARest: after that, too, what was just unpublished comes first, and nobody
 // waits for a large volume to learn of those before it.
 func TestSurveyRoundEndsWithARest(t *testing.T) {
-	const asleep = surveyRound / 2
+	const asleep = maxSizes / 2
 	large := numbered(asleep - 3)
 	g := &fakeUsage{large: large, batches: 2}
-	inSurvey(t, g, asleep, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
 		s.want("in the third", 2, asleep-2)
 		s.retain("csi-new")
 		time.Sleep(time.Hour)
@@ -256,27 +256,27 @@ func TestSurveyRoundEndsWithARest(t *testing.T) {
 // after it many at a time.
 func TestSurveyCollects(t *testing.T) {
 	g := &fakeUsage{}
-	inSurvey(t, g, 0, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, 0, actors.MaxWorkers, func(s sizesTest) {
 		s.retain("csi-first")
 		s.want("the first", 1, 0)
 		s.retain("csi-a")
-		time.Sleep(surveyCollects / 2)
+		time.Sleep(collectSizes / 2)
 		s.retain("csi-b")
 		s.want("not yet", 1, 2)
-		time.Sleep(surveyCollects / 2)
+		time.Sleep(collectSizes / 2)
 		s.want("in time", 3, 0)
 
 		s.retain("csi-gone")
 		s.wake("csi-gone")
-		for i := range surveyRound - 1 {
+		for i := range maxSizes - 1 {
 			s.retain(numbered(i))
 		}
-		s.want("not a round yet", 3, surveyRound-1)
+		s.want("too few yet", 3, maxSizes-1)
 		s.retain("csi-last")
-		s.want("a round, up to the rest", surveyRound, 3)
+		s.want("as many as one question has, up to the rest", maxSizes, 3)
 		time.Sleep(time.Hour)
 		s.retain("csi-late")
-		s.want("after a while", 4+surveyRound, 0)
+		s.want("after a while", 4+maxSizes, 0)
 		if slices.Contains(g.measured(), "csi-gone") {
 			t.Error("measured what was gone before its turn")
 		}
@@ -287,7 +287,7 @@ func TestSurveyCollects(t *testing.T) {
 // what was measured of one that was published since does not count.
 func TestSurveyOfWhatChangesMeanwhile(t *testing.T) {
 	g := &fakeUsage{hanging: true}
-	inSurvey(t, g, 0, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, 0, actors.MaxWorkers, func(s sizesTest) {
 		hangs := g.hangs
 		s.retain("csi-again")
 		s.retain("csi-gone")
@@ -311,7 +311,7 @@ func TestSurveyOfWhatChangesMeanwhile(t *testing.T) {
 func TestSurveyThatHangsHoldsUpNobody(t *testing.T) {
 	const asleep = 10
 	g := &fakeUsage{hanging: true}
-	inSurvey(t, g, asleep, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
 		time.Sleep(testLifespan)
 		s.want("all expired", 0, 0)
 		if n := len(s.evicted.get()); n != asleep {
@@ -319,14 +319,14 @@ func TestSurveyThatHangsHoldsUpNobody(t *testing.T) {
 		}
 		close(g.hangs)
 		s.retain("csi-new")
-		time.Sleep(surveyCollects)
+		time.Sleep(collectSizes)
 		s.want("one more", 1, 0)
 	})
 }
 
 func TestSurveyOfWhatCannotBeMeasured(t *testing.T) {
 	g := &fakeUsage{err: unix.EIO}
-	inSurvey(t, g, 3, actors.MaxWorkers, func(s survey) {
+	withSizes(t, g, 3, actors.MaxWorkers, func(s sizesTest) {
 		s.want("failed", 0, 0)
 		g.set(nil, nil)
 		s.retain("csi-new")
@@ -341,7 +341,7 @@ func TestSurveyOfWhatCannotBeMeasured(t *testing.T) {
 // TestSurveyWithoutAWorker waits for one.
 func TestSurveyWithoutAWorker(t *testing.T) {
 	g := &fakeUsage{}
-	inSurvey(t, g, 0, 1, func(s survey) {
+	withSizes(t, g, 0, 1, func(s sizesTest) {
 		hangs := make(chan struct{})
 		if err := s.workers.Go(func() { <-hangs }); err != nil {
 			t.Fatal(err)
@@ -351,7 +351,7 @@ func TestSurveyWithoutAWorker(t *testing.T) {
 		time.Sleep(10 * refusedPause)
 		s.want("no worker", 0, 2)
 		close(hangs)
-		// The second round may begin before the worker of the first is free again, and is refused
+		// The second measurement may begin before the worker of the first is free again, and is refused
 		// once more then.
 		time.Sleep(2 * refusedPause)
 		s.want("a worker", 2, 0)
@@ -365,8 +365,8 @@ func TestSurveyRests(t *testing.T) {
 		call bool
 		want time.Duration
 	}{
-		"when nobody calls": {false, batches * surveyRest},
-		"during a call":     {true, batches * (surveyRest + pace.LongestYield)},
+		"when nobody calls": {false, batches * sizesRest},
+		"during a call":     {true, batches * (sizesRest + pace.LongestYield)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for kind, g := range map[string]struct{ batches, volumes int }{
@@ -375,13 +375,13 @@ func TestSurveyRests(t *testing.T) {
 			} {
 				t.Run(kind, func(t *testing.T) {
 					ground := &fakeUsage{batches: g.batches}
-					inSurvey(t, ground, 0, actors.MaxWorkers, func(s survey) {
+					withSizes(t, ground, 0, actors.MaxWorkers, func(s sizesTest) {
 						if test.call {
 							defer s.calls.Begin()()
 						}
 						began := time.Now()
 						for i := range g.volumes {
-							s.root.Send(s.bedroom, &putToSleep{volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan)})
+							s.root.Send(s.retention, &putToSleep{volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now(), testLifespan)})
 						}
 						time.Sleep(time.Hour)
 						s.want("at rest", g.volumes, 0)
@@ -398,7 +398,7 @@ func TestSurveyRests(t *testing.T) {
 // TestSurveyEndsWithTheDaemon in the middle of a volume, and tells nothing.
 func TestSurveyEndsWithTheDaemon(t *testing.T) {
 	g := &fakeUsage{batches: 1000}
-	inSurvey(t, g, 2, actors.MaxWorkers, func(s survey) { s.want("just begun", 0, 2) })
+	withSizes(t, g, 2, actors.MaxWorkers, func(s sizesTest) { s.want("just begun", 0, 2) })
 	if all, ended := g.measured(), len(g.ended); len(all) != 1 || ended != 0 {
 		t.Errorf("measured %v, %d to the end", all, ended)
 	}
@@ -406,7 +406,7 @@ func TestSurveyEndsWithTheDaemon(t *testing.T) {
 
 // TestRetainedBytes is about real files, from one unpublish over a restart to the end.
 func TestRetainedBytes(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		wantRetained(t, h.metrics, "nothing retained", 0, 0)
 		h.publish()
 		content := []byte(strings.Repeat("x", 100_000))
@@ -429,7 +429,7 @@ func TestRetainedBytes(t *testing.T) {
 		wantRetained(t, h.metrics, "retained", want, 0)
 		// Doubled.
 		h.unpublish()
-		time.Sleep(surveyCollects)
+		time.Sleep(collectSizes)
 		synctest.Wait()
 		wantRetained(t, h.metrics, "unpublished again", want, 0)
 		h.restart()
@@ -443,7 +443,7 @@ func TestRetainedBytes(t *testing.T) {
 // TestRetainedBytesOfWhatIsGone: somebody has removed it by hand.
 func TestRetainedBytesOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.retained("pod", testID, time.Minute, testLifespan)
 		if err := os.RemoveAll(h.data("pod", testID)); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 )
 
 // BenchmarkSurvey measures volumes with a file each: those that are there at a start, or those that
-// are retained one by one, ten milliseconds apart. An operation is one volume. The surveyor mostly
+// are retained one by one, ten milliseconds apart. An operation is one volume. The sizes actor mostly
 // rests, so that the time is in "cpu-ns/op".
 func BenchmarkSurvey(b *testing.B) {
 	b.Run("start", func(b *testing.B) { benchmarkSurvey(b, true) })
@@ -51,7 +51,7 @@ func benchmarkSurvey(b *testing.B, asleep bool) {
 	running, root := pace.NewCalls(), system.Root
 	measuring := &sizes{
 		ctx: b.Context(), scratch: g, workers: actors.NewWorkers(actors.MaxWorkers), calls: running,
-		supervisor: system.NewLocalPID(bedroomName), log: logr.Discard(),
+		supervisor: system.NewLocalPID(retentionName), log: logr.Discard(),
 	}
 	asked := root.Spawn(measuring.props())
 	var queue retained.Queue
@@ -64,12 +64,12 @@ func benchmarkSurvey(b *testing.B, asleep bool) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	began := cpuTime(b)
-	sleeping := newTestSleepers(&queue, false, metrics.New("test", ""))
-	sleeping.survey = func(m *messages.Survey) { root.Send(asked, m) }
-	bedroom := spawnBedroom(b, system, sleeping)
+	sleeping := newTestRetention(&queue, false, metrics.New("test", ""))
+	sleeping.measureSizes = func(m *messages.MeasureSizes) { root.Send(asked, m) }
+	retention := spawnRetention(b, system, sleeping)
 	for i := range later {
 		end := running.Begin()
-		root.Send(bedroom, &putToSleep{later[i]})
+		root.Send(retention, &putToSleep{later[i]})
 		end()
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -22,9 +22,9 @@ const (
 
 var errPanicked = errors.New("panicked; see the log")
 
-// do runs an operation, in a span where something is traced. The span is below that of the call
+// traced runs an operation, in a span where something is traced. The span is below that of the call
 // that asked for it, and begins when the call did; a deletion is a trace of its own.
-func (t *task) do(op *operation) (err error) {
+func (t *task) traced(op *operation) (err error) {
 	if t.tracer == nil {
 		return op.run(t)
 	}
@@ -77,8 +77,8 @@ func ended(span trace.Span, err error) error {
 	return err
 }
 
-// erasing begins the span of an erasure, which is a trace of its own; nil when nothing is traced.
-func erasing(tracer trace.Tracer, id volume.ID) trace.Span {
+// eraseSpan begins the span of an erasure, which is a trace of its own; nil when nothing is traced.
+func eraseSpan(tracer trace.Tracer, id volume.ID) trace.Span {
 	if tracer == nil {
 		return nil
 	}
@@ -86,8 +86,8 @@ func erasing(tracer trace.Tracer, id volume.ID) trace.Span {
 	return span
 }
 
-// haveErased ends the span of an erasure.
-func haveErased(span trace.Span, removed int, err error) {
+// endErasure ends the span of an erasure.
+func endErasure(span trace.Span, removed int, err error) {
 	if span != nil {
 		span.SetAttributes(attribute.Int(spanRemoved, removed))
 	}

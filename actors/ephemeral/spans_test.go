@@ -33,10 +33,10 @@ func TestUntracedCostsNothing(t *testing.T) {
 	allocations := testing.AllocsPerRun(100, func() {
 		r := n.routing(ctx, testID)
 		op.origin = r.Origin
-		if err := untraced.do(op); !errors.Is(err, failure) {
+		if err := untraced.traced(op); !errors.Is(err, failure) {
 			t.Error(err)
 		}
-		haveErased(erasing(nil, testID), 7, failure)
+		endErasure(eraseSpan(nil, testID), 7, failure)
 	})
 	if allocations != 0 {
 		t.Errorf("%v allocations, want none", allocations)
@@ -72,7 +72,7 @@ func TestPanicEndsItsSpan(t *testing.T) {
 	var span notedSpan
 	traced := &task{environment: &environment{tracer: notingTracer{span: &span}}, id: testID}
 	err := actors.Guard(logr.Discard(), func() error {
-		return traced.do(&operation{name: "publish", run: func(*task) error { panic("surprise") }})
+		return traced.traced(&operation{name: "publish", run: func(*task) error { panic("surprise") }})
 	})
 	if err == nil || !span.ended || span.status != errPanicked.Error() {
 		t.Errorf("%v, span %+v, want an error and that the span has ended with one", err, span)

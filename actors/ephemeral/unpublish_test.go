@@ -15,7 +15,7 @@ import (
 )
 
 func TestUnpublishedVolumeLivesForItsLifespan(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		time.Sleep(3 * testLifespan)
@@ -37,7 +37,7 @@ func TestUnpublishedVolumeLivesForItsLifespan(t *testing.T) {
 }
 
 func TestPublishWithinTheLifespanBringsTheDataBack(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.unpublish()
@@ -55,7 +55,7 @@ func TestPublishWithinTheLifespanBringsTheDataBack(t *testing.T) {
 }
 
 func TestBusyTargetIsUnmountedWithoutAnotherCall(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.mounter.fail(nil, always(unix.EBUSY))
@@ -79,7 +79,7 @@ func TestBusyTargetIsUnmountedWithoutAnotherCall(t *testing.T) {
 }
 
 func TestBusyTargetIsUnmountedAfterARestart(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.mounter.fail(nil, always(unix.EBUSY))
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
@@ -92,7 +92,7 @@ func TestBusyTargetIsUnmountedAfterARestart(t *testing.T) {
 }
 
 func TestPublishTakesABusyUnpublishBack(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.mounter.fail(nil, always(unix.EBUSY))
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
@@ -110,7 +110,7 @@ func TestUnpublishOfAMountBeginsTheLifespan(t *testing.T) {
 	for name, age := range map[string]time.Duration{"within the old lifespan": time.Hour, "past it": 2 * testLifespan} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newTestNode(t)
 				h.retained(testPod, testID, time.Minute, testLifespan)
 				h.start()
 				target := h.target(testPod, "mount")
@@ -133,7 +133,7 @@ func TestUnpublishOfAMountBeginsTheLifespan(t *testing.T) {
 }
 
 func TestUnpublishOfAnUnknownVolume(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		if err := h.node.Unpublish(t.Context(), "csi-never-seen", h.target(testPod, "mount")); err != nil {
 			t.Error(err)
 		}
@@ -142,7 +142,7 @@ func TestUnpublishOfAnUnknownVolume(t *testing.T) {
 }
 
 func TestUnpublishOfAnotherVolumesTargetIsRefused(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		wantError(t, h.node.Unpublish(t.Context(), "csi-other", h.target(testPod, "mount")), volume.ErrForeignMount)
 		if len(h.mounter.mounts()) != 1 {
@@ -152,7 +152,7 @@ func TestUnpublishOfAnotherVolumesTargetIsRefused(t *testing.T) {
 }
 
 func TestUnpublishIsNotAcknowledgedWithoutItsRecord(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.records.fail(func([]volume.Change) error { return unix.EIO })
@@ -166,7 +166,7 @@ func TestUnpublishIsNotAcknowledgedWithoutItsRecord(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		target := h.target(testPod, "mount")
 		_, err := h.node.Stats(t.Context(), testID, target)
 		wantError(t, err, volume.ErrNotFound)
@@ -191,7 +191,7 @@ func TestStats(t *testing.T) {
 // TestMountOutOfSight: a target that is not there does not prove that the volume is not mounted.
 // Its directory may have been renamed or covered.
 func TestMountOutOfSight(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		if err := os.Rename(filepath.Join(h.podsDir(), string(testPod)), filepath.Join(h.root, "moved")); err != nil {
@@ -209,7 +209,7 @@ func TestMountOutOfSight(t *testing.T) {
 }
 
 func TestUnpublishTakesNobodyElsesMount(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		target := h.target(testPod, "mount")
 		h.publish()
 		if err := h.mounter.FakeMounter.Unmount(target); err != nil {
@@ -236,7 +236,7 @@ func TestUnpublishTakesNobodyElsesMount(t *testing.T) {
 
 // TestUnpublishRemovesNoFile: only what a publish makes is removed.
 func TestUnpublishRemovesNoFile(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		file := h.target(testPod, "etc-hosts")
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestUnpublishRemovesNoFile(t *testing.T) {
 }
 
 func TestUnpublishSharesARetry(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.mounter.fail(nil, always(unix.EBUSY))
 		wantError(t, h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")), volume.ErrBusy)
@@ -274,7 +274,7 @@ func TestUnpublishSharesARetry(t *testing.T) {
 // unpublished, and a kubelet repeats its calls at will. There is nothing left to unmount, so
 // nothing to refuse.
 func TestUnpublishMeetsADeletion(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.unpublish()
 		deleting, goOn := make(chan struct{}), make(chan struct{})

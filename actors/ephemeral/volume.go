@@ -17,8 +17,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// maxLater bounds the unpublishes that wait for a deletion to end.
-const maxLater = 64
+// maxDeferred bounds the unpublishes that wait for a deletion to end.
+const maxDeferred = 64
 
 // volumeActor owns one volume that is mounted or changing. One operation runs at a time; a request
 // that meets it shares its outcome when it asks for the same thing, and is answered that the volume
@@ -46,8 +46,8 @@ type volumeState struct {
 	resumeLater bool
 	// running is the operation under way; nil when there is none.
 	running *operation
-	// later are unpublishes that met a deletion.
-	later []*messages.UnpublishVolume
+	// deferred are unpublishes that met a deletion.
+	deferred []*messages.UnpublishVolume
 	// stuck is the last failure to unmount, failures how many there were in a row.
 	stuck    error
 	failures int
@@ -172,7 +172,7 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 	t := &task{environment: v.environment, id: v.state.id, record: v.state.record, reason: v.state.reason, factor: v.state.factor}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.Workers.Go(func() {
-		err := actors.Guard(v.log, func() error { return t.do(op) })
+		err := actors.Guard(v.log, func() error { return t.traced(op) })
 		op.ended <- &outcome{task: t, err: err}
 		root.Send(self, &finished{})
 	})
@@ -224,9 +224,9 @@ func (v *volumeActor) finish(c actor.Context) {
 		v.resume(c)
 	}
 	v.state.resumeLater = false
-	later := v.state.later
-	v.state.later = nil
-	for _, m := range later {
+	deferred := v.state.deferred
+	v.state.deferred = nil
+	for _, m := range deferred {
 		v.unpublish(c, m)
 	}
 }
@@ -235,10 +235,10 @@ func (v *volumeActor) finish(c actor.Context) {
 // time; a bound keeps other callers from piling them up.
 func (v *volumeActor) defers(m messages.Request) bool {
 	unpublish, ok := m.(*messages.UnpublishVolume)
-	if !ok || len(v.state.later) >= maxLater {
+	if !ok || len(v.state.deferred) >= maxDeferred {
 		return false
 	}
-	v.state.later = append(v.state.later, unpublish)
+	v.state.deferred = append(v.state.deferred, unpublish)
 	return true
 }
 
@@ -334,7 +334,7 @@ func (v *volumeActor) refuseWaiting() {
 	for _, waiting := range v.state.running.waiting {
 		waiting.Fail(actors.ErrStopping)
 	}
-	for _, m := range v.state.later {
+	for _, m := range v.state.deferred {
 		m.Fail(actors.ErrStopping)
 	}
 }

@@ -26,13 +26,13 @@ const podsBatch = 128
 type volumes struct {
 	*environment
 	supervisor *actors.Supervisor
-	sleepers   *sleepers
+	retention  *retention
 	disk       *disk
 	sizes      *sizes
 	// recovered are the volumes that are awake at the start.
 	recovered []volume.Record
-	// sees takes the reason why the kubelet's pods cannot be seen; nil when they can.
-	sees func(error)
+	// setPodsError takes why the kubelet's pods cannot be seen; nil when they can.
+	setPodsError func(error)
 	// sawNoPods: the kubelet's pods directory was empty when last read.
 	sawNoPods bool
 	// more is for tests.
@@ -58,24 +58,24 @@ type podsLeft struct {
 // Start spawns the single actors and those of the volumes that are awake.
 func (v *volumes) Start(s *actors.Supervisor) {
 	v.supervisor = s
-	v.sleepers.tick = func(m any) { v.Root.Send(s.Self(), m) }
-	v.sleepers.measure = func() { v.Root.Send(v.diskActor, &messages.Measure{}) }
-	v.sleepers.survey = func(m *messages.Survey) { v.Root.Send(v.Single(sizesName), m) }
-	v.sleepers.evict = func(r volume.Record, m *messages.DeleteVolume) { s.Wake(r.ID, resting{record: &r}, m) }
+	v.retention.tick = func(m any) { v.Root.Send(s.Self(), m) }
+	v.retention.measureDisk = func() { v.Root.Send(v.diskActor, &messages.MeasureDisk{}) }
+	v.retention.measureSizes = func(m *messages.MeasureSizes) { v.Root.Send(v.Single(sizesName), m) }
+	v.retention.delete = func(r volume.Record, m *messages.DeleteVolume) { s.Wake(r.ID, resting{record: &r}, m) }
 	s.Spawn(diskName, v.disk.props())
 	s.Spawn(sizesName, v.sizes.props())
 	for i := range v.recovered {
 		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]})
 	}
 	v.recovered = nil
-	v.sleepers.goOn()
+	v.retention.deleteDue()
 }
 
 // Stop stops all timers.
-func (v *volumes) Stop() { v.sleepers.stop() }
+func (v *volumes) Stop() { v.retention.stop() }
 
 // Wake hands over the record of a volume that sleeps.
-func (v *volumes) Wake(id volume.ID) any { return resting{record: v.sleepers.take(id)} }
+func (v *volumes) Wake(id volume.ID) any { return resting{record: v.retention.take(id)} }
 
 // Props describes a volume's actor.
 func (v *volumes) Props(id volume.ID, state any) *actor.Props {
@@ -85,13 +85,13 @@ func (v *volumes) Props(id volume.ID, state any) *actor.Props {
 // Idle notes that the deletion of a volume, if there was one, has ended.
 func (v *volumes) Idle(id volume.ID, state any) {
 	left, ok := state.(resting)
-	v.sleepers.ended(id, ok && left.record == nil)
+	v.retention.ended(id, ok && left.record == nil)
 }
 
 // Sleep puts a volume to sleep, if it is known.
 func (v *volumes) Sleep(_ volume.ID, state any) {
 	if left := state.(resting); left.record != nil {
-		v.sleepers.add(left)
+		v.retention.add(left)
 	}
 }
 
@@ -99,13 +99,13 @@ func (v *volumes) Sleep(_ volume.ID, state any) {
 func (v *volumes) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *messages.Pressure:
-		v.sleepers.pressure(m)
-	case *evictionDue:
-		v.sleepers.due()
-	case *messages.Surveyed:
-		v.sleepers.measured(m)
+		v.retention.pressure(m)
+	case *deletionDue:
+		v.retention.due()
+	case *messages.SizesMeasured:
+		v.retention.sizesMeasured(m)
 	case *sizesDue:
-		v.sleepers.sizesDue()
+		v.retention.sizesDue()
 	case *messages.FindUnknown:
 		v.findUnknown(m)
 	case *messages.PodsSeen:
@@ -120,7 +120,7 @@ func (v *volumes) Receive(c actor.Context) {
 func (v *volumes) findUnknown(m *messages.FindUnknown) {
 	var unknown []volume.Place
 	for _, p := range m.Places {
-		if !v.supervisor.IsAwake(p.ID) && !v.sleepers.has(p) {
+		if !v.supervisor.IsAwake(p.ID) && !v.retention.queue.Has(p) {
 			unknown = append(unknown, p)
 		}
 	}
@@ -135,7 +135,7 @@ func (v *volumes) podsSeen(m *messages.PodsSeen) {
 	published := v.published(v.supervisor.Active())
 	if len(m.Names) > 0 || len(published) == 0 {
 		v.sawNoPods = false
-		v.sees(nil)
+		v.setPodsError(nil)
 		v.lookForPods(&podsLeft{seen: m, volumes: published})
 		return
 	}
@@ -144,14 +144,14 @@ func (v *volumes) podsSeen(m *messages.PodsSeen) {
 		v.log.Error(nil, empty, logkeys.Directory, v.podsDir, "volumes", len(published))
 	}
 	v.sawNoPods = true
-	v.sees(fmt.Errorf("%s: %s", v.podsDir, empty))
+	v.setPodsError(fmt.Errorf("%s: %s", v.podsDir, empty))
 }
 
 // published leaves out the volumes that are being deleted.
 func (v *volumes) published(active []volume.ID) []volume.ID {
 	published := active[:0]
 	for _, id := range active {
-		if _, evicting := v.sleepers.evicting[id]; !evicting {
+		if _, deleting := v.retention.deleting[id]; !deleting {
 			published = append(published, id)
 		}
 	}

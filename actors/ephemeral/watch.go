@@ -34,12 +34,12 @@ const (
 type watch struct {
 	*environment
 	calls *pace.Calls
-	// sees takes the reason why the pods directory cannot be read.
-	sees func(error)
+	// setPodsError takes the reason why the pods directory cannot be read.
+	setPodsError func(error)
 	// unreadable is why the pods directory could not be read the last time.
 	unreadable string
-	// foreign is what the present search leaves alone, toldForeign what was logged of the last one.
-	foreign, toldForeign foreign
+	// foreign is what the present search leaves alone, loggedForeign what was logged of the last one.
+	foreign, loggedForeign foreign
 	// searched: the working directory was searched once since the start.
 	searched bool
 }
@@ -81,7 +81,7 @@ func (w *watch) pods() {
 	names, err := kubelet.PodNames(w.podsDir)
 	if err != nil {
 		// Nothing is concluded from a directory that cannot be read.
-		w.sees(fmt.Errorf("read the kubelet's pods directory: %w", err))
+		w.setPodsError(fmt.Errorf("read the kubelet's pods directory: %w", err))
 		if w.unreadable != err.Error() {
 			w.unreadable = err.Error()
 			w.log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")
@@ -116,7 +116,7 @@ func (w *watch) orphans() {
 		err = look()
 	}
 	w.searched = w.searched || err == nil
-	w.tellForeign()
+	w.logForeign()
 	if err != nil && w.ctx.Err() == nil {
 		w.log.Error(err, "search for data directories without a record broken off; it is repeated",
 			logkeys.Interval, duration.Format(orphanInterval))
@@ -182,12 +182,12 @@ func (w *watch) isVolume(dir volume.Place, mounts *mounted) bool {
 	return false
 }
 
-// tellForeign logs in one line what a search has left alone, unless the last one left the same number.
-func (w *watch) tellForeign() {
-	if w.foreign.count == w.toldForeign.count {
+// logForeign logs in one line what a search has left alone, unless the last one left the same number.
+func (w *watch) logForeign() {
+	if w.foreign.count == w.loggedForeign.count {
 		return
 	}
-	w.toldForeign = w.foreign
+	w.loggedForeign = w.foreign
 	if w.foreign.count == 0 {
 		return
 	}

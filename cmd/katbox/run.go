@@ -92,7 +92,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 		}
 	}
 	status.Serving(func() error {
-		if err := i.node.SeesPods(); err != nil {
+		if err := i.node.CheckPods(); err != nil {
 			return err
 		}
 		return i.registrar.Registered()

@@ -112,11 +112,11 @@ func (q *trashQueue) delete(name string, id volume.ID) {
 		q.missed = true
 		q.unlisted++
 	default:
-		q.deleted = append(q.deleted, q.know(name, id))
+		q.deleted = append(q.deleted, q.add(name, id))
 	}
 }
 
-func (q *trashQueue) know(name string, id volume.ID) *trashEntry {
+func (q *trashQueue) add(name string, id volume.ID) *trashEntry {
 	q.numbers++
 	entry := &trashEntry{name: name, volume: id, number: q.numbers}
 	q.known[name] = entry
@@ -147,7 +147,7 @@ func (q *trashQueue) page(names []string) {
 		if q.known[name] != nil {
 			continue
 		}
-		q.found = append(q.found, q.know(name, ""))
+		q.found = append(q.found, q.add(name, ""))
 		if q.unlisted > 0 {
 			q.unlisted--
 		} else if q.droppedBefore > 0 {
@@ -231,9 +231,9 @@ func (q *trashQueue) overtime(now time.Time) (over []*trashEntry, next time.Time
 	return over, next
 }
 
-// comeAround puts an entry behind the others whose slice is over, and tells whether it may have
+// requeue puts an entry behind the others whose slice is over, and tells whether it may have
 // another slice.
-func (q *trashQueue) comeAround(entry *trashEntry) bool {
+func (q *trashQueue) requeue(entry *trashEntry) bool {
 	if entry.slices+1 >= mostSlices {
 		return false
 	}
@@ -244,14 +244,14 @@ func (q *trashQueue) comeAround(entry *trashEntry) bool {
 	return true
 }
 
-// gone forgets an entry that is not in the trash any more.
-func (q *trashQueue) gone(entry *trashEntry) {
+// remove forgets an entry that is not in the trash any more.
+func (q *trashQueue) remove(entry *trashEntry) {
 	q.settle(entry)
 	q.forget(entry)
 }
 
-// putAside sets an entry aside that could not be erased, to be tried again.
-func (q *trashQueue) putAside(entry *trashEntry, now time.Time) {
+// setAside sets an entry aside that could not be erased, to be tried again.
+func (q *trashQueue) setAside(entry *trashEntry, now time.Time) {
 	q.settle(entry)
 	if len(q.aside) >= maxAside {
 		q.forget(entry)

@@ -13,35 +13,35 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// What the test tells the sleepers, in place of the supervisor.
+// What the test tells the retention, in place of the supervisor.
 type (
 	putToSleep    struct{ record volume.Record }
 	takeOut       struct{ id volume.ID }
 	deletionEnded struct{ id volume.ID }
 )
 
-const bedroomName = "bedroom"
+const retentionName = "retention"
 
 func quietSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 }
 
-func newTestSleepers(queue *retained.Queue, early bool, m *metrics.Metrics) *sleepers {
-	s := newSleepers(queue, maxEvictions, early, m, logr.Discard())
-	s.evict = func(volume.Record, *messages.DeleteVolume) {}
-	s.measure = func() {}
-	s.survey = func(*messages.Survey) {}
+func newTestRetention(queue *retained.Queue, early bool, m *metrics.Metrics) *retention {
+	s := newRetention(queue, maxDeletions, early, m, logr.Discard())
+	s.delete = func(volume.Record, *messages.DeleteVolume) {}
+	s.measureDisk = func() {}
+	s.measureSizes = func(*messages.MeasureSizes) {}
 	return s
 }
 
-// spawnBedroom runs sleepers in an actor of their own.
-func spawnBedroom(tb testing.TB, system *actor.ActorSystem, s *sleepers, options ...actor.PropsOption) *actor.PID {
+// spawnRetention runs retention in an actor of their own.
+func spawnRetention(tb testing.TB, system *actor.ActorSystem, s *retention, options ...actor.PropsOption) *actor.PID {
 	tb.Helper()
-	s.tick = func(m any) { system.Root.Send(system.NewLocalPID(bedroomName), m) }
+	s.tick = func(m any) { system.Root.Send(system.NewLocalPID(retentionName), m) }
 	pid, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *actor.Started:
-			s.goOn()
+			s.deleteDue()
 		case *putToSleep:
 			s.add(resting{record: &m.record})
 		case *takeOut:
@@ -50,16 +50,16 @@ func spawnBedroom(tb testing.TB, system *actor.ActorSystem, s *sleepers, options
 			s.ended(m.id, true)
 		case *messages.Pressure:
 			s.pressure(m)
-		case *messages.Surveyed:
-			s.measured(m)
-		case *evictionDue:
+		case *messages.SizesMeasured:
+			s.sizesMeasured(m)
+		case *deletionDue:
 			s.due()
 		case *sizesDue:
 			s.sizesDue()
 		case *actor.Stopping:
 			s.stop()
 		}
-	}, options...), bedroomName)
+	}, options...), retentionName)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 
 // TestExpiryKeepsDeadlinesAcrossARestart: a restart neither hastens nor delays.
 func TestExpiryKeepsDeadlinesAcrossARestart(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.unpublish()
@@ -41,7 +41,7 @@ func TestExpiryKeepsDeadlinesAcrossARestart(t *testing.T) {
 
 func TestManyVolumesExpireAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for i := range 50 {
 			h.retained("pod", numbered(i), 0, time.Hour)
 		}
@@ -56,7 +56,7 @@ func TestManyVolumesExpireAtOnce(t *testing.T) {
 
 func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for i := range 5 {
 			h.retained("pod", numbered(i), time.Duration(10-i)*time.Hour, testLifespan)
 		}
@@ -95,7 +95,7 @@ func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
 // lifespan is over first.
 func TestPressureGoesByItsOwnOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.retained("pod", "csi-old", 10*time.Hour, 100*time.Hour)
 		h.retained("pod", "csi-short", time.Hour, 2*time.Hour)
 		h.start()
@@ -116,7 +116,7 @@ func TestPressureGoesByItsOwnOrder(t *testing.T) {
 }
 
 func TestPressureSparesPublishedVolumes(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.disk.set(0, nil)
@@ -130,7 +130,7 @@ func TestPressureSparesPublishedVolumes(t *testing.T) {
 
 func TestDiskThatCannotBeMeasuredIsNoPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.disk.set(0, unix.EIO)
 		h.retained("pod", testID, time.Hour, testLifespan)
 		h.start()
@@ -143,7 +143,7 @@ func TestDiskThatCannotBeMeasuredIsNoPressure(t *testing.T) {
 }
 
 func TestDeletionOnAFullDiskNeedsNoRecord(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.unpublish()
 		h.records.fail(func(changes []volume.Change) error {
@@ -159,7 +159,7 @@ func TestDeletionOnAFullDiskNeedsNoRecord(t *testing.T) {
 
 // TestDeletionThatFailsIsTriedAgain: neither lost nor hot.
 func TestDeletionThatFailsIsTriedAgain(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.unpublish()
@@ -177,7 +177,7 @@ func TestDeletionThatFailsIsTriedAgain(t *testing.T) {
 }
 
 func TestPublishSavesAVolumeWhoseDeletionFails(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.unpublish()
@@ -191,7 +191,7 @@ func TestPublishSavesAVolumeWhoseDeletionFails(t *testing.T) {
 }
 
 func TestWhatIsNotADataDirectoryIsSetAside(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		outside := filepath.Join(h.root, "outside")
 		if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestWhatIsNotADataDirectoryIsSetAside(t *testing.T) {
 
 func TestOrphansAreAdoptedAndExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for i := range 3 * orphanBatch / 2 {
 			pod := numberedPod(i)
 			if _, err := h.scratch.Create(volume.Place{Pod: pod, ID: numbered(i)}); err != nil {
@@ -242,7 +242,7 @@ func TestOrphansAreAdoptedAndExpire(t *testing.T) {
 }
 
 func TestOrphansAreFoundLater(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		if _, err := h.scratch.Create(volume.Place{Pod: gonePod, ID: numbered(1)}); err != nil {
 			t.Fatal(err)
@@ -257,7 +257,7 @@ func TestOrphansAreFoundLater(t *testing.T) {
 // has named is taken for one; what a record knows is a volume anyway.
 func TestForeignDirectoriesAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		foreign := map[volume.PodUID]volume.ID{"photos": "2024", "src": numbered(1), numberedPod(2): "base", numberedPod(3): "csi-volume"}
 		for pod, id := range foreign {
 			h.orphan(pod, id)
@@ -283,7 +283,7 @@ func TestForeignDirectoriesAreLeftAlone(t *testing.T) {
 // they are searched.
 func TestLaterSearchesForOrphansRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.start()
 		for i := range 3 * orphanBatch / 2 {
 			if _, err := h.scratch.Create(volume.Place{Pod: numberedPod(i), ID: numbered(i)}); err != nil {
@@ -306,7 +306,7 @@ func TestLaterSearchesForOrphansRest(t *testing.T) {
 
 func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for _, id := range []volume.ID{"csi-recorded", "csi-moved"} {
 			h.retained("pod", id, time.Minute, testLifespan)
 			record, _ := h.records.get(id)
@@ -330,8 +330,8 @@ func TestInterruptedDeletionIsFinishedAtTheStart(t *testing.T) {
 // being deleted.
 func TestWokenDeletionGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		const volumes = 4 * maxEvictions
+		h := newTestNode(t)
+		const volumes = 4 * maxDeletions
 		for i := range volumes {
 			h.retained("pod", numbered(i), time.Minute, testLifespan)
 			record, _ := h.records.get(numbered(i))
@@ -361,7 +361,7 @@ func TestWokenDeletionGoesOn(t *testing.T) {
 
 func TestSpaceThatComesFreeLateSparesTheNextVolume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for i := range 3 {
 			h.retained("pod", numbered(i), time.Duration(3-i)*time.Hour, testLifespan)
 		}
@@ -388,7 +388,7 @@ func TestSpaceThatComesFreeLateSparesTheNextVolume(t *testing.T) {
 
 // TestEraseHoldsUpNothing: once its data is in the trash, a volume's ID is free.
 func TestEraseHoldsUpNothing(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.writeMarker(testPod, testID)
 		h.unpublish()
@@ -411,7 +411,7 @@ func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 	for headroom, want := range map[float64]int{0.1: volumes - calls, 0: volumes} {
 		t.Run(fmt.Sprint(headroom), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newTestNode(t)
 				h.headroom = headroom
 				for i := range volumes {
 					h.retained("pod", numbered(i), time.Duration(volumes-i)*time.Hour, testLifespan)
@@ -436,7 +436,7 @@ func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 // TestRoomThatNobodyWantsAnyMore: a call that found none while nothing was retained costs no later
 // volume its time.
 func TestRoomThatNobodyWantsAnyMore(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.records.fail(func([]volume.Change) error { return unix.ENOSPC })
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
 		time.Sleep(time.Hour)
@@ -453,7 +453,7 @@ func TestRoomThatNobodyWantsAnyMore(t *testing.T) {
 func TestEarlyDeletionThatFails(t *testing.T) {
 	const volumes = 5
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		for i := range volumes {
 			h.retained("pod", numbered(i), time.Hour, testLifespan)
 		}
@@ -484,7 +484,7 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 	const rounds = 10
 	synctest.Test(t, func(t *testing.T) {
 		system := quietSystem()
-		pid := system.NewLocalPID(bedroomName)
+		pid := system.NewLocalPID(retentionName)
 		var queue retained.Queue
 		for i := range rounds + 1 {
 			queue.Push(volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i)*time.Minute), testLifespan))
@@ -496,15 +496,15 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 				switch envelope.Message.(type) {
 				case *messages.Pressure:
 					<-overtakes
-				case *evictionDue:
+				case *deletionDue:
 					ticks++
 				}
 				next(c, envelope)
 			}
 		})
-		sleeping := newTestSleepers(&queue, false, metrics.New("test", ""))
-		sleeping.evict = func(r volume.Record, _ *messages.DeleteVolume) { system.Root.Send(pid, &deletionEnded{r.ID}) }
-		spawnBedroom(t, system, sleeping, gate)
+		sleeping := newTestRetention(&queue, false, metrics.New("test", ""))
+		sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) { system.Root.Send(pid, &deletionEnded{r.ID}) }
+		spawnRetention(t, system, sleeping, gate)
 		time.Sleep(testLifespan - time.Second)
 		for range rounds {
 			system.Root.Send(pid, &messages.Pressure{Factor: 1})
@@ -525,8 +525,8 @@ func TestOneTimerForTheNextDeadline(t *testing.T) {
 // TestShorterLifespanIsDueFirst: the timer is set anew for who comes later and goes before, also
 // when nothing else happens.
 func TestShorterLifespanIsDueFirst(t *testing.T) {
-	inSurvey(t, &fakeUsage{}, 1, actors.MaxWorkers, func(s survey) {
-		s.root.Send(s.bedroom, &putToSleep{volume.Record{ID: testID, Pod: testPod}.Retain(time.Now(), time.Minute)})
+	withSizes(t, &fakeUsage{}, 1, actors.MaxWorkers, func(s sizesTest) {
+		s.root.Send(s.retention, &putToSleep{volume.Record{ID: testID, Pod: testPod}.Retain(time.Now(), time.Minute)})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if evicted := s.evicted.get(); !slices.Equal(evicted, []volume.ID{testID}) {

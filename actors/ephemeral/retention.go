@@ -15,40 +15,40 @@ import (
 )
 
 const (
-	// maxEvictions bounds the volumes that are deleted at the same time. A deletion mostly waits
+	// maxDeletions bounds the volumes that are deleted at the same time. A deletion mostly waits
 	// for its two records and for the trash to be synced, and shares each of these waits with all
 	// others: the more there are, the fewer syncs a burst takes. At most a quarter of the workers
 	// delete, so that deletions that wait leave the others to the calls. The disk actor decides how
 	// many volumes are erased at the same time.
-	maxEvictions = 256
-	// evictionSlice is how many deletions begin in a row: each takes some 20 µs, and calls wait for
+	maxDeletions = 256
+	// deletionSlice is how many deletions begin in a row: each takes some 20 µs, and calls wait for
 	// the supervisor meanwhile.
-	evictionSlice = 32
+	deletionSlice = 32
 	// failedInterval is the time between two lines about volumes that cannot be deleted. When the
 	// disk fails, none can be.
 	failedInterval = time.Minute
 )
 
-// evictionsWithin is how many volumes may be deleted at the same time by a number of workers.
-func evictionsWithin(workers int) int { return min(maxEvictions, max(workers/4, 1)) }
+// deletionsWithin is how many volumes may be deleted at the same time by a number of workers.
+func deletionsWithin(workers int) int { return min(maxDeletions, max(workers/4, 1)) }
 
-// sleepers are the retained volumes: they have no actor. It knows which of them go next, and which
-// are on their way.
-type sleepers struct {
+// retention keeps the retained volumes that have no actor. It lets each expire at its deadline, or go
+// early under pressure, and asks for the sizes that are not known.
+type retention struct {
 	metrics *metrics.Metrics
 	log     logr.Logger
-	// evict wakes a volume to be deleted, measure asks the disk, survey asks for sizes, and tick
-	// comes back as a message.
-	evict   func(volume.Record, *messages.DeleteVolume)
-	measure func()
-	survey  func(*messages.Survey)
-	tick    func(any)
+	// delete wakes a volume with the order, measureDisk and measureSizes ask, and tick sends a message
+	// to the supervisor itself.
+	delete       func(volume.Record, *messages.DeleteVolume)
+	measureDisk  func()
+	measureSizes func(*messages.MeasureSizes)
+	tick         func(any)
 
 	queue *retained.Queue
-	// atOnce is how many volumes may be deleted at the same time, evicting are those that are, and
+	// atOnce is how many volumes may be deleted at the same time, deleting are those that are, and
 	// retrying counts those of them that could not be deleted before.
 	atOnce   int
-	evicting map[volume.ID]retained.Asleep
+	deleting map[volume.ID]retained.Asleep
 	retrying int
 	// making is how much room is on its way, and whether that is enough.
 	making lifespan.Making
@@ -66,32 +66,37 @@ type sleepers struct {
 	// timer, when set, ends the wait for the next volume that is due, at timerAt.
 	timer   *time.Timer
 	timerAt time.Time
-	sizing  sizing
+	// started is when the daemon was. sizesAsked: the sizes actor has not finished what it was asked.
+	// sizesKnown is when no size was missing last, sizesTimer ends the wait for more to measure.
+	started    time.Time
+	sizesAsked bool
+	sizesKnown time.Time
+	sizesTimer *time.Timer
 }
 
-// evictionDue says that a volume may be due.
-type evictionDue struct{}
+// deletionDue says that a volume may be due.
+type deletionDue struct{}
 
-// newSleepers takes the queue over.
-func newSleepers(queue *retained.Queue, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *sleepers {
-	return &sleepers{
-		metrics: m, log: log, queue: queue, atOnce: atOnce, early: early, factor: 1, evicting: map[volume.ID]retained.Asleep{},
-		making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval), sizing: sizing{began: time.Now()},
+// newRetention takes the queue over.
+func newRetention(queue *retained.Queue, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *retention {
+	return &retention{
+		metrics: m, log: log, queue: queue, atOnce: atOnce, early: early, factor: 1, deleting: map[volume.ID]retained.Asleep{},
+		making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval), started: time.Now(),
 	}
 }
 
-// take hands the record of a volume over that does not sleep any more; nil when none is known.
-func (s *sleepers) take(id volume.ID) *volume.Record {
+// take hands over the record of a volume that gets an actor; nil when none is known.
+func (s *retention) take(id volume.ID) *volume.Record {
 	taken, ok := s.queue.Take(id)
 	if !ok {
 		return nil
 	}
-	s.tellMetrics()
+	s.queueChanged()
 	return &taken.Record
 }
 
 // add takes a volume that went to sleep. One that could not be deleted is tried again after a while.
-func (s *sleepers) add(r resting) {
+func (s *retention) add(r resting) {
 	if r.failed == nil {
 		s.queue.Push(*r.record)
 	} else {
@@ -100,10 +105,10 @@ func (s *sleepers) add(r resting) {
 		}
 		s.queue.Postpone(*r.record, time.Now().Add(deleteBackoff.After(r.tries)), r.tries)
 	}
-	s.goOn()
+	s.deleteDue()
 }
 
-func (s *sleepers) logFailed(r resting) {
+func (s *retention) logFailed(r resting) {
 	about := func(more ...any) []any {
 		return logkeys.About(*r.record, append(more, logkeys.Phase, r.record.Phase.String())...)
 	}
@@ -114,120 +119,114 @@ func (s *sleepers) logFailed(r resting) {
 	})
 }
 
-// has tells whether a volume sleeps whose data is at that place.
-func (s *sleepers) has(p volume.Place) bool { return s.queue.Has(p) }
-
 // ended notes that the deletion of a volume has ended, if it was ordered, and whether it succeeded.
-func (s *sleepers) ended(id volume.ID, deleted bool) {
-	was, ok := s.evicting[id]
+func (s *retention) ended(id volume.ID, deleted bool) {
+	was, ok := s.deleting[id]
 	if !ok {
 		return
 	}
-	delete(s.evicting, id)
+	delete(s.deleting, id)
 	s.making.End(was.Size, deleted)
 	if was.Tries > 0 {
 		s.retrying--
 	}
-	s.goOn()
+	s.deleteDue()
 }
 
-// pressure takes a measurement over.
-func (s *sleepers) pressure(m *messages.Pressure) {
+// pressure takes over a measurement of the disk.
+func (s *retention) pressure(m *messages.Pressure) {
 	s.factor, s.scarcer = m.Factor, m.Scarcer
 	s.owed = s.owed || m.NoSpace && s.early
 	s.asking = s.asking && !m.Answers
 	s.making.Measured(m.Lacking, m.Answers)
-	s.goOn()
+	s.deleteDue()
 }
 
-// due is called for evictionDue.
-func (s *sleepers) due() {
+// due is called for deletionDue.
+func (s *retention) due() {
 	// The tick may be of an earlier timer. A second one that is left running would go on for good,
 	// and there would be more and more.
 	actors.StopTimer(s.timer)
 	s.timer = nil
-	s.goOn()
+	s.deleteDue()
 }
 
-// goOn lets the volumes go that are due, and sets the timer for the next one.
-func (s *sleepers) goOn() {
-	for range evictionSlice {
+// deleteDue orders the deletion of the volumes that are due, and sets the timer for the next one.
+func (s *retention) deleteDue() {
+	for range deletionSlice {
 		now := time.Now()
 		retry, _ := s.queue.Resume(now)
-		step := next(outlook{
-			now: now, deadline: s.queue.Next, factor: s.effective(), mayGoEarly: s.making.Settled() || s.making.Lacks(),
-			full: len(s.evicting) >= s.atOnce, retry: retry,
-		})
-		if !step.evict {
-			s.owed = s.owed && !step.none
-			if step.measure {
-				s.ask()
-			}
-			s.wakeUpAt(step.at)
-			s.tellMetrics()
-			return
+		factor := s.factor
+		if s.owed {
+			factor = 0
 		}
-		s.owed = false
-		s.start(step)
+		decision := next(outlook{
+			now: now, deadline: s.queue.Next, factor: factor, mayGoEarly: s.making.Settled() || s.making.Lacks(),
+			full: len(s.deleting) >= s.atOnce, retry: retry,
+		})
+		if decision.delete {
+			s.start(decision)
+			continue
+		}
+		s.owed = s.owed && !decision.none
+		if decision.measure {
+			s.ask()
+		}
+		s.setTimer(decision.at)
+		s.queueChanged()
+		return
 	}
-	s.tick(&evictionDue{})
-	s.tellMetrics()
+	s.tick(&deletionDue{})
+	s.queueChanged()
 }
 
-// effective is the pressure factor to go by.
-func (s *sleepers) effective() float64 {
-	if s.owed {
-		return 0
-	}
-	return s.factor
-}
-
-// start orders the deletion of the volume that a step is about.
-func (s *sleepers) start(step step) {
-	chosen, _ := s.queue.TakeNext(step.factor)
+// start orders the deletion that was decided.
+func (s *retention) start(d decision) {
+	chosen, _ := s.queue.TakeNext(d.factor)
 	reason := s.scarcer
-	if step.expired {
+	if d.expired {
 		reason = volume.Expired
 	}
-	s.evicting[chosen.ID] = chosen
+	s.owed, s.deleting[chosen.ID] = false, chosen
 	if chosen.Tries > 0 {
 		s.retrying++
 	}
 	s.making.Begin(chosen.Size)
-	s.evict(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: step.factor, Tries: chosen.Tries})
+	s.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
 }
 
 // ask asks how much space there is once the data of deleted volumes is erased. That is erased
 // before anything goes early.
-func (s *sleepers) ask() {
-	if s.asking || len(s.evicting) > 0 && !s.making.Unshown() {
-		return // the answer, or the end of an eviction, comes back to goOn
+func (s *retention) ask() {
+	if s.asking || len(s.deleting) > 0 && !s.making.Unshown() {
+		return // the answer, or the end of a deletion, comes back to deleteDue
 	}
 	s.asking = true
 	s.making.Ask()
-	s.measure()
+	s.measureDisk()
 }
 
-// wakeUpAt sets the timer; a zero time leaves it. Most volumes that go to sleep are not due next
+// setTimer sets the timer; a zero time leaves it. Most volumes that go to sleep are not due next
 // and leave it too.
-func (s *sleepers) wakeUpAt(due time.Time) {
+func (s *retention) setTimer(due time.Time) {
 	if due.IsZero() || s.timer != nil && s.timerAt.Equal(due) {
 		return
 	}
 	actors.StopTimer(s.timer)
-	s.timer, s.timerAt = time.AfterFunc(time.Until(due), func() { s.tick(&evictionDue{}) }), due
+	s.timer, s.timerAt = time.AfterFunc(time.Until(due), func() { s.tick(&deletionDue{}) }), due
 }
 
-func (s *sleepers) tellMetrics() {
+// queueChanged sets the metrics, and asks for sizes that are missing.
+func (s *retention) queueChanged() {
 	s.metrics.DeletionsFailing(s.queue.Waiting() + s.retrying)
 	s.metrics.RetainedBytes(uint64(s.queue.Bytes()))
 	s.metrics.RetainedUnmeasured(s.queue.Unmeasured())
-	s.goOnSizing()
+	s.askSizes()
 }
 
 // stop stops all timers.
-func (s *sleepers) stop() {
+func (s *retention) stop() {
 	actors.StopTimer(s.timer)
-	actors.StopTimer(s.sizing.timer)
+	actors.StopTimer(s.sizesTimer)
 	s.failed.flush()
 }

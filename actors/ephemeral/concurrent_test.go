@@ -18,8 +18,8 @@ import (
 // comes later is erased all the same, as it comes.
 func TestSmallVolumesPassLargeOnes(t *testing.T) {
 	const small = 600
-	b := &fakeBin{entries: map[string]int{}, slow: 5 * time.Millisecond}
-	inWorkshop(t, 2, b, func(t *testing.T, w workshop) {
+	b := &fakeTrash{entries: map[string]int{}, slow: 5 * time.Millisecond}
+	withDisk(t, 2, b, func(t *testing.T, w diskTest) {
 		b.put(endless, series("huge", maxStarted)...)
 		w.erase(series("huge", maxStarted)...)
 		time.Sleep(time.Second)
@@ -40,9 +40,9 @@ func TestSmallVolumesPassLargeOnes(t *testing.T) {
 // ones are erased.
 func TestTrashIsReadBesideLargeErasures(t *testing.T) {
 	const huge, old = 2 * maxStarted, 3 * maxWaiting
-	b := &fakeBin{entries: map[string]int{}, slow: 100 * time.Millisecond}
+	b := &fakeTrash{entries: map[string]int{}, slow: 100 * time.Millisecond}
 	b.put(1, series("old", old)...)
-	inWorkshop(t, maxStarted, b, func(t *testing.T, w workshop) {
+	withDisk(t, maxStarted, b, func(t *testing.T, w diskTest) {
 		b.put(endless, series("huge", huge)...)
 		w.erase(series("huge", huge)...)
 		time.Sleep(time.Hour)
@@ -58,7 +58,7 @@ func TestTrashIsReadBesideLargeErasures(t *testing.T) {
 func TestExpiriesStarveNoEvictions(t *testing.T) {
 	const expiring, old = 300, 100
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.table.takes(60 * time.Millisecond) // 20,000 mounts
 		for i := range expiring {
 			h.retained(numberedPod(i), numbered(i), 0, time.Minute+time.Duration(i)*time.Second)
@@ -82,7 +82,7 @@ func TestExpiriesStarveNoEvictions(t *testing.T) {
 func TestPublishAsADeletionEnds(t *testing.T) {
 	const old = 20
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		var armed atomic.Bool
 		h.more = []actor.ReceiverMiddleware{func(next actor.ReceiverFunc) actor.ReceiverFunc {
 			return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
@@ -121,8 +121,8 @@ func TestPublishAsADeletionEnds(t *testing.T) {
 
 // TestDeletionsLeaveWorkersToCalls: in a pod with few threads, too.
 func TestDeletionsLeaveWorkersToCalls(t *testing.T) {
-	for workers, want := range map[int]int{1: 1, 3: 1, 64: 16, 256: 64, actors.MaxWorkers: maxEvictions} {
-		if got := evictionsWithin(workers); got != want {
+	for workers, want := range map[int]int{1: 1, 3: 1, 64: 16, 256: 64, actors.MaxWorkers: maxDeletions} {
+		if got := deletionsWithin(workers); got != want {
 			t.Errorf("%d workers delete %d volumes at once, want %d", workers, got, want)
 		}
 	}

@@ -125,8 +125,8 @@ func (e *eraser) receive(message any) {
 	}
 }
 
-// goOn does what is due, and tells whether a question need not wait any longer.
-func (e *eraser) goOn(now time.Time) (answered bool) {
+// advance does what is due, and tells whether a question need not wait any longer.
+func (e *eraser) advance(now time.Time) (answered bool) {
 	tryAgain := e.queue.retry(now)
 	e.erase(now)
 	over, nextOver := e.queue.overtime(now)
@@ -143,7 +143,7 @@ func (e *eraser) goOn(now time.Time) (answered bool) {
 	}
 	questions, nextLate := e.queue.answer(now)
 	e.metrics.TrashHolds(e.queue.held())
-	e.wakeUp(tryAgain, nextOver, nextLate, e.nextPass)
+	e.setAlarm(tryAgain, nextOver, nextLate, e.nextPass)
 	return questions > 0
 }
 
@@ -221,9 +221,9 @@ func (e *eraser) listed(m *listed) {
 	}
 }
 
-// wakeUp sets the alarm to the earliest of the given times, unless it is set to an earlier one.
+// setAlarm sets the alarm to the earliest of the given times, unless it is set to an earlier one.
 // Zero times do not count.
-func (e *eraser) wakeUp(times ...time.Time) {
+func (e *eraser) setAlarm(times ...time.Time) {
 	for _, at := range times {
 		if at.IsZero() || !e.alarmAt.IsZero() && !at.Before(e.alarmAt) {
 			continue
@@ -244,9 +244,9 @@ func (e *eraser) erase(now time.Time) {
 			defer stop()
 			turn := e.turns.Take()
 			defer turn.End()
-			span := erasing(e.tracer, volume)
+			span := eraseSpan(e.tracer, volume)
 			err := actors.Guard(e.log, func() error { return e.trash.Erase(ctx, name, turn.Next) })
-			haveErased(span, turn.Removed(), err)
+			endErasure(span, turn.Removed(), err)
 			return &erased{entry: entry, removed: turn.Removed(), err: err}
 		}, func(err error) any { stop(); return &erased{entry: entry, err: err} })
 	}
@@ -263,13 +263,13 @@ func (e *eraser) erased(m *erased) {
 	entry.removed += m.removed
 	switch {
 	case e.ctx.Err() != nil:
-	case sliceOver && e.queue.comeAround(entry):
+	case sliceOver && e.queue.requeue(entry):
 	case sliceOver:
-		e.putAside(entry, now, fmt.Errorf("%w; %d files and directories were removed in %s", errNoEnd, entry.removed, mostSlices*erasureSlice))
+		e.setAside(entry, now, fmt.Errorf("%w; %d files and directories were removed in %s", errNoEnd, entry.removed, mostSlices*erasureSlice))
 	case m.err != nil:
-		e.putAside(entry, now, m.err)
+		e.setAside(entry, now, m.err)
 	default:
-		e.queue.gone(entry)
+		e.queue.remove(entry)
 		if m.removed == 0 {
 			return // it was taken away otherwise
 		}
@@ -283,10 +283,10 @@ func (e *eraser) erased(m *erased) {
 	}
 }
 
-func (e *eraser) putAside(entry *trashEntry, now time.Time, err error) {
+func (e *eraser) setAside(entry *trashEntry, now time.Time, err error) {
 	before := entry.reason
 	entry.reason = maphash.String(e.seed, err.Error())
-	e.queue.putAside(entry, now)
+	e.queue.setAside(entry, now)
 	if entry.reason == before {
 		return // a person may need days to clear it, and one line is enough
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // bindElsewhere mounts a volume's data directory where no record says so.
-func (h *house) bindElsewhere(pod volume.PodUID, id volume.ID) {
+func (h *testNode) bindElsewhere(pod volume.PodUID, id volume.ID) {
 	h.t.Helper()
 	if err := h.mounter.FakeMounter.Mount(h.data(pod, id), "/mnt/elsewhere", "", []string{"bind"}); err != nil {
 		h.t.Fatal(err)
@@ -25,17 +25,17 @@ func (h *house) bindElsewhere(pod volume.PodUID, id volume.ID) {
 // TestMountedElsewhereIsNeverDeleted: whatever led to it, what the mount table shows as mounted is
 // not deleted.
 func TestMountedElsewhereIsNeverDeleted(t *testing.T) {
-	for name, prepare := range map[string]func(h *house){
-		"retained": func(h *house) { h.retained(gonePod, testID, 0, testLifespan) },
-		"orphan":   func(h *house) { h.orphan(gonePod, testID) },
-		"imported, no pod": func(h *house) {
+	for name, prepare := range map[string]func(h *testNode){
+		"retained": func(h *testNode) { h.retained(gonePod, testID, 0, testLifespan) },
+		"orphan":   func(h *testNode) { h.orphan(gonePod, testID) },
+		"imported, no pod": func(h *testNode) {
 			h.orphan(gonePod, testID)
 			h.records.put(volume.Record{ID: testID, Pod: gonePod, Phase: volume.Published})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newTestNode(t)
 				prepare(h)
 				h.bindElsewhere(gonePod, testID)
 				h.start()
@@ -56,7 +56,7 @@ func TestMountedElsewhereIsNeverDeleted(t *testing.T) {
 }
 
 // orphan puts a data directory on disk that nothing knows.
-func (h *house) orphan(pod volume.PodUID, id volume.ID) {
+func (h *testNode) orphan(pod volume.PodUID, id volume.ID) {
 	h.t.Helper()
 	if _, err := h.scratch.Create(volume.Place{Pod: pod, ID: id}); err != nil {
 		h.t.Fatal(err)
@@ -67,7 +67,7 @@ func (h *house) orphan(pod volume.PodUID, id volume.ID) {
 // TestResumeThatMeetsAnOperationIsNotLost: the volume goes on with what it was in the middle of
 // once a slow call that was refused is over.
 func TestResumeThatMeetsAnOperationIsNotLost(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		h.publish()
 		h.unpublish()
 		time.Sleep(testLifespan - time.Second)
@@ -83,7 +83,7 @@ func TestResumeThatMeetsAnOperationIsNotLost(t *testing.T) {
 }
 
 func TestBusyTargetDoesNotHoldUpTheOther(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		first := h.publication()
 		first.Target.MultiWriter = true
 		second := first
@@ -129,7 +129,7 @@ func (m *hangingMounter) Shows(target, source string) (mount.Showing, error) {
 
 func TestHungTargetUsesUpNobodysWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.start()
 		h.publish()
 		h.stop()
@@ -156,7 +156,7 @@ func TestHungTargetUsesUpNobodysWorkers(t *testing.T) {
 // TestHungMountDelaysNobody: while the kernel does not come back from one volume's mount, others
 // live their whole life.
 func TestHungMountDelaysNobody(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		hung := make(chan struct{})
 		h.mounter.fail(func(target string) error {
 			if target == h.target(testPod, "mount") {
@@ -192,7 +192,7 @@ func TestHungMountDelaysNobody(t *testing.T) {
 // pods unless this kubelet has them.
 func TestVolumesOfAnEarlierKubeletDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		before := func(pod volume.PodUID) volume.Target {
 			return volume.Target{Path: "/var/lib/kubelet/pods/" + string(pod) + "/volumes/kubernetes.io~csi/v/mount"}
 		}
@@ -227,7 +227,7 @@ func TestVolumesOfAnEarlierKubeletDirectory(t *testing.T) {
 // the kubelet's; the volumes' targets are elsewhere.
 func TestOtherKubeletDirectoryConcludesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.orphan("running", testID)
 		h.records.put(volume.Record{ID: testID, Pod: "running", Phase: volume.Publishing,
 			Targets: []volume.Target{{Path: "/var/lib/kubelet/pods/running/volumes/kubernetes.io~csi/v/mount"}}})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// trashScene plays with a queue, and notes what it says.
-type trashScene struct {
+// queueTest plays with a queue, and notes what it says.
+type queueTest struct {
 	trashQueue
 	now time.Time
 	// begun are the entries whose erasure began, open the questions, answered those that are not.
@@ -16,7 +16,7 @@ type trashScene struct {
 }
 
 // start begins what may begin.
-func (s *trashScene) start() {
+func (s *queueTest) start() {
 	for entry := s.next(s.now); entry != nil; entry = s.next(s.now) {
 		entry.stop = func() {}
 		s.begun = append(s.begun, entry.name)
@@ -24,25 +24,25 @@ func (s *trashScene) start() {
 }
 
 // end ends the erasure of an entry.
-func (s *trashScene) end(name string, how func(entry *trashEntry)) {
+func (s *queueTest) end(name string, how func(entry *trashEntry)) {
 	entry := s.known[name]
 	entry.stop = nil
 	how(entry)
 	s.start()
 }
 
-func (s *trashScene) ended(names ...string) {
+func (s *queueTest) ended(names ...string) {
 	for _, name := range names {
-		s.end(name, s.gone)
+		s.end(name, s.remove)
 	}
 }
 
-func (s *trashScene) refused(name string) {
-	s.end(name, func(entry *trashEntry) { s.putAside(entry, s.now) })
+func (s *queueTest) refused(name string) {
+	s.end(name, func(entry *trashEntry) { s.setAside(entry, s.now) })
 }
 
 // pass lists a trash that holds these.
-func (s *trashScene) pass(names ...string) {
+func (s *queueTest) pass(names ...string) {
 	s.beginPass()
 	s.count(len(names))
 	s.page(names)
@@ -50,26 +50,26 @@ func (s *trashScene) pass(names ...string) {
 	s.start()
 }
 
-func (s *trashScene) deleted(names ...string) {
+func (s *queueTest) deleted(names ...string) {
 	for _, name := range names {
 		s.delete(name, "csi-x")
 	}
 	s.start()
 }
 
-func (s *trashScene) after(wait time.Duration) {
+func (s *queueTest) after(wait time.Duration) {
 	s.now = s.now.Add(wait)
 	s.retry(s.now)
 	s.start()
 }
 
-func (s *trashScene) asked(number int) {
+func (s *queueTest) asked(number int) {
 	s.open = append(s.open, fmt.Sprint(number))
 	s.ask(s.now)
 }
 
 // look notes which questions need not wait any longer.
-func (s *trashScene) look() {
+func (s *queueTest) look() {
 	answered, _ := s.answer(s.now)
 	s.answered = append(s.answered, s.open[:answered]...)
 	s.open = s.open[answered:]
@@ -86,17 +86,17 @@ func TestTrashQueue(t *testing.T) {
 	first := series("d", maxStarted)
 	tests := []struct {
 		name              string
-		play              func(s *trashScene)
+		play              func(s *queueTest)
 		begun             []string
 		answered          []string
 		entries, setAside int
 	}{
-		{name: "in the order of the deletions, some at a time", play: func(s *trashScene) {
+		{name: "in the order of the deletions, some at a time", play: func(s *queueTest) {
 			s.pass()
 			s.deleted(append(first, "x", "y")...)
 			s.ended("d3")
 		}, begun: append(first, "x"), entries: maxStarted + 1},
-		{name: "what was deleted and what was found in turns", play: func(s *trashScene) {
+		{name: "what was deleted and what was found in turns", play: func(s *queueTest) {
 			s.pass(first...)
 			s.beginPass()
 			s.page([]string{"f1", "f2"})
@@ -105,11 +105,11 @@ func TestTrashQueue(t *testing.T) {
 			s.delete("n2", "")
 			s.ended(first...)
 		}, begun: append(first, "n1", "f1", "n2", "f2"), entries: 4},
-		{name: "listed before the deletion is told", play: func(s *trashScene) {
+		{name: "listed before the deletion is told", play: func(s *queueTest) {
 			s.pass("a")
 			s.deleted("a")
 		}, begun: []string{"a"}, entries: 1},
-		{name: "a question waits for what came before it", play: func(s *trashScene) {
+		{name: "a question waits for what came before it", play: func(s *queueTest) {
 			s.pass("a")
 			s.deleted("b")
 			s.asked(1)
@@ -120,7 +120,7 @@ func TestTrashQueue(t *testing.T) {
 			s.refused("b")
 			s.look()
 		}, begun: []string{"a", "b", "c"}, answered: []string{"1", "2"}, setAside: 1},
-		{name: "a question waits for what it does not know", play: func(s *trashScene) {
+		{name: "a question waits for what it does not know", play: func(s *queueTest) {
 			s.beginPass()
 			s.count(2)
 			s.page([]string{"a"})
@@ -133,7 +133,7 @@ func TestTrashQueue(t *testing.T) {
 			s.endPass()
 			s.look()
 		}, begun: []string{"a", "b"}, entries: 1},
-		{name: "but not for long", play: func(s *trashScene) {
+		{name: "but not for long", play: func(s *queueTest) {
 			s.pass("a")
 			s.asked(1)
 			s.after(progressInterval - 1)
@@ -142,20 +142,20 @@ func TestTrashQueue(t *testing.T) {
 			s.after(1)
 			s.look()
 		}, begun: []string{"a"}, answered: []string{"1"}, entries: 1},
-		{name: "set aside, and tried again", play: func(s *trashScene) {
+		{name: "set aside, and tried again", play: func(s *queueTest) {
 			s.pass("a")
 			s.refused("a")
 			s.after(deleteBackoff.First * 8 / 10)
 			s.pass("a")
 			s.after(deleteBackoff.First)
 		}, begun: []string{"a", "a"}, setAside: 1},
-		{name: "and gone then", play: func(s *trashScene) {
+		{name: "and gone then", play: func(s *queueTest) {
 			s.pass("a")
 			s.refused("a")
 			s.after(deleteBackoff.Longest)
 			s.ended("a")
 		}, begun: []string{"a", "a"}},
-		{name: "a slice is over only while others wait", play: func(s *trashScene) {
+		{name: "a slice is over only while others wait", play: func(s *queueTest) {
 			s.pass(first...)
 			s.after(time.Hour)
 			if over, next := s.overtime(s.now); len(over) != 0 || !next.IsZero() {
@@ -166,12 +166,12 @@ func TestTrashQueue(t *testing.T) {
 			if len(over) != maxStarted {
 				panic("all are over")
 			}
-			s.end(over[0].name, func(entry *trashEntry) { s.comeAround(entry) })
+			s.end(over[0].name, func(entry *trashEntry) { s.requeue(entry) })
 		}, begun: append(first, "x"), entries: maxStarted + 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &trashScene{trashQueue: newTrashQueue(), now: time.Now()}
+			s := &queueTest{trashQueue: newTrashQueue(), now: time.Now()}
 			tt.play(s)
 			if !slices.Equal(s.begun, tt.begun) || !slices.Equal(s.answered, tt.answered) {
 				t.Errorf("begun %q, answered %q; want %q and %q", s.begun, s.answered, tt.begun, tt.answered)
@@ -187,7 +187,7 @@ func TestTrashQueue(t *testing.T) {
 // known by name, and all are counted.
 func TestTrashQueueIsBounded(t *testing.T) {
 	const many = 10 * maxWaiting
-	s := &trashScene{trashQueue: newTrashQueue(), now: time.Now()}
+	s := &queueTest{trashQueue: newTrashQueue(), now: time.Now()}
 	check := func(when string, entries, setAside int) {
 		t.Helper()
 		if got, aside := s.held(); got != entries || aside != setAside {
@@ -212,7 +212,7 @@ func TestTrashQueueIsBounded(t *testing.T) {
 			}
 		}
 	}
-	endAll(s.gone)
+	endAll(s.remove)
 	s.look()
 	if len(s.answered) != 0 {
 		t.Error("answered before all was erased")
@@ -228,7 +228,7 @@ func TestTrashQueueIsBounded(t *testing.T) {
 		for names := range slices.Chunk(left, maxWaiting) {
 			s.page(names)
 			s.start()
-			endAll(func(entry *trashEntry) { s.putAside(entry, s.now) })
+			endAll(func(entry *trashEntry) { s.setAside(entry, s.now) })
 			check(when+" goes on", len(left)-s.countedAside(), s.countedAside())
 		}
 		s.endPass()
@@ -247,16 +247,16 @@ func TestTrashQueueIsBounded(t *testing.T) {
 	for names := range slices.Chunk(left, maxWaiting) {
 		s.page(names)
 		s.start()
-		endAll(s.gone)
+		endAll(s.remove)
 	}
 	s.endPass()
 	s.after(deleteBackoff.Longest)
-	endAll(s.gone)
+	endAll(s.remove)
 	check("at the end", 0, 0)
 }
 
 // countedAside is how many the queue counts as set aside.
-func (s *trashScene) countedAside() int {
+func (s *queueTest) countedAside() int {
 	_, setAside := s.held()
 	return setAside
 }

@@ -31,7 +31,7 @@ func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
+				h := newTestNode(t)
 				h.line = tt.line
 				for i := range volumes {
 					h.retained("pod", numbered(i), time.Duration(volumes-i)*time.Minute, testLifespan)
@@ -63,7 +63,7 @@ func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
 // TestFullDiskWithNothingRetained: files that are not Katbox's keep the disk below the floor. It is
 // measured each second, and no more, and calls go on.
 func TestFullDiskWithNothingRetained(t *testing.T) {
-	inHouse(t, func(t *testing.T, h *house) {
+	withNode(t, func(t *testing.T, h *testNode) {
 		measured := func() int {
 			h.disk.mu.Lock()
 			defer h.disk.mu.Unlock()
@@ -90,7 +90,7 @@ func TestFullDiskWithNothingRetained(t *testing.T) {
 // TestLineInTheMetrics: the marks of a disk that the kubelet looks at.
 func TestLineInTheMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+		h := newTestNode(t)
 		h.line = lifespan.DefaultLine
 		h.disk.inodes, h.disk.freeInodes = 10_000, 10_000
 		h.start()
@@ -102,22 +102,22 @@ func TestLineInTheMetrics(t *testing.T) {
 	})
 }
 
-// queueing is sleepers whose peers do what the test says.
-type queueing struct {
-	root    *actor.RootContext
-	bedroom *actor.PID
-	evicted *list[volume.ID]
+// retentionTest is retention whose peers do what the test says.
+type retentionTest struct {
+	root      *actor.RootContext
+	retention *actor.PID
+	evicted   *list[volume.ID]
 	// asked has an entry for each question to the disk.
 	asked *list[struct{}]
 }
 
-// inRetention runs a test with sleeping volumes that take 100 blocks each, the oldest first. The
+// withRetention runs a test with sleeping volumes that take 100 blocks each, the oldest first. The
 // volumes from number unmeasured on are of an unknown size.
-func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
+func withRetention(t *testing.T, volumes, unmeasured int, test func(q retentionTest)) {
 	const blocks, block = 100, 512
 	synctest.Test(t, func(t *testing.T) {
 		system := quietSystem()
-		q := queueing{root: system.Root, evicted: &list[volume.ID]{}, asked: &list[struct{}]{}}
+		q := retentionTest{root: system.Root, evicted: &list[volume.ID]{}, asked: &list[struct{}]{}}
 		var queue retained.Queue
 		for i := range volumes {
 			record := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i-volumes)*time.Minute), testLifespan)
@@ -126,12 +126,12 @@ func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 				queue.Measured(record.ID, record.Unpublished, volume.Size{Bytes: blocks * block, Inodes: 1})
 			}
 		}
-		sleeping := newTestSleepers(&queue, true, metrics.New("test", ""))
-		sleeping.evict = func(r volume.Record, _ *messages.DeleteVolume) { q.evicted.add(r.ID) }
-		sleeping.measure = func() { q.asked.add(struct{}{}) }
-		q.bedroom = spawnBedroom(t, system, sleeping)
+		sleeping := newTestRetention(&queue, true, metrics.New("test", ""))
+		sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) { q.evicted.add(r.ID) }
+		sleeping.measureDisk = func() { q.asked.add(struct{}{}) }
+		q.retention = spawnRetention(t, system, sleeping)
 		test(q)
-		system.Root.Stop(q.bedroom)
+		system.Root.Stop(q.retention)
 		system.Shutdown()
 		time.Sleep(2 * time.Second) // the library's dead letter throttle
 	})
@@ -139,14 +139,14 @@ func inRetention(t *testing.T, volumes, unmeasured int, test func(q queueing)) {
 
 // measured is a measurement at the floor: the room of that number of volumes is lacking. It answers
 // the last question if answers is true.
-func (q queueing) measured(lacking float64, answers bool) {
+func (q retentionTest) measured(lacking float64, answers bool) {
 	m := &messages.Pressure{Factor: 0, Lacking: volume.Size{Bytes: int64(lacking * 100 * 512)}}
 	m.Answers = answers && len(q.asked.get()) > 0
-	q.root.Send(q.bedroom, m)
+	q.root.Send(q.retention, m)
 	synctest.Wait()
 }
 
-func (q queueing) want(t *testing.T, when string, evicted, asked int) {
+func (q retentionTest) want(t *testing.T, when string, evicted, asked int) {
 	t.Helper()
 	synctest.Wait()
 	var want []volume.ID
@@ -162,9 +162,9 @@ func (q queueing) want(t *testing.T, when string, evicted, asked int) {
 }
 
 // over ends the deletions from the given number on.
-func (q queueing) over(from int) {
+func (q retentionTest) over(from int) {
 	for _, id := range q.evicted.get()[from:] {
-		q.root.Send(q.bedroom, &deletionEnded{id})
+		q.root.Send(q.retention, &deletionEnded{id})
 	}
 	synctest.Wait()
 }
@@ -183,7 +183,7 @@ func TestBatches(t *testing.T) {
 		"all":           {100, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inRetention(t, 20, 20, func(q queueing) {
+			withRetention(t, 20, 20, func(q retentionTest) {
 				q.measured(tt.lacking, false)
 				q.want(t, "what an earlier process deleted is waited for", 0, 1)
 				q.measured(tt.lacking, true)
@@ -198,7 +198,7 @@ func TestBatches(t *testing.T) {
 // TestBatchesGrowWhileErasingIsSlow: what is lacking grows, and none of what was deleted is erased.
 // No more goes than makes up for it.
 func TestBatchesGrowWhileErasingIsSlow(t *testing.T) {
-	inRetention(t, 50, 50, func(q queueing) {
+	withRetention(t, 50, 50, func(q retentionTest) {
 		q.measured(2, false)
 		q.measured(2, true)
 		for lacking := 2; lacking < 40; lacking += 3 {
@@ -215,7 +215,7 @@ func TestBatchesGrowWhileErasingIsSlow(t *testing.T) {
 // TestUnknownSizesGoOneByOne, each once the one before is erased; or, where less and less is free
 // meanwhile, one at each measurement.
 func TestUnknownSizesGoOneByOne(t *testing.T) {
-	inRetention(t, 20, 0, func(q queueing) {
+	withRetention(t, 20, 0, func(q retentionTest) {
 		q.measured(5, false)
 		q.measured(5, true)
 		q.want(t, "the first", 1, 1)

@@ -12,9 +12,9 @@ import (
 	"github.com/katbox/katbox/internal/scratch"
 )
 
-// fakeBin is a trash whose entries have a number of files, and cannot be erased while something is
+// fakeTrash is a trash whose entries have a number of files, and cannot be erased while something is
 // in the way.
-type fakeBin struct {
+type fakeTrash struct {
 	// broken is why it cannot be searched.
 	broken   error
 	searches int
@@ -34,7 +34,7 @@ const (
 	batchTime = time.Millisecond
 )
 
-func (b *fakeBin) TrashSize() (int, error) {
+func (b *fakeTrash) TrashSize() (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.searches++
@@ -42,7 +42,7 @@ func (b *fakeBin) TrashSize() (int, error) {
 }
 
 // TrashPage has the names in the order of their places, as file systems do.
-func (b *fakeBin) TrashPage(from int64, atLeast int) (page []string, next int64, err error) {
+func (b *fakeTrash) TrashPage(from int64, atLeast int) (page []string, next int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name := range b.entries {
@@ -64,7 +64,7 @@ func placeOf(name string) int64 {
 	return int64(sum.Sum64() >> 2)
 }
 
-func (b *fakeBin) Erase(ctx context.Context, name string, pace scratch.Pace) error {
+func (b *fakeTrash) Erase(ctx context.Context, name string, pace scratch.Pace) error {
 	removed := 0
 	for {
 		if err := pace(ctx, removed); err != nil {
@@ -97,7 +97,7 @@ func (b *fakeBin) Erase(ctx context.Context, name string, pace scratch.Pace) err
 }
 
 // set says what is in the trash, and what is in the way of erasing it.
-func (b *fakeBin) set(inTheWay error, entries ...string) {
+func (b *fakeTrash) set(inTheWay error, entries ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inTheWay = inTheWay
@@ -108,27 +108,27 @@ func (b *fakeBin) set(inTheWay error, entries ...string) {
 }
 
 // erased are the entries that are gone, in that order.
-func (b *fakeBin) erased() []string {
+func (b *fakeTrash) erased() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.ended)
 }
 
 // tried is when an erasure came to its end.
-func (b *fakeBin) tried() []time.Time {
+func (b *fakeTrash) tried() []time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.tries)
 }
 
-func (b *fakeBin) left() int {
+func (b *fakeTrash) left() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.entries)
 }
 
 // put adds entries with some batches of files each to what is in the trash.
-func (b *fakeBin) put(batches int, names ...string) {
+func (b *fakeTrash) put(batches int, names ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range names {
