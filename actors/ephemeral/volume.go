@@ -23,15 +23,11 @@ const maxDeferred = 64
 // volumeActor owns one volume that is mounted or changing. One operation runs at a time; a request
 // that meets it shares its outcome when it asks for the same thing, and is answered that the volume
 // is busy when not.
+//
+// A restart keeps the instance: the operation that is under way goes on through it. Only Receive uses
+// the fields, except beside and measuring, so it needs no lock.
 type volumeActor struct {
 	*environment
-	state *volumeState
-}
-
-// volumeState is what a volume actor must not lose when it is restarted: above all the operation
-// that is under way, which a restart does not undo. Only Receive uses it, except beside and
-// measuring, so it needs no lock.
-type volumeState struct {
 	id     volume.ID
 	record *volume.Record
 	// deletionOrdered: a publish takes that back. reason is why, factor the pressure factor that
@@ -92,16 +88,14 @@ type outcome struct {
 type finished struct{}
 
 func volumeProps(env *environment, id volume.ID, record *volume.Record, more ...actor.ReceiverMiddleware) *actor.Props {
-	state := &volumeState{id: id, record: record}
+	v := &volumeActor{environment: env, id: id, record: record}
 	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.log)}, more...)
-	return actor.PropsFromProducer(func() actor.Actor {
-		return &volumeActor{environment: env, state: state}
-	}, actor.WithReceiverMiddleware(middleware...), actors.AtOnce)
+	return actor.PropsFromFunc(v.Receive, actor.WithReceiverMiddleware(middleware...), actors.AtOnce)
 }
 
 func (v *volumeActor) Receive(c actor.Context) {
 	if _, ok := c.Message().(messages.ToVolume); ok {
-		v.state.received++
+		v.received++
 	}
 	switch m := c.Message().(type) {
 	case *messages.PublishVolume:
@@ -152,7 +146,7 @@ func sameUnpublish(m *messages.UnpublishVolume) func(messages.Request) bool {
 // change starts the operation that a request asks for, or answers it at once.
 func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages.Reply[struct{}], op *operation) {
 	route := m.Route()
-	switch running := v.state.running; {
+	switch running := v.running; {
 	case !route.Deadline.IsZero() && !time.Now().Before(route.Deadline):
 		m.Fail(context.DeadlineExceeded) // the caller does not wait any more
 	case running == nil:
@@ -162,14 +156,14 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 		running.waiting = append(running.waiting, reply)
 	case running.deletes && v.defers(m):
 	default:
-		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.state.id))
+		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.id))
 	}
 }
 
 // start runs an operation in a goroutine of its own, on a copy of what is known.
 func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.state.id, record: v.state.record, reason: v.state.reason, factor: v.state.factor}
+	t := &task{environment: v.environment, id: v.id, record: v.record, reason: v.reason, factor: v.factor}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.Workers.Go(func() {
 		err := actors.Guard(v.log, func() error { return t.traced(op) })
@@ -183,13 +177,13 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 		v.stillStuck(c, err)
 		return
 	}
-	v.state.running = op
+	v.running = op
 }
 
 // finish takes over what an operation left, and answers the callers that wait for it. A restarted
 // actor calls it too, because the message that announced it may be lost.
 func (v *volumeActor) finish(c actor.Context) {
-	op := v.state.running
+	op := v.running
 	if op == nil {
 		return
 	}
@@ -201,9 +195,9 @@ func (v *volumeActor) finish(c actor.Context) {
 		}
 	}
 	t, err := op.outcome.task, op.outcome.err
-	v.state.record = t.record
+	v.record = t.record
 	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
-		v.state.deletionOrdered, v.state.deletionFailed, v.state.deletionTries = false, nil, 0
+		v.deletionOrdered, v.deletionFailed, v.deletionTries = false, nil, 0
 	}
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)
@@ -211,21 +205,21 @@ func (v *volumeActor) finish(c actor.Context) {
 	if errors.Is(err, volume.ErrNoSpace) && !op.deletes {
 		c.Send(v.diskActor, &messages.NoSpace{})
 	}
-	v.state.running = nil
+	v.running = nil
 	switch {
 	case t.stuck != nil:
 		v.stillStuck(c, t.stuck)
 	case err == nil:
-		v.state.stuck, v.state.failures = nil, 0
+		v.stuck, v.failures = nil, 0
 	case len(op.waiting) == 0:
 		v.log.Error(err, "operation failed", logkeys.About(v.known())...)
 	}
-	if v.state.resumeLater && t.stuck == nil {
+	if v.resumeLater && t.stuck == nil {
 		v.resume(c)
 	}
-	v.state.resumeLater = false
-	deferred := v.state.deferred
-	v.state.deferred = nil
+	v.resumeLater = false
+	deferred := v.deferred
+	v.deferred = nil
 	for _, m := range deferred {
 		v.unpublish(c, m)
 	}
@@ -235,10 +229,10 @@ func (v *volumeActor) finish(c actor.Context) {
 // time; a bound keeps other callers from piling them up.
 func (v *volumeActor) defers(m messages.Request) bool {
 	unpublish, ok := m.(*messages.UnpublishVolume)
-	if !ok || len(v.state.deferred) >= maxDeferred {
+	if !ok || len(v.deferred) >= maxDeferred {
 		return false
 	}
-	v.state.deferred = append(v.state.deferred, unpublish)
+	v.deferred = append(v.deferred, unpublish)
 	return true
 }
 
@@ -249,15 +243,15 @@ func (v *volumeActor) unpublish(c actor.Context, m *messages.UnpublishVolume) {
 // measure answers a stats request beside the running operation, one at a time: on a file system
 // that hangs they would use up all workers.
 func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
-	if !v.state.measuring.CompareAndSwap(false, true) {
-		m.Fail(fmt.Errorf("%w: volume %s is being measured; try again", volume.ErrBusy, v.state.id))
+	if !v.measuring.CompareAndSwap(false, true) {
+		m.Fail(fmt.Errorf("%w: volume %s is being measured; try again", volume.ErrBusy, v.id))
 		return
 	}
 	ctx, cancel := v.ctx, context.CancelFunc(func() {})
 	if !m.Deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, m.Deadline)
 	}
-	id, record, stuck := v.state.id, v.state.record, v.state.stuck
+	id, record, stuck := v.id, v.record, v.stuck
 	err := v.runBeside(c, func() {
 		defer cancel()
 		var stats volume.Stats
@@ -265,12 +259,12 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 			stats, err = v.stats(ctx, record, id, m.Path, stuck)
 			return err
 		})
-		v.state.measuring.Store(false)
+		v.measuring.Store(false)
 		m.Send(stats, err)
 	})
 	if err != nil {
 		cancel()
-		v.state.measuring.Store(false)
+		v.measuring.Store(false)
 		m.Fail(err)
 	}
 }
@@ -278,14 +272,14 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 // runBeside runs f in a worker, beside the running operation. The volume is not at rest before it ends.
 func (v *volumeActor) runBeside(c actor.Context, f func()) error {
 	root, self := c.ActorSystem().Root, c.Self()
-	v.state.beside.Add(1)
+	v.beside.Add(1)
 	err := v.Workers.Go(func() {
 		f()
-		v.state.beside.Add(-1)
+		v.beside.Add(-1)
 		root.Send(self, &finished{})
 	})
 	if err != nil {
-		v.state.beside.Add(-1)
+		v.beside.Add(-1)
 	}
 	return err
 }
@@ -293,48 +287,48 @@ func (v *volumeActor) runBeside(c actor.Context, f func()) error {
 // lookForPod retains the volume when its pod directory has been gone for the grace time: the kubelet left
 // it behind without an unpublish. A kubelet may be about to publish it again, hence the grace time.
 func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
-	if v.state.record == nil || !v.state.record.Phase.Live() || v.state.running != nil {
+	if v.record == nil || !v.record.Phase.Live() || v.running != nil {
 		return
 	}
-	names := kubelet.PodsOf(v.podsDir, v.state.record)
+	names := kubelet.PodsOf(v.podsDir, v.record)
 	if len(names) == 0 {
 		return
 	}
 	for _, name := range names {
 		if _, ok := m.Names[name]; ok {
-			v.state.absentSince = time.Time{}
+			v.absentSince = time.Time{}
 			return
 		}
 	}
-	if v.state.absentSince.IsZero() {
-		v.state.absentSince = m.At
+	if v.absentSince.IsZero() {
+		v.absentSince = m.At
 	}
-	if m.At.Sub(v.state.absentSince) >= v.orphanGrace {
-		v.state.absentSince = time.Time{}
+	if m.At.Sub(v.absentSince) >= v.orphanGrace {
+		v.absentSince = time.Time{}
 		v.start(c, &operation{name: "abandon", run: (*task).abandon})
 	}
 }
 
 // restIfIdle tells the supervisor that the volume needs no actor any more, if it needs none.
 func (v *volumeActor) restIfIdle(c actor.Context) {
-	if v.state.running != nil || v.state.beside.Load() > 0 || v.state.deletionOrdered {
+	if v.running != nil || v.beside.Load() > 0 || v.deletionOrdered {
 		return
 	}
-	if v.state.record == nil || !v.state.record.Phase.Live() {
-		c.Send(c.Parent(), &messages.AtRest{ID: v.state.id, Actor: c.Self().Id, Received: v.state.received,
-			State: resting{record: v.state.record, failed: v.state.deletionFailed, tries: v.state.deletionTries}})
+	if v.record == nil || !v.record.Phase.Live() {
+		c.Send(c.Parent(), &messages.AtRest{ID: v.id, Actor: c.Self().Id, Received: v.received,
+			State: resting{record: v.record, failed: v.deletionFailed, tries: v.deletionTries}})
 	}
 }
 
 // refuseWaiting answers the callers that wait for an operation whose end this actor will not see.
 func (v *volumeActor) refuseWaiting() {
-	if v.state.running == nil {
+	if v.running == nil {
 		return
 	}
-	for _, waiting := range v.state.running.waiting {
+	for _, waiting := range v.running.waiting {
 		waiting.Fail(actors.ErrStopping)
 	}
-	for _, m := range v.state.deferred {
+	for _, m := range v.deferred {
 		m.Fail(actors.ErrStopping)
 	}
 }

@@ -15,30 +15,30 @@ func (v *volumeActor) stillStuck(c actor.Context, err error) {
 	switch {
 	case v.unfinished() == nil:
 	case v.deletes():
-		v.state.deletionOrdered, v.state.deletionFailed = false, err
-		v.state.deletionTries++
+		v.deletionOrdered, v.deletionFailed = false, err
+		v.deletionTries++
 	default:
-		v.state.stuck = err
-		v.state.failures++
-		if v.state.failures == 1 {
+		v.stuck = err
+		v.failures++
+		if v.failures == 1 {
 			v.log.Error(err, "volume is stuck, trying again until it gets on", logkeys.About(v.known(), logkeys.Phase, v.known().Phase.String())...)
 		}
-		c.Send(c.Parent(), &messages.Stuck{ID: v.state.id, Actor: c.Self().Id, Attempt: v.state.failures})
+		c.Send(c.Parent(), &messages.Stuck{ID: v.id, Actor: c.Self().Id, Attempt: v.failures})
 	}
 }
 
 // unfinished returns what the volume is in the middle of, nil when it is not.
 func (v *volumeActor) unfinished() func(*task) error {
-	if v.state.record == nil {
+	if v.record == nil {
 		return nil
 	}
 	switch {
 	case v.deletes():
 		return (*task).delete
-	case v.state.record.Phase == volume.Unpublishing:
+	case v.record.Phase == volume.Unpublishing:
 		return (*task).resumeUnpublish
 	}
-	for _, target := range v.state.record.Targets {
+	for _, target := range v.record.Targets {
 		if target.Leaving {
 			return (*task).resumeUnpublish
 		}
@@ -48,43 +48,43 @@ func (v *volumeActor) unfinished() func(*task) error {
 
 // known returns the volume's record, or what there is instead.
 func (v *volumeActor) known() volume.Record {
-	if v.state.record == nil {
-		return volume.Record{ID: v.state.id}
+	if v.record == nil {
+		return volume.Record{ID: v.id}
 	}
-	return *v.state.record
+	return *v.record
 }
 
 // reportStuck sets the metrics to whether the volume is stuck. It compares, so that a message at
 // which the actor panics takes nothing away.
 func (v *volumeActor) reportStuck() {
 	var in volume.Phase
-	if v.state.stuck != nil && v.unfinished() != nil && !v.deletes() {
-		in = v.state.record.Phase
+	if v.stuck != nil && v.unfinished() != nil && !v.deletes() {
+		in = v.record.Phase
 	}
-	v.metrics.VolumeStuck(v.state.stuckIn, in)
-	v.state.stuckIn = in
+	v.metrics.VolumeStuck(v.stuckIn, in)
+	v.stuckIn = in
 }
 
 // deletes tells whether the next thing to do with the volume is its deletion.
 func (v *volumeActor) deletes() bool {
-	return v.state.deletionOrdered || v.state.record.Phase == volume.Deleting
+	return v.deletionOrdered || v.record.Phase == volume.Deleting
 }
 
 // orderDeletion takes the order to delete the volume, if it is retained.
 func (v *volumeActor) orderDeletion(c actor.Context, m *messages.DeleteVolume) {
-	v.state.deletionOrdered = v.state.record != nil && v.state.record.Phase == volume.Retained
-	v.state.reason, v.state.factor = m.Reason, m.Factor
-	v.state.deletionFailed, v.state.deletionTries = nil, m.Tries
+	v.deletionOrdered = v.record != nil && v.record.Phase == volume.Retained
+	v.reason, v.factor = m.Reason, m.Factor
+	v.deletionFailed, v.deletionTries = nil, m.Tries
 	v.resume(c)
 }
 
 // resume goes on with what the volume is in the middle of.
 func (v *volumeActor) resume(c actor.Context) {
-	if v.state.running != nil {
-		v.state.resumeLater = true
+	if v.running != nil {
+		v.resumeLater = true
 		return
 	}
-	v.state.resumeLater = false
+	v.resumeLater = false
 	if run := v.unfinished(); run != nil {
 		name := "resume"
 		if v.deletes() {
@@ -97,9 +97,9 @@ func (v *volumeActor) resume(c actor.Context) {
 // isResumed tells whether a request asks for an unmount that is being tried again anyway.
 func (v *volumeActor) isResumed(other messages.Request) bool {
 	m, ok := other.(*messages.UnpublishVolume)
-	if !ok || v.state.record == nil {
+	if !ok || v.record == nil {
 		return false
 	}
-	target, ok := v.state.record.Target(m.Target)
+	target, ok := v.record.Target(m.Target)
 	return ok && target.Leaving
 }
