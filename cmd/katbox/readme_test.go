@@ -36,6 +36,29 @@ func TestReadmeNamesWhatIsThere(t *testing.T) {
 	})
 }
 
+// TestReadmeNamesEveryRoom: "Reading the source" names each directory of internal, and no path that is not there.
+func TestReadmeNamesEveryRoom(t *testing.T) {
+	content, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(content), "## Reading the source")
+	for _, path := range regexp.MustCompile("`([a-z.]+/[a-z_./]+)`").FindAllStringSubmatch(section, -1) {
+		if _, err := os.Stat("../../" + path[1]); err != nil {
+			t.Errorf("the README names %s: %v", path[1], err)
+		}
+	}
+	rooms, err := filepath.Glob("../../internal/*")
+	if err != nil || len(rooms) < 10 {
+		t.Fatalf("rooms %q, %v", rooms, err)
+	}
+	for _, room := range rooms {
+		if !strings.Contains(section, "`internal/"+filepath.Base(room)+"`") {
+			t.Errorf("the README does not name the room internal/%s", filepath.Base(room))
+		}
+	}
+}
+
 // testNames returns the names of all tests below a directory.
 func testNames(t *testing.T, root string) map[string]bool {
 	t.Helper()
