@@ -35,8 +35,3 @@ type Pressure struct {
 	// Lacking is how much has to come free at once.
 	Lacking volume.Size
 }
-
-func (*Erase) toDisk()          {}
-func (*MeasureDisk) toDisk()    {}
-func (*NoSpace) toDisk()        {}
-func (*Pressure) toSupervisor() {}

@@ -24,21 +24,8 @@
 //	                                             +----------+
 //
 // Messages are orders (PublishVolume), questions (VolumeStats) or facts (Stuck). No one changes a
-// message after it was sent. The To... interfaces say which actor may receive a message; their
-// markers have pointer receivers, so that only pointers to messages can be sent.
+// message after it was sent. Messages are sent as pointers.
 package messages
-
-// ToSupervisor is a message for the supervisor.
-type ToSupervisor interface{ toSupervisor() }
 
 // ToVolume is a message for a volume actor. Only the supervisor sends these.
 type ToVolume interface{ toVolume() }
-
-// ToRecorder is a message for the recorder.
-type ToRecorder interface{ toRecorder() }
-
-// ToDisk is a message for the disk actor.
-type ToDisk interface{ toDisk() }
-
-// ToSizes is a message for the sizes actor.
-type ToSizes interface{ toSizes() }

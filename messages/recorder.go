@@ -12,7 +12,3 @@ type ChangeRecord struct {
 // ProbeStore asks whether records can be made durable at present. A disk without room for them
 // answers too, which is enough. Front -> supervisor -> recorder.
 type ProbeStore struct{ Reply[struct{}] }
-
-func (*ChangeRecord) toRecorder() {}
-func (*ProbeStore) toRecorder()   {}
-func (*ProbeStore) toSupervisor() {}

@@ -30,6 +30,3 @@ type VolumeSize struct {
 	// Size is zero for a volume that cannot be measured.
 	Size volume.Size
 }
-
-func (*MeasureSizes) toSizes()       {}
-func (*SizesMeasured) toSupervisor() {}

@@ -31,8 +31,4 @@ type Resume struct{}
 // Status asks whether the supervisor and the recorder answer. Front -> supervisor -> recorder.
 type Status struct{ Reply[struct{}] }
 
-func (*AtRest) toSupervisor() {}
-func (*Stuck) toSupervisor()  {}
-func (*Status) toSupervisor() {}
-func (*Status) toRecorder()   {}
-func (*Resume) toVolume()     {}
+func (*Resume) toVolume() {}

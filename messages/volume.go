@@ -11,7 +11,6 @@ import (
 // Request is something asked of one volume. The front sends it to the supervisor, which passes it
 // on to the volume's actor and starts that first where it does not run.
 type Request interface {
-	ToSupervisor
 	ToVolume
 	Failer
 	// Route is for whom the request is.
@@ -39,8 +38,7 @@ type Origin struct {
 // Route returns for whom the request is.
 func (r *Routing) Route() *Routing { return r }
 
-func (*Routing) toSupervisor() {}
-func (*Routing) toVolume()     {}
+func (*Routing) toVolume() {}
 
 // PublishVolume orders a volume to be mounted at a target. Front -> supervisor -> volume.
 type PublishVolume struct {
@@ -98,7 +96,5 @@ type FindUnknown struct {
 	Reply[[]volume.Place]
 }
 
-func (*DeleteVolume) toVolume()    {}
-func (*PodsSeen) toSupervisor()    {}
-func (*PodsSeen) toVolume()        {}
-func (*FindUnknown) toSupervisor() {}
+func (*DeleteVolume) toVolume() {}
+func (*PodsSeen) toVolume()     {}
