@@ -68,11 +68,7 @@ func (a *afterlife) retained(r volume.Record, reason string) {
 		}
 		until := lifespan.Deadline(r.Unpublished, r.Lifespan, 1)
 		a.log.Info("retained", append(fields, "until", until.UTC().Format(time.RFC3339), "lifespan", duration.Format(r.Lifespan))...)
-	}, a.moreRetained)
-}
-
-func (a *afterlife) moreRetained(count int) {
-	a.log.Info("retained more volumes than are logged one by one", "count", count)
+	}, func(count int) { a.log.Info("retained more volumes than are logged one by one", "count", count) })
 }
 
 // deleted logs that a retained volume is gone, and why. factor is the pressure factor that made it
@@ -92,11 +88,7 @@ func (a *afterlife) deleted(r volume.Record, reason volume.Reason, factor float6
 			fields = append(fields, "pressureFactor", factor)
 		}
 		a.log.Info("deleted", append(fields, "kept", duration.Format(kept.Round(time.Second)), "lifespan", duration.Format(r.Lifespan))...)
-	}, a.moreDeleted)
-}
-
-func (a *afterlife) moreDeleted(count int) {
-	a.log.Info("deleted more volumes than are logged one by one", "count", count)
+	}, func(count int) { a.log.Info("deleted more volumes than are logged one by one", "count", count) })
 }
 
 func (a *afterlife) about(r volume.Record, more ...any) []any {

@@ -35,7 +35,7 @@ func (t *task) delete() error {
 	if err := t.forget(); err != nil {
 		return t.deleteLater(err)
 	}
-	t.metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
+	t.Metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
 	t.afterlife.deleted(was, t.reason, t.factor)
 	return nil
 }
@@ -52,7 +52,7 @@ func (t *task) mayDelete() error {
 	if places := found.volume(t.record.Place()); len(places) > 0 {
 		return t.errStillMounted(places[0])
 	}
-	if place := found.pod(t.record.Pod, t.podsDir); place != "" {
+	if place := found.pod(t.record.Pod, t.PodsDir); place != "" {
 		return fmt.Errorf("%w: the directory of its pod is mounted at %s; unmount it", volume.ErrUncertain, place)
 	}
 	return nil
@@ -68,7 +68,7 @@ func (t *task) recordDeletion() (recorded bool, err error) {
 	next.Phase = volume.Deleting
 	err = t.save(next)
 	if volume.IsNoSpace(err) {
-		t.log.Info("deleting without a record of it, the disk is full", logkeys.About(*t.record, logkeys.Cause, err.Error())...)
+		t.Log.Info("deleting without a record of it, the disk is full", logkeys.About(*t.record, logkeys.Cause, err.Error())...)
 		return false, nil
 	}
 	return err == nil, err
@@ -77,18 +77,18 @@ func (t *task) recordDeletion() (recorded bool, err error) {
 // remove moves the volume's data into the trash. Where the trash refuses it, it erases the data
 // where it is; a crash in the middle of that leaves a part, so that needs a record.
 func (t *task) remove(recorded bool) error {
-	name, err := t.scratch.Discard(t.record.Place())
+	name, err := t.Scratch.Discard(t.record.Place())
 	switch {
 	case err == nil:
 		t.Root.Send(t.diskActor, &messages.Erase{Name: name, Volume: t.id})
 		t.markDeleting()
-		return t.scratch.SyncTrash()
+		return t.Scratch.SyncTrash()
 	case errors.Is(err, fs.ErrNotExist):
 		// An earlier try may have moved it.
 		t.markDeleting()
-		return t.scratch.SyncGone(t.record.Pod)
+		return t.Scratch.SyncGone(t.record.Pod)
 	case errors.Is(err, scratch.ErrTrashRefuses) && recorded:
-		t.log.Info("erasing a volume where it is, it cannot be moved to the trash", logkeys.About(*t.record, logkeys.Cause, err.Error())...)
+		t.Log.Info("erasing a volume where it is, it cannot be moved to the trash", logkeys.About(*t.record, logkeys.Cause, err.Error())...)
 		return t.eraseInPlace()
 	}
 	return err
@@ -104,9 +104,9 @@ func (t *task) markDeleting() {
 func (t *task) eraseInPlace() error {
 	turn := t.turns.Take()
 	defer turn.End()
-	err := t.scratch.EraseInPlace(t.ctx, t.record.Place(), turn.Next)
+	err := t.Scratch.EraseInPlace(t.ctx, t.record.Place(), turn.Next)
 	if err == nil {
-		t.metrics.VolumeErased()
+		t.Metrics.VolumeErased()
 	}
 	return err
 }

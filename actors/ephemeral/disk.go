@@ -6,7 +6,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -21,13 +20,7 @@ const bandInterval = time.Second
 // shows all that was deleted before.
 type disk struct {
 	eraser
-	// space measures; spaceAfterErase does so when something was erased, so that it shows. before
-	// is what was measured last.
-	space           func() (volume.Space, error)
-	spaceAfterErase func(before volume.Space) (volume.Space, error)
-	limits          lifespan.Limits
-	interval        time.Duration
-	supervisor      *actor.PID
+	supervisor *actor.PID
 
 	measuring bool
 	// again: the measurement that runs began before the last question.
@@ -54,7 +47,7 @@ type measured struct {
 
 func (d *disk) props() *actor.Props {
 	d.reported = messages.Pressure{Factor: 1, Scarcer: volume.ForBytes}
-	return actor.PropsFromFunc(d.Receive, actor.WithReceiverMiddleware(actors.Recovering(d.log)))
+	return actor.PropsFromFunc(d.Receive, actor.WithReceiverMiddleware(actors.Recovering(d.Log)))
 }
 
 func (d *disk) Receive(c actor.Context) {
@@ -77,14 +70,20 @@ func (d *disk) Receive(c actor.Context) {
 	case *measured:
 		d.report(c, m)
 		return
-	case *somethingDue, *listed, *erased, *progressDue:
-		d.receive(m)
+	case *somethingDue:
+		d.alarm, d.alarmAt = nil, time.Time{}
+	case *listed:
+		d.listed(m)
+	case *erased:
+		d.erased(m)
+	case *progressDue:
+		d.logProgress()
 	case *actor.Stopping:
 		actors.StopTimer(d.timer)
 		d.stop()
 		return
 	default:
-		actors.IgnoreLifecycle(d.log, c)
+		actors.IgnoreLifecycle(d.Log, c)
 		return
 	}
 	if d.ctx.Err() == nil && d.advance(time.Now()) {
@@ -102,20 +101,17 @@ func (d *disk) measure() {
 		return
 	}
 	d.measuring = true
-	space := d.space
-	if d.afterErase {
-		before := d.last
-		space = func() (volume.Space, error) { return d.spaceAfterErase(before) }
-	}
+	afterErase, before := d.afterErase, d.last
 	d.afterErase = false
-	d.run(func() any {
-		var m measured
-		m.err = actors.Guard(d.log, func() (err error) {
-			m.space, err = space()
-			return err
-		})
-		return &m
-	}, func(err error) any { return &measured{err: err} })
+	var m measured
+	d.run(func() (err error) {
+		if afterErase {
+			m.space, err = d.SpaceAfterErase(before)
+		} else {
+			m.space, err = d.Space()
+		}
+		return err
+	}, func(err error) any { m.err = err; return &m })
 }
 
 func (d *disk) report(c actor.Context, m *measured) {
@@ -131,35 +127,30 @@ func (d *disk) report(c actor.Context, m *measured) {
 	// Data is not thrown away early because of a disk that cannot be measured.
 	pressure := &messages.Pressure{Factor: 1, Scarcer: d.reported.Scarcer, NoSpace: d.noSpace, Answers: d.answers}
 	if m.err != nil {
-		d.log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
-		d.metrics.DiskNotMeasured()
+		d.Log.Error(m.err, "cannot measure the working directory's file system, assuming no pressure")
+		d.Metrics.DiskNotMeasured()
 	} else {
-		d.take(m.space, pressure)
+		is := d.Limits.Pressure(m.space)
+		pressure.Factor, pressure.Lacking, pressure.Scarcer = is.Factor, is.Lacking, volume.ForBytes
+		if is.InodesAreScarcer {
+			pressure.Scarcer = volume.ForInodes
+		}
+		d.last = m.space
+		d.Metrics.DiskMeasured(is.Factor, m.space, is.Line, is.Floor, is.Wanted)
 		if (pressure.Factor < 1) != (d.reported.Factor < 1) {
-			d.log.Info("disk pressure changed", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "totalBytes", m.space.Total.Bytes,
-				"freeInodes", m.space.Free.Inodes, "totalInodes", m.space.Total.Inodes, "kubeletLine", d.limits.Line.String())
+			d.Log.Info("disk pressure changed", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "totalBytes", m.space.Total.Bytes,
+				"freeInodes", m.space.Free.Inodes, "totalInodes", m.space.Total.Inodes, "kubeletLine", d.Limits.Line.String())
 		}
 	}
-	d.log.V(1).Info("measured the disk", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
+	d.Log.V(1).Info("measured the disk", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
 	d.noSpace, d.answers, d.reported = false, false, *pressure
 	d.turns.SetPressure(pressure.Factor)
 	c.Send(d.supervisor, pressure)
 
 	actors.StopTimer(d.timer)
-	wait := d.interval
+	wait := d.PressureInterval
 	if pressure.Factor < 1 {
 		wait = min(wait, bandInterval)
 	}
 	d.timer = time.AfterFunc(wait, func() { d.send(&measureDue{}) })
-}
-
-// take says what follows from a measurement.
-func (d *disk) take(measured volume.Space, pressure *messages.Pressure) {
-	is := d.limits.Pressure(measured)
-	d.last = measured
-	pressure.Factor, pressure.Lacking, pressure.Scarcer = is.Factor, is.Lacking, volume.ForBytes
-	if is.InodesAreScarcer {
-		pressure.Scarcer = volume.ForInodes
-	}
-	d.metrics.DiskMeasured(is.Factor, measured, is.Line, is.Floor, is.Wanted)
 }

@@ -78,12 +78,14 @@ func withDisk(t *testing.T, atOnce int, bin *fakeTrash, test func(t *testing.T, 
 			return volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: int64(1000 * factor())}}, nil
 		}
 		d := &disk{
-			eraser: eraser{
-				ctx: ctx, trash: bin, workers: workers, log: log, metrics: w.metrics,
-				turns: pace.NewTurns(atOnce, w.calls, actors.LowPriority, w.metrics.EntriesErased),
-			},
-			space: space, spaceAfterErase: func(volume.Space) (volume.Space, error) { return space() },
-			limits: lifespan.Limits{Headroom: 1}, interval: 100 * 24 * time.Hour, supervisor: supervisor,
+			eraser: eraser{trash: bin, environment: &environment{
+				System: &actors.System{Workers: workers}, ctx: ctx, turns: pace.NewTurns(atOnce, w.calls, actors.LowPriority, w.metrics.EntriesErased),
+				Config: Config{
+					Log: log, Metrics: w.metrics, Space: space, SpaceAfterErase: func(volume.Space) (volume.Space, error) { return space() },
+					Limits: lifespan.Limits{Headroom: 1}, PressureInterval: 100 * 24 * time.Hour,
+				},
+			}},
+			supervisor: supervisor,
 		}
 		w.disk = system.Root.Spawn(d.props())
 		test(t, w)

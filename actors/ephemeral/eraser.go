@@ -7,14 +7,9 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/go-logr/logr"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/metrics"
-	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/scratch"
 )
 
@@ -51,14 +46,8 @@ type trash interface {
 // entries of the trash, those of an earlier process too. It sets aside what it cannot erase, such
 // as a mount inside a volume, and tries again after growing waits.
 type eraser struct {
-	ctx     context.Context
-	trash   trash
-	workers *actors.Workers
-	turns   *pace.Turns
-	log     logr.Logger
-	metrics *metrics.Metrics
-	// tracer is nil when nothing is traced.
-	tracer trace.Tracer
+	*environment
+	trash trash
 	// send sends a message to the disk actor itself.
 	send func(any)
 
@@ -112,19 +101,6 @@ func (e *eraser) stop() {
 	e.refused.flush()
 }
 
-func (e *eraser) receive(message any) {
-	switch m := message.(type) {
-	case *somethingDue:
-		e.alarm, e.alarmAt = nil, time.Time{}
-	case *listed:
-		e.listed(m)
-	case *erased:
-		e.erased(m)
-	case *progressDue:
-		e.logProgress()
-	}
-}
-
 // advance does what is due, and tells whether a question need not wait any longer.
 func (e *eraser) advance(now time.Time) (answered bool) {
 	tryAgain := e.queue.retry(now)
@@ -142,7 +118,7 @@ func (e *eraser) advance(now time.Time) (answered bool) {
 		e.read(0)
 	}
 	questions, nextLate := e.queue.answer(now)
-	e.metrics.TrashHolds(e.queue.held())
+	e.Metrics.TrashHolds(e.queue.held())
 	e.setAlarm(tryAgain, nextOver, nextLate, e.nextPass)
 	return questions > 0
 }
@@ -164,26 +140,23 @@ func (e *eraser) read(from int64) {
 		e.pages, e.nextPass = 0, time.Time{}
 		e.queue.beginPass()
 	}
-	e.run(func() any {
-		var m listed
-		m.err = actors.Guard(e.log, func() (err error) {
-			if from == 0 {
-				if m.size, err = e.trash.TrashSize(); err != nil {
-					return err
-				}
+	var m listed
+	e.run(func() (err error) {
+		if from == 0 {
+			if m.size, err = e.trash.TrashSize(); err != nil {
+				return err
 			}
-			m.names, m.next, err = e.trash.TrashPage(from, maxWaiting)
-			return err
-		})
-		return &m
-	}, func(err error) any { return &listed{err: err} })
+		}
+		m.names, m.next, err = e.trash.TrashPage(from, maxWaiting)
+		return err
+	}, func(err error) any { m.err = err; return &m })
 }
 
-// run runs f in a worker and sends what it returns, or what refused makes of the reason why no
-// worker takes it.
-func (e *eraser) run(f func() any, refused func(error) any) {
-	if err := e.workers.Go(func() { e.send(f()) }); err != nil {
-		e.send(refused(err))
+// run runs f in a worker and sends what done makes of its error, or of the reason why no worker
+// takes it.
+func (e *eraser) run(f func() error, done func(error) any) {
+	if err := e.Workers.Go(func() { e.send(done(actors.Guard(e.Log, f))) }); err != nil {
+		e.send(done(err))
 	}
 }
 
@@ -195,7 +168,7 @@ func (e *eraser) listed(m *listed) {
 	}
 	now := time.Now()
 	if m.err != nil {
-		e.log.Error(m.err, "cannot look into the trash; it is tried again", logkeys.Interval, duration.Format(searchPause))
+		e.Log.Error(m.err, "cannot look into the trash; it is tried again", logkeys.Interval, duration.Format(searchPause))
 		e.queue.endPass()
 		e.nextPass = now.Add(searchPause)
 		return
@@ -240,15 +213,16 @@ func (e *eraser) erase(now time.Time) {
 		ctx, stop := context.WithCancel(e.ctx)
 		entry.stop = stop
 		name, volume := entry.name, entry.volume
-		e.run(func() any {
-			defer stop()
+		removed := 0
+		e.run(func() error {
 			turn := e.turns.Take()
 			defer turn.End()
-			span := eraseSpan(e.tracer, volume)
-			err := actors.Guard(e.log, func() error { return e.trash.Erase(ctx, name, turn.Next) })
-			endErasure(span, turn.Removed(), err)
-			return &erased{entry: entry, removed: turn.Removed(), err: err}
-		}, func(err error) any { stop(); return &erased{entry: entry, err: err} })
+			span := eraseSpan(e.Tracer, volume)
+			err := actors.Guard(e.Log, func() error { return e.trash.Erase(ctx, name, turn.Next) })
+			removed = turn.Removed()
+			endErasure(span, removed, err)
+			return err
+		}, func(err error) any { stop(); return &erased{entry: entry, removed: removed, err: err} })
 	}
 	if len(e.queue.running) > 0 && e.progress == nil {
 		e.progress = time.AfterFunc(progressInterval, func() { e.send(&progressDue{}) })
@@ -273,11 +247,11 @@ func (e *eraser) erased(m *erased) {
 		if m.removed == 0 {
 			return // it was taken away otherwise
 		}
-		e.metrics.VolumeErased()
+		e.Metrics.VolumeErased()
 		took := now.Sub(entry.begun)
-		log := e.log.V(1)
+		log := e.Log.V(1)
 		if took > progressInterval || entry.tries > 0 {
-			log = e.log // the log has lines about it
+			log = e.Log // the log has lines about it
 		}
 		log.Info("erased", "name", entry.name, logkeys.VolumeID, entry.volume, "removed", entry.removed, "took", duration.Format(took))
 	}
@@ -292,10 +266,10 @@ func (e *eraser) setAside(entry *trashEntry, now time.Time, err error) {
 	}
 	e.refused.write(func() {
 		_, setAside := e.queue.held()
-		e.log.Error(err, "cannot erase the data of a deleted volume; it is set aside in the trash and tried again",
+		e.Log.Error(err, "cannot erase the data of a deleted volume; it is set aside in the trash and tried again",
 			"name", entry.name, logkeys.VolumeID, entry.volume, "setAside", setAside)
 	}, func(more int) {
-		e.log.Info("cannot erase the data of more deleted volumes; they are set aside in the trash and tried again", "more", more)
+		e.Log.Info("cannot erase the data of more deleted volumes; they are set aside in the trash and tried again", "more", more)
 	})
 }
 
@@ -304,7 +278,7 @@ func (e *eraser) logProgress() {
 	e.progress = nil
 	if len(e.queue.running) > 0 {
 		waiting, setAside := e.queue.held()
-		e.log.Info("erasing the data of deleted volumes", "running", len(e.queue.running),
+		e.Log.Info("erasing the data of deleted volumes", "running", len(e.queue.running),
 			"waiting", waiting-len(e.queue.running), "setAside", setAside, "removed", e.turns.Removed())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
@@ -44,7 +43,7 @@ func TestNothingIsDoneAtIdlePriority(t *testing.T) {
 		check()
 	})
 	t.Run("survey", func(*testing.T) {
-		s := &sizes{ctx: t.Context(), scratch: usageFunc(check), calls: pace.NewCalls(), log: logr.Discard()}
+		s := &sizes{environment: &environment{ctx: t.Context(), calls: pace.NewCalls()}, usage: usageFunc(check)}
 		r := measurement{sizes: s, send: func(*messages.SizesMeasured) {}}
 		r.run([]volume.Record{{Pod: testPod, ID: "csi-x"}})
 	})

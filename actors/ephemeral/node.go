@@ -51,7 +51,7 @@ type Config struct {
 	// OrphanGrace is how long a pod directory must be absent before its volume is retained without
 	// an unpublish.
 	OrphanGrace time.Duration
-	// Metrics are told of everything that happens.
+	// Metrics count everything that happens.
 	Metrics *metrics.Metrics
 
 	// Rebooted: the kernel was booted since the records were written last.
@@ -94,11 +94,9 @@ func (c Config) check() error {
 // Node is the front of the actors: it starts them, asks them, stops them.
 type Node struct {
 	*actors.System
-	calls     *pace.Calls
-	afterlife *afterlife
-	traced    bool
-	cancel    context.CancelFunc
-	watches   sync.WaitGroup
+	env     *environment
+	cancel  context.CancelFunc
+	watches sync.WaitGroup
 	// podsError is why the kubelet's pods cannot be seen; nil when they can.
 	podsError atomic.Pointer[error]
 }
@@ -123,32 +121,29 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 
 	system, calls := actors.NewSystem(cfg.Log, cfg.Threads), pace.NewCalls()
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &Node{System: system, calls: calls, afterlife: newAfterlife(cfg), traced: cfg.Tracer != nil, cancel: cancel}
-	env := &environment{
-		System: system, ctx: ctx, mounter: cfg.Mounter, mounts: newMountTable(cfg.Bindings, system.Fail), scratch: cfg.Scratch,
-		diskActor: system.Single(diskName), turns: pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
-		podsDir: cfg.PodsDir, lifespan: cfg.Lifespan, orphanGrace: cfg.OrphanGrace,
-		log: cfg.Log, afterlife: n.afterlife, metrics: cfg.Metrics, tracer: cfg.Tracer,
-	}
-	if err := system.Start(n.volumes(cfg, env, found, more), cfg.Records, cfg.Metrics); err != nil {
+	n := &Node{System: system, cancel: cancel, env: &environment{
+		System: system, Config: cfg, ctx: ctx, mounts: newMountTable(cfg.Bindings, system.Fail), diskActor: system.Single(diskName),
+		turns: pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased), calls: calls, afterlife: newAfterlife(cfg),
+	}}
+	if err := system.Start(n.volumes(found, more), cfg.Records, cfg.Metrics); err != nil {
 		cancel()
 		return nil, err
 	}
-	n.startWatches(env)
+	w := &watch{environment: n.env, setPodsError: n.setPodsError}
+	n.watches.Go(func() { n.env.mounts.serve(ctx) })
+	n.watches.Go(func() { every(ctx, podsInterval(cfg.OrphanGrace), w.directories) })
+	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
 	return n, nil
 }
 
 // volumes is the owner of all volumes, with the single actors that it starts.
-func (n *Node) volumes(cfg Config, env *environment, found recovered, more []actor.ReceiverMiddleware) *volumes {
+func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volumes {
+	env := n.env
 	return &volumes{
 		environment: env, recovered: found.awake, setPodsError: n.setPodsError, more: more,
-		retention: newRetention(found.asleep, deletionsWithin(n.Workers.Limit()), cfg.Limits.Headroom > 0, cfg.Metrics, cfg.Log),
-		disk: &disk{
-			eraser: eraser{ctx: env.ctx, trash: cfg.Scratch, workers: n.Workers, turns: env.turns, log: cfg.Log,
-				metrics: cfg.Metrics, tracer: cfg.Tracer},
-			space: cfg.Space, spaceAfterErase: cfg.SpaceAfterErase, limits: cfg.Limits, interval: cfg.PressureInterval, supervisor: n.Supervisor(),
-		},
-		sizes: &sizes{ctx: env.ctx, scratch: cfg.Scratch, workers: n.Workers, calls: n.calls, supervisor: n.Supervisor(), log: cfg.Log},
+		retention: newRetention(found.asleep, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
+		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
+		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
 	}
 }
 
@@ -193,23 +188,16 @@ func saveAll(records actors.Records, changed []volume.Record) error {
 	return nil
 }
 
-func (n *Node) startWatches(env *environment) {
-	w := &watch{environment: env, calls: n.calls, setPodsError: n.setPodsError}
-	n.watches.Go(func() { env.mounts.serve(env.ctx) })
-	n.watches.Go(func() { every(env.ctx, podsInterval(env.orphanGrace), w.directories) })
-	n.watches.Go(func() { every(env.ctx, orphanInterval, w.orphans) })
-}
-
 // Publish mounts a volume.
 func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
-	defer n.calls.Begin()()
+	defer n.env.calls.Begin()()
 	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.PublishVolume{Routing: n.routing(ctx, p.ID), Publication: p})
 	return err
 }
 
 // Unpublish unmounts a volume, which is retained when target was its last one.
 func (n *Node) Unpublish(ctx context.Context, id volume.ID, target string) error {
-	defer n.calls.Begin()()
+	defer n.env.calls.Begin()()
 	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.UnpublishVolume{Routing: n.routing(ctx, id), Target: target})
 	return err
 }
@@ -233,7 +221,7 @@ func (n *Node) CheckPods() error {
 func (n *Node) routing(ctx context.Context, id volume.ID) messages.Routing {
 	deadline, _ := ctx.Deadline()
 	r := messages.Routing{ID: id, Deadline: deadline}
-	if n.traced {
+	if n.env.Tracer != nil {
 		if call := trace.SpanContextFromContext(ctx); call.IsValid() {
 			r.Origin = &messages.Origin{Parent: call, Asked: time.Now()}
 		}
@@ -246,7 +234,7 @@ func (n *Node) routing(ctx context.Context, id volume.ID) messages.Routing {
 func (n *Node) Stop(ctx context.Context) error {
 	n.cancel()
 	err := n.System.Stop(ctx)
-	n.afterlife.flush()
+	n.env.afterlife.flush()
 	ended := make(chan struct{})
 	go func() {
 		n.watches.Wait()

@@ -39,7 +39,7 @@ func (t *task) publish(p volume.Publication) error {
 		return t.undo(before, p.Target.Path, madeTarget, err)
 	}
 	t.markPublished(p)
-	if log := t.log.V(1); log.Enabled() {
+	if log := t.Log.V(1); log.Enabled() {
 		log.Info("published", logkeys.About(*t.record, logkeys.Target, p.Target.Path)...)
 	}
 	return nil
@@ -145,7 +145,7 @@ func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error
 		return true, nil
 	}
 	// A crash between a bind and its flags left it writable, before the call was answered.
-	readOnly, err := t.mounter.ReadOnly(target.Path)
+	readOnly, err := t.Mounter.ReadOnly(target.Path)
 	if err != nil {
 		return false, fmt.Errorf("%w: is %s read-only: %w", volume.ErrUncertain, target.Path, err)
 	}
@@ -173,7 +173,7 @@ func (t *task) markPublished(p volume.Publication) {
 // target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	err = t.in("mkdir", func() error {
-		_, err := t.scratch.Create(p.Place())
+		_, err := t.Scratch.Create(p.Place())
 		return volume.WantsRoom(err)
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 		return madeTarget, err
 	}
 	return madeTarget, t.in("mount", func() error {
-		return t.mounter.Mount(t.scratch.Source(p.Place()), p.Target.Path, "", mountOptions(p.Target))
+		return t.Mounter.Mount(t.Scratch.Source(p.Place()), p.Target.Path, "", mountOptions(p.Target))
 	})
 }
 
@@ -245,7 +245,7 @@ func (t *task) undoRecord(before *volume.Record) error {
 	if before != nil {
 		return t.save(*before)
 	}
-	if err := t.scratch.RemoveEmpty(t.record.Place()); err != nil {
+	if err := t.Scratch.RemoveEmpty(t.record.Place()); err != nil {
 		// There was data before the record, or it cannot be told: keep it.
 		return t.retain(*t.record, adopted)
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/logkeys"
@@ -47,20 +46,16 @@ type usage interface {
 // everything else. Nothing waits for it, and a wrong size does no harm. It takes no turn of the
 // erasures: a measurement that hangs must not keep space from coming free.
 type sizes struct {
-	ctx        context.Context
-	scratch    usage
-	workers    *actors.Workers
-	calls      *pace.Calls
+	*environment
+	usage      usage
 	supervisor *actor.PID
-	log        logr.Logger
-
 	// sinceRest is how much was read since the last rest. Only the measurement that runs uses it.
 	sinceRest int
 	timer     *time.Timer
 }
 
 func (s *sizes) props() *actor.Props {
-	return actor.PropsFromFunc(s.Receive, actor.WithReceiverMiddleware(actors.Recovering(s.log)))
+	return actor.PropsFromFunc(s.Receive, actor.WithReceiverMiddleware(actors.Recovering(s.Log)))
 }
 
 func (s *sizes) Receive(c actor.Context) {
@@ -70,13 +65,13 @@ func (s *sizes) Receive(c actor.Context) {
 	case *actor.Stopping:
 		actors.StopTimer(s.timer)
 	default:
-		actors.IgnoreLifecycle(s.log, c)
+		actors.IgnoreLifecycle(s.Log, c)
 	}
 }
 
 func (s *sizes) measureSizes(c actor.Context, m *messages.MeasureSizes) {
 	root, self := c.ActorSystem().Root, c.Self()
-	err := s.workers.Go(func() {
+	err := s.Workers.Go(func() {
 		r := measurement{sizes: s, backlog: m.Backlog, send: func(m *messages.SizesMeasured) { root.Send(s.supervisor, m) }}
 		r.run(m.Volumes)
 	})
@@ -124,13 +119,13 @@ func (r *measurement) run(volumes []volume.Record) {
 }
 
 func (r *measurement) measure(v *volume.Record) (size volume.Size) {
-	err := actors.Guard(r.log, func() (err error) {
-		size.Bytes, size.Inodes, err = r.scratch.Usage(r.ctx, v.Place(), r.rest)
+	err := actors.Guard(r.Log, func() (err error) {
+		size.Bytes, size.Inodes, err = r.usage.Usage(r.ctx, v.Place(), r.rest)
 		return err
 	})
 	if err != nil && r.ctx.Err() == nil {
 		// It is gone meanwhile, most likely, and counts as nothing.
-		r.log.V(1).Info("cannot measure a retained volume", logkeys.About(*v, logkeys.Cause, err.Error())...)
+		r.Log.V(1).Info("cannot measure a retained volume", logkeys.About(*v, logkeys.Cause, err.Error())...)
 	}
 	return size
 }

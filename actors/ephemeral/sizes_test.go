@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
@@ -105,7 +104,9 @@ func withSizes(t *testing.T, g *fakeUsage, asleep int, limit int, test func(s si
 			retention: system.NewLocalPID(retentionName), evicted: &list[volume.ID]{},
 		}
 		time.Sleep(time.Second) // no call ran just now
-		measuring := &sizes{ctx: ctx, scratch: g, workers: s.workers, calls: s.calls, supervisor: s.retention, log: logr.Discard()}
+		measuring := &sizes{
+			environment: &environment{System: &actors.System{Workers: s.workers}, ctx: ctx, calls: s.calls}, usage: g, supervisor: s.retention,
+		}
 		asked := system.Root.Spawn(measuring.props())
 		var queue retained.Queue
 		for i := range asleep {

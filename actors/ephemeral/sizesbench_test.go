@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
@@ -50,8 +49,8 @@ func benchmarkSurvey(b *testing.B, asleep bool) {
 	b.Cleanup(system.Shutdown)
 	running, root := pace.NewCalls(), system.Root
 	measuring := &sizes{
-		ctx: b.Context(), scratch: g, workers: actors.NewWorkers(actors.MaxWorkers), calls: running,
-		supervisor: system.NewLocalPID(retentionName), log: logr.Discard(),
+		environment: &environment{System: &actors.System{Workers: actors.NewWorkers(actors.MaxWorkers)}, ctx: b.Context(), calls: running},
+		usage:       g, supervisor: system.NewLocalPID(retentionName),
 	}
 	asked := root.Spawn(measuring.props())
 	var queue retained.Queue

@@ -25,17 +25,17 @@ var errPanicked = errors.New("panicked; see the log")
 // traced runs an operation, in a span where something is traced. The span is below that of the call
 // that asked for it, and begins when the call did; a deletion is a trace of its own.
 func (t *task) traced(op *operation) (err error) {
-	if t.tracer == nil {
+	if t.Tracer == nil {
 		return op.run(t)
 	}
 	ctx, options := context.Background(), []trace.SpanStartOption{trace.WithAttributes(attribute.String(spanVolume, string(t.id)))}
 	if op.origin == nil {
-		_, t.span = t.tracer.Start(ctx, op.name, options...)
+		_, t.span = t.Tracer.Start(ctx, op.name, options...)
 	} else {
 		asked := trace.WithTimestamp(op.origin.Asked)
 		ctx = trace.ContextWithSpanContext(ctx, op.origin.Parent)
-		ctx, t.span = t.tracer.Start(ctx, op.name, append(options, asked)...)
-		_, wait := t.tracer.Start(ctx, "wait", asked)
+		ctx, t.span = t.Tracer.Start(ctx, op.name, append(options, asked)...)
+		_, wait := t.Tracer.Start(ctx, "wait", asked)
 		wait.End()
 	}
 	t.describe()
@@ -60,7 +60,7 @@ func (t *task) in(name string, step func() error) error {
 	if t.span == nil {
 		return step()
 	}
-	_, span := t.tracer.Start(trace.ContextWithSpan(context.Background(), t.span), name)
+	_, span := t.Tracer.Start(trace.ContextWithSpan(context.Background(), t.span), name)
 	return ended(span, step())
 }
 

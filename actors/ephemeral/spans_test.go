@@ -28,7 +28,7 @@ func TestUntracedCostsNothing(t *testing.T) {
 		return t.in("mount", func() error { return failure })
 	}}
 	untraced := &task{environment: &environment{}, id: testID, record: &volume.Record{ID: testID}}
-	var n Node
+	n := Node{env: &environment{}}
 	ctx := trace.ContextWithSpanContext(t.Context(), aCall())
 	allocations := testing.AllocsPerRun(100, func() {
 		r := n.routing(ctx, testID)
@@ -70,7 +70,7 @@ func (t notingTracer) Start(ctx context.Context, _ string, _ ...trace.SpanStartO
 // TestPanicEndsItsSpan: the span of an operation ends whatever happens.
 func TestPanicEndsItsSpan(t *testing.T) {
 	var span notedSpan
-	traced := &task{environment: &environment{tracer: notingTracer{span: &span}}, id: testID}
+	traced := &task{environment: &environment{Config: Config{Tracer: notingTracer{span: &span}}}, id: testID}
 	err := actors.Guard(logr.Discard(), func() error {
 		return traced.traced(&operation{name: "publish", run: func(*task) error { panic("surprise") }})
 	})

@@ -20,11 +20,11 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	if _, ok := record.Target(path); !ok {
 		return volume.Stats{}, fmt.Errorf("%w: volume %s is not published at %s", volume.ErrNotFound, id, path)
 	}
-	space, err := e.scratch.Space()
+	space, err := e.Scratch.Space()
 	if err != nil {
 		return volume.Stats{}, err
 	}
-	bytes, inodes, err := e.scratch.Usage(ctx, record.Place(), nil)
+	bytes, inodes, err := e.Scratch.Usage(ctx, record.Place(), nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
 		condition = fmt.Errorf("its data directory is gone: %w", err)
@@ -36,7 +36,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 		Used:      volume.Size{Bytes: bytes, Inodes: inodes},
 		Condition: "mounted",
 	}
-	showing, err := e.mounter.Shows(path, e.scratch.Source(record.Place()))
+	showing, err := e.Mounter.Shows(path, e.Scratch.Source(record.Place()))
 	switch {
 	case condition != nil:
 		stats.Abnormal, stats.Condition = true, condition.Error()

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
@@ -15,10 +13,8 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/kubelet"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/pace"
-	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -31,29 +27,20 @@ type Mounter interface {
 	Shows(target, source string) (mount.Showing, error)
 }
 
-// environment is what all operations work with. It does not change.
+// environment is what all operations and actors work with. It does not change.
 type environment struct {
 	*actors.System
+	Config
 	// ctx ends when the daemon stops: long operations give up then.
-	ctx     context.Context
-	mounter Mounter
+	ctx context.Context
 	// mounts is for doubtful cases and for deletions, not for each call.
-	mounts  *mountTable
-	scratch *scratch.Dir
+	mounts *mountTable
 	// diskActor is the address of the disk actor.
 	diskActor *actor.PID
-	// turns are for volumes that are erased where they are.
-	turns *pace.Turns
-	// podsDir is <kubelet dir>/pods.
-	podsDir  string
-	lifespan time.Duration
-	// orphanGrace is how long a pod directory must be absent before its volume is retained.
-	orphanGrace time.Duration
-	log         logr.Logger
-	afterlife   *afterlife
-	metrics     *metrics.Metrics
-	// tracer is nil when nothing is traced.
-	tracer trace.Tracer
+	// turns are those of the erasures, calls what they give way to.
+	turns     *pace.Turns
+	calls     *pace.Calls
+	afterlife *afterlife
 }
 
 // task is one operation on one volume: sequential code in a goroutine of its own. It works on a
@@ -80,7 +67,7 @@ func (t *task) phase() volume.Phase {
 
 // setRecord sets what is known of the volume; nil when nothing is any more.
 func (t *task) setRecord(next *volume.Record) {
-	t.metrics.VolumeChanged(t.record, next)
+	t.Metrics.VolumeChanged(t.record, next)
 	t.record = next
 }
 
@@ -108,11 +95,11 @@ func (t *task) forget() error {
 // shows tells whether the mount at target shows the volume's data directory. The target's path
 // names the pod of a volume that is not known.
 func (t *task) shows(target string) (mount.Showing, error) {
-	pod := volume.PodUID(kubelet.PodOf(t.podsDir, target))
+	pod := volume.PodUID(kubelet.PodOf(t.PodsDir, target))
 	if t.record != nil {
 		pod = t.record.Pod
 	}
-	showing, err := t.mounter.Shows(target, t.scratch.Source(volume.Place{Pod: pod, ID: t.id}))
+	showing, err := t.Mounter.Shows(target, t.Scratch.Source(volume.Place{Pod: pod, ID: t.id}))
 	if err != nil {
 		return showing, fmt.Errorf("%w: what is mounted on %s: %w", volume.ErrUncertain, target, err)
 	}
@@ -154,7 +141,7 @@ func (t *task) unmountSeen(target string, showing mount.Showing) (err error) {
 			return t.errForeignMount(target)
 		}
 		// EINVAL: not mounted any more. The next look tells.
-		err := t.mounter.Unmount(target)
+		err := t.Mounter.Unmount(target)
 		if err != nil && !errors.Is(err, unix.EINVAL) {
 			return err
 		}

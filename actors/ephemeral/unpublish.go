@@ -66,13 +66,13 @@ func (t *task) recordUnmounted(target string) error {
 	if len(next.Targets) > 0 {
 		next.Phase = livePhase(next)
 	} else {
-		next = next.Retain(time.Now(), t.lifespan)
+		next = next.Retain(time.Now(), t.Lifespan)
 	}
 	if err := t.save(next); err != nil {
 		t.stuck = err
 		return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUncertain, t.id, target, err)
 	}
-	if log := t.log.V(1); log.Enabled() {
+	if log := t.Log.V(1); log.Enabled() {
 		log.Info("unpublished", logkeys.About(next, logkeys.Target, target, logkeys.Phase, next.Phase.String())...)
 	}
 	if next.Phase == volume.Retained {
@@ -83,7 +83,7 @@ func (t *task) recordUnmounted(target string) error {
 
 // retainUnknown adopts the data directory of an unknown volume that was unmounted.
 func (t *task) retainUnknown(target string) error {
-	pod, err := volume.ParsePodUID("target_path", kubelet.PodOf(t.podsDir, target))
+	pod, err := volume.ParsePodUID("target_path", kubelet.PodOf(t.PodsDir, target))
 	if err != nil {
 		return nil // no pod, no data directory: nothing was left behind
 	}
@@ -130,7 +130,7 @@ func (t *task) resumeUnpublish() error {
 	var errs []error
 	for _, target := range t.record.Targets {
 		if target.Leaving {
-			t.metrics.UnmountRetried()
+			t.Metrics.UnmountRetried()
 			errs = append(errs, t.unpublish(target.Path))
 		}
 	}
@@ -148,7 +148,7 @@ func (t *task) adopt(pod volume.PodUID) error {
 		}
 		return nil
 	}
-	exists, err := t.scratch.Exists(volume.Place{Pod: pod, ID: t.id})
+	exists, err := t.Scratch.Exists(volume.Place{Pod: pod, ID: t.id})
 	if err != nil || !exists {
 		return err
 	}
@@ -159,8 +159,8 @@ func (t *task) adopt(pod volume.PodUID) error {
 // abandon retains a volume whose pod directory is gone: the kubelet forgot it and will not
 // unpublish it. It does nothing while the volume is mounted.
 func (t *task) abandon() error {
-	for _, name := range kubelet.PodsOf(t.podsDir, t.record) {
-		if _, err := os.Lstat(filepath.Join(t.podsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
+	for _, name := range kubelet.PodsOf(t.PodsDir, t.record) {
+		if _, err := os.Lstat(filepath.Join(t.PodsDir, name)); err == nil || !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (t *task) abandon() error {
 
 // retain keeps the volume from now on.
 func (t *task) retain(r volume.Record, reason string) error {
-	next := r.Retain(time.Now(), t.lifespan)
+	next := r.Retain(time.Now(), t.Lifespan)
 	if err := t.save(next); err != nil {
 		return err
 	}

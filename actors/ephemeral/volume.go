@@ -25,7 +25,7 @@ const maxDeferred = 64
 // is busy when not.
 //
 // A restart keeps the instance: the operation that is under way goes on through it. Only Receive uses
-// the fields, except beside and measuring, so it needs no lock.
+// the fields, except measuring, so it needs no lock.
 type volumeActor struct {
 	*environment
 	id     volume.ID
@@ -49,8 +49,7 @@ type volumeActor struct {
 	failures int
 	// stuckIn is the phase in which the metrics show the volume as stuck, if they do.
 	stuckIn volume.Phase
-	// beside counts what runs beside the operations: a stats request that is not answered yet.
-	beside    atomic.Int64
+	// measuring: a stats request runs beside the operations.
 	measuring atomic.Bool
 	// absentSince is when the volume's pod directory was first seen to be gone.
 	absentSince time.Time
@@ -84,12 +83,12 @@ type outcome struct {
 	err  error
 }
 
-// finished announces that the running operation, or something beside it, has ended.
+// finished announces that the running operation, or a measurement beside it, has ended.
 type finished struct{}
 
 func volumeProps(env *environment, id volume.ID, record *volume.Record, more ...actor.ReceiverMiddleware) *actor.Props {
 	v := &volumeActor{environment: env, id: id, record: record}
-	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.log)}, more...)
+	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.Log)}, more...)
 	return actor.PropsFromFunc(v.Receive, actor.WithReceiverMiddleware(middleware...), actors.AtOnce)
 }
 
@@ -122,7 +121,7 @@ func (v *volumeActor) Receive(c actor.Context) {
 		v.refuseWaiting()
 		return
 	default:
-		actors.IgnoreLifecycle(v.log, c)
+		actors.IgnoreLifecycle(v.Log, c)
 		return
 	}
 	v.reportStuck()
@@ -166,7 +165,7 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 	t := &task{environment: v.environment, id: v.id, record: v.record, reason: v.reason, factor: v.factor}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.Workers.Go(func() {
-		err := actors.Guard(v.log, func() error { return t.traced(op) })
+		err := actors.Guard(v.Log, func() error { return t.traced(op) })
 		op.ended <- &outcome{task: t, err: err}
 		root.Send(self, &finished{})
 	})
@@ -212,7 +211,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	case err == nil:
 		v.stuck, v.failures = nil, 0
 	case len(op.waiting) == 0:
-		v.log.Error(err, "operation failed", logkeys.About(v.known())...)
+		v.Log.Error(err, "operation failed", logkeys.About(v.known())...)
 	}
 	if v.resumeLater && t.stuck == nil {
 		v.resume(c)
@@ -252,15 +251,17 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 		ctx, cancel = context.WithDeadline(ctx, m.Deadline)
 	}
 	id, record, stuck := v.id, v.record, v.stuck
-	err := v.runBeside(c, func() {
+	root, self := c.ActorSystem().Root, c.Self()
+	err := v.Workers.Go(func() {
 		defer cancel()
 		var stats volume.Stats
-		err := actors.Guard(v.log, func() (err error) {
+		err := actors.Guard(v.Log, func() (err error) {
 			stats, err = v.stats(ctx, record, id, m.Path, stuck)
 			return err
 		})
 		v.measuring.Store(false)
 		m.Send(stats, err)
+		root.Send(self, &finished{})
 	})
 	if err != nil {
 		cancel()
@@ -269,28 +270,13 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 	}
 }
 
-// runBeside runs f in a worker, beside the running operation. The volume is not at rest before it ends.
-func (v *volumeActor) runBeside(c actor.Context, f func()) error {
-	root, self := c.ActorSystem().Root, c.Self()
-	v.beside.Add(1)
-	err := v.Workers.Go(func() {
-		f()
-		v.beside.Add(-1)
-		root.Send(self, &finished{})
-	})
-	if err != nil {
-		v.beside.Add(-1)
-	}
-	return err
-}
-
 // lookForPod retains the volume when its pod directory has been gone for the grace time: the kubelet left
 // it behind without an unpublish. A kubelet may be about to publish it again, hence the grace time.
 func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	if v.record == nil || !v.record.Phase.Live() || v.running != nil {
 		return
 	}
-	names := kubelet.PodsOf(v.podsDir, v.record)
+	names := kubelet.PodsOf(v.PodsDir, v.record)
 	if len(names) == 0 {
 		return
 	}
@@ -303,7 +289,7 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 	if v.absentSince.IsZero() {
 		v.absentSince = m.At
 	}
-	if m.At.Sub(v.absentSince) >= v.orphanGrace {
+	if m.At.Sub(v.absentSince) >= v.OrphanGrace {
 		v.absentSince = time.Time{}
 		v.start(c, &operation{name: "abandon", run: (*task).abandon})
 	}
@@ -311,7 +297,7 @@ func (v *volumeActor) lookForPod(c actor.Context, m *messages.PodsSeen) {
 
 // restIfIdle tells the supervisor that the volume needs no actor any more, if it needs none.
 func (v *volumeActor) restIfIdle(c actor.Context) {
-	if v.running != nil || v.beside.Load() > 0 || v.deletionOrdered {
+	if v.running != nil || v.measuring.Load() || v.deletionOrdered {
 		return
 	}
 	if v.record == nil || !v.record.Phase.Live() {

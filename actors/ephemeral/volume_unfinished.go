@@ -21,7 +21,7 @@ func (v *volumeActor) stillStuck(c actor.Context, err error) {
 		v.stuck = err
 		v.failures++
 		if v.failures == 1 {
-			v.log.Error(err, "volume is stuck, trying again until it gets on", logkeys.About(v.known(), logkeys.Phase, v.known().Phase.String())...)
+			v.Log.Error(err, "volume is stuck, trying again until it gets on", logkeys.About(v.known(), logkeys.Phase, v.known().Phase.String())...)
 		}
 		c.Send(c.Parent(), &messages.Stuck{ID: v.id, Actor: c.Self().Id, Attempt: v.failures})
 	}
@@ -61,7 +61,7 @@ func (v *volumeActor) reportStuck() {
 	if v.stuck != nil && v.unfinished() != nil && !v.deletes() {
 		in = v.record.Phase
 	}
-	v.metrics.VolumeStuck(v.stuckIn, in)
+	v.Metrics.VolumeStuck(v.stuckIn, in)
 	v.stuckIn = in
 }
 

@@ -113,7 +113,7 @@ func (v *volumes) Receive(c actor.Context) {
 	case *podsLeft:
 		v.lookForPods(m)
 	default:
-		actors.IgnoreLifecycle(v.log, c)
+		actors.IgnoreLifecycle(v.Log, c)
 	}
 }
 
@@ -141,10 +141,10 @@ func (v *volumes) podsSeen(m *messages.PodsSeen) {
 	}
 	const empty = "the kubelet's pods directory is empty though volumes are published; is it the right one, and mounted into the container?"
 	if !v.sawNoPods {
-		v.log.Error(nil, empty, logkeys.Directory, v.podsDir, "volumes", len(published))
+		v.Log.Error(nil, empty, logkeys.Directory, v.PodsDir, "volumes", len(published))
 	}
 	v.sawNoPods = true
-	v.setPodsError(fmt.Errorf("%s: %s", v.podsDir, empty))
+	v.setPodsError(fmt.Errorf("%s: %s", v.PodsDir, empty))
 }
 
 // published leaves out the volumes that are being deleted.

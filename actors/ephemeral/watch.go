@@ -33,7 +33,6 @@ const (
 // watch finds what no call reports: pods that the kubelet forgot, and data directories without a record.
 type watch struct {
 	*environment
-	calls *pace.Calls
 	// setPodsError takes the reason why the pods directory cannot be read.
 	setPodsError func(error)
 	// unreadable is why the pods directory could not be read the last time.
@@ -68,28 +67,28 @@ func (w *watch) directories() {
 // workdir ends the daemon when its working directory is covered or moved: people see another
 // directory than the one with the volumes.
 func (w *watch) workdir() {
-	switch err := w.scratch.CheckPath(); {
+	switch err := w.Scratch.CheckPath(); {
 	case errors.Is(err, scratch.ErrCovered):
 		w.Fail(err)
 	case err != nil:
-		w.log.Error(err, "cannot tell whether the working directory is where it was")
+		w.Log.Error(err, "cannot tell whether the working directory is where it was")
 	}
 }
 
 // pods tells the volumes which pods the kubelet has. One read of the directory serves them all.
 func (w *watch) pods() {
-	names, err := kubelet.PodNames(w.podsDir)
+	names, err := kubelet.PodNames(w.PodsDir)
 	if err != nil {
 		// Nothing is concluded from a directory that cannot be read.
 		w.setPodsError(fmt.Errorf("read the kubelet's pods directory: %w", err))
 		if w.unreadable != err.Error() {
 			w.unreadable = err.Error()
-			w.log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")
+			w.Log.Error(err, "cannot read the kubelet's pods directory; volumes without a pod are not noticed")
 		}
 		return
 	}
 	w.unreadable = ""
-	w.metrics.PodsSeen(len(names))
+	w.Metrics.PodsSeen(len(names))
 	w.Root.Send(w.Supervisor(), &messages.PodsSeen{Names: names, At: time.Now()})
 }
 
@@ -102,7 +101,7 @@ func (w *watch) orphans() {
 		batch = batch[:0]
 		return err
 	}
-	err := w.scratch.Walk(w.ctx, func(p volume.Place) error {
+	err := w.Scratch.Walk(w.ctx, func(p volume.Place) error {
 		batch = append(batch, p)
 		if len(batch) < orphanBatch {
 			return nil
@@ -118,7 +117,7 @@ func (w *watch) orphans() {
 	w.searched = w.searched || err == nil
 	w.logForeign()
 	if err != nil && w.ctx.Err() == nil {
-		w.log.Error(err, "search for data directories without a record broken off; it is repeated",
+		w.Log.Error(err, "search for data directories without a record broken off; it is repeated",
 			logkeys.Interval, duration.Format(orphanInterval))
 	}
 }
@@ -156,7 +155,7 @@ func (w *watch) adoptUnknown(found []volume.Place) error {
 	}
 	for _, order := range orders {
 		if _, err := order.Wait(w.ctx); err != nil {
-			w.log.Error(err, "cannot adopt a data directory, it is left alone", logkeys.About(volume.Record{ID: order.ID, Pod: order.Pod})...)
+			w.Log.Error(err, "cannot adopt a data directory, it is left alone", logkeys.About(volume.Record{ID: order.ID, Pod: order.Pod})...)
 		}
 	}
 	return nil
@@ -172,7 +171,7 @@ type foreign struct {
 // that is adopted is deleted after a lifespan, so its names have to be a kubelet's: other names are those
 // of people's own files. So is everything in a directory that is mounted for a pod as a whole.
 func (w *watch) isVolume(dir volume.Place, mounts *mounted) bool {
-	if dir.Pod.FromKubelet() && dir.ID.FromKubelet() && mounts.pod(dir.Pod, w.podsDir) == "" && mounts.all() == "" {
+	if dir.Pod.FromKubelet() && dir.ID.FromKubelet() && mounts.pod(dir.Pod, w.PodsDir) == "" && mounts.all() == "" {
 		return true
 	}
 	if w.foreign.count == 0 {
@@ -191,7 +190,7 @@ func (w *watch) logForeign() {
 	if w.foreign.count == 0 {
 		return
 	}
-	w.log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, "+
+	w.Log.Info("left alone directories in the working directory that are not Katbox's: no record knows them, "+
 		"and they are not named as a kubelet names pods and volumes, or are mounted for a pod together with what they are in",
-		"directories", w.foreign.count, "example", w.scratch.Path(w.foreign.example))
+		"directories", w.foreign.count, "example", w.Scratch.Path(w.foreign.example))
 }
