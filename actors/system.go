@@ -22,7 +22,7 @@ const (
 // ErrStopping: no operation starts any more.
 var ErrStopping = fmt.Errorf("%w: the daemon is stopping", volume.ErrUnavailable)
 
-// Metrics are told what happens to the actors.
+// Metrics count what happens to the actors.
 type Metrics interface {
 	VolumeParked()
 	VolumeUnparked()

@@ -42,7 +42,7 @@ type Workers struct {
 	ended chan struct{}
 }
 
-// NewWorkers returns workers that run so many operations at the same time.
+// NewWorkers returns workers that run at most limit operations at the same time.
 func NewWorkers(limit int) *Workers {
 	return &Workers{slots: make(chan struct{}, limit), next: make(chan func()), spare: make(chan struct{}, maxSpare),
 		ended: make(chan struct{})}

@@ -118,7 +118,9 @@ func TestLogTellsOfAnAfterlife(t *testing.T) {
 
 // TestLogSaysWhyAVolumeGoesEarly, and at which pressure factor.
 func TestLogSaysWhyAVolumeGoesEarly(t *testing.T) {
-	withLoggedNode(t, func(h *testNode) { h.retained("pod", "csi-old", 7*time.Hour, testLifespan) }, func(t *testing.T, h *testNode, log *lines) {
+	withLoggedNode(t, func(h *testNode) {
+		h.retained("pod", "csi-old", 7*time.Hour, testLifespan)
+	}, func(t *testing.T, h *testNode, log *lines) {
 		h.disk.set(50, nil) // half of the headroom
 		time.Sleep(time.Minute)
 		h.wantGone("pod", "csi-old")

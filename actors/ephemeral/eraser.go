@@ -217,10 +217,10 @@ func (e *eraser) erase(now time.Time) {
 		e.run(func() error {
 			turn := e.turns.Take()
 			defer turn.End()
-			span := eraseSpan(e.Tracer, volume)
+			end := eraseSpan(e.Tracer, volume)
 			err := actors.Guard(e.Log, func() error { return e.trash.Erase(ctx, name, turn.Next) })
 			removed = turn.Removed()
-			endErasure(span, removed, err)
+			end(removed, err)
 			return err
 		}, func(err error) any { stop(); return &erased{entry: entry, removed: removed, err: err} })
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/pace"
-	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -145,47 +144,6 @@ func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volume
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
 	}
-}
-
-// recoverNode compares records and mounts, and returns what the actors begin with.
-func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	found.asleep = &retained.Queue{Grew: cfg.RetainedGrew}
-	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
-		found.asleep.Push(record)
-		cfg.Metrics.VolumeChanged(nil, &record)
-	})
-	r.rebooted = cfg.Rebooted
-	err = cfg.Known(r.add)
-	if err == nil {
-		r.addUnknown()
-		err = saveAll(cfg.Records, r.changed)
-	}
-	if err != nil {
-		return recovered{}, err
-	}
-	found.awake = r.awake
-	for i := range found.awake {
-		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
-	}
-	logElsewhere(cfg, found.awake)
-	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
-	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.asleep.Len(),
-		"corrected", len(r.changed))
-	return found, nil
-}
-
-func saveAll(records actors.Records, changed []volume.Record) error {
-	if len(changed) == 0 {
-		return nil
-	}
-	changes := make([]volume.Change, len(changed))
-	for i := range changed {
-		changes[i] = volume.Change{ID: changed[i].ID, Record: &changed[i]}
-	}
-	if err := records.Commit(changes); err != nil {
-		return fmt.Errorf("record what was found mounted: %w", err)
-	}
-	return nil
 }
 
 // Publish mounts a volume.

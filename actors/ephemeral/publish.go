@@ -74,7 +74,7 @@ func (t *task) dropStaleTargets(except string) error {
 		if showing != mount.NotMounted {
 			continue
 		}
-		if err := t.confirmUnmountedFrom(target.Path); err != nil {
+		if err := t.confirmUnmounted(target.Path); err != nil {
 			return err
 		}
 		withoutStale := t.record.WithoutTarget(target.Path)

@@ -1,13 +1,14 @@
 package ephemeral
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
-
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/volume"
@@ -20,6 +21,47 @@ type recovered struct {
 	awake []volume.Record
 	// asleep are the retained volumes.
 	asleep *retained.Queue
+}
+
+// recoverNode compares records and mounts, and returns what the actors begin with.
+func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
+	found.asleep = &retained.Queue{Grew: cfg.RetainedGrew}
+	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
+		found.asleep.Push(record)
+		cfg.Metrics.VolumeChanged(nil, &record)
+	})
+	r.rebooted = cfg.Rebooted
+	err = cfg.Known(r.add)
+	if err == nil {
+		r.addUnknown()
+		err = saveAll(cfg.Records, r.changed)
+	}
+	if err != nil {
+		return recovered{}, err
+	}
+	found.awake = r.awake
+	for i := range found.awake {
+		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
+	}
+	logElsewhere(cfg, found.awake)
+	cfg.Metrics.Reserved(cfg.Records.ReserveError() == nil)
+	cfg.Log.Info("recovered", "mounts", len(bindings), "awake", len(found.awake), "retained", found.asleep.Len(),
+		"corrected", len(r.changed))
+	return found, nil
+}
+
+func saveAll(records actors.Records, changed []volume.Record) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	changes := make([]volume.Change, len(changed))
+	for i := range changed {
+		changes[i] = volume.Change{ID: changed[i].ID, Record: &changed[i]}
+	}
+	if err := records.Commit(changes); err != nil {
+		return fmt.Errorf("record what was found mounted: %w", err)
+	}
+	return nil
 }
 
 // recovery compares what is recorded with what is mounted. The record says what was intended, the

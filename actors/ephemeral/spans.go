@@ -64,11 +64,8 @@ func (t *task) in(name string, step func() error) error {
 	return ended(span, step())
 }
 
-// ended ends a span, nil when nothing is traced, and returns the error of what it was about.
+// ended ends a span and returns the error of what it was about.
 func ended(span trace.Span, err error) error {
-	if span == nil {
-		return err
-	}
 	if err != nil {
 		// The exporter rejects a whole batch if one string is not valid UTF-8.
 		span.SetStatus(codes.Error, strings.ToValidUTF8(err.Error(), "\uFFFD"))
@@ -77,19 +74,14 @@ func ended(span trace.Span, err error) error {
 	return err
 }
 
-// eraseSpan begins the span of an erasure, which is a trace of its own; nil when nothing is traced.
-func eraseSpan(tracer trace.Tracer, id volume.ID) trace.Span {
+// eraseSpan begins the span of an erasure, which is a trace of its own. end ends it.
+func eraseSpan(tracer trace.Tracer, id volume.ID) (end func(removed int, err error)) {
 	if tracer == nil {
-		return nil
+		return func(int, error) {}
 	}
 	_, span := tracer.Start(context.Background(), "erase", trace.WithAttributes(attribute.String(spanVolume, string(id))))
-	return span
-}
-
-// endErasure ends the span of an erasure.
-func endErasure(span trace.Span, removed int, err error) {
-	if span != nil {
+	return func(removed int, err error) {
 		span.SetAttributes(attribute.Int(spanRemoved, removed))
+		_ = ended(span, err)
 	}
-	_ = ended(span, err)
 }

@@ -36,7 +36,7 @@ func TestUntracedCostsNothing(t *testing.T) {
 		if err := untraced.traced(op); !errors.Is(err, failure) {
 			t.Error(err)
 		}
-		endErasure(eraseSpan(nil, testID), 7, failure)
+		eraseSpan(nil, testID)(7, failure)
 	})
 	if allocations != 0 {
 		t.Errorf("%v allocations, want none", allocations)

@@ -61,10 +61,6 @@ type task struct {
 	span trace.Span
 }
 
-func (t *task) phase() volume.Phase {
-	return volume.PhaseOf(t.record)
-}
-
 // setRecord sets what is known of the volume; nil when nothing is any more.
 func (t *task) setRecord(next *volume.Record) {
 	t.Metrics.VolumeChanged(t.record, next)
@@ -73,7 +69,7 @@ func (t *task) setRecord(next *volume.Record) {
 
 // save makes a record durable, and sets it as what is known of the volume.
 func (t *task) save(next volume.Record) error {
-	if from := t.phase(); from != next.Phase && !from.CanBecome(next.Phase) {
+	if from := volume.PhaseOf(t.record); from != next.Phase && !from.CanBecome(next.Phase) {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
 	}
 	if err := t.in("record", func() error { return t.Recorder.Save(next) }); err != nil {
@@ -157,39 +153,22 @@ func (t *task) errForeignMount(target string) error {
 	return fmt.Errorf("%w: %s is a mount, but not of volume %s; unmount it", volume.ErrForeignMount, target, t.id)
 }
 
-// confirmUnmountedFrom confirms by the mount table that the volume's mount at target is gone. A target
-// that is not there proves nothing: its directory may have been renamed or covered by another mount.
-// While the volume has other targets it stays published, and only a mount at this one counts.
-func (t *task) confirmUnmountedFrom(target string) error {
-	places, err := t.mountPlaces()
+// confirmUnmounted confirms by the mount table that the volume's mount at target is gone; an empty
+// target stands for all of them. A target that is not there proves nothing: its directory may have
+// been renamed or covered by another mount. While the volume has other targets it stays published,
+// and only a mount at this one counts.
+func (t *task) confirmUnmounted(target string) error {
+	found, err := t.readMounts(false)
 	if err != nil {
 		return err
 	}
-	others := len(t.record.WithoutTarget(target).Targets) > 0
-	for _, place := range places {
+	others := target != "" && len(t.record.WithoutTarget(target).Targets) > 0
+	for _, place := range found.volume(t.record.Place()) {
 		if place == target || !others {
 			return t.errStillMounted(place)
 		}
 	}
 	return nil
-}
-
-// confirmUnmounted confirms that the volume is mounted nowhere in the daemon's mount namespace,
-// which has every mount that the kubelet has.
-func (t *task) confirmUnmounted() error {
-	places, err := t.mountPlaces()
-	if err != nil || len(places) == 0 {
-		return err
-	}
-	return t.errStillMounted(places[0])
-}
-
-func (t *task) mountPlaces() ([]string, error) {
-	found, err := t.readMounts(false)
-	if err != nil {
-		return nil, err
-	}
-	return found.volume(t.record.Place()), nil
 }
 
 func (t *task) readMounts(patient bool) (found *mounted, err error) {

@@ -38,8 +38,8 @@ func (t *task) unmountFor(target string) error {
 	if err != nil {
 		return err
 	}
-	if showing == mount.NotMounted && t.phase().Live() {
-		if err := t.confirmUnmountedFrom(target); err != nil {
+	if showing == mount.NotMounted && volume.PhaseOf(t.record).Live() {
+		if err := t.confirmUnmounted(target); err != nil {
 			return err
 		}
 		if showing, err = t.shows(target); err != nil { // the mount table took its time
@@ -164,7 +164,7 @@ func (t *task) abandon() error {
 			return err
 		}
 	}
-	if err := t.confirmUnmounted(); err != nil {
+	if err := t.confirmUnmounted(""); err != nil {
 		return err
 	}
 	return t.retain(*t.record, abandoned)

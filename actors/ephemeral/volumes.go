@@ -2,6 +2,7 @@ package ephemeral
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -149,13 +150,10 @@ func (v *volumes) podsSeen(m *messages.PodsSeen) {
 
 // published leaves out the volumes that are being deleted.
 func (v *volumes) published(active []volume.ID) []volume.ID {
-	published := active[:0]
-	for _, id := range active {
-		if _, deleting := v.retention.deleting[id]; !deleting {
-			published = append(published, id)
-		}
-	}
-	return published
+	return slices.DeleteFunc(active, func(id volume.ID) bool {
+		_, deleting := v.retention.deleting[id]
+		return deleting
+	})
 }
 
 // lookForPods lets the first of the volumes look, and then gives way to the messages that have come
