@@ -10,6 +10,6 @@
 // and sends its outcome back as a message, so a sender may run Receive itself ([AtOnce]). Expected
 // errors are values; only a broken invariant panics, and then the caller gets an answer before the
 // actor is restarted. A restart does not undo a system call that is under way, so it keeps the
-// instance of the actor, with the operation in flight. Only volume actors are
-// restarted: when one of the single actors fails, the daemon ends, and its next start recovers all.
+// instance of the actor, with the operation in flight. Only volume actors are restarted: when one of
+// the single actors fails, the daemon ends, and its next start recovers all.
 package actors

@@ -6,16 +6,16 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// MeasureSizes asks how much space some retained volumes take, to be measured in this order. One such
-// question is open at a time. Supervisor -> sizes; answered by SizesMeasured.
+// MeasureSizes asks how much space some retained volumes take, to be measured in this order. One
+// such question is open at a time. Supervisor -> sizes; answered by SizesMeasured.
 type MeasureSizes struct {
 	Volumes []volume.Record
 	// Backlog: they were retained before the daemon was started, and no one waits for their sizes.
 	Backlog bool
 }
 
-// SizesMeasured answers MeasureSizes, in one message or in several. A volume that is missing from the answer
-// has not been measured: others may have to come first by now. Sizes -> supervisor.
+// SizesMeasured answers MeasureSizes, in one message or in several. A volume that is missing from
+// the answer has not been measured: others may have to come first by now. Sizes -> supervisor.
 type SizesMeasured struct {
 	Sizes []VolumeSize
 	// Done: this was all, and the next question may come.

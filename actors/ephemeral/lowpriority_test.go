@@ -42,7 +42,7 @@ func TestNothingIsDoneAtIdlePriority(t *testing.T) {
 		defer turn.End()
 		check()
 	})
-	t.Run("survey", func(*testing.T) {
+	t.Run("sizes", func(*testing.T) {
 		s := &sizes{environment: &environment{ctx: t.Context(), calls: pace.NewCalls()}, usage: usageFunc(check)}
 		r := measurement{sizes: s, send: func(*messages.SizesMeasured) {}}
 		r.run([]volume.Record{{Pod: testPod, ID: "csi-x"}})

@@ -66,7 +66,7 @@ func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
 				t.Fatalf("volume %d is gone without pressure", i)
 			}
 		}
-		// Half of the headroom: lifespan 6 h condemns those of 10, 9, 8, 7 and 6 hours. The second
+		// Half of the headroom: lifespan 6 h ends for those of 10, 9, 8, 7 and 6 hours. The second
 		// deletion makes room enough.
 		h.disk.set(50, nil)
 		var deleted atomic.Int64

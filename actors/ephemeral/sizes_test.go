@@ -160,7 +160,7 @@ func wantRetained(t *testing.T, m *metrics.Metrics, when string, bytes int64, un
 	})
 }
 
-func TestSurveyMeasuresEachVolumeOnce(t *testing.T) {
+func TestMeasurementMeasuresEachVolumeOnce(t *testing.T) {
 	const asleep = 1000
 	g := &fakeUsage{}
 	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
@@ -180,9 +180,9 @@ func TestSurveyMeasuresEachVolumeOnce(t *testing.T) {
 	})
 }
 
-// TestSurveyTakesWhatIsHotFirst: what was just unpublished need not be read from the disk. It waits
+// TestMeasurementTakesWhatIsHotFirst: what was just unpublished need not be read from the disk. It waits
 // for one question at most.
-func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
+func TestMeasurementTakesWhatIsHotFirst(t *testing.T) {
 	const asleep = 10 * maxSizes
 	g := &fakeUsage{hanging: true}
 	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
@@ -200,9 +200,9 @@ func TestSurveyTakesWhatIsHotFirst(t *testing.T) {
 	})
 }
 
-// TestSurveyOfTheBacklogIsNotNoticed: what the start has found is measured slowly, and what is
+// TestMeasurementOfTheBacklogIsNotNoticed: what the start has found is measured slowly, and what is
 // retained meanwhile all the same at once.
-func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
+func TestMeasurementOfTheBacklogIsNotNoticed(t *testing.T) {
 	const rounds = 10
 	const asleep = rounds * maxBacklogSizes
 	g := &fakeUsage{age: time.Second}
@@ -225,8 +225,8 @@ func TestSurveyOfTheBacklogIsNotNoticed(t *testing.T) {
 	})
 }
 
-// TestSurveyOfALargeVolumeInTheBacklog: what is retained meanwhile does not wait for long rests.
-func TestSurveyOfALargeVolumeInTheBacklog(t *testing.T) {
+// TestMeasurementOfALargeVolumeInTheBacklog: what is retained meanwhile does not wait for long rests.
+func TestMeasurementOfALargeVolumeInTheBacklog(t *testing.T) {
 	const batches = 4000
 	g := &fakeUsage{age: time.Second, large: numbered(0), batches: batches}
 	withSizes(t, g, 1, actors.MaxWorkers, func(s sizesTest) {
@@ -236,9 +236,9 @@ func TestSurveyOfALargeVolumeInTheBacklog(t *testing.T) {
 	})
 }
 
-// TestSurveyRoundEndsWithARest: after that, too, what was just unpublished comes first, and nobody
+// TestMeasurementEndsWithARest: after that, too, what was just unpublished comes first, and no one
 // waits for a large volume to learn of those before it.
-func TestSurveyRoundEndsWithARest(t *testing.T) {
+func TestMeasurementEndsWithARest(t *testing.T) {
 	const asleep = maxSizes / 2
 	large := numbered(asleep - 3)
 	g := &fakeUsage{large: large, batches: 2}
@@ -253,9 +253,9 @@ func TestSurveyRoundEndsWithARest(t *testing.T) {
 	})
 }
 
-// TestSurveyCollects: of volumes that come one by one, the first is measured at once, and those
+// TestMeasurementCollects: of volumes that come one by one, the first is measured at once, and those
 // after it many at a time.
-func TestSurveyCollects(t *testing.T) {
+func TestMeasurementCollects(t *testing.T) {
 	g := &fakeUsage{}
 	withSizes(t, g, 0, actors.MaxWorkers, func(s sizesTest) {
 		s.retain("csi-first")
@@ -284,9 +284,9 @@ func TestSurveyCollects(t *testing.T) {
 	})
 }
 
-// TestSurveyOfWhatChangesMeanwhile: a volume that is taken out before its turn costs nothing, and
+// TestMeasurementOfWhatChangesMeanwhile: a volume that is taken out before its turn costs nothing, and
 // what was measured of one that was published since does not count.
-func TestSurveyOfWhatChangesMeanwhile(t *testing.T) {
+func TestMeasurementOfWhatChangesMeanwhile(t *testing.T) {
 	g := &fakeUsage{hanging: true}
 	withSizes(t, g, 0, actors.MaxWorkers, func(s sizesTest) {
 		hangs := g.hangs
@@ -308,8 +308,8 @@ func TestSurveyOfWhatChangesMeanwhile(t *testing.T) {
 	})
 }
 
-// TestSurveyThatHangsHoldsUpNobody: volumes expire all the same.
-func TestSurveyThatHangsHoldsUpNobody(t *testing.T) {
+// TestMeasurementThatHangsHoldsUpNobody: volumes expire all the same.
+func TestMeasurementThatHangsHoldsUpNobody(t *testing.T) {
 	const asleep = 10
 	g := &fakeUsage{hanging: true}
 	withSizes(t, g, asleep, actors.MaxWorkers, func(s sizesTest) {
@@ -325,7 +325,7 @@ func TestSurveyThatHangsHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestSurveyOfWhatCannotBeMeasured(t *testing.T) {
+func TestMeasurementOfWhatCannotBeMeasured(t *testing.T) {
 	g := &fakeUsage{err: unix.EIO}
 	withSizes(t, g, 3, actors.MaxWorkers, func(s sizesTest) {
 		s.want("failed", 0, 0)
@@ -339,8 +339,8 @@ func TestSurveyOfWhatCannotBeMeasured(t *testing.T) {
 	})
 }
 
-// TestSurveyWithoutAWorker waits for one.
-func TestSurveyWithoutAWorker(t *testing.T) {
+// TestMeasurementWithoutAWorker waits for one.
+func TestMeasurementWithoutAWorker(t *testing.T) {
 	g := &fakeUsage{}
 	withSizes(t, g, 0, 1, func(s sizesTest) {
 		hangs := make(chan struct{})
@@ -359,8 +359,8 @@ func TestSurveyWithoutAWorker(t *testing.T) {
 	})
 }
 
-// TestSurveyRests after each batch, and longer while calls run.
-func TestSurveyRests(t *testing.T) {
+// TestMeasurementRests after each batch, and longer while calls run.
+func TestMeasurementRests(t *testing.T) {
 	const batches = 20
 	for name, test := range map[string]struct {
 		call bool
@@ -396,8 +396,8 @@ func TestSurveyRests(t *testing.T) {
 	}
 }
 
-// TestSurveyEndsWithTheDaemon in the middle of a volume, and tells nothing.
-func TestSurveyEndsWithTheDaemon(t *testing.T) {
+// TestMeasurementEndsWithTheDaemon in the middle of a volume, and tells nothing.
+func TestMeasurementEndsWithTheDaemon(t *testing.T) {
 	g := &fakeUsage{batches: 1000}
 	withSizes(t, g, 2, actors.MaxWorkers, func(s sizesTest) { s.want("just begun", 0, 2) })
 	if all, ended := g.measured(), len(g.ended); len(all) != 1 || ended != 0 {

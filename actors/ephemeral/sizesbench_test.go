@@ -19,15 +19,15 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// BenchmarkSurvey measures volumes with a file each: those that are there at a start, or those that
+// BenchmarkSizes measures volumes with a file each: those that are there at a start, or those that
 // are retained one by one, ten milliseconds apart. An operation is one volume. The sizes actor mostly
 // rests, so that the time is in "cpu-ns/op".
-func BenchmarkSurvey(b *testing.B) {
-	b.Run("start", func(b *testing.B) { benchmarkSurvey(b, true) })
-	b.Run("churn", func(b *testing.B) { benchmarkSurvey(b, false) })
+func BenchmarkSizes(b *testing.B) {
+	b.Run("start", func(b *testing.B) { benchmarkSizes(b, true) })
+	b.Run("churn", func(b *testing.B) { benchmarkSizes(b, false) })
 }
 
-func benchmarkSurvey(b *testing.B, asleep bool) {
+func benchmarkSizes(b *testing.B, asleep bool) {
 	dir, err := scratch.Open(filepath.Join(b.TempDir(), "work"))
 	if err != nil {
 		b.Fatal(err)
