@@ -26,6 +26,8 @@ type counters struct {
 	// single: the single actor has started. panics counts those of volumes.
 	single atomic.Bool
 	panics int
+	// hold, when set, is what a volume waits for before it panics.
+	hold chan struct{}
 	// broken: volumes panic at whatever they are told.
 	broken atomic.Bool
 	// stops counts the ends of the supervisor.
@@ -79,6 +81,9 @@ func (k *counters) Props(id volume.ID, state any) *actor.Props {
 			switch m := c.Message().(type) {
 			case *count:
 				if m.panics {
+					if k.hold != nil {
+						<-k.hold
+					}
 					panic("broken for the test")
 				}
 				kept++
@@ -224,6 +229,31 @@ func TestKindResumes(t *testing.T) {
 		if k.supervisor.IsAwake("a") {
 			t.Error("still awake")
 		}
+	})
+}
+
+// TestKindIsNotToldOfPanicsAtTheEnd: a kind that has been stopped might wake another volume, for
+// whose end the supervisor would wait for ever.
+func TestKindIsNotToldOfPanicsAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSystem(logr.Discard(), 0)
+		k := &counters{env: s, asleep: map[volume.ID]int{}, hold: make(chan struct{})}
+		if err := s.Start(k, noRecords{}, noMetrics{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Root.Send(s.Supervisor(), &stuckOnce{Routing: messages.Routing{ID: "a"}}) // it stays awake
+		question := &count{panics: true}
+		question.Prepare()
+		go s.Root.Send(s.Single("volume1"), question)
+		synctest.Wait()
+		stopped := make(chan error)
+		go func() { stopped <- s.Stop(t.Context()) }()
+		synctest.Wait()
+		close(k.hold)
+		if err := <-stopped; err != nil || k.stops != 1 || k.panics != 0 {
+			t.Errorf("stopped %d times, told of %d panics, %v; want once and none", k.stops, k.panics, err)
+		}
+		time.Sleep(2 * time.Second) // the library's dead letter throttle
 	})
 }
 

@@ -47,6 +47,9 @@ func (s *Supervisor) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, chi
 		s.fatal(fmt.Errorf("actor %s failed: %v", child.Id, reason))
 		return
 	}
+	if s.stopping {
+		return // a child that failed ends too
+	}
 	e, now := s.awake[id], time.Now()
 	if now.Sub(e.lastFailure) > restartWindow && now.Sub(e.restartAt) > restartWindow {
 		e.failures = 0
