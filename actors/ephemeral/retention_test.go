@@ -359,6 +359,30 @@ func TestWokenDeletionGoesOn(t *testing.T) {
 	})
 }
 
+// TestUnpublishDoesNotWaitForADeletionThatItWakes: a volume that could not be deleted is asleep, and
+// a call for it comes before the next try.
+func TestUnpublishDoesNotWaitForADeletionThatItWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		h.retained("pod", testID, time.Minute, testLifespan)
+		record, _ := h.records.get(testID)
+		record.Phase = volume.Deleting
+		h.records.put(record)
+		h.records.fail(func([]volume.Change) error { return unix.EIO })
+		h.start()
+		h.records.fail(nil)
+		h.table.takes(time.Minute)
+		began := time.Now()
+		h.unpublish()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("answered after %s", took)
+		}
+		time.Sleep(2 * time.Minute)
+		h.wantGone("pod", testID)
+		h.stop()
+	})
+}
+
 func TestSpaceThatComesFreeLateSparesTheNextVolume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestNode(t)

@@ -113,7 +113,6 @@ func (v *volumeActor) Receive(c actor.Context) {
 		v.lookForPod(c, m)
 	case *actor.Started:
 		v.finish(c)
-		v.resume(c)
 		return // a message follows, after which the volume may be at rest
 	case *finished:
 		v.finish(c)

@@ -66,7 +66,7 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	s.Spawn(diskName, v.disk.props())
 	s.Spawn(sizesName, v.sizes.props())
 	for i := range v.recovered {
-		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]})
+		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]}, &messages.Resume{})
 	}
 	v.recovered = nil
 	v.retention.deleteDue()
