@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr/funcr"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/volume"
@@ -225,6 +226,35 @@ func TestStopMeetsExpiry(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStopWithVolumesThatAreDue: while a stop waits for an operation, no deletion begins. Neither
+// those nor the one that the stop interrupts are logged as deletions that failed.
+func TestStopWithVolumesThatAreDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		lines := &list[string]{}
+		h.log = funcr.New(func(_, line string) { lines.add(line) }, funcr.Options{})
+		for i := range 10 {
+			h.retained("pod", numbered(i), 0, time.Hour)
+		}
+		h.retained("pod", testID, 0, time.Hour-2*time.Second)
+		h.start()
+		time.Sleep(time.Hour - 3*time.Second)
+		h.table.takes(5 * time.Second)
+		time.Sleep(2 * time.Second)
+		h.mounter.fail(func(string) error { time.Sleep(10 * time.Second); return nil }, nil)
+		other := h.publication()
+		other.ID = "csi-other"
+		go func() { _ = h.node.Publish(t.Context(), other) }()
+		synctest.Wait()
+		h.stop()
+		for _, line := range lines.get() {
+			if strings.Contains(line, "cannot be deleted") {
+				t.Error(line)
+			}
+		}
+	})
 }
 
 func TestIdleVolumesHaveNoActor(t *testing.T) {

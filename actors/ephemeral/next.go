@@ -11,7 +11,7 @@ type outlook struct {
 	factor float64
 	// mayGoEarly: the room that deletions make is not enough, as far as is known.
 	mayGoEarly bool
-	// full: as many volumes are being deleted as may be at the same time.
+	// full: no further deletion may begin now.
 	full bool
 	// retry is when the next volume is due that could not be deleted; zero when there is none.
 	retry time.Time

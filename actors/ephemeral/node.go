@@ -140,7 +140,7 @@ func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volume
 	env := n.env
 	return &volumes{
 		environment: env, recovered: found.awake, setPodsError: n.setPodsError, more: more,
-		retention: newRetention(found.asleep, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
+		retention: newRetention(env.ctx, found.asleep, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
 	}

@@ -1,6 +1,7 @@
 package ephemeral
 
 import (
+	"context"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,6 +36,8 @@ func deletionsWithin(workers int) int { return min(maxDeletions, max(workers/4, 
 // retention keeps the retained volumes that have no actor. It lets each expire at its deadline, or go
 // early under pressure, and asks for the sizes that are not known.
 type retention struct {
+	// ctx ends when the daemon stops: no deletion begins then.
+	ctx     context.Context
 	metrics *metrics.Metrics
 	log     logr.Logger
 	// delete wakes a volume with the order, measureDisk and measureSizes ask, and tick sends a message
@@ -78,9 +81,9 @@ type retention struct {
 type deletionDue struct{}
 
 // newRetention takes the queue over.
-func newRetention(queue *retained.Queue, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *retention {
+func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *retention {
 	return &retention{
-		metrics: m, log: log, queue: queue, atOnce: atOnce, early: early, factor: 1, deleting: map[volume.ID]retained.Asleep{},
+		ctx: ctx, metrics: m, log: log, queue: queue, atOnce: atOnce, early: early, factor: 1, deleting: map[volume.ID]retained.Asleep{},
 		making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval), started: time.Now(),
 	}
 }
@@ -100,7 +103,7 @@ func (s *retention) add(r resting) {
 	if r.failed == nil {
 		s.queue.Push(*r.record)
 	} else {
-		if r.tries == 1 {
+		if r.tries == 1 && s.ctx.Err() == nil {
 			s.logFailed(r)
 		}
 		s.queue.Postpone(*r.record, time.Now().Add(deleteBackoff.After(r.tries)), r.tries)
@@ -162,7 +165,7 @@ func (s *retention) deleteDue() {
 		}
 		decision := next(outlook{
 			now: now, deadline: s.queue.Next, factor: factor, mayGoEarly: s.making.Settled() || s.making.Lacks(),
-			full: len(s.deleting) >= s.atOnce, retry: retry,
+			full: len(s.deleting) >= s.atOnce || s.ctx.Err() != nil, retry: retry,
 		})
 		if decision.delete {
 			s.start(decision)

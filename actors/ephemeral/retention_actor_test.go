@@ -1,6 +1,7 @@
 package ephemeral
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 
@@ -27,7 +28,7 @@ func quietSystem() *actor.ActorSystem {
 }
 
 func newTestRetention(queue *retained.Queue, early bool, m *metrics.Metrics) *retention {
-	s := newRetention(queue, maxDeletions, early, m, logr.Discard())
+	s := newRetention(context.Background(), queue, maxDeletions, early, m, logr.Discard())
 	s.delete = func(volume.Record, *messages.DeleteVolume) {}
 	s.measureDisk = func() {}
 	s.measureSizes = func(*messages.MeasureSizes) {}
