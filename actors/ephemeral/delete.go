@@ -111,9 +111,8 @@ func (t *task) eraseInPlace() error {
 	return err
 }
 
-// deleteLater lets the deletion be tried again after a while. No caller waits for the error; the
-// owner of the volumes logs it.
+// deleteLater names the volume in the reason why its deletion is tried again after a while. No
+// caller waits for the error; the owner of the volumes logs it.
 func (t *task) deleteLater(err error) error {
-	t.stuck = fmt.Errorf("delete volume %s of pod %s: %w", t.id, t.record.Pod, err)
-	return t.stuck
+	return fmt.Errorf("delete volume %s of pod %s: %w", t.id, t.record.Pod, err)
 }

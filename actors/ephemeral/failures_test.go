@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr/funcr"
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/volume"
@@ -117,6 +118,32 @@ func TestPanicInAnOperationIsAnError(t *testing.T) {
 		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrUncertain)
 		h.mounter.fail(nil, nil)
 		h.publish()
+	})
+}
+
+// TestPanicInADeletionIsTriedAgain: the volume is not kept for ever, and does not count as one that
+// is being deleted.
+func TestPanicInADeletionIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		var panics atomic.Int64
+		h.log = funcr.New(func(_, line string) {
+			if strings.Contains(line, "deleting without a record") && panics.Add(1) == 1 {
+				panic("broken for the test")
+			}
+		}, funcr.Options{})
+		h.retained("pod", testID, 0, time.Hour)
+		h.records.fail(func([]volume.Change) error { return unix.ENOSPC })
+		h.start()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if panics.Load() != 1 {
+			t.Fatalf("%d panics, want 1", panics.Load())
+		}
+		h.records.fail(nil)
+		time.Sleep(deleteBackoff.First)
+		h.wantGone("pod", testID)
+		h.stop()
 	})
 }
 

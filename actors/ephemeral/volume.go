@@ -193,6 +193,10 @@ func (v *volumeActor) finish(c actor.Context) {
 		}
 	}
 	t, err := op.outcome.task, op.outcome.err
+	stuck := t.stuck
+	if op.deletes {
+		stuck = err // a deletion that panicked is tried again too
+	}
 	v.record = t.record
 	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
 		v.deletionOrdered, v.deletionFailed, v.deletionTries = false, nil, 0
@@ -205,14 +209,14 @@ func (v *volumeActor) finish(c actor.Context) {
 	}
 	v.running = nil
 	switch {
-	case t.stuck != nil:
-		v.stillStuck(c, t.stuck)
+	case stuck != nil:
+		v.stillStuck(c, stuck)
 	case err == nil:
 		v.stuck, v.failures = nil, 0
 	case len(op.waiting) == 0:
 		v.Log.Error(err, "operation failed", logkeys.About(v.known())...)
 	}
-	if v.resumeLater && t.stuck == nil {
+	if v.resumeLater && stuck == nil {
 		v.resume(c)
 	}
 	v.resumeLater = false
