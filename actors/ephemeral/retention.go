@@ -89,147 +89,147 @@ func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early 
 }
 
 // take hands over the record of a volume that gets an actor; nil when none is known.
-func (s *retention) take(id volume.ID) *volume.Record {
-	taken, ok := s.queue.Take(id)
+func (r *retention) take(id volume.ID) *volume.Record {
+	taken, ok := r.queue.Take(id)
 	if !ok {
 		return nil
 	}
-	s.queueChanged()
+	r.queueChanged()
 	return &taken.Record
 }
 
 // add takes a volume that went to sleep. One that could not be deleted is tried again after a while.
-func (s *retention) add(r resting) {
-	if r.failed == nil {
-		s.queue.Push(*r.record)
+func (r *retention) add(left resting) {
+	if left.failed == nil {
+		r.queue.Push(*left.record)
 	} else {
-		if r.tries == 1 && s.ctx.Err() == nil {
-			s.logFailed(r)
+		if left.tries == 1 && r.ctx.Err() == nil {
+			r.logFailed(left)
 		}
-		s.queue.Postpone(*r.record, time.Now().Add(deleteBackoff.After(r.tries)), r.tries)
+		r.queue.Postpone(*left.record, time.Now().Add(deleteBackoff.After(left.tries)), left.tries)
 	}
-	s.deleteDue()
+	r.deleteDue()
 }
 
-func (s *retention) logFailed(r resting) {
+func (r *retention) logFailed(left resting) {
 	about := func(more ...any) []any {
-		return logkeys.About(*r.record, append(more, logkeys.Phase, r.record.Phase.String())...)
+		return logkeys.About(*left.record, append(more, logkeys.Phase, left.record.Phase.String())...)
 	}
-	s.failed.write(func() {
-		s.log.Error(r.failed, "a volume cannot be deleted, trying again until it can", about()...)
+	r.failed.write(func() {
+		r.log.Error(left.failed, "a volume cannot be deleted, trying again until it can", about()...)
 	}, func(more int) {
-		s.log.Error(r.failed, "more volumes cannot be deleted, trying again until they can; this is one of them", about("volumes", more)...)
+		r.log.Error(left.failed, "more volumes cannot be deleted, trying again until they can; this is one of them", about("volumes", more)...)
 	})
 }
 
 // ended notes that the deletion of a volume has ended, if it was ordered, and whether it succeeded.
-func (s *retention) ended(id volume.ID, deleted bool) {
-	was, ok := s.deleting[id]
+func (r *retention) ended(id volume.ID, deleted bool) {
+	was, ok := r.deleting[id]
 	if !ok {
 		return
 	}
-	delete(s.deleting, id)
-	s.making.End(was.Size, deleted)
+	delete(r.deleting, id)
+	r.making.End(was.Size, deleted)
 	if was.Tries > 0 {
-		s.retrying--
+		r.retrying--
 	}
-	s.deleteDue()
+	r.deleteDue()
 }
 
 // pressure takes over a measurement of the disk.
-func (s *retention) pressure(m *messages.Pressure) {
-	s.factor, s.scarcer = m.Factor, m.Scarcer
-	s.owed = s.owed || m.NoSpace && s.early
-	s.asking = s.asking && !m.Answers
-	s.making.Measured(m.Lacking, m.Answers)
-	s.deleteDue()
+func (r *retention) pressure(m *messages.Pressure) {
+	r.factor, r.scarcer = m.Factor, m.Scarcer
+	r.owed = r.owed || m.NoSpace && r.early
+	r.asking = r.asking && !m.Answers
+	r.making.Measured(m.Lacking, m.Answers)
+	r.deleteDue()
 }
 
 // due is called for deletionDue.
-func (s *retention) due() {
+func (r *retention) due() {
 	// The tick may be of an earlier timer. A second one that is left running would go on for good,
 	// and there would be more and more.
-	actors.StopTimer(s.timer)
-	s.timer = nil
-	s.deleteDue()
+	actors.StopTimer(r.timer)
+	r.timer = nil
+	r.deleteDue()
 }
 
 // deleteDue orders the deletion of the volumes that are due, and sets the timer for the next one.
-func (s *retention) deleteDue() {
+func (r *retention) deleteDue() {
 	for range deletionSlice {
 		now := time.Now()
-		retry, _ := s.queue.Resume(now)
-		factor := s.factor
-		if s.owed {
+		retry, _ := r.queue.Resume(now)
+		factor := r.factor
+		if r.owed {
 			factor = 0
 		}
 		decision := next(outlook{
-			now: now, deadline: s.queue.Next, factor: factor, mayGoEarly: s.making.Settled() || s.making.Lacks(),
-			full: len(s.deleting) >= s.atOnce || s.ctx.Err() != nil, retry: retry,
+			now: now, deadline: r.queue.Next, factor: factor, mayGoEarly: r.making.Settled() || r.making.Lacks(),
+			full: len(r.deleting) >= r.atOnce || r.ctx.Err() != nil, retry: retry,
 		})
 		if decision.delete {
-			s.start(decision)
+			r.start(decision)
 			continue
 		}
-		s.owed = s.owed && !decision.none
+		r.owed = r.owed && !decision.none
 		if decision.measure {
-			s.ask()
+			r.ask()
 		}
-		s.setTimer(decision.at)
-		s.queueChanged()
+		r.setTimer(decision.at)
+		r.queueChanged()
 		return
 	}
-	s.tick(&deletionDue{})
-	s.queueChanged()
+	r.tick(&deletionDue{})
+	r.queueChanged()
 }
 
 // start orders the deletion that was decided.
-func (s *retention) start(d decision) {
-	chosen, _ := s.queue.TakeNext(d.factor)
-	reason := s.scarcer
+func (r *retention) start(d decision) {
+	chosen, _ := r.queue.TakeNext(d.factor)
+	reason := r.scarcer
 	if d.expired {
 		reason = volume.Expired
 	}
-	s.owed, s.deleting[chosen.ID] = false, chosen
+	r.owed, r.deleting[chosen.ID] = false, chosen
 	if chosen.Tries > 0 {
-		s.retrying++
+		r.retrying++
 	}
-	s.making.Begin(chosen.Size)
-	s.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
+	r.making.Begin(chosen.Size)
+	r.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
 }
 
 // ask asks how much space there is once the data of deleted volumes is erased. That is erased
 // before anything goes early.
-func (s *retention) ask() {
-	if s.asking || len(s.deleting) > 0 && !s.making.Unshown() {
+func (r *retention) ask() {
+	if r.asking || len(r.deleting) > 0 && !r.making.Unshown() {
 		return // the answer, or the end of a deletion, comes back to deleteDue
 	}
-	s.asking = true
-	s.making.Ask()
-	s.measureDisk()
+	r.asking = true
+	r.making.Ask()
+	r.measureDisk()
 }
 
 // setTimer sets the timer; a zero time leaves it. Most volumes that go to sleep are not due next
 // and leave it too.
-func (s *retention) setTimer(due time.Time) {
-	if due.IsZero() || s.timer != nil && s.timerAt.Equal(due) {
+func (r *retention) setTimer(due time.Time) {
+	if due.IsZero() || r.timer != nil && r.timerAt.Equal(due) {
 		return
 	}
-	actors.StopTimer(s.timer)
-	s.timer, s.timerAt = time.AfterFunc(time.Until(due), func() { s.tick(&deletionDue{}) }), due
+	actors.StopTimer(r.timer)
+	r.timer, r.timerAt = time.AfterFunc(time.Until(due), func() { r.tick(&deletionDue{}) }), due
 }
 
 // queueChanged sets the metrics, and asks for sizes that are missing.
-func (s *retention) queueChanged() {
-	s.metrics.DeletionsFailing(s.queue.Waiting() + s.retrying)
-	s.metrics.RetainedBytes(uint64(s.queue.Bytes()))
-	s.metrics.RetainedUnmeasured(s.queue.Unmeasured())
-	s.askSizes()
+func (r *retention) queueChanged() {
+	r.metrics.DeletionsFailing(r.queue.Waiting() + r.retrying)
+	r.metrics.RetainedBytes(uint64(r.queue.Bytes()))
+	r.metrics.RetainedUnmeasured(r.queue.Unmeasured())
+	r.askSizes()
 }
 
 // stop stops all timers.
-func (s *retention) stop() {
-	actors.StopTimer(s.timer)
-	actors.StopTimer(s.sizesTimer)
-	s.failed.flush()
+func (r *retention) stop() {
+	actors.StopTimer(r.timer)
+	actors.StopTimer(r.sizesTimer)
+	r.failed.flush()
 }

@@ -151,3 +151,57 @@ func (r *measurement) rest(ctx context.Context, seen int) error {
 	}
 	return r.calls.Yield(ctx, pace.LongestYield)
 }
+
+// sizesDue says that more to measure has had time to come.
+type sizesDue struct{}
+
+// sizesMeasured takes sizes over.
+func (r *retention) sizesMeasured(m *messages.SizesMeasured) {
+	r.sizesAsked = !m.Done
+	for _, size := range m.Sizes {
+		r.queue.Measured(size.ID, size.Unpublished, size.Size)
+	}
+	if m.Done && r.queue.Unmeasured() == 0 {
+		r.sizesKnown = time.Now()
+	}
+	r.queueChanged()
+}
+
+// sizesDue ends the wait.
+func (r *retention) sizesDue() {
+	r.sizesTimer = nil
+	r.askSizes()
+}
+
+// askSizes asks for the sizes of the next volumes whose size is not known.
+func (r *retention) askSizes() {
+	unmeasured := r.queue.Unmeasured()
+	if r.sizesAsked || unmeasured == 0 {
+		return
+	}
+	if wait := collectSizes - time.Since(r.sizesKnown); wait > 0 && unmeasured < maxSizes {
+		if r.sizesTimer == nil {
+			r.sizesTimer = time.AfterFunc(wait, func() { r.tick(&sizesDue{}) })
+		}
+		return
+	}
+	r.sizesAsked = true
+	r.measureSizes(r.nextSizes())
+}
+
+// nextSizes is about the volumes that come next: those that were retained just now, and when there
+// are none, a larger number of those that the start has found.
+func (r *retention) nextSizes() *messages.MeasureSizes {
+	m := &messages.MeasureSizes{Volumes: make([]volume.Record, 0, maxSizes)}
+	for next := range r.queue.NextUnmeasured(maxBacklogSizes) {
+		backlog := next.Unpublished.Before(r.started)
+		if len(m.Volumes) == 0 {
+			m.Backlog = backlog
+		}
+		if backlog != m.Backlog || !backlog && len(m.Volumes) == maxSizes {
+			break
+		}
+		m.Volumes = append(m.Volumes, next)
+	}
+	return m
+}
