@@ -42,10 +42,9 @@ var (
 )
 
 // WantsRoom marks an error of a data directory or a record as [ErrNoSpace] if it means that the
-// file system is full. Do not call it for other errors: the kernel returns the same numbers when
-// the kubelet's file system is full and when there are too many mounts (fs.mount-max), and no
-// retained volume makes room for that. bbolt keeps only the text of some errors; they get their
-// number back.
+// file system is full. It is not for other errors: the kernel returns the same numbers when the
+// kubelet's file system is full and when there are too many mounts (fs.mount-max). bbolt keeps only
+// the text of some errors; they get their number back.
 func WantsRoom(err error) error {
 	if err == nil || errors.Is(err, ErrNoSpace) {
 		return err

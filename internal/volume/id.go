@@ -1,13 +1,13 @@
 // Package volume holds the nouns of Katbox: volume IDs, places, phases, records, the room on a file
 // system, and the errors that every other package uses. It does no I/O and knows no protocol.
 //
-// A volume is one ephemeral inline volume of one pod. Its files are in its data directory, <working
-// directory>/<pod UID>/<volume ID>. While the pod lives, the data directory is bind-mounted at a
-// target path that the kubelet chose. Once the pod is gone, the volume is retained for its
-// lifespan.
+// A volume is one ephemeral inline volume of one pod. While the pod lives, the volume's data
+// directory is bind-mounted at a target path that the kubelet chose. Once the pod is gone, the
+// volume is retained for its lifespan.
 package volume
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -22,8 +22,7 @@ type ID string
 // PodUID identifies the pod that a volume belongs to.
 type PodUID string
 
-// Place is where a volume's data is: it names the data directory <working directory>/<pod
-// UID>/<volume ID>.
+// Place names a volume's data directory, <working directory>/<pod UID>/<volume ID>.
 type Place struct {
 	Pod PodUID
 	ID  ID
@@ -32,14 +31,12 @@ type Place struct {
 // String returns "pod/id".
 func (p Place) String() string { return string(p.Pod) + "/" + string(p.ID) }
 
-// ParseID returns s as a volume ID. The error is an [InvalidError] that names the given request
-// field.
+// ParseID returns s as a volume ID. The error is an [InvalidError] for field of the request.
 func ParseID(field, s string) (ID, error) {
 	return ID(s), checkName(field, s)
 }
 
-// ParsePodUID returns s as a pod UID. The error is an [InvalidError] that names the given request
-// field. lost+found, at the top of a file system, belongs to fsck and not to a pod.
+// ParsePodUID returns s as a pod UID. The error is an [InvalidError] for field of the request.
 func ParsePodUID(field, s string) (PodUID, error) {
 	if s == "lost+found" {
 		return PodUID(s), Invalid(field, "is lost+found, where fsck puts what it has found")
@@ -54,22 +51,29 @@ const maxObjectName = 253
 // letters, digits, hyphens and dots. Otherwise it returns "". These names are for people, so an odd
 // one is no reason to refuse a publish. Records and log lines without it stay short and plain.
 func ObjectName(s string) string {
-	if len(s) > maxObjectName {
+	if len(s) > maxObjectName || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
 		return ""
-	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.':
-		default:
-			return ""
-		}
 	}
 	return s
 }
 
-// checkName accepts one plain path element. Both names become directories that the daemon creates
-// and deletes as root, so it refuses everything that could lead out of the working directory. A
-// leading dot is reserved for the daemon's own files there.
+var (
+	// kubeletID has the SHA-256 of the pod's UID and the volume's name.
+	kubeletID = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
+	// kubeletPod is a UUID, which the API server assigns, or the MD5 that a kubelet assigns to a
+	// static pod.
+	kubeletPod = regexp.MustCompile(`^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
+)
+
+// FromKubelet reports whether a kubelet may have made the ID.
+func (id ID) FromKubelet() bool { return kubeletID.MatchString(string(id)) }
+
+// FromKubelet reports whether uid looks like that of a pod in a cluster. The manifest of a static
+// pod may set any other UID.
+func (uid PodUID) FromKubelet() bool { return kubeletPod.MatchString(string(uid)) }
+
+// checkName accepts one plain path element: the daemon creates and deletes a directory of that name
+// as root. A leading dot is reserved for the daemon's own files in the working directory.
 func checkName(field, s string) error {
 	switch {
 	case s == "":

@@ -25,25 +25,18 @@ const (
 	Deleting
 )
 
-var phaseNames = map[Phase]string{
-	Unknown:      "Unknown",
-	Publishing:   "Publishing",
-	Published:    "Published",
-	Unpublishing: "Unpublishing",
-	Retained:     "Retained",
-	Deleting:     "Deleting",
-}
+var phaseNames = [...]string{"Unknown", "Publishing", "Published", "Unpublishing", "Retained", "Deleting"}
 
 // String returns the phase's name.
 func (p Phase) String() string {
-	if name, ok := phaseNames[p]; ok {
-		return name
+	if p <= Deleting {
+		return phaseNames[p]
 	}
 	return fmt.Sprintf("Phase(%d)", uint8(p))
 }
 
 // Valid reports whether a record may have the phase p.
-func (p Phase) Valid() bool { return p != Unknown && phaseNames[p] != "" }
+func (p Phase) Valid() bool { return p != Unknown && p <= Deleting }
 
 // PhaseOf returns the phase of r, which is nil for a volume that is not known.
 func PhaseOf(r *Record) Phase {
@@ -58,14 +51,12 @@ func (p Phase) Live() bool { return p == Publishing || p == Published || p == Un
 
 // changes is the whole life of a volume: the phases that may follow each phase.
 var changes = map[Phase][]Phase{
-	// A publish makes a volume known. One that is found mounted is adopted as published, one of
-	// which only the data directory is found as retained.
+	// A volume that is found mounted is adopted as published, one that is not as retained.
 	Unknown: {Publishing, Published, Retained},
-	// A publish that failed is undone: the volume is unknown again, retained again, or it has a
-	// mount left that must go.
+	// A publish that failed is undone, but a mount may be left that must go.
 	Publishing: {Published, Unpublishing, Retained, Unknown},
-	// A published volume may be published at a second target. A pod that vanished without an
-	// unpublish leaves a volume to retain.
+	// A second target is published. A pod that vanished without an unpublish leaves a volume to
+	// retain.
 	Published: {Publishing, Unpublishing, Retained},
 	// A kubelet that changes its mind publishes again.
 	Unpublishing: {Publishing, Retained},

@@ -20,9 +20,9 @@ type Record struct {
 	Phase          Phase
 	// Targets are where the volume is to be mounted; empty once retained.
 	Targets []Target
-	// Published is when the pod's volume was published first, in whole seconds of the wall clock. A
-	// repeated publish keeps it; a publish of a retained volume begins anew. It is zero for a
-	// volume that was found, mounted or not. It is for people: no deadline depends on it.
+	// Published is when the pod's volume was first published, in whole seconds of the wall clock; a
+	// publish of a retained volume begins anew. It is zero for a volume that was found. It is for
+	// people: no deadline depends on it.
 	Published time.Time
 	// Unpublished is when the volume was retained. It is zero before that.
 	Unpublished time.Time
@@ -44,8 +44,7 @@ type Target struct {
 	// MultiWriter says that the volume may be mounted at other targets too (CSI access mode
 	// SINGLE_NODE_MULTI_WRITER).
 	MultiWriter bool
-	// Leaving says that an unmount was ordered and the kernel has not confirmed it. Katbox tries
-	// again until it does.
+	// Leaving says that an unmount was ordered and the kernel has not confirmed it.
 	Leaving bool
 }
 
@@ -176,13 +175,8 @@ func (r Reason) Early() bool { return r != Expired }
 
 // String returns the reason in one word.
 func (r Reason) String() string {
-	switch r {
-	case Expired:
-		return "expired"
-	case ForBytes:
-		return "bytes"
-	case ForInodes:
-		return "inodes"
+	if r <= ForInodes {
+		return [...]string{"expired", "bytes", "inodes"}[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
