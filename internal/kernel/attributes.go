@@ -35,10 +35,8 @@ func SetXAttr(fd int, attr XAttr) error {
 // SubvolumeReadOnly is the flag of a btrfs subvolume that refuses writes.
 const SubvolumeReadOnly = 1 << 1
 
-// The ioctls of a btrfs subvolume's flags are so on amd64 and arm64. Where they are not, the kernel
-// knows no such call.
-
-// GetSubvolumeFlags reads the flags of a btrfs subvolume, whose top directory fd is.
+// GetSubvolumeFlags reads the flags of a btrfs subvolume, whose top directory fd is. The numbers of
+// the call are those of amd64 and arm64; elsewhere the kernel knows no such call.
 func GetSubvolumeFlags(fd int) (flags uint64, err error) {
 	const get = 0x80089419 // BTRFS_IOC_SUBVOL_GETFLAGS
 	err = ioctl(fd, get, unsafe.Pointer(&flags))

@@ -88,8 +88,8 @@ func CreateIn(dir *os.Root, name string, flag int, mode os.FileMode) (file *os.F
 	return file, err
 }
 
-// Update runs one transaction of a database (bbolt's), which is durable when Update returns nil. It
-// is not repeated: after an error the transaction may be there.
+// Update runs one transaction of a database (bbolt's), which is durable when Update returns nil.
+// Update does not repeat it: after an error the transaction may be there.
 func Update[T any](db database[T], transaction func(T) error) (err error) {
 	injected := do("Update", at(db.Path()), func() error { err = db.Update(transaction); return nil })
 	return errors.Join(injected, err)

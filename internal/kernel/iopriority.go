@@ -1,8 +1,6 @@
 package kernel
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Of ioprio_set(2), which x/sys/unix does not have.
 const (
@@ -14,14 +12,12 @@ const (
 
 // LowestIOPriority gives the calling thread the lowest priority of the best-effort class, and
 // returns what restores the priority that it had before. The goroutine has to be locked to its
-// thread until then (runtime.LockOSThread). It matters where the I/O scheduler heeds priorities
-// (bfq, mq-deadline). Where the system refuses, nothing changes: the thread works on, less
-// politely.
+// thread until then (runtime.LockOSThread). Where the system refuses, nothing changes. The I/O
+// schedulers bfq and mq-deadline heed priorities.
 //
-// It is not the idle class. A thread that removes a file or looks up a name reads from the disk
+// It is not the idle class: a thread that removes a file or looks up a name reads from the disk
 // while it holds the file system's journal or a directory's lock. In the idle class a busy disk
-// does not serve that read for up to ten seconds (mq-deadline), and all who write or make a
-// directory wait with it.
+// does not serve that read for up to ten seconds (mq-deadline), and all writers wait with it.
 //
 // If restore returns an error, the thread keeps the lowest priority.
 func LowestIOPriority() (restore func() error) {

@@ -3,15 +3,14 @@
 // packages of the daemon.
 //
 // Each function makes one change that a crash cannot cut in two. It repeats a call that a signal
-// interrupted, and returns the error of the system call, or of package os where it takes a path, as
-// it is. Calls that only look may stand anywhere. The common ones are here too; the others repeat
+// interrupted, and returns the error as it is. Calls that only look may stand anywhere; they repeat
 // with [IgnoreEINTR].
 //
-// Around each change lie two crash points. At each of them a program that was built with the tag
-// crashpoints checks whether to die there, by SIGKILL to itself. A test kills such a daemon at each
-// point in turn, starts it again and checks every promise. The name of a point is the calling
-// function and the change: scratch.Dir.create/Mkdirat. A function that makes the same change at two
-// lines has one point for both.
+// Around each change lie two crash points, where a program that was built with the tag crashpoints
+// may end itself by SIGKILL. A test kills such a daemon at each point in turn, starts it again and
+// checks every promise. The name of a point is the calling function and the change:
+// scratch.Dir.create/Mkdirat. A function that makes the same change at two lines has one point for
+// both.
 //
 // [Syncfs], [FreeEOFBlocks] and the I/O priority have no crash points: they change no name, no byte
 // and no mount.
@@ -64,17 +63,13 @@ func (o object) path() string {
 	return filepath.Join(dir, o.name)
 }
 
-// injection returns the error that a change fails with.
-type injection func(call, path string) error
-
-var injections atomic.Pointer[injection]
+var injections atomic.Pointer[func(call, path string) error]
 
 // Inject makes changes fail until the end of the test: a change to path for which fail returns an
 // error is not made, and returns that error. call is the name of the function of this package. It
 // is for tests alone, and for one at a time.
 func Inject(t interface{ Cleanup(func()) }, fail func(call, path string) error) {
-	f := injection(fail)
-	before := injections.Swap(&f)
+	before := injections.Swap(&fail)
 	t.Cleanup(func() { injections.Store(before) })
 }
 

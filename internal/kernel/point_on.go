@@ -14,12 +14,9 @@ import (
 	"syscall"
 )
 
-// Variable is the environment variable that names a directory to talk through. Without it nothing
-// happens. In the directory,
-//
-//   - trace gets a line for each point that the process reaches: "before" or "after" and
-//     the point's name;
-//   - kill holds a point and n: the process dies the n-th time it reaches that point.
+// Variable is the environment variable that names a directory to talk through. In it, trace gets a
+// line for each point that the process reaches: "before" or "after" and the point's name. kill
+// holds a point and n: the process dies the n-th time it reaches that point.
 const Variable = "KATBOX_CRASHPOINTS"
 
 // points makes the points of several goroutines take turns.
