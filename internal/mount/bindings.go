@@ -20,24 +20,20 @@ const Above = "."
 // Binding is a bind mount of a directory, which may have been removed since.
 type Binding struct {
 	// Source is the path of the directory that is mounted, relative to the directory that was asked
-	// about, or [Above]. Directories at any depth count: kubelet mounts of a subPath show as
-	// <pod>/<volume>/<more>.
+	// about, or [Above]. Kubelet mounts of a subPath show as <pod>/<volume>/<more>.
 	Source string
 	// Target is the mount point.
-	Target string
-	// ReadOnly says that the mount itself refuses writes.
+	Target   string
 	ReadOnly bool
 }
 
-// Bindings returns the bind mounts of directories below the open directory dir, wherever they are
-// in this process' mount namespace, and those of dir itself and of directories above it whose mount
-// point is below the directory pods. A mount that covers the path of dir changes nothing: the open
-// directory counts.
+// Bindings returns the bind mounts of directories below the open directory dir, and those of dir
+// and of directories above it whose mount point is below the directory pods. A mount that covers
+// the path of dir changes nothing.
 //
-// The directory pods may be reached through symbolic links: the Target of a binding below it begins
-// with pods as the caller gave it, and compares equal to paths that are built from it. Other
-// targets are paths without symbolic links. pods need not exist. The order is that of the mount
-// table: of two mounts at one target the upper comes later.
+// The Target of a binding below pods begins with pods as the caller gave it, which may lead through
+// symbolic links and need not exist. Other targets are without symbolic links. Of two mounts at one
+// target the upper comes later.
 //
 // It reads the whole mount table, for the start and for doubtful cases, not for each call.
 func Bindings(dir *os.File, pods string) ([]Binding, error) {
@@ -93,21 +89,17 @@ func match(table []*mountinfo.Info, here directory, pods string) []Binding {
 	return bindings
 }
 
-// Overlap tells whether two directories are the same or one lies in the other. It sees through
-// symbolic links and mounts: two paths without a common part may lead to a directory and to one in
-// it. A directory that does not exist counts where it would be.
-//
-// It reads the whole mount table, for the start.
+// Overlap tells whether two directories are the same or one lies in the other, through any symbolic
+// links and mounts. A directory that does not exist counts where it would be. It reads the whole
+// mount table, for the start.
 func Overlap(a, b string) (bool, error) {
 	first, second, err := findBoth(a, b)
 	return err == nil && (first.in(second) || second.in(first)), err
 }
 
-// SameFileSystem tells whether two directories are on one file system, through any mounts.
-// Subvolumes of btrfs are, although stat(2) gives each a device number of its own. A directory that
-// does not exist counts where it would be.
-//
-// It reads the whole mount table, for the start.
+// SameFileSystem tells whether two directories are on one file system. Subvolumes of btrfs are,
+// although stat(2) gives each a device number of its own. A directory that does not exist counts
+// where it would be. It reads the whole mount table, for the start.
 func SameFileSystem(a, b string) (bool, error) {
 	first, second, err := findBoth(a, b)
 	return err == nil && first.sameFileSystem(second.mount), err
@@ -154,9 +146,7 @@ func find(table []*mountinfo.Info, dir string) (directory, error) {
 }
 
 // Propagates tells whether mounts made below the directory dir reach other mount namespaces, that
-// is, whether dir is on a shared mount.
-//
-// It reads the whole mount table, for the start.
+// is, whether dir is on a shared mount. It reads the whole mount table, for the start.
 func Propagates(dir string) (bool, error) {
 	_, here, err := lookUp(dir)
 	if err != nil {

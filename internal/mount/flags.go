@@ -16,9 +16,7 @@ const stNoSymfollow = 0x2000
 
 // change is what options do to the flags of a mount, in MOUNT_ATTR_ values. All flags that it does
 // not name stay as they are.
-type change struct {
-	set, clear uint64
-}
+type change struct{ set, clear uint64 }
 
 // knownFlags are the flags that belong to one mount rather than to the whole file system, which is
 // all that a bind mount can choose. The atime modes are one field in the kernel, so each of them
@@ -37,9 +35,8 @@ var knownFlags = map[string]change{
 	"strictatime": {set: unix.MOUNT_ATTR_STRICTATIME, clear: unix.MOUNT_ATTR__ATIME},
 }
 
-// KnownFlag tells whether flag is a mount flag that [Mounter.Mount] accepts: ro, rw, nosuid, nodev,
-// noexec, exec, nosymfollow, noatime, nodiratime, relatime or strictatime. The option "bind" is not
-// a flag.
+// KnownFlag tells whether flag is a mount flag that [Mounter.Mount] accepts. The option "bind" is
+// not a flag.
 func KnownFlag(flag string) bool {
 	_, ok := knownFlags[flag]
 	return ok

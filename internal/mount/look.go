@@ -33,34 +33,34 @@ const (
 func (m *Mounter) Shows(target, source string) (Showing, error) {
 	there, mounted, err := m.look(target)
 	switch {
-	case !mounted && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)):
+	case !mounted && (err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)):
 		return NotMounted, nil
 	case err != nil:
 		return ShowsOther, err
-	case !mounted:
-		return NotMounted, nil
 	case there.links == 0:
 		return ShowsRemoved, nil
 	}
 	should, err := lstat(source)
 	switch {
+	case err == nil && there.dev == should.dev && there.ino == should.ino:
+		return ShowsSource, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return ShowsOther, nil
-	case err != nil:
-		return ShowsOther, err
-	case there.dev == should.dev && there.ino == should.ino:
-		return ShowsSource, nil
 	}
-	return ShowsOther, nil
+	return ShowsOther, err
 }
 
 // look returns what is at path and whether something is mounted there, which it tells also with an
 // error. One system call answers both, unless the kernel is old.
 func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
+	// A trailing slash would make the kernel follow a symbolic link after all.
 	path = filepath.Clean(path)
-	there, mounted, err = m.statx(path)
-	if !errors.Is(err, errNoMountRoot) {
-		return there, mounted, err
+	if !m.noMountRoot.Load() {
+		there, mounted, err = mountRoot(path)
+		if !errors.Is(err, errNoMountRoot) {
+			return there, mounted, err
+		}
+		m.noMountRoot.Store(true)
 	}
 	mounted, err = hasOwnMount(path)
 	if err != nil || !mounted {
@@ -73,36 +73,16 @@ func (m *Mounter) look(path string) (there inode, mounted bool, err error) {
 // errNoMountRoot says that statx(2) does not tell mount points here.
 var errNoMountRoot = errors.New("statx does not report mount roots")
 
-// IsMountPoint tells whether something is mounted at path, another file system or a directory of
-// the same one. It follows no symbolic link, which is no mount point, and does not read the mount
-// table.
-//
-// The error wraps fs.ErrNotExist when there is nothing at path, and the kernel's (ESTALE, EIO,
-// ENOTCONN) when the mounted file system does not answer.
+// IsMountPoint tells whether something is mounted at path. A symbolic link is no mount point. It
+// does not read the mount table. The error wraps fs.ErrNotExist when there is nothing at path, and
+// the kernel's (ESTALE, EIO, ENOTCONN) when the mounted file system does not answer.
 func (m *Mounter) IsMountPoint(path string) (bool, error) {
-	// A trailing slash would make the kernel follow a symbolic link after all.
-	path = filepath.Clean(path)
-	_, mounted, err := m.statx(path)
-	if errors.Is(err, errNoMountRoot) {
-		return hasOwnMount(path)
-	}
+	_, mounted, err := m.look(path)
 	return mounted, err
 }
 
 // inode is what is at a path: its identity, and how many names it has.
 type inode struct{ dev, ino, links uint64 }
-
-// statx is mountRoot. It asks a kernel that cannot tell only once.
-func (m *Mounter) statx(path string) (at inode, mounted bool, err error) {
-	if m.noMountRoot.Load() {
-		return inode{}, false, errNoMountRoot
-	}
-	at, mounted, err = mountRoot(path)
-	if errors.Is(err, errNoMountRoot) {
-		m.noMountRoot.Store(true)
-	}
-	return at, mounted, err
-}
 
 // mountRoot asks statx(2) what is at path and whether it is a mount point, which statx knows since
 // Linux 5.8.
@@ -112,13 +92,10 @@ func mountRoot(path string) (at inode, mounted bool, err error) {
 		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &st)
 	})
 	switch {
-	// System call filters that are older than statx say EPERM.
-	case unsupported(err):
+	case unsupported(err), err == nil && st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0:
 		return inode{}, false, errNoMountRoot
 	case err != nil:
 		return inode{}, false, wrap(err, "statx %s", path)
-	case st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0:
-		return inode{}, false, errNoMountRoot
 	}
 	at = inode{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, links: uint64(st.Nlink)}
 	return at, st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
@@ -147,8 +124,7 @@ func mountIDOf(path string, flags int) (uint64, error) {
 		return 0, wrap(err, "open %s", path)
 	}
 	defer unix.Close(fd)
-	// An O_PATH handle asks nothing of the file system. This does, so that a mount that does not
-	// answer is an error here too.
+	// Unlike openat this asks the file system: one that does not answer is an error here too.
 	if _, err := kernel.Fstat(fd); err != nil {
 		return 0, wrap(err, "stat %s", path)
 	}
@@ -164,9 +140,8 @@ func lstat(path string) (inode, error) {
 	return inode{dev: st.Dev, ino: st.Ino, links: uint64(st.Nlink)}, nil
 }
 
-// ID returns the ID of the mount that the open file fd is on: the number that the mount has in the
-// mount table. Two mounts of one directory have different IDs; once a mount is gone, another one
-// may get its ID.
+// ID returns the number that the mount of the open file fd has in the mount table. Once a mount is
+// gone, another one may get its ID.
 func ID(fd int) (uint64, error) {
 	var st unix.Statx_t
 	err := kernel.IgnoreEINTR(func() error {
@@ -202,8 +177,7 @@ func openDirectory(path string) (int, error) {
 	if !filepath.IsAbs(path) {
 		return -1, fmt.Errorf("open %q: the path is not absolute", path)
 	}
-	// Clean removes a trailing slash, which would make the kernel follow a symbolic link in spite
-	// of O_NOFOLLOW.
+	// Clean removes a trailing slash, as in look.
 	fd, err := kernel.Openat(unix.AT_FDCWD, filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY)
 	if err != nil {
 		return -1, fmt.Errorf("open directory %s: %w", shown(path), err)
@@ -214,8 +188,7 @@ func openDirectory(path string) (int, error) {
 // handlePath is a path that leads to an open file.
 func handlePath(fd int) string { return handles + strconv.Itoa(fd) }
 
-// handles is the directory of this process' handles. A path that begins with one leads to the open
-// file, also when something covers the path that it was opened by.
+// handles has a path to each open file of this process, also when something covers its own path.
 const handles = "/proc/self/fd/"
 
 // shown is a path as errors name it: a handle's number tells people nothing.

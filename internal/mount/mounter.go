@@ -3,20 +3,15 @@
 //
 // It promises:
 //
-//   - A mount appears with its flags or not at all. The flags are set before
-//     the mount is attached, so they also hold in the copies that mount
-//     propagation makes in other mount namespaces. Kernels before 5.12 cannot
-//     do that; see [Mounter.Mount] for what they get.
-//   - The last element of a source, a target or a path to unmount is never
-//     followed when it is a symbolic link.
-//   - An unmount is an unmount: it is neither lazy nor forced, and the kernel's
-//     refusal comes back as it is, for errors.Is.
-//   - To tell whether a path is a mount point costs the same with ten mounts and
-//     with ten thousand. Functions that read the mount table say so.
+//   - From Linux 5.12 on a mount appears with its flags or not at all, also in the copies that
+//     mount propagation makes in other mount namespaces. See [Mounter.Mount] for older kernels.
+//   - It does not follow the last element of a path when that is a symbolic link.
+//   - An unmount is neither lazy nor forced, and the error wraps the kernel's.
+//   - To tell whether a path is a mount point costs the same with ten mounts and with ten thousand.
+//     Functions that read the mount table say so.
 //
-// It keeps no state and takes no locks. It does not make or remove the directories it mounts on,
-// does not retry, and does not know volumes. The caller prevents two operations on one target at
-// the same time: a look at a mount point may make an unmount of it fail with EBUSY.
+// It takes no locks. The caller prevents two operations on one target at the same time: a look at a
+// mount point may make an unmount of it fail with EBUSY.
 //
 // The fallbacks for old kernels and the mount table need /proc.
 package mount
@@ -33,8 +28,7 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// Mounter makes bind mounts. [New] and [NewExecutable] return one. It is safe for concurrent use on
-// different targets.
+// Mounter makes bind mounts. It is safe for concurrent use on different targets.
 type Mounter struct {
 	// oldMountCalls says that the kernel lacks open_tree(2), move_mount(2) or mount_setattr(2), so
 	// that mount(2) is used instead.
@@ -45,16 +39,13 @@ type Mounter struct {
 	locked func(error)
 }
 
-// New returns a Mounter for the mount namespace of this process. Its mounts inherit noexec, as all
-// other flags.
+// New returns a Mounter for the mount namespace of this process.
 func New() *Mounter { return &Mounter{} }
 
 // NewExecutable returns a [Mounter] whose mounts do not inherit noexec from the mount that their
-// source is on. Where the options have noexec, the mount has it.
-//
-// The kernel may refuse to clear the flag, because it is locked inside a user namespace. Then the
-// mount is made with noexec, and locked is called with the kernel's error, once. Only the option
-// exec makes that an error of [Mounter.Mount].
+// source is on. The kernel may refuse that inside a user namespace, where the flag is locked. Then
+// the mount has noexec, and locked is called with the kernel's error, once; only the option exec
+// makes that an error of [Mounter.Mount].
 func NewExecutable(locked func(error)) *Mounter {
 	var once sync.Once
 	m := New()
@@ -62,21 +53,19 @@ func NewExecutable(locked func(error)) *Mounter {
 	return m
 }
 
-// Mount binds the directory source on the directory target. Both are absolute paths, and neither
-// may be a symbolic link. Mounts below source are not bound with it.
+// Mount binds the directory source on the directory target, both absolute paths and no symbolic
+// links. It does not bind the mounts below source, and ignores the file system type.
 //
 // The options have to contain "bind"; the others are flags ([KnownFlag]). A flag that no option
-// names is inherited from the mount that source is on: inside a user namespace such flags are
-// locked, and the kernel refuses to drop them. noexec is an exception, see [NewExecutable]. The
-// file system type is ignored, as the kernel does for a bind.
+// names is inherited from the mount that source is on: the kernel refuses to drop flags that are
+// locked inside a user namespace. noexec is an exception, see [NewExecutable].
 //
-// A target that is a mount point already gets another mount on top: look first with
-// [Mounter.IsMountPoint]. After an error nothing new is mounted, unless the error says that undoing
-// failed as well.
+// A target that is a mount point already gets another mount on top. After an error nothing new is
+// mounted, unless the error says that undoing failed as well.
 //
-// Kernels before 5.12 need two steps, a bind and a remount with the flags, and a crash between them
-// leaves a mount without its flags. There the flags also do not reach the copies that mount
-// propagation has made in other mount namespaces by then.
+// Kernels before 5.12 need two steps, a bind and a remount with the flags. A crash between them
+// leaves a mount without its flags, and the flags do not reach the copies that mount propagation
+// has made in other mount namespaces by then.
 func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	flags, bind, err := parseOptions(options)
 	switch {
@@ -110,9 +99,7 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 
 // Unmount takes away the topmost mount at target. The error wraps the kernel's: EBUSY says that
 // files in it are in use, EINVAL that target is not a mount point, ENOENT that it does not exist.
-// It is never a lazy or a forced unmount, because those end while a process may still be writing.
 func (m *Mounter) Unmount(target string) error {
-	// A trailing slash would make the kernel follow a symbolic link after all.
 	return wrap(kernel.Unmount(filepath.Clean(target)), "unmount %s", target)
 }
 
@@ -125,8 +112,7 @@ func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
 	// Until it is attached, closing the handle takes the new mount away again.
 	defer unix.Close(tree)
 	// A copy of a shared mount is a peer of it: the kernel repeats every later mount below the one
-	// in the other. A private copy has left that group of peers. Once attached it shares what the
-	// target's mount shares.
+	// in the other. A private copy shares, once attached, only what the target's mount shares.
 	err = m.setFlags(flags, func(c change) error { return setAttributes(tree, c, unix.MS_PRIVATE) })
 	if err != nil {
 		return err
@@ -157,8 +143,6 @@ func unsupported(err error) bool {
 // bindInSteps does what bindAtOnce does with mount(2) alone: bind first, then set the flags, and
 // unmount again when that fails. target is the path of onto.
 func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error {
-	// mount(2) takes only paths. These lead to the open directories, also when something covers the
-	// paths that they were opened by.
 	if err := kernel.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
@@ -166,7 +150,7 @@ func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error
 		return nil
 	}
 	// onto is below the new mount now; the path leads to its root.
-	err := m.setFlags(flags, func(c change) error { return remountPath(target, c) })
+	err := m.setFlags(flags, func(c change) error { return remount(target, c) })
 	if err == nil {
 		return nil
 	}
@@ -176,18 +160,14 @@ func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error
 	return err
 }
 
-func remountPath(target string, flags change) error {
+// remount changes the flags of the mount at target with mount(2), which replaces all of them: the
+// others have to be read first and repeated.
+func remount(target string, flags change) error {
 	fd, err := openDirectory(target)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	return remount(fd, flags)
-}
-
-// remount changes the flags of the mount that fd is the root of with mount(2), which replaces all
-// of them: the others have to be read first and repeated.
-func remount(fd int, flags change) error {
 	st, err := kernel.Fstatfs(fd)
 	if err != nil {
 		return fmt.Errorf("read the mount's flags: %w", err)

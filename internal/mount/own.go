@@ -11,13 +11,12 @@ import (
 )
 
 // EnsureOwn gives the directory dir a mount of its own: unless it is a mount point already,
-// EnsureOwn binds it on itself and makes that mount private. made tells whether it did. dir may be
-// reached through a symbolic link. On error nothing is left mounted, unless the error says so.
+// EnsureOwn binds it on itself and makes that mount private. made tells whether it did. On error
+// nothing is left mounted, unless the error says so.
 //
 // It keeps later binds from below dir cheap. For each bind the kernel looks at all mounts that are
-// attached to the mount of the source. A bind from a shared mount also joins its peers, and every
-// later mount below visits all of them. With thousands of volumes mounted, each call would cost
-// thousands of steps. A private mount has no peers, and nothing is attached to this one.
+// attached to the mount of the source, and at all its peers if that is shared: thousands with
+// thousands of volumes. A private mount has no peers, and nothing is attached to this one.
 func EnsureOwn(dir string) (made bool, err error) {
 	resolved, _, err := resolve(dir)
 	if err != nil {

@@ -30,9 +30,9 @@ func readTable() ([]*mountinfo.Info, error) {
 	return table, wrap(err, "parse %s", tablePath)
 }
 
-// readConsistently reads a file of /proc. Before Linux 5.8 a mount that goes while the table is
-// being read can hide another one that stays; there the same content has to be read twice in a row.
-// Linux 5.8, which fixed it, also taught statx(2) about mount points.
+// readConsistently reads a file of /proc. Before Linux 5.8, which also taught statx(2) about mount
+// points, a mount that goes while the table is being read can hide another one that stays; there
+// the same content has to be read twice in a row.
 func readConsistently(name string) (string, error) {
 	content, err := readFile(name)
 	if err != nil {
@@ -75,14 +75,12 @@ func readFile(name string) (string, error) {
 	return content.String(), nil
 }
 
-// directory is a directory as the mount table sees it.
+// directory is a directory as the mount table sees it: its path without symbolic links, the mount
+// that it is on, and its path inside the file system.
 type directory struct {
-	// path is the path without symbolic links.
-	path string
-	// mount is the mount that the directory is on.
+	path  string
 	mount *mountinfo.Info
-	// root is the directory's path inside its file system.
-	root string
+	root  string
 }
 
 // resolve returns the path of a directory without symbolic links, and the ID of the mount it is on.
@@ -157,11 +155,10 @@ func cutDeleted(root string) string { return strings.TrimSuffix(root, "//deleted
 
 // parseTable parses a mount table, see proc_pid_mountinfo(5).
 //
-// The parsers of mount-utils and moby do not resist hostile names, and pods choose names in the
-// table: a subPath mount shows its directory. The one of mount-utils splits lines at every Unicode
-// space, but the kernel escapes only blanks, tabs and newlines, so a carriage return in a name
-// could shift the fields and forge a line. The one of moby refuses the whole table when one line
-// has 64 KiB, which a deep directory reaches.
+// Pods choose names in the table: a subPath mount shows its directory. The parser of mount-utils
+// splits lines at every Unicode space, but the kernel escapes only blanks, tabs and newlines: a
+// carriage return in a name could forge a line. The parser of moby refuses the whole table when one
+// line has 64 KiB, which a deep directory reaches.
 func parseTable(content string) ([]*mountinfo.Info, error) {
 	var table []*mountinfo.Info
 	for line := range strings.Lines(content) {
@@ -222,25 +219,21 @@ func (p *lineParser) number(s string) int {
 // unescape undoes what the kernel does to some characters: a backslash and three octal digits stand
 // for one byte.
 func (p *lineParser) unescape(s string) string {
-	var name strings.Builder
-	for {
-		before, escaped, found := strings.Cut(s, `\`)
-		if !found && name.Len() == 0 {
-			return s
-		}
-		name.WriteString(before)
-		if !found {
-			return name.String()
-		}
-		digits := escaped[:min(3, len(escaped))]
+	plain, escaped, found := strings.Cut(s, `\`)
+	if !found {
+		return s
+	}
+	name := []byte(plain)
+	for part := range strings.SplitSeq(escaped, `\`) {
+		digits := part[:min(3, len(part))]
 		b, err := strconv.ParseUint(digits, 8, 8)
 		if err != nil || len(digits) < 3 {
 			p.err = fmt.Errorf("\\%s is no byte", digits)
 			return ""
 		}
-		name.WriteByte(byte(b))
-		s = escaped[3:]
+		name = append(append(name, byte(b)), part[3:]...)
 	}
+	return string(name)
 }
 
 // unescapeLoosely keeps what does not follow the kernel's own rule as it is.
