@@ -32,7 +32,6 @@ var outOfReach = map[string]string{
 	"scratch.clearFixed/SetFlags":             "flags of what is being deleted, where the file system has them",
 	"scratch.leaveProject/SetXAttr":           "where the working directory has a project quota",
 	"scratch.makeWritable/SetSubvolumeFlags":  "flags of what is being deleted, on btrfs alone",
-	"scratch.takeAnyProject/SetXAttr":         "where the working directory has a project quota",
 }
 
 // occurrence is the time-th time that an operation reaches a point.

@@ -13,8 +13,7 @@ import (
 const (
 	// dataMode lets any user of a pod write: the pod's user is not known here.
 	dataMode = 0o777
-	// unfinishedMode is the mode of a data directory between mkdir and chmod, an odd one: it shows
-	// that a crash came in between.
+	// unfinishedMode, an odd one, shows that a crash came between mkdir and chmod.
 	unfinishedMode = unix.S_ISVTX | unix.S_IRUSR
 	// createTries bounds how often Create begins again because the pod's directory went away under
 	// it.
@@ -28,8 +27,7 @@ func (d *Dir) Create(p volume.Place) (created bool, err error) {
 	if err := check(p); err != nil {
 		return false, err
 	}
-	// Deleting another volume of the pod also removes the pod's directory when that is empty, which
-	// it is until ours is in there.
+	// Deleting another volume of the pod also removes the pod's directory while that is empty.
 	for range createTries {
 		created, err = d.create(string(p.Pod), string(p.ID))
 		if !errors.Is(err, unix.ENOENT) {
@@ -50,14 +48,11 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 	defer unix.Close(podFD)
 
 	err = kernel.Mkdirat(podFD, idName, unfinishedMode)
-	switch {
-	case err == nil:
-		created = true
-	case !errors.Is(err, unix.EEXIST):
-		// Without room for the data directory, leave no pod directory either.
+	if err != nil && !errors.Is(err, unix.EEXIST) {
 		d.removePod(podName)
 		return false, fmt.Errorf("mkdir: %w", err)
 	}
+	created = err == nil
 	finished, err := d.finish(podFD, idName, created)
 	if err != nil && created {
 		err = errors.Join(err, d.removeDirectory(podFD, idName))
@@ -68,14 +63,11 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 
 // makePod makes the pod's directory if it does not exist, and opens it.
 func (d *Dir) makePod(podName string) (int, error) {
-	made := false
 	err := kernel.Mkdirat(d.fd(), podName, podMode)
-	switch {
-	case err == nil:
-		made = true
-	case !errors.Is(err, unix.EEXIST):
+	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return -1, fmt.Errorf("mkdir: %w", err)
 	}
+	made := err == nil
 	podFD, err := d.openChild(d.fd(), podName)
 	if err != nil {
 		return -1, fmt.Errorf("open: %w", notOurs(err))
@@ -195,8 +187,8 @@ func (d *Dir) removeDirectory(at int, name string) error {
 	return err
 }
 
-// removePod removes the directory of a pod if it is empty. Its errors do not matter: most often
-// another volume is in there, and an empty directory too many does no harm.
+// removePod removes the directory of a pod if it is empty. An empty directory that stays does no
+// harm.
 func (d *Dir) removePod(podName string) {
 	_ = d.removeDirectory(d.fd(), podName)
 }

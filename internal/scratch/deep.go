@@ -4,25 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/mount"
 )
 
 // maxSkipped bounds how many directories one call of Erase remembers to skip.
 const maxSkipped = 1024
 
 var (
-	errMoved       = errors.New("directories were moved while they were erased")
+	errMoved       = errors.New("directories were moved meanwhile")
 	errManySkipped = errors.New("too many deep directories cannot be erased")
 )
 
 // deep takes an erasure through a tree that is deeper than the directories it may hold open. The
 // erasure closes those above, goes on with the one that lies too deep as if that were the top, and
-// goes back by "..", one directory at a time. On the way back it meets again what it could not
-// remove in each directory.
+// goes back by "..". On the way back it meets again what it could not remove.
 type deep struct {
 	// above are the directories above the branch, from the top. They are closed.
 	above []inode
@@ -55,8 +52,7 @@ func (e *erasure) goDeeper(fd int) error {
 	return nil
 }
 
-// removeDeep removes what lies too deep for removeTree in the directory name, and then that
-// directory.
+// removeDeep removes the directory name with what lies too deep in it for removeTree.
 func (e *erasure) removeDeep(ctx context.Context, at int, name string) {
 	for e.deep.next >= 0 {
 		if err := e.emptyDeep(ctx); err != nil {
@@ -105,8 +101,7 @@ func (d *deep) take() int {
 	return fd
 }
 
-// goUp opens the directory above an open one. It checks that the way down led through it: a pod may
-// have moved the lower one.
+// goUp opens the directory above an open one.
 func (e *erasure) goUp(fd int) (up int, err error) {
 	d := &e.deep
 	last := len(d.above) - 1
@@ -115,26 +110,9 @@ func (e *erasure) goUp(fd int) (up int, err error) {
 			return -1, err
 		}
 	}
-	up, err = kernel.Openat(fd, "..", openFlags)
-	if err != nil {
-		return -1, fmt.Errorf("open ..: %w", err)
-	}
-	id, err := identify(up)
-	if err == nil && id != d.above[last] {
-		err = errMoved
-	}
-	if err == nil {
-		var on uint64
-		if on, err = mount.ID(up); err == nil && on != e.dir.mountID {
-			err = ErrMountInside
-		}
-	}
-	if err != nil {
-		unix.Close(up)
-		return -1, err
-	}
+	up, err = e.dir.openAbove(fd, d.above[last])
 	d.above = d.above[:last]
-	return up, nil
+	return up, err
 }
 
 // skip notes an open directory, the one below all of above, in place of the skipped ones in it.
@@ -157,12 +135,7 @@ func (d *deep) isSkipped(fd int) bool {
 		return false
 	}
 	id, err := identify(fd)
-	for _, skipped := range d.skipped {
-		if err == nil && skipped.inode == id {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(d.skipped, func(s skippedDirectory) bool { return s.inode == id })
 }
 
 // isEmpty returns ENOTEMPTY when an open directory is not empty.
@@ -177,12 +150,4 @@ func (e *erasure) isEmpty(fd int) error {
 		return unix.ENOTEMPTY
 	}
 	return nil
-}
-
-func identify(fd int) (inode, error) {
-	st, err := kernel.Fstat(fd)
-	if err != nil {
-		return inode{}, fmt.Errorf("stat: %w", err)
-	}
-	return inode{st.Dev, st.Ino}, nil
 }

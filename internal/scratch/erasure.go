@@ -15,10 +15,9 @@ const (
 	// maxDepth is how many directories Erase holds open above each other. It closes those further
 	// up, and finds them again on the way back.
 	maxDepth = 64
-	// maxRepeats bounds how often directories are swept again that did not become empty, because a
-	// process still writes into them or because the file system skips names during removals. It is
-	// for all directories of an entry together: a bound for each would multiply with every level
-	// that a pod adds.
+	// maxRepeats bounds how often directories of an entry, all together, are swept again that did
+	// not become empty: a process still writes into them, or the file system skips names during
+	// removals. A bound for each would multiply with every level that a pod adds.
 	maxRepeats = 64
 	// paceEvery is how many removals Erase tries between two calls of a Pace.
 	paceEvery = 256
@@ -111,9 +110,6 @@ func (e *erasure) removeTree(ctx context.Context, at int, name string) {
 		// Something else was put in its place.
 		e.unlink(at, name)
 		return
-	case errors.Is(err, unix.EXDEV):
-		e.fail("open", name, fmt.Errorf("%w: %w", ErrMountInside, err))
-		return
 	case err != nil:
 		e.fail("open", name, err)
 		return
@@ -151,10 +147,7 @@ func (e *erasure) empty(ctx context.Context, at int) (what string, err error) {
 		if what, err := e.sweep(ctx, here.fd); err != nil {
 			return what, err
 		}
-		if e.interrupted() || e.faults.count > before {
-			return "", nil
-		}
-		if !e.proceed(ctx) {
+		if e.interrupted() || e.faults.count > before || !e.proceed(ctx) {
 			return "", nil
 		}
 		if here.name == "" {
@@ -190,7 +183,7 @@ func (e *erasure) rmdir(at int, name string) error {
 func (e *erasure) sweep(ctx context.Context, fd int) (what string, err error) {
 	// It begins small: an erasure that is interrupted soon would read a huge directory each time.
 	more := true
-	for size := minListing; more; size = min(4*size, maxListing) {
+	for size := minListing; more && !e.interrupted(); size = min(4*size, maxListing) {
 		if more, err = e.listing.read(fd, size); err != nil {
 			return "read", err
 		}
@@ -217,19 +210,13 @@ func (e *erasure) sweep(ctx context.Context, fd int) (what string, err error) {
 			e.removeTree(ctx, fd, name)
 		}
 		e.listing.forget(kept)
-		if e.interrupted() {
-			return "", nil
-		}
 	}
 	return "", nil
 }
 
-// fail notes that the call what failed for name in the lowest directory of the branch. Removing or
-// moving a mount point fails with EBUSY. It quotes the path: a pod chose the names.
+// fail notes that the call what failed for name in the lowest directory of the branch. It quotes
+// the path: a pod chose the names.
 func (e *erasure) fail(what, name string, err error) {
-	if errors.Is(err, unix.EBUSY) {
-		err = fmt.Errorf("%w: %w", ErrMountInside, err)
-	}
 	where := make([]string, 0, len(e.branch)+1)
 	if len(e.deep.above) > 0 {
 		where = append(where, "...")
@@ -237,5 +224,5 @@ func (e *erasure) fail(what, name string, err error) {
 	for _, above := range e.branch {
 		where = append(where, above.name)
 	}
-	e.faults.add(fmt.Errorf("%s %q: %w", what, path.Join(append(where, name)...), err))
+	e.faults.add(fmt.Errorf("%s %q: %w", what, path.Join(append(where, name)...), mountInside(err)))
 }

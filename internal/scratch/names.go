@@ -15,29 +15,20 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// names reads the names in an open directory, a batch at a time.
-type names struct {
-	fd int
-	// buf may be shared by several names: a batch does not refer to it.
-	buf []byte
-}
+// buffer is what a batch of names is read into: some hundred names, or some sixty of the longest.
+type buffer [16 << 10]byte
 
-// newBuffer returns a buffer for names. Its size bounds a batch: some hundred names, or some sixty
-// of the longest.
-func newBuffer() []byte { return make([]byte, 16<<10) }
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// buffers are for names: one search reads many small directories. The garbage collector frees those
-// that are not in use.
-var buffers = sync.Pool{New: func() any { buf := newBuffer(); return &buf }}
-
-// next returns the next names, without . and .., and none at the end.
-func (n *names) next() ([]string, error) {
+// next returns the next names in an open directory, without . and .., and none at the end. They do
+// not refer to the buffer.
+func (b *buffer) next(fd int) ([]string, error) {
 	for {
-		size, err := getdents(n.fd, n.buf)
+		size, err := getdents(fd, b[:])
 		if err != nil || size <= 0 {
 			return nil, err
 		}
-		_, _, batch := unix.ParseDirent(n.buf[:size], -1, nil)
+		_, _, batch := unix.ParseDirent(b[:size], -1, nil)
 		// A batch that holds only . and .. need not be the last.
 		if len(batch) > 0 {
 			return batch, nil
@@ -48,11 +39,10 @@ func (n *names) next() ([]string, error) {
 // eachName yields the names in an open directory. An error ends them.
 func eachName(fd int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		buf := buffers.Get().(*[]byte)
+		buf := buffers.Get().(*buffer)
 		defer buffers.Put(buf)
-		reader := names{fd: fd, buf: *buf}
 		for {
-			batch, err := reader.next()
+			batch, err := buf.next(fd)
 			if err != nil {
 				yield("", err)
 			}
@@ -61,7 +51,7 @@ func eachName(fd int) iter.Seq2[string, error] {
 					return
 				}
 			}
-			if err != nil || len(batch) == 0 {
+			if len(batch) == 0 {
 				return
 			}
 		}
@@ -76,10 +66,9 @@ func isDirectory(at int, name string) bool {
 }
 
 const (
-	// The first listing of a directory is small, because most directories are, and the next ones
-	// grow to maxListing bytes: some hundred thousand names. ext4 returns names in the order of
-	// their hashes. Erasing in the order of inodes changes the same block less often, the more
-	// names are sorted together.
+	// The first listing of a directory is small, because most directories are. The next ones grow
+	// to maxListing bytes, some hundred thousand names: ext4 returns them in the order of their
+	// hashes, and to erase in the order of inodes changes the same block less often.
 	minListing = 64 << 10
 	maxListing = 4 << 20
 	// roomForNames is the smallest read: more than the longest name.

@@ -10,21 +10,18 @@ import (
 	"github.com/katbox/katbox/internal/mount"
 )
 
-// openFlags open a directory for reading, and nothing but a directory: a FIFO could block for ever,
-// a device could do anything.
+// openFlags open nothing but a directory: a FIFO could block for ever, a device could do anything.
 const openFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 // openChild opens the directory name in the directory at. name is one path element. The error is
-//
-//   - EXDEV when something is mounted there,
-//   - ENOTDIR when it is no directory; a symbolic link is none.
+// EXDEV when something is mounted there, and ENOTDIR when it is no directory; a symbolic link is
+// none.
 func (d *Dir) openChild(at int, name string) (int, error) {
 	return d.openUnmounted(at, name, openFlags)
 }
 
-// openUnnoticed is openChild, except that reading the directory does not update its access time,
-// which would be a write for each directory. That takes privileges, which the daemon has; without
-// them the time is updated.
+// openUnnoticed is openChild, except that reading the directory does not update its access time, if
+// the process has the privileges.
 func (d *Dir) openUnnoticed(at int, name string) (int, error) {
 	fd, err := d.openUnmounted(at, name, openFlags|unix.O_NOATIME)
 	if errors.Is(err, unix.EPERM) {
@@ -33,8 +30,7 @@ func (d *Dir) openUnnoticed(at int, name string) (int, error) {
 	return fd, err
 }
 
-// openUnmounted opens name in the directory at with flags, among them O_NOFOLLOW. The errors are
-// those of openChild.
+// openUnmounted is openChild with other flags, among them O_NOFOLLOW.
 func (d *Dir) openUnmounted(at int, name string, flags int) (int, error) {
 	if !d.noOpenat2.Load() {
 		fd, err := openat2(at, name, flags)
@@ -73,21 +69,18 @@ func openat2(at int, name string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-// openCompared does what openat2 does on older kernels. Nothing is mounted there if the mount is
-// the one that the working directory is on. It compares an O_PATH handle first: opening the root of
-// a FUSE file system may hang.
+// openCompared does what openat2 does on older kernels. It compares an O_PATH handle first: opening
+// the root of a FUSE file system may hang.
 func (d *Dir) openCompared(at int, name string, flags int) (int, error) {
-	const look = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	if flags&unix.O_PATH == 0 {
-		fd, err := d.openAndCompare(at, name, unix.O_PATH|flags&look)
-		if err != nil {
-			return -1, err
-		}
-		unix.Close(fd)
+	fd, err := d.openAndCompare(at, name, flags|unix.O_PATH)
+	if err != nil || flags&unix.O_PATH != 0 {
+		return fd, err
 	}
+	unix.Close(fd)
 	return d.openAndCompare(at, name, flags)
 }
 
+// openAndCompare opens name, which has to be on the mount of the working directory.
 func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error) {
 	fd, err = kernel.Openat(at, name, flags)
 	if errors.Is(err, unix.ELOOP) {
@@ -105,6 +98,44 @@ func (d *Dir) openAndCompare(at int, name string, flags int) (fd int, err error)
 		return -1, err
 	}
 	return fd, nil
+}
+
+// openAbove opens the directory above an open one. It checks that the way down led through it: a
+// pod may have moved the lower one.
+func (d *Dir) openAbove(fd int, above inode) (int, error) {
+	up, err := d.openAndCompare(fd, "..", openFlags)
+	if err != nil {
+		return -1, fmt.Errorf("open ..: %w", mountInside(err))
+	}
+	id, err := identify(up)
+	if err == nil && id != above {
+		err = errMoved
+	}
+	if err != nil {
+		unix.Close(up)
+		return -1, err
+	}
+	return up, nil
+}
+
+// inode identifies a file.
+type inode struct{ dev, ino uint64 }
+
+func identify(fd int) (inode, error) {
+	st, err := kernel.Fstat(fd)
+	if err != nil {
+		return inode{}, fmt.Errorf("stat: %w", err)
+	}
+	return inode{st.Dev, st.Ino}, nil
+}
+
+// mountInside wraps errors of openChild, and those of removing, in [ErrMountInside] if they come
+// from a mount point.
+func mountInside(err error) error {
+	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("%w: %w", ErrMountInside, err)
+	}
+	return err
 }
 
 // reopen returns another handle of an open directory, with a position of its own at the start.

@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// fixed are the flags of an inode (chattr +i and +a) that make the kernel refuse a removal,
-	// also to root.
+	// fixed are the flags of an inode (chattr +i and +a) that refuse a removal, also to root.
 	fixed = 0x10 | 0x20
 	// fixedX are the same flags in the numbers of file_setattr(2).
 	fixedX = 0x08 | 0x10
@@ -117,26 +116,15 @@ func makeWritable(fd int) bool {
 // kernel refuses to move files of another project into it.
 const projectInherit = 0x200
 
-// takeAnyProject lets directories of every project be moved into an open directory, and tells
-// whether that took a change. A pod chooses the project of its files; a project quota on the
-// working directory gives one to all other directories.
-//
-// A file system without projects does not need it, and root of a user namespace may not.
-func takeAnyProject(fd int) bool {
+// leaveProject takes an open directory out of its project: names in it do not count against the
+// project's limit, and directories of every project can be moved into it. It tells whether that
+// took a change. A pod chooses the project of its files; a project quota on the working directory
+// gives one to all other directories. Root of a user namespace may not change it.
+func leaveProject(fd int) bool {
 	attr, err := kernel.GetXAttr(fd)
-	if err != nil || attr.XFlags&projectInherit == 0 {
+	if err != nil || attr.XFlags&projectInherit == 0 && attr.Project == 0 {
 		return false
 	}
-	attr.XFlags &^= projectInherit
+	attr.XFlags, attr.Project = attr.XFlags&^projectInherit, 0
 	return kernel.SetXAttr(fd, attr) == nil
-}
-
-// leaveProject takes an open directory out of its project, so that names in it do not count against
-// the project's limit.
-func leaveProject(fd int) {
-	attr, err := kernel.GetXAttr(fd)
-	if err == nil && attr.Project != 0 {
-		attr.Project = 0
-		_ = kernel.SetXAttr(fd, attr) // then it stays in its project
-	}
 }

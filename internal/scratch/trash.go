@@ -22,9 +22,6 @@ func (d *Dir) openTrash() error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
 	}
-	// Where the working directory has a project quota, neither its limit nor its rule for renames
-	// applies to the trash.
-	takeAnyProject(fd)
 	leaveProject(fd)
 	d.trash.Store(os.NewFile(uintptr(fd), trashName))
 	return nil
@@ -46,15 +43,12 @@ func (d *Dir) remakeTrash() error {
 }
 
 // Discard moves a volume's data directory into the trash by one rename, and returns the name of the
-// entry there for [Dir.Erase]. It also removes the pod's directory if that is empty then.
+// entry there for [Dir.Erase]. It also removes the pod's directory if that is empty then. A power
+// cut may undo it until [Dir.SyncTrash] has returned.
 //
-// A power cut may undo it until [Dir.SyncTrash] has returned.
-//
-// The error wraps fs.ErrNotExist when there is no data directory; an empty directory of the pod is
-// removed nevertheless. It wraps ErrNotOurs when something else is in its place, such as a mount
-// point: Discard never moves a directory that something is mounted on. It wraps ErrTrashRefuses
-// when the trash does not take the directory; there [Dir.EraseInPlace] works. After an error
-// nothing has been moved.
+// After an error nothing has been moved. The error wraps fs.ErrNotExist when there is no data
+// directory, ErrNotOurs when something else is in its place, such as a mount point, and
+// ErrTrashRefuses when the trash does not take the directory; there [Dir.EraseInPlace] works.
 func (d *Dir) Discard(p volume.Place) (name string, err error) {
 	podFD, err := d.openParent(p)
 	if errors.Is(err, unix.ENOENT) {
@@ -121,9 +115,9 @@ func (d *Dir) SyncGone(pod volume.PodUID) error {
 // moveToTrash renames a directory to a fresh name in the trash. Flags and projects that a pod has
 // set do not prevent it.
 func (d *Dir) moveToTrash(at int, name string) (fresh string, err error) {
-	trash, fresh := d.trashFD(), freshName()
+	trash, fresh := d.trashFD(), rand.Text() // 128 random bits
 	err = d.rename(at, name, trash, fresh)
-	if errors.Is(err, unix.EXDEV) && takeAnyProject(trash) {
+	if errors.Is(err, unix.EXDEV) && leaveProject(trash) {
 		err = d.rename(at, name, trash, fresh)
 	}
 	if errors.Is(err, unix.EPERM) {
@@ -134,9 +128,6 @@ func (d *Dir) moveToTrash(at int, name string) (fresh string, err error) {
 	}
 	return fresh, err
 }
-
-// freshName returns a name that is not in use: it has 128 random bits.
-func freshName() string { return rand.Text() }
 
 func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
 	if !d.noRename2.Load() {
@@ -202,57 +193,47 @@ func (s *sharedSync) do(sync func() error) error {
 // names to find its place (tmpfs before Linux 6.6) the pages may miss other entries too: to get
 // all, begin again after the last page.
 func (d *Dir) TrashPage(from int64, atLeast int) (page []string, next int64, err error) {
-	err = d.readTrash(from, func(batch []string, end int64) bool {
-		page, next = append(page, batch...), end
-		return len(page) < atLeast
-	})
+	fd, err := reopen(d.trashFD())
+	if err == nil {
+		defer unix.Close(fd)
+		page, next, err = readPage(fd, from, atLeast)
+	}
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, fmt.Errorf("read the trash of %s: %w", d.root, err)
 	}
 	return page, next, nil
 }
 
+// readPage is TrashPage of an open directory.
+func readPage(fd int, from int64, atLeast int) (page []string, next int64, err error) {
+	if _, err := unix.Seek(fd, from, unix.SEEK_SET); err != nil {
+		return nil, 0, err
+	}
+	buf := buffers.Get().(*buffer)
+	defer buffers.Put(buf)
+	for len(page) < atLeast {
+		batch, err := buf.next(fd)
+		if err != nil || len(batch) == 0 {
+			return page, 0, err
+		}
+		page = append(page, batch...)
+	}
+	next, err = unix.Seek(fd, 0, unix.SEEK_CUR)
+	return page, next, err
+}
+
 // TrashSize returns how many entries there are in the trash.
 func (d *Dir) TrashSize() (entries int, err error) {
-	err = d.readTrash(0, func(batch []string, _ int64) bool {
-		entries += len(batch)
-		return true
-	})
-	return entries, err
-}
-
-// readTrash calls fn for each batch of names, with the offset where it ends, until fn returns
-// false. The last batch is empty and ends at 0.
-func (d *Dir) readTrash(from int64, fn func(batch []string, end int64) (more bool)) error {
-	if err := d.readTrashFrom(from, fn); err != nil {
-		return fmt.Errorf("read the trash of %s: %w", d.root, err)
-	}
-	return nil
-}
-
-func (d *Dir) readTrashFrom(from int64, fn func(batch []string, end int64) (more bool)) error {
 	fd, err := reopen(d.trashFD())
 	if err != nil {
-		return err
+		return 0, fmt.Errorf("open the trash of %s: %w", d.root, err)
 	}
 	defer unix.Close(fd)
-	if _, err := unix.Seek(fd, from, unix.SEEK_SET); err != nil {
-		return err
-	}
-	reader := names{fd: fd, buf: newBuffer()}
-	for {
-		batch, err := reader.next()
+	for _, err := range eachName(fd) {
 		if err != nil {
-			return err
+			return 0, fmt.Errorf("read the trash of %s: %w", d.root, err)
 		}
-		end := int64(0)
-		if len(batch) > 0 {
-			if end, err = unix.Seek(fd, 0, unix.SEEK_CUR); err != nil {
-				return err
-			}
-		}
-		if more := fn(batch, end); !more || len(batch) == 0 {
-			return nil
-		}
+		entries++
 	}
+	return entries, nil
 }

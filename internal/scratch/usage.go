@@ -32,9 +32,9 @@ func (d *Dir) Usage(ctx context.Context, p volume.Place, pace Pace) (bytes, inod
 	if err != nil {
 		return 0, 0, err
 	}
-	buf := buffers.Get().(*[]byte)
+	buf := buffers.Get().(*buffer)
 	defer buffers.Put(buf)
-	c := &census{dir: d, buf: *buf}
+	c := &census{dir: d, buf: buf, links: map[inode]uint64{}}
 	defer c.close()
 	if err := c.walk(ctx, fd, pace); err != nil {
 		return 0, 0, fmt.Errorf("usage of %s: %w", d.Path(p), err)
@@ -71,17 +71,13 @@ func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 	return fd, nil
 }
 
-// inode identifies a file.
-type inode struct{ dev, ino uint64 }
-
 // census is one call of Usage: a walk without recursion. It closes the directories above the lowest
 // maxOpen, and finds them again on the way back.
 type census struct {
 	dir           *Dir
-	buf           []byte
+	buf           *buffer
 	bytes, inodes int64
 	// links holds the files with several links, and how many of their links have not been met yet.
-	// It is nil before the first.
 	links map[inode]uint64
 	// crowded: links was full once. Since then each link of a file that is not in links counts its
 	// share of the file; shares is the sum for inodes.
@@ -135,8 +131,7 @@ func (c *census) walk(ctx context.Context, fd int, pace Pace) error {
 func (c *census) step() error {
 	here := &c.levels[len(c.levels)-1]
 	if len(here.batch) == 0 {
-		reader := names{fd: here.fd, buf: c.buf}
-		batch, err := reader.next()
+		batch, err := c.buf.next(here.fd)
 		if err != nil {
 			return err
 		}
@@ -169,7 +164,7 @@ func (c *census) step() error {
 }
 
 // enter counts an open directory and continues in it. It takes over fd. If st is of another
-// directory that had the name before, reopen may return an error.
+// directory that had the name before, openAbove may return an error.
 func (c *census) enter(fd int, st *unix.Stat_t) error {
 	c.count(st)
 	c.levels = append(c.levels, level{inode: inode{st.Dev, st.Ino}, fd: fd})
@@ -190,7 +185,7 @@ func (c *census) enter(fd int, st *unix.Stat_t) error {
 	return nil
 }
 
-// leave goes back to the directory above.
+// leave goes back to the directory above, which it opens again if it was closed.
 func (c *census) leave() error {
 	last := len(c.levels) - 1
 	child := c.levels[last]
@@ -199,27 +194,15 @@ func (c *census) leave() error {
 	if last == 0 || c.levels[last-1].fd >= 0 {
 		return nil
 	}
-	return c.levels[last-1].reopen(child.fd)
-}
-
-// reopen opens a directory again as the parent of an open child. It checks that it is the same one:
-// the child may have been moved.
-func (l *level) reopen(child int) error {
-	fd, err := kernel.Openat(child, "..", openFlags)
+	above := &c.levels[last-1]
+	fd, err := c.dir.openAbove(child.fd, above.inode)
 	if err != nil {
-		return fmt.Errorf("open ..: %w", err)
+		return err
 	}
-	l.fd = fd
+	above.fd = fd
 	// As in openUnnoticed; here it is rare, so a call of its own does.
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NOATIME)
-	st, err := kernel.Fstat(fd)
-	if err != nil {
-		return fmt.Errorf("stat ..: %w", err)
-	}
-	if l.inode != (inode{st.Dev, st.Ino}) {
-		return errors.New("directories were moved while they were counted")
-	}
-	_, err = unix.Seek(fd, l.offset, unix.SEEK_SET)
+	_, err = unix.Seek(fd, above.offset, unix.SEEK_SET)
 	return err
 }
 
@@ -231,23 +214,18 @@ func (c *census) count(st *unix.Stat_t) {
 		left, met := c.links[file]
 		c.crowded = c.crowded || len(c.links) >= maxLinks
 		switch {
-		case !met && c.crowded:
+		case met && left > 1:
+			c.links[file] = left - 1
+			return
+		case met:
+			delete(c.links, file)
+			return
+		case c.crowded:
 			c.bytes += size / int64(st.Nlink)
 			c.shares += 1 / float64(st.Nlink)
 			return
-		case !met:
-			if c.links == nil {
-				c.links = map[inode]uint64{}
-			}
-			c.links[file] = uint64(st.Nlink) - 1
-		case left > 1:
-			c.links[file] = left - 1
-			return
-		default:
-			// All links have been met.
-			delete(c.links, file)
-			return
 		}
+		c.links[file] = uint64(st.Nlink) - 1
 	}
 	c.bytes += size
 	c.inodes++

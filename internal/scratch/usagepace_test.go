@@ -95,7 +95,7 @@ func accessed(t *testing.T, a, b string) [2]unix.Timespec {
 // counts is the same all the same.
 func TestUsageForgetsLinks(t *testing.T) {
 	const files, links, blocks = 3 * maxLinks, 4, 8
-	c := &census{}
+	c := &census{links: map[inode]uint64{}}
 	for range links {
 		for i := range files {
 			c.count(&unix.Stat_t{Ino: uint64(i), Nlink: links, Blocks: blocks, Mode: unix.S_IFREG})
