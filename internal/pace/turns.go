@@ -26,7 +26,7 @@ type Turns struct {
 	removed atomic.Int64
 }
 
-// NewTurns returns slots for so many erasures.
+// NewTurns returns the turns of erasures of which slots may run at once.
 func NewTurns(slots int, calls *Calls, lowPriority func() (end func()), onRemoved func(int)) *Turns {
 	t := &Turns{slots: make(chan struct{}, slots), calls: calls, lowPriority: lowPriority, onRemoved: onRemoved}
 	t.SetPressure(1)
@@ -39,7 +39,7 @@ func (t *Turns) SetPressure(factor float64) { t.factor.Store(math.Float64bits(fa
 // Removed counts the files and directories that all erasures removed.
 func (t *Turns) Removed() int64 { return t.removed.Load() }
 
-// wait is how long an erasure that has removed so many files waits at most.
+// wait is how long an erasure that has removed this number of files waits at most.
 func (t *Turns) wait(removed int) time.Duration {
 	share := min(float64(removed)/FullBatch, 1)
 	return time.Duration(share * math.Float64frombits(t.factor.Load()) * float64(LongestYield))

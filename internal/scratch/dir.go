@@ -1,26 +1,24 @@
-// Package scratch owns the data directories in the working directory: <working directory>/<pod
-// UID>/<volume ID>. It makes, finds, measures and deletes them.
+// Package scratch makes, finds, measures and deletes the data directories in the working directory:
+// <working directory>/<pod UID>/<volume ID>.
 //
-// Pods write the data directories, so their content is taken to be hostile. The package promises
-// that it never leaves the working directory: every system call names one path element relative to
-// an open directory, follows no symbolic link, and enters no mount, not even a bind mount of the
-// same file system.
+// Pods write the data directories, so their content may be hostile. The package never leaves the
+// working directory: every system call names one path element relative to an open directory,
+// follows no symbolic link, and enters no mount, not even a bind mount of the same file system.
 //
 // A deletion has two steps. [Dir.Discard] moves the data directory into the trash, <working
 // directory>/.trash, by one rename, so that a volume is either wholly there or wholly gone;
-// [Dir.SyncTrash] makes that durable. [Dir.Erase] then frees the space; if it is interrupted, the
-// entry stays in the trash ([Dir.TrashPage]) to be erased later. Where the trash does not take a
-// data directory, as on a full disk that has no room for one more name, [Dir.EraseInPlace] erases
-// it where it is. A [Pace] can slow both down.
+// [Dir.SyncTrash] makes that durable. [Dir.Erase] then frees the space; what an interrupted Erase
+// leaves stays in the trash ([Dir.TrashPage]). Where the trash does not take a data directory,
+// [Dir.EraseInPlace] erases it where it is.
 //
 // Some flags make the kernel refuse a removal even to root (chattr +i and +a, a read-only subvolume
 // of btrfs); the package clears them then. It cannot remove mount points, a swap file in use, the
 // default subvolume, and directories that a process keeps filling or moving; the error says where
 // they are. It opens nothing but directories, and regular files that have such a flag.
 //
-// The package does not know which volumes are in use: before Discard the caller makes sure that the
-// data directory is mounted nowhere. Operations on different volumes may run at the same time, also
-// in one pod's directory. The caller serialises those on one volume and those on one trash entry.
+// Before Discard the caller makes sure that the data directory is mounted nowhere. Operations on
+// different volumes may run at the same time. The caller serialises those on one volume and those
+// on one trash entry.
 package scratch
 
 import (
@@ -40,8 +38,8 @@ import (
 )
 
 var (
-	// ErrMountInside: something is mounted inside what was to be erased. The mount, all that it
-	// covers and the directories above it stay; the error says where it is.
+	// ErrMountInside: something is mounted inside what was to be erased. It stays, with all that it
+	// covers and the directories above it; the error says where it is.
 	ErrMountInside = errors.New("something is mounted inside")
 	// ErrNotOurs: in place of a data directory is something that this package did not make: a
 	// symbolic link, a file or a mount point. Nothing was changed.
@@ -74,9 +72,8 @@ type Dir struct {
 	mu    sync.Mutex
 	// lost are former trashes, which were removed under the daemon. They stay open for calls that
 	// still use them. mu guards them.
-	lost    []*os.File
-	mountID uint64
-	// trashSync is for SyncTrash.
+	lost      []*os.File
+	mountID   uint64
 	trashSync sharedSync
 	// noOpenat2 says that the kernel lacks openat2(2) or a filter refuses it.
 	noOpenat2 atomic.Bool
@@ -84,9 +81,8 @@ type Dir struct {
 	noRename2 atomic.Bool
 }
 
-// Open opens the working directory at root, an absolute path, which may lead through symbolic
-// links. It makes the directory and its trash where they are missing. What is mounted there
-// afterwards does not change which directory the Dir works on.
+// Open opens the working directory at root, an absolute path. It makes the directory and its trash
+// where they are missing. A later mount there does not change which directory the Dir works on.
 func Open(root string) (*Dir, error) {
 	if !filepath.IsAbs(root) {
 		return nil, fmt.Errorf("open working directory %q: the path is not absolute", root)
@@ -146,9 +142,7 @@ func check(p volume.Place) error {
 }
 
 // Bindings returns where data directories, or directories in them, are mounted; see
-// [mount.Bindings]. It asks about the open directory that deletions work on, so that a cover does
-// not make volumes look unmounted. The error wraps [ErrCovered] when something covers the working
-// directory.
+// [mount.Bindings]. The error wraps [ErrCovered] when something covers the working directory.
 func (d *Dir) Bindings(pods string) ([]mount.Binding, error) {
 	if err := d.CheckPath(); err != nil {
 		return nil, err

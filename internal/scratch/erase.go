@@ -14,21 +14,16 @@ import (
 )
 
 // Pace is called by Erase before each batch of removals, with the number of files and directories
-// removed since the last call. It may wait: the erasure holds nothing but open handles meanwhile.
-// An error ends the erasure, which returns it.
-//
-// One more call at the end, also after an error, has the number removed since the last batch. Its
-// result is ignored.
-//
-// Usage calls Pace after each batch of names, with their number. An error ends that too.
+// removed since the last call, and once more at the end, when its result is ignored. It may wait:
+// the erasure holds nothing but open handles meanwhile. An error ends the erasure, which returns
+// it. Usage calls Pace after each batch of names, with their number.
 type Pace func(ctx context.Context, done int) error
 
 // Erase deletes the entry name of the trash with all that is in it. An entry that is gone already
 // is no error. A nil pace means no pauses.
 //
 // If something cannot be deleted, the rest is deleted nevertheless; the error names the first few.
-// It wraps [ErrMountInside] when something is mounted inside. Erase checks ctx before each file;
-// when it is done, the rest stays for the next call.
+// Erase checks ctx before each file; when that is done, the rest stays for the next call.
 func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("erase %q: not the name of an entry of the trash", name)
@@ -40,12 +35,11 @@ func (d *Dir) Erase(ctx context.Context, name string, pace Pace) error {
 }
 
 // EraseInPlace deletes a volume's data directory where it is, and the pod's directory if that is
-// empty then. It is for what [Dir.Discard] cannot move ([ErrTrashRefuses]): removing needs no room
-// and no other directory.
+// empty then. It is for what [Dir.Discard] cannot move ([ErrTrashRefuses]).
 //
-// Until it is done the volume is neither wholly there nor wholly gone. The caller has recorded
-// durably that the volume is being deleted, and calls again after an error or a crash. A deletion
-// without an error is durable. A missing data directory is no error. ErrNotOurs is as in Discard,
+// Until it is done the volume is neither wholly there nor wholly gone: the caller has recorded
+// durably that the volume is being deleted, and calls again after an error or a crash. Without an
+// error the deletion is durable. A missing data directory is no error. ErrNotOurs is as in Discard,
 // all else as in [Dir.Erase].
 func (d *Dir) EraseInPlace(ctx context.Context, p volume.Place, pace Pace) error {
 	podFD, err := d.openParent(p)
@@ -91,7 +85,7 @@ type faults struct {
 	mount bool
 }
 
-// add keeps err if it is among the first, or the first ErrMountInside, which callers check for.
+// add keeps err if it is among the first, or the first ErrMountInside.
 func (f *faults) add(err error) {
 	f.count++
 	firstMount := !f.mount && errors.Is(err, ErrMountInside)

@@ -29,9 +29,9 @@ func sizeOf(bytes, inodes uint64) volume.Size {
 	return volume.Size{Bytes: int64(min(bytes, math.MaxInt64)), Inodes: int64(min(inodes, math.MaxInt64))}
 }
 
-// SpaceAfterErase is [Dir.Space] after something was erased. before is the last measurement. Some
-// file systems count freed space only later, btrfs bytes and XFS inodes. SpaceAfterErase makes them
-// count it: otherwise the next volume would be evicted for the space that the last one has freed.
+// SpaceAfterErase is [Dir.Space] after something was erased. before is the last measurement. It
+// makes file systems count the freed space that do so only later (btrfs bytes, XFS inodes):
+// otherwise the next volume would be evicted for the space that the last one has freed.
 func (d *Dir) SpaceAfterErase(before volume.Space) (volume.Space, error) {
 	if d.settleXFS() {
 		return d.Space()
@@ -52,9 +52,8 @@ func showsMore(before, after volume.Space) bool {
 }
 
 // settleXFS waits for the worker of the kernel that counts what was removed; syncfs(2) does not
-// wait for it. Until then the space shows in part, so it cannot tell whether to wait. XFS also
-// frees the blocks that it set aside behind the ends of growing files, which on a full disk is
-// welcome. settleXFS tells whether this is XFS.
+// wait for it. Until then the space shows in part, so it cannot tell whether to wait. settleXFS
+// tells whether this is XFS.
 func (d *Dir) settleXFS() bool {
 	if fs, err := kernel.Fstatfs(d.fd()); err != nil || fs.Type != unix.XFS_SUPER_MAGIC {
 		return false

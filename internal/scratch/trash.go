@@ -81,9 +81,9 @@ func (d *Dir) Discard(p volume.Place) (name string, err error) {
 	return "", fmt.Errorf("move %s to the trash: %w", d.Path(p), err)
 }
 
-// SyncTrash makes durable what this process or an earlier one has moved to the trash. File systems
-// do not order renames and writes to files: without it a power cut could bring back a data
-// directory whose record is gone. Calls at the same time share a sync.
+// SyncTrash makes durable what this process or an earlier one has moved to the trash. Without it a
+// power cut could bring back a data directory whose record is gone. Calls at the same time share a
+// sync.
 func (d *Dir) SyncTrash() error {
 	err := d.trashSync.do(func() error { return kernel.Fsync(d.trashFD()) })
 	if err != nil {
@@ -149,8 +149,7 @@ func (d *Dir) rename(fromDir int, from string, toDir int, to string) error {
 // one may miss what the caller wants to be durable.
 type sharedSync struct {
 	mu sync.Mutex
-	// next has not begun yet; it is nil when no call waits for one. last is the one that began
-	// last, or next.
+	// next has not begun yet; last is the one that began last, or next. Both may be nil.
 	next, last *syncRound
 }
 
@@ -185,13 +184,13 @@ func (s *sharedSync) do(sync func() error) error {
 	return r.err
 }
 
-// TrashPage returns names of entries of the trash, in no order, for [Dir.Erase]. There may be a
-// million, so they come in pages: at least atLeast names, if there are as many, and some hundred
-// more at most. from is 0 for the first page. next is where the next page begins, 0 after the last.
+// TrashPage returns names of entries of the trash, in no order, for [Dir.Erase]: at least atLeast,
+// if there are as many, and some hundred more at most. from is 0 for the first page. next is where
+// the next page begins, 0 after the last.
 //
-// An entry that comes or goes between two pages may be in neither. On a file system that counts
-// names to find its place (tmpfs before Linux 6.6) the pages may miss other entries too: to get
-// all, begin again after the last page.
+// An entry that comes or goes between two pages may be in neither. On tmpfs before Linux 6.6, which
+// counts names to find its place, the pages may miss other entries too: to get all, begin again
+// after the last page.
 func (d *Dir) TrashPage(from int64, atLeast int) (page []string, next int64, err error) {
 	fd, err := reopen(d.trashFD())
 	if err == nil {

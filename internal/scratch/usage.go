@@ -21,12 +21,9 @@ const (
 )
 
 // Usage returns the bytes that a volume's files and directories occupy on disk, and their number,
-// including the data directory itself. A file with several links inside counts once. Directories
-// mounted inside do not count. It does not change the directories' access times. A nil pace means
-// no pauses.
-//
-// If the tree changes meanwhile, the result lies between before and after. The error wraps
-// fs.ErrNotExist when there is no data directory.
+// including the data directory itself. A file with several links inside counts once, directories
+// mounted inside do not. If the tree changes meanwhile, the result lies between before and after. A
+// nil pace means no pauses. The error wraps fs.ErrNotExist when there is no data directory.
 func (d *Dir) Usage(ctx context.Context, p volume.Place, pace Pace) (bytes, inodes int64, err error) {
 	fd, err := d.openDataUnnoticed(p)
 	if err != nil {
@@ -71,16 +68,16 @@ func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 	return fd, nil
 }
 
-// census is one call of Usage: a walk without recursion. It closes the directories above the lowest
-// maxOpen, and finds them again on the way back.
+// census is one call of Usage. It closes the directories above the lowest maxOpen, and finds them
+// again on the way back.
 type census struct {
 	dir           *Dir
 	buf           *buffer
 	bytes, inodes int64
 	// links holds the files with several links, and how many of their links have not been met yet.
 	links map[inode]uint64
-	// crowded: links was full once. Since then each link of a file that is not in links counts its
-	// share of the file; shares is the sum for inodes.
+	// crowded: links was full once. Since then each link of a file that is not in links counts a
+	// share of the file; shares is their sum.
 	crowded bool
 	shares  float64
 	levels  []level
@@ -89,9 +86,8 @@ type census struct {
 // level is a directory that is being read.
 type level struct {
 	inode
-	// fd is -1 while the directory is closed.
-	fd int
-	// offset is where to continue in a directory that was closed.
+	// fd is -1 while the directory is closed; offset is where to continue then.
+	fd     int
 	offset int64
 	// batch are names that were read and not yet counted.
 	batch []string

@@ -78,9 +78,7 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pla
 // It returns the path of something two levels below root that is not named as a kubelet names pods
 // and their volumes, or of a mount at the place of a pod's directory. It returns "" when there is
 // none, and when root does not exist or has been a working directory before. It skips files at the
-// top, names that begin with a dot and lost+found.
-//
-// It changes nothing.
+// top, names that begin with a dot and lost+found. It changes nothing.
 func Foreign(root string) (string, error) {
 	dir, err := kernel.Open(root, unix.O_DIRECTORY)
 	switch {

@@ -1,7 +1,4 @@
 // Package socket opens the Unix sockets that the kubelet calls.
-//
-// It takes over a socket that a dead process left, and refuses one that a process answers on. Only
-// root may use a socket. Closing it removes its file, but not another file in its place.
 package socket
 
 import (
@@ -24,8 +21,7 @@ import (
 // Listener listens on a Unix socket and knows its file.
 type Listener struct {
 	*net.UnixListener
-	path string
-	// file is the socket's file.
+	path  string
 	file  fs.FileInfo
 	close func() error
 }
@@ -82,7 +78,7 @@ func (l *Listener) Lost(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// Close accepts no further connections and removes the socket's file.
+// Close accepts no further connections and removes the socket's file, but not another in its place.
 func (l *Listener) Close() error { return l.close() }
 
 func (l *Listener) remove() error {
@@ -109,7 +105,7 @@ func removeStale(path string) error {
 		return errors.Join(fmt.Errorf("another process serves %s; stop it or choose another path", path), c.Close())
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("is anybody serving %s: %w", path, err)
+		return fmt.Errorf("look for a process that serves %s: %w", path, err)
 	}
 	return kernel.Remove(path)
 }
@@ -126,9 +122,7 @@ func Path(endpoint string) (string, error) {
 	switch {
 	case !ok:
 		return "", fmt.Errorf("endpoint %q is not a Unix socket; write it as unix:///path/to/csi.sock", endpoint)
-	case path == "":
-		return "", fmt.Errorf("endpoint %q has no path; write it as unix:///path/to/csi.sock", endpoint)
-	case path[0] != '/':
+	case !filepath.IsAbs(path):
 		return "", fmt.Errorf("endpoint %q: %q is not an absolute path; write it as unix:///path/to/csi.sock", endpoint, path)
 	}
 	if err := CheckPath(path); err != nil {
