@@ -149,8 +149,5 @@ func find(table []*mountinfo.Info, dir string) (directory, error) {
 // is, whether dir is on a shared mount. It reads the whole mount table, for the start.
 func Propagates(dir string) (bool, error) {
 	_, here, err := lookUp(dir)
-	if err != nil {
-		return false, fmt.Errorf("propagation of %s: %w", dir, err)
-	}
-	return strings.HasPrefix(here.mount.Optional, "shared:"), nil
+	return err == nil && strings.HasPrefix(here.mount.Optional, "shared:"), wrap(err, "propagation of %s", dir)
 }

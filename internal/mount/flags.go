@@ -120,8 +120,5 @@ func Noexec(path string) (bool, error) { return hasFlag(path, unix.ST_NOEXEC) }
 func hasFlag(path string, flag int64) (bool, error) {
 	var st unix.Statfs_t
 	err := kernel.IgnoreEINTR(func() error { return unix.Statfs(path, &st) })
-	if err != nil {
-		return false, fmt.Errorf("statfs %s: %w", path, err)
-	}
-	return st.Flags&flag != 0, nil
+	return err == nil && st.Flags&flag != 0, wrap(err, "statfs %s", path)
 }

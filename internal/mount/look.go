@@ -112,10 +112,7 @@ func hasOwnMount(path string) (bool, error) {
 		return false, err
 	}
 	parent, err := mountIDOf(filepath.Dir(path), 0)
-	if err != nil {
-		return false, err
-	}
-	return own != parent, nil
+	return err == nil && own != parent, err
 }
 
 func mountIDOf(path string, flags int) (uint64, error) {

@@ -80,8 +80,5 @@ func isBoundOnItself(table []*mountinfo.Info, dir string, id uint64) (bool, erro
 		return false, err
 	}
 	below, err := locate(table, dir, uint64(own.mount.Parent))
-	if err != nil {
-		return false, err
-	}
-	return below.sameFileSystem(own.mount) && below.root == own.root, nil
+	return err == nil && below.sameFileSystem(own.mount) && below.root == own.root, err
 }

@@ -188,6 +188,7 @@ func (e *erasure) sweep(ctx context.Context, fd int) (what string, err error) {
 			return "read", err
 		}
 		// removeTree reads into the same listing, so keep the directories' names.
+		kept := e.listing.kept
 		var directories []string
 		for _, entry := range e.listing.entries {
 			name := e.listing.name(entry)
@@ -201,15 +202,15 @@ func (e *erasure) sweep(ctx context.Context, fd int) (what string, err error) {
 				}
 			}
 			directories = append(directories, name)
+			e.listing.kept += len(name) + 32 // for the string itself
 		}
-		kept := e.listing.keep(directories)
 		for _, name := range directories {
 			if e.interrupted() {
 				break
 			}
 			e.removeTree(ctx, fd, name)
 		}
-		e.listing.forget(kept)
+		e.listing.kept = kept
 	}
 	return "", nil
 }

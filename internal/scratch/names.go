@@ -99,20 +99,6 @@ type entry struct {
 
 func (l *listing) name(e entry) string { return string(l.buf[e.start:e.end]) }
 
-// keep notes that names stay in use while other directories are read, until forget is called with
-// the result.
-func (l *listing) keep(names []string) int {
-	size := 0
-	for _, name := range names {
-		// 32 for the string itself.
-		size += len(name) + 32
-	}
-	l.kept += size
-	return size
-}
-
-func (l *listing) forget(size int) { l.kept -= size }
-
 // read reads up to size bytes of names from where the directory fd was read to, without . and ..,
 // and tells whether there may be more.
 func (l *listing) read(fd, size int) (more bool, err error) {

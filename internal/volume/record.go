@@ -72,13 +72,7 @@ func (r Record) WithTarget(t Target) Record {
 
 // WithoutTarget returns a copy of r without the target at path.
 func (r Record) WithoutTarget(path string) Record {
-	kept := make([]Target, 0, len(r.Targets)+1)
-	for _, t := range r.Targets {
-		if t.Path != path {
-			kept = append(kept, t)
-		}
-	}
-	r.Targets = kept
+	r.Targets = slices.DeleteFunc(slices.Clone(r.Targets), func(t Target) bool { return t.Path == path })
 	return r
 }
 
