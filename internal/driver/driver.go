@@ -10,18 +10,19 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // Volumes is what the driver offers over CSI; *actors.Node implements it.
 type Volumes interface {
-	// Publish mounts a volume. Repeating it is harmless.
+	// Publish mounts a volume. Repeating it is harmless, as with Unpublish.
 	Publish(ctx context.Context, p volume.Publication) error
-	// Unpublish unmounts a volume from target and removes target. Repeating it
-	// is harmless.
+	// Unpublish unmounts a volume from target and removes target.
 	Unpublish(ctx context.Context, id volume.ID, target string) error
 	// Stats measures a volume that is published at path.
 	Stats(ctx context.Context, id volume.ID, path string) (volume.Stats, error)
@@ -29,27 +30,17 @@ type Volumes interface {
 	Ready(ctx context.Context) error
 }
 
-// Config is what a Driver works with. All fields except MaxVolumes and Trace are
-// required.
+// Config is what a Driver works with. All fields except MaxVolumes and Trace are required.
 type Config struct {
-	// Name is the driver's name, as in the CSIDriver object.
-	Name string
-	// Version is reported by GetPluginInfo.
-	Version string
-	// NodeID is the node's name in the cluster.
-	NodeID string
-	// KubeletDir is the kubelet's root directory; targets are below its pods
-	// directory.
-	KubeletDir string
-	// MaxVolumes is how many volumes the node takes; 0 leaves that to the
-	// container orchestrator.
-	MaxVolumes int64
+	Name       string // as in the CSIDriver object
+	Version    string
+	NodeID     string // the node's name in the cluster
+	KubeletDir string // the kubelet's root directory
+	MaxVolumes int64  // how many volumes the node takes; 0 leaves that to the container orchestrator
 	Volumes    Volumes
 	Log        logr.Logger
-	// Metrics count each call.
-	Metrics *metrics.Metrics
-	// Trace makes a span of each call; nil when calls are not traced.
-	Trace grpc.UnaryServerInterceptor
+	Metrics    *metrics.Metrics
+	Trace      grpc.UnaryServerInterceptor // makes a span of each call; nil when calls are not traced
 }
 
 // nameFormat is the specification's: a domain name of at most 63 characters.
@@ -101,4 +92,29 @@ func New(cfg Config) (*Driver, error) {
 		return nil, errors.New("driver: Config.Metrics is missing")
 	}
 	return &Driver{cfg: cfg, podsDir: kubelet.PodsDir(cfg.KubeletDir)}, nil
+}
+
+// GetPluginInfo returns the driver's name and version.
+func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: d.cfg.Name, VendorVersion: d.cfg.Version}, nil
+}
+
+// GetPluginCapabilities reports that volumes are tied to their node. There is no
+// controller service: the kubelet makes inline volumes by publishing them.
+func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
+		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{
+			// The specification requires it of a driver that returns a topology.
+			Type: csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS,
+		}},
+	}}}, nil
+}
+
+// Probe reports whether the driver is ready: recovery is over and the actors answer.
+func (d *Driver) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	err := d.cfg.Volumes.Ready(ctx)
+	if err != nil {
+		d.cfg.Log.Info("not ready", logkeys.Cause, err.Error())
+	}
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(err == nil)}, nil
 }

@@ -9,8 +9,7 @@ import (
 // topologyKey is the segment that ties a volume to its node.
 const topologyKey = "topology.katbox.csi/node"
 
-// NodePublishVolume makes the volume's data directory and mounts it at the
-// target path.
+// NodePublishVolume makes the volume's data directory and mounts it at the target path.
 func (d *Driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	p, err := d.publication(req)
 	if err != nil {

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -21,9 +20,7 @@ import (
 )
 
 // Server serves a driver on a Unix socket.
-type Server struct {
-	grpc *grpc.Server
-}
+type Server struct{ *grpc.Server }
 
 // NewServer returns a server for the driver.
 func NewServer(d *Driver) *Server {
@@ -34,28 +31,22 @@ func NewServer(d *Driver) *Server {
 	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...))
 	csi.RegisterIdentityServer(s, d)
 	csi.RegisterNodeServer(s, d)
-	return &Server{grpc: s}
+	return &Server{s}
 }
 
-// Serve answers calls until Stop. It returns nil after Stop, and the reason
-// when the listener fails.
-func (s *Server) Serve(l net.Listener) error {
-	return s.grpc.Serve(l)
-}
-
-// Stop accepts no further calls and waits for the running ones. If ctx ends first, it
-// breaks them off and returns an error.
+// Stop accepts no further calls and waits for the running ones. If ctx ends first, it breaks them
+// off and returns an error.
 func (s *Server) Stop(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
-		s.grpc.GracefulStop()
+		s.GracefulStop()
 		close(done)
 	}()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		s.grpc.Stop()
+		s.Server.Stop()
 		<-done
 		return fmt.Errorf("calls were broken off: %w", ctx.Err())
 	}
@@ -139,8 +130,7 @@ func expected(code codes.Code) bool {
 	return false
 }
 
-// countCalls counts each call of a CSI method, but no other call on the socket. It looks
-// the method up by its full name, which gRPC has already.
+// countCalls counts each call of a CSI method, but no other call on the socket.
 func countCalls(m *metrics.Metrics) grpc.UnaryServerInterceptor {
 	methods := map[string]*metrics.Method{}
 	for _, service := range []grpc.ServiceDesc{csi.Identity_ServiceDesc, csi.Node_ServiceDesc} {

@@ -14,10 +14,15 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/duration"
 
@@ -27,13 +32,10 @@ import (
 
 // Config is what a Tracing works with. All fields are required.
 type Config struct {
-	// Endpoint is the collector's URL, such as http://collector:4317.
-	Endpoint string
-	// NodeID is the node's name in the cluster.
-	NodeID string
-	// Version is the daemon's.
-	Version string
-	Log     logr.Logger
+	Endpoint string // the collector's URL, such as http://collector:4317
+	NodeID   string // the node's name in the cluster
+	Version  string // of the daemon
+	Log      logr.Logger
 }
 
 // CheckEndpoint returns why a URL is not that of a collector.
@@ -118,6 +120,40 @@ func (t *Tracing) Tracer() trace.Tracer {
 		return nil
 	}
 	return t.tracer
+}
+
+// Calls makes a span of each call for a volume, below the caller's span if the call names
+// one; nil when nothing is traced. Calls without a volume, such as probes, would only hide
+// these.
+func (t *Tracing) Calls() grpc.UnaryServerInterceptor {
+	if t == nil {
+		return nil
+	}
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if _, ok := req.(interface{ GetVolumeId() string }); !ok {
+			return handler(ctx, req)
+		}
+		name := strings.TrimPrefix(info.FullMethod, "/")
+		service, method, _ := strings.Cut(name, "/")
+		sent, w3c := propagation.MapCarrier{}, propagation.TraceContext{}
+		for _, header := range w3c.Fields() {
+			if values := metadata.ValueFromIncomingContext(ctx, header); len(values) > 0 {
+				sent[header] = values[0]
+			}
+		}
+		ctx = w3c.Extract(ctx, sent)
+		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+			attribute.String("rpc.system", "grpc"), attribute.String("rpc.service", service), attribute.String("rpc.method", method),
+		))
+		defer span.End()
+		resp, err := handler(ctx, req)
+		span.SetAttributes(attribute.Int64("rpc.grpc.status_code", int64(status.Code(err))))
+		if err != nil {
+			// The exporter rejects a whole batch if one string is not valid UTF-8.
+			span.SetStatus(codes.Error, strings.ToValidUTF8(status.Convert(err).Message(), "\uFFFD"))
+		}
+		return resp, err
+	}
 }
 
 // Stop sends the spans that are left. The error says whether some were lost when ctx
