@@ -18,20 +18,15 @@ import (
 )
 
 const (
-	// mostLog bounds the log lines that wait in memory when the reader of stdout stalls:
-	// some three thousand.
+	// mostLog bounds the log lines that wait when the reader of stdout stalls: some three thousand.
 	mostLog = 1 << 20
 	// logTimeout bounds the wait for that reader at the end.
 	logTimeout = time.Second
 )
 
-// newSink returns the log's buffer in front of stdout. A reader that stalls must not stall
-// the daemon.
-func newSink(format string, stdout io.Writer, counted *metrics.Metrics) (*logsink.Sink, error) {
-	encoder, err := newEncoder(format)
-	if err != nil {
-		return nil, err
-	}
+// newSink returns the log's buffer in front of stdout. A reader that stalls must not stall the
+// daemon.
+func newSink(encoder zapcore.Encoder, stdout io.Writer, counted *metrics.Metrics) *logsink.Sink {
 	missing := func(lines int) []byte {
 		entry := zapcore.Entry{Level: zap.WarnLevel, Time: time.Now(),
 			Message: "lines of the log are missing here, stdout was not read fast enough"}
@@ -41,7 +36,7 @@ func newSink(format string, stdout io.Writer, counted *metrics.Metrics) (*logsin
 		}
 		return line.Bytes()
 	}
-	return logsink.New(logsink.Config{Out: stdout, Most: mostLog, Dropped: counted.LogLineDropped, Missing: missing}), nil
+	return logsink.New(logsink.Config{Out: stdout, Most: mostLog, Dropped: counted.LogLineDropped, Missing: missing})
 }
 
 func newEncoder(format string) (zapcore.Encoder, error) {
@@ -60,14 +55,10 @@ func newEncoder(format string) (zapcore.Encoder, error) {
 
 // newLogger returns the daemon's log, to which the libraries write as well. It goes to
 // stdout: stderr is for the one line that says why the daemon ended.
-func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
+func newLogger(level string, encoder zapcore.Encoder, w io.Writer) (logr.Logger, error) {
 	lowest, err := zapcore.ParseLevel(level)
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("--log-level %q is not debug, info, warn or error", level)
-	}
-	encoder, err := newEncoder(format)
-	if err != nil {
-		return logr.Logger{}, err
 	}
 	z := zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lowest))
 
@@ -82,8 +73,8 @@ func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
 	return log, nil
 }
 
-// repeatSeldom lets the same line pass once in ten minutes. gRPC warns at each attempt
-// that it cannot connect; a missing collector of traces would fill the log.
+// repeatSeldom lets the same line pass once in ten minutes: gRPC warns at each attempt to connect to
+// a collector of traces that is missing.
 func repeatSeldom(core zapcore.Core) zapcore.Core {
 	return zapcore.NewSamplerWithOptions(core, 10*time.Minute, 1, 0)
 }

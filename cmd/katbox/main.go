@@ -1,5 +1,5 @@
-// Command katbox is the Katbox daemon: a CSI node driver for ephemeral inline
-// volumes whose data outlives the pod for a lifespan. One runs on each node.
+// Command katbox is the Katbox daemon: a CSI node driver for ephemeral inline volumes whose data
+// outlives the pod for a lifespan. One runs on each node.
 package main
 
 import (
@@ -23,15 +23,14 @@ var (
 	revision = ""
 )
 
-// hardLimit is how long the daemon may live after a signal. Kubernetes kills a
-// container 30 s after its SIGTERM.
+// hardLimit is how long the daemon may live after a signal. Kubernetes kills a container after 30 s.
 const hardLimit = 25 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// A system call that hangs in the kernel may keep the ordered stop from ending.
-	// All durable state is on disk by then.
+	// A system call that hangs may keep the ordered stop from ending. All durable state is on disk
+	// by then.
 	context.AfterFunc(ctx, func() {
 		time.Sleep(hardLimit)
 		os.Exit(exitCode(fmt.Errorf("did not stop within %s of the signal, giving up", hardLimit), os.Stderr))

@@ -177,7 +177,11 @@ func TestHealthFromTheFirstToTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := newLogger("info", "json", stdout)
+	encoder, err := newEncoder("json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := newLogger("info", encoder, stdout)
 	if err != nil {
 		t.Fatal(err)
 	}

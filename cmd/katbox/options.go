@@ -22,13 +22,11 @@ import (
 )
 
 const (
-	// debugVerbosity is the --v from which everything is logged, by the convention of
-	// Kubernetes.
+	// debugVerbosity is the --v from which everything is logged, as in Kubernetes.
 	debugVerbosity = 4
 	// mostErasures bounds --erase-parallel. More would only queue at the disk.
 	mostErasures = 16
-	// shortestPrune bounds --pruneinterval. A disk does not fill up in less time, and the
-	// daemon would only measure it.
+	// shortestPrune bounds --pruneinterval. A disk does not fill up in less time.
 	shortestPrune = 100 * time.Millisecond
 )
 

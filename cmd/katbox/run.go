@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -19,23 +20,20 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/tracing"
 )
 
 const (
-	// recordsFile is the file of records in the working directory. The dot keeps it
-	// apart from the pods' directories.
+	// recordsFile is in the working directory. The dot keeps it apart from the pods' directories.
 	recordsFile = ".katbox.db"
 	// legacyFile is the archived Katbox's database in the same place.
 	legacyFile = "deletedVolumes.db"
-	// stopTimeout bounds the ordered stop. callsTimeout bounds the wait for running
-	// calls within it.
-	stopTimeout  = 20 * time.Second
-	callsTimeout = 10 * time.Second
-	// answersTimeout bounds the wait for HTTP answers when all else has stopped,
-	// tracesTimeout the wait for the last traces.
+	// stopTimeout bounds the ordered stop, each of the others one step.
+	stopTimeout    = 20 * time.Second
+	callsTimeout   = 10 * time.Second
 	answersTimeout = time.Second
 	tracesTimeout  = time.Second
 )
@@ -43,12 +41,13 @@ const (
 // run is the daemon with its log on stdout.
 func run(ctx context.Context, o options, stdout io.Writer) error {
 	counted := metrics.New(version, revision)
-	sink, err := newSink(o.logFormat, stdout, counted)
+	encoder, err := newEncoder(o.logFormat)
 	if err != nil {
 		return err
 	}
+	sink := newSink(encoder, stdout, counted)
 	defer sink.Close(logTimeout)
-	log, err := newLogger(o.level(), o.logFormat, sink)
+	log, err := newLogger(o.level(), encoder, sink)
 	if err != nil {
 		return err
 	}
@@ -113,8 +112,8 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 // onStop adds the stop of a part that has started.
 func (i *instance) onStop(stop func(context.Context) error) { i.stops = append(i.stops, stop) }
 
-// stop stops all parts, the last one first. The HTTP server goes last: until then it
-// reports that the daemon is stopping.
+// stop stops all parts, the last one first. The HTTP server goes last: until then it reports that
+// the daemon is stopping.
 func (i *instance) stop() (err error) {
 	i.status.Stopping()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
@@ -126,8 +125,8 @@ func (i *instance) stop() (err error) {
 	return err
 }
 
-// within stops a part that has a time limit of its own. A failure is only logged: any
-// client of the part could cause it.
+// within stops a part that has a time limit of its own. A failure is only logged: any client of the
+// part could cause it.
 func (i *instance) within(limit time.Duration, what string, stop func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -218,6 +217,14 @@ func (i *instance) startNode(context.Context) error {
 	}
 	i.status.Recovered(i.node.Healthy)
 	return nil
+}
+
+// scaleGC sets the garbage collector's target as the queue of retained volumes grows. GOGC in the
+// environment overrides it; a GOMEMLIMIT holds beside it.
+func scaleGC(queue int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(retained.GCPercent(queue))
+	}
 }
 
 // autoLine derives the kubelet's line from where the kubelet's files are.

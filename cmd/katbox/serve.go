@@ -22,8 +22,8 @@ const (
 	roomInterval = time.Second
 )
 
-// listen opens the CSI socket and serves on it. The daemon ends when serving fails or
-// the socket is removed: when it is started again it makes the socket anew.
+// listen opens the CSI socket and serves on it. The daemon ends when serving fails or the socket is
+// removed: started again it makes the socket anew.
 func (i *instance) listen(ctx context.Context) error {
 	d, err := driver.New(driver.Config{
 		Name: i.o.driverName, Version: version, NodeID: i.o.nodeID, KubeletDir: i.o.kubeletDir, MaxVolumes: i.o.maxVolumes,
@@ -66,8 +66,7 @@ func (i *instance) listen(ctx context.Context) error {
 	})
 }
 
-// register registers the driver with the kubelet, if no sidecar does. The driver must
-// be served already.
+// register registers the driver with the kubelet, if no sidecar does.
 func (i *instance) register(ctx context.Context) error {
 	if i.o.registrationDir == "" {
 		return nil

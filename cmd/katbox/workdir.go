@@ -16,8 +16,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// openWorkdir opens the working directory and makes it a mount of its own, so that a
-// bind mount costs the same with one mount on the node or with thousands.
+// openWorkdir opens the working directory and makes it a mount of its own, so that a bind mount costs
+// the same with one mount on the node or with thousands.
 func (i *instance) openWorkdir(context.Context) error {
 	path := i.o.workdir
 	if err := i.checkWorkdir(); err != nil {
@@ -58,8 +58,8 @@ func (i *instance) closeWorkdir(context.Context) error {
 	return err
 }
 
-// checkWorkdir refuses a working directory that contains other data: everything in there
-// is Katbox's to delete. It must run before anything is made there.
+// checkWorkdir refuses a working directory that contains other data, which Katbox would delete. It
+// must run before anything is made there.
 func (i *instance) checkWorkdir() error {
 	workdir, podsDir := i.o.workdir, i.o.podsDir()
 	overlap, err := mount.Overlap(workdir, podsDir)
@@ -83,9 +83,8 @@ func (i *instance) checkWorkdir() error {
 		"give Katbox a directory of its own, or move everything else out of this one", workdir, filepath.Join(workdir, foreign))
 }
 
-// logPropagation logs if mounts for pods stay in this mount namespace. The daemon goes
-// on: beside its kubelet, without a container, it needs no propagation, and it cannot
-// tell whether it is in a container.
+// logPropagation logs if mounts for pods stay in this mount namespace. The daemon goes on: it cannot
+// tell whether it is in a container, and beside its kubelet it needs no propagation.
 func (i *instance) logPropagation() {
 	podsDir := i.o.podsDir()
 	switch propagates, err := mount.Propagates(podsDir); {
@@ -100,10 +99,9 @@ func (i *instance) logPropagation() {
 	}
 }
 
-// newMounter returns the mounter of volumes. It logs what happens to noexec if the
-// working directory is mounted so. A pod expects a volume to behave like an emptyDir:
-// GKE's nodes mount /var with noexec, and remount /var/lib/kubelet, which contains the
-// emptyDirs, without it.
+// newMounter returns the mounter of volumes. It logs what happens to noexec if the working directory
+// is mounted so. A pod expects a volume to behave like an emptyDir: GKE's nodes mount /var with
+// noexec, and remount /var/lib/kubelet without it.
 func (i *instance) newMounter() (*mount.Mounter, error) {
 	noexec, err := mount.Noexec(i.o.workdir)
 	switch {
