@@ -1,18 +1,12 @@
-// Package kubelet knows the kubelet: what its directories look like, what it puts
-// into a volume's context, and how it registers a driver.
+// Package kubelet knows the kubelet: what its directories look like, what it puts into a volume's
+// context, and how it registers a driver.
 //
-// Paths are only read here. A [Registrar] registers the driver as the sidecar
-// node-driver-registrar does, by plugin registration v1. The kubelet watches a
-// directory for sockets. It asks each new one who it is (GetInfo), looks at the
-// CSI driver behind it, and reports the outcome (NotifyRegistrationStatus). It
-// does the same again after its own restart. After a refusal it returns only when
-// the socket is made anew. When the socket goes, it unregisters the driver.
+// A [Registrar] registers the driver as the sidecar node-driver-registrar does, by plugin
+// registration v1. The kubelet watches a directory for sockets. It asks each new one who it is
+// (GetInfo), looks at the CSI driver behind it, and reports the outcome (NotifyRegistrationStatus).
+// It does the same after its own restart. After a refusal it returns only when the socket is made
+// anew. When the socket goes, it unregisters the driver.
 //
-// So the socket exists as long as the driver serves. If it is removed, it comes
-// back, with its directory; after a refusal it is made anew after a while. The
-// Registrar looks at the file now and then instead of watching it: a watch goes
-// with the directory, and a look costs nothing.
-//
-// The kubelet's protocol comes from k8s.io/kubelet; nothing else of that module
-// is linked in.
+// So the socket exists as long as the driver serves. The Registrar looks at the file now and then
+// instead of watching it: a watch goes with the directory, and a look costs nothing.
 package kubelet

@@ -8,8 +8,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Keys that the kubelet sets in the volume context. A pod cannot forge them: the
-// kubelet's values win over the pod's volumeAttributes.
+// Keys that the kubelet sets in the volume context. A pod cannot forge them: the kubelet's values
+// win over the pod's volumeAttributes.
 const (
 	ContextEphemeral = "csi.storage.k8s.io/ephemeral"
 	ContextPodUID    = "csi.storage.k8s.io/pod.uid"
@@ -18,8 +18,8 @@ const (
 	ContextAccount   = "csi.storage.k8s.io/serviceAccount.name"
 )
 
-// PodsDir returns the directory that contains a directory for each pod. All target
-// paths are below it. root is the kubelet's root directory.
+// PodsDir returns the directory that contains a directory for each pod, and all target paths. root
+// is the kubelet's root directory.
 func PodsDir(root string) string { return filepath.Join(root, "pods") }
 
 // PodNames returns the names in the pods directory: the UIDs of the kubelet's pods.
@@ -40,17 +40,16 @@ func PodNames(podsDir string) (map[string]struct{}, error) {
 	return set, nil
 }
 
-// PodOf returns the name of the pod directory that path is in, "" for a path outside
-// of the pods directory.
+// PodOf returns the name of the pod directory that path is in, "" outside of the pods directory.
 func PodOf(podsDir, path string) string {
 	pod, _ := split(podsDir, path)
 	return pod
 }
 
-// PodsOf returns the names in the pods directory that prove that a volume's pod still
-// exists. It returns none for a volume with a target elsewhere: the daemon was started
-// with another kubelet directory, and this one says nothing about the volume's pod. That
-// ends with a reboot, which takes away the mounts and with them the targets.
+// PodsOf returns the names in the pods directory that prove that a volume's pod still exists. It
+// returns none for a volume with a target elsewhere: the daemon was started with another kubelet
+// directory, and this one says nothing about the volume's pod. That ends with a reboot, which takes
+// away the mounts and with them the targets.
 func PodsOf(podsDir string, record *volume.Record) []string {
 	names := []string{string(record.Pod)}
 	for _, target := range record.Targets {
@@ -65,16 +64,15 @@ func PodsOf(podsDir string, record *volume.Record) []string {
 	return names
 }
 
-// IsSubpath tells whether path is a mount of the kubelet's own, for a container that
-// mounts a directory inside of a volume.
+// IsSubpath tells whether path is a mount of the kubelet's own, of a directory inside of a volume.
 func IsSubpath(podsDir, path string) bool {
 	_, below := split(podsDir, path)
 	return strings.HasPrefix(below, "volume-subpaths/") // further down it may be a volume's name
 }
 
-// ParseTarget returns the pod and the volume's name in the pod's spec. Both stand in the
-// kubelet's target paths: <pods>/<pod UID>/volumes/kubernetes.io~csi/<name>/mount. A path
-// of another shape has neither.
+// ParseTarget returns the pod and the volume's name in the pod's spec. Both stand in the kubelet's
+// target paths: <pods>/<pod UID>/volumes/kubernetes.io~csi/<name>/mount. A path of another shape
+// has neither.
 func ParseTarget(podsDir, target string) (pod volume.PodUID, name string) {
 	dir, below := split(podsDir, target)
 	parts := strings.Split(below, "/")

@@ -21,19 +21,15 @@ import (
 
 // RegistrarConfig is what a Registrar works with. All fields are required.
 type RegistrarConfig struct {
-	// Dir is where the kubelet looks for sockets.
-	Dir string
-	// Name is the driver's name.
-	Name string
-	// Endpoint is the path of the CSI socket as the kubelet sees it.
-	Endpoint string
+	Dir      string // where the kubelet looks for sockets
+	Name     string // the driver's
+	Endpoint string // path of the CSI socket as the kubelet sees it
 	Log      logr.Logger
-	// Metrics record whether the driver is registered.
-	Metrics *metrics.Metrics
+	Metrics  *metrics.Metrics
 }
 
-// path returns the path of the registration socket. node-driver-registrar uses the
-// same name, so only one of both can register the driver.
+// path returns the path of the registration socket. node-driver-registrar uses the same name, so
+// only one of both can register the driver.
 func (c RegistrarConfig) path() string { return filepath.Join(c.Dir, c.Name+"-reg.sock") }
 
 // CheckDir returns why the driver cannot be registered in dir.
@@ -60,12 +56,9 @@ func (c RegistrarConfig) CheckEndpoint() error {
 
 // pace sets the intervals of a Registrar.
 type pace struct {
-	// look is the interval between two looks at the socket.
-	look time.Duration
-	// first and most are the shortest and the longest wait after a refusal.
-	first, most time.Duration
-	// patience is how long the kubelet may be silent before the log mentions it.
-	patience time.Duration
+	look        time.Duration // between two looks at the socket
+	first, most time.Duration // the shortest and the longest wait after a refusal
+	patience    time.Duration // how long the kubelet may be silent before the log mentions it
 }
 
 var usualPace = pace{look: 5 * time.Second, first: 5 * time.Second, most: 2 * time.Minute, patience: time.Minute}
@@ -73,9 +66,10 @@ var usualPace = pace{look: 5 * time.Second, first: 5 * time.Second, most: 2 * ti
 // after returns the wait after a number of refusals in a row: twice as long each time.
 func (p pace) after(refusals int) time.Duration { return min(p.first<<min(refusals-1, 16), p.most) }
 
-// Registrar keeps the driver registered. A nil one stands for a driver that a
-// sidecar registers.
+// Registrar keeps the driver registered, and answers the kubelet. A nil one stands for a driver
+// that a sidecar registers.
 type Registrar struct {
+	registerapi.UnimplementedRegistrationServer
 	cfg  RegistrarConfig
 	pace pace
 	// said delivers why the kubelet refuses the driver, nil when it has registered it.
@@ -83,9 +77,8 @@ type Registrar struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
-	mu sync.Mutex
-	// missing is why the driver is not registered; nil when it is.
-	missing error
+	mu      sync.Mutex
+	missing error // why the driver is not registered; nil when it is
 }
 
 var (
@@ -94,8 +87,8 @@ var (
 	errGone     = errors.New("the registration socket was removed")
 )
 
-// Register opens the registration socket. The CSI socket must be served already,
-// because the kubelet calls it at once.
+// Register opens the registration socket. The CSI socket must be served already, because the
+// kubelet calls it at once.
 func Register(cfg RegistrarConfig) (*Registrar, error) { return register(cfg, usualPace) }
 
 func register(cfg RegistrarConfig, p pace) (*Registrar, error) {
@@ -152,8 +145,8 @@ func (r *Registrar) run(ctx context.Context, o *opening) {
 	r.setMissing(errors.New("the daemon is stopping"))
 }
 
-// attend returns when the socket must be made anew, or when ctx ends. It counts the
-// refusals in a row.
+// attend returns when the socket must be made anew, or when ctx ends. It counts the refusals in a
+// row.
 func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 	log := r.cfg.Log.WithValues("socket", r.cfg.path())
 	look := time.NewTicker(r.pace.look)
@@ -193,8 +186,7 @@ func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 	}
 }
 
-// reopen makes the socket anew as soon as that is possible; it returns nil when ctx
-// ends first.
+// reopen makes the socket anew as soon as that is possible; it returns nil when ctx ends first.
 func (r *Registrar) reopen(ctx context.Context) *opening {
 	look := time.NewTicker(r.pace.look)
 	defer look.Stop()
@@ -217,8 +209,7 @@ func (r *Registrar) reopen(ctx context.Context) *opening {
 	return nil
 }
 
-// versions are the driver's versions of CSI in the kubelet's format. The kubelet
-// reads the major number alone.
+// versions are the driver's versions of CSI. The kubelet reads the major number alone.
 var versions = []string{"1.0.0"}
 
 // opening is an open registration socket.
@@ -228,8 +219,7 @@ type opening struct {
 	failed <-chan error
 }
 
-// open opens the socket. From then on the kubelet decides whether the driver is
-// registered.
+// open opens the socket. From then on the kubelet decides whether the driver is registered.
 func (r *Registrar) open() (*opening, error) {
 	l, err := socket.Listen(r.cfg.path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -241,7 +231,7 @@ func (r *Registrar) open() (*opening, error) {
 	r.setMissing(errNotAsked)
 	// The kubelet's answer is handled before the socket is made anew.
 	server := grpc.NewServer(grpc.WaitForHandlers(true))
-	registerapi.RegisterRegistrationServer(server, service{r: r})
+	registerapi.RegisterRegistrationServer(server, r)
 	failed := make(chan error, 1)
 	go func() {
 		if err := server.Serve(l); err != nil {
@@ -251,37 +241,30 @@ func (r *Registrar) open() (*opening, error) {
 	return &opening{Listener: l, server: server, failed: failed}, nil
 }
 
-// close removes the socket and breaks off running requests: the kubelet sees it
-// vanish in either case.
+// close removes the socket and breaks off running requests.
 func (o *opening) close() {
 	o.server.Stop()
 	_ = o.Close() // Stop does not close it if Serve has not begun
 }
 
-// service answers the kubelet.
-type service struct {
-	registerapi.UnimplementedRegistrationServer
-	r *Registrar
-}
-
 // GetInfo returns the driver's name and the path of its CSI socket.
-func (s service) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
-	cfg := s.r.cfg
+func (r *Registrar) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	cfg := r.cfg
 	cfg.Log.V(1).Info("the kubelet asks for the driver's name", "socket", cfg.path())
 	return &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: cfg.Name, Endpoint: cfg.Endpoint, SupportedVersions: versions}, nil
 }
 
 // NotifyRegistrationStatus receives whether the kubelet has registered the driver.
-func (s service) NotifyRegistrationStatus(
+func (r *Registrar) NotifyRegistrationStatus(
 	ctx context.Context, m *registerapi.RegistrationStatus,
 ) (*registerapi.RegistrationStatusResponse, error) {
 	var refusal error
 	if !m.PluginRegistered {
 		refusal = fmt.Errorf("the kubelet refuses the driver: %s", m.Error)
 	}
-	s.r.setMissing(refusal)
+	r.setMissing(refusal)
 	select {
-	case s.r.said <- refusal:
+	case r.said <- refusal:
 		return &registerapi.RegistrationStatusResponse{}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

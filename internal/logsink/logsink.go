@@ -1,9 +1,7 @@
 // Package logsink writes log lines without ever blocking the code that logs.
 //
-// It writes in the background and in order: the first line at once, those that follow
-// within a moment together. While a write hangs, lines wait in a buffer. When the buffer
-// is full, it drops and counts lines and writes a line with their number in their place.
-// So a reader that stalls loses lines and blocks nothing else.
+// It writes in the background and in order. While a write hangs, lines wait in a buffer. When that is
+// full, it drops and counts lines, and writes a line with their number in their place.
 package logsink
 
 import (
@@ -16,13 +14,11 @@ import (
 // keepBuffer bounds the size of an empty buffer that is kept.
 const keepBuffer = 64 << 10
 
-// rest is the time between two writes. On a busy node one write for each line costs more
-// than the line.
+// rest is the time between two writes. On a busy node a write for each line costs more than the line.
 const rest = 10 * time.Millisecond
 
 // Config is what a Sink works with. All fields are required.
 type Config struct {
-	// Out is where the lines go.
 	Out io.Writer
 	// Most bounds the bytes that wait while a write hangs. The write may hold as many.
 	Most int
@@ -32,20 +28,17 @@ type Config struct {
 	Missing func(lines int) []byte
 }
 
-// Sink is a writer of whole lines that never blocks. Its methods may be called from
-// several goroutines.
+// Sink is a writer of whole lines. Its methods may be called from several goroutines.
 type Sink struct {
 	cfg Config
-	// wake contains a token when there is work. Close closes closing; ended is closed when
-	// all lines are written after that.
+	// wake contains a token when there is work. Close closes closing; ended is closed when all lines
+	// are written after that.
 	wake, closing, ended chan struct{}
 
 	mu      sync.Mutex
 	pending []byte
-	// spare is an empty buffer that takes the place of pending.
-	spare []byte
-	// missing counts the lines that were dropped behind those that are pending.
-	missing int
+	spare   []byte // an empty buffer that takes the place of pending
+	missing int    // how many lines were dropped behind those that are pending
 	closed  bool
 }
 
@@ -71,8 +64,8 @@ func (s *Sink) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close returns when everything is written, or after limit: lines that the reader has not
-// taken by then are lost.
+// Close returns when everything is written, or after limit: lines that the reader has not taken by
+// then are lost.
 func (s *Sink) Close(limit time.Duration) {
 	s.mu.Lock()
 	if !s.closed {
@@ -137,8 +130,7 @@ func (s *Sink) take() (lines []byte, closed bool) {
 	return lines, s.closed
 }
 
-// written takes back the buffer of lines, of which n bytes were written. The other lines
-// count as dropped; there is no place to report the error.
+// written takes back the buffer of lines, of which n bytes were written. The others count as dropped.
 func (s *Sink) written(lines []byte, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// callBuckets cover what a call may take: a publish mostly waits for a sync of the disk,
-// and a kubelet gives up after two minutes.
+// callBuckets go from a sync of the disk to two minutes, when a kubelet gives up.
 var callBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 
 // codeOK is the code of a call without an error.
@@ -76,6 +75,5 @@ func newKubelet(r *prometheus.Registry) kubelet {
 // PodsSeen sets the number of pods in the kubelet's directory.
 func (m *Metrics) PodsSeen(pods int) { m.pods.Set(float64(pods)) }
 
-// Registered sets whether the kubelet has registered the driver. A daemon that a sidecar
-// registers never calls it.
+// Registered sets whether the kubelet has registered the driver.
 func (m *Metrics) Registered(registered bool) { m.registered.WithLabelValues().Set(number(registered)) }

@@ -54,9 +54,7 @@ func (s space) set(total, free, line, floor, headroom int64) {
 	s.line.Set(float64(line))
 }
 
-// DiskMeasured sets the space of the file system and the pressure factor that follows from
-// it. Below line the kubelet evicts pods. At or below floor retained volumes are deleted at
-// once, below headroom early.
+// DiskMeasured sets the space of the file system, its marks, and the pressure factor.
 func (m *Metrics) DiskMeasured(factor float64, is volume.Space, line, floor, headroom volume.Size) {
 	m.factor.Set(factor)
 	m.bytes.set(is.Total.Bytes, is.Free.Bytes, line.Bytes, floor.Bytes, headroom.Bytes)
@@ -86,8 +84,7 @@ func newTrash(r *prometheus.Registry) trash {
 	}
 }
 
-// TrashHolds sets the number of trash entries to be erased, and of those that could not
-// be.
+// TrashHolds sets the number of trash entries to be erased, and of those that could not be.
 func (m *Metrics) TrashHolds(entries, setAside int) {
 	m.entries.Set(float64(entries))
 	m.setAside.Set(float64(setAside))

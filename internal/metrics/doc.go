@@ -1,7 +1,3 @@
-// Package metrics is what the daemon reports to Prometheus. [Metrics] has a method for
-// every event, in the words of Katbox; the code that makes an event happen calls it and
-// does not know what is counted how.
-//
-// Nothing here waits, fails or runs at intervals: a call is a few atomic additions, and
-// the rest happens when Prometheus asks. Only this package knows the Prometheus library.
+// Package metrics is what the daemon reports to Prometheus. [Metrics] has a method for every event,
+// in the words of Katbox. A call is a few atomic additions; it neither waits nor fails.
 package metrics

@@ -15,13 +15,12 @@ const (
 	namespace = "katbox"
 	// maxScrapes bounds the answers that are made at the same time, for a few servers.
 	maxScrapes = 8
-	// scrapeLimit bounds the time of one answer. With a timeout the answer is buffered, so
-	// a slow reader does not occupy one of the maxScrapes slots.
+	// scrapeLimit bounds the time of one answer. With a timeout the answer is buffered, so a slow
+	// reader does not occupy one of the maxScrapes slots.
 	scrapeLimit = 10 * time.Second
 )
 
-// Metrics are all metrics of one daemon. Its methods may be called from several
-// goroutines.
+// Metrics are all metrics of one daemon. Its methods may be called from several goroutines.
 type Metrics struct {
 	registry *prometheus.Registry
 	calls
@@ -79,8 +78,7 @@ func gaugeVec(r *prometheus.Registry, name, help string, labels ...string) *prom
 }
 
 func histogram(r *prometheus.Registry, name, help string, buckets []float64) prometheus.Histogram {
-	opts := prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}
-	return register(r, prometheus.NewHistogram(opts))
+	return register(r, prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}))
 }
 
 func histogramVec(r *prometheus.Registry, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {

@@ -8,8 +8,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// latenessBuckets separate deadlines that were kept within a second from those that were
-// missed because the daemon did not run.
+// latenessBuckets tell deadlines that were kept from those missed because the daemon did not run.
 var latenessBuckets = []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
 // volumes are metrics of the volumes.
@@ -53,11 +52,8 @@ func newVolumes(r *prometheus.Registry) volumes {
 
 // VolumeChanged counts a volume whose record was before and is after; nil for none.
 func (m *Metrics) VolumeChanged(before, after *volume.Record) {
-	from, to := volume.PhaseOf(before), volume.PhaseOf(after)
-	m.phases.move(from, to)
-	if change := mountsOf(after) - mountsOf(before); change != 0 {
-		m.mounts.Add(float64(change))
-	}
+	m.phases.move(volume.PhaseOf(before), volume.PhaseOf(after))
+	m.mounts.Add(float64(mountsOf(after) - mountsOf(before)))
 }
 
 func mountsOf(r *volume.Record) int {
@@ -73,8 +69,8 @@ func (m *Metrics) RetainedBytes(bytes uint64) { m.retainedBytes.Set(float64(byte
 // RetainedUnmeasured sets the number of retained volumes that were not measured yet.
 func (m *Metrics) RetainedUnmeasured(volumes int) { m.retainedUnmeasured.Set(float64(volumes)) }
 
-// VolumeDeleted counts a deleted volume. late is the time since the end of its lifespan,
-// which counts if the volume has expired.
+// VolumeDeleted counts a deleted volume. late is the time since the end of its lifespan, which counts
+// if the volume has expired.
 func (m *Metrics) VolumeDeleted(reason volume.Reason, late time.Duration) {
 	if evictions, ok := m.evictions[reason]; ok {
 		evictions.Inc()
@@ -88,12 +84,10 @@ func (m *Metrics) VolumeDeleted(reason volume.Reason, late time.Duration) {
 func (m *Metrics) UnmountRetried() { m.unmountRetries.Inc() }
 
 // DeletionsFailing sets the number of volumes whose deletion failed and is repeated.
-func (m *Metrics) DeletionsFailing(volumes int) {
-	m.stuck[volume.Deleting].Set(float64(volumes))
-}
+func (m *Metrics) DeletionsFailing(volumes int) { m.stuck[volume.Deleting].Set(float64(volumes)) }
 
-// VolumeStuck moves a volume whose unmount failed from the phase before to the phase
-// after. The zero phase stands for a volume that is not stuck.
+// VolumeStuck moves a volume whose unmount failed from one phase to another. The zero phase stands for
+// a volume that is not stuck.
 func (m *Metrics) VolumeStuck(before, after volume.Phase) { m.stuck.move(before, after) }
 
 // VolumeParked counts a volume whose actor has failed too often.

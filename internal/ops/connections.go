@@ -12,30 +12,25 @@ import (
 )
 
 const (
-	// maxSilent is far more than the connections that the kubelet and a few Prometheus
-	// servers keep open between requests.
+	// maxSilent is far more than the kubelet and a few Prometheus servers keep open.
 	maxSilent = 256
-	// maxAsking bounds the requests under way, which take up to 32 KiB each. They are
-	// answered from memory: an address must send a thousand of them within the few
-	// milliseconds of one answer before an older request is broken off.
+	// maxAsking bounds the requests under way, which take up to 32 KiB each. An answer from memory
+	// takes a few milliseconds: within them an address must send a thousand requests before an older
+	// one is broken off.
 	maxAsking = 1024
 )
 
-// crowd bounds the open connections: every pod of the cluster may connect, and each
-// connection costs memory. The newest connection is always accepted and another one
-// closed for it, so the kubelet's probe gets through.
+// crowd bounds the open connections: every pod of the cluster may connect. The newest connection is
+// always accepted and another one closed for it, so the kubelet's probe gets through.
 //
-// A connection that has sent something is never closed for a silent one. In each group
-// the address with the most connections loses its oldest one, so a pod that floods the
-// port loses its own. If all come from one address, the oldest goes.
+// A connection that has sent something is never closed for a silent one. In each group the address
+// with the most connections loses its oldest one, so a pod that floods the port loses its own.
 type crowd struct {
 	net.Listener
 
-	mu sync.Mutex
-	// silent connections have sent nothing since their last answer.
-	silent group
-	// asking connections have sent a request, or a part of one.
-	asking group
+	mu     sync.Mutex
+	silent group // have sent nothing since their last answer
+	asking group // have sent a request, or a part of one
 }
 
 func newCrowd(l net.Listener, silent, asking int) *crowd {
@@ -55,8 +50,8 @@ func (l *crowd) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add adds a silent connection. If that is one too many, another one is closed, unless
-// it has sent something that the server has not read yet.
+// add adds a silent connection. If that is one too many, another one is closed, unless it has sent
+// something that the server has not read yet.
 func (l *crowd) add(c *connection) {
 	l.silent.add(c)
 	for l.silent.tooMany() {
@@ -78,8 +73,7 @@ func (l *crowd) ask(c *connection) {
 	}
 }
 
-// changed is the hook of the HTTP server. It is called when a request was read and when
-// it was answered.
+// changed is the HTTP server's hook: it calls it when a request was read and when it was answered.
 func (l *crowd) changed(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*connection)
 	if !ok {
@@ -119,8 +113,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// hasSent tells whether there is received data that the server has not read. It does not
-// wait.
+// hasSent tells, without a wait, whether there is received data that the server has not read.
 func (c *connection) hasSent() bool {
 	conn, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -147,8 +140,7 @@ func (c *connection) drop() {
 type group struct {
 	most  int
 	byAge *list.List
-	// of counts the connections of each address.
-	of map[netip.Addr]int
+	of    map[netip.Addr]int // how many connections each address has
 }
 
 func newGroup(most int) group {

@@ -14,30 +14,28 @@ import (
 )
 
 const (
-	// askInterval is the interval at which the node is asked. On an idle node each
-	// question commits the records, so it is no shorter than the interval of the
-	// kubelet's probe.
+	// askInterval is the interval at which the node is asked. On an idle node each question commits
+	// the records, so it is no shorter than the interval of the kubelet's probe.
 	askInterval = 10 * time.Second
 	// unwellInterval is the interval while the node is not healthy.
 	unwellInterval = time.Second
 	// healthLimit bounds the time of one answer.
 	healthLimit = 10 * time.Second
-	// maxAge is the age from which the last answer proves nothing. The next one comes
-	// within askInterval and healthLimit, unless the process itself is stuck.
+	// maxAge is the age from which the last answer proves nothing: the next one comes within
+	// askInterval and healthLimit, unless the process itself is stuck.
 	maxAge = 30 * time.Second
 )
 
-// health asks the node for its health in the background, one question at a time. A
-// request for /healthz gets the last answer. So a crowd of requests does not touch the
-// disk, and no request waits for a disk that hangs.
+// health asks the node for its health in the background, one question at a time. A request for
+// /healthz gets the last answer, so it neither touches the disk nor waits for one that hangs.
 type health struct {
 	log logr.Logger
 	// known is closed with the first answer.
 	known chan struct{}
 
 	mu sync.Mutex
-	// unwell is the last answer and answered its time. since is when the first question
-	// of those in a row with the same outcome began.
+	// unwell is the last answer and answered its time. since is when the first question of those in a
+	// row with the same outcome began.
 	unwell          error
 	answered, since time.Time
 }
@@ -86,8 +84,7 @@ func (h *health) set(err error, began time.Time) {
 	}
 }
 
-// answer returns nil if the node was healthy in its last answer. It waits for the first
-// one.
+// answer returns nil if the node was healthy in its last answer. It waits for the first one.
 func (h *health) answer(ctx context.Context) error {
 	select {
 	case <-h.known:

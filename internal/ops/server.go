@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	// A client has this long to send its request and to read the answer. The latter time
-	// begins when the request was read and includes the wait for the node's first answer,
-	// so it is longer than healthLimit.
+	// A client has this long to send its request and to read the answer. The latter time includes the
+	// wait for the node's first answer, so it is longer than healthLimit.
 	readLimit  = 10 * time.Second
 	writeLimit = 30 * time.Second
 	idleLimit  = 2 * time.Minute
@@ -29,11 +28,9 @@ const (
 
 // Config is what a Server works with.
 type Config struct {
-	// Endpoint is the address to listen on, such as ":8080"; empty listens nowhere.
-	Endpoint string
-	// Metrics answers /metrics.
-	Metrics http.Handler
-	Log     logr.Logger
+	Endpoint string       // address to listen on, such as ":8080"; empty listens nowhere
+	Metrics  http.Handler // answers /metrics
+	Log      logr.Logger
 }
 
 // CheckEndpoint returns why nothing can listen on an endpoint.
@@ -58,8 +55,7 @@ type Server struct {
 	http     *http.Server
 	listener *crowd
 	failed   chan error
-
-	health health
+	health   health
 
 	mu sync.Mutex
 	// endAsking ends the questions for the node's health; nil before Recovered.
@@ -97,8 +93,8 @@ func Start(cfg Config) (*Server, error) {
 // Failed delivers the reason when serving fails.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Recovered reports that the node has recovered. From now until Stopping the server asks
-// it for its health, unless the server listens nowhere.
+// Recovered reports that the node has recovered. From now until Stopping a server that listens asks
+// it for its health.
 func (s *Server) Recovered(healthy func(context.Context) error) {
 	if s.http != nil {
 		s.watch(healthy)
@@ -113,16 +109,16 @@ func (s *Server) watch(healthy func(context.Context) error) {
 	go s.health.watch(ctx, healthy)
 }
 
-// Serving reports that the CSI socket is open. From now on the daemon is ready whenever
-// registered returns nil.
+// Serving reports that the CSI socket is open. From now on the daemon is ready whenever registered
+// returns nil.
 func (s *Server) Serving(registered func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.registered = registered
 }
 
-// Stopping reports that the daemon is about to stop: from now on it is not ready, and the
-// server no longer asks the node.
+// Stopping reports that the daemon is about to stop: it is not ready, and the server no longer asks
+// the node.
 func (s *Server) Stopping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +128,7 @@ func (s *Server) Stopping() {
 	}
 }
 
-// Stop closes the listener and waits for running answers. It breaks off those that are
-// not complete when ctx ends.
+// Stop closes the listener and waits for running answers. It breaks them off when ctx ends.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.http == nil {
 		return nil
