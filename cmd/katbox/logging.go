@@ -53,8 +53,8 @@ func newEncoder(format string) (zapcore.Encoder, error) {
 	}
 }
 
-// newLogger returns the daemon's log, to which the libraries write as well. It goes to
-// stdout: stderr is for the one line that says why the daemon ended.
+// newLogger returns the daemon's log, to which the libraries write as well. It goes to stdout:
+// stderr is for the one line that says why the daemon ended.
 func newLogger(level string, encoder zapcore.Encoder, w io.Writer) (logr.Logger, error) {
 	lowest, err := zapcore.ParseLevel(level)
 	if err != nil {
@@ -73,8 +73,8 @@ func newLogger(level string, encoder zapcore.Encoder, w io.Writer) (logr.Logger,
 	return log, nil
 }
 
-// repeatSeldom lets the same line pass once in ten minutes: gRPC warns at each attempt to connect to
-// a collector of traces that is missing.
+// repeatSeldom lets the same line pass once in ten minutes: gRPC warns at each attempt to connect
+// to a collector of traces that is missing.
 func repeatSeldom(core zapcore.Core) zapcore.Core {
 	return zapcore.NewSamplerWithOptions(core, 10*time.Minute, 1, 0)
 }

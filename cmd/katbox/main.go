@@ -23,7 +23,8 @@ var (
 	revision = ""
 )
 
-// hardLimit is how long the daemon may live after a signal. Kubernetes kills a container after 30 s.
+// hardLimit is how long the daemon may live after a signal. Kubernetes kills a container after 30
+// s.
 const hardLimit = 25 * time.Second
 
 func main() {

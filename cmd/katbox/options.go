@@ -193,8 +193,8 @@ func (o options) level() string {
 
 func (o options) podsDir() string { return kubelet.PodsDir(o.kubeletDir) }
 
-// pathOnNode returns the path at which a person on the node finds the working directory.
-// A container sees it at another path, and nothing in there reveals the node's path.
+// pathOnNode returns the path at which a person on the node finds the working directory. A
+// container sees it at another path, and nothing in there reveals the node's path.
 func (o options) pathOnNode() string { return cmp.Or(o.workdirOnNode, o.workdir) }
 
 // registrarConfig is for endpoints that were checked already.

@@ -72,8 +72,8 @@ type instance struct {
 	registrar *kubelet.Registrar
 }
 
-// live starts the daemon bottom-up, serves until ctx ends or a part fails, and stops
-// what has started in reverse.
+// live starts the daemon bottom-up, serves until ctx ends or a part fails, and stops what has
+// started in reverse.
 func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Logger) (err error) {
 	log.Info("starting", "version", version, "driver", o.driverName, logkeys.Node, o.nodeID, "workdir", o.workdir)
 	if err := setTimerSlack(timerSlack); err != nil {
@@ -230,9 +230,9 @@ func scaleGC(queue int) {
 // autoLine derives the kubelet's line from where the kubelet's files are.
 const autoLine = "auto"
 
-// limits returns how much of the working directory's file system should stay free. The
-// daemon cannot read the kubelet's configuration, so it assumes the defaults if the
-// kubelet watches that file system.
+// limits returns how much of the working directory's file system should stay free. The daemon
+// cannot read the kubelet's configuration, so it assumes the defaults if the kubelet watches that
+// file system.
 func (i *instance) limits() (lifespan.Limits, error) {
 	l := lifespan.Limits{Headroom: i.o.headroom}
 	if i.o.kubeletLine == autoLine {

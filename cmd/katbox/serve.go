@@ -46,7 +46,8 @@ func (i *instance) listen(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, callsTimeout)
 			defer cancel()
 			if err := server.Stop(ctx); err != nil {
-				// The kubelet repeats its calls. The operations that they began go on until the node stops.
+				// The kubelet repeats its calls. The operations that they began go on until the
+				// node stops.
 				i.log.Info("stopped serving", logkeys.Cause, err.Error())
 			}
 			return nil
@@ -87,8 +88,8 @@ func (i *instance) register(ctx context.Context) error {
 	})
 }
 
-// withRoom opens a socket once there is room for its file. The node makes room
-// meanwhile; it could not if the daemon ended. If ctx ends first, nothing is opened.
+// withRoom opens a socket once there is room for its file. The node makes room meanwhile; it could
+// not if the daemon ended. If ctx ends first, nothing is opened.
 func (i *instance) withRoom(ctx context.Context, open func() error) error {
 	logged := false
 	for ctx.Err() == nil {

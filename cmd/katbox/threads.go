@@ -16,8 +16,8 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// threadLimit returns how many threads the cgroups allow to the process and its neighbours, 0 for no
-// limit. A privileged container sees the limit of its pod. root is "/".
+// threadLimit returns how many threads the cgroups allow to the process and its neighbours, 0 for
+// no limit. A privileged container sees the limit of its pod. root is "/".
 func threadLimit(root fs.FS) (int, error) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -39,8 +39,8 @@ func threadLimit(root fs.FS) (int, error) {
 		default:
 			continue
 		}
-		// The limits of the groups above apply as well. If the container sees its own group
-		// as the top, the path does not lead to it.
+		// The limits of the groups above apply as well. If the container sees its own group as the
+		// top, the path does not lead to it.
 		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
 			most, err := readLimit(root, path.Join(top, group, "pids.max"))
 			if err != nil {
@@ -78,17 +78,17 @@ func readLimit(root fs.FS, file string) (int, error) {
 	return max(most, 1), nil
 }
 
-// timerSlack is by how much the kernel may delay the timers of the daemon's threads, to wake threads
-// together. While a thread is in fsync, Go's sysmon wakes every 20 to 75 µs. That was 8 to 12 % of
-// the daemon's CPU; with the slack it is 4 %. No wait of the daemon is shorter than 1 ms, and calls
-// do not take longer.
+// timerSlack is by how much the kernel may delay the timers of the daemon's threads, to wake
+// threads together. While a thread is in fsync, Go's sysmon wakes every 20 to 75 µs. That was 8 to
+// 12 % of the daemon's CPU; with the slack it is 4 %. No wait of the daemon is shorter than 1 ms,
+// and calls do not take longer.
 const timerSlack = time.Millisecond
 
 // setTimerSlack sets the timer slack of all threads of this process. It needs CAP_SYS_NICE.
 func setTimerSlack(slack time.Duration) error {
 	seen := map[string]bool{}
-	// A new thread inherits the slack of the thread that makes it. The loop ends when a
-	// pass finds no thread that was made meanwhile.
+	// A new thread inherits the slack of the thread that makes it. The loop ends when a pass finds
+	// no thread that was made meanwhile.
 	for before := -1; len(seen) > before; {
 		before = len(seen)
 		threads, err := os.ReadDir("/proc/self/task")

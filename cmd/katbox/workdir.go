@@ -16,8 +16,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// openWorkdir opens the working directory and makes it a mount of its own, so that a bind mount costs
-// the same with one mount on the node or with thousands.
+// openWorkdir opens the working directory and makes it a mount of its own, so that a bind mount
+// costs the same with one mount on the node or with thousands.
 func (i *instance) openWorkdir(context.Context) error {
 	path := i.o.workdir
 	if err := i.checkWorkdir(); err != nil {
@@ -44,8 +44,8 @@ func (i *instance) openWorkdir(context.Context) error {
 	return nil
 }
 
-// closeWorkdir undoes openWorkdir. It leaves the mount to another daemon that holds the
-// lock on the records.
+// closeWorkdir undoes openWorkdir. It leaves the mount to another daemon that holds the lock on the
+// records.
 func (i *instance) closeWorkdir(context.Context) error {
 	err := i.dir.Close()
 	if i.records == nil {
@@ -83,8 +83,8 @@ func (i *instance) checkWorkdir() error {
 		"give Katbox a directory of its own, or move everything else out of this one", workdir, filepath.Join(workdir, foreign))
 }
 
-// logPropagation logs if mounts for pods stay in this mount namespace. The daemon goes on: it cannot
-// tell whether it is in a container, and beside its kubelet it needs no propagation.
+// logPropagation logs if mounts for pods stay in this mount namespace. The daemon goes on: it
+// cannot tell whether it is in a container, and beside its kubelet it needs no propagation.
 func (i *instance) logPropagation() {
 	podsDir := i.o.podsDir()
 	switch propagates, err := mount.Propagates(podsDir); {
@@ -99,9 +99,9 @@ func (i *instance) logPropagation() {
 	}
 }
 
-// newMounter returns the mounter of volumes. It logs what happens to noexec if the working directory
-// is mounted so. A pod expects a volume to behave like an emptyDir: GKE's nodes mount /var with
-// noexec, and remount /var/lib/kubelet without it.
+// newMounter returns the mounter of volumes. It logs what happens to noexec if the working
+// directory is mounted so. A pod expects a volume to behave like an emptyDir: GKE's nodes mount
+// /var with noexec, and remount /var/lib/kubelet without it.
 func (i *instance) newMounter() (*mount.Mounter, error) {
 	noexec, err := mount.Noexec(i.o.workdir)
 	switch {
@@ -121,8 +121,8 @@ func (i *instance) newMounter() (*mount.Mounter, error) {
 	}), nil
 }
 
-// load calls each with every record of an earlier run, including the archived Katbox's,
-// and logs what it could not read.
+// load calls each with every record of an earlier run, including the archived Katbox's, and logs
+// what it could not read.
 func (i *instance) load(each func(volume.Record)) error {
 	now := time.Now()
 	imported, err := i.records.ImportLegacy(filepath.Join(i.o.workdir, legacyFile), i.o.workdir, now)

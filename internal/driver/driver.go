@@ -99,8 +99,8 @@ func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 	return &csi.GetPluginInfoResponse{Name: d.cfg.Name, VendorVersion: d.cfg.Version}, nil
 }
 
-// GetPluginCapabilities reports that volumes are tied to their node. There is no
-// controller service: the kubelet makes inline volumes by publishing them.
+// GetPluginCapabilities reports that volumes are tied to their node. There is no controller
+// service: the kubelet makes inline volumes by publishing them.
 func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
 		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{

@@ -10,10 +10,10 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// codeOf returns the gRPC code of an error. The code decides what the kubelet does next
-// (its isFinalError). After a final error it assumes that the volume is not mounted and
-// may never unpublish it. After Aborted, Unavailable, ResourceExhausted, Canceled and
-// DeadlineExceeded it assumes that the volume may be mounted, and always unpublishes it.
+// codeOf returns the gRPC code of an error. The code decides what the kubelet does next (its
+// isFinalError). After a final error it assumes that the volume is not mounted and may never
+// unpublish it. After Aborted, Unavailable, ResourceExhausted, Canceled and DeadlineExceeded it
+// assumes that the volume may be mounted, and always unpublishes it.
 func codeOf(err error) codes.Code {
 	switch {
 	case err == nil:

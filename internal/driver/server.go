@@ -61,8 +61,8 @@ func toStatus(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grp
 	return resp, nil
 }
 
-// recoverPanics turns a panic in a handler into an error. The effects of the call are not
-// known then.
+// recoverPanics turns a panic in a handler into an error. The effects of the call are not known
+// then.
 func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
@@ -75,8 +75,8 @@ func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// logCalls logs each failed call once, and every call at the debug level. Of the request
-// it logs only the names of the volume: the rest may contain secrets.
+// logCalls logs each failed call once, and every call at the debug level. Of the request it logs
+// only the names of the volume: the rest may contain secrets.
 func logCalls(d *Driver) grpc.UnaryServerInterceptor {
 	log := d.cfg.Log
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -100,8 +100,8 @@ func logCalls(d *Driver) grpc.UnaryServerInterceptor {
 	}
 }
 
-// named returns the names in a request, which may not be valid. A publish has a volume
-// context; an unpublish has only the target path.
+// named returns the names in a request, which may not be valid. A publish has a volume context; an
+// unpublish has only the target path.
 func (d *Driver) named(req any) (r volume.Record) {
 	if v, ok := req.(interface{ GetVolumeId() string }); ok {
 		r.ID = volume.ID(v.GetVolumeId())
@@ -119,8 +119,8 @@ func (d *Driver) named(req any) (r volume.Record) {
 	return r
 }
 
-// expected tells whether a code reports a condition that the caller has to handle, and
-// not a defect of the driver or its node.
+// expected tells whether a code reports a condition that the caller has to handle, and not a defect
+// of the driver or its node.
 func expected(code codes.Code) bool {
 	switch code {
 	case codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound,

@@ -16,8 +16,7 @@ import (
 // maxPath is the longest path that the kernel accepts, without the final NUL.
 const maxPath = 4095
 
-// publication validates a publish. The error names the first field that is not
-// acceptable.
+// publication validates a publish. The error names the first field that is not acceptable.
 func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publication, error) {
 	attributes := req.GetVolumeContext()
 	id, err := volume.ParseID("volume_id", req.GetVolumeId())
@@ -62,8 +61,8 @@ func (d *Driver) unpublication(req *csi.NodeUnpublishVolumeRequest) (volume.ID, 
 	return id, target, err
 }
 
-// statsOf validates a request for stats. The path is only compared with the published
-// targets: any other path is not found.
+// statsOf validates a request for stats. The path is only compared with the published targets: any
+// other path is not found.
 func statsOf(req *csi.NodeGetVolumeStatsRequest) (volume.ID, string, error) {
 	id, err := volume.ParseID("volume_id", req.GetVolumeId())
 	if err != nil {
@@ -126,8 +125,8 @@ func capability(c *csi.VolumeCapability) (volume.Target, error) {
 	return t, err
 }
 
-// mountFlags adds the mount flags to t. The file system type is ignored: a directory is on
-// the file system it is on.
+// mountFlags adds the mount flags to t. The file system type is ignored: a directory is on the file
+// system it is on.
 func mountFlags(t *volume.Target, flags []string) error {
 	for _, flag := range flags {
 		switch {

@@ -1,7 +1,7 @@
 // Package logsink writes log lines without ever blocking the code that logs.
 //
-// It writes in the background and in order. While a write hangs, lines wait in a buffer. When that is
-// full, it drops and counts lines, and writes a line with their number in their place.
+// It writes in the background and in order. While a write hangs, lines wait in a buffer. When that
+// is full, it drops and counts lines, and writes a line with their number in their place.
 package logsink
 
 import (
@@ -14,7 +14,8 @@ import (
 // keepBuffer bounds the size of an empty buffer that is kept.
 const keepBuffer = 64 << 10
 
-// rest is the time between two writes. On a busy node a write for each line costs more than the line.
+// rest is the time between two writes. On a busy node a write for each line costs more than the
+// line.
 const rest = 10 * time.Millisecond
 
 // Config is what a Sink works with. All fields are required.
@@ -31,8 +32,8 @@ type Config struct {
 // Sink is a writer of whole lines. Its methods may be called from several goroutines.
 type Sink struct {
 	cfg Config
-	// wake contains a token when there is work. Close closes closing; ended is closed when all lines
-	// are written after that.
+	// wake contains a token when there is work. Close closes closing; ended is closed when all
+	// lines are written after that.
 	wake, closing, ended chan struct{}
 
 	mu      sync.Mutex
@@ -130,7 +131,8 @@ func (s *Sink) take() (lines []byte, closed bool) {
 	return lines, s.closed
 }
 
-// written takes back the buffer of lines, of which n bytes were written. The others count as dropped.
+// written takes back the buffer of lines, of which n bytes were written. The others count as
+// dropped.
 func (s *Sink) written(lines []byte, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,8 +32,7 @@ type Metrics struct {
 	logLinesDropped prometheus.Counter
 }
 
-// New returns the metrics of a daemon of the given version and revision, each with its
-// first value.
+// New returns the metrics of a daemon of the given version and revision, each with its first value.
 func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
@@ -58,8 +57,8 @@ func (m *Metrics) Handler() http.Handler {
 // LogLineDropped counts a log line that was dropped.
 func (m *Metrics) LogLineDropped() { m.logLinesDropped.Inc() }
 
-// Each of these makes one collector and registers it, so that none is forgotten. A name
-// that is used twice ends the daemon at its start.
+// Each of these makes one collector and registers it, so that none is forgotten. A name that is
+// used twice ends the daemon at its start.
 
 func counter(r *prometheus.Registry, name, help string) prometheus.Counter {
 	return register(r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))

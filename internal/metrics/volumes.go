@@ -69,8 +69,8 @@ func (m *Metrics) RetainedBytes(bytes uint64) { m.retainedBytes.Set(float64(byte
 // RetainedUnmeasured sets the number of retained volumes that were not measured yet.
 func (m *Metrics) RetainedUnmeasured(volumes int) { m.retainedUnmeasured.Set(float64(volumes)) }
 
-// VolumeDeleted counts a deleted volume. late is the time since the end of its lifespan, which counts
-// if the volume has expired.
+// VolumeDeleted counts a deleted volume. late is the time since the end of its lifespan, which
+// counts if the volume has expired.
 func (m *Metrics) VolumeDeleted(reason volume.Reason, late time.Duration) {
 	if evictions, ok := m.evictions[reason]; ok {
 		evictions.Inc()
@@ -86,8 +86,8 @@ func (m *Metrics) UnmountRetried() { m.unmountRetries.Inc() }
 // DeletionsFailing sets the number of volumes whose deletion failed and is repeated.
 func (m *Metrics) DeletionsFailing(volumes int) { m.stuck[volume.Deleting].Set(float64(volumes)) }
 
-// VolumeStuck moves a volume whose unmount failed from one phase to another. The zero phase stands for
-// a volume that is not stuck.
+// VolumeStuck moves a volume whose unmount failed from one phase to another. The zero phase stands
+// for a volume that is not stuck.
 func (m *Metrics) VolumeStuck(before, after volume.Phase) { m.stuck.move(before, after) }
 
 // VolumeParked counts a volume whose actor has failed too often.

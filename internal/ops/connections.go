@@ -15,8 +15,8 @@ const (
 	// maxSilent is far more than the kubelet and a few Prometheus servers keep open.
 	maxSilent = 256
 	// maxAsking bounds the requests under way, which take up to 32 KiB each. An answer from memory
-	// takes a few milliseconds: within them an address must send a thousand requests before an older
-	// one is broken off.
+	// takes a few milliseconds: within them an address must send a thousand requests before an
+	// older one is broken off.
 	maxAsking = 1024
 )
 

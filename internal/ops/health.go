@@ -34,8 +34,8 @@ type health struct {
 	known chan struct{}
 
 	mu sync.Mutex
-	// unwell is the last answer and answered its time. since is when the first question of those in a
-	// row with the same outcome began.
+	// unwell is the last answer and answered its time. since is when the first question of those in
+	// a row with the same outcome began.
 	unwell          error
 	answered, since time.Time
 }
@@ -63,8 +63,8 @@ func (h *health) watch(ctx context.Context, healthy func(context.Context) error)
 	}
 }
 
-// set records an answer and logs a change: the kubelet only reports that a probe failed,
-// and ends the container after a few.
+// set records an answer and logs a change: the kubelet only reports that a probe failed, and ends
+// the container after a few.
 func (h *health) set(err error, began time.Time) {
 	h.mu.Lock()
 	before, first := h.unwell, h.answered.IsZero()

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// A client has this long to send its request and to read the answer. The latter time includes the
-	// wait for the node's first answer, so it is longer than healthLimit.
+	// A client has this long to send its request and to read the answer. The latter time includes
+	// the wait for the node's first answer, so it is longer than healthLimit.
 	readLimit  = 10 * time.Second
 	writeLimit = 30 * time.Second
 	idleLimit  = 2 * time.Minute

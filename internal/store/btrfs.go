@@ -23,11 +23,9 @@ var errCopies = errors.New("btrfs copies the file on write, which is set when it
 	" copy the file to an empty one made with chattr +C, and give that its name")
 
 // overwriteInPlace makes btrfs overwrite a file, which has to be empty, as other file systems do. A
-// file that it copies on write takes new space for each commit, whatever is reserved; on a full
-// disk not even a deletion could be recorded. The flag costs the checksums of btrfs, and the
-// records have their own. After a snapshot each block is copied once more.
-//
-// If the flag cannot be set, the reserve reports it, see [Store.ReserveError].
+// file that it copies on write takes new space for each commit, whatever is reserved. The flag
+// costs the checksums of btrfs, and the records have their own. If it cannot be set, the reserve
+// reports it.
 func overwriteInPlace(file *os.File) {
 	if flags, on := btrfsFlags(file); on {
 		_ = kernel.SetFlags(int(file.Fd()), flags|noCopy)
@@ -63,9 +61,9 @@ func again(transaction, makeRoom func() error) error {
 	return err
 }
 
-// makeRoom makes btrfs end its own transaction, which gives back what that had put aside. While its
-// trees are full, overwriting a block in place takes a little room too, and the space of deleted
-// files is not free before.
+// makeRoom makes btrfs end its own transaction, which gives back what that had put aside, and frees
+// the space of deleted files. While its trees are full, overwriting in place takes a little room
+// too.
 func makeRoom(file *os.File) error {
 	if _, on := btrfsFlags(file); !on {
 		return errors.ErrUnsupported

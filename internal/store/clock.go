@@ -16,24 +16,18 @@ const maxAge = 80 * 365 * 24 * time.Hour
 
 // clock tells how long ago something was, across a restart too; see [timeline].
 type clock struct {
-	// boot is a number for this boot of the kernel, or 0 if it is unknown; then there is only the
-	// wall clock.
-	boot uint64
-	// boottime reads CLOCK_BOOTTIME.
-	boottime func() (int64, error)
+	boot     uint64                // a number for this boot, or 0 if it is unknown: then there is only the wall clock
+	boottime func() (int64, error) // reads CLOCK_BOOTTIME
 	now      func() time.Time
-	// line is what records are written and read by, in place of CLOCK_BOOTTIME itself.
-	line timeline
-	// rebooted says that the last look was in an earlier boot.
-	rebooted bool
+	line     timeline // what records are written and read by
+	rebooted bool     // the last look was in an earlier boot
 }
 
 // moment is an instant by both clocks.
 type moment struct {
-	now time.Time
-	// boottime is the reading in nanoseconds at now, in that boot. If boot is 0 there is none.
-	boot     uint64
-	boottime int64
+	now      time.Time
+	boot     uint64 // 0 if boottime is unknown
+	boottime int64  // the reading in nanoseconds at now, in that boot
 	line     timeline
 }
 
@@ -49,8 +43,7 @@ func readBoottime() (int64, error) {
 }
 
 // readBoot returns a number for this boot of the kernel and its time namespace, which shifts
-// CLOCK_BOOTTIME. It is 0 where /proc does not say, as in some sandboxes. Some container managers
-// give each container a boot ID of its own. Both lose nothing but the better clock.
+// CLOCK_BOOTTIME. It is 0 where /proc does not say, as in some sandboxes.
 func readBoot() uint64 {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

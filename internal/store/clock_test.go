@@ -43,7 +43,7 @@ func changeStored(t testing.TB, s *Store, id string, change func(fields map[int]
 	t.Helper()
 	if err := s.update(func(tx transaction) error {
 		fields := make(map[int]any)
-		if err := decoding.Unmarshal(bytes.Clone(tx.get(volumesBucket, []byte(id))[valueHeader:]), &fields); err != nil {
+		if err := decoding.Unmarshal(bytes.Clone(tx.tx.Bucket(volumesBucket).Get([]byte(id))[valueHeader:]), &fields); err != nil {
 			return err
 		}
 		change(fields)

@@ -31,8 +31,7 @@ var (
 // is made: it never costs more than what was wasted before.
 //
 // The copy is made beside commits. They wait while some pairs are read, and at the end for the last
-// changes and until the copy has the name. While it is made its name is that of the file with
-// newSuffix; a start removes what is left of one.
+// changes and until the copy has the name. A start removes what is left of one.
 type compaction struct {
 	db *database
 	// changed is what has changed since the copy began; Store.mu protects it.
@@ -43,11 +42,9 @@ type pairName struct{ bucket, key string }
 
 // Compaction is the outcome of one.
 type Compaction struct {
-	// Before and After are the size of the file, in bytes.
-	Before, After int64
+	Before, After int64 // size of the file, in bytes
 	Took          time.Duration
-	// Err is why the file stays as it is. It is tried again later.
-	Err error
+	Err           error // why the file stays as it is, until it is tried again
 }
 
 // changes notes that a pair changes.

@@ -14,11 +14,9 @@ import (
 )
 
 const (
-	// lastChanges is how many changes may be left for the end, when commits wait: a few
-	// milliseconds. More come together only while hundreds of calls run at once.
+	// lastChanges is how many changes may be left for the end, when commits wait some milliseconds.
 	lastChanges = 1024
-	// mostChanges is how many changes may wait for the copy, in some 20 MB of memory. More come
-	// together only on a disk that is very slow and very busy.
+	// mostChanges is how many changes may wait for the copy, in some 20 MB of memory.
 	mostChanges = 100_000
 	// copyFill is how full the pages of the copy are: as on average in a file whose keys came in no
 	// order. Full pages would soon be split.
@@ -194,8 +192,8 @@ func (s *Store) take(c *compaction, most int) (list []pair, err error) {
 }
 
 // replace writes the last changes to the copy and gives it the name, while commits wait. It returns
-// the database that was replaced, or nil. With an error besides, the disk may have the name for the
-// old file: commits fail until it is durable.
+// the database that was replaced, or nil. With an error besides, commits fail until the name is
+// durable.
 func (s *Store) replace(c *compaction, place *os.Root) (old *database, err error) {
 	err = s.locked(c, func() error {
 		if c.db.reserve.err != nil && s.db.reserve.err == nil {

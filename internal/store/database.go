@@ -19,8 +19,7 @@ import (
 const (
 	// pairsTogether is how many pairs are read together at most, about 1 MiB.
 	pairsTogether = 4096
-	// readTime is how long that takes at most, about as long as a commit takes: it is enough for
-	// thousands of pairs, or for one page of a slow disk.
+	// readTime is how long that takes at most, about as long as a commit.
 	readTime = 2 * time.Millisecond
 )
 
@@ -28,18 +27,15 @@ const (
 // trusts it: damage makes it panic, loop, or touch memory that is not there. So the file is checked
 // before bbolt opens it, and what still goes wrong becomes an error.
 type database struct {
-	path string
-	file *os.File
-	bolt *bbolt.DB
-	// unsettled is what must be made durable before the next commit.
+	path      string
+	file      *os.File
+	bolt      *bbolt.DB
 	unsettled unsettled
-	// reserve is for the next commits.
-	reserve reserve
+	reserve   reserve
 	// commit runs one transaction. Tests make it fail where kernel.Inject does not reach: inside of
 	// bbolt, after the transaction.
 	commit func(fn func(*bbolt.Tx) error) error
-	// failed is set once bbolt panicked. It may hold its locks for ever then, so it is not called
-	// again.
+	// failed is set once bbolt panicked: it may hold its locks for ever, so it is not called again.
 	failed error
 }
 

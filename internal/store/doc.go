@@ -6,16 +6,14 @@
 // [Store.OnCompaction].
 //
 // An existing file is never taken for a new one: a damaged, empty or newer file is an error that
-// says what to do, and a new file gets its name once it is complete. No damage to a file ends the
-// process. The store knows no mounts and no data directories, and decides nothing: what a record
-// means after a crash is up to its caller.
+// says what to do. No damage to a file ends the process. The store knows no mounts and no data
+// directories: what a record means after a crash is up to its caller.
 //
 // # Why bbolt
 //
-// A journal of our own, with a checksum for each record and compacted by a rename, would need the
-// same syncs, no memory map and no check of pages. It would also be one more database to prove
-// against power cuts, full disks and damage. Durable storage is not what Katbox is for, and bbolt
-// is a well-kept library whose format other tools read. What it lacks is here: a check of the file
+// A journal of our own would need no memory map and no check of pages. It would also be one more
+// database to prove against power cuts, full disks and damage. Durable storage is not what Katbox
+// is for, and other tools read bbolt's format. What it lacks is here: a check of the file
 // (boltfile), faults as errors (database.go), commits in doubt (settle.go), room on a full disk
 // (reserve.go, btrfs.go) and a smaller file (compaction.go). Do not spend more on taming it.
 //

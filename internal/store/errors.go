@@ -8,15 +8,13 @@ import (
 )
 
 var (
-	// ErrDamaged: a database file exists and cannot be used. The message says why, and what to do.
-	// Nothing was changed.
+	// ErrDamaged: a database file exists and cannot be used. Nothing was changed.
 	ErrDamaged = volume.ErrRecordsDamaged
 	// ErrLocked: another process has the database open.
 	ErrLocked = errors.New("locked by another process")
 	// ErrNewer: the database has a format that this version does not know.
 	ErrNewer = errors.New("written by a newer Katbox")
-	// ErrInvalidRecord: a record that could not be read again is not written. It is a fault of the
-	// caller, not of the file.
+	// ErrInvalidRecord: a record that could not be read again is not written.
 	ErrInvalidRecord = errors.New("invalid record")
 )
 
@@ -31,13 +29,4 @@ const (
 func damagedError(path string, reason error) error {
 	return fmt.Errorf("%s is %w (%w); move it aside and start again: data directories without a record are then adopted"+
 		" as retained for a full lifespan, nothing is deleted", path, ErrDamaged, reason)
-}
-
-func lockedError(path string, by owner) error {
-	return fmt.Errorf("%s is %w: %s on this working directory; stop it first", path, ErrLocked, by)
-}
-
-func newerError(path, format string) error {
-	return fmt.Errorf("%s was %w (format %s, this version knows up to %d): do not downgrade,"+
-		" start the newer version again", path, ErrNewer, format, formatVersion)
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// lockTimeout is how long to wait for another process to let go of the file: long enough for a
-// daemon that is about to exit. Between two attempts passes lockRetry.
+// lockTimeout is long enough for a daemon that is about to exit to let go of the file.
 var lockTimeout = 2 * time.Second
 
 const lockRetry = 20 * time.Millisecond
@@ -28,7 +27,7 @@ type (
 	openFile func(name string, flag int) (*os.File, error)
 )
 
-// openRegular opens a file. It does not open a named pipe, which waits for another process, or a
+// openRegular opens a file, and neither a named pipe, which waits for another process, nor a
 // device, which may do anything: it looks at the name first, and then at what it has opened.
 func openRegular(stat statFile, open openFile, name string, flag int) (*os.File, error) {
 	info, err := stat(name)
@@ -87,7 +86,7 @@ func lock(file *os.File, shared bool, by owner) error {
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return fmt.Errorf("lock %s: %w", file.Name(), err)
 		case !time.Now().Before(deadline):
-			return lockedError(file.Name(), by)
+			return fmt.Errorf("%s is %w: %s on this working directory; stop it first", file.Name(), ErrLocked, by)
 		}
 		time.Sleep(lockRetry)
 	}

@@ -22,45 +22,35 @@ var (
 
 // Imported is what an import found.
 type Imported struct {
-	// Done is true if this call did the import. Otherwise it was done before, or there is no old
-	// database.
+	// Done: this call did the import. Else it was done before, or there is no old database.
 	Done bool
-	// Published and Retained count the imported records.
+	// Published and Retained count the imported records. Skipped are the entries that could not be
+	// used: their data directories are adopted like all without a record.
 	Published int
 	Retained  int
-	// Skipped are the entries of the old database that could not be used. Their data directories
-	// are adopted like all without a record.
-	Skipped []Skipped
-	// Before is true if the records into which it was imported were lost since, so that this call
-	// only noted the import.
+	Skipped   []Skipped
+	// Before: the imported records were lost since, and this call only noted the import.
 	Before bool
 	// Unmarked is why no mark could be left beside the old database. The next start tries again.
 	Unmarked error
 }
 
 // Skipped is an entry of the old driver's database that was not imported.
-type Skipped struct {
-	Bucket string
-	Key    string
-	Reason string
-}
+type Skipped struct{ Bucket, Key, Reason string }
 
 // ImportLegacy imports the old driver's database at path, which it opens read-only and never
 // changes, so that a node can go back to the old driver. Call it before [Store.Load].
 //
 // It imports once: the records and the note that they were imported are one transaction. Without an
-// old database it notes nothing, so one that appears later (it was forgotten, or the old driver ran
-// again) is imported then. After the import it is never read again: what it would add is found by
-// its data directory or its mount. A volume that the store knows keeps its record, which is newer.
+// old database it notes nothing, so one that appears later is imported then. A volume that the
+// store knows keeps its record, which is newer.
 //
 // The note is lost with the records. So an empty file beside them marks the old database as
 // imported too: what it calls overdue may be published again, by a pod with a recurring UID.
-// Without its record such a volume is adopted like any other.
 //
 // Volumes of the bucket "deletedVolumes" are retained since their deletion time, for their
 // lifespan. Those of the bucket "volumes" are published. So is a volume in both, which the old
-// driver leaves when it is stopped between two steps of an unpublish: data of a published volume is
-// never deleted.
+// driver leaves when it is stopped between two steps of an unpublish.
 //
 // An old file that cannot be read gives [ErrDamaged] or [ErrLocked], and nothing is imported.
 func (s *Store) ImportLegacy(path, workdir string, now time.Time) (Imported, error) {
@@ -116,7 +106,7 @@ func (s *Store) importRecords(path, workdir string, now time.Time) (Imported, er
 	m := s.clock.writing()
 	err = s.update(func(t transaction) error {
 		for _, r := range records {
-			if t.get(volumesBucket, []byte(r.ID)) != nil {
+			if t.tx.Bucket(volumesBucket).Get([]byte(r.ID)) != nil {
 				continue
 			}
 			value, err := encodeValue(r, m)
@@ -141,8 +131,7 @@ func noteImport(t transaction, now time.Time) error {
 	return t.set(metaBucket, legacyImportedKey, now.UTC().AppendFormat(nil, time.RFC3339))
 }
 
-// importMark is the name of the mark that the old driver's database was imported. The dot tells it
-// from the directories of pods.
+// importMark is the mark's name. The dot tells it from the directories of pods.
 func (s *Store) importMark(old string) string {
 	return filepath.Join(filepath.Dir(s.db.path), "."+filepath.Base(old)+".imported")
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// legacyVolume is a value of the old driver's bucket "volumes", a published volume. Its other
-// fields (name, size, accessType, ephemeral) are of no use any more.
+// legacyVolume is a value of the old driver's bucket "volumes", a published volume.
 type legacyVolume struct {
 	ID   string `json:"id"`
 	Pod  string `json:"podUUID"`
@@ -23,14 +22,13 @@ type legacyVolume struct {
 // deleteTime + lifespan.
 type legacyDeleted struct {
 	DeleteTime time.Time `json:"deleteTime"`
-	// Lifespan is in nanoseconds. It is a pointer: a volume without one is not one whose time is
-	// over.
+	// Lifespan may be missing: that is not a volume whose time is over.
 	Lifespan *time.Duration `json:"lifespan"`
 	Path     string         `json:"path"`
 }
 
-// decodeLegacyVolume returns the record of a published volume. It has no targets: the old driver
-// did not keep them, and the mount table has them.
+// decodeLegacyVolume returns the record of a published volume. The mount table has its targets: the
+// old driver did not keep them.
 func decodeLegacyVolume(key, value []byte, workdir string) (volume.Record, error) {
 	var v legacyVolume
 	if err := json.Unmarshal(value, &v); err != nil {
@@ -76,12 +74,9 @@ func decodeLegacyDeleted(key, value []byte, workdir string) (volume.Record, erro
 	}, nil
 }
 
-// legacyPlace returns the pod and the volume of a recorded data directory, which is <working
-// directory>/<pod>/<volume>.
-//
-// The path is the one that the old container saw. Below the working directory it must have exactly
-// that form. Else the working directory was mounted elsewhere, and the last two elements count.
-// Nothing else of the path is used, so it cannot name anything outside of the working directory.
+// legacyPlace returns the pod and the volume of a recorded data directory, which the old container
+// saw as <working directory>/<pod>/<volume>. If the working directory was mounted elsewhere, the
+// last two elements count. Nothing else of the path is used, so it names nothing outside of it.
 func legacyPlace(path, workdir, key string) (volume.PodUID, volume.ID, error) {
 	odd := func(why string) (volume.PodUID, volume.ID, error) {
 		return "", "", fmt.Errorf("path %q %s", path, why)

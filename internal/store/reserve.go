@@ -12,24 +12,19 @@ import (
 
 // reserveAhead is how many bytes behind the end of the file are reserved.
 //
-// bbolt never overwrites a page that is in use. A commit needs free pages for every page that it
-// changes and for the list of free pages, and gives back the old ones for the commit after the
-// next. So updates and deletions take fresh pages for a few commits, and then use the same ones
-// again. The largest group commits change some thousand pages of 4 KiB; bbolt itself makes the file
-// longer in steps of 16 MiB.
+// bbolt never overwrites a page that is in use: a commit takes free pages, and gives back the old
+// ones for the commit after the next. So updates and deletions take fresh pages for a few commits,
+// and then use the same ones again. The largest group commits change some thousand pages of 4 KiB;
+// bbolt itself makes the file longer in steps of 16 MiB.
 const reserveAhead = 16 << 20
 
 // reserve keeps blocks of the file system ready for the pages that bbolt will write. bbolt makes
 // its file longer by truncate, which takes no blocks, so on a full file system the write fails.
-// With a reserve it does not: the blocks beyond the end are the file's already.
 type reserve struct {
-	file *os.File
-	// until is the offset up to which all blocks are there.
-	until int64
-	// err is why there is not as much as there should be.
-	err error
-	// unsupported is set once it is known that there never will be.
-	unsupported bool
+	file        *os.File
+	until       int64 // the offset up to which all blocks are there
+	err         error // why there is not as much as there should be
+	unsupported bool  // there never will be
 }
 
 func newReserve(file *os.File) reserve {
@@ -79,13 +74,10 @@ func (r *reserve) room(bytes int64) bool {
 	return err == nil && fs.Bavail*uint64(fs.Bsize) >= uint64(bytes)
 }
 
-// ReserveError returns nil when disk blocks are reserved for the next commits, so that they succeed
-// on a full file system, and else why not. Without a reserve everything works until the file system
-// is full; then a commit may fail with [volume.ErrNoSpace]. Where room was short, the next commits
-// try again.
-//
-// A reserve works where the file is overwritten in place: on ext4, XFS and the like, and on btrfs
-// if this package created the file.
+// ReserveError returns nil when disk blocks are reserved for the next commits, and else why not:
+// once the file system is full, a commit may fail with [volume.ErrNoSpace]. Where room was short,
+// the next commits try again. A reserve works where the file is overwritten in place: on ext4, XFS
+// and the like, and on btrfs if this package created the file.
 func (s *Store) ReserveError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

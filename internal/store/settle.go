@@ -20,14 +20,10 @@ import (
 // sync that succeeds proves nothing: after an error the kernel takes a page for clean and does not
 // write it again.
 type unsettled struct {
-	// meta is the newest meta page, at an offset of the file.
-	meta []byte
-	at   int64
-	// dir may not know the file by its name; nil if it does. It is the directory in which the file
-	// got the name, whatever is mounted there now.
-	dir *os.File
-	// replaced had the name before, and is released once dir knows; or nil.
-	replaced *database
+	meta     []byte    // the newest meta page
+	at       int64     // its offset in the file
+	dir      *os.File  // where the file got its name, while that may not be on disk; or nil
+	replaced *database // had the name before, and is released once that is on disk; or nil
 }
 
 // unsettle notes that the newest meta page may not be on disk.

@@ -30,28 +30,21 @@ var (
 // Store is the records of all volumes of one working directory. Its methods may be called from
 // several goroutines; they take turns.
 type Store struct {
-	mu    sync.Mutex
-	db    *database
-	clock clock
-	// timer notes the clocks after lookInterval without a transaction.
-	timer *time.Timer
-	// rebooted is what Rebooted returns; noted is what the file says.
-	rebooted, noted bool
-	// imported is whether the old driver's database was imported.
-	imported bool
-	closed   bool
+	mu              sync.Mutex
+	db              *database
+	clock           clock
+	timer           *time.Timer // notes the clocks after lookInterval without a transaction
+	rebooted, noted bool        // what Rebooted returns, and what the file says
+	imported        bool        // the old driver's database was
+	closed          bool
 
-	// compaction is the one that runs, or nil, and background waits for its end.
-	compaction *compaction
-	background sync.WaitGroup
-	// wasted is how many pages were written for a list of free pages since the last one.
-	wasted int64
-	// notBefore is when the next compaction may begin, pause after the last one.
-	notBefore time.Time
-	pause     time.Duration
-	// report is called with each compaction; last is the last one.
-	report func(Compaction)
-	last   *Compaction
+	compaction *compaction    // the one that runs, or nil
+	background sync.WaitGroup // waits for its end
+	wasted     int64          // how many pages were written for a list of free pages since the last one
+	notBefore  time.Time      // when the next one may begin, pause after the last one
+	pause      time.Duration
+	report     func(Compaction) // is called with each one
+	last       *Compaction
 }
 
 // Damaged is a stored value that cannot be used. It stays in the file until a change for the same
@@ -111,15 +104,15 @@ func checkFormat(path, format string) error {
 	case err != nil || n < 1:
 		return damagedError(path, fmt.Errorf("its format is %q", format))
 	case n > formatVersion:
-		return newerError(path, format)
+		return fmt.Errorf("%s was %w (format %s, this version knows up to %d): do not downgrade,"+
+			" start the newer version again", path, ErrNewer, format, formatVersion)
 	}
 	return nil
 }
 
 // Load calls each with the records of all volumes, in no order: they may not all fit in memory at
-// once. The times in them carry a monotonic reading if now does, and none is after now; see
-// timeline.go. Values that cannot be used are returned, because the others must not suffer from
-// them. each must not call the store.
+// once. The times in them carry a monotonic reading if now does, and none is after now. It returns
+// the values that cannot be used. each must not call the store.
 func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +178,6 @@ type transaction struct {
 	compaction *compaction // nil if none runs
 }
 
-func (t transaction) get(bucket, key []byte) []byte { return t.tx.Bucket(bucket).Get(key) }
-
 // set gives a key its value; with nil it deletes the key.
 func (t transaction) set(bucket, key, value []byte) error {
 	t.compaction.changes(bucket, key)
@@ -206,8 +197,7 @@ func (s *Store) update(fn func(transaction) error) error {
 	return s.write(fn)
 }
 
-// write is update with the lock held. It notes the clocks in each transaction, which writes no more
-// pages: their bucket is part of one that is written anyway.
+// write is update with the lock held. It notes the clocks too, which writes no more pages.
 func (s *Store) write(fn func(transaction) error) error {
 	defer s.timer.Reset(lookInterval)
 	look, ok := s.clock.look()

@@ -17,32 +17,27 @@ const (
 // deadline.
 //
 // Deadlines run on the monotonic clock, which ends with the process. So the store keeps the time of
-// an unpublish by two clocks, the wall clock and the timeline. [Store.Load] works out how long ago
-// it was, and subtracts that from a time with a monotonic reading.
-//
-// Within one boot only CLOCK_BOOTTIME counts. Time that passes between the readings of two clocks
-// makes a deadline later, never earlier.
+// an unpublish by the wall clock and by the timeline. [Store.Load] works out how long ago it was,
+// and subtracts that from a time with a monotonic reading. Within one boot only CLOCK_BOOTTIME
+// counts. Time that passes between the readings of two clocks makes a deadline later, never
+// earlier.
 //
 // A reboot begins CLOCK_BOOTTIME anew, and only the wall clock tells how long the machine was off.
-// So each transaction notes both clocks, which is a look; so does the opening of the store, and
-// lookInterval without a transaction. The first look in another boot adds to the timeline the time
-// since the last look by the wall clock, but
+// So each transaction, the opening of the store, and lookInterval without a transaction note both
+// clocks, which is a look. The first look in another boot adds to the timeline the time since the
+// last look by the wall clock, but
 //
-//   - not less than nothing. A wall clock that is behind, as one without a battery, takes nothing
-//     away, so a lifespan does not begin again with each reboot;
-//   - at most maxUnseen more than CLOCK_BOOTTIME shows, which is how long the new boot has lasted.
-//     A wall clock that is years ahead looks like a machine that was off for years. It is not
-//     believed: data deleted too early is lost, and data kept while a machine is off disturbs no
-//     one.
+//   - not less than nothing: a wall clock without a battery does not begin a lifespan again;
+//   - at most maxUnseen more than the new boot has lasted by CLOCK_BOOTTIME. A wall clock that is
+//     years ahead looks like a machine that was off for years, and is not believed: data deleted
+//     too early is lost, and data kept while a machine is off disturbs no one.
 //
 // The timeline is not corrected when the wall clock is set later. Hence
 //
 //   - if the wall clock goes on across the reboot, right or wrong, and the new boot begins at most
-//     maxUnseen after the last look, no deadline moves. More time makes deadlines later: a machine
-//     that is off keeps its volumes;
+//     maxUnseen after the last look, no deadline moves. More time makes deadlines later;
 //   - whatever the wall clock shows, a reboot makes deadlines earlier by at most maxUnseen, and
-//     later by at most the time between the two looks: the time without the daemon and the
-//     lookInterval before;
+//     later by at most the time between the two looks;
 //   - a volume is kept for ever only on a machine that always reboots before the daemon has run for
 //     lookInterval or written anything, with a wall clock that does not go on.
 //
@@ -52,26 +47,18 @@ const (
 //
 // The wall clock decides alone for a record without a known timeline: one of another boot by a
 // version without timelines, one after a look that cannot be used, and one for which the boot or
-// CLOCK_BOOTTIME is unknown, then or now. Written again it is on the timeline; until then each Load
-// asks the wall clock. A stored time in the future counts as now, so a clock that was stepped back
-// can only lengthen a lifespan. A step forward since cannot be told from time that passed.
+// CLOCK_BOOTTIME is unknown, then or now. Written again it is on the timeline. A stored time in the
+// future counts as now, so a clock that was stepped back can only lengthen a lifespan.
 //
-// CLOCK_BOOTTIME goes on while a machine is suspended, and the monotonic clock does not. A running
-// daemon is late by that until the next Load, and a record that it writes again before stays late.
-// None is early by CLOCK_BOOTTIME.
-//
-// A disk in another machine meets another CLOCK_BOOTTIME, which vouches for as long as that machine
-// has been up: a wall clock that is ahead is believed for that much more than maxUnseen. A version
-// without timelines reads these records, after a reboot by the wall clock. It notes no look, so the
-// time that it ran counts as time off.
+// The monotonic clock stops while a machine is suspended. A running daemon is late by that until
+// the next Load, and a record that it writes again before stays late. A disk in another machine
+// meets another CLOCK_BOOTTIME: a wall clock that is ahead is believed for as long as that machine
+// has been up, beside maxUnseen. A version without timelines notes no look, so the time that it ran
+// counts as time off.
 type timeline struct {
-	// number is the boot that the timeline began in, and tells it from others. In that boot it is
-	// CLOCK_BOOTTIME.
-	number uint64
-	// boot is the present boot, or 0 if there is no timeline.
-	boot uint64
-	// ahead is by how much it is ahead of CLOCK_BOOTTIME in the present boot, negative if behind.
-	ahead int64
+	number uint64 // the boot that the timeline began in; in that boot it is CLOCK_BOOTTIME
+	boot   uint64 // the present boot, or 0 if there is no timeline
+	ahead  int64  // of CLOCK_BOOTTIME in the present boot, negative if behind
 }
 
 // storedLook is a timeline on disk with what the clocks showed at the time.
@@ -137,9 +124,8 @@ func (l storedLook) next(m moment) timeline {
 	return timeline{l.Number, m.boot, l.Boottime + l.Ahead + passed - m.boottime}
 }
 
-// isBefore reports whether the look was in an earlier boot than m. It has to be certain, because
-// mounts end with a boot: another boot ID, and CLOCK_BOOTTIME shows less. A machine that has been
-// up longer than it was at the look counts as not rebooted.
+// isBefore reports whether the look was certainly in an earlier boot than m. A machine that has
+// been up longer than it was at the look counts as not rebooted.
 func (l storedLook) isBefore(m moment) bool {
 	return m.boot != 0 && l.Boot != m.boot && m.boottime < l.Boottime
 }
@@ -161,10 +147,9 @@ func (m moment) readingOf(boot uint64) (reading int64, ok bool) {
 	return m.boottime, boot != 0 && boot == m.boot
 }
 
-// Rebooted reports whether the kernel booted since an earlier process opened the store, so that
-// nothing is mounted any more that was mounted then. It is true only where that is certain. It
-// stays true, for later processes too, until [Store.RebootSeen]: a process that ends before has not
-// recorded the consequences.
+// Rebooted reports whether the kernel certainly booted since an earlier process opened the store,
+// so that nothing is mounted any more that was mounted then. It stays true, for later processes
+// too, until [Store.RebootSeen]: a process that ends before has not recorded the consequences.
 func (s *Store) Rebooted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

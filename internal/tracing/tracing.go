@@ -58,9 +58,9 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// checkEnvironment returns which variable of the environment the SDK would not survive: it
-// panics at a number below 0, and with a delay of 0 a processor never rests. A span takes
-// about a kilobyte.
+// checkEnvironment returns which variable of the environment the SDK would not survive: it panics
+// at a number below 0, and with a delay of 0 a processor never rests. A span takes about a
+// kilobyte.
 func checkEnvironment() error {
 	const mostSpans, longestDelay = 1 << 16, time.Hour
 	for _, variable := range []struct {
@@ -86,8 +86,7 @@ type Tracing struct {
 	tracer   trace.Tracer
 }
 
-// Start returns at once. A collector that does not answer is logged later and has no
-// other effect.
+// Start returns at once. A collector that does not answer is logged later and has no other effect.
 func Start(cfg Config) (*Tracing, error) {
 	if err := CheckEndpoint(cfg.Endpoint); err != nil {
 		return nil, err
@@ -122,9 +121,8 @@ func (t *Tracing) Tracer() trace.Tracer {
 	return t.tracer
 }
 
-// Calls makes a span of each call for a volume, below the caller's span if the call names
-// one; nil when nothing is traced. Calls without a volume, such as probes, would only hide
-// these.
+// Calls makes a span of each call for a volume, below the caller's span if the call names one; nil
+// when nothing is traced. Calls without a volume, such as probes, would only hide these.
 func (t *Tracing) Calls() grpc.UnaryServerInterceptor {
 	if t == nil {
 		return nil
@@ -156,8 +154,7 @@ func (t *Tracing) Calls() grpc.UnaryServerInterceptor {
 	}
 }
 
-// Stop sends the spans that are left. The error says whether some were lost when ctx
-// ended.
+// Stop sends the spans that are left. The error says whether some were lost when ctx ended.
 func (t *Tracing) Stop(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -171,8 +168,8 @@ func (t *Tracing) Stop(ctx context.Context) error {
 // quietTime is the least time between two log lines about the collector.
 const quietTime = 10 * time.Minute
 
-// rateLimited logs that traces cannot be sent. That may go on for days, and each batch of
-// spans fails.
+// rateLimited logs that traces cannot be sent. That may go on for days, and each batch of spans
+// fails.
 type rateLimited struct {
 	log logr.Logger
 

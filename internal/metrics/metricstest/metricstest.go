@@ -1,5 +1,5 @@
-// Package metricstest reads metrics as a Prometheus server gets them, so that tests need
-// no Prometheus library.
+// Package metricstest reads metrics as a Prometheus server gets them, so that tests need no
+// Prometheus library.
 package metricstest
 
 import (

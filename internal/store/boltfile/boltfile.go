@@ -2,8 +2,7 @@
 //
 // bbolt trusts what it finds. A page that points to itself makes it loop or overflow its stack,
 // which no recover catches, and it overwrites a page that is in use but listed as free. Its own
-// checker meets the same traps. [Check] reads the file rather than map it, and reads each page
-// once.
+// checker meets the same traps. [Check] reads each page once, and maps none.
 package boltfile
 
 import (
