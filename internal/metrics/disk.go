@@ -14,11 +14,15 @@ var (
 	changeBuckets = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 )
 
-// disk are metrics of the working directory's file system.
+// disk are metrics of the working directory's file system and of what is erased there.
 type disk struct {
 	factor        prometheus.Gauge
 	bytes, inodes space
 	errors        prometheus.Counter
+	trash         prometheus.Gauge
+	setAside      prometheus.Gauge
+	erasedEntries prometheus.Counter
+	erasedVolumes prometheus.Counter
 }
 
 type space struct{ size, free, headroom, floor, line prometheus.Gauge }
@@ -40,7 +44,11 @@ func newDisk(r *prometheus.Registry) disk {
 			floor:    gauge(r, "filesystem_floor_inodes", "Free inodes at or below which retained volumes are deleted at once."),
 			line:     gauge(r, "kubelet_line_inodes", "Free inodes below which the kubelet evicts pods; 0 if it does not watch this file system."),
 		},
-		errors: counter(r, "filesystem_errors_total", "Failed measurements of the working directory's file system."),
+		errors:        counter(r, "filesystem_errors_total", "Failed measurements of the working directory's file system."),
+		trash:         gauge(r, "trash_entries", "Deleted volumes whose data is not erased yet, except those set aside."),
+		setAside:      gauge(r, "trash_set_aside_entries", "Deleted volumes whose data could not be erased; the daemon tries again."),
+		erasedEntries: counter(r, "erased_entries_total", "Erased files and directories of deleted volumes."),
+		erasedVolumes: counter(r, "erased_volumes_total", "Deleted volumes whose data was erased."),
 	}
 	d.factor.Set(1)
 	return d
@@ -67,26 +75,9 @@ func (m *Metrics) DiskNotMeasured() {
 	m.disk.errors.Inc()
 }
 
-// trash are metrics of the data of deleted volumes.
-type trash struct {
-	entries       prometheus.Gauge
-	setAside      prometheus.Gauge
-	erasedEntries prometheus.Counter
-	erasedVolumes prometheus.Counter
-}
-
-func newTrash(r *prometheus.Registry) trash {
-	return trash{
-		entries:       gauge(r, "trash_entries", "Deleted volumes whose data is not erased yet, except those set aside."),
-		setAside:      gauge(r, "trash_set_aside_entries", "Deleted volumes whose data could not be erased; the daemon tries again."),
-		erasedEntries: counter(r, "erased_entries_total", "Erased files and directories of deleted volumes."),
-		erasedVolumes: counter(r, "erased_volumes_total", "Deleted volumes whose data was erased."),
-	}
-}
-
 // TrashHolds sets the number of trash entries to be erased, and of those that could not be.
 func (m *Metrics) TrashHolds(entries, setAside int) {
-	m.entries.Set(float64(entries))
+	m.trash.Set(float64(entries))
 	m.setAside.Set(float64(setAside))
 }
 
@@ -96,29 +87,12 @@ func (m *Metrics) EntriesErased(count int) { m.erasedEntries.Add(float64(count))
 // VolumeErased counts a deleted volume whose data is all erased.
 func (m *Metrics) VolumeErased() { m.erasedVolumes.Inc() }
 
-// store are metrics of the records.
-type store struct {
-	durations prometheus.Histogram
-	changes   prometheus.Histogram
-	errors    prometheus.Counter
-	reserved  prometheus.Gauge
-}
-
-func newStore(r *prometheus.Registry) store {
-	return store{
-		durations: histogram(r, "store_commit_duration_seconds", "Duration of commits of records, successful or not.", commitBuckets),
-		changes:   histogram(r, "store_commit_changes", "Records that one commit made durable together.", changeBuckets),
-		errors:    counter(r, "store_commit_errors_total", "Failed commits of records."),
-		reserved:  gauge(r, "store_reserved", "1 if room is reserved for records on a full disk, else 0."),
-	}
-}
-
 // Committed counts a commit of a number of changes, with an error if it failed.
 func (m *Metrics) Committed(took time.Duration, changes int, err error) {
-	m.store.durations.Observe(took.Seconds())
-	m.changes.Observe(float64(changes))
+	m.commits.Observe(took.Seconds())
+	m.commitChanges.Observe(float64(changes))
 	if err != nil {
-		m.store.errors.Inc()
+		m.commitErrors.Inc()
 	}
 }
 

@@ -23,12 +23,17 @@ const (
 // Metrics are all metrics of one daemon. Its methods may be called from several goroutines.
 type Metrics struct {
 	registry *prometheus.Registry
-	calls
-	kubelet
+	calls    *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	pods     prometheus.Gauge
+	// registered has no labels and at most one value: it does not exist before it is set.
+	registered *prometheus.GaugeVec
 	volumes
 	disk
-	trash
-	store
+	commits         prometheus.Histogram
+	commitChanges   prometheus.Histogram
+	commitErrors    prometheus.Counter
+	reserved        prometheus.Gauge
 	logLinesDropped prometheus.Counter
 }
 
@@ -36,8 +41,17 @@ type Metrics struct {
 func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
-		registry: r, calls: newCalls(r), kubelet: newKubelet(r), volumes: newVolumes(r),
-		disk: newDisk(r), trash: newTrash(r), store: newStore(r),
+		registry: r, volumes: newVolumes(r), disk: newDisk(r),
+		calls: histogramVec(r, "csi_operation_duration_seconds", "Duration of CSI calls, by method and gRPC code.",
+			callBuckets, "method", "code"),
+		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),
+		pods:     gauge(r, "pods_directory_entries", "Pods in the kubelet's pods directory when it was last read."),
+		registered: gaugeVec(r, "registered",
+			"1 if the kubelet has registered the driver, else 0; absent if the daemon does not register itself."),
+		commits:         histogram(r, "store_commit_duration_seconds", "Duration of commits of records, successful or not.", commitBuckets),
+		commitChanges:   histogram(r, "store_commit_changes", "Records that one commit made durable together.", changeBuckets),
+		commitErrors:    counter(r, "store_commit_errors_total", "Failed commits of records."),
+		reserved:        gauge(r, "store_reserved", "1 if room is reserved for records on a full disk, else 0."),
 		logLinesDropped: counter(r, "log_lines_dropped_total", "Log lines that were dropped because stdout was not read fast enough."),
 	}
 	build := gaugeVec(r, "build_info", "Always 1; which build of the daemon this is.", "version", "revision", "goversion")
