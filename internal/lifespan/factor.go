@@ -6,12 +6,8 @@
 //	unpublished + lifespan x factor
 //
 // The factor is 1 while the headroom is free above the floor, and falls linearly to 0 as the
-// headroom fills up. So pressure shortens every lifespan by the same share. Of the volumes with one
-// lifespan, those that were unpublished first go first.
-//
-// The package does no I/O, keeps no volumes and never asks for the time: the caller brings what it
-// measured. A deadline keeps the monotonic clock reading of the time that it is computed from, so a
-// step of the wall clock moves no deadline.
+// headroom fills up. So pressure shortens every lifespan by the same share. The package does no
+// I/O, keeps no volumes and never asks for the time.
 package lifespan
 
 import (
@@ -34,28 +30,20 @@ const (
 
 // Limits say how much of a file system should stay free.
 type Limits struct {
-	// Headroom is a share of the total, between 0 and 1; see [CheckHeadroom].
-	Headroom float64
-	// Line is the kubelet's.
-	Line Line
+	Headroom float64 // a share of the total, between 0 and 1
+	Line     Line    // the kubelet's
 }
 
 // Pressure compares the free space of a file system with its limits.
 type Pressure struct {
-	// Factor is the smaller of those of bytes and inodes, because running out of either stops every
-	// writer.
+	// Factor is the smaller of those of bytes and inodes: without either all writers stop.
 	Factor float64
-	// InodesAreScarcer says that fewer inodes than bytes are free above the floor, as a share of
-	// the total.
+	// InodesAreScarcer: fewer inodes than bytes are free above the floor, as a share of the total.
 	InodesAreScarcer bool
-	// Lacking is what has to come free at once.
-	Lacking volume.Size
-	// Line: with less free the kubelet evicts pods.
-	Line volume.Size
-	// Floor: with no more free, retained volumes go at once.
-	Floor volume.Size
-	// Wanted should stay free: with less, retained volumes go earlier.
-	Wanted volume.Size
+	Lacking          volume.Size // has to come free at once
+	Line             volume.Size // with less free the kubelet evicts pods
+	Floor            volume.Size // with no more free, retained volumes go at once
+	Wanted           volume.Size // with less free, retained volumes go earlier
 }
 
 // Pressure compares the free space of a file system with its limits.
@@ -71,8 +59,7 @@ func (l Limits) Pressure(is volume.Space) Pressure {
 	}
 }
 
-// Check refuses a line that a file system can never keep: everything that is retained on it would
-// go at once.
+// Check refuses a line that a file system can never keep: all that is retained would go at once.
 func (l Limits) Check(is volume.Space) error {
 	bytes, inodes := l.marks(is)
 	switch {
@@ -160,8 +147,7 @@ func CheckHeadroom(h float64) error {
 // pressure factor (0 to 1). It carries a monotonic clock reading if unpublished does.
 func Deadline(unpublished time.Time, lifespan time.Duration, factor float64) time.Time {
 	if factor >= 1 {
-		// The longest durations do not survive a round trip through float64: they come back
-		// negative.
+		// The longest durations come back from float64 negative.
 		return unpublished.Add(lifespan)
 	}
 	return unpublished.Add(time.Duration(float64(lifespan) * factor))

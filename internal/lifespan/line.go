@@ -11,9 +11,8 @@ import (
 )
 
 // Line is what the kubelet wants to be free on a file system: with less it evicts pods (its
-// evictionHard). The kubelet counts no CSI volume and cannot free what Katbox retains, so retained
-// volumes have to go before it acts. The zero Line says that the kubelet does not look at this file
-// system.
+// evictionHard). It cannot free what Katbox retains, so retained volumes have to go before it acts.
+// The zero Line says that the kubelet does not look at this file system.
 type Line struct{ Bytes, Inodes Amount }
 
 // DefaultLine is the kubelet's default for a file system that also holds the images of containers:
@@ -24,8 +23,7 @@ var DefaultLine = Line{Bytes: Amount{share: 0.15}, Inodes: Amount{share: 0.05}}
 const NoLine = "none"
 
 // ParseLine reads "none" or BYTES[,INODES]. Each is a percentage, such as 15%, or a Kubernetes
-// quantity, such as 20Gi. Without INODES there is no line for inodes, as with a kubelet that has
-// only one of its thresholds set.
+// quantity, such as 20Gi. Without INODES there is no line for inodes.
 func ParseLine(text string) (Line, error) {
 	if text == NoLine {
 		return Line{}, nil

@@ -4,17 +4,12 @@ import "github.com/katbox/katbox/internal/volume"
 
 // Making is the account of the room that deletions make: how much a file system lacks, and how much
 // is on its way. Room is on its way from the moment that a volume is chosen until a measurement
-// shows it, which is only after the volume was erased.
-//
-// So several volumes go at once if one would not be enough, and no more than that: a volume of a
-// known size counts as room before it is erased. The zero Size is that of a volume whose size is
-// not known: a volume has at least the inode of its data directory.
+// after it was erased. So several volumes go at once if one would not be enough, and no more. The
+// zero Size is that of a volume whose size is not known.
 type Making struct {
-	// lacking is what the last measurement showed; known says that there was one.
-	lacking volume.Size
-	known   bool
-	// falling: less was free then than at the measurement before.
-	falling bool
+	lacking volume.Size // what the last measurement showed
+	known   bool        // there was one
+	falling bool        // less was free then than at the measurement before
 	// deleting are the deletions that have not ended. erasing have ended, and no measurement was
 	// asked for since. asked ended before the measurement was asked for that will show them.
 	deleting, erasing, asked sum
@@ -27,8 +22,7 @@ func NewMaking() Making { return Making{erasing: sum{volumes: 1, unknown: 1}} }
 // sum adds up several volumes.
 type sum struct {
 	volumes int
-	// unknown is how many of them have a size that is not known.
-	unknown int
+	unknown int // how many of them have a size that is not known
 	size    volume.Size
 }
 

@@ -115,17 +115,15 @@ func cutSeconds(b []byte) (t time.Time, rest []byte) {
 	return t, b[size:]
 }
 
-// clock keeps a time in 8 bytes: the nanoseconds since the first time that it kept. It counts them
-// by the monotonic clock, if the times carry a reading of it. A step of the wall clock changes none
-// of them, so it moves no deadline.
+// clock keeps a time in 8 bytes: the nanoseconds since the first time that it kept, by the
+// monotonic clock if the times carry a reading of it. So a step of the wall clock moves no
+// deadline.
 //
 // People and the records on disk need a reading of the wall clock too. It is derived from a base,
-// another time that was kept since the wall clock was stepped last, and is off by maxStep at most.
+// another time that was kept since the last step, and is off by maxStep at most.
 type clock struct {
-	// origin is the first time that was kept.
-	origin time.Time
-	// base is the first time that was kept since the last step.
-	base time.Time
+	origin time.Time // the first time that was kept
+	base   time.Time // the first time that was kept since the last step
 }
 
 const (
@@ -162,8 +160,7 @@ func (c *clock) time(since int64, base time.Time) time.Time {
 type interned[V comparable] struct {
 	numbers map[V]uint32
 	values  []counted[V]
-	// free are the numbers that are not in use.
-	free []uint32
+	free    []uint32 // numbers that are not in use
 }
 
 type counted[V comparable] struct {
@@ -189,15 +186,6 @@ func (s *interned[V]) use(v V) uint32 {
 	s.values[number] = counted[V]{v, 1}
 	s.numbers[v] = number
 	return number
-}
-
-// len returns how many values there are.
-func (s *interned[V]) len() int { return len(s.numbers) }
-
-// has reports whether v has users.
-func (s *interned[V]) has(v V) bool {
-	_, ok := s.numbers[v]
-	return ok
 }
 
 // value returns the value with a number that is in use.

@@ -3,9 +3,7 @@
 //
 // A node may retain a million volumes, for hours. So a volume takes little memory, and that memory
 // holds no pointers: the garbage collector does not look inside. See [GCPercent] for the other
-// half.
-//
-// The package does no I/O, starts no goroutine and never asks for the time.
+// half. The package does no I/O, starts no goroutine and never asks for the time.
 package retained
 
 import (
@@ -20,21 +18,18 @@ import (
 // ready to use. It is not safe for concurrent use.
 //
 // Volumes of one lifespan are due in the order in which they were unpublished, whatever the
-// pressure factor is. So there is one heap for each lifespan, a change of the factor reorders
-// nothing, and what is due next is one of the heads. There are as many heads as there were
-// different settings of the lifespan, usually one.
+// pressure factor is. So there is one heap for each lifespan, usually one, and what is due next is
+// one of the heads.
 type Queue struct {
 	// Grew, if set, is called whenever the queue takes more memory, with how many bytes it takes.
 	// It never takes less again.
 	Grew func(bytes int)
 
-	table   table
-	classes map[class]*order
-	// unmeasured are the entries without a size. bytes is the sum of the others' sizes.
-	unmeasured []number
-	bytes      int64
-	// postponed are those that could not be deleted.
-	postponed postponed
+	table      table
+	classes    map[class]*order
+	unmeasured []number // the entries without a size
+	bytes      int64    // the sum of the others' sizes
+	postponed  postponed
 }
 
 // class is what volumes have in common that are due in the order in which they were unpublished.
@@ -86,11 +81,8 @@ func (q *Queue) enqueue(n number) {
 // Asleep is what the queue knows of a volume.
 type Asleep struct {
 	volume.Record
-	// Size is what the volume takes. It is zero if that is not known: a volume that was measured
-	// has at least the inode of its data directory.
-	Size volume.Size
-	// Tries is how often the volume could not be deleted.
-	Tries int
+	Size  volume.Size // zero if it is not known: the data directory has at least its own inode
+	Tries int         // how often the volume could not be deleted
 }
 
 // Take removes a volume and returns what was known of it. It costs O(log n).
@@ -123,7 +115,7 @@ func (q *Queue) take(n number) Asleep {
 // Has reports whether the volume is in the queue, as one of that pod.
 func (q *Queue) Has(p volume.Place) bool {
 	n := q.table.find(p.ID)
-	return n != 0 && q.table.volumePlace(n) == p
+	return n != 0 && q.table.pod(n) == p.Pod
 }
 
 // Next returns the earliest deadline under the given pressure factor. ok is false when all volumes
@@ -166,17 +158,14 @@ const garbage = 32 << 20
 // queue of that many bytes. By default the heap may double between two collections. The queue
 // hardly changes, so the room to double would be wasted: at a million volumes some 150 MB.
 //
-// A low target costs no more CPU: the collector does not look inside the queue, and the garbage
-// between two collections is what it would be without the queue.
+// A low target costs no more CPU: the collector does not look inside the queue.
 func GCPercent(queue int) int { return 100 * garbage / (garbage + queue) }
 
-// order is a heap of entries, for the package container/heap. Each entry notes its place in the
-// heap, from where it can be removed.
+// order is a heap of entries, for the package container/heap. Each entry notes its place in it.
 type order struct {
 	table   *table
 	numbers []number
-	// before reports whether n comes before m.
-	before func(n, m number) bool
+	before  func(n, m number) bool
 }
 
 func (o *order) Len() int           { return len(o.numbers) }
@@ -201,11 +190,9 @@ func (o *order) Pop() any {
 	return n
 }
 
-// A volume that could not be deleted is postponed: it stays in the queue, but it is not due before
-// its wait is over, whatever its deadline is. If the disk fails, all volumes may be postponed.
-
-// Postpone adds a volume as [Queue.Push] does. Until then it is not due. tries is how often it
-// could not be deleted; the queue keeps that until the volume is taken.
+// Postpone adds a volume that could not be deleted, as [Queue.Push] does. Until then it is not due,
+// whatever its deadline is. tries is how often it could not be deleted; the queue keeps that until
+// the volume is taken.
 func (q *Queue) Postpone(r volume.Record, then time.Time, tries int) {
 	q.postponed.add(&q.table, q.insert(r), then, tries)
 }
@@ -233,19 +220,15 @@ func (q *Queue) Waiting() int { return q.postponed.order.Len() }
 // postponed orders the entries that wait by the end of their wait. The zero postponed is empty and
 // ready to use.
 type postponed struct {
-	order order
-	// origin is what times are counted from.
-	origin time.Time
-	// waits are those of the entries in the heap, and of entries that were in it.
-	waits map[number]wait
+	order  order
+	origin time.Time       // what times are counted from
+	waits  map[number]wait // of the entries in the heap, and of entries that were in it
 }
 
 type wait struct {
-	// until is in nanoseconds since the origin.
-	until int64
+	until int64 // nanoseconds since the origin
 	tries int32
-	// over: the entry is no longer in the heap.
-	over bool
+	over  bool // the entry is no longer in the heap
 }
 
 func (p *postponed) add(t *table, n number, then time.Time, tries int) {

@@ -13,8 +13,7 @@ import (
 const (
 	// block is the unit that file systems count in.
 	block = 512
-	// inodeBits are enough for 16 million inodes, and leave 256 TiB for the bytes. A larger volume
-	// counts as one of that size.
+	// inodeBits are enough for 16 million inodes, and leave 256 TiB for the bytes.
 	inodeBits = 24
 	maxInodes = 1<<inodeBits - 1
 	maxBlocks = 1<<(63-inodeBits) - 1
@@ -60,9 +59,8 @@ func (q *Queue) NextUnmeasured(atMost int) iter.Seq[volume.Record] {
 	}
 }
 
-// Measured notes what the volume takes that was unpublished at the given time. It does nothing if
-// that volume is gone, or was published meanwhile: then its data may have changed. A volume that
-// cannot be measured takes the zero Size.
+// Measured notes what the volume takes that was unpublished at the given time, unless it is gone or
+// was published meanwhile. A volume that cannot be measured takes the zero Size.
 func (q *Queue) Measured(id volume.ID, unpublished time.Time, is volume.Size) {
 	n := q.table.find(id)
 	if n == 0 {
@@ -77,8 +75,7 @@ func (q *Queue) Measured(id volume.ID, unpublished time.Time, is volume.Size) {
 	q.bytes += e.size.size().Bytes
 }
 
-// addSize lists a new entry as one to be measured. A volume that is being deleted is not measured:
-// its data may be gone already.
+// addSize lists a new entry as one to be measured, unless its data may be gone already.
 func (q *Queue) addSize(n number) {
 	if q.table.group(n).phase == volume.Deleting {
 		return

@@ -13,32 +13,26 @@ import (
 // bytes, if the name of its pod has no more than 36, and some 20 in the table's index. The zero
 // table is empty and ready to use.
 type table struct {
-	entries slab[entry]
-	texts   slab[text]
-	// byHash is the last entry of those whose IDs have the same hash.
-	byHash map[uint32]number
-	seed   maphash.Seed
-	groups interned[group]
-	clock  clock
-	length int
-	// buf and sought are for texts.
-	buf, sought []byte
+	entries     slab[entry]
+	texts       slab[text]
+	byHash      map[uint32]number // the last entry of those whose IDs have the same hash
+	seed        maphash.Seed
+	groups      interned[group]
+	clock       clock
+	length      int
+	buf, sought []byte // for texts
 }
 
 // entry is all that is kept of a volume. Its text is the ID, the pod's UID, the pod's name, the
 // time of publishing in seconds, and the names that are not in its group.
 type entry struct {
-	// since is the time of unpublishing; see [clock].
-	since int64
+	since int64 // the time of unpublishing; see [clock]
 	size  size
-	// place is where the entry is in its heap, which makes removal by ID cheap.
-	place uint32
+	place uint32 // in its heap, which makes removal by ID cheap
 	group uint32
-	// next is the next entry with the same hash.
-	next number
-	// more is where the text goes on.
-	more number
-	text [32]byte
+	next  number // the next entry with the same hash
+	more  number // where the text goes on
+	text  [32]byte
 }
 
 // text is what does not fit into the one before.
@@ -52,10 +46,8 @@ type group struct {
 	names
 	phase    volume.Phase
 	lifespan time.Duration
-	// base goes with the time of unpublishing; see [clock].
-	base time.Time
-	// inText: each entry has the names in its text, because there are too many groups.
-	inText bool
+	base     time.Time // goes with the time of unpublishing; see [clock]
+	inText   bool      // each entry has the names in its text, because there are too many groups
 }
 
 // names are those that most volumes share with others.
@@ -76,7 +68,7 @@ func (t *table) insert(r *volume.Record) number {
 	n := t.entries.alloc()
 	hash := t.hash(r.ID)
 	g := group{names: names{r.Namespace, r.VolumeName, r.ServiceAccount}, phase: r.Phase, lifespan: r.Lifespan, base: base}
-	if t.groups.len() >= maxGroups && !t.groups.has(g) {
+	if _, known := t.groups.numbers[g]; !known && len(t.groups.numbers) >= maxGroups {
 		g.names, g.inText = names{}, true
 	}
 	*t.entry(n) = entry{since: since, group: t.groups.use(g), next: t.byHash[hash]}
@@ -165,10 +157,10 @@ func (t *table) id(n number) volume.ID {
 	return id
 }
 
-func (t *table) volumePlace(n number) volume.Place {
-	id, rest := cutID(t.read(n))
+func (t *table) pod(n number) volume.PodUID {
+	_, rest := cutID(t.read(n))
 	pod, _ := cutPod(rest)
-	return volume.Place{Pod: pod, ID: id}
+	return pod
 }
 
 func (t *table) record(n number) volume.Record {
@@ -216,21 +208,17 @@ func (t *table) memory() int { return t.entries.memory() + t.texts.memory() }
 const chunkLength = 1 << 10
 
 // slab holds values of one type, each under a number. The collector does not look inside if the
-// type has no pointers. The zero slab is empty and ready to use.
-//
-// A slab never shrinks: the next value takes the place of one that was freed.
+// type has no pointers. The zero slab is empty and ready to use. A slab never shrinks.
 type slab[T any] struct {
 	chunks [][]T
-	// used is how many places have ever been in use. free are those that no longer are.
-	used number
-	free []number
+	used   number   // how many places have ever been in use
+	free   []number // those that no longer are
 }
 
 // number is the number of a value in its slab. 0 is none.
 type number = uint32
 
-// alloc makes room for a value and returns its number. The value is zero, or whatever was there
-// before.
+// alloc makes room for a value, which is not cleared, and returns its number.
 func (s *slab[T]) alloc() number {
 	if last := len(s.free) - 1; last >= 0 {
 		n := s.free[last]

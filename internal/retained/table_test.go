@@ -37,7 +37,7 @@ func TestRecordsComeBackWhole(t *testing.T) {
 				if got := table.record(n); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%+v came back as %+v", want, got)
 				}
-				if got := table.volumePlace(n); got != want.Place() {
+				if got := (volume.Place{Pod: table.pod(n), ID: table.id(n)}); got != want.Place() {
 					t.Fatalf("%s came back as %s", want.Place(), got)
 				}
 				table.remove(n)
@@ -74,7 +74,7 @@ func TestNamesThatAreAllDifferent(t *testing.T) {
 		r := named(i)
 		numbers[i] = table.insert(&r)
 	}
-	if groups := table.groups.len(); groups != maxGroups+1 {
+	if groups := len(table.groups.numbers); groups != maxGroups+1 {
 		t.Errorf("%d groups of %d volumes with different names, want %d", groups, len(numbers), maxGroups+1)
 	}
 	for i, n := range numbers {
@@ -83,7 +83,7 @@ func TestNamesThatAreAllDifferent(t *testing.T) {
 		}
 		table.remove(n)
 	}
-	if groups := table.groups.len(); groups != 0 {
+	if groups := len(table.groups.numbers); groups != 0 {
 		t.Errorf("%d groups are left", groups)
 	}
 }
