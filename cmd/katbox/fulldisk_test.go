@@ -167,11 +167,11 @@ func (n *diskNode) expireAll(published int) {
 	n.t.Helper()
 	n.signal(syscall.SIGKILL)
 	n.records(func(s *store.Store, records map[string]volume.Record) {
-		var changes []store.Change
+		var changes []volume.Change
 		for _, r := range records {
 			if r.Phase == volume.Retained {
 				r.Lifespan = time.Millisecond
-				changes = append(changes, store.Change{ID: r.ID, Record: &r})
+				changes = append(changes, volume.Change{ID: r.ID, Record: &r})
 			}
 		}
 		must(n.t, s.Commit(changes))

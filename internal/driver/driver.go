@@ -18,7 +18,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Volumes is what the driver offers over CSI; *actors.Node implements it.
+// Volumes is what the driver offers over CSI; *ephemeral.Node implements it.
 type Volumes interface {
 	// Publish mounts a volume. Repeating it is harmless, as with Unpublish.
 	Publish(ctx context.Context, p volume.Publication) error
@@ -36,11 +36,11 @@ type Config struct {
 	Version    string
 	NodeID     string // the node's name in the cluster
 	KubeletDir string // the kubelet's root directory
-	MaxVolumes int64  // how many volumes the node takes; 0 leaves that to the container orchestrator
+	MaxVolumes int64  // how many volumes the node takes; 0 leaves that to the orchestrator
 	Volumes    Volumes
 	Log        logr.Logger
 	Metrics    *metrics.Metrics
-	Trace      grpc.UnaryServerInterceptor // makes a span of each call; nil when calls are not traced
+	Trace      grpc.UnaryServerInterceptor // makes a span of each call; nil for none
 }
 
 // nameFormat is the specification's: a domain name of at most 63 characters.

@@ -19,13 +19,10 @@ type Line struct{ Bytes, Inodes Amount }
 // imagefs.available and nodefs.inodesFree.
 var DefaultLine = Line{Bytes: Amount{share: 0.15}, Inodes: Amount{share: 0.05}}
 
-// NoLine is the text of the zero Line.
-const NoLine = "none"
-
 // ParseLine reads "none" or BYTES[,INODES]. Each is a percentage, such as 15%, or a Kubernetes
 // quantity, such as 20Gi. Without INODES there is no line for inodes.
 func ParseLine(text string) (Line, error) {
-	if text == NoLine {
+	if text == "none" {
 		return Line{}, nil
 	}
 	bytes, inodes, both := strings.Cut(text, ",")
@@ -46,7 +43,7 @@ func ParseLine(text string) (Line, error) {
 func (l Line) String() string {
 	switch {
 	case l == Line{}:
-		return NoLine
+		return "none"
 	case l.Inodes == Amount{}:
 		return l.Bytes.String()
 	}

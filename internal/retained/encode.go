@@ -158,9 +158,8 @@ func (c *clock) time(since int64, base time.Time) time.Time {
 // interned keeps each value that many share once, under a number. The zero interned is empty and
 // ready to use.
 type interned[V comparable] struct {
-	numbers map[V]uint32
-	values  []counted[V]
-	free    []uint32 // numbers that are not in use
+	numbers map[V]number
+	values  slab[counted[V]]
 }
 
 type counted[V comparable] struct {
@@ -169,35 +168,30 @@ type counted[V comparable] struct {
 }
 
 // use returns the number of v, for one more user.
-func (s *interned[V]) use(v V) uint32 {
-	if number, ok := s.numbers[v]; ok {
-		s.values[number].users++
-		return number
+func (s *interned[V]) use(v V) number {
+	if n, ok := s.numbers[v]; ok {
+		s.values.at(n).users++
+		return n
 	}
 	if s.numbers == nil {
-		s.numbers = map[V]uint32{}
+		s.numbers = map[V]number{}
 	}
-	number := uint32(len(s.values))
-	if last := len(s.free) - 1; last >= 0 {
-		number, s.free = s.free[last], s.free[:last]
-	} else {
-		s.values = append(s.values, counted[V]{})
-	}
-	s.values[number] = counted[V]{v, 1}
-	s.numbers[v] = number
-	return number
+	n := s.values.alloc()
+	*s.values.at(n) = counted[V]{v, 1}
+	s.numbers[v] = n
+	return n
 }
 
 // value returns the value with a number that is in use.
-func (s *interned[V]) value(number uint32) V { return s.values[number].value }
+func (s *interned[V]) value(n number) V { return s.values.at(n).value }
 
 // drop forgets the value with the last of its users.
-func (s *interned[V]) drop(number uint32) {
-	c := &s.values[number]
+func (s *interned[V]) drop(n number) {
+	c := s.values.at(n)
 	if c.users--; c.users > 0 {
 		return
 	}
 	delete(s.numbers, c.value)
 	*c = counted[V]{}
-	s.free = append(s.free, number)
+	s.values.release(n)
 }

@@ -29,7 +29,7 @@ type entry struct {
 	since int64 // the time of unpublishing; see [clock]
 	size  size
 	place uint32 // in its heap, which makes removal by ID cheap
-	group uint32
+	group number
 	next  number // the next entry with the same hash
 	more  number // where the text goes on
 	text  [32]byte

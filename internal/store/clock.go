@@ -16,7 +16,7 @@ const maxAge = 80 * 365 * 24 * time.Hour
 
 // clock tells how long ago something was, across a restart too; see [timeline].
 type clock struct {
-	boot     uint64                // a number for this boot, or 0 if it is unknown: then there is only the wall clock
+	boot     uint64                // a number for this boot; 0 if unknown: the wall clock decides
 	boottime func() (int64, error) // reads CLOCK_BOOTTIME
 	now      func() time.Time
 	line     timeline // what records are written and read by

@@ -28,7 +28,7 @@ func afterPeak(t testing.TB, path string, most, kept int) *Store {
 	t.Helper()
 	s := openStore(t, path)
 	s.notBefore = time.Now().Add(time.Hour)
-	changes := make([]Change, most)
+	changes := make([]volume.Change, most)
 	for i := range changes {
 		changes[i] = put(example(i))
 	}
@@ -212,7 +212,7 @@ func TestChangesDuringACompaction(t *testing.T) {
 	next := 0
 	change := func(step string) {
 		t.Helper()
-		var changes []Change
+		var changes []volume.Change
 		for i := range 300 {
 			changed, forgotten, added := example(next+i), example(next+300+i), example(2*peak+next+i)
 			changed.PodName, added.PodName = step, step
@@ -280,7 +280,7 @@ func TestCommitsBesideCompactions(t *testing.T) {
 	for g := range goroutines {
 		go func() {
 			for round := range rounds {
-				var changes []Change
+				var changes []volume.Change
 				for i := range 100 {
 					// Each comes and goes; the last round's stay.
 					r := example(peak + g*1000 + i)

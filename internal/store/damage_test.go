@@ -69,7 +69,7 @@ func use(t testing.TB, path string) (opened bool) {
 		}
 		return true
 	}
-	var changes []Change
+	var changes []volume.Change
 	for i, r := range records {
 		checkUsable(t, r, now)
 		if i%5 == 0 {
@@ -239,7 +239,7 @@ func TestFileTruncatedWhileOpen(t *testing.T) {
 		t.Errorf("Load = %v, want ErrDamaged", err)
 	}
 	for range 2 {
-		err := s.Commit([]Change{put(published("a"))})
+		err := s.Commit([]volume.Change{put(published("a"))})
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "move it aside") {
 			t.Errorf("Commit = %v, want ErrDamaged", err)
 		}
@@ -260,7 +260,7 @@ func TestCommitOnFileTruncatedWhileOpen(t *testing.T) {
 	if err := os.Truncate(path, 8192); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit([]Change{put(published("a"))}); !errors.Is(err, ErrDamaged) {
+	if err := s.Commit([]volume.Change{put(published("a"))}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("Commit = %v, want ErrDamaged", err)
 	}
 	if err := s.Close(); err != nil {

@@ -55,7 +55,7 @@ type busyNode struct {
 	next      int
 }
 
-func (n *busyNode) publish() Change {
+func (n *busyNode) publish() volume.Change {
 	r := example(n.next)
 	n.next++
 	r.Phase, r.Unpublished, r.Lifespan = volume.Published, time.Time{}, 0
@@ -66,7 +66,7 @@ func (n *busyNode) publish() Change {
 }
 
 // unpublish retains the oldest published volume.
-func (n *busyNode) unpublish() Change {
+func (n *busyNode) unpublish() volume.Change {
 	id := n.published[0]
 	n.published = n.published[1:]
 	n.retained = append(n.retained, id)
@@ -75,7 +75,7 @@ func (n *busyNode) unpublish() Change {
 }
 
 // evict forgets the oldest retained volume.
-func (n *busyNode) evict() Change {
+func (n *busyNode) evict() volume.Change {
 	id := n.retained[0]
 	n.retained = n.retained[1:]
 	return forget(id)
@@ -84,14 +84,14 @@ func (n *busyNode) evict() Change {
 func (n *busyNode) fill(t *testing.T, published, retained int) {
 	t.Helper()
 	for range (published + retained) / 100 {
-		var changes []Change
+		var changes []volume.Change
 		for range 100 {
 			changes = append(changes, n.publish())
 		}
 		commit(t, n.s, changes...)
 	}
 	for range retained / 100 {
-		var changes []Change
+		var changes []volume.Change
 		for range 100 {
 			changes = append(changes, n.unpublish())
 		}
@@ -133,11 +133,11 @@ func TestFullDisk(t *testing.T) {
 			}
 			fillDisk(t, dir)
 
-			step := func(name string, change func() Change, calls, group int) {
+			step := func(name string, change func() volume.Change, calls, group int) {
 				t.Helper()
 				started := time.Now()
 				for i := range calls {
-					var changes []Change
+					var changes []volume.Change
 					for range group {
 						changes = append(changes, change())
 					}
@@ -162,7 +162,7 @@ func TestFullDisk(t *testing.T) {
 			step("unpublish in groups", n.unpublish, 3, 100)
 			step("evict in groups", n.evict, 8, len(n.retained)/10)
 			restart()
-			step("publish and evict", func() Change {
+			step("publish and evict", func() volume.Change {
 				commit(t, n.s, n.publish(), n.unpublish())
 				return n.evict()
 			}, 200, 1)
@@ -189,7 +189,7 @@ func TestFullDiskWithoutReserve(t *testing.T) {
 	lost := 0
 	for err == nil && n.next < 100_000 {
 		before := *n
-		var changes []Change
+		var changes []volume.Change
 		for range 50 {
 			changes = append(changes, n.publish())
 		}

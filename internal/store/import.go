@@ -41,9 +41,9 @@ type Skipped struct{ Bucket, Key, Reason string }
 // ImportLegacy imports the old driver's database at path, which it opens read-only and never
 // changes, so that a node can go back to the old driver. Call it before [Store.Load].
 //
-// It imports once: the records and the note that they were imported are one transaction. Without an
-// old database it notes nothing, so one that appears later is imported then. A volume that the
-// store knows keeps its record, which is newer.
+// It imports once and never reads it again: the records and the note that they were imported are
+// one transaction. Without an old database it notes nothing, so one that appears later is imported
+// then. A volume that the store knows keeps its record, which is newer.
 //
 // The note is lost with the records. So an empty file beside them marks the old database as
 // imported too: what it calls overdue may be published again, by a pod with a recurring UID.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // openTimes is how often this process has a file open.
@@ -121,7 +122,7 @@ func TestNameThatIsNotDurable(t *testing.T) {
 	closed.Close()
 	s.db.unsettled.dir, s.db.unsettled.replaced = closed, old
 	for range 2 {
-		err := s.Commit([]Change{put(published("b"))})
+		err := s.Commit([]volume.Change{put(published("b"))})
 		if err == nil || !strings.Contains(err.Error(), "the name of "+path) {
 			t.Errorf("Commit = %v, want that the name is not durable", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 func TestReserve(t *testing.T) {
@@ -17,7 +18,7 @@ func TestReserve(t *testing.T) {
 		t.Skipf("the file system of the test directory has no fallocate: %v", err)
 	}
 	for i := range 20 {
-		var changes []Change
+		var changes []volume.Change
 		for j := range 1000 {
 			changes = append(changes, put(published(fmt.Sprintf("csi-%064d", i*1000+j))))
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/store/boltfile"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // failingLastSync makes the next commit fail as it does when the disk refuses the sync of the meta
@@ -74,11 +75,11 @@ func TestCommitThatMayNotBeOnDisk(t *testing.T) {
 		return nil
 	})
 	failingLastSync(t, s.db)
-	if err := s.Commit([]Change{put(published("lost"))}); !errors.Is(err, unix.EIO) {
+	if err := s.Commit([]volume.Change{put(published("lost"))}); !errors.Is(err, unix.EIO) {
 		t.Errorf("Commit = %v, want EIO", err)
 	}
 	for i := range 5 {
-		if err := s.Commit([]Change{put(example(i)), put(published("refused"))}); !errors.Is(err, unix.EIO) {
+		if err := s.Commit([]volume.Change{put(example(i)), put(published("refused"))}); !errors.Is(err, unix.EIO) {
 			t.Errorf("Commit = %v while the last one may not be on disk, want EIO", err)
 		}
 	}
@@ -127,7 +128,7 @@ func TestCommitThatFailsEarlierIsNotInDoubt(t *testing.T) {
 		s.db.commit = whole
 		return whole(func(tx *bbolt.Tx) error { return errors.Join(fn(tx), unix.EIO) })
 	}
-	if err := s.Commit([]Change{put(published("a"))}); !errors.Is(err, unix.EIO) {
+	if err := s.Commit([]volume.Change{put(published("a"))}); !errors.Is(err, unix.EIO) {
 		t.Errorf("Commit = %v, want EIO", err)
 	}
 	commit(t, s, put(published("b")))

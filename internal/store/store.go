@@ -35,12 +35,12 @@ type Store struct {
 	clock           clock
 	timer           *time.Timer // notes the clocks after lookInterval without a transaction
 	rebooted, noted bool        // what Rebooted returns, and what the file says
-	imported        bool        // the old driver's database was
+	imported        bool        // whether the old driver's database was imported
 	closed          bool
 
 	compaction *compaction    // the one that runs, or nil
 	background sync.WaitGroup // waits for its end
-	wasted     int64          // how many pages were written for a list of free pages since the last one
+	wasted     int64          // pages written for lists of free pages since the last one
 	notBefore  time.Time      // when the next one may begin, pause after the last one
 	pause      time.Duration
 	report     func(Compaction) // is called with each one
@@ -53,9 +53,6 @@ type Damaged struct {
 	ID     volume.ID
 	Reason string
 }
-
-// Change is what is to be known of a volume from now on.
-type Change = volume.Change
 
 // Open opens the store at path and creates it if there is no such file; the directory must exist.
 // It holds an exclusive lock until Close.
@@ -146,7 +143,7 @@ func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged
 // [volume.ErrNoSpace] and the system's ENOSPC or EDQUOT; the store stays usable and a later commit
 // may succeed. After another error the changes may be there. If they are, the next commit first
 // makes them durable, and fails if it cannot. After [ErrDamaged] every further call fails.
-func (s *Store) Commit(changes []Change) error {
+func (s *Store) Commit(changes []volume.Change) error {
 	values := make([][]byte, len(changes))
 	m := s.clock.writing()
 	for i, c := range changes {

@@ -27,9 +27,9 @@ func openStore(t testing.TB, path string) *Store {
 	return s
 }
 
-func put(r volume.Record) Change { return Change{ID: r.ID, Record: &r} }
-func forget(id volume.ID) Change { return Change{ID: id} }
-func commit(t testing.TB, s *Store, changes ...Change) {
+func put(r volume.Record) volume.Change { return volume.Change{ID: r.ID, Record: &r} }
+func forget(id volume.ID) volume.Change { return volume.Change{ID: id} }
+func commit(t testing.TB, s *Store, changes ...volume.Change) {
 	t.Helper()
 	if err := s.Commit(changes); err != nil {
 		t.Fatal(err)
@@ -188,14 +188,14 @@ func TestCommitRefusesWhatCannotBeRead(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bad := published("bad")
 			tt.change(&bad)
-			err := s.Commit([]Change{put(published("good")), put(bad)})
+			err := s.Commit([]volume.Change{put(published("good")), put(bad)})
 			if !errors.Is(err, ErrInvalidRecord) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Commit = %v, want ErrInvalidRecord with %q", err, tt.want)
 			}
 		})
 	}
 	bad := published("a")
-	if err := s.Commit([]Change{{ID: "b", Record: &bad}}); !errors.Is(err, ErrInvalidRecord) {
+	if err := s.Commit([]volume.Change{{ID: "b", Record: &bad}}); !errors.Is(err, ErrInvalidRecord) {
 		t.Errorf("Commit of another volume's record = %v, want ErrInvalidRecord", err)
 	}
 	if got := load(t, s, time.Now()); len(got) != 0 {
@@ -320,7 +320,7 @@ func TestOpenAtOnce(t *testing.T) {
 			go func() {
 				s, err := Open(path)
 				if err == nil {
-					err = s.Commit([]Change{put(published("a"))})
+					err = s.Commit([]volume.Change{put(published("a"))})
 				}
 				results <- result{s, err}
 			}()
@@ -370,7 +370,7 @@ func BenchmarkCommit(b *testing.B) {
 			fill(b, s, 10_000)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				changes := make([]Change, n)
+				changes := make([]volume.Change, n)
 				for j := range changes {
 					changes[j] = put(example((i*n + j) % 10_000))
 				}
@@ -422,7 +422,7 @@ func example(i int) volume.Record {
 func fill(t testing.TB, s *Store, n int) {
 	t.Helper()
 	for from := 0; from < n; from += 1000 {
-		var changes []Change
+		var changes []volume.Change
 		for i := from; i < min(from+1000, n); i++ {
 			changes = append(changes, put(example(i)))
 		}
