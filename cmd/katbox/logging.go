@@ -24,8 +24,7 @@ const (
 	logTimeout = time.Second
 )
 
-// newSink returns the log's buffer in front of stdout. A reader that stalls must not stall the
-// daemon.
+// newSink returns the buffer in front of stdout. A reader that stalls must not stall the daemon.
 func newSink(encoder zapcore.Encoder, stdout io.Writer, counted *metrics.Metrics) *logsink.Sink {
 	missing := func(lines int) []byte {
 		entry := zapcore.Entry{Level: zap.WarnLevel, Time: time.Now(),

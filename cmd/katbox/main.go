@@ -23,15 +23,13 @@ var (
 	revision = ""
 )
 
-// hardLimit is how long the daemon may live after a signal. Kubernetes kills a container after 30
-// s.
+// hardLimit is how long the daemon may live after a signal: Kubernetes kills it after 30 s.
 const hardLimit = 25 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// A system call that hangs may keep the ordered stop from ending. All durable state is on disk
-	// by then.
+	// If a system call hangs, the ordered stop does not end. All durable state is on disk by then.
 	context.AfterFunc(ctx, func() {
 		time.Sleep(hardLimit)
 		os.Exit(exitCode(fmt.Errorf("did not stop within %s of the signal, giving up", hardLimit), os.Stderr))

@@ -46,8 +46,7 @@ func (i *instance) listen(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, callsTimeout)
 			defer cancel()
 			if err := server.Stop(ctx); err != nil {
-				// The kubelet repeats its calls. The operations that they began go on until the
-				// node stops.
+				// The kubelet repeats its calls. Their operations go on until the node stops.
 				i.log.Info("stopped serving", logkeys.Cause, err.Error())
 			}
 			return nil

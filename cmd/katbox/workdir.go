@@ -44,8 +44,7 @@ func (i *instance) openWorkdir(context.Context) error {
 	return nil
 }
 
-// closeWorkdir undoes openWorkdir. It leaves the mount to another daemon that holds the lock on the
-// records.
+// closeWorkdir undoes openWorkdir. It leaves the mount to another daemon that locks the records.
 func (i *instance) closeWorkdir(context.Context) error {
 	err := i.dir.Close()
 	if i.records == nil {

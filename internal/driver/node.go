@@ -21,8 +21,7 @@ func (d *Driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolu
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// NodeUnpublishVolume unmounts the volume and removes the target path. The data is retained for its
-// lifespan.
+// NodeUnpublishVolume unmounts the volume and removes the target path. The data is retained.
 func (d *Driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	id, target, err := d.unpublication(req)
 	if err != nil {

@@ -61,8 +61,7 @@ func toStatus(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grp
 	return resp, nil
 }
 
-// recoverPanics turns a panic in a handler into an error. The effects of the call are not known
-// then.
+// recoverPanics turns a panic in a handler into an error. The call's effects are unknown then.
 func recoverPanics(log logr.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 		defer func() {

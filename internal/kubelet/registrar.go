@@ -145,8 +145,7 @@ func (r *Registrar) run(ctx context.Context, o *opening) {
 	r.setMissing(errors.New("the daemon is stopping"))
 }
 
-// attend returns when the socket must be made anew, or when ctx ends. It counts the refusals in a
-// row.
+// attend returns when the socket must be made anew or ctx ends. It counts refusals in a row.
 func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 	log := r.cfg.Log.WithValues("socket", r.cfg.path())
 	look := time.NewTicker(r.pace.look)

@@ -23,8 +23,7 @@ const (
 	// every ten seconds, and Katbox measures a disk that is nearly full every second. At 1 GB/s the
 	// margin is enough for disks from 50 GB on.
 	margin = 0.02
-	// urgent is the part of the headroom, above the floor, that has to be free at once: one in
-	// urgent.
+	// One part in urgent of the headroom, above the floor, has to be free at once.
 	urgent = 10
 )
 

@@ -65,8 +65,7 @@ func (m *Making) Ask() {
 	m.erasing = sum{}
 }
 
-// Measured notes how much was lacking at a measurement. answer says that it is the one that was
-// asked for.
+// Measured notes what was lacking at a measurement. answer: it is the one that was asked for.
 func (m *Making) Measured(lacking volume.Size, answer bool) {
 	if answer {
 		m.asked = sum{}

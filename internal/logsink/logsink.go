@@ -14,7 +14,7 @@ import (
 // keepBuffer bounds the size of an empty buffer that is kept.
 const keepBuffer = 64 << 10
 
-// rest is the time between two writes. On a busy node a write for each line costs more than the
+// rest is the time between two writes. One write for each line costs a busy node more than the
 // line.
 const rest = 10 * time.Millisecond
 
@@ -131,8 +131,7 @@ func (s *Sink) take() (lines []byte, closed bool) {
 	return lines, s.closed
 }
 
-// written takes back the buffer of lines, of which n bytes were written. The others count as
-// dropped.
+// written takes back the buffer of lines, of which n bytes were written. The rest was dropped.
 func (s *Sink) written(lines []byte, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

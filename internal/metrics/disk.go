@@ -72,7 +72,7 @@ func (m *Metrics) DiskMeasured(factor float64, is volume.Space, line, floor, hea
 // DiskNotMeasured counts a failed measurement, after which no pressure is assumed.
 func (m *Metrics) DiskNotMeasured() {
 	m.factor.Set(1)
-	m.disk.errors.Inc()
+	m.errors.Inc()
 }
 
 // TrashHolds sets the number of trash entries to be erased, and of those that could not be.

@@ -109,16 +109,14 @@ func (s *Server) watch(healthy func(context.Context) error) {
 	go s.health.watch(ctx, healthy)
 }
 
-// Serving reports that the CSI socket is open. From now on the daemon is ready whenever registered
-// returns nil.
+// Serving reports that the CSI socket is open. The daemon is ready whenever registered returns nil.
 func (s *Server) Serving(registered func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.registered = registered
 }
 
-// Stopping reports that the daemon is about to stop: it is not ready, and the server no longer asks
-// the node.
+// Stopping reports that the daemon is about to stop. The server asks the node no more.
 func (s *Server) Stopping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

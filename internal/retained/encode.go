@@ -116,8 +116,7 @@ func cutSeconds(b []byte) (t time.Time, rest []byte) {
 }
 
 // clock keeps a time in 8 bytes: the nanoseconds since the first time that it kept, by the
-// monotonic clock if the times carry a reading of it. So a step of the wall clock moves no
-// deadline.
+// monotonic clock if the times carry a reading: a step of the wall clock moves no deadline.
 //
 // People and the records on disk need a reading of the wall clock too. It is derived from a base,
 // another time that was kept since the last step, and is off by maxStep at most.

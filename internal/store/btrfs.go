@@ -24,8 +24,7 @@ var errCopies = errors.New("btrfs copies the file on write, which is set when it
 
 // overwriteInPlace makes btrfs overwrite a file, which has to be empty, as other file systems do. A
 // file that it copies on write takes new space for each commit, whatever is reserved. The flag
-// costs the checksums of btrfs, and the records have their own. If it cannot be set, the reserve
-// reports it.
+// costs the checksums of btrfs, and the records have their own. The reserve says if it is not set.
 func overwriteInPlace(file *os.File) {
 	if flags, on := btrfsFlags(file); on {
 		_ = kernel.SetFlags(int(file.Fd()), flags|noCopy)
@@ -48,8 +47,7 @@ func btrfsFlags(file *os.File) (flags uint32, on bool) {
 	return flags, true
 }
 
-// again repeats a transaction that found no room, after makeRoom. A failed one leaves nothing
-// behind.
+// again repeats a transaction that found no room, and left nothing behind, after makeRoom.
 func again(transaction, makeRoom func() error) error {
 	err := volume.WantsRoom(transaction())
 	for range mostTries - 1 {
@@ -62,8 +60,7 @@ func again(transaction, makeRoom func() error) error {
 }
 
 // makeRoom makes btrfs end its own transaction, which gives back what that had put aside, and frees
-// the space of deleted files. While its trees are full, overwriting in place takes a little room
-// too.
+// the space of deleted files. While its trees are full, overwriting in place takes room too.
 func makeRoom(file *os.File) error {
 	if _, on := btrfsFlags(file); !on {
 		return errors.ErrUnsupported

@@ -66,8 +66,7 @@ func (s *Store) OnCompaction(report func(Compaction)) {
 	}
 }
 
-// weigh starts a compaction when it is worth it. It is called after each commit, with the lock
-// held.
+// weigh starts a compaction when it is worth it, after each commit, with the lock held.
 func (s *Store) weigh() {
 	stats, pageSize := s.db.bolt.Stats(), int64(s.db.bolt.Info().PageSize)
 	wasted := int64(stats.FreelistInuse) / pageSize

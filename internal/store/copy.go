@@ -192,7 +192,7 @@ func (s *Store) take(c *compaction, most int) (list []pair, err error) {
 }
 
 // replace writes the last changes to the copy and gives it the name, while commits wait. It returns
-// the database that was replaced, or nil. With an error besides, commits fail until the name is
+// the database that was replaced, or nil. With an error too, commits fail until the name is
 // durable.
 func (s *Store) replace(c *compaction, place *os.Root) (old *database, err error) {
 	err = s.locked(c, func() error {

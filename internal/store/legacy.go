@@ -76,7 +76,7 @@ func decodeLegacyDeleted(key, value []byte, workdir string) (volume.Record, erro
 
 // legacyPlace returns the pod and the volume of a recorded data directory, which the old container
 // saw as <working directory>/<pod>/<volume>. If the working directory was mounted elsewhere, the
-// last two elements count. Nothing else of the path is used, so it names nothing outside of it.
+// last two elements count. Nothing else is used, so no path leads out of the working directory.
 func legacyPlace(path, workdir, key string) (volume.PodUID, volume.ID, error) {
 	odd := func(why string) (volume.PodUID, volume.ID, error) {
 		return "", "", fmt.Errorf("path %q %s", path, why)

@@ -19,8 +19,7 @@ const (
 	valueHeader = 5
 )
 
-// storedRecord is a record on disk; see the package comment. A number is never reused for another
-// field.
+// storedRecord is a record on disk; see the package comment. A number is never used again.
 type storedRecord struct {
 	Pod         string         `cbor:"1,keyasint"`
 	Namespace   string         `cbor:"2,keyasint,omitempty"`
@@ -36,8 +35,7 @@ type storedRecord struct {
 	Published   int64          `cbor:"12,keyasint,omitempty"`
 }
 
-// storedTarget has the fields of volume.Target in the same order: the compiler reports a
-// difference.
+// storedTarget has the fields of volume.Target in the same order, or it does not compile.
 type storedTarget struct {
 	Path        string   `cbor:"1,keyasint"`
 	ReadOnly    bool     `cbor:"2,keyasint,omitempty"`

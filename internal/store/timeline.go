@@ -19,8 +19,7 @@ const (
 // Deadlines run on the monotonic clock, which ends with the process. So the store keeps the time of
 // an unpublish by the wall clock and by the timeline. [Store.Load] works out how long ago it was,
 // and subtracts that from a time with a monotonic reading. Within one boot only CLOCK_BOOTTIME
-// counts. Time that passes between the readings of two clocks makes a deadline later, never
-// earlier.
+// counts. Time between the readings of two clocks makes a deadline later, never earlier.
 //
 // A reboot begins CLOCK_BOOTTIME anew, and only the wall clock tells how long the machine was off.
 // So each transaction, the opening of the store, and lookInterval without a transaction note both

@@ -168,8 +168,7 @@ func (t *Tracing) Stop(ctx context.Context) error {
 // quietTime is the least time between two log lines about the collector.
 const quietTime = 10 * time.Minute
 
-// rateLimited logs that traces cannot be sent. That may go on for days, and each batch of spans
-// fails.
+// rateLimited logs that traces cannot be sent. Each batch of spans may fail, for days.
 type rateLimited struct {
 	log logr.Logger
 

@@ -1,5 +1,4 @@
-// Package metricstest reads metrics as a Prometheus server gets them, so that tests need no
-// Prometheus library.
+// Package metricstest reads metrics as a Prometheus server does, without a Prometheus library.
 package metricstest
 
 import (

@@ -92,8 +92,7 @@ func readMeta(r io.ReaderAt, at int64) (Meta, bool) {
 	return m, valid
 }
 
-// Check reads a file of the given size and returns the first thing that is wrong with its
-// structure.
+// Check reads a file of the given size and returns what is wrong first with its structure.
 func Check(r io.ReaderAt, size int64) error {
 	m, err := Newest(r, size)
 	if err != nil {
@@ -169,8 +168,7 @@ func (c *checker) read(id uint64) (page, error) {
 	}
 }
 
-// tree checks the subtree at a page. Its keys are at least from and less than to, if these are not
-// nil.
+// tree checks the subtree at a page. Its keys are at least from and less than to, unless nil.
 func (c *checker) tree(id uint64, from, to []byte, depth int) error {
 	p, err := c.read(id)
 	if err != nil {
