@@ -159,7 +159,7 @@ type boundVolume struct {
 // person made elsewhere publishes nothing, but prevents the deletion of the data.
 func parseBinding(b mount.Binding, podsDir string) (boundVolume, bool) {
 	pod, id, ok := strings.Cut(b.Source, "/")
-	if !ok || kubelet.PodOf(podsDir, b.Target) == "" || kubelet.IsSubpath(podsDir, b.Target) {
+	if !ok || !strings.HasPrefix(b.Target, podsDir+"/") || kubelet.PodOf(podsDir, b.Target) == "" || kubelet.IsSubpath(podsDir, b.Target) {
 		return boundVolume{}, false
 	}
 	podUID, podErr := volume.ParsePodUID("pod", pod)

@@ -64,9 +64,11 @@ func PodsOf(podsDir string, record *volume.Record) []string {
 	return names
 }
 
-// IsSubpath tells whether path is a mount of the kubelet's own, of a directory inside of a volume.
+// IsSubpath tells whether path, which is clean, is a mount of the kubelet's own, of a directory
+// inside of a volume.
 func IsSubpath(podsDir, path string) bool {
-	_, below := split(podsDir, path)
+	rest, _ := strings.CutPrefix(path, filepath.Clean(podsDir)+"/")
+	_, below, _ := strings.Cut(rest, "/")
 	return strings.HasPrefix(below, "volume-subpaths/") // further down it may be a volume's name
 }
 
