@@ -251,7 +251,7 @@ func TestKindIsNotToldOfPanicsAtTheEnd(t *testing.T) {
 		synctest.Wait()
 		close(k.hold)
 		if err := <-stopped; err != nil || k.stops != 1 || k.panics != 0 {
-			t.Errorf("stopped %d times, told of %d panics, %v; want once and none", k.stops, k.panics, err)
+			t.Errorf("stopped %d times, with %d panics reported, %v; want once and none", k.stops, k.panics, err)
 		}
 		time.Sleep(2 * time.Second) // the library's dead letter throttle
 	})

@@ -35,7 +35,7 @@ type diskTest struct {
 	lines   *list[string]
 	// factor is the pressure factor that a measurement shows, as the bits of a float64.
 	factor *atomic.Uint64
-	// told are the measurements that the supervisor was told of.
+	// told are the measurements that the supervisor received.
 	told *list[messages.Pressure]
 }
 

@@ -15,7 +15,7 @@ import (
 
 const endless = 1 << 40
 
-// TestEndlessErasuresHoldUpNobody: whoever adds to deleted volumes while they are erased keeps no
+// TestEndlessErasuresHoldUpNobody: a process that adds to deleted volumes during erasure keeps no
 // other volume from being erased, whatever their number, and has ever less of the disk's time.
 func TestEndlessErasuresHoldUpNobody(t *testing.T) {
 	const attackers = 2 * maxStarted

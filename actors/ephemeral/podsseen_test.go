@@ -54,8 +54,7 @@ func TestManyPodsThatVanished(t *testing.T) {
 	})
 }
 
-// TestPodsOfPublishedVolumesAreMissed: and of those that are being deleted nobody expects to see
-// any.
+// TestPodsOfPublishedVolumesAreMissed: a volume that is being deleted has no pod.
 func TestPodsOfPublishedVolumesAreMissed(t *testing.T) {
 	v := &volumes{retention: &retention{deleting: map[volume.ID]retained.Asleep{"deleting": {}}}}
 	if ids := v.published([]volume.ID{"published", "deleting"}); !slices.Equal(ids, []volume.ID{"published"}) {

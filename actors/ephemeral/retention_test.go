@@ -429,7 +429,7 @@ func TestEraseHoldsUpNothing(t *testing.T) {
 }
 
 // TestACallThatFindsNoRoomMakesRoom, though the disk says that it has some: each that is refused
-// has the oldest volume deleted, but for who wants no volume to go early.
+// deletes the oldest volume, except where no volume may go early.
 func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 	const volumes, calls = 5, 2
 	for headroom, want := range map[float64]int{0.1: volumes - calls, 0: volumes} {

@@ -366,7 +366,7 @@ func TestMeasurementRests(t *testing.T) {
 		call bool
 		want time.Duration
 	}{
-		"when nobody calls": {false, batches * sizesRest},
+		"when no call runs": {false, batches * sizesRest},
 		"during a call":     {true, batches * (sizesRest + pace.LongestYield)},
 	} {
 		t.Run(name, func(t *testing.T) {
