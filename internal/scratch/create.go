@@ -68,7 +68,7 @@ func (d *Dir) makePod(podName string) (int, error) {
 		return -1, fmt.Errorf("mkdir: %w", err)
 	}
 	made := err == nil
-	podFD, err := d.openChild(d.fd(), podName)
+	podFD, err := d.opener.Directory(d.fd(), podName)
 	if err != nil {
 		return -1, fmt.Errorf("open: %w", notOurs(err))
 	}
@@ -85,7 +85,7 @@ func (d *Dir) makePod(podName string) (int, error) {
 // finish sets the permissions of a data directory that is new or that a crash left without them,
 // and tells whether it did.
 func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err error) {
-	fd, err := d.openChild(podFD, idName)
+	fd, err := d.opener.Directory(podFD, idName)
 	if err != nil {
 		return false, fmt.Errorf("open: %w", notOurs(err))
 	}
@@ -127,7 +127,7 @@ func (d *Dir) openParent(p volume.Place) (podFD int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	fd, err := d.openChild(podFD, string(p.ID))
+	fd, err := d.opener.Directory(podFD, string(p.ID))
 	if err != nil {
 		unix.Close(podFD)
 		return -1, d.openError(p, err)
@@ -146,7 +146,7 @@ func (d *Dir) openPod(p volume.Place) (int, error) {
 	if err := check(p); err != nil {
 		return -1, err
 	}
-	podFD, err := d.openChild(d.fd(), string(p.Pod))
+	podFD, err := d.opener.Directory(d.fd(), string(p.Pod))
 	if err != nil {
 		return -1, fmt.Errorf("open the pod's directory of %s: %w", d.Path(p), notOurs(err))
 	}

@@ -7,22 +7,21 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/beneath"
 )
 
 // maxSkipped bounds how many directories one call of Erase remembers to skip.
 const maxSkipped = 1024
 
-var (
-	errMoved       = errors.New("directories were moved meanwhile")
-	errManySkipped = errors.New("too many deep directories cannot be erased")
-)
+var errManySkipped = errors.New("too many deep directories cannot be erased")
 
 // deep takes an erasure through a tree that is deeper than the directories it may hold open. The
 // erasure closes those above, goes on with the one that lies too deep as if that were the top, and
 // goes back by "..". On the way back it meets again what it could not remove.
 type deep struct {
 	// above are the directories above the branch, from the top. They are closed.
-	above []inode
+	above []beneath.ID
 	// next is the open directory to go on with, -1 when nothing lies too deep.
 	next int
 	// skipped are directories that could not be emptied. Each is in one of above or in the branch.
@@ -31,7 +30,7 @@ type deep struct {
 
 // skippedDirectory is a directory that could not be emptied, and how many are above it.
 type skippedDirectory struct {
-	inode
+	beneath.ID
 	depth int
 }
 
@@ -41,7 +40,7 @@ func (e *erasure) goDeeper(fd int) error {
 	for _, opened := range e.branch {
 		// From below a read-only subvolume of btrfs cannot be made writable.
 		makeWritable(opened.fd)
-		id, err := identify(opened.fd)
+		id, err := beneath.Identify(opened.fd)
 		if err != nil {
 			unix.Close(fd)
 			return err
@@ -110,9 +109,9 @@ func (e *erasure) goUp(fd int) (up int, err error) {
 			return -1, err
 		}
 	}
-	up, err = e.dir.openAbove(fd, d.above[last])
+	up, err = e.dir.opener.Above(fd, d.above[last])
 	d.above = d.above[:last]
-	return up, err
+	return up, mountInside(err)
 }
 
 // skip notes an open directory, the one below all of above, in place of the skipped ones in it.
@@ -124,7 +123,7 @@ func (d *deep) skip(fd int) error {
 	if len(d.skipped) == maxSkipped {
 		return errManySkipped
 	}
-	id, err := identify(fd)
+	id, err := beneath.Identify(fd)
 	d.skipped = append(d.skipped, skippedDirectory{id, depth})
 	return err
 }
@@ -134,13 +133,13 @@ func (d *deep) isSkipped(fd int) bool {
 	if len(d.skipped) == 0 {
 		return false
 	}
-	id, err := identify(fd)
-	return err == nil && slices.ContainsFunc(d.skipped, func(s skippedDirectory) bool { return s.inode == id })
+	id, err := beneath.Identify(fd)
+	return err == nil && slices.ContainsFunc(d.skipped, func(s skippedDirectory) bool { return s.ID == id })
 }
 
 // isEmpty returns ENOTEMPTY when an open directory is not empty.
 func (e *erasure) isEmpty(fd int) error {
-	if err := rewind(fd); err != nil {
+	if err := beneath.Rewind(fd); err != nil {
 		return err
 	}
 	if _, err := e.listing.read(fd, minListing); err != nil {

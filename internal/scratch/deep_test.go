@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -28,8 +29,8 @@ func TestDeepDirectoryIsMovedMeanwhile(t *testing.T) {
 		err := duringErase(d, name, func() {
 			must(t, os.Rename(filepath.Join(path, strings.Repeat("d/", maxDepth/2)), filepath.Join(other, "d/d/moved")))
 		})
-		if !errors.Is(err, errMoved) {
-			t.Errorf("Erase: %v, want %v", err, errMoved)
+		if !errors.Is(err, beneath.ErrMoved) {
+			t.Errorf("Erase: %v, want %v", err, beneath.ErrMoved)
 		}
 		if !exists(other+"/d/d/d") || !exists(other+"/d/d/file") || !exists(other+"/d/file") || !exists(other+"/file") {
 			t.Error("another volume lost a file")
@@ -68,7 +69,7 @@ func encrypt(t *testing.T, root, dir string) (removeKey func()) {
 	}}
 	ioctl := func(path string, request uintptr, argument unsafe.Pointer) {
 		t.Helper()
-		fd, err := unix.Open(path, openFlags, 0)
+		fd, err := unix.Open(path, beneath.DirectoryFlags, 0)
 		must(t, err)
 		defer unix.Close(fd)
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument)); errno != 0 {

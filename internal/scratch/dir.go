@@ -32,6 +32,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
@@ -73,10 +74,8 @@ type Dir struct {
 	// lost are former trashes, which were removed under the daemon. They stay open for calls that
 	// still use them. mu guards them.
 	lost      []*os.File
-	mountID   uint64
+	opener    *beneath.Opener
 	trashSync sharedSync
-	// noOpenat2 says that the kernel lacks openat2(2) or a filter refuses it.
-	noOpenat2 atomic.Bool
 	// noRename2 says that the kernel lacks renameat2(2).
 	noRename2 atomic.Bool
 }
@@ -95,7 +94,7 @@ func Open(root string) (*Dir, error) {
 		return nil, fmt.Errorf("open working directory: %w", err)
 	}
 	d := &Dir{root: filepath.Clean(root), dir: dir}
-	if d.mountID, err = mount.ID(d.fd()); err == nil {
+	if d.opener, err = beneath.New(d.fd()); err == nil {
 		err = d.openTrash()
 	}
 	if err != nil {
@@ -176,7 +175,7 @@ func (d *Dir) CheckPath() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("mount of working directory %s: %w", d.root, err)
-	case id != d.mountID:
+	case id != d.opener.MountID():
 		return d.covered("something is mounted over it, or its own mount was taken away")
 	case there.Dev != ours.Dev || there.Ino != ours.Ino:
 		return d.covered("another directory is in its place")

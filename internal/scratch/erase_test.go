@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -20,14 +21,14 @@ import (
 // any path may be, and a file in each.
 func makeDeep(t *testing.T, dir string, depth int, name string) {
 	t.Helper()
-	at, err := unix.Open(dir, openFlags, 0)
+	at, err := unix.Open(dir, beneath.DirectoryFlags, 0)
 	must(t, err)
 	for range depth {
 		must(t, unix.Mkdirat(at, name, 0o700))
 		file, err := unix.Openat(at, "file", unix.O_CREAT|unix.O_WRONLY, 0o600)
 		must(t, err)
 		unix.Close(file)
-		below, err := unix.Openat(at, name, openFlags, 0)
+		below, err := unix.Openat(at, name, beneath.DirectoryFlags, 0)
 		must(t, err)
 		unix.Close(at)
 		at = below
@@ -246,7 +247,7 @@ func TestEraseStops(t *testing.T) {
 func TestEraseWhileWriting(t *testing.T) {
 	d := open(t)
 	dir := create(t, d, here)
-	at, err := unix.Open(dir, openFlags, 0)
+	at, err := unix.Open(dir, beneath.DirectoryFlags, 0)
 	must(t, err)
 	defer unix.Close(at)
 	name, _ := discard(t, d, here)

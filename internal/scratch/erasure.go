@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/kernel"
 )
 
@@ -90,7 +91,7 @@ func (e *erasure) unlink(at int, name string) bool {
 		e.removed++
 	case errors.Is(err, unix.EISDIR):
 		return false
-	case errors.Is(err, unix.EPERM) && e.dir.mountedOn(at, name):
+	case errors.Is(err, unix.EPERM) && e.dir.opener.MountedOn(at, name):
 		// The covered file has a flag, and that error comes before EBUSY.
 		e.fail("unlink", name, fmt.Errorf("%w: %w", ErrMountInside, err))
 	case !errors.Is(err, unix.ENOENT):
@@ -102,7 +103,7 @@ func (e *erasure) unlink(at int, name string) bool {
 // removeTree removes the directory name with all that is in it. Directories that lie too deep are
 // left to [erasure.removeDeep].
 func (e *erasure) removeTree(ctx context.Context, at int, name string) {
-	fd, err := e.dir.openChild(at, name)
+	fd, err := e.dir.opener.Directory(at, name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return
@@ -162,7 +163,7 @@ func (e *erasure) empty(ctx context.Context, at int) (what string, err error) {
 			return "rmdir", fmt.Errorf("names keep appearing in it: %w", err)
 		}
 		e.repeats++
-		if err := rewind(here.fd); err != nil {
+		if err := beneath.Rewind(here.fd); err != nil {
 			return "rewind", err
 		}
 	}

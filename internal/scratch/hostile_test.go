@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
@@ -42,7 +43,7 @@ func eachFileSystem(t *testing.T, test func(t *testing.T, d *Dir)) {
 			for _, old := range []bool{false, true} {
 				t.Run(map[bool]string{false: "current calls", true: "old calls"}[old], func(t *testing.T) {
 					d := openAt(t, filepath.Join(root, strconv.FormatBool(old)))
-					d.noOpenat2.Store(old)
+					d.opener.NoOpenat2.Store(old)
 					d.noRename2.Store(old)
 					test(t, d)
 				})
@@ -88,7 +89,7 @@ func fixUnopened(t *testing.T, path string) {
 // file system has projects.
 func setProject(t *testing.T, path string, project uint32) bool {
 	t.Helper()
-	fd, err := unix.Open(path, openFlags, 0)
+	fd, err := unix.Open(path, beneath.DirectoryFlags, 0)
 	must(t, err)
 	defer unix.Close(fd)
 	return kernel.SetXAttr(fd, kernel.XAttr{XFlags: projectInherit, Project: project}) == nil

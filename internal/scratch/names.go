@@ -1,17 +1,14 @@
 package scratch
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
-	"errors"
 	"iter"
-	"os"
 	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/kernel"
 )
 
@@ -24,11 +21,14 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 // not refer to the buffer.
 func (b *buffer) next(fd int) ([]string, error) {
 	for {
-		size, err := getdents(fd, b[:])
+		size, err := beneath.Getdents(fd, b[:])
 		if err != nil || size <= 0 {
 			return nil, err
 		}
-		_, _, batch := unix.ParseDirent(b[:size], -1, nil)
+		var batch []string
+		for r := range beneath.Records(b[:size]) {
+			batch = append(batch, string(r.Name))
+		}
 		// A batch that holds only . and .. need not be the last.
 		if len(batch) > 0 {
 			return batch, nil
@@ -73,11 +73,6 @@ const (
 	maxListing = 4 << 20
 	// roomForNames is the smallest read: more than the longest name.
 	roomForNames = 4 << 10
-
-	// Offsets in struct linux_dirent64.
-	direntLength = 16
-	direntType   = 18
-	direntName   = 19
 )
 
 // listing is a part of a directory, in the order of inodes. The next read reuses its memory.
@@ -109,7 +104,7 @@ func (l *listing) read(fd, size int) (more bool, err error) {
 			l.buf = slices.Grow(l.buf, max(minListing, len(l.buf)))
 			l.buf = l.buf[:cap(l.buf)]
 		}
-		got, err := getdents(fd, l.buf[used:min(limit, len(l.buf))])
+		got, err := beneath.Getdents(fd, l.buf[used:min(limit, len(l.buf))])
 		if err != nil {
 			return false, err
 		}
@@ -123,38 +118,13 @@ func (l *listing) read(fd, size int) (more bool, err error) {
 // parse makes entries of the first bytes of the buffer.
 func (l *listing) parse(used int) {
 	l.entries = l.entries[:0]
-	for start := 0; start < used; {
-		record := l.buf[start:used]
-		record = record[:binary.NativeEndian.Uint16(record[direntLength:])]
-		length := bytes.IndexByte(record[direntName:], 0)
-		if name := record[direntName : direntName+length]; string(name) != "." && string(name) != ".." {
-			l.entries = append(l.entries, entry{
-				inode: binary.NativeEndian.Uint64(record),
-				start: uint32(start + direntName),
-				end:   uint32(start + direntName + length),
-				kind:  record[direntType],
-			})
-		}
-		start += len(record)
+	for r := range beneath.Records(l.buf[:used]) {
+		l.entries = append(l.entries, entry{
+			inode: r.Inode,
+			start: uint32(r.Start),
+			end:   uint32(r.Start + len(r.Name)),
+			kind:  r.Type,
+		})
 	}
 	slices.SortFunc(l.entries, func(a, b entry) int { return cmp.Compare(a.inode, b.inode) })
-}
-
-// getdents reads names from an open directory; the size is 0 at the end.
-func getdents(fd int, buf []byte) (size int, err error) {
-	err = kernel.IgnoreEINTR(func() error {
-		size, err = unix.Getdents(fd, buf)
-		return err
-	})
-	if errors.Is(err, unix.ENOENT) {
-		// The directory has been removed since it was opened.
-		return 0, nil
-	}
-	return size, os.NewSyscallError("getdents", err)
-}
-
-// rewind goes back to the first name of an open directory.
-func rewind(fd int) error {
-	_, err := unix.Seek(fd, 0, unix.SEEK_SET)
-	return os.NewSyscallError("lseek", err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -208,7 +209,7 @@ func TestMovesWithoutEnd(t *testing.T) {
 			sub := fmt.Sprintf("%s/%d", dir, i)
 			must(t, os.Mkdir(sub, 0o700))
 			fill(t, sub, 100, 20)
-			fd, err := unix.Open(sub, openFlags, 0)
+			fd, err := unix.Open(sub, beneath.DirectoryFlags, 0)
 			must(t, err)
 			defer unix.Close(fd)
 			at[i] = fd

@@ -31,7 +31,7 @@ func (e *erasure) release(at int, name string) bool {
 // makeWritable makes the read-only subvolume writable that is in the way: name itself, or the one
 // whose top is a directory of the branch.
 func (e *erasure) makeWritable(at int, name string) bool {
-	if fd, err := e.dir.openChild(at, name); err == nil {
+	if fd, err := e.dir.opener.Directory(at, name); err == nil {
 		defer unix.Close(fd)
 		if makeWritable(fd) {
 			return true
@@ -59,7 +59,7 @@ func (d *Dir) release(at int, name string) bool {
 	// Opening anything else could block or have effects.
 	if regularOrDirectory(&st) {
 		// O_NONBLOCK does not wait for a lease on a file.
-		fd, err := d.openUnmounted(at, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
+		fd, err := d.opener.Open(at, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
 		if err == nil {
 			defer unix.Close(fd)
 			// Something else may have been put in its place.
@@ -75,7 +75,7 @@ func (d *Dir) release(at int, name string) bool {
 // releaseUnopened does what release does without opening the file. It needs Linux 6.17, the first
 // where a symbolic link or a FIFO can have such flags (XFS).
 func (d *Dir) releaseUnopened(at int, name string) bool {
-	fd, err := d.openUnmounted(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	fd, err := d.opener.Open(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if err != nil {
 		return false
 	}

@@ -30,7 +30,7 @@ func eachKernel(t *testing.T, test func(t *testing.T, d *Dir)) {
 	t.Run("current calls", func(t *testing.T) { test(t, open(t)) })
 	t.Run("old calls", func(t *testing.T) {
 		d := open(t)
-		d.noOpenat2.Store(true)
+		d.opener.NoOpenat2.Store(true)
 		d.noRename2.Store(true)
 		test(t, d)
 	})

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/beneath"
 )
 
 // subvolume makes a btrfs subvolume in the directory at.
@@ -42,7 +44,7 @@ func snapshot(t *testing.T, path, dir, name string) {
 
 func openPath(t *testing.T, path string) int {
 	t.Helper()
-	fd, err := unix.Open(path, openFlags, 0)
+	fd, err := unix.Open(path, beneath.DirectoryFlags, 0)
 	must(t, err)
 	return fd
 }
@@ -107,7 +109,7 @@ func TestEraseSubvolumes(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		t.Run(map[bool]string{false: "current calls", true: "old calls"}[old], func(t *testing.T) {
 			d := openAt(t, fileSystem(t, "btrfs"))
-			d.noOpenat2.Store(old)
+			d.opener.NoOpenat2.Store(old)
 			d.noRename2.Store(old)
 			for _, tt := range tests {
 				t.Run(tt.name, func(t *testing.T) {

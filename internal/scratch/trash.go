@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -18,7 +19,7 @@ func (d *Dir) openTrash() error {
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("make %s: %w", trashName, err)
 	}
-	fd, err := d.openChild(d.fd(), trashName)
+	fd, err := d.opener.Directory(d.fd(), trashName)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", trashName, notOurs(err))
 	}
@@ -97,7 +98,7 @@ func (d *Dir) SyncGone(pod volume.PodUID) error {
 	if err := d.SyncTrash(); err != nil {
 		return err
 	}
-	podFD, err := d.openChild(d.fd(), string(pod))
+	podFD, err := d.opener.Directory(d.fd(), string(pod))
 	switch {
 	case err == nil:
 		err = kernel.Fsync(podFD)
@@ -192,7 +193,7 @@ func (s *sharedSync) do(sync func() error) error {
 // counts names to find its place, the pages may miss other entries too: to get all, begin again
 // after the last page.
 func (d *Dir) TrashPage(from int64, atLeast int) (page []string, next int64, err error) {
-	fd, err := reopen(d.trashFD())
+	fd, err := beneath.Reopen(d.trashFD())
 	if err == nil {
 		defer unix.Close(fd)
 		page, next, err = readPage(fd, from, atLeast)
@@ -223,7 +224,7 @@ func readPage(fd int, from int64, atLeast int) (page []string, next int64, err e
 
 // TrashSize returns how many entries there are in the trash.
 func (d *Dir) TrashSize() (entries int, err error) {
-	fd, err := reopen(d.trashFD())
+	fd, err := beneath.Reopen(d.trashFD())
 	if err != nil {
 		return 0, fmt.Errorf("open the trash of %s: %w", d.root, err)
 	}

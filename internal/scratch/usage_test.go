@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -71,7 +72,7 @@ func TestUsageOfDeepTree(t *testing.T) {
 		const depth = 3000
 		makeDeep(t, create(t, d, here), depth, strings.Repeat("n", 200))
 		t.Run("with few files open", func(t *testing.T) {
-			fewFiles(t, maxOpen+20)
+			fewFiles(t, beneath.MaxOpen+20)
 			// Every directory but the last has a file.
 			if _, inodes := usage(t, d); inodes != 2*depth+1 {
 				t.Errorf("%d inodes", inodes)
@@ -86,7 +87,7 @@ func TestUsageOfDeepTree(t *testing.T) {
 func TestUsageOfDeepBranches(t *testing.T) {
 	d := open(t)
 	dir := create(t, d, here)
-	const depth = maxOpen + 20
+	const depth = beneath.MaxOpen + 20
 	makeDeep(t, dir, depth, "d")
 	const branches = 3
 	for i := range branches {
@@ -159,7 +160,7 @@ func TestUsageWithoutPrivileges(t *testing.T) {
 		for _, path := range []string{d.root, filepath.Dir(dir)} {
 			must(t, os.Chmod(path, 0o755))
 		}
-		old := d.noOpenat2.Load()
+		old := d.opener.NoOpenat2.Load()
 		runtime.LockOSThread() // whose user it is
 		must(t, unix.Setfsuid(65534))
 		_, inodes, err := d.Usage(t.Context(), here, nil)
@@ -168,7 +169,7 @@ func TestUsageWithoutPrivileges(t *testing.T) {
 		if err != nil || inodes != 2 {
 			t.Errorf("%d inodes, %v", inodes, err)
 		}
-		if d.noOpenat2.Load() != old {
+		if d.opener.NoOpenat2.Load() != old {
 			t.Error("a refused O_NOATIME was taken for a missing openat2")
 		}
 	})

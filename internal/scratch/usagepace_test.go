@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -67,7 +68,7 @@ func TestUsageLeavesNoTrace(t *testing.T) {
 	roottest.Mount(t, "katbox-test", root, "tmpfs", unix.MS_RELATIME, "")
 	d := openAt(t, root)
 	dir := create(t, d, here)
-	makeDeep(t, dir, 2*maxOpen, "d")
+	makeDeep(t, dir, 2*beneath.MaxOpen, "d")
 	long := time.Now().Add(-48 * time.Hour)
 	must(t, os.Chtimes(dir, long, long))
 	must(t, os.Chtimes(dir+"/d", long, long))
@@ -95,7 +96,7 @@ func accessed(t *testing.T, a, b string) [2]unix.Timespec {
 // counts is the same all the same.
 func TestUsageForgetsLinks(t *testing.T) {
 	const files, links, blocks = 3 * maxLinks, 4, 8
-	c := &census{links: map[inode]uint64{}}
+	c := &census{links: map[beneath.ID]uint64{}}
 	for range links {
 		for i := range files {
 			c.count(&unix.Stat_t{Ino: uint64(i), Nlink: links, Blocks: blocks, Mode: unix.S_IFREG})

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/kernel"
-	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -21,7 +21,7 @@ import (
 // If fn returns an error or ctx ends, Walk ends and returns that error as it is. It skips a pod's
 // directory that cannot be read, and returns that error after the rest.
 func (d *Dir) Walk(ctx context.Context, fn func(volume.Place) error) error {
-	fd, err := reopen(d.fd())
+	fd, err := beneath.Reopen(d.fd())
 	if err != nil {
 		return fmt.Errorf("read %s: %w", d.root, err)
 	}
@@ -46,7 +46,7 @@ func (d *Dir) walkPod(ctx context.Context, pod volume.PodUID, fn func(volume.Pla
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	fd, err := d.openChild(d.fd(), string(pod))
+	fd, err := d.opener.Directory(d.fd(), string(pod))
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EXDEV):
 		return nil
@@ -92,7 +92,7 @@ func Foreign(root string) (string, error) {
 	if isDirectory(d.fd(), trashName) {
 		return "", nil
 	}
-	if d.mountID, err = mount.ID(d.fd()); err != nil {
+	if d.opener, err = beneath.New(d.fd()); err != nil {
 		return "", fmt.Errorf("mount of working directory %s: %w", root, err)
 	}
 	for name, err := range eachName(d.fd()) {
@@ -112,7 +112,7 @@ func Foreign(root string) (string, error) {
 
 // foreignIn looks into a directory that may be a pod's.
 func (d *Dir) foreignIn(pod volume.PodUID) (foreign string, err error) {
-	fd, err := d.openChild(d.fd(), string(pod))
+	fd, err := d.opener.Directory(d.fd(), string(pod))
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return "", nil

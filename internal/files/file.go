@@ -1,0 +1,146 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+)
+
+// File is an open regular file. Its methods may be called from several goroutines.
+type File struct {
+	file  *os.File
+	entry Entry
+}
+
+// Open opens the regular file at a path for reading. All else is looked at, never opened: the error
+// wraps [ErrNotRegular], [ErrIsDirectory], [ErrSymlink] or [ErrCrossesMount].
+func (t *Tree) Open(p Path) (*File, error) {
+	fd, e, err := t.look(p)
+	if err != nil {
+		return nil, err
+	}
+	defer closeHandle(fd)
+	return openLooked(fd, e)
+}
+
+// openLooked opens the file that the handle fd stands for. It opens that very inode, so it does not
+// matter what has the name by now.
+func openLooked(fd int, e Entry) (*File, error) {
+	if err := readable(e); err != nil {
+		return nil, at(e.Path, err)
+	}
+	path := "/proc/self/fd/" + strconv.Itoa(fd)
+	// O_NONBLOCK does not wait for a lease on the file.
+	const flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	opened, err := kernel.Openat(unix.AT_FDCWD, path, flags|unix.O_NOATIME)
+	if errors.Is(err, unix.EPERM) {
+		opened, err = kernel.Openat(unix.AT_FDCWD, path, flags)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil, fmt.Errorf("open %s: %s does not exist; is /proc mounted", quoted(e.Path.String()), path)
+	}
+	if err != nil {
+		return nil, at(e.Path, fmt.Errorf("open: %w", err))
+	}
+	return &File{file: os.NewFile(uintptr(opened), path), entry: e}, nil
+}
+
+// Close releases the file. A read that runs ends first.
+func (f *File) Close() error { return f.file.Close() }
+
+// Entry is what the file was when it was opened.
+func (f *File) Entry() Entry { return f.entry }
+
+// Size is the file's size in bytes when it was opened.
+func (f *File) Size() int64 { return f.entry.Size }
+
+// ETag is the HTTP entity tag of the contents, in its double quotes: inode, size and time of the
+// last change.
+func (f *File) ETag() string {
+	return fmt.Sprintf(`"%x-%x-%x"`, f.entry.Inode, f.entry.Size, f.entry.ModTime.UnixNano())
+}
+
+// ReadAt is io.ReaderAt on the bytes that the file had when it was opened: of a file that has grown
+// since it reads the beginning, and of one that has shrunk the error is io.ErrUnexpectedEOF. Callers
+// read at most 256 KiB at a time and call their [Pace] before.
+func (f *File) ReadAt(b []byte, offset int64) (int, error) {
+	size := f.Size()
+	if offset >= size {
+		return 0, io.EOF
+	}
+	cut := int64(len(b)) > size-offset
+	if cut {
+		b = b[:size-offset]
+	}
+	n, err := f.file.ReadAt(b, offset)
+	switch {
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("%s: it was truncated while it was read: %w", quoted(f.entry.Path.String()), io.ErrUnexpectedEOF)
+	case err == nil && cut:
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Changed reports whether the size or the time of the last change differ from when the file was
+// opened.
+func (f *File) Changed() (bool, error) {
+	var st unix.Stat_t
+	err := f.control(func(fd int) (err error) { st, err = kernel.Fstat(fd); return err })
+	changed := st.Size != f.entry.Size || !timeOf(&st).Equal(f.entry.ModTime)
+	return err == nil && changed, err
+}
+
+// Data returns the next range at or behind offset that may hold other bytes than zeros; the rest is
+// holes. The error is io.EOF when no more data follows.
+func (f *File) Data(offset int64) (start, end int64, err error) {
+	size := f.Size()
+	if offset >= size {
+		return size, size, io.EOF
+	}
+	err = f.control(func(fd int) error {
+		if start, err = unix.Seek(fd, offset, unix.SEEK_DATA); err != nil {
+			return err
+		}
+		end, err = unix.Seek(fd, start, unix.SEEK_HOLE)
+		return err
+	})
+	switch {
+	case errors.Is(err, unix.ENXIO), err == nil && start >= size:
+		return size, size, io.EOF
+	case err != nil:
+		return 0, 0, at(f.entry.Path, os.NewSyscallError("lseek", err))
+	}
+	return start, min(end, size), nil
+}
+
+// DropBehind tells the kernel that the range is not read again, so that reading does not push the
+// page cache of pods out of memory.
+func (f *File) DropBehind(from, to int64) {
+	_ = f.control(func(fd int) error {
+		return unix.Fadvise(fd, from, to-from, unix.FADV_DONTNEED)
+	})
+}
+
+// control calls fn with the file's handle, which is open meanwhile.
+func (f *File) control(fn func(fd int) error) error {
+	conn, err := f.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return errors.Join(conn.Control(func(fd uintptr) { err = kernel.IgnoreEINTR(func() error { return fn(int(fd)) }) }), err)
+}
+
+// Tail returns the offset at which the last lines begin, or the offset of the last atMost bytes if
+// the lines are longer than that. It reads no more than these bytes. A newline at the end of the file
+// belongs to the last line.
+func (f *File) Tail(ctx context.Context, lines int, atMost int64) (offset int64, err error) {
+	return tail(ctx, f, f.Size(), lines, atMost)
+}

@@ -1,0 +1,31 @@
+package files
+
+import (
+	"context"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Pace is called before each batch of work: 256 KiB of bytes, 64 files that are looked at, or one
+// read of a directory's names. It waits while CSI calls run. Its error ends the work, which returns
+// it. A nil Pace means no pauses.
+type Pace func(ctx context.Context) error
+
+func (p Pace) wait(ctx context.Context) error {
+	if p == nil {
+		return ctx.Err()
+	}
+	return p(ctx)
+}
+
+// Reading is the permission to read one retained volume, until Close is called or Lost ends.
+type Reading struct {
+	Volume volume.Description
+	Tree   *Tree
+	// Lost ends when the volume is published again, or goes; its cause says which. The reader then
+	// calls Close within a few seconds: the deletion or the publish does not wait.
+	Lost context.Context
+	Pace Pace
+	// Close ends the reading. It may be called several times.
+	Close func()
+}
