@@ -73,7 +73,7 @@ func (o *Opener) MountedOn(at int, name string) bool {
 // Open is Directory with other flags, among them O_NOFOLLOW.
 func (o *Opener) Open(at int, name string, flags int) (int, error) {
 	if !o.NoOpenat2.Load() {
-		fd, err := openat2(at, name, flags)
+		fd, err := openat2Again(at, name, flags)
 		// System call filters that are older than openat2 return EPERM; the call itself returns it
 		// with O_NOATIME only.
 		filtered := errors.Is(err, unix.EPERM) && flags&unix.O_NOATIME == 0
@@ -91,9 +91,25 @@ func (o *Opener) UnnoticedPath(at int, path string) (int, error) {
 	if o.NoOpenat2.Load() {
 		return -1, unix.ENOSYS
 	}
-	fd, err := openat2(at, path, DirectoryFlags|unix.O_NOATIME)
+	fd, err := openat2Again(at, path, DirectoryFlags|unix.O_NOATIME)
 	if errors.Is(err, unix.EPERM) {
 		err = unix.ENOSYS
+	}
+	return fd, err
+}
+
+// movedTries is how often a name is tried that openat2 takes for a mount point. While a process kept
+// moving it to and fro, two calls of 10,000 were wrong, and never two in a row.
+const movedTries = 4
+
+// openat2Again is openat2, except that EXDEV means a mount point: openat2 also returns it for a
+// directory that is moved out of at during the call, and EAGAIN when it cannot tell.
+func openat2Again(at int, name string, flags int) (fd int, err error) {
+	for range movedTries {
+		fd, err = openat2(at, name, flags)
+		if !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EAGAIN) {
+			break
+		}
 	}
 	return fd, err
 }
