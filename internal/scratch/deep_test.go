@@ -13,6 +13,7 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 )
 
 // TestDeepDirectoryIsMovedMeanwhile: the way back from what lies deep leads nowhere but to where it
@@ -21,8 +22,8 @@ func TestDeepDirectoryIsMovedMeanwhile(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		const depth = 2*maxDepth + 10
 		dir, other := create(t, d, here), create(t, d, at(pod, "other"))
-		makeDeep(t, dir, depth, "d")
-		makeDeep(t, other, 3, "d")
+		hostile.Deep(t, dir, depth, "d")
+		hostile.Deep(t, other, 3, "d")
 		// The first batch ends at the bottom.
 		fill(t, filepath.Join(dir, strings.Repeat("d/", depth)), 2*paceEvery, 0)
 		name, path := discard(t, d, here)
@@ -48,11 +49,11 @@ func TestEraseWithoutItsKey(t *testing.T) {
 	dir := filepath.Join(create(t, d, here), "secret")
 	must(t, os.Mkdir(dir, 0o700))
 	removeKey := encrypt(t, root, dir)
-	makeDeep(t, dir, 3*maxDepth, "d")
+	hostile.Deep(t, dir, 3*maxDepth, "d")
 	fill(t, dir, 300, 10)
 	removeKey()
 	name, _ := discard(t, d, here)
-	fewFiles(t, maxDepth+20)
+	hostile.FewFiles(t, maxDepth+20)
 	must(t, d.Erase(context.Background(), name, nil))
 	trashIsEmpty(t, d)
 }

@@ -15,37 +15,8 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 )
-
-// makeDeep makes directories inside each other, relative to handles because the path is longer than
-// any path may be, and a file in each.
-func makeDeep(t *testing.T, dir string, depth int, name string) {
-	t.Helper()
-	at, err := unix.Open(dir, beneath.DirectoryFlags, 0)
-	must(t, err)
-	for range depth {
-		must(t, unix.Mkdirat(at, name, 0o700))
-		file, err := unix.Openat(at, "file", unix.O_CREAT|unix.O_WRONLY, 0o600)
-		must(t, err)
-		unix.Close(file)
-		below, err := unix.Openat(at, name, beneath.DirectoryFlags, 0)
-		must(t, err)
-		unix.Close(at)
-		at = below
-	}
-	unix.Close(at)
-}
-
-// fewFiles lets the process have no more than some files open, beside those that it has.
-func fewFiles(t *testing.T, some int) {
-	t.Helper()
-	open, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	var old unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(len(open) + some), Max: old.Max}))
-	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) })
-}
 
 func TestEraseShapes(t *testing.T) {
 	long := strings.Repeat("n", 255)
@@ -65,9 +36,9 @@ func TestEraseShapes(t *testing.T) {
 				must(t, os.WriteFile(filepath.Join(dir, long, fmt.Sprintf("%03d%s", i, long[3:])), nil, 0o600))
 			}
 		}},
-		{name: "3,000 deep", fill: func(t *testing.T, dir string) { makeDeep(t, dir, 3000, long[:200]) }},
+		{name: "3,000 deep", fill: func(t *testing.T, dir string) { hostile.Deep(t, dir, 3000, long[:200]) }},
 		{name: "several too deep", fill: func(t *testing.T, dir string) {
-			makeDeep(t, dir, maxDepth-2, "d")
+			hostile.Deep(t, dir, maxDepth-2, "d")
 			bottom := filepath.Join(dir, strings.Repeat("d/", maxDepth-2))
 			for i := range 20 {
 				must(t, os.MkdirAll(filepath.Join(bottom, strconv.Itoa(i), "x", "y"), 0o700))
@@ -88,7 +59,7 @@ func TestEraseShapes(t *testing.T) {
 				tt.fill(t, create(t, d, here))
 				name, _ := discard(t, d, here)
 				// Far fewer than a tree is deep.
-				fewFiles(t, maxDepth+20)
+				hostile.FewFiles(t, maxDepth+20)
 				erase(t, d, name)
 				erase(t, d, name)
 			})

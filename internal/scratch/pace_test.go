@@ -14,6 +14,7 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 )
 
 // fill makes files and directories, each directory with a file, and returns how many of all there
@@ -36,7 +37,7 @@ func TestPaceCounts(t *testing.T) {
 		dir := create(t, d, here)
 		// With the data directory itself.
 		want := fill(t, dir, 1000, 300) + 1
-		makeDeep(t, dir, 2*maxDepth, "deep")
+		hostile.Deep(t, dir, 2*maxDepth, "deep")
 		want += 4 * maxDepth
 		name, _ := discard(t, d, here)
 		var calls []int

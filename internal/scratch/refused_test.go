@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 )
 
 // TestDiscardOfAnyProject: below a directory with a project quota a pod cannot keep its volume by
@@ -19,7 +20,7 @@ import (
 func TestDiscardOfAnyProject(t *testing.T) {
 	roottest.Need(t)
 	root := fileSystem(t, "xfs")
-	if !setProject(t, root, 10) {
+	if !hostile.SetProject(t, root, 10) {
 		t.Fatal("the file system has no projects")
 	}
 	d := openAt(t, filepath.Join(root, "work"))
@@ -29,11 +30,11 @@ func TestDiscardOfAnyProject(t *testing.T) {
 	}
 	for _, again := range []bool{false, true} {
 		dir := create(t, d, here)
-		makeDeep(t, dir, 2*maxDepth, "d")
-		setProject(t, dir, 20)
-		setProject(t, dir+"/d", 30)
+		hostile.Deep(t, dir, 2*maxDepth, "d")
+		hostile.SetProject(t, dir, 20)
+		hostile.SetProject(t, dir+"/d", 30)
 		if again {
-			setProject(t, filepath.Join(d.root, trashName), 10)
+			hostile.SetProject(t, filepath.Join(d.root, trashName), 10)
 		}
 		name, _ := discard(t, d, here)
 		erase(t, d, name)
@@ -83,7 +84,7 @@ func TestTrashRefuses(t *testing.T) {
 			roottest.Need(t)
 			d, dir := refusal.make(t)
 			fill(t, dir, 10, 10)
-			makeDeep(t, dir, 2*maxDepth, "d")
+			hostile.Deep(t, dir, 2*maxDepth, "d")
 			if _, err := d.Discard(here); !errors.Is(err, ErrTrashRefuses) || !errors.Is(err, refusal.err) || errors.Is(err, ErrNotOurs) {
 				t.Fatalf("Discard: %v, want that the trash refuses: %v", err, refusal.err)
 			}

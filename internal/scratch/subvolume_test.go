@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/beneath"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 )
 
 // subvolume makes a btrfs subvolume in the directory at.
@@ -73,7 +74,7 @@ func TestEraseSubvolumes(t *testing.T) {
 			must(t, os.MkdirAll(dir+"/a/only/directories", 0o700))
 			fill(t, dir+"/a/only/directories", 300, 3)
 			must(t, os.WriteFile(dir+"/a/fixed", nil, 0o600))
-			fix(t, dir+"/a/fixed", immutable)
+			hostile.Fix(t, dir+"/a/fixed", hostile.Immutable)
 			// In the snapshots, an empty directory takes its place.
 			makeSubvolume(t, dir+"/a/only/inner")
 			for i := range 3 {
@@ -83,15 +84,15 @@ func TestEraseSubvolumes(t *testing.T) {
 		}},
 		{name: "deep inside", fill: func(t *testing.T, dir string) {
 			makeSubvolume(t, dir+"/a")
-			makeDeep(t, dir+"/a", 2000, "d")
+			hostile.Deep(t, dir+"/a", 2000, "d")
 			snapshot(t, dir+"/a", dir, "snapshot")
 		}},
 		{name: "deep above and inside", fill: func(t *testing.T, dir string) {
-			makeDeep(t, dir, maxDepth-2, "d")
+			hostile.Deep(t, dir, maxDepth-2, "d")
 			bottom := filepath.Join(dir, strings.Repeat("d/", maxDepth-2))
 			for _, name := range []string{"a", "b"} {
 				makeSubvolume(t, bottom+"/"+name)
-				makeDeep(t, bottom+"/"+name, 3*maxDepth, "d")
+				hostile.Deep(t, bottom+"/"+name, 3*maxDepth, "d")
 			}
 			snapshot(t, bottom+"/a", bottom, "snapshot")
 		}},
@@ -117,7 +118,7 @@ func TestEraseSubvolumes(t *testing.T) {
 					_, _, err := d.Usage(context.Background(), here, nil)
 					must(t, err)
 					name, _ := discard(t, d, here)
-					fewFiles(t, maxDepth+20)
+					hostile.FewFiles(t, maxDepth+20)
 					erase(t, d, name)
 				})
 				t.Run(tt.name+", in place", func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -70,9 +71,9 @@ func TestUsage(t *testing.T) {
 func TestUsageOfDeepTree(t *testing.T) {
 	eachKernel(t, func(t *testing.T, d *Dir) {
 		const depth = 3000
-		makeDeep(t, create(t, d, here), depth, strings.Repeat("n", 200))
+		hostile.Deep(t, create(t, d, here), depth, strings.Repeat("n", 200))
 		t.Run("with few files open", func(t *testing.T) {
-			fewFiles(t, beneath.MaxOpen+20)
+			hostile.FewFiles(t, beneath.MaxOpen+20)
 			// Every directory but the last has a file.
 			if _, inodes := usage(t, d); inodes != 2*depth+1 {
 				t.Errorf("%d inodes", inodes)
@@ -88,10 +89,10 @@ func TestUsageOfDeepBranches(t *testing.T) {
 	d := open(t)
 	dir := create(t, d, here)
 	const depth = beneath.MaxOpen + 20
-	makeDeep(t, dir, depth, "d")
+	hostile.Deep(t, dir, depth, "d")
 	const branches = 3
 	for i := range branches {
-		makeDeep(t, filepath.Join(dir, strings.Repeat("d/", 15)), depth, "b"+string(rune('0'+i)))
+		hostile.Deep(t, filepath.Join(dir, strings.Repeat("d/", 15)), depth, "b"+string(rune('0'+i)))
 	}
 	want := int64(1 + 2*(1+branches)*depth)
 	// The branches share a file with the directory that they are in.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 )
 
 func TestUsageInPieces(t *testing.T) {
@@ -68,7 +69,7 @@ func TestUsageLeavesNoTrace(t *testing.T) {
 	roottest.Mount(t, "katbox-test", root, "tmpfs", unix.MS_RELATIME, "")
 	d := openAt(t, root)
 	dir := create(t, d, here)
-	makeDeep(t, dir, 2*beneath.MaxOpen, "d")
+	hostile.Deep(t, dir, 2*beneath.MaxOpen, "d")
 	long := time.Now().Add(-48 * time.Hour)
 	must(t, os.Chtimes(dir, long, long))
 	must(t, os.Chtimes(dir+"/d", long, long))
