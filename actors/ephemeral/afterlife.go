@@ -80,7 +80,7 @@ func (a *afterlife) deleted(r volume.Record, reason volume.Reason, factor float6
 	a.gone.write(func() {
 		kept := time.Since(r.Unpublished)
 		why := reason.String()
-		if !reason.Early() && kept < r.Lifespan {
+		if reason == volume.Expired && kept < r.Lifespan {
 			why = interrupted
 		}
 		fields := a.about(r, "reason", why)

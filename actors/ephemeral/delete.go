@@ -44,8 +44,8 @@ func (t *task) delete() error {
 // its pod is not mounted for a pod, as if that were a volume. A mount of the whole working directory
 // prevents no deletion: a pod that only looks at retained volumes would stop all deletions on its node.
 func (t *task) mayDelete() error {
-	// No caller waits for an expiry, but calls wait for room.
-	found, err := t.readMounts(!t.reason.Early())
+	// No caller waits for an expiry, but calls wait for room, and a person for a removal.
+	found, err := t.readMounts(t.reason == volume.Expired)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type volumes struct {
 
 func newVolumes(r *prometheus.Registry) volumes {
 	evictions := counterVec(r, "evictions_total",
-		"Retained volumes that were deleted: expired, or early because the disk ran out of bytes or of inodes.", "reason")
+		"Retained volumes that were deleted: expired, early because the disk ran out of bytes or of inodes, or removed by a person.", "reason")
 	v := volumes{
 		phases: newByPhase(gaugeVec(r, "volumes", "Volumes by phase.", "phase")),
 		mounts: gauge(r, "mounts", "Targets at which volumes are mounted, or will be: published now, or again after a reboot."),
@@ -44,7 +44,7 @@ func newVolumes(r *prometheus.Registry) volumes {
 		parked:   gauge(r, "parked_volumes", "Volumes whose actor failed too often; it is restarted after a while."),
 		restarts: counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
 	}
-	for _, reason := range []volume.Reason{volume.Expired, volume.ForBytes, volume.ForInodes} {
+	for _, reason := range []volume.Reason{volume.Expired, volume.ForBytes, volume.ForInodes, volume.Removed} {
 		v.evictions[reason] = evictions.WithLabelValues(reason.String())
 	}
 	return v

@@ -21,6 +21,14 @@ var (
 	ErrNotFound = errors.New("not found")
 )
 
+// The volume is not one that can be read or removed; repeating it helps only if the volume changes.
+var (
+	// ErrNotRetained: a pod uses the volume, or is about to.
+	ErrNotRetained = errors.New("not retained now")
+	// ErrGone: the volume was deleted, or is being deleted.
+	ErrGone = errors.New("gone")
+)
+
 // The operation did not succeed.
 var (
 	// ErrFailed: it failed and everything it did was undone.

@@ -162,15 +162,17 @@ const (
 	ForBytes
 	// ForInodes: its lifespan is not over, but the disk runs out of inodes.
 	ForInodes
+	// Removed: a person ended its lifespan.
+	Removed
 )
 
-// Early reports whether the volume goes before its lifespan is over.
-func (r Reason) Early() bool { return r != Expired }
+// Early reports whether the volume goes before its lifespan is over because room is needed.
+func (r Reason) Early() bool { return r == ForBytes || r == ForInodes }
 
 // String returns the reason in one word.
 func (r Reason) String() string {
-	if r <= ForInodes {
-		return [...]string{"expired", "bytes", "inodes"}[r]
+	if r <= Removed {
+		return [...]string{"expired", "bytes", "inodes", "removed"}[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
