@@ -13,9 +13,9 @@ type ListRetained struct {
 }
 
 // DescribeVolume asks what is known of a volume, in whatever phase it is. Front -> supervisor, which
-// answers for a volume that sleeps, -> volume. It wakes none.
+// answers for a volume that sleeps, -> volume.
 type DescribeVolume struct {
-	ID volume.ID
+	Routing
 	Reply[volume.Description]
 }
 
@@ -23,28 +23,28 @@ type DescribeVolume struct {
 // Front -> supervisor.
 type ListAwake struct{ Reply[[]volume.ID] }
 
-// BeginReading asks to read the files of a retained volume. Front -> supervisor.
+// BeginReading asks to read the files of a retained volume. The asker sends EndReading afterwards,
+// whatever the answer is and even if it does not wait for one. Front -> supervisor.
 type BeginReading struct {
 	ID volume.ID
 	Reply[*Lease]
 }
 
-// EndReading gives a lease back. Front -> supervisor.
-type EndReading struct{ Lease *Lease }
+// EndReading gives the lease back that was the answer to Begun, if that is still held.
+// Front -> supervisor.
+type EndReading struct{ Begun *BeginReading }
 
-// Lease permits to read a volume's files while it is retained. Each reader has one of its own.
+// Lease permits to read a volume's files while the volume is retained. Each reader has its own.
 type Lease struct {
 	volume.Description
-	// Lost ends when the volume is published again or goes; its cause says which. The reader closes
-	// the volume's files then. No publish and no deletion waits for that.
+	// Lost ends when the volume is published again or deleted; its cause says which. The reader
+	// closes the volume's files then. No publish and no deletion waits for that.
 	Lost context.Context
 }
 
-// RemoveVolume orders a retained volume to be deleted now. It is answered once that is recorded and
-// the data is out of its place. Front -> supervisor -> volume.
+// RemoveVolume orders a retained volume to be deleted now. The answer comes once that is recorded
+// and the data is in the trash, or with the error of the first try. Front -> supervisor -> volume.
 type RemoveVolume struct {
 	Routing
 	Reply[struct{}]
 }
-
-func (*DescribeVolume) toVolume() {}

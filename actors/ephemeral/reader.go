@@ -1,0 +1,77 @@
+package ephemeral
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// listTime bounds how long List looks for volumes that are selected. It may take longer while calls
+// run.
+const listTime = time.Second
+
+// List returns a page of the retained volumes, the newest first. It looks at any number of volumes,
+// a few at a time, and gives way to calls; after a while it returns what it has found by then.
+func (n *Node) List(ctx context.Context, s volume.Selection) (page volume.Page, err error) {
+	for limit, began := s.Limit, time.Now(); ; {
+		part, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.ListRetained{Selection: s})
+		if err != nil {
+			return volume.Page{}, err
+		}
+		page = volume.Page{Volumes: append(page.Volumes, part.Volumes...), Next: part.Next}
+		if page.Next.IsZero() || len(page.Volumes) >= limit || time.Since(began) >= listTime {
+			return page, nil
+		}
+		s.Limit, s.Before = limit-len(page.Volumes), page.Next
+		if err := n.env.calls.Yield(ctx, pace.LongestYield); err != nil {
+			return volume.Page{}, err
+		}
+	}
+}
+
+// Describe returns what is known of a volume, in whatever phase it is. The error is a
+// [volume.ErrNotFound] when no such volume is known.
+func (n *Node) Describe(ctx context.Context, id volume.ID) (volume.Description, error) {
+	return actors.Ask(ctx, n.Root, n.Supervisor(), &messages.DescribeVolume{Routing: n.routing(ctx, id)})
+}
+
+// Awake returns the volumes that no list of retained volumes contains: those that are published, or
+// are changing. It leaves out those whose actor has failed too often.
+func (n *Node) Awake(ctx context.Context) ([]volume.Description, error) {
+	ids, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.ListAwake{})
+	if err != nil {
+		return nil, err
+	}
+	awake := make([]volume.Description, 0, len(ids))
+	for _, id := range ids {
+		described, err := n.Describe(ctx, id)
+		switch {
+		case err == nil:
+			awake = append(awake, described)
+		case errors.Is(err, volume.ErrNotFound), errors.Is(err, volume.ErrUnavailable):
+		default:
+			return nil, err
+		}
+	}
+	return awake, nil
+}
+
+// Remove deletes a retained volume now. It returns when that is recorded and the data is in the
+// trash. The error is a [volume.ErrNotFound], a [volume.ErrNotRetained] when a pod uses the volume
+// or is about to, or why the deletion failed. A deletion that failed after it was recorded is tried
+// again.
+func (n *Node) Remove(ctx context.Context, id volume.ID) error {
+	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.RemoveVolume{Routing: n.routing(ctx, id)})
+	return err
+}
+
+// Usage measures a volume, whatever its phase is. pace is called again and again, and may wait.
+func (n *Node) Usage(ctx context.Context, p volume.Place, pace func(context.Context) error) (volume.Size, error) {
+	bytes, inodes, err := n.env.Scratch.Usage(ctx, p, func(ctx context.Context, _ int) error { return pace(ctx) })
+	return volume.Size{Bytes: bytes, Inodes: inodes}, err
+}
