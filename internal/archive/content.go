@@ -1,0 +1,140 @@
+package archive
+
+import (
+	"errors"
+	"io"
+
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/sparse"
+)
+
+const (
+	// minSparse is the size in bytes from which on holes are looked for. It saves two system calls
+	// for each small file.
+	minSparse = 64 << 10
+	// dropEvery is how many bytes of a file are read before the kernel may forget them.
+	dropEvery = 8 << 20
+)
+
+// content writes what is in a regular file.
+type content struct {
+	*archiver
+	name  string
+	entry files.Entry
+	open  func() (*files.File, error)
+	file  *files.File
+	// stored is how many bytes the archive has of it, without padding: the extents, and before them
+	// the map if it is sparse.
+	stored  int64
+	sparse  bool
+	extents []sparse.Extent
+	// short: the file ended before it should.
+	short bool
+}
+
+// plan decides what is stored of the file. It reads nothing.
+func (c *content) plan() error {
+	size := c.entry.Size
+	c.stored = size
+	c.extents = []sparse.Extent{{Length: size}}
+	if size < minSparse || c.entry.Allocated >= size {
+		return nil
+	}
+	if err := c.opened(); err != nil {
+		return err
+	}
+	extents, err := c.findExtents()
+	if err != nil {
+		return err
+	}
+	if len(extents) == 1 && extents[0] == c.extents[0] {
+		return nil
+	}
+	c.sparse, c.extents = true, extents
+	c.stored = int64(len(sparse.AppendMap(nil, extents, size)))
+	for _, x := range extents {
+		c.stored += x.Length
+	}
+	return nil
+}
+
+// opened opens the file if it is not open.
+func (c *content) opened() (err error) {
+	if c.file == nil {
+		c.file, err = c.open()
+	}
+	return err
+}
+
+// close forgets the file.
+func (c *content) close() {
+	if c.file != nil {
+		c.file.Close()
+	}
+}
+
+// write writes what plan has decided, and what pads it to whole blocks.
+func (c *content) write() error {
+	if c.sparse {
+		if err := c.out.write(sparse.AppendMap(nil, c.extents, c.entry.Size)); err != nil {
+			return err
+		}
+	}
+	for _, x := range c.extents {
+		if err := c.extent(x); err != nil {
+			return err
+		}
+	}
+	if c.file != nil {
+		changed, err := c.file.Changed()
+		if err != nil {
+			return err
+		}
+		if changed || c.short {
+			c.changed()
+		}
+	}
+	return c.out.zeros(sparse.Padded(c.stored) - c.stored)
+}
+
+// changed notes that the file is not what it was when its header was written.
+func (c *content) changed() {
+	c.report.Changed++
+	if len(c.report.ChangedNames) < maxNames {
+		c.report.ChangedNames = append(c.report.ChangedNames, c.name)
+	}
+}
+
+// extent writes a part of the file.
+func (c *content) extent(x sparse.Extent) error {
+	from := x.Offset + c.out.advance(x.Length)
+	end := x.Offset + x.Length
+	dropped := from
+	for from < end {
+		if c.short {
+			return c.out.zeros(end - from)
+		}
+		if err := c.opened(); err != nil {
+			return err
+		}
+		free, err := c.out.free()
+		if err != nil {
+			return err
+		}
+		b := free[:min(int64(len(free)), end-from)]
+		n, err := c.file.ReadAt(b, from)
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			c.short = true
+		case err != nil && n < len(b):
+			return err
+		}
+		c.out.took(n)
+		from += int64(n)
+		if from-dropped >= dropEvery || from == end || c.short {
+			c.file.DropBehind(dropped, from)
+			dropped = from
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"time"
+	"unicode/utf8"
+
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/sparse"
+)
+
+// header returns the header of a regular file. Other entries change it.
+func header(e files.Entry, name string) *tar.Header {
+	return &tar.Header{
+		Typeflag: tar.TypeReg,
+		Name:     name,
+		Size:     e.Size,
+		// Without setuid and setgid.
+		Mode:    int64(e.Mode & 0o1777),
+		Uid:     int(e.UID),
+		Gid:     int(e.GID),
+		ModTime: time.Unix(e.ModTime.Unix(), 0),
+	}
+}
+
+// encode returns the blocks of a header.
+func encode(h *tar.Header) ([]byte, error) {
+	if h.Typeflag != tar.TypeReg {
+		h.Size = 0
+	}
+	if !utf8.ValidString(h.Name) || !utf8.ValidString(h.Linkname) {
+		if h.PAXRecords == nil {
+			h.PAXRecords = map[string]string{}
+		}
+		h.PAXRecords["hdrcharset"] = "BINARY"
+	}
+	var b bytes.Buffer
+	if err := tar.NewWriter(&b).WriteHeader(h); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), sparse.Show(b.Bytes())
+}

@@ -1,0 +1,21 @@
+// Package unpack unpacks an archive of a volume, as internal/archive writes it, below a directory of
+// the caller's. What is in the archive comes from a pod, so nothing in it is trusted:
+//
+//   - Each name is taken apart, and each element opened by the handle of the one above it, never
+//     through a symbolic link: neither one that the archive brought nor one that was there. Absolute
+//     names, "..", "." and empty elements are errors.
+//   - There are regular files, directories, hard links to files below the directory, and symbolic
+//     links if the caller wants them. Anything else is an error.
+//   - setuid, setgid and sticky bits are dropped, and the umask applies. Files belong to the caller.
+//   - Nothing that exists is written into, and nothing is replaced unless the caller says so. A file
+//     gets its name once it is complete. Until then it has the name and ".partial", or ".partial.1"
+//     and so on if something has that name. It stays there if the archive ends in the middle of it.
+//   - An archive without its end is an error. archive/tar takes it for whole if it ends between two
+//     files.
+//
+// A block of zeros becomes a hole. Memory does not grow with the archive: directories get their
+// modes and times when the archive leaves them.
+//
+// Other processes of the caller may change the directory meanwhile. Then names may be missing or
+// turn up elsewhere in what the caller moved, but a symbolic link is still not followed.
+package unpack
