@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// mostAnswer bounds how much of an answer in JSON the client reads: 10,000 entries with paths of
+// 4,096 bytes, each byte encoded in six.
+const mostAnswer = 1 << 29
+
+// mostStatus bounds the body of an answer that is an error.
+const mostStatus = 1 << 20
+
+// Client asks a daemon. Its methods may be called from several goroutines. If the daemon answers
+// with an error, they return an [*Error].
+type Client struct {
+	socket string
+	http   http.Client
+}
+
+// Dial returns a client of the daemon that serves on a Unix socket. It connects with the first
+// request.
+func Dial(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket: socket, http: http.Client{
+		Transport:     &http.Transport{DialContext: dial, DisableCompression: true, ReadBufferSize: batch},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close closes the connections that no request uses.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// List returns a page of the retained volumes, the newest first.
+func (c *Client) List(ctx context.Context, q Query) (VolumeList, error) {
+	return get[VolumeList](ctx, c, "/v1/volumes", q.values())
+}
+
+// Volume describes a volume in whatever phase it is.
+func (c *Client) Volume(ctx context.Context, id string) (Volume, error) {
+	return get[Volume](ctx, c, volumePath(id), nil)
+}
+
+// Remove ends the lifespan of a retained volume now.
+func (c *Client) Remove(ctx context.Context, id string) error {
+	answer, err := c.ask(ctx, http.MethodDelete, volumePath(id), nil, nil)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// Files returns a page of a directory of a retained volume.
+func (c *Client) Files(ctx context.Context, id string, q FilesQuery) (FileList, error) {
+	return get[FileList](ctx, c, volumePath(id)+"/files", q.values())
+}
+
+// Bytes begins to read from a retained volume. The caller closes the stream.
+func (c *Client) Bytes(ctx context.Context, id string, q BytesQuery) (*Stream, error) {
+	header := http.Header{}
+	q.setHeader(header)
+	answer, err := c.ask(ctx, http.MethodGet, volumePath(id)+"/bytes", q.values(), header)
+	if err != nil {
+		return nil, err
+	}
+	return newStream(answer, q.Archive), nil
+}
+
+// Usage says who occupies the node's disk.
+func (c *Client) Usage(ctx context.Context) (Usage, error) {
+	return get[Usage](ctx, c, "/v1/usage", nil)
+}
+
+// Report returns a text about the daemon, for support. The caller closes it.
+func (c *Client) Report(ctx context.Context) (io.ReadCloser, error) {
+	answer, err := c.ask(ctx, http.MethodGet, "/v1/report", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+func volumePath(id string) string { return "/v1/volumes/" + url.PathEscape(id) }
+
+// get asks for an answer in JSON.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	var into T
+	answer, err := c.ask(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return into, err
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&into); err != nil {
+		return into, fmt.Errorf("read the answer of the daemon on %s to %s: %w", c.socket, path, err)
+	}
+	return into, nil
+}
+
+// ask sends a request and returns an answer that is not an error.
+func (c *Client) ask(ctx context.Context, method, path string, query url.Values, header http.Header) (*http.Response, error) {
+	// The host is not used: there is one daemon behind the socket.
+	request, err := http.NewRequestWithContext(ctx, method, "http://katbox"+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		// It repeats the method and the URL, in which the host is made up.
+		if about := (*url.Error)(nil); errors.As(err, &about) {
+			err = about.Err
+		}
+		return nil, fmt.Errorf("ask the daemon on %s: %w", c.socket, err)
+	}
+	if answer.StatusCode < http.StatusMultipleChoices {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, readError(answer)
+}
+
+// readError returns the error in an answer, also where that is not from a handler of this package.
+func readError(answer *http.Response) error {
+	e := &Error{}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostStatus))
+	if err != nil || json.Unmarshal(body, &e.Status) != nil || e.Kind != "Status" {
+		e.Status = Status{Kind: "Status", Status: "Failure", Reason: InternalError,
+			Message: "the daemon answered with " + answer.Status + ", which says no more; is it a Katbox daemon that serves there?"}
+	}
+	e.Code = answer.StatusCode
+	if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Error is an answer that says why a request failed.
+type Error struct {
+	Status
+	// RetryAfter is how long to wait before the request is repeated; 0 if the answer does not say.
+	RetryAfter time.Duration
+}
+
+// Error returns the message of the answer.
+func (e *Error) Error() string { return cmp.Or(e.Message, fmt.Sprintf("HTTP status %d", e.Code)) }
+
+// Cause returns why a request is bad; empty if the answer does not say.
+func (e *Error) Cause() CauseReason {
+	if e.Details == nil || len(e.Details.Causes) == 0 {
+		return ""
+	}
+	return e.Details.Causes[0].Reason
+}
+
+// codes are the HTTP codes of the reasons.
+var codes = map[Reason]int{
+	BadRequest:         http.StatusBadRequest,
+	NotFound:           http.StatusNotFound,
+	MethodNotAllowed:   http.StatusMethodNotAllowed,
+	Conflict:           http.StatusConflict,
+	Expired:            http.StatusGone,
+	RangeNotValid:      http.StatusRequestedRangeNotSatisfiable,
+	TooManyRequests:    http.StatusTooManyRequests,
+	InternalError:      http.StatusInternalServerError,
+	ServiceUnavailable: http.StatusServiceUnavailable,
+	Timeout:            http.StatusGatewayTimeout,
+}
+
+// failure returns an answer that is an error.
+func failure(reason Reason, format string, values ...any) *Error {
+	return &Error{Status: Status{
+		Kind: "Status", Status: "Failure", Code: codes[reason], Reason: reason, Message: fmt.Sprintf(format, values...),
+	}}
+}
+
+// bad returns the answer to a request that is wrong. field is the parameter that is wrong.
+func bad(cause CauseReason, field, format string, values ...any) *Error {
+	e := failure(BadRequest, format, values...)
+	e.Details = &Details{Causes: []Cause{{Reason: cause, Message: e.Message, Field: field}}}
+	return e
+}
