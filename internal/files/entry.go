@@ -40,7 +40,8 @@ type Entry struct {
 	UID, GID uint32
 	ModTime  time.Time
 	Links    uint64
-	Inode    uint64
+	// Device and Inode tell whether two entries are one file.
+	Device, Inode uint64
 	// TooDeep says that a walk does not enter this directory: the paths below are too long.
 	TooDeep bool
 }
@@ -60,7 +61,7 @@ func newEntry(p Path, fd int) (Entry, error) {
 		// st_blocks counts units of 512 bytes, whatever the block size is.
 		Allocated: st.Blocks * 512,
 		Mode:      st.Mode & 0o7777, UID: st.Uid, GID: st.Gid,
-		ModTime: timeOf(&st), Links: uint64(st.Nlink), Inode: st.Ino,
+		ModTime: timeOf(&st), Links: uint64(st.Nlink), Device: st.Dev, Inode: st.Ino,
 	}
 	if e.Type == Symlink {
 		e.Target, err = readlink(fd)

@@ -52,7 +52,8 @@ func openLooked(fd int, e Entry) (*File, error) {
 	return &File{file: os.NewFile(uintptr(opened), path), entry: e}, nil
 }
 
-// Close releases the file. A read that runs ends first.
+// Close releases the file, as soon as reads that run have ended. Reads that begin later return
+// fs.ErrClosed.
 func (f *File) Close() error { return f.file.Close() }
 
 // Entry is what the file was when it was opened.
@@ -121,9 +122,18 @@ func (f *File) Data(offset int64) (start, end int64, err error) {
 	return start, min(end, size), nil
 }
 
-// DropBehind tells the kernel that the range is not read again, so that reading does not push the
-// page cache of pods out of memory.
+// folio is more than the page cache keeps in one piece.
+const folio = 4 << 20
+
+// DropBehind drops what was read of the range from the page cache, so that reading does not push the
+// page cache of pods out of memory. The kernel drops whole pieces alone: a piece that the range ends
+// in goes with the next range, so the last range reaches to the end of the file.
 func (f *File) DropBehind(from, to int64) {
+	from = max(0, from-folio)
+	if to >= f.Size() {
+		// 0 bytes are all that follow: read-ahead may be behind the end of the range.
+		to = from
+	}
 	_ = f.control(func(fd int) error {
 		return unix.Fadvise(fd, from, to-from, unix.FADV_DONTNEED)
 	})

@@ -165,6 +165,13 @@ func (l *list) smallest(fd int, from bound, count int) (names []string, more boo
 	if err := beneath.Rewind(fd); err != nil {
 		return nil, false, err
 	}
+	cut := func() {
+		slices.Sort(names)
+		// A directory that changes may show a name twice.
+		if names = slices.Compact(names); len(names) > count {
+			names, more = names[:count], true
+		}
+	}
 	for {
 		if err := l.pace.wait(l.ctx); err != nil {
 			return nil, false, err
@@ -179,18 +186,13 @@ func (l *list) smallest(fd int, from bound, count int) (names []string, more boo
 				continue
 			}
 			names = append(names, string(r.Name))
-			if len(names) == 2*count {
-				slices.Sort(names)
-				names, more = names[:count], true
+			if len(names) >= 2*count {
+				cut()
 			}
 		}
-		if size > 0 {
-			continue
+		if size <= 0 {
+			cut()
+			return names, more, nil
 		}
-		slices.Sort(names)
-		if len(names) > count {
-			names, more = names[:count], true
-		}
-		return names, more, nil
 	}
 }

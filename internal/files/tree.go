@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"sync"
@@ -92,7 +93,7 @@ func (t *Tree) look(p Path) (int, Entry, error) {
 // lookAt is look for the last element of a path, in the directory dir.
 func (t *Tree) lookAt(dir int, p Path) (int, Entry, error) {
 	fd, err := t.opener.Look(dir, p.Base())
-	if err == unix.EXDEV {
+	if errors.Is(err, unix.EXDEV) {
 		return -1, Entry{Name: p.Base(), Path: p, Type: Mount}, nil
 	}
 	if err != nil {

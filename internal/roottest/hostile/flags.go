@@ -25,8 +25,11 @@ func Fix(t testing.TB, path string, flags uint32) {
 	must(t, err)
 }
 
-// Flags of chattr (+i and +a).
-const Immutable, AppendOnly = 0x10, 0x20
+// Flags of chattr: +i and +a.
+const (
+	Immutable  = 0x10
+	AppendOnly = 0x20
+)
 
 // fixUnopened makes a symbolic link or a FIFO immutable, where that is possible.
 func fixUnopened(t testing.TB, path string) {
