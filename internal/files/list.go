@@ -88,7 +88,8 @@ func (l *list) directory(fd int, p, below Path, after []string, depth int) error
 	defer unix.Close(opened)
 	from := bound{}
 	if len(after) > 0 {
-		from = bound{name: after[0], inclusive: len(after) > 1}
+		// What is in it may follow.
+		from = bound{name: after[0], inclusive: depth > 1}
 	}
 	for more := true; more; {
 		var names []string
@@ -98,11 +99,12 @@ func (l *list) directory(fd int, p, below Path, after []string, depth int) error
 			return at(p, err)
 		}
 		for _, name := range names {
-			var inside []string
 			if from.inclusive && name == from.name {
-				inside = after[1:]
+				err = l.name(opened, p.join(name), below.join(name), true, after[1:], depth)
+			} else {
+				err = l.name(opened, p.join(name), below.join(name), false, nil, depth)
 			}
-			if err := l.name(opened, p.join(name), below.join(name), inside, depth); err != nil {
+			if err != nil {
 				return err
 			}
 			from = bound{name: name}
@@ -111,10 +113,10 @@ func (l *list) directory(fd int, p, below Path, after []string, depth int) error
 	return nil
 }
 
-// name lists one name in the directory dir, and what is in it. If inside is not empty, the name has
-// been listed before, and so has what is in it up to inside.
-func (l *list) name(dir int, p, below Path, inside []string, depth int) error {
-	if len(inside) == 0 && l.full() {
+// name lists one name in the directory dir, unless a page before has it, and what is in it from
+// behind after.
+func (l *list) name(dir int, p, below Path, listed bool, after []string, depth int) error {
+	if !listed && l.full() {
 		l.next = l.last.Ref()
 		return errFull
 	}
@@ -131,7 +133,7 @@ func (l *list) name(dir int, p, below Path, inside []string, depth int) error {
 		return at(p, err)
 	}
 	defer closeHandle(fd)
-	if len(inside) == 0 {
+	if !listed {
 		l.entries, l.last = append(l.entries, e), below
 		l.size += entrySize + len(p.joined) + len(e.Target)
 	}
@@ -142,7 +144,7 @@ func (l *list) name(dir int, p, below Path, inside []string, depth int) error {
 		l.truncated = true
 		return nil
 	}
-	return l.directory(fd, p, below, inside, depth-1)
+	return l.directory(fd, p, below, after, depth-1)
 }
 
 func (l *list) full() bool {
