@@ -19,10 +19,11 @@ const (
 	asDigits
 )
 
-// idPrefix and idDigits make up the ID of a kubelet's volume.
+// idPrefix and idDigits make up the ID of a kubelet's volume. podBytes are those of a UUID.
 const (
 	idPrefix = "csi-"
 	idDigits = 64
+	podBytes = 16
 )
 
 // appendID appends the short form of an ID.
@@ -45,6 +46,14 @@ func cutID(b []byte) (volume.ID, []byte) {
 	return volume.ID(text), rest
 }
 
+// skipID skips an ID that appendID has appended.
+func skipID(b []byte) []byte {
+	if b[0] == asDigits {
+		return b[1+idDigits/2:]
+	}
+	return skipText(b[1:])
+}
+
 // appendPod appends the short form of a pod's UID, which is the bytes of a UUID.
 func appendPod(b []byte, pod volume.PodUID) []byte {
 	if t := string(pod); len(t) == len("01234567-89ab-cdef-0123-456789abcdef") && t[8] == '-' && t[13] == '-' && t[18] == '-' && t[23] == '-' {
@@ -58,12 +67,19 @@ func appendPod(b []byte, pod volume.PodUID) []byte {
 // cutPod cuts off a UID that appendPod has appended.
 func cutPod(b []byte) (volume.PodUID, []byte) {
 	if b[0] == asDigits {
-		const size = 16
-		t := hex.EncodeToString(b[1 : 1+size])
-		return volume.PodUID(t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]), b[1+size:]
+		t := hex.EncodeToString(b[1 : 1+podBytes])
+		return volume.PodUID(t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]), b[1+podBytes:]
 	}
 	text, rest := cutText(b[1:])
 	return volume.PodUID(text), rest
+}
+
+// skipPod skips a UID that appendPod has appended.
+func skipPod(b []byte) []byte {
+	if b[0] == asDigits {
+		return b[1+podBytes:]
+	}
+	return skipText(b[1:])
 }
 
 // appendDigits appends the bytes that an even number of digits stand for, if all are hexadecimal
@@ -100,6 +116,11 @@ func cutText(b []byte) (text string, rest []byte) {
 	length, size := binary.Uvarint(b)
 	b = b[size:]
 	return string(b[:length]), b[length:]
+}
+
+func skipText(b []byte) []byte {
+	length, size := binary.Uvarint(b)
+	return b[uint64(size)+length:]
 }
 
 // appendSeconds appends a time of whole seconds after 1970. Others come back as the zero time.

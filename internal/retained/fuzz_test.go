@@ -17,6 +17,7 @@ import (
 // compares them.
 func FuzzQueue(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 1, 2, 2, 20, 3, 1, 30, 4, 4, 3, 0, 0, 2, 1, 0, 3, 0, 0}, 0.5)
+	f.Add([]byte{0, 1, 1, 7, 0, 0, 4, 9, 1, 8, 18, 1, 12, 25, 0, 7, 0, 0, 3, 1, 9, 11, 10, 2}, 0.5)
 	f.Fuzz(func(t *testing.T, steps []byte, factor float64) {
 		if !(factor >= 0 && factor <= 1) {
 			return
@@ -29,6 +30,7 @@ func FuzzQueue(f *testing.F) {
 			switch steps[0] % 4 {
 			case 0, 1:
 				r := retained(string(id), time.Duration(steps[2]), lifespans[int(steps[0]/4)%len(lifespans)])
+				r.Namespace = []string{"", "a", "b"}[steps[1]/8%3]
 				if steps[0]%4 == 1 {
 					r.Phase = volume.Deleting
 				}
@@ -41,6 +43,12 @@ func FuzzQueue(f *testing.F) {
 					t.Fatalf("took %+v, %t, want %+v", got, ok, want)
 				}
 				delete(list, id)
+			case 3:
+				s := volume.Selection{Namespace: []string{"", "a", "b", "c"}[steps[1]%4], Limit: 1 + int(steps[0]/4%3)}
+				if steps[1]/4%2 == 1 {
+					s.Since = epoch.Add(time.Duration(steps[2]))
+				}
+				checkNewest(t, q, list, s, 1+int(steps[1]/8%4))
 			}
 			checkNext(t, q, list, factor)
 		}

@@ -1,5 +1,6 @@
 // Package retained is the queue of the retained volumes. It knows which one goes next, how long a
-// volume that could not be deleted has to wait, and what the volumes take on the disk.
+// volume that could not be deleted has to wait, and what the volumes take on the disk. It lists
+// them, the newest first, for people.
 //
 // A node may retain a million volumes, for hours. So a volume takes little memory, and that memory
 // holds no pointers: the garbage collector does not look inside. See [GCPercent] for the other
@@ -30,6 +31,7 @@ type Queue struct {
 	unmeasured []number // the entries without a size
 	bytes      int64    // the sum of the others' sizes
 	postponed  postponed
+	index      index
 }
 
 // class is what volumes have in common that are due in the order in which they were unpublished.
@@ -61,6 +63,9 @@ func (q *Queue) insert(r volume.Record) number {
 		q.Grew(now)
 	}
 	q.addSize(n)
+	if q.indexes(n) {
+		q.index.insert(n)
+	}
 	return n
 }
 
@@ -94,12 +99,29 @@ func (q *Queue) Take(id volume.ID) (Asleep, bool) {
 	return q.take(n), true
 }
 
-func (q *Queue) take(n number) Asleep {
+// Look returns what is known of a volume, which stays in the queue.
+func (q *Queue) Look(id volume.ID) (Asleep, bool) {
+	n := q.table.find(id)
+	if n == 0 {
+		return Asleep{}, false
+	}
+	return q.look(n), true
+}
+
+func (q *Queue) look(n number) Asleep {
 	a := Asleep{Record: q.table.record(n), Tries: int(q.postponed.waits[n].tries)}
 	if s := q.table.entry(n).size; s.known() {
 		a.Size = s.size()
 	}
+	return a
+}
+
+func (q *Queue) take(n number) Asleep {
+	a := q.look(n)
 	q.dropSize(n)
+	if q.indexes(n) {
+		q.index.remove(n)
+	}
 	if !q.postponed.remove(n) {
 		c := q.table.group(n).class()
 		h := q.classes[c]

@@ -11,8 +11,8 @@ import (
 // and is measured later; see [Queue.NextUnmeasured].
 
 const (
-	// block is the unit that file systems count in.
-	block = 512
+	// sector is the unit that file systems count in.
+	sector = 512
 	// inodeBits are enough for 16 million inodes, and leave 256 TiB for the bytes.
 	inodeBits = 24
 	maxInodes = 1<<inodeBits - 1
@@ -24,7 +24,7 @@ const (
 type size int64
 
 func measured(s volume.Size) size {
-	blocks := min(max(s.Bytes, 0)/block, maxBlocks)
+	blocks := min(max(s.Bytes, 0)/sector, maxBlocks)
 	return size(blocks<<inodeBits | min(max(s.Inodes, 0), maxInodes))
 }
 
@@ -32,7 +32,7 @@ func (s size) known() bool { return s >= 0 }
 
 // size is only for a size that is known.
 func (s size) size() volume.Size {
-	return volume.Size{Bytes: int64(s) >> inodeBits * block, Inodes: int64(s) & maxInodes}
+	return volume.Size{Bytes: int64(s) >> inodeBits * sector, Inodes: int64(s) & maxInodes}
 }
 
 // place is only for a size that is not known.

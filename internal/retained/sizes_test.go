@@ -89,7 +89,7 @@ func TestSizesAgainstSum(t *testing.T) {
 				if naive[r.ID] != unknown {
 					t.Fatalf("step %d: next to be measured: %s; its size is %d", step, r.ID, naive[r.ID])
 				}
-				naive[r.ID] = block * rng.Int64N(1<<31)
+				naive[r.ID] = sector * rng.Int64N(1<<31)
 				q.Measured(r.ID, r.Unpublished, volume.Size{Bytes: naive[r.ID], Inodes: rng.Int64N(1 << 30)})
 			}
 		}

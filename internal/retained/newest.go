@@ -1,0 +1,162 @@
+package retained
+
+import (
+	"bytes"
+	"container/heap"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Index prepares the queue for lists. Until then [Queue.Push] is cheaper, which is for a start: it
+// pushes many volumes, in any order.
+func (q *Queue) Index() {
+	if q.index.table != nil {
+		return
+	}
+	q.index = index{table: &q.table, lists: map[string]*blocks{}}
+	q.index.fill(func(yield func(number) bool) {
+		orders := []*order{&q.postponed.order}
+		for _, o := range q.classes {
+			orders = append(orders, o)
+		}
+		for _, o := range orders {
+			for _, n := range o.numbers {
+				if q.indexes(n) && !yield(n) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// indexes reports whether lists contain an entry. Volumes that are being deleted are in none.
+func (q *Queue) indexes(n number) bool {
+	return q.index.table != nil && q.table.group(n).phase == volume.Retained
+}
+
+// Newest lists the retained volumes that are selected, the newest first, up to the limit. It looks
+// at no more than atMost volumes, which is at least 1. next continues the list, as the Before of
+// the next selection; it is the zero Key at the end. The first call prepares the queue as
+// [Queue.Index] does.
+func (q *Queue) Newest(s volume.Selection, atMost int) (page []Asleep, next volume.Key) {
+	q.Index()
+	m, f := q.index.newest(s), q.table.filter(s)
+	var last number
+	for looked := 0; len(m.cursors) > 0; looked++ {
+		n := m.cursors[0].number
+		if q.table.wall(n).Before(s.Since.Round(0)) {
+			break // and so are all that follow
+		}
+		if looked == atMost || len(page) == s.Limit {
+			return page, q.table.key(last)
+		}
+		if last = n; f.matches(n) {
+			page = append(page, q.look(n))
+		}
+		m.next()
+	}
+	return page, volume.Key{}
+}
+
+// merge goes through several lists at once, the newest entry first.
+type merge struct {
+	table   *table
+	cursors []cursor
+}
+
+// cursor is the next entry of a list.
+type cursor struct {
+	number
+	position
+	list *blocks
+}
+
+// newest begins a merge of the lists that may have the selected volumes.
+func (x *index) newest(s volume.Selection) *merge {
+	m := &merge{table: x.table}
+	begin := func(l *blocks) {
+		if l == nil || len(l.all) == 0 {
+			return
+		}
+		c := cursor{position: l.end(), list: l}
+		if !s.Before.IsZero() {
+			c.position = x.since(l, s.Before)
+		}
+		if c.number = l.before(&c.position); c.number != 0 {
+			m.cursors = append(m.cursors, c)
+		}
+	}
+	begin(&x.shared)
+	if s.Namespace != "" {
+		begin(x.lists[s.Namespace])
+	} else {
+		for _, l := range x.lists {
+			begin(l)
+		}
+	}
+	heap.Init(m)
+	return m
+}
+
+// next goes on to the next entry.
+func (m *merge) next() {
+	c := &m.cursors[0]
+	if c.number = c.list.before(&c.position); c.number == 0 {
+		heap.Pop(m)
+	} else {
+		heap.Fix(m, 0)
+	}
+}
+
+func (m *merge) Len() int           { return len(m.cursors) }
+func (m *merge) Less(i, j int) bool { return m.table.older(m.cursors[j].number, m.cursors[i].number) }
+func (m *merge) Swap(i, j int)      { m.cursors[i], m.cursors[j] = m.cursors[j], m.cursors[i] }
+func (m *merge) Push(c any)         { m.cursors = append(m.cursors, c.(cursor)) }
+
+func (m *merge) Pop() any {
+	last := len(m.cursors) - 1
+	c := m.cursors[last]
+	m.cursors = m.cursors[:last]
+	return c
+}
+
+// filter tells which entries are selected, by the short forms of what they must have: no short form
+// is the beginning of another.
+type filter struct {
+	table                   *table
+	pod, podName, namespace []byte
+}
+
+func (t *table) filter(s volume.Selection) filter {
+	f := filter{table: t}
+	if s.Pod != "" {
+		f.pod = appendPod(nil, s.Pod)
+	}
+	if s.PodName != "" {
+		f.podName = appendText(nil, s.PodName)
+	}
+	if s.Namespace != "" {
+		f.namespace = appendText(nil, s.Namespace)
+	}
+	return f
+}
+
+// matches is only for entries of the namespace's list and of the shared list.
+func (f *filter) matches(n number) bool {
+	g := f.table.group(n)
+	if f.pod == nil && f.podName == nil && (f.namespace == nil || !g.inText) {
+		return true
+	}
+	rest := skipID(f.table.read(n))
+	if !bytes.HasPrefix(rest, f.pod) {
+		return false
+	}
+	if rest = skipPod(rest); !bytes.HasPrefix(rest, f.podName) {
+		return false
+	}
+	if !g.inText {
+		return true
+	}
+	_, rest = cutSeconds(skipText(rest))
+	return bytes.HasPrefix(rest, f.namespace)
+}

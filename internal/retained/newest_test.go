@@ -1,0 +1,260 @@
+package retained
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// selects says whether a list that follows s contains r, in the words of volume.Selection.
+func selects(s volume.Selection, r volume.Record) bool {
+	return r.Phase == volume.Retained && (s.Namespace == "" || s.Namespace == r.Namespace) &&
+		(s.PodName == "" || s.PodName == r.PodName) && (s.Pod == "" || s.Pod == r.Pod) && !r.Unpublished.Before(s.Since)
+}
+
+// checkNewest goes through all pages of a selection, and compares them with a list that is sorted.
+func checkNewest(t testing.TB, q *Queue, list map[volume.ID]volume.Record, s volume.Selection, atMost int) {
+	t.Helper()
+	var want, got []volume.ID
+	for _, r := range slices.SortedFunc(maps.Values(list), func(a, b volume.Record) int { return b.Key().Compare(a.Key()) }) {
+		if selects(s, r) {
+			want = append(want, r.ID)
+		}
+	}
+	for {
+		page, next := q.Newest(s, atMost)
+		if len(page) > s.Limit || len(page) > atMost {
+			t.Fatalf("%+v: %d volumes, looking at %d", s, len(page), atMost)
+		}
+		for _, v := range page {
+			if r := list[v.ID]; !v.Unpublished.Equal(r.Unpublished) || v.Namespace != r.Namespace {
+				t.Fatalf("%+v: got %+v, want %+v", s, v.Record, r)
+			}
+			got = append(got, v.ID)
+		}
+		if next.IsZero() {
+			break
+		}
+		if !s.Before.IsZero() && next.Compare(s.Before) >= 0 {
+			t.Fatalf("%+v: the next page begins at %v", s, next)
+		}
+		s.Before = next
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%+v: listed %v\nwant %v", s, got, want)
+	}
+}
+
+// TestNewestAgainstSort plays churn with so many namespaces that some of them are in the texts of
+// the volumes, and compares lists with one that is sorted. The start is in no order, and pushes
+// replace.
+func TestNewestAgainstSort(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	q, list := newQueue(t), map[volume.ID]volume.Record{}
+	push := func(i, namespaces int) {
+		r := named(i, 1)
+		r.Namespace, r.PodName = fmt.Sprintf("team-%d", rng.IntN(namespaces)), fmt.Sprintf("job-%d", rng.IntN(5))
+		r.Unpublished = epoch.Add(time.Duration(rng.IntN(1000)) * time.Second)
+		if rng.IntN(10) == 0 {
+			r.Phase = volume.Deleting
+		}
+		q.Push(r)
+		list[r.ID] = r
+	}
+	check := func() {
+		t.Helper()
+		team := fmt.Sprintf("team-%d", rng.IntN(3))
+		for _, s := range []volume.Selection{
+			{}, {Namespace: team}, {Namespace: "team-9000"}, {Namespace: "none"}, {PodName: "job-3", Since: epoch.Add(500 * time.Second)},
+			{Namespace: team, Pod: named(rng.IntN(100), 1).Pod}, {Namespace: team, PodName: "job-1"}, {Pod: "other"},
+		} {
+			s.Limit = 1000
+			checkNewest(t, q, list, s, 700)
+		}
+	}
+	for i := range 2 * maxGroups {
+		push(i, 2*maxGroups)
+	}
+	for i := range 3000 {
+		push(2*maxGroups+i, 3)
+	}
+	check()
+	if len(q.index.shared.all) == 0 {
+		t.Fatal("all namespaces are in groups")
+	}
+	all := slices.Sorted(maps.Keys(list))
+	for step := range 3000 {
+		switch id := all[rng.IntN(len(all))]; rng.IntN(3) {
+		case 0:
+			q.Take(id)
+			delete(list, id)
+		case 1:
+			push(rng.IntN(len(all)), 2*maxGroups)
+		case 2:
+			push(len(all)+step, 3)
+		}
+	}
+	check()
+	for _, id := range all {
+		q.Take(id)
+		delete(list, id)
+	}
+	check()
+	for i := range 3000 {
+		q.Take(named(2*maxGroups+i, 1).ID)
+		q.Take(named(len(all)+i, 1).ID)
+	}
+	if q.Len() != 0 || len(q.index.lists) != 0 || len(q.index.shared.all) != 0 {
+		t.Errorf("%d volumes, %d lists, %d blocks are left of nothing", q.Len(), len(q.index.lists), len(q.index.shared.all))
+	}
+}
+
+// TestPagesWhileVolumesComeAndGo: no volume is in two pages, and none is left out that was there
+// all the time.
+func TestPagesWhileVolumesComeAndGo(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	q := newQueue(t)
+	stays := map[volume.ID]bool{}
+	for i := range 3000 {
+		q.Push(named(i, 5))
+		stays[named(i, 5).ID] = true
+	}
+	listed, came := map[volume.ID]bool{}, 3000
+	for s := (volume.Selection{Limit: 20}); ; {
+		page, next := q.Newest(s, 50)
+		for _, v := range page {
+			if listed[v.ID] {
+				t.Fatalf("%s is listed twice", v.ID)
+			}
+			listed[v.ID] = true
+		}
+		if s.Before = next; next.IsZero() {
+			break
+		}
+		for range 10 {
+			gone := named(rng.IntN(came), 5)
+			q.Take(gone.ID)
+			delete(stays, gone.ID)
+			q.Push(named(came, 5))
+			came++
+		}
+	}
+	if len(stays) < 1000 {
+		t.Fatalf("only %d volumes stayed", len(stays))
+	}
+	for id := range stays {
+		if !listed[id] {
+			t.Errorf("%s is left out", id)
+		}
+	}
+}
+
+// TestNewestAfterAStep: the order is that of the wall clock, as people see it, and a page begins
+// where the one before ended.
+func TestNewestAfterAStep(t *testing.T) {
+	began := time.Now()
+	q := newQueue(t)
+	for i, step := range []time.Duration{0, 100 * time.Hour, -100 * time.Hour} {
+		q.Push(volume.Record{ID: volume.ID('a' + rune(i))}.Retain(stepped{time.Duration(i) * time.Minute, step}.at(began), time.Hour))
+	}
+	var ids []volume.ID
+	for s := (volume.Selection{Limit: 1}); ; {
+		page, next := q.Newest(s, 1)
+		for _, v := range page {
+			ids = append(ids, v.ID)
+		}
+		if s.Before = next; next.IsZero() {
+			break
+		}
+	}
+	if !slices.Equal(ids, []volume.ID{"b", "a", "c"}) {
+		t.Errorf("listed %v", ids)
+	}
+}
+
+// TestIndexTakesLittle: it takes at most 4 bytes for each volume, after a start, after volumes came and went
+// in order, and after they went at random.
+func TestIndexTakesLittle(t *testing.T) {
+	const size, namespaces = 40_000, 5
+	rng := rand.New(rand.NewPCG(5, 6))
+	q := newQueue(t)
+	check := func(when string) {
+		t.Helper()
+		perVolume := float64(q.index.memory()) / float64(q.Len())
+		t.Logf("%s: %.2f bytes for each of %d volumes", when, perVolume, q.Len())
+		if perVolume > 4 {
+			t.Errorf("%s: %.2f bytes for each volume", when, perVolume)
+		}
+	}
+	for _, i := range rng.Perm(size) {
+		q.Push(named(i, namespaces))
+	}
+	q.Index()
+	check("start")
+	for i := range size {
+		q.TakeNext(1)
+		q.Push(named(size+i, namespaces))
+	}
+	check("churn")
+	for range size / 2 {
+		again, _ := q.Take(named(size+rng.IntN(size), namespaces).ID)
+		if again.ID != "" {
+			q.Push(again.Record)
+		}
+	}
+	check("published and retained again")
+	for _, i := range rng.Perm(size)[:size/2] {
+		q.Take(named(size+i, namespaces).ID)
+	}
+	check("gone at random")
+}
+
+func BenchmarkNewest(b *testing.B) {
+	const size = 1_000_000
+	for _, namespaces := range []int{1, 100, 8000} {
+		var q Queue
+		for i := range size {
+			q.Push(named(i, namespaces))
+		}
+		q.Index()
+		b.Run(fmt.Sprintf("%d/B", namespaces), func(b *testing.B) {
+			b.ReportMetric(float64(q.index.memory())/size, "B/volume")
+		})
+		middle := named(size/2, namespaces).Key()
+		for name, s := range map[string]volume.Selection{
+			"first page":         {Namespace: "team-0", Limit: 500},
+			"page in the middle": {Namespace: "team-0", Before: middle, Limit: 500},
+			"pod":                {Namespace: "team-0", PodName: "none", Limit: 500},
+			"all":                {Limit: 500},
+			"all in the middle":  {Limit: 500, Before: middle},
+		} {
+			b.Run(fmt.Sprintf("%d/%s", namespaces, name), func(b *testing.B) {
+				for b.Loop() {
+					q.Newest(s, 1000)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkIndex builds the index of a million volumes, as a start does.
+func BenchmarkIndex(b *testing.B) {
+	const size = 1_000_000
+	for _, namespaces := range []int{1, 100} {
+		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
+			var q Queue
+			for _, i := range rand.New(rand.NewPCG(7, 8)).Perm(size) {
+				q.Push(named(i, namespaces))
+			}
+			for b.Loop() {
+				q.index = index{}
+				q.Index()
+			}
+		})
+	}
+}
