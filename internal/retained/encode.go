@@ -202,8 +202,8 @@ func (s *interned[V]) use(v V) number {
 	return n
 }
 
-// value returns the value with a number that is in use.
-func (s *interned[V]) value(n number) V { return s.values.at(n).value }
+// value returns the value with a number that is in use. It is not to be changed.
+func (s *interned[V]) value(n number) *V { return &s.values.at(n).value }
 
 // drop forgets the value with the last of its users.
 func (s *interned[V]) drop(n number) {

@@ -15,15 +15,9 @@ func (q *Queue) Index() {
 	}
 	q.index = index{table: &q.table, lists: map[string]*blocks{}}
 	q.index.fill(func(yield func(number) bool) {
-		orders := []*order{&q.postponed.order}
-		for _, o := range q.classes {
-			orders = append(orders, o)
-		}
-		for _, o := range orders {
-			for _, n := range o.numbers {
-				if q.indexes(n) && !yield(n) {
-					return
-				}
+		for n := range q.table.entries.inUse() {
+			if q.indexes(n) && !yield(n) {
+				return
 			}
 		}
 	})

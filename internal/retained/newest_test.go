@@ -77,11 +77,16 @@ func TestNewestAgainstSort(t *testing.T) {
 			checkNewest(t, q, list, s, 700)
 		}
 	}
-	for i := range 2 * maxGroups {
+	for i := range maxGroups + 2000 {
 		push(i, 2*maxGroups)
 	}
-	for i := range 3000 {
-		push(2*maxGroups+i, 3)
+	for i := range 2000 {
+		push(maxGroups+2000+i, 3)
+	}
+	for i := range 100 { // the start finds places that are free
+		id := named(7*i, 1).ID
+		q.Take(id)
+		delete(list, id)
 	}
 	check()
 	if len(q.index.shared.all) == 0 {
@@ -100,14 +105,8 @@ func TestNewestAgainstSort(t *testing.T) {
 		}
 	}
 	check()
-	for _, id := range all {
+	for id := range list {
 		q.Take(id)
-		delete(list, id)
-	}
-	check()
-	for i := range 3000 {
-		q.Take(named(2*maxGroups+i, 1).ID)
-		q.Take(named(len(all)+i, 1).ID)
 	}
 	if q.Len() != 0 || len(q.index.lists) != 0 || len(q.index.shared.all) != 0 {
 		t.Errorf("%d volumes, %d lists, %d blocks are left of nothing", q.Len(), len(q.index.lists), len(q.index.shared.all))

@@ -3,6 +3,8 @@ package retained
 import (
 	"bytes"
 	"hash/maphash"
+	"iter"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -144,8 +146,8 @@ func (t *table) hash(id volume.ID) uint32 { return uint32(maphash.String(t.seed,
 
 func (t *table) entry(n number) *entry { return t.entries.at(n) }
 
-// group returns what an entry has in common with others.
-func (t *table) group(n number) group { return t.groups.value(t.entry(n).group) }
+// group returns what an entry has in common with others. It is not to be changed.
+func (t *table) group(n number) *group { return t.groups.value(t.entry(n).group) }
 
 // unpublished returns when a volume was unpublished.
 func (t *table) unpublished(n number) time.Time {
@@ -168,7 +170,7 @@ func (t *table) record(n number) volume.Record {
 	pod, rest := cutPod(rest)
 	podName, rest := cutText(rest)
 	published, rest := cutSeconds(rest)
-	g := t.group(n)
+	g := *t.group(n)
 	if g.inText {
 		g.namespace, rest = cutText(rest)
 		g.volumeName, rest = cutText(rest)
@@ -239,6 +241,20 @@ func (s *slab[T]) at(n number) *T {
 }
 
 func (s *slab[T]) release(n number) { s.free = append(s.free, n) }
+
+// inUse goes through the numbers of all values.
+func (s *slab[T]) inUse() iter.Seq[number] {
+	return func(yield func(number) bool) {
+		free := slices.Sorted(slices.Values(s.free))
+		for n := number(1); n <= s.used; n++ {
+			if len(free) > 0 && free[0] == n {
+				free = free[1:]
+			} else if !yield(n) {
+				return
+			}
+		}
+	}
+}
 
 // memory returns how many bytes the values take.
 func (s *slab[T]) memory() int {
