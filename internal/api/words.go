@@ -28,7 +28,8 @@ type Volume struct {
 // VolumeList is a page of retained volumes, the newest first.
 type VolumeList struct {
 	Items []Volume `json:"items"`
-	// Continue asks for the next page, as the parameter "before"; it is empty on the last one.
+	// Continue asks for the next page, as the parameter "before"; it is empty on the last one. A page
+	// may be shorter than its limit, or empty, and not be the last.
 	Continue string `json:"continue,omitempty"`
 }
 
@@ -72,7 +73,8 @@ type FileList struct {
 	// Path is that of the request, percent-encoded.
 	Path    string  `json:"path"`
 	Entries []Entry `json:"entries"`
-	// Continue asks for the next page; it is empty on the last one.
+	// Continue asks for the next page; it is empty on the last one. A page may be shorter than its
+	// limit and not be the last.
 	Continue string `json:"continue,omitempty"`
 	// Truncated: directories below the depth of the request were not entered.
 	Truncated bool `json:"truncated,omitempty"`
@@ -86,8 +88,11 @@ type Usage struct {
 	FreeBytes   int64 `json:"freeBytes"`
 	TotalInodes int64 `json:"totalInodes,omitempty"`
 	FreeInodes  int64 `json:"freeInodes,omitempty"`
-	// Pods hold what each pod's volumes take, the largest first.
+	// Pods hold what each pod's volumes take, the largest first: at most 1,000.
 	Pods []PodUsage `json:"pods"`
+	// Others is the sum of the pods that Pods leaves out, and OtherPods how many they are.
+	Others    *PodUsage `json:"others,omitempty"`
+	OtherPods int       `json:"otherPods,omitempty"`
 }
 
 // PodUsage is what the volumes of one pod take.
@@ -153,6 +158,7 @@ type CauseReason string
 const (
 	NotRegularFile CauseReason = "NotRegularFile"
 	IsDirectory    CauseReason = "IsDirectory"
+	NotDirectory   CauseReason = "NotDirectory"
 	IsSymlink      CauseReason = "Symlink"
 	CrossesMount   CauseReason = "CrossesMount"
 	BadPath        CauseReason = "BadPath"

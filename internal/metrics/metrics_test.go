@@ -46,6 +46,10 @@ var names = []string{
 	"katbox_parked_volumes gauge",
 	"katbox_pods_directory_entries gauge",
 	"katbox_pressure_factor gauge",
+	"katbox_read_bytes_total counter",
+	"katbox_read_requests_total counter",
+	"katbox_read_streams gauge",
+	"katbox_read_streams_refused_total counter",
 	"katbox_registered gauge",
 	"katbox_retained_bytes gauge",
 	"katbox_retained_unmeasured_volumes gauge",
@@ -101,6 +105,12 @@ func everything() *metrics.Metrics {
 	m.PodsSeen(110)
 	m.Registered(true)
 	m.LogLineDropped()
+	m.StreamBegan()
+	m.StreamBegan()
+	m.StreamEnded()
+	m.StreamRefused()
+	m.BytesRead(512)
+	m.ReadRequested("bytes", "complete")
 	return m
 }
 
@@ -160,6 +170,11 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_registered`:             1,
 
 		`katbox_log_lines_dropped_total`: 1,
+
+		`katbox_read_streams`:                                         1,
+		`katbox_read_streams_refused_total`:                           1,
+		`katbox_read_bytes_total`:                                     512,
+		`katbox_read_requests_total{outcome="complete",verb="bytes"}`: 1,
 	})
 	m.DiskNotMeasured()
 	m.Reserved(false)

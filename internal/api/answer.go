@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// answer is a request and the answer to it.
+type answer struct {
+	http.ResponseWriter
+	r       *http.Request
+	h       *handler
+	control *http.ResponseController
+	began   time.Time
+	// verb is what the request asks for; it is empty until that is known.
+	verb string
+	// record is the volume that the request is about, of which at first only the ID is known; ref is
+	// the path in it.
+	record volume.Record
+	ref    string
+	// started says that the header of the answer was sent, and sent how many bytes of a stream were.
+	started bool
+	sent    int64
+}
+
+// method is what one HTTP method of a route does, and its name in metrics.
+type method struct {
+	verb string
+	do   func(context.Context) error
+}
+
+type methods map[string]method
+
+// by answers according to the HTTP method.
+func (a *answer) by(all methods) error {
+	m, ok := all[a.r.Method]
+	if !ok {
+		for name := range all {
+			a.Header().Add("Allow", name)
+		}
+		return failure(MethodNotAllowed, "%s is not possible for %q", a.r.Method, a.r.URL.Path)
+	}
+	a.verb = m.verb
+	return m.do(a.r.Context())
+}
+
+// allow gives the client this long to read what is written from now on.
+func (a *answer) allow(limit time.Duration) { _ = a.control.SetWriteDeadline(time.Now().Add(limit)) }
+
+// WriteHeader sends the header.
+func (a *answer) WriteHeader(code int) {
+	a.started = true
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// json sends an answer that is not a stream.
+func (a *answer) json(code int, body any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	a.allow(answerLimit)
+	a.Header().Set("Content-Type", "application/json")
+	a.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	a.WriteHeader(code)
+	if _, err := a.Write(append(text, '\n')); err != nil {
+		return errors.Join(errLeft, err)
+	}
+	return nil
+}
+
+// end ends the answer to a request that was handled with an error or nil. It counts and logs the
+// request.
+func (a *answer) end(err error) {
+	outcome := "complete"
+	if err != nil {
+		outcome = a.fail(err)
+	}
+	if a.verb == "" {
+		a.verb = "unknown"
+	}
+	a.h.Metrics.ReadRequested(a.verb, outcome)
+	a.log(outcome, err)
+	if err != nil && a.started {
+		// The only way to tell the client that the answer is not complete.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// fail sends an error, unless the answer has begun. It returns the outcome in one word.
+func (a *answer) fail(err error) (outcome string) {
+	if errors.Is(err, errLeft) || a.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		return "left"
+	}
+	if errors.Is(err, errStalled) {
+		return "stalled"
+	}
+	e := errorOf(err)
+	if !a.started {
+		if e.RetryAfter > 0 {
+			a.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
+		}
+		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer"} {
+			a.Header().Del(name)
+		}
+		_ = a.json(e.Code, e.Status) // the client is gone
+		a.started = false            // this answer is complete
+	}
+	return outcomes[e.Reason]
+}
+
+// outcomes are the words of the metric for requests that failed.
+var outcomes = map[Reason]string{
+	BadRequest: "bad", MethodNotAllowed: "bad", RangeNotValid: "bad", NotFound: "not_found", Conflict: "lost", Expired: "lost",
+	TooManyRequests: "refused", InternalError: "failed", ServiceUnavailable: "failed", Timeout: "timeout",
+}
+
+// log writes one line about a request that read or removed files, and about others at debug level.
+func (a *answer) log(outcome string, err error) {
+	log := a.h.Log
+	if a.verb != "bytes" && a.verb != "archive" && a.verb != "remove" {
+		log = log.V(1)
+	}
+	if !log.Enabled() {
+		return
+	}
+	more := []any{"verb", a.verb, "outcome", outcome, "took", time.Since(a.began).String()}
+	if a.ref != "" {
+		more = append(more, "ref", a.ref)
+	}
+	if a.verb == "bytes" || a.verb == "archive" {
+		more = append(more, "bytes", a.sent)
+	}
+	if err != nil {
+		more = append(more, logkeys.Cause, volume.OneLine(err))
+	}
+	log.Info("request", logkeys.About(a.record, more...)...)
+}

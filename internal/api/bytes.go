@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/katbox/katbox/internal/files"
+)
+
+// dropEvery is after how many bytes the page cache of what was read is given back.
+const dropEvery = 8 << 20
+
+// bytes streams a file, a part of it, or an archive.
+func (a *answer) bytes(ctx context.Context) error {
+	q, wrong := parseBytesQuery(a.r.URL.Query(), a.r.Header.Get("Range") != "")
+	if q.Archive {
+		a.verb = "archive"
+	}
+	if wrong != nil {
+		return wrong
+	}
+	path, err := files.ParseRef(q.Path)
+	if err != nil {
+		return err
+	}
+	a.ref = path.Ref()
+	release, ok := a.h.streams.take()
+	if !ok {
+		a.h.Metrics.StreamRefused()
+		return tooMany("%d streams are running on this node, which is the most; try again when one has ended", mostStreams)
+	}
+	defer release()
+	a.h.Metrics.StreamBegan()
+	defer a.h.Metrics.StreamEnded()
+	to := &sender{a: a}
+	reading, during, end, err := a.read(ctx, to.cut)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if q.Archive {
+		err = a.archive(during, reading, path, q, to)
+	} else {
+		err = a.file(during, reading, path, q, to)
+	}
+	return cause(during, err)
+}
+
+// file streams a file or a part of it.
+func (a *answer) file(ctx context.Context, reading *files.Reading, path files.Path, q BytesQuery, to *sender) error {
+	begin := func() (f *files.File, p part, contentType string, err error) {
+		defer a.h.LowPriority()()
+		if f, err = reading.Tree.Open(path); err != nil {
+			return nil, p, "", err
+		}
+		p, err = partOf(ctx, f, q, a.r.Header)
+		if err == nil {
+			contentType, err = sniff(f)
+		}
+		if err != nil {
+			f.Close()
+		}
+		if e := (*Error)(nil); errors.As(err, &e) && e.Reason == RangeNotValid {
+			a.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size()))
+		}
+		return f, p, contentType, err
+	}
+	f, p, contentType, err := begin()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	header := a.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Disposition", disposition(path.Base()))
+	header.Set("ETag", f.ETag())
+	header.Set("Accept-Ranges", "bytes")
+	header.Set(headerSize, strconv.FormatInt(f.Size(), 10))
+	code := p.header(header, f.Size())
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	a.allow(a.h.stall)
+	a.WriteHeader(code)
+	if a.r.Method == http.MethodHead {
+		return nil
+	}
+	return a.copy(ctx, f, p, reading.Pace, to)
+}
+
+// copy sends a part of a file.
+func (a *answer) copy(ctx context.Context, f *files.File, p part, pace files.Pace, to io.Writer) error {
+	buf := a.h.batches.Get().(*[batch]byte)
+	defer a.h.batches.Put(buf)
+	dropped, end := p.offset, p.offset+p.length
+	defer func() { f.DropBehind(dropped, end) }()
+	for offset := p.offset; offset < end; {
+		if err := pause(ctx, pace); err != nil {
+			return err
+		}
+		n, err := a.readAt(f, buf[:min(batch, end-offset)], offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return err
+		}
+		offset += int64(n)
+		if offset-dropped >= dropEvery {
+			f.DropBehind(dropped, offset)
+			dropped = offset
+		}
+	}
+	return nil
+}
+
+// readAt fills buf. It has the low priority only while it reads: while it waits for the client, it
+// does not keep a thread.
+func (a *answer) readAt(f *files.File, buf []byte, offset int64) (int, error) {
+	defer a.h.LowPriority()()
+	return f.ReadAt(buf, offset)
+}
+
+func pause(ctx context.Context, pace files.Pace) error {
+	if pace == nil {
+		return ctx.Err()
+	}
+	return pace(ctx)
+}

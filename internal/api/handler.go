@@ -1,0 +1,215 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	// mostStreams and mostLists are how many may run at once on a node.
+	mostStreams = 32
+	mostLists   = 16
+	// mostDirectories is how many of the lists may read a directory: a page with hostile names may
+	// take 50 MB until it is sent. Others wait.
+	mostDirectories = 2
+	// listLimit bounds the time of a list, measureLimit that of a measurement of all live volumes.
+	listLimit    = 5 * time.Second
+	measureLimit = 30 * time.Second
+	// answerLimit is how long a client may take to read an answer that is not a stream.
+	answerLimit = 30 * time.Second
+	// stallLimit is how long a client may take to read the next 64 KiB of a stream.
+	stallLimit = 5 * time.Minute
+)
+
+// Volumes are the volumes of a node. An error wraps [volume.ErrNotFound] for a volume that is not
+// known, [volume.ErrNotRetained] for one that is in use, and [volume.ErrGone] for one that has just
+// been deleted.
+type Volumes interface {
+	// List returns a page of the retained volumes, the newest first.
+	List(context.Context, volume.Selection) (volume.Page, error)
+	// Describe describes a volume in whatever phase it is.
+	Describe(context.Context, volume.ID) (volume.Description, error)
+	// Awake describes the volumes that are published or changing.
+	Awake(context.Context) ([]volume.Description, error)
+	// Read begins to read a retained volume. The caller closes the reading.
+	Read(context.Context, volume.ID) (*files.Reading, error)
+	// Remove ends the lifespan of a retained volume; it returns once that is recorded.
+	Remove(context.Context, volume.ID) error
+	// Usage measures a volume that is published. It calls pace before each batch of files.
+	Usage(ctx context.Context, place volume.Place, pace func(context.Context) error) (volume.Size, error)
+}
+
+// Config is what the handler works with.
+type Config struct {
+	Volumes Volumes
+	// Node is the node's name in the cluster.
+	Node string
+	// Space measures the working directory's file system.
+	Space func() (volume.Space, error)
+	// LowPriority lowers the I/O priority of the calling goroutine until end is called.
+	LowPriority func() (end func())
+	// Pace makes the measurement of live volumes give way to calls; nil makes no pauses.
+	Pace files.Pace
+	// Report writes a text about the daemon.
+	Report  func(context.Context, io.Writer) error
+	Log     logr.Logger
+	Metrics *metrics.Metrics
+}
+
+// check names the first field that is missing.
+func (c Config) check() error {
+	for _, field := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Volumes", c.Volumes != nil}, {"Space", c.Space != nil}, {"LowPriority", c.LowPriority != nil},
+		{"Report", c.Report != nil}, {"Metrics", c.Metrics != nil},
+	} {
+		if !field.ok {
+			return fmt.Errorf("api: Config.%s is missing", field.name)
+		}
+	}
+	return nil
+}
+
+// handler answers the requests of people.
+type handler struct {
+	Config
+	streams, lists, directories, measurements slots
+	// stall is stallLimit, and list is listLimit; tests shorten them.
+	stall, list time.Duration
+	batches     sync.Pool
+}
+
+// NewHandler returns the handler of all routes below /v1.
+func NewHandler(cfg Config) (http.Handler, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return newHandler(cfg), nil
+}
+
+func newHandler(cfg Config) *handler {
+	return &handler{
+		Config: cfg, streams: make(slots, mostStreams), lists: make(slots, mostLists), directories: make(slots, mostDirectories),
+		measurements: make(slots, 1), stall: stallLimit, list: listLimit,
+		batches: sync.Pool{New: func() any { return new([batch]byte) }},
+	}
+}
+
+// ServeHTTP answers a request. A stream that fails after its first byte is cut by a panic with
+// [http.ErrAbortHandler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := &answer{ResponseWriter: w, r: r, h: h, control: http.NewResponseController(w), began: time.Now()}
+	a.allow(answerLimit)
+	header := w.Header()
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	if h.Node != "" {
+		header.Set(headerNode, h.Node)
+	}
+	a.end(h.route(a))
+}
+
+// route finds what a request asks for. It neither cleans paths nor redirects, since no answer of an
+// API of Kubernetes may redirect.
+func (h *handler) route(a *answer) error {
+	if a.r.ContentLength != 0 {
+		// What is left of a body would be read before the next request.
+		a.Header().Set("Connection", "close")
+		_ = a.control.SetReadDeadline(time.Now())
+		return bad(BadParameter, "", "the request has a body, and none is expected")
+	}
+	path, ok := strings.CutPrefix(a.r.URL.Path, "/v1/")
+	if !ok {
+		return notThere(a.r)
+	}
+	switch elements := strings.Split(path, "/"); {
+	case path == "volumes":
+		return a.by(methods{http.MethodGet: {"list", a.listVolumes}})
+	case path == "usage":
+		return a.by(methods{http.MethodGet: {"usage", a.usage}})
+	case path == "report":
+		return a.by(methods{http.MethodGet: {"report", a.report}})
+	case len(elements) < 2 || elements[0] != "volumes":
+		return notThere(a.r)
+	default:
+		id, err := volume.ParseID("volume ID", elements[1])
+		if err != nil {
+			return bad(BadParameter, "id", "%q is not a volume ID: %v", elements[1], err)
+		}
+		a.record.ID = id
+		switch strings.Join(elements[2:], "/") {
+		case "":
+			return a.by(methods{http.MethodGet: {"describe", a.describe}, http.MethodDelete: {"remove", a.remove}})
+		case "files":
+			return a.by(methods{http.MethodGet: {"files", a.files}})
+		case "bytes":
+			return a.by(methods{http.MethodGet: {"bytes", a.bytes}, http.MethodHead: {"bytes", a.bytes}})
+		}
+		return notThere(a.r)
+	}
+}
+
+func notThere(r *http.Request) *Error {
+	return failure(NotFound, "there is nothing at %q; the routes are those of /v1/volumes, /v1/usage and /v1/report", r.URL.Path)
+}
+
+// slots bound how many requests do something at once.
+type slots chan struct{}
+
+// take takes a slot, if one is free. The slot is held until release is called.
+func (s slots) take() (release func(), ok bool) {
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, true
+	default:
+		return nil, false
+	}
+}
+
+// wait waits for a slot.
+func (s slots) wait(ctx context.Context) (release func(), err error) {
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// within runs a list within its time and among the others.
+func (h *handler) within(ctx context.Context, list func(context.Context) error) error {
+	release, ok := h.lists.take()
+	if !ok {
+		return tooMany("%d lists are being made on this node, which is the most; try again in a moment", mostLists)
+	}
+	defer release()
+	limited, cancel := context.WithTimeout(ctx, h.list)
+	defer cancel()
+	err := list(limited)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return failure(Timeout, "the list was not made within %s; ask for less: with a limit, or for a directory further down", h.list)
+	}
+	return err
+}
+
+func tooMany(format string, values ...any) *Error {
+	e := failure(TooManyRequests, format, values...)
+	e.RetryAfter = time.Second
+	return e
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/katbox/katbox/internal/files"
+)
+
+// files answers with a page of a directory, or with one entry.
+func (a *answer) files(ctx context.Context) error {
+	q, wrong := parseFilesQuery(a.r.URL.Query())
+	if wrong != nil {
+		return wrong
+	}
+	path, err := files.ParseRef(q.Path)
+	if err != nil {
+		return err
+	}
+	a.ref = path.Ref()
+	return a.h.within(ctx, func(ctx context.Context) error {
+		list, err := a.readDirectory(ctx, path, q)
+		if err != nil {
+			return err
+		}
+		return a.json(http.StatusOK, list)
+	})
+}
+
+// readDirectory is files once the request is understood.
+func (a *answer) readDirectory(ctx context.Context, path files.Path, q FilesQuery) (FileList, error) {
+	release, err := a.h.directories.wait(ctx)
+	if err != nil {
+		return FileList{}, err
+	}
+	defer release()
+	reading, during, end, err := a.read(ctx, func() {})
+	if err != nil {
+		return FileList{}, err
+	}
+	defer end()
+	list, err := a.list(during, reading, path, q)
+	return list, cause(during, err)
+}
+
+// list reads a page of a directory, or one entry.
+func (a *answer) list(ctx context.Context, reading *files.Reading, path files.Path, q FilesQuery) (FileList, error) {
+	defer a.h.LowPriority()()
+	list := FileList{Path: path.Ref(), Entries: []Entry{}}
+	if q.Stat {
+		e, err := reading.Tree.Stat(path)
+		if err != nil {
+			return list, err
+		}
+		list.Entries = append(list.Entries, entry(e))
+		return list, nil
+	}
+	options := files.ListOptions{After: q.Continue, Limit: q.Limit, Depth: q.Depth}
+	entries, next, truncated, err := reading.Tree.List(ctx, path, options, reading.Pace)
+	if err != nil {
+		return list, err
+	}
+	for _, e := range entries {
+		list.Entries = append(list.Entries, entry(e))
+	}
+	list.Continue, list.Truncated = next, truncated
+	return list, nil
+}
+
+// entry describes an entry in the words of the API.
+func entry(e files.Entry) Entry {
+	return Entry{
+		Name: strings.ToValidUTF8(e.Name, "\ufffd"), Ref: e.Path.Ref(), Type: EntryType(e.Type),
+		Target: strings.ToValidUTF8(e.Target, "\ufffd"), Size: e.Size, Allocated: e.Allocated,
+		Mode: fmt.Sprintf("%04o", e.Mode), UID: e.UID, GID: e.GID, ModTime: e.ModTime.UTC(), Links: e.Links,
+	}
+}

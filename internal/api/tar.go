@@ -1,0 +1,131 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/katbox/katbox/internal/archive"
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// archive streams a tar of a directory or file.
+func (a *answer) archive(ctx context.Context, reading *files.Reading, path files.Path, q BytesQuery, to *sender) error {
+	tag := archiveTag(a.record, path, q)
+	header := a.Header()
+	header.Set("Content-Type", typeTar)
+	header.Set("Content-Disposition", disposition(cmp.Or(path.Base(), a.record.PodName, string(a.record.ID))+".tar"))
+	header.Set("ETag", tag)
+	header.Set("Accept-Ranges", "bytes")
+	header.Set("Trailer", strings.Join([]string{trailerError, trailerBytes, trailerSkipped}, ", "))
+	from, code, err := archiveStart(a.r.Header, tag)
+	if err != nil {
+		return err
+	}
+	header.Set(headerOffset, strconv.FormatInt(from, 10))
+	if code == http.StatusPartialContent {
+		// How long the archive becomes is not known, and no reader of archives needs it.
+		header.Set("Content-Range", fmt.Sprintf("bytes %d-/*", from))
+	}
+	if a.r.Method == http.MethodHead {
+		if _, err := reading.Tree.Stat(path); err != nil {
+			return err
+		}
+		a.WriteHeader(code)
+		return nil
+	}
+	w := &archiveWriter{sender: to, code: code}
+	report, err := w.archive(ctx, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from})
+	if err != nil {
+		return archiveError(err)
+	}
+	w.begin()
+	header.Set(trailerBytes, strconv.FormatInt(a.sent, 10))
+	header.Set(trailerSkipped, formatSkipped(report.Skipped, refs(report.SkippedNames)))
+	if report.Changed > 0 {
+		header.Set(trailerError, fmt.Sprintf("%d files changed while they were read, such as %s",
+			report.Changed, strings.Join(refs(report.ChangedNames), " ")))
+	}
+	return nil
+}
+
+// archiveStart returns the byte of the archive that a request begins with, and the HTTP code.
+func archiveStart(header http.Header, tag string) (from int64, code int, err error) {
+	if !rangeApplies(header, tag) {
+		return 0, http.StatusOK, nil
+	}
+	text := header.Get("Range")
+	start, last, ok := strings.Cut(strings.TrimPrefix(text, "bytes="), "-")
+	from, parseErr := strconv.ParseInt(start, 10, 64)
+	if !ok || last != "" || parseErr != nil || from < 0 {
+		return 0, 0, outside("the range %q is not possible for an archive, only one such as \"bytes=1000-\"", text)
+	}
+	return from, http.StatusPartialContent, nil
+}
+
+// archiveTag names the contents of an archive: a retained volume does not change.
+func archiveTag(r volume.Record, path files.Path, q BytesQuery) string {
+	of := fmt.Appendf(nil, "%q %d %q %q %d", r.ID, r.Unpublished.UnixNano(), path.String(), q.Exclude, q.MaxBytes)
+	return fmt.Sprintf("\"tar1-%x\"", sha256.Sum256(of))
+}
+
+// archiveWriter sends an archive. The header goes before the first bytes, so an error before them
+// gets its own code.
+type archiveWriter struct {
+	*sender
+	code int
+	// high ends the low I/O priority.
+	high func()
+}
+
+// archive writes the archive. It has the low priority while it reads, not while it waits for the
+// client.
+func (w *archiveWriter) archive(ctx context.Context, reading *files.Reading, o archive.Options) (archive.Report, error) {
+	w.high = w.a.h.LowPriority()
+	defer func() { w.high() }()
+	return archive.Write(ctx, w, reading, o)
+}
+
+// Write sends the next bytes.
+func (w *archiveWriter) Write(p []byte) (int, error) {
+	w.high()
+	defer func() { w.high = w.a.h.LowPriority() }()
+	w.begin()
+	return w.sender.Write(p)
+}
+
+func (w *archiveWriter) begin() {
+	if !w.a.started {
+		w.a.allow(w.a.h.stall)
+		w.a.WriteHeader(w.code)
+	}
+}
+
+// archiveError returns the answer to an archive that failed.
+func archiveError(err error) error {
+	switch {
+	case errors.Is(err, archive.ErrBadPattern):
+		return bad(BadParameter, "exclude", "%v", err)
+	case errors.Is(err, archive.ErrBadSkip):
+		return outside("%v", err)
+	case errors.Is(err, archive.ErrTooLarge):
+		return bad(BadParameter, "maxBytes", "%v; leave something out with exclude, or read a directory further down", err)
+	}
+	return err
+}
+
+// refs encodes names for a header.
+func refs(names []string) []string {
+	encoded := make([]string, len(names))
+	for i, name := range names {
+		encoded[i] = strings.ReplaceAll(url.PathEscape(name), "%2F", "/")
+	}
+	return encoded
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// listVolumes answers with a page of the retained volumes.
+func (a *answer) listVolumes(ctx context.Context) error {
+	selection, bad := parseQuery(a.r.URL.Query())
+	if bad != nil {
+		return bad
+	}
+	return a.h.within(ctx, func(ctx context.Context) error {
+		list := VolumeList{Items: []Volume{}}
+		// A page of the node may be short and not the last one. One with something in it is an answer.
+		for len(list.Items) == 0 {
+			page, err := a.h.Volumes.List(ctx, selection)
+			if err != nil {
+				return err
+			}
+			for _, d := range page.Volumes {
+				list.Items = append(list.Items, a.h.volume(d))
+			}
+			list.Continue = formatKey(page.Next)
+			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.began) > a.h.list/2 {
+				break
+			}
+		}
+		return a.json(http.StatusOK, list)
+	})
+}
+
+// describe answers with one volume.
+func (a *answer) describe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, a.h.list)
+	defer cancel()
+	d, err := a.h.Volumes.Describe(ctx, a.record.ID)
+	if err != nil {
+		return err
+	}
+	a.record = d.Record
+	return a.json(http.StatusOK, a.h.volume(d))
+}
+
+// remove ends the lifespan of a volume.
+func (a *answer) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	d, err := a.h.Volumes.Describe(ctx, a.record.ID)
+	if err != nil {
+		return err
+	}
+	a.record = d.Record
+	if err := a.h.Volumes.Remove(ctx, a.record.ID); err != nil {
+		return err
+	}
+	return a.json(http.StatusOK, struct {
+		Kind   string `json:"kind"`
+		Status string `json:"status"`
+	}{"Status", "Success"})
+}
+
+// volume describes a volume in the words of the API.
+func (h *handler) volume(d volume.Description) Volume {
+	r := d.Record
+	v := Volume{
+		ID: string(r.ID), Namespace: r.Namespace, Pod: r.PodName, PodUID: string(r.Pod), Volume: r.VolumeName,
+		ServiceAccount: r.ServiceAccount, Node: h.Node, Phase: r.Phase.String(),
+		PublishedAt: known(r.Published), RetainedAt: known(r.Unpublished), ExpiresAt: known(d.Deadline), MayGoEarlier: d.Early,
+	}
+	if d.Size != (volume.Size{}) {
+		v.Bytes, v.Inodes = &d.Size.Bytes, &d.Size.Inodes
+	}
+	return v
+}
+
+// known returns a time as people see it; nil if it is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.Round(0).UTC()
+	return &t
+}
+
+// report answers with a text about the daemon.
+func (a *answer) report(ctx context.Context) error {
+	release, ok := a.h.measurements.take()
+	if !ok {
+		return tooMany("the node is being measured, or a report made; try again in a moment")
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, measureLimit)
+	defer cancel()
+	a.allow(measureLimit + answerLimit)
+	a.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	return a.h.Report(ctx, a)
+}
+
+// Write sends a part of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	a.started = true
+	return a.ResponseWriter.Write(p)
+}
+
+// read begins to read the volume of the request. The context that it returns ends, with the reason
+// as its cause, when the volume is lost; cut is called then, too. The caller calls end.
+func (a *answer) read(ctx context.Context, cut func()) (reading *files.Reading, during context.Context, end func(), err error) {
+	reading, err = a.h.Volumes.Read(ctx, a.record.ID)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	a.record = reading.Volume.Record
+	during, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(reading.Lost, func() {
+		cancel(context.Cause(reading.Lost))
+		cut()
+	})
+	return reading, during, func() {
+		stop()
+		cancel(nil)
+		reading.Close()
+	}, nil
+}
+
+// cause returns why something failed: if ctx has ended, because of what ended it.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
