@@ -1,9 +1,11 @@
 package kernel
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -151,10 +153,21 @@ func Fchmod(fd int, mode uint32) error {
 	return do("Fchmod", object{dir: fd}, func() error { return unix.Fchmod(fd, mode) })
 }
 
-// ListenUnix makes a Unix socket at path and listens on it.
-func ListenUnix(path string) (listener *net.UnixListener, err error) {
+// ListenUnix makes a Unix socket at path and listens on it. The socket's file has the given mode from
+// its first moment on, less the umask: Linux takes it from the socket that is bound.
+func ListenUnix(path string, mode os.FileMode) (listener *net.UnixListener, err error) {
+	config := net.ListenConfig{Control: func(_, _ string, socket syscall.RawConn) error {
+		var refused error
+		if err := socket.Control(func(fd uintptr) { refused = unix.Fchmod(int(fd), uint32(mode.Perm())) }); err != nil {
+			return err
+		}
+		return refused
+	}}
 	err = do("ListenUnix", at(path), func() error {
-		listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		bound, err := config.Listen(context.Background(), "unix", path)
+		if err == nil {
+			listener = bound.(*net.UnixListener)
+		}
 		return err
 	})
 	return listener, err

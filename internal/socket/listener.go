@@ -1,4 +1,4 @@
-// Package socket opens the Unix sockets that the kubelet calls.
+// Package socket opens the Unix sockets that the kubelet and people on the node call.
 package socket
 
 import (
@@ -18,6 +18,9 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
+// mode lets only root connect.
+const mode = 0o600
+
 // Listener listens on a Unix socket and knows its file.
 type Listener struct {
 	*net.UnixListener
@@ -35,13 +38,14 @@ func Listen(path string) (*Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	bound, err := kernel.ListenUnix(path)
+	bound, err := kernel.ListenUnix(path, mode)
 	if err != nil {
 		return nil, err
 	}
 	l := &Listener{UnixListener: bound, path: path}
 	l.close = sync.OnceValue(l.remove)
-	err = kernel.Chmod(path, 0o600)
+	// Not every kernel heeds the mode when it makes the file.
+	err = kernel.Chmod(path, mode)
 	if err == nil {
 		l.file, err = os.Lstat(path)
 	}

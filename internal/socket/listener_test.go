@@ -3,12 +3,18 @@ package socket
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 func listen(t *testing.T, path string) *Listener {
@@ -58,6 +64,29 @@ func TestListenTakesOverOnlyWhatNobodyServes(t *testing.T) {
 	}
 	if _, err := Listen(notSocket); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("a file: %v, want that it is not a socket", err)
+	}
+}
+
+// TestOnlyRootMayUseItFromTheStart: there is no moment between bind and chmod in which others could
+// connect.
+func TestOnlyRootMayUseItFromTheStart(t *testing.T) {
+	before := unix.Umask(0)
+	defer unix.Umask(before)
+	var modes []fs.FileMode
+	kernel.Inject(t, func(call, path string) error {
+		if call != "Chmod" {
+			return nil
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		modes = append(modes, info.Mode().Perm())
+		return nil
+	})
+	listen(t, filepath.Join(t.TempDir(), "csi.sock"))
+	if !slices.Equal(modes, []fs.FileMode{0o600}) {
+		t.Errorf("modes before the chmod: %o, want 600", modes)
 	}
 }
 
