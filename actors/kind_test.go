@@ -59,7 +59,10 @@ func (k *counters) Start(s *Supervisor) {
 	}))
 }
 
-func (k *counters) Wake(id volume.ID) any {
+func (k *counters) Asked(messages.Request) bool { return false }
+
+func (k *counters) Wake(m messages.Request) any {
+	id := m.Route().ID
 	kept := k.asleep[id]
 	delete(k.asleep, id)
 	return kept

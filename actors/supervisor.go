@@ -2,6 +2,8 @@ package actors
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,8 +19,11 @@ import (
 type Kind interface {
 	// Start is called once, before all others. The kind spawns what it needs beside its volumes.
 	Start(s *Supervisor)
-	// Wake hands over what the kind keeps of a volume that has no actor.
-	Wake(id volume.ID) (state any)
+	// Asked is called with each request first. When it returns true, the kind takes care of the
+	// request; else the supervisor passes it on to the volume's actor.
+	Asked(m messages.Request) bool
+	// Wake hands over what the kind keeps of a volume that has no actor, and gets one for a request.
+	Wake(m messages.Request) (state any)
 	// Props describes the actor of a volume, which takes the state over.
 	Props(id volume.ID, state any) *actor.Props
 	// Idle is called when the actor of a volume says that it has nothing to do, whether it may end
@@ -124,7 +129,9 @@ func (s *Supervisor) receive(c actor.Context) {
 	}
 	switch m := c.Message().(type) {
 	case messages.Request:
-		s.route(m)
+		if !s.kind.Asked(m) {
+			s.route(m)
+		}
 	case *messages.AtRest:
 		s.atRest(m)
 	case *messages.Stuck:
@@ -147,7 +154,7 @@ func (s *Supervisor) route(m messages.Request) {
 	id := m.Route().ID
 	e := s.awake[id]
 	if e == nil {
-		s.Wake(id, s.kind.Wake(id), m)
+		s.Wake(id, s.kind.Wake(m), m)
 		return
 	}
 	switch e.state {
@@ -202,6 +209,9 @@ func (s *Supervisor) Active() []volume.ID {
 	}
 	return ids
 }
+
+// Awake returns the volumes that have an actor.
+func (s *Supervisor) Awake() []volume.ID { return slices.Collect(maps.Keys(s.awake)) }
 
 // Self is the supervisor's address.
 func (s *Supervisor) Self() *actor.PID { return s.self }

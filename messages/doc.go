@@ -1,13 +1,14 @@
 // Package messages holds what the actors of Katbox say to one another: one file for each
 // conversation, and on each message who sends it and who receives it.
 //
-//	gRPC handlers      pod watch, orphan search
-//	     |                       |
-//	     | PublishVolume         | PodsSeen
-//	     | UnpublishVolume       | FindUnknown
-//	     | VolumeStats           | AdoptVolume
-//	     | Status, ProbeStore    |
-//	     v                       v
+//	gRPC handlers           HTTP handlers        pod watch, orphan search
+//	     |                       |                       |
+//	     | PublishVolume         | ListRetained          | PodsSeen
+//	     | UnpublishVolume       | ListAwake             | FindUnknown
+//	     | VolumeStats           | DescribeVolume        | AdoptVolume
+//	     | Status, ProbeStore    | BeginReading          |
+//	     |                       | EndReading            |
+//	     v                       v RemoveVolume          v
 //	+---------------------------------------+  MeasureDisk   +--------+
 //	| supervisor: owns all volumes          | -------------> |  disk  |
 //	| (awake: an actor, asleep: a record)   | <------------- |        |

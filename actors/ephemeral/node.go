@@ -27,6 +27,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -104,7 +105,7 @@ func (c Config) check() error {
 type Node struct {
 	*actors.System
 	env     *environment
-	cancel  context.CancelFunc
+	cancel  func()
 	watches sync.WaitGroup
 	// podsError is why the kubelet's pods cannot be seen; nil when they can.
 	podsError atomic.Pointer[error]
@@ -129,13 +130,13 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	}
 
 	system, calls := actors.NewSystem(cfg.Log, cfg.Threads), pace.NewCalls()
-	ctx, cancel := context.WithCancel(context.Background())
-	n := &Node{System: system, cancel: cancel, env: &environment{
+	ctx, cancel := context.WithCancelCause(context.Background())
+	n := &Node{System: system, cancel: func() { cancel(actors.ErrStopping) }, env: &environment{
 		System: system, Config: cfg, ctx: ctx, mounts: newMountTable(cfg.Bindings, system.Fail), diskActor: system.Single(diskName),
 		turns: pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased), calls: calls, afterlife: newAfterlife(cfg),
 	}}
 	if err := system.Start(n.volumes(found, more), cfg.Records, cfg.Metrics); err != nil {
-		cancel()
+		n.cancel()
 		return nil, err
 	}
 	w := &watch{environment: n.env, setPodsError: n.setPodsError}
@@ -153,6 +154,7 @@ func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volume
 		retention: newRetention(env.ctx, found.asleep, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
+		leases:    newLeases(env.ctx, env.Metrics), visited: map[volume.ID]retained.Asleep{},
 	}
 }
 

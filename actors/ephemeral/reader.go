@@ -3,9 +3,13 @@ package ephemeral
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
 	"time"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -68,6 +72,40 @@ func (n *Node) Awake(ctx context.Context) ([]volume.Description, error) {
 func (n *Node) Remove(ctx context.Context, id volume.ID) error {
 	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.RemoveVolume{Routing: n.routing(ctx, id)})
 	return err
+}
+
+// Read begins to read the files of a retained volume. The error is a [volume.ErrNotFound], a
+// [volume.ErrNotRetained] when a pod uses the volume or is about to, or a [volume.ErrGone] when it
+// is being deleted.
+func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
+	begin := &messages.BeginReading{ID: id}
+	end := func() { n.Root.Send(n.Supervisor(), &messages.EndReading{Begun: begin}) }
+	lease, err := actors.Ask(ctx, n.Root, n.Supervisor(), begin)
+	if err != nil {
+		end() // the answer may come yet
+		return nil, err
+	}
+	tree, err := n.env.Scratch.Tree(lease.Record.Place())
+	if lost := context.Cause(lease.Lost); lost != nil {
+		if err == nil {
+			tree.Close()
+		}
+		err = lost
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: the data directory of volume %s is missing: %w", volume.ErrGone, id, err)
+	}
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return &files.Reading{
+		Volume: lease.Description, Tree: tree, Lost: lease.Lost,
+		Pace: func(ctx context.Context) error { return n.env.calls.Yield(ctx, pace.LongestYield) },
+		Close: sync.OnceFunc(func() {
+			tree.Close()
+			end()
+		}),
+	}, nil
 }
 
 // Usage measures a volume, whatever its phase is. pace is called again and again, and may wait.

@@ -40,6 +40,7 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 		return recovered{}, err
 	}
 	found.awake = r.awake
+	found.asleep.Index()
 	for i := range found.awake {
 		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
 	}

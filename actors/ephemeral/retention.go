@@ -88,14 +88,13 @@ func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early 
 	}
 }
 
-// take hands over the record of a volume that gets an actor; nil when none is known.
-func (r *retention) take(id volume.ID) *volume.Record {
+// take hands over what is known of a volume that gets an actor.
+func (r *retention) take(id volume.ID) (retained.Asleep, bool) {
 	taken, ok := r.queue.Take(id)
-	if !ok {
-		return nil
+	if ok {
+		r.queueChanged()
 	}
-	r.queueChanged()
-	return &taken.Record
+	return taken, ok
 }
 
 // add takes a volume that went to sleep. One that could not be deleted is tried again after a while.
@@ -190,12 +189,18 @@ func (r *retention) start(d decision) {
 	if d.expired {
 		reason = volume.Expired
 	}
-	r.owed, r.deleting[chosen.ID] = false, chosen
+	r.owed = false
+	r.begin(chosen)
+	r.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
+}
+
+// begin notes that the deletion of a volume begins, which is not in the queue any more.
+func (r *retention) begin(chosen retained.Asleep) {
+	r.deleting[chosen.ID] = chosen
 	if chosen.Tries > 0 {
 		r.retrying++
 	}
 	r.making.Begin(chosen.Size)
-	r.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
 }
 
 // ask asks how much space there is once the data of deleted volumes is erased. That is erased

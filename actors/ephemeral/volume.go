@@ -107,6 +107,10 @@ func (v *volumeActor) Receive(c actor.Context) {
 		v.measure(c, m)
 	case *messages.DeleteVolume:
 		v.orderDeletion(c, m)
+	case *messages.RemoveVolume:
+		v.remove(c, m)
+	case *messages.DescribeVolume:
+		v.describe(m)
 	case *messages.Resume:
 		v.resume(c)
 	case *messages.PodsSeen:

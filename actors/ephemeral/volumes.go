@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -30,6 +31,10 @@ type volumes struct {
 	retention  *retention
 	disk       *disk
 	sizes      *sizes
+	leases     *leases
+	// visited are the retained volumes that are awake only for a request that leaves them as they
+	// are, such as an unpublish that the kubelet repeats.
+	visited map[volume.ID]retained.Asleep
 	// recovered are the volumes that are awake at the start.
 	recovered []volume.Record
 	// setPodsError takes why the kubelet's pods cannot be seen; nil when they can.
@@ -62,7 +67,10 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	v.retention.tick = func(m any) { v.Root.Send(s.Self(), m) }
 	v.retention.measureDisk = func() { v.Root.Send(v.diskActor, &messages.MeasureDisk{}) }
 	v.retention.measureSizes = func(m *messages.MeasureSizes) { v.Root.Send(v.Single(sizesName), m) }
-	v.retention.delete = func(r volume.Record, m *messages.DeleteVolume) { s.Wake(r.ID, resting{record: &r}, m) }
+	v.retention.delete = func(r volume.Record, m *messages.DeleteVolume) {
+		v.leases.lose(r.ID, errDeleted(r.ID, m.Reason))
+		s.Wake(r.ID, resting{record: &r}, m)
+	}
 	s.Spawn(diskName, v.disk.props())
 	s.Spawn(sizesName, v.sizes.props())
 	for i := range v.recovered {
@@ -74,9 +82,6 @@ func (v *volumes) Start(s *actors.Supervisor) {
 
 // Stop stops all timers.
 func (v *volumes) Stop() { v.retention.stop() }
-
-// Wake hands over the record of a volume that sleeps.
-func (v *volumes) Wake(id volume.ID) any { return resting{record: v.retention.take(id)} }
 
 // Props describes a volume's actor.
 func (v *volumes) Props(id volume.ID, state any) *actor.Props {
@@ -90,7 +95,8 @@ func (v *volumes) Idle(id volume.ID, state any) {
 }
 
 // Sleep puts a volume to sleep, if it is known.
-func (v *volumes) Sleep(_ volume.ID, state any) {
+func (v *volumes) Sleep(id volume.ID, state any) {
+	delete(v.visited, id)
 	if left := state.(resting); left.record != nil {
 		v.retention.add(left)
 	}
@@ -113,6 +119,14 @@ func (v *volumes) Receive(c actor.Context) {
 		v.podsSeen(m)
 	case *podsLeft:
 		v.lookForPods(m)
+	case *messages.ListRetained:
+		v.listRetained(m)
+	case *messages.ListAwake:
+		v.listAwake(m)
+	case *messages.BeginReading:
+		v.beginReading(m)
+	case *messages.EndReading:
+		v.leases.giveBack(m.Begun)
 	default:
 		actors.IgnoreLifecycle(v.Log, c)
 	}

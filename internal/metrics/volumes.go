@@ -23,6 +23,7 @@ type volumes struct {
 	stuck              byPhase
 	parked             prometheus.Gauge
 	restarts           prometheus.Counter
+	leases             prometheus.Gauge
 }
 
 func newVolumes(r *prometheus.Registry) volumes {
@@ -43,6 +44,7 @@ func newVolumes(r *prometheus.Registry) volumes {
 			"Volumes whose unmount or deletion failed and is repeated, by phase.", "phase")),
 		parked:   gauge(r, "parked_volumes", "Volumes whose actor failed too often; it is restarted after a while."),
 		restarts: counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
+		leases:   gauge(r, "read_leases", "Permissions to read retained volumes that readers hold."),
 	}
 	for _, reason := range []volume.Reason{volume.Expired, volume.ForBytes, volume.ForInodes, volume.Removed} {
 		v.evictions[reason] = evictions.WithLabelValues(reason.String())
@@ -98,6 +100,12 @@ func (m *Metrics) VolumeUnparked() { m.parked.Dec() }
 
 // ActorRestarted counts a restart of a volume's actor after a failure.
 func (m *Metrics) ActorRestarted() { m.restarts.Inc() }
+
+// LeaseGranted counts a permission to read a retained volume, until LeaseEnded.
+func (m *Metrics) LeaseGranted() { m.leases.Inc() }
+
+// LeaseEnded counts a permission that was given back or lost.
+func (m *Metrics) LeaseEnded() { m.leases.Dec() }
 
 // byPhase is a gauge for each phase of a volume.
 type byPhase map[volume.Phase]prometheus.Gauge

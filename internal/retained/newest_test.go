@@ -77,11 +77,11 @@ func TestNewestAgainstSort(t *testing.T) {
 			checkNewest(t, q, list, s, 700)
 		}
 	}
-	for i := range maxGroups + 2000 {
+	for i := range 2 * maxGroups {
 		push(i, 2*maxGroups)
 	}
 	for i := range 2000 {
-		push(maxGroups+2000+i, 3)
+		push(2*maxGroups+i, 3)
 	}
 	for i := range 100 { // the start finds places that are free
 		id := named(7*i, 1).ID

@@ -49,6 +49,17 @@ type Selection struct {
 	Limit int
 }
 
+// Selects reports whether the list contains a retained volume.
+func (s Selection) Selects(r Record) bool {
+	switch {
+	case s.Namespace != "" && s.Namespace != r.Namespace, s.PodName != "" && s.PodName != r.PodName, s.Pod != "" && s.Pod != r.Pod:
+		return false
+	case !s.Before.IsZero() && r.Key().Compare(s.Before) >= 0:
+		return false
+	}
+	return !r.Key().Unpublished.Before(s.Since.Round(0))
+}
+
 // Page is a part of a list of retained volumes, the newest first.
 type Page struct {
 	Volumes []Description

@@ -1,0 +1,156 @@
+package ephemeral
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// listSlice is how many volumes a question for a list looks at, which takes less than a
+// millisecond: calls wait for the supervisor meanwhile.
+const listSlice = 1000
+
+// Asked handles a request that needs no actor, and notes what a request means for those who read
+// the volume.
+func (v *volumes) Asked(m messages.Request) bool {
+	switch m := m.(type) {
+	case *messages.PublishVolume:
+		delete(v.visited, m.ID)
+		v.leases.lose(m.ID, errPublishedAgain(m.ID))
+	case *messages.DescribeVolume:
+		if !v.supervisor.IsAwake(m.ID) || v.isVisited(m.ID) {
+			m.Send(v.describe(m.ID))
+			return true
+		}
+	case *messages.RemoveVolume:
+		return v.remove(m)
+	}
+	return false
+}
+
+// Wake hands over the record of a volume that sleeps. A request other than a publish leaves a
+// retained volume as it is: readers go on, and it stays in the lists.
+func (v *volumes) Wake(m messages.Request) any {
+	id := m.Route().ID
+	taken, ok := v.retention.take(id)
+	if !ok {
+		return resting{}
+	}
+	if _, publish := m.(*messages.PublishVolume); !publish && taken.Phase == volume.Retained {
+		v.visited[id] = taken
+	}
+	return resting{record: &taken.Record}
+}
+
+func (v *volumes) isVisited(id volume.ID) bool {
+	_, ok := v.visited[id]
+	return ok
+}
+
+// look returns what is known of a volume that sleeps, or is visited.
+func (v *volumes) look(id volume.ID) (retained.Asleep, bool) {
+	if visited, ok := v.visited[id]; ok {
+		return visited, true
+	}
+	return v.retention.queue.Look(id)
+}
+
+func (v *volumes) describe(id volume.ID) (volume.Description, error) {
+	asleep, ok := v.look(id)
+	if !ok {
+		return volume.Description{}, errNotFound(id)
+	}
+	return describe(asleep.Record, asleep.Size, v.retention.factor), nil
+}
+
+// describe describes a volume under a pressure factor.
+func describe(r volume.Record, size volume.Size, factor float64) volume.Description {
+	d := volume.Description{Record: r, Size: size}
+	if r.Phase == volume.Retained {
+		d.Deadline, d.Early = lifespan.Deadline(r.Unpublished, r.Lifespan, factor), factor < 1
+	}
+	return d
+}
+
+func errNotFound(id volume.ID) error { return fmt.Errorf("%w: volume %s", volume.ErrNotFound, id) }
+
+func (v *volumes) listRetained(m *messages.ListRetained) {
+	asleep, next := v.retention.queue.Newest(m.Selection, listSlice)
+	page := volume.Page{Volumes: make([]volume.Description, 0, len(asleep)), Next: next}
+	for _, a := range asleep {
+		page.Volumes = append(page.Volumes, describe(a.Record, a.Size, v.retention.factor))
+	}
+	v.addVisited(&page, m.Selection)
+	m.Send(page, nil)
+}
+
+// addVisited puts the visited volumes into a page where they belong.
+func (v *volumes) addVisited(page *volume.Page, s volume.Selection) {
+	found := len(page.Volumes)
+	for _, a := range v.visited {
+		if s.Selects(a.Record) && (page.Next.IsZero() || a.Key().Compare(page.Next) > 0) {
+			page.Volumes = append(page.Volumes, describe(a.Record, a.Size, v.retention.factor))
+		}
+	}
+	if len(page.Volumes) == found {
+		return
+	}
+	slices.SortFunc(page.Volumes, func(a, b volume.Description) int { return b.Record.Key().Compare(a.Record.Key()) })
+	if len(page.Volumes) > s.Limit {
+		page.Volumes = page.Volumes[:s.Limit]
+		page.Next = page.Volumes[s.Limit-1].Record.Key()
+	}
+}
+
+// listAwake leaves out the volumes that are in the lists.
+func (v *volumes) listAwake(m *messages.ListAwake) {
+	m.Send(slices.DeleteFunc(v.supervisor.Awake(), v.isVisited), nil)
+}
+
+func (v *volumes) beginReading(m *messages.BeginReading) {
+	asleep, known := v.look(m.ID)
+	_, deleting := v.retention.deleting[m.ID]
+	switch {
+	case v.ctx.Err() != nil:
+		m.Fail(actors.ErrStopping)
+	case known && asleep.Phase == volume.Retained:
+		v.leases.grant(m, describe(asleep.Record, asleep.Size, v.retention.factor))
+	case known, deleting:
+		m.Fail(fmt.Errorf("%w: volume %s is being deleted", volume.ErrGone, m.ID))
+	case v.supervisor.IsAwake(m.ID):
+		m.Fail(errInUse(m.ID))
+	default:
+		m.Fail(errNotFound(m.ID))
+	}
+}
+
+// remove orders the deletion of a volume that sleeps, or is visited. The actor of any other volume
+// says why it is not removed.
+func (v *volumes) remove(m *messages.RemoveVolume) (done bool) {
+	asleep, known := v.look(m.ID)
+	switch {
+	case v.ctx.Err() != nil:
+		m.Fail(actors.ErrStopping)
+	case !known && !v.supervisor.IsAwake(m.ID):
+		m.Fail(errNotFound(m.ID))
+	case !known:
+		return false
+	case len(v.retention.deleting) >= v.retention.atOnce:
+		m.Fail(fmt.Errorf("%w: as many volumes as may be are being deleted already; try again", volume.ErrUnavailable))
+	default:
+		v.leases.lose(m.ID, errDeleted(m.ID, volume.Removed))
+		v.retention.take(m.ID)
+		v.retention.begin(asleep)
+		if v.isVisited(m.ID) {
+			delete(v.visited, m.ID)
+			return false
+		}
+		v.supervisor.Wake(m.ID, resting{record: &asleep.Record}, m)
+	}
+	return true
+}
