@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,8 @@ import (
 type File struct {
 	file  *os.File
 	entry Entry
+	// dropping: DropBehind was called.
+	dropping atomic.Bool
 }
 
 // Open opens the regular file at a path for reading. All else is looked at, never opened: the error
@@ -53,8 +56,13 @@ func openLooked(fd int, e Entry) (*File, error) {
 }
 
 // Close releases the file, as soon as reads that run have ended. Reads that begin later return
-// fs.ErrClosed.
-func (f *File) Close() error { return f.file.Close() }
+// fs.ErrClosed. If DropBehind was called, Close drops the rest.
+func (f *File) Close() error {
+	if f.dropping.Load() {
+		f.drop(0, 0)
+	}
+	return f.file.Close()
+}
 
 // Entry is what the file was when it was opened.
 func (f *File) Entry() Entry { return f.entry }
@@ -127,16 +135,16 @@ const folio = 4 << 20
 
 // DropBehind drops what was read of the range from the page cache, so that reading does not push the
 // page cache of pods out of memory. The kernel drops whole pieces alone: a piece that the range ends
-// in goes with the next range, so the last range reaches to the end of the file.
+// in goes with the next range, or with Close.
 func (f *File) DropBehind(from, to int64) {
+	f.dropping.Store(true)
 	from = max(0, from-folio)
-	if to >= f.Size() {
-		// 0 bytes are all that follow: read-ahead may be behind the end of the range.
-		to = from
-	}
-	_ = f.control(func(fd int) error {
-		return unix.Fadvise(fd, from, to-from, unix.FADV_DONTNEED)
-	})
+	f.drop(from, to-from)
+}
+
+// drop drops a range, or all from an offset on if length is 0. It is a hint, so an error is none.
+func (f *File) drop(offset, length int64) {
+	_ = f.control(func(fd int) error { return unix.Fadvise(fd, offset, length, unix.FADV_DONTNEED) })
 }
 
 // control calls fn with the file's handle, which is open meanwhile.
