@@ -35,7 +35,7 @@ func (d *Dir) Usage(ctx context.Context, p volume.Place, pace Pace) (bytes, inod
 	return bytes, inodes, nil
 }
 
-// openDataUnnoticed opens a volume's data directory as openUnnoticed does. The errors are those of
+// openDataUnnoticed opens a volume's data directory as [beneath.Opener.Unnoticed] does. The errors are those of
 // openParent.
 func (d *Dir) openDataUnnoticed(p volume.Place) (int, error) {
 	if err := check(p); err != nil {
