@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -116,6 +117,10 @@ func (a *answer) read(ctx context.Context, cut func()) (reading *files.Reading, 
 		return nil, nil, nil, err
 	}
 	a.record = reading.Volume.Record
+	if why := context.Cause(reading.Lost); why != nil {
+		reading.Close()
+		return nil, nil, nil, why
+	}
 	during, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(reading.Lost, func() {
 		cancel(context.Cause(reading.Lost))
@@ -128,10 +133,11 @@ func (a *answer) read(ctx context.Context, cut func()) (reading *files.Reading, 
 	}, nil
 }
 
-// cause returns why something failed: if ctx has ended, because of what ended it.
+// cause returns why something failed: because the volume was lost, if it was. The server ends the
+// context of a request without a reason when a write fails.
 func cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	if why := context.Cause(ctx); err != nil && why != nil && !errors.Is(why, context.Canceled) {
+		return why
 	}
 	return err
 }
