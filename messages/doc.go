@@ -1,14 +1,15 @@
 // Package messages holds what the actors of Katbox say to one another: one file for each
 // conversation, and on each message who sends it and who receives it.
 //
-//	gRPC handlers           HTTP handlers        pod watch, orphan search
-//	     |                       |                       |
-//	     | PublishVolume         | ListRetained          | PodsSeen
-//	     | UnpublishVolume       | ListAwake             | FindUnknown
-//	     | VolumeStats           | DescribeVolume        | AdoptVolume
-//	     | Status, ProbeStore    | BeginReading          |
-//	     |                       | EndReading            |
-//	     v                       v RemoveVolume          v
+//	gRPC handlers      HTTP handlers      pod watch, orphan search
+//	  |                  |                  |
+//	  | PublishVolume    | ListRetained     | PodsSeen
+//	  | UnpublishVolume  | ListAwake        | FindUnknown
+//	  | VolumeStats      | DescribeVolume   | AdoptVolume
+//	  | Status           | BeginReading     |
+//	  | ProbeStore       | EndReading       |
+//	  |                  | RemoveVolume     |
+//	  v                  v                  v
 //	+---------------------------------------+  MeasureDisk   +--------+
 //	| supervisor: owns all volumes          | -------------> |  disk  |
 //	| (awake: an actor, asleep: a record)   | <------------- |        |

@@ -85,17 +85,27 @@ func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 		end() // the answer may come yet
 		return nil, err
 	}
+	reading, err := n.open(lease, end)
+	if err != nil {
+		end()
+	}
+	return reading, err
+}
+
+// open opens the data directory that a lease is for. What is there is not the volume's any more if
+// the lease was lost meanwhile.
+func (n *Node) open(lease *messages.Lease, end func()) (*files.Reading, error) {
 	tree, err := n.env.Scratch.Tree(lease.Record.Place())
-	if lost := context.Cause(lease.Lost); lost != nil {
+	lost := context.Cause(lease.Lost)
+	switch {
+	case lost != nil:
 		if err == nil {
 			tree.Close()
 		}
-		err = lost
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: the data directory of volume %s is missing: %w", volume.ErrGone, id, err)
-	}
-	if err != nil {
-		end()
+		return nil, lost
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: the data directory of volume %s is missing: %w", volume.ErrGone, lease.Record.ID, err)
+	case err != nil:
 		return nil, err
 	}
 	return &files.Reading{
