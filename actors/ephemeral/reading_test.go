@@ -149,7 +149,7 @@ func TestReadingEnds(t *testing.T) {
 				tt.end(h)
 				wantError(t, context.Cause(first.Lost), tt.want)
 				h.wantLeases(0)
-				if tt.want == volume.ErrGone {
+				if errors.Is(tt.want, volume.ErrGone) {
 					h.wantGone(testPod, testID)
 				} else {
 					h.wantPhase(testID, volume.Publishing) // the mount is what says that it is published
@@ -202,7 +202,8 @@ func TestRepeatedUnpublishEndsNoReading(t *testing.T) {
 		if awake, err := h.node.Awake(t.Context()); err != nil || len(awake) != 0 {
 			t.Errorf("awake: %v, %v", awake, err)
 		}
-		if during, err := h.node.Describe(t.Context(), testID); err != nil || during.Record.Phase != volume.Retained || !during.Deadline.Equal(before.Deadline) {
+		during, err := h.node.Describe(t.Context(), testID)
+		if err != nil || during.Record.Phase != volume.Retained || !during.Deadline.Equal(before.Deadline) {
 			t.Errorf("described as %+v, %v; before as %+v", during, err, before)
 		}
 		h.read().Close()
@@ -216,6 +217,30 @@ func TestRepeatedUnpublishEndsNoReading(t *testing.T) {
 		}
 		h.publish()
 		wantError(t, context.Cause(reading.Lost), volume.ErrNotRetained)
+		reading.Close()
+		h.wantLeases(0)
+	})
+}
+
+// TestPublishDuringRepeatedUnpublish: from then on no reading begins.
+func TestPublishDuringRepeatedUnpublish(t *testing.T) {
+	withHeldNode(t, func(t *testing.T, h *testNode, k *heldKernel) {
+		h.retain()
+		reading := h.read()
+		release := k.hold()
+		unpublished := make(chan error, 1)
+		go func() { unpublished <- h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")) }()
+		synctest.Wait()
+		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrBusy)
+		wantError(t, context.Cause(reading.Lost), volume.ErrNotRetained)
+		_, err := h.node.Read(t.Context(), testID)
+		wantError(t, err, volume.ErrNotRetained)
+		release()
+		if err := <-unpublished; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		h.read().Close()
 		reading.Close()
 		h.wantLeases(0)
 	})

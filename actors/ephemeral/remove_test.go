@@ -154,3 +154,27 @@ func TestRemoveOfMany(t *testing.T) {
 		h.stop()
 	})
 }
+
+// TestRemoveIsNotPatient: each removal takes as long as one reading of the mount table, because a
+// person waits for it.
+func TestRemoveIsNotPatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		const volumes = 3
+		for i := range volumes {
+			h.retained(numberedPod(i), numbered(i), time.Minute, testLifespan)
+		}
+		h.start()
+		h.table.takes(time.Second)
+		began := time.Now()
+		for i := range volumes {
+			if err := h.node.Remove(t.Context(), numbered(i)); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(began); took != volumes*time.Second {
+			t.Errorf("%d removals took %v", volumes, took)
+		}
+		h.stop()
+	})
+}

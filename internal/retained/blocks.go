@@ -59,8 +59,6 @@ func (l *blocks) before(p *position) number {
 	return l.all[p.block].at(p.at)
 }
 
-func (l *blocks) at(p position) number { return l.all[p.block].at(p.at) }
-
 // insert inserts n before p. A list that only grows at its end has full blocks.
 func (l *blocks) insert(p position, n number) {
 	switch {
