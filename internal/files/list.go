@@ -13,6 +13,8 @@ import (
 const (
 	// maxPage bounds the memory of a page, in bytes: names and targets may be long.
 	maxPage = 4 << 20
+	// scanSize is how many bytes of names one read of a directory takes: some thousand names.
+	scanSize = 256 << 10
 	// entrySize is what an entry takes besides its names.
 	entrySize = 256
 )
@@ -52,7 +54,7 @@ func (t *Tree) List(ctx context.Context, p Path, o ListOptions, pace Pace) (entr
 	if err != nil {
 		return nil, "", false, err
 	}
-	l := &list{tree: t, ctx: ctx, pace: pace, limit: o.Limit}
+	l := &list{tree: t, ctx: ctx, pace: pace, limit: o.Limit, buf: make([]byte, scanSize)}
 	if err := l.directory(fd, p, Path{}, after.Elements(), o.Depth); err != nil && !errors.Is(err, errFull) {
 		return nil, "", false, err
 	}
@@ -68,7 +70,8 @@ type list struct {
 	ctx   context.Context
 	pace  Pace
 	limit int
-	buf   [32 << 10]byte
+	// buf is for reading names.
+	buf []byte
 
 	entries   []Entry
 	size      int
@@ -178,7 +181,7 @@ func (l *list) smallest(fd int, from bound, count int) (names []string, more boo
 		if err := l.pace.wait(l.ctx); err != nil {
 			return nil, false, err
 		}
-		size, err := beneath.Getdents(fd, l.buf[:])
+		size, err := beneath.Getdents(fd, l.buf)
 		if err != nil {
 			return nil, false, err
 		}
