@@ -124,7 +124,7 @@ func (l *list) name(dir int, p, below Path, listed bool, after []string, depth i
 		return errFull
 	}
 	if l.looked++; l.looked%paceEvery == 0 {
-		if err := l.pace.wait(l.ctx); err != nil {
+		if err := l.pace.Wait(l.ctx); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (l *list) smallest(fd int, from bound, count int) (names []string, more boo
 		}
 	}
 	for {
-		if err := l.pace.wait(l.ctx); err != nil {
+		if err := l.pace.Wait(l.ctx); err != nil {
 			return nil, false, err
 		}
 		size, err := beneath.Getdents(fd, l.buf)

@@ -11,9 +11,10 @@ import (
 // it. A nil Pace means no pauses.
 type Pace func(ctx context.Context) error
 
-func (p Pace) wait(ctx context.Context) error {
-	if p == nil {
-		return ctx.Err()
+// Wait calls p, which may be nil, unless ctx has ended.
+func (p Pace) Wait(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || p == nil {
+		return err
 	}
 	return p(ctx)
 }

@@ -37,7 +37,7 @@ func (t *Tree) Walk(ctx context.Context, p Path, pace Pace, fn func(e Entry, ope
 	}
 	for seen := 0; w.branch.Depth() > 0; seen++ {
 		if seen%paceEvery == 0 {
-			err = pace.wait(ctx)
+			err = pace.Wait(ctx)
 		} else {
 			err = ctx.Err()
 		}
