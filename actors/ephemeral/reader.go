@@ -32,7 +32,7 @@ func (n *Node) List(ctx context.Context, s volume.Selection) (page volume.Page, 
 			return page, nil
 		}
 		s.Limit, s.Before = limit-len(page.Volumes), page.Next
-		if err := n.env.calls.Yield(ctx, pace.LongestYield); err != nil {
+		if err := n.Pace(ctx); err != nil {
 			return volume.Page{}, err
 		}
 	}
@@ -110,13 +110,16 @@ func (n *Node) open(lease *messages.Lease, end func()) (*files.Reading, error) {
 	}
 	return &files.Reading{
 		Volume: lease.Description, Tree: tree, Lost: lease.Lost,
-		Pace: func(ctx context.Context) error { return n.env.calls.Yield(ctx, pace.LongestYield) },
+		Pace: n.Pace,
 		Close: sync.OnceFunc(func() {
 			tree.Close()
 			end()
 		}),
 	}, nil
 }
+
+// Pace waits while calls run, for a while at most. Its error is that of ctx.
+func (n *Node) Pace(ctx context.Context) error { return n.env.calls.Yield(ctx, pace.LongestYield) }
 
 // Usage measures a volume, whatever its phase is. pace is called again and again, and may wait.
 func (n *Node) Usage(ctx context.Context, p volume.Place, pace func(context.Context) error) (volume.Size, error) {

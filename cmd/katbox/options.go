@@ -33,6 +33,7 @@ const (
 // options are the daemon's flags. Nothing else configures it.
 type options struct {
 	endpoint        string
+	adminSocket     string
 	otlpEndpoint    string
 	registrationDir string
 	kubeletPath     string
@@ -62,6 +63,9 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard) // main writes the one line on stderr
 	flags.StringVar(&o.endpoint, "endpoint", "unix:///csi/csi.sock", "CSI socket that the kubelet calls")
+	flags.StringVar(&o.adminSocket, "admin-socket", autoSocket,
+		"path of the socket on which root on this node lists and reads retained volumes; "+
+			"auto is admin.sock in the directory of --endpoint, none is no such socket")
 	flags.StringVar(&o.registrationDir, "registration-dir", "",
 		"the kubelet's directory plugins_registry, where the driver registers itself; empty if a sidecar registers it")
 	flags.StringVar(&o.kubeletPath, "kubelet-registration-path", "",
@@ -161,6 +165,7 @@ func (o options) check() error {
 		{"headroom", true, lifespan.CheckHeadroom(o.headroom)},
 		{"kubelet-line", true, checkLine(o.kubeletLine)},
 		{"endpoint", true, notASocket},
+		{"admin-socket", true, o.checkAdminSocket()},
 		{"http-endpoint", true, ops.CheckEndpoint(o.httpEndpoint)},
 		{"otlp-endpoint", o.otlpEndpoint != "", tracing.CheckEndpoint(o.otlpEndpoint)},
 		{"registration-dir", registers, o.registrarConfig().CheckDir()},

@@ -17,7 +17,7 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := options{
-		endpoint: "unix:///csi/csi.sock", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
+		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
 		eraseParallel: 2, orphanGrace: 10 * time.Minute, logLevel: "info", logFormat: "json",
 	}
@@ -55,6 +55,11 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --http-endpoint :http":                                      "--http-endpoint",
 		"--nodeid n --http-endpoint host:65536":                                 "--http-endpoint",
 		"--nodeid n --endpoint tcp://127.0.0.1:1":                               "not a Unix socket",
+		"--nodeid n --admin-socket=":                                            "not an absolute path",
+		"--nodeid n --admin-socket admin.sock":                                  "--admin-socket",
+		"--nodeid n --admin-socket /csi/csi.sock":                               "is that of --endpoint",
+		"--nodeid n --admin-socket /" + strings.Repeat("x", 107):                "a Unix socket at most 107",
+		"--nodeid n --endpoint unix:///" + strings.Repeat("x", 98) + "/c.sock":  "--admin-socket",
 		"--nodeid n --workdir data":                                             "--workdir",
 		"--nodeid n --workdir /":                                                "--workdir",
 		"--nodeid n --workdir /var/lib/kubelet/pods/x":                          "contain one another",

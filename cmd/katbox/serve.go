@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/duration"
@@ -93,7 +90,7 @@ func (i *instance) withRoom(ctx context.Context, open func() error) error {
 	logged := false
 	for ctx.Err() == nil {
 		err := open()
-		if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		if !noRoom(err) {
 			return err
 		}
 		if !logged {

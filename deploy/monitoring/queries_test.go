@@ -87,6 +87,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 	call := m.Method("NodePublishVolume")
 	call.CallBegan()
 	call.CallEnded("OK", time.Second)
+	m.ReadRequested("bytes", "complete")
 	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"io"
 	"net/http"
 	"runtime"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 )
 
 const (
@@ -67,6 +69,20 @@ func (m *Metrics) Gather() ([]*dto.MetricFamily, error) { return m.registry.Gath
 // Handler answers with the current metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeLimit})
+}
+
+// WriteText writes the current metrics in the text format of Prometheus.
+func (m *Metrics) WriteText(w io.Writer) error {
+	families, err := m.Gather()
+	if err != nil {
+		return err
+	}
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(w, family); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // LogLineDropped counts a log line that was dropped.

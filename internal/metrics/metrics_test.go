@@ -47,6 +47,7 @@ var names = []string{
 	"katbox_pods_directory_entries gauge",
 	"katbox_pressure_factor gauge",
 	"katbox_read_bytes_total counter",
+	"katbox_read_leases gauge",
 	"katbox_read_requests_total counter",
 	"katbox_read_streams gauge",
 	"katbox_read_streams_refused_total counter",

@@ -20,12 +20,13 @@ const (
 	maxAsking = 1024
 )
 
-// crowd bounds the open connections: every pod of the cluster may connect. The newest connection is
-// always accepted and another one closed for it, so the kubelet's probe gets through.
+// Crowd bounds the open connections of an HTTP server: every pod of the cluster may connect. The
+// newest connection is always accepted and another one closed for it, so the kubelet's probe gets
+// through. The server's ConnState is [Changed].
 //
 // A connection that has sent something is never closed for a silent one. In each group the address
 // with the most connections loses its oldest one, so a pod that floods the port loses its own.
-type crowd struct {
+type Crowd struct {
 	net.Listener
 
 	mu     sync.Mutex
@@ -33,12 +34,14 @@ type crowd struct {
 	asking group // have sent a request, or a part of one
 }
 
-func newCrowd(l net.Listener, silent, asking int) *crowd {
-	return &crowd{Listener: l, silent: newGroup(silent), asking: newGroup(asking)}
+// NewCrowd returns the connections that l accepts: at most silent ones that have sent nothing since
+// their last answer, and asking ones that have sent a request.
+func NewCrowd(l net.Listener, silent, asking int) *Crowd {
+	return &Crowd{Listener: l, silent: newGroup(silent), asking: newGroup(asking)}
 }
 
 // Accept waits for the next connection.
-func (l *crowd) Accept() (net.Conn, error) {
+func (l *Crowd) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func (l *crowd) Accept() (net.Conn, error) {
 
 // add adds a silent connection. If that is one too many, another one is closed, unless it has sent
 // something that the server has not read yet.
-func (l *crowd) add(c *connection) {
+func (l *Crowd) add(c *connection) {
 	l.silent.add(c)
 	for l.silent.tooMany() {
 		victim := l.silent.victim()
@@ -65,7 +68,7 @@ func (l *crowd) add(c *connection) {
 }
 
 // ask adds a connection that has sent something.
-func (l *crowd) ask(c *connection) {
+func (l *Crowd) ask(c *connection) {
 	c.in.remove(c)
 	l.asking.add(c)
 	if l.asking.tooMany() {
@@ -73,12 +76,14 @@ func (l *crowd) ask(c *connection) {
 	}
 }
 
-// changed is the HTTP server's hook: it calls it when a request was read and when it was answered.
-func (l *crowd) changed(conn net.Conn, state http.ConnState) {
+// Changed is the hook of an HTTP server whose connections are from a [Crowd]: it calls it when a
+// request was read and when it was answered.
+func Changed(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*connection)
 	if !ok {
 		return
 	}
+	l := c.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.in == nil {
@@ -96,7 +101,7 @@ func (l *crowd) changed(conn net.Conn, state http.ConnState) {
 // connection is an open connection.
 type connection struct {
 	net.Conn
-	of   *crowd
+	of   *Crowd
 	from netip.Addr
 	// in is its group, nil when it is closed; place is its place there.
 	in    *group

@@ -51,7 +51,7 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	l := newCrowd(inner, 1, 1)
+	l := NewCrowd(inner, 1, 1)
 	for range 3 {
 		if _, err := net.Dial("tcp", inner.Addr().String()); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestConnectionsThatEndMakeRoom(t *testing.T) {
 	}
 }
 
-func (l *crowd) count() int {
+func (l *Crowd) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.silent.byAge.Len() + l.asking.byAge.Len()
@@ -167,7 +167,7 @@ func TestWhoIsSentAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer inner.Close()
-			l, accepted := newCrowd(inner, 2, 2), make([]*connection, len(tt.dials))
+			l, accepted := NewCrowd(inner, 2, 2), make([]*connection, len(tt.dials))
 			for i, d := range tt.dials {
 				client, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(d.from)}}).Dial("tcp", inner.Addr().String())
 				if err != nil {

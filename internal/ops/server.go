@@ -53,7 +53,7 @@ type Server struct {
 	cfg Config
 	// http serves on listener; nil when it listens nowhere.
 	http     *http.Server
-	listener *crowd
+	listener *Crowd
 	failed   chan error
 	health   health
 
@@ -75,9 +75,9 @@ func Start(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.listener = newCrowd(l, maxSilent, maxAsking)
+	s.listener = NewCrowd(l, maxSilent, maxAsking)
 	s.http = &http.Server{
-		Handler: s.handler(), ConnState: s.listener.changed,
+		Handler: s.handler(), ConnState: Changed,
 		ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(cfg.Log.WithName("http")), slog.LevelInfo),
 	}
