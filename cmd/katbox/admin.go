@@ -25,9 +25,9 @@ const (
 	// adminName is the file of the admin socket in the directory of the CSI socket.
 	adminName = "admin.sock"
 
-	// silentAdmins and askingAdmins bound the connections to the admin socket. 32 streams and 16 lists
-	// may run; the others are for those that are about to be refused.
-	silentAdmins = 64
+	// silentAdmins and askingAdmins bound the connections to the admin socket, some 20 KiB each. 32
+	// streams and 16 lists may run; the others are for requests that are about to be refused.
+	silentAdmins = 256
 	askingAdmins = 256
 	// readersTimeout is how long streams may go on when the daemon stops; then they are cut.
 	readersTimeout = time.Second

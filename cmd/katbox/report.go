@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -67,17 +66,13 @@ func (i *instance) reportProgram(_ context.Context, w io.Writer) error {
 	return nil
 }
 
-// reportFlags writes the value of each flag. None is a secret, except a password in a URL.
+// reportFlags writes the value of each flag. None is a secret: --otlp-endpoint takes no password.
 func (i *instance) reportFlags(_ context.Context, w io.Writer) error {
 	var o options
 	flags := o.flags()
 	o = i.o
 	flags.VisitAll(func(flag *pflag.Flag) {
-		value := flag.Value.String()
-		if u, err := url.Parse(value); err == nil && u.User != nil {
-			value = u.Redacted()
-		}
-		fmt.Fprintf(w, "--%s=%s\n", flag.Name, value)
+		fmt.Fprintf(w, "--%s=%s\n", flag.Name, flag.Value)
 	})
 	return nil
 }

@@ -85,7 +85,9 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	}
 	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 2)}
 	defer func() { err = errors.Join(err, i.stop()) }()
-	for _, start := range []func(context.Context) error{i.startTracing, i.openWorkdir, i.openRecords, i.startNode, i.listen, i.register, i.serveAdmin} {
+	for _, start := range []func(context.Context) error{
+		i.startTracing, i.openWorkdir, i.openRecords, i.startNode, i.listen, i.register, i.serveAdmin,
+	} {
 		if err := start(ctx); err != nil {
 			return err
 		}

@@ -105,7 +105,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	n := newNode(t)
 	id, dir := n.add(1)
 	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755), os.Symlink("/etc/passwd", filepath.Join(dir, "outside")),
-		os.Symlink("..", filepath.Join(dir, "up")), os.Symlink("self", filepath.Join(dir, "self")), os.Symlink("nowhere", filepath.Join(dir, "dangling")),
+		os.Symlink("..", filepath.Join(dir, "up")), os.Symlink("self", filepath.Join(dir, "self")),
+		os.Symlink("nowhere", filepath.Join(dir, "dangling")),
 		os.Symlink("sub", filepath.Join(dir, "way")), unix.Mkfifo(filepath.Join(dir, "fifo"), 0o644))
 	write(t, filepath.Join(dir, "sub/file"), "inside")
 	short, err := os.MkdirTemp("", "api")
@@ -171,7 +172,8 @@ func TestEveryPathIsBadOrInside(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	n := newNode(t)
 	id, dir := n.add(1)
-	names := []string{"new\nline", "car\r\nriage: x", "esc\x1b[31m", `quo"te`, "back\\slash", "per%cent", "per%41", "se;mi", "in\xffvalid", "\xf0\x28",
+	names := []string{"new\nline", "car\r\nriage: x", "esc\x1b[31m", `quo"te`, "back\\slash", "per%cent", "per%41", "se;mi", "in\xffvalid",
+		"\xf0\x28",
 		"<img onerror=alert(1)>", "\u202egnp.exe", " leading", "ümläut", "日本", "plus+&=?#", "'", "a\x7fb", "-rf", strings.Repeat("ä", 127)}
 	for i, name := range names {
 		write(t, filepath.Join(dir, name), strconv.Itoa(i))

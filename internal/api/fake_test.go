@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -271,9 +272,7 @@ func (n *node) raw(method, path string, query url.Values, header http.Header) (*
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	answer, err := n.client.http.Do(request)
 	if err != nil {
 		n.t.Fatal(err)

@@ -62,7 +62,8 @@ func TestSelection(t *testing.T) {
 	since := time.Unix(1000, 5)
 	_, err := n.client.List(t.Context(), Query{Namespace: "a", Pod: "b", PodUID: "c", Since: since, Continue: formatKey(key), Limit: 9})
 	must(t, err)
-	if got.Namespace != "a" || got.PodName != "b" || got.Pod != "c" || !got.Since.Equal(since) || got.Before.Compare(key) != 0 || got.Limit != 9 {
+	if got.Namespace != "a" || got.PodName != "b" || got.Pod != "c" || !got.Since.Equal(since) ||
+		got.Before.Compare(key) != 0 || got.Limit != 9 {
 		t.Errorf("asked for %+v", got)
 	}
 	if list, err := n.client.List(t.Context(), Query{}); err != nil || got != (volume.Selection{Limit: 500}) || list.Items == nil {
@@ -90,11 +91,14 @@ func TestBadParameters(t *testing.T) {
 	id, dir := n.add(1)
 	write(t, filepath.Join(dir, "f"), "text")
 	for request, cause := range map[string]CauseReason{
-		"volumes?limit=0": BadParameter, "volumes?limit=5001": BadParameter, "volumes?limit=x": BadParameter, "volumes?since=yesterday": BadParameter,
-		"volumes?before=x": BadContinue, "volumes?before=1.2.": BadContinue, "volumes?before=1.2000000000.a": BadContinue,
-		"volumes?namespce=a": BadParameter, "volumes?pod=a&pod=b": BadParameter, "V/files?depth=17": BadParameter, "V/files?limit=10001": BadParameter,
-		"V/files?stat=yes": BadParameter, "V/bytes?path=f&tailLines=100001": BadParameter, "V/bytes?path=f&tailline=1": BadParameter,
-		"V/bytes?path=f&tailLines=1&tailBytes=1": BadParameter, "V/bytes?path=f&offset=1&tailBytes=1": BadParameter, "V/bytes?path=f&limit=-1": BadParameter,
+		"volumes?limit=0": BadParameter, "volumes?limit=5001": BadParameter, "volumes?limit=x": BadParameter,
+		"volumes?since=yesterday": BadParameter,
+		"volumes?before=x":        BadContinue, "volumes?before=1.2.": BadContinue, "volumes?before=1.2000000000.a": BadContinue,
+		"volumes?namespce=a": BadParameter, "volumes?pod=a&pod=b": BadParameter, "V/files?depth=17": BadParameter,
+		"V/files?limit=10001": BadParameter,
+		"V/files?stat=yes":    BadParameter, "V/bytes?path=f&tailLines=100001": BadParameter, "V/bytes?path=f&tailline=1": BadParameter,
+		"V/bytes?path=f&tailLines=1&tailBytes=1": BadParameter, "V/bytes?path=f&offset=1&tailBytes=1": BadParameter,
+		"V/bytes?path=f&limit=-1":    BadParameter,
 		"V/bytes?path=f&archive=zip": BadParameter, "V/bytes?path=f&exclude=x": BadParameter, "V/bytes?path=f&archive=tar&offset=1": BadParameter,
 		"V/bytes?path=f&offset=-9223372036854775808": BadParameter, "V/bytes?path=f&path=g": BadParameter,
 		"V/bytes?archive=tar" + strings.Repeat("&exclude=x", 65): BadParameter,
@@ -108,7 +112,8 @@ func TestBadParameters(t *testing.T) {
 			t.Errorf("%s: code %d, %s; want 400 and %s", request, answer.StatusCode, body, cause)
 		}
 	}
-	answer, _ := n.raw(http.MethodGet, "/v1/volumes/"+id+"/bytes", url.Values{"path": {"f"}, "tailLines": {"1"}}, http.Header{"Range": {"bytes=0-1"}})
+	lines := url.Values{"path": {"f"}, "tailLines": {"1"}}
+	answer, _ := n.raw(http.MethodGet, "/v1/volumes/"+id+"/bytes", lines, http.Header{"Range": {"bytes=0-1"}})
 	if answer.StatusCode != 400 {
 		t.Errorf("a range of last lines: code %d", answer.StatusCode)
 	}

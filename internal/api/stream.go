@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -71,10 +70,10 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.answer.Body.Read(p)
 	s.read += int64(n)
-	switch {
-	case err == nil:
+	switch err {
+	case nil:
 		return n, nil
-	case err == io.EOF: //nolint:errorlint // the contract of io.Reader is this value
+	case io.EOF:
 		s.ended = s.complete()
 	default:
 		s.ended = fmt.Errorf("%w after %d bytes, at offset %d: %w", ErrCut, s.read, s.Offset+s.read, err)
@@ -110,12 +109,4 @@ func (s *Stream) Close() error { return s.answer.Body.Close() }
 // formatSkipped writes what Skipped reads.
 func formatSkipped(count int, refs []string) string {
 	return strings.TrimSuffix(strconv.Itoa(count)+" "+strings.Join(refs, " "), " ")
-}
-
-// pathOf is for messages: what a ref names, quoted.
-func pathOf(ref string) string {
-	if path, err := url.PathUnescape(ref); err == nil {
-		return strconv.Quote(path)
-	}
-	return strconv.Quote(ref)
 }
