@@ -144,7 +144,7 @@ func (s *scene) playCrash(o occurrence) {
 func (s *scene) setUp() {
 	s.t.Helper()
 	if !s.op.empty {
-		s.start()
+		s.must(s.startIt())
 		s.write(s.foreign(), "notes")
 		s.running = s.addPublished("running", podFiles())
 		if !s.op.alone {
@@ -238,11 +238,27 @@ func (s *scene) await(what string, is func() bool) error {
 	return nil
 }
 
-// startIt starts the daemon as part of an operation.
+// startIt starts the daemon as part of an operation, and waits for the last of its sockets: it is
+// ready for the kubelet before it has made those.
 func (s *scene) startIt() error {
 	s.t.Helper()
+	sockets, from := 2, len(s.trace())
+	if s.op.registers {
+		sockets++
+	}
 	s.launch()
-	return s.ready()
+	if err := s.ready(); err != nil {
+		return err
+	}
+	return s.await("all sockets are there", func() bool {
+		made := 0
+		for _, line := range s.trace()[from:] {
+			if line == "after socket.Listen/Chmod" {
+				made++
+			}
+		}
+		return made == sockets
+	})
 }
 
 // stopIt stops the daemon in order as an operation.
