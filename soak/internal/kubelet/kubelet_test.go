@@ -36,7 +36,7 @@ func TestInlineVolume(t *testing.T) {
 	wantContext := map[string]string{
 		"csi.storage.k8s.io/ephemeral":           "true",
 		"csi.storage.k8s.io/pod.name":            "pod-p",
-		"csi.storage.k8s.io/pod.namespace":       "soak",
+		"csi.storage.k8s.io/pod.namespace":       "batch",
 		"csi.storage.k8s.io/pod.uid":             "p",
 		"csi.storage.k8s.io/serviceAccount.name": "default",
 	}

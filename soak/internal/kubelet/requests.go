@@ -56,7 +56,7 @@ func podInfo(v *Volume) map[string]string {
 	return map[string]string{
 		"csi.storage.k8s.io/ephemeral":           ephemeral,
 		"csi.storage.k8s.io/pod.name":            v.Pod.Plan.Name,
-		"csi.storage.k8s.io/pod.namespace":       "soak",
+		"csi.storage.k8s.io/pod.namespace":       v.Pod.Plan.Namespace,
 		"csi.storage.k8s.io/pod.uid":             v.Pod.Plan.UID,
 		"csi.storage.k8s.io/serviceAccount.name": "default",
 	}

@@ -95,7 +95,9 @@ func (r *rig) create(uid string, volumes ...workload.Volume) *Pod {
 			volumes[i].ID = uid + "-" + volumes[i].Name
 		}
 	}
-	p := NewPod(r.root, filepath.Join(r.root, "work"), workload.Pod{UID: uid, Name: "pod-" + uid, Volumes: volumes})
+	p := NewPod(r.root, filepath.Join(r.root, "work"), workload.Pod{
+		UID: uid, Namespace: "batch", Name: "pod-" + uid, Volumes: volumes,
+	})
 	r.api.Create(p)
 	return p
 }

@@ -4,9 +4,10 @@ import "time"
 
 // Pod is what one pod will do.
 type Pod struct {
-	Index int // from 0 on
-	UID   string
-	Name  string
+	Index     int // from 0 on
+	UID       string
+	Namespace string
+	Name      string
 	// Arrival is when it comes, after the beginning of the run.
 	Arrival time.Duration
 	// Length is how long its containers run.

@@ -18,12 +18,13 @@ const (
 func (p Plan) Pod(index int) Pod {
 	r := p.stream("pod", uint64(index))
 	pod := Pod{
-		Index:   index,
-		UID:     newUID(r),
-		Name:    fmt.Sprintf("soak-%d", index),
-		Arrival: p.arrival(index),
-		Length:  p.length(index),
-		Bad:     p.bad(index),
+		Index:     index,
+		UID:       newUID(r),
+		Namespace: "soak",
+		Name:      fmt.Sprintf("soak-%d", index),
+		Arrival:   p.arrival(index),
+		Length:    p.length(index),
+		Bad:       p.bad(index),
 	}
 	early, deletion := chance(r, p.workload.DeletedEarly), upTo(r, latestDeletion)
 	inline := int(between(r, int64(p.workload.Volumes.Min), int64(p.workload.Volumes.Max)))
