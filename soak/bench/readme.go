@@ -2,34 +2,20 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/katbox/katbox/soak/internal/readme"
 )
 
-// The lines between which the tables are.
-const (
-	readmeBegin = "<!-- bench -->"
-	readmeEnd   = "<!-- /bench -->"
-)
+// readmePart is the name of the part of a page where the tables are.
+const readmePart = "bench"
 
 // checkReadme makes sure that there is a place for the tables.
 func checkReadme(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
+	if err := readme.Check(path, readmePart); err != nil {
 		return fmt.Errorf("%w: --readme: %w", errUsage, err)
 	}
-	_, err = between(string(text), "")
-	return err
-}
-
-// between replaces what is between the two lines.
-func between(text, tables string) (string, error) {
-	before, rest, found := strings.Cut(text, "\n"+readmeBegin+"\n")
-	_, after, closed := strings.Cut(rest, readmeEnd+"\n")
-	if !found || !closed || strings.Contains(after, readmeBegin) {
-		return "", fmt.Errorf("%w: --readme: it has to have the lines %s and %s, once each and in this order", errUsage, readmeBegin, readmeEnd)
-	}
-	return before + "\n" + readmeBegin + "\n" + tables + readmeEnd + "\n" + after, nil
+	return nil
 }
 
 // markdown has the tables, for a page.
@@ -61,15 +47,7 @@ func (s sheet) markdown() string {
 }
 
 func (x *result) writeReadme(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("write the tables: %w", err)
-	}
-	changed, err := between(string(text), x.markdown())
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+	if err := readme.Write(path, readmePart, x.markdown()); err != nil {
 		return fmt.Errorf("write the tables: %w", err)
 	}
 	return nil
