@@ -16,7 +16,8 @@ import (
 const insideVariable = "KATBOX_SOAK_INSIDE"
 
 // needsRights is the advice for every refusal to make a namespace.
-const needsRights = "run it as root, or allow unprivileged user namespaces"
+const needsRights = "run it as root with CAP_SYS_ADMIN, or allow user namespaces to everybody: user.max_user_namespaces " +
+	"above 0 and, where they exist, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0 (sysctl)"
 
 // Inside tells whether this is the process that [Enter] started. It is to be
 // asked once: the answer is not handed on to further children, and so a second
@@ -59,6 +60,9 @@ func Enter() (exitCode int, err error) {
 	defer signal.Stop(signals)
 
 	if err := cmd.Start(); err != nil {
+		if refused := (*os.PathError)(nil); errors.As(err, &refused) {
+			err = refused.Err // the path is that of this program
+		}
 		return 0, fmt.Errorf("make a private mount namespace: %w; %s", err, needsRights)
 	}
 	ended := make(chan struct{})
