@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,14 +67,7 @@ func Write(ctx context.Context, w io.Writer, r *files.Reading, o Options) (Repor
 	stop := context.AfterFunc(r.Lost, func() { cancel(context.Cause(r.Lost)) })
 	defer stop()
 
-	a := &archiver{
-		Options: o,
-		ctx:     ctx,
-		pace:    r.Pace,
-		exclude: exclude,
-		links:   links{},
-		out:     newOutput(ctx, w, o.Skip, r.Pace),
-	}
+	a := &archiver{Options: o, ctx: ctx, pace: r.Pace, exclude: exclude, out: newOutput(ctx, w, o.Skip, r.Pace)}
 	err = r.Tree.Walk(ctx, o.Path, r.Pace, a.visit)
 	if err == nil {
 		err = a.end()
@@ -96,7 +90,11 @@ type archiver struct {
 	exclude patterns
 	links   links
 	out     *output
-	report  Report
+	// blocks are those of the last header.
+	blocks bytes.Buffer
+	// kept is about how much of what was read the kernel still has in memory.
+	kept   int64
+	report Report
 }
 
 // visit writes an entry.
@@ -184,11 +182,11 @@ func (a *archiver) file(h *tar.Header, e files.Entry, open func() (*files.File, 
 
 // header writes a header. stored is the size of what follows.
 func (a *archiver) header(h *tar.Header, stored int64) error {
-	b, err := encode(h)
+	b, err := encode(&a.blocks, h)
 	if err != nil {
 		return fmt.Errorf("%q: %w", h.Name, err)
 	}
-	if a.MaxBytes > 0 && int64(len(b)+len(trailer))+stored > a.MaxBytes-a.out.position {
+	if a.MaxBytes > 0 && int64(len(b)+len(trailer))+sparse.Padded(stored) > a.MaxBytes-a.out.position {
 		return fmt.Errorf("%q and what follows: %w: %d bytes", h.Name, ErrTooLarge, a.MaxBytes)
 	}
 	return a.out.write(b)

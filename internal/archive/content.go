@@ -12,8 +12,10 @@ const (
 	// minSparse is the size in bytes from which on holes are looked for. It saves two system calls
 	// for each small file.
 	minSparse = 64 << 10
-	// dropEvery is how many bytes of a file are read before the kernel may forget them.
+	// dropEvery is how many bytes are read before the kernel may forget them: of a large file, or of
+	// small files together. From then on it forgets each small file, which takes two system calls.
 	dropEvery = 8 << 20
+	page      = 4096
 )
 
 // content writes what is in a regular file.
@@ -109,6 +111,9 @@ func (c *content) changed() {
 func (c *content) extent(x sparse.Extent) error {
 	from := x.Offset + c.out.advance(x.Length)
 	end := x.Offset + x.Length
+	if from == end {
+		return nil
+	}
 	dropped := from
 	for from < end {
 		if c.short {
@@ -131,10 +136,14 @@ func (c *content) extent(x sparse.Extent) error {
 		}
 		c.out.took(n)
 		from += int64(n)
-		if from-dropped >= dropEvery || from == end || c.short {
+		if from-dropped >= dropEvery {
 			c.file.DropBehind(dropped, from)
 			dropped = from
 		}
+	}
+	if c.kept += end - dropped + page; c.kept > dropEvery {
+		c.kept -= end - dropped + page
+		c.file.DropBehind(dropped, end)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"errors"
 	"io"
 
 	"github.com/katbox/katbox/internal/sparse"
@@ -22,7 +23,7 @@ func (c *content) findExtents() ([]sparse.Extent, error) {
 			}
 		}
 		start, end, err := c.file.Data(offset)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return m.extents, nil
 		}
 		if err != nil {

@@ -24,8 +24,8 @@ func header(e files.Entry, name string) *tar.Header {
 	}
 }
 
-// encode returns the blocks of a header.
-func encode(h *tar.Header) ([]byte, error) {
+// encode returns the blocks of a header, which it puts into b.
+func encode(b *bytes.Buffer, h *tar.Header) ([]byte, error) {
 	if h.Typeflag != tar.TypeReg {
 		h.Size = 0
 	}
@@ -35,8 +35,8 @@ func encode(h *tar.Header) ([]byte, error) {
 		}
 		h.PAXRecords["hdrcharset"] = "BINARY"
 	}
-	var b bytes.Buffer
-	if err := tar.NewWriter(&b).WriteHeader(h); err != nil {
+	b.Reset()
+	if err := tar.NewWriter(b).WriteHeader(h); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), sparse.Show(b.Bytes())
