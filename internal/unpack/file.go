@@ -24,9 +24,9 @@ func (u *unpacker) file(dir int, name string, e *entry) error {
 		return err
 	}
 	var f *os.File
-	partial, err := u.partial(dir, name, func(partial string) error {
+	partial, err := makePartial(name, func(partial string) error {
 		// Of the mode, the umask takes something, and the bits above 0777 stay away.
-		fd, err := openat(dir, partial, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(e.Mode)&0o777)
+		fd, err := openat(dir, partial, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, uint32(e.Mode)&0o777)
 		if err == nil {
 			f = os.NewFile(uintptr(fd), partial)
 		}
@@ -84,9 +84,6 @@ func writeData(f io.WriterAt, b []byte, at int64) error {
 		zero := run(b, true)
 		b, at = b[zero:], at+int64(zero)
 		data := run(b, false)
-		if data == 0 {
-			continue
-		}
 		if _, err := f.WriteAt(b[:data], at); err != nil {
 			return err
 		}
@@ -127,7 +124,7 @@ func (u *unpacker) link(dir int, name, to string) error {
 		// A rename between two links to one file does nothing, and both stay.
 		return nil
 	}
-	partial, err := u.partial(dir, name, func(partial string) error {
+	partial, err := makePartial(name, func(partial string) error {
 		return retry(func() error { return unix.Linkat(target.dir, target.name, dir, partial, 0) })
 	})
 	if err != nil {
@@ -182,7 +179,7 @@ func (u *unpacker) symlink(dir int, name string, h *tar.Header) error {
 	if err := u.mayReplace(dir, name); err != nil {
 		return err
 	}
-	partial, err := u.partial(dir, name, func(partial string) error {
+	partial, err := makePartial(name, func(partial string) error {
 		return retry(func() error { return unix.Symlinkat(h.Linkname, dir, partial) })
 	})
 	if err != nil {

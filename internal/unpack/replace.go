@@ -33,8 +33,8 @@ const (
 	maxPartials = 1000
 )
 
-// partial makes something under a name that nothing has, and returns that name.
-func (u *unpacker) partial(dir int, name string, create func(partial string) error) (string, error) {
+// makePartial makes something under a name that nothing has, and returns that name.
+func makePartial(name string, create func(partial string) error) (string, error) {
 	for i := range maxPartials {
 		end := suffix
 		if i > 0 {
@@ -52,7 +52,7 @@ func (u *unpacker) partial(dir int, name string, create func(partial string) err
 	return "", fmt.Errorf("there are %d files of the name %q already: %w", maxPartials, name+suffix, ErrExists)
 }
 
-// rename gives what partial made its name. Without Overwrite nothing loses that name, and what came
+// rename gives what makePartial made its name. Without Overwrite nothing loses that name, and what came
 // there meanwhile stays.
 func (u *unpacker) rename(dir int, partial, name string) error {
 	err := retry(func() error {

@@ -91,6 +91,10 @@ func (s *stream) next() (*entry, error) {
 		return nil, err
 	}
 	h, err := tar.NewReader(bytes.NewReader(s.header)).Next()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		// It expects more than a header here. The archive does not end.
+		err = tar.ErrHeader
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read a header of the archive: %w", err)
 	}

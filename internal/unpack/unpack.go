@@ -84,7 +84,7 @@ func (u *unpacker) all() error {
 	for {
 		e, err := u.stream.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return u.tree.finish()
 		case err != nil:
 			return err
