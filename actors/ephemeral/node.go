@@ -2,7 +2,7 @@
 // lifespan after the pod is gone. [Node] is its front. Behind it are
 //
 //   - volumes, which owns all volumes in the supervisor's turn. Its retention keeps those that sleep
-//     as records, and next decides which of them goes next;
+//     as records, and next decides which of them goes next; its leases are what readers hold;
 //   - one volume actor for each volume that is mounted or changing, which carries out one operation
 //     at a time (task: publish, unpublish, delete);
 //   - the disk actor, which erases what lies in the trash and measures the file system;

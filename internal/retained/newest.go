@@ -29,7 +29,7 @@ func (q *Queue) indexes(n number) bool {
 }
 
 // Newest lists the retained volumes that are selected, the newest first, up to the limit. It looks
-// at no more than atMost volumes, which is at least 1. next continues the list, as the Before of
+// at no more than atMost volumes; limit and atMost are taken to be at least 1. next continues the list, as the Before of
 // the next selection; it is the zero Key at the end. The first call prepares the queue as
 // [Queue.Index] does.
 func (q *Queue) Newest(s volume.Selection, atMost int) (page []Asleep, next volume.Key) {
@@ -41,7 +41,7 @@ func (q *Queue) Newest(s volume.Selection, atMost int) (page []Asleep, next volu
 		if q.table.wall(n).Before(s.Since.Round(0)) {
 			break // and so are all that follow
 		}
-		if looked == atMost || len(page) == s.Limit {
+		if looked > 0 && (looked >= atMost || len(page) >= s.Limit) {
 			return page, q.table.key(last)
 		}
 		if last = n; f.matches(n) {

@@ -73,8 +73,8 @@ func TestNewestAgainstSort(t *testing.T) {
 			{}, {Namespace: team}, {Namespace: "team-9000"}, {Namespace: "none"}, {PodName: "job-3", Since: epoch.Add(500 * time.Second)},
 			{Namespace: team, Pod: named(rng.IntN(100), 1).Pod}, {Namespace: team, PodName: "job-1"}, {Pod: "other"},
 		} {
-			s.Limit = 1000
-			checkNewest(t, q, list, s, 700)
+			s.Limit = 4000
+			checkNewest(t, q, list, s, 5000)
 		}
 	}
 	for i := range 2 * maxGroups {
@@ -150,6 +150,25 @@ func TestPagesWhileVolumesComeAndGo(t *testing.T) {
 		if !listed[id] {
 			t.Errorf("%s is left out", id)
 		}
+	}
+}
+
+// TestNewestGetsOn: a limit that allows nothing does not make a list that has no end.
+func TestNewestGetsOn(t *testing.T) {
+	q := newQueue(t)
+	for i := range 3 {
+		q.Push(named(i, 1))
+	}
+	var s volume.Selection
+	for range 3 {
+		page, next := q.Newest(s, 0)
+		if len(page) != 1 {
+			t.Fatalf("%d volumes", len(page))
+		}
+		s.Before = next
+	}
+	if !s.Before.IsZero() {
+		t.Errorf("the list goes on at %v", s.Before)
 	}
 }
 
