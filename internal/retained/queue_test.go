@@ -297,6 +297,7 @@ func BenchmarkMillion(b *testing.B) {
 		for i := range size {
 			q.Push(named(i, 100))
 		}
+		q.Index()
 		for i := range size / 10 {
 			again, _ := q.Take(named(10*i, 100).ID)
 			q.Push(again.Record)
