@@ -147,6 +147,7 @@ func TestReadingEnds(t *testing.T) {
 					t.Fatalf("lost before: %v", context.Cause(first.Lost))
 				}
 				tt.end(h)
+				synctest.Wait()
 				wantError(t, context.Cause(first.Lost), tt.want)
 				h.wantLeases(0)
 				if errors.Is(tt.want, volume.ErrGone) {
