@@ -1,0 +1,88 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// deadlines is a connection that keeps the last deadline.
+type deadlines struct {
+	http.ResponseWriter
+	last time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.last = t
+	return nil
+}
+
+// TestCutStreamGetsNoNewDeadline: a cut may come between two writes.
+func TestCutStreamGetsNoNewDeadline(t *testing.T) {
+	to := &deadlines{ResponseWriter: httptest.NewRecorder()}
+	h := newHandler(Config{Metrics: metrics.New("v1", "")})
+	s := &sender{a: &answer{ResponseWriter: to, control: http.NewResponseController(to), h: h}}
+	if _, err := s.Write(make([]byte, 3*progress)); err != nil || time.Until(to.last) < stallLimit/2 {
+		t.Errorf("%v, deadline %v, want one in five minutes", err, to.last)
+	}
+	s.cut()
+	_, _ = s.Write(make([]byte, 1))
+	if !to.last.Before(time.Now()) {
+		t.Errorf("after the cut the deadline is %v, want one in the past", to.last)
+	}
+}
+
+// TestUsageTakesLittleMemory whatever the number of pods.
+func TestUsageTakesLittleMemory(t *testing.T) {
+	u := &usage{pods: map[volume.PodUID]*PodUsage{}}
+	for i := range 100_000 {
+		u.pod(volume.Record{Pod: volume.PodUID(string(rune(0x4e00+i%20000)) + string(rune('a'+i/20000)))}).RetainedBytes = int64(i)
+		if u.shrink(); len(u.pods) > 2*mostPods {
+			t.Fatalf("%d pods are kept", len(u.pods))
+		}
+	}
+	if r := u.result("", volume.Space{}); len(r.Pods) != mostPods || r.OtherPods != 99_000 || r.Pods[0].RetainedBytes != 99_999 {
+		t.Errorf("%d pods, %d others, the largest %+v", len(r.Pods), r.OtherPods, r.Pods[0])
+	}
+}
+
+// TestFilesAreReadWithLowPriority, and it is given back: also while the client keeps the reader
+// waiting.
+func TestFilesAreReadWithLowPriority(t *testing.T) {
+	var low, times atomic.Int64
+	n := newNode(t, func(h *handler) {
+		h.LowPriority = func() func() {
+			low.Add(1)
+			times.Add(1)
+			return func() { low.Add(-1) }
+		}
+	})
+	id, dir := n.add(1)
+	large(t, filepath.Join(dir, "large"))
+	for _, tt := range []struct {
+		q     BytesQuery
+		times int64 // before the first byte is sent
+	}{{BytesQuery{Path: "large"}, 2}, {BytesQuery{Archive: true}, 1}} {
+		q := tt.q
+		times.Store(0)
+		s, err := n.client.Bytes(t.Context(), id, q)
+		must(t, err)
+		eventually(t, "waiting for the client", func() bool { return times.Load() >= tt.times && low.Load() == 0 })
+		s.Close()
+		n.volumes.wantAllClosed(t)
+		if low.Load() != 0 {
+			t.Errorf("%+v: %d keep the low priority", q, low.Load())
+		}
+	}
+	times.Store(0)
+	_, err := n.client.Files(t.Context(), id, FilesQuery{})
+	if must(t, err); times.Load() == 0 {
+		t.Error("a list has the usual priority")
+	}
+}
