@@ -1,0 +1,90 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// progressInterval is how often the line changes.
+	progressInterval = 200 * time.Millisecond
+	// clearLine returns to the beginning of the line and empties it.
+	clearLine = "\r\x1b[K"
+)
+
+// Progress shows on one line of a terminal how far a transfer is. A nil Progress shows nothing.
+type Progress struct {
+	w       io.Writer
+	now     func() time.Time
+	what    string
+	total   int64
+	skipped int64
+
+	mu      sync.Mutex
+	done    int64
+	started time.Time
+	shown   time.Time
+}
+
+// NewProgress returns the progress of a transfer. total is how many bytes it has, 0 if that is not
+// known; done is how many of them an earlier transfer brought. It returns nil if w is not a terminal.
+func NewProgress(w io.Writer, what string, done, total int64) *Progress {
+	if !IsTerminal(w) {
+		return nil
+	}
+	return newProgress(w, time.Now, what, done, total)
+}
+
+func newProgress(w io.Writer, now func() time.Time, what string, done, total int64) *Progress {
+	return &Progress{w: w, now: now, what: Clean(what), total: total, done: done, skipped: done, started: now()}
+}
+
+// Write counts the bytes.
+func (p *Progress) Write(b []byte) (int, error) {
+	p.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// Add counts n more bytes, and shows the line if it is time to.
+func (p *Progress) Add(n int64) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done += n
+	now := p.now()
+	if now.Sub(p.shown) < progressInterval {
+		return
+	}
+	p.shown = now
+	fmt.Fprint(p.w, clearLine+p.line(now))
+}
+
+// line is what the transfer has reached: "out.log: 61 %, 1.2 GiB, 118 MiB/s".
+func (p *Progress) line(now time.Time) string {
+	line := p.what + ": "
+	if p.total > 0 {
+		line += fmt.Sprintf("%d %%, ", min(100, int64(100*float64(p.done)/float64(p.total))))
+	}
+	line += Size(p.done)
+	if passed := now.Sub(p.started).Seconds(); passed > 0 {
+		line += fmt.Sprintf(", %s/s", Size(int64(float64(p.done-p.skipped)/passed)))
+	}
+	return line
+}
+
+// End removes the line.
+func (p *Progress) End() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.shown.IsZero() {
+		fmt.Fprint(p.w, clearLine)
+	}
+	p.shown = time.Time{}
+}
