@@ -1,0 +1,190 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/terminal"
+)
+
+const (
+	// partialSuffix is of the name that a file has until it is complete; etagSuffix is of the file
+	// beside it that says what it is the beginning of.
+	partialSuffix = ".partial"
+	etagSuffix    = ".partial.etag"
+	// longestETag bounds what is read of that file, in bytes.
+	longestETag = 1024
+	// noFollow: nothing at the destination is followed, and a FIFO there blocks nothing.
+	noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+)
+
+// etagForm is what an ETag looks like. What is in the file is sent as a header.
+var etagForm = regexp.MustCompile(`^"[!#-~]+"$`)
+
+// download copies one file to a file. If it ends in the middle, the next one goes on from there.
+type download struct {
+	*copying
+	dest string
+	file *os.File
+}
+
+func (d *download) run(ctx context.Context) error {
+	if err := d.mayReplace(); err != nil {
+		return err
+	}
+	var err error
+	if d.file, err = d.openPartial(); err != nil {
+		return err
+	}
+	defer d.file.Close()
+	q := d.query()
+	if q.From, q.ETag = d.had(); q.From > 0 {
+		fmt.Fprintf(d.s.stderr, "%s is there: going on after %s\n", quoted(d.dest+partialSuffix), terminal.Size(q.From))
+	}
+	in, err := d.s.open(ctx, d.v.ID, q)
+	if err != nil {
+		return errors.Join(err, d.forgetEmpty())
+	}
+	defer in.Close()
+	if err := d.begin(in); err != nil {
+		return err
+	}
+	progress := d.progress(in.next, in.stream.Size)
+	err = d.write(io.TeeReader(in, progress), in.next)
+	progress.End()
+	if err != nil {
+		return fmt.Errorf("%w; %s holds the first %s: to go on, repeat the command", err, quoted(d.dest+partialSuffix), terminal.Size(in.next))
+	}
+	return d.finish(in)
+}
+
+// mayReplace refuses a destination that exists, except for a file with --overwrite.
+func (d *download) mayReplace() error {
+	info, err := os.Lstat(d.dest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", quoted(d.dest))
+	case !d.overwrite:
+		return fmt.Errorf("%s exists already; --overwrite replaces it", quoted(d.dest))
+	}
+	return nil
+}
+
+// openPartial opens the file that becomes the copy, for this process alone.
+func (d *download) openPartial() (*os.File, error) {
+	mode, err := strconv.ParseUint(d.entry.Mode, 8, 12)
+	if err != nil {
+		return nil, fmt.Errorf("the daemon gives %q as the mode of the file", d.entry.Mode)
+	}
+	name := d.dest + partialSuffix
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, fs.FileMode(mode&0o777|0o600))
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a file: remove it", quoted(name))
+	case unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil:
+		err = fmt.Errorf("another katbox cp writes %s", quoted(name))
+	default:
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// had returns how much of which file is there from an earlier download. The last byte is asked for
+// again: a range behind the last byte is an error.
+func (d *download) had() (bytes int64, etag string) {
+	info, err := d.file.Stat()
+	if err != nil || info.Size() < 2 {
+		return 0, ""
+	}
+	f, err := os.OpenFile(d.dest+etagSuffix, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return 0, ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, longestETag))
+	if err != nil || !etagForm.Match(text) {
+		return 0, ""
+	}
+	return info.Size() - 1, string(text)
+}
+
+// begin makes the partial file end where the stream begins, and records what it becomes.
+func (d *download) begin(in *source) error {
+	if err := d.file.Truncate(in.next); err != nil || in.next > 0 {
+		return err
+	}
+	f, err := os.OpenFile(d.dest+etagSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(in.stream.ETag)
+	return errors.Join(err, f.Close())
+}
+
+// write writes the stream from a place of the file on. Blocks of zeros become holes. If it fails, the
+// file ends with the last byte that came.
+func (d *download) write(in io.Reader, at int64) error {
+	var zeros [64 << 10]byte
+	buf := make([]byte, len(zeros))
+	for {
+		n, err := io.ReadFull(in, buf)
+		if n > 0 && !bytes.Equal(buf[:n], zeros[:n]) {
+			if _, err := d.file.WriteAt(buf[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+		return errors.Join(err, d.file.Truncate(at))
+	}
+}
+
+// finish gives the copy its time and its name.
+func (d *download) finish(in *source) error {
+	if in.stream.Size >= 0 && in.next != in.stream.Size {
+		return fmt.Errorf("%d bytes came of a file of %d", in.next, in.stream.Size)
+	}
+	name := d.dest + partialSuffix
+	err := errors.Join(os.Chtimes(name, d.entry.ModTime, d.entry.ModTime), d.file.Sync())
+	if err == nil {
+		err = d.mayReplace()
+	}
+	if err == nil {
+		err = os.Rename(name, d.dest)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(d.dest + etagSuffix)
+}
+
+// forgetEmpty removes the partial file of a download that did not begin.
+func (d *download) forgetEmpty() error {
+	if info, err := d.file.Stat(); err != nil || info.Size() > 0 {
+		return err
+	}
+	return os.Remove(d.dest + partialSuffix)
+}

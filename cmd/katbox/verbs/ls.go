@@ -1,0 +1,212 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/terminal"
+)
+
+var lsVerb = verb{
+	name:      "ls",
+	arguments: "[NAMESPACE | TARGET[:PATH]]",
+	summary:   "lists retained volumes, the newest first; with a colon, files",
+	most:      1,
+	define:    defineLs,
+	notes: `  katbox ls                      all retained volumes of this node
+  katbox ls -n etl --since 6h    those of a namespace
+  katbox ls etl/nightly-x7k2q:   the files at the top of a volume`,
+}
+
+// The values of --output.
+const (
+	outputTable = ""
+	outputWide  = "wide"
+	outputJSON  = "json"
+	outputName  = "name"
+)
+
+// lsOptions are the flags of ls.
+type lsOptions struct {
+	choice
+	namespace, pod, since, output string
+	limit                         int
+	long, recursive               bool
+	flags                         *pflag.FlagSet
+}
+
+func defineLs(flags *pflag.FlagSet) action {
+	o := &lsOptions{flags: flags}
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "volumes of this namespace only")
+	flags.StringVar(&o.pod, "pod", "", "volumes of pods with this name only")
+	flags.StringVar(&o.since, "since", "", "only volumes that were retained since then: 6h, 2d")
+	flags.IntVar(&o.limit, "limit", 0, "list at most this many; 0 for all")
+	flags.StringVarP(&o.output, "output", "o", outputTable, "wide (with IDs), json, or name (targets for other verbs)")
+	flags.BoolVarP(&o.long, "long", "l", false, "files: with mode, owner, size and time")
+	flags.BoolVarP(&o.recursive, "recursive", "R", false, "files: with all that is below")
+	o.define(flags)
+	return func(ctx context.Context, s *session, args []string) error {
+		var t target
+		if len(args) > 0 {
+			var err error
+			if t, err = parseSelector(args[0]); err != nil {
+				return err
+			}
+		}
+		if err := o.check(t); err != nil {
+			return err
+		}
+		if t.hasPath {
+			return o.listFiles(ctx, s, t)
+		}
+		return o.listVolumes(ctx, s, t)
+	}
+}
+
+// check refuses flags that do not go together.
+func (o *lsOptions) check(t target) error {
+	forVolumes, forFiles := []string{"namespace", "pod", "since"}, []string{"long", "recursive", "last"}
+	wrong, where := forFiles, "files: add a colon to the target"
+	if t.hasPath {
+		wrong, where = forVolumes, "volumes, and the target is a path"
+	}
+	for _, name := range wrong {
+		if o.flags.Changed(name) {
+			return wrongUsage("--%s is for lists of %s", name, where)
+		}
+	}
+	switch {
+	case o.output != outputTable && o.output != outputWide && o.output != outputJSON && o.output != outputName:
+		return wrongUsage("--output %s is not wide, json or name", quoted(o.output))
+	case o.limit < 0:
+		return wrongUsage("--limit %d is negative", o.limit)
+	case t.namespace != "" && o.namespace != "" && t.namespace != o.namespace:
+		return wrongUsage("the namespace is %s and --namespace %s: give one", t.namespace, quoted(o.namespace))
+	case t.pod != "" && o.pod != "" && t.pod != o.pod:
+		return wrongUsage("the pod is %s and --pod %s: give one", t.pod, quoted(o.pod))
+	case t.id != "" && (o.namespace != "" || o.pod != "" || o.since != ""):
+		return wrongUsage("an ID names one volume: give no --namespace, --pod or --since")
+	}
+	return nil
+}
+
+// listVolumes lists the retained volumes that the target and the flags select.
+func (o *lsOptions) listVolumes(ctx context.Context, s *session, t target) error {
+	q := api.Query{Namespace: cmp.Or(t.namespace, o.namespace), Pod: cmp.Or(t.pod, o.pod)}
+	if o.since != "" {
+		d, err := duration.Parse(o.since)
+		if err != nil || d < 0 {
+			return wrongUsage("--since %s is not a duration; write it as 90m, 6h or 2d", quoted(o.since))
+		}
+		q.Since = s.now().Add(-d)
+	}
+	list := volumeList{o: o, s: s, t: t, q: q}
+	return list.write(ctx)
+}
+
+// volumeList writes a list of volumes page by page.
+type volumeList struct {
+	o *lsOptions
+	s *session
+	t target
+	q api.Query
+}
+
+func (l volumeList) write(ctx context.Context) error {
+	switch l.o.output {
+	case outputJSON:
+		items := newItems[api.Volume](l.s.stdout, `{"items":[`, "]}\n")
+		if _, err := l.each(ctx, items.write); err != nil {
+			return err
+		}
+		return items.end()
+	case outputName:
+		return l.writeNames(ctx)
+	}
+	var table volumeTable
+	count, err := l.each(ctx, func(page []api.Volume) error {
+		if table.Table == nil {
+			table = newVolumeTable(l.s, l.s.stdout, l.o.output == outputWide)
+		}
+		for _, v := range page {
+			table.row(v)
+		}
+		return table.Flush()
+	})
+	if err == nil && count == 0 {
+		fmt.Fprintln(l.s.stderr, "no retained volumes")
+	}
+	return err
+}
+
+// each calls f with each page of the list that is not empty. It returns how many volumes that were.
+func (l volumeList) each(ctx context.Context, f func([]api.Volume) error) (count int, err error) {
+	if l.t.id != "" {
+		v, err := l.s.byID(ctx, l.t.id)
+		if err != nil {
+			return 0, err
+		}
+		return 1, f([]api.Volume{v})
+	}
+	err = l.s.eachPage(ctx, l.q, func(page []api.Volume) error {
+		kept := page[:0]
+		for _, v := range page {
+			if l.t.volume == "" || l.t.volume == v.Volume {
+				kept = append(kept, v)
+			}
+		}
+		enough := l.o.limit > 0 && count+len(kept) >= l.o.limit
+		if enough {
+			kept = kept[:l.o.limit-count]
+		}
+		count += len(kept)
+		if len(kept) > 0 {
+			if err := f(kept); err != nil {
+				return err
+			}
+		}
+		if enough {
+			return errEnough
+		}
+		return nil
+	})
+	return count, err
+}
+
+// writeNames writes for each volume what other verbs take: its names, or its ID if the names fit
+// more than one volume. Which do is known after the list was read once.
+func (l volumeList) writeNames(ctx context.Context) error {
+	seed := maphash.MakeSeed()
+	times := map[uint64]int8{}
+	if l.q.Since.IsZero() && l.o.limit == 0 {
+		if _, err := l.each(ctx, func(page []api.Volume) error {
+			for _, v := range page {
+				name := maphash.String(seed, nameOf(v))
+				times[name] = min(times[name]+1, 2)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	_, err := l.each(ctx, func(page []api.Volume) error {
+		for _, v := range page {
+			name := nameOf(v)
+			// Volumes that the list leaves out may have the same names.
+			if times[maphash.String(seed, name)] != 1 {
+				name = v.ID
+			}
+			if _, err := fmt.Fprintln(l.s.stdout, terminal.Clean(name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}

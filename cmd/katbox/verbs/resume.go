@@ -1,0 +1,106 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+)
+
+const (
+	// patience is how long a stream that was cut is asked for again without one more byte. A daemon
+	// restarts in less.
+	patience = 30 * time.Second
+	// firstWait and longestWait are between two tries.
+	firstWait   = 100 * time.Millisecond
+	longestWait = 3 * time.Second
+)
+
+// source reads a file or an archive to its end, also if the daemon restarts meanwhile or cuts a
+// stream that nobody read for minutes. Content that changed in between is an error.
+type source struct {
+	ctx    context.Context // that of the verb, which makes one source and reads it
+	s      *session
+	id     string
+	query  api.BytesQuery
+	stream *api.Stream
+	// next is the place of the next byte in the file or archive.
+	next int64
+	// stalled is since when no byte came; zero after a byte.
+	stalled time.Time
+}
+
+// open begins to read from a volume.
+func (s *session) open(ctx context.Context, id string, q api.BytesQuery) (*source, error) {
+	stream, err := s.client.Bytes(ctx, id, q)
+	if err != nil {
+		return nil, s.explainRead(ctx, id, err)
+	}
+	return &source{ctx: ctx, s: s, id: id, query: q, stream: stream, next: stream.Offset}, nil
+}
+
+// Read reads the next bytes.
+func (r *source) Read(p []byte) (int, error) {
+	for {
+		n, err := r.stream.Read(p)
+		r.next += int64(n)
+		if n > 0 {
+			r.stalled = time.Time{}
+		}
+		if !errors.Is(err, api.ErrCut) || r.ctx.Err() != nil {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil // the stream says again that it was cut
+		}
+		if err := r.again(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// again asks for the rest of a stream that was cut.
+func (r *source) again(cut error) error {
+	r.stream.Close()
+	if r.stalled.IsZero() {
+		r.stalled = time.Now()
+	}
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		pause(r.ctx, wait)
+		q := r.query
+		q.From, q.ETag = r.next, r.stream.ETag
+		stream, err := r.s.client.Bytes(r.ctx, r.id, q)
+		switch {
+		case err == nil && stream.Offset != r.next:
+			stream.Close()
+			return errors.New("the contents changed while they were read")
+		case err == nil:
+			r.stream = stream
+			return nil
+		case r.ctx.Err() != nil:
+			return r.ctx.Err()
+		case !passes(err):
+			return r.s.explainRead(r.ctx, r.id, err)
+		case time.Since(r.stalled) > patience:
+			return fmt.Errorf("%w; %w", cut, r.s.explain(err))
+		}
+	}
+}
+
+// passes reports whether a request that failed may succeed soon.
+func passes(err error) bool {
+	answer := (*api.Error)(nil)
+	return !errors.As(err, &answer) || answer.Code == http.StatusServiceUnavailable || answer.Code == http.StatusTooManyRequests
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
+}
+
+// Close ends the stream.
+func (r *source) Close() error { return r.stream.Close() }

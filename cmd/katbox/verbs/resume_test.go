@@ -1,0 +1,231 @@
+package verbs
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// cut makes the node break the connection of the next streams, each after so many bytes of its body.
+func (n *node) cut(after ...int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.front = func(w http.ResponseWriter, r *http.Request) bool {
+		// A client has one stream at a time.
+		if !strings.HasSuffix(r.URL.Path, "/bytes") || len(after) == 0 {
+			return false
+		}
+		limit := after[0]
+		after = after[1:]
+		n.handler.ServeHTTP(&cutting{ResponseWriter: w, left: limit}, r)
+		return true
+	}
+}
+
+// cutting is an answer whose connection breaks.
+type cutting struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *cutting) Write(p []byte) (int, error) {
+	if len(p) < c.left {
+		c.left -= len(p)
+		return c.ResponseWriter.Write(p)
+	}
+	if _, err := c.ResponseWriter.Write(p[:c.left]); err == nil {
+		http.NewResponseController(c.ResponseWriter).Flush()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// TestACutStreamGoesOn: the verb asks for the rest by itself.
+func TestACutStreamGoesOn(t *testing.T) {
+	n := newNode(t)
+	content := numbers(200_000)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", content)
+	whole := katbox(t, "cp", "etl/nightly", "-").stdout
+	for _, args := range [][]string{{"cat", "etl/nightly:log"}, {"cp", "etl/nightly:log", "-"}} {
+		n.cut(1, 1000, 0, 300_000)
+		mustPrint(t, content, args...)
+	}
+	n.cut(1, 1000, 0, 300_000)
+	mustPrint(t, whole, "cp", "etl/nightly", "-")
+	dest := t.TempDir()
+	n.cut(1, 1000, 0, 300_000)
+	mustPrint(t, "", "cp", "etl/nightly", dest)
+	wantFile(t, dest+"/log", content)
+	n.cut(1, 1000, 0, 300_000)
+	mustPrint(t, "", "cp", "etl/nightly:log", dest+"/again")
+	wantFile(t, dest+"/again", content)
+}
+
+// TestAStreamGoesOnOnceTheDaemonIsBack: a daemon that starts, or has more readers than it can serve,
+// is asked again; not for ever.
+func TestAStreamGoesOnOnceTheDaemonIsBack(t *testing.T) {
+	n := newNode(t)
+	content := numbers(1000)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", content)
+	for _, code := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		n.cut(100)
+		cutting, requests := n.front, 0
+		n.front = func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/bytes") {
+				return false
+			}
+			if requests++; requests == 2 || requests == 3 {
+				w.WriteHeader(code)
+				return true
+			}
+			return cutting(w, r)
+		}
+		mustPrint(t, content, "cat", "etl/nightly:log")
+		if requests != 4 {
+			t.Errorf("%d requests, want 4", requests)
+		}
+	}
+	n.cut(100)
+	s := &session{client: api.Dial(n.socket), socket: n.socket}
+	in, err := s.open(t.Context(), id(1), api.BytesQuery{Path: "log"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(in, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(n.socket); err != nil {
+		t.Fatal(err)
+	}
+	in.stalled = time.Now().Add(-patience)
+	if _, err := in.Read(make([]byte, 100)); !errors.Is(err, api.ErrCut) || !strings.Contains(err.Error(), "there is no admin socket") {
+		t.Errorf("%v, want that the stream was cut, and why it does not go on", err)
+	}
+}
+
+// TestContentsThatChangedAreNotMixed: a retained volume does not change, but nothing else shows that
+// it is the same one.
+func TestContentsThatChangedAreNotMixed(t *testing.T) {
+	n := newNode(t)
+	name := n.add(1, "etl/nightly/scratch", time.Hour) + "/log"
+	write(t, name, numbers(1000))
+	n.cut(100)
+	cutting, requests := n.front, 0
+	n.front = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/bytes") {
+			if requests++; requests == 2 {
+				write(t, name, strings.Repeat("other\n", 1000))
+			}
+		}
+		return cutting(w, r)
+	}
+	r := katbox(t, "cat", "etl/nightly:log")
+	if r.code != codeFailed || r.stdout != numbers(1000)[:100] || !strings.Contains(r.stderr, "the contents changed") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// goneAfter makes a pod use volume 1 again in the middle of the next stream. back becomes what the
+// volume was.
+func (n *node) goneAfter(bytes int, back *volume.Description) {
+	n.cut(bytes)
+	inner, first := n.front, true
+	n.front = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/bytes") && first {
+			first = false
+			defer n.change(1, func(d *volume.Description) {
+				*back = *d
+				d.Record.Phase = volume.Published
+			})
+		}
+		return inner(w, r)
+	}
+}
+
+// TestABrokenCopyGoesOn: its beginning stays, and the next one asks for the rest only.
+func TestABrokenCopyGoesOn(t *testing.T) {
+	n := newNode(t)
+	content := numbers(200_000)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", content)
+	dest := t.TempDir()
+	var before volume.Description
+	n.goneAfter(700_000, &before)
+	mustFail(t, codeFailed, []string{"cp", id(1) + ":log", dest}, "kubectl exec", "log.partial",
+		"holds the first 684 KiB: to go on, repeat the command")
+	wantNames(t, dest, "log.partial", "log.partial.etag")
+	wantFile(t, dest+"/log.partial", content[:700_000])
+	n.change(1, func(d *volume.Description) { *d = before })
+	var asked http.Header
+	n.front = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/bytes") {
+			asked = r.Header.Clone()
+		}
+		return false
+	}
+	r := katbox(t, "cp", id(1)+":log", dest)
+	if r.code != 0 || !strings.Contains(r.stderr, "going on after 684 KiB") || asked.Get("Range") != "bytes=699999-" ||
+		asked.Get("If-Range") == "" {
+		t.Errorf("%+v, asked with %v", r, asked)
+	}
+	wantNames(t, dest, "log")
+	wantFile(t, dest+"/log", content)
+}
+
+// TestABeginningOfAnotherFileIsNotUsed: the ETag tells.
+func TestABeginningOfAnotherFileIsNotUsed(t *testing.T) {
+	n := newNode(t)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", "the right content")
+	dest := t.TempDir()
+	for _, etag := range []string{`"1-2-3"`, "", "no etag\n", strings.Repeat("x", 2*longestETag)} {
+		write(t, dest+"/log.partial", "the wrong")
+		write(t, dest+"/log.partial.etag", etag)
+		if r := katbox(t, "cp", "--overwrite", "etl/nightly:log", dest); r.code != 0 {
+			t.Errorf("%+v", r)
+		}
+		wantNames(t, dest, "log")
+		wantFile(t, dest+"/log", "the right content")
+	}
+}
+
+func TestTwoCopiesDoNotMix(t *testing.T) {
+	n := newNode(t)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", "x")
+	dest := t.TempDir()
+	other, err := os.Create(dest + "/log.partial")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	mustFail(t, codeFailed, []string{"cp", "etl/nightly:log", dest}, "another katbox cp writes")
+}
+
+func TestACutTarSaysHowToGoOn(t *testing.T) {
+	n := newNode(t)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", numbers(200_000))
+	whole := katbox(t, "cp", "etl/nightly", "-").stdout
+	var before volume.Description
+	n.goneAfter(700_000, &before)
+	r := katbox(t, "cp", id(1), "-")
+	if r.code != codeFailed || !strings.Contains(r.stderr, "repeat the command with --from 700000") || r.stdout != whole[:700_000] {
+		t.Errorf("exit code %d, %d bytes, %s", r.code, len(r.stdout), r.stderr)
+	}
+	n.change(1, func(d *volume.Description) { *d = before })
+	n.front = nil
+	mustPrint(t, whole[700_000:], "cp", "--from", "700000", id(1), "-")
+	n.goneAfter(700_000, &before)
+	dest := t.TempDir()
+	mustFail(t, codeFailed, []string{"cp", id(1), dest}, "repeat the command with --overwrite")
+}

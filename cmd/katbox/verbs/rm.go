@@ -1,0 +1,82 @@
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+var rmVerb = verb{
+	name:      "rm",
+	arguments: "TARGET",
+	summary:   "deletes a retained volume now",
+	least:     1, most: 1,
+	define: func(flags *pflag.FlagSet) action {
+		var c choice
+		c.define(flags)
+		yes := flags.BoolP("yes", "y", false, "do not ask")
+		return func(ctx context.Context, s *session, args []string) error {
+			t, err := parseTarget(args[0])
+			switch {
+			case err != nil:
+				return err
+			case t.hasPath:
+				return wrongUsage("%s is a path: rm deletes whole volumes", quoted(args[0]))
+			case !*yes && !terminal.IsTerminal(s.stdin):
+				return wrongUsage("standard input is not a terminal, so that nobody can be asked: give --yes to delete")
+			}
+			v, err := c.choose(ctx, s, t)
+			if err != nil {
+				return err
+			}
+			if v.Phase != volume.Retained.String() {
+				return fmt.Errorf("%s is %s: a pod uses it, and only retained volumes are deleted", describe(v), v.Phase)
+			}
+			if !*yes {
+				if err := s.ask(v); err != nil {
+					return err
+				}
+			}
+			if err := s.client.Remove(ctx, v.ID); err != nil {
+				return s.explain(err)
+			}
+			fmt.Fprintf(s.stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))
+			return nil
+		}
+	},
+}
+
+// ask asks the user whether to delete a volume. Anything but yes is an error.
+func (s *session) ask(v api.Volume) error {
+	fmt.Fprintf(s.stderr, "Delete %s? [y/N] ", terminal.Clean(s.inFull(v)))
+	answer, err := bufio.NewReader(s.stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("nothing was deleted")
+}
+
+// inFull returns a volume with its size and age, for messages.
+func (s *session) inFull(v api.Volume) string {
+	size := "of unknown size"
+	if v.Bytes != nil {
+		size = terminal.Size(*v.Bytes)
+	}
+	if t := at(v.RetainedAt); !t.IsZero() {
+		size += ", retained " + terminal.Ago(s.now(), t)
+	}
+	return describe(v) + " (" + size + ")"
+}
