@@ -1,5 +1,6 @@
 // Command katbox is the Katbox daemon: a CSI node driver for ephemeral inline volumes whose data
-// outlives the pod for a lifespan. One runs on each node.
+// outlives the pod for a lifespan. One runs on each node. With a verb as its first argument it is
+// the command line for people, which asks the daemon: katbox ls.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/cmd/katbox/verbs"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -29,6 +31,9 @@ const hardLimit = 25 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	if args := os.Args[1:]; verbs.Asked(args) {
+		os.Exit(verbs.Run(ctx, args, os.Stdin, os.Stdout, os.Stderr))
+	}
 	// If a system call hangs, the ordered stop does not end. All durable state is on disk by then.
 	context.AfterFunc(ctx, func() {
 		time.Sleep(hardLimit)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/cmd/katbox/verbs"
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/kubelet"
@@ -106,7 +107,10 @@ func (o *options) flags() *pflag.FlagSet {
 func parse(args []string, stdout io.Writer) (options, error) {
 	var o options
 	flags := o.flags()
-	flags.Usage = func() { fmt.Fprintf(stdout, "Usage of katbox:\n%s", flags.FlagUsages()) }
+	flags.Usage = func() {
+		verbs.Usage(stdout)
+		fmt.Fprintf(stdout, "\nThe daemon's flags:\n%s", flags.FlagUsages())
+	}
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err
