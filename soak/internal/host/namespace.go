@@ -34,7 +34,7 @@ func Inside() bool {
 // show on the host, and the kernel takes them away with the last process in the
 // namespace. Whoever is not root becomes root of a new user namespace.
 //
-// SIGINT and SIGTERM are passed on; when this process dies, so does the other.
+// SIGINT, SIGTERM and SIGHUP are passed on; when this process dies, so does the other.
 // The error says that there was no namespace to be had, or that the other
 // process was killed by a signal.
 func Enter() (exitCode int, err error) {
@@ -56,7 +56,7 @@ func Enter() (exitCode int, err error) {
 	// The child ends the run on a signal; this process only has to pass it on
 	// and to stay until then.
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer signal.Stop(signals)
 
 	if err := cmd.Start(); err != nil {
