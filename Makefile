@@ -4,6 +4,7 @@ SOAK_FLAGS ?= --preset smoke
 FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
+DEMO_FLAGS ?=
 IMAGE ?= ghcr.io/katbox/katbox
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # What a registry takes as a tag.
@@ -11,10 +12,15 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-root sanity fuzz soak bench powercut image image-check chart-files deploy-check monitoring-check e2e e2e-disk lint compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench powercut image image-check chart-files deploy-check monitoring-check e2e e2e-disk lint compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## See Katbox work in half a minute, without a cluster, as root or in a user namespace
+	@echo 'Building Katbox; the first time takes a minute or two.'
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak/demo
+	@bin/demo $(DEMO_FLAGS)
 
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.

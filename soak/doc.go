@@ -17,12 +17,14 @@
 //   - content is what pods write, host the disk and the mounts below all that.
 //   - history is the story of each volume, and the promises.
 //   - workload is what a run does, decided by a seed before it happens.
-//   - pause waits and quantile sums up times, for all of them.
+//   - pause waits, quantile sums up times, and readme puts text into a page, for
+//     all of them and for the programs beside them.
 //
 // Only tests have fake and archived, two drivers that do wrong; dataloss plays
 // one by one what drivers have lost data by.
 //
 // It does not prove what a power cut leaves behind, as the page cache survives
 // every kill: powercut, a program of its own beside internal, does. It does not
-// measure capacity; bench, another one, measures what calls cost.
+// measure capacity; bench, another one, measures what calls cost. demo shows it to
+// people, and proves nothing.
 package main

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/daemon"
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/kubelet"
+)
+
+const (
+	mebibyte = 1 << 20
+	// diskSize is that of the node's disk. What the pods write is chosen for it.
+	diskSize = 64 * mebibyte
+	// diskInodes is how many files and directories fit on it.
+	diskInodes = 4096
+)
+
+// node is one node: a disk, the daemon, and a stand-in for the kubelet.
+type node struct {
+	binary   string
+	lifespan time.Duration
+	layout   host.Layout
+	disk     *host.Disk
+	driver   *daemon.Binary
+	api      *kubelet.API
+	kubelet  *kubelet.Kubelet
+
+	mu   sync.Mutex
+	pods map[*kubelet.Pod]*pod
+}
+
+// newNode makes the directories and the disk, and starts nothing.
+func newNode(binary string, lifespan time.Duration) (*node, error) {
+	l, err := host.MakeLayout("", "katbox.log")
+	if err != nil {
+		return nil, err
+	}
+	disk, err := host.MakeDisk(l, host.Tmpfs, diskSize, diskInodes)
+	if err != nil {
+		return nil, errors.Join(err, l.Remove())
+	}
+	return &node{
+		binary: binary, lifespan: lifespan, layout: l, disk: disk, api: &kubelet.API{}, pods: make(map[*kubelet.Pod]*pod),
+		driver: daemon.New(daemon.Config{Binary: binary, Log: l.Log, Socket: l.Socket, Args: []string{
+			"--endpoint", "unix://" + l.Socket,
+			"--nodeid", daemon.Node,
+			"--workdir", l.Work,
+			"--kubelet-dir", l.Kubelet,
+			"--afterlifespan", lifespan.String(),
+			// Nobody wants to wait the usual five seconds.
+			"--pruneinterval", "200ms",
+		}}),
+	}, nil
+}
+
+// start starts the daemon, and then the kubelet.
+func (n *node) start(ctx context.Context) error {
+	if err := n.driver.Start(ctx); err != nil {
+		return err
+	}
+	var err error
+	n.kubelet, err = kubelet.Start(kubelet.Config{
+		Root: n.layout.Kubelet, Socket: n.layout.Socket, Driver: daemon.Name, Node: daemon.Node,
+		API: n.api, Listener: n, Mounted: host.MountedAt,
+	})
+	return err
+}
+
+// strike ends everything that runs, unmounts and removes everything.
+func (n *node) strike() error {
+	n.mu.Lock()
+	for _, p := range n.pods {
+		p.kill()
+	}
+	n.mu.Unlock()
+	if n.kubelet != nil {
+		n.kubelet.Crash()
+	}
+	n.driver.Kill()
+	mounts, err := host.MountsBelow(n.layout.Dir)
+	if err != nil {
+		return fmt.Errorf("clean up: %w; remove %s yourself", err, n.layout.Dir)
+	}
+	// The last ones may be on top of others; the disk is Close's.
+	for _, m := range slices.Backward(mounts) {
+		if m.Point == n.layout.Work {
+			continue
+		}
+		if err := unmountWhenFree(m.Point); err != nil {
+			return fmt.Errorf("clean up: %w; remove %s yourself", err, n.layout.Dir)
+		}
+	}
+	if err := n.disk.Close(); err != nil {
+		return fmt.Errorf("clean up: %w; remove %s yourself", err, n.layout.Dir)
+	}
+	return n.layout.Remove()
+}
+
+// unmountWhenFree waits for processes that were killed and have not ended yet.
+func unmountWhenFree(path string) error {
+	for deadline := time.Now().Add(stepLimit); ; time.Sleep(pollInterval) {
+		if err := host.Unmount(path); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// complaints are the warnings and errors of the daemon's log, for an error: the
+// log goes with the node.
+func (n *node) complaints() string {
+	log, err := os.ReadFile(n.layout.Log)
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, `"level":"warn"`) || strings.Contains(line, `"level":"error"`) {
+			b.WriteString("\n" + strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nthe daemon's log says:" + b.String()
+}
+
+// socket is where the daemon answers the commands.
+func (n *node) socket() string { return filepath.Join(n.layout.Dir, "admin.sock") }
+
+// Called, Mounted, Unmounted and Gone make the node a [kubelet.Listener].
+
+// Called does nothing: the kubelet repeats what failed.
+func (n *node) Called(*kubelet.Volume, history.Call) {}
+
+// Mounted lets the container of a pod begin.
+func (n *node) Mounted(k *kubelet.Pod) {
+	if p := n.of(k); p != nil {
+		p.mounted()
+	}
+}
+
+// Unmounted does nothing; Gone follows it.
+func (n *node) Unmounted(*kubelet.Volume, kubelet.Outcome) {}
+
+// Gone says that the node has nothing of a pod left but its files.
+func (n *node) Gone(k *kubelet.Pod) {
+	if p := n.of(k); p != nil {
+		p.gone()
+	}
+}
+
+// of is the pod that the kubelet means, nil for one that is not of the demo.
+func (n *node) of(k *kubelet.Pod) *pod {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pods[k]
+}
