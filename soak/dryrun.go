@@ -13,9 +13,12 @@ func printPlan(out io.Writer, p workload.Plan) error {
 	w := bufio.NewWriter(out)
 	for index := range p.Workload().Pods {
 		pod := p.Pod(index)
-		fmt.Fprintf(w, "pod %d %s arrives %s runs %s", pod.Index, pod.UID, pod.Arrival, pod.Length)
+		fmt.Fprintf(w, "pod %d %s in %s arrives %s runs %s", pod.Index, pod.UID, pod.Namespace, pod.Arrival, pod.Length)
 		if pod.DeletedEarly > 0 {
 			fmt.Fprintf(w, " deleted early after %s", pod.DeletedEarly)
+		}
+		if pod.Again > 0 {
+			fmt.Fprintf(w, " comes again after %s", pod.Again)
 		}
 		if len(pod.Bad) > 0 {
 			fmt.Fprintf(w, " bad calls %v", pod.Bad)
@@ -24,6 +27,9 @@ func printPlan(out io.Writer, p workload.Plan) error {
 		for _, v := range pod.Volumes {
 			fmt.Fprintf(w, "  volume %s %s read-only %t content %+v publish %+v unpublish %+v", v.Name, v.ID, v.ReadOnly, v.Content,
 				v.Publish, v.Unpublish)
+			if v.RemovedAfter > 0 {
+				fmt.Fprintf(w, " removed after %s", v.RemovedAfter)
+			}
 			if v.Trouble != nil {
 				fmt.Fprintf(w, " fault %+v", *v.Trouble)
 			}

@@ -17,6 +17,8 @@ func (p Plan) Amok(f PlannedFault) Pod {
 		Index: p.workload.Pods,
 		UID:   uid,
 		Name:  fmt.Sprintf("amok-%s-%d", f.Kind, f.Number),
+
+		Namespace: p.namespace("amok namespace", kind.Sum64(), uint64(f.Number)),
 		Volumes: []Volume{{
 			Name: name, ID: volumeID(name, uid),
 			Content: Content{Marker: fmt.Sprintf("%016x", r.Uint64()), Seed: r.Uint64()},

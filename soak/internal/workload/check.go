@@ -25,6 +25,7 @@ const (
 	mostFiles   = 10_000
 	mostBytes   = 1 << 30
 	mostBad     = 100
+	mostReaders = 32
 	mostPool    = 10_000
 	mostInodes  = 100_000_000
 	largestDisk = 1 << 40
@@ -89,6 +90,10 @@ func (w Workload) Check() error {
 	c.share("calls.cancelled", w.Calls.Cancelled)
 	c.share("calls.reordered", w.Calls.Reordered)
 	within(c, "calls.bad", w.Calls.Bad, 0, mostBad)
+	within(c, "reading.readers", w.Reading.Readers, 0, mostReaders)
+	c.share("reading.removed", w.Reading.Removed)
+	c.that(w.Reading.Removed == 0 || w.Reading.Readers > 0, "reading.removed",
+		"is %v, but reading.readers is 0, so the driver has no admin socket to remove volumes by", w.Reading.Removed)
 	w.checkDriver(c)
 	w.Disk.check(c)
 	w.checkFaults(c)
@@ -112,6 +117,7 @@ func (w Workload) checkPods(c *checker) {
 	c.that(!w.Drain || w.Parallel >= w.Pods, "parallel",
 		"is %d, but drain needs all pods on the node at a time: it has to be at least pods, which is %d", w.Parallel, w.Pods)
 	c.share("deletedEarly", w.DeletedEarly)
+	c.share("again", w.Again)
 }
 
 func (w Workload) checkVolumes(c *checker) {

@@ -6,7 +6,7 @@ import "time"
 type Pod struct {
 	Index     int // from 0 on
 	UID       string
-	Namespace string
+	Namespace string // one of a few
 	Name      string
 	// Arrival is when it comes, after the beginning of the run.
 	Arrival time.Duration
@@ -15,7 +15,10 @@ type Pod struct {
 	// DeletedEarly says that it is deleted so long after its arrival, whether
 	// its volumes are mounted or not; 0 says that it is not.
 	DeletedEarly time.Duration
-	Volumes      []Volume
+	// Again is how long after its end it comes to the node once more; 0 says that
+	// it does not.
+	Again   time.Duration
+	Volumes []Volume
 	// Bad are the calls with bad input that are made while it lives.
 	Bad []BadCall
 }
@@ -33,6 +36,9 @@ type Volume struct {
 	Content    Content
 	Publish    Call
 	Unpublish  Call
+	// RemovedAfter is how long after its unpublish a person removes the volume; 0
+	// says that nobody does. No volume with a Trouble is removed.
+	RemovedAfter time.Duration
 	// Trouble is the fault that befalls this volume; nil for most. No pod has
 	// more than one such volume, it is an inline one, and the pod is not deleted
 	// early.

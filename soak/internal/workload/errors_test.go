@@ -9,7 +9,7 @@ import (
 // TestErrors has the text that a user sees for everything that is refused.
 func TestErrors(t *testing.T) {
 	const (
-		top    = "pods, parallel, arrival, length, drain, deletedEarly, volumes, contents, calls, driver, disk, faults, timeout"
+		top    = "pods, parallel, arrival, length, drain, deletedEarly, again, volumes, contents, calls, reading, driver, disk, faults, timeout"
 		faults = "daemon-kill, kubelet-restart, disk-full, no-inodes, slow-disk, clock-step, " +
 			"busy-target, foreign-mount, nested-mount, pod-removed, volume-removed, volume-symlink"
 		inEmpty = "churn.yaml: there is nothing in it; a preset would be an example to begin with"
@@ -81,6 +81,11 @@ func TestErrors(t *testing.T) {
 		{"calls: {doubled: .nan}", "churn.yaml:1: calls.doubled is NaN, it has to lie between 0 and 1"},
 		{"calls: {cancelled: -1}", "churn.yaml:1: calls.cancelled is -1, it has to lie between 0 and 1"},
 		{"calls: {reordered: 1.01}", "churn.yaml:1: calls.reordered is 1.01, it has to lie between 0 and 1"},
+		{"again: 2", "churn.yaml:1: again is 2, it has to lie between 0 and 1"},
+		{"reading: {readers: 33}", "churn.yaml:1: reading.readers is 33, it has to lie between 0 and 32"},
+		{"reading: {readers: 1, removed: 2}", "churn.yaml:1: reading.removed is 2, it has to lie between 0 and 1"},
+		{"reading: {removed: 0.1}",
+			"churn.yaml:1: reading.removed is 0.1, but reading.readers is 0, so the driver has no admin socket to remove volumes by"},
 		{"calls: {bad: 101}", "churn.yaml:1: calls.bad is 101, it has to lie between 0 and 100"},
 		{"driver: {lifespan: 1h}", "churn.yaml:1: driver.lifespan is 1h0m0s, it has to lie between 0s and 15m0s"},
 		{"driver: {headroom: 2}", "churn.yaml:1: driver.headroom is 2, it has to lie between 0 and 1"},

@@ -14,12 +14,14 @@ func everything() Workload {
 	w.Pods = 3000
 	w.Arrival = Arrival{Rate: 50, Burst: 7}
 	w.DeletedEarly = 0.1
+	w.Again = 0.1
 	w.Volumes = Volumes{Min: 1, Max: 3, ReadOnly: 0.2, Persistent: 0.3, Pool: 5}
 	w.Contents = Contents{
 		Files: 10, Bytes: 1 << 20,
 		Deep: 0.3, Names: 0.3, Sparse: 0.3, Links: 0.3, Modes: 0.3, Special: 0.3,
 	}
 	w.Calls = Calls{Doubled: 0.3, Cancelled: 0.2, Reordered: 0.1, Bad: 1.25}
+	w.Reading = Reading{Readers: 2, Removed: 0.25}
 	w.Faults = []Fault{
 		{Kind: DaemonKill, Times: 10, For: Duration(time.Second)},
 		{Kind: ClockStep, Times: 2, Step: Duration(time.Hour)},
@@ -113,8 +115,9 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 		{"arrival.rate", func(w *Workload) { w.Arrival.Rate = 0 }, func(p *Pod) { p.Arrival = 0 }},
 		{"arrival.burst", func(w *Workload) { w.Arrival.Burst = 1 }, func(p *Pod) { p.Arrival = 0 }},
 		{"length", func(w *Workload) { w.Length = Length{Distribution: Lognormal, Mean: 1} }, func(p *Pod) { p.Length = 0 }},
-		{"drain", func(w *Workload) { w.Drain = true }, func(p *Pod) { p.Length = 0 }},
-		{"deletedEarly", func(w *Workload) { w.DeletedEarly = 0.9 }, func(p *Pod) { p.DeletedEarly = 0 }},
+		{"drain", func(w *Workload) { w.Drain = true }, func(p *Pod) { p.Length, p.Again = 0, 0 }},
+		{"deletedEarly", func(w *Workload) { w.DeletedEarly = 0.9 }, func(p *Pod) { p.DeletedEarly, p.Again = 0, 0 }},
+		{"again", func(w *Workload) { w.Again = 0.9 }, func(p *Pod) { p.Again = 0 }},
 		{"volumes.readOnly", func(w *Workload) { w.Volumes.ReadOnly = 0.9 }, volumes(func(v *Volume) { v.ReadOnly = false })},
 		{"volumes.persistent", func(w *Workload) { w.Volumes.Persistent = 0.9 }, func(p *Pod) {
 			if i := len(p.Volumes) - 1; p.Volumes[i].Persistent {
@@ -138,6 +141,10 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 		{"calls.reordered", func(w *Workload) { w.Calls.Reordered = 0.9 }, volumes(func(v *Volume) {
 			v.Unpublish.Reordered, v.Unpublish.Overtaken = false, 0
 		})},
+		{"reading.removed", func(w *Workload) { w.Reading.Removed = 0.9 }, func(p *Pod) {
+			p.Again = 0
+			volumes(func(v *Volume) { v.RemovedAfter = 0 })(p)
+		}},
 		{"calls.bad", func(w *Workload) { w.Calls.Bad = 9 }, func(p *Pod) { p.Bad = nil }},
 		{"another kind of fault", func(w *Workload) {
 			w.Faults = append([]Fault{{Kind: DiskFull, Times: 9, For: 1}}, w.Faults...)

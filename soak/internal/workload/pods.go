@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -20,7 +21,7 @@ func (p Plan) Pod(index int) Pod {
 	pod := Pod{
 		Index:     index,
 		UID:       newUID(r),
-		Namespace: "soak",
+		Namespace: p.namespace("namespace", uint64(index)),
 		Name:      fmt.Sprintf("soak-%d", index),
 		Arrival:   p.arrival(index),
 		Length:    p.length(index),
@@ -30,24 +31,60 @@ func (p Plan) Pod(index int) Pod {
 	inline := int(between(r, int64(p.workload.Volumes.Min), int64(p.workload.Volumes.Max)))
 	for i := range inline {
 		name := fmt.Sprintf("data-%d", i)
-		pod.Volumes = append(pod.Volumes, p.volume(p.stream("volume", uint64(index), uint64(i)), Volume{
-			Name: name,
-			ID:   volumeID(name, pod.UID),
-		}))
+		v := p.volume(p.stream("volume", uint64(index), uint64(i)), Volume{Name: name, ID: volumeID(name, pod.UID)})
+		v.RemovedAfter = p.removal(index, i)
+		pod.Volumes = append(pod.Volumes, v)
 	}
 	if t, ok := p.troubles[index]; ok {
-		pod.Volumes[t.of(inline)].Trouble = &t.fault
+		v := &pod.Volumes[t.of(inline)]
+		v.Trouble, v.RemovedAfter = &t.fault, 0
 		early = false
 	}
 	if early {
 		pod.DeletedEarly = deletion
 	}
+	pod.Again = p.again(pod)
 	r = p.stream("persistent", uint64(index))
 	if chance(r, p.workload.Volumes.Persistent) {
 		handle := p.handle(between(r, 0, int64(p.workload.Volumes.Pool)-1))
 		pod.Volumes = append(pod.Volumes, p.volume(r, Volume{Name: handle, ID: handle, Persistent: true}))
 	}
 	return pod
+}
+
+// namespaces are those that the pods are in.
+var namespaces = []string{"soak-a", "soak-b", "soak-c"}
+
+// Namespaces are all that the pods of a run are in.
+func (p Plan) Namespaces() []string { return slices.Clone(namespaces) }
+
+// namespace draws one of them.
+func (p Plan) namespace(purpose string, numbers ...uint64) string {
+	return namespaces[between(p.stream(purpose, numbers...), 0, int64(len(namespaces))-1)]
+}
+
+// again decides when a pod comes again: in the first quarter of the lifespan, so
+// that its volumes are still there. None does that is deleted early, that a fault
+// befalls, or of which a person removes a volume.
+func (p Plan) again(pod Pod) time.Duration {
+	r := p.stream("again", uint64(pod.Index))
+	again, after := chance(r, p.workload.Again), upTo(r, max(4, p.workload.Driver.Lifespan.D())/4)
+	unfit := func(v Volume) bool { return v.Trouble != nil || v.RemovedAfter > 0 }
+	if !again || p.workload.Drain || pod.DeletedEarly > 0 || slices.ContainsFunc(pod.Volumes, unfit) {
+		return 0
+	}
+	return after
+}
+
+// removal decides when a person removes a volume: in the first half of its
+// lifespan, so that it does not expire before.
+func (p Plan) removal(pod, volume int) time.Duration {
+	r := p.stream("removal", uint64(pod), uint64(volume))
+	removed, after := chance(r, p.workload.Reading.Removed), upTo(r, max(2, p.workload.Driver.Lifespan.D())/2)
+	if !removed {
+		return 0
+	}
+	return after
 }
 
 // handle is the volume handle of one of the pool's volumes.

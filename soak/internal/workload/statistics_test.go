@@ -28,6 +28,10 @@ func TestShares(t *testing.T) {
 	}
 	for _, pod := range pods(NewPlan(w, 1)) {
 		n["pods"]++
+		count("again", pod.Again > 0)
+		if pod.Again < 0 || pod.Again > w.Driver.Lifespan.D()/4 {
+			t.Errorf("a pod comes again after %s", pod.Again)
+		}
 		count("early", pod.DeletedEarly > 0)
 		if pod.DeletedEarly < 0 || pod.DeletedEarly > latestDeletion {
 			t.Errorf("a pod is deleted after %s", pod.DeletedEarly)
@@ -46,6 +50,10 @@ func TestShares(t *testing.T) {
 			count("links", v.Content.Links)
 			count("modes", v.Content.Modes)
 			count("special", v.Content.Special)
+			count("removed", v.RemovedAfter > 0)
+			if v.RemovedAfter < 0 || v.RemovedAfter > w.Driver.Lifespan.D()/2 {
+				t.Errorf("a volume is removed after %s", v.RemovedAfter)
+			}
 			n["files"] += float64(v.Content.Files)
 			n["bytes"] += float64(v.Content.Bytes)
 			count("reordered", v.Unpublish.Reordered)
@@ -71,6 +79,8 @@ func TestShares(t *testing.T) {
 		want float64
 	}{
 		{"early", "pods", w.DeletedEarly},
+		// Some pods are deleted early, and of some a person removes a volume.
+		{"again", "pods", w.Again * (1 - w.DeletedEarly) * (0.75 + 0.75*0.75 + 0.75*0.75*0.75) / 3},
 		{"bad", "pods", w.Calls.Bad},
 		{"inline", "pods", 2},
 		{"volumes", "pods", 2 + w.Volumes.Persistent},
@@ -81,6 +91,7 @@ func TestShares(t *testing.T) {
 		{"links", "volumes", 0.3},
 		{"modes", "volumes", 0.3},
 		{"special", "volumes", 0.3},
+		{"removed", "inline", w.Reading.Removed},
 		{"files", "volumes", 5},
 		{"reordered", "volumes", w.Calls.Reordered},
 		{"before", "reordered", 0.5},

@@ -15,13 +15,17 @@ type Workload struct {
 	Drain bool `yaml:"drain"`
 	// DeletedEarly is the share of pods that are deleted while their volumes
 	// are being mounted.
-	DeletedEarly float64  `yaml:"deletedEarly"`
-	Volumes      Volumes  `yaml:"volumes"`
-	Contents     Contents `yaml:"contents"`
-	Calls        Calls    `yaml:"calls"`
-	Driver       Driver   `yaml:"driver"`
-	Disk         Disk     `yaml:"disk"`
-	Faults       []Fault  `yaml:"faults"`
+	DeletedEarly float64 `yaml:"deletedEarly"`
+	// Again is the share of pods that are on the node once more, soon after they
+	// went, so that their retained volumes are published again. In a drain none is.
+	Again    float64  `yaml:"again"`
+	Volumes  Volumes  `yaml:"volumes"`
+	Contents Contents `yaml:"contents"`
+	Calls    Calls    `yaml:"calls"`
+	Reading  Reading  `yaml:"reading"`
+	Driver   Driver   `yaml:"driver"`
+	Disk     Disk     `yaml:"disk"`
+	Faults   []Fault  `yaml:"faults"`
 	// Timeout is when the run gives up.
 	Timeout Duration `yaml:"timeout"`
 }
@@ -97,6 +101,17 @@ type Calls struct {
 	Reordered float64 `yaml:"reordered"`
 	// Bad is how many calls with bad input there are for each pod, on average.
 	Bad float64 `yaml:"bad"`
+}
+
+// Reading is what people do with retained volumes, through the driver's admin
+// socket.
+type Reading struct {
+	// Readers is how many people list and read at a time. With 0 the driver needs
+	// no admin socket.
+	Readers int `yaml:"readers"`
+	// Removed is the share of volumes that a person removes while they are
+	// retained.
+	Removed float64 `yaml:"removed"`
 }
 
 // Driver is the configuration of the driver under test, by its flags.
