@@ -116,6 +116,7 @@ func (c *Checker) lookAtAbandoned(a *abandoned) {
 			"the kubelet never unpublishes it, so by %s nothing of it should be left, and at %s: mounted at its target %t, data directory there %t",
 			limit.at.Format(history.Clock), after.Format(history.Clock), mounted, there))
 	}
+	c.noteOver(v)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.abandoned.remove(a)

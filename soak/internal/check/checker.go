@@ -45,6 +45,12 @@ type Checker struct {
 	// have set them aside, and comes back to them later.
 	hindered     []*retained
 	toldCanaries string
+	// known are the inline volumes of the run by ID, gone those of them that are
+	// over, the first to go first.
+	known map[string]*acquaintance
+	gone  []*acquaintance
+	// removals are the last ones.
+	removals []*removal
 	// err is why the checker cannot check, by the first time.
 	err error
 }
@@ -59,6 +65,8 @@ type Counts struct {
 	Seen int
 	// Expired is how many went in time, Evicted how many went early by pressure.
 	Expired, Evicted int
+	// Removed is how many a person removed.
+	Removed int
 	// Lateness is, for each expired one in which nothing was mounted, how long
 	// after its deadline it was found gone.
 	Lateness []time.Duration
@@ -78,7 +86,7 @@ func New(cfg Config) (*Checker, error) {
 		cfg.EnoughCalls = enoughCalls
 	}
 	return &Checker{cfg: cfg, started: time.Now(), byVolume: make(map[*history.Volume]*published),
-		spoilt: make(map[*history.Volume]bool), excused: make(map[string]bool)}, nil
+		spoilt: make(map[*history.Volume]bool), excused: make(map[string]bool), known: make(map[string]*acquaintance)}, nil
 }
 
 // Run looks at everything that is to be looked at regularly, until ctx ends.

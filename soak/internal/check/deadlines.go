@@ -32,6 +32,7 @@ func (c *Checker) Retained(v *history.Volume) {
 	c.retained.add(r)
 	heap.Push(&c.due, r)
 	heap.Push(&c.ages, r)
+	c.noteRetained(r)
 	c.mu.Unlock()
 	c.lookAtRetained(r)
 }
@@ -120,6 +121,10 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 // conclude acts on what was seen of a volume. Only one goroutine does so for a
 // volume at a time.
 func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err error) {
+	if sent := r.volume.Removal().Sent; !sent.IsZero() && sent.Before(after) && (seen == goneWell || seen == goneEarly) {
+		c.settle(r, func(n *Counts) { n.Removed++ })
+		return
+	}
 	switch seen {
 	case goesOn:
 	case goneWell:
@@ -137,6 +142,10 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 			c.lastEvicted = after
 			c.mu.Unlock()
 			c.checkOrder(r, after)
+			return
+		}
+		if c.besideRemoval(r.volume, r.lastWhole, after) {
+			c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", after.Format(history.Clock), absence(err)))
 			return
 		}
 		c.report(r, after, fmt.Sprintf("its deadline is %s at the earliest%s, and at %s: %v",
@@ -172,7 +181,11 @@ func (c *Checker) durable(from, to time.Time) history.Promise {
 
 // report ends a volume's story with a violation.
 func (c *Checker) report(r *retained, at time.Time, what string) {
-	c.cfg.Findings.Add(c.durable(r.from, at), r.volume, what)
+	c.reportAs(c.durable(r.from, at), r, what)
+}
+
+func (c *Checker) reportAs(broken history.Promise, r *retained, what string) {
+	c.cfg.Findings.Add(broken, r.volume, what)
 	// What is left of it is reported herewith.
 	c.excuse(r.volume)
 	c.settle(r, func(*Counts) {})
@@ -181,6 +194,7 @@ func (c *Checker) report(r *retained, at time.Time, what string) {
 // settle ends a volume's story.
 func (c *Checker) settle(r *retained, count func(*Counts)) {
 	hindered := hindered(r.volume)
+	c.noteOver(r.volume)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.over = true

@@ -149,10 +149,12 @@ func (w *world) try(err error) {
 
 func (w *world) volume(n int) *history.Volume {
 	pod, id := fmt.Sprintf("pod-%d", n), fmt.Sprintf("csi-%d", n)
-	return &history.Volume{
-		ID: id, Pod: pod, Name: "data",
+	v := &history.Volume{
+		ID: id, Namespace: "ci", PodName: "name-of-" + pod, Pod: pod, Name: "data",
 		Target: filepath.Join(w.kubelet, pod, "mount"), Data: filepath.Join(w.work, pod, id),
 	}
+	w.checker.Expect(v)
+	return v
 }
 
 // mount does what a driver's publish does, and writes the content.

@@ -16,6 +16,11 @@ const (
 	Monotonic     Promise = "the wall clock does not matter"   // 8. a step neither hastens nor delays
 	BadInput      Promise = "bad input gets a clear error"     // 9. and never reaches a path or a mount
 	FlatCost      Promise = "cost follows the work"            // 10. not the number of mounted or retained volumes
+	ReadsTrue     Promise = "reading shows what was written"   // 11. every byte of it, or an error
+	ReadsInside   Promise = "reading stays inside"             // 11. not through symlinks, nor into mounts or FIFOs
+	ReadsNoTrace  Promise = "reading leaves no trace"          // 11. no access time
+	ListsTrue     Promise = "a list shows what is retained"    // 11, 12. all of it once, and nothing of others
+	Removes       Promise = "a removal takes its volume alone" // at once, and whole
 )
 
 // What the run itself needs, beyond the design's promises.
@@ -28,5 +33,6 @@ const (
 // Promises are all of them, in the order of the report.
 var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
-	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadOnly, Lives, Completed,
+	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes,
+	ReadOnly, Lives, Completed,
 }

@@ -28,9 +28,11 @@ const longestStory = 64
 // goroutines.
 type Volume struct {
 	// ID is the volume ID; Pod the UID of its pod; Name that of the volume in it.
-	ID   string
-	Pod  string
-	Name string
+	ID        string
+	Namespace string
+	PodName   string
+	Pod       string
+	Name      string
 	// Target is where the pod wants it, Data where the driver keeps its files:
 	// empty for a persistent volume.
 	Target string
@@ -49,6 +51,7 @@ type Volume struct {
 	events    []event
 	forgotten int
 	troubles  []Trouble
+	removal   Removal
 }
 
 // event is a line of the story: a call, or something else that happened.

@@ -92,12 +92,14 @@ func newPod(p workload.Pod) *Pod {
 func (p *Pod) add(root string, plan workload.Volume) *Volume {
 	v := &Volume{Plan: plan, Pod: p}
 	v.Story = &history.Volume{
-		ID:       plan.ID,
-		Pod:      p.Plan.UID,
-		Name:     plan.Name,
-		Target:   filepath.Join(volumesDir(root, p.Plan.UID), v.directory(), "mount"),
-		ReadOnly: plan.ReadOnly,
-		Content:  plan.Content,
+		ID:        plan.ID,
+		Namespace: p.Plan.Namespace,
+		PodName:   p.Plan.Name,
+		Pod:       p.Plan.UID,
+		Name:      plan.Name,
+		Target:    filepath.Join(volumesDir(root, p.Plan.UID), v.directory(), "mount"),
+		ReadOnly:  plan.ReadOnly,
+		Content:   plan.Content,
 	}
 	p.Volumes = append(p.Volumes, v)
 	return v

@@ -1,0 +1,139 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// Listed is a volume as a list shows it. Empty fields are not known to the driver.
+type Listed struct {
+	ID, Namespace, Pod, PodUID, Volume string
+	// Retained says that the list calls it so.
+	Retained bool
+	// RetainedAt and ExpiresAt are times of the driver's wall clock.
+	RetainedAt, ExpiresAt time.Time
+}
+
+// Listing is a list of retained volumes that is under way, page after page.
+type Listing struct {
+	checker   *Checker
+	namespace string
+	from      time.Time
+	// retained are the volumes that belong into the list, if they stay until its
+	// end; published those that must not be in it.
+	retained  []*retained
+	published map[string]*published
+}
+
+// BeginList says that somebody is about to ask for the first page of the retained
+// volumes of a namespace, or of all if it is empty.
+func (c *Checker) BeginList(namespace string) *Listing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := &Listing{checker: c, namespace: namespace, from: time.Now(), published: make(map[string]*published)}
+	for _, r := range c.retained.all {
+		if namespace == "" || r.volume.Namespace == namespace {
+			l.retained = append(l.retained, r)
+		}
+	}
+	for v, p := range c.byVolume {
+		l.published[v.ID] = p
+	}
+	return l
+}
+
+// End judges a list, all of whose pages came.
+func (l *Listing) End(items []Listed) {
+	seen := make(map[string]bool)
+	for i, item := range items {
+		if seen[item.ID] {
+			l.object(l.checker.volume(item.ID), "the list has it twice")
+			continue
+		}
+		seen[item.ID] = true
+		if i > 0 && item.RetainedAt.After(items[i-1].RetainedAt) {
+			l.object(l.checker.volume(item.ID), fmt.Sprintf("it was retained at %s and comes after volume %s, retained at %s; the newest come first",
+				item.RetainedAt, items[i-1].ID, items[i-1].RetainedAt))
+		}
+		l.judge(item)
+	}
+	for _, r := range l.retained {
+		if !seen[r.volume.ID] && l.checker.certain(r) {
+			l.object(r.volume, "it is retained all the time, and the list does not have it")
+		}
+	}
+}
+
+func (c *Checker) volume(id string) *history.Volume {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.known[id]; a != nil {
+		return a.volume
+	}
+	return nil
+}
+
+// object reports something that is wrong with the list.
+func (l *Listing) object(v *history.Volume, what string) {
+	of := "all namespaces"
+	if l.namespace != "" {
+		of = "namespace " + l.namespace
+	}
+	what = fmt.Sprintf("the list of %s that began at %s: %s", of, l.from.Format(history.Clock), what)
+	l.checker.cfg.Findings.Add(history.ListsTrue, v, what)
+}
+
+// judge says what is wrong with one volume of the list.
+func (l *Listing) judge(item Listed) {
+	c := l.checker
+	c.mu.Lock()
+	a := c.known[item.ID]
+	var gone time.Time
+	var r *retained
+	stillPublished := false
+	if a != nil {
+		gone, r = a.gone, a.retained
+		p := l.published[item.ID]
+		stillPublished = p != nil && c.byVolume[a.volume] == p
+	}
+	c.mu.Unlock()
+	if a == nil {
+		l.object(nil, fmt.Sprintf("it has volume %s, which is none of this run or was gone long ago", item.ID))
+		return
+	}
+	v := a.volume
+	switch {
+	case !item.Retained:
+		l.object(v, "the list says that it is in another phase than Retained")
+	case stillPublished:
+		l.object(v, "it is published all the time, and the list has it")
+	case l.namespace != "" && v.Namespace != l.namespace:
+		l.object(v, fmt.Sprintf("the volume is of namespace %s", v.Namespace))
+	case !gone.IsZero() && gone.Add(staleAllowance).Before(l.from) && len(v.Troubles()) == 0:
+		l.object(v, fmt.Sprintf("its data is gone since %s, and the list has it", gone.Format(history.Clock)))
+	case r != nil:
+		l.judgeRetained(r, item)
+	}
+}
+
+// judgeRetained compares what the list says of a volume with what it is.
+func (l *Listing) judgeRetained(r *retained, item Listed) {
+	v, c := r.volume, l.checker
+	got := Listed{Namespace: item.Namespace, Pod: item.Pod, PodUID: item.PodUID}
+	if want := (Listed{Namespace: v.Namespace, Pod: v.PodName, PodUID: v.Pod}); got != want || item.Volume != "" && item.Volume != v.Name {
+		l.object(v, fmt.Sprintf("it is volume %s of pod %s/%s (%s), and in the list volume %s of pod %s/%s (%s)",
+			v.Name, v.Namespace, v.PodName, v.Pod, item.Volume, item.Namespace, item.Pod, item.PodUID))
+		return
+	}
+	// Pressure makes it earlier, and the wall clock of a driver may be another.
+	if c.cfg.Timeline.During(c.started, time.Now(), workload.ClockStep) || c.lowest(r.from, time.Now()) < 1 {
+		return
+	}
+	if item.ExpiresAt.Before(r.earliest.Add(-usualLateness)) || item.ExpiresAt.After(r.deadline.Add(usualLateness)) {
+		l.object(v, fmt.Sprintf("its deadline is between %s and %s, and the list says %s",
+			r.earliest.Format(history.Clock), r.deadline.Format(history.Clock), item.ExpiresAt.Format(history.Clock)))
+	}
+}

@@ -1,0 +1,85 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// removalMemory is how long a removal is remembered that may have taken another
+// volume.
+const removalMemory = time.Minute
+
+// removal is a removal by a person, from its request to its answer.
+type removal struct {
+	volume *history.Volume
+	from   time.Time
+	// to is zero while it lasts.
+	to time.Time
+}
+
+// BeginRemoval says that a person is about to ask the driver to remove a volume.
+// The returned function judges the answer: the error is nil if the driver says
+// that it is removed; how says why it is not.
+func (c *Checker) BeginRemoval(v *history.Volume) (end func(how Failure, err error)) {
+	v.BeginRemoval()
+	began := &removal{volume: v, from: time.Now()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removals = slices.DeleteFunc(c.removals, func(r *removal) bool {
+		return !r.to.IsZero() && began.from.Sub(r.to) > removalMemory
+	})
+	c.removals = append(c.removals, began)
+	return func(how Failure, err error) {
+		v.EndRemoval(err)
+		now := time.Now()
+		c.mu.Lock()
+		began.to = now
+		c.mu.Unlock()
+		if err == nil {
+			c.checkRemoved(v)
+		} else {
+			c.checkNotRemoved(v, began.from, how, err)
+		}
+	}
+}
+
+// checkRemoved reports a volume that is still there although the driver has
+// removed it.
+func (c *Checker) checkRemoved(v *history.Volume) {
+	r := c.follows(v)
+	if r == nil {
+		return
+	}
+	found, _ := c.cfg.Look(v, v.Data)
+	if found == Gone {
+		return
+	}
+	c.reportAs(history.Removes, r, fmt.Sprintf("the driver said that it is removed, but its data is in its place at %s",
+		time.Now().Format(history.Clock)))
+}
+
+// checkNotRemoved reports a removal that failed without an excuse.
+func (c *Checker) checkNotRemoved(v *history.Volume, from time.Time, how Failure, err error) {
+	now, r := time.Now(), c.follows(v)
+	switch {
+	case c.cfg.Timeline.During(from, now, workload.DaemonKill):
+	case how == Unserved && c.cfg.Timeline.During(from, now, workload.SlowDisk, workload.MachineSlow):
+	case how == Absent && (r == nil || now.After(r.earliest) || c.mayBeEvictedBy(r, now)):
+	default:
+		c.cfg.Findings.Add(history.Removes, v, fmt.Sprintf("it is retained, but a removal sent at %s failed at %s: %v",
+			from.Format(history.Clock), now.Format(history.Clock), err))
+	}
+}
+
+// besideRemoval tells whether another volume was removed between the two times.
+func (c *Checker) besideRemoval(v *history.Volume, from, to time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.removals, func(r *removal) bool {
+		return r.volume != v && !r.from.After(to) && (r.to.IsZero() || !r.to.Before(from))
+	})
+}
