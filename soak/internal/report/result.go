@@ -33,6 +33,7 @@ type Result struct {
 	Methods   []methodCalls `json:"methods"`
 	BadInput  badInput      `json:"bad_input"`
 	Deadlines deadlines     `json:"deadlines"`
+	Reading   reading       `json:"reading"`
 	Driver    driver        `json:"driver"`
 	// Promises are all that there are, with a count of 0 for those that held.
 	Promises []promiseCount `json:"promises"`
@@ -108,11 +109,13 @@ type badInput struct {
 type deadlines struct {
 	// Seen counts the volumes whose data was still there just before the
 	// deadline, Expired those whose data went in time after it, Evicted those
-	// whose data went before it under pressure. Following is how many still
+	// whose data went before it under pressure, Removed those that a person
+	// removed. Following is how many still
 	// had theirs before them when the run ended.
 	Seen      int `json:"seen"`
 	Expired   int `json:"expired"`
 	Evicted   int `json:"evicted"`
+	Removed   int `json:"removed"`
 	Following int `json:"following"`
 	// How long after the deadline data was seen to be gone.
 	LateP50Millis float64 `json:"late_p50_ms"`
@@ -121,6 +124,19 @@ type deadlines struct {
 	// LowestPressure is the lowest pressure factor of any sample; missing if
 	// none knows it.
 	LowestPressure *float64 `json:"lowest_pressure,omitempty"`
+}
+
+// reading is what people did with retained volumes, through the admin socket.
+type reading struct {
+	Lists   int   `json:"lists"`
+	Volumes int   `json:"volumes"`
+	Files   int   `json:"files"`
+	Bytes   int64 `json:"bytes"`
+	Tars    int   `json:"tars"`
+	// Ended counts requests that ended early because their volume went, or the
+	// driver was killed; Refused those for what is not to be read.
+	Ended   int `json:"ended"`
+	Refused int `json:"refused"`
 }
 
 // driver is about the driver over all its processes: the sum of their CPU time,

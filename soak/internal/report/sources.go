@@ -18,6 +18,7 @@ type Sources struct {
 	// Disk is false while the file system does not say.
 	Disk func() (Disk, bool)
 	Kept func() Kept
+	Read func() Read
 }
 
 // Usage is what the driver uses.
@@ -43,11 +44,25 @@ type Kept struct {
 	// Following counts the volumes that are retained now, Seen those whose data
 	// was still there just before the deadline, Expired those whose data went in
 	// time after it, Evicted those whose data went before it under pressure.
-	Following, Seen, Expired, Evicted int
+	// Removed those that a person removed.
+	Following, Seen, Expired, Evicted, Removed int
 	// Lateness is how long after its deadline the data of each expired volume
 	// was seen to be gone. The report does not change it, so a slice that is
 	// still being appended to may be handed out.
 	Lateness []time.Duration
+}
+
+// Read is what people read of retained volumes.
+type Read struct {
+	// Lists counts the lists of volumes, Volumes the visits to volumes, Files the
+	// files and parts of files that were read to their end, Bytes what came in all,
+	// and Tars the whole tars.
+	Lists, Volumes, Files int
+	Bytes                 int64
+	Tars                  int
+	// Ended counts what ended early because its volume went or the driver was
+	// killed, Refused what is not to be read, and was refused.
+	Ended, Refused int
 }
 
 // pressure is the factor by which a driver shortens lifespans: 1 while the
@@ -77,6 +92,13 @@ func (s Sources) kept() Kept {
 		return Kept{}
 	}
 	return s.Kept()
+}
+
+func (s Sources) read() Read {
+	if s.Read == nil {
+		return Read{}
+	}
+	return s.Read()
 }
 
 func (s Sources) usage() (Usage, bool) {

@@ -27,6 +27,7 @@ func newResult(r *Run, end Outcome, took time.Duration) *Result {
 		Summary:   r.summary(took),
 		BadInput:  badInput{Calls: r.calls.bad.number, Codes: names(r.calls.bad.codes)},
 		Deadlines: sumDeadlines(o.Sources.kept(), r.samples),
+		Reading:   reading(o.Sources.read()),
 		Driver:    r.driver(end.CPU),
 		Promises:  countPromises(o.Sources.Findings),
 		// Lists without anything in them are [] and not null.
@@ -101,7 +102,7 @@ func names(counts map[codes.Code]int) map[string]int {
 func sumDeadlines(k Kept, samples []sample) deadlines {
 	late := slices.Sorted(slices.Values(k.Lateness))
 	d := deadlines{
-		Seen: k.Seen, Expired: k.Expired, Evicted: k.Evicted, Following: k.Following,
+		Seen: k.Seen, Expired: k.Expired, Evicted: k.Evicted, Removed: k.Removed, Following: k.Following,
 		LateP50Millis: millis(quantile.Of(late, 0.5)), LateP99Millis: millis(quantile.Of(late, 0.99)),
 		LateMaxMillis: millis(quantile.Of(late, 1)),
 	}

@@ -50,6 +50,9 @@ type line struct {
 // groups has everything that is not about single calls.
 func (x *Result) groups() []group {
 	list := []group{x.workGroup(), x.deadlineGroup(), x.driverGroup()}
+	if x.Reading != (reading{}) {
+		list = append(list, x.readingGroup())
+	}
 	if len(x.Faults) > 0 {
 		list = append(list, x.faultGroup())
 	}
@@ -78,6 +81,7 @@ func (x *Result) deadlineGroup() group {
 		number("data seen just before the deadline", d.Seen),
 		number("expired in time", d.Expired),
 		number("evicted by pressure", d.Evicted),
+		number("removed by a person", d.Removed),
 		number("not due when the run ended", d.Following),
 		plain("gone after the deadline: p50", short(d.LateP50Millis)),
 		plain("gone after the deadline: p99", short(d.LateP99Millis)),
@@ -96,6 +100,19 @@ func (x *Result) driverGroup() group {
 		plain("CPU time for each call", short(d.CPUMillisPerCall)),
 		plain("memory at its peak (RSS)", mebibytes(d.PeakRSSBytes)),
 		number("threads at their peak", d.PeakThreads),
+	}}
+}
+
+func (x *Result) readingGroup() group {
+	r := x.Reading
+	return group{"read beside", []line{
+		number("lists of volumes", r.Lists),
+		number("visits to volumes", r.Volumes),
+		number("files and parts of files", r.Files),
+		number("tars", r.Tars),
+		plain("bytes", mebibytes(r.Bytes)),
+		number("ended because the volume went", r.Ended),
+		number("refused, as they should be", r.Refused),
 	}}
 }
 
