@@ -3,14 +3,16 @@
 // live and die on it, breaks things, and compares what the daemon answers, what
 // is mounted and what is on the disk with what was promised.
 //
-// It is a black box: it knows CSI, the working directory's layout and the
-// daemon's command line, and nothing of the daemon's code.
+// It is a black box: it knows CSI, the working directory's layout, the daemon's
+// command line and its admin socket, which it uses by the client that people use
+// too, and nothing of the daemon's code.
 //
 // This package is the program: the command line, the stage that a run is played
 // on, the pods with their containers. The parts that it is made of are below
 // internal; imports go one way, in this order:
 //
 //   - report tells what came of it: tables, page, JSON, progress.
+//   - reader reads retained volumes beside all that, as people do.
 //   - check judges: answers, published data, deadlines, what is left over.
 //   - faults breaks things; daemon runs the driver; wallclock gives it a clock.
 //   - kubelet is a kubelet's volume manager; misuse makes calls with bad input.
