@@ -38,8 +38,29 @@ const (
 	AnswersVaguely    Bug = "answers bad input vaguely" // bad calls
 	CostsMore         Bug = "needs more CPU with more retained volumes"
 	MountsWritable    Bug = "mounts read-only volumes writable" // read-only volumes
-	Crashes           Bug = "crashes"
-	EndsBadly         Bug = "ends badly"
+	// Those of reading show with readers.
+	ListsPublished  Bug = "lists published volumes"
+	ListsOthers     Bug = "lists the volumes of other namespaces"
+	ListsTwice      Bug = "repeats the end of a page"
+	ListsForgets    Bug = "leaves a volume out between two pages"
+	ListsStale      Bug = "lists volumes that are gone"
+	ReadsLinks      Bug = "reads through symlinks" // links
+	ReadsMounts     Bug = "reads what is mounted"  // a foreign mount
+	ReadsAnother    Bug = "shows another volume's file"
+	ReadsBeside     Bug = "reads ranges one byte beside"
+	ReadsHalf       Bug = "ends a stream well when the volume goes"      // sparse files
+	ReadsOn         Bug = "reads on when the volume is gone"             // sparse files
+	ReadsAlong      Bug = "reads on when the volume is published again"  // sparse files, pods that come again
+	ReadsPublished  Bug = "reads published volumes"                      // pods that come again
+	LosesAgain      Bug = "begins anew when a volume is published again" // pods that come again
+	ReadsWithTrace  Bug = "changes access times"
+	TarsLess        Bug = "leaves a file out of a tar"
+	ReadingProlongs Bug = "puts the deadline off when a volume is read"
+	ReadingDelays   Bug = "lets calls wait for readers" // sparse files
+	RemovesAnother  Bug = "removes another volume besides"
+	RemovesNothing  Bug = "says that it removes, and does not"
+	Crashes         Bug = "crashes"
+	EndsBadly       Bug = "ends badly"
 )
 
 var breaks = map[Bug]history.Promise{
@@ -70,8 +91,18 @@ var breaks = map[Bug]history.Promise{
 	AnswersVaguely:    history.BadInput,
 	CostsMore:         history.FlatCost,
 	MountsWritable:    history.ReadOnly,
-	Crashes:           history.Lives,
-	EndsBadly:         history.Lives,
+	ListsPublished:    history.ListsTrue, ListsOthers: history.ListsTrue, ListsTwice: history.ListsTrue,
+	ListsForgets: history.ListsTrue, ListsStale: history.ListsTrue,
+	ReadsLinks: history.ReadsInside, ReadsMounts: history.ReadsInside,
+	ReadsAnother: history.ReadsTrue, ReadsBeside: history.ReadsTrue, ReadsHalf: history.ReadsTrue,
+	ReadsAlong: history.ReadsTrue, ReadsPublished: history.ReadsTrue, LosesAgain: history.Durable,
+	ReadsOn: history.ReadsTrue, TarsLess: history.ReadsTrue,
+	ReadsWithTrace:  history.ReadsNoTrace,
+	ReadingProlongs: history.Durable,
+	ReadingDelays:   history.Independent,
+	RemovesAnother:  history.Removes, RemovesNothing: history.Removes,
+	Crashes:   history.Lives,
+	EndsBadly: history.Lives,
 }
 
 // Bugs are all of them, in alphabetical order.

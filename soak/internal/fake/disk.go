@@ -12,6 +12,12 @@ import (
 // record is what it knows of a volume, also after it was killed.
 type record struct {
 	id, pod, target string
+	// namespace and podName are the pod's.
+	namespace, podName string
+	// deleting says that nobody may read it any more.
+	deleting bool
+	// prolonged says that a reader has put the deadline off, which is wrong.
+	prolonged bool
 	// orphan says that no call made it retained. What a driver does wrong with
 	// retained volumes spares these, or it would leak besides.
 	orphan bool

@@ -14,16 +14,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Config is what a Driver works with. All fields are required, but Lifespan,
-// Headroom, Outside, Seen and Bug may be zero.
+// Config is what a Driver works with. All fields are required, but AdminSocket,
+// Lifespan, Headroom, Outside, Seen and Bug may be zero.
 type Config struct {
 	// Socket is the path on which it listens, Work its working directory and
 	// Kubelet that of the kubelet.
 	Socket, Work, Kubelet string
-	Lifespan              time.Duration
-	Headroom              float64
-	OrphanGrace           time.Duration
-	PruneInterval         time.Duration
+	// AdminSocket is the path on which people read retained volumes.
+	AdminSocket   string
+	Lifespan      time.Duration
+	Headroom      float64
+	OrphanGrace   time.Duration
+	PruneInterval time.Duration
 	// Outside is the only directory outside of Work that a bug may damage.
 	Outside string
 	// Seen is told of each publish whose input is good, as it comes, by many
@@ -62,7 +64,10 @@ type run struct {
 	// once, so that the kubelet can get on.
 	spoilt map[string]bool
 	// stuck is held by a driver that lets all wait for one.
-	stuck sync.Mutex
+	stuck sync.RWMutex
+	admin admin
+	// former are volumes that are gone, for a driver that lists them still.
+	former []former
 }
 
 // New prepares a driver; Start starts it.
@@ -98,6 +103,9 @@ func (d *Driver) Start(context.Context) error {
 	// After its end nothing of it may go on: a process would be gone.
 	r := &run{Driver: d, ctx: ctx, cancel: cancel, busy: make(map[string]bool), spoilt: make(map[string]bool)}
 	r.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(r.intercept))
+	if err := r.startAdmin(); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	csi.RegisterIdentityServer(r.server, r)
 	csi.RegisterNodeServer(r.server, r)
 	r.loops.Go(func() { r.sweep(ctx) })
@@ -136,6 +144,7 @@ func (d *Driver) end(server func(*grpc.Server)) error {
 	}
 	server(r.server)
 	r.cancel()
+	r.stopAdmin()
 	r.loops.Wait()
 	return nil
 }

@@ -48,7 +48,7 @@ func (r *run) NodeGetVolumeStats(_ context.Context, q *csi.NodeGetVolumeStatsReq
 // queue has a call wait for those that hold all up, if that is the bug. Only
 // calls wait, or data would be kept too long besides.
 func (r *run) queue() {
-	if r.cfg.Bug == LocksAll {
+	if r.cfg.Bug == LocksAll || r.cfg.Bug == ReadingDelays {
 		r.stuck.Lock()
 		defer r.stuck.Unlock()
 	}
@@ -104,8 +104,15 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 		r.disk.put(known)
 		return &csi.NodePublishVolumeResponse{}, nil
 	}
-	next := record{id: id, pod: q.GetVolumeContext()[podUID], target: target, published: true, failed: known.failed}
+	next := record{id: id, pod: q.GetVolumeContext()[podUID], target: target, published: true, failed: known.failed,
+		namespace: q.GetVolumeContext()[podNamespace], podName: q.GetVolumeContext()[podName]}
 	r.disk.put(next)
+	if r.cfg.Bug != ReadsAlong && r.cfg.Bug != ReadsPublished {
+		r.loseReaders(id)
+	}
+	if r.cfg.Bug == LosesAgain && ok && !known.published {
+		_ = emptyDir(r.data(next)) // what is left is not what it was
+	}
 	if err := r.mount(next, q.GetReadonly()); err != nil {
 		if ok {
 			r.disk.put(known)

@@ -34,7 +34,7 @@ func (r *run) lifespan(v record) time.Duration {
 	case v.orphan:
 	case r.cfg.Bug == DeletesEarly:
 		return r.cfg.Lifespan / 2
-	case r.cfg.Bug == KeepsTooLong:
+	case r.cfg.Bug == KeepsTooLong, v.prolonged:
 		return 20*r.cfg.Lifespan + time.Minute
 	}
 	return r.cfg.Lifespan
@@ -112,14 +112,20 @@ func (r *run) delete(v record) {
 			return
 		}
 	}
+	v.deleting = true
+	r.disk.put(v)
+	r.loseReaders(v.id)
 	trash := filepath.Join(r.cfg.Work, trashName, fmt.Sprintf("%s.%d", filepath.Base(v.id), time.Now().UnixNano()))
 	if info, err := os.Lstat(data); err == nil && info.IsDir() {
 		if os.Rename(data, trash) != nil {
+			v.deleting = false
+			r.disk.put(v)
 			return // the next sweep tries again
 		}
 	}
 	_ = os.Remove(filepath.Dir(data)) // it stays if anything is in there
 	r.disk.remove(v.id)
+	r.bury(v)
 	if r.cfg.Bug != KeepsTrash {
 		_ = removeAll(trash) // the next start tries again
 	}

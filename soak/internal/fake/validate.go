@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	podUID    = "csi.storage.k8s.io/pod.uid"
-	ephemeral = "csi.storage.k8s.io/ephemeral"
+	podUID       = "csi.storage.k8s.io/pod.uid"
+	podNamespace = "csi.storage.k8s.io/pod.namespace"
+	podName      = "csi.storage.k8s.io/pod.name"
+	ephemeral    = "csi.storage.k8s.io/ephemeral"
 )
 
 // invalid refuses a field of a request, by its name in the specification.

@@ -25,6 +25,8 @@ type Layout struct {
 	Created bool
 	// Socket is where the daemon listens.
 	Socket string
+	// Admin is where the daemon's admin socket is: beside the other one.
+	Admin string
 	// Work is the daemon's working directory. [MakeDisk] mounts there.
 	Work string
 	// Kubelet is the kubelet's root directory, the one with pods in it.
@@ -50,6 +52,7 @@ func MakeLayout(dir, logName string) (Layout, error) {
 		return Layout{}, err
 	}
 	l.Socket = filepath.Join(l.Dir, "csi.sock")
+	l.Admin = filepath.Join(l.Dir, "admin.sock")
 	l.Work = filepath.Join(l.Dir, "work")
 	l.Kubelet = filepath.Join(l.Dir, "kubelet")
 	l.Canaries = filepath.Join(l.Dir, "canaries")
@@ -97,10 +100,11 @@ func rootOfRun(dir string) (resolved string, created bool, err error) {
 
 // fill checks the paths and makes the directories.
 func (l Layout) fill() error {
-	if len(l.Socket) > maxSocketPath {
-		return fmt.Errorf("%w: %s is too long for a socket's path; name a shorter --dir", ErrUsage, l.Socket)
+	// It is the longer one.
+	if len(l.Admin) > maxSocketPath {
+		return fmt.Errorf("%w: %s is too long for a socket's path; name a shorter --dir", ErrUsage, l.Admin)
 	}
-	for _, path := range []string{l.Socket, l.Work, l.Kubelet, l.Canaries, l.Image} {
+	for _, path := range []string{l.Socket, l.Admin, l.Work, l.Kubelet, l.Canaries, l.Image} {
 		if l.Log == path {
 			return fmt.Errorf("%w: the log cannot be called %q, that is something else's name here", ErrUsage, filepath.Base(path))
 		}
