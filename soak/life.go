@@ -38,6 +38,7 @@ func newLife(c *churn, planned workload.Pod) *life {
 	l.gone = sync.OnceFunc(func() { close(l.isGone) })
 	for _, v := range l.pod.Volumes {
 		l.volumes[v] = &scratch{churn: c, volume: v}
+		c.checker.Expect(v.Story)
 	}
 	return l
 }
@@ -81,9 +82,11 @@ func (l *life) live(ctx context.Context) {
 func (l *life) finish(ctx context.Context) {
 	l.api.Finish(l.pod)
 	l.each(func(s *scratch) { s.letGo(ctx) })
-	if wait(ctx, l.isGone) {
-		l.each(func(s *scratch) { s.afterlife(ctx) })
+	if !wait(ctx, l.isGone) {
+		return
 	}
+	l.each(func(s *scratch) { s.afterlife(ctx) })
+	l.again(ctx)
 }
 
 // each does something with all volumes at the same time.

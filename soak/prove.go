@@ -72,6 +72,8 @@ func (s *stage) prove(ctx context.Context) error {
 		return err
 	}
 	defer n.crash()
+	stopReaders := s.startReaders(ctx)
+	defer stopReaders()
 	if err := s.churn(ctx, cancel, c); err != nil {
 		return err
 	}
@@ -81,6 +83,7 @@ func (s *stage) prove(ctx context.Context) error {
 	if err := s.checker.Finish(ctx); err != nil {
 		return err
 	}
+	stopReaders()
 	n.crash()
 	stopWeather() // its file is in the driver's working directory
 	if err := s.driver.Stop(); err != nil {
@@ -193,6 +196,23 @@ func (s *stage) startWeather(ctx context.Context, broken context.CancelCauseFunc
 		if err != nil {
 			broken(err)
 		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// startReaders lets people read until the returned function is called.
+func (s *stage) startReaders(ctx context.Context) (stop func()) {
+	if s.reader == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.reader.Run(ctx)
 	}()
 	return func() {
 		cancel()

@@ -19,6 +19,8 @@ type scratch struct {
 	*churn
 	volume *kubelet.Volume
 	filled content.Filled
+	// before is the volume when its pod was here the first time; nil if it was not.
+	before *scratch
 	// begun says that its containers were started.
 	begun bool
 	// release ends a fault that outlives the pod; nil if there is none.
@@ -32,6 +34,9 @@ func (s *scratch) begin() {
 	s.begun = true
 	s.report.Count.Mounted.Add(1)
 	if s.volume.Plan.Persistent {
+		return
+	}
+	if s.before != nil && s.find() {
 		return
 	}
 	dir := v.Target
@@ -133,8 +138,20 @@ func (s *scratch) over(how kubelet.Outcome) {
 	case how == kubelet.Unpublished && s.filled.Marker:
 		s.checkRetained()
 		s.checker.Retained(v)
+		s.offer()
 	default:
 		s.checker.Abandoned(v)
+	}
+}
+
+// offer lets people read the volume. Nobody knows what is in one that a fault
+// changes, or that its pod filled the disk with.
+func (s *scratch) offer() {
+	plan := s.plan.Workload()
+	f := s.volume.Plan.Trouble
+	changed := f != nil && (f.Kind == workload.VolumeRemoved || f.Kind == workload.VolumeSymlink)
+	if s.reader != nil && !changed && s.volume.Pod.Plan.Index < plan.Pods {
+		s.reader.Retained(s.volume.Story, s.spec(s.volume.Story), s.filled)
 	}
 }
 
@@ -165,6 +182,12 @@ func (s *scratch) letGo(ctx context.Context) {
 
 // afterlife is what a fault does to a retained volume.
 func (s *scratch) afterlife(ctx context.Context) {
+	if after := s.volume.Plan.RemovedAfter; after > 0 && s.filled.Marker {
+		s.later(ctx, after, func() error {
+			s.reader.Remove(ctx, s.volume.Story)
+			return nil
+		})
+	}
 	f := s.volume.Plan.Trouble
 	if f == nil || !s.filled.Marker {
 		return

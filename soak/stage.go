@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/internal/reader"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
@@ -41,6 +42,8 @@ type stage struct {
 	timeline *history.Timeline
 	findings *history.Findings
 	checker  *check.Checker
+	// reader is nil if nobody reads.
+	reader   *reader.Reader
 	report   *report.Run
 	injected *counts
 	// calls is how many answers there were.
@@ -73,9 +76,15 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.disk.Close())
 	}
+	if w.Reading.Readers > 0 {
+		s.reader = reader.New(reader.Config{
+			Socket: l.Admin, Readers: w.Reading.Readers, Namespaces: s.plan.Namespaces(), Seed: o.seed,
+			Checker: s.checker, Findings: s.findings,
+		})
+	}
 	s.report = report.New(report.Options{
 		Name: o.name, Workload: w, YAML: w.YAML(), Seed: o.seed, Command: o.again(), Machine: s.machine(),
-		Sources: report.Sources{Timeline: s.timeline, Findings: s.findings, Usage: s.usage, Disk: s.free, Kept: s.kept},
+		Sources: report.Sources{Timeline: s.timeline, Findings: s.findings, Usage: s.usage, Disk: s.free, Kept: s.kept, Read: s.read},
 	})
 	return s, nil
 }
@@ -145,7 +154,16 @@ func (s *stage) usage() (report.Usage, bool) {
 
 func (s *stage) kept() report.Kept {
 	c := s.checker.Counts()
-	return report.Kept{Following: c.Following, Seen: c.Seen, Expired: c.Expired, Evicted: c.Evicted, Lateness: c.Lateness}
+	return report.Kept{
+		Following: c.Following, Seen: c.Seen, Expired: c.Expired, Evicted: c.Evicted, Removed: c.Removed, Lateness: c.Lateness,
+	}
+}
+
+func (s *stage) read() report.Read {
+	if s.reader == nil {
+		return report.Read{}
+	}
+	return report.Read(s.reader.Counts())
 }
 
 func mountPoints(dir string) ([]string, error) {

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// trial is the workload of a short run in which everything can be seen that a
+// bug needs to be seen.
+func trial() workload.Workload {
+	return workload.Workload{
+		Pods: 24, Parallel: 24,
+		Arrival:  workload.Arrival{Burst: 1},
+		Length:   workload.Length{Distribution: workload.Constant, Mean: workload.Duration(700 * time.Millisecond)},
+		Volumes:  workload.Volumes{Min: 1, Max: 2, Pool: 1},
+		Contents: workload.Contents{Files: 2, Bytes: 1024},
+		Driver: workload.Driver{
+			Lifespan: workload.Duration(5 * time.Second), OrphanGrace: workload.Duration(time.Second),
+			PruneInterval: workload.Duration(200 * time.Millisecond),
+		},
+		Disk:    workload.Disk{Kind: "tmpfs", Size: 64 << 20, Inodes: 20000},
+		Timeout: workload.Duration(time.Minute),
+	}
+}
+
+func fault(kind workload.FaultKind, times int, length time.Duration) workload.Fault {
+	return workload.Fault{Kind: kind, Times: times, For: workload.Duration(length)}
+}
+
+// need is what a bug needs of a run to be seen.
+type need struct {
+	change func(*workload.Workload)
+	// also is what such a driver breaks besides, and cannot but break.
+	also history.Promise
+}
+
+// waves lets pods come and go for some seconds, so that at all times some are
+// alive and some volumes are retained for a while.
+func waves(w *workload.Workload) {
+	w.Pods, w.Parallel = 48, 8
+	w.Length.Distribution = workload.Uniform
+}
+
+// faulty adds a fault to the waves.
+func faulty(kind workload.FaultKind, times int, length time.Duration) need {
+	return need{change: func(w *workload.Workload) {
+		waves(w)
+		w.Faults = []workload.Fault{fault(kind, times, length)}
+	}}
+}
+
+// read lets people read what the waves leave, in some of which there is a certain
+// content.
+func read(change func(*workload.Workload)) need {
+	return need{change: func(w *workload.Workload) {
+		waves(w)
+		w.Reading.Readers = 3
+		change(w)
+	}}
+}
+
+// needs has the bugs that do not show in the trial as it is.
+var needs = map[fake.Bug]need{
+	fake.ForgetsRetained:   faulty(workload.DaemonKill, 2, 50*time.Millisecond),
+	fake.RestartsDeadlines: faulty(workload.DaemonKill, 2, 50*time.Millisecond),
+	fake.EntersMounts:      faulty(workload.ForeignMount, 4, 2*time.Second),
+	fake.FollowsVolumeLink: faulty(workload.VolumeSymlink, 4, 0),
+	fake.KeepsOrphans:      faulty(workload.PodRemoved, 8, 0),
+	fake.RefusesWhenFull:   faulty(workload.DiskFull, 2, 2*time.Second),
+	fake.RefusesRepeats:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
+	fake.RefusesUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Doubled = 12, 1 }},
+	fake.FollowsLinks:      {change: func(w *workload.Workload) { w.Pods, w.Contents.Links = 6, 1 }},
+	fake.TakesAnyID:        {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
+	fake.AnswersVaguely:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 2 }},
+	fake.MountsWritable:    {change: func(w *workload.Workload) { w.Volumes.ReadOnly = 1 }},
+	fake.TrustsWallClock: {change: func(w *workload.Workload) {
+		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}
+	}},
+	// Nobody finds the data where it was published, so that is lost as well.
+	fake.Unmounts: {also: history.PublishedData, change: func(w *workload.Workload) {
+		waves(w)
+		w.Length.Mean = workload.Duration(1500 * time.Millisecond)
+		w.Faults = []workload.Fault{fault(workload.DaemonKill, 3, 50*time.Millisecond)}
+	}},
+	// The loss has to come well before the end of the containers.
+	fake.LosesFiles: {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
+	fake.MovesData:  {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
+	// It takes some seconds until it is certain that nothing is evicted, and
+	// nothing may expire meanwhile.
+	fake.NeverEvicts: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 4, 4
+		w.Faults = []workload.Fault{fault(workload.DiskFull, 1, 12*time.Second)}
+		w.Driver.Headroom = 0.1
+		w.Driver.Lifespan = workload.Duration(20 * time.Second)
+	}},
+	// Here and there a volume has to go, while there are older ones by more than
+	// a second.
+	fake.EvictsNewest: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 40, 4
+		w.Disk.Size = 16 << 20
+		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
+		w.Driver.Headroom = 0.9
+		w.Driver.Lifespan = workload.Duration(8 * time.Second)
+	}},
+	fake.ListsPublished: read(func(*workload.Workload) {}),
+	fake.ListsOthers:    read(func(*workload.Workload) {}),
+	fake.ListsTwice:     read(func(*workload.Workload) {}),
+	fake.ListsForgets:   read(func(*workload.Workload) {}),
+	fake.ListsStale:     read(func(*workload.Workload) {}),
+	fake.ReadsLinks:     read(func(w *workload.Workload) { w.Contents.Links = 0.5 }),
+	fake.ReadsMounts: read(func(w *workload.Workload) {
+		w.Faults = []workload.Fault{fault(workload.ForeignMount, 8, 2*time.Second)}
+	}),
+	fake.ReadsAnother: read(func(*workload.Workload) {}),
+	fake.ReadsBeside:  read(func(*workload.Workload) {}),
+	fake.ReadsHalf:    read(func(w *workload.Workload) { w.Contents.Sparse = 0.5 }),
+	fake.ReadsOn:      read(func(w *workload.Workload) { w.Contents.Sparse = 0.5 }),
+	fake.ReadsAlong: read(func(w *workload.Workload) {
+		w.Contents.Sparse, w.Again, w.Reading.Readers = 1, 1, 12
+		w.Driver.Lifespan = workload.Duration(8 * time.Second)
+	}),
+	fake.ReadsPublished: read(func(w *workload.Workload) {
+		w.Again, w.Reading.Readers = 1, 8
+		w.Length.Mean = workload.Duration(2 * time.Second)
+	}),
+	fake.LosesAgain:      read(func(w *workload.Workload) { w.Again = 0.5 }),
+	fake.ReadsWithTrace:  read(func(*workload.Workload) {}),
+	fake.TarsLess:        read(func(*workload.Workload) {}),
+	fake.ReadingProlongs: read(func(*workload.Workload) {}),
+	// A call may take 10 s.
+	fake.ReadingDelays: read(func(w *workload.Workload) {
+		w.Contents.Sparse = 1
+		w.Driver.Lifespan = workload.Duration(12 * time.Second)
+		w.Length.Mean = workload.Duration(2 * time.Second)
+	}),
+	fake.RemovesAnother: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
+	fake.RemovesNothing: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
+	// A call may take 10 s. The first of the two targets is that of a pod in the
+	// first half, so that there are others to wait for it.
+	fake.LocksAll: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 16, 4
+		w.Faults = []workload.Fault{fault(workload.BusyTarget, 2, 18*time.Second)}
+	}},
+}
