@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/katbox/katbox/internal/roottest"
 )
@@ -50,7 +45,7 @@ func BenchmarkHugeVolume(b *testing.B) {
 		}
 		b.ReportMetric(rm.Seconds()/ours.Seconds(), "rate-ratio")
 		b.ReportMetric(float64(2*files)/ours.Seconds(), "files/s")
-		b.ReportMetric(h.peak(), "MiB-peak")
+		b.ReportMetric(h.d.memory("VmHWM"), "MiB-peak")
 		h.d.end()
 	}
 }
@@ -130,60 +125,5 @@ func (h *huge) latencies(ended func() bool) []time.Duration {
 	const callers, longest = 4, 15 * time.Second
 	ctx, cancel := context.WithTimeout(h.b.Context(), longest)
 	defer cancel()
-	var all []time.Duration
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	for caller := range callers {
-		pod := fmt.Sprintf("caller-%d", caller)
-		h.d.makePod(pod)
-		group.Go(func() {
-			var own []time.Duration
-			for i := 0; ctx.Err() == nil; i++ {
-				id := fmt.Sprintf("csi-%d-%d-%d", caller, time.Now().UnixNano(), i)
-				began := time.Now()
-				if _, err := h.d.node.NodePublishVolume(h.b.Context(), h.d.request(pod, id)); err != nil {
-					h.b.Error(err)
-					return
-				}
-				own = append(own, time.Since(began))
-				unpublish := &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: h.d.target(pod)}
-				if _, err := h.d.node.NodeUnpublishVolume(h.b.Context(), unpublish); err != nil {
-					h.b.Error(err)
-					return
-				}
-				if ended() {
-					return
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, own...)
-		})
-	}
-	group.Wait()
-	return all
-}
-
-func p99(latencies []time.Duration) time.Duration {
-	slices.Sort(latencies)
-	if len(latencies) == 0 {
-		return 0
-	}
-	return latencies[len(latencies)*99/100]
-}
-
-// peak returns the most memory that the daemon has used, in MiB.
-func (h *huge) peak() float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.d.cmd.Process.Pid))
-	if err != nil {
-		h.b.Fatal(err)
-	}
-	for line := range bytes.Lines(status) {
-		var kib float64
-		if _, err := fmt.Sscanf(string(line), "VmHWM: %f kB", &kib); err == nil {
-			return kib / 1024
-		}
-	}
-	h.b.Fatal("no VmHWM in the process's status")
-	return 0
+	return h.d.call(ctx, callers, ended).publish
 }

@@ -74,28 +74,32 @@ func enterGroup() {
 	}
 }
 
-// pidsGroup makes a cgroup that bounds the threads in it, until the end of the test.
-func pidsGroup(t *testing.T, most int) string {
+// limitedGroup makes a cgroup with a limit of its controller, until the end of the test. files are
+// what versions 1 and 2 of cgroups call that limit.
+func limitedGroup(t testing.TB, controller string, limit int, files ...string) string {
 	t.Helper()
 	roottest.Need(t)
 	var why error
-	for _, parent := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
+	for _, parent := range []string{filepath.Join("/sys/fs/cgroup", controller), "/sys/fs/cgroup"} {
 		group := filepath.Join(parent, fmt.Sprintf("katbox-test-%d", os.Getpid()))
 		err := os.Mkdir(group, 0o755)
-		if err == nil {
-			t.Cleanup(func() {
-				if err := os.Remove(group); err != nil {
-					t.Error(err)
-				}
-			})
-			err = writeExisting(filepath.Join(group, "pids.max"), fmt.Sprint(most))
+		if err != nil {
+			why = errors.Join(why, err)
+			continue
 		}
-		if err == nil {
-			return group
+		t.Cleanup(func() {
+			if err := os.Remove(group); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, file := range files {
+			if err = writeExisting(filepath.Join(group, file), fmt.Sprint(limit)); err == nil {
+				return group
+			}
+			why = errors.Join(why, err)
 		}
-		why = errors.Join(why, err)
 	}
-	t.Skipf("no cgroup can be made here that bounds the threads in it: %v", why)
+	t.Skipf("no cgroup can be made here with a limit of the controller %s: %v", controller, why)
 	return ""
 }
 
@@ -113,7 +117,7 @@ func writeExisting(path, text string) error {
 // needs, Go ends the process.
 func TestThreadsWithinTheLimit(t *testing.T) {
 	const threads = 160
-	t.Setenv(groupVariable, pidsGroup(t, threads))
+	t.Setenv(groupVariable, limitedGroup(t, "pids", threads, "pids.max"))
 	mnt := roottest.FileSystem(t, "ext4", 100)
 	d := newDaemon(t, "--kubelet-dir", mnt)
 	roottest.UnmountBelowAtEnd(t, mnt)
