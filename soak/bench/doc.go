@@ -38,6 +38,12 @@
 // directories of pods, because making one among a million costs the kernel more.
 // It has no records of them.
 //
+// Where volumes are retained, it asks the first Katbox for lists of them over its admin
+// socket, as a person does: each question some dozens of times, one after the other, until
+// the last byte of the answer. One retained volume of a thousand is in a namespace of its
+// own. Then the callers do rounds in turns, without and with one client more that pages
+// through all volumes without a pause.
+//
 // Besides it measures the start with retained volumes, until ready; how late
 // deadlines are that fall due at an even rate, by when a volume's directory is
 // seen to be gone; and how long it takes until retained volumes that fall due at

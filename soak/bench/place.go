@@ -13,7 +13,7 @@ import (
 // podUIDKey is the key of the pod in a volume's context.
 const podUIDKey = "csi.storage.k8s.io/pod.uid"
 
-// What all pods have in common: their namespace, the name of their volume, and their service
+// What pods have in common: the namespace of nearly all, the name of their volume, and their service
 // account.
 const (
 	namespace  = "bench"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -15,6 +16,8 @@ type point struct {
 	// or before.
 	// It is nil where the first has nothing either.
 	Empty *measured `json:"empty,omitempty"`
+	// Lists is nil where nothing is retained.
+	Lists *lists `json:"lists,omitempty"`
 }
 
 // measured is what one server did and used there.
@@ -101,6 +104,11 @@ func (s *stage) measure(ctx context.Context, at spot) (p point, err error) {
 	s.say("%d callers, %d held, %d retained, %d before: %.0f calls/s and %.0f µs of CPU each, the floor %.0f and %.0f",
 		p.Callers, p.Held, p.Retained, p.Peak, p.Katbox.Median.CallsPerSecond, p.Katbox.Median.CPUMicrosPerCall,
 		p.Floor.Median.CallsPerSecond, p.Floor.Median.CPUMicrosPerCall)
+	if at.Retained > 0 {
+		if p.Lists, err = s.measureLists(ctx, katbox, at); err != nil {
+			return p, fmt.Errorf("lists: %w", err)
+		}
+	}
 	return p, s.atRest(ctx, pair, &p)
 }
 

@@ -45,9 +45,9 @@ type recordOf struct {
 }
 
 // retainedRecord is the value of a retained volume.
-func retainedRecord(n names, unpublished time.Time, lifespan time.Duration) ([]byte, error) {
+func retainedRecord(n names, where string, unpublished time.Time, lifespan time.Duration) ([]byte, error) {
 	body, err := cbor.Marshal(recordOf{
-		Pod: n.pod, Namespace: namespace, PodName: n.podName, Phase: retainedPhase,
+		Pod: n.pod, Namespace: where, PodName: n.podName, Phase: retainedPhase,
 		Unpublished: unpublished.UnixNano(), Lifespan: int64(lifespan),
 		VolumeName: volumeName, Account: account, Published: unpublished.Add(-publishedFor).Unix(),
 	})
@@ -63,7 +63,8 @@ func retainedRecord(n names, unpublished time.Time, lifespan time.Duration) ([]b
 }
 
 // writeRecords makes a new file of records in a working directory. The volumes
-// are retained since what unpublished says of each. They are sorted on the way.
+// are retained since what unpublished says of each, in two namespaces. They are sorted
+// on the way.
 func writeRecords(work string, list []names, unpublished func(int) time.Time, lifespan time.Duration) error {
 	// Nothing reads it before it is whole, so that one sync will do.
 	db, err := bbolt.Open(filepath.Join(work, recordsFile), 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true})
@@ -94,7 +95,7 @@ func writeRecords(work string, list []names, unpublished func(int) time.Time, li
 			bucket := tx.Bucket([]byte("volumes"))
 			bucket.FillPercent = halfFull
 			for _, i := range part {
-				value, err := retainedRecord(list[i], unpublished(i), lifespan)
+				value, err := retainedRecord(list[i], namespaceOf(i), unpublished(i), lifespan)
 				if err != nil {
 					return err
 				}

@@ -24,9 +24,11 @@ type server struct {
 	name string
 	// work is its working directory, pods the kubelet's directory of pods.
 	work, pods, log string
-	driver          *daemon.Binary
-	socket          string
-	conns           []*grpc.ClientConn
+	// admin is the socket of Katbox for people.
+	admin  string
+	driver *daemon.Binary
+	socket string
+	conns  []*grpc.ClientConn
 	// rounds counts, so that no two have volumes of the same names.
 	rounds int
 }
@@ -39,6 +41,7 @@ func (s *stage) newServer(name string, command func(*server) []string) (*server,
 	v := &server{
 		name: name, work: filepath.Join(dir, "work"), pods: filepath.Join(dir, "kubelet", "pods"),
 		socket: filepath.Join(s.layout.Dir, fmt.Sprintf("%d.sock", s.servers)),
+		admin:  filepath.Join(s.layout.Dir, fmt.Sprintf("%d-admin.sock", s.servers)),
 		log:    filepath.Join(s.layout.Dir, fmt.Sprintf("%d-%s.log", s.servers, name)),
 	}
 	// The last pod is always there: without any the daemon doubts that it looks at
@@ -60,7 +63,7 @@ func (s *stage) newKatbox() (*server, error) {
 	return s.newServer("katbox", func(v *server) []string {
 		return []string{
 			s.options.daemon, "--endpoint", "unix://" + v.socket, "--nodeid", daemon.Node, "--workdir", v.work, "--kubelet-dir",
-			filepath.Dir(v.pods),
+			filepath.Dir(v.pods), "--admin-socket", v.admin,
 			// Nothing is to go early, however full the disk gets.
 			"--kubelet-line", "none",
 		}

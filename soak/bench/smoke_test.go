@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,12 @@ func TestSmoke(t *testing.T) {
 		t.Fatalf("it has not measured everything: %s", text)
 	}
 	for _, p := range x.Points {
+		if (p.Lists != nil) != (p.Retained > 0) {
+			t.Errorf("%+v: lists %+v", p.spot, p.Lists)
+		}
+		if p.Lists != nil {
+			wantLists(t, p.Lists)
+		}
 		for name, m := range map[string]measured{"katbox": p.Katbox, "floor": p.Floor} {
 			if len(m.Rounds) != 2 || len(m.ReadyMillis) == 0 || m.AnonymousBytes == 0 || m.Threads == 0 {
 				t.Errorf("%+v: %s: %+v", p.spot, name, m)
@@ -73,5 +80,20 @@ func TestSmoke(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "run")); !os.IsNotExist(err) {
 		t.Errorf("the directory is still there: %v", err)
+	}
+}
+
+// wantLists checks that each question was answered, and that someone paged beside the calls. Volumes
+// of the rounds are among the answers.
+func wantLists(t *testing.T, l *lists) {
+	t.Helper()
+	if len(l.Questions) != 5 || len(l.Alone.Rounds) != 2 || len(l.Beside.Rounds) != 2 || l.PagesPerSecond <= 0 {
+		t.Errorf("lists: %+v", l)
+	}
+	for _, q := range l.Questions {
+		few := strings.Contains(q.For, "one of 1,000")
+		if q.Volumes == 0 || (q.Volumes == 1) != few || q.Took.P50 <= 0 || q.Took.Max < q.Took.P99 {
+			t.Errorf("question: %+v", q)
+		}
 	}
 }

@@ -22,7 +22,7 @@ type sheet struct {
 // sheets are the tables of a result, those without rows left out.
 func (x *result) sheets() []sheet {
 	var list []sheet
-	for _, s := range []sheet{x.callSheet(), x.latencySheet(), x.restSheet(), x.otherSheet()} {
+	for _, s := range []sheet{x.callSheet(), x.latencySheet(), x.restSheet(), x.listSheet(), x.besideSheet(), x.otherSheet()} {
 		if len(s.rows) > 0 {
 			list = append(list, s)
 		}
@@ -67,17 +67,20 @@ func (x *result) callSheet() sheet {
 	return s
 }
 
+// calls are those that are timed.
+var calls = []struct {
+	name string
+	of   func(round) latency
+}{
+	{"publish", func(r round) latency { return r.Publish }},
+	{"unpublish", func(r round) latency { return r.Unpublish }},
+}
+
 func (x *result) latencySheet() sheet {
 	s := sheet{title: "How long calls take, in ms",
 		head: []string{"callers", "held", "retained", "call", "p50", "floor", "p99", "floor", "ratio", "max", "floor"}}
 	for _, p := range x.Points {
-		for _, call := range []struct {
-			name string
-			of   func(round) latency
-		}{
-			{"publish", func(r round) latency { return r.Publish }},
-			{"unpublish", func(r round) latency { return r.Unpublish }},
-		} {
+		for _, call := range calls {
 			k, f := call.of(p.Katbox.Median), call.of(p.Floor.Median)
 			s.rows = append(s.rows, append(p.at(), call.name,
 				short(k.P50), short(f.P50), short(k.P99), short(f.P99),

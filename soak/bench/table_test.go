@@ -19,11 +19,13 @@ func example() *result {
 			IdlePercent: 0.25, ReadyMillis: []float64{50, 40, 60}}
 	}
 	empty := measuredAs(1400, 300)
+	looked := &lists{Questions: []question{{"first page", 500, latency{5, 10, 100}}}, PagesPerSecond: 1234.5,
+		Alone: measuredAs(1200, 300), Beside: measuredAs(1100, 330)}
 	return &result{
 		Machine: machineInfo{Date: "2026-11-21", Cores: 2, Kernel: "6.18", FileSystem: "ext4"}, Rounds: 1,
 		Points: []point{
 			{spot: spot{Callers: 8}, Katbox: measuredAs(1500, 300), Floor: measuredAs(2000, 200)},
-			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Empty: &empty},
+			{spot: spot{Callers: 8, Retained: 1_000_000}, Katbox: measuredAs(1200, 330), Floor: measuredAs(0, 0), Empty: &empty, Lists: looked},
 			{spot: spot{Callers: 8, Peak: 1_000_000}, Katbox: measuredAs(1400, 360), Floor: measuredAs(2000, 200), Empty: &empty},
 		},
 		Lateness: &lateness{PerSecond: 1000, Deadlines: 20_000, P50: 2, P99: 10, Max: 120, WithinSecond: 1},
@@ -53,6 +55,11 @@ func TestSheets(t *testing.T) {
 			"8 0 0 20.0 20.0 30.0 30.0 12 12 0.25 0.25 50",
 			"8 0 1,000,000 20.0 20.0 30.0 30.0 12 12 0.25* 0.25 50",
 			"8 0 0 after 1,000,000 20.0 20.0 30.0 30.0 12 12 0.25 0.25 50",
+		},
+		"How long lists take, in ms": {"1,000,000 first page 500 5.00 10.0 100"},
+		"Calls beside a client that pages through all volumes, in ms": {
+			"8 1,000,000 1,235 publish 25.0 25.0 1.00",
+			"8 1,000,000 1,235 unpublish 20.0 20.0 1.00",
 		},
 		"Deadlines": {
 			"20,000 deadlines, 1,000 each second: late by p50 / p99 / max 2.00 / 10.0 / 120 ms",
