@@ -27,6 +27,8 @@ type cluster struct {
 	kube  string // rkube
 	// scripts is where kubelet.sh is.
 	scripts string
+	// pods is the namespace of the test's pods; empty for "default".
+	pods string
 }
 
 // newCluster finds the cluster that "run" has brought up.
@@ -50,6 +52,20 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) in(t *testing.T) *cluster {
 	other := *c
 	other.t = t
+	return &other
+}
+
+// inNamespace returns the cluster with the test's pods in another namespace, which it makes.
+func (c *cluster) inNamespace(name string) *cluster {
+	c.t.Helper()
+	c.kubectl("create", "namespace", name)
+	other := *c
+	other.pods = name
+	// A pod needs it, and a controller makes it.
+	other.eventually("a ServiceAccount in namespace "+name, func() error {
+		_, err := other.tryKubectl("", "get", "serviceaccount", "default")
+		return err
+	})
 	return &other
 }
 
@@ -96,11 +112,20 @@ func (c *cluster) kubectl(args ...string) string {
 // feed is kubectl with an input.
 func (c *cluster) feed(input string, args ...string) string {
 	c.t.Helper()
-	out, err := c.try(input, c.kube, append([]string{"kubectl"}, args...)...)
+	out, err := c.tryKubectl(input, args...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return out
+}
+
+// tryKubectl is feed, where kubectl may fail.
+func (c *cluster) tryKubectl(input string, args ...string) (string, error) {
+	words := []string{"kubectl"}
+	if c.pods != "" {
+		words = append(words, "--namespace", c.pods)
+	}
+	return c.try(input, c.kube, append(words, args...)...)
 }
 
 // get reads objects, as JSON, into v.

@@ -25,6 +25,7 @@ func TestInACluster(t *testing.T) {
 		run  func(*cluster)
 	}{
 		{"uses", (*cluster).testUses},
+		{"reading", (*cluster).testReading},
 		{"churn", (*cluster).testChurn},
 		{"restarts", (*cluster).testRestarts},
 		{"remove", (*cluster).testRemove},

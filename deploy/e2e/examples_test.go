@@ -22,6 +22,7 @@ func (c *cluster) examples() {
 	})
 	c.end("scratch")
 	c.wantText(c.file(pod, "log"), "20") // a date
+	c.wantIn(c.katbox("cat", "default/scratch:log"), "20")
 
 	c.kubectl("wait", "--for=condition=Failed", "job/nightly", "--timeout", patience.String())
 	var pods struct{ Items []status }
@@ -32,6 +33,7 @@ func (c *cluster) examples() {
 	c.kubectl("delete", "job", "nightly", "--wait", "--timeout", patience.String())
 	for _, pod := range pods.Items {
 		c.wantText(c.file(pod.Metadata.UID, "log"), "the input ends in the middle")
+		c.wantIn(c.katbox("tail", "default/"+pod.Metadata.Name+":log"), "the input ends in the middle")
 	}
 	c.wantNoMounts()
 }

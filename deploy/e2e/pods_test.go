@@ -44,7 +44,7 @@ spec:
 
 // status is what is asked about a pod.
 type status struct {
-	Metadata struct{ UID string }
+	Metadata struct{ UID, Name string }
 	Status   struct {
 		Phase             string
 		ContainerStatuses []struct {
