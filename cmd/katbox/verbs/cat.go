@@ -89,8 +89,7 @@ func (s *session) show(ctx context.Context, v api.Volume, q api.BytesQuery, raw 
 	}
 	defer in.Close()
 	if !s.shown || raw {
-		_, err = io.Copy(s.stdout, in)
-		return err
+		return copyTo(s.stdout, in)
 	}
 	escaper := terminal.NewEscaper(s.stdout)
 	_, err = io.Copy(escaper, in)

@@ -145,7 +145,7 @@ func (c *copying) toStdout(ctx context.Context) error {
 		return fmt.Errorf("the daemon did not begin at byte %d", c.from)
 	}
 	progress := c.progress(in.next, max(0, in.stream.Size))
-	_, err = io.Copy(c.s.stdout, io.TeeReader(in, progress))
+	err = copyTo(c.s.stdout, io.TeeReader(in, progress))
 	progress.End()
 	if err != nil {
 		return fmt.Errorf("%w; %d bytes were written: to go on behind them, repeat the command with --from %d", err, in.next, in.next)
