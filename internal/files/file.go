@@ -16,7 +16,7 @@ import (
 
 // File is an open regular file. Its methods may be called from several goroutines.
 type File struct {
-	file  *os.File
+	file  handle
 	entry Entry
 	// dropping: DropBehind was called.
 	dropping atomic.Bool
@@ -52,7 +52,7 @@ func openLooked(fd int, e Entry) (*File, error) {
 	if err != nil {
 		return nil, at(e.Path, fmt.Errorf("open: %w", err))
 	}
-	return &File{file: os.NewFile(uintptr(opened), path), entry: e}, nil
+	return &File{file: handle{fd: opened}, entry: e}, nil
 }
 
 // Close releases the file, as soon as reads that run have ended. Reads that begin later return
@@ -61,7 +61,7 @@ func (f *File) Close() error {
 	if f.dropping.Load() {
 		f.drop(0, 0)
 	}
-	return f.file.Close()
+	return f.file.close()
 }
 
 // Entry is what the file was when it was opened.
@@ -88,11 +88,13 @@ func (f *File) ReadAt(b []byte, offset int64) (int, error) {
 	if cut {
 		b = b[:size-offset]
 	}
-	n, err := f.file.ReadAt(b, offset)
+	n, err := f.file.readAt(b, offset)
 	switch {
-	case errors.Is(err, io.EOF):
+	case err != nil:
+		err = at(f.entry.Path, err)
+	case n < len(b):
 		err = fmt.Errorf("%s: it was truncated while it was read: %w", quoted(f.entry.Path.String()), io.ErrUnexpectedEOF)
-	case err == nil && cut:
+	case cut:
 		err = io.EOF
 	}
 	return n, err
@@ -102,7 +104,7 @@ func (f *File) ReadAt(b []byte, offset int64) (int, error) {
 // opened.
 func (f *File) Changed() (bool, error) {
 	var st unix.Stat_t
-	err := f.control(func(fd int) (err error) { st, err = kernel.Fstat(fd); return err })
+	err := f.file.use(func(fd int) (err error) { st, err = kernel.Fstat(fd); return err })
 	changed := st.Size != f.entry.Size || !timeOf(&st).Equal(f.entry.ModTime)
 	return err == nil && changed, err
 }
@@ -114,7 +116,7 @@ func (f *File) Data(offset int64) (start, end int64, err error) {
 	if offset >= size {
 		return size, size, io.EOF
 	}
-	err = f.control(func(fd int) error {
+	err = f.file.use(func(fd int) error {
 		if start, err = unix.Seek(fd, offset, unix.SEEK_DATA); err != nil {
 			return err
 		}
@@ -144,16 +146,7 @@ func (f *File) DropBehind(from, to int64) {
 
 // drop drops a range, or all from an offset on if length is 0. It is a hint, so an error is none.
 func (f *File) drop(offset, length int64) {
-	_ = f.control(func(fd int) error { return unix.Fadvise(fd, offset, length, unix.FADV_DONTNEED) })
-}
-
-// control calls fn with the file's handle, which is open meanwhile.
-func (f *File) control(fn func(fd int) error) error {
-	conn, err := f.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return errors.Join(conn.Control(func(fd uintptr) { err = kernel.IgnoreEINTR(func() error { return fn(int(fd)) }) }), err)
+	_ = f.file.use(func(fd int) error { return unix.Fadvise(fd, offset, length, unix.FADV_DONTNEED) })
 }
 
 // Tail returns the offset at which the last lines begin, or the offset of the last atMost bytes if
