@@ -29,6 +29,9 @@ func encode(b *bytes.Buffer, h *tar.Header) ([]byte, error) {
 	if h.Typeflag != tar.TypeReg {
 		h.Size = 0
 	}
+	if b, ok := plain(h); ok {
+		return b, nil
+	}
 	if !utf8.ValidString(h.Name) || !utf8.ValidString(h.Linkname) {
 		if h.PAXRecords == nil {
 			h.PAXRecords = map[string]string{}
