@@ -42,7 +42,8 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path files
 		return nil
 	}
 	w := &archiveWriter{sender: to, code: code}
-	report, err := w.archive(ctx, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from})
+	report, err := w.archive(ctx, reading, archive.Options{Path: path, Exclude: q.Exclude, MaxBytes: q.MaxBytes, Skip: from,
+		LowPriority: a.h.LowPriority})
 	if err != nil {
 		return archiveError(err)
 	}

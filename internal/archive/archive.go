@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/katbox/katbox/internal/files"
@@ -26,6 +25,9 @@ type Options struct {
 	MaxBytes int64
 	// Skip leaves out the first bytes of the archive.
 	Skip int64
+	// LowPriority, if not nil, lowers the I/O priority of the goroutine that walks ahead of what is
+	// read, until end is called. What is read has the priority of the caller of Write.
+	LowPriority func() (end func())
 }
 
 // Report says what an archive contains, including what Skip left out.
@@ -68,7 +70,7 @@ func Write(ctx context.Context, w io.Writer, r *files.Reading, o Options) (Repor
 	defer stop()
 
 	a := &archiver{Options: o, ctx: ctx, pace: r.Pace, exclude: exclude, out: newOutput(ctx, w, o.Skip, r.Pace)}
-	err = r.Tree.Walk(ctx, o.Path, r.Pace, a.visit)
+	err = a.each(r.Tree, a.entry)
 	if err == nil {
 		err = a.end()
 	}
@@ -97,25 +99,15 @@ type archiver struct {
 	report Report
 }
 
-// visit writes an entry.
-func (a *archiver) visit(e files.Entry, open func() (*files.File, error)) error {
-	name, err := a.name(e)
-	if err != nil || name == "" {
-		return err
-	}
-	if a.exclude.match(name) {
-		if e.Type == files.Directory {
-			return fs.SkipDir
-		}
-		return nil
-	}
-	h := header(e, name)
-	switch e.Type {
+// entry writes one entry.
+func (a *archiver) entry(i *item) error {
+	h := header(i.Entry, i.name)
+	switch i.Type {
 	case files.Regular:
-		return a.file(h, e, open)
+		return a.file(h, i)
 	case files.Directory:
-		if e.TooDeep {
-			a.skip(name)
+		if i.TooDeep {
+			a.skip(i.name)
 		}
 		a.report.Directories++
 		h.Typeflag = tar.TypeDir
@@ -123,12 +115,20 @@ func (a *archiver) visit(e files.Entry, open func() (*files.File, error)) error 
 	case files.Symlink:
 		a.report.Symlinks++
 		h.Typeflag = tar.TypeSymlink
-		h.Linkname = e.Target
+		h.Linkname = i.Target
 	default:
-		a.skip(name)
+		a.skip(i.name)
 		return nil
 	}
 	return a.header(h, 0)
+}
+
+// lowPriority lowers the I/O priority of the calling goroutine until end is called.
+func (a *archiver) lowPriority() (end func()) {
+	if a.LowPriority == nil {
+		return func() {}
+	}
+	return a.LowPriority()
 }
 
 // name returns the name of an entry in the archive. It is empty for the directory itself.
@@ -159,15 +159,14 @@ func (a *archiver) skip(name string) {
 }
 
 // file writes a regular file, or a hard link to it if the archive has it already.
-func (a *archiver) file(h *tar.Header, e files.Entry, open func() (*files.File, error)) error {
-	if first, ok := a.links.find(e, h.Name); ok {
+func (a *archiver) file(h *tar.Header, i *item) error {
+	if first, ok := a.links.find(i.Entry, h.Name); ok {
 		a.report.HardLinks++
 		h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
 		return a.header(h, 0)
 	}
 	a.report.Files++
-	c := &content{archiver: a, name: h.Name, entry: e, open: open}
-	defer c.close()
+	c := &content{archiver: a, item: i}
 	if err := c.plan(); err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func TestResumeReadsNothingBefore(t *testing.T) {
 	opened := 0
 	a := &archiver{ctx: t.Context(), out: newOutput(t.Context(), new(bytes.Buffer), int64(len(full))-100_000, nil)}
 	must(t, reading(t, dir).Tree.Walk(t.Context(), files.Path{}, nil, func(e files.Entry, open func() (*files.File, error)) error {
-		return a.visit(e, func() (*files.File, error) { opened++; return open() })
+		return a.visit(e, func() (*files.File, error) { opened++; return open() }, a.entry)
 	}))
 	if opened != 1 {
 		t.Errorf("%d files were opened for the end of the last one", opened)

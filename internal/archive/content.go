@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/sparse"
 )
 
@@ -13,7 +12,7 @@ const (
 	// for each small file.
 	minSparse = 64 << 10
 	// dropEvery is how many bytes are read before the kernel may forget them: of a large file, or of
-	// small files together. From then on it forgets each small file, which takes two system calls.
+	// small files together. From then on it forgets each small file, which takes a system call.
 	dropEvery = 8 << 20
 	page      = 4096
 )
@@ -21,10 +20,7 @@ const (
 // content writes what is in a regular file.
 type content struct {
 	*archiver
-	name  string
-	entry files.Entry
-	open  func() (*files.File, error)
-	file  *files.File
+	item *item
 	// stored is how many bytes the archive has of it, without padding: the extents, and before them
 	// the map if it is sparse.
 	stored  int64
@@ -36,14 +32,11 @@ type content struct {
 
 // plan decides what is stored of the file. It reads nothing.
 func (c *content) plan() error {
-	size := c.entry.Size
+	size := c.item.Size
 	c.stored = size
 	c.extents = []sparse.Extent{{Length: size}}
-	if size < minSparse || c.entry.Allocated >= size {
+	if size < minSparse || c.item.Allocated >= size {
 		return nil
-	}
-	if err := c.opened(); err != nil {
-		return err
 	}
 	extents, err := c.findExtents()
 	if err != nil {
@@ -60,25 +53,10 @@ func (c *content) plan() error {
 	return nil
 }
 
-// opened opens the file if it is not open.
-func (c *content) opened() (err error) {
-	if c.file == nil {
-		c.file, err = c.open()
-	}
-	return err
-}
-
-// close forgets the file.
-func (c *content) close() {
-	if c.file != nil {
-		c.file.Close()
-	}
-}
-
 // write writes what plan has decided, and what pads it to whole blocks.
 func (c *content) write() error {
 	if c.sparse {
-		if err := c.out.write(sparse.AppendMap(nil, c.extents, c.entry.Size)); err != nil {
+		if err := c.out.write(sparse.AppendMap(nil, c.extents, c.item.Size)); err != nil {
 			return err
 		}
 	}
@@ -87,8 +65,8 @@ func (c *content) write() error {
 			return err
 		}
 	}
-	if c.file != nil {
-		changed, err := c.file.Changed()
+	if c.item.file != nil {
+		changed, err := c.item.file.Changed()
 		if err != nil {
 			return err
 		}
@@ -103,7 +81,7 @@ func (c *content) write() error {
 func (c *content) changed() {
 	c.report.Changed++
 	if len(c.report.ChangedNames) < maxNames {
-		c.report.ChangedNames = append(c.report.ChangedNames, c.name)
+		c.report.ChangedNames = append(c.report.ChangedNames, c.item.name)
 	}
 }
 
@@ -119,7 +97,8 @@ func (c *content) extent(x sparse.Extent) error {
 		if c.short {
 			return c.out.zeros(end - from)
 		}
-		if err := c.opened(); err != nil {
+		file, err := c.item.opened()
+		if err != nil {
 			return err
 		}
 		free, err := c.out.free()
@@ -127,7 +106,7 @@ func (c *content) extent(x sparse.Extent) error {
 			return err
 		}
 		b := free[:min(int64(len(free)), end-from)]
-		n, err := c.file.ReadAt(b, from)
+		n, err := file.ReadAt(b, from)
 		switch {
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			c.short = true
@@ -137,13 +116,13 @@ func (c *content) extent(x sparse.Extent) error {
 		c.out.took(n)
 		from += int64(n)
 		if from-dropped >= dropEvery {
-			c.file.DropBehind(dropped, from)
+			file.DropBehind(dropped, from)
 			dropped = from
 		}
 	}
 	if c.kept += end - dropped + page; c.kept > dropEvery {
 		c.kept -= end - dropped + page
-		c.file.DropBehind(dropped, end)
+		c.item.file.DropOnClose()
 	}
 	return nil
 }

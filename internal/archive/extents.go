@@ -12,9 +12,13 @@ const seekEvery = 64
 
 // findExtents returns the parts of the file that hold data.
 func (c *content) findExtents() ([]sparse.Extent, error) {
+	file, err := c.item.opened()
+	if err != nil {
+		return nil, err
+	}
 	// The kernel reports an extent that was reserved, but never written, as data if somebody has
 	// read it and it is still in memory. So it forgets it, for the archive to be the same each time.
-	c.file.DropBehind(0, c.entry.Size)
+	file.DropBehind(0, c.item.Size)
 	m := merger{hole: 1}
 	for offset := int64(0); ; {
 		if m.found++; m.found%seekEvery == 0 && c.pace != nil {
@@ -22,7 +26,7 @@ func (c *content) findExtents() ([]sparse.Extent, error) {
 				return nil, err
 			}
 		}
-		start, end, err := c.file.Data(offset)
+		start, end, err := file.Data(offset)
 		if errors.Is(err, io.EOF) {
 			return m.extents, nil
 		}

@@ -18,7 +18,7 @@ import (
 type File struct {
 	file  handle
 	entry Entry
-	// dropping: DropBehind was called.
+	// dropping: Close drops all of it.
 	dropping atomic.Bool
 }
 
@@ -56,7 +56,7 @@ func openLooked(fd int, e Entry) (*File, error) {
 }
 
 // Close releases the file, as soon as reads that run have ended. Reads that begin later return
-// fs.ErrClosed. If DropBehind was called, Close drops the rest.
+// fs.ErrClosed. After DropBehind or DropOnClose, Close drops the rest from the page cache.
 func (f *File) Close() error {
 	if f.dropping.Load() {
 		f.drop(0, 0)
@@ -139,10 +139,13 @@ const folio = 4 << 20
 // page cache of pods out of memory. The kernel drops whole pieces alone: a piece that the range ends
 // in goes with the next range, or with Close.
 func (f *File) DropBehind(from, to int64) {
-	f.dropping.Store(true)
+	f.DropOnClose()
 	from = max(0, from-folio)
 	f.drop(from, to-from)
 }
+
+// DropOnClose makes Close drop all of the file from the page cache.
+func (f *File) DropOnClose() { f.dropping.Store(true) }
 
 // drop drops a range, or all from an offset on if length is 0. It is a hint, so an error is none.
 func (f *File) drop(offset, length int64) {
