@@ -133,7 +133,8 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n := &Node{System: system, cancel: func() { cancel(actors.ErrStopping) }, env: &environment{
 		System: system, Config: cfg, ctx: ctx, mounts: newMountTable(cfg.Bindings, system.Fail), diskActor: system.Single(diskName),
-		turns: pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased), calls: calls, afterlife: newAfterlife(cfg),
+		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
+		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg),
 	}}
 	if err := system.Start(n.volumes(found, more), cfg.Records, cfg.Metrics); err != nil {
 		n.cancel()

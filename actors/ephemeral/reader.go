@@ -110,7 +110,7 @@ func (n *Node) open(lease *messages.Lease, end func()) (*files.Reading, error) {
 	}
 	return &files.Reading{
 		Volume: lease.Description, Tree: tree, Lost: lease.Lost,
-		Pace: n.Pace,
+		Pace: n.env.readers.Wait,
 		Close: sync.OnceFunc(func() {
 			tree.Close()
 			end()

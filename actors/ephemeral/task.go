@@ -39,8 +39,10 @@ type environment struct {
 	mounts *mountTable
 	// diskActor is the address of the disk actor.
 	diskActor *actor.PID
-	// turns are those of the erasures, calls what they give way to.
+	// turns are those of the erasures, readers is the line of those who read files, calls what all of
+	// them give way to.
 	turns     *pace.Turns
+	readers   *pace.Line
 	calls     *pace.Calls
 	afterlife *afterlife
 }

@@ -99,7 +99,7 @@ func (a *answer) copy(ctx context.Context, f *files.File, p part, pace files.Pac
 	dropped, end := p.offset, p.offset+p.length
 	defer func() { f.DropBehind(dropped, end) }()
 	for offset := p.offset; offset < end; {
-		if err := pause(ctx, pace); err != nil {
+		if err := pace.Wait(ctx); err != nil {
 			return err
 		}
 		n, err := a.readAt(f, buf[:min(batch, end-offset)], offset)
@@ -123,11 +123,4 @@ func (a *answer) copy(ctx context.Context, f *files.File, p part, pace files.Pac
 func (a *answer) readAt(f *files.File, buf []byte, offset int64) (int, error) {
 	defer a.h.LowPriority()()
 	return f.ReadAt(buf, offset)
-}
-
-func pause(ctx context.Context, pace files.Pace) error {
-	if pace == nil {
-		return ctx.Err()
-	}
-	return pace(ctx)
 }

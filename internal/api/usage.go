@@ -70,13 +70,13 @@ func (h *handler) countLive(ctx context.Context, u *usage) error {
 
 func (h *handler) measure(ctx context.Context, place volume.Place) (volume.Size, error) {
 	defer h.LowPriority()()
-	return h.Volumes.Usage(ctx, place, func(ctx context.Context) error { return pause(ctx, h.Pace) })
+	return h.Volumes.Usage(ctx, place, h.Pace.Wait)
 }
 
 // countRetained adds the retained volumes. None is measured for this.
 func (h *handler) countRetained(ctx context.Context, u *usage) error {
 	for selection := (volume.Selection{Limit: mostVolumes}); ; {
-		if err := pause(ctx, h.Pace); err != nil {
+		if err := h.Pace.Wait(ctx); err != nil {
 			return err
 		}
 		page, err := h.Volumes.List(ctx, selection)

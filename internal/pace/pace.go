@@ -1,5 +1,5 @@
-// Package pace lets background work give way to CSI calls: [Calls] knows whether calls run, and
-// [Turns] limits how many erasures work at once.
+// Package pace lets background work give way to CSI calls: [Calls] knows whether calls run, [Turns]
+// limits how many erasures work at once, and readers wait in a [Line].
 package pace
 
 import (
