@@ -118,3 +118,6 @@ func (p Path) join(name string) Path {
 	}
 	return Path{p.joined + "/" + name}
 }
+
+// above is the path of the directory that p is in; of the top it is the top.
+func (p Path) above() Path { return Path{p.joined[:max(0, strings.LastIndexByte(p.joined, '/'))]} }

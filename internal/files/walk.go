@@ -55,17 +55,18 @@ func (t *Tree) Walk(ctx context.Context, p Path, pace Pace, fn func(e Entry, ope
 type walk struct {
 	tree   *Tree
 	branch *beneath.Branch
-	// here are the directories of the branch.
-	here []Path
+	// here is the lowest directory of the branch. Those above it are its beginnings: a path of its own
+	// for each of them would take as much as the square of the depth.
+	here Path
 	fn   func(Entry, func() (*File, error)) error
 }
 
 // step visits the next name in the lowest directory, or leaves it.
 func (w *walk) step() error {
-	here := w.here[len(w.here)-1]
+	here := w.here
 	name, err := w.branch.Next()
 	if err == nil && name == "" {
-		w.here = w.here[:len(w.here)-1]
+		w.here = here.above()
 		err = w.branch.Leave()
 	}
 	if err != nil {
@@ -107,6 +108,6 @@ func (w *walk) visit(fd int, e Entry) error {
 		return at(e.Path, err)
 	}
 	w.branch.Enter(opened, id)
-	w.here = append(w.here, e.Path)
+	w.here = e.Path
 	return nil
 }

@@ -138,6 +138,7 @@ func TestWalkVeryDeep(t *testing.T) {
 		const depth = 400
 		hostile.Deep(t, dir, depth, strings.Repeat("n", 200))
 		entries, deep := 0, 0
+		before := int64(alive())
 		must(t, tree.Walk(t.Context(), Path{}, nil, func(e Entry, _ func() (*File, error)) error {
 			entries++
 			if len(e.Path.String()) > maxWalkPath+256 {
@@ -145,6 +146,9 @@ func TestWalkVeryDeep(t *testing.T) {
 			}
 			if e.TooDeep {
 				deep++
+				if grown := int64(alive()) - before; grown > 2<<20 {
+					t.Errorf("%d bytes at the bottom, want at most 2 MiB", grown)
+				}
 			}
 			return nil
 		}))
