@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -208,6 +209,24 @@ func TestArchiveAndItsResumption(t *testing.T) {
 	wantCode(t, "behind the end", err, 416)
 	_, err = n.read(id, BytesQuery{Archive: true, MaxBytes: 1 << 20})
 	wantCode(t, "larger than allowed", err, 400, BadParameter)
+}
+
+// TestLongNamesThatAreLeftOut: a pod may make the paths as long as it likes.
+func TestLongNamesThatAreLeftOut(t *testing.T) {
+	n := newNode(t)
+	id, dir := n.add(1)
+	for _, name := range []string{"\xfe", "\xff"} {
+		hostile.Deep(t, dir, 270, strings.Repeat(name, 250))
+	}
+	s, err := n.client.Bytes(t.Context(), id, BytesQuery{Archive: true})
+	must(t, err)
+	defer s.Close()
+	if _, err := io.Copy(io.Discard, s); err != nil {
+		t.Error(err)
+	}
+	if count, names := s.Skipped(); count != 2 || len(names) > 0 {
+		t.Errorf("left out %d, %.100q", count, names)
+	}
 }
 
 // TestClientKnowsACutStream: each way in which an answer can lack its end, or say that it is bad.

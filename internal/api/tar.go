@@ -51,8 +51,8 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path files
 	header.Set(trailerBytes, strconv.FormatInt(a.sent, 10))
 	header.Set(trailerSkipped, formatSkipped(report.Skipped, refs(report.SkippedNames)))
 	if report.Changed > 0 {
-		header.Set(trailerError, fmt.Sprintf("%d files changed while they were read, such as %s",
-			report.Changed, strings.Join(refs(report.ChangedNames), " ")))
+		header.Set(trailerError, fmt.Sprintf("%d files changed while they were read: %s",
+			report.Changed, strings.Join(append(refs(report.ChangedNames), "..."), " ")))
 	}
 	return nil
 }
@@ -122,11 +122,19 @@ func archiveError(err error) error {
 	return err
 }
 
-// refs encodes names for a header.
+// mostRefs bounds the refs in a header, in bytes. Clients refuse an answer whose trailers are long, and
+// a pod can make paths of 64 KiB.
+const mostRefs = 8 << 10
+
+// refs encodes names for a header, and leaves out those for which there is no room.
 func refs(names []string) []string {
-	encoded := make([]string, len(names))
-	for i, name := range names {
-		encoded[i] = strings.ReplaceAll(url.PathEscape(name), "%2F", "/")
+	encoded, size := []string{}, 0
+	for _, name := range names {
+		ref := strings.ReplaceAll(url.PathEscape(name), "%2F", "/")
+		if size += len(ref); size > mostRefs {
+			break
+		}
+		encoded = append(encoded, ref)
 	}
 	return encoded
 }
