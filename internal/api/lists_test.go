@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -116,6 +118,16 @@ func TestBadParameters(t *testing.T) {
 	answer, _ := n.raw(http.MethodGet, "/v1/volumes/"+id+"/bytes", lines, http.Header{"Range": {"bytes=0-1"}})
 	if answer.StatusCode != 400 {
 		t.Errorf("a range of last lines: code %d", answer.StatusCode)
+	}
+}
+
+// TestTimesThatJSONCannotHold: one file with such a time must not hide its directory.
+func TestTimesThatJSONCannotHold(t *testing.T) {
+	for seconds, want := range map[int64]int{1 << 62: 9999, 1 << 40: 9999, -1 << 62: 0, -1 << 40: 0, 253402300799: 9999, -62167219200: 0, 0: 1970} {
+		e := entry(files.Entry{ModTime: time.Unix(seconds, 0)})
+		if _, err := json.Marshal(e); err != nil || e.ModTime.Year() != want {
+			t.Errorf("%d seconds: %v, %v; want the year %d", seconds, e.ModTime, err, want)
+		}
 	}
 }
 
