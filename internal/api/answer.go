@@ -51,6 +51,16 @@ func (a *answer) by(all methods) error {
 	return m.do(a.r.Context())
 }
 
+// plain is a method without parameters.
+func (a *answer) plain(do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if query := a.r.URL.RawQuery; query != "" {
+			return bad(BadParameter, "", "the query %q is not possible here: there are no parameters", query)
+		}
+		return do(ctx)
+	}
+}
+
 // allow gives the client this long to read what is written from now on.
 func (a *answer) allow(limit time.Duration) { _ = a.control.SetWriteDeadline(time.Now().Add(limit)) }
 

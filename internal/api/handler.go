@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +135,10 @@ func (h *handler) route(a *answer) error {
 		_ = a.control.SetReadDeadline(time.Now())
 		return bad(BadParameter, "", "the request has a body, and none is expected")
 	}
+	if _, err := url.ParseQuery(a.r.URL.RawQuery); err != nil {
+		// What is wrong would be left out of the query.
+		return bad(BadParameter, "", "the query %q is malformed: %v", a.r.URL.RawQuery, err)
+	}
 	path, ok := strings.CutPrefix(a.r.URL.Path, "/v1/")
 	if !ok {
 		return notThere(a.r)
@@ -142,9 +147,9 @@ func (h *handler) route(a *answer) error {
 	case path == "volumes":
 		return a.by(methods{http.MethodGet: {"list", a.listVolumes}})
 	case path == "usage":
-		return a.by(methods{http.MethodGet: {"usage", a.usage}})
+		return a.by(methods{http.MethodGet: {"usage", a.plain(a.usage)}})
 	case path == "report":
-		return a.by(methods{http.MethodGet: {"report", a.report}})
+		return a.by(methods{http.MethodGet: {"report", a.plain(a.report)}})
 	case len(elements) < 2 || elements[0] != "volumes":
 		return notThere(a.r)
 	default:
@@ -155,7 +160,7 @@ func (h *handler) route(a *answer) error {
 		a.record.ID = id
 		switch strings.Join(elements[2:], "/") {
 		case "":
-			return a.by(methods{http.MethodGet: {"describe", a.describe}, http.MethodDelete: {"remove", a.remove}})
+			return a.by(methods{http.MethodGet: {"describe", a.plain(a.describe)}, http.MethodDelete: {"remove", a.plain(a.remove)}})
 		case "files":
 			return a.by(methods{http.MethodGet: {"files", a.files}})
 		case "bytes":

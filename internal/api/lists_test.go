@@ -114,6 +114,20 @@ func TestBadParameters(t *testing.T) {
 			t.Errorf("%s: code %d, %s; want 400 and %s", request, answer.StatusCode, body, cause)
 		}
 	}
+	for _, request := range []string{
+		"GET volumes?namespace=a;pod=b", "GET V/bytes?path=f&tailLines=1;", "GET V/bytes?path=f&tailLines=%1",
+		"DELETE V?dryRun=true", "GET V?x=1", "GET usage?x=1", "GET report?x=1",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		path, query, _ := strings.Cut(path, "?")
+		path = "/v1/" + strings.Replace(path, "V", "volumes/"+id, 1)
+		to := &http.Request{Method: method, URL: &url.URL{Scheme: "http", Host: "katbox", Path: path, RawQuery: query}}
+		answer, err := n.client.http.Do(to)
+		must(t, err, answer.Body.Close())
+		if answer.StatusCode != 400 {
+			t.Errorf("%s: code %d, want 400", request, answer.StatusCode)
+		}
+	}
 	lines := url.Values{"path": {"f"}, "tailLines": {"1"}}
 	answer, _ := n.raw(http.MethodGet, "/v1/volumes/"+id+"/bytes", lines, http.Header{"Range": {"bytes=0-1"}})
 	if answer.StatusCode != 400 {
