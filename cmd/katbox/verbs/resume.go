@@ -31,6 +31,8 @@ type source struct {
 	next int64
 	// stalled is since when no byte came; zero after a byte.
 	stalled time.Time
+	// answered: since then the daemon has answered, and cut the stream at the same byte.
+	answered bool
 }
 
 // open begins to read from a volume.
@@ -65,20 +67,24 @@ func (r *source) Read(p []byte) (int, error) {
 // again asks for the rest of a stream that was cut.
 func (r *source) again(cut error) error {
 	r.stream.Close()
-	if r.stalled.IsZero() {
-		r.stalled = time.Now()
+	switch {
+	case r.stalled.IsZero():
+		r.stalled, r.answered = time.Now(), false
+	case r.answered && time.Since(r.stalled) > patience:
+		return cut
 	}
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		pause(r.ctx, wait)
 		q := r.query
-		q.From, q.ETag = r.next, r.stream.ETag
+		// The end of a file goes on from a byte of the file.
+		q.From, q.ETag, q.TailLines, q.TailBytes = r.next, r.stream.ETag, 0, 0
 		stream, err := r.s.client.Bytes(r.ctx, r.id, q)
 		switch {
 		case err == nil && stream.Offset != r.next:
 			stream.Close()
 			return errors.New("the contents changed while they were read")
 		case err == nil:
-			r.stream = stream
+			r.stream, r.answered = stream, true
 			return nil
 		case r.ctx.Err() != nil:
 			return r.ctx.Err()

@@ -60,6 +60,11 @@ func TestACutStreamGoesOn(t *testing.T) {
 		n.cut(1, 1000, 0, 300_000)
 		mustPrint(t, content, args...)
 	}
+	for _, args := range [][]string{{"tail", "-n", "100000", "etl/nightly:log"}, {"tail", "-c", "500000", "etl/nightly:log"}} {
+		end := katbox(t, args...).stdout
+		n.cut(1, 0, 300_000)
+		mustPrint(t, end, args...)
+	}
 	n.cut(1, 1000, 0, 300_000)
 	mustPrint(t, whole, "cp", "etl/nightly", "-")
 	dest := t.TempDir()
@@ -110,6 +115,23 @@ func TestAStreamGoesOnOnceTheDaemonIsBack(t *testing.T) {
 	in.stalled = time.Now().Add(-patience)
 	if _, err := in.Read(make([]byte, 100)); !errors.Is(err, api.ErrCut) || !strings.Contains(err.Error(), "there is no admin socket") {
 		t.Errorf("%v, want that the stream was cut, and why it does not go on", err)
+	}
+}
+
+// TestAStreamThatIsAlwaysCutEnds: an unreadable sector cuts it at the same byte each time.
+func TestAStreamThatIsAlwaysCutEnds(t *testing.T) {
+	n := newNode(t)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", numbers(1000))
+	s := &session{client: api.Dial(n.socket), socket: n.socket}
+	n.cut(0, 0)
+	in, err := s.open(t.Context(), id(1), api.BytesQuery{Path: "log"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	in.stalled, in.answered = time.Now().Add(-2*patience), true
+	if _, err := in.Read(make([]byte, 100)); !errors.Is(err, api.ErrCut) {
+		t.Errorf("%v, want that the stream was cut", err)
 	}
 }
 
