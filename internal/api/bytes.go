@@ -37,6 +37,7 @@ func (a *answer) bytes(ctx context.Context) error {
 	a.h.Metrics.StreamBegan()
 	defer a.h.Metrics.StreamEnded()
 	to := &sender{a: a}
+	defer to.end()
 	reading, during, end, err := a.read(ctx, to.cut)
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (a *answer) file(ctx context.Context, reading *files.Reading, path files.Pa
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	a.allow(a.h.stall)
+	to.renew()
 	a.WriteHeader(code)
 	if a.r.Method == http.MethodHead {
 		return nil

@@ -17,7 +17,8 @@ const progress = 64 << 10
 type sender struct {
 	a  *answer
 	mu sync.Mutex
-	// over says that the stream was cut. The deadline of writes is in the past from then on.
+	// over says that the stream was cut, or has ended. No deadline is set from then on: after a cut it
+	// stays in the past, and after the end it is that of the next request.
 	over bool
 }
 
@@ -51,6 +52,16 @@ func (s *sender) renew() {
 func (s *sender) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
 	s.over = true
 	_ = s.a.control.SetWriteDeadline(time.Unix(1, 0))
+}
+
+// end is called when the handler ends. A cut that comes later leaves the connection alone.
+func (s *sender) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
 }

@@ -23,11 +23,15 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
+func newSender() (*deadlines, *sender) {
+	to := &deadlines{ResponseWriter: httptest.NewRecorder()}
+	h := newHandler(Config{Metrics: metrics.New("v1", ""), LowPriority: func() func() { return func() {} }})
+	return to, &sender{a: &answer{ResponseWriter: to, control: http.NewResponseController(to), h: h}}
+}
+
 // TestCutStreamGetsNoNewDeadline: a cut may come between two writes.
 func TestCutStreamGetsNoNewDeadline(t *testing.T) {
-	to := &deadlines{ResponseWriter: httptest.NewRecorder()}
-	h := newHandler(Config{Metrics: metrics.New("v1", "")})
-	s := &sender{a: &answer{ResponseWriter: to, control: http.NewResponseController(to), h: h}}
+	to, s := newSender()
 	if _, err := s.Write(make([]byte, 3*progress)); err != nil || time.Until(to.last) < stallLimit/2 {
 		t.Errorf("%v, deadline %v, want one in five minutes", err, to.last)
 	}
@@ -35,6 +39,29 @@ func TestCutStreamGetsNoNewDeadline(t *testing.T) {
 	_, _ = s.Write(make([]byte, 1))
 	if !to.last.Before(time.Now()) {
 		t.Errorf("after the cut the deadline is %v, want one in the past", to.last)
+	}
+}
+
+// TestArchiveThatIsCutBeforeItBegins gets no new deadline, either.
+func TestArchiveThatIsCutBeforeItBegins(t *testing.T) {
+	to, s := newSender()
+	w := &archiveWriter{sender: s, code: http.StatusOK, high: func() {}}
+	s.cut()
+	_, _ = w.Write(make([]byte, 1))
+	if !to.last.Before(time.Now()) {
+		t.Errorf("the deadline is %v, want one in the past", to.last)
+	}
+}
+
+// TestCutAfterTheEnd: the volume may be lost when the last byte was sent, and the connection has the
+// next request by then.
+func TestCutAfterTheEnd(t *testing.T) {
+	to, s := newSender()
+	s.renew()
+	s.end()
+	s.cut()
+	if time.Until(to.last) < stallLimit/2 {
+		t.Errorf("the deadline is %v, want that from before the cut", to.last)
 	}
 }
 

@@ -104,7 +104,7 @@ func (w *archiveWriter) Write(p []byte) (int, error) {
 
 func (w *archiveWriter) begin() {
 	if !w.a.started {
-		w.a.allow(w.a.h.stall)
+		w.renew()
 		w.a.WriteHeader(w.code)
 	}
 }
