@@ -71,9 +71,11 @@ func archiveStart(header http.Header, tag string) (from int64, code int, err err
 	return from, http.StatusPartialContent, nil
 }
 
-// archiveTag names the contents of an archive: a retained volume does not change.
+// archiveTag names the contents of an archive: a retained volume does not change until it is published
+// again. Its Unpublished is another one after each start of the daemon, by what the wall clock was
+// adjusted meanwhile.
 func archiveTag(r volume.Record, path files.Path, q BytesQuery) string {
-	of := fmt.Appendf(nil, "%q %d %q %q %d", r.ID, r.Unpublished.UnixNano(), path.String(), q.Exclude, q.MaxBytes)
+	of := fmt.Appendf(nil, "%q %d %q %q %d", r.ID, r.Published.Unix(), path.String(), q.Exclude, q.MaxBytes)
 	return fmt.Sprintf("\"tar1-%x\"", sha256.Sum256(of))
 }
 
