@@ -218,6 +218,9 @@ func TestUsage(t *testing.T) {
 	if u.Node != "node-1" || u.TotalBytes != 1000 || u.FreeInodes != 90 || len(u.Pods) != 1000 || u.OtherPods != 4001 {
 		t.Errorf("%+v with %d pods and %d others", u.Node, len(u.Pods), u.OtherPods)
 	}
+	if len(u.Namespaces) != 1 || u.Namespaces[0].Retained != 5000 || u.Namespaces[0].Live != 1 {
+		t.Errorf("namespaces %+v, want all pods in one", u.Namespaces)
+	}
 	if live := u.Pods[0]; live.Live != 1 || live.LiveBytes < 1<<20 || live.Inodes != 2 || live.Pod != "job" || live.PodUID != string(testPod) {
 		t.Errorf("the largest is %+v", live)
 	}

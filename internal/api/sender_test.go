@@ -83,14 +83,19 @@ func TestArchiveGoesOnAfterARestart(t *testing.T) {
 
 // TestUsageTakesLittleMemory whatever the number of pods.
 func TestUsageTakesLittleMemory(t *testing.T) {
-	u := &usage{pods: map[volume.PodUID]*PodUsage{}}
+	u := newUsage()
 	for i := range 100_000 {
-		u.pod(volume.Record{Pod: volume.PodUID(string(rune(0x4e00+i%20000)) + string(rune('a'+i/20000)))}).RetainedBytes = int64(i)
-		if u.shrink(); len(u.pods) > 2*mostPods {
-			t.Fatalf("%d pods are kept", len(u.pods))
+		name := string(rune(0x4e00+i%20000)) + string(rune('a'+i/20000))
+		u.add(volume.Record{Pod: volume.PodUID(name), Namespace: name}, PodUsage{Retained: 1, RetainedBytes: int64(i)})
+		if u.shrink(); len(u.pods.of) > 2*mostPods || len(u.namespaces.of) > 2*mostPods {
+			t.Fatalf("%d pods and %d namespaces are kept", len(u.pods.of), len(u.namespaces.of))
 		}
 	}
-	if r := u.result("", volume.Space{}); len(r.Pods) != mostPods || r.OtherPods != 99_000 || r.Pods[0].RetainedBytes != 99_999 {
+	r := u.result("", volume.Space{})
+	if last := r.Namespaces[len(r.Namespaces)-1]; len(r.Namespaces) != mostPods+1 || last.Namespace != "" || last.Retained != 99_000 {
+		t.Errorf("%d namespaces, the last %+v", len(r.Namespaces), last)
+	}
+	if len(r.Pods) != mostPods || r.OtherPods != 99_000 || r.Pods[0].RetainedBytes != 99_999 {
 		t.Errorf("%d pods, %d others, the largest %+v", len(r.Pods), r.OtherPods, r.Pods[0])
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// mostPods is how many pods the usage shows. It counts up to twice as many at a time, so a million
+// mostPods is how many pods, and how many namespaces, the usage shows. It counts up to twice as many at a time, so a million
 // retained volumes take no more memory.
 const mostPods = 1000
 
@@ -27,7 +28,7 @@ func (a *answer) usage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u := &usage{pods: map[volume.PodUID]*PodUsage{}}
+	u := newUsage()
 	if err := a.h.countLive(ctx, u); err != nil {
 		return err
 	}
@@ -57,13 +58,7 @@ func (h *handler) countLive(ctx context.Context, u *usage) error {
 			size, err = h.measure(measuring, d.Record.Place())
 			known = err == nil
 		}
-		pod := u.pod(d.Record)
-		pod.Live++
-		pod.LiveBytes += size.Bytes
-		pod.Inodes += size.Inodes
-		if !known {
-			pod.Unmeasured++
-		}
+		u.add(d.Record, PodUsage{Live: 1, LiveBytes: size.Bytes, Inodes: size.Inodes, Unmeasured: unmeasured(known)})
 	}
 	return nil
 }
@@ -84,13 +79,8 @@ func (h *handler) countRetained(ctx context.Context, u *usage) error {
 			return err
 		}
 		for _, d := range page.Volumes {
-			pod := u.pod(d.Record)
-			pod.Retained++
-			pod.RetainedBytes += d.Size.Bytes
-			pod.Inodes += d.Size.Inodes
-			if d.Size == (volume.Size{}) {
-				pod.Unmeasured++
-			}
+			u.add(d.Record, PodUsage{Retained: 1, RetainedBytes: d.Size.Bytes, Inodes: d.Size.Inodes,
+				Unmeasured: unmeasured(d.Size != volume.Size{})})
 		}
 		u.shrink()
 		if page.Next.IsZero() {
@@ -100,73 +90,99 @@ func (h *handler) countRetained(ctx context.Context, u *usage) error {
 	}
 }
 
-// usage is the sum for each pod.
-type usage struct {
-	pods map[volume.PodUID]*PodUsage
-	// others is the sum of the pods that were left out.
+func unmeasured(known bool) int {
+	if known {
+		return 0
+	}
+	return 1
+}
+
+// usage are the sums for each pod, by its UID, and for each namespace.
+type usage struct{ pods, namespaces sums }
+
+func newUsage() *usage {
+	return &usage{pods: sums{of: map[string]*PodUsage{}}, namespaces: sums{of: map[string]*PodUsage{}}}
+}
+
+// add adds a volume.
+func (u *usage) add(r volume.Record, q PodUsage) {
+	pod := u.pods.get(string(r.Pod))
+	pod.PodUID, pod.Namespace, pod.Pod = string(r.Pod), cmp.Or(r.Namespace, pod.Namespace), cmp.Or(r.PodName, pod.Pod)
+	pod.add(q)
+	namespace := u.namespaces.get(r.Namespace)
+	namespace.Namespace = r.Namespace
+	namespace.add(q)
+}
+
+// shrink adds the smallest sums to the others, once there are twice as many as are shown. A pod that
+// is met again later begins anew; its volumes are retained at about the same time, so that is rare.
+func (u *usage) shrink() {
+	u.pods.shrink()
+	u.namespaces.shrink()
+}
+
+func (u *usage) result(node string, space volume.Space) Usage {
+	result := Usage{
+		Node: node, TotalBytes: space.Total.Bytes, FreeBytes: space.Free.Bytes,
+		TotalInodes: space.Total.Inodes, FreeInodes: space.Free.Inodes, Pods: u.pods.cut(), Namespaces: u.namespaces.cut(),
+	}
+	if u.pods.left > 0 {
+		result.Others, result.OtherPods = &u.pods.others, u.pods.left
+	}
+	if u.namespaces.left > 0 {
+		result.Namespaces = append(result.Namespaces, u.namespaces.others)
+	}
+	return result
+}
+
+// sums are the largest sums, and the sum of those that were left out.
+type sums struct {
+	of     map[string]*PodUsage
 	others PodUsage
 	left   int
 }
 
-// pod returns the sum of a volume's pod.
-func (u *usage) pod(r volume.Record) *PodUsage {
-	pod, ok := u.pods[r.Pod]
+// get returns the sum with a key.
+func (s *sums) get(key string) *PodUsage {
+	sum, ok := s.of[key]
 	if !ok {
-		pod = &PodUsage{PodUID: string(r.Pod)}
-		u.pods[r.Pod] = pod
+		sum = &PodUsage{}
+		s.of[key] = sum
 	}
-	pod.Namespace, pod.Pod = cmp.Or(r.Namespace, pod.Namespace), cmp.Or(r.PodName, pod.Pod)
-	return pod
+	return sum
 }
 
-// shrink adds the smallest pods to the others, once there are twice as many as are shown. A pod that
-// is met again later begins anew; its volumes are retained at about the same time, so that is rare.
-func (u *usage) shrink() {
-	if len(u.pods) > 2*mostPods {
-		u.cut()
+func (s *sums) shrink() {
+	if len(s.of) > 2*mostPods {
+		s.cut()
 	}
 }
 
-// cut leaves the largest pods, which it returns sorted.
-func (u *usage) cut() []*PodUsage {
-	sorted := make([]*PodUsage, 0, len(u.pods))
-	for _, pod := range u.pods {
-		sorted = append(sorted, pod)
-	}
-	slices.SortFunc(sorted, func(p, q *PodUsage) int {
+// cut leaves the largest sums, which it returns sorted.
+func (s *sums) cut() []PodUsage {
+	keys := slices.SortedFunc(maps.Keys(s.of), func(a, b string) int {
+		p, q := s.of[a], s.of[b]
 		return cmp.Or(cmp.Compare(q.LiveBytes+q.RetainedBytes, p.LiveBytes+p.RetainedBytes),
-			cmp.Compare(q.Inodes, p.Inodes), strings.Compare(p.PodUID, q.PodUID))
+			cmp.Compare(q.Inodes, p.Inodes), strings.Compare(a, b))
 	})
-	if len(sorted) <= mostPods {
-		return sorted
+	largest := []PodUsage{}
+	for i, key := range keys {
+		if i < mostPods {
+			largest = append(largest, *s.of[key])
+			continue
+		}
+		s.others.add(*s.of[key])
+		s.left++
+		delete(s.of, key)
 	}
-	for _, pod := range sorted[mostPods:] {
-		u.others.add(pod)
-		u.left++
-		delete(u.pods, volume.PodUID(pod.PodUID))
-	}
-	return sorted[:mostPods]
+	return largest
 }
 
-func (p *PodUsage) add(q *PodUsage) {
+func (p *PodUsage) add(q PodUsage) {
 	p.Live += q.Live
 	p.LiveBytes += q.LiveBytes
 	p.Retained += q.Retained
 	p.RetainedBytes += q.RetainedBytes
 	p.Inodes += q.Inodes
 	p.Unmeasured += q.Unmeasured
-}
-
-func (u *usage) result(node string, space volume.Space) Usage {
-	result := Usage{
-		Node: node, TotalBytes: space.Total.Bytes, FreeBytes: space.Free.Bytes,
-		TotalInodes: space.Total.Inodes, FreeInodes: space.Free.Inodes, Pods: []PodUsage{},
-	}
-	for _, pod := range u.cut() {
-		result.Pods = append(result.Pods, *pod)
-	}
-	if u.left > 0 {
-		result.Others, result.OtherPods = &u.others, u.left
-	}
-	return result
 }

@@ -93,13 +93,16 @@ type Usage struct {
 	// Others is the sum of the pods that Pods leaves out, and OtherPods how many they are.
 	Others    *PodUsage `json:"others,omitempty"`
 	OtherPods int       `json:"otherPods,omitempty"`
+	// Namespaces hold the sums of all pods of each namespace, the largest first: at most 1,000, and
+	// then the sum of the others, which has no name.
+	Namespaces []PodUsage `json:"namespaces"`
 }
 
-// PodUsage is what the volumes of one pod take.
+// PodUsage is what the volumes of one pod take, or those of all pods of a namespace.
 type PodUsage struct {
 	Namespace string `json:"namespace,omitempty"`
 	Pod       string `json:"pod,omitempty"`
-	PodUID    string `json:"podUID"`
+	PodUID    string `json:"podUID,omitempty"`
 	// Live and Retained count its volumes; the sizes are their sums.
 	Live          int   `json:"live"`
 	LiveBytes     int64 `json:"liveBytes"`

@@ -149,8 +149,28 @@ etl        nightly-9fz1c  0     0 B      1         0 B      0
 `, "top", "--pods", "-n", "etl")
 	var usage api.Usage
 	if err := json.Unmarshal([]byte(katbox(t, "top", "-o", "json").stdout), &usage); err != nil ||
-		len(usage.Pods) != 2 || usage.Node != "n17" {
+		len(usage.Namespaces) != 2 || len(usage.Pods) != 4 || usage.Node != "n17" {
 		t.Errorf("%v, %+v", err, usage)
+	}
+}
+
+// TestTopWithManyPods: the sums of the namespaces are complete.
+func TestTopWithManyPods(t *testing.T) {
+	n := newNode(t)
+	n.pages = 500
+	for i := range 1010 {
+		n.add(i, fmt.Sprintf("etl/job-%d/scratch", i), time.Hour)
+		n.change(i, func(d *volume.Description) {
+			d.Record.Pod, d.Size = volume.PodUID(fmt.Sprint(i)), volume.Size{Bytes: 1 << 20, Inodes: 1}
+		})
+	}
+	mustPrint(t, `NAMESPACE  LIVE  SIZE  RETAINED  SIZE      INODES
+etl        0     0 B   1010      1010 MiB  1010
+
+12 GiB of 100 GiB are free (12 %), and 900 of 1000 inodes
+`, "top")
+	if shown := katbox(t, "top", "--pods").stdout; !strings.Contains(shown, "\n10 smaller pods are missing above, which take 10 MiB together\n") {
+		t.Errorf("it ends with %q", shown[len(shown)-200:])
 	}
 }
 

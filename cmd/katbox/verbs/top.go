@@ -28,12 +28,9 @@ var topVerb = verb{
 				return s.explain(err)
 			}
 			if *namespace != "" {
-				usage.Pods = slices.DeleteFunc(usage.Pods, func(p api.PodUsage) bool { return p.Namespace != *namespace })
+				other := func(p api.PodUsage) bool { return p.Namespace != *namespace }
+				usage.Pods, usage.Namespaces = slices.DeleteFunc(usage.Pods, other), slices.DeleteFunc(usage.Namespaces, other)
 			}
-			if !*pods {
-				usage.Pods = byNamespace(usage.Pods)
-			}
-			slices.SortStableFunc(usage.Pods, largestFirst)
 			if *output == outputJSON {
 				return s.writeJSON(usage)
 			}
@@ -42,41 +39,17 @@ var topVerb = verb{
 	},
 }
 
-func largestFirst(a, b api.PodUsage) int {
-	return cmp.Or(cmp.Compare(b.LiveBytes+b.RetainedBytes, a.LiveBytes+a.RetainedBytes),
-		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUID, b.PodUID))
-}
-
-// byNamespace adds up the pods of each namespace.
-func byNamespace(pods []api.PodUsage) []api.PodUsage {
-	var sums []api.PodUsage
-	place := map[string]int{}
-	for _, p := range pods {
-		i, ok := place[p.Namespace]
-		if !ok {
-			i = len(sums)
-			place[p.Namespace] = i
-			sums = append(sums, api.PodUsage{Namespace: p.Namespace})
-		}
-		sum := &sums[i]
-		sum.Live += p.Live
-		sum.LiveBytes += p.LiveBytes
-		sum.Retained += p.Retained
-		sum.RetainedBytes += p.RetainedBytes
-		sum.Inodes += p.Inodes
-		sum.Unmeasured += p.Unmeasured
-	}
-	return sums
-}
-
 func (s *session) showUsage(usage api.Usage, pods bool) error {
 	header := []string{"NAMESPACE", "LIVE", "SIZE", "RETAINED", "SIZE", "INODES"}
 	if pods {
 		header = slices.Insert(header, 1, "POD")
 	}
 	table := terminal.NewTable(s.stdout, header...)
-	unmeasured := 0
-	for _, p := range usage.Pods {
+	rows, unmeasured := usage.Namespaces, 0
+	if pods {
+		rows = usage.Pods
+	}
+	for _, p := range rows {
 		cells := []string{
 			known(p.Namespace), fmt.Sprint(p.Live), terminal.Size(p.LiveBytes),
 			fmt.Sprint(p.Retained), terminal.Size(p.RetainedBytes), fmt.Sprint(p.Inodes),
@@ -96,6 +69,10 @@ func (s *session) showUsage(usage api.Usage, pods bool) error {
 	}
 	if usage.TotalInodes > 0 {
 		free += fmt.Sprintf(", and %d of %d inodes", usage.FreeInodes, usage.TotalInodes)
+	}
+	if pods && usage.Others != nil {
+		free += fmt.Sprintf("\n%d smaller pods are missing above, which take %s together", usage.OtherPods,
+			terminal.Size(usage.Others.LiveBytes+usage.Others.RetainedBytes))
 	}
 	if unmeasured > 0 {
 		free += fmt.Sprintf("\n%d volumes are not measured yet: their sizes are missing above", unmeasured)
