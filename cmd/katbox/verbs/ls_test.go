@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/roottest/hostile"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -162,6 +163,20 @@ func TestListOfADeepTree(t *testing.T) {
 	r = katbox(t, "ls", "-R", "etl/nightly:d/d/d")
 	if lines := strings.Count(r.stdout, "\n"); lines != 3*levels+5+1-3 {
 		t.Errorf("%d lines, %+v", lines, r)
+	}
+}
+
+// TestListOfPathsThatAreTooLong: a request cannot name them, and what comes after them is listed.
+func TestListOfPathsThatAreTooLong(t *testing.T) {
+	n := newNode(t)
+	dir := n.add(1, "etl/nightly/scratch", time.Hour)
+	hostile.Deep(t, dir, 60, strings.Repeat("d", 100))
+	write(t, filepath.Join(dir, "last"), "")
+	for _, output := range []string{"", "name", "json"} {
+		r := katbox(t, "ls", "-R", "-o", output, "etl/nightly:")
+		if r.code != codeFailed || !strings.Contains(r.stdout, "last") || !strings.Contains(r.stderr, "1 directories") {
+			t.Errorf("-o %q: code %d, %d bytes, %q", output, r.code, len(r.stdout), r.stderr)
+		}
 	}
 }
 

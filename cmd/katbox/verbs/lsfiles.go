@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -25,8 +26,10 @@ type fileList struct {
 	// base is the path of the directory that is listed. Names are shown from there.
 	base  files.Path
 	count int
-	table *terminal.Table
-	items *items[api.Entry]
+	// unreachable counts directories whose path is longer than a request may have.
+	unreachable int
+	table       *terminal.Table
+	items       *items[api.Entry]
 }
 
 // listFiles lists the directory, or the one file, that a target names.
@@ -57,7 +60,12 @@ func (o *lsOptions) listFiles(ctx context.Context, s *session, t target) error {
 		return s.explainRead(ctx, v.ID, err)
 	}
 	if o.output == outputJSON {
-		return l.items.end()
+		if err := l.items.end(); err != nil {
+			return err
+		}
+	}
+	if l.unreachable > 0 {
+		return fmt.Errorf("what is in %d directories is not listed: their paths are longer than 4,096 bytes; katbox cp copies it", l.unreachable)
 	}
 	return nil
 }
@@ -113,6 +121,10 @@ func (l *fileList) walk(ctx context.Context, entries []api.Entry, deepest int) e
 		if !l.o.recursive || entry.Type != api.Directory || strings.Count(entry.Ref, "/")+1 < deepest {
 			continue
 		}
+		if _, err := files.ParseRef(entry.Ref); err != nil {
+			l.unreachable++
+			continue
+		}
 		if err := l.page(entries[from : i+1]); err != nil {
 			return err
 		}
@@ -146,13 +158,13 @@ func (l *fileList) page(entries []api.Entry) error {
 // rows writes entries as lines.
 func (l *fileList) rows(entries []api.Entry) error {
 	for _, entry := range entries {
-		path, err := files.ParseRef(entry.Ref)
+		path, err := url.PathUnescape(entry.Ref)
 		if err != nil {
 			return err
 		}
 		switch {
 		case l.o.output == outputName:
-			l.table.Row(l.name + ":" + argument(path))
+			l.table.Row(l.name + ":" + argument(path, entry.Ref))
 		case l.o.long || l.o.output == outputWide:
 			l.table.Row(modeOf(entry), fmt.Sprint(entry.Links), fmt.Sprint(entry.UID), fmt.Sprint(entry.GID), terminal.Size(entry.Size),
 				moment(entry.ModTime), l.shown(entry, path))
@@ -164,8 +176,8 @@ func (l *fileList) rows(entries []api.Entry) error {
 }
 
 // shown is the name of an entry below the listed directory, and where it points to.
-func (l *fileList) shown(entry api.Entry, path files.Path) string {
-	name := path.String()
+func (l *fileList) shown(entry api.Entry, path string) string {
+	name := path
 	if !l.base.IsTop() {
 		name = strings.TrimPrefix(name, l.base.String()+"/")
 	}
@@ -179,14 +191,13 @@ func (l *fileList) shown(entry api.Entry, path files.Path) string {
 	return name
 }
 
-// argument returns a path as parseTarget reads it behind a colon: as it is, or percent-encoded if a
-// terminal or a line of text cannot hold it.
-func argument(path files.Path) string {
-	literal := path.String()
-	if terminal.IsPlain(literal) && !strings.HasPrefix(literal, ":") {
-		return literal
+// argument returns a path as parseTarget reads it behind a colon: as it is, or as its ref if a terminal
+// or a line of text cannot hold it.
+func argument(path, ref string) string {
+	if terminal.IsPlain(path) && !strings.HasPrefix(path, ":") {
+		return path
 	}
-	return ":" + path.Ref()
+	return ":" + ref
 }
 
 // modeLetters are the first letters of modes, as ls(1) shows them.

@@ -100,7 +100,9 @@ func (s *session) statFile(ctx context.Context, v api.Volume, ref string, asJSON
 }
 
 // targetOf returns a path in a volume as verbs take it.
-func targetOf(v api.Volume, path files.Path) string { return v.ID + ":" + argument(path) }
+func targetOf(v api.Volume, path files.Path) string {
+	return v.ID + ":" + argument(path.String(), path.Ref())
+}
 
 // sizeInFull returns a size for people and in bytes.
 func sizeInFull(bytes int64) string {

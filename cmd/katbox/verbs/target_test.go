@@ -76,7 +76,7 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := parseTarget(first.String() + ":" + argument(path))
+		again, err := parseTarget(first.String() + ":" + argument(path.String(), path.Ref()))
 		if err != nil || again != first {
 			t.Errorf("%q is %+v; written again, it is %+v, %v", text, first, again, err)
 		}
