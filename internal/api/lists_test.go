@@ -137,7 +137,9 @@ func TestBadParameters(t *testing.T) {
 
 // TestTimesThatJSONCannotHold: one file with such a time must not hide its directory.
 func TestTimesThatJSONCannotHold(t *testing.T) {
-	for seconds, want := range map[int64]int{1 << 62: 9999, 1 << 40: 9999, -1 << 62: 0, -1 << 40: 0, 253402300799: 9999, -62167219200: 0, 0: 1970} {
+	for seconds, want := range map[int64]int{
+		1 << 62: 9999, 1 << 40: 9999, -1 << 62: 0, -1 << 40: 0, 253402300799: 9999, -62167219200: 0, 0: 1970,
+	} {
 		e := entry(files.Entry{ModTime: time.Unix(seconds, 0)})
 		if _, err := json.Marshal(e); err != nil || e.ModTime.Year() != want {
 			t.Errorf("%d seconds: %v, %v; want the year %d", seconds, e.ModTime, err, want)

@@ -169,7 +169,8 @@ etl        0     0 B   1010      1010 MiB  1010
 
 12 GiB of 100 GiB are free (12 %), and 900 of 1000 inodes
 `, "top")
-	if shown := katbox(t, "top", "--pods").stdout; !strings.Contains(shown, "\n10 smaller pods are missing above, which take 10 MiB together\n") {
+	const rest = "\n10 smaller pods are missing above, which take 10 MiB together\n"
+	if shown := katbox(t, "top", "--pods").stdout; !strings.Contains(shown, rest) {
 		t.Errorf("it ends with %q", shown[len(shown)-200:])
 	}
 }
