@@ -3,9 +3,11 @@ package verbs
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -163,6 +165,25 @@ func TestListOfADeepTree(t *testing.T) {
 	r = katbox(t, "ls", "-R", "etl/nightly:d/d/d")
 	if lines := strings.Count(r.stdout, "\n"); lines != 3*levels+5+1-3 {
 		t.Errorf("%d lines, %+v", lines, r)
+	}
+}
+
+// TestListOfALargeDirectory asks for large pages: the daemon reads all names for each.
+func TestListOfALargeDirectory(t *testing.T) {
+	n := newNode(t)
+	dir := n.add(1, "etl/nightly/scratch", time.Hour)
+	for i := range 2500 {
+		write(t, filepath.Join(dir, fmt.Sprint(i)), "")
+	}
+	var requests atomic.Int64
+	n.front = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/files") && !r.URL.Query().Has("stat") {
+			requests.Add(1)
+		}
+		return false
+	}
+	if lines := strings.Count(katbox(t, "ls", "etl/nightly:").stdout, "\n"); lines != 2500 || requests.Load() != 1 {
+		t.Errorf("%d lines after %d requests, want one request", lines, requests.Load())
 	}
 }
 

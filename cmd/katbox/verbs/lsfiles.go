@@ -14,8 +14,12 @@ import (
 	"github.com/katbox/katbox/internal/terminal"
 )
 
-// levels is how many levels of directories one request lists.
-const levels = 16
+const (
+	// levels is how many levels of directories one request lists.
+	levels = 16
+	// namesAtOnce is how many names one request lists. The daemon reads the whole directory for each.
+	namesAtOnce = 10_000
+)
 
 // fileList writes a list of files page by page.
 type fileList struct {
@@ -94,7 +98,10 @@ func (l *fileList) directory(ctx context.Context, ref string) error {
 	if l.o.recursive {
 		depth = levels
 	}
-	q := api.FilesQuery{Path: ref, Depth: depth}
+	q := api.FilesQuery{Path: ref, Depth: depth, Limit: namesAtOnce}
+	if l.o.limit > 0 {
+		q.Limit = min(q.Limit, l.o.limit)
+	}
 	for {
 		page, err := l.s.client.Files(ctx, l.id, q)
 		if err != nil {
