@@ -10,6 +10,10 @@ import (
 // those that the walk has opened, those that wait, and those that are read.
 const together = 16
 
+// longTogether is how long their paths may be together, in bytes, before fewer entries are handed
+// over: a pod can make paths of 64 KiB, and 32 archives may run.
+const longTogether = 32 << 10
+
 // ahead walks in a goroutine of its own, and opens the files, ahead of fn, which gets the entries in
 // the same order. To find and open small files takes as long as to read them.
 func (a *archiver) ahead(tree *files.Tree, fn func(*item) error) error {
@@ -45,7 +49,9 @@ type walk struct {
 	// high ends the low I/O priority.
 	high  func()
 	items []*item
-	to    chan<- []*item
+	// long is how long their paths are together.
+	long int
+	to   chan<- []*item
 }
 
 // run walks until the end, an error, or the end of ctx.
@@ -67,7 +73,8 @@ func (w *walk) add(ctx context.Context, i *item) error {
 			return err
 		}
 	}
-	if w.items = append(w.items, i); len(w.items) < together {
+	w.items, w.long = append(w.items, i), w.long+len(i.Path.String())
+	if len(w.items) < together && w.long < longTogether {
 		return nil
 	}
 	return w.handOver(ctx)
@@ -78,7 +85,7 @@ func (w *walk) handOver(ctx context.Context) error {
 	w.high()
 	defer func() { w.high = w.lowPriority() }()
 	items := w.items
-	w.items = nil
+	w.items, w.long = nil, 0
 	select {
 	case w.to <- items:
 		return nil

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/internal/files"
 )
 
 // TestFewFilesAreOpenAhead: however slow the client is, the walk is only a few files ahead, and once
@@ -40,6 +42,21 @@ func TestFewFilesAreOpenAhead(t *testing.T) {
 	wantError(t, err, gone)
 	if n := open(); n > 0 {
 		t.Errorf("%d files are still open", n)
+	}
+}
+
+// TestFewLongPathsAreAhead: they take memory, and a pod chooses how long they are.
+func TestFewLongPathsAreAhead(t *testing.T) {
+	long, err := files.NewPath(strings.Repeat("d/", files.MaxPath/2-1))
+	must(t, err)
+	to := make(chan []*item, together)
+	w := &walk{archiver: &archiver{}, high: func() {}, to: to}
+	for range together {
+		must(t, w.add(t.Context(), &item{Entry: files.Entry{Path: long, Type: files.Directory}}))
+	}
+	const few = longTogether/files.MaxPath + 1
+	if len(to) == 0 || len(<-to) > few {
+		t.Errorf("more than %d entries with paths of %d bytes wait together", few, len(long.String()))
 	}
 }
 
