@@ -60,7 +60,7 @@ func (o options) checkAdminSocket() error {
 	case filepath.Clean(path) == filepath.Clean(endpoint):
 		return fmt.Errorf("%q is that of --endpoint; choose another path", path)
 	}
-	if err := socket.CheckPath(path); err != nil {
+	if err := socket.CheckPath(path); err != nil && o.adminSocket != autoSocket {
 		return fmt.Errorf("%w; choose another path, or none", err)
 	}
 	return nil
@@ -80,6 +80,10 @@ type admin struct {
 func (i *instance) serveAdmin(ctx context.Context) error {
 	path := i.o.adminPath()
 	if path == "" {
+		return nil
+	}
+	if err := socket.CheckPath(path); err != nil {
+		i.log.Info("there is no admin socket; --admin-socket can name a shorter path for it", logkeys.Cause, err.Error())
 		return nil
 	}
 	handler, err := api.NewHandler(api.Config{

@@ -41,6 +41,20 @@ func TestArchivedFlags(t *testing.T) {
 	}
 }
 
+// TestLongestEndpoint: a CSI socket that fits is enough, whether the admin socket fits beside it or
+// not.
+func TestLongestEndpoint(t *testing.T) {
+	const longest = 107
+	endpoint := "/" + strings.Repeat("x", longest-len("//a.sock")) + "/a.sock"
+	args := []string{"--nodeid", "n", "--endpoint", "unix://" + endpoint}
+	if _, err := parse(args, io.Discard); err != nil {
+		t.Error(err)
+	}
+	if _, err := parse(append(args, "--admin-socket", endpoint+"2"), io.Discard); err == nil {
+		t.Error("the path of an admin socket is too long, and not refused")
+	}
+}
+
 func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                                                      "--nodeid is missing",
@@ -59,7 +73,6 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --admin-socket admin.sock":                                  "--admin-socket",
 		"--nodeid n --admin-socket /csi/csi.sock":                               "is that of --endpoint",
 		"--nodeid n --admin-socket /" + strings.Repeat("x", 107):                "a Unix socket at most 107",
-		"--nodeid n --endpoint unix:///" + strings.Repeat("x", 98) + "/c.sock":  "--admin-socket",
 		"--nodeid n --workdir data":                                             "--workdir",
 		"--nodeid n --workdir /":                                                "--workdir",
 		"--nodeid n --workdir /var/lib/kubelet/pods/x":                          "contain one another",

@@ -117,8 +117,11 @@ func (a *answer) fail(err error) (outcome string) {
 		if e.RetryAfter > 0 {
 			a.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
 		}
-		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer"} {
+		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", headerSize, headerOffset} {
 			a.Header().Del(name)
+		}
+		if e.Reason != RangeNotValid {
+			a.Header().Del("Content-Range")
 		}
 		_ = a.json(e.Code, e.Status) // the client is gone
 		a.started = false            // this answer is complete

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,30 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 	_, err = n.read(id, BytesQuery{Path: "f"})
 	wantCode(t, "a published volume", err, 409)
 	wantCode(t, "remove a published volume", n.client.Remove(t.Context(), id), 409)
+}
+
+// TestErrorHasNoHeadersOfAnArchive that was to be resumed.
+func TestErrorHasNoHeadersOfAnArchive(t *testing.T) {
+	n := newNode(t)
+	id, dir := n.add(1)
+	if err := os.Symlink("target", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := n.client.Bytes(t.Context(), id, BytesQuery{Archive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole.Close()
+	answer, _ := n.raw(http.MethodGet, "/v1/volumes/"+id+"/bytes", url.Values{"path": {"link"}, "archive": {"tar"}},
+		http.Header{"Range": {"bytes=512-"}, "If-Range": {whole.ETag}})
+	if answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("code %d", answer.StatusCode)
+	}
+	for _, name := range []string{"Content-Range", "Content-Disposition", "ETag", "Katbox-Size", "Katbox-Offset"} {
+		if got := answer.Header.Get(name); got != "" {
+			t.Errorf("the error has the header %s: %s", name, got)
+		}
+	}
 }
 
 // TestStalledClientLosesItsStream: one that reads nothing, and one that reads a byte now and then.

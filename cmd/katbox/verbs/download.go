@@ -101,10 +101,18 @@ func (d *download) openPartial() (*os.File, error) {
 		err = fmt.Errorf("%s is not a file: remove it", quoted(name))
 	case unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil:
 		err = fmt.Errorf("another katbox cp writes %s", quoted(name))
+	case info.Size() > 0 && !d.overwrite && !d.isOurs():
+		err = fmt.Errorf("%s exists already, and is not the beginning of a copy; remove it, or --overwrite replaces it", quoted(name))
 	default:
 		return f, nil
 	}
 	return nil, errors.Join(err, f.Close())
+}
+
+// isOurs reports whether a copy has left what the partial file becomes.
+func (d *download) isOurs() bool {
+	_, err := os.Lstat(d.dest + etagSuffix)
+	return err == nil
 }
 
 // had returns how much of which file is there from an earlier download. The last byte is asked for

@@ -219,6 +219,21 @@ func TestABeginningOfAnotherFileIsNotUsed(t *testing.T) {
 	}
 }
 
+// TestAPartialFileOfAnotherProgramIsKept, unless --overwrite is given.
+func TestAPartialFileOfAnotherProgramIsKept(t *testing.T) {
+	n := newNode(t)
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", "x")
+	dest := t.TempDir()
+	write(t, dest+"/log.partial", "precious")
+	mustFail(t, codeFailed, []string{"cp", "etl/nightly:log", dest}, "log.partial\" exists already")
+	wantNames(t, dest, "log.partial")
+	wantFile(t, dest+"/log.partial", "precious")
+	if r := katbox(t, "cp", "--overwrite", "etl/nightly:log", dest); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	wantNames(t, dest, "log")
+}
+
 func TestTwoCopiesDoNotMix(t *testing.T) {
 	n := newNode(t)
 	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", "x")
