@@ -30,9 +30,8 @@ type Options struct {
 	LowPriority func() (end func())
 }
 
-// Report says what an archive contains, including what Skip left out.
+// Report says what an archive lacks, including what Skip left out.
 type Report struct {
-	Files, Directories, Symlinks, HardLinks int
 	// Skipped counts what cannot be in an archive: FIFOs, sockets, devices, mounts, and directories
 	// that are too deep to be entered. Changed counts the files that changed while they were read.
 	// The names are the first few of them, as they are in the archive: they may hold any byte but
@@ -109,11 +108,9 @@ func (a *archiver) entry(i *item) error {
 		if i.TooDeep {
 			a.skip(i.name)
 		}
-		a.report.Directories++
 		h.Typeflag = tar.TypeDir
 		h.Name += "/"
 	case files.Symlink:
-		a.report.Symlinks++
 		h.Typeflag = tar.TypeSymlink
 		h.Linkname = i.Target
 	default:
@@ -161,11 +158,9 @@ func (a *archiver) skip(name string) {
 // file writes a regular file, or a hard link to it if the archive has it already.
 func (a *archiver) file(h *tar.Header, i *item) error {
 	if first, ok := a.links.find(i.Entry, h.Name); ok {
-		a.report.HardLinks++
 		h.Typeflag, h.Linkname, h.Size = tar.TypeLink, first, 0
 		return a.header(h, 0)
 	}
-	a.report.Files++
 	c := &content{archiver: a, item: i}
 	if err := c.plan(); err != nil {
 		return err
