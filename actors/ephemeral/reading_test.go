@@ -382,6 +382,21 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
+// TestReadAtOnceAfterAnUnpublish: the volume need not sleep yet.
+func TestReadAtOnceAfterAnUnpublish(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		for range 300 {
+			h.publish()
+			h.unpublish()
+			reading, err := h.node.Read(t.Context(), testID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reading.Close()
+		}
+	})
+}
+
 // TestDescribeUnderPressure: the deadline is the one that counts.
 func TestDescribeUnderPressure(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
