@@ -57,6 +57,9 @@ type volumeActor struct {
 	received uint64
 }
 
+// publishing is the name of an operation that publishes.
+const publishing = "publish"
+
 // operation is one change of a volume.
 type operation struct {
 	// name is for traces.
@@ -98,7 +101,8 @@ func (v *volumeActor) Receive(c actor.Context) {
 	}
 	switch m := c.Message().(type) {
 	case *messages.PublishVolume:
-		v.change(c, m, m.Reply, &operation{name: "publish", run: func(t *task) error { return t.publish(m.Publication) }, covers: samePublish(m)})
+		run := func(t *task) error { return t.publish(m.Publication) }
+		v.change(c, m, m.Reply, &operation{name: publishing, run: run, covers: samePublish(m)})
 	case *messages.UnpublishVolume:
 		v.unpublish(c, m)
 	case *messages.AdoptVolume:

@@ -10,7 +10,8 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// describe tells what is known of the volume, as it was before the running operation.
+// describe tells what is known of the volume, as it was before the running operation; except that a
+// retained volume that is being published is not retained any more.
 func (v *volumeActor) describe(m *messages.DescribeVolume) {
 	if v.record == nil {
 		m.Fail(errNotFound(v.id))
@@ -20,7 +21,11 @@ func (v *volumeActor) describe(m *messages.DescribeVolume) {
 	if v.deletionOrdered {
 		factor = v.factor
 	}
-	m.Send(describe(*v.record, volume.Size{}, factor), nil)
+	record := *v.record
+	if record.Phase == volume.Retained && v.running != nil && v.running.name == publishing {
+		record.Phase = volume.Publishing
+	}
+	m.Send(describe(record, volume.Size{}, factor), nil)
 }
 
 // remove deletes the volume for a person, if it is retained. A deletion that runs does for all who
