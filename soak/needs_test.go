@@ -119,6 +119,8 @@ var needs = map[fake.Bug]need{
 	fake.ReadsHalf:    read(func(w *workload.Workload) { w.Contents.Sparse = 0.5 }),
 	fake.ReadsOn:      read(func(w *workload.Workload) { w.Contents.Sparse = 0.5 }),
 	fake.ReadsAlong: read(func(w *workload.Workload) {
+		// Several waves of pods: the readers may come too late for the first.
+		w.Pods, w.Parallel = 60, 12
 		w.Contents.Sparse, w.Again, w.Reading.Readers = 1, 1, 12
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}),

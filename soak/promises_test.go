@@ -128,8 +128,9 @@ func TestEachBugIsCaught(t *testing.T) {
 				change(&w)
 			}
 			// By chance a bug may not meet what would show it.
+			const tries = 4
 			problems := caught(t, playFake(t, bug, w), bug)
-			if len(problems) > 0 {
+			for try := 1; len(problems) > 0 && try < tries; try++ {
 				t.Logf("try again, because of %s", strings.Join(problems, "\n"))
 				problems = caught(t, playFake(t, bug, w), bug)
 			}
