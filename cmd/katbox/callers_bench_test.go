@@ -15,8 +15,8 @@ import (
 // callTimes are how long calls took.
 type callTimes struct{ publish, unpublish []time.Duration }
 
-// call publishes and unpublishes new volumes, by so many callers without a pause, until ctx ends or
-// ended says so.
+// call publishes and unpublishes new volumes until ctx ends or ended says so. callers is how many
+// callers do that at once, without a pause.
 func (d *daemon) call(ctx context.Context, callers int, ended func() bool) callTimes {
 	var all callTimes
 	var mu sync.Mutex

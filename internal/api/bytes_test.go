@@ -99,8 +99,8 @@ func TestPartsOfAFile(t *testing.T) {
 	}
 }
 
-// TestOnlyRegularFilesAreRead: all else is listed with its type, and never opened. A FIFO that
-// nobody writes would hold the reader for ever.
+// TestOnlyRegularFilesAreRead: all else is listed with its type, and never opened. A FIFO
+// without a writer would hold the reader for ever.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	n := newNode(t)
 	id, dir := n.add(1)

@@ -13,7 +13,7 @@
 //     holes. If it has more than 16,384 extents of data, the smallest holes are written as zeros.
 //
 // The same files give the same bytes, in the order of the directories. So an archive that broke off
-// can be resumed at any byte: what comes before it is not read again, but for names, sizes and holes.
+// can be resumed at any byte: before it, only names, sizes and holes are read again.
 // The caller compares what identifies the volume; it is retained, so no pod changes it.
 //
 // A file that changes meanwhile does not break the archive: its entry has the announced size, filled

@@ -16,8 +16,8 @@ func (c *content) findExtents() ([]sparse.Extent, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The kernel reports an extent that was reserved, but never written, as data if somebody has
-	// read it and it is still in memory. So it forgets it, for the archive to be the same each time.
+	// The kernel reports an extent that was reserved, but never written, as data while its
+	// pages are in memory after a read. Dropping them makes the archive the same each time.
 	file.DropBehind(0, c.item.Size)
 	m := merger{hole: 1}
 	for offset := int64(0); ; {

@@ -50,8 +50,8 @@ func checkNewest(t testing.TB, q *Queue, list map[volume.ID]volume.Record, s vol
 	}
 }
 
-// TestNewestAgainstSort plays churn with so many namespaces that some of them are in the texts of
-// the volumes, and compares lists with one that is sorted. The start is in no order, and pushes
+// TestNewestAgainstSort plays churn with more namespaces than there are groups, so that some are in the
+// texts of the volumes, and compares lists with one that is sorted. The start is in no order, and pushes
 // replace.
 func TestNewestAgainstSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -86,7 +86,7 @@ func (t *tree) descend(name string) error {
 	return t.levels[far].rest()
 }
 
-// rest closes a directory that is not needed for now.
+// rest closes a directory until those below it are done.
 func (l *level) rest() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(l.fd, &st); err != nil {

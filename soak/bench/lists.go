@@ -48,7 +48,7 @@ type question struct {
 	Took    latency `json:"took"`
 }
 
-// measureLists asks a Katbox that retains so many volumes.
+// measureLists asks a Katbox that retains this number of volumes.
 func (s *stage) measureLists(ctx context.Context, v *server, at spot) (*lists, error) {
 	a := newAdmin(v.name, v.admin)
 	defer a.close()
@@ -101,7 +101,7 @@ func ask(what string, asks int, once func() (volumes int, took time.Duration, er
 	return q, nil
 }
 
-// middle returns the token of a page in the middle of so many volumes.
+// middle returns the token of a page in the middle of this number of volumes.
 func (a *admin) middle(ctx context.Context, volumes int) (token string, err error) {
 	for seen := 0; seen < volumes/2; {
 		p, _, err := a.list(ctx, token, url.Values{"limit": {strconv.Itoa(min(largestPage, volumes/2-seen))}})

@@ -20,7 +20,7 @@ const (
 )
 
 // source reads a file or an archive to its end, also if the daemon restarts meanwhile or cuts a
-// stream that nobody read for minutes. Content that changed in between is an error.
+// stream that was not read for minutes. Content that changed in between is an error.
 type source struct {
 	ctx    context.Context // that of the verb, which makes one source and reads it
 	s      *session

@@ -15,7 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// cut makes the node break the connection of the next streams, each after so many bytes of its body.
+// cut makes the node break the connections of the next streams. Each number is how many bytes of the
+// body one of them sends before.
 func (n *node) cut(after ...int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

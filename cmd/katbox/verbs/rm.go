@@ -32,7 +32,7 @@ var rmVerb = verb{
 			case t.hasPath:
 				return wrongUsage("%s is a path: rm deletes whole volumes", quoted(args[0]))
 			case !*yes && !terminal.IsTerminal(s.stdin):
-				return wrongUsage("standard input is not a terminal, so that nobody can be asked: give --yes to delete")
+				return wrongUsage("standard input is not a terminal, so there is no one to ask: give --yes to delete")
 			}
 			v, err := c.choose(ctx, s, t)
 			if err != nil {
