@@ -121,7 +121,7 @@ var needs = map[fake.Bug]need{
 	fake.ReadsAlong: read(func(w *workload.Workload) {
 		// Several waves of pods: the readers may come too late for the first.
 		w.Pods, w.Parallel = 60, 12
-		w.Contents.Sparse, w.Again, w.Reading.Readers = 1, 1, 12
+		w.Contents.Sparse, w.Again, w.Reading.Readers = 1, 1, 24
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}),
 	fake.ReadsPublished: read(func(w *workload.Workload) {
