@@ -53,11 +53,16 @@ func startKubelet(t *testing.T, dir string, register func(*registerapi.PluginInf
 	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_DELETE); err != nil {
 		t.Fatal(err)
 	}
+	// A socket that the test opens from now on is found by the watch alone, so it is asked once.
+	there, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		k.watch(ctx, changes)
+		k.watch(ctx, there, changes)
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -70,9 +75,8 @@ func startKubelet(t *testing.T, dir string, register func(*registerapi.PluginInf
 	return k, stop
 }
 
-// watch handles the existing sockets and then the changes, until changes are closed.
-func (k *kubelet) watch(ctx context.Context, changes *os.File) {
-	there, _ := filepath.Glob(filepath.Join(k.dir, "*"))
+// watch handles the sockets that are there and then the changes, until changes are closed.
+func (k *kubelet) watch(ctx context.Context, there []string, changes *os.File) {
 	for _, path := range there {
 		k.appeared(ctx, path)
 	}
