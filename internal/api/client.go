@@ -24,7 +24,10 @@ const mostStatus = 1 << 20
 // Client asks a daemon. Its methods may be called from several goroutines. If the daemon answers
 // with an error, they return an [*Error].
 type Client struct {
-	socket string
+	// daemon names it in errors.
+	daemon string
+	// header is sent with each request.
+	header http.Header
 	http   http.Client
 }
 
@@ -35,10 +38,24 @@ func Dial(socket string) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &Client{socket: socket, http: http.Client{
-		Transport:     &http.Transport{DialContext: dial, DisableCompression: true, ReadBufferSize: batch},
+	return NewClient("the daemon on "+socket, &http.Transport{DialContext: dial, DisableCompression: true, ReadBufferSize: batch})
+}
+
+// NewClient returns a client that sends its requests through rt to the daemon, which errors name as
+// daemon.
+func NewClient(daemon string, rt http.RoundTripper) *Client {
+	return &Client{daemon: daemon, http: http.Client{
+		Transport:     rt,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// OnBehalf returns a client that tells the daemon who asks: a user's name, and the ID that the
+// request has in the API server's audit log.
+func (c *Client) OnBehalf(user, auditID string) *Client {
+	other := *c
+	other.header = http.Header{HeaderUser: {url.QueryEscape(user)}, HeaderAuditID: {url.QueryEscape(auditID)}}
+	return &other
 }
 
 // Close closes the connections that no request uses.
@@ -72,7 +89,7 @@ func (c *Client) Files(ctx context.Context, id string, q FilesQuery) (FileList, 
 func (c *Client) Bytes(ctx context.Context, id string, q BytesQuery) (*Stream, error) {
 	header := http.Header{}
 	q.setHeader(header)
-	answer, err := c.ask(ctx, http.MethodGet, volumePath(id)+"/bytes", q.values(), header)
+	answer, err := c.ask(ctx, http.MethodGet, BytesPath(id), q.values(), header)
 	if err != nil {
 		return nil, err
 	}
@@ -104,18 +121,36 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values) (
 	}
 	defer answer.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&into); err != nil {
-		return into, fmt.Errorf("read the answer of the daemon on %s to %s: %w", c.socket, path, err)
+		return into, fmt.Errorf("read the answer of %s to %s: %w", c.daemon, path, err)
 	}
 	return into, nil
 }
 
 // ask sends a request and returns an answer that is not an error.
 func (c *Client) ask(ctx context.Context, method, path string, query url.Values, header http.Header) (*http.Response, error) {
+	answer, err := c.Send(ctx, method, path, query, header)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode < http.StatusMultipleChoices {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, readError(answer)
+}
+
+// BytesPath is where the bytes of a volume's files are; see [Client.Send].
+func BytesPath(id string) string { return volumePath(id) + "/bytes" }
+
+// Send sends a request and returns the answer as it is, also one that is an error. The caller closes
+// its body.
+func (c *Client) Send(ctx context.Context, method, path string, query url.Values, header http.Header) (*http.Response, error) {
 	// The host is not used: there is one daemon behind the socket.
 	request, err := http.NewRequestWithContext(ctx, method, "http://katbox"+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(request.Header, c.header)
 	maps.Copy(request.Header, header)
 	answer, err := c.http.Do(request)
 	if err != nil {
@@ -123,13 +158,9 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 		if about := (*url.Error)(nil); errors.As(err, &about) {
 			err = about.Err
 		}
-		return nil, fmt.Errorf("ask the daemon on %s: %w", c.socket, err)
+		return nil, fmt.Errorf("ask %s: %w", c.daemon, err)
 	}
-	if answer.StatusCode < http.StatusMultipleChoices {
-		return answer, nil
-	}
-	defer answer.Body.Close()
-	return nil, readError(answer)
+	return answer, nil
 }
 
 // readError returns the error in an answer, also where that is not from a handler of this package.

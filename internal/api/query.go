@@ -30,8 +30,15 @@ const (
 // Query selects retained volumes. A zero field selects all.
 type Query struct {
 	Namespace string
-	Pod       string // the pod's name
-	PodUID    string
+	// Tenancy leaves out volumes that do not belong to the namespace as it is now.
+	Tenancy *volume.Tenancy
+	// NoNamespace selects volumes whose namespace is not known.
+	NoNamespace bool
+	Pod         string // the pod's name
+	PodPrefix   string // the beginning of the pod's name
+	PodUID      string
+	Job         string // the Job that owns the pod
+	OwnerKind   string
 	// Since leaves out volumes that were retained before.
 	Since time.Time
 	// Continue is that of the page before.
@@ -44,7 +51,17 @@ func (q Query) values() url.Values {
 	v := url.Values{}
 	set(v, "namespace", q.Namespace)
 	set(v, "pod", q.Pod)
+	set(v, "podPrefix", q.PodPrefix)
 	set(v, "podUID", q.PodUID)
+	set(v, "job", q.Job)
+	set(v, "ownerKind", q.OwnerKind)
+	if q.NoNamespace {
+		v.Set("noNamespace", "true")
+	}
+	if q.Tenancy != nil {
+		v.Set("namespaceUID", q.Tenancy.UID)
+		v.Set("publishedSince", q.Tenancy.Since.Format(time.RFC3339Nano))
+	}
 	set(v, "before", q.Continue)
 	setNumber(v, "limit", int64(q.Limit))
 	if !q.Since.IsZero() {
@@ -57,14 +74,13 @@ func (q Query) values() url.Values {
 func parseQuery(v url.Values) (volume.Selection, *Error) {
 	p := parameters{v: v}
 	s := volume.Selection{
-		Namespace: p.text("namespace"), PodName: p.text("pod"), Pod: volume.PodUID(p.text("podUID")),
-		Limit: int(p.number("limit", standardVolumes, 1, mostVolumes)),
+		Namespace: p.text("namespace"), NoNamespace: p.flag("noNamespace"),
+		PodName: p.text("pod"), PodPrefix: p.text("podPrefix"), Pod: volume.PodUID(p.text("podUID")),
+		Job: p.text("job"), OwnerKind: p.text("ownerKind"),
+		Limit: int(p.number("limit", standardVolumes, 1, mostVolumes)), Since: p.time("since"),
 	}
-	if since := p.text("since"); since != "" {
-		var err error
-		if s.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
-			p.fail(bad(BadParameter, "since", "since=%q is not a time of RFC 3339, such as 2026-11-22T03:04:05Z", since))
-		}
+	if t := (volume.Tenancy{UID: p.text("namespaceUID"), Since: p.time("publishedSince")}); v.Has("namespaceUID") || v.Has("publishedSince") {
+		s.Tenancy = &t // also an empty one, which owns nothing
 	}
 	if before := p.text("before"); before != "" {
 		key, ok := parseKey(before)
@@ -182,6 +198,19 @@ func (p *parameters) number(name string, instead, least, most int64) int64 {
 		return instead
 	}
 	return n
+}
+
+// time returns a time; the zero time if it is not given.
+func (p *parameters) time(name string) time.Time {
+	text := p.text(name)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		p.fail(bad(BadParameter, name, "%s=%q is not a time of RFC 3339, such as 2026-11-22T03:04:05Z", name, text))
+	}
+	return t
 }
 
 func (p *parameters) flag(name string) bool {

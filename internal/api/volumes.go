@@ -74,6 +74,9 @@ func (h *handler) volume(d volume.Description) Volume {
 		ServiceAccount: r.ServiceAccount, Node: h.Node, Phase: r.Phase.String(),
 		PublishedAt: known(r.Published), RetainedAt: known(r.Unpublished), ExpiresAt: known(d.Deadline), MayGoEarlier: d.Early,
 	}
+	if o := r.Owner; o.Verdict != volume.Unasked {
+		v.Owner = &Owner{o.Verdict.String(), o.NamespaceUID, o.Kind, o.Name, o.UID, o.Job, o.JobIndex}
+	}
 	if d.Size != (volume.Size{}) {
 		v.Bytes, v.Inodes = &d.Size.Bytes, &d.Size.Inodes
 	}

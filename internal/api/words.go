@@ -10,7 +10,9 @@ type Volume struct {
 	PodUID         string `json:"podUID"`
 	Volume         string `json:"volume,omitempty"` // its name in the pod's spec
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	Node           string `json:"node,omitempty"`
+	// Owner is absent while nobody has asked whose the volume is.
+	Owner *Owner `json:"owner,omitempty"`
+	Node  string `json:"node,omitempty"`
 	// Phase is one of Publishing, Published, Unpublishing, Retained, Deleting. Lists of retained
 	// volumes hold Retained alone.
 	Phase       string     `json:"phase"`

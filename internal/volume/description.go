@@ -39,8 +39,16 @@ func (r Record) Key() Key { return Key{r.Unpublished.Round(0), r.ID} }
 // Selection says which retained volumes a list contains. A zero field selects all.
 type Selection struct {
 	Namespace string
-	PodName   string
+	// Tenancy leaves out volumes that do not belong to the namespace as it is now.
+	Tenancy *Tenancy
+	// NoNamespace selects volumes whose namespace is not known.
+	NoNamespace bool
+	PodName     string
+	// PodPrefix selects pods by the beginning of their name.
+	PodPrefix string
 	Pod       PodUID
+	// Job and OwnerKind select by the fields of Owner.
+	Job, OwnerKind string
 	// Since leaves out volumes that were retained before.
 	Since time.Time
 	// Before continues a list: only volumes whose key is smaller.
@@ -52,7 +60,11 @@ type Selection struct {
 // Selects reports whether the list contains a retained volume.
 func (s Selection) Selects(r Record) bool {
 	switch {
-	case s.Namespace != "" && s.Namespace != r.Namespace, s.PodName != "" && s.PodName != r.PodName, s.Pod != "" && s.Pod != r.Pod:
+	case s.Namespace != "" && s.Namespace != r.Namespace, s.NoNamespace && r.Namespace != "",
+		s.PodName != "" && s.PodName != r.PodName, !strings.HasPrefix(r.PodName, s.PodPrefix), s.Pod != "" && s.Pod != r.Pod,
+		s.Job != "" && s.Job != r.Owner.Job, s.OwnerKind != "" && s.OwnerKind != r.Owner.Kind:
+		return false
+	case s.Tenancy != nil && !s.Tenancy.Owns(r.Owner, r.Published):
 		return false
 	case !s.Before.IsZero() && r.Key().Compare(s.Before) >= 0:
 		return false
@@ -66,4 +78,15 @@ type Page struct {
 	// Next continues the list when it is the Before of the next Selection. It is the zero Key at the
 	// end of the list. A page may hold fewer volumes than its limit, or none, and not be the last.
 	Next Key
+}
+
+// Holding is how many retained volumes of one namespace a node holds. Namespaces of the same name
+// count apart if their UIDs differ, as do volumes whose owner is not confirmed.
+type Holding struct {
+	Namespace    string
+	NamespaceUID string
+	Verdict      Verdict
+	Volumes      int
+	// Newest and Oldest are when they were retained.
+	Newest, Oldest time.Time
 }

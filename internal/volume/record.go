@@ -17,7 +17,9 @@ type Record struct {
 	PodName        string
 	VolumeName     string
 	ServiceAccount string
-	Phase          Phase
+	// Owner is whose this is according to the API server.
+	Owner Owner
+	Phase Phase
 	// Targets are where the volume is to be mounted; empty once retained.
 	Targets []Target
 	// Published is when the pod's volume was first published, in whole seconds of the wall clock; a

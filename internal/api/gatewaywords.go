@@ -1,0 +1,79 @@
+package api
+
+import "time"
+
+// These words are for the gateway alone. It asks over a connection that the node has opened.
+
+const (
+	// ConnectPath is where a gateway takes the connections of nodes, and ConnectProtocol is what the
+	// node asks to upgrade to: from then on it is an HTTP/2 server, and the gateway its client.
+	ConnectPath     = "/v1/connect"
+	ConnectProtocol = "katbox-node/1"
+	// HeaderNode names the node in a request to connect, and in the answers of a node.
+	HeaderNode = headerNode
+	// HeaderVersion is the version of the node's daemon in a request to connect.
+	HeaderVersion = "Katbox-Version"
+	// HeaderUser and HeaderAuditID say on whose behalf the gateway asks, for the node's log.
+	HeaderUser    = "Katbox-User"
+	HeaderAuditID = "Katbox-Audit-Id"
+	// SummaryPath streams Summary after Summary, each a line of JSON; OwnersPath takes OwnerAnswers.
+	SummaryPath = "/v1/summary"
+	OwnersPath  = "/v1/owners"
+)
+
+// Owner is whose a volume is, as the API server said while its pod existed.
+type Owner struct {
+	// Verdict is Confirmed or Denied. A volume whose owner nobody has asked for has no Owner.
+	Verdict      string `json:"verdict"`
+	NamespaceUID string `json:"namespaceUID,omitempty"`
+	// Kind, Name and UID are those of the pod's controller.
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	UID  string `json:"uid,omitempty"`
+	// Job and JobIndex are the pod's batch.kubernetes.io/job-name and .../job-completion-index.
+	Job      string `json:"job,omitempty"`
+	JobIndex string `json:"jobIndex,omitempty"`
+}
+
+// Summary is what a node tells a gateway without being asked.
+type Summary struct {
+	// Time is the node's clock.
+	Time time.Time `json:"time"`
+	// Full: Holdings are all that there are. Else they are those that have changed, and one with no
+	// volumes is gone.
+	Full     bool      `json:"full,omitempty"`
+	Holdings []Holding `json:"holdings,omitempty"`
+	// Asks are pods whose owner the node wants to know.
+	Asks []OwnerAsk `json:"asks,omitempty"`
+}
+
+// Holding is how many retained volumes of a namespace a node holds. Namespaces of the same name
+// count apart if their UIDs differ.
+type Holding struct {
+	Namespace    string    `json:"namespace,omitempty"`
+	NamespaceUID string    `json:"namespaceUID,omitempty"`
+	Verdict      string    `json:"verdict,omitempty"`
+	Volumes      int       `json:"volumes"`
+	Newest       time.Time `json:"newest,omitzero"`
+	Oldest       time.Time `json:"oldest,omitzero"`
+}
+
+// OwnerAsk asks whose a volume is.
+type OwnerAsk struct {
+	ID        string `json:"id"`
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	PodUID    string `json:"podUID"`
+}
+
+// OwnerAnswers is the body of a POST to OwnersPath.
+type OwnerAnswers struct {
+	Items []OwnerAnswer `json:"items"`
+}
+
+// OwnerAnswer says whose a volume is.
+type OwnerAnswer struct {
+	ID     string `json:"id"`
+	PodUID string `json:"podUID"`
+	Owner  Owner  `json:"owner"`
+}
