@@ -18,6 +18,8 @@ type pod struct {
 	// volume, MountReadOnly that its mounts in the containers can only be read.
 	Security                string
 	ReadOnly, MountReadOnly bool
+	// Node is where the pod runs; empty for where the scheduler puts it.
+	Node string
 }
 
 var podYAML = template.Must(template.New("pod").Parse(`
@@ -27,6 +29,9 @@ metadata: {name: {{.Name}}}
 spec:
   restartPolicy: Never
   hostNetwork: true
+{{- if .Node}}
+  nodeName: {{.Node}}
+{{- end}}
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 2
   securityContext: { {{.Security}} }

@@ -1,0 +1,223 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// longStream is how long a stream has to live; it reads longBytes as slowly.
+	longStream = 10 * time.Minute
+	longBytes  = 64 << 20
+	// manyBytes are read at full speed.
+	manyBytes = 2 << 30
+)
+
+// filled is a pod that leaves a file of a number of bytes, which no file system keeps sparse.
+func filled(name string, bytes int64) pod {
+	return pod{Name: name, Scripts: []string{fmt.Sprintf("dd if=/dev/urandom of=/scratch/data bs=1048576 count=%d 2>&1; exit 1", bytes>>20)}}
+}
+
+// data is the file that a pod of filled left, on its node's disk.
+func (c *gatewayCluster) dataFile(n int, v rv) string {
+	return filepath.Join(c.nodeDir(n), "katbox-data", v.Spec.PodUID, v.Spec.VolumeID, "data")
+}
+
+func digest(r io.Reader) (string, int64, error) {
+	sum := sha256.New()
+	n, err := io.Copy(sum, r)
+	return hex.EncodeToString(sum.Sum(nil)), n, err
+}
+
+func (c *gatewayCluster) digestOf(path string) string {
+	c.t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer f.Close()
+	sum, _, err := digest(f)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return sum
+}
+
+// open begins a download.
+func (p person) open(ctx context.Context, path string, header http.Header) (*http.Response, error) {
+	client, server := p.client()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	return client.Do(request)
+}
+
+// slowly reads so that the whole takes a time.
+type slowly struct {
+	io.Reader
+	perSecond int
+}
+
+// Read reads a second's bytes.
+func (s slowly) Read(p []byte) (int, error) {
+	time.Sleep(time.Second)
+	return io.ReadFull(s.Reader, p[:min(len(p), s.perSecond)])
+}
+
+// beginLongStream begins a download that takes ten minutes (T15), and returns what waits for it.
+func (c *gatewayCluster) beginLongStream() func(*testing.T) {
+	c.t.Helper()
+	v := c.retained("ci", 3-1, filled("long", longBytes))
+	want := c.digestOf(c.dataFile(2, v))
+	c.kubectl("-n", "other", "create", "rolebinding", "bob", "--clusterrole=edit", "--user="+bob)
+	answer, err := c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", nil)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("%v, %+v", err, answer)
+	}
+	type outcome struct {
+		sum  string
+		n    int64
+		err  error
+		took time.Duration
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		defer answer.Body.Close()
+		began := time.Now()
+		sum := sha256.New()
+		n, err := io.CopyBuffer(struct{ io.Writer }{sum}, slowly{answer.Body, int(longBytes / (longStream / time.Second))}, make([]byte, 1<<20))
+		if errors.Is(err, io.ErrUnexpectedEOF) && n == longBytes {
+			err = nil // the last second's bytes were fewer
+		}
+		ended <- outcome{hex.EncodeToString(sum.Sum(nil)), n, err, time.Since(began)}
+	}()
+	return func(t *testing.T) {
+		got := <-ended
+		if got.err != nil || got.n != longBytes || got.sum != want {
+			t.Errorf("after %s: %d bytes, digest %s: %v; want %d, %s", got.took, got.n, got.sum, got.err, longBytes, want)
+		}
+		t.Logf("a stream of %s, %d bytes", got.took, got.n)
+	}
+}
+
+// testThroughput compares a download through the API server with the same read over the node's own
+// socket, in turns.
+func (c *gatewayCluster) testThroughput() {
+	v := c.retained("ci", 1, filled("many", manyBytes))
+	want := c.digestOf(c.dataFile(1, v)) // it is in the page cache then
+	socket := filepath.Join(c.kubeletDir(), "plugins", driverName, "admin.sock")
+	best := func(read func() (int64, error)) time.Duration {
+		least := time.Duration(1<<63 - 1)
+		for range 3 {
+			began := time.Now()
+			n, err := read()
+			if err != nil || n != manyBytes {
+				c.t.Fatalf("%d bytes: %v", n, err)
+			}
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	node := best(func() (int64, error) {
+		cmd := exec.CommandContext(c.t.Context(), "../../bin/linux/amd64/katbox", "cat", "--socket", socket, v.Spec.VolumeID+":data")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return 0, err
+		}
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		n, err := io.Copy(io.Discard, out)
+		return n, errors.Join(err, cmd.Wait())
+	})
+	through := best(func() (int64, error) {
+		answer, err := c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", nil)
+		if err != nil {
+			return 0, err
+		}
+		defer answer.Body.Close()
+		return io.Copy(io.Discard, answer.Body)
+	})
+	ratio := node.Seconds() / through.Seconds()
+	c.t.Logf("2 GiB: %s over the node's socket, %s through the API server: %.2f of its speed", node, through, ratio)
+	if ratio < 0.5 {
+		c.t.Errorf("through the API server it has %.2f of the speed, want 0.5", ratio)
+	}
+	answer, err := c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if got, _, err := digest(answer.Body); err != nil || got != want {
+		c.t.Errorf("the download has the digest %s: %v, want %s", got, err, want)
+	}
+}
+
+// testRollout: a rollout of the gateway cuts a download, which goes on where it was cut (T17). It
+// never looks complete.
+func (c *gatewayCluster) testRollout() {
+	v := c.retained("ci", 1, filled("rollout", longBytes))
+	want := c.digestOf(c.dataFile(1, v))
+	began, release := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	sum, offset := sha256.New(), int64(0)
+	var tag string
+	go func() {
+		answer, err := c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", nil)
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer answer.Body.Close()
+		tag = answer.Header.Get("Etag")
+		n, err := io.CopyN(sum, answer.Body, 1<<20)
+		offset += n
+		close(began)
+		if err == nil {
+			<-release
+			n, err = io.Copy(sum, answer.Body)
+			offset += n
+		}
+		ended <- err
+	}()
+	<-began
+	c.kubectl("-n", namespace, "rollout", "restart", "deployment/katbox-gateway")
+	c.gatewayReady()
+	close(release)
+	if err := <-ended; err == nil {
+		c.t.Errorf("a download of %d bytes that a rollout met ends without an error after %d", longBytes, offset)
+	} else {
+		c.t.Logf("cut at %d of %d bytes: %v", offset, longBytes, err)
+	}
+	answer, err := c.as(bob).open(c.t.Context(), v.path()+"/log?path=data", http.Header{
+		"Range": {fmt.Sprintf("bytes=%d-", offset)}, "If-Range": {tag},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	n, err := io.Copy(sum, answer.Body)
+	if got := hex.EncodeToString(sum.Sum(nil)); err != nil || answer.StatusCode != http.StatusPartialContent || offset+n != longBytes || got != want {
+		c.t.Errorf("the rest: %s, %d bytes after %d: %v; digest %s, want %s", answer.Status, n, offset, err, got, want)
+	}
+	if logs := strings.Contains(c.gatewayLogs(), "panic"); logs {
+		c.t.Error("the gateway panicked")
+	}
+}
