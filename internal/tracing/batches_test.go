@@ -38,14 +38,22 @@ func TestEnvironmentSetsBatches(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "7")
 	c, url := tracingtest.Start(t)
 	traces := startTracing(t, url)
-	began := time.Now()
-	_, span := traces.Tracer().Start(t.Context(), "one")
-	span.End()
-	for len(c.Spans()) == 0 && time.Since(began) < time.Minute {
-		time.Sleep(time.Millisecond)
-	}
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("the span was sent after %s", took)
+	// On a busy machine one may be late. By default all would be.
+	const tries = 10
+	for try := 1; ; try++ {
+		began := time.Now()
+		_, span := traces.Tracer().Start(t.Context(), "one")
+		span.End()
+		for len(c.Spans()) < try && time.Since(began) < time.Minute {
+			time.Sleep(time.Millisecond)
+		}
+		took := time.Since(began)
+		if took < 4*time.Second {
+			break
+		}
+		if try == tries {
+			t.Fatalf("the last of %d spans was sent after %s", try, took)
+		}
 	}
 	if err := traces.Stop(t.Context()); err != nil {
 		t.Error(err)
