@@ -32,20 +32,32 @@ func (d *daemon) admin() *api.Client {
 // retainLarge makes a retained volume with a file that no buffer between daemon and client holds.
 func (d *daemon) retainLarge(id string, size int) {
 	d.t.Helper()
-	d.publish(testPod, id)
-	must(d.t, os.WriteFile(filepath.Join(d.target(testPod), "large"), bytes.Repeat([]byte("0123456789abcdef"), size/16), 0o600))
+	d.publishLarge(id, size)
 	d.unpublish(testPod, id)
+}
+
+func (d *daemon) publishLarge(id string, size int) {
+	d.t.Helper()
+	d.publishRepeated(testPod, id)
+	must(d.t, os.WriteFile(filepath.Join(d.target(testPod), "large"), bytes.Repeat([]byte("0123456789abcdef"), size/16), 0o600))
 }
 
 // stall begins a download and does not read on.
 func (d *daemon) stall(id string, q api.BytesQuery) *api.Stream {
 	d.t.Helper()
-	s, err := d.admin().Bytes(d.t.Context(), id, q)
-	must(d.t, err)
-	d.t.Cleanup(func() { s.Close() })
-	_, err = io.ReadFull(s, make([]byte, 16))
+	s, err := d.tryStall(id, q)
 	must(d.t, err)
 	return s
+}
+
+func (d *daemon) tryStall(id string, q api.BytesQuery) (*api.Stream, error) {
+	s, err := d.admin().Bytes(d.t.Context(), id, q)
+	if err != nil {
+		return nil, err
+	}
+	d.t.Cleanup(func() { s.Close() })
+	_, err = io.ReadFull(s, make([]byte, 16))
+	return s, err
 }
 
 // handles counts the daemon's handles whose path contains part.
@@ -75,7 +87,8 @@ func TestExpiryEndsADownload(t *testing.T) {
 	const size = 32 << 20
 	for name, q := range map[string]api.BytesQuery{"file": {Path: "large"}, "archive": {Archive: true}} {
 		t.Run(name, func(t *testing.T) {
-			d := newDaemon(t, "--afterlifespan", "2s")
+			const lifespan = 2 * time.Second
+			d := newDaemon(t, "--afterlifespan", lifespan.String())
 			must(t, os.Mkdir(d.workdir(), 0o750))
 			roottest.Tmpfs(t, d.workdir(), 0)
 			roottest.UnmountBelowAtEnd(t, d.dir)
@@ -86,10 +99,20 @@ func TestExpiryEndsADownload(t *testing.T) {
 				return int64(st.Bavail) * st.Bsize
 			}
 			before := free()
-			d.retainLarge(volumeID(1), size)
-			s := d.stall(volumeID(1), q)
-			if d.handles("/large") == 0 {
-				t.Fatal("the daemon does not have the file open, so this shows nothing")
+			var s *api.Stream
+			for s == nil {
+				d.publishLarge(volumeID(1), size)
+				began := time.Now()
+				d.unpublish(testPod, volumeID(1))
+				stalled, err := d.tryStall(volumeID(1), q)
+				switch opened := d.handles("/large") > 0; {
+				case err == nil && opened:
+					s = stalled
+				case time.Since(began) < lifespan:
+					t.Fatalf("%v; the daemon has the file open: %t, so this shows nothing", err, opened)
+				default: // so slow a machine that it has expired by then
+					d.eventually("the volume is deleted", d.gone(testPod, volumeID(1)))
+				}
 			}
 			d.eventually("the volume is deleted", d.gone(testPod, volumeID(1)))
 			d.eventually("the daemon has closed the file", func() bool { return d.handles("/large") == 0 })

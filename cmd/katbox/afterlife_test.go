@@ -42,7 +42,7 @@ func (d *daemon) onlyLineWith(message string, about map[string]any) map[string]a
 // TestLogTellsAPersonWhatIsRetainedAndWhatIsGone: the log leads from a pod's name to its files,
 // even if another process keeps and deletes them.
 func TestLogTellsAPersonWhatIsRetainedAndWhatIsGone(t *testing.T) {
-	d := newDaemon(t, "--afterlifespan", "4s", "--workdir-on-node", "/mnt/katbox", "--log-level", "info")
+	d := newDaemon(t, "--afterlifespan", "10s", "--workdir-on-node", "/mnt/katbox", "--log-level", "info")
 	d.start()
 	req := d.request(testPod, volumeID(1))
 	maps.Copy(req.VolumeContext, map[string]string{
@@ -60,13 +60,13 @@ func TestLogTellsAPersonWhatIsRetainedAndWhatIsGone(t *testing.T) {
 	}
 	about := map[string]any{
 		"level": "info", "namespace": "batch", "pod": "nightly-x7k2q", "podUID": testPod, "volume": "scratch", "volumeID": volumeID(1),
-		"node": "node-1", "path": "/mnt/katbox/" + testPod + "/" + volumeID(1), "lifespan": "4s",
+		"node": "node-1", "path": "/mnt/katbox/" + testPod + "/" + volumeID(1), "lifespan": "10s",
 	}
 	line := d.onlyLineWith("retained", about)
 	if line["reason"] != "unpublished" {
 		t.Errorf("retained because of %v", line["reason"])
 	}
-	const lifespan = 4 * time.Second
+	const lifespan = 10 * time.Second
 	for key, earliest := range map[string]time.Time{"published": before, "until": before.Add(lifespan)} {
 		text, _ := line[key].(string)
 		if at, err := time.Parse(time.RFC3339, text); err != nil || at.Before(earliest) || at.After(after.Add(lifespan)) {
@@ -79,7 +79,7 @@ func TestLogTellsAPersonWhatIsRetainedAndWhatIsGone(t *testing.T) {
 	d.signal(syscall.SIGTERM)
 	line = d.onlyLineWith("deleted", about)
 	if kept, err := time.ParseDuration(line["kept"].(string)); line["reason"] != "expired" || err != nil || kept < lifespan {
-		t.Errorf("deleted because of %v, kept %v, %v, want expired after 4s", line["reason"], line["kept"], err)
+		t.Errorf("deleted because of %v, kept %v, %v, want expired after 10s", line["reason"], line["kept"], err)
 	}
 	if again := d.linesWith("retained"); len(again) != 0 {
 		t.Errorf("the restarted daemon says again what is retained: %v", again)

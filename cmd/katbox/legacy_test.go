@@ -77,7 +77,7 @@ func TestUpgradeFromTheArchivedKatbox(t *testing.T) {
 	})
 	d.start()
 	d.wantMarker(testPod, running, "of a running pod")
-	if time.Now().Before(deadline) && !exists(d.data("ended", ended)) {
+	if gone := !exists(d.data("ended", ended)); gone && time.Now().Before(deadline) {
 		t.Error("a retained volume was deleted before its old deadline")
 	}
 	d.eventually("deleted at its old deadline", d.gone("ended", ended))
