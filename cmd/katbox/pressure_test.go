@@ -29,7 +29,7 @@ func TestPressureOnARealFileSystem(t *testing.T) {
 			d.retain(volumes, each<<20)
 			// With a full disk even a lifespan of an hour is over at once; with
 			// the space of one volume free it is a quarter of an hour.
-			fill(t, filepath.Join(mnt, "filler"))
+			d.asleep(func() { fill(t, filepath.Join(mnt, "filler")) })
 			d.eventually("the oldest one deleted", func() bool { return !there(0) })
 			for range 20 {
 				time.Sleep(100 * time.Millisecond) // the interval of the measurements
@@ -41,6 +41,14 @@ func TestPressureOnARealFileSystem(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asleep calls f while the daemon is stopped: it would make room while f still fills the disk.
+func (d *daemon) asleep(f func()) {
+	d.t.Helper()
+	must(d.t, d.cmd.Process.Signal(syscall.SIGSTOP))
+	f()
+	must(d.t, d.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // retain leaves a number of retained volumes, with a file of the given size in each.
