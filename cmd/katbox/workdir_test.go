@@ -81,8 +81,10 @@ func TestCoveredWorkingDirectory(t *testing.T) {
 // TestPublishUnderACoveredWorkingDirectory: a pod gets the data directory that the daemon
 // opened, not one of the same name that covers it.
 func TestPublishUnderACoveredWorkingDirectory(t *testing.T) {
-	d := newDaemon(t, "--afterlifespan", "1h", "--orphan-grace", "1h")
+	d := newDaemon(t, "--afterlifespan", "1h", "--orphan-grace", "1h", "--http-endpoint", httpEndpoint())
 	d.start()
+	// It has looked at the working directory by then, and looks again after a minute.
+	d.eventually("the pods seen", func() bool { return d.metrics()["katbox_pods_directory_entries"] == 1 })
 	id := volumeID(1)
 	d.publish(testPod, id)
 	d.writeMarker(testPod)
