@@ -19,6 +19,8 @@ const (
 // acquaintance is what the checker knows of an inline volume of the run.
 type acquaintance struct {
 	volume *history.Volume
+	// again says that it was known before, with an earlier story.
+	again bool
 	// retained is nil unless the volume is followed to its deadline.
 	retained *retained
 	// gone is when its data was found gone; zero if it was not.
@@ -34,7 +36,7 @@ func (c *Checker) Expect(v *history.Volume) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known[v.ID] = &acquaintance{volume: v}
+	c.known[v.ID] = &acquaintance{volume: v, again: c.known[v.ID] != nil}
 }
 
 // noteRetained says that the checker follows a volume. Its caller has the lock.

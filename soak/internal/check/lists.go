@@ -93,9 +93,9 @@ func (l *Listing) judge(item Listed) {
 	a := c.known[item.ID]
 	var gone time.Time
 	var r *retained
-	stillPublished := false
+	stillPublished, again := false, false
 	if a != nil {
-		gone, r = a.gone, a.retained
+		gone, r, again = a.gone, a.retained, a.again
 		p := l.published[item.ID]
 		stillPublished = p != nil && c.byVolume[a.volume] == p
 	}
@@ -114,6 +114,8 @@ func (l *Listing) judge(item Listed) {
 		l.object(v, fmt.Sprintf("the volume is of namespace %s", v.Namespace))
 	case !gone.IsZero() && gone.Add(staleAllowance).Before(l.from) && len(v.Troubles()) == 0:
 		l.object(v, fmt.Sprintf("its data is gone since %s, and the list has it", gone.Format(history.Clock)))
+	case r != nil && again && r.from.After(l.from):
+		// The list may have it from before it was published again.
 	case r != nil:
 		l.judgeRetained(r, item)
 	}

@@ -95,6 +95,19 @@ func TestLists(t *testing.T) {
 			item.ExpiresAt = item.ExpiresAt.Add(2 * time.Second)
 			w.checker.BeginList("").End([]Listed{item})
 		}, history.ListsTrue},
+		{"has one as it was before it was published again, during the list", func(w *world) {
+			before := w.retain(1)
+			l := w.checker.BeginList("")
+			time.Sleep(2 * usualLateness)
+			w.again(1, before)
+			l.End([]Listed{listed(before)})
+		}, ""},
+		{"has one as it was before it was published again", func(w *world) {
+			before := w.retain(1)
+			time.Sleep(2 * usualLateness)
+			w.again(1, before)
+			w.checker.BeginList("").End([]Listed{listed(before)})
+		}, history.ListsTrue},
 		{"the clock of the driver is another", func(w *world) {
 			w.timeline.Begin(workload.ClockStep, "")()
 			item := listed(w.retain(1))

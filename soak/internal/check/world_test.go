@@ -208,6 +208,14 @@ func (w *world) retain(n int) *history.Volume {
 	return v
 }
 
+// again publishes a retained volume again, and retains it from then on.
+func (w *world) again(n int, before *history.Volume) {
+	if !w.checker.Again(before) {
+		w.t.Error("it may not be published again")
+	}
+	w.retain(n)
+}
+
 // remove does what a driver's deletion does.
 func (w *world) remove(v *history.Volume) {
 	trash := filepath.Join(w.work, trashName)
