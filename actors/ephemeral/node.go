@@ -73,6 +73,9 @@ type Config struct {
 	// RetainedGrew is called whenever the queue of retained volumes takes more memory; see
 	// [retained.Queue].
 	RetainedGrew func(bytes int)
+	// Published is called after a pod's volume was published and while nobody has asked whose it is.
+	// The publish was answered before. The call must not block.
+	Published func(volume.Record)
 	// Threads is how many threads the process may have; 0 sets no limit.
 	Threads int
 	// Node is the node's name in the cluster, WorkdirOnNode the path of the working directory for a
@@ -109,6 +112,8 @@ type Node struct {
 	watches sync.WaitGroup
 	// podsError is why the kubelet's pods cannot be seen; nil when they can.
 	podsError atomic.Pointer[error]
+	// holdings is the last answer of Holdings.
+	holdings atomic.Pointer[messages.Holdings]
 }
 
 // Start recovers what an earlier run left and starts the actors. When it returns, the node is ready

@@ -80,9 +80,14 @@ type Page struct {
 	Next Key
 }
 
+// OtherNamespaces is the Namespace of a Holding for volumes of any namespaces: those that a node
+// does not count one by one, because it has volumes of too many.
+const OtherNamespaces = "*"
+
 // Holding is how many retained volumes of one namespace a node holds. Namespaces of the same name
 // count apart if their UIDs differ, as do volumes whose owner is not confirmed.
 type Holding struct {
+	// Namespace is empty for volumes whose namespace is not known, and may be [OtherNamespaces].
 	Namespace    string
 	NamespaceUID string
 	Verdict      Verdict

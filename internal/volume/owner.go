@@ -1,6 +1,11 @@
 package volume
 
-import "time"
+import (
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Verdict is what the API server's word about a volume's pod came to.
 type Verdict uint8
@@ -36,6 +41,56 @@ type Owner struct {
 	// Job and JobIndex are the pod's labels batch.kubernetes.io/job-name and its annotation
 	// batch.kubernetes.io/job-completion-index; empty if there are none.
 	Job, JobIndex string
+}
+
+// maxOwnerText is the longest text in an Owner, in bytes. It is that of an object's name.
+const maxOwnerText = maxObjectName
+
+// Check returns nil for an Owner that a record may have: its texts are short and printable, and are
+// there if it is Confirmed, and only then. The error is an [InvalidError].
+func (o Owner) Check() error {
+	texts := []struct{ field, text string }{
+		{"namespaceUID", o.NamespaceUID}, {"kind", o.Kind}, {"name", o.Name}, {"uid", o.UID}, {"job", o.Job}, {"jobIndex", o.JobIndex},
+	}
+	switch o.Verdict {
+	case Confirmed:
+		if o.NamespaceUID == "" {
+			return Invalid("owner.namespaceUID", "is missing, but the owner is Confirmed")
+		}
+	case Unasked, Denied:
+		if o != (Owner{Verdict: o.Verdict}) {
+			return Invalid("owner", fmt.Sprintf("is %s, but says more", o.Verdict))
+		}
+	default:
+		return Invalid("owner.verdict", fmt.Sprintf("is %d, which means nothing", uint8(o.Verdict)))
+	}
+	for _, t := range texts {
+		if len(t.text) > maxOwnerText {
+			return Invalid("owner."+t.field, fmt.Sprintf("is longer than %d bytes", maxOwnerText))
+		}
+		if !isPrintable(t.text) {
+			return Invalid("owner."+t.field, "has characters that cannot be printed")
+		}
+	}
+	return nil
+}
+
+func isPrintable(text string) bool {
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(text)
+}
+
+// Learn returns what is known after a gateway has said more of the same pod. A pod that was there
+// once was there, so Confirmed is the last word.
+func (o Owner) Learn(said Owner) Owner {
+	if o.Verdict == Confirmed || said.Verdict == Unasked {
+		return o
+	}
+	return said
 }
 
 // Tenancy is a namespace as it is now. It says which volumes belong to it, and which belong to an
