@@ -18,7 +18,10 @@ const (
 
 // blocks is a list of numbers in the order that its user gives it, in about 3 bytes for each. It
 // takes the same time to insert a number anywhere. The zero blocks is empty and ready to use.
-type blocks struct{ all []block }
+type blocks struct {
+	all    []block
+	length int
+}
 
 // block is a part of the list, never an empty one.
 type block struct {
@@ -46,6 +49,14 @@ func (l *blocks) end() position {
 	return position{last, l.all[last].length()}
 }
 
+// first and last return the first and the last number of a list that is not empty.
+func (l *blocks) first() number { return l.all[0].at(0) }
+
+func (l *blocks) last() number {
+	b := &l.all[len(l.all)-1]
+	return b.at(b.length() - 1)
+}
+
 // before moves p back by one, and returns the number there; 0 at the beginning.
 func (l *blocks) before(p *position) number {
 	if p.at == 0 {
@@ -61,6 +72,7 @@ func (l *blocks) before(p *position) number {
 
 // insert inserts n before p. A list that only grows at its end has full blocks.
 func (l *blocks) insert(p position, n number) {
+	l.length++
 	switch {
 	case len(l.all) == 0:
 		l.all = append(l.all, newBlock(n))
@@ -84,6 +96,7 @@ func (l *blocks) append(n number) { l.insert(l.end(), n) }
 
 // remove removes the number at p.
 func (l *blocks) remove(p position) {
+	l.length--
 	l.all[p.block].remove(p.at)
 	if l.all[p.block].length() == 0 {
 		l.all = slices.Delete(l.all, p.block, p.block+1)

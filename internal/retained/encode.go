@@ -1,9 +1,9 @@
 package retained
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"math"
 	"strings"
 	"time"
 
@@ -17,6 +17,9 @@ import (
 const (
 	asText = iota
 	asDigits
+	// asDerived: nothing follows, because the ID is what a kubelet makes of the pod and the volume's
+	// name (kubernetes pkg/volume/csi/csi_mounter.go, makeVolumeHandle).
+	asDerived
 )
 
 // idPrefix and idDigits make up the ID of a kubelet's volume. podBytes are those of a UUID.
@@ -36,6 +39,22 @@ func appendID(b []byte, id volume.ID) []byte {
 	return appendText(append(b, asText), string(id))
 }
 
+// deriveID returns the bytes of the ID that a kubelet gives to a volume.
+func deriveID(pod volume.PodUID, volumeName string) [sha256.Size]byte {
+	var room [2 * volume.MaxNameLength]byte
+	return sha256.Sum256(append(append(room[:0], pod...), volumeName...))
+}
+
+func derivedID(pod volume.PodUID, volumeName string) volume.ID {
+	sum := deriveID(pod, volumeName)
+	return volume.ID(hex.AppendEncode(append(make([]byte, 0, len(idPrefix)+idDigits), idPrefix...), sum[:]))
+}
+
+// isDerived reports whether a kubelet has made the ID in its usual way.
+func isDerived(id volume.ID, pod volume.PodUID, volumeName string) bool {
+	return len(id) == len(idPrefix)+idDigits && id == derivedID(pod, volumeName)
+}
+
 // cutID cuts off an ID that appendID has appended.
 func cutID(b []byte) (volume.ID, []byte) {
 	if b[0] == asDigits {
@@ -46,9 +65,12 @@ func cutID(b []byte) (volume.ID, []byte) {
 	return volume.ID(text), rest
 }
 
-// skipID skips an ID that appendID has appended.
+// skipID skips an ID, in whatever form.
 func skipID(b []byte) []byte {
-	if b[0] == asDigits {
+	switch b[0] {
+	case asDerived:
+		return b[1:]
+	case asDigits:
 		return b[1+idDigits/2:]
 	}
 	return skipText(b[1:])
@@ -67,11 +89,15 @@ func appendPod(b []byte, pod volume.PodUID) []byte {
 // cutPod cuts off a UID that appendPod has appended.
 func cutPod(b []byte) (volume.PodUID, []byte) {
 	if b[0] == asDigits {
-		t := hex.EncodeToString(b[1 : 1+podBytes])
-		return volume.PodUID(t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]), b[1+podBytes:]
+		return volume.PodUID(uuid(b[1 : 1+podBytes])), b[1+podBytes:]
 	}
 	text, rest := cutText(b[1:])
 	return volume.PodUID(text), rest
+}
+
+func uuid(digits []byte) string {
+	t := hex.EncodeToString(digits)
+	return t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]
 }
 
 // skipPod skips a UID that appendPod has appended.
@@ -113,9 +139,15 @@ func appendText(b []byte, text string) []byte {
 }
 
 func cutText(b []byte) (text string, rest []byte) {
+	view, rest := viewText(b)
+	return string(view), rest
+}
+
+// viewText is cutText without a copy.
+func viewText(b []byte) (text, rest []byte) {
 	length, size := binary.Uvarint(b)
 	b = b[size:]
-	return string(b[:length]), b[length:]
+	return b[:length], b[length:]
 }
 
 func skipText(b []byte) []byte {
@@ -134,84 +166,4 @@ func cutSeconds(b []byte) (t time.Time, rest []byte) {
 		t = time.Unix(int64(seconds), 0)
 	}
 	return t, b[size:]
-}
-
-// clock keeps a time in 8 bytes: the nanoseconds since the first time that it kept, by the
-// monotonic clock if the times carry a reading: a step of the wall clock moves no deadline.
-//
-// People and the records on disk need a reading of the wall clock too. It is derived from a base,
-// another time that was kept since the last step, and is off by maxStep at most.
-type clock struct {
-	origin time.Time // the first time that was kept
-	base   time.Time // the first time that was kept since the last step
-}
-
-const (
-	// maxStep is by how much the two clocks may differ before that counts as a step.
-	maxStep = time.Second
-	// never stands for the zero time.
-	never = math.MinInt64
-)
-
-// keep returns what to keep of t. Times may be some 290 years apart.
-func (c *clock) keep(t time.Time) (since int64, base time.Time) {
-	if t.IsZero() {
-		return never, t
-	}
-	if c.origin.IsZero() {
-		*c = clock{origin: t, base: t}
-	}
-	if step := t.Round(0).Sub(c.base.Round(0)) - t.Sub(c.base); step.Abs() > maxStep {
-		c.base = t
-	}
-	return int64(t.Sub(c.origin)), c.base
-}
-
-// time returns a time that was kept.
-func (c *clock) time(since int64, base time.Time) time.Time {
-	if since == never {
-		return time.Time{}
-	}
-	return base.Add(time.Duration(since) - base.Sub(c.origin))
-}
-
-// interned keeps each value that many share once, under a number. The zero interned is empty and
-// ready to use.
-type interned[V comparable] struct {
-	numbers map[V]number
-	values  slab[counted[V]]
-}
-
-type counted[V comparable] struct {
-	value V
-	users int
-}
-
-// use returns the number of v, for one more user.
-func (s *interned[V]) use(v V) number {
-	if n, ok := s.numbers[v]; ok {
-		s.values.at(n).users++
-		return n
-	}
-	if s.numbers == nil {
-		s.numbers = map[V]number{}
-	}
-	n := s.values.alloc()
-	*s.values.at(n) = counted[V]{v, 1}
-	s.numbers[v] = n
-	return n
-}
-
-// value returns the value with a number that is in use. It is not to be changed.
-func (s *interned[V]) value(n number) *V { return &s.values.at(n).value }
-
-// drop forgets the value with the last of its users.
-func (s *interned[V]) drop(n number) {
-	c := s.values.at(n)
-	if c.users--; c.users > 0 {
-		return
-	}
-	delete(s.numbers, c.value)
-	*c = counted[V]{}
-	s.values.release(n)
 }

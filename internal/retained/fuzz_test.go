@@ -2,6 +2,7 @@ package retained
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -17,6 +18,7 @@ import (
 // compares them.
 func FuzzQueue(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 1, 2, 2, 20, 3, 1, 30, 4, 4, 3, 0, 0, 2, 1, 0, 3, 0, 0}, 0.5)
+	f.Add([]byte{0, 1, 1, 0, 73, 2, 0, 138, 3, 0, 203, 4, 3, 33, 2, 3, 97, 0, 3, 128, 0}, 0.5)
 	f.Add([]byte{0, 1, 1, 7, 0, 0, 4, 9, 1, 8, 18, 1, 12, 25, 0, 7, 0, 0, 3, 1, 9, 11, 10, 2}, 0.5)
 	f.Fuzz(func(t *testing.T, steps []byte, factor float64) {
 		if !(factor >= 0 && factor <= 1) {
@@ -34,6 +36,11 @@ func FuzzQueue(f *testing.F) {
 				if steps[0]%4 == 1 {
 					r.Phase = volume.Deleting
 				}
+				r.Owner = []volume.Owner{{}, {Verdict: volume.Denied}, {Verdict: volume.Confirmed, NamespaceUID: uids[0], Kind: "Job"},
+					{Verdict: volume.Confirmed, NamespaceUID: uids[1]}}[steps[1]/64]
+				if steps[2]%2 == 1 {
+					r.Published = epoch.Add(time.Duration(steps[2]) * time.Second)
+				}
 				q.Push(r)
 				list[id] = r
 			case 2:
@@ -48,7 +55,15 @@ func FuzzQueue(f *testing.F) {
 				if steps[1]/4%2 == 1 {
 					s.Since = epoch.Add(time.Duration(steps[2]))
 				}
+				if steps[1]/32%2 == 1 {
+					s.Tenancy = &volume.Tenancy{UID: uids[0], Since: epoch.Add(time.Duration(steps[2]) * time.Second)}
+				}
+				if steps[1]/64%2 == 1 {
+					s.OwnerKind = "Job"
+				}
+				s.NoNamespace = steps[1]/128 == 1
 				checkNewest(t, q, list, s, 1+int(steps[1]/8%4))
+				checkHoldings(t, q, list)
 			}
 			checkNext(t, q, list, factor)
 		}
@@ -90,6 +105,7 @@ func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor 
 func FuzzNames(f *testing.F) {
 	f.Add(kubeletID, kubeletPod, "job-1", "v")
 	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")
+	f.Add(string(derivedID(kubeletPod, "v")), kubeletPod, "job-1", "v")
 	f.Fuzz(func(t *testing.T, id, pod, podName, other string) {
 		table := &table{}
 		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName, VolumeName: other}.Retain(epoch, time.Hour)
@@ -102,6 +118,36 @@ func FuzzNames(f *testing.F) {
 		}
 		if found := table.find(volume.ID(other)); (found == n) != (other == id) {
 			t.Errorf("looked for %q, found %d, and %q is %d", other, found, id, n)
+		}
+	})
+}
+
+// FuzzOwners looks for an owner that does not come back whole, beside texts that follow it.
+func FuzzOwners(f *testing.F) {
+	f.Add("nightly-29000000-x7k2p", uids[0], "Job", "nightly-29000000", uids[1], "nightly-29000000", "17")
+	f.Add("p", "", "Custom", "", "not a UUID", "job", "")
+	f.Add("", "", "", "", "", "", "")
+	full := &table{} // of spaces and groups
+	for i := range maxGroups {
+		full.spaces.use(space{namespace: fmt.Sprint(i)})
+		full.groups.use(group{volumeName: fmt.Sprint(i)})
+	}
+	f.Fuzz(func(t *testing.T, podName, namespaceUID, kind, name, uid, job, index string) {
+		want := volume.Record{ID: "v", Pod: "p", PodName: podName, Owner: volume.Owner{
+			Verdict: volume.Confirmed, NamespaceUID: namespaceUID, Kind: kind, Name: name, UID: uid, Job: job, JobIndex: index,
+		}}.Retain(epoch, time.Hour)
+		for _, table := range []*table{{}, full} {
+			n := table.insert(&want)
+			if got := table.record(n); !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v came back as %+v", want, got)
+			}
+			for _, s := range []volume.Selection{{Job: job}, {OwnerKind: kind}, {Job: name}, {Job: job + "x"}, {OwnerKind: name}, {PodPrefix: name}} {
+				filter := table.filter(s)
+				if got := table.space(n).mayBeIn(&s) && filter.matches(n); got != s.Selects(want) {
+					t.Errorf("%+v selects %+v: %t", s, want, got)
+				}
+			}
+			table.remove(n)
 		}
 	})
 }

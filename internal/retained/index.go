@@ -11,30 +11,40 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// index holds the retained volumes of each namespace by [volume.Key]. It costs at most 4 bytes for
+// index holds the retained volumes of each [space] by [volume.Key]. It costs at most 4 bytes for
 // each volume.
 //
-// The volumes whose namespaces are in their texts, because there are too many, share one list.
+// The volumes whose spaces are in their texts, because there are too many, share one list.
 type index struct {
 	// table has the entries; nil before the index is built.
 	table *table
-	lists map[string]*blocks
-	// shared is the list of the volumes whose namespaces are in their texts.
-	shared blocks
+	// lists has the list of each space, by the number of the space; named those of each namespace.
+	lists map[number]*list
+	named map[string][]*list
+	// changes counts them.
+	changes uint64
+}
+
+// list has the volumes of one space.
+type list struct {
+	blocks
+	space *space
 }
 
 const blockOverhead = int(unsafe.Sizeof(block{}))
 
+func newIndex(t *table) index {
+	return index{table: t, lists: map[number]*list{}, named: map[string][]*list{}}
+}
+
 // list returns the list that has, or is to have, an entry.
-func (x *index) list(n number) *blocks {
-	g := x.table.group(n)
-	if g.inText {
-		return &x.shared
-	}
-	l := x.lists[g.namespace]
+func (x *index) list(n number) *list {
+	at := x.table.group(n).space
+	l := x.lists[at]
 	if l == nil {
-		l = &blocks{}
-		x.lists[g.namespace] = l
+		l = &list{space: x.table.spaces.value(at)}
+		x.lists[at] = l
+		x.named[l.space.namespace] = append(x.named[l.space.namespace], l)
 	}
 	return l
 }
@@ -42,32 +52,39 @@ func (x *index) list(n number) *blocks {
 func (x *index) insert(n number) {
 	l := x.list(n)
 	l.insert(x.find(l, n), n)
+	x.changes++
 }
 
 func (x *index) remove(n number) {
 	l := x.list(n)
 	l.remove(x.find(l, n))
-	if len(l.all) == 0 && l != &x.shared {
-		delete(x.lists, x.table.group(n).namespace)
+	x.changes++
+	if l.length > 0 {
+		return
+	}
+	delete(x.lists, x.table.group(n).space)
+	namespace := l.space.namespace
+	x.named[namespace] = slices.DeleteFunc(x.named[namespace], func(other *list) bool { return other == l })
+	if len(x.named[namespace]) == 0 {
+		delete(x.named, namespace)
 	}
 }
 
 // find returns where an entry is in its list, or where it is to be.
-func (x *index) find(l *blocks, n number) position {
-	if last := l.end(); len(l.all) > 0 && x.table.older(l.before(&last), n) {
+func (x *index) find(l *list, n number) position {
+	if l.length > 0 && x.table.older(l.last(), n) {
 		return l.end() // most are inserted there
 	}
 	return l.search(func(m number) bool { return x.table.older(m, n) })
 }
 
 // since returns the position after all entries whose key is less than the given one.
-func (x *index) since(l *blocks, key volume.Key) position {
+func (x *index) since(l *list, key volume.Key) position {
 	return l.search(func(m number) bool { return x.table.compareKey(m, key) < 0 })
 }
 
 // memory returns how many bytes the index takes.
-func (x *index) memory() int {
-	bytes := x.shared.memory()
+func (x *index) memory() (bytes int) {
 	for _, l := range x.lists {
 		bytes += l.memory() + int(unsafe.Sizeof(*l))
 	}
@@ -84,7 +101,7 @@ type sortable struct {
 // fill builds the index of the entries, which come in any order. It takes a tenth of the time that
 // inserting one by one does.
 func (x *index) fill(entries iter.Seq[number]) {
-	lists := map[*blocks][]number{}
+	lists := map[*list][]number{}
 	for n := range entries {
 		l := x.list(n)
 		lists[l] = append(lists[l], n)

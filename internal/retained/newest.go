@@ -1,7 +1,6 @@
 package retained
 
 import (
-	"bytes"
 	"container/heap"
 
 	"github.com/katbox/katbox/internal/volume"
@@ -13,7 +12,7 @@ func (q *Queue) Index() {
 	if q.index.table != nil {
 		return
 	}
-	q.index = index{table: &q.table, lists: map[string]*blocks{}}
+	q.index = newIndex(&q.table)
 	q.index.fill(func(yield func(number) bool) {
 		for n := range q.table.entries.inUse() {
 			if q.indexes(n) && !yield(n) {
@@ -62,14 +61,14 @@ type merge struct {
 type cursor struct {
 	number
 	position
-	list *blocks
+	list *list
 }
 
 // newest begins a merge of the lists that may have the selected volumes.
 func (x *index) newest(s volume.Selection) *merge {
 	m := &merge{table: x.table}
-	begin := func(l *blocks) {
-		if l == nil || len(l.all) == 0 {
+	begin := func(l *list) {
+		if !l.space.mayBeIn(&s) {
 			return
 		}
 		c := cursor{position: l.end(), list: l}
@@ -80,12 +79,18 @@ func (x *index) newest(s volume.Selection) *merge {
 			m.cursors = append(m.cursors, c)
 		}
 	}
-	begin(&x.shared)
-	if s.Namespace != "" {
-		begin(x.lists[s.Namespace])
-	} else {
+	if s.Namespace == "" && !s.NoNamespace {
 		for _, l := range x.lists {
 			begin(l)
+		}
+	} else {
+		for _, l := range x.named[s.Namespace] {
+			begin(l)
+		}
+		if s.Namespace != volume.OtherNamespaces {
+			for _, l := range x.named[volume.OtherNamespaces] {
+				begin(l)
+			}
 		}
 	}
 	heap.Init(m)
@@ -112,45 +117,4 @@ func (m *merge) Pop() any {
 	c := m.cursors[last]
 	m.cursors = m.cursors[:last]
 	return c
-}
-
-// filter tells which entries are selected, by the short forms of what they must have: no short form
-// is the beginning of another.
-type filter struct {
-	table                   *table
-	pod, podName, namespace []byte
-}
-
-func (t *table) filter(s volume.Selection) filter {
-	f := filter{table: t}
-	if s.Pod != "" {
-		f.pod = appendPod(nil, s.Pod)
-	}
-	if s.PodName != "" {
-		f.podName = appendText(nil, s.PodName)
-	}
-	if s.Namespace != "" {
-		f.namespace = appendText(nil, s.Namespace)
-	}
-	return f
-}
-
-// matches is only for entries of the namespace's list and of the shared list.
-func (f *filter) matches(n number) bool {
-	g := f.table.group(n)
-	if f.pod == nil && f.podName == nil && (f.namespace == nil || !g.inText) {
-		return true
-	}
-	rest := skipID(f.table.read(n))
-	if !bytes.HasPrefix(rest, f.pod) {
-		return false
-	}
-	if rest = skipPod(rest); !bytes.HasPrefix(rest, f.podName) {
-		return false
-	}
-	if !g.inText {
-		return true
-	}
-	_, rest = cutSeconds(skipText(rest))
-	return bytes.HasPrefix(rest, f.namespace)
 }

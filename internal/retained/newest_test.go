@@ -11,18 +11,12 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// selects says whether a list that follows s contains r, in the words of volume.Selection.
-func selects(s volume.Selection, r volume.Record) bool {
-	return r.Phase == volume.Retained && (s.Namespace == "" || s.Namespace == r.Namespace) &&
-		(s.PodName == "" || s.PodName == r.PodName) && (s.Pod == "" || s.Pod == r.Pod) && !r.Unpublished.Before(s.Since)
-}
-
 // checkNewest goes through all pages of a selection, and compares them with a list that is sorted.
 func checkNewest(t testing.TB, q *Queue, list map[volume.ID]volume.Record, s volume.Selection, atMost int) {
 	t.Helper()
 	var want, got []volume.ID
 	for _, r := range slices.SortedFunc(maps.Values(list), func(a, b volume.Record) int { return b.Key().Compare(a.Key()) }) {
-		if selects(s, r) {
+		if r.Phase == volume.Retained && s.Selects(r) {
 			want = append(want, r.ID)
 		}
 	}
@@ -32,7 +26,7 @@ func checkNewest(t testing.TB, q *Queue, list map[volume.ID]volume.Record, s vol
 			t.Fatalf("%+v: %d volumes, looking at %d", s, len(page), atMost)
 		}
 		for _, v := range page {
-			if r := list[v.ID]; !v.Unpublished.Equal(r.Unpublished) || v.Namespace != r.Namespace {
+			if r := list[v.ID]; !v.Unpublished.Equal(r.Unpublished) || v.Namespace != r.Namespace || v.Owner != r.Owner {
 				t.Fatalf("%+v: got %+v, want %+v", s, v.Record, r)
 			}
 			got = append(got, v.ID)
@@ -59,7 +53,11 @@ func TestNewestAgainstSort(t *testing.T) {
 	push := func(i, namespaces int) {
 		r := named(i, 1)
 		r.Namespace, r.PodName = fmt.Sprintf("team-%d", rng.IntN(namespaces)), fmt.Sprintf("job-%d", rng.IntN(5))
+		if rng.IntN(20) == 0 {
+			r.Namespace = ""
+		}
 		r.Unpublished = epoch.Add(time.Duration(rng.IntN(1000)) * time.Second)
+		r.Published, r.Owner = epoch.Add(time.Duration(rng.IntN(2))*time.Hour), anyOwner(rng, r.PodName)
 		if rng.IntN(10) == 0 {
 			r.Phase = volume.Deleting
 		}
@@ -68,14 +66,19 @@ func TestNewestAgainstSort(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		team := fmt.Sprintf("team-%d", rng.IntN(3))
+		team, now := fmt.Sprintf("team-%d", rng.IntN(3)), &volume.Tenancy{UID: uids[0], Since: epoch.Add(time.Minute)}
 		for _, s := range []volume.Selection{
 			{}, {Namespace: team}, {Namespace: "team-9000"}, {Namespace: "none"}, {PodName: "job-3", Since: epoch.Add(500 * time.Second)},
 			{Namespace: team, Pod: named(rng.IntN(100), 1).Pod}, {Namespace: team, PodName: "job-1"}, {Pod: "other"},
+			{Namespace: team, Tenancy: now}, {Tenancy: now}, {Namespace: team, Tenancy: &volume.Tenancy{UID: "none"}},
+			{NoNamespace: true}, {NoNamespace: true, Tenancy: now}, {Namespace: "team-9000", Tenancy: now, OwnerKind: "Job"},
+			{Namespace: volume.OtherNamespaces}, {PodPrefix: "job-"}, {Namespace: team, PodPrefix: "job-3"}, {PodPrefix: "none"},
+			{Job: "job"}, {Namespace: team, Job: "job-2", OwnerKind: "Job"}, {OwnerKind: "Custom", Tenancy: now}, {Namespace: team, Job: "none"},
 		} {
 			s.Limit = 4000
 			checkNewest(t, q, list, s, 5000)
 		}
+		checkHoldings(t, q, list)
 	}
 	for i := range 2 * maxGroups {
 		push(i, 2*maxGroups)
@@ -89,8 +92,8 @@ func TestNewestAgainstSort(t *testing.T) {
 		delete(list, id)
 	}
 	check()
-	if len(q.index.shared.all) == 0 {
-		t.Fatal("all namespaces are in groups")
+	if q.index.named[volume.OtherNamespaces] == nil {
+		t.Fatal("no namespaces are in texts")
 	}
 	all := slices.Sorted(maps.Keys(list))
 	for step := range 3000 {
@@ -108,8 +111,9 @@ func TestNewestAgainstSort(t *testing.T) {
 	for id := range list {
 		q.Take(id)
 	}
-	if q.Len() != 0 || len(q.index.lists) != 0 || len(q.index.shared.all) != 0 {
-		t.Errorf("%d volumes, %d lists, %d blocks are left of nothing", q.Len(), len(q.index.lists), len(q.index.shared.all))
+	if q.Len() != 0 || len(q.index.lists) != 0 || len(q.index.named) != 0 || len(q.table.spaces.numbers) != 0 {
+		t.Errorf("%d volumes, %d lists of %d namespaces, %d spaces are left of nothing",
+			q.Len(), len(q.index.lists), len(q.index.named), len(q.table.spaces.numbers))
 	}
 }
 

@@ -266,17 +266,28 @@ func BenchmarkQueue(b *testing.B) {
 }
 
 // BenchmarkMemory measures what a retained volume takes, with names as a cluster has them, and with
-// names that are all different.
+// names that are all different; with and without owners.
 func BenchmarkMemory(b *testing.B) {
 	const size = 300_000
-	for name, distinct := range map[string]int{"shared": 100, "different": size} {
-		b.Run(name, func(b *testing.B) {
+	for _, is := range []struct {
+		name     string
+		distinct int
+		record   func(i, distinct int) volume.Record
+	}{
+		{"shared", 100, named}, {"different", size, named}, {"owned", 100, owned}, {"owned, different", size, owned},
+		{"owned, other IDs", 100, func(i, distinct int) volume.Record {
+			r := owned(i, distinct)
+			r.ID = volume.ID(fmt.Sprintf("csi-%064x", i))
+			return r
+		}},
+	} {
+		b.Run(is.name, func(b *testing.B) {
 			for b.Loop() {
 				debug.FreeOSMemory()
 				before := residentBytes(b)
 				var q Queue
 				for i := range size {
-					q.Push(named(i, distinct))
+					q.Push(is.record(i, is.distinct))
 				}
 				debug.FreeOSMemory()
 				b.ReportMetric((residentBytes(b)-before)/size, "B/volume")
@@ -290,30 +301,47 @@ func BenchmarkMemory(b *testing.B) {
 // which is published and retained again, when the collector's target follows the queue.
 func BenchmarkMillion(b *testing.B) {
 	const size = 1_000_000
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	for b.Loop() {
-		debug.FreeOSMemory()
-		q := Queue{Grew: func(bytes int) { debug.SetGCPercent(GCPercent(bytes)) }}
-		for i := range size {
-			q.Push(named(i, 100))
-		}
-		q.Index()
-		for i := range size / 10 {
-			again, _ := q.Take(named(10*i, 100).ID)
-			q.Push(again.Record)
-		}
-		b.ReportMetric(residentBytes(b)/(1<<20), "MiB")
-		runtime.KeepAlive(&q)
+	for name, record := range map[string]func(i, distinct int) volume.Record{"unasked": named, "owned": owned} {
+		b.Run(name, func(b *testing.B) {
+			defer debug.SetGCPercent(debug.SetGCPercent(100))
+			for b.Loop() {
+				debug.FreeOSMemory()
+				q := Queue{Grew: func(bytes int) { debug.SetGCPercent(GCPercent(bytes)) }}
+				for i := range size {
+					q.Push(record(i, 100))
+				}
+				q.Index()
+				for i := range size / 10 {
+					again, _ := q.Take(named(10*i, 100).ID)
+					q.Push(again.Record)
+				}
+				b.ReportMetric(residentBytes(b)/(1<<20), "MiB")
+				runtime.KeepAlive(&q)
+			}
+		})
 	}
 }
 
 // named returns the record of a volume with the names of a cluster, distinct of which are different.
 func named(i, distinct int) volume.Record {
-	return volume.Record{
-		ID: volume.ID(fmt.Sprintf("csi-%064x", i)), Pod: volume.PodUID(fmt.Sprintf("01234567-89ab-cdef-0123-%012x", i)),
-		Namespace: fmt.Sprintf("team-%d", i%distinct), PodName: fmt.Sprintf("nightly-job-%016x", i),
+	r := volume.Record{
+		Pod:       volume.PodUID(fmt.Sprintf("01234567-89ab-cdef-0123-%012x", i)),
+		Namespace: fmt.Sprintf("team-%d", i%distinct), PodName: fmt.Sprintf("nightly-job-%016x-x7k2p", i),
 		VolumeName: fmt.Sprintf("scratch-%d", i%distinct), ServiceAccount: "default", Published: epoch,
 	}.Retain(epoch.Add(time.Duration(i)), time.Hour)
+	r.ID = derivedID(r.Pod, r.VolumeName)
+	return r
+}
+
+// owned returns the record of a volume as named does, whose pod is a Job's.
+func owned(i, distinct int) volume.Record {
+	r := named(i, distinct)
+	job := strings.TrimSuffix(r.PodName, "-x7k2p")
+	r.Owner = volume.Owner{
+		Verdict: volume.Confirmed, NamespaceUID: fmt.Sprintf("76543210-89ab-cdef-0123-%012x", i%distinct),
+		Kind: "Job", Name: job, UID: fmt.Sprintf("fedcba98-89ab-cdef-0123-%012x", i), Job: job, JobIndex: "17",
+	}
+	return r
 }
 
 // residentBytes is the memory of this process that is not a file's.

@@ -12,7 +12,7 @@ import (
 )
 
 // table holds the entries of volumes in little memory. An entry of a kubelet's volume takes 128
-// bytes, if the name of its pod has no more than 36, and some 20 in the table's index. The zero
+// bytes, if the name of its pod has no more than 49, and some 20 in the table's index. The zero
 // table is empty and ready to use.
 type table struct {
 	entries     slab[entry]
@@ -20,13 +20,18 @@ type table struct {
 	byHash      map[uint32]number // the last entry of those whose IDs have the same hash
 	seed        maphash.Seed
 	groups      interned[group]
+	spaces      interned[space]
 	clock       clock
 	length      int
 	buf, sought []byte // for texts
 }
 
 // entry is all that is kept of a volume. Its text is the ID, the pod's UID, the pod's name, the
-// time of publishing in seconds, and the names that are not in its group.
+// time of publishing in seconds, and then
+//
+//   - of its [space], if that is in the text: namespace, verdict, namespace UID;
+//   - of its owner, if that is confirmed: what appendOwner makes of it;
+//   - of its group, if that is in the text: volume name, service account.
 type entry struct {
 	since int64 // the time of unpublishing; see [clock]
 	size  size
@@ -45,20 +50,24 @@ type text struct {
 
 // group is what many volumes have in common.
 type group struct {
-	names
-	phase    volume.Phase
-	lifespan time.Duration
-	base     time.Time // goes with the time of unpublishing; see [clock]
-	inText   bool      // each entry has the names in its text, because there are too many groups
+	space                      number
+	volumeName, serviceAccount string
+	phase                      volume.Phase
+	lifespan                   time.Duration
+	base                       time.Time // goes with the time of unpublishing; see [clock]
+	inText                     bool      // each entry has the names in its text, because there are too many groups
 }
 
-// names are those that most volumes share with others.
-type names struct {
-	namespace, volumeName, serviceAccount string
+// space is a namespace, as far as the API server has told of it. The index has a list for each.
+type space struct {
+	namespace, namespaceUID string
+	verdict                 volume.Verdict
+	inText                  bool // each entry has these in its text, because there are too many spaces
 }
 
-// maxGroups is how many groups there may be before further names go into the texts. A group takes
-// some 400 bytes, and names that are all different would make one for each volume.
+// maxGroups is how many groups there may be before further names go into the texts, and how many
+// spaces. A group takes some 400 bytes, and names that are all different would make one for each
+// volume.
 const maxGroups = 8192
 
 // insert adds a record, whose ID must not be in the table.
@@ -69,25 +78,42 @@ func (t *table) insert(r *volume.Record) number {
 	since, base := t.clock.keep(r.Unpublished)
 	n := t.entries.alloc()
 	hash := t.hash(r.ID)
-	g := group{names: names{r.Namespace, r.VolumeName, r.ServiceAccount}, phase: r.Phase, lifespan: r.Lifespan, base: base}
-	if _, known := t.groups.numbers[g]; !known && len(t.groups.numbers) >= maxGroups {
-		g.names, g.inText = names{}, true
+	s := space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict}
+	if t.spaces.crowded(s) {
+		s = space{namespace: volume.OtherNamespaces, inText: true}
+	}
+	g := group{space: t.spaces.use(s), volumeName: r.VolumeName, serviceAccount: r.ServiceAccount,
+		phase: r.Phase, lifespan: r.Lifespan, base: base}
+	if t.groups.crowded(g) {
+		g.volumeName, g.serviceAccount, g.inText = "", "", true
 	}
 	*t.entry(n) = entry{since: since, group: t.groups.use(g), next: t.byHash[hash]}
 	t.byHash[hash] = n
-	t.write(n, r, g.inText)
+	t.write(n, r, s.inText, g.inText)
 	t.length++
 	return n
 }
 
-func (t *table) write(n number, r *volume.Record, withNames bool) {
-	t.buf = appendText(appendPod(appendID(t.buf[:0], r.ID), r.Pod), r.PodName)
-	t.buf = appendSeconds(t.buf, r.Published)
-	if withNames {
-		t.buf = appendText(appendText(appendText(t.buf, r.Namespace), r.VolumeName), r.ServiceAccount)
+func (t *table) write(n number, r *volume.Record, spaceInText, groupInText bool) {
+	b := t.buf[:0]
+	if !groupInText && isDerived(r.ID, r.Pod, r.VolumeName) {
+		b = append(b, asDerived)
+	} else {
+		b = appendID(b, r.ID)
 	}
+	b = appendSeconds(appendText(appendPod(b, r.Pod), r.PodName), r.Published)
+	if spaceInText {
+		b = appendSpace(b, r)
+	}
+	if r.Owner.Verdict == volume.Confirmed {
+		b = appendOwner(b, &r.Owner, r.PodName)
+	}
+	if groupInText {
+		b = appendText(appendText(b, r.VolumeName), r.ServiceAccount)
+	}
+	t.buf = b
 	e := t.entry(n)
-	rest := t.buf[copy(e.text[:], t.buf):]
+	rest := b[copy(e.text[:], b):]
 	for more := &e.more; len(rest) > 0; {
 		*more = t.texts.alloc()
 		next := t.texts.at(*more)
@@ -101,6 +127,7 @@ func (t *table) write(n number, r *volume.Record, withNames bool) {
 func (t *table) remove(n number) {
 	e := t.entry(n)
 	t.unlink(t.hash(t.id(n)), n, e.next)
+	t.spaces.drop(t.group(n).space)
 	t.groups.drop(e.group)
 	for more := e.more; more != 0; {
 		next := t.texts.at(more).more
@@ -134,12 +161,23 @@ func (t *table) find(id volume.ID) number {
 	}
 	t.sought = appendID(t.sought[:0], id)
 	for n := t.byHash[t.hash(id)]; n != 0; n = t.entry(n).next {
-		// No ID's short form is the beginning of another's.
-		if bytes.HasPrefix(t.read(n), t.sought) {
+		if t.hasID(n, t.sought) {
 			return n
 		}
 	}
 	return 0
+}
+
+// hasID reports whether an entry has the ID with this short form. No ID's short form is the
+// beginning of another's.
+func (t *table) hasID(n number, short []byte) bool {
+	text := t.read(n)
+	if text[0] != asDerived {
+		return bytes.HasPrefix(text, short)
+	}
+	pod, _ := cutPod(text[1:])
+	sum := deriveID(pod, t.group(n).volumeName)
+	return short[0] == asDigits && bytes.Equal(short[1:], sum[:])
 }
 
 func (t *table) hash(id volume.ID) uint32 { return uint32(maphash.String(t.seed, string(id))) }
@@ -154,31 +192,50 @@ func (t *table) unpublished(n number) time.Time {
 	return t.clock.time(t.entry(n).since, t.group(n).base)
 }
 
+// space returns whose namespace an entry is in. It is not to be changed.
+func (t *table) space(n number) *space { return t.spaces.value(t.group(n).space) }
+
 func (t *table) id(n number) volume.ID {
-	id, _ := cutID(t.read(n))
+	id, _ := t.cutID(n, t.read(n))
 	return id
 }
 
+// cutID cuts the ID off the text of an entry.
+func (t *table) cutID(n number, text []byte) (volume.ID, []byte) {
+	if text[0] == asDerived {
+		pod, _ := cutPod(text[1:])
+		return derivedID(pod, t.group(n).volumeName), text[1:]
+	}
+	return cutID(text)
+}
+
 func (t *table) pod(n number) volume.PodUID {
-	_, rest := cutID(t.read(n))
-	pod, _ := cutPod(rest)
+	pod, _ := cutPod(skipID(t.read(n)))
 	return pod
 }
 
 func (t *table) record(n number) volume.Record {
-	id, rest := cutID(t.read(n))
+	id, rest := t.cutID(n, t.read(n))
 	pod, rest := cutPod(rest)
-	podName, rest := cutText(rest)
+	podName, rest := viewText(rest)
 	published, rest := cutSeconds(rest)
-	g := *t.group(n)
+	g, s := *t.group(n), *t.space(n)
+	if s.inText {
+		s, rest = cutSpace(rest)
+	}
+	owner := volume.Owner{Verdict: s.verdict, NamespaceUID: s.namespaceUID}
+	if s.verdict == volume.Confirmed {
+		var packed packedOwner
+		packed, rest = cutOwner(rest, podName)
+		packed.unpack(&owner)
+	}
 	if g.inText {
-		g.namespace, rest = cutText(rest)
 		g.volumeName, rest = cutText(rest)
 		g.serviceAccount, _ = cutText(rest)
 	}
 	return volume.Record{
-		ID: id, Pod: pod, Namespace: g.namespace, PodName: podName, VolumeName: g.volumeName, ServiceAccount: g.serviceAccount,
-		Phase: g.phase, Published: published, Unpublished: t.unpublished(n), Lifespan: g.lifespan,
+		ID: id, Pod: pod, Namespace: s.namespace, PodName: string(podName), VolumeName: g.volumeName, ServiceAccount: g.serviceAccount,
+		Owner: owner, Phase: g.phase, Published: published, Unpublished: t.unpublished(n), Lifespan: g.lifespan,
 	}
 }
 

@@ -24,7 +24,8 @@ func TestRecordsComeBackWhole(t *testing.T) {
 		"\x00", strings.Repeat("i", volume.MaxNameLength)}
 	pods := []string{"p", kubeletPod, strings.ToUpper(kubeletPod), kubeletPod[1:], kubeletPod + "0", strings.Repeat("-", 36),
 		strings.Repeat("0", 36), "0123456-789ab-cdef-0123-456789abcdef", strings.Repeat("p", volume.MaxNameLength)}
-	for _, id := range ids {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, id := range append(ids, "as a kubelet makes them") {
 		for _, pod := range pods {
 			for length := range 300 {
 				want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), Namespace: fmt.Sprint("n", length%3),
@@ -32,6 +33,10 @@ func TestRecordsComeBackWhole(t *testing.T) {
 				if length%2 == 0 {
 					want.Published = time.Unix(epoch.Unix()<<(length%8), 0)
 				}
+				if id == "as a kubelet makes them" {
+					want.ID = derivedID(want.Pod, want.VolumeName)
+				}
+				want.Owner = anyOwner(rng, want.PodName)
 				want = want.Retain(epoch.Add(time.Duration(length)), time.Hour)
 				n := table.insert(&want)
 				if got := table.record(n); !reflect.DeepEqual(got, want) {
@@ -40,25 +45,43 @@ func TestRecordsComeBackWhole(t *testing.T) {
 				if got := (volume.Place{Pod: table.pod(n), ID: table.id(n)}); got != want.Place() {
 					t.Fatalf("%s came back as %s", want.Place(), got)
 				}
+				if table.find(want.ID) != n || table.find(want.ID[1:]) != 0 {
+					t.Fatalf("%s is not found, or another is", want.ID)
+				}
 				table.remove(n)
 			}
 		}
 	}
-	if len(table.groups.numbers) != 0 || len(table.byHash) != 0 || table.length != 0 {
+	if len(table.groups.numbers) != 0 || len(table.spaces.numbers) != 0 || len(table.byHash) != 0 || table.length != 0 {
 		t.Errorf("%d groups, %d hashes and %d volumes are left", len(table.groups.numbers), len(table.byHash), table.length)
 	}
 }
 
-// TestVolumeTakes128Bytes: with one more field, some volumes would take 192.
+// TestVolumeTakes128Bytes: with one more field, some volumes would take 192. An owner adds nothing
+// to a kubelet's volume with a common name.
 func TestVolumeTakes128Bytes(t *testing.T) {
 	if e, m := unsafe.Sizeof(entry{}), unsafe.Sizeof(text{}); e != 64 || m != 64 {
 		t.Errorf("an entry has %d bytes and what follows %d, want 64 of each", e, m)
 	}
-	table := &table{}
-	r := volume.Record{ID: kubeletID, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: strings.Repeat("n", 36),
-		VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: time.Unix(1<<35-1, 0)}.Retain(epoch, time.Hour)
-	if more := table.entry(table.insert(&r)).more; more == 0 || table.texts.at(more).more != 0 {
-		t.Error("want one text beside the entry")
+	job := strings.Repeat("j", 43)
+	for name, tt := range map[string]struct {
+		podName string
+		id      volume.ID
+		owner   volume.Owner
+	}{
+		"any ID":         {strings.Repeat("n", 36), kubeletID, volume.Owner{}},
+		"a kubelet's ID": {strings.Repeat("n", 68), "", volume.Owner{}},
+		"owned":          {job + "-12345", "", volume.Owner{Verdict: volume.Confirmed, NamespaceUID: kubeletPod, Kind: "Job", Name: job, UID: kubeletPod, Job: job}},
+	} {
+		r := volume.Record{ID: tt.id, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: tt.podName, Owner: tt.owner,
+			VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: time.Unix(1<<35-1, 0)}.Retain(epoch, time.Hour)
+		if r.ID == "" {
+			r.ID = derivedID(r.Pod, r.VolumeName)
+		}
+		table := &table{}
+		if more := table.entry(table.insert(&r)).more; more == 0 || table.texts.at(more).more != 0 {
+			t.Errorf("%s: want one text beside the entry", name)
+		}
 	}
 }
 
@@ -67,15 +90,16 @@ func TestNamesThatAreAllDifferent(t *testing.T) {
 	table := &table{}
 	named := func(i int) volume.Record {
 		return volume.Record{ID: volume.ID(fmt.Sprint("csi-", i)), Pod: kubeletPod, PodName: "p", Namespace: fmt.Sprint("space-", i),
-			VolumeName: fmt.Sprint("volume-", i), ServiceAccount: fmt.Sprint("account-", i), Published: epoch.Local()}.Retain(epoch, time.Hour)
+			VolumeName: fmt.Sprint("volume-", i), ServiceAccount: fmt.Sprint("account-", i), Published: epoch.Local(),
+			Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: fmt.Sprint("uid-", i), Kind: "Job", Name: "p"}}.Retain(epoch, time.Hour)
 	}
 	numbers := make([]number, 3*maxGroups)
 	for i := range numbers {
 		r := named(i)
 		numbers[i] = table.insert(&r)
 	}
-	if groups := len(table.groups.numbers); groups != maxGroups+1 {
-		t.Errorf("%d groups of %d volumes with different names, want %d", groups, len(numbers), maxGroups+1)
+	if groups, spaces := len(table.groups.numbers), len(table.spaces.numbers); groups != maxGroups+1 || spaces != maxGroups+1 {
+		t.Errorf("%d groups and %d spaces of %d volumes with different names, want %d", groups, spaces, len(numbers), maxGroups+1)
 	}
 	for i, n := range numbers {
 		if got, want := table.record(n), named(i); !reflect.DeepEqual(got, want) {
