@@ -14,8 +14,17 @@ import (
 // checkNewest goes through all pages of a selection, and compares them with a list that is sorted.
 func checkNewest(t testing.TB, q *Queue, list map[volume.ID]volume.Record, s volume.Selection, atMost int) {
 	t.Helper()
+	checkPages(t, q, list, newestFirst(list), s, atMost)
+}
+
+func newestFirst(list map[volume.ID]volume.Record) []volume.Record {
+	return slices.SortedFunc(maps.Values(list), func(a, b volume.Record) int { return b.Key().Compare(a.Key()) })
+}
+
+func checkPages(t testing.TB, q *Queue, list map[volume.ID]volume.Record, sorted []volume.Record, s volume.Selection, atMost int) {
+	t.Helper()
 	var want, got []volume.ID
-	for _, r := range slices.SortedFunc(maps.Values(list), func(a, b volume.Record) int { return b.Key().Compare(a.Key()) }) {
+	for _, r := range sorted {
 		if r.Phase == volume.Retained && s.Selects(r) {
 			want = append(want, r.ID)
 		}
@@ -66,6 +75,7 @@ func TestNewestAgainstSort(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
+		sorted := newestFirst(list)
 		team, now := fmt.Sprintf("team-%d", rng.IntN(3)), &volume.Tenancy{UID: uids[0], Since: epoch.Add(time.Minute)}
 		for _, s := range []volume.Selection{
 			{}, {Namespace: team}, {Namespace: "team-9000"}, {Namespace: "none"}, {PodName: "job-3", Since: epoch.Add(500 * time.Second)},
@@ -76,7 +86,7 @@ func TestNewestAgainstSort(t *testing.T) {
 			{Job: "job"}, {Namespace: team, Job: "job-2", OwnerKind: "Job"}, {OwnerKind: "Custom", Tenancy: now}, {Namespace: team, Job: "none"},
 		} {
 			s.Limit = 4000
-			checkNewest(t, q, list, s, 5000)
+			checkPages(t, q, list, sorted, s, 5000)
 		}
 		checkHoldings(t, q, list)
 	}
