@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ import (
 const mostAnswer = 1 << 29
 
 // mostStatus bounds the body of an answer that is an error.
-const mostStatus = 1 << 20
+const mostStatus = 64 << 10
 
 // Client asks a daemon. Its methods may be called from several goroutines. If the daemon answers
 // with an error, they return an [*Error].
@@ -28,6 +29,8 @@ type Client struct {
 	daemon string
 	// header is sent with each request.
 	header http.Header
+	// bounds of what an answer in JSON may be; see Bounded.
+	bounds bounds
 	http   http.Client
 }
 
@@ -44,7 +47,7 @@ func Dial(socket string) *Client {
 // NewClient returns a client that sends its requests through rt to the daemon, which errors name as
 // daemon.
 func NewClient(daemon string, rt http.RoundTripper) *Client {
-	return &Client{daemon: daemon, http: http.Client{
+	return &Client{daemon: daemon, bounds: bounds{bytes: mostAnswer}, http: http.Client{
 		Transport:     rt,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -58,17 +61,26 @@ func (c *Client) OnBehalf(user, auditID string) *Client {
 	return &other
 }
 
+// Bounded returns a client that does not trust the daemon: it refuses an answer in JSON that is longer
+// than that many bytes, or has more values than the entries that were asked for can have. Streams are
+// not bounded.
+func (c *Client) Bounded(bytes int64) *Client {
+	other := *c
+	other.bounds = bounds{bytes: bytes, values: true}
+	return &other
+}
+
 // Close closes the connections that no request uses.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // List returns a page of the retained volumes, the newest first.
 func (c *Client) List(ctx context.Context, q Query) (VolumeList, error) {
-	return get[VolumeList](ctx, c, "/v1/volumes", q.values())
+	return get[VolumeList](ctx, c, "/v1/volumes", q.values(), cmp.Or(q.Limit, standardVolumes))
 }
 
 // Volume describes a volume in whatever phase it is.
 func (c *Client) Volume(ctx context.Context, id string) (Volume, error) {
-	return get[Volume](ctx, c, volumePath(id), nil)
+	return get[Volume](ctx, c, volumePath(id), nil, 1)
 }
 
 // Remove ends the lifespan of a retained volume now.
@@ -82,7 +94,7 @@ func (c *Client) Remove(ctx context.Context, id string) error {
 
 // Files returns a page of a directory of a retained volume.
 func (c *Client) Files(ctx context.Context, id string, q FilesQuery) (FileList, error) {
-	return get[FileList](ctx, c, volumePath(id)+"/files", q.values())
+	return get[FileList](ctx, c, volumePath(id)+"/files", q.values(), cmp.Or(q.Limit, standardNames))
 }
 
 // Bytes begins to read from a retained volume. The caller closes the stream.
@@ -98,7 +110,7 @@ func (c *Client) Bytes(ctx context.Context, id string, q BytesQuery) (*Stream, e
 
 // Usage says who occupies the node's disk.
 func (c *Client) Usage(ctx context.Context) (Usage, error) {
-	return get[Usage](ctx, c, "/v1/usage", nil)
+	return get[Usage](ctx, c, "/v1/usage", nil, mostUsages)
 }
 
 // Report returns a text about the daemon, for support. The caller closes it.
@@ -112,15 +124,15 @@ func (c *Client) Report(ctx context.Context) (io.ReadCloser, error) {
 
 func volumePath(id string) string { return "/v1/volumes/" + url.PathEscape(id) }
 
-// get asks for an answer in JSON.
-func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+// get asks for an answer in JSON, with that many entries at most.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values, entries int) (T, error) {
 	var into T
 	answer, err := c.ask(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return into, err
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&into); err != nil {
+	if err := json.NewDecoder(c.bounds.reader(answer.Body, entries)).Decode(&into); err != nil {
 		return into, fmt.Errorf("read the answer of %s to %s: %w", c.daemon, path, err)
 	}
 	return into, nil

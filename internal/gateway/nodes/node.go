@@ -1,0 +1,236 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+)
+
+// mostAnswer bounds an answer in JSON: a page of 5,000 volumes, of which each takes some 600 bytes.
+const mostAnswer = 4 << 20
+
+// mostConnections is how many connections a node may have.
+const mostConnections = 2
+
+// node is a node that is connected or has been. It sends requests over its newest connection.
+type node struct {
+	registry *Registry
+	name     string
+	hash     uint32
+	client   *api.Client
+
+	mu sync.Mutex
+	// connections, the newest last.
+	connections []*connection
+	// heard is the one whose first summary came last.
+	heard *connection
+	// lost is when the last connection ended.
+	lost time.Time
+	// failures counts requests in a row that were not answered, failed is when the last one was.
+	failures int
+	failed   time.Time
+}
+
+func newNode(r *Registry, name string) *node {
+	n := &node{registry: r, name: name, hash: r.Hash(name)}
+	n.client = api.NewClient("node "+name, n).Bounded(mostAnswer)
+	return n
+}
+
+// Node returns the node's name.
+func (n *node) Node() string { return n.name }
+
+// Client returns a client that asks the node over its newest connection.
+func (n *node) Client() *api.Client { return n.client }
+
+// add makes c the newest connection, and returns those that are too many now.
+func (n *node) add(c *connection) (surplus []*connection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.connections = append(n.connections, c)
+	n.failures = 0
+	for len(n.connections) > mostConnections {
+		surplus = append(surplus, n.connections[0])
+		n.drop(n.connections[0])
+	}
+	return surplus
+}
+
+// remove forgets a connection that has ended. It reports whether the node has none that is used.
+func (n *node) remove(c *connection) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drop(c)
+	return n.newest() == nil
+}
+
+// drop is remove for who holds the lock.
+func (n *node) drop(c *connection) {
+	i := slices.Index(n.connections, c)
+	if i < 0 {
+		return
+	}
+	n.connections = slices.Delete(n.connections, i, i+1)
+	if n.heard == c {
+		n.heard = nil
+	}
+	if n.newest() == nil {
+		n.lost = time.Now()
+	}
+}
+
+// newest returns the connection for new requests; nil if there is none. The caller holds the lock.
+func (n *node) newest() *connection {
+	for _, c := range slices.Backward(n.connections) {
+		if !c.retired {
+			return c
+		}
+	}
+	return nil
+}
+
+// current returns the connection for new requests; nil if there is none.
+func (n *node) current() *connection {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.newest()
+}
+
+// has says that a connection has told all that the node holds. It returns the older ones, which are
+// not used any more, and false if c itself is one of them.
+func (n *node) has(c *connection) (older []*connection, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := slices.Index(n.connections, c)
+	if i < 0 || c.retired {
+		return nil, false
+	}
+	n.heard = c
+	for _, old := range n.connections[:i] {
+		if !old.retired {
+			old.retired = true
+			older = append(older, old)
+		}
+	}
+	return older, true
+}
+
+func (n *node) closeAll(why error) {
+	n.mu.Lock()
+	all := slices.Clone(n.connections)
+	n.mu.Unlock()
+	for _, c := range all {
+		c.end(why)
+	}
+}
+
+// closePod closes the connections of a pod.
+func (n *node) closePod(uid string) {
+	n.mu.Lock()
+	all := slices.Clone(n.connections)
+	n.mu.Unlock()
+	for _, c := range all {
+		if c.podUID == uid {
+			c.end(errPodGone)
+		}
+	}
+}
+
+// empty reports whether the node has no connection at all.
+func (n *node) empty() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.connections) == 0
+}
+
+// look is what is known of a node at one moment.
+type look struct {
+	connected bool
+	// skipped since failed, because requests were not answered.
+	skipped      bool
+	failed, lost time.Time
+	// heard is nil while it is not known what the node holds.
+	heard *connection
+}
+
+func (n *node) look() look {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return look{
+		connected: n.newest() != nil, heard: n.heard, lost: n.lost, failed: n.failed,
+		skipped: n.failures >= mostFailures && time.Since(n.failed) < n.registry.limits.skip,
+	}
+}
+
+// mostFailures is how many requests in a row may fail before a node is skipped.
+const mostFailures = 2
+
+// errNotConnected: there is no connection to the node.
+var errNotConnected = errors.New("the node is not connected")
+
+// RoundTrip sends a request over the newest connection. If that ends meanwhile, and there is a newer
+// one, a request to read is sent again.
+func (n *node) RoundTrip(request *http.Request) (*http.Response, error) {
+	c := n.current()
+	response, err := n.send(c, request)
+	if err != nil && (request.Method == http.MethodGet || request.Method == http.MethodHead) {
+		if newer := n.current(); newer != nil && newer != c {
+			response, err = n.send(newer, request)
+		}
+	}
+	n.count(request.Context(), err)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &countedBody{response.Body, n, request.Context()}
+	return response, nil
+}
+
+func (n *node) send(c *connection, request *http.Request) (*http.Response, error) {
+	if c == nil {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, fmt.Errorf("%w: %s", errNotConnected, n.name)
+	}
+	return c.client.RoundTrip(request)
+}
+
+// count counts a request that was answered, or was not: in time, or at all. One that its sender gave
+// up says nothing about the node.
+func (n *node) count(ctx context.Context, err error) {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		n.failures = 0
+		return
+	}
+	n.failures++
+	n.failed = time.Now()
+}
+
+// countedBody counts an answer that does not come to its end in time as a failure.
+type countedBody struct {
+	io.ReadCloser
+	node *node
+	ctx  context.Context // of the request, as in http.Request
+}
+
+// Read reads from the answer.
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && errors.Is(b.ctx.Err(), context.DeadlineExceeded) {
+		b.node.count(b.ctx, err)
+	}
+	return n, err
+}

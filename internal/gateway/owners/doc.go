@@ -1,0 +1,11 @@
+// Package owners finds out whose a volume is. Nodes ask about pods; the answer comes from the API
+// server, by one GET of the pod, and from the UID of its namespace.
+//
+// The API server's word is remembered by the pod's UID, in a bounded cache, so that several volumes
+// of a pod cost one GET, and so that a node that later claims something else can be contradicted
+// ([Owners.Check]). Nothing is remembered about a pod because of what a node said of it: the cache
+// holds what the API server answered, and refusals only for the very same question.
+//
+// No more than 200 pods are read a second. While the API server cannot be asked there is no answer,
+// and the node asks again; an answer is final, because the node keeps it with the volume.
+package owners

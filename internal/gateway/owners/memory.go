@@ -1,0 +1,47 @@
+package owners
+
+import "sync"
+
+// memory keeps the values that were put or got last: at most as many as its bound, at least half of
+// that. It has two generations. When the young one is full it becomes the old one, and what nobody
+// has got from that in the meantime goes.
+type memory[K comparable, V any] struct {
+	most int
+
+	mu         sync.Mutex
+	young, old map[K]V
+}
+
+func newMemory[K comparable, V any](most int) *memory[K, V] {
+	return &memory[K, V]{most: most, young: map[K]V{}}
+}
+
+// get returns a value, and keeps it young.
+func (m *memory[K, V]) get(key K) (V, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v, ok := m.young[key]; ok {
+		return v, true
+	}
+	v, ok := m.old[key]
+	if ok {
+		m.keep(key, v)
+	}
+	return v, ok
+}
+
+// put keeps a value.
+func (m *memory[K, V]) put(key K, v V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keep(key, v)
+}
+
+// keep is put for who holds the lock.
+func (m *memory[K, V]) keep(key K, v V) {
+	if len(m.young) >= m.most/2 {
+		m.young, m.old = map[K]V{}, m.young
+	}
+	m.young[key] = v
+	delete(m.old, key)
+}

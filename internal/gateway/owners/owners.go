@@ -1,0 +1,224 @@
+package owners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Config is what Owners need.
+type Config struct {
+	// Pods reads pods of all namespaces. The client should not have a limit of its own.
+	Pods client.PodsGetter
+	// Namespaces knows the namespaces as they are now.
+	Namespaces Namespaces
+	// Metrics may be nil.
+	Metrics Metrics
+	// Log may be the zero Logger.
+	Log logr.Logger
+}
+
+// Namespaces knows the namespaces as they are now.
+type Namespaces interface {
+	// Tenancy returns the namespace with that name, if there is one.
+	Tenancy(namespace string) (volume.Tenancy, bool)
+}
+
+// Metrics counts answers. Outcomes are "confirmed", "denied", "unknown" (there was no answer), and
+// "remembered" (nobody was asked).
+type Metrics interface {
+	OwnerAsked(outcome string)
+}
+
+const (
+	// readsPerSecond bounds how many pods are read.
+	readsPerSecond = 200
+	readsBurst     = 50
+	// mostFacts and mostDenials bound what is remembered. A fact takes some 400 bytes.
+	mostFacts   = 40_000
+	mostDenials = 10_000
+)
+
+// Owners finds out whose volumes are.
+type Owners struct {
+	Config
+	reads *rate.Limiter
+	// complaints bounds lines in the log.
+	complaints *rate.Limiter
+	facts      *memory[string, fact]
+	denials    *memory[question, struct{}]
+}
+
+// fact is what the API server said about a pod.
+type fact struct {
+	namespace, pod, node string
+	owner                volume.Owner
+}
+
+// question is what a node asks.
+type question struct{ node, namespace, pod, podUID string }
+
+// New returns Owners that remember nothing.
+func New(c Config) (*Owners, error) {
+	if c.Pods == nil || c.Namespaces == nil {
+		return nil, errors.New("owners: Config.Pods and Config.Namespaces are required")
+	}
+	if c.Metrics == nil {
+		c.Metrics = noMetrics{}
+	}
+	return &Owners{
+		Config: c, reads: rate.NewLimiter(readsPerSecond, readsBurst), complaints: rate.NewLimiter(rate.Limit(1)/10, 1),
+		facts: newMemory[string, fact](mostFacts), denials: newMemory[question, struct{}](mostDenials),
+	}, nil
+}
+
+// Ask answers what a node asks, as far as the answers are known when ctx ends. A question without an
+// answer is asked again by the node.
+func (o *Owners) Ask(ctx context.Context, node string, asks []api.OwnerAsk) []api.OwnerAnswer {
+	answers := make([]api.OwnerAnswer, 0, len(asks))
+	for _, a := range asks {
+		owner, err := o.ask(ctx, question{node, a.Namespace, a.Pod, a.PodUID})
+		if err != nil {
+			o.Metrics.OwnerAsked("unknown")
+			if ctx.Err() == nil && o.complaints.Allow() {
+				o.Log.Info("cannot find out whose a volume is; its node will ask again",
+					logkeys.Node, node, logkeys.Namespace, a.Namespace, logkeys.Pod, a.Pod, logkeys.Cause, err.Error())
+			}
+			continue
+		}
+		answers = append(answers, api.OwnerAnswer{ID: a.ID, PodUID: a.PodUID, Owner: inWords(owner)})
+	}
+	return answers
+}
+
+// ask answers one question. An error says that there is no answer now.
+func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
+	denied := volume.Owner{Verdict: volume.Denied}
+	if q.namespace == "" || q.pod == "" || q.podUID == "" {
+		return denied, nil
+	}
+	if f, ok := o.facts.get(q.podUID); ok {
+		o.Metrics.OwnerAsked("remembered")
+		return f.about(q), nil
+	}
+	if _, ok := o.denials.get(q); ok {
+		o.Metrics.OwnerAsked("remembered")
+		return denied, nil
+	}
+	f, err := o.read(ctx, q)
+	if err != nil {
+		return volume.Owner{}, err
+	}
+	if f == nil {
+		o.denials.put(q, struct{}{})
+		o.Metrics.OwnerAsked("denied")
+		return denied, nil
+	}
+	o.facts.put(q.podUID, *f)
+	owner := f.about(q)
+	if owner.Verdict == volume.Denied {
+		o.Metrics.OwnerAsked("denied")
+	} else {
+		o.Metrics.OwnerAsked("confirmed")
+	}
+	return owner, nil
+}
+
+// read asks the API server about a pod. It returns nil if there is no pod with that UID.
+func (o *Owners) read(ctx context.Context, q question) (*fact, error) {
+	if err := o.reads.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
+	}
+	before, ok := o.Namespaces.Tenancy(q.namespace)
+	pod, err := o.Pods.Pods(q.namespace).Get(ctx, q.pod, meta.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read pod %s/%s: %w", q.namespace, q.pod, err)
+	case !is(pod, q.podUID):
+		return nil, nil
+	}
+	// A pod of a namespace that was deleted, and made again while the pod was read, must not be taken
+	// for one of the new namespace.
+	after, stillOK := o.Namespaces.Tenancy(q.namespace)
+	if !ok || !stillOK || before.UID != after.UID || after.UID == "" {
+		return nil, fmt.Errorf("the UID of namespace %s is not known yet", q.namespace)
+	}
+	return &fact{namespace: q.namespace, pod: q.pod, node: pod.Spec.NodeName, owner: ownerOf(pod, after.UID)}, nil
+}
+
+// is reports whether the kubelet calls the pod by that UID. That of a static pod is in an annotation
+// of its mirror at the API server.
+func is(pod *core.Pod, uid string) bool {
+	return string(pod.UID) == uid || pod.Annotations[core.MirrorPodAnnotationKey] == uid
+}
+
+// ownerOf keeps of a pod whose it is.
+func ownerOf(pod *core.Pod, namespaceUID string) volume.Owner {
+	owner := volume.Owner{Verdict: volume.Confirmed, NamespaceUID: namespaceUID, Job: pod.Labels[jobLabel]}
+	if owner.Job == "" {
+		owner.Job = pod.Labels[oldJobLabel]
+	}
+	owner.JobIndex = pod.Annotations[indexAnnotation]
+	if controller := meta.GetControllerOf(pod); controller != nil {
+		owner.Kind, owner.Name, owner.UID = controller.Kind, controller.Name, string(controller.UID)
+	}
+	return owner
+}
+
+// The labels and the annotation of a Job's pods. Before 1.27 the label had no prefix.
+const (
+	jobLabel        = "batch.kubernetes.io/job-name"
+	oldJobLabel     = "job-name"
+	indexAnnotation = "batch.kubernetes.io/job-completion-index"
+)
+
+// about returns whose the volume of a question is: nobody's, if the pod is another one, or is on
+// another node.
+func (f fact) about(q question) volume.Owner {
+	if f.namespace != q.namespace || f.pod != q.pod || f.node != q.node {
+		return volume.Owner{Verdict: volume.Denied}
+	}
+	return f.owner
+}
+
+// Verdict returns what the API server said about the pod with that UID, if that is remembered. It
+// beats what a node says of the pod's volumes.
+func (o *Owners) Verdict(podUID string) (api.Owner, bool) {
+	f, ok := o.facts.get(podUID)
+	return inWords(f.owner), ok
+}
+
+// Check returns what the gateway itself knows about the owner of a volume that a node shows, if it
+// knows anything. It is Denied where the node says another namespace, pod, or node than the API
+// server said. v.Node has to be the node that was asked, not what that calls itself.
+func (o *Owners) Check(v api.Volume) (api.Owner, bool) {
+	f, ok := o.facts.get(v.PodUID)
+	if !ok {
+		return api.Owner{}, false
+	}
+	return inWords(f.about(question{v.Node, v.Namespace, v.Pod, v.PodUID})), true
+}
+
+func inWords(o volume.Owner) api.Owner {
+	return api.Owner{
+		Verdict: o.Verdict.String(), NamespaceUID: o.NamespaceUID, Kind: o.Kind, Name: o.Name, UID: o.UID, Job: o.Job, JobIndex: o.JobIndex,
+	}
+}
+
+// noMetrics counts nothing.
+type noMetrics struct{}
+
+func (noMetrics) OwnerAsked(string) {}
