@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -13,57 +12,22 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 
-	"github.com/katbox/katbox/internal/logsink"
-	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/logging"
 )
 
-const (
-	// mostLog bounds the log lines that wait when the reader of stdout stalls: some three thousand.
-	mostLog = 1 << 20
-	// logTimeout bounds the wait for that reader at the end.
-	logTimeout = time.Second
-)
-
-// newSink returns the buffer in front of stdout. A reader that stalls must not stall the daemon.
-func newSink(encoder zapcore.Encoder, stdout io.Writer, counted *metrics.Metrics) *logsink.Sink {
-	missing := func(lines int) []byte {
-		entry := zapcore.Entry{Level: zap.WarnLevel, Time: time.Now(),
-			Message: "lines of the log are missing here, stdout was not read fast enough"}
-		line, err := encoder.EncodeEntry(entry, []zapcore.Field{zap.Int("lines", lines)})
-		if err != nil {
-			return nil // the metric counts them
-		}
-		return line.Bytes()
-	}
-	return logsink.New(logsink.Config{Out: stdout, Most: mostLog, Dropped: counted.LogLineDropped, Missing: missing})
-}
-
-func newEncoder(format string) (zapcore.Encoder, error) {
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	encoding.TimeKey = "time"
-	switch format {
-	case "json":
-		return zapcore.NewJSONEncoder(encoding), nil
-	case "console":
-		return zapcore.NewConsoleEncoder(encoding), nil
-	default:
-		return nil, fmt.Errorf("--log-format %q is not json or console", format)
-	}
-}
+// logTimeout bounds the wait for the reader of stdout or stderr at the end.
+const logTimeout = time.Second
 
 // newLogger returns the daemon's log, to which the libraries write as well. It goes to stdout:
 // stderr is for the one line that says why the daemon ended.
-func newLogger(level string, encoder zapcore.Encoder, w io.Writer) (logr.Logger, error) {
-	lowest, err := zapcore.ParseLevel(level)
+func newLogger(level, format string, w io.Writer) (logr.Logger, error) {
+	z, err := logging.New(level, format, w)
 	if err != nil {
-		return logr.Logger{}, fmt.Errorf("--log-level %q is not debug, info, warn or error", level)
+		return logr.Logger{}, err
 	}
-	z := zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lowest))
-
 	// gRPC logs at info what belongs to debug (each connection and its state).
 	grpcLevel := zap.WarnLevel
-	if lowest < zap.InfoLevel {
+	if z.Core().Enabled(zap.DebugLevel) {
 		grpcLevel = zap.DebugLevel
 	}
 	grpclog.SetLoggerV2(zapgrpc.NewLogger(z.Named("grpc").WithOptions(zap.IncreaseLevel(grpcLevel), zap.WrapCore(repeatSeldom))))

@@ -189,11 +189,7 @@ func TestHealthFromTheFirstToTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoder, err := newEncoder("json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := newLogger("info", encoder, stdout)
+	log, err := newLogger("info", "json", stdout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/logging"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
@@ -41,13 +42,12 @@ const (
 // run is the daemon with its log on stdout.
 func run(ctx context.Context, o options, stdout io.Writer) error {
 	counted := metrics.New(version, revision)
-	encoder, err := newEncoder(o.logFormat)
+	sink, err := logging.NewSink(o.logFormat, stdout, counted.LogLineDropped)
 	if err != nil {
 		return err
 	}
-	sink := newSink(encoder, stdout, counted)
 	defer sink.Close(logTimeout)
-	log, err := newLogger(o.level(), encoder, sink)
+	log, err := newLogger(o.level(), o.logFormat, sink)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/internal/logging"
 )
 
 // TestStdoutThatStalls: the daemon still answers calls, changes volumes and ends.
@@ -28,7 +30,7 @@ func TestStdoutThatStalls(t *testing.T) {
 	}
 	// More than the pipe and the daemon hold: the log has each call with its volume.
 	refused := d.request(testPod, strings.Repeat("x", 3000))
-	for range mostLog / 2000 {
+	for range logging.Most / 2000 {
 		if _, err := d.node.NodePublishVolume(t.Context(), refused); status.Code(err) != codes.InvalidArgument {
 			t.Fatalf("%v, want InvalidArgument", err)
 		}

@@ -9,15 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/katbox/katbox/internal/metrics"
 )
 
 // Values are metrics by name and labels, as in katbox_volumes{phase="Retained"}.
 type Values map[string]float64
 
 // Of returns the current values.
-func Of(t testing.TB, m *metrics.Metrics) Values {
+func Of(t testing.TB, m interface{ Handler() http.Handler }) Values {
 	t.Helper()
 	answer := httptest.NewRecorder()
 	m.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))

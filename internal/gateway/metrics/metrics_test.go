@@ -1,0 +1,128 @@
+package metrics_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/metrics/metricstest"
+)
+
+// names are all metrics of the gateway. Dashboards and alerts use them, so none may change by
+// mistake.
+var names = []string{
+	"katbox_gateway_access_reviews_total counter",
+	"katbox_gateway_build_info gauge",
+	"katbox_gateway_certificate_end_timestamp_seconds gauge",
+	"katbox_gateway_incomplete_lists_total counter",
+	"katbox_gateway_list_duration_seconds histogram",
+	"katbox_gateway_list_missing_nodes_total counter",
+	"katbox_gateway_log_lines_dropped_total counter",
+	"katbox_gateway_node_connections_total counter",
+	"katbox_gateway_nodes_connected gauge",
+	"katbox_gateway_nodes_expected gauge",
+	"katbox_gateway_pod_lookups_total counter",
+	"katbox_gateway_requests_total counter",
+	"katbox_gateway_stream_bytes_total counter",
+	"katbox_gateway_streams gauge",
+	"katbox_gateway_token_reviews_total counter",
+}
+
+// everything makes one event of each kind happen.
+func everything(m *metrics.Metrics) {
+	m.NodesExpected(5)
+	m.NodesConnected(4)
+	m.ConnectionAsked(metrics.Accepted)
+	m.ConnectionAsked(metrics.Busy)
+	m.TokenReviewed(metrics.Refused)
+	m.AccessReviewed(metrics.Failed)
+	m.PodLookedUp(metrics.Contradicted)
+	m.Listed(20*time.Millisecond, 0)
+	m.Listed(3*time.Second, 2)
+	m.StreamBegan()
+	m.StreamBegan()
+	m.StreamEnded()
+	m.BytesSent(512)
+	m.Requested("list", "retainedvolumes", 200)
+	m.CertificateEnds(metrics.Serving, time.Unix(1000, 0))
+	m.LogLineDropped()
+}
+
+func TestEverythingIsCountedUnderItsName(t *testing.T) {
+	m := metrics.New("v1.2.3", "0123abc")
+	everything(m)
+	metricstest.Of(t, m).Want(t, "after everything", metricstest.Values{
+		`katbox_gateway_nodes_expected`:                                                    5,
+		`katbox_gateway_nodes_connected`:                                                   4,
+		`katbox_gateway_node_connections_total{outcome="accepted"}`:                        1,
+		`katbox_gateway_node_connections_total{outcome="busy"}`:                            1,
+		`katbox_gateway_node_connections_total{outcome="refused"}`:                         0,
+		`katbox_gateway_token_reviews_total{outcome="refused"}`:                            1,
+		`katbox_gateway_access_reviews_total{outcome="failed"}`:                            1,
+		`katbox_gateway_pod_lookups_total{outcome="contradicted"}`:                         1,
+		`katbox_gateway_list_duration_seconds_count`:                                       2,
+		`katbox_gateway_list_duration_seconds_sum`:                                         3.02,
+		`katbox_gateway_incomplete_lists_total`:                                            1,
+		`katbox_gateway_list_missing_nodes_total`:                                          2,
+		`katbox_gateway_streams`:                                                           1,
+		`katbox_gateway_stream_bytes_total`:                                                512,
+		`katbox_gateway_requests_total{code="200",resource="retainedvolumes",verb="list"}`: 1,
+		`katbox_gateway_certificate_end_timestamp_seconds{certificate="serving"}`:          1000,
+		`katbox_gateway_log_lines_dropped_total`:                                           1,
+	})
+}
+
+// TestNoMetrics: what counts works without something that is counted with.
+func TestNoMetrics(*testing.T) { everything(nil) }
+
+// TestNames: each metric has its name, its kind and a help text, there are no others, and
+// Prometheus' own linter finds no fault.
+func TestNames(t *testing.T) {
+	m := metrics.New("v1.2.3", "0123abc")
+	everything(m)
+	families, err := m.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, family := range families {
+		if family.GetHelp() == "" {
+			t.Errorf("%s has no help text", family.GetName())
+		}
+		if strings.HasPrefix(family.GetName(), "katbox_") {
+			got = append(got, family.GetName()+" "+strings.ToLower(family.GetType().String()))
+		}
+	}
+	if !slices.Equal(got, names) {
+		t.Errorf("the metrics are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(names, "\n"))
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		if strings.HasPrefix(problem.Metric, "katbox_") {
+			t.Errorf("%s: %s", problem.Metric, problem.Text)
+		}
+	}
+}
+
+// TestReadmeNamesEveryMetric: a metric without an explanation is of no use.
+func TestReadmeNamesEveryMetric(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		name, _, _ := strings.Cut(name, " ")
+		if !regexp.MustCompile("`" + name + "[`{]").Match(readme) {
+			t.Errorf("the README does not name the metric %s", name)
+		}
+	}
+}
