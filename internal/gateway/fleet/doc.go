@@ -1,0 +1,30 @@
+// Package fleet answers questions about the retained volumes of all nodes: lists, the newest first,
+// and the search for one volume by its name. It keeps no index of volumes. A list asks the nodes
+// that hold volumes of the namespace for a few each, and merges their answers.
+//
+// # A list
+//
+// Volumes are ordered by the time when they were retained, then by their ID, then by their node. That
+// order is total, and the place of a volume in it only moves up, when a pod uses the volume again.
+// So a list that goes down from place to place shows no volume twice, and every volume that was
+// there all the time.
+//
+// A page begins at a place in that order. Each node is asked for its newest volumes below the place,
+// twice as many as its share. What a node has answered reaches down to its frontier: the node may
+// have more below, and nothing new above. A page ends at its limit, or at the highest frontier of a
+// node that has more. Nodes whose frontier ends the page too early are asked again, in at most three
+// rounds. A page may therefore be shorter than its limit, or empty, and not be the last.
+//
+// A node that does not answer holds up nobody: the page is made without it, and names it, and so do
+// all further pages of that list. If no node at all answers, the list is an error and not empty.
+//
+// # What a node says is not trusted
+//
+// A node may be broken, or in the hands of an attacker. Entries that were not asked for, that name
+// another node, that are out of order or beyond all measure are left out and counted. They take the
+// place of no other node's entries. Whose a volume is, the package decides again by what the gateway
+// itself has read from the API server.
+//
+// The package does not authenticate or authorize anybody: the caller says whether the reader may see
+// volumes in all namespaces. It does not retry, and caches nothing.
+package fleet
