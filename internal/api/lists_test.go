@@ -62,7 +62,7 @@ func TestSelection(t *testing.T) {
 	n.volumes.onList = func(_ context.Context, s volume.Selection) (volume.Page, error) { got = s; return volume.Page{}, nil }
 	key := volume.Key{Unpublished: time.Unix(-5, 123), ID: "a.b"}
 	since := time.Unix(1000, 5)
-	_, err := n.client.List(t.Context(), Query{Namespace: "a", Pod: "b", PodUID: "c", Since: since, Continue: formatKey(key), Limit: 9})
+	_, err := n.client.List(t.Context(), Query{Namespace: "a", Pod: "b", PodUID: "c", Since: since, Continue: FormatKey(key), Limit: 9})
 	must(t, err)
 	if got.Namespace != "a" || got.PodName != "b" || got.Pod != "c" || !got.Since.Equal(since) ||
 		got.Before.Compare(key) != 0 || got.Limit != 9 {

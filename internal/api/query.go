@@ -83,7 +83,7 @@ func parseQuery(v url.Values) (volume.Selection, *Error) {
 		s.Tenancy = &t // also an empty one, which owns nothing
 	}
 	if before := p.text("before"); before != "" {
-		key, ok := parseKey(before)
+		key, ok := ParseKey(before)
 		if !ok {
 			p.fail(bad(BadContinue, "before", "before=%q is not the \"continue\" of a page; begin the list anew", before))
 		}
@@ -92,16 +92,17 @@ func parseQuery(v url.Values) (volume.Selection, *Error) {
 	return s, p.end()
 }
 
-// formatKey writes the place of a volume in a list: seconds, nanoseconds, ID.
-func formatKey(k volume.Key) string {
+// FormatKey writes the place of a volume in a list, as the Continue of a page: seconds, nanoseconds,
+// ID. It is empty for the zero Key.
+func FormatKey(k volume.Key) string {
 	if k.IsZero() {
 		return ""
 	}
 	return fmt.Sprintf("%d.%09d.%s", k.Unpublished.Unix(), k.Unpublished.Nanosecond(), k.ID)
 }
 
-// parseKey reads what formatKey wrote.
-func parseKey(text string) (volume.Key, bool) {
+// ParseKey reads what FormatKey wrote.
+func ParseKey(text string) (volume.Key, bool) {
 	parts := strings.SplitN(text, ".", 3)
 	if len(parts) != 3 {
 		return volume.Key{}, false

@@ -27,7 +27,7 @@ func (a *answer) listVolumes(ctx context.Context) error {
 			for _, d := range page.Volumes {
 				list.Items = append(list.Items, a.h.volume(d))
 			}
-			list.Continue = formatKey(page.Next)
+			list.Continue = FormatKey(page.Next)
 			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.began) > a.h.list/2 {
 				break
 			}
