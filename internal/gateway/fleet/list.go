@@ -1,0 +1,260 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// list is a page in the making.
+type list struct {
+	*Fleet
+	r Request
+	// limit is how many entries the page may hold.
+	limit int
+	// before is what the page before said.
+	before  token
+	sources []*source
+	// asked are the nodes of the sources. holdings are how many volumes each holds that may be in the
+	// list; nil if that is not known.
+	asked map[string]*int64
+	// away are the nodes that are not connected, and skipped those that are not asked because they have
+	// failed several times.
+	away, skipped []Missing
+
+	mu sync.Mutex
+	newest
+}
+
+// List returns a page of the retained volumes, the newest first. The errors to expect are
+// ErrContinue, ErrExpired, ErrSilent, a NotConnectedError, and those of Namespaces.Lookup.
+func (f *Fleet) List(ctx context.Context, r Request) (Page, error) {
+	if r.Namespace == "" && !r.Reader.Everywhere {
+		return Page{}, errors.New("list of all namespaces for a reader who may not list all")
+	}
+	l := &list{Fleet: f, r: r, asked: map[string]*int64{}}
+	l.limit = r.Limit
+	if r.Limit <= 0 {
+		l.limit = standardLimit
+	}
+	l.limit = min(l.limit, mostLimit)
+	l.newest.limit = l.limit
+	var err error
+	if l.before, err = f.read(r); err != nil {
+		return Page{}, err
+	}
+	if err := l.choose(ctx); err != nil {
+		return Page{}, err
+	}
+	if err := l.run(ctx); err != nil {
+		return Page{}, err
+	}
+	return l.page()
+}
+
+// choose decides which nodes are asked, and for what.
+func (l *list) choose(ctx context.Context) error {
+	q := l.r.Query
+	q.Namespace, q.Tenancy, q.NoNamespace = l.r.Namespace, nil, false
+	if !l.r.Reader.Everywhere {
+		tenancy, ok, err := l.cfg.Namespaces.Lookup(ctx, l.r.Namespace)
+		if err != nil {
+			return fmt.Errorf("look up the namespace %s: %w", l.r.Namespace, err)
+		}
+		if !ok {
+			return nil // and so no volume belongs to it
+		}
+		q.Tenancy = &tenancy
+	}
+	missing := l.cfg.Nodes.Missing()
+	if len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() {
+		return &NotConnectedError{Missing: missing}
+	}
+	for _, m := range missing {
+		if l.selects(m.Node) {
+			l.away = append(l.away, m)
+		}
+	}
+	for _, h := range l.cfg.Nodes.With(l.r.Namespace) {
+		l.consider(h, q)
+	}
+	if l.r.Namespace == l.cfg.Namespace && l.r.Reader.Everywhere {
+		q.Namespace, q.NoNamespace = "", true
+		for _, h := range l.cfg.Nodes.With("") {
+			l.consider(h, q)
+		}
+	}
+	// So that it is not always the same nodes that a list has no time for.
+	rand.Shuffle(len(l.sources), func(i, j int) { l.sources[i], l.sources[j] = l.sources[j], l.sources[i] })
+	return nil
+}
+
+// selects reports whether a node may hold volumes that are selected.
+func (l *list) selects(node string) bool { return l.r.Nodes == nil || l.r.Nodes(node) }
+
+// consider makes a source of a node if that may hold what q selects.
+func (l *list) consider(h Held, q api.Query) {
+	name := h.Node.Node()
+	if !l.selects(name) {
+		return
+	}
+	volumes, exact := held(h.Holdings, q)
+	switch {
+	case volumes == 0 && exact:
+		return
+	case h.Skip != "":
+		l.skipped = append(l.skipped, Missing{Node: name, Reason: h.Skip})
+		return
+	}
+	if known, ok := l.asked[name]; ok && exact && known != nil {
+		volumes += *known
+	} else if ok {
+		exact = false
+	}
+	l.asked[name] = nil
+	if exact {
+		l.asked[name] = &volumes
+	}
+	l.sources = append(l.sources, &source{
+		fleet: l.Fleet, reader: l.r.Reader, keep: l.r.Keep, node: h.Node, name: name, query: q, frontier: l.before.place(),
+	})
+}
+
+// otherNamespaces is the namespace of a holding that counts volumes of several namespaces: the node has
+// too many to count each.
+const otherNamespaces = "*"
+
+// mostHeld bounds what a node is believed to hold of a namespace.
+const mostHeld = 1 << 40
+
+// held returns how many volumes that q selects by its namespace are in a node's holdings, and
+// whether that is exact.
+func held(holdings []api.Holding, q api.Query) (volumes int64, exact bool) {
+	exact = true
+	for _, h := range holdings {
+		if h.Volumes <= 0 {
+			continue
+		}
+		all := q.Namespace == "" && !q.NoNamespace
+		switch {
+		case all:
+		case h.Namespace == otherNamespaces:
+			exact = false
+			continue
+		case h.Namespace != q.Namespace: // both are empty if q selects the volumes without a namespace
+			continue
+		case q.Tenancy == nil:
+		case h.Verdict == volume.Confirmed.String():
+			if h.NamespaceUID != q.Tenancy.UID {
+				continue
+			}
+		case h.Verdict == volume.Denied.String():
+			continue
+		default:
+			exact = false // some may have been published before the namespace was created
+			continue
+		}
+		volumes = min(volumes+int64(h.Volumes), mostHeld)
+	}
+	return volumes, exact
+}
+
+// page makes the page of what the nodes have answered.
+func (l *list) page() (Page, error) {
+	cut, open := l.cut()
+	count := min(len(l.kept), l.limit)
+	if open {
+		count = min(count, l.above(cut))
+	}
+	page := Page{Entries: l.take(count), Fleet: l.status()}
+	if len(page.Fleet.Missing) > 0 {
+		page.Warnings = append(page.Warnings, page.Fleet.warning())
+	}
+	if !open && !l.more {
+		return page, nil
+	}
+	if count == l.limit {
+		cut = placeOf(&page.Entries[count-1].Volume)
+	}
+	t := token{
+		At: cut.at, ID: cut.id, Node: cut.node, Listed: l.before.Listed + int64(count),
+		Missing: page.Fleet.Missing, More: page.Fleet.MissingMore,
+	}
+	var err error
+	if page.Continue, err = l.write(t, l.r); err != nil {
+		return Page{}, err
+	}
+	page.Remaining = l.remaining(t.Listed)
+	switch {
+	case l.r.Limit <= 0:
+		page.Warnings = append(page.Warnings, fmt.Sprintf(
+			"this list is not complete: without a limit it ends after %d volumes; ask on with \"continue\"", l.limit))
+	case l.r.Limit > mostLimit:
+		page.Warnings = append(page.Warnings, fmt.Sprintf(
+			"this list is not complete: limit=%d is more than %d; ask on with \"continue\"", l.r.Limit, mostLimit))
+	}
+	return page, nil
+}
+
+// cut returns the highest frontier of a node that may have more; false if there is none. The page
+// holds nothing below it, since that node may have a newer volume.
+func (l *list) cut() (cut place, open bool) {
+	for _, s := range l.sources {
+		if s.answered && !s.ended && (!open || s.frontier.compare(cut) > 0) {
+			cut, open = s.frontier, true
+		}
+	}
+	return cut, open
+}
+
+// remaining estimates how many entries follow after those that were listed.
+func (l *list) remaining(listed int64) *int64 {
+	q := l.r.Query
+	if l.r.Keep != nil || l.r.Nodes != nil || q.Pod != "" || q.PodPrefix != "" || q.PodUID != "" || q.Job != "" || q.OwnerKind != "" ||
+		!q.Since.IsZero() {
+		return nil // the holdings say nothing of these
+	}
+	var all int64
+	for _, s := range l.sources {
+		if !s.answered {
+			l.asked[s.name] = new(int64) // what it holds does not follow
+		}
+	}
+	for _, volumes := range l.asked {
+		if volumes == nil {
+			return nil
+		}
+		all += *volumes
+	}
+	if all -= listed; all <= 0 {
+		return nil
+	}
+	return &all
+}
+
+// log writes how a list went, if a node is missing.
+func (l *list) log(first error) {
+	if first != nil {
+		l.cfg.Log.Info("a list lacks nodes that have not answered", logkeys.Namespace, l.r.Namespace,
+			"asked", len(l.asked), logkeys.Cause, volume.OneLine(first))
+	}
+}
+
+// names joins names for people.
+func names(missing []Missing, more int) string {
+	all := make([]string, len(missing), len(missing)+1)
+	for i, m := range missing {
+		all[i] = m.Node
+	}
+	if more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,48 @@
+package fleet
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// place is where a volume stands in the order of all volumes. The zero place is above all others.
+type place struct {
+	at       time.Time
+	id, node string
+}
+
+// placeOf returns where an entry stands.
+func placeOf(v *api.Volume) place { return place{*v.RetainedAt, v.ID, v.Node} }
+
+// isTop reports whether the place is above all volumes.
+func (p place) isTop() bool { return p.id == "" }
+
+// compare returns 1 if p is above q, which is that its volume is newer, 0 if both are the same place,
+// and -1 else.
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(b2i(p.isTop()), b2i(q.isTop())), p.at.Compare(q.at), strings.Compare(p.id, q.id), strings.Compare(p.node, q.node))
+}
+
+// below returns the Continue of a query for all volumes of a node that are below the place.
+func (p place) below(node string) string {
+	if p.isTop() {
+		return ""
+	}
+	id := p.id
+	if node < p.node && len(id) < volume.MaxNameLength {
+		// A volume with the same time and ID is below, too. This is the next ID: none has a NUL.
+		id += "\x01"
+	}
+	return api.FormatKey(volume.Key{Unpublished: p.at, ID: volume.ID(id)})
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

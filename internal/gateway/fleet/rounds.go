@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// question is what a source is asked for in one round.
+type question struct {
+	*source
+	volumes int
+}
+
+// run asks the nodes, round after round, until the page is as long as it can be.
+func (l *list) run(ctx context.Context) error {
+	during, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	var first error
+	for round, questions := 0, l.begin(); round < rounds && len(questions) > 0 && during.Err() == nil; round++ {
+		if err := l.round(during, questions); first == nil {
+			first = err
+		}
+		l.sort()
+		questions = l.again()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.log(first)
+	return l.silence()
+}
+
+// silence returns an error if no node at all has answered: an empty list would look as if there were
+// no volumes.
+func (l *list) silence() error {
+	silent := l.skipped
+	for _, s := range l.sources {
+		if s.answered {
+			return nil
+		}
+		silent = append(silent, Missing{Node: s.name})
+	}
+	if len(silent) == 0 {
+		return nil
+	}
+	named := silent[:min(len(silent), mostMissing)]
+	return fmt.Errorf("%w in time from any of the nodes that may hold such volumes (%s); try again",
+		ErrSilent, names(named, len(silent)-len(named)))
+}
+
+// begin returns the questions of the first round: each source is asked for twice its share.
+func (l *list) begin() []question {
+	questions := make([]question, len(l.sources))
+	for i, s := range l.sources {
+		questions[i] = question{s, min(max(2, (2*l.limit+len(l.sources)-1)/len(l.sources)), max(2, l.limit))}
+	}
+	return questions
+}
+
+// again returns the questions of another round. A source is asked again if its frontier is above the
+// oldest entry that the page may hold. How many more of its volumes are in the page is estimated from
+// how many it has among the entries above its frontier: a node that has all of the newest volumes is
+// asked for many at once, and one of thousands of equal nodes for a few.
+func (l *list) again() []question {
+	var floor place
+	bounded := l.full()
+	if bounded {
+		floor = placeOf(&l.kept[0].Volume)
+	}
+	for _, s := range l.sources {
+		// The page ends at the frontier of a node that has failed after an answer.
+		if s.answered && !s.ended && s.failure != "" && (!bounded || s.frontier.compare(floor) > 0) {
+			floor, bounded = s.frontier, true
+		}
+	}
+	var questions []question
+	sum := 0
+	for _, s := range l.sources {
+		if !s.answered || s.ended || s.failure != "" || bounded && s.frontier.compare(floor) <= 0 {
+			continue
+		}
+		rank := max(1, l.above(s.frontier))
+		q := question{s, 1 + (3*max(1, s.kept)*(l.limit-min(rank, l.limit))+2*rank-1)/(2*rank)}
+		q.volumes = min(max(q.volumes, 2), max(2, l.limit))
+		questions, sum = append(questions, q), sum+q.volumes
+	}
+	// All together may not cost more than a few pages.
+	if most := 8 * l.limit; sum > most {
+		for i := range questions {
+			questions[i].volumes = max(2, questions[i].volumes*most/sum)
+		}
+	}
+	return questions
+}
+
+// round asks sources, many at the same time, and adds what they answer. The error is the first of a
+// source.
+func (l *list) round(ctx context.Context, questions []question) error {
+	slots := make(chan struct{}, parallel)
+	var running sync.WaitGroup
+	var first error
+	failed := func(err error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		first = cmp.Or(first, err)
+	}
+	for i, q := range questions {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			for _, q := range questions[i:] {
+				q.failure = NoAnswer
+			}
+			failed(errors.New("time was up before all nodes were asked"))
+			break
+		}
+		running.Go(func() {
+			free := sync.OnceFunc(func() { <-slots })
+			defer free()
+			defer time.AfterFunc(patience, free).Stop()
+			failed(l.ask(ctx, q))
+		})
+	}
+	running.Wait()
+	return first
+}
+
+// ask asks one source and adds what it answers.
+func (l *list) ask(ctx context.Context, q question) error {
+	ctx, cancel := context.WithTimeout(ctx, nodeTime)
+	defer cancel()
+	entries, err := q.next(ctx, q.volumes)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range entries {
+		if !l.add(e) {
+			break // the others are older
+		}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// source is one query to one node, page after page. One goroutine at a time uses it.
+type source struct {
+	fleet  *Fleet
+	reader Reader
+	keep   func(Entry) bool
+	node   Node
+	name   string
+	// query selects what it asks for, except for the place and the limit.
+	query api.Query
+	// frontier is how far down the node has answered. Below it there may be more, unless the source
+	// has ended.
+	frontier place
+	ended    bool
+	// answered: the node has answered at least once. failure is why it has not the last time.
+	answered bool
+	failure  string
+	// seen are the IDs of all volumes that it has answered with.
+	seen map[string]bool
+	// kept counts the entries that are in the list.
+	kept int
+}
+
+// next asks the node for n volumes below the frontier. It returns those that are in the list, the
+// newest first. After an error the frontier is where it was.
+func (s *source) next(ctx context.Context, n int) ([]*Entry, error) {
+	q := s.query
+	q.Continue, q.Limit = s.frontier.below(s.name), n
+	page, err := s.node.List(ctx, s.reader, q)
+	if err != nil {
+		return nil, s.fail(ctx, err)
+	}
+	end, ended, err := s.end(page, n)
+	if err != nil {
+		return nil, s.fail(ctx, err)
+	}
+	entries := s.sift(page.Items, end, ended)
+	s.frontier, s.ended, s.answered = end, ended, true
+	s.kept += len(entries)
+	return entries, nil
+}
+
+// fail remembers why the node has not answered.
+func (s *source) fail(ctx context.Context, err error) error {
+	s.failure = Failed
+	if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		s.failure = NoAnswer
+	}
+	return fmt.Errorf("node %s: %w", s.name, err)
+}
+
+// end returns how far down a page reaches. A page that does not lead down is an error: the list
+// would never end.
+func (s *source) end(page api.VolumeList, n int) (end place, ended bool, err error) {
+	if len(page.Items) > n {
+		return place{}, false, fmt.Errorf("it answered with %d volumes, and was asked for %d", len(page.Items), n)
+	}
+	if page.Continue == "" {
+		return place{}, true, nil
+	}
+	key, ok := api.ParseKey(page.Continue)
+	end = place{key.Unpublished, string(key.ID), s.name}
+	if !ok || end.compare(s.frontier) >= 0 {
+		return place{}, false, fmt.Errorf("its page does not lead on: continue=%.300q", page.Continue)
+	}
+	return end, false, nil
+}
+
+// sift returns those of a page's volumes that are in the list.
+func (s *source) sift(volumes []api.Volume, end place, ended bool) []*Entry {
+	entries := make([]*Entry, 0, len(volumes))
+	var lies int
+	var why error
+	above := s.frontier
+	if s.seen == nil {
+		s.seen = make(map[string]bool, len(volumes))
+	}
+	for _, v := range volumes {
+		err := credible(&v, s.name, s.query)
+		if err == nil {
+			at := placeOf(&v)
+			switch {
+			case at.compare(above) >= 0, !ended && at.compare(end) < 0:
+				err = errors.New("it is out of order")
+			case s.seen[v.ID]:
+				err = fmt.Errorf("%q is there twice", v.ID)
+			default:
+				above = at
+				s.seen[v.ID] = true
+			}
+		}
+		if err != nil {
+			lies, why = lies+1, err
+			continue
+		}
+		if e, ok := s.fleet.judge(v, s.reader); ok && (s.keep == nil || s.keep(*e)) {
+			entries = append(entries, e)
+		}
+	}
+	if lies > 0 {
+		s.fleet.dropped(s.name, lies, why)
+	}
+	return entries
+}
+
+// dropped counts entries that cannot be true.
+func (f *Fleet) dropped(node string, entries int, why error) {
+	if f.cfg.Dropped != nil {
+		f.cfg.Dropped(node, entries)
+	}
+	f.cfg.Log.Info("a node answered with volumes that cannot be true; they are left out",
+		logkeys.Node, node, "volumes", entries, logkeys.Cause, volume.OneLine(why))
+}

@@ -1,0 +1,139 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Nodes are the nodes of the cluster, as far as the gateway knows them.
+type Nodes interface {
+	// With returns the connected nodes that hold volumes of a namespace, with their holdings of it.
+	// An empty name selects the nodes that hold any volume, with all their holdings.
+	With(namespace string) []Held
+	// ByHash returns the nodes whose name has a hash, also those that are not connected.
+	ByHash(hash uint32) []State
+	// Missing returns the nodes that ought to be connected and are not.
+	Missing() []Missing
+	// Count returns how many nodes there are, the missing ones among them.
+	Count() int
+}
+
+// Node is a connected node. Its methods may be called from several goroutines.
+type Node interface {
+	// Node returns the node's name.
+	Node() string
+	// List returns a page of the node's retained volumes. The node logs who asks.
+	List(ctx context.Context, by Reader, q api.Query) (api.VolumeList, error)
+}
+
+// Held is a connected node and what it says it holds.
+type Held struct {
+	Node     Node
+	Holdings []api.Holding
+	// Skip is why the node is not asked at present: it has failed several times. Empty: it is asked.
+	Skip string
+}
+
+// State is a node, connected or not.
+type State struct {
+	// Node is nil if the node is not connected, or not asked at present.
+	Node Node
+	// Missing says so.
+	Missing Missing
+}
+
+// Missing is a node whose volumes are not in a list.
+type Missing struct {
+	Node string
+	// Since is since when the node is not connected; zero if that is not known.
+	Since  time.Time
+	Reason string
+}
+
+// The reasons why a node is missing. Nodes may give others.
+const (
+	NotConnected = "NotConnected"
+	// NoAnswer: the node did not answer in time, or the list ended before it was asked.
+	NoAnswer = "NoAnswer"
+	// Failed: the node answered with an error, or with something else than a list.
+	Failed = "Failed"
+)
+
+// Namespaces say what a namespace is now.
+type Namespaces interface {
+	// Tenancy returns false if no such namespace is known. It never waits.
+	Tenancy(namespace string) (volume.Tenancy, bool)
+	// Lookup is the same, but also knows a namespace that has just been created.
+	Lookup(ctx context.Context, namespace string) (volume.Tenancy, bool, error)
+}
+
+// Owners are what the gateway itself has read from the API server.
+type Owners interface {
+	// Verdict returns whose the volumes of a pod on a node are; false if the gateway does not know.
+	Verdict(podUID, node string) (api.Owner, bool)
+}
+
+// Reader is who asks.
+type Reader struct {
+	User, AuditID string
+	// Everywhere: the reader may do this in all namespaces. Volumes that belong to no namespace that
+	// exists are shown to such readers alone.
+	Everywhere bool
+}
+
+// Request asks for a page of a list.
+type Request struct {
+	Reader Reader
+	// Namespace is empty for a list across all namespaces, which only a reader with the right to list
+	// everywhere may ask for.
+	Namespace string
+	// Query is what the nodes select by: Pod, PodPrefix, PodUID, Job, OwnerKind and Since. Its other
+	// fields are not used.
+	Query api.Query
+	// Nodes reports whether a node may hold volumes that are selected; nil: all may.
+	Nodes func(node string) bool
+	// Keep reports whether an entry is in the list; nil: all are. It repeats what Query says of the
+	// owner, since nodes are not trusted. It is called from several goroutines.
+	Keep func(Entry) bool
+	// Selectors are the selectors as the reader wrote them. They bind Continue to the list.
+	Selectors string
+	// Limit is how many entries the page may hold: 0 is 500, and more than 5,000 are 5,000.
+	Limit int
+	// Continue is that of the page before.
+	Continue string
+}
+
+// Entry is a volume in a list.
+type Entry struct {
+	// Volume is what its node says. Its Owner is what the gateway knows, if it knows better.
+	Volume api.Volume
+	// Foreign: the volume does not belong to the namespace whose name it bears, as that is now.
+	Foreign bool
+}
+
+// Page is a page of a list.
+type Page struct {
+	Entries []Entry
+	// Continue asks for the next page; it is empty on the last one. A page may hold fewer entries than
+	// its limit, or none, and not be the last.
+	Continue string
+	// Remaining estimates how many entries follow; nil if that is not known.
+	Remaining *int64
+	Fleet     Status
+	// Warnings are for people: the text of Warning headers, without code and agent.
+	Warnings []string
+}
+
+// Status says how many nodes a list could ask.
+type Status struct {
+	// Nodes are those of the cluster, Asked those that are connected and may hold such volumes, and
+	// Answered those that have answered.
+	Nodes, Asked, Answered int
+	// Missing are nodes whose volumes are not in this list, or not all, on this page or an earlier
+	// one: at most 20. MissingMore is how many more there are at least.
+	Missing     []Missing
+	MissingMore int
+}
