@@ -47,7 +47,8 @@ type Selection struct {
 	// PodPrefix selects pods by the beginning of their name.
 	PodPrefix string
 	Pod       PodUID
-	// Job and OwnerKind select by the fields of Owner.
+	// Job and OwnerKind select by the fields of Owner; Job by the name of the pod if nobody was asked
+	// about the owner.
 	Job, OwnerKind string
 	// Since leaves out volumes that were retained before.
 	Since time.Time
@@ -62,7 +63,7 @@ func (s Selection) Selects(r Record) bool {
 	switch {
 	case s.Namespace != "" && s.Namespace != r.Namespace, s.NoNamespace && r.Namespace != "",
 		s.PodName != "" && s.PodName != r.PodName, !strings.HasPrefix(r.PodName, s.PodPrefix), s.Pod != "" && s.Pod != r.Pod,
-		s.Job != "" && s.Job != r.Owner.Job, s.OwnerKind != "" && s.OwnerKind != r.Owner.Kind:
+		s.Job != "" && !r.OfJob(s.Job), s.OwnerKind != "" && s.OwnerKind != r.Owner.Kind:
 		return false
 	case s.Tenancy != nil && !s.Tenancy.Owns(r.Owner, r.Published):
 		return false

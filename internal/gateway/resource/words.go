@@ -1,0 +1,123 @@
+package resource
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The names of the resource.
+const (
+	Group    = "katbox.io"
+	Version  = "v1alpha1"
+	Kind     = "RetainedVolume"
+	ListKind = "RetainedVolumeList"
+	// Resource is the resource in a path, and Singular and Short are its other names in kubectl.
+	Resource = "retainedvolumes"
+	Singular = "retainedvolume"
+	Short    = "rv"
+	// Files and Log are the subresources.
+	Files = "files"
+	Log   = "log"
+)
+
+// The labels of a volume.
+const (
+	// LabelJob is the Job that made the pod.
+	LabelJob = "batch.kubernetes.io/job-name"
+	// LabelOwnerKind is the kind of the pod's controller, if the API server has confirmed it.
+	LabelOwnerKind = "katbox.io/owner-kind"
+	// LabelForeign is "true" for a volume that does not belong to the namespace as it is now. Others do
+	// not have it.
+	LabelForeign = "katbox.io/foreign"
+)
+
+// GroupVersion is the API group and its version.
+var GroupVersion = schema.GroupVersion{Group: Group, Version: Version}
+
+// RetainedVolume is the storage of a pod that has ended.
+type RetainedVolume struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec   Spec   `json:"spec"`
+	Status Status `json:"status"`
+}
+
+// Spec says whose the volume was, and where it is.
+type Spec struct {
+	// PodName is empty for a volume whose pod is not known.
+	PodName string `json:"podName,omitempty"`
+	PodUID  string `json:"podUID,omitempty"`
+	// VolumeName is the volume's name in the pod.
+	VolumeName string `json:"volumeName,omitempty"`
+	NodeName   string `json:"nodeName"`
+	VolumeID   string `json:"volumeID"`
+	// Owner is the pod's controller; nil if it has none, or if it is not known.
+	Owner *Owner `json:"owner,omitempty"`
+	// NamespaceUID is the UID of the namespace that the pod was in; empty if it is not known.
+	NamespaceUID string `json:"namespaceUID,omitempty"`
+}
+
+// Owner is the controller of a pod.
+type Owner struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	UID  string `json:"uid,omitempty"`
+	// JobIndex is the completion index of the pod of an indexed Job.
+	JobIndex string `json:"jobIndex,omitempty"`
+	// Guessed says that the kind and the name come from the pod's name alone.
+	Guessed bool `json:"guessed"`
+}
+
+// Status is how the volume is now.
+type Status struct {
+	// Phase is Retained.
+	Phase       string       `json:"phase"`
+	PublishedAt *metav1.Time `json:"publishedAt,omitempty"`
+	RetainedAt  *metav1.Time `json:"retainedAt,omitempty"`
+	// ExpiresAt is when the volume is deleted if the disk pressure stays as it is. MayGoEarlier says
+	// that the pressure makes this earlier than the end of the volume's lifespan.
+	ExpiresAt    *metav1.Time `json:"expiresAt,omitempty"`
+	MayGoEarlier bool         `json:"mayGoEarlier"`
+	// Bytes and Inodes are what the volume takes on the disk; nil while that is not known.
+	Bytes  *int64 `json:"bytes,omitempty"`
+	Inodes *int64 `json:"inodes,omitempty"`
+}
+
+// RetainedVolumeList is a page of volumes, the newest first.
+type RetainedVolumeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []RetainedVolume `json:"items"`
+	// Fleet says which nodes the list comes from.
+	Fleet *Fleet `json:"fleet,omitempty"`
+}
+
+// Fleet says how many nodes a list comes from, and which are missing.
+type Fleet struct {
+	// Nodes is how many nodes there are. Asked is how many of them had something to be asked for, and
+	// Answered how many of those answered.
+	Nodes    int `json:"nodes"`
+	Asked    int `json:"asked"`
+	Answered int `json:"answered"`
+	// Missing are nodes whose volumes the list may lack: the first few. MissingMore is how many there
+	// are beside these.
+	Missing     []MissingNode `json:"missing,omitempty"`
+	MissingMore int           `json:"missingMore"`
+}
+
+// MissingNode is a node that did not answer.
+type MissingNode struct {
+	Node string `json:"node"`
+	// Since is when the node was last seen; nil if it was not.
+	Since  *metav1.Time `json:"since,omitempty"`
+	Reason string       `json:"reason"`
+}
+
+// The reasons why a node is missing.
+const (
+	NotConnected = "NotConnected"
+	NoAnswer     = "NoAnswer"
+	Failed       = "Failed"
+)
