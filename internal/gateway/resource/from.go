@@ -62,7 +62,9 @@ func From(v api.Volume, home string, foreign bool) RetainedVolume {
 }
 
 // confirmed reports whether the API server has said whose the volume is.
-func confirmed(v api.Volume) bool { return v.Owner != nil && v.Owner.Verdict == volume.Confirmed.String() }
+func confirmed(v api.Volume) bool {
+	return v.Owner != nil && v.Owner.Verdict == volume.Confirmed.String()
+}
 
 // owner returns the controller of a volume's pod: nil if it has none, or if it is not known.
 func owner(v api.Volume) *Owner {

@@ -152,7 +152,9 @@ func (s Selector) Warning() string {
 	return ""
 }
 
-func knownLabel(key string) bool { return key == LabelJob || key == LabelOwnerKind || key == LabelForeign }
+func knownLabel(key string) bool {
+	return key == LabelJob || key == LabelOwnerKind || key == LabelForeign
+}
 
 // field returns the value that a field has to have.
 func (s Selector) field(name string) (string, bool) {

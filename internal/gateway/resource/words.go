@@ -96,8 +96,8 @@ type RetainedVolumeList struct {
 
 // Fleet says how many nodes a list comes from, and which are missing.
 type Fleet struct {
-	// Nodes is how many nodes there are. Asked is how many of them had something to be asked for, and
-	// Answered how many of those answered.
+	// Nodes is how many nodes there are. Asked is how many of them are connected and may have such
+	// volumes, and Answered how many of those answered.
 	Nodes    int `json:"nodes"`
 	Asked    int `json:"asked"`
 	Answered int `json:"answered"`
@@ -107,17 +107,10 @@ type Fleet struct {
 	MissingMore int           `json:"missingMore"`
 }
 
-// MissingNode is a node that did not answer.
+// MissingNode is a node whose volumes a list may lack.
 type MissingNode struct {
 	Node string `json:"node"`
-	// Since is when the node was last seen; nil if it was not.
+	// Since is since when it is not connected; nil if that is not known.
 	Since  *metav1.Time `json:"since,omitempty"`
 	Reason string       `json:"reason"`
 }
-
-// The reasons why a node is missing.
-const (
-	NotConnected = "NotConnected"
-	NoAnswer     = "NoAnswer"
-	Failed       = "Failed"
-)
