@@ -148,7 +148,7 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	return nil, readError(answer)
+	return nil, ReadError(answer)
 }
 
 // BytesPath is where the bytes of a volume's files are; see [Client.Send].
@@ -175,8 +175,9 @@ func (c *Client) Send(ctx context.Context, method, path string, query url.Values
 	return answer, nil
 }
 
-// readError returns the error in an answer, also where that is not from a handler of this package.
-func readError(answer *http.Response) error {
+// ReadError returns the error in an answer of [Client.Send], also where that is not from a handler of
+// this package. It is an [*Error].
+func ReadError(answer *http.Response) error {
 	e := &Error{}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostStatus))
 	if err != nil || json.Unmarshal(body, &e.Status) != nil || e.Kind != "Status" {

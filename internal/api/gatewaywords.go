@@ -16,6 +16,11 @@ const (
 	// HeaderUser and HeaderAuditID say on whose behalf the gateway asks, for the node's log.
 	HeaderUser    = "Katbox-User"
 	HeaderAuditID = "Katbox-Audit-Id"
+	// The trailers of an archive: why it is not complete, how many bytes the body has, and how many
+	// entries were left out, with the refs of the first.
+	TrailerError   = "Katbox-Error"
+	TrailerBytes   = "Katbox-Bytes"
+	TrailerSkipped = "Katbox-Skipped"
 	// SummaryPath streams Summary after Summary, each a line of JSON; OwnersPath takes OwnerAnswers.
 	SummaryPath = "/v1/summary"
 	OwnersPath  = "/v1/owners"

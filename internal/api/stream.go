@@ -17,10 +17,9 @@ const (
 	headerOffset = "Katbox-Offset" // the place of the first byte of the body in the file or archive
 	headerNode   = "Katbox-Node"   // the node's name
 
-	// The trailers of an archive.
-	trailerError   = "Katbox-Error"   // why the archive is not complete
-	trailerBytes   = "Katbox-Bytes"   // how many bytes the body has
-	trailerSkipped = "Katbox-Skipped" // how many entries were left out, and the refs of the first
+	trailerError   = TrailerError
+	trailerBytes   = TrailerBytes
+	trailerSkipped = TrailerSkipped
 )
 
 // ErrCut is wrapped by the error of a stream that ended too early.

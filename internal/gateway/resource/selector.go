@@ -203,3 +203,14 @@ func value(v *RetainedVolume, field string) string {
 	}
 	return ""
 }
+
+// OnlyName returns the name that a field selector asks for; empty if it may select several, or cannot
+// be read. The API server takes it for the name of the request when it asks who may list.
+func OnlyName(fieldSelector string) string {
+	s, err := fields.ParseSelector(fieldSelector)
+	if err != nil {
+		return ""
+	}
+	name, _ := s.RequiresExactMatch(fieldName)
+	return name
+}

@@ -3,7 +3,9 @@ package resource
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,19 +53,9 @@ func NotFound(name string) *apierrors.StatusError {
 		Resource, Group, name)
 }
 
-// Away says that the node of a volume is not connected; since is when it was last, or zero.
-func Away(name, node string, since time.Time) *apierrors.StatusError {
-	when := "since this gateway began"
-	if !since.IsZero() {
-		when = "since " + since.UTC().Format(time.RFC3339)
-	}
-	return after(Error(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, name,
-		"node %q, which has the volume, is not connected to the gateway %s; try again when it is back", node, when), awayPause)
-}
-
 // Late says that a node did not answer in time.
-func Late(name, node string) *apierrors.StatusError {
-	return Error(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, name, "node %q is connected and did not answer in time; try again", node)
+func Late(name, format string, values ...any) *apierrors.StatusError {
+	return Error(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, name, format, values...)
 }
 
 // TooMany says that there are too many requests, and of what.
@@ -74,4 +66,73 @@ func TooMany(format string, values ...any) *apierrors.StatusError {
 // Expired says that the "continue" of a list is too old.
 func Expired(format string, values ...any) *apierrors.StatusError {
 	return Error(http.StatusGone, metav1.StatusReasonExpired, "", format, values...)
+}
+
+// NotAllowed says that nobody can do this.
+func NotAllowed(format string, values ...any) *apierrors.StatusError {
+	return Error(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "", format, values...)
+}
+
+// Conflict says that a volume is not in the state that the request is for.
+func Conflict(name, format string, values ...any) *apierrors.StatusError {
+	return Error(http.StatusConflict, metav1.StatusReasonConflict, name, format, values...)
+}
+
+// Unavailable says that the gateway cannot answer at present.
+func Unavailable(name, format string, values ...any) *apierrors.StatusError {
+	return after(Error(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, name, format, values...), awayPause)
+}
+
+// Internal says that something failed that should not.
+func Internal(name, format string, values ...any) *apierrors.StatusError {
+	return Error(http.StatusInternalServerError, metav1.StatusReasonInternalError, name, format, values...)
+}
+
+// maxMessage bounds what a node says about an error, in bytes.
+const maxMessage = 4 << 10
+
+// FromNode returns the answer for a request for a volume that a node has refused. What the node says
+// is for people, and a file's name may be in it: characters that cannot be printed are replaced.
+func FromNode(e *api.Error, name, node string) *apierrors.StatusError {
+	message := printable(e.Message)
+	reason, known := map[int]metav1.StatusReason{
+		http.StatusBadRequest:                   metav1.StatusReasonBadRequest,
+		http.StatusNotFound:                     metav1.StatusReasonNotFound,
+		http.StatusConflict:                     metav1.StatusReasonConflict,
+		http.StatusGone:                         metav1.StatusReasonGone,
+		http.StatusRequestedRangeNotSatisfiable: metav1.StatusReason(api.RangeNotValid),
+		http.StatusTooManyRequests:              metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError:          metav1.StatusReasonInternalError,
+		http.StatusServiceUnavailable:           metav1.StatusReasonServiceUnavailable,
+		http.StatusGatewayTimeout:               metav1.StatusReasonTimeout,
+	}[e.Code]
+	if !known {
+		return Internal(name, "node %q answered with the HTTP status %d, which was not expected: %s", node, e.Code, message)
+	}
+	s := Error(e.Code, reason, name, "%s", message)
+	if cause := e.Cause(); cause != "" {
+		s.ErrStatus.Details.Causes = []metav1.StatusCause{{
+			Type: metav1.CauseType(printable(string(cause))), Message: message, Field: printable(e.Details.Causes[0].Field),
+		}}
+	}
+	pause := e.RetryAfter
+	switch {
+	case pause > 0:
+	case e.Code == http.StatusTooManyRequests:
+		pause = busyPause
+	case e.Code == http.StatusServiceUnavailable:
+		pause = awayPause
+	}
+	return after(s, min(pause, time.Minute))
+}
+
+// printable returns a text of limited length without characters that cannot be printed.
+func printable(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "\ufffd")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\ufffd'
+	}, text)
 }

@@ -1,0 +1,294 @@
+package server
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// call is a request and the answer to it.
+type call struct {
+	http.ResponseWriter
+	r       *http.Request
+	s       *Server
+	control *http.ResponseController
+	began   time.Time
+	// audit is the ID that the request has in the API server's audit log.
+	audit string
+	what  target
+	who   user.Info
+	// everywhere says that the user may do the same in all namespaces.
+	everywhere bool
+
+	// code is that of the answer; 0 before its header was sent. sent is how many bytes of its body
+	// were, and stream says that they are a stream, which began with byte from of its file.
+	code   int
+	sent   int64
+	stream bool
+	from   int64
+}
+
+// errLeft: the client does not read its answer any more.
+var errLeft = errors.New("the client has gone")
+
+// errStalled: a stream did not move.
+var errStalled = errors.New("the stream did not move on for too long")
+
+// Unwrap gives [http.ResponseController] what it controls.
+func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// WriteHeader sends the header.
+func (c *call) WriteHeader(code int) {
+	c.code = code
+	c.ResponseWriter.WriteHeader(code)
+}
+
+// Write sends a part of the body.
+func (c *call) Write(p []byte) (int, error) {
+	c.code = cmp.Or(c.code, http.StatusOK)
+	n, err := c.ResponseWriter.Write(p)
+	c.sent += int64(n)
+	return n, err
+}
+
+// allow gives the client this long to read what is written from now on.
+func (c *call) allow(limit time.Duration) { _ = c.control.SetWriteDeadline(time.Now().Add(limit)) }
+
+// json sends an answer that is not a stream.
+func (c *call) json(code int, body any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	return c.send(code, "application/json", append(text, '\n'))
+}
+
+// send sends an answer that is not a stream.
+func (c *call) send(code int, contentType string, body []byte) error {
+	c.allow(answerLimit)
+	c.Header().Set("Content-Type", contentType)
+	c.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	c.WriteHeader(code)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	if _, err := c.Write(body); err != nil {
+		return errors.Join(errLeft, err)
+	}
+	return nil
+}
+
+// answer answers the request. It returns an error if there is no complete answer yet.
+func (c *call) answer() error {
+	switch c.what.kind {
+	case health:
+		return c.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+	case ready:
+		if err := c.s.Ready(); err != nil {
+			return c.send(http.StatusServiceUnavailable, "text/plain; charset=utf-8", []byte(volume.OneLine(err)+"\n"))
+		}
+		return c.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+	}
+	who, err := c.s.Authenticator.Authenticate(c.r)
+	if err != nil {
+		return err
+	}
+	c.who = who
+	switch c.what.kind {
+	case groups:
+		return resource.NotAcceptable("the groups of the cluster are listed by the API server; this gateway has %s", resource.GroupPath)
+	case document:
+		return c.document()
+	case volumes:
+		return c.volumes()
+	}
+	return resource.Error(http.StatusNotFound, metav1.StatusReasonNotFound, "", "there is nothing at %q; volumes are at %s/namespaces/NAMESPACE/%s",
+		c.r.URL.Path, resource.VersionPath, resource.Resource)
+}
+
+// document answers with discovery, or with OpenAPI.
+func (c *call) document() error {
+	if c.r.Method != http.MethodGet {
+		return resource.NotAllowed("%s is not possible for %q", c.r.Method, c.r.URL.Path)
+	}
+	body := c.s.documents[c.r.URL.Path]
+	tag := `"` + resource.Digest(body) + `"`
+	c.Header().Set("ETag", tag)
+	if _, err := resource.Accept(c.r.Header); err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, "application/json", body)
+}
+
+// volumes answers a request for volumes, after asking whether the user may.
+func (c *call) volumes() error {
+	if c.what.refused != "" {
+		return resource.NotAllowed("%s", c.what.refused)
+	}
+	what := c.what.Attributes
+	values, malformed := query(c.r)
+	if malformed != nil {
+		return malformed
+	}
+	if c.what.Verb == "list" {
+		// Who may list one volume alone may ask for a list of it, as the API server reads it.
+		what.Name = resource.OnlyName(values.Get("fieldSelector"))
+	}
+	allowed, reason, err := c.s.Authorizer.Allowed(c.r.Context(), c.who, what)
+	if err != nil {
+		return err
+	}
+	if !allowed {
+		return c.forbidden(reason)
+	}
+	if c.everywhere = what.Namespace == ""; !c.everywhere {
+		what.Namespace = ""
+		if c.everywhere, _, err = c.s.Authorizer.Allowed(c.r.Context(), c.who, what); err != nil {
+			return err
+		}
+	}
+	if c.what.Verb == "delete" {
+		return c.remove(values)
+	}
+	if err := c.noBody(); err != nil {
+		return err
+	}
+	switch {
+	case c.what.Verb == "list":
+		return c.list(values)
+	case c.what.Subresource == resource.Files:
+		return c.files(values)
+	case c.what.Subresource == resource.Log:
+		return c.log(values)
+	}
+	return c.get(values)
+}
+
+// forbidden says what the user may not do.
+func (c *call) forbidden(reason string) error {
+	where := "in all namespaces"
+	if c.what.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", c.what.Namespace)
+	}
+	if reason != "" {
+		reason = ": " + reason
+	}
+	return resource.Error(http.StatusForbidden, metav1.StatusReasonForbidden, c.what.Name,
+		"%s %q is forbidden: user %q cannot %s resource %q in API group %q %s%s", resource.GroupResource, c.what.Name,
+		c.who.GetName(), c.what.Verb, c.what.resourceName(), resource.Group, where, reason)
+}
+
+// noBody refuses a request with a body.
+func (c *call) noBody() error {
+	if c.r.ContentLength == 0 {
+		return nil
+	}
+	_ = c.control.SetReadDeadline(time.Now().Add(headerLimit))
+	if n, _ := io.ReadFull(c.r.Body, make([]byte, 1)); n > 0 {
+		return badParameter("", "the request has a body, and none is expected")
+	}
+	return nil
+}
+
+// reader is who asks, for the fleet.
+func (c *call) reader() fleet.Reader {
+	return fleet.Reader{User: c.who.GetName(), AuditID: c.audit, Everywhere: c.everywhere}
+}
+
+// end ends the answer to a request that was handled with an error or nil. It counts and logs the
+// request.
+func (c *call) end(err error) {
+	begun := c.code != 0
+	if err != nil && !begun {
+		c.fail(err)
+	}
+	c.s.Metrics.Requested(verbOf(c.what), c.what.resourceName(), c.code)
+	c.logLine(err)
+	if err != nil && begun {
+		// The only way to tell the client that the answer is not complete.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// verbOf is the verb in metrics.
+func verbOf(t target) string {
+	switch t.Verb {
+	case "get", "list", "delete", "watch":
+		return t.Verb
+	}
+	return "other"
+}
+
+// fail sends an error.
+func (c *call) fail(err error) {
+	if c.r.Context().Err() != nil {
+		c.code = statusLeft
+		return
+	}
+	e := statusOf(err, c.what.Name)
+	header := c.Header()
+	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", "Katbox-Size", "Katbox-Offset", "Warning"} {
+		header.Del(name)
+	}
+	if e.ErrStatus.Code != http.StatusRequestedRangeNotSatisfiable {
+		header.Del("Content-Range")
+	}
+	switch details := e.ErrStatus.Details; {
+	case details != nil && details.RetryAfterSeconds > 0:
+		header.Set("Retry-After", strconv.Itoa(int(details.RetryAfterSeconds)))
+	case e.ErrStatus.Code == http.StatusUnauthorized:
+		// A client that has a new certificate shows it on a new connection.
+		header.Set("Connection", "close")
+	case e.ErrStatus.Code == http.StatusMethodNotAllowed:
+		header.Set("Allow", "GET")
+	}
+	_ = c.json(int(e.ErrStatus.Code), e.ErrStatus) // the client is gone
+}
+
+// statusLeft is the code in the log for a client that left before there was an answer, as nginx
+// writes it.
+const statusLeft = 499
+
+// logLine writes the one line of a request. Requests that are not about volumes have theirs at debug
+// level: the API server makes many.
+func (c *call) logLine(err error) {
+	log := c.s.Log
+	if c.what.kind != volumes {
+		log = log.V(1)
+	}
+	if !log.Enabled() {
+		return
+	}
+	name := ""
+	if c.who != nil {
+		name = c.who.GetName()
+	}
+	fields := []any{
+		logkeys.AuditID, c.audit, logkeys.User, name, "verb", c.what.Verb, logkeys.Namespace, c.what.Namespace, "name", c.what.Name,
+		"subresource", c.what.Subresource, "path", strconv.Quote(c.r.URL.Query().Get("path")), "code", c.code, "bytes", c.sent,
+		"duration", time.Since(c.began).String(),
+	}
+	if c.what.kind != volumes {
+		fields = append(fields, "url", strconv.Quote(c.r.URL.Path))
+	}
+	if err != nil {
+		fields = append(fields, logkeys.Cause, volume.OneLine(err))
+	}
+	if err != nil && c.stream {
+		fields = append(fields, "next", fmt.Sprintf("again with offset %d", c.from+c.sent))
+	}
+	log.Info("request", fields...)
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/gateway/resource"
+)
+
+// maxRange bounds the headers Range and If-Range, in bytes.
+const maxRange = 256
+
+// reading is what a request for bytes asks for.
+type reading struct {
+	// values are the parameters for the node, header the headers.
+	values url.Values
+	header http.Header
+	// archive says that it is a tar, and gzip that it is compressed here.
+	archive, gzip bool
+}
+
+// readingOf reads the parameters of a request for bytes. The node checks the values of those that it
+// gets.
+func readingOf(r *http.Request, values url.Values) (reading, *apierrors.StatusError) {
+	var q reading
+	values, wrong := only(values, "path", "offset", "limit", "tailLines", "tailBytes", "archive", "compress", "exclude", "maxBytes")
+	if wrong != nil {
+		return q, wrong
+	}
+	if !values.Has("path") {
+		return q, resource.BadRequest(api.BadPath, "path", "the parameter path is missing; it is the ref of an entry in the list of files")
+	}
+	compress, wrong := once(values, "compress")
+	if wrong != nil {
+		return q, wrong
+	}
+	q.values, q.header, q.archive = values, http.Header{}, values.Get("archive") != ""
+	values.Del("compress")
+	switch {
+	case compress == "" || compress == "none":
+	case compress != "gzip":
+		return q, badParameter("compress", "compress=%q is not possible; there are gzip and none", compress)
+	case !q.archive:
+		return q, badParameter("compress", "compress is for archives; add archive=tar")
+	default:
+		// A range of what is compressed cannot be sent, so the whole is.
+		q.gzip = true
+		return q, nil
+	}
+	for _, name := range []string{"Range", "If-Range"} {
+		if text := r.Header.Get(name); len(text) > maxRange {
+			return q, badParameter("", "the header %s has more than %d bytes", name, maxRange)
+		} else if text != "" {
+			q.header.Set(name, text)
+		}
+	}
+	return q, nil
+}
+
+// log streams a file, a part of it, or an archive.
+func (c *call) log(values url.Values) error {
+	q, wrong := readingOf(c.r, values)
+	if wrong != nil {
+		return wrong
+	}
+	if err := context.Cause(c.s.stopping); err != nil {
+		return err
+	}
+	release, refused := c.s.streams.take(c.who.GetName())
+	if refused != nil {
+		return refused
+	}
+	defer release()
+	out := newOutput(c)
+	defer out.end()
+	found, node, err := c.reach(out.during)
+	if err != nil {
+		return out.cause(err)
+	}
+	waiting := time.AfterFunc(c.s.begin, func() { out.cut(context.DeadlineExceeded) })
+	answer, err := node.Send(out.during, c.r.Method, api.BytesPath(found.Volume.ID), q.values, q.header)
+	if !waiting.Stop() && err == nil {
+		err = context.DeadlineExceeded
+		answer.Body.Close()
+	}
+	if err != nil {
+		return &nodeError{found.Node.Node(), out.cause(err)}
+	}
+	defer answer.Body.Close()
+	return c.pass(answer, found, q, out)
+}
+
+// pass sends what a node has answered.
+func (c *call) pass(answer *http.Response, found fleet.Found, q reading, out *output) error {
+	node := found.Node.Node()
+	switch code := answer.StatusCode; {
+	case code >= http.StatusBadRequest:
+		if text := answer.Header.Get("Content-Range"); code == http.StatusRequestedRangeNotSatisfiable && validUnsatisfied.MatchString(text) {
+			c.Header().Set("Content-Range", text)
+		}
+		return &nodeError{node, api.ReadError(answer)}
+	case code != http.StatusOK && code != http.StatusPartialContent:
+		return &nodeError{node, fmt.Errorf("its answer has the HTTP status %d", code)}
+	case !q.archive && answer.ContentLength < 0:
+		return &nodeError{node, fmt.Errorf("its answer does not say how long it is")}
+	}
+	c.bytesHeader(answer, found, q)
+	if err := out.begin(); err != nil {
+		return err
+	}
+	c.s.Metrics.StreamBegan()
+	defer c.s.Metrics.StreamEnded()
+	c.stream = !q.gzip
+	c.WriteHeader(answer.StatusCode)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	if q.gzip {
+		return out.cause(out.compress(answer, node))
+	}
+	return out.cause(out.copy(answer, node, q.archive))
+}
+
+// The forms of a node's headers that are passed on.
+var (
+	validDisposition = regexp.MustCompile(`^attachment; filename="[A-Za-z0-9._~ -]{1,4096}"; filename\*=UTF-8''[A-Za-z0-9._~%-]{1,16384}$`)
+	validTag         = regexp.MustCompile(`^"[!#-~]{1,128}"$`)
+	validNumber      = regexp.MustCompile(`^[0-9]{1,19}$`)
+	validRange       = regexp.MustCompile(`^bytes [0-9]{1,19}-[0-9]{0,19}/([0-9]{1,19}|\*)$`)
+	validUnsatisfied = regexp.MustCompile(`^bytes \*/[0-9]{1,19}$`)
+)
+
+// noName is the Content-Disposition if the node's cannot be passed on.
+const noName = `attachment; filename="volume"; filename*=UTF-8''volume`
+
+// contentTypes are those that bytes may have. A browser shows none of them as a document.
+var contentTypes = map[string]bool{"text/plain; charset=utf-8": true, "application/x-tar": true}
+
+// bytesHeader sets the header of a stream from that of the node's answer.
+func (c *call) bytesHeader(answer *http.Response, found fleet.Found, q reading) {
+	header, from := c.Header(), answer.Header
+	pass := func(name string, valid *regexp.Regexp, instead string) {
+		if text := from.Get(name); valid.MatchString(text) {
+			header.Set(name, text)
+		} else if instead != "" {
+			header.Set(name, instead)
+		}
+	}
+	header.Set("Katbox-Node", headerText(found.Node.Node()))
+	header.Set("Content-Type", "application/octet-stream")
+	if text := from.Get("Content-Type"); contentTypes[text] {
+		header.Set("Content-Type", text)
+	}
+	pass("Content-Disposition", validDisposition, noName)
+	if q.archive {
+		header.Set("Trailer", strings.Join([]string{trailerError, trailerBytes, trailerSkipped}, ", "))
+	}
+	if q.gzip {
+		header.Set("Content-Type", "application/gzip")
+		header.Set("Content-Disposition", strings.NewReplacer(`"; `, `.gz"; `).Replace(header.Get("Content-Disposition"))+".gz")
+		header.Set("Accept-Ranges", "none")
+		return
+	}
+	header.Set("Accept-Ranges", "bytes")
+	pass("ETag", validTag, "")
+	pass("Katbox-Size", validNumber, "")
+	pass("Katbox-Offset", validNumber, "")
+	c.from, _ = strconv.ParseInt(header.Get("Katbox-Offset"), 10, 64)
+	if answer.StatusCode == http.StatusPartialContent {
+		pass("Content-Range", validRange, "")
+	}
+	if answer.ContentLength >= 0 {
+		header.Set("Content-Length", strconv.FormatInt(answer.ContentLength, 10))
+	}
+}
+
+// headerText returns a text as it can stand in a header.
+func headerText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+}

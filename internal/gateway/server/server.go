@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/gateway/trust"
+)
+
+const (
+	// maxLists, maxFiles and maxStreams are how many requests run at once, and maxForUser how many of
+	// each kind a user may have.
+	maxLists   = 16
+	maxFiles   = 64
+	maxStreams = 256
+	maxForUser = 8
+	// nodeLimit is how long a node may take to answer a request that is not a list or a stream.
+	nodeLimit = 5 * time.Second
+	// removeLimit is how long a node may take to record that a volume is gone, and beginLimit until a
+	// stream begins.
+	removeLimit = 30 * time.Second
+	beginLimit  = 30 * time.Second
+	// answerLimit is how long the API server may take to read an answer that is not a stream.
+	answerLimit = 30 * time.Second
+	// stallLimit is how long the next 64 KiB of a stream may take.
+	stallLimit = 5 * time.Minute
+
+	// headerLimit is how long a request may take to arrive, idleLimit how long a connection may be
+	// silent, and maxHeader bounds the headers of a request: names of groups, and a path.
+	headerLimit = 10 * time.Second
+	idleLimit   = 2 * time.Minute
+	maxHeader   = 256 << 10
+)
+
+// Authenticator says who asks. [trust.Authenticator] is one.
+type Authenticator interface {
+	// Authenticate returns a [*trust.UnauthenticatedError], or an error that wraps
+	// [trust.ErrUnavailable].
+	Authenticate(*http.Request) (user.Info, error)
+}
+
+// Authorizer says who may do what. [trust.Authorizer] is one.
+type Authorizer interface {
+	// Allowed returns an error if there is no answer.
+	Allowed(ctx context.Context, who user.Info, what trust.Attributes) (allowed bool, reason string, err error)
+}
+
+// Fleet lists and finds volumes on all nodes. [fleet.Fleet] is one.
+type Fleet interface {
+	List(context.Context, fleet.Request) (fleet.Page, error)
+	Find(context.Context, fleet.Lookup) (fleet.Found, error)
+}
+
+// Config is what a Server works with.
+type Config struct {
+	Authenticator Authenticator
+	Authorizer    Authorizer
+	Fleet         Fleet
+	// Client returns the client of a node; false if the node is not connected.
+	Client func(node string) (*api.Client, bool)
+	// Namespace is the gateway's own, in which volumes are whose namespace is not known.
+	Namespace string
+	// Ready returns why the gateway cannot answer requests at present; nil if it can.
+	Ready func() error
+	Log   logr.Logger
+	// Metrics may be nil.
+	Metrics *metrics.Metrics
+}
+
+// check names the first field that is missing.
+func (c Config) check() error {
+	for _, field := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Authenticator", c.Authenticator != nil}, {"Authorizer", c.Authorizer != nil}, {"Fleet", c.Fleet != nil},
+		{"Client", c.Client != nil}, {"Namespace", c.Namespace != ""}, {"Ready", c.Ready != nil},
+	} {
+		if !field.ok {
+			return fmt.Errorf("server: Config.%s is missing", field.name)
+		}
+	}
+	return nil
+}
+
+// Server answers requests. Its methods may be called from several goroutines.
+type Server struct {
+	Config
+	documents             map[string][]byte
+	lists, files, streams *limiter
+	// stopping ends, with errStopping as its cause, when Stop is called.
+	stopping context.Context
+	stop     context.CancelCauseFunc
+	// stall is stallLimit, node nodeLimit and begin beginLimit; tests shorten them.
+	stall, node, begin time.Duration
+}
+
+// errStopping: the gateway stops.
+var errStopping = errors.New("the gateway stops")
+
+// New returns a Server.
+func New(c Config) (*Server, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Config: c, documents: resource.Documents(),
+		lists: newLimiter("lists", maxLists, maxForUser), files: newLimiter("requests for files", maxFiles, maxForUser),
+		streams: newLimiter("streams", maxStreams, maxForUser),
+		stall:   stallLimit, node: nodeLimit, begin: beginLimit,
+	}
+	s.stopping, s.stop = context.WithCancelCause(context.Background())
+	return s, nil
+}
+
+// Stop breaks the streams that run and refuses new ones. What else runs ends by itself. The log says
+// of each stream where to go on; [http.Server.Shutdown] then returns soon.
+func (s *Server) Stop() { s.stop(errStopping) }
+
+// HTTP returns an HTTP server for the handler, with limits for clients that do not finish what they
+// begin. The caller sets its TLSConfig. Handlers set their own limits for the time of an answer.
+func (s *Server) HTTP() *http.Server {
+	return &http.Server{
+		Handler: s, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.Log.WithName("http")), slog.LevelInfo),
+	}
+}
+
+// ServeHTTP answers a request. A stream that fails after its first byte is reset by a panic with
+// [http.ErrAbortHandler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{
+		ResponseWriter: w, r: r, s: s, control: http.NewResponseController(w), began: time.Now(),
+		audit: auditID(r.Header.Get("Audit-Id")), what: route(r),
+	}
+	c.allow(answerLimit)
+	header := w.Header()
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	c.end(c.answer())
+}

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+)
+
+const (
+	// batch is how many bytes are passed on at once.
+	batch = 64 << 10
+	// progress is how much of a stream has to move within the stall limit.
+	progress = 64 << 10
+	// maxTrailer bounds a trailer, in bytes.
+	maxTrailer = 8 << 10
+
+	trailerError   = api.TrailerError
+	trailerBytes   = api.TrailerBytes
+	trailerSkipped = api.TrailerSkipped
+)
+
+var batches = sync.Pool{New: func() any { return new([batch]byte) }}
+
+// output is the body of a stream. It ends when the client leaves, when too little moves, and when the
+// gateway stops, also while it waits for the node or for the client.
+type output struct {
+	c *call
+	// during ends with the stream; its cause is why.
+	during context.Context
+	cancel context.CancelCauseFunc
+	// leave stops the wait for the end of the gateway.
+	leave func() bool
+	// watch cuts the stream when it is due; moved is how much has moved since it was set.
+	watch *time.Timer
+	moved int
+
+	mu sync.Mutex
+	// begun says that the header is sent or will be, and over that the handler has ended.
+	begun, over bool
+}
+
+func newOutput(c *call) *output {
+	o := &output{c: c}
+	o.during, o.cancel = context.WithCancelCause(c.r.Context())
+	o.watch = time.AfterFunc(c.s.stall, func() { o.cut(errStalled) })
+	o.leave = context.AfterFunc(c.s.stopping, func() { o.cut(errStopping) })
+	return o
+}
+
+// cut ends the stream for a reason. A write that waits for the client fails, as do all later ones.
+func (o *output) cut(why error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return
+	}
+	o.cancel(why)
+	if o.begun {
+		_ = o.c.control.SetWriteDeadline(time.Unix(1, 0))
+	}
+}
+
+// begin is called before the header is sent. From then on the output watches over the time of writes.
+func (o *output) begin() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.begun = true
+	_ = o.c.control.SetWriteDeadline(time.Time{})
+	return context.Cause(o.during)
+}
+
+// end is called when the handler ends. A cut that comes later leaves the connection alone: the next
+// request may be on it.
+func (o *output) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+	o.watch.Stop()
+	o.leave()
+	o.cancel(nil)
+}
+
+// cause returns why the stream has failed: that it was cut, if it was.
+func (o *output) cause(err error) error {
+	if why := context.Cause(o.during); err != nil && why != nil && !errors.Is(why, context.Canceled) {
+		return why
+	}
+	return err
+}
+
+// Write sends a part of the body.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.c.Write(p)
+	o.c.s.Metrics.BytesSent(int64(n))
+	if err != nil {
+		return n, errors.Join(errLeft, err)
+	}
+	return n, nil
+}
+
+// copy sends the body of a node's answer as it is, and for an archive its trailers.
+func (o *output) copy(answer *http.Response, node string, archive bool) error {
+	read, err := o.pump(answer.Body, o, node, func() error { return o.c.control.Flush() })
+	if err != nil || !archive {
+		return err
+	}
+	return o.trailers(answer, node, read)
+}
+
+// compress sends the body of a node's answer compressed, and its trailers.
+func (o *output) compress(answer *http.Response, node string) error {
+	to, err := gzip.NewWriterLevel(o, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	read, err := o.pump(answer.Body, to, node, func() error { return nil })
+	if err == nil {
+		err = to.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return o.trailers(answer, node, read)
+}
+
+// pump copies. Where the node has no more bytes at the moment, it flushes, so that none of them
+// waits for those that follow. It returns how many bytes came from the node.
+func (o *output) pump(from io.Reader, to io.Writer, node string, flush func() error) (read int64, err error) {
+	buf := batches.Get().(*[batch]byte)
+	defer batches.Put(buf)
+	for {
+		n, err := from.Read(buf[:])
+		read += int64(n)
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return read, err
+			}
+			if o.moved += n; o.moved >= progress {
+				o.moved = 0
+				o.watch.Reset(o.c.s.stall)
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case err != nil:
+			return read, &nodeError{node, fmt.Errorf("%w after %d bytes: %w", api.ErrCut, read, err)}
+		}
+		if n < len(buf) {
+			if err := flush(); err != nil {
+				return read, errors.Join(errLeft, err)
+			}
+		}
+	}
+}
+
+// trailers passes the trailers of an archive on. An archive whose end does not say how long it is
+// was cut.
+func (o *output) trailers(answer *http.Response, node string, read int64) error {
+	if answer.Trailer.Get(trailerBytes) != strconv.FormatInt(read, 10) {
+		return &nodeError{node, fmt.Errorf("%w after %d bytes: its end does not say that it is complete", api.ErrCut, read)}
+	}
+	header := o.c.Header()
+	header.Set(trailerBytes, strconv.FormatInt(o.c.sent, 10))
+	for _, name := range []string{trailerError, trailerSkipped} {
+		if text := answer.Trailer.Get(name); text != "" {
+			header.Set(name, headerText(strings.ToValidUTF8(text[:min(len(text), maxTrailer)], "?")))
+		}
+	}
+	return nil
+}
