@@ -2,8 +2,10 @@ package api
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -51,4 +53,19 @@ func bad(cause CauseReason, field, format string, values ...any) *Error {
 	e := failure(BadRequest, format, values...)
 	e.Details = &Details{Causes: []Cause{{Reason: cause, Message: e.Message, Field: field}}}
 	return e
+}
+
+// NewError returns an answer that is an error, with the HTTP code of the reason.
+func NewError(reason Reason, format string, values ...any) *Error {
+	return failure(reason, format, values...)
+}
+
+// WriteError answers with an error.
+func WriteError(w http.ResponseWriter, e *Error) {
+	w.Header().Set("Content-Type", "application/json")
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
+	}
+	w.WriteHeader(e.Code)
+	_ = json.NewEncoder(w).Encode(e.Status) // the client is gone
 }

@@ -1,6 +1,11 @@
 package api
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
 
 // These words are for the gateway alone. It asks over a connection that the node has opened.
 
@@ -24,6 +29,8 @@ const (
 	// SummaryPath streams Summary after Summary, each a line of JSON; OwnersPath takes OwnerAnswers.
 	SummaryPath = "/v1/summary"
 	OwnersPath  = "/v1/owners"
+	// VolumesPath is where volumes are: all that the gateway asks for else is there or below.
+	VolumesPath = "/v1/volumes"
 )
 
 // Owner is whose a volume is, as the API server said while its pod existed.
@@ -38,6 +45,16 @@ type Owner struct {
 	// Job and JobIndex are the pod's batch.kubernetes.io/job-name and .../job-completion-index.
 	Job      string `json:"job,omitempty"`
 	JobIndex string `json:"jobIndex,omitempty"`
+}
+
+// Parse returns the owner in the words of the node. It checks the verdict alone.
+func (o Owner) Parse() (volume.Owner, error) {
+	for _, v := range []volume.Verdict{volume.Confirmed, volume.Denied} {
+		if o.Verdict == v.String() {
+			return volume.Owner{Verdict: v, NamespaceUID: o.NamespaceUID, Kind: o.Kind, Name: o.Name, UID: o.UID, Job: o.Job, JobIndex: o.JobIndex}, nil
+		}
+	}
+	return volume.Owner{}, volume.Invalid("owner.verdict", fmt.Sprintf("is %q, which is neither Confirmed nor Denied", o.Verdict))
 }
 
 // Summary is what a node tells a gateway without being asked.
@@ -81,4 +98,11 @@ type OwnerAnswer struct {
 	ID     string `json:"id"`
 	PodUID string `json:"podUID"`
 	Owner  Owner  `json:"owner"`
+}
+
+// OwnersKept is the answer to a POST to OwnersPath.
+type OwnersKept struct {
+	// Kept is how many of the owners the node has noted. It does not note those of volumes that it
+	// does not know.
+	Kept int `json:"kept"`
 }

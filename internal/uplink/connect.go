@@ -1,0 +1,240 @@
+package uplink
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+)
+
+const (
+	// mostFile bounds the files of the CA and the token.
+	mostFile = 1 << 20
+	// mostToken is far longer than a token of a ServiceAccount.
+	mostToken = 32 << 10
+	// mostAnswer bounds the answer to a request to connect, and mostMessage what is logged of it.
+	mostAnswer  = 64 << 10
+	mostMessage = 500
+	// mostRetryAfter bounds how long the gateway may tell a node to wait.
+	mostRetryAfter = 2 * time.Minute
+)
+
+// refusal is an answer of the gateway that is not a connection, or a reason not to connect.
+type refusal struct {
+	error
+	// busy: the same request may succeed later, without that a person does something.
+	busy bool
+	// retryAfter is how long to wait at least.
+	retryAfter time.Duration
+}
+
+// refuse returns a refusal that a person has to do something about.
+func refuse(format string, values ...any) error {
+	return &refusal{error: fmt.Errorf(format, values...)}
+}
+
+// Unwrap returns the error behind.
+func (r *refusal) Unwrap() error { return r.error }
+
+// connect makes a connection that the gateway uses.
+func (l *link) connect(ctx context.Context) (*connection, error) {
+	wire, err := l.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.u.serve(l, wire)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, l.u.pace.connect)
+	defer cancel()
+	if err := c.inUse(limited); err != nil {
+		c.cut()
+		return nil, err
+	}
+	return c, nil
+}
+
+// reach makes a connection that the gateway has taken.
+func (l *link) reach(ctx context.Context) (*wire, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.u.pace.connect)
+	defer cancel()
+	token, err := readToken(l.u.cfg.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := readCA(l.u.cfg.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	secure, err := l.dial(ctx, roots)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := l.upgrade(ctx, secure, token)
+	if err != nil {
+		secure.NetConn().Close()
+		return nil, err
+	}
+	return newWire(secure, rest), nil
+}
+
+func readToken(path string) (string, error) {
+	content, err := readFile(path)
+	const advice = "mount a projected token of the ServiceAccount with the audience katbox-gateway there, or name its file with --gateway-token"
+	if err != nil {
+		return "", refuse("read the token for the gateway: %w; %s", err, advice)
+	}
+	token := string(bytes.TrimSpace(content))
+	odd := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+	if token == "" || len(token) > mostToken || odd {
+		return "", refuse("the file %s does not contain a token; %s", path, advice)
+	}
+	return token, nil
+}
+
+func readCA(path string) (*x509.CertPool, error) {
+	content, err := readFile(path)
+	const advice = "mount the ConfigMap katbox-gateway-ca there, or name the file with --gateway-ca"
+	if err != nil {
+		return nil, refuse("read the CA of the gateway: %w; %s", err, advice)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(content) {
+		return nil, refuse("the file %s contains no certificate in PEM; %s", path, advice)
+	}
+	return roots, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, mostFile))
+}
+
+// dial connects and checks that there is a gateway at the other end.
+func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, error) {
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "tcp", l.address.String())
+	if err != nil {
+		return nil, fmt.Errorf("connect to the gateway: %w; check that it runs, and that no NetworkPolicy keeps the node away", plain(err))
+	}
+	secure := tls.Client(raw, &tls.Config{
+		MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: l.target.host, NextProtos: []string{"http/1.1"},
+	})
+	if err = secure.HandshakeContext(ctx); err == nil {
+		return secure, nil
+	}
+	raw.Close()
+	if verify := (*tls.CertificateVerificationError)(nil); errors.As(err, &verify) {
+		return nil, refuse("the gateway's certificate is not accepted: %w; check that %s, the file of --gateway-ca, has the CA that the gateway uses now",
+			verify.Err, l.u.cfg.CAFile)
+	}
+	return nil, fmt.Errorf("begin TLS with the gateway: %w; check that --gateway names its port for nodes", plain(err))
+}
+
+// upgrade asks the gateway to take the connection. It returns what the gateway has sent behind its
+// answer.
+func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest []byte, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+l.target.String()+api.ConnectPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header = http.Header{
+		"Authorization": {"Bearer " + token}, "Connection": {"Upgrade"}, "Upgrade": {api.ConnectProtocol},
+		api.HeaderNode: {l.u.cfg.Node}, api.HeaderVersion: {l.u.cfg.Version},
+	}
+	if err := request.Write(conn); err != nil {
+		return nil, fmt.Errorf("ask the gateway for a connection: %w", plain(err))
+	}
+	limited := &io.LimitedReader{R: conn, N: mostAnswer}
+	reader := bufio.NewReader(limited)
+	answer, err := http.ReadResponse(reader, request)
+	if err != nil {
+		return nil, fmt.Errorf("the gateway did not answer the request to connect: %w", plain(err))
+	}
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		defer answer.Body.Close()
+		return nil, l.refused(answer)
+	}
+	if !strings.EqualFold(answer.Header.Get("Upgrade"), api.ConnectProtocol) {
+		return nil, refuse("the gateway switches to the protocol %q, and this node speaks %s; are both of versions that belong together?",
+			shorten(answer.Header.Get("Upgrade")), api.ConnectProtocol)
+	}
+	rest, _ = reader.Peek(reader.Buffered())
+	rest = bytes.Clone(rest)
+	if !stop() {
+		return nil, fmt.Errorf("the gateway did not answer in time: %w", context.Cause(ctx))
+	}
+	return rest, nil
+}
+
+// refused returns why the gateway does not take the connection.
+func (l *link) refused(answer *http.Response) error {
+	var status api.Status
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, mostAnswer)) // a part of it does as well
+	message := answer.Status
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		message = status.Message
+	}
+	message = shorten(message)
+	r := &refusal{}
+	if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil {
+		r.retryAfter = min(time.Duration(seconds)*time.Second, mostRetryAfter)
+	}
+	switch answer.StatusCode {
+	case http.StatusUnauthorized:
+		r.error = fmt.Errorf("the gateway does not accept the node's token (401): %s; check that the token in %s is of the audience katbox-gateway",
+			message, l.u.cfg.TokenFile)
+	case http.StatusForbidden:
+		r.error = fmt.Errorf("the gateway does not let this node in (403): %s; check that the daemon runs in the namespace and with the "+
+			"ServiceAccount that the gateway expects, and that --nodeid, %s, is the node's name", message, l.u.cfg.Node)
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
+		r.busy = true
+		r.error = fmt.Errorf("the gateway has no time (%d): %s", answer.StatusCode, message)
+	default:
+		r.error = fmt.Errorf("the gateway answers the request to connect with %d: %s; check that --gateway names its port for nodes",
+			answer.StatusCode, message)
+	}
+	return r
+}
+
+// plain returns an error of a connection without its own port, which would make each one look new.
+func plain(err error) error {
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return fmt.Errorf("%s: %w", op.Op, op.Err)
+	}
+	return err
+}
+
+// shorten returns a text of the gateway as it can be logged.
+func shorten(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if runes := []rune(text); len(runes) > mostMessage {
+		return string(runes[:mostMessage]) + "..."
+	}
+	return text
+}

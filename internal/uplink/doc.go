@@ -1,0 +1,20 @@
+// Package uplink is the node's side of the connections to the gateway. The gateway is where people's
+// requests come from; it reaches no node by itself, so each node dials out to it.
+//
+// An [Uplink] resolves the gateway's name again and again and keeps one connection to each address: a
+// headless Service has one for each replica. A connection is TLS, over which the node asks to upgrade
+// (GET [api.ConnectPath], with the projected token of its ServiceAccount). Then the roles change: the
+// node is an HTTP/2 server on that connection, and the gateway its client. The gateway finds there
+//
+//	GET  [api.SummaryPath]   Summary after Summary: how many retained volumes of which namespaces,
+//	                         and the pods whose owner the node wants to know
+//	POST [api.OwnersPath]    the answers to that
+//	     /v1/volumes...      what internal/api serves; /v1/usage and /v1/report are for root alone
+//
+// A connection lives for about an hour. The next one is made before it, so that there is always one
+// to ask on; streams on the old one may go on for an hour more.
+//
+// The gateway is trusted to say who may read what. It is not trusted to work: if it is away, hangs,
+// sends garbage or floods the node, no CSI call waits, and what it costs is bounded. Nothing in this
+// package is called while a call runs, except [Uplink.Published], which never blocks.
+package uplink

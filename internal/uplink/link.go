@@ -1,0 +1,158 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/logkeys"
+)
+
+// link keeps a connection to one address of the gateway.
+type link struct {
+	u       *Uplink
+	target  target
+	address netip.AddrPort
+	log     logr.Logger
+	// reported is the cause that was logged last; it is empty when all is well.
+	reported string
+	// refusals counts attempts in a row that were refused.
+	refusals int
+
+	// These are guarded by Uplink.mu. wanted: the name has this address.
+	wanted bool
+	since  time.Time
+	err    error
+}
+
+// report is called with Uplink.mu.
+func (l *link) report() State {
+	return State{Gateway: l.target.String(), Address: l.address.String(), Since: l.since, Err: l.err}
+}
+
+// note keeps how it stands with the link. A connection that is renewed has a new since.
+func (l *link) note(since time.Time, err error) {
+	l.u.mu.Lock()
+	defer l.u.mu.Unlock()
+	if l.since.IsZero() != since.IsZero() {
+		change := 1
+		if since.IsZero() {
+			change = -1
+		}
+		l.u.cfg.Metrics.GatewayConnected(change)
+	}
+	l.since, l.err = since, err
+}
+
+// run connects, and connects anew before a connection is too old and after it was lost, until ctx
+// ends or the name no longer has the address and the last connection is over.
+func (l *link) run(ctx context.Context) {
+	defer l.note(time.Time{}, errStopping)
+	var current *connection
+	// settled fires when a connection that came after a failure has lasted.
+	var settled <-chan time.Time
+	due := time.NewTimer(upTo(l.u.pace.first))
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-settled:
+			l.reported, settled = "", nil
+			l.log.Info("connected to the gateway again")
+		case <-current.over():
+			due.Reset(l.lost(current))
+			current, settled = nil, nil
+		case <-due.C:
+			if l.u.leave(l) {
+				current.retire()
+				return
+			}
+			next, err := l.connect(ctx)
+			switch {
+			case ctx.Err() != nil:
+				next.cut()
+				return
+			case err != nil:
+				due.Reset(l.failed(err, current))
+				continue
+			}
+			due.Reset(around(l.u.pace.life))
+			if l.connected(current, next) {
+				settled = time.After(l.u.pace.settled)
+			}
+			current.retire()
+			current = next
+		}
+	}
+}
+
+// connected notes a new connection. It reports whether that is to be logged once it has lasted: a
+// connection that is lost again at once is no news.
+func (l *link) connected(before, now *connection) (again bool) {
+	l.refusals = 0
+	l.u.cfg.Metrics.GatewayAttempted("connected")
+	l.note(now.began, nil)
+	switch {
+	case l.reported != "":
+		return true
+	case before == nil:
+		l.log.Info("connected to the gateway")
+	default:
+		l.log.V(1).Info("the connection to the gateway is renewed")
+	}
+	return false
+}
+
+// failed notes why no connection was made. It returns when to try again.
+func (l *link) failed(err error, current *connection) time.Duration {
+	since := time.Time{}
+	if current != nil {
+		since = current.began
+	}
+	l.note(since, err)
+	var wait time.Duration
+	outcome := "failed"
+	var r *refusal
+	switch {
+	case !errors.As(err, &r):
+		wait = upTo(l.u.pace.back)
+	case r.busy:
+		outcome, wait = "busy", r.retryAfter+upTo(l.u.pace.busy)
+	default:
+		outcome = "refused"
+		l.refusals++
+		wait = max(l.u.pace.after(l.refusals), r.retryAfter)
+	}
+	if r == nil || r.busy {
+		l.refusals = 0
+	}
+	l.u.cfg.Metrics.GatewayAttempted(outcome)
+	l.say(err, wait)
+	return wait
+}
+
+// lost notes that a connection ended by itself. It returns when to connect again.
+func (l *link) lost(c *connection) time.Duration {
+	err := fmt.Errorf("the connection to the gateway is lost: %w", c.cause())
+	l.note(time.Time{}, err)
+	wait := upTo(l.u.pace.back)
+	l.say(err, wait)
+	return wait
+}
+
+// say logs each cause once.
+func (l *link) say(err error, wait time.Duration) {
+	if err.Error() == l.reported {
+		return
+	}
+	l.reported = err.Error()
+	l.log.Error(err, "not connected to the gateway, trying again until it works", logkeys.Interval, duration.Format(wait.Round(time.Second)))
+}
+
+var errStopping = errors.New("the daemon is stopping")

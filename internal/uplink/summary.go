@@ -1,0 +1,166 @@
+package uplink
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	// mostHoldings bounds how many holdings a gateway is told of, mostHoldingsInLine how many a line
+	// has: a line may have 1 MiB, and a holding takes at most 400 bytes.
+	mostHoldings       = 10_000
+	mostHoldingsInLine = 2000
+)
+
+// summary streams what the node tells without being asked, until the gateway goes, or the connection
+// is left.
+func (c *connection) summary(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(c.leaveContext, cancel)()
+	c.replaceSummary(cancel)
+	s := &summary{c: c, u: c.u, out: json.NewEncoder(w), control: http.NewResponseController(w), told: map[holdingKey]volume.Holding{}}
+	s.asks = c.u.asks.open(c.gateway)
+	defer c.u.asks.close(s.asks)
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set(api.HeaderNode, c.u.cfg.Node)
+	c.askedOnce.Do(func() { close(c.asked) })
+	s.run(ctx)
+}
+
+// replaceSummary ends the summary that runs: a gateway reads one at a time.
+func (c *connection) replaceSummary(cancel context.CancelFunc) {
+	c.summaryMu.Lock()
+	defer c.summaryMu.Unlock()
+	if c.endSummary != nil {
+		c.endSummary()
+	}
+	c.endSummary = cancel
+}
+
+// summary is a stream of summaries.
+type summary struct {
+	c       *connection
+	u       *Uplink
+	asks    *listener
+	out     *json.Encoder
+	control *http.ResponseController
+	// told are the holdings as the gateway knows them; full says that it knows them.
+	told map[holdingKey]volume.Holding
+	full bool
+	// wrote is when the last line was sent.
+	wrote time.Time
+}
+
+type holdingKey struct {
+	namespace, uid string
+	verdict        volume.Verdict
+}
+
+func keyOf(h volume.Holding) holdingKey { return holdingKey{h.Namespace, h.NamespaceUID, h.Verdict} }
+
+// run writes lines until ctx ends or the gateway does not read.
+func (s *summary) run(ctx context.Context) {
+	look := time.NewTicker(s.u.pace.changes)
+	defer look.Stop()
+	for ok := s.tellHoldings(ctx); ok; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			ok = s.tellHoldings(ctx)
+		case <-s.asks.ready:
+			// Others follow soon: pods come in crowds.
+			ok = sleep(ctx, s.u.pace.gather) && s.tellAsks()
+		}
+	}
+}
+
+// tellAsks sends the asks that wait.
+func (s *summary) tellAsks() bool {
+	words := s.u.asks.take(s.asks)
+	return len(words) == 0 || s.write(api.Summary{Asks: words})
+}
+
+// tellHoldings sends what has changed, or the first time all; or a sign of life when it is time for
+// that.
+func (s *summary) tellHoldings(ctx context.Context) bool {
+	limited, cancel := context.WithTimeout(ctx, s.u.pace.changes)
+	defer cancel()
+	all, err := s.u.cfg.Volumes.Holdings(limited)
+	if err != nil {
+		s.u.cfg.Log.V(1).Info("the gateway is not told what is retained, trying again", logkeys.Cause, err.Error())
+		return s.signOfLife()
+	}
+	changes := s.changes(all)
+	if s.full && len(changes) == 0 {
+		return s.signOfLife()
+	}
+	for first := true; first || len(changes) > 0; first = false {
+		line := api.Summary{Full: !s.full}
+		for _, h := range changes[:min(len(changes), mostHoldingsInLine)] {
+			line.Holdings = append(line.Holdings, holding(h))
+		}
+		if changes = changes[len(line.Holdings):]; !s.write(line) {
+			return false
+		}
+		s.full = true
+	}
+	return true
+}
+
+func (s *summary) signOfLife() bool {
+	return time.Since(s.wrote) < s.u.pace.quiet-s.u.pace.changes || s.write(api.Summary{})
+}
+
+// changes returns which holdings the gateway does not know, and notes that it does from now on. One
+// that is gone has no volumes.
+func (s *summary) changes(all []volume.Holding) (changes []volume.Holding) {
+	if len(all) > mostHoldings {
+		// The gateway would not take more. The newest are those that people look for.
+		all = slices.SortedFunc(slices.Values(all), func(a, b volume.Holding) int { return b.Newest.Compare(a.Newest) })[:mostHoldings]
+	}
+	now := make(map[holdingKey]volume.Holding, len(all))
+	for _, h := range all {
+		k := keyOf(h)
+		now[k] = h
+		if before := s.told[k]; before.Volumes != h.Volumes || !before.Newest.Equal(h.Newest) || !before.Oldest.Equal(h.Oldest) {
+			changes = append(changes, h)
+		}
+	}
+	for k, h := range s.told {
+		if _, there := now[k]; !there {
+			changes = append(changes, volume.Holding{Namespace: h.Namespace, NamespaceUID: h.NamespaceUID, Verdict: h.Verdict})
+		}
+	}
+	s.told = now
+	return changes
+}
+
+// holding returns a holding in the words of the API.
+func holding(h volume.Holding) api.Holding {
+	word := api.Holding{Namespace: h.Namespace, NamespaceUID: h.NamespaceUID, Volumes: h.Volumes, Newest: h.Newest, Oldest: h.Oldest}
+	if h.Verdict != volume.Unasked {
+		word.Verdict = h.Verdict.String()
+	}
+	return word
+}
+
+// write sends a line. It returns false if the gateway does not take it.
+func (s *summary) write(line api.Summary) bool {
+	line.Time, s.wrote = time.Now(), time.Now()
+	// A gateway that does not read ends the stream, which the gateway may begin anew.
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.u.pace.stall))
+	if s.out.Encode(line) != nil || s.control.Flush() != nil {
+		return false
+	}
+	_ = s.control.SetWriteDeadline(time.Time{})
+	return true
+}

@@ -1,0 +1,243 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Volumes are the volumes of the node. None of its methods may block for long.
+type Volumes interface {
+	// Awake describes the volumes that are published or changing.
+	Awake(context.Context) ([]volume.Description, error)
+	// Holdings counts the retained volumes by namespace.
+	Holdings(context.Context) ([]volume.Holding, error)
+	// Own notes whose a volume is. It checks what it is told; its error wraps [volume.ErrInvalid] then,
+	// and [volume.ErrNotFound] for a volume of that pod that is not known.
+	Own(context.Context, volume.ID, volume.PodUID, volume.Owner) error
+}
+
+// Config is what an Uplink works with.
+type Config struct {
+	// Gateway is where gateways listen: HOST:PORT, or several separated by commas.
+	Gateway string
+	// CAFile holds the certificates that sign the gateway's. TokenFile holds the token of the pod's
+	// ServiceAccount. Both are read for each connection, and may appear later.
+	CAFile, TokenFile string
+	// Node is the node's name in the cluster, Version that of the daemon.
+	Node, Version string
+	// Handler answers requests below /v1/volumes.
+	Handler http.Handler
+	Volumes Volumes
+	Metrics *metrics.Metrics
+	// Log may be zero.
+	Log logr.Logger
+}
+
+// Check returns why the addresses and the files cannot be used. Whether the files are there is not
+// looked at.
+func (c Config) Check() error {
+	if _, err := parseTargets(c.Gateway); err != nil {
+		return err
+	}
+	for _, file := range []struct{ name, path string }{{"the file of the gateway's CA", c.CAFile}, {"the file of the token", c.TokenFile}} {
+		if !filepath.IsAbs(file.path) {
+			return fmt.Errorf("%s, %q, is not an absolute path", file.name, file.path)
+		}
+	}
+	return nil
+}
+
+// check names the first field that is missing.
+func (c Config) check() error {
+	for _, field := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Gateway", c.Gateway != ""}, {"CAFile", c.CAFile != ""}, {"TokenFile", c.TokenFile != ""}, {"Node", c.Node != ""},
+		{"Handler", c.Handler != nil}, {"Volumes", c.Volumes != nil}, {"Metrics", c.Metrics != nil},
+	} {
+		if !field.ok {
+			return fmt.Errorf("uplink: Config.%s is missing", field.name)
+		}
+	}
+	return c.Check()
+}
+
+// target is a HOST:PORT of the configuration.
+type target struct{ host, port string }
+
+func (t target) String() string { return net.JoinHostPort(t.host, t.port) }
+
+// parseTargets reads addresses that are separated by commas.
+func parseTargets(text string) (all []target, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		host, port, err := net.SplitHostPort(part)
+		if number, wrong := strconv.ParseUint(port, 10, 16); err != nil || host == "" || wrong != nil || number == 0 {
+			return nil, fmt.Errorf("%q is not HOST:PORT, such as katbox-gateway-nodes.katbox.svc:9443", part)
+		}
+		if t := (target{host, port}); !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// Uplink keeps the connections to the gateways.
+type Uplink struct {
+	cfg     Config
+	pace    pace
+	targets []target
+	lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
+	asks    *asks
+	// owning bounds how many answers about owners are kept at once.
+	owning chan struct{}
+	// running counts the requests that are handled.
+	running atomic.Int64
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+
+	mu sync.Mutex
+	// links are by address, connections are all that are open; stopped: there may be no more.
+	links       map[netip.AddrPort]*link
+	connections map[*connection]struct{}
+	unresolved  map[target]error
+	stopped     bool
+}
+
+// Start begins to connect. It returns at once.
+func Start(cfg Config) (*Uplink, error) { return start(cfg, usualPace, resolver.lookup) }
+
+func start(cfg Config, p pace, lookup func(context.Context, string) ([]netip.Addr, error)) (*Uplink, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	targets, err := parseTargets(cfg.Gateway)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	u := &Uplink{
+		cfg: cfg, pace: p, targets: targets, lookup: lookup, cancel: cancel, asks: newAsks(p.again, cfg.Metrics),
+		owning: make(chan struct{}, mostOwning), links: map[netip.AddrPort]*link{}, connections: map[*connection]struct{}{},
+		unresolved: map[target]error{},
+	}
+	u.tasks.Go(func() { u.find(ctx) })
+	u.tasks.Go(func() { u.repeatAsks(ctx) })
+	return u, nil
+}
+
+// Published asks, as soon as a gateway is connected, whose the volume is. It never blocks. On a nil
+// Uplink it does nothing.
+func (u *Uplink) Published(r volume.Record) {
+	if u != nil {
+		u.asks.add(r)
+	}
+}
+
+// Stop closes all connections. What runs on them may end within ctx, and is cut then. Afterwards no
+// request is handled, unless the disk hangs, which the error says.
+func (u *Uplink) Stop(ctx context.Context) error {
+	u.cancel()
+	u.mu.Lock()
+	u.stopped = true
+	open := make([]*connection, 0, len(u.connections))
+	for c := range u.connections {
+		open = append(open, c)
+	}
+	u.mu.Unlock()
+	for _, c := range open {
+		c.goAway()
+	}
+	cut := !u.idle(ctx)
+	for _, c := range open {
+		c.cut()
+	}
+	ended := make(chan struct{})
+	go func() {
+		u.tasks.Wait()
+		close(ended)
+	}()
+	// Handlers end as soon as they notice that their connection was cut.
+	last, cancel := context.WithTimeout(context.Background(), u.pace.grace)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-last.Done():
+	}
+	if !u.idle(last) {
+		return fmt.Errorf("%d requests of the gateway are still running", u.running.Load())
+	}
+	if cut {
+		return errCut
+	}
+	return nil
+}
+
+var errCut = errors.New("readers that came through the gateway were cut off")
+
+// handlersInterval is the time between two looks whether all requests have ended.
+const handlersInterval = 10 * time.Millisecond
+
+// idle waits until no request is handled; it returns false if ctx ends first.
+func (u *Uplink) idle(ctx context.Context) bool {
+	for u.running.Load() > 0 {
+		if !sleep(ctx, handlersInterval) {
+			return false
+		}
+	}
+	return true
+}
+
+// sleep waits; it returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// State is how it stands with one address of the gateway.
+type State struct {
+	// Gateway is the HOST:PORT that the address belongs to. Address is empty if there is none.
+	Gateway, Address string
+	// Since is when the connection was made; zero if there is none.
+	Since time.Time
+	// Err is why there is no connection, or why it cannot be renewed.
+	Err error
+}
+
+// States returns how it stands with each address, sorted.
+func (u *Uplink) States() (all []State) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for t, err := range u.unresolved {
+		all = append(all, State{Gateway: t.String(), Err: err})
+	}
+	for _, l := range u.links {
+		all = append(all, l.report())
+	}
+	slices.SortFunc(all, func(a, b State) int {
+		return strings.Compare(a.Gateway+" "+a.Address, b.Gateway+" "+b.Address)
+	})
+	return all
+}
