@@ -18,8 +18,9 @@ const (
 	holdInterval = 100 * time.Millisecond
 	// releaseLimit is how long after the end of a volume its files may be open.
 	releaseLimit = 5 * time.Second
-	// mostAfterEnd is more than may be on its way in the buffers of a socket.
-	mostAfterEnd = 64 << 20
+	// mostAfterEnd is ten times what may be on its way in the buffers of a socket. A busy machine needs
+	// two seconds for it.
+	mostAfterEnd = 8 << 20
 )
 
 // hold begins to read a file that is long, does not go on before the volume is

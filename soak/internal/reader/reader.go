@@ -118,14 +118,14 @@ func (r *Reader) pick(random *rand.Rand, wanted func(*subject) bool) *subject {
 		i := random.IntN(len(r.subjects))
 		s := r.subjects[i]
 		switch over := !s.there() || r.cfg.Checker.IsPublished(s.volume.ID); {
+		case !wanted(s):
+			continue
 		case over:
 			r.subjects = slices.Delete(r.subjects, i, i+1)
 		case !r.cfg.Checker.Follows(s.volume):
 			continue // it is about to be published, or it was reported that it should be gone
 		}
-		if wanted(s) {
-			return s
-		}
+		return s
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (p *person) read(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		p.list(ctx)
-		if s := p.pick(p.random, isSparse); p.holds && s != nil {
+		if s := p.pick(p.random, p.canHold); s != nil {
 			p.hold(ctx, s)
 			began = time.Now() // to hold a stream is no work
 		} else if s := p.pick(p.random, anyone); s != nil {
@@ -157,7 +157,10 @@ func (p *person) read(ctx context.Context) {
 
 func anyone(*subject) bool { return true }
 
-func isSparse(s *subject) bool { return s.sparse }
+// canHold tells whether the reader holds a stream of the volume. One that is over it leaves to visitors.
+func (p *person) canHold(s *subject) bool {
+	return p.holds && s.sparse && p.cfg.Checker.Follows(s.volume)
+}
 
 // mountedInside tells whether something was mounted in the volume's data since a
 // time.
