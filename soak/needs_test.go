@@ -22,7 +22,7 @@ func trial() workload.Workload {
 			PruneInterval: workload.Duration(200 * time.Millisecond),
 		},
 		Disk:    workload.Disk{Kind: "tmpfs", Size: 64 << 20, Inodes: 20000},
-		Timeout: workload.Duration(time.Minute),
+		Timeout: workload.Duration(10 * time.Minute),
 	}
 }
 
@@ -60,6 +60,14 @@ func read(change func(*workload.Workload)) need {
 		w.Reading.Readers = 3
 		change(w)
 	}}
+}
+
+// hold lets people hold streams of volumes that go well before the end of the run:
+// five seconds after that they read on.
+func hold(w *workload.Workload) {
+	w.Pods, w.Parallel = 32, 4
+	w.Contents.Sparse, w.Reading.Readers = 1, 6
+	w.Length.Mean = workload.Duration(2 * time.Second)
 }
 
 // needs has the bugs that do not show in the trial as it is.
@@ -116,27 +124,31 @@ var needs = map[fake.Bug]need{
 	}),
 	fake.ReadsAnother: read(func(*workload.Workload) {}),
 	fake.ReadsBeside:  read(func(*workload.Workload) {}),
-	fake.ReadsHalf:    read(func(w *workload.Workload) { w.Contents.Sparse = 0.5 }),
-	fake.ReadsOn:      read(func(w *workload.Workload) { w.Contents.Sparse = 0.5 }),
+	fake.ReadsHalf:    read(hold),
+	fake.ReadsOn:      read(hold),
 	fake.ReadsAlong: read(func(w *workload.Workload) {
-		// Several waves of pods: the readers may come too late for the first.
-		w.Pods, w.Parallel = 60, 12
+		w.Pods, w.Parallel = 24, 12
 		w.Contents.Sparse, w.Again, w.Reading.Readers = 1, 1, 24
-		w.Driver.Lifespan = workload.Duration(8 * time.Second)
+		// After five seconds a reader reads on, before the second life of the volume is over.
+		w.Driver.Lifespan = workload.Duration(20 * time.Second)
 	}),
+	// All pods come again at about the same time, and for long enough to be visited.
 	fake.ReadsPublished: read(func(w *workload.Workload) {
+		w.Pods, w.Parallel = 16, 16
 		w.Again, w.Reading.Readers = 1, 8
-		w.Length.Mean = workload.Duration(2 * time.Second)
+		w.Length.Distribution, w.Length.Mean = workload.Constant, workload.Duration(6*time.Second)
+		w.Driver.Lifespan = workload.Duration(12 * time.Second)
 	}),
 	fake.LosesAgain:      read(func(w *workload.Workload) { w.Again = 0.5 }),
 	fake.ReadsWithTrace:  read(func(*workload.Workload) {}),
 	fake.TarsLess:        read(func(*workload.Workload) {}),
 	fake.ReadingProlongs: read(func(*workload.Workload) {}),
-	// A call may take 10 s.
+	// A call may take 10 s. The first pods end long before the last.
 	fake.ReadingDelays: read(func(w *workload.Workload) {
+		w.Pods, w.Parallel = 12, 12
 		w.Contents.Sparse = 1
 		w.Driver.Lifespan = workload.Duration(12 * time.Second)
-		w.Length.Mean = workload.Duration(2 * time.Second)
+		w.Length.Mean = workload.Duration(4 * time.Second)
 	}),
 	fake.RemovesAnother: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
 	fake.RemovesNothing: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
