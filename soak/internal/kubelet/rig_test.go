@@ -144,7 +144,7 @@ func (r *rig) heard() []string {
 }
 
 // hangLimit only ends tests that would never end.
-const hangLimit = 30 * time.Second
+const hangLimit = 2 * time.Minute
 
 // await waits until somebody told the line so many times.
 func (r *rig) await(line string, times int) {

@@ -14,6 +14,8 @@ import (
 // TestTreatedCalls is about whole lives of volumes whose calls are treated.
 func TestTreatedCalls(t *testing.T) {
 	const pub, unpub = "publish p-a", "unpublish p-a"
+	// Far longer than the first of two calls takes to begin.
+	const overtaken = time.Second
 	for _, row := range []struct {
 		name      string
 		publish   workload.Call
@@ -32,11 +34,11 @@ func TestTreatedCalls(t *testing.T) {
 		{"given up", workload.Call{CancelAfter: time.Millisecond}, workload.Call{CancelAfter: time.Millisecond},
 			nil,
 			[]string{pub, pub, unpub, unpub}},
-		{"overtaken after", workload.Call{}, workload.Call{Reordered: true, Overtaken: 20 * time.Millisecond}, nil,
+		{"overtaken after", workload.Call{}, workload.Call{Reordered: true, Overtaken: overtaken}, nil,
 			[]string{pub, unpub, pub, unpub}},
-		{"overtaken before", workload.Call{}, workload.Call{Reordered: true, Overtaken: -20 * time.Millisecond}, nil,
+		{"overtaken before", workload.Call{}, workload.Call{Reordered: true, Overtaken: -overtaken}, nil,
 			[]string{pub, pub, unpub, unpub}},
-		{"overtaken, and the last one fails", workload.Call{}, workload.Call{Reordered: true, Overtaken: 20 * time.Millisecond},
+		{"overtaken, and the last one fails", workload.Call{}, workload.Call{Reordered: true, Overtaken: overtaken},
 			map[string][]fault{"unpublish": {{}, {code: codes.Internal}}},
 			[]string{pub, unpub, pub, unpub, unpub}},
 	} {
@@ -126,7 +128,7 @@ func TestDoubledPublishOfAPodThatEnds(t *testing.T) {
 	r := newRig(t, nil)
 	// One of the two never succeeds; the pod's end is the end of it.
 	bad := fault{code: codes.Internal}
-	r.driver.next("publish", "p-a", fault{}, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad, bad)
+	r.driver.next("publish", "p-a", append([]fault{{}}, slices.Repeat([]fault{bad}, 100_000)...)...)
 	r.start()
 	v := inline("a")
 	v.Publish.Repeat = workload.TwiceTogether
