@@ -135,7 +135,7 @@ func unmountAtEnd(t *testing.T, path string) {
 // await polls until it is so.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("in vain waited until %s", what)
 		}
