@@ -158,15 +158,22 @@ func (n *node) is(ok bool, format string, args ...any) {
 // file makes a file that has to stay.
 func (n *node) file(path string) {
 	n.t.Helper()
-	n.try(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(path), 0o644))
+	n.try(os.MkdirAll(filepath.Dir(path), 0o755))
+	mounttest.Unforked(func() { n.try(os.WriteFile(path, []byte(path), 0o644)) })
 	n.precious[path] = path
+}
+
+// read reads a file of a volume.
+func read(path string) (content []byte, err error) {
+	mounttest.Unforked(func() { content, err = os.ReadFile(path) })
+	return content, err
 }
 
 // lost looks for what had to stay and did not.
 func (n *node) lost() error {
 	var errs []error
 	for path, want := range n.precious {
-		got, err := os.ReadFile(path)
+		got, err := read(path)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%w: %w", errLost, err))

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/mounttest"
 )
 
 // way is something by which data may be lost.
@@ -217,7 +218,9 @@ func mountInside(n *node) error {
 // files are those in the working directory that fit a pattern.
 func (n *node) files(pattern string) []string {
 	n.t.Helper()
-	found, err := filepath.Glob(filepath.Join(n.layout.Work, pattern))
+	var found []string
+	var err error
+	mounttest.Unforked(func() { found, err = filepath.Glob(filepath.Join(n.layout.Work, pattern)) })
 	n.try(err)
 	return found
 }

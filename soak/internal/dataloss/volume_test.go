@@ -92,7 +92,7 @@ func (n *node) expires(v vol) {
 // isPublished checks that the pod still has its volume.
 func (n *node) isPublished(v vol) {
 	n.t.Helper()
-	content, err := os.ReadFile(filepath.Join(v.target, "file"))
+	content, err := read(filepath.Join(v.target, "file"))
 	n.is(n.mounted(v.target) && err == nil && string(content) == n.precious[v.file()],
 		"the pod does not have its volume any more: file %q, %v", content, err)
 }

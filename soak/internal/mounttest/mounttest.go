@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,4 +61,12 @@ func unmountWhenFree(path string) error {
 			return err
 		}
 	}
+}
+
+// Unforked calls f, which opens and closes files on a mount, while no process is started. Between fork
+// and exec a new process has the files open, too, and would keep the mount from being taken away.
+func Unforked(f func()) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	f()
 }
