@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/logkeys"
 )
 
@@ -50,7 +51,7 @@ func (r *Registry) Server(config *tls.Config) *http.Server {
 			switch state {
 			case http.StateNew:
 				if pending.Add(1) > mostPending {
-					r.Metrics.NodeRefused("busy")
+					r.Metrics.ConnectionAsked(metrics.Busy)
 					_ = c.Close()
 				}
 			case http.StateHijacked, http.StateClosed:
@@ -62,22 +63,23 @@ func (r *Registry) Server(config *tls.Config) *http.Server {
 	return s
 }
 
-// refusal is why a node may not connect. word is for the metric.
+// refusal is why a node may not connect. outcome is for the metric.
 type refusal struct {
 	code    int
-	word    string
+	outcome string
 	message string
 	// retry: the node may try again after this time.
 	retry time.Duration
 }
 
-func refuse(code int, word, format string, values ...any) *refusal {
-	return &refusal{code: code, word: word, message: fmt.Sprintf(format, values...)}
+func refuse(code int, format string, values ...any) *refusal {
+	return &refusal{code: code, outcome: metrics.Refused, message: fmt.Sprintf(format, values...)}
 }
 
 // later refuses a node that may try again. The times differ, so that nodes do not come back together.
-func later(word, format string, values ...any) *refusal {
-	no := refuse(http.StatusServiceUnavailable, word, format, values...)
+func later(outcome, format string, values ...any) *refusal {
+	no := refuse(http.StatusServiceUnavailable, format, values...)
+	no.outcome = outcome
 	no.retry = time.Duration(2+rand.IntN(9)) * time.Second
 	return no
 }
@@ -93,7 +95,7 @@ var reasons = map[int]api.Reason{
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	who, no := r.admit(request)
 	if no != nil {
-		r.Metrics.NodeRefused(no.word)
+		r.Metrics.ConnectionAsked(no.outcome)
 		if r.refusals.Allow() {
 			r.Log.Info("refused a connection", "address", request.RemoteAddr, "claims", truncate(request.Header.Get(api.HeaderNode)),
 				logkeys.Node, who.Node, logkeys.Pod, who.Pod, logkeys.Cause, no.message)
@@ -102,7 +104,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	if err := r.upgrade(w, who); err != nil {
-		r.Metrics.NodeRefused("upgrade")
+		r.Metrics.ConnectionAsked(metrics.Failed)
 		r.Log.V(1).Info("a connection was lost while it was upgraded", logkeys.Node, who.Node, logkeys.Cause, err.Error())
 	}
 }
@@ -133,7 +135,7 @@ func (r *Registry) admit(request *http.Request) (Identity, *refusal) {
 		return Identity{}, no
 	}
 	if r.ctx.Err() != nil {
-		return Identity{}, later("stopping", "the gateway stops; connect to another replica, or to this one later")
+		return Identity{}, later(metrics.Busy, "the gateway stops; connect to another replica, or to this one later")
 	}
 	address, _, _ := net.SplitHostPort(request.RemoteAddr)
 	who, no := r.review(request.Context(), address, token)
@@ -141,17 +143,17 @@ func (r *Registry) admit(request *http.Request) (Identity, *refusal) {
 		return who, no
 	}
 	if who.Namespace != r.Namespace || who.ServiceAccount != r.ServiceAccount {
-		return who, refuse(http.StatusForbidden, "serviceaccount", "the token is that of ServiceAccount %s/%s, and daemons run as %s/%s",
+		return who, refuse(http.StatusForbidden, "the token is that of ServiceAccount %s/%s, and daemons run as %s/%s",
 			who.Namespace, who.ServiceAccount, r.Namespace, r.ServiceAccount)
 	}
 	if who.Pod == "" || who.PodUID == "" {
-		return who, refuse(http.StatusForbidden, "pod", "the token is not bound to a pod; mount a projected token into the daemon's pod")
+		return who, refuse(http.StatusForbidden, "the token is not bound to a pod; mount a projected token into the daemon's pod")
 	}
 	if no := r.checkPod(request.Context(), &who); no != nil {
 		return who, no
 	}
 	if claimed := request.Header.Get(api.HeaderNode); claimed != who.Node {
-		return who, refuse(http.StatusForbidden, "node", "the daemon calls itself %q (--nodeid), but its token is that of a pod on node %q",
+		return who, refuse(http.StatusForbidden, "the daemon calls itself %q (--nodeid), but its token is that of a pod on node %q",
 			truncate(claimed), who.Node)
 	}
 	return who, nil
@@ -162,18 +164,18 @@ func readRequest(request *http.Request) (token string, no *refusal) {
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
 	switch {
 	case request.TLS == nil:
-		return "", refuse(http.StatusForbidden, "tls", "nodes connect with TLS only")
+		return "", refuse(http.StatusForbidden, "nodes connect with TLS only")
 	case request.URL.Path != api.ConnectPath:
-		return "", refuse(http.StatusNotFound, "request", "nodes connect to %s, and nothing else is served here", api.ConnectPath)
+		return "", refuse(http.StatusNotFound, "nodes connect to %s, and nothing else is served here", api.ConnectPath)
 	case request.Method != http.MethodGet:
-		return "", refuse(http.StatusMethodNotAllowed, "request", "nodes connect with GET")
+		return "", refuse(http.StatusMethodNotAllowed, "nodes connect with GET")
 	case request.Header.Get("Upgrade") != api.ConnectProtocol || !strings.EqualFold(request.Header.Get("Connection"), "upgrade"):
-		return "", refuse(http.StatusUpgradeRequired, "request", "nodes ask for an upgrade to %s; is the daemon of another version?",
+		return "", refuse(http.StatusUpgradeRequired, "nodes ask for an upgrade to %s; is the daemon of another version?",
 			api.ConnectProtocol)
 	case request.ContentLength != 0:
-		return "", refuse(http.StatusBadRequest, "request", "a request to connect has no body")
+		return "", refuse(http.StatusBadRequest, "a request to connect has no body")
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
-		return "", refuse(http.StatusUnauthorized, "token", "the request has no bearer token; --gateway-token names its file")
+		return "", refuse(http.StatusUnauthorized, "the request has no bearer token; --gateway-token names its file")
 	}
 	return token, nil
 }
@@ -182,32 +184,42 @@ func readRequest(request *http.Request) (token string, no *refusal) {
 func (r *Registry) review(ctx context.Context, address, token string) (Identity, *refusal) {
 	leave, ok := r.queue.enter(address)
 	if !ok {
-		return Identity{}, later("busy", "too many connections come from the address %s at once; try again in a moment", address)
+		return Identity{}, later(metrics.Busy, "too many connections come from the address %s at once; try again in a moment", address)
 	}
 	defer leave()
 	waiting, cancel := context.WithTimeout(ctx, r.limits.wait)
 	defer cancel()
 	if err := r.reviews.Wait(waiting); err != nil {
-		return Identity{}, later("busy", "too many nodes connect at once; try again in a moment")
+		return Identity{}, later(metrics.Busy, "too many nodes connect at once; try again in a moment")
 	}
 	select {
 	case r.reviewing <- struct{}{}:
 		defer func() { <-r.reviewing }()
 	case <-waiting.Done():
-		return Identity{}, later("busy", "the API server answers slowly about tokens; try again in a moment")
+		return Identity{}, later(metrics.Busy, "the API server answers slowly about tokens; try again in a moment")
 	}
 	asking, cancel := context.WithTimeout(ctx, r.limits.review)
 	defer cancel()
-	began := time.Now()
 	who, err := r.Reviewer.Review(asking, token)
-	r.Metrics.TokenReviewed(time.Since(began), err == nil || errors.Is(err, ErrToken))
+	r.Metrics.TokenReviewed(outcome(err))
 	switch {
 	case errors.Is(err, ErrToken):
-		return Identity{}, refuse(http.StatusUnauthorized, "token", "%v", err)
+		return Identity{}, refuse(http.StatusUnauthorized, "%v", err)
 	case err != nil:
-		return Identity{}, later("unavailable", "the API server cannot be asked about the token: %v", err)
+		return Identity{}, later(metrics.Failed, "the API server cannot be asked about the token: %v", err)
 	}
 	return who, nil
+}
+
+// outcome is what the metric says of a TokenReview.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return metrics.Accepted
+	case errors.Is(err, ErrToken):
+		return metrics.Refused
+	}
+	return metrics.Failed
 }
 
 // checkPod compares the token's pod with what is known of it, and finds out its node if the token
@@ -219,18 +231,18 @@ func (r *Registry) checkPod(ctx context.Context, who *Identity) *refusal {
 		defer cancel()
 		var err error
 		if pod, err = r.Expected.Read(reading, who.Pod); errors.Is(err, ErrNoPod) {
-			return refuse(http.StatusForbidden, "pod", "there is no pod %s any more", who.Pod)
+			return refuse(http.StatusForbidden, "there is no pod %s any more", who.Pod)
 		} else if err != nil {
-			return later("unavailable", "the API server cannot be asked about the daemon's pod: %v", err)
+			return later(metrics.Failed, "the API server cannot be asked about the daemon's pod: %v", err)
 		}
 	}
 	switch {
 	case pod.UID != who.PodUID || pod.Name != who.Pod:
-		return refuse(http.StatusForbidden, "pod", "the token is that of an earlier pod %s", who.Pod)
+		return refuse(http.StatusForbidden, "the token is that of an earlier pod %s", who.Pod)
 	case pod.Node == "":
-		return later("unavailable", "pod %s is on no node yet", who.Pod)
+		return later(metrics.Failed, "pod %s is on no node yet", who.Pod)
 	case cmp.Or(who.Node, pod.Node) != pod.Node:
-		return refuse(http.StatusForbidden, "node", "the token says node %q, and pod %s is on node %q", who.Node, who.Pod, pod.Node)
+		return refuse(http.StatusForbidden, "the token says node %q, and pod %s is on node %q", who.Node, who.Pod, pod.Node)
 	}
 	who.Node = pod.Node
 	return nil

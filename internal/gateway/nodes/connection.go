@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/logkeys"
 )
 
@@ -24,24 +25,6 @@ var (
 	// errLied: the node sent what no daemon sends.
 	errLied = errors.New("the node breaks the protocol")
 )
-
-// lostReasons are the words of the metric.
-var lostReasons = []struct {
-	err  error
-	word string
-}{
-	{errStopped, "stopped"}, {errSilent, "silent"}, {errReplaced, "replaced"}, {errPodGone, "pod"},
-	{errDrained, "renewed"}, {errTooLong, "renewed"}, {errLied, "protocol"},
-}
-
-func lostReason(err error) string {
-	for _, known := range lostReasons {
-		if errors.Is(err, known.err) {
-			return known.word
-		}
-	}
-	return "closed"
-}
 
 // connection is one that a node opened.
 type connection struct {
@@ -88,7 +71,7 @@ func (r *Registry) open(conn net.Conn, name, podUID string) (*connection, error)
 
 // start reads summaries until the connection ends.
 func (c *connection) start() {
-	c.registry.Metrics.NodeConnected()
+	c.registry.Metrics.ConnectionAsked(metrics.Accepted)
 	c.registry.Log.V(1).Info("a node has connected", logkeys.Node, c.name)
 	c.allow(c.registry.limits.silence, errSilent)
 	c.client.SetStateHook(func(client *http.ClientConn) { c.changed(client) })
@@ -161,7 +144,6 @@ func (c *connection) end(why error) {
 	}
 	c.mu.Unlock()
 	_ = c.client.Close()
-	c.registry.Metrics.NodeLost(lostReason(why))
 	log := c.registry.Log.WithValues(logkeys.Node, c.name, logkeys.Cause, why.Error())
 	switch {
 	case errors.Is(why, errLied):

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -63,12 +64,12 @@ func (h *holdings) set(all []api.Holding) error {
 
 // change replaces those holdings that have changed. One without volumes is gone.
 func (h *holdings) change(changed []api.Holding) error {
-	now := h.now.Load()
-	if now == nil {
-		return fmt.Errorf("%w: its first summary is not a full one", errLied)
-	}
 	if len(changed) == 0 {
 		return nil
+	}
+	now := h.now.Load()
+	if now == nil {
+		return fmt.Errorf("%w: it says what has changed before it has said what it holds", errLied)
 	}
 	all := make(map[unique.Handle[tenant]]holding, len(*now)+len(changed))
 	for _, old := range *now {
@@ -85,7 +86,8 @@ func (h *holdings) change(changed []api.Holding) error {
 			all[k.tenant] = k
 		}
 	}
-	if len(all) > mostHoldings {
+	// What takes the place of others may come before those go.
+	if len(all) > 2*mostHoldings {
 		return fmt.Errorf("%w: it holds volumes of more than %d namespaces", errLied, mostHoldings)
 	}
 	kept := slices.SortedFunc(maps.Values(all), compareHoldings)
@@ -93,45 +95,49 @@ func (h *holdings) change(changed []api.Holding) error {
 	return nil
 }
 
-// known reports whether the node has said what it holds.
-func (h *holdings) known() bool { return h.now.Load() != nil }
-
-// of returns the holdings of the namespace with that name.
+// of returns the holdings of the namespace with that name, and that of the namespaces that the node
+// does not count each.
 func (h *holdings) of(namespace string) []api.Holding {
-	now := h.now.Load()
-	if now == nil {
-		return nil
-	}
-	i, _ := slices.BinarySearchFunc(*now, namespace, func(k holding, name string) int {
+	all := *h.now.Load()
+	return append(between(all, namespace), between(all, volume.OtherNamespaces)...)
+}
+
+// between returns the holdings with exactly that name.
+func between(all []holding, namespace string) (named []api.Holding) {
+	i, _ := slices.BinarySearchFunc(all, namespace, func(k holding, name string) int {
 		return cmp.Compare(k.tenant.Value().namespace, name)
 	})
-	var of []api.Holding
-	for _, k := range (*now)[i:] {
+	for _, k := range all[i:] {
 		t := k.tenant.Value()
 		if t.namespace != namespace {
 			break
 		}
-		of = append(of, api.Holding{
+		named = append(named, api.Holding{
 			Namespace: t.namespace, NamespaceUID: t.uid, Verdict: t.verdict,
 			Volumes: int(k.volumes), Newest: time.Unix(0, k.newest), Oldest: time.Unix(0, k.oldest),
 		})
 	}
-	return of
+	return named
 }
 
-// sum returns all holdings as one, of no namespace; false if there are none.
-func (h *holdings) sum() (sum api.Holding, ok bool) {
-	now := h.now.Load()
-	if now == nil || len(*now) == 0 {
-		return sum, false
+// sums returns three holdings at most; see [Registry.With].
+func (h *holdings) sums() []api.Holding {
+	all := *h.now.Load()
+	sums := append(between(all, ""), between(all, volume.OtherNamespaces)...)
+	rest := holding{oldest: math.MaxInt64}
+	for _, k := range all {
+		if name := k.tenant.Value().namespace; name == "" || name == volume.OtherNamespaces {
+			continue
+		}
+		rest.volumes += k.volumes
+		rest.newest, rest.oldest = max(rest.newest, k.newest), min(rest.oldest, k.oldest)
 	}
-	newest, oldest := (*now)[0].newest, (*now)[0].oldest
-	for _, k := range *now {
-		sum.Volumes += int(k.volumes)
-		newest, oldest = max(newest, k.newest), min(oldest, k.oldest)
+	if rest.volumes > 0 {
+		sums = append(sums, api.Holding{
+			Namespace: SumOfNamespaces, Volumes: int(rest.volumes), Newest: time.Unix(0, rest.newest), Oldest: time.Unix(0, rest.oldest),
+		})
 	}
-	sum.Newest, sum.Oldest = time.Unix(0, newest), time.Unix(0, oldest)
-	return sum, true
+	return sums
 }
 
 func compareHoldings(a, b holding) int {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/metrics"
 )
 
 // Config is what a Registry needs. All fields without the word "may" are required.
@@ -28,7 +29,7 @@ type Config struct {
 	// Hash is how the name of a volume tells its node.
 	Hash func(node string) uint32
 	// Metrics may be nil.
-	Metrics Metrics
+	Metrics *metrics.Metrics
 	// Log may be the zero Logger.
 	Log logr.Logger
 }
@@ -49,15 +50,6 @@ type Expected interface {
 type Owners interface {
 	// Ask answers what the node asked, as far as the answers are known when ctx ends.
 	Ask(ctx context.Context, node string, asks []api.OwnerAsk) []api.OwnerAnswer
-}
-
-// Metrics counts what happens to connections. Reasons are single words.
-type Metrics interface {
-	NodeConnected()
-	NodeLost(reason string)
-	NodeRefused(reason string)
-	// TokenReviewed says how long the API server took, and whether it answered at all.
-	TokenReviewed(took time.Duration, answered bool)
 }
 
 // Registry keeps the connections of all nodes. It is the http.Handler of the port that nodes
@@ -114,9 +106,6 @@ func New(c Config) (*Registry, error) {
 		if missing {
 			return nil, fmt.Errorf("nodes: Config.%s is missing", name)
 		}
-	}
-	if c.Metrics == nil {
-		c.Metrics = noMetrics{}
 	}
 	r := &Registry{
 		Config: c, started: time.Now(), nodes: map[string]*node{}, transport: newTransport(),
@@ -234,11 +223,3 @@ func newTransport() *http.Transport {
 	t.Protocols.SetUnencryptedHTTP2(true)
 	return t
 }
-
-// noMetrics counts nothing.
-type noMetrics struct{}
-
-func (noMetrics) NodeConnected()                    {}
-func (noMetrics) NodeLost(string)                   {}
-func (noMetrics) NodeRefused(string)                {}
-func (noMetrics) TokenReviewed(time.Duration, bool) {}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // Conn is a node that can be asked.
@@ -20,26 +21,30 @@ type Conn interface {
 // Held is what a connected node says that it holds.
 type Held struct {
 	Conn Conn
-	// Known is false until the node's first summary has come. It may hold anything.
-	Known bool
-	// Holdings are those of the namespace that was asked for, several if there are volumes of earlier
-	// namespaces of that name.
+	// Holdings are those that may be of the namespace that was asked for. There are several if the node
+	// has volumes of earlier namespaces of that name.
 	Holdings []api.Holding
+	// Skip is NotAnswering if the node should not be asked now; else it is empty.
+	Skip string
 }
+
+// SumOfNamespaces is the namespace of a holding that is a sum; see [Registry.With]. No namespace has
+// that name.
+const SumOfNamespaces = "+"
 
 // Why a node is missing.
 const (
 	// NotConnected: there is no connection.
 	NotConnected = "NotConnected"
-	// NotAnswering: the node is connected but did not answer twice in a row. It is asked again after
-	// ten seconds.
+	// NotAnswering: the node is connected, and did not answer twice in a row. It is not asked for ten
+	// seconds.
 	NotAnswering = "NotAnswering"
 )
 
-// Missing is a node that should be there and cannot be asked.
+// Missing is a node that should be connected and is not.
 type Missing struct {
 	Node string
-	// Since is when the connection ended or the node failed, or since when it is waited for.
+	// Since is when the last connection ended, or since when the node is waited for.
 	Since  time.Time
 	Reason string
 }
@@ -47,51 +52,45 @@ type Missing struct {
 // NodeState is a node that is connected or should be.
 type NodeState struct {
 	Node string
-	// Conn is nil if there is no connection. Since and Reason are then those of Missing.
-	Conn   Conn
+	// Conn is nil if there is no connection. The node is then one of those that Missing returns.
+	Conn Conn
+	// Reason is empty, NotConnected or NotAnswering, and Since says since when.
 	Since  time.Time
 	Reason string
 }
 
 // Counts are numbers of nodes.
 type Counts struct {
-	// Expected counts the nodes that run a daemon or should, Connected those with a connection, and
-	// Missing those that lists leave out.
-	Expected, Connected, Missing int
+	// Expected counts the nodes that are connected or should be.
+	Expected, Connected int
 }
 
-// With returns the connected nodes that hold volumes of the namespace, and those that have not said
-// yet what they hold. With no namespace it returns the nodes that hold any volume, each with one
-// Holding, which is the sum. Nodes that do not answer are left out; Missing names them.
+// With returns the connected nodes that may hold volumes of the namespace. A node that has too many
+// namespaces to count each has a holding of [volume.OtherNamespaces], and so has one that has not
+// said yet what it holds.
+//
+// With no namespace it returns the nodes that hold any volume. Each has at most three holdings: that
+// without a namespace, that of OtherNamespaces, and a sum of all others, of [SumOfNamespaces].
 func (r *Registry) With(namespace string) []Held {
-	return r.holding(func(h *holdings) []api.Holding {
-		if namespace != "" {
-			return h.of(namespace)
-		}
-		if sum, ok := h.sum(); ok {
-			return []api.Holding{sum}
-		}
-		return nil
-	})
-}
-
-// WithoutNamespace returns the nodes that hold volumes whose namespace is not known, like With.
-func (r *Registry) WithoutNamespace() []Held {
-	return r.holding(func(h *holdings) []api.Holding { return h.of("") })
-}
-
-func (r *Registry) holding(of func(*holdings) []api.Holding) []Held {
+	unknown := []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
 	var held []Held
 	for _, n := range r.all() {
 		l := n.look()
-		if !l.connected || l.skipped {
+		if !l.connected {
 			continue
 		}
-		h := Held{Conn: n, Known: l.heard != nil}
-		if h.Known {
-			h.Holdings = of(&l.heard.holdings)
+		h := Held{Conn: n, Holdings: unknown}
+		if l.skipped {
+			h.Skip = NotAnswering
 		}
-		if !h.Known || len(h.Holdings) > 0 {
+		switch {
+		case l.heard == nil:
+		case namespace == "":
+			h.Holdings = l.heard.holdings.sums()
+		default:
+			h.Holdings = l.heard.holdings.of(namespace)
+		}
+		if len(h.Holdings) > 0 {
 			held = append(held, h)
 		}
 	}
@@ -116,16 +115,19 @@ func (r *Registry) ByHash(hash uint32) []NodeState {
 	})
 }
 
-// Missing returns the nodes that should be there and cannot be asked, ordered by name.
+// Missing returns the nodes that should be connected and are not, ordered by name.
 func (r *Registry) Missing() []Missing {
 	var missing []Missing
 	for _, s := range r.states(func(string, *node) bool { return true }) {
-		if s.Reason != "" {
+		if s.Conn == nil {
 			missing = append(missing, Missing{Node: s.Node, Since: s.Since, Reason: s.Reason})
 		}
 	}
 	return missing
 }
+
+// Count returns how many nodes there are, the missing ones among them.
+func (r *Registry) Count() int { return r.Counts().Expected }
 
 // Counts counts nodes.
 func (r *Registry) Counts() Counts {
@@ -134,9 +136,6 @@ func (r *Registry) Counts() Counts {
 		c.Expected++
 		if s.Conn != nil {
 			c.Connected++
-		}
-		if s.Reason != "" {
-			c.Missing++
 		}
 	}
 	return c

@@ -3,7 +3,7 @@
 //
 // The API server's word is remembered by the pod's UID, in a bounded cache, so that several volumes
 // of a pod cost one GET, and so that a node that later claims something else can be contradicted
-// ([Owners.Check]). Nothing is remembered about a pod because of what a node said of it: the cache
+// ([Owners.Verdict]). Nothing is remembered about a pod because of what a node said of it: the cache
 // holds what the API server answered, and refusals only for the very same question.
 //
 // No more than 200 pods are read a second. While the API server cannot be asked there is no answer,

@@ -10,9 +10,11 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -21,24 +23,17 @@ import (
 type Config struct {
 	// Pods reads pods of all namespaces. The client should not have a limit of its own.
 	Pods client.PodsGetter
-	// Namespaces knows the namespaces as they are now.
 	Namespaces Namespaces
 	// Metrics may be nil.
-	Metrics Metrics
+	Metrics *metrics.Metrics
 	// Log may be the zero Logger.
 	Log logr.Logger
 }
 
 // Namespaces knows the namespaces as they are now.
 type Namespaces interface {
-	// Tenancy returns the namespace with that name, if there is one.
-	Tenancy(namespace string) (volume.Tenancy, bool)
-}
-
-// Metrics counts answers. Outcomes are "confirmed", "denied", "unknown" (there was no answer), and
-// "remembered" (nobody was asked).
-type Metrics interface {
-	OwnerAsked(outcome string)
+	// Lookup returns the namespace with that name; false if there is none.
+	Lookup(ctx context.Context, namespace string) (volume.Tenancy, bool, error)
 }
 
 const (
@@ -48,6 +43,8 @@ const (
 	// mostFacts and mostDenials bound what is remembered. A fact takes some 400 bytes.
 	mostFacts   = 40_000
 	mostDenials = 10_000
+	// mostUID bounds the UID of a pod.
+	mostUID = 128
 )
 
 // Owners finds out whose volumes are.
@@ -74,9 +71,6 @@ func New(c Config) (*Owners, error) {
 	if c.Pods == nil || c.Namespaces == nil {
 		return nil, errors.New("owners: Config.Pods and Config.Namespaces are required")
 	}
-	if c.Metrics == nil {
-		c.Metrics = noMetrics{}
-	}
 	return &Owners{
 		Config: c, reads: rate.NewLimiter(readsPerSecond, readsBurst), complaints: rate.NewLimiter(rate.Limit(1)/10, 1),
 		facts: newMemory[string, fact](mostFacts), denials: newMemory[question, struct{}](mostDenials),
@@ -90,7 +84,6 @@ func (o *Owners) Ask(ctx context.Context, node string, asks []api.OwnerAsk) []ap
 	for _, a := range asks {
 		owner, err := o.ask(ctx, question{node, a.Namespace, a.Pod, a.PodUID})
 		if err != nil {
-			o.Metrics.OwnerAsked("unknown")
 			if ctx.Err() == nil && o.complaints.Allow() {
 				o.Log.Info("cannot find out whose a volume is; its node will ask again",
 					logkeys.Node, node, logkeys.Namespace, a.Namespace, logkeys.Pod, a.Pod, logkeys.Cause, err.Error())
@@ -105,58 +98,72 @@ func (o *Owners) Ask(ctx context.Context, node string, asks []api.OwnerAsk) []ap
 // ask answers one question. An error says that there is no answer now.
 func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 	denied := volume.Owner{Verdict: volume.Denied}
-	if q.namespace == "" || q.pod == "" || q.podUID == "" {
+	if !q.valid() {
 		return denied, nil
 	}
 	if f, ok := o.facts.get(q.podUID); ok {
-		o.Metrics.OwnerAsked("remembered")
 		return f.about(q), nil
 	}
 	if _, ok := o.denials.get(q); ok {
-		o.Metrics.OwnerAsked("remembered")
 		return denied, nil
 	}
 	f, err := o.read(ctx, q)
-	if err != nil {
+	switch {
+	case errors.Is(err, errGone):
+		o.Metrics.PodLookedUp(metrics.Gone)
+		o.denials.put(q, struct{}{})
+		return denied, nil
+	case err != nil:
+		o.Metrics.PodLookedUp(metrics.Failed)
 		return volume.Owner{}, err
 	}
-	if f == nil {
-		o.denials.put(q, struct{}{})
-		o.Metrics.OwnerAsked("denied")
-		return denied, nil
-	}
-	o.facts.put(q.podUID, *f)
+	o.facts.put(q.podUID, f)
 	owner := f.about(q)
-	if owner.Verdict == volume.Denied {
-		o.Metrics.OwnerAsked("denied")
+	if owner.Verdict == volume.Confirmed {
+		o.Metrics.PodLookedUp(metrics.Found)
 	} else {
-		o.Metrics.OwnerAsked("confirmed")
+		o.Metrics.PodLookedUp(metrics.Contradicted)
 	}
 	return owner, nil
 }
 
-// read asks the API server about a pod. It returns nil if there is no pod with that UID.
-func (o *Owners) read(ctx context.Context, q question) (*fact, error) {
+// valid reports whether there may be such a pod. What is no name would lead the client elsewhere.
+func (q question) valid() bool {
+	return len(validation.IsDNS1123Label(q.namespace)) == 0 && len(validation.IsDNS1123Subdomain(q.pod)) == 0 &&
+		q.podUID != "" && len(q.podUID) <= mostUID
+}
+
+// errGone: there is no pod with that UID.
+var errGone = errors.New("the pod is gone")
+
+// read asks the API server about a pod.
+func (o *Owners) read(ctx context.Context, q question) (fact, error) {
 	if err := o.reads.Wait(ctx); err != nil {
-		return nil, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
+		return fact{}, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
 	}
-	before, ok := o.Namespaces.Tenancy(q.namespace)
+	before, ok, err := o.Namespaces.Lookup(ctx, q.namespace)
+	if err != nil {
+		return fact{}, err
+	}
 	pod, err := o.Pods.Pods(q.namespace).Get(ctx, q.pod, meta.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		return fact{}, errGone
 	case err != nil:
-		return nil, fmt.Errorf("read pod %s/%s: %w", q.namespace, q.pod, err)
+		return fact{}, fmt.Errorf("read pod %s/%s: %w", q.namespace, q.pod, err)
 	case !is(pod, q.podUID):
-		return nil, nil
+		return fact{}, errGone
 	}
 	// A pod of a namespace that was deleted, and made again while the pod was read, must not be taken
 	// for one of the new namespace.
-	after, stillOK := o.Namespaces.Tenancy(q.namespace)
-	if !ok || !stillOK || before.UID != after.UID || after.UID == "" {
-		return nil, fmt.Errorf("the UID of namespace %s is not known yet", q.namespace)
+	after, stillOK, err := o.Namespaces.Lookup(ctx, q.namespace)
+	if err != nil {
+		return fact{}, err
 	}
-	return &fact{namespace: q.namespace, pod: q.pod, node: pod.Spec.NodeName, owner: ownerOf(pod, after.UID)}, nil
+	if !ok || !stillOK || before.UID != after.UID || after.UID == "" {
+		return fact{}, fmt.Errorf("namespace %s is being made or deleted", q.namespace)
+	}
+	return fact{namespace: q.namespace, pod: q.pod, node: pod.Spec.NodeName, owner: ownerOf(pod, after.UID)}, nil
 }
 
 // is reports whether the kubelet calls the pod by that UID. That of a static pod is in an annotation
@@ -194,22 +201,15 @@ func (f fact) about(q question) volume.Owner {
 	return f.owner
 }
 
-// Verdict returns what the API server said about the pod with that UID, if that is remembered. It
-// beats what a node says of the pod's volumes.
-func (o *Owners) Verdict(podUID string) (api.Owner, bool) {
+// Verdict returns whose the volumes are that a node has of the pod with that UID, if the API server's
+// word about the pod is remembered. It beats what the node says: for another node than the pod's it is
+// Denied.
+func (o *Owners) Verdict(podUID, node string) (api.Owner, bool) {
 	f, ok := o.facts.get(podUID)
-	return inWords(f.owner), ok
-}
-
-// Check returns what the gateway itself knows about the owner of a volume that a node shows, if it
-// knows anything. It is Denied where the node says another namespace, pod, or node than the API
-// server said. v.Node has to be the node that was asked, not what that calls itself.
-func (o *Owners) Check(v api.Volume) (api.Owner, bool) {
-	f, ok := o.facts.get(v.PodUID)
 	if !ok {
 		return api.Owner{}, false
 	}
-	return inWords(f.about(question{v.Node, v.Namespace, v.Pod, v.PodUID})), true
+	return inWords(f.about(question{node, f.namespace, f.pod, podUID})), true
 }
 
 func inWords(o volume.Owner) api.Owner {
@@ -217,8 +217,3 @@ func inWords(o volume.Owner) api.Owner {
 		Verdict: o.Verdict.String(), NamespaceUID: o.NamespaceUID, Kind: o.Kind, Name: o.Name, UID: o.UID, Job: o.Job, JobIndex: o.JobIndex,
 	}
 }
-
-// noMetrics counts nothing.
-type noMetrics struct{}
-
-func (noMetrics) OwnerAsked(string) {}
