@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"fmt"
 	"maps"
 
@@ -10,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration"
+	aggregator "k8s.io/kube-aggregator/pkg/apis/apiregistration/install"
+	aggregatorvalidation "k8s.io/kube-aggregator/pkg/apis/apiregistration/validation"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	scheme "k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -26,6 +30,9 @@ import (
 	"k8s.io/kubernetes/pkg/apis/networking"
 	_ "k8s.io/kubernetes/pkg/apis/networking/install"
 	networkingvalidation "k8s.io/kubernetes/pkg/apis/networking/validation"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	_ "k8s.io/kubernetes/pkg/apis/policy/install"
+	policyvalidation "k8s.io/kubernetes/pkg/apis/policy/validation"
 	"k8s.io/kubernetes/pkg/apis/rbac"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
 	rbacvalidation "k8s.io/kubernetes/pkg/apis/rbac/validation"
@@ -36,7 +43,10 @@ import (
 )
 
 // A cluster may forbid privileged containers; this one is as most are.
-func init() { capabilities.Setup(true, 0) }
+func init() {
+	capabilities.Setup(true, 0)
+	aggregator.Install(scheme.Scheme)
+}
 
 // strict refuses unknown and repeated fields.
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -71,7 +81,7 @@ func accept(object *unstructured.Unstructured) (runtime.Object, error) {
 
 func namespaced(object runtime.Object) bool {
 	switch object.(type) {
-	case *core.Namespace, *storage.CSIDriver:
+	case *core.Namespace, *storage.CSIDriver, *rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService:
 		return false
 	default:
 		return true
@@ -86,12 +96,21 @@ func validate(object runtime.Object) field.ErrorList {
 		return corevalidation.ValidateServiceAccount(o)
 	case *core.ConfigMap:
 		return corevalidation.ValidateConfigMap(o)
+	case *core.Secret:
+		return corevalidation.ValidateSecret(o)
+	case *core.Service:
+		if o.Spec.ClusterIP != "" { // as the server does before it validates
+			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
+		}
+		return corevalidation.ValidateServiceCreate(o)
 	case *core.ResourceQuota:
 		return corevalidation.ValidateResourceQuota(o)
 	case *core.Pod:
 		return corevalidation.ValidatePodCreate(o, podapi.GetValidationOptionsFromPodSpecAndMeta(&o.Spec, nil, &o.ObjectMeta, nil))
 	case *apps.DaemonSet:
 		return appsvalidation.ValidateDaemonSet(o, podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
+	case *apps.Deployment:
+		return appsvalidation.ValidateDeployment(o, podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 	case *batch.Job:
 		selectOwnPods(o)
 		return batchvalidation.ValidateJobCreate(o, batchvalidation.JobValidationOptions{
@@ -104,6 +123,14 @@ func validate(object runtime.Object) field.ErrorList {
 		return rbacvalidation.ValidateRole(o)
 	case *rbac.RoleBinding:
 		return rbacvalidation.ValidateRoleBinding(o)
+	case *rbac.ClusterRole:
+		return rbacvalidation.ValidateClusterRole(o, rbacvalidation.ClusterRoleValidationOptions{})
+	case *rbac.ClusterRoleBinding:
+		return rbacvalidation.ValidateClusterRoleBinding(o)
+	case *policy.PodDisruptionBudget:
+		return policyvalidation.ValidatePodDisruptionBudget(o, policyvalidation.PodDisruptionBudgetValidationOptions{})
+	case *apiregistration.APIService:
+		return aggregatorvalidation.ValidateAPIService(context.Background(), o)
 	case *storage.CSIDriver:
 		return storagevalidation.ValidateCSIDriver(o)
 	default:

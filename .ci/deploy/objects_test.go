@@ -15,14 +15,18 @@ import (
 )
 
 // overlays are the directories with a kustomization.
-var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk"}
+var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk", "overlays/with-gateway"}
 
-// withPolicy is a kustomization that has the component network-policy.
-const withPolicy = "../../.ci/deploy/testdata/network-policy"
+const (
+	// withPolicy is a kustomization that has the component network-policy.
+	withPolicy = "../../.ci/deploy/testdata/network-policy"
+	// withAll is one that has all components.
+	withAll = "../../.ci/deploy/testdata/gateway"
+)
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(slices.Clip(overlays), withPolicy) {
+	for _, dir := range append(slices.Clip(overlays), withPolicy, withAll) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range files(t, examples+"/*.yaml") {
@@ -42,8 +46,8 @@ func TestEveryObjectIsAccepted(t *testing.T) {
 func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {
-		// Those of the Prometheus operator are not the API server's.
-		if object.GroupVersionKind().Group == "monitoring.coreos.com" {
+		// Those of the Prometheus operator and of cert-manager are not the API server's.
+		if group := object.GroupVersionKind().Group; group == "monitoring.coreos.com" || group == "cert-manager.io" {
 			continue
 		}
 		if _, err := accept(object); err != nil {
@@ -55,7 +59,7 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range append(slices.Clip(overlays), "components/network-policy") {
+	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {
@@ -105,9 +109,15 @@ func TestMistakesAreFound(t *testing.T) {
 		}), "quantities"},
 		"lifecycle mode":     {"CSIDriver", set([]any{"Eternal"}, "spec", "volumeLifecycleModes"), "volumeLifecycleModes"},
 		"namespace's labels": {"Namespace", set("not a label", "metadata", "labels", "a"), "metadata.labels"},
+		"service's port":     {"Service", set([]any{map[string]any{"port": int64(70000)}}, "spec", "ports"), "spec.ports[0].port"},
+		"API's priority":     {"APIService", set(int64(0), "spec", "versionPriority"), "versionPriority"},
+		"API's name":         {"APIService", set("v1", "spec", "version"), "metadata.name"},
+		"replicas":           {"Deployment", set(int64(-1), "spec", "replicas"), "spec.replicas"},
+		"rule":               {"ClusterRole", set([]any{map[string]any{"resources": []any{"pods"}}}, "rules"), "rules[0].verbs"},
+		"budget":             {"PodDisruptionBudget", set("1x", "spec", "maxUnavailable"), "spec.maxUnavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := find(t, kustomize(t, "base"), test.kind)
+			object := find(t, kustomize(t, "overlays/with-gateway"), test.kind)
 			if err := test.change(object); err != nil {
 				t.Fatal(err)
 			}

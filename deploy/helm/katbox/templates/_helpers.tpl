@@ -38,3 +38,40 @@ capabilities:
 seccompProfile:
   type: RuntimeDefault
 {{- end }}
+
+{{- define "katbox.gateway" -}}
+{{ include "katbox.name" . | trunc 41 | trimSuffix "-" }}-gateway
+{{- end }}
+
+{{- define "katbox.gatewaySelector" -}}
+app.kubernetes.io/name: katbox-gateway
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "katbox.gatewayLabels" -}}
+{{ include "katbox.gatewaySelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "katbox.gatewayImage" -}}
+{{- with .Values.gateway.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The Secret that is mounted; none if the gateway makes its certificate itself. */}}
+{{- define "katbox.gatewayMounted" -}}
+{{- with .Values.gateway.certificates -}}
+{{- if eq .mode "certManager" -}}
+{{ include "katbox.gateway" $ }}-tls
+{{- else if eq .mode "existingSecret" -}}
+{{ .existingSecret }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,129 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestGatewayMayDoNoMore than this, and the daemon nothing.
+func TestGatewayMayDoNoMore(t *testing.T) {
+	const own, system, cluster = "katbox", "kube-system", ""
+	for name, want := range map[string][]string{
+		"chart": {
+			own + ": configmaps/katbox-gateway-ca get update",
+			own + ": pods list watch",
+			own + ": secrets/katbox-gateway get update",
+		},
+		"given": {
+			own + ": configmaps/katbox-gateway-ca get update",
+			own + ": pods list watch",
+		},
+	} {
+		want = append(want,
+			cluster+": apiregistration.k8s.io apiservices/v1alpha1.katbox.io get patch",
+			cluster+": namespaces get list watch",
+			cluster+": pods get",
+			cluster+": as system:auth-delegator",
+			system+": as extension-apiserver-authentication-reader")
+		for _, objects := range [][]*unstructured.Unstructured{gateways(t)[name], gateways(t)["overlay"]} {
+			got := rightsOf(t, objects, one[*appsv1.Deployment](t, objects).Spec.Template.Spec.ServiceAccountName)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: the gateway may\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			if got := rightsOf(t, objects, one[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.ServiceAccountName); len(got) > 0 {
+				t.Errorf("%s: the daemon may %s", name, got)
+			}
+			if name != "chart" {
+				break // the manifests are as the chart by default
+			}
+		}
+	}
+}
+
+// rightsOf returns what a ServiceAccount may do, a line for each resource.
+func rightsOf(t *testing.T, objects []*unstructured.Unstructured, account string) (rights []string) {
+	t.Helper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, role := range all[*rbacv1.Role](t, objects) {
+		rules["Role "+role.Name] = role.Rules
+	}
+	for _, role := range all[*rbacv1.ClusterRole](t, objects) {
+		rules["ClusterRole "+role.Name] = role.Rules
+	}
+	bound := func(namespace string, to rbacv1.RoleRef, of []rbacv1.Subject) {
+		if !slices.ContainsFunc(of, func(s rbacv1.Subject) bool { return s.Name == account && s.Kind == rbacv1.ServiceAccountKind }) {
+			return
+		}
+		shipped, ok := rules[to.Kind+" "+to.Name]
+		if !ok {
+			rights = append(rights, namespace+": as "+to.Name)
+		}
+		for _, rule := range shipped {
+			for _, resource := range rule.Resources {
+				for _, name := range append(rule.ResourceNames, "")[:max(1, len(rule.ResourceNames))] {
+					group := strings.TrimPrefix(rule.APIGroups[0]+" ", " ")
+					rights = append(rights, fmt.Sprintf("%s: %s%s %s", namespace, group, strings.TrimSuffix(resource+"/"+name, "/"),
+						strings.Join(rule.Verbs, " ")))
+				}
+			}
+		}
+	}
+	for _, b := range all[*rbacv1.RoleBinding](t, objects) {
+		bound(b.Namespace, b.RoleRef, b.Subjects)
+	}
+	for _, b := range all[*rbacv1.ClusterRoleBinding](t, objects) {
+		bound("", b.RoleRef, b.Subjects)
+	}
+	slices.Sort(rights)
+	return rights
+}
+
+// TestRightsOfUsers: names for who may look, files for who may exec, unless the administrator wants
+// it otherwise. Deleting is never for those who may look only.
+func TestRightsOfUsers(t *testing.T) {
+	const list, files, remove = "retainedvolumes get list", "retainedvolumes/files retainedvolumes/log get", "retainedvolumes delete"
+	values := func(more string) []*unstructured.Unstructured { return helm(t, "--set", "gateway.enabled=true"+more) }
+	nobody := map[string]string{"view": "", "edit": "", "admin": ""}
+	for name, tt := range map[string]struct {
+		objects []*unstructured.Unstructured
+		want    map[string]string
+	}{
+		"manifests":    {kustomize(t, "overlays/with-gateway"), map[string]string{"view": list, "edit": all3(remove, files, list), "admin": all3(remove, files, list)}},
+		"chart":        {values(""), map[string]string{"view": list, "edit": all3(remove, files, list), "admin": all3(remove, files, list)}},
+		"files":        {values(",gateway.rbac.filesFor=view"), map[string]string{"view": files + ", " + list, "edit": all3(remove, files, list), "admin": all3(remove, files, list)}},
+		"not switched": {values(",gateway.rbac.aggregate=false,gateway.rbac.filesFor=view"), nobody},
+	} {
+		got := maps.Clone(nobody)
+		roles := all[*rbacv1.ClusterRole](t, tt.objects)
+		slices.SortFunc(roles, func(a, b *rbacv1.ClusterRole) int { return strings.Compare(a.Name, b.Name) })
+		for _, role := range roles {
+			for to := range got {
+				if role.Labels["rbac.authorization.k8s.io/aggregate-to-"+to] != "true" {
+					continue
+				}
+				for _, rule := range role.Rules {
+					if !slices.Equal(rule.APIGroups, []string{"katbox.io"}) || len(rule.ResourceNames) > 0 {
+						t.Errorf("%s: %s gives %+v", name, role.Name, rule)
+					}
+					got[to] = strings.TrimPrefix(got[to]+", "+strings.Join(append(rule.Resources, rule.Verbs...), " "), ", ")
+				}
+			}
+		}
+		if !maps.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+		if len(roles) != 4 {
+			t.Errorf("%s: there are %d ClusterRoles, want those to bind and the gateway's own", name, len(roles))
+		}
+	}
+}
+
+func all3(a, b, c string) string { return a + ", " + b + ", " + c }
