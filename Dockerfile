@@ -1,6 +1,27 @@
-# Only the static binary that "make image" has built before: no shell, no package,
-# nothing to patch but Katbox itself. It runs as root, which mounting needs.
-FROM scratch
+# Two images, each with only the static binary that "make image" has built before: no
+# shell, no package, nothing to patch but Katbox itself.
+
+# The gateway is an ordinary user of the API server.
+FROM scratch AS katbox-gateway
+
+ARG TARGETARCH
+ARG VERSION=dev
+ARG REVISION=unknown
+
+LABEL org.opencontainers.image.title="Katbox gateway" \
+      org.opencontainers.image.description="Retained volumes of all nodes in the Kubernetes API" \
+      org.opencontainers.image.source="https://github.com/katbox/katbox" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+
+COPY bin/linux/${TARGETARCH}/katbox-gateway /katbox-gateway
+
+USER 65532:65532
+ENTRYPOINT ["/katbox-gateway"]
+
+# The daemon runs as root, which mounting needs.
+FROM scratch AS katbox
 
 ARG TARGETARCH
 ARG VERSION=dev

@@ -24,8 +24,8 @@ demo: ## See Katbox work in half a minute, without a cluster, as root or in a us
 
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
-build: ## Build bin/katbox and bin/soak, static
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak
+build: ## Build bin/katbox, bin/katbox-gateway and bin/soak, static
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./cmd/katbox-gateway ./soak
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
 	go vet -tags e2e ./...
@@ -58,16 +58,16 @@ powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh
 	"$(VMTEST)/powercut.sh" --payload bin/powercut --run './powercut run --dir /mnt/0' --check './powercut check --dir /mnt/0' \
 		--disk ext4:512M --window 2:10 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
 
-image: binaries ## Build the image IMAGE:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes it
+image: binaries ## Build the images IMAGE:VERSION and IMAGE-gateway:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes them
 	.ci/image $(IMAGE) $(TAG) $(REVISION)
 
-image-check: binaries ## Build the image with buildah, and check what is in it
+image-check: binaries ## Build the images with buildah, and check what is in them
 	.ci/image-check $(IMAGE) $(TAG) $(REVISION)
 
-# The image's binaries, which say the tag as their version.
+# The images' binaries, which say the tag as their version.
 binaries:
 	set -e; for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false \
-		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/katbox ./cmd/katbox; done
+		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway; done
 
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/

@@ -1,5 +1,5 @@
-// Command image checks what a registry would get: an OCI image layout with Katbox
-// for every architecture. It prints what it has checked, and fails at the first
+// Command image checks what a registry would get: an OCI image layout with one of
+// Katbox's programs for every architecture. It prints what it has checked, and fails at the first
 // thing that is not as it should be.
 package main
 
@@ -22,8 +22,14 @@ import (
 	"strings"
 )
 
-// mostBytes bounds an image, unpacked.
-const mostBytes = 30 << 20
+// programs are those of the images, with the user of each and the bytes that bound it, unpacked.
+var programs = map[string]struct {
+	user string
+	most int
+}{
+	"katbox":         {"0:0", 30 << 20},
+	"katbox-gateway": {"65532:65532", 60 << 20},
+}
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
@@ -44,19 +50,27 @@ type image struct {
 	}
 }
 
+// wanted is what an image has to be.
+type wanted struct{ program, version, revision, binaries string }
+
 func main() {
+	var want wanted
+	flag.StringVar(&want.program, "program", "katbox", "katbox or katbox-gateway")
 	layout := flag.String("layout", "", "directory of the image layout")
-	version := flag.String("version", "", "the version that it has to have")
-	revision := flag.String("revision", "", "the revision that it has to have")
-	binaries := flag.String("binaries", "", "directory with the binaries, by architecture")
+	flag.StringVar(&want.version, "version", "", "the version that it has to have")
+	flag.StringVar(&want.revision, "revision", "", "the revision that it has to have")
+	flag.StringVar(&want.binaries, "binaries", "", "directory with the binaries, by architecture")
 	flag.Parse()
-	if err := check(*layout, *version, *revision, *binaries); err != nil {
+	if err := check(*layout, want); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
 }
 
-func check(layout, version, revision, binaries string) error {
+func check(layout string, want wanted) error {
+	if _, ok := programs[want.program]; !ok {
+		return fmt.Errorf("there is no program %q", want.program)
+	}
 	images, err := manifests(layout)
 	if err != nil {
 		return err
@@ -64,7 +78,7 @@ func check(layout, version, revision, binaries string) error {
 	found := map[string]bool{}
 	for _, manifest := range images {
 		arch := manifest.Platform.Architecture
-		if err := checkImage(layout, manifest, version, revision, filepath.Join(binaries, arch, "katbox")); err != nil {
+		if err := checkImage(layout, manifest, want); err != nil {
 			return fmt.Errorf("linux/%s: %w", arch, err)
 		}
 		found[arch] = true
@@ -110,7 +124,7 @@ func blob(layout string, d descriptor) ([]byte, error) {
 	return content, err
 }
 
-func checkImage(layout string, d descriptor, version, revision, built string) error {
+func checkImage(layout string, d descriptor, want wanted) error {
 	content, err := blob(layout, d)
 	if err != nil {
 		return err
@@ -129,7 +143,7 @@ func checkImage(layout string, d descriptor, version, revision, built string) er
 	if err := json.Unmarshal(content, &about); err != nil {
 		return err
 	}
-	if err := checkConfig(about, d.Platform.Architecture, version, revision); err != nil {
+	if err := checkConfig(about, d.Platform.Architecture, want); err != nil {
 		return err
 	}
 
@@ -149,36 +163,36 @@ func checkImage(layout string, d descriptor, version, revision, built string) er
 	for _, content := range all {
 		unpacked += len(content)
 	}
-	binary, ok := all["/katbox"]
+	binary, ok := all["/"+want.program]
 	if !ok || len(all) != 1 {
-		return fmt.Errorf("its files are %v, not /katbox alone", names(all))
+		return fmt.Errorf("its files are %v, not /%s alone", names(all), want.program)
 	}
-	if unpacked >= mostBytes {
-		return fmt.Errorf("it has %d bytes, and %d are too many", unpacked, mostBytes)
+	if most := programs[want.program].most; unpacked >= most {
+		return fmt.Errorf("it has %d bytes, and %d are too many", unpacked, most)
 	}
-	if err := checkBinary(binary, about.Architecture, version, built); err != nil {
+	if err := checkBinary(binary, about.Architecture, want); err != nil {
 		return err
 	}
-	fmt.Printf("linux/%s: %.1f MB, %.1f MB packed; /katbox alone, static, labelled %s of %s\n",
-		about.Architecture, float64(unpacked)/1e6, float64(packed)/1e6, version, revision)
+	fmt.Printf("linux/%s: %.1f MB, %.1f MB packed; /%s alone, static, labelled %s of %s\n",
+		about.Architecture, float64(unpacked)/1e6, float64(packed)/1e6, want.program, want.version, want.revision)
 	return nil
 }
 
-func checkConfig(about image, arch, version, revision string) error {
+func checkConfig(about image, arch string, want wanted) error {
 	if _, ok := machines[arch]; !ok || about.Architecture != arch || about.OS != "linux" {
 		return fmt.Errorf("it is for %s/%s", about.OS, about.Architecture)
 	}
-	if !slices.Equal(about.Config.Entrypoint, []string{"/katbox"}) || len(about.Config.Cmd) > 0 {
+	if !slices.Equal(about.Config.Entrypoint, []string{"/" + want.program}) || len(about.Config.Cmd) > 0 {
 		return fmt.Errorf("it starts %v %v", about.Config.Entrypoint, about.Config.Cmd)
 	}
-	if about.Config.User != "0:0" {
+	if about.Config.User != programs[want.program].user {
 		return fmt.Errorf("it runs as %q", about.Config.User)
 	}
-	labels := map[string]string{"version": version, "revision": revision, "licenses": "Apache-2.0",
+	labels := map[string]string{"version": want.version, "revision": want.revision, "licenses": "Apache-2.0",
 		"source": "https://github.com/katbox/katbox"}
-	for name, want := range labels {
-		if got := about.Config.Labels["org.opencontainers.image."+name]; got != want || want == "" {
-			return fmt.Errorf("its label %s is %q, not %q", name, got, want)
+	for name, text := range labels {
+		if got := about.Config.Labels["org.opencontainers.image."+name]; got != text || text == "" {
+			return fmt.Errorf("its label %s is %q, not %q", name, got, text)
 		}
 	}
 	for _, name := range []string{"title", "description"} {
@@ -219,25 +233,26 @@ func unpack(layer []byte, all map[string][]byte) error {
 }
 
 // checkBinary reads it, compares it with what was built, and runs it if it can.
-func checkBinary(binary []byte, arch, version, built string) error {
+func checkBinary(binary []byte, arch string, want wanted) error {
 	program, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {
 		return err
 	}
 	if program.Machine != machines[arch] {
-		return fmt.Errorf("/katbox is for %s", program.Machine)
+		return fmt.Errorf("/%s is for %s", want.program, program.Machine)
 	}
 	for _, segment := range program.Progs {
 		if segment.Type == elf.PT_INTERP {
-			return errors.New("/katbox needs a dynamic linker")
+			return fmt.Errorf("/%s needs a dynamic linker", want.program)
 		}
 	}
-	want, err := os.ReadFile(built)
+	path := filepath.Join(want.binaries, arch, want.program)
+	built, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(binary, want) {
-		return fmt.Errorf("/katbox is not %s", built)
+	if !bytes.Equal(binary, built) {
+		return fmt.Errorf("/%s is not %s", want.program, path)
 	}
 	if arch != runtime.GOARCH {
 		return nil
@@ -246,8 +261,8 @@ func checkBinary(binary []byte, arch, version, built string) error {
 	if err != nil {
 		return err
 	}
-	if want := "katbox " + version + "\n"; said != want {
-		return fmt.Errorf("/katbox --version says %q, not %q", said, want)
+	if text := want.program + " " + want.version + "\n"; said != text {
+		return fmt.Errorf("/%s --version says %q, not %q", want.program, said, text)
 	}
 	return nil
 }
@@ -265,7 +280,7 @@ func run(binary []byte, args ...string) (string, error) {
 	}
 	said, err := exec.Command(path, args...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("/katbox %s: %w: %s", strings.Join(args, " "), err, said)
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, said)
 	}
 	return string(said), nil
 }
