@@ -72,18 +72,8 @@ func (s Selector) Narrow(q api.Query) api.Query {
 	return q
 }
 
-// Whole reports whether a node can do all of the selection, except for that of nodes.
-func (s Selector) Whole() bool {
-	return !slices.ContainsFunc(s.fields, func(r fields.Requirement) bool {
-		return r.Operator == selection.NotEquals || r.Field == fieldName || r.Value == ""
-	}) && !slices.ContainsFunc(s.labels, func(r labels.Requirement) bool {
-		_, ok := only(r)
-		return !ok || r.Key() == LabelForeign
-	})
-}
-
-// Node returns the only node whose volumes are selected.
-func (s Selector) Node() (name string, ok bool) { return s.field(fieldNode) }
+// All reports whether all volumes are selected.
+func (s Selector) All() bool { return len(s.labels) == 0 && len(s.fields) == 0 }
 
 // Nodes reports whether volumes of a node may be selected.
 func (s Selector) Nodes(node string) bool {
@@ -135,7 +125,7 @@ func (s Selector) String() string {
 	byLabel := labels.NewSelector().Add(s.labels...)
 	byField := make([]string, len(s.fields))
 	for i, r := range s.fields {
-		byField[i] = fmt.Sprintf("%s%s%q", r.Field, r.Operator, r.Value)
+		byField[i] = fmt.Sprintf("%s %v %q", r.Field, r.Operator != selection.NotEquals, r.Value)
 	}
 	slices.Sort(byField)
 	return fmt.Sprintf("%q %q", byLabel.String(), byField)

@@ -93,7 +93,7 @@ const maxMessage = 4 << 10
 
 // FromNode returns the answer for a request for a volume that a node has refused. What the node says
 // is for people, and a file's name may be in it: characters that cannot be printed are replaced.
-func FromNode(e *api.Error, name, node string) *apierrors.StatusError {
+func FromNode(e *api.Error, name string) *apierrors.StatusError {
 	message := printable(e.Message)
 	reason, known := map[int]metav1.StatusReason{
 		http.StatusBadRequest:                   metav1.StatusReasonBadRequest,
@@ -107,7 +107,7 @@ func FromNode(e *api.Error, name, node string) *apierrors.StatusError {
 		http.StatusGatewayTimeout:               metav1.StatusReasonTimeout,
 	}[e.Code]
 	if !known {
-		return Internal(name, "node %q answered with the HTTP status %d, which was not expected: %s", node, e.Code, message)
+		return Internal(name, "the volume's node answered with the HTTP status %d, which was not expected: %s", e.Code, message)
 	}
 	s := Error(e.Code, reason, name, "%s", message)
 	if cause := e.Cause(); cause != "" {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,13 +16,19 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// nodeError is an error of a request to a node.
+// nodeError is an error of a request to a node. The node's name is empty if the error tells it.
 type nodeError struct {
 	node string
 	err  error
 }
 
-func (e *nodeError) Error() string { return "node " + e.node + ": " + e.err.Error() }
+func (e *nodeError) Error() string {
+	if e.node == "" {
+		return e.err.Error()
+	}
+	return "node " + e.node + ": " + e.err.Error()
+}
+
 func (e *nodeError) Unwrap() error { return e.err }
 
 // statusOf returns the answer to a request that failed. name is that of the volume it is about.
@@ -33,7 +40,7 @@ func statusOf(err error, name string) *apierrors.StatusError {
 		return statusOfNode(e, name)
 	}
 	if e := (*trust.UnauthenticatedError)(nil); errors.As(err, &e) {
-		return resource.Error(401, metav1.StatusReasonUnauthorized, "", "%s; volumes are reached through the API server of the cluster", e.Reason)
+		return resource.Error(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "", "%s; volumes are reached through the API server of the cluster", e.Reason)
 	}
 	if e := (*fleet.NotConnectedError)(nil); errors.As(err, &e) {
 		return resource.Unavailable(name, "%v; try again when it is back", e)
@@ -58,15 +65,15 @@ func statusOf(err error, name string) *apierrors.StatusError {
 // statusOfNode returns the answer to a request that a node did not answer as it should.
 func statusOfNode(e *nodeError, name string) *apierrors.StatusError {
 	if said := (*api.Error)(nil); errors.As(e.err, &said) {
-		return resource.FromNode(said, name, e.node)
+		return resource.FromNode(said, name)
 	}
 	if errors.Is(e.err, context.DeadlineExceeded) {
-		return resource.Late(name, "node %q is connected and did not answer in time; try again", e.node)
+		return resource.Late(name, "%s: the node is connected and did not answer in time; try again", oneLine(e))
 	}
 	if errors.Is(e.err, errStopping) {
 		return statusOf(errStopping, name)
 	}
-	return resource.Unavailable(name, "node %q has the volume and did not answer: %s; try again in a moment", e.node, oneLine(e.err))
+	return resource.Unavailable(name, "the volume's node did not answer: %s; try again in a moment", oneLine(e))
 }
 
 // oneLine is the text of an error, of limited length.

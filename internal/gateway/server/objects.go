@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -14,14 +14,11 @@ import (
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/gateway/trust"
 )
 
-const (
-	// maxPage is how many volumes a list holds, and how many one without a limit holds.
-	maxPage = 5000
-	// maxLimit is the largest limit that is a number and not a mistake.
-	maxLimit = 1 << 31
-)
+// maxLimit is the largest limit that is a number and not a mistake. The fleet has a smaller one.
+const maxLimit = 1 << 31
 
 // list answers with a page of volumes.
 func (c *call) list(values url.Values) error {
@@ -54,9 +51,6 @@ func (c *call) list(values url.Values) error {
 	for _, text := range append(page.Warnings, selector.Warning()) {
 		c.warn(text)
 	}
-	if limit := values.Get("limit"); page.Continue != "" && (request.Limit == maxPage) && limit != fmt.Sprint(maxPage) {
-		c.warn(fmt.Sprintf("this list holds the first %d volumes; ask for the others with limit and continue, as kubectl does", len(list.Items)))
-	}
 	switch form {
 	case resource.AsTable:
 		return c.json(http.StatusOK, resource.Table(list.ListMeta, list.Items, include, time.Now()))
@@ -68,7 +62,7 @@ func (c *call) list(values url.Values) error {
 
 // listRequest reads the parameters of a list.
 func (c *call) listRequest(values url.Values) (fleet.Request, resource.Selector, error) {
-	request := fleet.Request{Reader: c.reader(), Namespace: c.what.Namespace, Limit: maxPage}
+	request := fleet.Request{Reader: c.reader(), Namespace: c.what.Namespace}
 	texts := map[string]string{"labelSelector": "", "fieldSelector": "", "continue": ""}
 	for name := range texts {
 		text, wrong := once(values, name)
@@ -85,11 +79,11 @@ func (c *call) listRequest(values url.Values) (fleet.Request, resource.Selector,
 	if wrong != nil {
 		return request, selector, wrong
 	}
-	if limit > 0 {
-		request.Limit = int(min(limit, maxPage))
+	request.Limit, request.Continue, request.Selectors = int(limit), texts["continue"], selector.String()
+	if selector.All() {
+		return request, selector, nil
 	}
-	request.Query, request.Selectors, request.Continue = selector.Narrow(api.Query{}), selector.String(), texts["continue"]
-	request.Nodes = selector.Nodes
+	request.Query, request.Nodes = selector.Narrow(api.Query{}), selector.Nodes
 	request.Keep = func(e fleet.Entry) bool {
 		v := c.volumeOf(e)
 		return selector.Matches(&v)
@@ -182,8 +176,12 @@ func (c *call) find(ctx context.Context) (fleet.Found, error) {
 		Reader: c.reader(), Namespace: c.what.Namespace, NodeHash: node, Pod: pod, Truncated: !exact,
 		Match: func(v api.Volume) bool { return resource.Name(v) == c.what.Name },
 	})
-	if err != nil {
-		return fleet.Found{}, err
+	if away := (*fleet.NotConnectedError)(nil); err != nil {
+		switch {
+		case errors.Is(err, fleet.ErrNotFound), errors.Is(err, fleet.ErrSilent), errors.Is(err, trust.ErrUnavailable), errors.As(err, &away):
+			return fleet.Found{}, err
+		}
+		return fleet.Found{}, &nodeError{"", err}
 	}
 	// As in a list: the fleet has looked at this already.
 	if v := c.volumeOf(found.Entry); found.Foreign && !c.everywhere || v.Name != c.what.Name || v.Namespace != c.what.Namespace {
