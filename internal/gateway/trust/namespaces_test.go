@@ -1,0 +1,159 @@
+package trust_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+var (
+	resource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	made     = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+)
+
+func namespace(name, uid string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(made),
+			Labels: map[string]string{"team": "x"}, Annotations: map[string]string{"long": strings.Repeat("x", 1000)}},
+	}
+}
+
+func newMetadata(objects ...runtime.Object) *fake.FakeMetadataClient {
+	scheme := fake.NewTestScheme()
+	metav1.AddMetaToScheme(scheme)
+	return fake.NewSimpleMetadataClient(scheme, objects...)
+}
+
+func newNamespaces(t *testing.T, client *fake.FakeMetadataClient) *trust.Namespaces {
+	t.Helper()
+	n, err := trust.NewNamespaces(trust.NamespacesConfig{Client: client, Log: new(lines).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// gets counts the questions about single namespaces.
+func gets(client *fake.FakeMetadataClient) int {
+	n := 0
+	for _, action := range client.Actions() {
+		if action.GetVerb() == "get" {
+			n++
+		}
+	}
+	return n
+}
+
+func is(n *trust.Namespaces, name, uid string) func() bool {
+	return func() bool {
+		tenancy, known := n.Tenancy(name)
+		return known == (uid != "") && tenancy.UID == uid
+	}
+}
+
+func TestNamespacesAreWatched(t *testing.T) {
+	client := newMetadata(namespace("ci", "1"))
+	n := newNamespaces(t, client)
+	if n.Synced() {
+		t.Error("synced before Start")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer n.Wait()
+	defer cancel()
+	n.Start(ctx)
+	eventually(t, "the namespaces are known", n.Synced)
+	eventually(t, "the namespaces are watched", watched(client))
+	tenancy, known := n.Tenancy("ci")
+	if want := (volume.Tenancy{UID: "1", Since: made.Add(10 * time.Minute)}); !known || tenancy.UID != want.UID || !tenancy.Since.Equal(want.Since) {
+		t.Errorf("%v %v, want %v", tenancy, known, want)
+	}
+	if _, known := n.Tenancy("other"); known {
+		t.Error("a namespace that there is not")
+	}
+	tracker := client.Tracker()
+	// Deleted and made again: from the event on it is another.
+	if err := tracker.Delete(resource, "", "ci"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is gone", is(n, "ci", ""))
+	if err := tracker.Create(resource, namespace("ci", "2"), ""); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is another", is(n, "ci", "2"))
+	if tenancy, exists, err := n.Lookup(ctx, "ci"); tenancy.UID != "2" || !exists || err != nil {
+		t.Errorf("%v %v %v", tenancy, exists, err)
+	}
+	if asked := gets(client); asked != 0 {
+		t.Errorf("%d GETs of what is known", asked)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newMetadata(namespace("new", "1"))
+		n := newNamespaces(t, client)
+		lookup := func(name, uid string, asked int) {
+			t.Helper()
+			tenancy, exists, err := n.Lookup(t.Context(), name)
+			if exists != (uid != "") || tenancy.UID != uid || err != nil {
+				t.Errorf("%s: %v %v %v", name, tenancy, exists, err)
+			}
+			if !is(n, name, uid)() {
+				t.Errorf("%s: Tenancy says otherwise", name)
+			}
+			if got := gets(client); got != asked {
+				t.Errorf("%s: asked %d times, want %d", name, got, asked)
+			}
+		}
+		lookup("new", "1", 1)
+		lookup("new", "1", 1)
+		lookup("missing", "", 2)
+		time.Sleep(2*time.Second - time.Millisecond)
+		lookup("missing", "", 2)
+		if err := client.Tracker().Create(resource, namespace("missing", "2"), ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+		lookup("missing", "2", 3)
+		lookup("new", "1", 3)
+		time.Sleep(3 * time.Second)
+		if _, known := n.Tenancy("new"); known {
+			t.Error("an answer is kept for more than 5 s")
+		}
+		lookup("new", "1", 4)
+		for _, name := range []string{"", ".", "..", "../secrets", "a/b", "A", strings.Repeat("a", 64)} {
+			lookup(name, "", 4)
+		}
+	})
+}
+
+func TestLookupWithoutAPIServer(t *testing.T) {
+	refused := errors.New("connection refused")
+	client := newMetadata(namespace("new", "1"))
+	away := true
+	client.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return away, nil, refused
+	})
+	n := newNamespaces(t, client)
+	if _, exists, err := n.Lookup(t.Context(), "new"); exists || !errors.Is(err, trust.ErrUnavailable) || !errors.Is(err, refused) {
+		t.Error(exists, err)
+	}
+	away = false
+	if tenancy, exists, err := n.Lookup(t.Context(), "new"); tenancy.UID != "1" || !exists || err != nil {
+		t.Error(tenancy, exists, err)
+	}
+}
