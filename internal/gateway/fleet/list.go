@@ -25,8 +25,7 @@ type list struct {
 	// asked are the nodes of the sources. holdings are how many volumes each holds that may be in the
 	// list; nil if that is not known.
 	asked map[string]*int64
-	// away are the nodes that are not connected, and skipped those that are not asked because they have
-	// failed several times.
+	// away are the nodes that cannot be asked, and skipped those of them that may hold such volumes.
 	away, skipped []Missing
 
 	mu sync.Mutex
@@ -75,7 +74,7 @@ func (l *list) choose(ctx context.Context) error {
 	}
 	missing := l.cfg.Nodes.Missing()
 	if len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() {
-		return &NotConnectedError{Missing: missing}
+		return allMissing(missing)
 	}
 	for _, m := range missing {
 		if l.selects(m.Node) {
@@ -87,7 +86,7 @@ func (l *list) choose(ctx context.Context) error {
 	}
 	if l.r.Namespace == l.cfg.Namespace && l.r.Reader.Everywhere {
 		q.Namespace, q.NoNamespace = "", true
-		for _, h := range l.cfg.Nodes.With("") {
+		for _, h := range l.cfg.Nodes.WithoutNamespace() {
 			l.consider(h, q)
 		}
 	}
@@ -106,6 +105,7 @@ func (l *list) consider(h Held, q api.Query) {
 		return
 	}
 	volumes, exact := held(h.Holdings, q)
+	exact = exact && h.Known
 	switch {
 	case volumes == 0 && exact:
 		return

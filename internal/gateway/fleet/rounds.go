@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -37,19 +37,19 @@ func (l *list) run(ctx context.Context) error {
 // silence returns an error if no node at all has answered: an empty list would look as if there were
 // no volumes.
 func (l *list) silence() error {
-	silent := l.skipped
+	nodes := slices.Clone(l.skipped)
 	for _, s := range l.sources {
 		if s.answered {
 			return nil
 		}
-		silent = append(silent, Missing{Node: s.name})
+		if m := (Missing{Node: s.name, Reason: s.failure}); !slices.Contains(nodes, m) {
+			nodes = append(nodes, m)
+		}
 	}
-	if len(silent) == 0 {
+	if len(nodes) == 0 {
 		return nil
 	}
-	named := silent[:min(len(silent), mostMissing)]
-	return fmt.Errorf("%w in time from any of the nodes that may hold such volumes (%s); try again",
-		ErrSilent, names(named, len(silent)-len(named)))
+	return silent(nodes)
 }
 
 // begin returns the questions of the first round: each source is asked for twice its share.

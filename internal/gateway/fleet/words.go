@@ -10,12 +10,15 @@ import (
 
 // Nodes are the nodes of the cluster, as far as the gateway knows them.
 type Nodes interface {
-	// With returns the connected nodes that hold volumes of a namespace, with their holdings of it.
-	// An empty name selects the nodes that hold any volume, with all their holdings.
+	// With returns the connected nodes that hold volumes of a namespace, with their holdings of it. An
+	// empty name selects the nodes that hold any volume; the sum of their holdings will do.
 	With(namespace string) []Held
+	// WithoutNamespace returns those that hold volumes whose namespace is not known, in the same way.
+	WithoutNamespace() []Held
 	// ByHash returns the nodes whose name has a hash, also those that are not connected.
 	ByHash(hash uint32) []State
-	// Missing returns the nodes that ought to be connected and are not.
+	// Missing returns the nodes that cannot be asked: they are not connected, or have failed so often
+	// that they are not asked at present.
 	Missing() []Missing
 	// Count returns how many nodes there are, the missing ones among them.
 	Count() int
@@ -31,17 +34,18 @@ type Node interface {
 
 // Held is a connected node and what it says it holds.
 type Held struct {
-	Node     Node
+	Node Node
+	// Known is false until the node has said what it holds.
+	Known    bool
 	Holdings []api.Holding
-	// Skip is why the node is not asked at present: it has failed several times. Empty: it is asked.
+	// Skip is why the node is not asked at present; empty if it is.
 	Skip string
 }
 
 // State is a node, connected or not.
 type State struct {
-	// Node is nil if the node is not connected, or not asked at present.
-	Node Node
-	// Missing says so.
+	// Node is nil if the node is not connected. Missing then says since when.
+	Node    Node
 	Missing Missing
 }
 
