@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -32,7 +33,7 @@ func (e *NotConnectedError) Error() string {
 		text += " since " + m.Since.UTC().Format(time.RFC3339)
 	}
 	if more := len(e.Missing) - 1; more > 0 {
-		text += fmt.Sprintf(", nor are %d more", more)
+		text += fmt.Sprintf(", and %d more", more)
 	}
 	return text
 }
@@ -49,6 +50,7 @@ func allMissing(missing []Missing) error {
 
 // silent returns the error of a list if these nodes should answer, and none does.
 func silent(nodes []Missing) error {
+	nodes = slices.SortedFunc(slices.Values(nodes), byName)
 	named := nodes[:min(len(nodes), mostMissing)]
 	return fmt.Errorf("%w in time from any of the nodes that may hold such volumes (%s); try again",
 		ErrSilent, names(named, len(nodes)-len(named)))

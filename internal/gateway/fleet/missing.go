@@ -19,7 +19,7 @@ func (l *list) status() Status {
 	}
 	s.Answered = s.Asked - len(failed)
 	// What this list has said first stays, so that a name is on all further pages.
-	slices.SortStableFunc(missing, func(a, b Missing) int { return strings.Compare(a.Node, b.Node) })
+	slices.SortStableFunc(missing, byName)
 	missing = slices.CompactFunc(missing, func(a, b Missing) bool { return a.Node == b.Node })
 	if s.MissingMore = l.before.More; len(missing) > mostMissing {
 		s.MissingMore = max(s.MissingMore, len(missing)-mostMissing)
@@ -37,3 +37,5 @@ func (s Status) warning() string {
 	}
 	return fmt.Sprintf("1 of %d nodes did not answer (%s); its volumes are not in this list", s.Nodes, named)
 }
+
+func byName(a, b Missing) int { return strings.Compare(a.Node, b.Node) }
