@@ -124,7 +124,7 @@ func TestTimersKeepTheirTime(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		c.Set(offset)
 		r.line()
-		if took := time.Since(began); took < 300*time.Millisecond || took > 10*time.Second {
+		if took := time.Since(began); took < 300*time.Millisecond || took > 2*time.Minute {
 			t.Errorf("set to %v: a timer of 300ms took %v", offset, took)
 		}
 	}
