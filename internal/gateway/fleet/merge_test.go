@@ -233,7 +233,9 @@ func namesOf(missing []Missing) (names []string) {
 
 // TestSkew: one of many nodes has all of the newest volumes, and the page is full all the same, for the
 // price of a few pages.
-func TestSkew(t *testing.T) {
+func TestSkew(t *testing.T) { synctest.Test(t, testSkew) }
+
+func testSkew(t *testing.T) {
 	nodes := &fakeNodes{}
 	for i := range 1000 {
 		n := node(fmt.Sprintf("n%d", i))
@@ -264,7 +266,9 @@ func TestSkew(t *testing.T) {
 }
 
 // TestPagesAreFull: a reader of equal nodes gets full pages but for the last.
-func TestPagesAreFull(t *testing.T) {
+func TestPagesAreFull(t *testing.T) { synctest.Test(t, testPagesAreFull) }
+
+func testPagesAreFull(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	nodes := &fakeNodes{}
 	for i := range 200 {

@@ -88,10 +88,9 @@ func (l *list) again() []question {
 		q.volumes = min(max(q.volumes, 2), max(2, l.limit))
 		questions, sum = append(questions, q), sum+q.volumes
 	}
-	// All together may not cost more than a few pages.
-	if most := 8 * l.limit; sum > most {
+	if sum > mostVolumes {
 		for i := range questions {
-			questions[i].volumes = max(2, questions[i].volumes*most/sum)
+			questions[i].volumes = max(2, questions[i].volumes*mostVolumes/sum)
 		}
 	}
 	return questions

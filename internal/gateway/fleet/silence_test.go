@@ -102,7 +102,9 @@ func TestNobodyAnswers(t *testing.T) {
 }
 
 // TestNobodyIsConnected: such a list is an error that says since when.
-func TestNobodyIsConnected(t *testing.T) {
+func TestNobodyIsConnected(t *testing.T) { synctest.Test(t, testNobodyIsConnected) }
+
+func testNobodyIsConnected(t *testing.T) {
 	nodes := &fakeNodes{missing: []Missing{{"n1", epoch, NotConnected}, {"n2", epoch, NotConnected}}}
 	f, _ := newFleet(t, nodes, nil)
 	_, err := f.List(t.Context(), Request{Reader: tenant, Namespace: "ci"})

@@ -82,7 +82,9 @@ func TestContinueIsBound(t *testing.T) {
 }
 
 // TestContinueSaysNothing: a page may end at a volume that its reader may not see.
-func TestContinueSaysNothing(t *testing.T) {
+func TestContinueSaysNothing(t *testing.T) { synctest.Test(t, testContinueSaysNothing) }
+
+func testContinueSaysNothing(t *testing.T) {
 	secret := record("secret-volume", 5)
 	secret.Owner.NamespaceUID = "ci-1"
 	n := node("secret-node", record("a", 9), secret, record("b", 1))
@@ -105,7 +107,9 @@ func TestContinueSaysNothing(t *testing.T) {
 }
 
 // TestContinueOfAnotherVersion: while the gateway is updated, its replicas have different versions.
-func TestContinueOfAnotherVersion(t *testing.T) {
+func TestContinueOfAnotherVersion(t *testing.T) { synctest.Test(t, testContinueOfAnotherVersion) }
+
+func testContinueOfAnotherVersion(t *testing.T) {
 	f, _ := newFleet(t, many(1), nil)
 	r := Request{Reader: everyone}
 	for text, want := range map[string]error{`{"v":2}`: ErrExpired, `[]`: ErrExpired} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
@@ -32,7 +33,9 @@ func tenancies() *fakeNodes {
 
 // TestTenancy is T20, T21 and T22: whose a volume is decides the namespace's UID, or the time if nobody
 // was asked; what belongs to nobody is shown to those alone who may see everything.
-func TestTenancy(t *testing.T) {
+func TestTenancy(t *testing.T) { synctest.Test(t, testTenancy) }
+
+func testTenancy(t *testing.T) {
 	for _, tt := range []struct {
 		name, namespace string
 		reader          Reader
@@ -67,7 +70,9 @@ func TestTenancy(t *testing.T) {
 }
 
 // TestGatewayKnowsBetter is T8: what the gateway has read of a pod beats what its node says, or another.
-func TestGatewayKnowsBetter(t *testing.T) {
+func TestGatewayKnowsBetter(t *testing.T) { synctest.Test(t, testGatewayKnowsBetter) }
+
+func testGatewayKnowsBetter(t *testing.T) {
 	confirmed := api.Owner{Verdict: "Confirmed", NamespaceUID: "ci-2", Kind: "Job", Name: "other", Job: "other"}
 	foreign := confirmed
 	foreign.NamespaceUID = "ci-1"
@@ -100,7 +105,9 @@ func TestGatewayKnowsBetter(t *testing.T) {
 
 // TestLies: what a node cannot truly have answered is left out and counted, and changes nothing of what
 // other nodes have answered.
-func TestLies(t *testing.T) {
+func TestLies(t *testing.T) { synctest.Test(t, testLies) }
+
+func testLies(t *testing.T) {
 	at := func(seconds int) *time.Time { return new(epoch.Add(time.Duration(seconds) * time.Second)) }
 	lie := func(change func(*api.Volume)) func(*api.VolumeList) {
 		return func(l *api.VolumeList) {
@@ -154,7 +161,9 @@ func TestLies(t *testing.T) {
 }
 
 // TestBrokenPages: a node that answers with something that is no page is missing, and the list ends.
-func TestBrokenPages(t *testing.T) {
+func TestBrokenPages(t *testing.T) { synctest.Test(t, testBrokenPages) }
+
+func testBrokenPages(t *testing.T) {
 	for name, change := range map[string]func(api.Query, *api.VolumeList){
 		"continue is nonsense": func(_ api.Query, l *api.VolumeList) { l.Continue = "nonsense" },
 		"continue leads up": func(q api.Query, l *api.VolumeList) {
@@ -186,7 +195,9 @@ func TestBrokenPages(t *testing.T) {
 }
 
 // TestSelectorsAreChecked: a node that ignores what it was asked to select by gains nothing.
-func TestSelectorsAreChecked(t *testing.T) {
+func TestSelectorsAreChecked(t *testing.T) { synctest.Test(t, testSelectorsAreChecked) }
+
+func testSelectorsAreChecked(t *testing.T) {
 	for name, q := range map[string]api.Query{
 		"pod": {Pod: "pod-v3"}, "prefix": {PodPrefix: "pod-v3"}, "UID": {PodUID: "pod-v3"}, "since": {Since: epoch.Add(3 * time.Second)},
 	} {
