@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -110,9 +109,9 @@ func (c *call) pass(answer *http.Response, found fleet.Found, q reading, out *ou
 		}
 		return &nodeError{node, api.ReadError(answer)}
 	case code != http.StatusOK && code != http.StatusPartialContent:
-		return &nodeError{node, fmt.Errorf("its answer has the HTTP status %d", code)}
+		return resource.Internal(c.what.Name, "node %q answered with the HTTP status %d, which was not expected", node, code)
 	case !q.archive && answer.ContentLength < 0:
-		return &nodeError{node, fmt.Errorf("its answer does not say how long it is")}
+		return resource.Internal(c.what.Name, "the answer of node %q does not say how long the file is", node)
 	}
 	c.bytesHeader(answer, found, q)
 	if err := out.begin(); err != nil {
@@ -133,7 +132,7 @@ func (c *call) pass(answer *http.Response, found fleet.Found, q reading, out *ou
 
 // The forms of a node's headers that are passed on.
 var (
-	validDisposition = regexp.MustCompile(`^attachment; filename="[A-Za-z0-9._~ -]{1,4096}"; filename\*=UTF-8''[A-Za-z0-9._~%-]{1,16384}$`)
+	validDisposition = regexp.MustCompile(`^attachment; filename="[A-Za-z0-9._~ -]+"; filename\*=UTF-8''[A-Za-z0-9._~%-]+$`)
 	validTag         = regexp.MustCompile(`^"[!#-~]{1,128}"$`)
 	validNumber      = regexp.MustCompile(`^[0-9]{1,19}$`)
 	validRange       = regexp.MustCompile(`^bytes [0-9]{1,19}-[0-9]{0,19}/([0-9]{1,19}|\*)$`)

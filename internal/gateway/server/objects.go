@@ -136,7 +136,7 @@ func (c *call) warn(text string) {
 	if text == "" {
 		return
 	}
-	if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+	if header, err := utilnet.NewWarningHeader(299, "-", "katbox: "+text); err == nil {
 		c.Header().Add("Warning", header)
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/trust"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // kind is what a request is about.
@@ -55,7 +55,7 @@ func route(r *http.Request) target {
 	}
 	if len(elements) >= 2 && elements[0] == "namespaces" {
 		t.Namespace = elements[1]
-		if volume.ObjectName(t.Namespace) == "" {
+		if len(validation.IsDNS1123Label(t.Namespace)) > 0 {
 			return target{}
 		}
 		elements = elements[2:]
