@@ -32,6 +32,8 @@ type call struct {
 	who   user.Info
 	// everywhere says that the user may do the same in all namespaces.
 	everywhere bool
+	// node is the node that was asked; empty if none was.
+	node string
 
 	// code is that of the answer; 0 before its header was sent. sent is how many bytes of its body
 	// were, and stream says that they are a stream, which began with byte from of its file.
@@ -278,7 +280,7 @@ func (c *call) logLine(err error) {
 	}
 	fields := []any{
 		logkeys.AuditID, c.audit, logkeys.User, name, "verb", c.what.Verb, logkeys.Namespace, c.what.Namespace, "name", c.what.Name,
-		"subresource", c.what.Subresource, "path", strconv.Quote(c.r.URL.Query().Get("path")), "code", c.code, "bytes", c.sent,
+		"subresource", c.what.Subresource, logkeys.Node, c.node, "path", strconv.Quote(c.r.URL.Query().Get("path")), "code", c.code, "bytes", c.sent,
 		"duration", time.Since(c.began).String(),
 	}
 	if c.what.kind != volumes {

@@ -16,19 +16,10 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// nodeError is an error of a request to a node. The node's name is empty if the error tells it.
-type nodeError struct {
-	node string
-	err  error
-}
+// nodeError is an error of a request to a node.
+type nodeError struct{ err error }
 
-func (e *nodeError) Error() string {
-	if e.node == "" {
-		return e.err.Error()
-	}
-	return "node " + e.node + ": " + e.err.Error()
-}
-
+func (e *nodeError) Error() string { return e.err.Error() }
 func (e *nodeError) Unwrap() error { return e.err }
 
 // statusOf returns the answer to a request that failed. name is that of the volume it is about.

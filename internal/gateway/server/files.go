@@ -27,7 +27,7 @@ func (c *call) files(values url.Values) error {
 	}
 	list, err := node.Files(ctx, found.Volume.ID, q)
 	if err != nil {
-		return &nodeError{found.Node.Node(), err}
+		return &nodeError{err}
 	}
 	if list.Entries == nil {
 		list.Entries = []api.Entry{}

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/resource"
 )
 
@@ -93,27 +92,26 @@ func (c *call) log(values url.Values) error {
 		answer.Body.Close()
 	}
 	if err != nil {
-		return &nodeError{found.Node.Node(), out.cause(err)}
+		return &nodeError{out.cause(err)}
 	}
 	defer answer.Body.Close()
-	return c.pass(answer, found, q, out)
+	return c.pass(answer, q, out)
 }
 
 // pass sends what a node has answered.
-func (c *call) pass(answer *http.Response, found fleet.Found, q reading, out *output) error {
-	node := found.Node.Node()
+func (c *call) pass(answer *http.Response, q reading, out *output) error {
 	switch code := answer.StatusCode; {
 	case code >= http.StatusBadRequest:
 		if text := answer.Header.Get("Content-Range"); code == http.StatusRequestedRangeNotSatisfiable && validUnsatisfied.MatchString(text) {
 			c.Header().Set("Content-Range", text)
 		}
-		return &nodeError{node, api.ReadError(answer)}
+		return &nodeError{api.ReadError(answer)}
 	case code != http.StatusOK && code != http.StatusPartialContent:
-		return resource.Internal(c.what.Name, "node %q answered with the HTTP status %d, which was not expected", node, code)
+		return resource.Internal(c.what.Name, "node %q answered with the HTTP status %d, which was not expected", c.node, code)
 	case !q.archive && answer.ContentLength < 0:
-		return resource.Internal(c.what.Name, "the answer of node %q does not say how long the file is", node)
+		return resource.Internal(c.what.Name, "the answer of node %q does not say how long the file is", c.node)
 	}
-	c.bytesHeader(answer, found, q)
+	c.bytesHeader(answer, q)
 	if err := out.begin(); err != nil {
 		return err
 	}
@@ -125,9 +123,9 @@ func (c *call) pass(answer *http.Response, found fleet.Found, q reading, out *ou
 		return nil
 	}
 	if q.gzip {
-		return out.cause(out.compress(answer, node))
+		return out.cause(out.compress(answer))
 	}
-	return out.cause(out.copy(answer, node, q.archive))
+	return out.cause(out.copy(answer, q.archive))
 }
 
 // The forms of a node's headers that are passed on.
@@ -146,7 +144,7 @@ const noName = `attachment; filename="volume"; filename*=UTF-8''volume`
 var contentTypes = map[string]bool{"text/plain; charset=utf-8": true, "application/x-tar": true}
 
 // bytesHeader sets the header of a stream from that of the node's answer.
-func (c *call) bytesHeader(answer *http.Response, found fleet.Found, q reading) {
+func (c *call) bytesHeader(answer *http.Response, q reading) {
 	header, from := c.Header(), answer.Header
 	pass := func(name string, valid *regexp.Regexp, instead string) {
 		if text := from.Get(name); valid.MatchString(text) {
@@ -155,7 +153,7 @@ func (c *call) bytesHeader(answer *http.Response, found fleet.Found, q reading) 
 			header.Set(name, instead)
 		}
 	}
-	header.Set("Katbox-Node", headerText(found.Node.Node()))
+	header.Set("Katbox-Node", headerText(c.node))
 	header.Set("Content-Type", "application/octet-stream")
 	if text := from.Get("Content-Type"); contentTypes[text] {
 		header.Set("Content-Type", text)

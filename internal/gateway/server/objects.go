@@ -181,7 +181,7 @@ func (c *call) find(ctx context.Context) (fleet.Found, error) {
 		case errors.Is(err, fleet.ErrNotFound), errors.Is(err, fleet.ErrSilent), errors.Is(err, trust.ErrUnavailable), errors.As(err, &away):
 			return fleet.Found{}, err
 		}
-		return fleet.Found{}, &nodeError{"", err}
+		return fleet.Found{}, &nodeError{err}
 	}
 	// As in a list: the fleet has looked at this already.
 	if v := c.volumeOf(found.Entry); found.Foreign && !c.everywhere || v.Name != c.what.Name || v.Namespace != c.what.Namespace {
@@ -195,9 +195,10 @@ func (c *call) reach(ctx context.Context) (found fleet.Found, node *api.Client, 
 	if found, err = c.find(ctx); err != nil {
 		return found, nil, err
 	}
-	client, ok := c.s.Client(found.Node.Node())
+	c.node = found.Node.Node()
+	client, ok := c.s.Client(c.node)
 	if !ok {
-		return found, nil, &fleet.NotConnectedError{Missing: []fleet.Missing{{Node: found.Node.Node(), Reason: fleet.NotConnected}}}
+		return found, nil, &fleet.NotConnectedError{Missing: []fleet.Missing{{Node: c.node, Reason: fleet.NotConnected}}}
 	}
 	return found, client.OnBehalf(c.who.GetName(), c.audit), nil
 }

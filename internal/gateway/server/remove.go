@@ -59,7 +59,7 @@ func (c *call) notRemoved(found fleet.Found, err error) error {
 	if said := (*api.Error)(nil); errors.As(err, &said) && (said.Code == http.StatusGone || said.Code == http.StatusNotFound) {
 		return fleet.ErrNotFound
 	}
-	return &nodeError{found.Node.Node(), err}
+	return &nodeError{err}
 }
 
 // deleteOptions reads the body of a request to delete, and those parameters that may stand for it.

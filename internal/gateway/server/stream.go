@@ -39,19 +39,19 @@ type output struct {
 	cancel context.CancelCauseFunc
 	// leave stops the wait for the end of the gateway.
 	leave func() bool
-	// watch cuts the stream when it is due; moved is how much has moved since it was set.
-	watch *time.Timer
+	// moved is how much has moved since watch was set.
 	moved int
 
 	mu sync.Mutex
 	// begun says that the header is sent or will be, and over that the handler has ended.
 	begun, over bool
+	// watch cuts the stream when it is due. It is set once the stream has begun.
+	watch *time.Timer
 }
 
 func newOutput(c *call) *output {
 	o := &output{c: c}
 	o.during, o.cancel = context.WithCancelCause(c.r.Context())
-	o.watch = time.AfterFunc(c.s.stall, func() { o.cut(errStalled) })
 	o.leave = context.AfterFunc(c.s.stopping, func() { o.cut(errStopping) })
 	return o
 }
@@ -74,6 +74,7 @@ func (o *output) begin() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.begun = true
+	o.watch = time.AfterFunc(o.c.s.stall, func() { o.cut(errStalled) })
 	_ = o.c.control.SetWriteDeadline(time.Time{})
 	return context.Cause(o.during)
 }
@@ -84,7 +85,9 @@ func (o *output) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.over = true
-	o.watch.Stop()
+	if o.begun {
+		o.watch.Stop()
+	}
 	o.leave()
 	o.cancel(nil)
 }
@@ -108,33 +111,33 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // copy sends the body of a node's answer as it is, and for an archive its trailers.
-func (o *output) copy(answer *http.Response, node string, archive bool) error {
-	read, err := o.pump(answer.Body, o, node, func() error { return o.c.control.Flush() })
+func (o *output) copy(answer *http.Response, archive bool) error {
+	read, err := o.pump(answer.Body, o, func() error { return o.c.control.Flush() })
 	if err != nil || !archive {
 		return err
 	}
-	return o.trailers(answer, node, read)
+	return o.trailers(answer, read)
 }
 
 // compress sends the body of a node's answer compressed, and its trailers.
-func (o *output) compress(answer *http.Response, node string) error {
+func (o *output) compress(answer *http.Response) error {
 	to, err := gzip.NewWriterLevel(o, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
-	read, err := o.pump(answer.Body, to, node, func() error { return nil })
+	read, err := o.pump(answer.Body, to, func() error { return nil })
 	if err == nil {
 		err = to.Close()
 	}
 	if err != nil {
 		return err
 	}
-	return o.trailers(answer, node, read)
+	return o.trailers(answer, read)
 }
 
 // pump copies. Where the node has no more bytes at the moment, it flushes, so that none of them
 // waits for those that follow. It returns how many bytes came from the node.
-func (o *output) pump(from io.Reader, to io.Writer, node string, flush func() error) (read int64, err error) {
+func (o *output) pump(from io.Reader, to io.Writer, flush func() error) (read int64, err error) {
 	buf := batches.Get().(*[batch]byte)
 	defer batches.Put(buf)
 	for {
@@ -153,7 +156,7 @@ func (o *output) pump(from io.Reader, to io.Writer, node string, flush func() er
 		case errors.Is(err, io.EOF):
 			return read, nil
 		case err != nil:
-			return read, &nodeError{node, fmt.Errorf("%w after %d bytes: %w", api.ErrCut, read, err)}
+			return read, &nodeError{fmt.Errorf("%w after %d bytes: %w", api.ErrCut, read, err)}
 		}
 		if n < len(buf) {
 			if err := flush(); err != nil {
@@ -165,9 +168,9 @@ func (o *output) pump(from io.Reader, to io.Writer, node string, flush func() er
 
 // trailers passes the trailers of an archive on. An archive whose end does not say how long it is
 // was cut.
-func (o *output) trailers(answer *http.Response, node string, read int64) error {
+func (o *output) trailers(answer *http.Response, read int64) error {
 	if answer.Trailer.Get(trailerBytes) != strconv.FormatInt(read, 10) {
-		return &nodeError{node, fmt.Errorf("%w after %d bytes: its end does not say that it is complete", api.ErrCut, read)}
+		return &nodeError{fmt.Errorf("%w after %d bytes: its end does not say that it is complete", api.ErrCut, read)}
 	}
 	header := o.c.Header()
 	header.Set(trailerBytes, strconv.FormatInt(o.c.sent, 10))
