@@ -38,20 +38,10 @@ func (e *NotConnectedError) Error() string {
 	return text
 }
 
-// allMissing returns the error of a list if no node can be asked.
-func allMissing(missing []Missing) error {
-	for _, m := range missing {
-		if m.Reason != NotConnected {
-			return silent(missing)
-		}
-	}
-	return &NotConnectedError{Missing: missing}
-}
-
 // silent returns the error of a list if these nodes should answer, and none does.
 func silent(nodes []Missing) error {
 	nodes = slices.SortedFunc(slices.Values(nodes), byName)
 	named := nodes[:min(len(nodes), mostMissing)]
-	return fmt.Errorf("%w in time from any of the nodes that may hold such volumes (%s); try again",
+	return fmt.Errorf("%w in time from any of the nodes that may hold such volumes (%s)",
 		ErrSilent, names(named, len(nodes)-len(named)))
 }

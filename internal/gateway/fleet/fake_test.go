@@ -152,15 +152,10 @@ func (f *fakeNodes) With(namespace string) []Held {
 	return f.held(func(r volume.Record) bool { return namespace == "" || r.Namespace == namespace })
 }
 
-func (f *fakeNodes) WithoutNamespace() []Held {
-	return f.held(func(r volume.Record) bool { return r.Namespace == "" })
-}
-
 func (f *fakeNodes) held(selects func(volume.Record) bool) []Held {
 	var all []Held
 	for _, n := range f.nodes {
-		h := Held{Node: n, Skip: n.skip, Known: !n.quiet, Holdings: n.holdings(selects)}
-		if !h.Known || len(h.Holdings) > 0 {
+		if h := (Held{Node: n, Skip: n.skip, Holdings: n.holdings(selects)}); len(h.Holdings) > 0 {
 			all = append(all, h)
 		}
 	}
@@ -170,9 +165,12 @@ func (f *fakeNodes) held(selects func(volume.Record) bool) []Held {
 func (n *fakeNode) holdings(selects func(volume.Record) bool) []api.Holding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.quiet {
+		return []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
+	}
 	var all []api.Holding
 	for _, r := range n.volumes {
-		if !selects(r) || n.quiet {
+		if !selects(r) {
 			continue
 		}
 		h := api.Holding{Namespace: r.Namespace, NamespaceUID: r.Owner.NamespaceUID, Verdict: r.Owner.Verdict.String()}

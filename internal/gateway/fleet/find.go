@@ -100,7 +100,7 @@ func (f *Fleet) search(ctx context.Context, l Lookup, on State, queries []api.Qu
 			entries, err := s.next(ctx, most)
 			switch {
 			case err != nil && s.failure == NoAnswer:
-				return nil, fmt.Errorf("%w in time from node %s; try again", ErrSilent, s.name)
+				return nil, fmt.Errorf("%w in time from node %s", ErrSilent, s.name)
 			case err != nil:
 				return nil, err
 			}

@@ -25,7 +25,8 @@ type list struct {
 	// asked are the nodes of the sources. holdings are how many volumes each holds that may be in the
 	// list; nil if that is not known.
 	asked map[string]*int64
-	// away are the nodes that cannot be asked, and skipped those of them that may hold such volumes.
+	// away are the nodes that are not connected, and skipped those that may hold such volumes and are not
+	// asked at present.
 	away, skipped []Missing
 
 	mu sync.Mutex
@@ -74,7 +75,7 @@ func (l *list) choose(ctx context.Context) error {
 	}
 	missing := l.cfg.Nodes.Missing()
 	if len(missing) > 0 && len(missing) >= l.cfg.Nodes.Count() {
-		return allMissing(missing)
+		return &NotConnectedError{Missing: missing}
 	}
 	for _, m := range missing {
 		if l.selects(m.Node) {
@@ -86,7 +87,7 @@ func (l *list) choose(ctx context.Context) error {
 	}
 	if l.r.Namespace == l.cfg.Namespace && l.r.Reader.Everywhere {
 		q.Namespace, q.NoNamespace = "", true
-		for _, h := range l.cfg.Nodes.WithoutNamespace() {
+		for _, h := range l.cfg.Nodes.With("") {
 			l.consider(h, q)
 		}
 	}
@@ -105,7 +106,6 @@ func (l *list) consider(h Held, q api.Query) {
 		return
 	}
 	volumes, exact := held(h.Holdings, q)
-	exact = exact && h.Known
 	switch {
 	case volumes == 0 && exact:
 		return
@@ -127,10 +127,6 @@ func (l *list) consider(h Held, q api.Query) {
 	})
 }
 
-// otherNamespaces is the namespace of a holding that counts volumes of several namespaces: the node has
-// too many to count each.
-const otherNamespaces = "*"
-
 // mostHeld bounds what a node is believed to hold of a namespace.
 const mostHeld = 1 << 40
 
@@ -145,7 +141,7 @@ func held(holdings []api.Holding, q api.Query) (volumes int64, exact bool) {
 		all := q.Namespace == "" && !q.NoNamespace
 		switch {
 		case all:
-		case h.Namespace == otherNamespaces:
+		case h.Namespace == volume.OtherNamespaces:
 			exact = false
 			continue
 		case h.Namespace != q.Namespace: // both are empty if q selects the volumes without a namespace

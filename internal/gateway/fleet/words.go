@@ -10,15 +10,14 @@ import (
 
 // Nodes are the nodes of the cluster, as far as the gateway knows them.
 type Nodes interface {
-	// With returns the connected nodes that hold volumes of a namespace, with their holdings of it. An
-	// empty name selects the nodes that hold any volume; the sum of their holdings will do.
+	// With returns the connected nodes that may hold volumes of a namespace, with their holdings of it.
+	// An empty name selects the nodes that may hold any volume, with all their holdings, or sums: one
+	// with no namespace counts the volumes whose namespace is not known, and none else does. A holding
+	// of [volume.OtherNamespaces] may count volumes of any namespace.
 	With(namespace string) []Held
-	// WithoutNamespace returns those that hold volumes whose namespace is not known, in the same way.
-	WithoutNamespace() []Held
 	// ByHash returns the nodes whose name has a hash, also those that are not connected.
 	ByHash(hash uint32) []State
-	// Missing returns the nodes that cannot be asked: they are not connected, or have failed so often
-	// that they are not asked at present.
+	// Missing returns the nodes that should be connected and are not.
 	Missing() []Missing
 	// Count returns how many nodes there are, the missing ones among them.
 	Count() int
@@ -34,9 +33,7 @@ type Node interface {
 
 // Held is a connected node and what it says it holds.
 type Held struct {
-	Node Node
-	// Known is false until the node has said what it holds.
-	Known    bool
+	Node     Node
 	Holdings []api.Holding
 	// Skip is why the node is not asked at present; empty if it is.
 	Skip string
