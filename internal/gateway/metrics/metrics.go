@@ -51,6 +51,7 @@ var listBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 10}
 // Metrics are all metrics of one gateway. Its methods may be called from several goroutines.
 type Metrics struct {
 	registry        *prometheus.Registry
+	count           func() (expected, connected int) // see CountNodes; nil: nobody counts
 	expected        prometheus.Gauge
 	connected       prometheus.Gauge
 	connections     *prometheus.CounterVec
@@ -123,24 +124,26 @@ func counter(name, help string) prometheus.CounterOpts {
 }
 
 // Gather returns the current metrics; it makes m a prometheus.Gatherer.
-func (m *Metrics) Gather() ([]*dto.MetricFamily, error) { return m.registry.Gather() }
+func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
+	if m.count != nil {
+		expected, connected := m.count()
+		m.expected.Set(float64(expected))
+		m.connected.Set(float64(connected))
+	}
+	return m.registry.Gather()
+}
 
 // Handler answers with the current metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeLimit})
 }
 
-// NodesExpected sets how many nodes have a pod of the daemon.
-func (m *Metrics) NodesExpected(nodes int) {
+// CountNodes sets who counts the nodes, which happens each time that the metrics are read: how many
+// have a pod of the daemon, and how many of these a connection to this gateway. It is called once,
+// before the first request.
+func (m *Metrics) CountNodes(count func() (expected, connected int)) {
 	if m != nil {
-		m.expected.Set(float64(nodes))
-	}
-}
-
-// NodesConnected sets how many nodes have a connection to this gateway.
-func (m *Metrics) NodesConnected(nodes int) {
-	if m != nil {
-		m.connected.Set(float64(nodes))
+		m.count = count
 	}
 }
 

@@ -36,8 +36,7 @@ var names = []string{
 
 // everything makes one event of each kind happen.
 func everything(m *metrics.Metrics) {
-	m.NodesExpected(5)
-	m.NodesConnected(4)
+	m.CountNodes(func() (expected, connected int) { return 5, 4 })
 	m.ConnectionAsked(metrics.Accepted)
 	m.ConnectionAsked(metrics.Busy)
 	m.TokenReviewed(metrics.Refused)

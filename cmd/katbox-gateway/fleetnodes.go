@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/gateway/nodes"
+)
+
+// fleetNodes are the nodes of the registry in the words of the fleet, which knows no connections.
+type fleetNodes struct{ *nodes.Registry }
+
+// With returns the connected nodes that may hold volumes of a namespace.
+func (f fleetNodes) With(namespace string) []fleet.Held {
+	found := f.Registry.With(namespace)
+	held := make([]fleet.Held, len(found))
+	for i, h := range found {
+		held[i] = fleet.Held{Node: fleetNode{h.Conn}, Holdings: h.Holdings, Skip: h.Skip}
+	}
+	return held
+}
+
+// ByHash returns the nodes whose name has a hash, connected or not.
+func (f fleetNodes) ByHash(hash uint32) []fleet.State {
+	found := f.Registry.ByHash(hash)
+	states := make([]fleet.State, len(found))
+	for i, s := range found {
+		states[i].Missing = fleet.Missing{Node: s.Node, Since: s.Since, Reason: s.Reason}
+		if s.Conn != nil {
+			states[i].Node = fleetNode{s.Conn}
+		}
+	}
+	return states
+}
+
+// Missing returns the nodes that should be connected and are not.
+func (f fleetNodes) Missing() []fleet.Missing {
+	found := f.Registry.Missing()
+	missing := make([]fleet.Missing, len(found))
+	for i, m := range found {
+		missing[i] = fleet.Missing(m)
+	}
+	return missing
+}
+
+// fleetNode asks a node for a list.
+type fleetNode struct{ nodes.Conn }
+
+// List asks on behalf of a reader, for the node's log.
+func (n fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
+	return n.Client().OnBehalf(by.User, by.AuditID).List(ctx, q)
+}
+
+// clientOf returns how the client of a node is found.
+func clientOf(registry *nodes.Registry) func(string) (*api.Client, bool) {
+	return func(node string) (*api.Client, bool) {
+		conn, ok := registry.Get(node)
+		if !ok {
+			return nil, false
+		}
+		return conn.Client(), true
+	}
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"k8s.io/klog/v2"
+
+	"github.com/katbox/katbox/internal/gateway/certs"
+	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/gateway/nodes"
+	"github.com/katbox/katbox/internal/gateway/owners"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/gateway/server"
+	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/logging"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/ops"
+)
+
+const (
+	// stopTimeout bounds the ordered stop, the others one step of it. With the longest delay before it
+	// all ends within hardLimit.
+	stopTimeout    = 14 * time.Second
+	requestsLimit  = 5 * time.Second
+	answersTimeout = time.Second
+)
+
+// run is the gateway with its log on stdout.
+func run(ctx context.Context, o options, stdout io.Writer) error {
+	counted := metrics.New(version, revision)
+	sink, err := logging.NewSink(o.logFormat, stdout, counted.LogLineDropped)
+	if err != nil {
+		return err
+	}
+	defer sink.Close(logTimeout)
+	z, err := logging.New(o.logLevel, o.logFormat, sink)
+	if err != nil {
+		return err
+	}
+	log := zapr.NewLogger(z)
+	klog.SetLogger(log.WithName("client-go"))
+	cluster, err := connect(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	return live(ctx, o, cluster, counted, log)
+}
+
+// instance is one run of the gateway. Each part starts with what started before it.
+type instance struct {
+	o       options
+	counted *metrics.Metrics
+	log     logr.Logger
+	ready   *readiness
+	// stops contains a function for each part that has started, and waits one for each part that ends
+	// when their context does.
+	stops []func(context.Context) error
+	waits []func()
+	// failed delivers why a port serves no more.
+	failed chan error
+
+	status     *ops.Server
+	cluster    clients
+	cert       certs.Source
+	key        []byte
+	trusted    *trust.Authenticator
+	namespaces *trust.Namespaces
+	owners     *owners.Owners
+	pods       *nodes.Pods
+	registry   *nodes.Registry
+	fleet      *fleet.Fleet
+}
+
+// live starts the gateway bottom-up, serves until ctx ends or a part fails, and stops what has started
+// in reverse.
+func live(ctx context.Context, o options, cluster clients, counted *metrics.Metrics, log logr.Logger) (err error) {
+	log.Info("starting", "version", version, logkeys.Namespace, o.namespace, "certificate", o.certMode)
+	status, err := ops.Start(ops.Config{Endpoint: o.httpEndpoint, Metrics: counted.Handler(), Log: log})
+	if err != nil {
+		return fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
+	}
+	i := &instance{
+		o: o, cluster: cluster, counted: counted, log: log, status: status, ready: &readiness{}, failed: make(chan error, 2),
+	}
+	status.Recovered(func(context.Context) error { return nil })
+	status.Serving(i.ready.check)
+
+	// The parts live on while the gateway stops: what runs is answered to its end.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	i.onStop(func(context.Context) error {
+		end()
+		for _, wait := range i.waits {
+			wait()
+		}
+		return nil
+	})
+	defer func() { err = errors.Join(err, i.stop()) }()
+	interrupted := context.AfterFunc(ctx, end)
+	for _, start := range []func(context.Context) error{
+		i.startCert, i.startTrust, i.startNodes, i.listenForNodes, i.listenForServer,
+	} {
+		if err := start(life); err != nil {
+			if ctx.Err() != nil {
+				log.Info("stopping before all has started", logkeys.Cause, err.Error())
+				return nil
+			}
+			return err
+		}
+	}
+	if !interrupted() {
+		return nil
+	}
+	log.Info("serving")
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+		i.leave()
+		return nil
+	case err := <-i.failed:
+		return err
+	case err := <-status.Failed():
+		return err
+	}
+}
+
+// onStop adds the stop of a part that has started.
+func (i *instance) onStop(stop func(context.Context) error) { i.stops = append(i.stops, stop) }
+
+// leave waits until the API server asks another replica. This one is not ready from now on.
+func (i *instance) leave() {
+	i.status.Stopping()
+	waiting, cancel := context.WithTimeout(context.Background(), i.o.shutdownDelay)
+	defer cancel()
+	<-waiting.Done()
+}
+
+// stop stops all parts, the last one first. The port for probes goes last: until then it reports that
+// the gateway is stopping.
+func (i *instance) stop() (err error) {
+	i.status.Stopping()
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	for _, stop := range slices.Backward(i.stops) {
+		err = errors.Join(err, stop(ctx))
+	}
+	ending, cancel := context.WithTimeout(context.Background(), answersTimeout)
+	defer cancel()
+	if err := i.status.Stop(ending); err != nil {
+		i.log.Info("stopped answering", logkeys.Cause, err.Error())
+	}
+	i.log.Info("stopped")
+	return err
+}
+
+// startCert waits for a certificate, and for the key of continue tokens.
+func (i *instance) startCert(ctx context.Context) (err error) {
+	publishing := certs.Publishing{
+		Client: i.cluster.core, Namespace: i.o.namespace, ConfigMap: i.o.caConfigMap,
+		Dynamic: i.cluster.dynamic, APIService: apiService,
+	}
+	ends := func(end time.Time) { i.counted.CertificateEnds(metrics.Serving, end) }
+	log := i.log.WithName("certificate")
+	if i.o.certMode == givenCert {
+		i.cert, err = certs.NewFiles(certs.FilesConfig{Directory: i.o.certDir, Publishing: publishing, Ends: ends, Log: log})
+	} else {
+		i.cert, err = certs.NewBuiltin(certs.BuiltinConfig{
+			Client: i.cluster.core, Namespace: i.o.namespace, Secret: i.o.certSecret, Names: i.o.names(),
+			Publishing: publishing, Ends: ends, Log: log,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	i.waits = append(i.waits, i.cert.Wait)
+	if err := i.cert.Start(ctx); err != nil {
+		return fmt.Errorf("certificate: %w", err)
+	}
+	i.key, err = sharedKey(ctx, i.cluster.core.CoreV1().Secrets(i.o.namespace), i.o.certSecret, log)
+	return err
+}
+
+// startTrust waits for the CA by which the API server is known. The namespaces come by and by.
+func (i *instance) startTrust(ctx context.Context) (err error) {
+	i.trusted, err = trust.NewAuthenticator(trust.AuthenticatorConfig{Client: i.cluster.core, Log: i.log.WithName("trust")})
+	if err != nil {
+		return err
+	}
+	i.waits = append(i.waits, i.trusted.Wait)
+	if err := i.trusted.Start(ctx); err != nil {
+		return err
+	}
+	i.ready.need(i.trusted.Ready)
+	i.namespaces, err = trust.NewNamespaces(trust.NamespacesConfig{Client: i.cluster.metadata, Log: i.log.WithName("namespaces")})
+	if err != nil {
+		return err
+	}
+	i.waits = append(i.waits, i.namespaces.Wait)
+	i.namespaces.Start(ctx)
+	i.ready.need(func() error {
+		if !i.namespaces.Synced() {
+			return errors.New("starting: the namespaces are not known yet")
+		}
+		return nil
+	})
+	return nil
+}
+
+// startNodes prepares for nodes that connect.
+func (i *instance) startNodes(ctx context.Context) (err error) {
+	i.owners, err = owners.New(owners.Config{
+		Pods: i.cluster.core.CoreV1(), Namespaces: i.namespaces, Metrics: i.counted, Log: i.log.WithName("owners"),
+	})
+	if err != nil {
+		return err
+	}
+	i.pods, err = nodes.NewPods(nodes.PodsConfig{Client: i.cluster.core.CoreV1(), Namespace: i.o.namespace, Selector: i.o.nodeSelector})
+	if err != nil {
+		return err
+	}
+	i.registry, err = nodes.New(nodes.Config{
+		Reviewer: nodes.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience),
+		Expected: i.pods, Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
+		Hash: resource.NodeHash, Metrics: i.counted, Log: i.log.WithName("nodes"),
+	})
+	if err != nil {
+		return err
+	}
+	i.onStop(func(context.Context) error { i.registry.Close(); return nil })
+	go i.pods.Run(ctx, i.registry.PodGone)
+	i.counted.CountNodes(i.countNodes)
+	i.ready.need(func() error {
+		select {
+		case <-i.pods.Synced():
+			return nil
+		default:
+			return errors.New("starting: the daemons' pods are not known yet")
+		}
+	})
+	i.ready.settle(i.countNodes)
+	i.fleet, err = fleet.New(fleet.Config{
+		Nodes: fleetNodes{i.registry}, Namespaces: i.namespaces, Owners: i.owners, Key: i.key, Namespace: i.o.namespace,
+		Log: i.log.WithName("fleet"),
+	})
+	return err
+}
+
+func (i *instance) countNodes() (expected, connected int) {
+	counts := i.registry.Counts()
+	return counts.Expected, counts.Connected
+}
+
+// listenForNodes opens the port for the daemons.
+func (i *instance) listenForNodes(ctx context.Context) error {
+	config := serverConfig(i.cert.GetCertificate)
+	return i.serve(ctx, i.registry.Server(config), "nodes-endpoint", i.o.nodesEndpoint, func() {})
+}
+
+// listenForServer opens the port for the API server.
+func (i *instance) listenForServer(ctx context.Context) error {
+	authorizer, err := trust.NewAuthorizer(trust.AuthorizerConfig{
+		Reviews: countedReviews{i.cluster.core.AuthorizationV1().SubjectAccessReviews(), i.counted},
+	})
+	if err != nil {
+		return err
+	}
+	answers, err := server.New(server.Config{
+		Authenticator: i.trusted, Authorizer: authorizer, Fleet: i.fleet, Client: clientOf(i.registry), Namespace: i.o.namespace,
+		Ready: i.ready.check, Log: i.log.WithName("request"), Metrics: i.counted,
+	})
+	if err != nil {
+		return err
+	}
+	s := answers.HTTP()
+	s.TLSConfig = i.trusted.TLSConfig(i.cert.GetCertificate)
+	return i.serve(ctx, s, "api-endpoint", i.o.apiEndpoint, answers.Stop)
+}
+
+// serve opens a port. When the gateway stops, begin is called first; requests that are still running
+// a while later are cut off.
+func (i *instance) serve(ctx context.Context, s *http.Server, flag, endpoint string, begin func()) error {
+	l, err := listen(ctx, endpoint)
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	i.log.Info("listening", "for", flag, "address", l.Addr().String())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			i.failed <- fmt.Errorf("--%s: serve: %w", flag, err)
+		}
+	}()
+	i.onStop(func(stopping context.Context) error {
+		begin()
+		stopping, cancel := context.WithTimeout(stopping, requestsLimit)
+		defer cancel()
+		if err := s.Shutdown(stopping); err != nil {
+			i.log.Info("requests are cut off", "on", flag, logkeys.Cause, err.Error())
+			s.Close()
+		}
+		<-ended
+		return nil
+	})
+	return nil
+}
