@@ -14,6 +14,11 @@ import (
 // reading, and a clock that was never set says 1970.
 const maxAge = 80 * 365 * 24 * time.Hour
 
+// maxJitter is how far a time that was worked out may be from the stored time of the wall clock and
+// still be the same: two clocks cannot be read at once. The lists of volumes are ordered by the wall
+// clock, and continue after a restart where they were.
+const maxJitter = 10 * time.Millisecond
+
 // clock tells how long ago something was, across a restart too; see [timeline].
 type clock struct {
 	boot     uint64                // a number for this boot; 0 if unknown: the wall clock decides
@@ -108,11 +113,15 @@ func (m moment) time(wall int64, boot uint64, reading int64) time.Time {
 	}
 	age := time.Duration(m.now.UnixNano() - wall)
 	if now, ok := m.readingOf(boot); ok {
+		byWall := age
 		// A reading of the future counts as now. So does one that is so far back that the
 		// difference overflows.
 		age = 0
 		if reading < now {
 			age = min(time.Duration(now-reading), maxAge)
+		}
+		if (byWall - age).Abs() <= maxJitter {
+			age = byWall
 		}
 	}
 	return m.now.Add(-max(age, 0))

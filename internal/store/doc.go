@@ -52,6 +52,13 @@
 //	10 volume name     text, its name in the pod's spec; may be absent
 //	11 service account text, may be absent
 //	12 published       integer, wall clock, Unix seconds; absent for none; no deadline depends on it
+//	13 verdict         the number of a volume.Verdict; absent for Unasked
+//	14 namespace UID   text, of the pod's namespace; 14 to 19 are absent unless 13 is Confirmed
+//	15 owner kind      text, of the pod's controller; may be absent
+//	16 owner name      text, may be absent
+//	17 owner UID       text, may be absent
+//	18 job             text, the pod's label batch.kubernetes.io/job-name; may be absent
+//	19 job index       text, its annotation .../job-completion-index; may be absent
 //
 // each target
 //
@@ -69,6 +76,8 @@
 //	                   boot, negative if it is behind; absent for 0
 //	4  boot time       integer, the reading of CLOCK_BOOTTIME, nanoseconds; absent for 0
 //	5  wall            integer, wall clock, Unix nanoseconds
+//
+// 13 to 19 together are one owner. One that volume.Owner.Check refuses counts as not asked for.
 //
 // Fields may be added without a new version. Unknown keys are tolerated, and lost when the record
 // is written again. A value that cannot be used stays where it is and is reported, see [Damaged]. A

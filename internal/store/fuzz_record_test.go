@@ -22,6 +22,14 @@ func FuzzRecord(f *testing.F) {
 			VolumeName: podName + "-v", ServiceAccount: namespace, Published: time.Unix(max(lifespan, 1), 0),
 			Phase: volume.Phase(phase), Lifespan: time.Duration(lifespan),
 		}
+		// Any owner that may be.
+		owner := volume.Owner{Verdict: volume.Confirmed, NamespaceUID: pod, Kind: flag, Name: podName, UID: id, Job: namespace, JobIndex: path}
+		switch {
+		case owner.Check() == nil:
+			r.Owner = owner
+		case readOnly:
+			r.Owner.Verdict = volume.Denied
+		}
 		if path != "" {
 			r = r.WithTarget(volume.Target{Path: path, ReadOnly: readOnly, MultiWriter: !readOnly, Leaving: leaving})
 			r = r.WithTarget(volume.Target{Path: path + "/b", Flags: []string{flag, flag}})
@@ -49,7 +57,7 @@ func FuzzRecord(f *testing.F) {
 		})
 		if !same || got.ID != r.ID || got.Pod != r.Pod || got.Namespace != namespace || got.PodName != podName ||
 			got.VolumeName != r.VolumeName || got.ServiceAccount != r.ServiceAccount || !got.Published.Equal(r.Published) ||
-			got.Phase != r.Phase || got.Lifespan != r.Lifespan || !got.Unpublished.Equal(r.Unpublished) {
+			got.Owner != r.Owner || got.Phase != r.Phase || got.Lifespan != r.Lifespan || !got.Unpublished.Equal(r.Unpublished) {
 			t.Errorf("wrote %+v\nread  %+v", r, got)
 		}
 		// The checksum covers the key: a value does not speak for another volume.

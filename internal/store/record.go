@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -33,6 +34,32 @@ type storedRecord struct {
 	VolumeName  string         `cbor:"10,keyasint,omitempty"`
 	Account     string         `cbor:"11,keyasint,omitempty"`
 	Published   int64          `cbor:"12,keyasint,omitempty"`
+	storedOwner
+}
+
+// storedOwner has the fields of volume.Owner.
+type storedOwner struct {
+	Verdict      uint64 `cbor:"13,keyasint,omitempty"`
+	NamespaceUID string `cbor:"14,keyasint,omitempty"`
+	Kind         string `cbor:"15,keyasint,omitempty"`
+	Name         string `cbor:"16,keyasint,omitempty"`
+	UID          string `cbor:"17,keyasint,omitempty"`
+	Job          string `cbor:"18,keyasint,omitempty"`
+	JobIndex     string `cbor:"19,keyasint,omitempty"`
+}
+
+func storeOwner(o volume.Owner) storedOwner {
+	return storedOwner{uint64(o.Verdict), o.NamespaceUID, o.Kind, o.Name, o.UID, o.Job, o.JobIndex}
+}
+
+// owner returns the owner that is stored. One that cannot be used is no reason to lose the record.
+func (s storedOwner) owner() volume.Owner {
+	o := volume.Owner{Verdict: volume.Verdict(min(s.Verdict, math.MaxUint8)),
+		NamespaceUID: s.NamespaceUID, Kind: s.Kind, Name: s.Name, UID: s.UID, Job: s.Job, JobIndex: s.JobIndex}
+	if o.Check() != nil {
+		return volume.Owner{}
+	}
+	return o
 }
 
 // storedTarget has the fields of volume.Target in the same order, or it does not compile.
@@ -79,6 +106,8 @@ func encodeValue(r volume.Record, m moment) ([]byte, error) {
 		VolumeName: r.VolumeName,
 		Account:    r.ServiceAccount,
 		Published:  max(r.Published.Unix(), 0),
+
+		storedOwner: storeOwner(r.Owner),
 	}
 	stored.Unpublished, stored.Boot, stored.Boottime = m.stored(r.Unpublished)
 	for _, t := range r.Targets {
@@ -138,6 +167,7 @@ func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 
 		VolumeName:     stored.VolumeName,
 		ServiceAccount: stored.Account,
+		Owner:          stored.owner(),
 	}
 	if stored.Published > 0 {
 		r.Published = time.Unix(stored.Published, 0)
@@ -149,7 +179,7 @@ func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 }
 
 // checkRecord refuses what must be neither written nor read: names that lead out of the working
-// directory, and what would end a lifespan early.
+// directory, what would end a lifespan early, and owners that no gateway has sent.
 func checkRecord(r volume.Record) error {
 	if _, err := volume.ParseID("volume ID", string(r.ID)); err != nil {
 		return err
@@ -165,7 +195,7 @@ func checkRecord(r volume.Record) error {
 	case r.Phase == volume.Retained && r.Unpublished.IsZero():
 		return errors.New("retained, but without the time since when")
 	}
-	return nil
+	return r.Owner.Check()
 }
 
 // checksum covers everything except itself.

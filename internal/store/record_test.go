@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -69,6 +70,7 @@ func TestDecodeValueRefuses(t *testing.T) {
 		{"boot without a number", "a", stored(func(m map[int]any) { m[8] = -1 }), "cannot unmarshal"},
 		{"time before 1970", "a", stored(func(m map[int]any) { m[6] = -1 }), "before 1970"},
 		{"retained since never", "a", stored(func(m map[int]any) { m[4] = 4 }), "without the time"},
+		{"verdict is a text", "a", stored(func(m map[int]any) { m[13] = "yes" }), "cannot unmarshal"},
 		{"ID leaves the directory", "..", seal("..", valueVersion, good[valueHeader:]), "begins with a dot"},
 		{"empty ID", "", seal("", valueVersion, good[valueHeader:]), "missing"},
 	}
@@ -94,12 +96,13 @@ func TestDecodeValueToleratesUnknownFields(t *testing.T) {
 
 // TestValueBytes fails when the format changes by accident.
 func TestValueBytes(t *testing.T) {
-	value := []byte("\x01\x00\x00\x00\x00\xac" +
+	value := []byte("\x01\x00\x00\x00\x00\xb3" +
 		"\x01\x63pod" + "\x02\x62ns" + "\x03\x63job" + "\x04\x04" +
 		"\x05\x81\xa5\x01\x62/t\x02\xf5\x03\x81\x61f\x04\xf5\x05\xf5" +
 		"\x06\x1b\x0f\xff\xff\xff\xff\xff\xff\xff" + "\x07\x1a\x3b\x9a\xca\x00" +
 		"\x08\x1b\xfe\xdc\xba\x98\x76\x54\x32\x10" + "\x09\x39\x03\xe7" +
-		"\x0a\x67scratch" + "\x0b\x65robot" + "\x0c\x1a\x66\x32\x2a\x40")
+		"\x0a\x67scratch" + "\x0b\x65robot" + "\x0c\x1a\x66\x32\x2a\x40" +
+		"\x0d\x01" + "\x0e\x64ns-1" + "\x0f\x63Job" + "\x10\x63job" + "\x11\x65job-1" + "\x12\x63nig" + "\x13\x62\x31\x37")
 	value = seal("a", value[0], value[valueHeader:])
 	want := volume.Record{
 		ID: "a", Pod: "pod", Namespace: "ns", PodName: "job", Phase: volume.Retained,
@@ -108,6 +111,7 @@ func TestValueBytes(t *testing.T) {
 		Lifespan:    time.Second,
 
 		VolumeName: "scratch", ServiceAccount: "robot", Published: time.Unix(0x66322a40, 0),
+		Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "ns-1", Kind: "Job", Name: "job", UID: "job-1", Job: "nig", JobIndex: "17"},
 	}
 	m := moment{now: want.Unpublished, boot: 0xfedcba9876543210, boottime: -1000}
 	got, err := decodeValue([]byte("a"), value, m)
@@ -117,6 +121,33 @@ func TestValueBytes(t *testing.T) {
 	encoded, err := encodeValue(want, m)
 	if err != nil || string(encoded) != string(value) {
 		t.Errorf("encodeValue = %x, %v\n            want %x", encoded, err, value)
+	}
+}
+
+// TestOwnerThatCannotBeUsed: the record can, and its owner counts as not asked for.
+func TestOwnerThatCannotBeUsed(t *testing.T) {
+	for name, fields := range map[string]map[int]any{
+		"of a later version":      {13: 7, 14: "ns-1"},
+		"of a much later version": {13: uint64(math.MaxUint64)},
+		"without a namespace":     {13: 1, 15: "Job"},
+		"denied, with a name":     {13: 2, 16: "job"},
+		"unasked, with a name":    {16: "job"},
+		"long":                    {13: 1, 14: "ns-1", 16: strings.Repeat("j", 254)},
+		"not printable":           {13: 1, 14: "ns-1", 18: "a\x1b[2J"},
+		"not UTF-8":               {13: 1, 14: "ns-1", 19: "\xff"},
+	} {
+		fields[1], fields[4] = "pod", 2
+		r, err := decodeValue([]byte("a"), seal("a", valueVersion, marshal(t, fields)), moment{now: time.Now()})
+		want := volume.Record{ID: "a", Pod: "pod", Phase: volume.Published}
+		if err != nil || !reflect.DeepEqual(r, want) {
+			t.Errorf("%s: %+v, %v; want %+v", name, r, err, want)
+		}
+	}
+	// And it is not written.
+	r := published("a")
+	r.Owner = volume.Owner{Verdict: volume.Denied, Name: "job"}
+	if _, err := encodeValue(r, moment{}); !errors.Is(err, volume.ErrInvalid) {
+		t.Errorf("%+v was written, %v", r.Owner, err)
 	}
 }
 

@@ -19,7 +19,9 @@ const (
 // Deadlines run on the monotonic clock, which ends with the process. So the store keeps the time of
 // an unpublish by the wall clock and by the timeline. [Store.Load] works out how long ago it was,
 // and subtracts that from a time with a monotonic reading. Within one boot only CLOCK_BOOTTIME
-// counts. Time between the readings of two clocks makes a deadline later, never earlier.
+// counts. Time between the readings of two clocks makes a deadline later, never earlier. Where both
+// clocks agree to 10 ms, the time is that of the wall clock, to the nanosecond: a step of no more than
+// that moves a deadline with it.
 //
 // A reboot begins CLOCK_BOOTTIME anew, and only the wall clock tells how long the machine was off.
 // So each transaction, the opening of the store, and lookInterval without a transaction note both
