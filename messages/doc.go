@@ -1,13 +1,13 @@
 // Package messages holds what the actors of Katbox say to one another: one file for each
 // conversation, and on each message who sends it and who receives it.
 //
-//	gRPC handlers      HTTP handlers      pod watch, orphan search
+//	gRPC handlers      HTTP handlers      pod watch, orphan search, gateways
 //	  |                  |                  |
 //	  | PublishVolume    | ListRetained     | PodsSeen
 //	  | UnpublishVolume  | ListAwake        | FindUnknown
 //	  | VolumeStats      | DescribeVolume   | AdoptVolume
-//	  | Status           | BeginReading     |
-//	  | ProbeStore       | EndReading       |
+//	  | Status           | BeginReading     | OwnVolume
+//	  | ProbeStore       | EndReading       | CountHoldings
 //	  |                  | RemoveVolume     |
 //	  v                  v                  v
 //	+---------------------------------------+  MeasureDisk   +--------+
@@ -16,9 +16,9 @@
 //	+---------------------------------------+    Pressure    +--------+
 //	 | requests,    ^        | MeasureSizes ^                   ^
 //	 | DeleteVolume,| AtRest v              | SizesMeasured     |
-//	 | PodsSeen,    | Stuck  +--------------+                   |
-//	 | Resume       |        |    sizes     |                   |
-//	 v              |        +--------------+                   |
+//	 | PodsSeen,    | Stuck, +--------------+                   |
+//	 | Resume       | Volume |    sizes     |                   |
+//	 v              | Owned  +--------------+                   |
 //	+---------------------------+         Erase, NoSpace        |
 //	| volume: one for each that | ------------------------------+
 //	| is mounted or changing    |  ChangeRecord  +----------+

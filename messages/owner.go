@@ -12,6 +12,13 @@ type OwnVolume struct {
 	Reply[struct{}]
 }
 
+// VolumeOwned says that the owner of a retained volume is recorded, before anyone is answered.
+// Volume -> supervisor.
+type VolumeOwned struct {
+	ID    volume.ID
+	Owner volume.Owner
+}
+
 // CountHoldings asks how many retained volumes there are of each namespace. Front -> supervisor.
 type CountHoldings struct {
 	// Version is that of the last answer; zero for none.
@@ -21,7 +28,8 @@ type CountHoldings struct {
 
 // Holdings answers CountHoldings.
 type Holdings struct {
-	// Version is another one if the volumes have changed. All is nil if they have not.
+	// Version is another one if the volumes have changed. All is nil if they have not. It has a
+	// namespace more than once if some of its volumes are awake.
 	Version uint64
 	All     []volume.Holding
 }

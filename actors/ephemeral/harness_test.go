@@ -60,6 +60,8 @@ type testNode struct {
 	rebooted bool
 	// log is the node's; nothing is logged where a test does not set it.
 	log logr.Logger
+	// published is the node's Config.Published.
+	published func(volume.Record)
 }
 
 // withNode runs a test in a bubble with a fresh node. The bubble fails the test when a goroutine is
@@ -104,7 +106,7 @@ func (h *testNode) config() Config {
 		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second,
 		OrphanGrace: testGrace, EraseParallel: 2,
-		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics,
+		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published,
 	}
 }
 

@@ -2,6 +2,10 @@ package ephemeral
 
 import (
 	"context"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/volume"
@@ -13,8 +17,8 @@ import (
 // that it costs no sync; after a crash its owner has to be asked for again.
 //
 // What was Confirmed stays. The error is a [volume.ErrInvalid] that names the field, a
-// [volume.ErrNotFound] when no such volume of that pod is known, or why the record could not be
-// written.
+// [volume.ErrNotFound] when no such volume of that pod is known or when it is being deleted, or why
+// the record could not be written.
 func (n *Node) Own(ctx context.Context, id volume.ID, pod volume.PodUID, owner volume.Owner) error {
 	if owner.Verdict == volume.Unasked {
 		return volume.Invalid("owner.verdict", "is missing")
@@ -26,9 +30,9 @@ func (n *Node) Own(ctx context.Context, id volume.ID, pod volume.PodUID, owner v
 	return err
 }
 
-// Holdings returns how many retained volumes there are of each namespace, in no order. It costs
-// nothing to call it again while nothing has changed, and returns the same slice then. The slice is
-// shared: the caller does not change it.
+// Holdings returns how many retained volumes there are of each namespace, in no order. While nothing
+// has changed it returns the same slice again, at no cost. The slice is shared: the caller does not
+// change it.
 func (n *Node) Holdings(ctx context.Context) ([]volume.Holding, error) {
 	last := n.holdings.Load()
 	if last == nil {
@@ -41,6 +45,132 @@ func (n *Node) Holdings(ctx context.Context) ([]volume.Holding, error) {
 	case now.Version == last.Version:
 		return last.All, nil
 	}
+	now.All = sum(now.All)
 	n.holdings.Store(&now)
 	return now.All, nil
+}
+
+// sum adds up the holdings of the same namespace.
+func sum(all []volume.Holding) []volume.Holding {
+	type namespace struct {
+		name, uid string
+		verdict   volume.Verdict
+	}
+	places := make(map[namespace]int, len(all))
+	sums := all[:0]
+	for _, h := range all {
+		of := namespace{h.Namespace, h.NamespaceUID, h.Verdict}
+		at, ok := places[of]
+		if !ok {
+			places[of] = len(sums)
+			sums = append(sums, h)
+			continue
+		}
+		s := &sums[at]
+		s.Volumes += h.Volumes
+		if s.Newest.Before(h.Newest) {
+			s.Newest = h.Newest
+		}
+		if h.Oldest.Before(s.Oldest) {
+			s.Oldest = h.Oldest
+		}
+	}
+	return sums
+}
+
+// countHoldings counts the volumes that are in the lists.
+func (v *volumes) countHoldings(m *messages.CountHoldings) {
+	// Both only grow, so their sum is another one whenever one of them is.
+	answer := messages.Holdings{Version: 1 + v.retention.queue.Changes() + v.visits}
+	if answer.Version != m.Version {
+		answer.All = v.retention.queue.Holdings()
+		for _, a := range v.visited {
+			at := a.Unpublished.Round(0)
+			answer.All = append(answer.All, volume.Holding{Namespace: a.Namespace, NamespaceUID: a.Owner.NamespaceUID, Verdict: a.Owner.Verdict,
+				Volumes: 1, Newest: at, Oldest: at})
+		}
+	}
+	m.Send(answer, nil)
+}
+
+// own answers for a volume that sleeps and has nothing to learn. Otherwise the volume's actor does.
+func (v *volumes) own(m *messages.OwnVolume) (done bool) {
+	if v.supervisor.IsAwake(m.ID) {
+		return false
+	}
+	asleep, known := v.look(m.ID)
+	switch {
+	case !known || asleep.Pod != m.Pod:
+		m.Fail(errOtherPod(m))
+	case asleep.Phase == volume.Deleting || asleep.Tries > 0:
+		m.Fail(errBeingDeleted(m.ID))
+	case asleep.Owner.Learn(m.Owner) == asleep.Owner:
+		m.Send(struct{}{}, nil)
+	default:
+		return false
+	}
+	return true
+}
+
+// volumeOwned shows the owner of a visited volume in the lists.
+func (v *volumes) volumeOwned(m *messages.VolumeOwned) {
+	if visited, ok := v.visited[m.ID]; ok {
+		visited.Owner = m.Owner
+		v.visited[m.ID] = visited
+		v.visits++
+	}
+}
+
+// own takes over whose the volume is. An operation that runs works on a copy of what is known, so
+// that it waits for its end.
+func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
+	switch phase := volume.PhaseOf(v.record); {
+	case !m.Deadline.IsZero() && !time.Now().Before(m.Deadline):
+		m.Fail(context.DeadlineExceeded)
+	case v.running != nil:
+		if !v.defers(m) {
+			m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.id))
+		}
+	case v.record == nil || v.record.Pod != m.Pod:
+		m.Fail(errOtherPod(m))
+	case v.deletes():
+		m.Fail(errBeingDeleted(m.ID))
+	case v.record.Owner.Learn(m.Owner) == v.record.Owner:
+		m.Send(struct{}{}, nil)
+	case phase.Live():
+		next := *v.record
+		next.Owner = next.Owner.Learn(m.Owner)
+		v.record = &next
+		m.Send(struct{}{}, nil)
+	default:
+		v.start(c, &operation{name: "own", origin: m.Origin, run: func(t *task) error { return t.own(m.Owner) }, brief: true,
+			waiting: []messages.Reply[struct{}]{m.Reply}})
+	}
+}
+
+// own records whose a retained volume is. Nothing else of it changes.
+func (t *task) own(said volume.Owner) error {
+	next := *t.record
+	next.Owner = next.Owner.Learn(said)
+	return t.save(next)
+}
+
+// tellPublished calls Config.Published after a publish, unless the volume was published with the
+// same names before.
+func (v *volumeActor) tellPublished(before *volume.Record) {
+	if v.Published == nil || v.record == nil || v.record.Owner.Verdict != volume.Unasked {
+		return
+	}
+	if before == nil || before.Phase != volume.Published || before.PodName != v.record.PodName || before.Namespace != v.record.Namespace {
+		v.Published(*v.record)
+	}
+}
+
+// errOtherPod is why a volume has no owner to learn of.
+func errOtherPod(m *messages.OwnVolume) error {
+	return fmt.Errorf("%w: volume %s of pod %s", volume.ErrNotFound, m.ID, m.Pod)
+}
+
+func errBeingDeleted(id volume.ID) error {
+	return fmt.Errorf("%w: volume %s is being deleted", volume.ErrNotFound, id)
 }

@@ -20,7 +20,7 @@ const listSlice = 1000
 func (v *volumes) Asked(m messages.Request) bool {
 	switch m := m.(type) {
 	case *messages.PublishVolume:
-		delete(v.visited, m.ID)
+		v.endVisit(m.ID)
 		v.leases.lose(m.ID, errPublishedAgain(m.ID))
 	case *messages.DescribeVolume:
 		if !v.supervisor.IsAwake(m.ID) || v.isVisited(m.ID) {
@@ -29,6 +29,8 @@ func (v *volumes) Asked(m messages.Request) bool {
 		}
 	case *messages.RemoveVolume:
 		return v.remove(m)
+	case *messages.OwnVolume:
+		return v.own(m)
 	}
 	return false
 }
@@ -43,8 +45,15 @@ func (v *volumes) Wake(m messages.Request) any {
 	}
 	if _, publish := m.(*messages.PublishVolume); !publish && taken.Phase == volume.Retained {
 		v.visited[id] = taken
+		v.visits++
 	}
 	return resting{record: &taken.Record}
+}
+
+// endVisit says that a volume is in the queue again, or is retained no more.
+func (v *volumes) endVisit(id volume.ID) {
+	delete(v.visited, id)
+	v.visits++
 }
 
 func (v *volumes) isVisited(id volume.ID) bool {
@@ -147,7 +156,7 @@ func (v *volumes) remove(m *messages.RemoveVolume) (done bool) {
 		v.retention.take(m.ID)
 		v.retention.begin(asleep)
 		if v.isVisited(m.ID) {
-			delete(v.visited, m.ID)
+			v.endVisit(m.ID)
 			return false
 		}
 		v.supervisor.Wake(m.ID, resting{record: &asleep.Record}, m)

@@ -21,13 +21,16 @@ type recovered struct {
 	awake []volume.Record
 	// asleep are the retained volumes.
 	asleep *retained.Queue
+	// clock tells times that go with those of the retained volumes.
+	clock *clock
 }
 
 // recoverNode compares records and mounts, and returns what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	found.asleep = &retained.Queue{Grew: cfg.RetainedGrew}
+	found.asleep, found.clock = &retained.Queue{Grew: cfg.RetainedGrew}, &clock{}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
 		found.asleep.Push(record)
+		found.clock.follow(record.Unpublished)
 		cfg.Metrics.VolumeChanged(nil, &record)
 	})
 	r.rebooted = cfg.Rebooted

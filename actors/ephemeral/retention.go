@@ -101,6 +101,9 @@ func (r *retention) take(id volume.ID) (retained.Asleep, bool) {
 func (r *retention) add(left resting) {
 	if left.failed == nil {
 		r.queue.Push(*left.record)
+		if left.size != (volume.Size{}) {
+			r.queue.Measured(left.record.ID, left.record.Unpublished, left.size)
+		}
 	} else {
 		if left.tries == 1 && r.ctx.Err() == nil {
 			r.logFailed(left)

@@ -45,6 +45,7 @@ type environment struct {
 	readers   *pace.Line
 	calls     *pace.Calls
 	afterlife *afterlife
+	clock     *clock
 }
 
 // task is one operation on one volume: sequential code in a goroutine of its own. It works on a

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -66,7 +65,7 @@ func (t *task) recordUnmounted(target string) error {
 	if len(next.Targets) > 0 {
 		next.Phase = livePhase(next)
 	} else {
-		next = next.Retain(time.Now(), t.Lifespan)
+		next = next.Retain(t.clock.now(), t.Lifespan)
 	}
 	if err := t.save(next); err != nil {
 		t.stuck = err
@@ -172,7 +171,7 @@ func (t *task) abandon() error {
 
 // retain keeps the volume from now on.
 func (t *task) retain(r volume.Record, reason string) error {
-	next := r.Retain(time.Now(), t.Lifespan)
+	next := r.Retain(t.clock.now(), t.Lifespan)
 	if err := t.save(next); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// maxDeferred bounds the unpublishes that wait for a deletion to end.
+// maxDeferred bounds the requests that wait for an operation to end.
 const maxDeferred = 64
 
 // volumeActor owns one volume that is mounted or changing. One operation runs at a time; a request
@@ -42,8 +42,8 @@ type volumeActor struct {
 	resumeLater bool
 	// running is the operation under way; nil when there is none.
 	running *operation
-	// deferred are unpublishes that met a deletion.
-	deferred []*messages.UnpublishVolume
+	// deferred are requests that wait for the running operation to end.
+	deferred []messages.Request
 	// stuck is the last failure to unmount, failures how many there were in a row.
 	stuck    error
 	failures int
@@ -74,6 +74,9 @@ type operation struct {
 	// deletes: it is a deletion, which takes a moment; then there is nothing left to unmount. An
 	// unpublish that meets it waits.
 	deletes bool
+	// brief: it writes one record, and nothing that a request asks for contradicts it. All requests
+	// that meet it wait.
+	brief bool
 	// ended delivers the outcome. It is not in the message that announces it, because a message at
 	// which the actor panics is lost.
 	ended   chan *outcome
@@ -100,21 +103,10 @@ func (v *volumeActor) Receive(c actor.Context) {
 		v.received++
 	}
 	switch m := c.Message().(type) {
-	case *messages.PublishVolume:
-		run := func(t *task) error { return t.publish(m.Publication) }
-		v.change(c, m, m.Reply, &operation{name: publishing, run: run, covers: samePublish(m)})
-	case *messages.UnpublishVolume:
-		v.unpublish(c, m)
-	case *messages.AdoptVolume:
-		v.change(c, m, m.Reply, &operation{name: "adopt", run: func(t *task) error { return t.adopt(m.Pod) }})
-	case *messages.VolumeStats:
-		v.measure(c, m)
+	case messages.Request:
+		v.request(c, m)
 	case *messages.DeleteVolume:
 		v.orderDeletion(c, m)
-	case *messages.RemoveVolume:
-		v.remove(c, m)
-	case *messages.DescribeVolume:
-		v.describe(m)
 	case *messages.Resume:
 		v.resume(c)
 	case *messages.PodsSeen:
@@ -133,6 +125,33 @@ func (v *volumeActor) Receive(c actor.Context) {
 	}
 	v.reportStuck()
 	v.restIfIdle(c)
+}
+
+// request handles what is asked of the volume.
+func (v *volumeActor) request(c actor.Context, m messages.Request) {
+	if v.running != nil && v.running.brief && v.defers(m) {
+		return
+	}
+	switch m := m.(type) {
+	case *messages.PublishVolume:
+		run := func(t *task) error { return t.publish(m.Publication) }
+		v.change(c, m, m.Reply, &operation{name: publishing, run: run, covers: samePublish(m)})
+	case *messages.UnpublishVolume:
+		run := func(t *task) error { return t.unpublish(m.Target) }
+		v.change(c, m, m.Reply, &operation{name: "unpublish", run: run, covers: sameUnpublish(m)})
+	case *messages.AdoptVolume:
+		v.change(c, m, m.Reply, &operation{name: "adopt", run: func(t *task) error { return t.adopt(m.Pod) }})
+	case *messages.VolumeStats:
+		v.measure(c, m)
+	case *messages.RemoveVolume:
+		v.remove(c, m)
+	case *messages.DescribeVolume:
+		v.describe(m)
+	case *messages.OwnVolume:
+		v.own(c, m)
+	default:
+		m.Fail(fmt.Errorf("volume %s is asked %T, which it does not know", v.id, m))
+	}
 }
 
 func samePublish(m *messages.PublishVolume) func(messages.Request) bool {
@@ -160,7 +179,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 		v.start(c, op)
 	case running.covers != nil && running.covers(m):
 		running.waiting = append(running.waiting, reply)
-	case running.deletes && v.defers(m):
+	case running.deletes && isUnpublish(m) && v.defers(m):
 	default:
 		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.id))
 	}
@@ -201,18 +220,21 @@ func (v *volumeActor) finish(c actor.Context) {
 		}
 	}
 	t, err := op.outcome.task, op.outcome.err
-	stuck := t.stuck
+	before, stuck := v.record, t.stuck
 	if op.deletes {
 		stuck = err // a deletion that panicked is tried again too
 	}
 	v.record = t.record
+	if op.brief && err == nil {
+		c.Send(c.Parent(), &messages.VolumeOwned{ID: v.id, Owner: v.record.Owner})
+	}
 	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
 		v.deletionOrdered, v.deletionFailed, v.deletionTries = false, nil, 0
 	}
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)
 	}
-	if errors.Is(err, volume.ErrNoSpace) && !op.deletes {
+	if errors.Is(err, volume.ErrNoSpace) && !op.deletes && !op.brief {
 		c.Send(v.diskActor, &messages.NoSpace{})
 	}
 	v.running = nil
@@ -231,23 +253,26 @@ func (v *volumeActor) finish(c actor.Context) {
 	deferred := v.deferred
 	v.deferred = nil
 	for _, m := range deferred {
-		v.unpublish(c, m)
+		v.request(c, m)
+	}
+	if op.name == publishing && err == nil {
+		v.tellPublished(before)
 	}
 }
 
-// defers keeps an unpublish for after the deletion that is running. The kubelet sends one at a
-// time; a bound keeps other callers from piling them up.
+// defers keeps a request for after the operation that is running. The kubelet sends one at a time; a
+// bound keeps other callers from piling them up.
 func (v *volumeActor) defers(m messages.Request) bool {
-	unpublish, ok := m.(*messages.UnpublishVolume)
-	if !ok || len(v.deferred) >= maxDeferred {
+	if len(v.deferred) >= maxDeferred {
 		return false
 	}
-	v.deferred = append(v.deferred, unpublish)
+	v.deferred = append(v.deferred, m)
 	return true
 }
 
-func (v *volumeActor) unpublish(c actor.Context, m *messages.UnpublishVolume) {
-	v.change(c, m, m.Reply, &operation{name: "unpublish", run: func(t *task) error { return t.unpublish(m.Target) }, covers: sameUnpublish(m)})
+func isUnpublish(m messages.Request) bool {
+	_, ok := m.(*messages.UnpublishVolume)
+	return ok
 }
 
 // measure answers a stats request beside the running operation, one at a time: on a file system

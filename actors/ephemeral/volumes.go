@@ -35,6 +35,8 @@ type volumes struct {
 	// visited are the retained volumes that are awake only for a request that leaves them as they
 	// are, such as an unpublish that the kubelet repeats.
 	visited map[volume.ID]retained.Asleep
+	// visits counts their changes.
+	visits uint64
 	// recovered are the volumes that are awake at the start.
 	recovered []volume.Record
 	// setPodsError takes why the kubelet's pods cannot be seen; nil when they can.
@@ -53,6 +55,8 @@ type resting struct {
 	// is how often in a row.
 	failed error
 	tries  int
+	// size is what the volume takes, if that is known and has not changed.
+	size volume.Size
 }
 
 // podsLeft is what is left to do of a PodsSeen.
@@ -96,8 +100,12 @@ func (v *volumes) Idle(id volume.ID, state any) {
 
 // Sleep puts a volume to sleep, if it is known.
 func (v *volumes) Sleep(id volume.ID, state any) {
-	delete(v.visited, id)
-	if left := state.(resting); left.record != nil {
+	left := state.(resting)
+	if left.record != nil && left.record.Unpublished.Equal(v.visited[id].Unpublished) {
+		left.size = v.visited[id].Size
+	}
+	v.endVisit(id)
+	if left.record != nil {
 		v.retention.add(left)
 	}
 }
@@ -123,6 +131,10 @@ func (v *volumes) Receive(c actor.Context) {
 		v.listRetained(m)
 	case *messages.ListAwake:
 		v.listAwake(m)
+	case *messages.CountHoldings:
+		v.countHoldings(m)
+	case *messages.VolumeOwned:
+		v.volumeOwned(m)
 	case *messages.BeginReading:
 		v.beginReading(m)
 	case *messages.EndReading:

@@ -22,19 +22,21 @@ type index struct {
 	lists map[number]*list
 	named map[string][]*list
 	// changes counts them.
-	changes uint64
+	changes  uint64
+	holdings holdings
 }
 
 // list has the volumes of one space.
 type list struct {
 	blocks
 	space *space
+	place int // of its holding, from 1 on; 0 if that has not been counted
 }
 
 const blockOverhead = int(unsafe.Sizeof(block{}))
 
 func newIndex(t *table) index {
-	return index{table: t, lists: map[number]*list{}, named: map[string][]*list{}}
+	return index{table: t, lists: map[number]*list{}, named: map[string][]*list{}, holdings: holdings{changed: map[*list]struct{}{}}}
 }
 
 // list returns the list that has, or is to have, an entry.
@@ -53,6 +55,7 @@ func (x *index) insert(n number) {
 	l := x.list(n)
 	l.insert(x.find(l, n), n)
 	x.changes++
+	x.holdings.change(l)
 }
 
 func (x *index) remove(n number) {
@@ -60,8 +63,10 @@ func (x *index) remove(n number) {
 	l.remove(x.find(l, n))
 	x.changes++
 	if l.length > 0 {
+		x.holdings.change(l)
 		return
 	}
+	x.holdings.drop(l)
 	delete(x.lists, x.table.group(n).space)
 	namespace := l.space.namespace
 	x.named[namespace] = slices.DeleteFunc(x.named[namespace], func(other *list) bool { return other == l })
@@ -122,7 +127,9 @@ func (x *index) fill(entries iter.Seq[number]) {
 		for _, s := range buf {
 			l.append(s.number)
 		}
+		x.holdings.change(l)
 	}
+	x.holdings.now(x.table)
 }
 
 // wall returns when a volume was unpublished, by the wall clock.

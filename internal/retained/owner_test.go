@@ -2,6 +2,7 @@ package retained
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -147,5 +148,21 @@ func checkHoldings(t testing.TB, q *Queue, list map[volume.ID]volume.Record) {
 	}
 	if slices.SortFunc(got, byName); len(slices.CompactFunc(got, func(a, b volume.Holding) bool { return byName(a, b) == 0 })) != len(got) {
 		t.Fatalf("holds a namespace twice: %v", got)
+	}
+}
+
+// BenchmarkHoldings counts the volumes of many namespaces.
+func BenchmarkHoldings(b *testing.B) {
+	for _, namespaces := range []int{100, 8000} {
+		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
+			var q Queue
+			for i := range 1_000_000 {
+				q.Push(owned(i, namespaces))
+			}
+			q.Index()
+			for b.Loop() {
+				q.Holdings()
+			}
+		})
 	}
 }

@@ -1,0 +1,46 @@
+package ephemeral
+
+import (
+	"sync"
+	"time"
+)
+
+// maxStep is by how much the two clocks of a time may differ from those of another before that
+// counts as a step of the wall clock. It is that of the retained volumes' queue.
+const maxStep = time.Second
+
+// clock tells the time. The monotonic clock and the wall clock cannot be read at once, so they are
+// some nanoseconds apart, now more and now less. The times of this clock are the same distance
+// apart until the wall clock is stepped. The queue keeps one reading of a time and works out the
+// other: so it comes to the same time to the nanosecond as the record on disk, and a list goes on
+// where it was after a restart.
+//
+// The zero clock is ready to use.
+type clock struct {
+	mu   sync.Mutex
+	base time.Time
+}
+
+// follow makes the clock go with a time, if that has both readings and is the first one.
+func (c *clock) follow(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base.IsZero() && t != t.Round(0) { // Round drops the monotonic reading
+		c.base = t
+	}
+}
+
+// now returns the time.
+func (c *clock) now() time.Time { return c.at(time.Now()) }
+
+// at returns a time, which has both readings, as this clock tells it.
+func (c *clock) at(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.base.Add(now.Sub(c.base))
+	if c.base.IsZero() || t.Round(0).Sub(now.Round(0)).Abs() > maxStep {
+		c.base = now
+		return now
+	}
+	return t
+}
