@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/katbox/katbox/internal/api"
 )
 
@@ -182,7 +184,7 @@ func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest [
 	rest, _ = reader.Peek(reader.Buffered())
 	rest = bytes.Clone(rest)
 	if !stop() {
-		return nil, fmt.Errorf("the gateway did not answer in time: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("the gateway did not answer the request to connect: %w", errSilent)
 	}
 	return rest, nil
 }
@@ -217,13 +219,27 @@ func (l *link) refused(answer *http.Response) error {
 	return r
 }
 
-// plain returns an error of a connection without its own port, which would make each one look new.
+// plain returns why a connection failed, in words that are the same each time: how it is noticed that
+// the other end has closed it is a matter of chance, and so is the port at this end.
 func plain(err error) error {
+	for _, closed := range []error{io.EOF, io.ErrUnexpectedEOF, unix.ECONNRESET, unix.EPIPE} {
+		if errors.Is(err, closed) {
+			return errClosed
+		}
+	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
-		return fmt.Errorf("%s: %w", op.Op, op.Err)
+		err = op.Err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return errSilent
 	}
 	return err
 }
+
+var (
+	errClosed = errors.New("the other end closed the connection")
+	errSilent = errors.New("the other end did nothing for too long")
+)
 
 // shorten returns a text of the gateway as it can be logged.
 func shorten(text string) string {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -140,8 +139,6 @@ func (c *connection) cause() error {
 	switch {
 	case err == nil, errors.Is(err, net.ErrClosed):
 		return errors.New("the gateway does not answer, or breaks the rules of HTTP/2")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the gateway closed it")
 	}
 	return plain(err)
 }
@@ -154,7 +151,7 @@ func (c *connection) inUse(ctx context.Context) error {
 	case <-c.over():
 		return fmt.Errorf("the gateway took the connection and ended it without a question: %w", c.cause())
 	case <-ctx.Done():
-		return fmt.Errorf("the gateway took the connection and does not ask for the summary: %w", ctx.Err())
+		return fmt.Errorf("the gateway took the connection and does not ask for the summary: %w", plain(ctx.Err()))
 	}
 }
 

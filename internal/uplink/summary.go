@@ -26,7 +26,7 @@ func (c *connection) summary(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(c.leaveContext, cancel)()
 	c.replaceSummary(cancel)
-	s := &summary{c: c, u: c.u, out: json.NewEncoder(w), control: http.NewResponseController(w), told: map[holdingKey]volume.Holding{}}
+	s := newSummary(c, w)
 	s.asks = c.u.asks.open(c.gateway)
 	defer c.u.asks.close(s.asks)
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -47,7 +47,6 @@ func (c *connection) replaceSummary(cancel context.CancelFunc) {
 
 // summary is a stream of summaries.
 type summary struct {
-	c       *connection
 	u       *Uplink
 	asks    *listener
 	out     *json.Encoder
@@ -57,6 +56,10 @@ type summary struct {
 	full bool
 	// wrote is when the last line was sent.
 	wrote time.Time
+}
+
+func newSummary(c *connection, w http.ResponseWriter) *summary {
+	return &summary{u: c.u, out: json.NewEncoder(w), control: http.NewResponseController(w), told: map[holdingKey]volume.Holding{}}
 }
 
 type holdingKey struct {

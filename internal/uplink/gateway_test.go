@@ -1,0 +1,438 @@
+package uplink
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// patience is far longer than anything should take.
+const patience = 30 * time.Second
+
+// gatewayName is the name that the certificates are for.
+const gatewayName = "gateway.test"
+
+// authority is a CA.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	cert, err := x509.ParseCertificate(der)
+	must(t, err)
+	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// leaf returns a certificate for a name.
+func (a *authority) leaf(t testing.TB, name string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	must(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// gateway is a stand-in for a gateway: a listener with real TLS.
+type gateway struct {
+	t        testing.TB
+	listener net.Listener
+	// behave is called with each connection that was accepted, and owns it.
+	behave func(net.Conn)
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	count int
+	tasks sync.WaitGroup
+}
+
+// startGateway listens on an address and hands each connection to behave.
+func startGateway(t testing.TB, address string, behave func(net.Conn)) *gateway {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	must(t, err)
+	return serveGateway(t, l, behave)
+}
+
+func serveGateway(t testing.TB, l net.Listener, behave func(net.Conn)) *gateway {
+	g := &gateway{t: t, listener: l, behave: behave, conns: map[net.Conn]struct{}{}}
+	g.tasks.Go(g.accept)
+	t.Cleanup(g.stop)
+	return g
+}
+
+func (g *gateway) accept() {
+	for {
+		conn, err := g.listener.Accept()
+		if err != nil {
+			return
+		}
+		g.mu.Lock()
+		g.count++
+		g.conns[conn] = struct{}{}
+		g.mu.Unlock()
+		g.tasks.Go(func() { g.behave(conn) })
+	}
+}
+
+// accepted returns how many connections there were.
+func (g *gateway) accepted() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.count
+}
+
+// cut closes all connections.
+func (g *gateway) cut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for conn := range g.conns {
+		conn.Close()
+		delete(g.conns, conn)
+	}
+}
+
+func (g *gateway) stop() {
+	g.listener.Close()
+	g.cut()
+	g.tasks.Wait()
+}
+
+func (g *gateway) port() string {
+	_, port, _ := net.SplitHostPort(g.listener.Addr().String())
+	return port
+}
+
+func (g *gateway) address() netip.Addr {
+	return netip.MustParseAddrPort(g.listener.Addr().String()).Addr()
+}
+
+// node is what a gateway sees of a node that has connected.
+type node struct {
+	request *http.Request
+	state   tls.ConnectionState
+	conn    net.Conn
+	client  *http.ClientConn
+	// lines are the summary's.
+	lines chan api.Summary
+}
+
+// read reads a node's request to connect.
+func read(conn net.Conn, cert tls.Certificate) (*tls.Conn, *http.Request, error) {
+	secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{cert}})
+	r, err := http.ReadRequest(bufio.NewReader(secure))
+	return secure, r, err
+}
+
+const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.ConnectProtocol + "\r\n\r\n"
+
+// good is a gateway that takes each node and reads its summary.
+func good(t testing.TB, cert tls.Certificate) (behave func(net.Conn), nodes chan *node) {
+	nodes = make(chan *node, 100)
+	return func(conn net.Conn) {
+		n := take(t, conn, cert)
+		if n == nil {
+			return
+		}
+		answer, err := n.ask(http.MethodGet, api.SummaryPath, nil)
+		if err != nil {
+			return // the node has left
+		}
+		defer answer.Body.Close()
+		nodes <- n
+		lines := json.NewDecoder(answer.Body)
+		defer close(n.lines)
+		for {
+			var line api.Summary
+			if lines.Decode(&line) != nil {
+				return
+			}
+			n.lines <- line
+		}
+	}, nodes
+}
+
+// take takes a node and becomes its client.
+func take(t testing.TB, conn net.Conn, cert tls.Certificate) *node {
+	secure, r, err := read(conn, cert)
+	if err != nil {
+		return nil // the node has left
+	}
+	if _, err := io.WriteString(secure, switching); err != nil {
+		return nil
+	}
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols, DisableCompression: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return secure, nil }}
+	client, err := transport.NewClientConn(t.Context(), "http", "node:80")
+	if err != nil {
+		return nil
+	}
+	return &node{request: r, state: secure.ConnectionState(), conn: conn, client: client, lines: make(chan api.Summary, 1000)}
+}
+
+// ask sends a request to the node.
+func (n *node) ask(method, path string, body io.Reader) (*http.Response, error) {
+	r, err := http.NewRequest(method, "http://node"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	return n.client.RoundTrip(r)
+}
+
+// wantAnswer sends a request and returns the body of the answer.
+func (n *node) wantAnswer(t testing.TB, code int, method, path, body string) string {
+	t.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	answer, err := n.ask(method, path, in)
+	must(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	must(t, err)
+	if answer.StatusCode != code {
+		t.Errorf("%s %s: %d %s, want %d", method, path, answer.StatusCode, text, code)
+	}
+	return string(text)
+}
+
+// next waits for a value.
+func next[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v, ok := <-from:
+		if !ok {
+			t.Fatalf("no %s: it has ended", what)
+		}
+		return v
+	case <-time.After(patience):
+		t.Fatalf("still no %s", what)
+	}
+	panic("not reached")
+}
+
+// nextAsks waits for a line of the summary with asks.
+func (n *node) nextAsks(t testing.TB) []api.OwnerAsk {
+	t.Helper()
+	for {
+		if line := next(t, "asks", n.lines); len(line.Asks) > 0 {
+			return line.Asks
+		}
+	}
+}
+
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// fakeVolumes are the volumes of a node.
+type fakeVolumes struct {
+	mu       sync.Mutex
+	awake    []volume.Description
+	holdings []volume.Holding
+	owners   map[volume.ID]volume.Owner
+	err      error
+}
+
+func (f *fakeVolumes) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fakeVolumes) Awake(context.Context) ([]volume.Description, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.awake, f.err
+}
+
+func (f *fakeVolumes) Holdings(context.Context) ([]volume.Holding, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.holdings, f.err
+}
+
+func (f *fakeVolumes) Own(_ context.Context, id volume.ID, pod volume.PodUID, owner volume.Owner) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, d := range f.awake {
+		if d.Record.ID == id && d.Record.Pod == pod {
+			f.awake[i].Record.Owner = owner
+			f.owners[id] = owner
+			return f.err
+		}
+	}
+	return volume.ErrNotFound
+}
+
+// scene is a node with its files, and a log.
+type scene struct {
+	t       testing.TB
+	cfg     Config
+	pace    pace
+	volumes *fakeVolumes
+	// found are the addresses of gatewayName.
+	mu    sync.Mutex
+	found []netip.Addr
+	err   error
+	log   bytes.Buffer
+}
+
+// quickly is for tests: a failure is followed by the next attempt at once.
+var quickly = pace{
+	first: time.Millisecond, back: 2 * time.Millisecond, busy: time.Millisecond, refused: time.Millisecond, most: 4 * time.Millisecond,
+	resolve: 2 * time.Millisecond, missed: 2 * time.Millisecond, connect: patience, lookup: patience,
+	life: time.Hour, drain: time.Hour, grace: patience, settled: time.Hour,
+	quiet: time.Hour, changes: 5 * time.Millisecond, gather: time.Millisecond, again: time.Hour,
+	stall: patience, ping: patience,
+}
+
+func newScene(t testing.TB, ca *authority) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	s := &scene{t: t, pace: quickly, volumes: &fakeVolumes{owners: map[volume.ID]volume.Owner{}}, found: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	s.cfg = Config{CAFile: filepath.Join(dir, "ca.crt"), TokenFile: filepath.Join(dir, "token"), Node: "n1", Version: "v1",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.URL.Path) }),
+		Volumes: s.volumes, Metrics: metrics.New("test", ""), Log: s.logger()}
+	must(t, os.WriteFile(s.cfg.CAFile, ca.pem, 0o600), os.WriteFile(s.cfg.TokenFile, []byte("token-1\n"), 0o600))
+	return s
+}
+
+func (s *scene) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.log.WriteString(prefix + " " + args + "\n")
+	}, funcr.Options{})
+}
+
+// logged counts the lines of the log that contain a text.
+func (s *scene) logged(text string) (count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, text) {
+			count++
+		}
+	}
+	return count
+}
+
+func (s *scene) logText() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+func (s *scene) lookup(context.Context, string) ([]netip.Addr, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.found, s.err
+}
+
+// resolves sets what the name resolves to.
+func (s *scene) resolves(err error, to ...netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found, s.err = to, err
+}
+
+// start starts an Uplink to the port of a gateway; the test stops it at its end.
+func (s *scene) start(port string) *Uplink {
+	s.t.Helper()
+	s.cfg.Gateway = net.JoinHostPort(gatewayName, port)
+	u, err := start(s.cfg, s.pace, s.lookup)
+	must(s.t, err)
+	s.t.Cleanup(func() { stop(s.t, u) })
+	return u
+}
+
+// stop stops an Uplink that may have been stopped before; all that it began must end.
+func stop(t testing.TB, u *Uplink) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = u.Stop(ctx) // readers may be cut
+	ended := make(chan struct{})
+	go func() {
+		u.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("something of the Uplink still runs")
+	}
+	eventually(t, "all requests have ended", func() bool { return u.running.Load() == 0 })
+}
+
+// state returns the only state that there is.
+func state(t testing.TB, u *Uplink) State {
+	t.Helper()
+	all := u.States()
+	if len(all) != 1 {
+		t.Fatalf("%d states, %+v, want one", len(all), all)
+	}
+	return all[0]
+}
+
+func record(id, pod string) volume.Record {
+	return volume.Record{ID: volume.ID(id), Pod: volume.PodUID("uid-" + pod), Namespace: "ci", PodName: pod, Phase: volume.Published}
+}

@@ -1,0 +1,429 @@
+package uplink
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestConfig(t *testing.T) {
+	whole := newScene(t, newAuthority(t)).cfg
+	whole.Gateway = "a.svc:9443,[::1]:1"
+	must(t, whole.check())
+	for name, change := range map[string]func(*Config){
+		"Config.Gateway is missing": func(c *Config) { c.Gateway = "" }, "Config.Volumes is missing": func(c *Config) { c.Volumes = nil },
+		"Config.Handler is missing": func(c *Config) { c.Handler = nil }, "Config.Node is missing": func(c *Config) { c.Node = "" },
+		`"a" is not HOST:PORT`:       func(c *Config) { c.Gateway = "a" },
+		`"" is not HOST:PORT`:        func(c *Config) { c.Gateway = "a:1," },
+		`"a:0" is not HOST:PORT`:     func(c *Config) { c.Gateway = "b:1,a:0" },
+		`"a:https" is not HOST:PORT`: func(c *Config) { c.Gateway = "a:https" },
+		`":9443" is not HOST:PORT`:   func(c *Config) { c.Gateway = ":9443" },
+		"the file of the gateway's CA, \"ca.crt\", is not an absolute path": func(c *Config) { c.CAFile = "ca.crt" },
+		"the file of the token, \"token\", is not an absolute path":         func(c *Config) { c.TokenFile = "token" },
+	} {
+		cfg := whole
+		change(&cfg)
+		if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %q", err, name)
+		}
+	}
+}
+
+// TestConnects: the node shows its token, tells what it has, and answers.
+func TestConnects(t *testing.T) {
+	ca := newAuthority(t)
+	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	s.volumes.holdings = []volume.Holding{{Namespace: "ci", NamespaceUID: "u", Verdict: volume.Confirmed, Volumes: 3, Newest: at, Oldest: at.Add(-time.Hour)}}
+	mine := record("csi-1", "job")
+	retained, foreign, owned := record("csi-2", "job2"), record("csi-3", ""), record("csi-4", "job4")
+	retained.Phase, owned.Owner.Verdict = volume.Retained, volume.Denied
+	s.volumes.awake = []volume.Description{{Record: mine}, {Record: retained}, {Record: foreign}, {Record: owned}}
+	u := s.start(g.port())
+	n := next(t, "node", nodes)
+	header := n.request.Header
+	if n.request.Method != http.MethodGet || n.request.URL.Path != api.ConnectPath || header.Get("Authorization") != "Bearer token-1" ||
+		header.Get("Upgrade") != api.ConnectProtocol || header.Get("Connection") != "Upgrade" ||
+		header.Get(api.HeaderNode) != "n1" || header.Get(api.HeaderVersion) != "v1" || n.state.Version != tls.VersionTLS13 ||
+		n.state.ServerName != gatewayName {
+		t.Errorf("the node asks with %s %s %v, TLS %x for %q", n.request.Method, n.request.URL, header, n.state.Version, n.state.ServerName)
+	}
+	line := next(t, "summary", n.lines)
+	if !line.Full || len(line.Holdings) != 1 || line.Holdings[0] != (api.Holding{Namespace: "ci", NamespaceUID: "u", Verdict: "Confirmed", Volumes: 3,
+		Newest: at, Oldest: at.Add(-time.Hour)}) || line.Time.IsZero() {
+		t.Errorf("the first line is %+v", line)
+	}
+	if asks := n.nextAsks(t); len(asks) != 1 || asks[0] != (api.OwnerAsk{ID: "csi-1", Namespace: "ci", Pod: "job", PodUID: "uid-job"}) {
+		t.Errorf("the node asks for %+v, want the volume that is awake, and whose owner nobody has asked for", asks)
+	}
+	later := record("csi-5", "job5")
+	u.Published(later)
+	if asks := n.nextAsks(t); len(asks) != 1 || asks[0].ID != "csi-5" {
+		t.Errorf("the node asks for %+v, want what was published", asks)
+	}
+
+	kept := n.wantAnswer(t, 200, http.MethodPost, api.OwnersPath,
+		`{"items":[{"id":"csi-1","podUID":"uid-job","owner":{"verdict":"Confirmed","namespaceUID":"u","job":"nightly"}},
+		{"id":"csi-9","podUID":"x","owner":{"verdict":"Denied"}}]}`)
+	if strings.TrimSpace(kept) != `{"kept":1}` || s.volumes.owners["csi-1"] != (volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "u", Job: "nightly"}) {
+		t.Errorf("kept %s: %+v", kept, s.volumes.owners)
+	}
+	s.volumes.set(func() { s.volumes.holdings = nil })
+	if line := next(t, "change", n.lines); line.Full || len(line.Holdings) != 1 || line.Holdings[0].Volumes != 0 || line.Holdings[0].Namespace != "ci" {
+		t.Errorf("the change is %+v, want that the namespace is gone", line)
+	}
+
+	if got := n.wantAnswer(t, 200, http.MethodGet, "/v1/volumes/csi-1/bytes?path=x", ""); got != "/v1/volumes/csi-1/bytes" {
+		t.Errorf("the handler got %q", got)
+	}
+	for _, path := range []string{"/v1/usage", "/v1/report", "/v1/volumesx", "/", "/v1/volumes/../usage", "/v1//report"} {
+		if got := n.wantAnswer(t, map[bool]int{true: 200, false: 404}[strings.HasPrefix(path, "/v1/volumes/")], http.MethodGet, path, ""); got == "/v1/usage" {
+			t.Errorf("%s led to %s", path, got)
+		}
+	}
+	n.wantAnswer(t, 405, http.MethodPost, api.SummaryPath, "{}")
+	n.wantAnswer(t, 405, http.MethodGet, api.OwnersPath, "")
+
+	if st := state(t, u); st.Since.IsZero() || st.Err != nil || st.Address != g.listener.Addr().String() {
+		t.Errorf("the state is %+v", st)
+	}
+	metricstest.Of(t, s.cfg.Metrics).Want(t, "connected", metricstest.Values{
+		"katbox_gateway_connected": 1, `katbox_gateway_connects_total{outcome="connected"}`: 1,
+		`katbox_gateway_asks_total{outcome="sent"}`: 2, `katbox_gateway_asks_total{outcome="answered"}`: 1,
+	})
+	if s.logged("connected to the gateway") != 1 || s.logged("token-1") != 0 {
+		t.Errorf("the log is\n%s", s.logText())
+	}
+	must(t, u.Stop(t.Context()))
+	metricstest.Of(t, s.cfg.Metrics).Want(t, "stopped", metricstest.Values{"katbox_gateway_connected": 0})
+	if _, open := <-n.lines; open {
+		t.Error("there is another line")
+	}
+	u.Published(later)
+}
+
+// TestOwnersAreChecked: what is malformed is refused as a whole, and nothing is kept.
+func TestOwnersAreChecked(t *testing.T) {
+	ca := newAuthority(t)
+	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	s.volumes.awake = []volume.Description{{Record: record("csi-1", "job")}}
+	s.start(g.port())
+	n := next(t, "node", nodes)
+	item := `{"id":"csi-1","podUID":"uid-job","owner":{"verdict":"Denied"}}`
+	for name, body := range map[string]string{
+		"no list of owners": `[]`, "unexpected EOF": `{"items":[` + item, "neither Confirmed nor Denied": `{"items":[` + item + `,{"id":"a","podUID":"b"}]}`,
+		"podUID":    `{"items":[` + item + `,{"id":"a","podUID":"../b","owner":{"verdict":"Denied"}}]}`,
+		"items[0]":  `{"items":[{"id":"a/b","podUID":"b","owner":{"verdict":"Denied"}}]}`,
+		"may have":  `{"items":[` + strings.Repeat(item+",", mostAnswers) + item + `]}`,
+		"too large": `{"items":[` + strings.Repeat(" ", mostOwners) + item + `]}`,
+	} {
+		if got := n.wantAnswer(t, 400, http.MethodPost, api.OwnersPath, body); !strings.Contains(got, name) {
+			t.Errorf("%s, want %q", got, name)
+		}
+	}
+	if len(s.volumes.owners) > 0 {
+		t.Errorf("kept %v", s.volumes.owners)
+	}
+	s.volumes.set(func() { s.volumes.err = errors.New("disk on fire") })
+	if got := n.wantAnswer(t, 500, http.MethodPost, api.OwnersPath, `{"items":[`+item+`]}`); !strings.Contains(got, "disk on fire") {
+		t.Errorf("%s does not say what is wrong", got)
+	}
+}
+
+// answering is a gateway that answers each request to connect with a text.
+func answering(cert tls.Certificate, text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		if secure, _, err := read(conn, cert); err == nil {
+			_, _ = io.WriteString(secure, text) // the node has left
+			secure.Close()
+		}
+	}
+}
+
+// TestWhatKeepsANodeAway: each cause is logged once, and says what to do; the node goes on trying.
+func TestWhatKeepsANodeAway(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	cert := ca.leaf(t, gatewayName)
+	refusing := func(code, header, body string) func(net.Conn) {
+		return answering(cert, fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s", code, header, len(body), body))
+	}
+	for name, tt := range map[string]struct {
+		behave  func(net.Conn)
+		spoil   func(*scene) error
+		outcome string
+		want    []string
+	}{
+		"no token":    {spoil: func(s *scene) error { return os.Remove(s.cfg.TokenFile) }, outcome: "refused", want: []string{"no such file", "--gateway-token"}},
+		"empty token": {spoil: func(s *scene) error { return os.WriteFile(s.cfg.TokenFile, nil, 0o600) }, outcome: "refused", want: []string{"does not contain a token"}},
+		"odd token": {spoil: func(s *scene) error { return os.WriteFile(s.cfg.TokenFile, []byte("a\r\nb: c"), 0o600) }, outcome: "refused",
+			want: []string{"does not contain a token"}},
+		"no CA":       {spoil: func(s *scene) error { return os.Remove(s.cfg.CAFile) }, outcome: "refused", want: []string{"no such file", "--gateway-ca"}},
+		"empty CA":    {spoil: func(s *scene) error { return os.WriteFile(s.cfg.CAFile, []byte("x"), 0o600) }, outcome: "refused", want: []string{"no certificate in PEM"}},
+		"other CA":    {behave: answering(other.leaf(t, gatewayName), ""), outcome: "refused", want: []string{"unknown authority", "--gateway-ca"}},
+		"other name":  {behave: answering(ca.leaf(t, "other.test"), ""), outcome: "refused", want: []string{"valid for other.test, not gateway.test"}},
+		"old TLS":     {behave: oldTLS(cert), outcome: "failed", want: []string{"begin TLS", "protocol version"}},
+		"no TLS":      {behave: func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n"); drain(c) }, outcome: "failed", want: []string{"begin TLS"}},
+		"nobody":      {behave: func(c net.Conn) { c.Close() }, outcome: "failed", want: []string{"begin TLS", "its port for nodes"}},
+		"401":         {behave: refusing("401 Unauthorized", "", `{"kind":"Status","message":"token expired"}`), outcome: "refused", want: []string{"token expired", "audience katbox-gateway"}},
+		"403":         {behave: refusing("403 Forbidden", "", `{"kind":"Status","message":"pod is\ngone"}`), outcome: "refused", want: []string{"pod is gone", "--nodeid"}},
+		"503":         {behave: refusing("503 Service Unavailable", "Retry-After: 0\r\n", "starting"), outcome: "busy", want: []string{"has no time (503)"}},
+		"404":         {behave: refusing("404 Not Found", "", "nothing here"), outcome: "refused", want: []string{"404 Not Found", "its port for nodes"}},
+		"200":         {behave: refusing("200 OK", "", "hello"), outcome: "refused", want: []string{"with 200"}},
+		"other words": {behave: answering(cert, strings.Replace(switching, api.ConnectProtocol, "websocket", 1)), outcome: "refused", want: []string{`"websocket"`}},
+		"no words":    {behave: answering(cert, "hello\r\n\r\n"), outcome: "failed", want: []string{"did not answer"}},
+		"long header": {behave: answering(cert, "HTTP/1.1 101 x\r\nA: "+strings.Repeat("a", 2*mostAnswer)), outcome: "failed", want: []string{"did not answer"}},
+		"garbage":     {behave: answering(cert, switching+strings.Repeat("garbage\r\n", 1000)), outcome: "failed", want: []string{"without a question"}},
+		"left":        {behave: answering(cert, switching), outcome: "failed", want: []string{"without a question", "other end closed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, ca)
+			right, nodes := good(t, cert)
+			var mu sync.Mutex
+			behave := right
+			if tt.behave != nil {
+				behave = tt.behave
+			}
+			g := startGateway(t, "127.0.0.1:0", func(c net.Conn) {
+				mu.Lock()
+				now := behave
+				mu.Unlock()
+				now(c)
+			})
+			if tt.spoil != nil {
+				must(t, tt.spoil(s))
+			}
+			u := s.start(g.port())
+			counter := fmt.Sprintf(`katbox_gateway_connects_total{outcome=%q}`, tt.outcome)
+			eventually(t, "three attempts", func() bool { return metricstest.Of(t, s.cfg.Metrics)[counter] >= 3 })
+			st := state(t, u)
+			if !st.Since.IsZero() || st.Err == nil {
+				t.Fatalf("the state is %+v", st)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(st.Err.Error(), want) {
+					t.Errorf("%v, want %q", st.Err, want)
+				}
+			}
+			if s.logged("not connected to the gateway") != 1 {
+				t.Errorf("want one line, the log is\n%s", s.logText())
+			}
+			if strings.Contains(s.logText(), "token-1") {
+				t.Error("the token is in the log")
+			}
+			// Once it is put right, the node connects.
+			mu.Lock()
+			behave = right
+			mu.Unlock()
+			must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, ca.pem, 0o600))
+			next(t, "node", nodes)
+		})
+	}
+}
+
+func oldTLS(cert tls.Certificate) func(net.Conn) {
+	return func(conn net.Conn) {
+		_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{cert}, MaxVersion: tls.VersionTLS12}).Handshake()
+		conn.Close()
+	}
+}
+
+// TestNameNotResolved: the addresses that were known are kept.
+func TestNameNotResolved(t *testing.T) {
+	ca := newAuthority(t)
+	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	unknown := &net.DNSError{Err: "no such host", Name: gatewayName, Server: "10.0.0.10:53", IsNotFound: true}
+	s.resolves(unknown)
+	u := s.start(g.port())
+	eventually(t, "the name is reported", func() bool { return len(u.States()) > 0 })
+	if st := state(t, u); st.Err == nil || !strings.Contains(st.Err.Error(), "resolve the name gateway.test of --gateway: no such host; check") {
+		t.Errorf("the state is %+v", st)
+	}
+	s.resolves(nil)
+	eventually(t, "no addresses", func() bool { return strings.Contains(state(t, u).Err.Error(), "has no addresses") })
+	s.resolves(nil, g.address())
+	next(t, "node", nodes)
+	s.resolves(unknown)
+	eventually(t, "the name is reported again", func() bool { return len(u.States()) == 2 })
+	g.cut()
+	next(t, "node", nodes)
+	if s.logged("no such host") != 2 {
+		t.Errorf("want one line for each time that it began, the log is\n%s", s.logText())
+	}
+}
+
+// TestTokenRotates: each connection shows the token as it is then, also with another CA.
+func TestTokenRotates(t *testing.T) {
+	ca, newCA := newAuthority(t), newAuthority(t)
+	before, nodes := good(t, ca.leaf(t, gatewayName))
+	after, newNodes := good(t, newCA.leaf(t, gatewayName))
+	var mu sync.Mutex
+	behave := before
+	g := startGateway(t, "127.0.0.1:0", func(c net.Conn) {
+		mu.Lock()
+		now := behave
+		mu.Unlock()
+		now(c)
+	})
+	s := newScene(t, ca)
+	s.start(g.port())
+	next(t, "node", nodes)
+	must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, append(ca.pem, newCA.pem...), 0o600))
+	mu.Lock()
+	behave = after
+	mu.Unlock()
+	g.cut()
+	if n := next(t, "node", newNodes); n.request.Header.Get("Authorization") != "Bearer token-2" {
+		t.Errorf("the node shows %q", n.request.Header.Get("Authorization"))
+	}
+	if s.logged("the connection to the gateway is lost: the other end closed the connection") != 1 {
+		t.Errorf("the log is\n%s", s.logText())
+	}
+}
+
+// pair returns two gateways on two addresses with the same port.
+func pair(t *testing.T, first, second func(net.Conn)) (a, b *gateway) {
+	for range 50 {
+		one, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		_, port, _ := net.SplitHostPort(one.Addr().String())
+		if two, err := net.Listen("tcp", "127.0.0.2:"+port); err == nil {
+			return serveGateway(t, one, first), serveGateway(t, two, second)
+		}
+		one.Close()
+	}
+	t.Fatal("no port is free on two addresses")
+	return nil, nil
+}
+
+// TestReplicas: a node connects to each address of the name, and makes no new connection to one that
+// is gone.
+func TestReplicas(t *testing.T) {
+	ca := newAuthority(t)
+	behaveA, nodesA := good(t, ca.leaf(t, gatewayName))
+	behaveB, nodesB := good(t, ca.leaf(t, gatewayName))
+	a, b := pair(t, behaveA, behaveB)
+	s := newScene(t, ca)
+	s.resolves(nil, a.address(), b.address(), a.address())
+	u := s.start(a.port())
+	next(t, "node", nodesA)
+	n := next(t, "node", nodesB)
+	eventually(t, "both are connected", func() bool { return metricstest.Of(t, s.cfg.Metrics)["katbox_gateway_connected"] == 2 })
+	if len(u.States()) != 2 || a.accepted() != 1 || b.accepted() != 1 {
+		t.Errorf("%+v after %d and %d connections", u.States(), a.accepted(), b.accepted())
+	}
+	s.resolves(nil, a.address())
+	eventually(t, "the address is not wanted", func() bool {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return !u.links[netip.MustParseAddrPort(b.listener.Addr().String())].wanted
+	})
+	n.wantAnswer(t, 200, http.MethodGet, "/v1/volumes", "")
+	b.cut()
+	eventually(t, "the address is forgotten", func() bool { return len(u.States()) == 1 })
+	if b.accepted() != 1 {
+		t.Errorf("%d connections to an address that the name has no more", b.accepted())
+	}
+	s.resolves(nil, a.address(), b.address())
+	next(t, "node", nodesB)
+}
+
+// TestRenewal: the gateway is told to ask on the new connection, and what runs on the old one goes on.
+func TestRenewal(t *testing.T) {
+	ca := newAuthority(t)
+	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	s.pace.life = 50 * time.Millisecond
+	letGo := make(chan struct{})
+	s.cfg.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-letGo
+		io.WriteString(w, "whole")
+	})
+	s.start(g.port())
+	old := next(t, "node", nodes)
+	answer, err := old.ask(http.MethodGet, "/v1/volumes", nil)
+	must(t, err)
+	defer answer.Body.Close()
+	for range 3 {
+		next(t, "renewed connection", nodes)
+	}
+	eventually(t, "the gateway is told to leave the old connection", func() bool { return old.client.Available() == 0 })
+	metricstest.Of(t, s.cfg.Metrics).Want(t, "renewed", metricstest.Values{"katbox_gateway_connected": 1})
+	close(letGo)
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "whole" {
+		t.Errorf("%q, %v", text, err)
+	}
+	eventually(t, "the old connection is closed", func() bool { return old.client.Err() != nil })
+	if s.logged("not connected") > 0 || s.logged("connected to the gateway") != 1 {
+		t.Errorf("the log is\n%s", s.logText())
+	}
+}
+
+// TestAsksAreRepeated: what was not answered when the connection is lost is asked on the next one.
+func TestAsksAreRepeated(t *testing.T) {
+	ca := newAuthority(t)
+	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	s.volumes.awake = []volume.Description{{Record: record("csi-1", "a")}, {Record: record("csi-2", "b")}}
+	s.start(g.port())
+	n := next(t, "node", nodes)
+	if asks := n.nextAsks(t); len(asks) != 2 {
+		t.Fatalf("asks %+v", asks)
+	}
+	body, err := json.Marshal(api.OwnerAnswers{Items: []api.OwnerAnswer{{ID: "csi-1", PodUID: "uid-a", Owner: api.Owner{Verdict: "Denied"}}}})
+	must(t, err)
+	n.wantAnswer(t, 200, http.MethodPost, api.OwnersPath, string(body))
+	g.cut()
+	if asks := next(t, "node", nodes).nextAsks(t); len(asks) != 1 || asks[0].ID != "csi-2" {
+		t.Errorf("asks %+v, want the one that was not answered", asks)
+	}
+}
+
+func TestStopCutsReaders(t *testing.T) {
+	ca := newAuthority(t)
+	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	s.cfg.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 1000)); err != nil {
+				return
+			}
+		}
+	})
+	u := s.start(g.port())
+	answer, err := next(t, "node", nodes).ask(http.MethodGet, "/v1/volumes", nil)
+	must(t, err)
+	defer answer.Body.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := u.Stop(ctx); !errors.Is(err, errCut) {
+		t.Errorf("%v, want that readers were cut", err)
+	}
+	if n, err := io.Copy(io.Discard, answer.Body); err == nil {
+		t.Errorf("after %d bytes the stream looks complete", n)
+	}
+}
