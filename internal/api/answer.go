@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/katbox/katbox/internal/logkeys"
@@ -76,7 +78,7 @@ func (a *answer) json(code int, body any) error {
 	if err != nil {
 		return err
 	}
-	a.allow(answerLimit)
+	a.allow(sendLimit)
 	a.Header().Set("Content-Type", "application/json")
 	a.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
 	a.WriteHeader(code)
@@ -154,5 +156,21 @@ func (a *answer) log(outcome string, err error) {
 	if err != nil {
 		more = append(more, logkeys.Cause, volume.OneLine(err))
 	}
+	if a.h.Gateway {
+		more = append(more, logkeys.User, asker(a.r, HeaderUser), logkeys.AuditID, asker(a.r, HeaderAuditID))
+	}
 	log.Info("request", logkeys.About(a.record, more...)...)
+}
+
+// mostAsker bounds how much of a name from a gateway is logged.
+const mostAsker = 256
+
+// asker returns what a gateway says in a header about who asks. A sink of logs quotes what it does not
+// print.
+func asker(r *http.Request, header string) string {
+	text := r.Header.Get(header)
+	if plain, err := url.QueryUnescape(text); err == nil {
+		text = plain
+	}
+	return strings.ToValidUTF8(text[:min(len(text), mostAsker)], "\ufffd")
 }

@@ -36,8 +36,9 @@ func (a *answer) bytes(ctx context.Context) error {
 	defer release()
 	a.h.Metrics.StreamBegan()
 	defer a.h.Metrics.StreamEnded()
-	to := &sender{a: a}
+	to := newSender(a)
 	defer to.end()
+	to.renew() // in HTTP/2 the deadline also ends a stream that has not begun
 	reading, during, end, err := a.read(ctx, to.cut)
 	if err != nil {
 		return err

@@ -22,14 +22,16 @@ const (
 	// mostStreams and mostLists are how many may run at once on a node.
 	mostStreams = 32
 	mostLists   = 16
-	// mostDirectories is how many of the lists may read a directory: a page with hostile names may
+	// mostDirectories is how many of the lists may be of a directory: a page with hostile names may
 	// take 50 MB until it is sent. Others wait.
 	mostDirectories = 2
 	// listLimit bounds the time of a list, measureLimit that of a measurement of all live volumes.
 	listLimit    = 5 * time.Second
 	measureLimit = 30 * time.Second
-	// answerLimit is how long a client may take to read an answer that is not a stream.
+	// answerLimit is how long an answer may take that is not a stream, sendLimit how long a client may
+	// take to read it. It keeps its slot until then.
 	answerLimit = 30 * time.Second
+	sendLimit   = 10 * time.Second
 	// stallLimit is how long a client may take to read the next 64 KiB of a stream.
 	stallLimit = 5 * time.Minute
 )
@@ -61,6 +63,10 @@ type Config struct {
 	Space func() (volume.Space, error)
 	// LowPriority lowers the I/O priority of the calling goroutine until end is called.
 	LowPriority func() (end func())
+	// Gateway: requests come from a gateway. The log says on whose behalf.
+	Gateway bool
+	// ReadRate bounds how many bytes of a stream are sent in a second; 0 sets no bound.
+	ReadRate int64
 	// Pace makes the measurement of live volumes give way to calls; nil makes no pauses.
 	Pace files.Pace
 	// Report writes a text about the daemon.
@@ -131,8 +137,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) route(a *answer) error {
 	if a.r.ContentLength != 0 {
 		// What is left of a body would be read before the next request.
-		a.Header().Set("Connection", "close")
-		_ = a.control.SetReadDeadline(time.Now())
+		if a.r.ProtoMajor == 1 { // in HTTP/2 others use the connection, and a body is bounded
+			a.Header().Set("Connection", "close")
+			_ = a.control.SetReadDeadline(time.Now())
+		}
 		return bad(BadParameter, "", "the request has a body, and none is expected")
 	}
 	if _, err := url.ParseQuery(a.r.URL.RawQuery); err != nil {

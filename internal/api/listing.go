@@ -22,6 +22,11 @@ func (a *answer) files(ctx context.Context) error {
 	}
 	a.ref = path.Ref()
 	return a.h.within(ctx, func(ctx context.Context) error {
+		release, err := a.h.directories.wait(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
 		list, err := a.readDirectory(ctx, path, q)
 		if err != nil {
 			return err
@@ -32,11 +37,6 @@ func (a *answer) files(ctx context.Context) error {
 
 // readDirectory is files once the request is understood.
 func (a *answer) readDirectory(ctx context.Context, path files.Path, q FilesQuery) (FileList, error) {
-	release, err := a.h.directories.wait(ctx)
-	if err != nil {
-		return FileList{}, err
-	}
-	defer release()
 	reading, during, end, err := a.read(ctx, func() {})
 	if err != nil {
 		return FileList{}, err
@@ -72,8 +72,12 @@ func (a *answer) list(ctx context.Context, reading *files.Reading, path files.Pa
 
 // entry describes an entry in the words of the API.
 func entry(e files.Entry) Entry {
+	name, ref := strings.ToValidUTF8(e.Name, "\ufffd"), e.Path.Ref()
+	if e.Type == files.Mount {
+		return Entry{Name: name, Ref: ref, Type: Mount}
+	}
 	return Entry{
-		Name: strings.ToValidUTF8(e.Name, "\ufffd"), Ref: e.Path.Ref(), Type: EntryType(e.Type),
+		Name: name, Ref: ref, Type: EntryType(e.Type),
 		Target: strings.ToValidUTF8(e.Target, "\ufffd"), Size: e.Size, Allocated: e.Allocated,
 		Mode: fmt.Sprintf("%04o", e.Mode), UID: e.UID, GID: e.GID, ModTime: inYears(e.ModTime), Links: e.Links,
 	}

@@ -24,7 +24,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-func newSender() (*deadlines, *sender) {
+func newTestSender() (*deadlines, *sender) {
 	to := &deadlines{ResponseWriter: httptest.NewRecorder()}
 	h := newHandler(Config{Metrics: metrics.New("v1", ""), LowPriority: func() func() { return func() {} }})
 	return to, &sender{a: &answer{ResponseWriter: to, control: http.NewResponseController(to), h: h}}
@@ -32,7 +32,7 @@ func newSender() (*deadlines, *sender) {
 
 // TestCutStreamGetsNoNewDeadline: a cut may come between two writes.
 func TestCutStreamGetsNoNewDeadline(t *testing.T) {
-	to, s := newSender()
+	to, s := newTestSender()
 	if _, err := s.Write(make([]byte, 3*progress)); err != nil || time.Until(to.last) < stallLimit/2 {
 		t.Errorf("%v, deadline %v, want one in five minutes", err, to.last)
 	}
@@ -45,7 +45,7 @@ func TestCutStreamGetsNoNewDeadline(t *testing.T) {
 
 // TestArchiveThatIsCutBeforeItBegins gets no new deadline, either.
 func TestArchiveThatIsCutBeforeItBegins(t *testing.T) {
-	to, s := newSender()
+	to, s := newTestSender()
 	w := &archiveWriter{sender: s, code: http.StatusOK, high: func() {}}
 	s.cut()
 	_, _ = w.Write(make([]byte, 1))
@@ -57,7 +57,7 @@ func TestArchiveThatIsCutBeforeItBegins(t *testing.T) {
 // TestCutAfterTheEnd: the volume may be lost when the last byte was sent, and the connection has the
 // next request by then.
 func TestCutAfterTheEnd(t *testing.T) {
-	to, s := newSender()
+	to, s := newTestSender()
 	s.renew()
 	s.end()
 	s.cut()

@@ -62,12 +62,14 @@ type Entry struct {
 	Target string `json:"target,omitempty"`
 	Size   int64  `json:"size"`
 	// Allocated is what the entry takes on the disk, in bytes.
-	Allocated int64     `json:"allocated"`
-	Mode      string    `json:"mode"` // octal, with the bits of setuid, setgid and sticky: "0640"
-	UID       uint32    `json:"uid"`
-	GID       uint32    `json:"gid"`
-	ModTime   time.Time `json:"mtime"`
-	Links     uint64    `json:"nlink"`
+	Allocated int64 `json:"allocated"`
+	// Mode is octal, with the bits of setuid, setgid and sticky: "0640". It and ModTime are absent for a
+	// mount.
+	Mode    string    `json:"mode,omitempty"`
+	UID     uint32    `json:"uid"`
+	GID     uint32    `json:"gid"`
+	ModTime time.Time `json:"mtime,omitzero"`
+	Links   uint64    `json:"nlink"`
 }
 
 // FileList is a page of a directory, or of a tree, sorted by the bytes of the names.

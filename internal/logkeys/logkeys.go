@@ -22,6 +22,10 @@ const (
 	Directory = "directory"
 	// Cause is the error behind a line that is not an error itself.
 	Cause = "cause"
+	// User is who asks for something through the gateway, AuditID the request in the API server's audit
+	// log.
+	User    = "user"
+	AuditID = "auditID"
 	// Interval is the time until the next attempt.
 	Interval = "interval"
 	// User is who asked, and AuditID the ID of the request in the API server's audit log.

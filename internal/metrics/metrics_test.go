@@ -39,6 +39,10 @@ var names = []string{
 	"katbox_filesystem_headroom_inodes gauge",
 	"katbox_filesystem_inodes gauge",
 	"katbox_filesystem_size_bytes gauge",
+	"katbox_gateway_asked_total counter",
+	"katbox_gateway_asks_total counter",
+	"katbox_gateway_connected gauge",
+	"katbox_gateway_connects_total counter",
 	"katbox_kubelet_line_bytes gauge",
 	"katbox_kubelet_line_inodes gauge",
 	"katbox_log_lines_dropped_total counter",
@@ -112,6 +116,12 @@ func everything() *metrics.Metrics {
 	m.StreamRefused()
 	m.BytesRead(512)
 	m.ReadRequested("bytes", "complete")
+	m.GatewayConnected(1)
+	m.GatewayConnected(1)
+	m.GatewayConnected(-1)
+	m.GatewayAttempted("refused")
+	m.GatewayAsked()
+	m.OwnerAsks("sent", 7)
 	return m
 }
 
@@ -176,6 +186,12 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_read_streams_refused_total`:                           1,
 		`katbox_read_bytes_total`:                                     512,
 		`katbox_read_requests_total{outcome="complete",verb="bytes"}`: 1,
+
+		`katbox_gateway_connected`:                         1,
+		`katbox_gateway_connects_total{outcome="refused"}`: 1,
+		`katbox_gateway_asked_total`:                       1,
+		`katbox_gateway_asks_total{outcome="sent"}`:        7,
+		`katbox_gateway_asks_total{outcome="dropped"}`:     0,
 	})
 	m.DiskNotMeasured()
 	m.Reserved(false)

@@ -71,4 +71,9 @@ func (s *session) writeJSON(value any) error {
 }
 
 // moment returns a time as people read it in full.
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return terminal.Unknown
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -214,6 +214,9 @@ var modeLetters = map[api.EntryType]string{
 
 // modeOf returns type and permissions as ls(1) does: drwxr-x---. A mount has the letter m.
 func modeOf(entry api.Entry) string {
+	if entry.Type == api.Mount {
+		return modeLetters[api.Mount] + "?????????" // nothing is known of it
+	}
 	letter, ok := modeLetters[entry.Type]
 	mode, err := strconv.ParseUint(entry.Mode, 8, 12)
 	if !ok || err != nil {

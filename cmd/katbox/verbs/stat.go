@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -92,7 +93,7 @@ func (s *session) statFile(ctx context.Context, v api.Volume, ref string, asJSON
 	}
 	table.Row("Size:", sizeInFull(entry.Size))
 	table.Row("On the disk:", sizeInFull(entry.Allocated))
-	table.Row("Mode:", entry.Mode+" ("+modeOf(entry)+")")
+	table.Row("Mode:", strings.TrimSpace(entry.Mode+" ("+modeOf(entry)+")"))
 	table.Row("Owner:", fmt.Sprintf("UID %d, GID %d", entry.UID, entry.GID))
 	table.Row("Links:", fmt.Sprint(entry.Links))
 	table.Row("Modified:", moment(entry.ModTime)+" ("+terminal.Ago(s.now(), entry.ModTime)+")")
