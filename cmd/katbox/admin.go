@@ -86,10 +86,7 @@ func (i *instance) serveAdmin(ctx context.Context) error {
 		i.log.Info("there is no admin socket; --admin-socket can name a shorter path for it", logkeys.Cause, err.Error())
 		return nil
 	}
-	handler, err := api.NewHandler(api.Config{
-		Volumes: i.node, Node: i.o.nodeID, Space: i.dir.Space, LowPriority: actors.LowPriority, Pace: i.node.Pace,
-		Report: i.report, Log: i.log, Metrics: i.counted,
-	})
+	handler, err := i.newHandler(false)
 	if err != nil {
 		return err
 	}
@@ -114,6 +111,18 @@ func (i *instance) serveAdmin(ctx context.Context) error {
 	})
 	go a.serve(ctx, l)
 	return nil
+}
+
+// newHandler returns a handler with limits of its own, for the admin socket or for the gateway.
+func (i *instance) newHandler(gateway bool) (http.Handler, error) {
+	rate, err := parseRate(i.o.readRate)
+	if err != nil {
+		return nil, err
+	}
+	return api.NewHandler(api.Config{
+		Volumes: i.node, Node: i.o.nodeID, Space: i.dir.Space, LowPriority: actors.LowPriority, Pace: i.node.Pace,
+		Report: i.report, Log: i.log, Metrics: i.counted, Gateway: gateway, ReadRate: rate,
+	})
 }
 
 func noRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/katbox/katbox/cmd/katbox/verbs"
 	"github.com/katbox/katbox/internal/driver"
@@ -20,6 +21,7 @@ import (
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/tracing"
+	"github.com/katbox/katbox/internal/uplink"
 )
 
 const (
@@ -36,6 +38,10 @@ type options struct {
 	endpoint        string
 	adminSocket     string
 	otlpEndpoint    string
+	gateway         string
+	gatewayCA       string
+	gatewayToken    string
+	readRate        string
 	registrationDir string
 	kubeletPath     string
 	driverName      string
@@ -67,6 +73,15 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.adminSocket, "admin-socket", autoSocket,
 		"path of the socket on which root on this node lists and reads retained volumes; "+
 			"auto is admin.sock in the directory of --endpoint, none is no such socket")
+	flags.StringVar(&o.gateway, "gateway", "",
+		"HOST:PORT where gateways take the connections of nodes, several separated by commas; the node connects to each address of HOST; "+
+			"empty for no gateway")
+	flags.StringVar(&o.gatewayCA, "gateway-ca", "/var/run/katbox-gateway/ca.crt",
+		"file with the certificates of the CA that signs the gateway's; it is read for each connection, and may appear later")
+	flags.StringVar(&o.gatewayToken, "gateway-token", "/var/run/katbox-gateway/token",
+		"file with the projected token of the pod's ServiceAccount for the audience katbox-gateway; it is read for each connection")
+	flags.StringVar(&o.readRate, "read-rate", "0",
+		"how many bytes of retained files are sent in a second to each reader, a quantity such as 100Mi; 0 for no limit")
 	flags.StringVar(&o.registrationDir, "registration-dir", "",
 		"the kubelet's directory plugins_registry, where the driver registers itself; empty if a sidecar registers it")
 	flags.StringVar(&o.kubeletPath, "kubelet-registration-path", "",
@@ -154,11 +169,16 @@ func (o options) check() error {
 		return fmt.Errorf("--erase-parallel %d is outside of 1..%d", o.eraseParallel, mostErasures)
 	case o.orphanGrace <= 0:
 		return fmt.Errorf("--orphan-grace %s must be longer than 0", duration.Format(o.orphanGrace))
+	case o.gateway != "" && !filepath.IsAbs(o.gatewayCA):
+		return fmt.Errorf("--gateway-ca %q is not an absolute path", o.gatewayCA)
+	case o.gateway != "" && !filepath.IsAbs(o.gatewayToken):
+		return fmt.Errorf("--gateway-token %q is not an absolute path", o.gatewayToken)
 	case o.maxVolumes < 0:
 		return fmt.Errorf("--maxvolumespernode %d is negative", o.maxVolumes)
 	}
 	_, notASocket := socket.Path(o.endpoint)
 	registers := o.registrationDir != ""
+	_, badRate := parseRate(o.readRate)
 	for _, checked := range []struct {
 		flag string
 		used bool
@@ -170,6 +190,8 @@ func (o options) check() error {
 		{"kubelet-line", true, checkLine(o.kubeletLine)},
 		{"endpoint", true, notASocket},
 		{"admin-socket", true, o.checkAdminSocket()},
+		{"gateway", o.gateway != "", uplink.CheckGateway(o.gateway)},
+		{"read-rate", true, badRate},
 		{"http-endpoint", true, ops.CheckEndpoint(o.httpEndpoint)},
 		{"otlp-endpoint", o.otlpEndpoint != "", tracing.CheckEndpoint(o.otlpEndpoint)},
 		{"registration-dir", registers, o.registrarConfig().CheckDir()},
@@ -190,6 +212,22 @@ func checkLine(line string) error {
 		return fmt.Errorf("%q is not auto, none or BYTES[,INODES]: %w", line, err)
 	}
 	return nil
+}
+
+// leastRate is the lowest --read-rate: a reader gets so much at once.
+const leastRate = 64 << 10
+
+// parseRate reads a --read-rate.
+func parseRate(text string) (int64, error) {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a quantity such as 100Mi", text)
+	}
+	rate := quantity.Value()
+	if rate != 0 && rate < leastRate {
+		return 0, fmt.Errorf("%q is neither 0 nor at least 64Ki", text)
+	}
+	return rate, nil
 }
 
 // level returns the lowest level that is logged.

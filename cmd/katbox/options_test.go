@@ -17,7 +17,8 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := options{
-		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
+		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", gatewayCA: "/var/run/katbox-gateway/ca.crt",
+		gatewayToken: "/var/run/katbox-gateway/token", readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
 		eraseParallel: 2, orphanGrace: 10 * time.Minute, logLevel: "info", logFormat: "json",
 	}
@@ -73,6 +74,13 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --admin-socket admin.sock":                                  "--admin-socket",
 		"--nodeid n --admin-socket /csi/csi.sock":                               "is that of --endpoint",
 		"--nodeid n --admin-socket /" + strings.Repeat("x", 107):                "a Unix socket at most 107",
+		"--nodeid n --gateway gateway.katbox.svc":                               `--gateway: "gateway.katbox.svc" is not HOST:PORT`,
+		"--nodeid n --gateway a:1,":                                             `--gateway: "" is not HOST:PORT`,
+		"--nodeid n --gateway a:1 --gateway-ca ca.crt":                          `--gateway-ca "ca.crt" is not an absolute path`,
+		"--nodeid n --gateway a:1 --gateway-token token":                        `--gateway-token "token" is not an absolute path`,
+		"--nodeid n --read-rate fast":                                           `--read-rate: "fast" is not a quantity`,
+		"--nodeid n --read-rate 1Ki":                                            "neither 0 nor at least 64Ki",
+		"--nodeid n --read-rate=-1Mi":                                           "neither 0 nor at least 64Ki",
 		"--nodeid n --workdir data":                                             "--workdir",
 		"--nodeid n --workdir /":                                                "--workdir",
 		"--nodeid n --workdir /var/lib/kubelet/pods/x":                          "contain one another",

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,6 +26,8 @@ import (
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/tracing"
+	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -70,6 +73,8 @@ type instance struct {
 	records   *store.Store
 	node      *ephemeral.Node
 	registrar *kubelet.Registrar
+	// uplink is set once all else serves; the node calls it from then on.
+	uplink atomic.Pointer[uplink.Uplink]
 }
 
 // live starts the daemon bottom-up, serves until ctx ends or a part fails, and stops what has
@@ -86,7 +91,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 2)}
 	defer func() { err = errors.Join(err, i.stop()) }()
 	for _, start := range []func(context.Context) error{
-		i.startTracing, i.openWorkdir, i.openRecords, i.startNode, i.listen, i.register, i.serveAdmin,
+		i.startTracing, i.openWorkdir, i.openRecords, i.startNode, i.listen, i.register, i.serveAdmin, i.connect,
 	} {
 		if err := start(ctx); err != nil {
 			return err
@@ -194,6 +199,7 @@ func (i *instance) startNode(context.Context) error {
 		Limits:           free,
 		PressureInterval: i.o.pruneInterval,
 		RetainedGrew:     scaleGC,
+		Published:        func(r volume.Record) { i.uplink.Load().Published(r) },
 		EraseParallel:    i.o.eraseParallel,
 		OrphanGrace:      i.o.orphanGrace,
 		Node:             i.o.nodeID,

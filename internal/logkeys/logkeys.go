@@ -28,9 +28,6 @@ const (
 	AuditID = "auditID"
 	// Interval is the time until the next attempt.
 	Interval = "interval"
-	// User is who asked, and AuditID the ID of the request in the API server's audit log.
-	User    = "user"
-	AuditID = "auditID"
 )
 
 // About returns the keys and values of a line about a volume: its known names, and then

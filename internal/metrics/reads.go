@@ -16,7 +16,7 @@ func newReads(r *prometheus.Registry) reads {
 		streamsRefused: counter(r, "read_streams_refused_total", "Streams that were refused because as many as are allowed were running."),
 		bytesRead:      counter(r, "read_bytes_total", "Bytes of retained volumes that were sent to readers."),
 		requests: counterVec(r, "read_requests_total",
-			"Requests on the admin socket, by what they asked for and how they ended.", "verb", "outcome"),
+			"Requests on the admin socket and through the gateway, by what they asked for and how they ended.", "verb", "outcome"),
 	}
 }
 

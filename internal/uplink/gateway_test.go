@@ -1,19 +1,11 @@
 package uplink
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -29,6 +21,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/uplink/uplinktest"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -37,41 +30,6 @@ const patience = 30 * time.Second
 
 // gatewayName is the name that the certificates are for.
 const gatewayName = "gateway.test"
-
-// authority is a CA.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	cert, err := x509.ParseCertificate(der)
-	must(t, err)
-	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
-}
-
-// leaf returns a certificate for a name.
-func (a *authority) leaf(t testing.TB, name string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	must(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
 
 func must(t testing.TB, errs ...error) {
 	t.Helper()
@@ -156,24 +114,21 @@ func (g *gateway) address() netip.Addr {
 	return netip.MustParseAddrPort(g.listener.Addr().String()).Addr()
 }
 
-// node is what a gateway sees of a node that has connected.
+// node is a node that has connected.
 type node struct {
-	request *http.Request
-	state   tls.ConnectionState
-	conn    net.Conn
-	client  *http.ClientConn
-	// lines are the summary's.
+	*uplinktest.Node
+	// lines are those of its summary.
 	lines chan api.Summary
 }
 
-// read reads a node's request to connect.
-func read(conn net.Conn, cert tls.Certificate) (*tls.Conn, *http.Request, error) {
-	secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{cert}})
-	r, err := http.ReadRequest(bufio.NewReader(secure))
-	return secure, r, err
+// take takes a node; it returns nil if that has left.
+func take(t testing.TB, conn net.Conn, cert tls.Certificate) *node {
+	n, err := uplinktest.Take(t.Context(), conn, cert)
+	if err != nil {
+		return nil
+	}
+	return &node{n, make(chan api.Summary, 1000)}
 }
-
-const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.ConnectProtocol + "\r\n\r\n"
 
 // good is a gateway that takes each node and reads its summary.
 func good(t testing.TB, cert tls.Certificate) (behave func(net.Conn), nodes chan *node) {
@@ -183,7 +138,7 @@ func good(t testing.TB, cert tls.Certificate) (behave func(net.Conn), nodes chan
 		if n == nil {
 			return
 		}
-		answer, err := n.ask(http.MethodGet, api.SummaryPath, nil)
+		answer, err := n.Ask(http.MethodGet, api.SummaryPath, nil)
 		if err != nil {
 			return // the node has left
 		}
@@ -201,35 +156,6 @@ func good(t testing.TB, cert tls.Certificate) (behave func(net.Conn), nodes chan
 	}, nodes
 }
 
-// take takes a node and becomes its client.
-func take(t testing.TB, conn net.Conn, cert tls.Certificate) *node {
-	secure, r, err := read(conn, cert)
-	if err != nil {
-		return nil // the node has left
-	}
-	if _, err := io.WriteString(secure, switching); err != nil {
-		return nil
-	}
-	protocols := &http.Protocols{}
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols, DisableCompression: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return secure, nil }}
-	client, err := transport.NewClientConn(t.Context(), "http", "node:80")
-	if err != nil {
-		return nil
-	}
-	return &node{request: r, state: secure.ConnectionState(), conn: conn, client: client, lines: make(chan api.Summary, 1000)}
-}
-
-// ask sends a request to the node.
-func (n *node) ask(method, path string, body io.Reader) (*http.Response, error) {
-	r, err := http.NewRequest(method, "http://node"+path, body)
-	if err != nil {
-		return nil, err
-	}
-	return n.client.RoundTrip(r)
-}
-
 // wantAnswer sends a request and returns the body of the answer.
 func (n *node) wantAnswer(t testing.TB, code int, method, path, body string) string {
 	t.Helper()
@@ -237,7 +163,7 @@ func (n *node) wantAnswer(t testing.TB, code int, method, path, body string) str
 	if body != "" {
 		in = strings.NewReader(body)
 	}
-	answer, err := n.ask(method, path, in)
+	answer, err := n.Ask(method, path, in)
 	must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -344,14 +270,14 @@ var quickly = pace{
 	stall: patience, ping: patience,
 }
 
-func newScene(t testing.TB, ca *authority) *scene {
+func newScene(t testing.TB, ca *uplinktest.Authority) *scene {
 	t.Helper()
 	dir := t.TempDir()
 	s := &scene{t: t, pace: quickly, volumes: &fakeVolumes{owners: map[volume.ID]volume.Owner{}}, found: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	s.cfg = Config{CAFile: filepath.Join(dir, "ca.crt"), TokenFile: filepath.Join(dir, "token"), Node: "n1", Version: "v1",
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.URL.Path) }),
 		Volumes: s.volumes, Metrics: metrics.New("test", ""), Log: s.logger()}
-	must(t, os.WriteFile(s.cfg.CAFile, ca.pem, 0o600), os.WriteFile(s.cfg.TokenFile, []byte("token-1\n"), 0o600))
+	must(t, os.WriteFile(s.cfg.CAFile, ca.PEM, 0o600), os.WriteFile(s.cfg.TokenFile, []byte("token-1\n"), 0o600))
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/uplink/uplinktest"
 )
 
 // preface is how a client begins with HTTP/2, and noSettings a frame SETTINGS without settings.
@@ -26,11 +27,11 @@ func drain(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 // TestGatewayHangs: at whatever stage a gateway hangs, the node gives up, tries again, asks without
 // waiting, and stops at once.
 func TestGatewayHangs(t *testing.T) {
-	ca := newAuthority(t)
-	cert := ca.leaf(t, gatewayName)
+	ca := uplinktest.NewAuthority(t)
+	cert := ca.Leaf(t, gatewayName)
 	sending := func(text string) func(net.Conn) {
 		return func(conn net.Conn) {
-			if secure, _, err := read(conn, cert); err == nil {
+			if secure, _, err := uplinktest.Read(conn, cert); err == nil {
 				_, _ = io.WriteString(secure, text)
 				drain(secure)
 			}
@@ -44,15 +45,15 @@ func TestGatewayHangs(t *testing.T) {
 		"before it answers":  {sending(""), "did not answer the request"},
 		"within its answer":  {sending("HTTP/1.1 101 Swit"), "did not answer the request"},
 		"before a refusal":   {sending("HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nx"), "(403)"},
-		"after its answer":   {sending(switching), "does not ask for the summary"},
-		"within the preface": {sending(switching + preface[:5]), "does not ask for the summary"},
-		"after the preface":  {sending(switching + preface), "does not ask for the summary"},
-		"before a request":   {sending(switching + preface + noSettings), "does not ask for the summary"},
+		"after its answer":   {sending(uplinktest.Switching), "does not ask for the summary"},
+		"within the preface": {sending(uplinktest.Switching + preface[:5]), "does not ask for the summary"},
+		"after the preface":  {sending(uplinktest.Switching + preface), "does not ask for the summary"},
+		"before a request":   {sending(uplinktest.Switching + preface + noSettings), "does not ask for the summary"},
 		"with other requests": {func(conn net.Conn) {
 			if n := take(t, conn, cert); n != nil {
 				for err := error(nil); err == nil; {
 					var answer *http.Response
-					if answer, err = n.ask(http.MethodGet, "/v1/volumes", nil); err == nil {
+					if answer, err = n.Ask(http.MethodGet, "/v1/volumes", nil); err == nil {
 						answer.Body.Close()
 					}
 				}
@@ -83,8 +84,8 @@ func TestGatewayHangs(t *testing.T) {
 // TestGatewayGoesSilent: a gateway that neither reads nor answers any more is noticed, and what runs
 // for it ends.
 func TestGatewayGoesSilent(t *testing.T) {
-	ca := newAuthority(t)
-	cert := ca.leaf(t, gatewayName)
+	ca := uplinktest.NewAuthority(t)
+	cert := ca.Leaf(t, gatewayName)
 	stalled := make(chan *stall, 10)
 	behave, nodes := good(t, cert)
 	var first atomic.Bool
@@ -111,10 +112,10 @@ func TestGatewayGoesSilent(t *testing.T) {
 	s.start(g.port())
 	n := next(t, "node", nodes)
 	// On a busy machine the connection may be taken for silent before it is.
-	if answer, err := n.ask(http.MethodGet, "/v1/volumes", nil); err == nil {
+	if answer, err := n.Ask(http.MethodGet, "/v1/volumes", nil); err == nil {
 		defer answer.Body.Close()
 	}
-	eventually(t, "a stream", func() bool { return running.Load() == 1 || n.client.Err() != nil })
+	eventually(t, "a stream", func() bool { return running.Load() == 1 || n.Client.Err() != nil })
 	silent := next(t, "connection", stalled)
 	silent.stop()
 	next(t, "node again", nodes)
@@ -146,9 +147,9 @@ func (s *stall) Close() error {
 
 // TestGatewayFloods: it gets as many streams as are allowed, and the other gateway is served.
 func TestGatewayFloods(t *testing.T) {
-	ca := newAuthority(t)
-	behaveA, nodesA := good(t, ca.leaf(t, gatewayName))
-	behaveB, nodesB := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behaveA, nodesA := good(t, ca.Leaf(t, gatewayName))
+	behaveB, nodesB := good(t, ca.Leaf(t, gatewayName))
 	a, b := pair(t, behaveA, behaveB)
 	s := newScene(t, ca)
 	s.resolves(nil, a.address(), b.address())
@@ -168,7 +169,7 @@ func TestGatewayFloods(t *testing.T) {
 	var requests sync.WaitGroup
 	for range 1000 {
 		requests.Go(func() {
-			if answer, err := n.ask(http.MethodGet, "/v1/volumes", nil); err == nil {
+			if answer, err := n.Ask(http.MethodGet, "/v1/volumes", nil); err == nil {
 				answer.Body.Close()
 			}
 		})
@@ -188,14 +189,14 @@ func TestGatewayFloods(t *testing.T) {
 
 // TestManySummaries: a gateway reads one summary of a connection at a time.
 func TestManySummaries(t *testing.T) {
-	ca := newAuthority(t)
-	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	u := s.start(g.port())
 	n := next(t, "node", nodes)
 	for range 20 {
-		answer, err := n.ask(http.MethodGet, api.SummaryPath, nil)
+		answer, err := n.Ask(http.MethodGet, api.SummaryPath, nil)
 		must(t, err)
 		defer answer.Body.Close()
 	}

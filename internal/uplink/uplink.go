@@ -49,12 +49,14 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Check returns why the addresses and the files cannot be used. Whether the files are there is not
-// looked at.
-func (c Config) Check() error {
-	if _, err := parseTargets(c.Gateway); err != nil {
-		return err
-	}
+// CheckGateway returns why a Config.Gateway cannot be used.
+func CheckGateway(gateway string) error {
+	_, err := parseTargets(gateway)
+	return err
+}
+
+// checkFiles does not look whether they are there.
+func (c Config) checkFiles() error {
 	for _, file := range []struct{ name, path string }{{"the file of the gateway's CA", c.CAFile}, {"the file of the token", c.TokenFile}} {
 		if !filepath.IsAbs(file.path) {
 			return fmt.Errorf("%s, %q, is not an absolute path", file.name, file.path)
@@ -76,7 +78,7 @@ func (c Config) check() error {
 			return fmt.Errorf("uplink: Config.%s is missing", field.name)
 		}
 	}
-	return c.Check()
+	return c.checkFiles()
 }
 
 // target is a HOST:PORT of the configuration.

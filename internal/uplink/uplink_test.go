@@ -18,11 +18,12 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/uplink/uplinktest"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 func TestConfig(t *testing.T) {
-	whole := newScene(t, newAuthority(t)).cfg
+	whole := newScene(t, uplinktest.NewAuthority(t)).cfg
 	whole.Gateway = "a.svc:9443,[::1]:1"
 	must(t, whole.check())
 	for name, change := range map[string]func(*Config){
@@ -46,8 +47,8 @@ func TestConfig(t *testing.T) {
 
 // TestConnects: the node shows its token, tells what it has, and answers.
 func TestConnects(t *testing.T) {
-	ca := newAuthority(t)
-	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -58,12 +59,12 @@ func TestConnects(t *testing.T) {
 	s.volumes.awake = []volume.Description{{Record: mine}, {Record: retained}, {Record: foreign}, {Record: owned}}
 	u := s.start(g.port())
 	n := next(t, "node", nodes)
-	header := n.request.Header
-	if n.request.Method != http.MethodGet || n.request.URL.Path != api.ConnectPath || header.Get("Authorization") != "Bearer token-1" ||
+	header := n.Request.Header
+	if n.Request.Method != http.MethodGet || n.Request.URL.Path != api.ConnectPath || header.Get("Authorization") != "Bearer token-1" ||
 		header.Get("Upgrade") != api.ConnectProtocol || header.Get("Connection") != "Upgrade" ||
-		header.Get(api.HeaderNode) != "n1" || header.Get(api.HeaderVersion) != "v1" || n.state.Version != tls.VersionTLS13 ||
-		n.state.ServerName != gatewayName {
-		t.Errorf("the node asks with %s %s %v, TLS %x for %q", n.request.Method, n.request.URL, header, n.state.Version, n.state.ServerName)
+		header.Get(api.HeaderNode) != "n1" || header.Get(api.HeaderVersion) != "v1" || n.State.Version != tls.VersionTLS13 ||
+		n.State.ServerName != gatewayName {
+		t.Errorf("the node asks with %s %s %v, TLS %x for %q", n.Request.Method, n.Request.URL, header, n.State.Version, n.State.ServerName)
 	}
 	line := next(t, "summary", n.lines)
 	if !line.Full || len(line.Holdings) != 1 || line.Holdings[0] != (api.Holding{Namespace: "ci", NamespaceUID: "u", Verdict: "Confirmed", Volumes: 3,
@@ -121,8 +122,8 @@ func TestConnects(t *testing.T) {
 
 // TestOwnersAreChecked: what is malformed is refused as a whole, and nothing is kept.
 func TestOwnersAreChecked(t *testing.T) {
-	ca := newAuthority(t)
-	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	s.volumes.awake = []volume.Description{{Record: record("csi-1", "job")}}
@@ -152,7 +153,7 @@ func TestOwnersAreChecked(t *testing.T) {
 // answering is a gateway that answers each request to connect with a text.
 func answering(cert tls.Certificate, text string) func(net.Conn) {
 	return func(conn net.Conn) {
-		if secure, _, err := read(conn, cert); err == nil {
+		if secure, _, err := uplinktest.Read(conn, cert); err == nil {
 			_, _ = io.WriteString(secure, text) // the node has left
 			secure.Close()
 		}
@@ -161,8 +162,8 @@ func answering(cert tls.Certificate, text string) func(net.Conn) {
 
 // TestWhatKeepsANodeAway: each cause is logged once, and says what to do; the node goes on trying.
 func TestWhatKeepsANodeAway(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
-	cert := ca.leaf(t, gatewayName)
+	ca, other := uplinktest.NewAuthority(t), uplinktest.NewAuthority(t)
+	cert := ca.Leaf(t, gatewayName)
 	refusing := func(code, header, body string) func(net.Conn) {
 		return answering(cert, fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s", code, header, len(body), body))
 	}
@@ -178,8 +179,8 @@ func TestWhatKeepsANodeAway(t *testing.T) {
 			want: []string{"does not contain a token"}},
 		"no CA":       {spoil: func(s *scene) error { return os.Remove(s.cfg.CAFile) }, outcome: "refused", want: []string{"no such file", "--gateway-ca"}},
 		"empty CA":    {spoil: func(s *scene) error { return os.WriteFile(s.cfg.CAFile, []byte("x"), 0o600) }, outcome: "refused", want: []string{"no certificate in PEM"}},
-		"other CA":    {behave: answering(other.leaf(t, gatewayName), ""), outcome: "refused", want: []string{"unknown authority", "--gateway-ca"}},
-		"other name":  {behave: answering(ca.leaf(t, "other.test"), ""), outcome: "refused", want: []string{"valid for other.test, not gateway.test"}},
+		"other CA":    {behave: answering(other.Leaf(t, gatewayName), ""), outcome: "refused", want: []string{"unknown authority", "--gateway-ca"}},
+		"other name":  {behave: answering(ca.Leaf(t, "other.test"), ""), outcome: "refused", want: []string{"valid for other.test, not gateway.test"}},
 		"old TLS":     {behave: oldTLS(cert), outcome: "failed", want: []string{"begin TLS", "protocol version"}},
 		"no TLS":      {behave: func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n"); drain(c) }, outcome: "failed", want: []string{"begin TLS"}},
 		"nobody":      {behave: func(c net.Conn) { c.Close() }, outcome: "failed", want: []string{"begin TLS", "its port for nodes"}},
@@ -188,11 +189,11 @@ func TestWhatKeepsANodeAway(t *testing.T) {
 		"503":         {behave: refusing("503 Service Unavailable", "Retry-After: 0\r\n", "starting"), outcome: "busy", want: []string{"has no time (503)"}},
 		"404":         {behave: refusing("404 Not Found", "", "nothing here"), outcome: "refused", want: []string{"404 Not Found", "its port for nodes"}},
 		"200":         {behave: refusing("200 OK", "", "hello"), outcome: "refused", want: []string{"with 200"}},
-		"other words": {behave: answering(cert, strings.Replace(switching, api.ConnectProtocol, "websocket", 1)), outcome: "refused", want: []string{`"websocket"`}},
+		"other words": {behave: answering(cert, strings.Replace(uplinktest.Switching, api.ConnectProtocol, "websocket", 1)), outcome: "refused", want: []string{`"websocket"`}},
 		"no words":    {behave: answering(cert, "hello\r\n\r\n"), outcome: "failed", want: []string{"did not answer"}},
 		"long header": {behave: answering(cert, "HTTP/1.1 101 x\r\nA: "+strings.Repeat("a", 2*mostAnswer)), outcome: "failed", want: []string{"did not answer"}},
-		"garbage":     {behave: answering(cert, switching+strings.Repeat("garbage\r\n", 1000)), outcome: "failed", want: []string{"without a question"}},
-		"left":        {behave: answering(cert, switching), outcome: "failed", want: []string{"without a question", "other end closed"}},
+		"garbage":     {behave: answering(cert, uplinktest.Switching+strings.Repeat("garbage\r\n", 1000)), outcome: "failed", want: []string{"without a question"}},
+		"left":        {behave: answering(cert, uplinktest.Switching), outcome: "failed", want: []string{"without a question", "other end closed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, ca)
@@ -233,7 +234,7 @@ func TestWhatKeepsANodeAway(t *testing.T) {
 			mu.Lock()
 			behave = right
 			mu.Unlock()
-			must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, ca.pem, 0o600))
+			must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, ca.PEM, 0o600))
 			next(t, "node", nodes)
 		})
 	}
@@ -248,8 +249,8 @@ func oldTLS(cert tls.Certificate) func(net.Conn) {
 
 // TestNameNotResolved: the addresses that were known are kept.
 func TestNameNotResolved(t *testing.T) {
-	ca := newAuthority(t)
-	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	unknown := &net.DNSError{Err: "no such host", Name: gatewayName, Server: "10.0.0.10:53", IsNotFound: true}
@@ -274,9 +275,9 @@ func TestNameNotResolved(t *testing.T) {
 
 // TestTokenRotates: each connection shows the token as it is then, also with another CA.
 func TestTokenRotates(t *testing.T) {
-	ca, newCA := newAuthority(t), newAuthority(t)
-	before, nodes := good(t, ca.leaf(t, gatewayName))
-	after, newNodes := good(t, newCA.leaf(t, gatewayName))
+	ca, newCA := uplinktest.NewAuthority(t), uplinktest.NewAuthority(t)
+	before, nodes := good(t, ca.Leaf(t, gatewayName))
+	after, newNodes := good(t, newCA.Leaf(t, gatewayName))
 	var mu sync.Mutex
 	behave := before
 	g := startGateway(t, "127.0.0.1:0", func(c net.Conn) {
@@ -288,13 +289,13 @@ func TestTokenRotates(t *testing.T) {
 	s := newScene(t, ca)
 	s.start(g.port())
 	next(t, "node", nodes)
-	must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, append(ca.pem, newCA.pem...), 0o600))
+	must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, append(ca.PEM, newCA.PEM...), 0o600))
 	mu.Lock()
 	behave = after
 	mu.Unlock()
 	g.cut()
-	if n := next(t, "node", newNodes); n.request.Header.Get("Authorization") != "Bearer token-2" {
-		t.Errorf("the node shows %q", n.request.Header.Get("Authorization"))
+	if n := next(t, "node", newNodes); n.Request.Header.Get("Authorization") != "Bearer token-2" {
+		t.Errorf("the node shows %q", n.Request.Header.Get("Authorization"))
 	}
 	if s.logged("the connection to the gateway is lost: the other end closed the connection") != 1 {
 		t.Errorf("the log is\n%s", s.logText())
@@ -319,9 +320,9 @@ func pair(t *testing.T, first, second func(net.Conn)) (a, b *gateway) {
 // TestReplicas: a node connects to each address of the name, and makes no new connection to one that
 // is gone.
 func TestReplicas(t *testing.T) {
-	ca := newAuthority(t)
-	behaveA, nodesA := good(t, ca.leaf(t, gatewayName))
-	behaveB, nodesB := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behaveA, nodesA := good(t, ca.Leaf(t, gatewayName))
+	behaveB, nodesB := good(t, ca.Leaf(t, gatewayName))
 	a, b := pair(t, behaveA, behaveB)
 	s := newScene(t, ca)
 	s.resolves(nil, a.address(), b.address(), a.address())
@@ -350,8 +351,8 @@ func TestReplicas(t *testing.T) {
 
 // TestRenewal: the gateway is told to ask on the new connection, and what runs on the old one goes on.
 func TestRenewal(t *testing.T) {
-	ca := newAuthority(t)
-	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	s.pace.life = 50 * time.Millisecond
@@ -363,19 +364,19 @@ func TestRenewal(t *testing.T) {
 	})
 	s.start(g.port())
 	old := next(t, "node", nodes)
-	answer, err := old.ask(http.MethodGet, "/v1/volumes", nil)
+	answer, err := old.Ask(http.MethodGet, "/v1/volumes", nil)
 	must(t, err)
 	defer answer.Body.Close()
 	for range 3 {
 		next(t, "renewed connection", nodes)
 	}
-	eventually(t, "the gateway is told to leave the old connection", func() bool { return old.client.Available() == 0 })
+	eventually(t, "the gateway is told to leave the old connection", func() bool { return old.Client.Available() == 0 })
 	metricstest.Of(t, s.cfg.Metrics).Want(t, "renewed", metricstest.Values{"katbox_gateway_connected": 1})
 	close(letGo)
 	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "whole" {
 		t.Errorf("%q, %v", text, err)
 	}
-	eventually(t, "the old connection is closed", func() bool { return old.client.Err() != nil })
+	eventually(t, "the old connection is closed", func() bool { return old.Client.Err() != nil })
 	if s.logged("not connected") > 0 || s.logged("connected to the gateway") != 1 {
 		t.Errorf("the log is\n%s", s.logText())
 	}
@@ -383,8 +384,8 @@ func TestRenewal(t *testing.T) {
 
 // TestAsksAreRepeated: what was not answered when the connection is lost is asked on the next one.
 func TestAsksAreRepeated(t *testing.T) {
-	ca := newAuthority(t)
-	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	s.volumes.awake = []volume.Description{{Record: record("csi-1", "a")}, {Record: record("csi-2", "b")}}
@@ -403,8 +404,8 @@ func TestAsksAreRepeated(t *testing.T) {
 }
 
 func TestStopCutsReaders(t *testing.T) {
-	ca := newAuthority(t)
-	behave, nodes := good(t, ca.leaf(t, gatewayName))
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	s.cfg.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -415,7 +416,7 @@ func TestStopCutsReaders(t *testing.T) {
 		}
 	})
 	u := s.start(g.port())
-	answer, err := next(t, "node", nodes).ask(http.MethodGet, "/v1/volumes", nil)
+	answer, err := next(t, "node", nodes).Ask(http.MethodGet, "/v1/volumes", nil)
 	must(t, err)
 	defer answer.Body.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

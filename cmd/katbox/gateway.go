@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// connect connects to the gateway, if there is one. It does not wait for that: pods need it for
+// nothing.
+func (i *instance) connect(context.Context) error {
+	if i.o.gateway == "" {
+		return nil
+	}
+	handler, err := i.newHandler(true)
+	if err != nil {
+		return err
+	}
+	u, err := uplink.Start(uplink.Config{
+		Gateway: i.o.gateway, CAFile: i.o.gatewayCA, TokenFile: i.o.gatewayToken, Node: i.o.nodeID, Version: version,
+		Handler: handler, Volumes: i.node, Log: i.log, Metrics: i.counted,
+	})
+	if err != nil {
+		return fmt.Errorf("--gateway: %w", err)
+	}
+	i.uplink.Store(u)
+	i.onStop(func(context.Context) error {
+		i.within(readersTimeout, "disconnected from the gateway", u.Stop)
+		return nil
+	})
+	return nil
+}
+
+// reportGateway writes how it stands with each replica of the gateway.
+func (i *instance) reportGateway(_ context.Context, w io.Writer) error {
+	u := i.uplink.Load()
+	if u == nil {
+		_, err := fmt.Fprintln(w, "no --gateway is given")
+		return err
+	}
+	for _, s := range u.States() {
+		fmt.Fprintf(w, "%s %s ", s.Gateway, s.Address)
+		if !s.Since.IsZero() {
+			fmt.Fprintf(w, "connected since %s ", s.Since.UTC().Format(time.RFC3339))
+		}
+		if s.Err != nil {
+			fmt.Fprint(w, volume.OneLine(s.Err))
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
