@@ -25,10 +25,13 @@ type clock struct {
 func (c *clock) follow(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.base.IsZero() && t != t.Round(0) { // Round drops the monotonic reading
+	if c.base.IsZero() && hasBoth(t) {
 		c.base = t
 	}
 }
+
+// hasBoth reports whether a time has a reading of the monotonic clock too, which Round drops.
+func hasBoth(t time.Time) bool { return t != t.Round(0) }
 
 // now returns the time.
 func (c *clock) now() time.Time { return c.at(time.Now()) }

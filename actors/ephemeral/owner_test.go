@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	nightly = volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "ns-1", Kind: "Job", Name: "batch", UID: "job-1", Job: "batch", JobIndex: "3"}
-	denied  = volume.Owner{Verdict: volume.Denied}
+	nightly = volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "ns-1", Kind: "Job", Name: "batch", UID: "job-1",
+		Job: "batch", JobIndex: "3"}
+	denied = volume.Owner{Verdict: volume.Denied}
 )
 
 func (h *testNode) own(o volume.Owner) {
@@ -289,7 +290,9 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 					h.wantHoldings()
 				default:
 					h.wantOwner(nightly, nightly)
-					h.wantHoldings(volume.Holding{Namespace: "default", NamespaceUID: "ns-1", Verdict: volume.Confirmed, Volumes: 1, Newest: at, Oldest: at})
+					h.wantHoldings(volume.Holding{
+						Namespace: "default", NamespaceUID: "ns-1", Verdict: volume.Confirmed, Volumes: 1, Newest: at, Oldest: at,
+					})
 				}
 			})
 		})

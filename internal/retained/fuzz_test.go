@@ -141,7 +141,9 @@ func FuzzOwners(f *testing.F) {
 			if got := table.record(n); !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v came back as %+v", want, got)
 			}
-			for _, s := range []volume.Selection{{Job: job}, {OwnerKind: kind}, {Job: name}, {Job: job + "x"}, {OwnerKind: name}, {PodPrefix: name}} {
+			for _, s := range []volume.Selection{
+				{Job: job}, {OwnerKind: kind}, {Job: name}, {Job: job + "x"}, {OwnerKind: name}, {PodPrefix: name},
+			} {
 				filter := table.filter(s)
 				if got := table.space(n).mayBeIn(&s) && filter.matches(n); got != s.Selects(want) {
 					t.Errorf("%+v selects %+v: %t", s, want, got)

@@ -71,7 +71,9 @@ func TestVolumeTakes128Bytes(t *testing.T) {
 	}{
 		"any ID":         {strings.Repeat("n", 36), kubeletID, volume.Owner{}},
 		"a kubelet's ID": {strings.Repeat("n", 68), "", volume.Owner{}},
-		"owned":          {job + "-12345", "", volume.Owner{Verdict: volume.Confirmed, NamespaceUID: kubeletPod, Kind: "Job", Name: job, UID: kubeletPod, Job: job}},
+		"owned": {job + "-12345", "", volume.Owner{
+			Verdict: volume.Confirmed, NamespaceUID: kubeletPod, Kind: "Job", Name: job, UID: kubeletPod, Job: job,
+		}},
 	} {
 		r := volume.Record{ID: tt.id, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: tt.podName, Owner: tt.owner,
 			VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: time.Unix(1<<35-1, 0)}.Retain(epoch, time.Hour)
