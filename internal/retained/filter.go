@@ -14,9 +14,8 @@ func (s *space) mayBeIn(list *volume.Selection) bool {
 		return true
 	case list.Namespace != "" && list.Namespace != s.namespace, list.NoNamespace && s.namespace != "":
 		return false
-	case list.Job != "" || list.OwnerKind != "":
-		// Only a confirmed owner has these.
-		return s.verdict == volume.Confirmed && s.mayBelong(list.Tenancy)
+	case list.OwnerKind != "" && s.verdict != volume.Confirmed, list.Job != "" && s.verdict == volume.Denied:
+		return false
 	}
 	return s.mayBelong(list.Tenancy)
 }
@@ -86,8 +85,14 @@ func (f *filter) matches(n number) bool {
 	if f.Tenancy != nil && !f.Tenancy.Owns(s.owner(), published) {
 		return false
 	}
-	if f.Job == "" && f.OwnerKind == "" {
+	switch {
+	case f.Job == "" && f.OwnerKind == "":
 		return true
+	case s.verdict == volume.Unasked:
+		// The name of the pod says which Job it may be of. Most begin with another one.
+		return f.OwnerKind == "" && hasPrefix(podName, f.Job) && volume.MayBeOf(string(podName), f.Job)
+	case s.verdict != volume.Confirmed:
+		return false
 	}
 	owner, _ := cutOwner(rest, podName)
 	return (f.Job == "" || owner.job.is(f.Job)) && (f.OwnerKind == "" || owner.isKind(f.OwnerKind))
