@@ -27,9 +27,6 @@ import (
 const (
 	// connectLimit is how long a client may take for the TLS handshake and its request.
 	connectLimit = 10 * time.Second
-	// mostPending bounds the connections that have not been upgraded: 5,000 nodes that come back at
-	// once, and a client without a token that holds on to more cannot take the memory of others.
-	mostPending = 6000
 	// mostRequest bounds the header of a request to connect. A token has some 1,000 bytes.
 	mostRequest = 16 << 10
 )
@@ -50,7 +47,7 @@ func (r *Registry) Server(config *tls.Config) *http.Server {
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
-				if pending.Add(1) > mostPending {
+				if pending.Add(1) > r.limits.pending {
 					r.Metrics.ConnectionAsked(metrics.Busy)
 					_ = c.Close()
 				}

@@ -22,7 +22,7 @@ import (
 // Config is what Owners need.
 type Config struct {
 	// Pods reads pods of all namespaces. The client should not have a limit of its own.
-	Pods client.PodsGetter
+	Pods       client.PodsGetter
 	Namespaces Namespaces
 	// Metrics may be nil.
 	Metrics *metrics.Metrics
