@@ -216,12 +216,16 @@ type player struct {
 	// owners are the answers that it gets.
 	owners chan api.OwnerAnswers
 	asked  atomic.Int64
+	// used is closed when the gateway asks for summaries: it has registered the connection.
+	used     chan struct{}
+	usedOnce sync.Once
 }
 
 // ServeHTTP answers the gateway.
 func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case api.SummaryPath:
+		p.usedOnce.Do(func() { close(p.used) })
 		_ = http.NewResponseController(w).Flush()
 		for {
 			select {
@@ -309,7 +313,7 @@ func serveWith(conn net.Conn, h http.Handler) *player {
 }
 
 func newPlayer(conn net.Conn, h http.Handler) *player {
-	return &player{conn: conn, Handler: h, ended: make(chan struct{}), lines: make(chan string, 100), owners: make(chan api.OwnerAnswers, 100)}
+	return &player{conn: conn, Handler: h, ended: make(chan struct{}), used: make(chan struct{}), lines: make(chan string, 100), owners: make(chan api.OwnerAnswers, 100)}
 }
 
 func (p *player) serve(h http.Handler) {
@@ -333,6 +337,12 @@ func (s *stage) connect(node, token string, h http.Handler) *player {
 	}
 	p := serve(conn, h)
 	s.t.Cleanup(p.end)
+	select {
+	case <-p.used:
+	case <-p.ended:
+	case <-time.After(patience):
+		s.t.Fatal("the gateway does not ask for summaries")
+	}
 	return p
 }
 
