@@ -43,7 +43,7 @@ func Accept(header http.Header) (Form, *apierrors.StatusError) {
 		}
 	}
 	if best == 0 {
-		return AsObject, NotAcceptable("Accept %q is not possible; there are application/json, and application/json;as=Table;v=v1;g=meta.k8s.io "+
+		return AsObject, NotAcceptable("%q is not possible; there are application/json, and application/json;as=Table;v=v1;g=meta.k8s.io "+
 			"and ...;as=PartialObjectMetadata", accept)
 	}
 	return form, nil

@@ -62,7 +62,8 @@ func TestSchemaDescribesTheTypes(t *testing.T) {
 		!strings.HasPrefix(root.Paths["apis/katbox.io/v1alpha1"]["serverRelativeURL"], "/openapi/v3/apis/katbox.io/v1alpha1?hash=") {
 		t.Errorf("root %+v, %v", root, err)
 	}
-	if !strings.HasPrefix(document.OpenAPI, "3.0") || document.Paths["/apis/katbox.io/v1alpha1/namespaces/{namespace}/retainedvolumes"] == nil {
+	if !strings.HasPrefix(document.OpenAPI, "3.0") ||
+		document.Paths["/apis/katbox.io/v1alpha1/namespaces/{namespace}/retainedvolumes"] == nil {
 		t.Errorf("document of OpenAPI %s with %d paths", document.OpenAPI, len(document.Paths))
 	}
 	seen := map[string]bool{}
@@ -132,7 +133,8 @@ func TestAccept(t *testing.T) {
 		table + ",application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json":                                   AsTable,
 		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + meta + ",application/json": AsMetadata,
 		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1":                                              AsMetadata,
-		"application/vnd.kubernetes.protobuf,application/json":                                                          AsObject, "application/cbor, */*": AsObject, "application/yaml,*/*;q=0.8": AsObject,
+		"application/vnd.kubernetes.protobuf,application/json":                                                          AsObject,
+		"application/cbor, */*": AsObject, "application/yaml,*/*;q=0.8": AsObject,
 		"application/json;q=0.5," + table: AsTable, "application/json;as=Table;v=v2;g=meta.k8s.io,application/json": AsObject,
 	} {
 		if got, err := Accept(http.Header{"Accept": {accept}}); err != nil || got != want {
@@ -142,7 +144,8 @@ func TestAccept(t *testing.T) {
 	if got, err := Accept(http.Header{"Accept": {"text/html", table}}); err != nil || got != AsTable {
 		t.Errorf("Accept in two lines: form %d, %v", got, err)
 	}
-	for _, accept := range []string{"text/html", "application/vnd.kubernetes.protobuf", "application/json;q=0", "application/yaml", ",", "application/json;as=Foo;v=v1;g=meta.k8s.io"} {
+	for _, accept := range []string{"text/html", "application/vnd.kubernetes.protobuf", "application/json;q=0", "application/yaml", ",",
+		"application/json;as=Foo;v=v1;g=meta.k8s.io"} {
 		if got, err := Accept(http.Header{"Accept": {accept}}); err == nil || err.ErrStatus.Code != http.StatusNotAcceptable {
 			t.Errorf("Accept %q: form %d, %v", accept, got, err)
 		}
@@ -172,7 +175,8 @@ func TestErrorsOfNodes(t *testing.T) {
 	e := &api.Error{Status: api.Status{Code: 400, Message: strings.Repeat("m", 1<<20), Details: &api.Details{
 		Causes: []api.Cause{{Reason: "NotRegularFile", Field: "path"}}}}}
 	s := FromNode(e, "pod.x").ErrStatus
-	if len(s.Message) > maxMessage || len(s.Details.Causes) != 1 || s.Details.Causes[0].Type != "NotRegularFile" || s.Details.Causes[0].Field != "path" {
+	if len(s.Message) > maxMessage || len(s.Details.Causes) != 1 || s.Details.Causes[0].Type != "NotRegularFile" ||
+		s.Details.Causes[0].Field != "path" {
 		t.Errorf("a long message: %d bytes, causes %+v", len(s.Message), s.Details.Causes)
 	}
 }

@@ -48,8 +48,8 @@ func ParseName(name string) (podPrefix string, exact bool, nodeHash uint32, idHa
 	node, ok := parse(rest[:min(len(rest), nodeDigits)], nodeDigits)
 	id, ok2 := parse(rest[min(len(rest), nodeDigits):], idDigits)
 	if !ok || !ok2 || len(pod) > maxPodName || volume.ObjectName(pod) == "" {
-		return "", false, 0, 0, fmt.Errorf("%q is not the name of a retained volume: that is the name of a pod, a dot, and %d digits and letters",
-			name, nodeDigits+idDigits)
+		return "", false, 0, 0, fmt.Errorf(
+			"%q is not the name of a retained volume: that is the name of a pod, a dot, and %d digits and letters", name, nodeDigits+idDigits)
 	}
 	if pod == unknownPod {
 		return "", false, uint32(node), id, nil

@@ -56,7 +56,8 @@ func TestNamesDiffer(t *testing.T) {
 
 func TestParseBadNames(t *testing.T) {
 	for _, name := range []string{
-		"", ".", "pod", "pod.", ".8n0nx3kybwp5", "pod.8n0nx3kybwh", "pod.8n0nx3kybwp5z", "pod.DBX4AZ06V2HZ", "pod.8n0nx3kybwhi", "pod.8n0nx3kybwh\x00",
+		"", ".", "pod", "pod.", ".8n0nx3kybwp5", "pod.8n0nx3kybwh", "pod.8n0nx3kybwp5z", "pod.DBX4AZ06V2HZ", "pod.8n0nx3kybwhi",
+		"pod.8n0nx3kybwh\x00",
 		"po d.8n0nx3kybwp5", "../x.8n0nx3kybwp5", strings.Repeat("p", 241) + ".8n0nx3kybwp5", "pod.8n0nx3kybwh\u00e9", "pod.é\xff",
 	} {
 		if _, _, _, _, err := ParseName(name); err == nil {

@@ -112,7 +112,8 @@ func TestSelectorKnowsWhatIsEmpty(t *testing.T) {
 
 func TestBadSelectors(t *testing.T) {
 	for _, selector := range [][2]string{
-		{"a=b=c", ""}, {"=", ""}, {"a in ", ""}, {"", "spec.volumeID=csi-1"}, {"", "metadata.namespace=ci"}, {"", "spec.podName"}, {"", "a=\\x"},
+		{"a=b=c", ""}, {"=", ""}, {"a in ", ""}, {"", "spec.volumeID=csi-1"}, {"", "metadata.namespace=ci"}, {"", "spec.podName"}, {"",
+			"a=\\x"},
 	} {
 		if s, err := ParseSelector(selector[0], selector[1]); err == nil {
 			t.Errorf("%q is taken for a selector: %s", selector, s)
@@ -137,7 +138,8 @@ func TestSelectorText(t *testing.T) {
 
 func TestOnlyName(t *testing.T) {
 	for text, want := range map[string]string{
-		"metadata.name=a": "a", "metadata.name==a,status.phase=Retained": "a", "metadata.name!=a": "", "": "", "status.phase=Retained": "", "x=\\y": "",
+		"metadata.name=a": "a", "metadata.name==a,status.phase=Retained": "a", "metadata.name!=a": "", "": "", "status.phase=Retained": "",
+		"x=\\y": "",
 	} {
 		if got := OnlyName(text); got != want {
 			t.Errorf("the name in %q is %q, want %q", text, got, want)

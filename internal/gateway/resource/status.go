@@ -49,7 +49,8 @@ func BadRequest(cause api.CauseReason, field, format string, values ...any) *api
 
 // NotFound says that there is no such volume, or none that the client may know of.
 func NotFound(name string) *apierrors.StatusError {
-	return Error(http.StatusNotFound, metav1.StatusReasonNotFound, name, "%s.%s %q not found: there is no such retained volume, or no longer",
+	return Error(http.StatusNotFound, metav1.StatusReasonNotFound, name,
+		"%s.%s %q not found: there is no such retained volume, or no longer",
 		Resource, Group, name)
 }
 

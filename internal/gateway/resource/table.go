@@ -107,7 +107,7 @@ func expiresCell(t *metav1.Time, now time.Time) string {
 // DeepCopyObject makes a volume one of the objects that a table may hold.
 func (v *RetainedVolume) DeepCopyObject() runtime.Object {
 	other := *v
-	v.ObjectMeta.DeepCopyInto(&other.ObjectMeta)
+	other.ObjectMeta = *v.ObjectMeta.DeepCopy()
 	other.Spec.Owner = clone(v.Spec.Owner)
 	s := &other.Status
 	s.PublishedAt, s.RetainedAt, s.ExpiresAt = s.PublishedAt.DeepCopy(), s.RetainedAt.DeepCopy(), s.ExpiresAt.DeepCopy()

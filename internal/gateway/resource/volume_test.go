@@ -21,7 +21,8 @@ func example() api.Volume {
 	return api.Volume{
 		ID: "csi-1", Namespace: "ci", Pod: "nightly-29000000-x7k2p", PodUID: "0c8e", Volume: "scratch", Node: "n17", Phase: "Retained",
 		PublishedAt: &published, RetainedAt: &retained, ExpiresAt: &expires, Bytes: &size, Inodes: &inodes,
-		Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: "ns-1", Kind: "Job", Name: "nightly-29000000", UID: "job-1", Job: "nightly-29000000"},
+		Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: "ns-1", Kind: "Job", Name: "nightly-29000000", UID: "job-1",
+			Job: "nightly-29000000"},
 	}
 }
 
@@ -31,11 +32,14 @@ func TestFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"kind":"RetainedVolume","apiVersion":"katbox.io/v1alpha1","metadata":{"name":"nightly-29000000-x7k2p.8n0nx3kybwp5","namespace":"ci",` +
-		`"uid":"` + string(v.UID) + `","creationTimestamp":"2026-11-22T09:00:00Z","labels":{"batch.kubernetes.io/job-name":"nightly-29000000",` +
+	want := `{"kind":"RetainedVolume","apiVersion":"katbox.io/v1alpha1",` +
+		`"metadata":{"name":"nightly-29000000-x7k2p.8n0nx3kybwp5","namespace":"ci",` +
+		`"uid":"` + string(v.UID) + `","creationTimestamp":"2026-11-22T09:00:00Z",` +
+		`"labels":{"batch.kubernetes.io/job-name":"nightly-29000000",` +
 		`"katbox.io/owner-kind":"Job"}},"spec":{"podName":"nightly-29000000-x7k2p","podUID":"0c8e","volumeName":"scratch","nodeName":"n17",` +
 		`"volumeID":"csi-1","owner":{"kind":"Job","name":"nightly-29000000","uid":"job-1","guessed":false},"namespaceUID":"ns-1"},` +
-		`"status":{"phase":"Retained","publishedAt":"2026-11-22T08:00:00Z","retainedAt":"2026-11-22T09:00:00Z","expiresAt":"2026-11-22T21:00:00Z",` +
+		`"status":{"phase":"Retained","publishedAt":"2026-11-22T08:00:00Z","retainedAt":"2026-11-22T09:00:00Z",` +
+		`"expiresAt":"2026-11-22T21:00:00Z",` +
 		`"mayGoEarlier":false,"bytes":1288490189,"inodes":17}}`
 	if string(text) != want {
 		t.Errorf("volume:\n%s\nwant\n%s", text, want)
@@ -65,7 +69,8 @@ func TestOwnersAndLabels(t *testing.T) {
 		{"alone", "nightly-29000000-x7k2p", &api.Owner{Verdict: "Confirmed", NamespaceUID: "u"}, nil, nil},
 		{"a set", "db-0", &api.Owner{Verdict: "Confirmed", NamespaceUID: "u", Kind: "StatefulSet", Name: "db", UID: "s"},
 			&Owner{Kind: "StatefulSet", Name: "db", UID: "s"}, map[string]string{LabelOwnerKind: "StatefulSet"}},
-		{"indexed", "train-3-abcde", &api.Owner{Verdict: "Confirmed", NamespaceUID: "u", Kind: "Job", Name: "train", UID: "j", Job: "train", JobIndex: "3"},
+		{"indexed", "train-3-abcde", &api.Owner{Verdict: "Confirmed", NamespaceUID: "u", Kind: "Job", Name: "train", UID: "j", Job: "train",
+			JobIndex: "3"},
 			&Owner{Kind: "Job", Name: "train", UID: "j", JobIndex: "3"}, map[string]string{LabelJob: "train", LabelOwnerKind: "Job"}},
 		{"a label that cannot be one", "p", &api.Owner{Verdict: "Confirmed", Kind: "a b", Name: "n", Job: strings.Repeat("j", 64)},
 			&Owner{Kind: "a b", Name: "n"}, nil},
@@ -118,10 +123,12 @@ func TestTable(t *testing.T) {
 		t.Errorf("table %+v", got)
 	}
 	want := []string{
-		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, Size 1.2 GiB, Age 3h, Expires 9h, Node n17, Pod-UID 0c8e",
+		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, " +
+			"Size 1.2 GiB, Age 3h, Expires 9h, Node n17, Pod-UID 0c8e",
 		"Name " + bare.Name + ", Pod , Owner <none>, Size <unknown>, Age <unknown>, Expires <unknown>, Node n17, Pod-UID ",
 		"Name " + guessed.Name + ", Pod etl-x7k2p, Owner Job/etl?, Size <unknown>, Age <unknown>, Expires <unknown>, Node n17, Pod-UID ",
-		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, Size 1.2 GiB, Age 3h, Expires now, Node n17, Pod-UID 0c8e",
+		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, " +
+			"Size 1.2 GiB, Age 3h, Expires now, Node n17, Pod-UID 0c8e",
 	}
 	for i, row := range got.Rows {
 		var cells []string
@@ -136,7 +143,8 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for include, want := range map[metav1.IncludeObjectPolicy]string{
-		metav1.IncludeNone: `"object":null`, metav1.IncludeObject: `"object":{"kind":"RetainedVolume"`, metav1.IncludeMetadata: `"kind":"PartialObjectMetadata"`,
+		metav1.IncludeNone: `"object":null`, metav1.IncludeObject: `"object":{"kind":"RetainedVolume"`,
+		metav1.IncludeMetadata: `"kind":"PartialObjectMetadata"`,
 	} {
 		if text, err := json.Marshal(Table(meta, []RetainedVolume{bare}, include, now)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("table with %s: %s, %v; want %s", include, text, err, want)
@@ -146,7 +154,8 @@ func TestTable(t *testing.T) {
 
 func TestNothingToWatchFrom(t *testing.T) {
 	list := &RetainedVolumeList{Items: []RetainedVolume{From(example(), "katbox", false)}}
-	for _, v := range []any{list, Table(list.ListMeta, list.Items, metav1.IncludeObject, now), MetadataList(list), Metadata(&list.Items[0])} {
+	for _, v := range []any{list, Table(list.ListMeta, list.Items, metav1.IncludeObject, now), MetadataList(list),
+		Metadata(&list.Items[0])} {
 		if text, err := json.Marshal(v); err != nil || strings.Contains(string(text), "resourceVersion") {
 			t.Errorf("%T has a resourceVersion: %s, %v", v, text, err)
 		}

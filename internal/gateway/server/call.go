@@ -117,7 +117,8 @@ func (c *call) answer() error {
 	case volumes:
 		return c.volumes()
 	}
-	return resource.Error(http.StatusNotFound, metav1.StatusReasonNotFound, "", "there is nothing at %q; volumes are at %s/namespaces/NAMESPACE/%s",
+	return resource.Error(http.StatusNotFound, metav1.StatusReasonNotFound, "",
+		"there is nothing at %q; volumes are at %s/namespaces/NAMESPACE/%s",
 		c.r.URL.Path, resource.VersionPath, resource.Resource)
 }
 
@@ -126,13 +127,13 @@ func (c *call) document() error {
 	if c.r.Method != http.MethodGet {
 		return resource.NotAllowed("%s is not possible for %q", c.r.Method, c.r.URL.Path)
 	}
-	body := c.s.documents[c.r.URL.Path]
-	tag := `"` + resource.Digest(body) + `"`
-	c.Header().Set("ETag", tag)
-	if _, err := resource.Accept(c.r.Header); err != nil {
-		return err
+	if c.r.URL.Path == resource.SchemaPath {
+		if _, err := resource.Accept(c.r.Header); err != nil {
+			return err
+		}
 	}
-	return c.send(http.StatusOK, "application/json", body)
+	// Discovery is JSON, whatever a client accepts: where it fails, namespaces cannot be deleted.
+	return c.send(http.StatusOK, "application/json", c.s.documents[c.r.URL.Path])
 }
 
 // volumes answers a request for volumes, after asking whether the user may.
@@ -198,11 +199,17 @@ func (c *call) noBody() error {
 	if c.r.ContentLength == 0 {
 		return nil
 	}
-	_ = c.control.SetReadDeadline(time.Now().Add(headerLimit))
+	defer c.readSoon()()
 	if n, _ := io.ReadFull(c.r.Body, make([]byte, 1)); n > 0 {
 		return badParameter("", "the request has a body, and none is expected")
 	}
 	return nil
+}
+
+// readSoon bounds the time in which the body of the request is read, until end is called.
+func (c *call) readSoon() (end func()) {
+	_ = c.control.SetReadDeadline(time.Now().Add(headerLimit))
+	return func() { _ = c.control.SetReadDeadline(time.Time{}) }
 }
 
 // reader is who asks, for the fleet.
@@ -242,7 +249,7 @@ func (c *call) fail(err error) {
 	}
 	e := statusOf(err, c.what.Name)
 	header := c.Header()
-	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", "Katbox-Size", "Katbox-Offset", "Warning"} {
+	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", headerSize, headerOffset, "Warning"} {
 		header.Del(name)
 	}
 	if e.ErrStatus.Code != http.StatusRequestedRangeNotSatisfiable {
@@ -280,7 +287,8 @@ func (c *call) logLine(err error) {
 	}
 	fields := []any{
 		logkeys.AuditID, c.audit, logkeys.User, name, "verb", c.what.Verb, logkeys.Namespace, c.what.Namespace, "name", c.what.Name,
-		"subresource", c.what.Subresource, logkeys.Node, c.node, "path", strconv.Quote(c.r.URL.Query().Get("path")), "code", c.code, "bytes", c.sent,
+		"subresource", c.what.Subresource, logkeys.Node, c.node, "path", strconv.Quote(c.r.URL.Query().Get("path")), "code", c.code,
+		"bytes", c.sent,
 		"duration", time.Since(c.began).String(),
 	}
 	if c.what.kind != volumes {

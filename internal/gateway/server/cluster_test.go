@@ -34,7 +34,10 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-const base = "/apis/katbox.io/v1alpha1"
+const (
+	base = "/apis/katbox.io/v1alpha1"
+	list = base + "/namespaces/ci/retainedvolumes"
+)
 
 // cluster is a gateway with nodes. Authentication and access are made up; the fleet, the nodes' API
 // and their files are real.
@@ -77,7 +80,8 @@ func newCluster(t *testing.T, adjust ...func(*Server)) *cluster {
 		},
 	}
 	c.tenancies["ci"] = volume.Tenancy{UID: "ci-2", Since: time.Unix(1500, 0)}
-	f, err := fleet.New(fleet.Config{Nodes: c, Namespaces: c, Owners: ownersOf{c}, Key: make([]byte, fleet.KeySize), Namespace: "katbox", Log: logr.Discard()})
+	f, err := fleet.New(fleet.Config{Nodes: c, Namespaces: c, Owners: ownersOf{c}, Key: make([]byte, fleet.KeySize), Namespace: "katbox",
+		Log: logr.Discard()})
 	must(t, err)
 	c.server, err = New(Config{
 		Authenticator: c, Authorizer: c, Fleet: f, Client: c.client, Namespace: "katbox",
@@ -110,7 +114,8 @@ func (c *cluster) add(name string) *testNode {
 	c.t.Helper()
 	dir, err := scratch.Open(filepath.Join(c.t.TempDir(), "work"))
 	must(c.t, err)
-	n := &testNode{c: c, name: name, volumes: &nodeVolumes{dir: dir, all: map[volume.ID]volume.Description{}, lost: map[volume.ID]context.CancelCauseFunc{}}}
+	n := &testNode{c: c, name: name, volumes: &nodeVolumes{dir: dir, all: map[volume.ID]volume.Description{},
+		lost: map[volume.ID]context.CancelCauseFunc{}}}
 	h, err := api.NewHandler(api.Config{
 		Volumes: n.volumes, Node: name, Space: func() (volume.Space, error) { return volume.Space{}, nil },
 		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: metrics.New("v1", ""),

@@ -31,7 +31,8 @@ func statusOf(err error, name string) *apierrors.StatusError {
 		return statusOfNode(e, name)
 	}
 	if e := (*trust.UnauthenticatedError)(nil); errors.As(err, &e) {
-		return resource.Error(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "", "%s; volumes are reached through the API server of the cluster", e.Reason)
+		return resource.Error(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "",
+			"%s; volumes are reached through the API server of the cluster", e.Reason)
 	}
 	if e := (*fleet.NotConnectedError)(nil); errors.As(err, &e) {
 		return resource.Unavailable(name, "%v; try again when it is back", e)

@@ -15,8 +15,13 @@ import (
 	"github.com/katbox/katbox/internal/gateway/resource"
 )
 
-// maxRange bounds the headers Range and If-Range, in bytes.
-const maxRange = 256
+const (
+	// maxRange bounds the headers Range and If-Range, in bytes.
+	maxRange = 256
+
+	headerSize   = "Katbox-Size"
+	headerOffset = "Katbox-Offset"
+)
 
 // reading is what a request for bytes asks for.
 type reading struct {
@@ -153,7 +158,7 @@ func (c *call) bytesHeader(answer *http.Response, q reading) {
 			header.Set(name, instead)
 		}
 	}
-	header.Set("Katbox-Node", headerText(c.node))
+	header.Set(api.HeaderNode, headerText(c.node))
 	header.Set("Content-Type", "application/octet-stream")
 	if text := from.Get("Content-Type"); contentTypes[text] {
 		header.Set("Content-Type", text)
@@ -170,9 +175,9 @@ func (c *call) bytesHeader(answer *http.Response, q reading) {
 	}
 	header.Set("Accept-Ranges", "bytes")
 	pass("ETag", validTag, "")
-	pass("Katbox-Size", validNumber, "")
-	pass("Katbox-Offset", validNumber, "")
-	c.from, _ = strconv.ParseInt(header.Get("Katbox-Offset"), 10, 64)
+	pass(headerSize, validNumber, "")
+	pass(headerOffset, validNumber, "")
+	c.from, _ = strconv.ParseInt(header.Get(headerOffset), 10, 64)
 	if answer.StatusCode == http.StatusPartialContent {
 		pass("Content-Range", validRange, "")
 	}

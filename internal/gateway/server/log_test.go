@@ -24,19 +24,21 @@ func TestFiles(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(path, "out"), 0o755))
 	write(t, filepath.Join(path, "out", "a\xffb"), "abc")
 	must(t, os.Symlink("/etc/shadow", filepath.Join(path, "out", "l")))
-	files := base + "/namespaces/ci/retainedvolumes/" + name + "/files"
+	files := list + "/" + name + "/files"
 	answer, text := c.get("alice", files+"?path=/out&timeout=5s")
 	if answer.StatusCode != 200 || !strings.Contains(text, `"name":"a`+"\ufffd"+`b","ref":"out/a%FFb","type":"file","size":3`) ||
 		!strings.Contains(text, `"type":"symlink","target":"/etc/shadow"`) {
 		t.Errorf("files: %d %s", answer.StatusCode, text)
 	}
 	wantSafe(t, "files", answer)
-	if answer, text := c.get("alice", files+"?path=out/l&stat=true"); answer.StatusCode != 200 || !strings.Contains(text, `"type":"symlink"`) {
+	if answer, text := c.get("alice", files+"?path=out/l&stat=true"); answer.StatusCode != 200 || !strings.Contains(text,
+		`"type":"symlink"`) {
 		t.Errorf("one entry: %d %s", answer.StatusCode, text)
 	}
 	for query, want := range map[string]int{
-		"?path=nothing": 404, "?path=..": 400, "?path=a//b": 400, "?path=%00": 400, "?limit=10001": 400, "?limit=x": 400, "?depth=17": 400, "?stat=yes": 400,
-		"?tail=5": 400, "?path=a&path=b": 400, "?path=" + strings.Repeat("a", 4097): 400, "?path=out/l": 400,
+		"?path=nothing": 404, "?path=..": 400, "?path=a//b": 400, "?path=%00": 400, "?limit=10001": 400, "?limit=x": 400, "?depth=17": 400,
+		"?stat=yes": 400,
+		"?tail=5":   400, "?path=a&path=b": 400, "?path=" + strings.Repeat("a", 4097): 400, "?path=out/l": 400,
 	} {
 		if answer, text := c.get("alice", files+query); answer.StatusCode != want {
 			t.Errorf("files%.80s: %d %s, want %d", query, answer.StatusCode, text, want)
@@ -54,27 +56,33 @@ func TestBytes(t *testing.T) {
 	name, path := n.put(1)
 	write(t, filepath.Join(path, "log.txt"), "one\ntwo\nthree\n")
 	write(t, filepath.Join(path, `x"<img onerror>.html`), "<script>\x00")
-	log := base + "/namespaces/ci/retainedvolumes/" + name + "/log"
+	log := list + "/" + name + "/log"
 	for _, tt := range []struct {
 		query, ranged string
 		code          int
 		want          string
 	}{
 		{"?path=log.txt", "", 200, "one\ntwo\nthree\n"}, {"?path=/log.txt&timeout=10s&pretty=true", "", 200, "one\ntwo\nthree\n"},
-		{"?path=log.txt&offset=4", "", 200, "two\nthree\n"}, {"?path=log.txt&offset=-6", "", 200, "three\n"}, {"?path=log.txt&offset=4&limit=3", "", 200, "two"},
-		{"?path=log.txt&tailLines=2", "", 200, "two\nthree\n"}, {"?path=log.txt&tailBytes=3", "", 200, "ee\n"}, {"?path=log.txt&compress=none", "", 200, "one\ntwo\nthree\n"},
-		{"?path=log.txt", "bytes=4-6", 206, "two"}, {"?path=log.txt", "bytes=-3", 206, "ee\n"}, {"?path=log.txt", "bytes=8-", 206, "three\n"}, {"?path=log.txt", "lines=1", 200, "one\ntwo\nthree\n"},
+		{"?path=log.txt&offset=4", "", 200, "two\nthree\n"}, {"?path=log.txt&offset=-6", "", 200, "three\n"},
+		{"?path=log.txt&offset=4&limit=3", "", 200, "two"},
+		{"?path=log.txt&tailLines=2", "", 200, "two\nthree\n"}, {"?path=log.txt&tailBytes=3", "", 200, "ee\n"},
+		{"?path=log.txt&compress=none", "", 200, "one\ntwo\nthree\n"},
+		{"?path=log.txt", "bytes=4-6", 206, "two"}, {"?path=log.txt", "bytes=-3", 206, "ee\n"}, {"?path=log.txt", "bytes=8-", 206,
+			"three\n"}, {"?path=log.txt", "lines=1", 200, "one\ntwo\nthree\n"},
 	} {
 		answer, text := c.whole(c.do("alice", http.MethodGet, log+tt.query, http.Header{"Range": {tt.ranged}}, ""))
 		if answer.StatusCode != tt.code || text != tt.want || answer.Header.Get("Content-Length") != strconv.Itoa(len(tt.want)) {
-			t.Errorf("%s %s: %d %q (%s bytes), want %d %q", tt.query, tt.ranged, answer.StatusCode, text, answer.Header.Get("Content-Length"), tt.code, tt.want)
+			t.Errorf("%s %s: %d %q (%s bytes), want %d %q", tt.query, tt.ranged, answer.StatusCode, text, answer.Header.Get("Content-Length"),
+				tt.code, tt.want)
 		}
 	}
-	answer, text := c.whole(c.do("alice", http.MethodGet, log+"?path=log.txt", http.Header{"Range": {"bytes=4-6"}, "Accept-Encoding": {"gzip"}}, ""))
+	answer, text := c.whole(c.do("alice", http.MethodGet, log+"?path=log.txt", http.Header{"Range": {"bytes=4-6"},
+		"Accept-Encoding": {"gzip"}}, ""))
 	wantSafe(t, "bytes", answer)
 	for name, want := range map[string]string{
-		"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": `attachment; filename="log.txt"; filename*=UTF-8''log.txt`, "Accept-Ranges": "bytes",
-		"Katbox-Size": "14", "Katbox-Offset": "4", "Katbox-Node": "n1", "Content-Range": "bytes 4-6/14", "Content-Encoding": "",
+		"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": `attachment; filename="log.txt"; filename*=UTF-8''log.txt`,
+		"Accept-Ranges": "bytes",
+		"Katbox-Size":   "14", "Katbox-Offset": "4", "Katbox-Node": "n1", "Content-Range": "bytes 4-6/14", "Content-Encoding": "",
 	} {
 		if got := answer.Header.Get(name); got != want {
 			t.Errorf("header %s of %q is %q, want %q", name, text, got, want)
@@ -88,13 +96,15 @@ func TestBytes(t *testing.T) {
 		}
 	}
 	answer, text = c.whole(c.do("alice", http.MethodHead, log+"?path=log.txt", nil, ""))
-	if answer.StatusCode != 200 || text != "" || answer.Header.Get("Content-Length") != "14" || answer.Header.Get("ETag") != tag || tag == "" {
+	if answer.StatusCode != 200 || text != "" || answer.Header.Get("Content-Length") != "14" || answer.Header.Get("ETag") != tag ||
+		tag == "" {
 		t.Errorf("HEAD: %d %q, %v", answer.StatusCode, text, answer.Header)
 	}
 	wantSafe(t, "HEAD", answer)
 	answer, text = c.get("alice", log+"?path=x%22%3Cimg%20onerror%3E.html")
 	if text != "<script>\x00" || answer.Header.Get("Content-Type") != "application/octet-stream" ||
-		answer.Header.Get("Content-Disposition") != `attachment; filename="x__img onerror_.html"; filename*=UTF-8''x%22%3Cimg%20onerror%3E.html` {
+		answer.Header.Get("Content-Disposition") != `attachment; filename="x__img onerror_.html"; `+
+			`filename*=UTF-8''x%22%3Cimg%20onerror%3E.html` {
 		t.Errorf("a hostile file: %q %v", text, answer.Header)
 	}
 	answer = c.do("alice", http.MethodGet, log+"?path=log.txt", http.Header{"Range": {"bytes=99-"}}, "")
@@ -104,20 +114,26 @@ func TestBytes(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(path, "dir"), 0o755))
 	must(t, os.Symlink("log.txt", filepath.Join(path, "link")))
 	for query, cause := range map[string]string{
-		"": "BadPath", "?path=": "IsDirectory", "?path=dir": "IsDirectory", "?path=link": "Symlink", "?path=..": "BadPath", "?path=/etc//passwd": "BadPath",
-		"?path=log.txt&offset=x": "BadParameter", "?path=log.txt&tailLines=0": "BadParameter", "?path=log.txt&offset=1&tailLines=1": "BadParameter",
-		"?path=log.txt&tail=1": "BadParameter", "?path=log.txt&compress=gzip": "BadParameter", "?path=log.txt&archive=tar&compress=lz4": "BadParameter",
-		"?path=log.txt&archive=zip": "BadParameter", "?path=log.txt&exclude=a": "BadParameter", "?path=a&path=b": "BadParameter", "?path=log.txt&follow=true": "BadParameter",
+		"": "BadPath", "?path=": "IsDirectory", "?path=dir": "IsDirectory", "?path=link": "Symlink", "?path=..": "BadPath",
+		"?path=/etc//passwd":     "BadPath",
+		"?path=log.txt&offset=x": "BadParameter", "?path=log.txt&tailLines=0": "BadParameter",
+		"?path=log.txt&offset=1&tailLines=1": "BadParameter",
+		"?path=log.txt&tail=1":               "BadParameter", "?path=log.txt&compress=gzip": "BadParameter",
+		"?path=log.txt&archive=tar&compress=lz4": "BadParameter",
+		"?path=log.txt&archive=zip":              "BadParameter", "?path=log.txt&exclude=a": "BadParameter", "?path=a&path=b": "BadParameter",
+		"?path=log.txt&follow=true": "BadParameter",
 	} {
 		s := c.wantStatus(query, c.do("alice", http.MethodGet, log+query, nil, ""), 400, "BadRequest")
 		if s.Details == nil || len(s.Details.Causes) != 1 || string(s.Details.Causes[0].Type) != cause {
 			t.Errorf("%s: %+v, want the cause %s", query, s.Details, cause)
 		}
 	}
-	if s := c.wantStatus("a path that is not there", c.do("alice", http.MethodGet, log+"?path=nothing", nil, ""), 404, "NotFound"); s.Details.Name != name {
+	if s := c.wantStatus("a path that is not there", c.do("alice", http.MethodGet, log+"?path=nothing", nil, ""), 404,
+		"NotFound"); s.Details.Name != name {
 		t.Errorf("a path that is not there: %+v", s)
 	}
-	c.wantStatus("a long range", c.do("alice", http.MethodGet, log+"?path=log.txt", http.Header{"Range": {"bytes=" + strings.Repeat("1", 300)}}, ""), 400, "BadRequest")
+	c.wantStatus("a long range", c.do("alice", http.MethodGet, log+"?path=log.txt", http.Header{"Range": {"bytes=" + strings.Repeat("1",
+		300)}}, ""), 400, "BadRequest")
 	c.wantStatus("a body", c.do("alice", http.MethodGet, log+"?path=log.txt", nil, "body"), 400, "BadRequest")
 }
 
@@ -141,18 +157,22 @@ func TestArchive(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(path, "out"), 0o755))
 	write(t, filepath.Join(path, "out", "log.txt"), "hello")
 	write(t, filepath.Join(path, "out", "core"), "hello")
-	log := base + "/namespaces/ci/retainedvolumes/" + name + "/log?path=out&archive=tar&exclude=core"
+	log := list + "/" + name + "/log?path=out&archive=tar&exclude=core"
 	answer, text := c.get("alice", log)
 	if names := fmt.Sprint(archiveOf(t, strings.NewReader(text))); !strings.Contains(names, "log.txt") || strings.Contains(names, "core") {
 		t.Errorf("archive with %s", names)
 	}
 	wantSafe(t, "archive", answer)
-	if answer.Header.Get("Content-Type") != "application/x-tar" || answer.Header.Get("Content-Disposition") != `attachment; filename="out.tar"; filename*=UTF-8''out.tar` ||
-		answer.Trailer.Get("Katbox-Bytes") != strconv.Itoa(len(text)) || answer.Trailer.Get("Katbox-Skipped") != "0" || answer.Trailer.Get("Katbox-Error") != "" {
+	if answer.Header.Get("Content-Type") != "application/x-tar" ||
+		answer.Header.Get("Content-Disposition") != `attachment; filename="out.tar"; filename*=UTF-8''out.tar` ||
+		answer.Trailer.Get("Katbox-Bytes") != strconv.Itoa(len(text)) || answer.Trailer.Get("Katbox-Skipped") != "0" ||
+		answer.Trailer.Get("Katbox-Error") != "" {
 		t.Errorf("archive with header %v, trailer %v", answer.Header, answer.Trailer)
 	}
-	resumed, rest := c.whole(c.do("alice", http.MethodGet, log, http.Header{"Range": {"bytes=512-"}, "If-Range": {answer.Header.Get("ETag")}}, ""))
-	if resumed.StatusCode != 206 || rest != text[512:] || resumed.Header.Get("Content-Range") != "bytes 512-/*" || resumed.Header.Get("Katbox-Offset") != "512" {
+	resumed, rest := c.whole(c.do("alice", http.MethodGet, log, http.Header{"Range": {"bytes=512-"},
+		"If-Range": {answer.Header.Get("ETag")}}, ""))
+	if resumed.StatusCode != 206 || rest != text[512:] || resumed.Header.Get("Content-Range") != "bytes 512-/*" ||
+		resumed.Header.Get("Katbox-Offset") != "512" {
 		t.Errorf("the rest of an archive: %d, %d of %d bytes, %v", resumed.StatusCode, len(rest), len(text), resumed.Header)
 	}
 	answer, packed := c.whole(c.do("alice", http.MethodGet, log+"&compress=gzip", http.Header{"Range": {"bytes=512-"}}, ""))
@@ -176,7 +196,7 @@ func TestLyingNode(t *testing.T) {
 	c := newCluster(t)
 	n := c.add("n1")
 	name, _ := n.put(1)
-	log := base + "/namespaces/ci/retainedvolumes/" + name + "/log?path=x"
+	log := list + "/" + name + "/log?path=x"
 	answers := func(code int, body string, header ...string) {
 		n.answers = func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.HasSuffix(r.URL.Path, "/bytes") {
@@ -190,12 +210,14 @@ func TestLyingNode(t *testing.T) {
 			return true
 		}
 	}
-	answers(200, "abc", "Content-Length", "3", "Content-Type", "text/html", "Content-Disposition", "inline", "Set-Cookie", "a=b", "ETag", "x", "Katbox-Size", "many",
+	answers(200, "abc", "Content-Length", "3", "Content-Type", "text/html", "Content-Disposition", "inline", "Set-Cookie", "a=b", "ETag",
+		"x", "Katbox-Size", "many",
 		"Katbox-Node", "n2", "Content-Security-Policy", "", "Content-Encoding", "br", "Access-Control-Allow-Origin", "*")
 	answer, text := c.get("alice", log)
 	wantSafe(t, "a lie", answer)
 	for name, want := range map[string]string{
-		"Content-Type": "application/octet-stream", "Content-Disposition": noName, "Set-Cookie": "", "ETag": "", "Katbox-Size": "", "Katbox-Node": "n1", "Content-Encoding": "",
+		"Content-Type": "application/octet-stream", "Content-Disposition": noName, "Set-Cookie": "", "ETag": "", "Katbox-Size": "",
+		"Katbox-Node": "n1", "Content-Encoding": "",
 		"Access-Control-Allow-Origin": "",
 	} {
 		if got := answer.Header.Get(name); got != want || text != "abc" {
@@ -277,7 +299,7 @@ func TestStreamsOfAUser(t *testing.T) {
 	n := c.add("n1")
 	name, _ := n.put(1)
 	release := slowNode(n, 2)
-	log := base + "/namespaces/ci/retainedvolumes/" + name + "/log?path=x"
+	log := list + "/" + name + "/log?path=x"
 	var running []*http.Response
 	for range maxForUser {
 		answer := c.do("alice", http.MethodGet, log, nil, "")
@@ -285,7 +307,8 @@ func TestStreamsOfAUser(t *testing.T) {
 		running = append(running, answer)
 	}
 	refused := c.do("alice", http.MethodGet, log, nil, "")
-	if s := c.wantStatus("one stream more", refused, 429, "TooManyRequests"); refused.Header.Get("Retry-After") != "1" || s.Details.RetryAfterSeconds != 1 {
+	if s := c.wantStatus("one stream more", refused, 429, "TooManyRequests"); refused.Header.Get("Retry-After") != "1" ||
+		s.Details.RetryAfterSeconds != 1 {
 		t.Errorf("one stream more: %+v, %v", s, refused.Header)
 	}
 	firstByte(t, c.do("admin", http.MethodGet, log, nil, ""))
@@ -309,7 +332,7 @@ func TestStop(t *testing.T) {
 	n := c.add("n1")
 	name, _ := n.put(1)
 	slowNode(n, 2)
-	log := base + "/namespaces/ci/retainedvolumes/" + name + "/log?path=x"
+	log := list + "/" + name + "/log?path=x"
 	answer := c.do("alice", http.MethodGet, log, http.Header{"Audit-Id": {"audit-1"}}, "")
 	firstByte(t, answer)
 	c.server.Stop()
@@ -317,11 +340,12 @@ func TestStop(t *testing.T) {
 		t.Errorf("the stream of a gateway that stops ends as if it were complete, with %q", rest)
 	}
 	line := c.wantLine(1)
-	if line["next"] != "again with offset 41" || line["auditID"] != "audit-1" || line["cause"] != "the gateway stops" || line["bytes"] != 1. {
+	if line["next"] != "again with offset 41" || line["auditID"] != "audit-1" || line["cause"] != "the gateway stops" ||
+		line["bytes"] != 1. {
 		t.Errorf("log line %v", line)
 	}
 	c.wantStatus("a stream of a gateway that stops", c.do("alice", http.MethodGet, log, nil, ""), 503, "ServiceUnavailable")
-	if answer, text := c.get("alice", base+"/namespaces/ci/retainedvolumes"); answer.StatusCode != 200 {
+	if answer, text := c.get("alice", list); answer.StatusCode != 200 {
 		t.Errorf("a list of a gateway that stops: %d %s", answer.StatusCode, text)
 	}
 }
@@ -330,7 +354,7 @@ func TestStalledStreams(t *testing.T) {
 	c := newCluster(t, func(s *Server) { s.stall = 50 * time.Millisecond })
 	n := c.add("n1")
 	name, path := n.put(1)
-	log := base + "/namespaces/ci/retainedvolumes/" + name + "/log?path=x"
+	log := list + "/" + name + "/log?path=x"
 	slowNode(n, 2)
 	if answer, err := c.try("alice", http.MethodGet, log, nil, ""); err == nil { // the node stalls
 		defer answer.Body.Close()
@@ -369,7 +393,7 @@ func TestSilentNode(t *testing.T) {
 		}
 		return silent
 	}
-	one := base + "/namespaces/ci/retainedvolumes/" + name
+	one := list + "/" + name
 	c.wantStatus("files", c.do("alice", http.MethodGet, one+"/files", nil, ""), 504, "Timeout")
 	c.wantStatus("bytes", c.do("alice", http.MethodGet, one+"/log?path=x", nil, ""), 504, "Timeout")
 }
@@ -380,7 +404,7 @@ func TestLostVolume(t *testing.T) {
 	n := c.add("n1")
 	name, path := n.put(1)
 	must(t, os.Truncate(pathOf(t, path, "x"), 1<<30))
-	answer := c.do("alice", http.MethodGet, base+"/namespaces/ci/retainedvolumes/"+name+"/log?path=x", nil, "")
+	answer := c.do("alice", http.MethodGet, list+"/"+name+"/log?path=x", nil, "")
 	first := make([]byte, 1)
 	_, err := io.ReadFull(answer.Body, first)
 	must(t, err)
@@ -399,7 +423,7 @@ func TestClientLeaves(t *testing.T) {
 	n := c.add("n1")
 	name, path := n.put(1)
 	must(t, os.Truncate(pathOf(t, path, "x"), 1<<30))
-	answer := c.do("alice", http.MethodGet, base+"/namespaces/ci/retainedvolumes/"+name+"/log?path=x", nil, "")
+	answer := c.do("alice", http.MethodGet, list+"/"+name+"/log?path=x", nil, "")
 	answer.Body.Close()
 	if line := c.wantLine(1); line["code"] != 200. || line["cause"] == nil {
 		t.Errorf("log line %v", line)
@@ -416,11 +440,12 @@ func TestLogLines(t *testing.T) {
 	n := c.add("n1")
 	name, path := n.put(1)
 	write(t, filepath.Join(path, "a\nb"), "hello")
-	one := base + "/namespaces/ci/retainedvolumes/" + name
+	one := list + "/" + name
 	c.whole(c.do("alice", http.MethodGet, one+"/log?path=a%250Ab", http.Header{"Audit-Id": {"id-1"}}, ""))
 	line := c.wantLine(1)
 	for key, want := range map[string]any{
-		"auditID": "id-1", "user": "alice", "verb": "get", "namespace": "ci", "name": name, "subresource": "log", "path": `"a%0Ab"`, "code": 200., "bytes": 5.,
+		"auditID": "id-1", "user": "alice", "verb": "get", "namespace": "ci", "name": name, "subresource": "log", "path": `"a%0Ab"`,
+		"code": 200., "bytes": 5.,
 	} {
 		if line[key] != want {
 			t.Errorf("%s is %v in the log, want %v", key, line[key], want)

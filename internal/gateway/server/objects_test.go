@@ -37,7 +37,8 @@ func TestDiscoveryNeedsNothing(t *testing.T) {
 		t.Errorf("discovery asked the API server: %v", c.reviews)
 	}
 	answer, text := c.get("system:kube-aggregator", base)
-	if verbs := text[strings.Index(text, `"verbs"`):]; !strings.HasPrefix(verbs, `"verbs":["get","list"],`) || strings.Count(text, "verbs") != 1 {
+	if verbs := text[strings.Index(text, `"verbs"`):]; !strings.HasPrefix(verbs, `"verbs":["get","list"],`) || strings.Count(text,
+		"verbs") != 1 {
 		t.Errorf("discovery %d %s", answer.StatusCode, text)
 	}
 }
@@ -65,27 +66,30 @@ func TestHealth(t *testing.T) {
 func TestPaths(t *testing.T) {
 	c := newCluster(t)
 	for _, path := range []string{
-		"/", "//", "/apis/", "/apis/katbox.io/", base + "/", "/apis/katbox.io//v1alpha1", "/apis/katbox.io/v1", base + "/pods", base + "/retainedvolumes/",
-		base + "/retainedvolumes/a.8n0nx3kybwp5", base + "/namespaces", base + "/namespaces/ci", base + "/namespaces/ci/", base + "/namespaces//retainedvolumes",
-		base + "/namespaces/ci/retainedvolumes/", base + "/namespaces/ci/retainedvolumes//log", base + "/namespaces/ci/retainedvolumes/a/b",
-		base + "/namespaces/ci/retainedvolumes/a/log/", base + "/namespaces/ci/retainedvolumes/a/log/b", base + "/namespaces/ci//retainedvolumes",
-		base + "/namespaces/../retainedvolumes", base + "/namespaces/%2e%2e/retainedvolumes", base + "/namespaces/C%00/retainedvolumes", base + "/namespaces/ci/retainedvolumes/" + strings.Repeat("a", 254),
-		"/debug/pprof/", "/metrics", "/apis/katbox.io/v1alpha1/../v1alpha1", base + "/namespaces/ci/retainedvolumes/a/files/../log", "/openapi/v2",
+		"/", "//", "/apis/", "/apis/katbox.io/", base + "/", "/apis/katbox.io//v1alpha1", "/apis/katbox.io/v1", base + "/pods", base +
+			"/retainedvolumes/",
+		base + "/retainedvolumes/a.8n0nx3kybwp5", base + "/namespaces", base + "/namespaces/ci", base + "/namespaces/ci/", base +
+			"/namespaces//retainedvolumes",
+		list + "/", list + "//log", list + "/a/b",
+		list + "/a/log/", list + "/a/log/b", base + "/namespaces/ci//retainedvolumes",
+		base + "/namespaces/../retainedvolumes", base + "/namespaces/%2e%2e/retainedvolumes", base + "/namespaces/C%00/retainedvolumes",
+		list + "/" + strings.Repeat("a", 254),
+		"/debug/pprof/", "/metrics", "/apis/katbox.io/v1alpha1/../v1alpha1", list + "/a/files/../log", "/openapi/v2",
 	} {
 		c.wantStatus("GET "+path, c.do("admin", http.MethodGet, path, nil, ""), 404, "NotFound")
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodHead, "PURGE", http.MethodOptions} {
-		for _, path := range []string{base + "/retainedvolumes", base + "/namespaces/ci/retainedvolumes", base + "/namespaces/ci/retainedvolumes/a.8n0nx3kybwp5",
-			base + "/namespaces/ci/retainedvolumes/a.8n0nx3kybwp5/files"} {
+		for _, path := range []string{base + "/retainedvolumes", list, list + "/a.8n0nx3kybwp5",
+			list + "/a.8n0nx3kybwp5/files"} {
 			if answer := c.do("admin", method, path, nil, ""); answer.StatusCode != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: %d", method, path, answer.StatusCode)
 			}
 		}
 	}
 	for _, request := range [][2]string{
-		{http.MethodDelete, base + "/retainedvolumes"}, {http.MethodDelete, base + "/namespaces/ci/retainedvolumes"},
-		{http.MethodDelete, base + "/namespaces/ci/retainedvolumes/a.8n0nx3kybwp5/log"},
-		{http.MethodGet, base + "/namespaces/ci/retainedvolumes?watch=true"}, {http.MethodGet, base + "/retainedvolumes?watch=1&allowWatchBookmarks=true"},
+		{http.MethodDelete, base + "/retainedvolumes"}, {http.MethodDelete, list},
+		{http.MethodDelete, list + "/a.8n0nx3kybwp5/log"},
+		{http.MethodGet, list + "?watch=true"}, {http.MethodGet, base + "/retainedvolumes?watch=1&allowWatchBookmarks=true"},
 		{http.MethodGet, base + "/watch/retainedvolumes"}, {http.MethodGet, base + "/watch/namespaces/ci/retainedvolumes/a"},
 	} {
 		c.wantStatus(request[0]+" "+request[1], c.do("admin", request[0], request[1], nil, ""), 405, "MethodNotAllowed")
@@ -100,9 +104,9 @@ func TestWhoMay(t *testing.T) {
 	n := c.add("n1")
 	name, path := n.put(1)
 	write(t, path+"/log", "hello")
-	one := base + "/namespaces/ci/retainedvolumes/" + name
+	one := list + "/" + name
 	all := map[string]string{
-		"list": base + "/namespaces/ci/retainedvolumes", "list all": base + "/retainedvolumes", "get": one, "files": one + "/files", "log": one + "/log?path=log",
+		"list": list, "list all": base + "/retainedvolumes", "get": one, "files": one + "/files", "log": one + "/log?path=log",
 	}
 	rights := func(rules ...string) func(string, trust.Attributes) bool {
 		return func(_ string, a trust.Attributes) bool {
@@ -140,7 +144,8 @@ func TestWhoMay(t *testing.T) {
 		c.wantStatus("delete of "+tt.name, c.do("u", http.MethodDelete, one, nil, ""), 403, "Forbidden")
 	}
 	c.wantStatus("without a certificate", c.do("", http.MethodGet, one, nil, ""), 401, "Unauthorized")
-	if s := c.wantStatus("while the CA is not known", c.do("later", http.MethodGet, one, nil, ""), 503, "ServiceUnavailable"); s.Details.RetryAfterSeconds != 10 {
+	if s := c.wantStatus("while the CA is not known", c.do("later", http.MethodGet, one, nil, ""), 503,
+		"ServiceUnavailable"); s.Details.RetryAfterSeconds != 10 {
 		t.Errorf("while the CA is not known: %+v", s)
 	}
 	c.mu.Lock()
@@ -154,11 +159,11 @@ func TestReviewOfAListOfOne(t *testing.T) {
 	c := newCluster(t)
 	name, _ := c.add("n1").put(1)
 	c.allowed = func(_ string, a trust.Attributes) bool { return a.Name == name && a.Namespace == "ci" }
-	if _, names := c.list("u", base+"/namespaces/ci/retainedvolumes?fieldSelector=metadata.name%3D"+name); !slices.Equal(names, []string{name}) {
+	if _, names := c.list("u", list+"?fieldSelector=metadata.name%3D"+name); !slices.Equal(names, []string{name}) {
 		t.Errorf("a list of one: %v", names)
 	}
-	c.wantStatus("a list of others", c.do("u", http.MethodGet, base+"/namespaces/ci/retainedvolumes?fieldSelector=metadata.name!%3D"+name, nil, ""), 403, "Forbidden")
-	c.wantStatus("a list of all", c.do("u", http.MethodGet, base+"/namespaces/ci/retainedvolumes", nil, ""), 403, "Forbidden")
+	c.wantStatus("a list of others", c.do("u", http.MethodGet, list+"?fieldSelector=metadata.name!%3D"+name, nil, ""), 403, "Forbidden")
+	c.wantStatus("a list of all", c.do("u", http.MethodGet, list, nil, ""), 403, "Forbidden")
 }
 
 // A namespace that was deleted and made again does not get the volumes of the first (T20, T21, T22).
@@ -174,7 +179,6 @@ func TestVolumesOfEarlierNamespaces(t *testing.T) {
 	orphan, _ := n.put(6, func(r *volume.Record) { r.Owner, r.Namespace, r.PodName = volume.Owner{}, "", "" })
 	lie, _ := n.put(7)
 	c.owners["pod-n1-7"] = apiOwner("ci-1")
-	list := base + "/namespaces/ci/retainedvolumes"
 	if _, names := c.list("alice", list); !slices.Equal(names, []string{late, mine}) {
 		t.Errorf("the namespace's volumes: %v", names)
 	}
@@ -189,7 +193,8 @@ func TestVolumesOfEarlierNamespaces(t *testing.T) {
 	}
 	for _, name := range []string{old, early, denied, lie} {
 		for _, what := range []string{"", "/files", "/log?path=log"} {
-			if s := c.wantStatus(what+" of "+name, c.do("alice", http.MethodGet, list+"/"+name+what, nil, ""), 404, "NotFound"); s.Details.Name != name ||
+			if s := c.wantStatus(what+" of "+name, c.do("alice", http.MethodGet, list+"/"+name+what, nil, ""), 404,
+				"NotFound"); s.Details.Name != name ||
 				strings.Contains(s.Message, "ci-1") {
 				t.Errorf("%s of %s: %+v", what, name, s)
 			}
@@ -210,16 +215,18 @@ func TestVolumesOfEarlierNamespaces(t *testing.T) {
 	c.mu.Lock()
 	c.allowed = func(who string, a trust.Attributes) bool { return a.Namespace != "" }
 	c.mu.Unlock()
-	c.wantStatus("orphan for readers of the gateway's namespace", c.do("bob", http.MethodGet, base+"/namespaces/katbox/retainedvolumes/"+orphan, nil, ""), 404, "NotFound")
+	c.wantStatus("orphan for readers of the gateway's namespace", c.do("bob", http.MethodGet,
+		base+"/namespaces/katbox/retainedvolumes/"+orphan, nil, ""), 404, "NotFound")
 }
 
 func TestForms(t *testing.T) {
 	c := newCluster(t)
 	name, _ := c.add("n1").put(1)
-	list := base + "/namespaces/ci/retainedvolumes"
-	const table, meta = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+	const table, meta = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+		"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 	for _, tt := range []struct{ path, accept, kind string }{
-		{list, "", "RetainedVolumeList"}, {list, "application/json", "RetainedVolumeList"}, {list, table, "Table"}, {list, meta, "PartialObjectMetadataList"},
+		{list, "", "RetainedVolumeList"}, {list, "application/json", "RetainedVolumeList"}, {list, table, "Table"}, {list, meta,
+			"PartialObjectMetadataList"},
 		{list + "/" + name, "*/*", "RetainedVolume"}, {list + "/" + name, table, "Table"}, {list + "/" + name, meta, "PartialObjectMetadata"},
 		{list + "?includeObject=Object", table, "Table"},
 	} {
@@ -230,7 +237,8 @@ func TestForms(t *testing.T) {
 		}
 	}
 	for _, path := range []string{list, list + "/" + name} {
-		c.wantStatus(path+" as YAML", c.do("alice", http.MethodGet, path, http.Header{"Accept": {"application/yaml"}}, ""), 406, "NotAcceptable")
+		c.wantStatus(path+" as YAML", c.do("alice", http.MethodGet, path, http.Header{"Accept": {"application/yaml"}}, ""), 406,
+			"NotAcceptable")
 	}
 }
 
@@ -242,7 +250,6 @@ func TestPagesAndSelectors(t *testing.T) {
 		want = append(want, name)
 	}
 	slices.Reverse(want)
-	list := base + "/namespaces/ci/retainedvolumes"
 	var names []string
 	for next, pages := "", 0; ; pages++ {
 		page, some := c.list("alice", list+"?limit=1&continue="+url.QueryEscape(next))
@@ -261,19 +268,22 @@ func TestPagesAndSelectors(t *testing.T) {
 	page, _ := c.list("alice", list+"?limit=1")
 	other := "?limit=1&continue=" + url.QueryEscape(page.Continue)
 	for what, answer := range map[string]*http.Response{
-		"changed":                   c.do("alice", http.MethodGet, list+"?limit=1&continue="+url.QueryEscape(page.Continue[:len(page.Continue)-4]+"AAAA"), nil, ""),
+		"changed": c.do("alice", http.MethodGet,
+			list+"?limit=1&continue="+url.QueryEscape(page.Continue[:len(page.Continue)-4]+"AAAA"), nil, ""),
 		"nonsense":                  c.do("alice", http.MethodGet, list+"?continue=x", nil, ""),
 		"of another user":           c.do("admin", http.MethodGet, list+other, nil, ""),
 		"of another namespace":      c.do("admin", http.MethodGet, base+"/retainedvolumes"+other, nil, ""),
 		"of a list with a selector": c.do("alice", http.MethodGet, list+other+"&fieldSelector=spec.podName%3Dx", nil, ""),
 	} {
-		if s := c.wantStatus("continue "+what, answer, 400, "BadRequest"); s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Type != "BadContinue" {
+		if s := c.wantStatus("continue "+what, answer, 400, "BadRequest"); s.Details == nil || len(s.Details.Causes) != 1 ||
+			s.Details.Causes[0].Type != "BadContinue" {
 			t.Errorf("continue %s: %+v", what, s)
 		}
 	}
 	for query, want := range map[string]int{
 		"labelSelector=batch.kubernetes.io/job-name%3Dnightly": 3, "labelSelector=batch.kubernetes.io/job-name%3Dother": 0,
-		"fieldSelector=spec.nodeName%3Dn2": 1, "fieldSelector=spec.podName%3Djob-1-x7k2p": 1, "labelSelector=app": 0, "limit=5001": 3, "limit=0": 3,
+		"fieldSelector=spec.nodeName%3Dn2": 1, "fieldSelector=spec.podName%3Djob-1-x7k2p": 1, "labelSelector=app": 0, "limit=5001": 3,
+		"limit=0": 3,
 		"resourceVersion=0&resourceVersionMatch=NotOlderThan&timeoutSeconds=5&timeout=5s&pretty=true&watch=false&sendInitialEvents=false": 3,
 	} {
 		if _, names := c.list("alice", list+"?"+query); len(names) != want {
@@ -281,7 +291,8 @@ func TestPagesAndSelectors(t *testing.T) {
 		}
 	}
 	for _, query := range []string{
-		"labelSelector=a%3Db%3Dc", "fieldSelector=spec.volumeID%3Dx", "limit=-1", "limit=x", "limit=1&limit=2", "limit=99999999999", "a=%zz", "a;b=1", "includeObject=All",
+		"labelSelector=a%3Db%3Dc", "fieldSelector=spec.volumeID%3Dx", "limit=-1", "limit=x", "limit=1&limit=2", "limit=99999999999",
+		"a=%zz", "a;b=1", "includeObject=All",
 		"continue=a&continue=b", "labelSelector=a&labelSelector=b",
 	} {
 		c.wantStatus(query, c.do("alice", http.MethodGet, list+"?"+query, nil, ""), 400, "BadRequest")
@@ -298,12 +309,13 @@ func TestMissingNodes(t *testing.T) {
 	name, _ := c.add("n1").put(1)
 	gone := fleet.Missing{Node: "n2", Since: time.Unix(5000, 0), Reason: fleet.NotConnected}
 	c.missing = []fleet.Missing{gone}
-	list := base + "/namespaces/ci/retainedvolumes"
 	answer, text := c.get("alice", list)
 	if w := answer.Header.Get("Warning"); !strings.HasPrefix(w, `299 - "katbox: 1 of 2 nodes`) || !strings.Contains(w, "n2") {
 		t.Errorf("Warning %q", w)
 	}
-	if want := `"fleet":{"nodes":2,"asked":1,"answered":1,"missing":[{"node":"n2","since":"1970-01-01T01:23:20Z","reason":"NotConnected"}],"missingMore":0}`; !strings.Contains(text, want) {
+	want := `"fleet":{"nodes":2,"asked":1,"answered":1,` +
+		`"missing":[{"node":"n2","since":"1970-01-01T01:23:20Z","reason":"NotConnected"}],"missingMore":0}`
+	if !strings.Contains(text, want) {
 		t.Errorf("list %s, want %s", text, want)
 	}
 	there, _ := c.add("n3").put(2) // whose node goes
@@ -313,8 +325,8 @@ func TestMissingNodes(t *testing.T) {
 	c.mu.Unlock()
 	for _, what := range []string{"", "/files", "/log?path=x"} {
 		answer := c.do("alice", http.MethodGet, list+"/"+there+what, nil, "")
-		if s := c.wantStatus(what+" on a node that is away", answer, 503, "ServiceUnavailable"); !strings.Contains(s.Message, "1970-01-01T01:23:20Z") ||
-			answer.Header.Get("Retry-After") != "10" {
+		s := c.wantStatus(what+" on a node that is away", answer, 503, "ServiceUnavailable")
+		if !strings.Contains(s.Message, "1970-01-01T01:23:20Z") || answer.Header.Get("Retry-After") != "10" {
 			t.Errorf("%s on a node that is away: %+v, Retry-After %q", what, s, answer.Header.Get("Retry-After"))
 		}
 	}
@@ -322,7 +334,8 @@ func TestMissingNodes(t *testing.T) {
 	for _, what := range []string{"/files", "/log?path=x"} {
 		c.wantStatus(what+" on a node that goes", c.do("alice", http.MethodGet, list+"/"+name+what, nil, ""), 503, "ServiceUnavailable")
 	}
-	for _, name := range []string{"x", "job-1-x7k2p.0000" + name[len(name)-8:], "job-1-x7k2p." + name[len(name)-12:len(name)-8] + "00000000", "job-2-x7k2p." + name[len(name)-12:]} {
+	for _, name := range []string{"x", "job-1-x7k2p.0000" + name[len(name)-8:], "job-1-x7k2p." + name[len(name)-12:len(name)-8] +
+		"00000000", "job-2-x7k2p." + name[len(name)-12:]} {
 		c.wantStatus("get "+name, c.do("alice", http.MethodGet, list+"/"+name, nil, ""), 404, "NotFound")
 	}
 }

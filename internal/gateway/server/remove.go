@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,7 +43,7 @@ func (c *call) remove(values url.Values) error {
 	}
 	if len(options.DryRun) == 0 {
 		if err := node.Remove(ctx, found.Volume.ID); err != nil {
-			return c.notRemoved(found, err)
+			return notRemoved(err)
 		}
 	}
 	return c.json(http.StatusOK, metav1.Status{
@@ -55,7 +54,7 @@ func (c *call) remove(values url.Values) error {
 
 // notRemoved is the error of a volume that a node did not delete. One that is gone already is not
 // found.
-func (c *call) notRemoved(found fleet.Found, err error) error {
+func notRemoved(err error) error {
 	if said := (*api.Error)(nil); errors.As(err, &said) && (said.Code == http.StatusGone || said.Code == http.StatusNotFound) {
 		return fleet.ErrNotFound
 	}
@@ -65,7 +64,7 @@ func (c *call) notRemoved(found fleet.Found, err error) error {
 // deleteOptions reads the body of a request to delete, and those parameters that may stand for it.
 func (c *call) deleteOptions(values url.Values) (metav1.DeleteOptions, error) {
 	options := metav1.DeleteOptions{DryRun: values["dryRun"]}
-	_ = c.control.SetReadDeadline(time.Now().Add(headerLimit))
+	defer c.readSoon()()
 	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxOptions+1))
 	switch {
 	case err != nil:

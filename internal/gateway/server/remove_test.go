@@ -20,7 +20,6 @@ func TestRemove(t *testing.T) {
 	c := newCluster(t)
 	n := c.add("n1")
 	asJSON := http.Header{"Content-Type": {"application/json"}}
-	list := base + "/namespaces/ci/retainedvolumes"
 	for i, tt := range []struct {
 		name, query, body string
 		header            http.Header
@@ -29,7 +28,8 @@ func TestRemove(t *testing.T) {
 		gone              bool
 	}{
 		{"plain", "", "", nil, 200, "", true},
-		{"of kubectl", "?timeout=5s", `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Background"}`, asJSON, 200, "", true},
+		{"of kubectl", "?timeout=5s", `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Background"}`,
+			asJSON, 200, "", true},
 		{"of a client with a charset", "", `{}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, 200, "", true},
 		{"dry run", "", `{"dryRun":["All"]}`, asJSON, 200, "", false},
 		{"dry run in the query", "?dryRun=All", "", nil, 200, "", false},
@@ -74,11 +74,12 @@ func TestRemoveRaces(t *testing.T) {
 	c := newCluster(t)
 	n := c.add("n1")
 	name, _ := n.put(1)
-	path := base + "/namespaces/ci/retainedvolumes/" + name
+	path := list + "/" + name
 	for code, want := range map[int]struct {
 		code   int
 		reason string
-	}{404: {404, "NotFound"}, 410: {404, "NotFound"}, 409: {409, "Conflict"}, 503: {503, "ServiceUnavailable"}, 302: {500, "InternalError"}} {
+	}{404: {404, "NotFound"}, 410: {404, "NotFound"}, 409: {409, "Conflict"}, 503: {503, "ServiceUnavailable"}, 302: {500,
+		"InternalError"}} {
 		n.answers = func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodDelete {
 				w.Header().Set("Location", "http://elsewhere/")
