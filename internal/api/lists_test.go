@@ -86,6 +86,11 @@ func TestEmptyPages(t *testing.T) {
 	if list, err := n.client.List(t.Context(), Query{}); err != nil || len(list.Items) != 1 || list.Continue != "" {
 		t.Errorf("%+v, %v", list, err)
 	}
+	// A gateway gets it at once.
+	n.h.Gateway, pages = true, 0
+	if list, err := n.client.List(t.Context(), Query{}); err != nil || len(list.Items) != 0 || list.Continue == "" || pages != 1 {
+		t.Errorf("for a gateway: %+v after %d pages, %v", list, pages, err)
+	}
 }
 
 func TestBadParameters(t *testing.T) {

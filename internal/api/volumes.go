@@ -18,7 +18,12 @@ func (a *answer) listVolumes(ctx context.Context) error {
 	}
 	return a.h.within(ctx, func(ctx context.Context) error {
 		list := VolumeList{Items: []Volume{}}
-		// A page of the node may be short and not the last one. One with something in it is an answer.
+		// A page of the node may be short and not the last one. One with something in it is an answer. A
+		// gateway waits two seconds, and goes on with what other nodes have answered.
+		patience := a.h.list / 2
+		if a.h.Gateway {
+			patience = 0
+		}
 		for len(list.Items) == 0 {
 			page, err := a.h.Volumes.List(ctx, selection)
 			if err != nil {
@@ -28,7 +33,7 @@ func (a *answer) listVolumes(ctx context.Context) error {
 				list.Items = append(list.Items, a.h.volume(d))
 			}
 			list.Continue = FormatKey(page.Next)
-			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.began) > a.h.list/2 {
+			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.began) >= patience {
 				break
 			}
 		}

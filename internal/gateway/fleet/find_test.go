@@ -87,7 +87,7 @@ func TestFindOnNodesThatDoNotAnswer(t *testing.T) {
 	for i := 0; twin == "" || hash(twin) != hash("n1"); i++ {
 		twin = fmt.Sprintf("twin-%d", i)
 	}
-	refused := &api.Error{Status: api.Status{Code: 429, Message: "too many"}}
+	refused := &api.Error{Status: api.Status{Code: 503, Reason: api.ServiceUnavailable, Message: "starting"}}
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
 			name  string

@@ -15,6 +15,8 @@ const (
 	// listTime how long a list or a search may take in all.
 	nodeTime = 2 * time.Second
 	listTime = 5 * time.Second
+	// busyPause is about how long it waits for a node that answers too many others.
+	busyPause = 200 * time.Millisecond
 	// parallel is how many nodes a list asks at the same time. A node that has not answered within
 	// patience does not count: with the limit alone, some hundred silent nodes would take the time of
 	// all others.

@@ -14,7 +14,9 @@ import (
 
 // TestConfig: what is missing is named.
 func TestConfig(t *testing.T) {
-	whole := Config{Nodes: &fakeNodes{}, Namespaces: fakeNamespaces{}, Owners: fakeOwners{}, Key: make([]byte, 32), Namespace: "a", Log: logr.Discard()}
+	whole := Config{
+		Nodes: &fakeNodes{}, Namespaces: fakeNamespaces{}, Owners: fakeOwners{}, Key: make([]byte, 32), Namespace: "a", Log: logr.Discard(),
+	}
 	for name, change := range map[string]func(*Config){
 		"Config.Nodes":      func(c *Config) { c.Nodes = nil },
 		"Config.Namespaces": func(c *Config) { c.Namespaces = nil },

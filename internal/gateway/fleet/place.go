@@ -24,7 +24,13 @@ func (p place) isTop() bool { return p.id == "" }
 // compare returns 1 if p is above q, which is that its volume is newer, 0 if both are the same place,
 // and -1 else.
 func (p place) compare(q place) int {
-	return cmp.Or(cmp.Compare(b2i(p.isTop()), b2i(q.isTop())), p.at.Compare(q.at), strings.Compare(p.id, q.id), strings.Compare(p.node, q.node))
+	switch {
+	case p.isTop() && !q.isTop():
+		return 1
+	case q.isTop() && !p.isTop():
+		return -1
+	}
+	return cmp.Or(p.at.Compare(q.at), strings.Compare(p.id, q.id), strings.Compare(p.node, q.node))
 }
 
 // below returns the Continue of a query for all volumes of a node that are below the place.
@@ -38,11 +44,4 @@ func (p place) below(node string) string {
 		id += "\x01"
 	}
 	return api.FormatKey(volume.Key{Unpublished: p.at, ID: volume.ID(id)})
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

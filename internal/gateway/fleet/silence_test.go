@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,6 +167,26 @@ func TestReaderLeaves(t *testing.T) {
 		_, err := f.List(ctx, Request{Reader: everyone})
 		if took := time.Since(began); !errors.Is(err, context.Canceled) || took != time.Second {
 			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
+
+// TestBusyNodes: a node that answers too many others is asked again, as long as there is time.
+func TestBusyNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := many(10)
+		for i, times := range map[int]int{3: 4, 5: 1000} {
+			nodes.nodes[i].before = func(context.Context, api.Query) error {
+				if times--; times >= 0 {
+					return &api.Error{Status: api.Status{Code: 429, Reason: api.TooManyRequests}}
+				}
+				return nil
+			}
+		}
+		f, _ := newFleet(t, nodes, nil)
+		page, err := f.List(t.Context(), Request{Reader: everyone})
+		if err != nil || len(page.Entries) != 9 || !slices.Equal(page.Fleet.Missing, []Missing{{Node: "n0005", Reason: NoAnswer}}) {
+			t.Errorf("%d entries, %+v, %v", len(page.Entries), page.Fleet, err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/logkeys"
@@ -37,7 +38,7 @@ type source struct {
 func (s *source) next(ctx context.Context, n int) ([]*Entry, error) {
 	q := s.query
 	q.Continue, q.Limit = s.frontier.below(s.name), n
-	page, err := s.node.List(ctx, s.reader, q)
+	page, err := s.ask(ctx, q)
 	if err != nil {
 		return nil, s.fail(ctx, err)
 	}
@@ -49,6 +50,23 @@ func (s *source) next(ctx context.Context, n int) ([]*Entry, error) {
 	s.frontier, s.ended, s.answered = end, ended, true
 	s.kept += len(entries)
 	return entries, nil
+}
+
+// ask asks the node, and again if the node says that it answers too many others right now: all replicas
+// of the gateway may have asked it at the same moment.
+func (s *source) ask(ctx context.Context, q api.Query) (api.VolumeList, error) {
+	for {
+		page, err := s.node.List(ctx, s.reader, q)
+		if busy := (*api.Error)(nil); !errors.As(err, &busy) || busy.Reason != api.TooManyRequests {
+			return page, err
+		}
+		pause, cancel := context.WithTimeout(ctx, busyPause/2+rand.N(busyPause))
+		<-pause.Done()
+		cancel()
+		if ctx.Err() != nil {
+			return page, err
+		}
+	}
 }
 
 // fail remembers why the node has not answered.
