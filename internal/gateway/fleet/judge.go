@@ -75,23 +75,27 @@ func credibleOwner(v *api.Volume) error {
 }
 
 // judge makes an entry of a credible volume. What the gateway knows of the pod beats what the node
-// says. It returns false if the reader may not see the volume.
-func (f *Fleet) judge(v api.Volume, by Reader) (*Entry, bool) {
+// says. It returns false if the reader may not see the volume. tenancy is the namespace of the query;
+// nil if that does not select by it.
+func (f *Fleet) judge(v api.Volume, by Reader, tenancy *volume.Tenancy) (*Entry, bool) {
 	if known, ok := f.cfg.Owners.Verdict(v.PodUID, v.Node); ok {
 		v.Owner = &known
 	}
-	e := &Entry{Volume: v, Foreign: !f.belongs(&v)}
+	e := &Entry{Volume: v, Foreign: !f.belongs(&v, tenancy)}
 	return e, by.Everywhere || !e.Foreign
 }
 
 // belongs reports whether a volume belongs to its namespace as that is now.
-func (f *Fleet) belongs(v *api.Volume) bool {
+func (f *Fleet) belongs(v *api.Volume, tenancy *volume.Tenancy) bool {
 	if v.Namespace == "" {
 		return false
 	}
-	tenancy, ok := f.cfg.Namespaces.Tenancy(v.Namespace)
-	if !ok {
-		return false
+	if tenancy == nil {
+		now, ok := f.cfg.Namespaces.Tenancy(v.Namespace)
+		if !ok {
+			return false
+		}
+		tenancy = &now
 	}
 	var owner volume.Owner
 	if v.Owner != nil {

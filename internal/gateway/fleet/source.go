@@ -122,7 +122,7 @@ func (s *source) sift(volumes []api.Volume, end place, ended bool) []*Entry {
 			lies, why = lies+1, err
 			continue
 		}
-		if e, ok := s.fleet.judge(v, s.reader); ok && (s.keep == nil || s.keep(*e)) {
+		if e, ok := s.fleet.judge(v, s.reader, s.query.Tenancy); ok && (s.keep == nil || s.keep(*e)) {
 			entries = append(entries, e)
 		}
 	}

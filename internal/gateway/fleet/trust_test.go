@@ -69,6 +69,31 @@ func testTenancy(t *testing.T) {
 	}
 }
 
+// lateNamespaces knows at once only what is looked up.
+type lateNamespaces struct{ fakeNamespaces }
+
+func (lateNamespaces) Tenancy(string) (volume.Tenancy, bool) {
+	return volume.Tenancy{UID: "ci-1", Since: epoch.Add(-time.Hour)}, true
+}
+
+// TestNamespaceMadeAgain: the new namespace's readers see its volumes and none of the old ones, before
+// the gateway has heard of it, and also if a node does not leave them out.
+func TestNamespaceMadeAgain(t *testing.T) { synctest.Test(t, testNamespaceMadeAgain) }
+
+func testNamespaceMadeAgain(t *testing.T) {
+	nodes := tenancies()
+	former := nodes.nodes[0].volumes[1]
+	nodes.nodes[0].after = func(_ api.Query, l *api.VolumeList) {
+		l.Items = slices.Insert(l.Items, 1, describe(former, "n1"))
+	}
+	f, _ := newFleet(t, nodes, nil)
+	f.cfg.Namespaces = lateNamespaces{standardNamespaces}
+	page, err := f.List(t.Context(), Request{Reader: tenant, Namespace: "ci"})
+	if err != nil || ids(page.Entries) != "mine unasked" {
+		t.Errorf("%s, %v", ids(page.Entries), err)
+	}
+}
+
 // TestGatewayKnowsBetter is T8: what the gateway has read of a pod beats what its node says, or another.
 func TestGatewayKnowsBetter(t *testing.T) { synctest.Test(t, testGatewayKnowsBetter) }
 
