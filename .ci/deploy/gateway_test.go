@@ -286,20 +286,23 @@ func TestRemovalTakesTheAPIServiceFirst(t *testing.T) {
 	}
 }
 
-// TestGivenCertificatesAreMounted, and for them the gateway has no right to a Secret.
+// TestGivenCertificatesAreMounted from another Secret than the one that the gateway writes.
 func TestGivenCertificatesAreMounted(t *testing.T) {
 	for name, want := range map[string]string{"chart": "", "cert-manager": "katbox-gateway-tls", "given": "mine"} {
 		objects := gateways(t)[name]
 		spec := one[*appsv1.Deployment](t, objects).Spec.Template.Spec
 		flags := flagsOf(spec.Containers[0])
+		if written := one[*corev1.Secret](t, objects).Name; flags["--cert-secret"] != written || written == want {
+			t.Errorf("%s: it writes the Secret %s, and %s is there", name, flags["--cert-secret"], written)
+		}
 		if want == "" {
-			if len(spec.Volumes) > 0 || flags["--cert-secret"] != one[*corev1.Secret](t, objects).Name || flags["--cert-mode"] != "" {
+			if len(spec.Volumes) > 0 || flags["--cert-mode"] != "" {
 				t.Errorf("%s: %v, %+v", name, flags, spec.Volumes)
 			}
 			continue
 		}
-		if len(all[*corev1.Secret](t, objects)) > 0 || flags["--cert-mode"] != "given" {
-			t.Errorf("%s: %v, and a Secret for what the gateway makes", name, flags)
+		if flags["--cert-mode"] != "given" {
+			t.Errorf("%s: the certificate is %q", name, flags["--cert-mode"])
 		}
 		if len(spec.Volumes) != 1 || spec.Volumes[0].Secret.SecretName != want || spec.Containers[0].VolumeMounts[0].MountPath != flags["--cert-dir"] {
 			t.Errorf("%s: %v, %+v, want the Secret %s mounted", name, flags, spec.Volumes, want)

@@ -13,17 +13,21 @@ import (
 // sidecarFlags are other programs' flags in the manifests.
 var sidecarFlags = map[string]bool{"csi-address": true, "health-port": true, "probe-timeout": true}
 
-// TestManifestsGiveFlagsThatAreThere: also in the chart's templates, whatever the values.
+// TestManifestsGiveFlagsThatAreThere: also in the chart's templates, whatever the values, and in
+// patches. The gateway's are another program's.
 func TestManifestsGiveFlagsThatAreThere(t *testing.T) {
 	var o options
 	flags := o.flags()
-	given := regexp.MustCompile(`(?m)^\s*- --([a-z-]+)`)
+	given := regexp.MustCompile(`(?m)^\s*(?:-|value:) --([a-z-]+)`)
 	found := 0
 	err := filepath.WalkDir("../../deploy", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}
 		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), "kind: Deployment") {
+			return err
+		}
 		for _, match := range given.FindAllStringSubmatch(string(content), -1) {
 			if found++; flags.Lookup(match[1]) == nil && !sidecarFlags[match[1]] {
 				t.Errorf("%s gives the flag --%s, and there is none", path, match[1])

@@ -146,7 +146,7 @@ var (
 // index is the page at /.
 const index = `Katbox
 /healthz  200 when the daemon works, else 503 and why not
-/readyz   200 when the kubelet can use it, else 503 and why not
+/readyz   200 when it can be used, else 503 and why not
 /metrics  for Prometheus
 `
 

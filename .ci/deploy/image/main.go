@@ -28,7 +28,7 @@ var programs = map[string]struct {
 	most int
 }{
 	"katbox":         {"0:0", 30 << 20},
-	"katbox-gateway": {"65532:65532", 60 << 20},
+	"katbox-gateway": {"65532:65532", 48 << 20},
 }
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
