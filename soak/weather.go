@@ -13,10 +13,12 @@ import (
 const (
 	// weatherInterval is how often the soak looks how the machine does.
 	weatherInterval = 250 * time.Millisecond
-	// slow is how long a write of a single block may take, and how late a timer
-	// may be, on a machine that can be asked to keep deadlines: a healthy one
-	// needs a hundredth of it.
+	// slow is how long a write of a single block may take on a machine that can be
+	// asked to keep deadlines: a healthy one needs a hundredth of it.
 	slow = time.Second
+	// lateTimer is how late a timer may be there. A call waits for the processor
+	// some dozens of times.
+	lateTimer = 250 * time.Millisecond
 )
 
 // weather watches how the machine does on which all this runs, and notes in the
@@ -43,7 +45,7 @@ func (w weather) watch(ctx context.Context) error {
 // look writes once. A timer that should have come at the given time, and came
 // much later, tells of processors that are too busy.
 func (w weather) look(due time.Time) error {
-	if late := time.Since(due); late > slow {
+	if late := time.Since(due); late > lateTimer {
 		w.timeline.Add(workload.MachineSlow, due, "a timer came "+late.Round(time.Millisecond).String()+" late")
 	}
 	var mu sync.Mutex

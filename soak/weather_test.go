@@ -37,7 +37,7 @@ func TestWeather(t *testing.T) {
 		}
 
 		w.timeline = &history.Timeline{}
-		due := time.Now().Add(-2 * slow)
+		due := time.Now().Add(-2 * lateTimer)
 		if err := w.look(due); err != nil || len(w.timeline.Spans()) != 1 || !w.timeline.Spans()[0].From.Equal(due) {
 			t.Errorf("%v, timeline %+v; want it to tell of a timer that was late", err, w.timeline.Spans())
 		}
