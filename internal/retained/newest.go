@@ -59,7 +59,7 @@ type merge struct {
 
 // cursor is the next entry of a list.
 type cursor struct {
-	number
+	sortable
 	position
 	list *list
 }
@@ -75,7 +75,8 @@ func (x *index) newest(s volume.Selection) *merge {
 		if !s.Before.IsZero() {
 			c.position = x.since(l, s.Before)
 		}
-		if c.number = l.before(&c.position); c.number != 0 {
+		if n := l.before(&c.position); n != 0 {
+			c.sortable = x.table.sortable(n)
 			m.cursors = append(m.cursors, c)
 		}
 	}
@@ -100,17 +101,20 @@ func (x *index) newest(s volume.Selection) *merge {
 // next goes on to the next entry.
 func (m *merge) next() {
 	c := &m.cursors[0]
-	if c.number = c.list.before(&c.position); c.number == 0 {
+	if n := c.list.before(&c.position); n == 0 {
 		heap.Pop(m)
 	} else {
+		c.sortable = m.table.sortable(n)
 		heap.Fix(m, 0)
 	}
 }
 
-func (m *merge) Len() int           { return len(m.cursors) }
-func (m *merge) Less(i, j int) bool { return m.table.older(m.cursors[j].number, m.cursors[i].number) }
-func (m *merge) Swap(i, j int)      { m.cursors[i], m.cursors[j] = m.cursors[j], m.cursors[i] }
-func (m *merge) Push(c any)         { m.cursors = append(m.cursors, c.(cursor)) }
+func (m *merge) Len() int { return len(m.cursors) }
+func (m *merge) Less(i, j int) bool {
+	return m.table.compare(m.cursors[j].sortable, m.cursors[i].sortable) < 0
+}
+func (m *merge) Swap(i, j int) { m.cursors[i], m.cursors[j] = m.cursors[j], m.cursors[i] }
+func (m *merge) Push(c any)    { m.cursors = append(m.cursors, c.(cursor)) }
 
 func (m *merge) Pop() any {
 	last := len(m.cursors) - 1

@@ -86,7 +86,8 @@ func TestNewestAgainstSort(t *testing.T) {
 			{Namespace: team, Tenancy: now}, {Tenancy: now}, {Namespace: team, Tenancy: &volume.Tenancy{UID: "none"}},
 			{NoNamespace: true}, {NoNamespace: true, Tenancy: now}, {Namespace: "team-9000", Tenancy: now, OwnerKind: "Job"},
 			{Namespace: volume.OtherNamespaces}, {PodPrefix: "job-"}, {Namespace: team, PodPrefix: "job-3"}, {PodPrefix: "none"},
-			{Job: "job"}, {Namespace: team, Job: "job-2"}, {Job: "job-2", Tenancy: now}, {Namespace: team, Job: "job-2", OwnerKind: "Job"}, {OwnerKind: "Custom", Tenancy: now}, {Namespace: team, Job: "none"},
+			{Job: "job"}, {Namespace: team, Job: "job-2"}, {Job: "job-2", Tenancy: now},
+			{Namespace: team, Job: "job-2", OwnerKind: "Job"}, {OwnerKind: "Custom", Tenancy: now}, {Namespace: team, Job: "none"},
 		} {
 			s.Limit = 4000
 			checkPages(t, q, list, sorted, s, 5000)
