@@ -36,10 +36,11 @@ func (n *node) overHTTP2() *Client {
 	server.Protocols = protocols
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	transport := &http.Transport{Protocols: protocols, DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", l.Addr().String())
-	}}
+	}
+	transport := &http.Transport{Protocols: protocols, DisableCompression: true, DialContext: dial}
 	conn, err := transport.NewClientConn(n.t.Context(), "http", "node:80")
 	must(n.t, err)
 	n.t.Cleanup(func() {
@@ -47,7 +48,9 @@ func (n *node) overHTTP2() *Client {
 		if err := errors.Join(server.Close(), os.RemoveAll(short)); err != nil {
 			n.t.Error(err)
 		}
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			n.t.Error(err)
+		}
 	})
 	return NewClient("node", conn)
 }

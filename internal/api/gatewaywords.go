@@ -10,25 +10,30 @@ import (
 // These words are for the gateway alone. It asks over a connection that the node has opened.
 
 const (
-	// ConnectPath is where a gateway takes the connections of nodes, and ConnectProtocol is what the
-	// node asks to upgrade to: from then on it is an HTTP/2 server, and the gateway its client.
-	ConnectPath     = "/v1/connect"
+	// ConnectPath is where a gateway takes the connections of nodes.
+	ConnectPath = "/v1/connect"
+	// ConnectProtocol is what the node asks to upgrade to: from then on it is an HTTP/2 server, and the
+	// gateway its client.
 	ConnectProtocol = "katbox-node/1"
 	// HeaderNode names the node in a request to connect, and in the answers of a node.
 	HeaderNode = headerNode
 	// HeaderVersion is the version of the node's daemon in a request to connect.
 	HeaderVersion = "Katbox-Version"
-	// HeaderUser and HeaderAuditID say on whose behalf the gateway asks, for the node's log.
-	HeaderUser    = "Katbox-User"
+	// HeaderUser says on whose behalf the gateway asks, HeaderAuditID which request in the audit log of
+	// the API server that is. Both are for the node's log, and encoded by [url.QueryEscape].
+	HeaderUser = "Katbox-User"
+	// HeaderAuditID: see HeaderUser.
 	HeaderAuditID = "Katbox-Audit-Id"
-	// The trailers of an archive: why it is not complete, how many bytes the body has, and how many
-	// entries were left out, with the refs of the first.
-	TrailerError   = "Katbox-Error"
-	TrailerBytes   = "Katbox-Bytes"
+	// TrailerError of an archive says why it is not complete.
+	TrailerError = "Katbox-Error"
+	// TrailerBytes says how many bytes the body of an archive has.
+	TrailerBytes = "Katbox-Bytes"
+	// TrailerSkipped says how many entries an archive leaves out, and the refs of the first.
 	TrailerSkipped = "Katbox-Skipped"
-	// SummaryPath streams Summary after Summary, each a line of JSON; OwnersPath takes OwnerAnswers.
+	// SummaryPath streams Summary after Summary, each a line of JSON.
 	SummaryPath = "/v1/summary"
-	OwnersPath  = "/v1/owners"
+	// OwnersPath takes OwnerAnswers.
+	OwnersPath = "/v1/owners"
 	// VolumesPath is where volumes are: all that the gateway asks for else is there or below.
 	VolumesPath = "/v1/volumes"
 )
@@ -51,7 +56,9 @@ type Owner struct {
 func (o Owner) Parse() (volume.Owner, error) {
 	for _, v := range []volume.Verdict{volume.Confirmed, volume.Denied} {
 		if o.Verdict == v.String() {
-			return volume.Owner{Verdict: v, NamespaceUID: o.NamespaceUID, Kind: o.Kind, Name: o.Name, UID: o.UID, Job: o.Job, JobIndex: o.JobIndex}, nil
+			return volume.Owner{
+				Verdict: v, NamespaceUID: o.NamespaceUID, Kind: o.Kind, Name: o.Name, UID: o.UID, Job: o.Job, JobIndex: o.JobIndex,
+			}, nil
 		}
 	}
 	return volume.Owner{}, volume.Invalid("owner.verdict", fmt.Sprintf("is %q, which is neither Confirmed nor Denied", o.Verdict))

@@ -96,7 +96,8 @@ func (l *link) reach(ctx context.Context) (*wire, error) {
 
 func readToken(path string) (string, error) {
 	content, err := readFile(path)
-	const advice = "mount a projected token of the ServiceAccount with the audience katbox-gateway there, or name its file with --gateway-token"
+	const advice = "mount a projected token of the ServiceAccount with the audience katbox-gateway there, " +
+		"or name its file with --gateway-token"
 	if err != nil {
 		return "", refuse("read the token for the gateway: %w; %s", err, advice)
 	}
@@ -145,8 +146,8 @@ func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, error
 	}
 	raw.Close()
 	if verify := (*tls.CertificateVerificationError)(nil); errors.As(err, &verify) {
-		return nil, refuse("the gateway's certificate is not accepted: %w; check that %s, the file of --gateway-ca, has the CA that the gateway uses now",
-			verify.Err, l.u.cfg.CAFile)
+		return nil, refuse("the gateway's certificate is not accepted: %w; "+
+			"check that %s, the file of --gateway-ca, has the CA that the gateway uses now", verify.Err, l.u.cfg.CAFile)
 	}
 	return nil, fmt.Errorf("begin TLS with the gateway: %w; check that --gateway names its port for nodes", plain(err))
 }
@@ -204,8 +205,8 @@ func (l *link) refused(answer *http.Response) error {
 	}
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
-		r.error = fmt.Errorf("the gateway does not accept the node's token (401): %s; check that the token in %s is of the audience katbox-gateway",
-			message, l.u.cfg.TokenFile)
+		r.error = fmt.Errorf("the gateway does not accept the node's token (401): %s; "+
+			"check that the token in %s is of the audience katbox-gateway", message, l.u.cfg.TokenFile)
 	case http.StatusForbidden:
 		r.error = fmt.Errorf("the gateway does not let this node in (403): %s; check that the daemon runs in the namespace and with the "+
 			"ServiceAccount that the gateway expects, and that --nodeid, %s, is the node's name", message, l.u.cfg.Node)

@@ -273,9 +273,10 @@ var quickly = pace{
 func newScene(t testing.TB, ca *uplinktest.Authority) *scene {
 	t.Helper()
 	dir := t.TempDir()
-	s := &scene{t: t, pace: quickly, volumes: &fakeVolumes{owners: map[volume.ID]volume.Owner{}}, found: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	s := &scene{t: t, pace: quickly, volumes: &fakeVolumes{owners: map[volume.ID]volume.Owner{}}}
+	s.resolves(nil, netip.MustParseAddr("127.0.0.1"))
 	s.cfg = Config{CAFile: filepath.Join(dir, "ca.crt"), TokenFile: filepath.Join(dir, "token"), Node: "n1", Version: "v1",
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.URL.Path) }),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }),
 		Volumes: s.volumes, Metrics: metrics.New("test", ""), Log: s.logger()}
 	must(t, os.WriteFile(s.cfg.CAFile, ca.PEM, 0o600), os.WriteFile(s.cfg.TokenFile, []byte("token-1\n"), 0o600))
 	return s

@@ -52,7 +52,9 @@ func TestConnects(t *testing.T) {
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	s.volumes.holdings = []volume.Holding{{Namespace: "ci", NamespaceUID: "u", Verdict: volume.Confirmed, Volumes: 3, Newest: at, Oldest: at.Add(-time.Hour)}}
+	s.volumes.holdings = []volume.Holding{
+		{Namespace: "ci", NamespaceUID: "u", Verdict: volume.Confirmed, Volumes: 3, Newest: at, Oldest: at.Add(-time.Hour)},
+	}
 	mine := record("csi-1", "job")
 	retained, foreign, owned := record("csi-2", "job2"), record("csi-3", ""), record("csi-4", "job4")
 	retained.Phase, owned.Owner.Verdict = volume.Retained, volume.Denied
@@ -67,8 +69,8 @@ func TestConnects(t *testing.T) {
 		t.Errorf("the node asks with %s %s %v, TLS %x for %q", n.Request.Method, n.Request.URL, header, n.State.Version, n.State.ServerName)
 	}
 	line := next(t, "summary", n.lines)
-	if !line.Full || len(line.Holdings) != 1 || line.Holdings[0] != (api.Holding{Namespace: "ci", NamespaceUID: "u", Verdict: "Confirmed", Volumes: 3,
-		Newest: at, Oldest: at.Add(-time.Hour)}) || line.Time.IsZero() {
+	held := api.Holding{Namespace: "ci", NamespaceUID: "u", Verdict: "Confirmed", Volumes: 3, Newest: at, Oldest: at.Add(-time.Hour)}
+	if !line.Full || len(line.Holdings) != 1 || line.Holdings[0] != held || line.Time.IsZero() {
 		t.Errorf("the first line is %+v", line)
 	}
 	if asks := n.nextAsks(t); len(asks) != 1 || asks[0] != (api.OwnerAsk{ID: "csi-1", Namespace: "ci", Pod: "job", PodUID: "uid-job"}) {
@@ -83,21 +85,24 @@ func TestConnects(t *testing.T) {
 	kept := n.wantAnswer(t, 200, http.MethodPost, api.OwnersPath,
 		`{"items":[{"id":"csi-1","podUID":"uid-job","owner":{"verdict":"Confirmed","namespaceUID":"u","job":"nightly"}},
 		{"id":"csi-9","podUID":"x","owner":{"verdict":"Denied"}}]}`)
-	if strings.TrimSpace(kept) != `{"kept":1}` || s.volumes.owners["csi-1"] != (volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "u", Job: "nightly"}) {
+	owner := volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "u", Job: "nightly"}
+	if strings.TrimSpace(kept) != `{"kept":1}` || s.volumes.owners["csi-1"] != owner {
 		t.Errorf("kept %s: %+v", kept, s.volumes.owners)
 	}
 	s.volumes.set(func() { s.volumes.holdings = nil })
-	if line := next(t, "change", n.lines); line.Full || len(line.Holdings) != 1 || line.Holdings[0].Volumes != 0 || line.Holdings[0].Namespace != "ci" {
+	gone := api.Holding{Namespace: "ci", NamespaceUID: "u", Verdict: "Confirmed"}
+	if line := next(t, "change", n.lines); line.Full || len(line.Holdings) != 1 || line.Holdings[0] != gone {
 		t.Errorf("the change is %+v, want that the namespace is gone", line)
 	}
 
 	if got := n.wantAnswer(t, 200, http.MethodGet, "/v1/volumes/csi-1/bytes?path=x", ""); got != "/v1/volumes/csi-1/bytes" {
 		t.Errorf("the handler got %q", got)
 	}
-	for _, path := range []string{"/v1/usage", "/v1/report", "/v1/volumesx", "/", "/v1/volumes/../usage", "/v1//report"} {
-		if got := n.wantAnswer(t, map[bool]int{true: 200, false: 404}[strings.HasPrefix(path, "/v1/volumes/")], http.MethodGet, path, ""); got == "/v1/usage" {
-			t.Errorf("%s led to %s", path, got)
-		}
+	for _, path := range []string{"/v1/usage", "/v1/report", "/v1/volumesx", "/", "/v1//report"} {
+		n.wantAnswer(t, 404, http.MethodGet, path, "")
+	}
+	if got := n.wantAnswer(t, 200, http.MethodGet, "/v1/volumes/../usage", ""); got != "/v1/volumes/../usage" {
+		t.Errorf("the handler got %q", got)
 	}
 	n.wantAnswer(t, 405, http.MethodPost, api.SummaryPath, "{}")
 	n.wantAnswer(t, 405, http.MethodGet, api.OwnersPath, "")
@@ -131,11 +136,12 @@ func TestOwnersAreChecked(t *testing.T) {
 	n := next(t, "node", nodes)
 	item := `{"id":"csi-1","podUID":"uid-job","owner":{"verdict":"Denied"}}`
 	for name, body := range map[string]string{
-		"no list of owners": `[]`, "unexpected EOF": `{"items":[` + item, "neither Confirmed nor Denied": `{"items":[` + item + `,{"id":"a","podUID":"b"}]}`,
-		"podUID":    `{"items":[` + item + `,{"id":"a","podUID":"../b","owner":{"verdict":"Denied"}}]}`,
-		"items[0]":  `{"items":[{"id":"a/b","podUID":"b","owner":{"verdict":"Denied"}}]}`,
-		"may have":  `{"items":[` + strings.Repeat(item+",", mostAnswers) + item + `]}`,
-		"too large": `{"items":[` + strings.Repeat(" ", mostOwners) + item + `]}`,
+		"no list of owners": `[]`, "unexpected EOF": `{"items":[` + item,
+		"neither Confirmed nor Denied": `{"items":[` + item + `,{"id":"a","podUID":"b"}]}`,
+		"podUID":                       `{"items":[` + item + `,{"id":"a","podUID":"../b","owner":{"verdict":"Denied"}}]}`,
+		"items[0]":                     `{"items":[{"id":"a/b","podUID":"b","owner":{"verdict":"Denied"}}]}`,
+		"may have":                     `{"items":[` + strings.Repeat(item+",", mostAnswers) + item + `]}`,
+		"too large":                    `{"items":[` + strings.Repeat(" ", mostOwners) + item + `]}`,
 	} {
 		if got := n.wantAnswer(t, 400, http.MethodPost, api.OwnersPath, body); !strings.Contains(got, name) {
 			t.Errorf("%s, want %q", got, name)
@@ -150,103 +156,6 @@ func TestOwnersAreChecked(t *testing.T) {
 	}
 }
 
-// answering is a gateway that answers each request to connect with a text.
-func answering(cert tls.Certificate, text string) func(net.Conn) {
-	return func(conn net.Conn) {
-		if secure, _, err := uplinktest.Read(conn, cert); err == nil {
-			_, _ = io.WriteString(secure, text) // the node has left
-			secure.Close()
-		}
-	}
-}
-
-// TestWhatKeepsANodeAway: each cause is logged once, and says what to do; the node goes on trying.
-func TestWhatKeepsANodeAway(t *testing.T) {
-	ca, other := uplinktest.NewAuthority(t), uplinktest.NewAuthority(t)
-	cert := ca.Leaf(t, gatewayName)
-	refusing := func(code, header, body string) func(net.Conn) {
-		return answering(cert, fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s", code, header, len(body), body))
-	}
-	for name, tt := range map[string]struct {
-		behave  func(net.Conn)
-		spoil   func(*scene) error
-		outcome string
-		want    []string
-	}{
-		"no token":    {spoil: func(s *scene) error { return os.Remove(s.cfg.TokenFile) }, outcome: "refused", want: []string{"no such file", "--gateway-token"}},
-		"empty token": {spoil: func(s *scene) error { return os.WriteFile(s.cfg.TokenFile, nil, 0o600) }, outcome: "refused", want: []string{"does not contain a token"}},
-		"odd token": {spoil: func(s *scene) error { return os.WriteFile(s.cfg.TokenFile, []byte("a\r\nb: c"), 0o600) }, outcome: "refused",
-			want: []string{"does not contain a token"}},
-		"no CA":       {spoil: func(s *scene) error { return os.Remove(s.cfg.CAFile) }, outcome: "refused", want: []string{"no such file", "--gateway-ca"}},
-		"empty CA":    {spoil: func(s *scene) error { return os.WriteFile(s.cfg.CAFile, []byte("x"), 0o600) }, outcome: "refused", want: []string{"no certificate in PEM"}},
-		"other CA":    {behave: answering(other.Leaf(t, gatewayName), ""), outcome: "refused", want: []string{"unknown authority", "--gateway-ca"}},
-		"other name":  {behave: answering(ca.Leaf(t, "other.test"), ""), outcome: "refused", want: []string{"valid for other.test, not gateway.test"}},
-		"old TLS":     {behave: oldTLS(cert), outcome: "failed", want: []string{"begin TLS", "protocol version"}},
-		"no TLS":      {behave: func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n"); drain(c) }, outcome: "failed", want: []string{"begin TLS"}},
-		"nobody":      {behave: func(c net.Conn) { c.Close() }, outcome: "failed", want: []string{"begin TLS", "its port for nodes"}},
-		"401":         {behave: refusing("401 Unauthorized", "", `{"kind":"Status","message":"token expired"}`), outcome: "refused", want: []string{"token expired", "audience katbox-gateway"}},
-		"403":         {behave: refusing("403 Forbidden", "", `{"kind":"Status","message":"pod is\ngone"}`), outcome: "refused", want: []string{"pod is gone", "--nodeid"}},
-		"503":         {behave: refusing("503 Service Unavailable", "Retry-After: 0\r\n", "starting"), outcome: "busy", want: []string{"has no time (503)"}},
-		"404":         {behave: refusing("404 Not Found", "", "nothing here"), outcome: "refused", want: []string{"404 Not Found", "its port for nodes"}},
-		"200":         {behave: refusing("200 OK", "", "hello"), outcome: "refused", want: []string{"with 200"}},
-		"other words": {behave: answering(cert, strings.Replace(uplinktest.Switching, api.ConnectProtocol, "websocket", 1)), outcome: "refused", want: []string{`"websocket"`}},
-		"no words":    {behave: answering(cert, "hello\r\n\r\n"), outcome: "failed", want: []string{"did not answer"}},
-		"long header": {behave: answering(cert, "HTTP/1.1 101 x\r\nA: "+strings.Repeat("a", 2*mostAnswer)), outcome: "failed", want: []string{"did not answer"}},
-		"garbage":     {behave: answering(cert, uplinktest.Switching+strings.Repeat("garbage\r\n", 1000)), outcome: "failed", want: []string{"without a question"}},
-		"left":        {behave: answering(cert, uplinktest.Switching), outcome: "failed", want: []string{"without a question", "other end closed"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, ca)
-			right, nodes := good(t, cert)
-			var mu sync.Mutex
-			behave := right
-			if tt.behave != nil {
-				behave = tt.behave
-			}
-			g := startGateway(t, "127.0.0.1:0", func(c net.Conn) {
-				mu.Lock()
-				now := behave
-				mu.Unlock()
-				now(c)
-			})
-			if tt.spoil != nil {
-				must(t, tt.spoil(s))
-			}
-			u := s.start(g.port())
-			counter := fmt.Sprintf(`katbox_gateway_connects_total{outcome=%q}`, tt.outcome)
-			eventually(t, "three attempts", func() bool { return metricstest.Of(t, s.cfg.Metrics)[counter] >= 3 })
-			st := state(t, u)
-			if !st.Since.IsZero() || st.Err == nil {
-				t.Fatalf("the state is %+v", st)
-			}
-			for _, want := range tt.want {
-				if !strings.Contains(st.Err.Error(), want) {
-					t.Errorf("%v, want %q", st.Err, want)
-				}
-			}
-			if s.logged("not connected to the gateway") != 1 {
-				t.Errorf("want one line, the log is\n%s", s.logText())
-			}
-			if strings.Contains(s.logText(), "token-1") {
-				t.Error("the token is in the log")
-			}
-			// Once it is put right, the node connects.
-			mu.Lock()
-			behave = right
-			mu.Unlock()
-			must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, ca.PEM, 0o600))
-			next(t, "node", nodes)
-		})
-	}
-}
-
-func oldTLS(cert tls.Certificate) func(net.Conn) {
-	return func(conn net.Conn) {
-		_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{cert}, MaxVersion: tls.VersionTLS12}).Handshake()
-		conn.Close()
-	}
-}
-
 // TestNameNotResolved: the addresses that were known are kept.
 func TestNameNotResolved(t *testing.T) {
 	ca := uplinktest.NewAuthority(t)
@@ -257,7 +166,7 @@ func TestNameNotResolved(t *testing.T) {
 	s.resolves(unknown)
 	u := s.start(g.port())
 	eventually(t, "the name is reported", func() bool { return len(u.States()) > 0 })
-	if st := state(t, u); st.Err == nil || !strings.Contains(st.Err.Error(), "resolve the name gateway.test of --gateway: no such host; check") {
+	if st := state(t, u); !strings.Contains(fmt.Sprint(st.Err), "resolve the name gateway.test of --gateway: no such host; check") {
 		t.Errorf("the state is %+v", st)
 	}
 	s.resolves(nil)
@@ -360,7 +269,7 @@ func TestRenewal(t *testing.T) {
 	s.cfg.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		<-letGo
-		io.WriteString(w, "whole")
+		_, _ = io.WriteString(w, "whole")
 	})
 	s.start(g.port())
 	old := next(t, "node", nodes)
