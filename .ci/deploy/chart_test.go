@@ -263,6 +263,7 @@ func TestRulesFollowTheRelease(t *testing.T) {
 		return strings.Join(strings.Fields(string(spec)), " ") // long lines are broken anywhere
 	}
 	changes := []string{`created_by_name="katbox"`, `created_by_name="scratch"`, "DaemonSet katbox", "DaemonSet scratch",
+		"Deployment katbox-gateway", "Deployment scratch-gateway",
 		"namespace katbox", "namespace batch"}
 	want, got := text(helm(t, "--set", "prometheusRule.enabled=true")), text(objects)
 	for i := 0; i < len(changes); i += 2 {

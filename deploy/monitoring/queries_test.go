@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/internal/driver"
+	gateway "github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/metrics"
 )
 
@@ -23,13 +24,15 @@ import (
 // label.
 var words = strings.Fields(`
 	and or by on without offset vector absent
-	sum min max count topk bottomk rate increase changes histogram_quantile min_over_time max_over_time`)
+	sum min max count time topk bottomk rate increase changes histogram_quantile min_over_time max_over_time`)
 
-// ofOthers are metrics that Prometheus makes itself, and those of kube-state-metrics
-// about the daemon's pods.
+// ofOthers are metrics that Prometheus makes itself, and those of the API server and of
+// kube-state-metrics about Katbox.
 var ofOthers = map[string]map[string][]string{
 	"up":     {},
 	"ALERTS": {"alertname": nil, "alertstate": {"firing", "pending"}},
+	// The API server makes it.
+	"aggregator_unavailable_apiservice": {"name": {"v1alpha1.katbox.io"}},
 	"kube_pod_info": {
 		"namespace": nil, "pod": nil, "node": nil, "created_by_kind": {"DaemonSet"}, "created_by_name": {"katbox"},
 	},
@@ -78,7 +81,7 @@ func queries(t *testing.T) []query {
 	return all
 }
 
-// gather returns the metrics of a daemon by their names in queries, with their labels and the
+// gather returns the metrics of a daemon and of a gateway by their names in queries, with their labels and the
 // labels' values.
 func gather(t *testing.T) map[string]map[string][]string {
 	t.Helper()
@@ -92,6 +95,14 @@ func gather(t *testing.T) map[string]map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := gateway.New("v1.2.3", "0123abc")
+	g.Requested("list", "retainedvolumes", 200)
+	g.CertificateEnds(gateway.Serving, time.Unix(1, 0))
+	more, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	families = append(families, more...)
 	all := maps.Clone(ofOthers)
 	for _, family := range families {
 		labels := map[string][]string{}
@@ -155,7 +166,7 @@ func checkMatcher(t *testing.T, where, metric string, labels map[string][]string
 		var ok bool
 		switch label {
 		case "job":
-			ok = value == "katbox" || value == "$job"
+			ok = value == "katbox" || value == "katbox-gateway" || value == "$job"
 		case "instance":
 			ok = value == "$instance"
 		case "code":

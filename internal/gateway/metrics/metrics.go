@@ -38,12 +38,8 @@ const (
 	Contradicted = "contradicted"
 )
 
-// Certificates.
-const (
-	// Serving is what the gateway shows to the API server and to the nodes, CA what signed it.
-	Serving = "serving"
-	CA      = "ca"
-)
+// Serving is the certificate that the gateway shows to the API server and to the nodes.
+const Serving = "serving"
 
 // listBuckets go from a few nodes that answer at once to the limit of a list.
 var listBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 10}
@@ -216,7 +212,7 @@ func (m *Metrics) Requested(verb, resource string, code int) {
 	}
 }
 
-// CertificateEnds sets when a certificate ends: Serving or CA.
+// CertificateEnds sets when a certificate ends, such as Serving.
 func (m *Metrics) CertificateEnds(certificate string, end time.Time) {
 	if m != nil {
 		m.certificateEnd.WithLabelValues(certificate).Set(float64(end.Unix()))
