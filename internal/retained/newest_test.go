@@ -89,8 +89,8 @@ func TestNewestAgainstSort(t *testing.T) {
 			{Job: "job"}, {Namespace: team, Job: "job-2"}, {Job: "job-2", Tenancy: now},
 			{Namespace: team, Job: "job-2", OwnerKind: "Job"}, {OwnerKind: "Custom", Tenancy: now}, {Namespace: team, Job: "none"},
 		} {
-			s.Limit = 4000
-			checkPages(t, q, list, sorted, s, 5000)
+			s.Limit = 10_000
+			checkPages(t, q, list, sorted, s, 12_000)
 		}
 		checkHoldings(t, q, list)
 	}
