@@ -173,3 +173,11 @@ func TestInterned(t *testing.T) {
 		t.Errorf("known %v, want c", s.numbers)
 	}
 }
+
+// TestDerivedID has the ID that printf %s%s POD NAME | sha256sum gives, as a kubelet does.
+func TestDerivedID(t *testing.T) {
+	const want = "csi-37ace89472d2b21d8c296f99ba2edd08b41f784491f14dbb8b40d5a5579d56e7"
+	if got := derivedID(kubeletPod, "scratch"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
