@@ -133,7 +133,9 @@ func FuzzOwners(f *testing.F) {
 		full.groups.use(group{volumeName: fmt.Sprint(i)})
 	}
 	f.Fuzz(func(t *testing.T, podName, namespaceUID, kind, name, uid, job, index string) {
-		confirmed := volume.Owner{Verdict: volume.Confirmed, NamespaceUID: namespaceUID, Kind: kind, Name: name, UID: uid, Job: job, JobIndex: index}
+		confirmed := volume.Owner{
+			Verdict: volume.Confirmed, NamespaceUID: namespaceUID, Kind: kind, Name: name, UID: uid, Job: job, JobIndex: index,
+		}
 		for i, table := range []*table{{}, full, {}, full, {}, full} {
 			owner := []volume.Owner{confirmed, {}, {Verdict: volume.Denied}}[i/2]
 			want := volume.Record{ID: "v", Pod: "p", PodName: podName, Owner: owner}.Retain(epoch, time.Hour)
@@ -142,7 +144,8 @@ func FuzzOwners(f *testing.F) {
 				t.Errorf("%+v came back as %+v", want, got)
 			}
 			for _, s := range []volume.Selection{
-				{Job: job}, {OwnerKind: kind}, {Job: strings.TrimSuffix(podName, "-x7k2p")}, {Job: name}, {Job: job + "x"}, {OwnerKind: name}, {PodPrefix: name},
+				{Job: job}, {OwnerKind: kind}, {Job: strings.TrimSuffix(podName, "-x7k2p")},
+				{Job: name}, {Job: job + "x"}, {OwnerKind: name}, {PodPrefix: name},
 			} {
 				filter := table.filter(s)
 				if got := table.space(n).mayBeIn(&s) && filter.matches(n); got != s.Selects(want) {
