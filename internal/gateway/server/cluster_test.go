@@ -344,7 +344,9 @@ func (c *cluster) try(who, method, path string, header http.Header, body string)
 	if body != "" {
 		from = strings.NewReader(body)
 	}
-	request, err := http.NewRequestWithContext(c.t.Context(), method, c.http.URL+path, from)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	c.t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, method, c.http.URL+path, from)
 	must(c.t, err)
 	maps.Copy(request.Header, header)
 	if who != "" {
