@@ -105,9 +105,12 @@ func expiresCell(t *metav1.Time, now time.Time) string {
 }
 
 // DeepCopyObject makes a volume one of the objects that a table may hold.
-func (v *RetainedVolume) DeepCopyObject() runtime.Object {
-	other := *v
-	other.ObjectMeta = *v.ObjectMeta.DeepCopy()
+func (v *RetainedVolume) DeepCopyObject() runtime.Object { return v.DeepCopy() }
+
+// DeepCopy returns a copy that shares nothing with the volume.
+func (v *RetainedVolume) DeepCopy() *RetainedVolume {
+	other, meta := *v, v.ObjectMeta
+	meta.DeepCopyInto(&other.ObjectMeta)
 	other.Spec.Owner = clone(v.Spec.Owner)
 	s := &other.Status
 	s.PublishedAt, s.RetainedAt, s.ExpiresAt = s.PublishedAt.DeepCopy(), s.RetainedAt.DeepCopy(), s.ExpiresAt.DeepCopy()
