@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// nodeVolumes are the volumes of a node. Their files are real.
+type nodeVolumes struct {
+	dir *scratch.Dir
+
+	mu   sync.Mutex
+	all  map[volume.ID]volume.Description
+	lost map[volume.ID]context.CancelCauseFunc
+}
+
+// put makes a retained volume, and returns its name and its directory.
+func (n *testNode) put(number int, adjust ...func(*volume.Record)) (name, path string) {
+	n.c.t.Helper()
+	r := volume.Record{
+		ID: volume.ID(fmt.Sprintf("csi-%064x", number)), Pod: volume.PodUID(fmt.Sprintf("pod-%s-%d", n.name, number)), Namespace: "ci",
+		PodName: fmt.Sprintf("job-%d-x7k2p", number), VolumeName: "scratch", Phase: volume.Retained,
+		Published: time.Unix(2000, 0), Unpublished: time.Unix(int64(3000+number), 7),
+		Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "ci-2"},
+	}
+	for _, change := range adjust {
+		change(&r)
+	}
+	n.volumes.mu.Lock()
+	n.volumes.all[r.ID] = volume.Description{Record: r, Deadline: time.Unix(9000, 0)}
+	n.volumes.mu.Unlock()
+	path = n.volumes.dir.Path(r.Place())
+	must(n.c.t, os.MkdirAll(path, 0o755))
+	return resource.Name(api.Volume{Pod: r.PodName, Node: n.name, ID: string(r.ID)}), path
+}
+
+func (v *nodeVolumes) List(_ context.Context, s volume.Selection) (volume.Page, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var page volume.Page
+	for _, d := range v.all {
+		if s.Selects(d.Record) {
+			page.Volumes = append(page.Volumes, d)
+		}
+	}
+	slices.SortFunc(page.Volumes, func(a, b volume.Description) int { return b.Record.Key().Compare(a.Record.Key()) })
+	if len(page.Volumes) > s.Limit {
+		page.Volumes = page.Volumes[:s.Limit]
+		page.Next = page.Volumes[s.Limit-1].Record.Key()
+	}
+	return page, nil
+}
+
+func (v *nodeVolumes) Describe(_ context.Context, id volume.ID) (volume.Description, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d, ok := v.all[id]
+	if !ok {
+		return d, fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
+	}
+	return d, nil
+}
+
+func (v *nodeVolumes) Awake(context.Context) ([]volume.Description, error) { return nil, nil }
+
+func (v *nodeVolumes) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
+	d, err := v.Describe(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := v.dir.Tree(d.Record.Place())
+	if err != nil {
+		return nil, err
+	}
+	lost, lose := context.WithCancelCause(context.Background())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.lost[id] = lose
+	return &files.Reading{Volume: d, Tree: tree, Lost: lost, Close: sync.OnceFunc(func() { tree.Close() })}, nil
+}
+
+func (v *nodeVolumes) Remove(_ context.Context, id volume.ID) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, ok := v.all[id]; !ok {
+		return fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
+	}
+	delete(v.all, id)
+	return nil
+}
+
+func (v *nodeVolumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+	return volume.Size{}, nil
+}
+
+// lose ends the reading of a volume.
+func (v *nodeVolumes) lose(number int, why error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.lost[volume.ID(fmt.Sprintf("csi-%064x", number))](why)
+}
