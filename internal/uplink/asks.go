@@ -81,10 +81,13 @@ func (a *asks) open(gateway string) *listener {
 	return l
 }
 
-// close removes a gateway. What it has not answered is asked again at once.
+// close removes a gateway, if that was not done before. What it has not answered is asked again at once.
 func (a *asks) close(l *listener) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, open := a.listeners[l]; !open {
+		return
+	}
 	delete(a.listeners, l)
 	for id, s := range a.sent {
 		if s.to == l {
@@ -145,6 +148,9 @@ func (a *asks) enqueue(r volume.Record, not string) {
 func (a *asks) take(l *listener) (words []api.OwnerAsk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, open := a.listeners[l]; !open {
+		return nil
+	}
 	a.forgetStale()
 	now, left := time.Now(), a.queue[:0]
 	for _, ask := range a.queue {

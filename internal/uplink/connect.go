@@ -63,11 +63,11 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, l.u.pace.connect)
 	defer cancel()
-	if err := c.inUse(limited); err != nil {
+	err = c.inUse(limited)
+	if err != nil && ctx.Err() == nil {
 		c.cut()
-		return nil, err
 	}
-	return c, nil
+	return c, err
 }
 
 // reach makes a connection that the gateway has taken.

@@ -117,6 +117,8 @@ func (g *gateway) address() netip.Addr {
 // node is a node that has connected.
 type node struct {
 	*uplinktest.Node
+	// hush ends the summary.
+	hush func()
 	// lines are those of its summary.
 	lines chan api.Summary
 }
@@ -127,7 +129,7 @@ func take(t testing.TB, conn net.Conn, cert tls.Certificate) *node {
 	if err != nil {
 		return nil
 	}
-	return &node{n, make(chan api.Summary, 1000)}
+	return &node{Node: n, lines: make(chan api.Summary, 1000)}
 }
 
 // good is a gateway that takes each node and reads its summary.
@@ -138,7 +140,12 @@ func good(t testing.TB, cert tls.Certificate) (behave func(net.Conn), nodes chan
 		if n == nil {
 			return
 		}
-		answer, err := n.Ask(http.MethodGet, api.SummaryPath, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n.hush = cancel
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://node"+api.SummaryPath, nil)
+		must(t, err)
+		answer, err := n.Client.RoundTrip(r)
 		if err != nil {
 			return // the node has left
 		}
@@ -187,6 +194,20 @@ func next[T any](t testing.TB, what string, from <-chan T) T {
 		t.Fatalf("still no %s", what)
 	}
 	panic("not reached")
+}
+
+// ended reports whether the summary has ended.
+func (n *node) ended() bool {
+	for {
+		select {
+		case _, open := <-n.lines:
+			if !open {
+				return true
+			}
+		default:
+			return false
+		}
+	}
 }
 
 // nextAsks waits for a line of the summary with asks.
@@ -347,7 +368,7 @@ func stop(t testing.TB, u *Uplink) {
 	case <-time.After(patience):
 		t.Error("something of the Uplink still runs")
 	}
-	eventually(t, "all requests have ended", func() bool { return u.running.Load() == 0 })
+	eventually(t, "all requests have ended", func() bool { return u.running.Load()+u.summaries.Load() == 0 })
 }
 
 // state returns the only state that there is.

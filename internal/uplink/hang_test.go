@@ -203,7 +203,7 @@ func TestManySummaries(t *testing.T) {
 	eventually(t, "one is left", func() bool {
 		u.asks.mu.Lock()
 		defer u.asks.mu.Unlock()
-		return len(u.asks.listeners) == 1 && u.running.Load() == 1
+		return len(u.asks.listeners) == 1 && u.summaries.Load() == 1
 	})
 	for range n.lines { // the first has ended
 	}

@@ -76,8 +76,7 @@ func (l *link) run(ctx context.Context) {
 			next, err := l.connect(ctx)
 			switch {
 			case ctx.Err() != nil:
-				next.cut()
-				return
+				return // a connection that was made is closed with the others
 			case err != nil:
 				due.Reset(l.failed(err, current))
 				continue

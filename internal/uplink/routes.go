@@ -29,8 +29,10 @@ const (
 
 // handle answers a request of the gateway.
 func (c *connection) handle(w http.ResponseWriter, r *http.Request) {
-	c.u.running.Add(1)
-	defer c.u.running.Add(-1)
+	if r.URL.Path != api.SummaryPath {
+		c.u.running.Add(1)
+		defer c.u.running.Add(-1)
+	}
 	if c.limit.Wait(r.Context()) != nil {
 		return // the gateway is gone, or has given up
 	}

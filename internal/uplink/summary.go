@@ -19,16 +19,20 @@ const (
 	mostHoldingsInLine = 2000
 )
 
-// summary streams what the node tells without being asked, until the gateway goes, or the connection
-// is left.
+// summary streams what the node tells without being asked, until the gateway goes. It goes on when the
+// connection is to be left: the gateway may take its end for the end of the connection, and cut what
+// runs there. It ends the summary itself once it has that of the next connection.
 func (c *connection) summary(w http.ResponseWriter, r *http.Request) {
+	c.u.summaries.Add(1)
+	defer c.u.summaries.Add(-1)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(c.leaveContext, cancel)()
 	c.replaceSummary(cancel)
 	s := newSummary(c, w)
 	s.asks = c.u.asks.open(c.gateway)
 	defer c.u.asks.close(s.asks)
+	// The answers could not come on this connection any more.
+	defer context.AfterFunc(c.leaveContext, func() { c.u.asks.close(s.asks) })()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set(api.HeaderNode, c.u.cfg.Node)
 	c.askedOnce.Do(func() { close(c.asked) })

@@ -109,10 +109,10 @@ type Uplink struct {
 	asks    *asks
 	// owning bounds how many answers about owners are kept at once.
 	owning chan struct{}
-	// running counts the requests that are handled.
-	running atomic.Int64
-	cancel  context.CancelFunc
-	tasks   sync.WaitGroup
+	// running counts the requests that are handled, summaries those that never end by themselves.
+	running, summaries atomic.Int64
+	cancel             context.CancelFunc
+	tasks              sync.WaitGroup
 
 	mu sync.Mutex
 	// links are by address, connections are all that are open; stopped: there may be no more.
@@ -166,7 +166,7 @@ func (u *Uplink) Stop(ctx context.Context) error {
 	for _, c := range open {
 		c.goAway()
 	}
-	cut := !u.idle(ctx)
+	cut := !idle(ctx, &u.running)
 	for _, c := range open {
 		c.cut()
 	}
@@ -182,8 +182,8 @@ func (u *Uplink) Stop(ctx context.Context) error {
 	case <-ended:
 	case <-last.Done():
 	}
-	if !u.idle(last) {
-		return fmt.Errorf("%d requests of the gateway are still running", u.running.Load())
+	if !idle(last, &u.running) || !idle(last, &u.summaries) {
+		return fmt.Errorf("%d requests of the gateway are still running", u.running.Load()+u.summaries.Load())
 	}
 	if cut {
 		return errCut
@@ -196,9 +196,9 @@ var errCut = errors.New("readers that came through the gateway were cut off")
 // handlersInterval is the time between two looks whether all requests have ended.
 const handlersInterval = 10 * time.Millisecond
 
-// idle waits until no request is handled; it returns false if ctx ends first.
-func (u *Uplink) idle(ctx context.Context) bool {
-	for u.running.Load() > 0 {
+// idle waits until none of the requests that are counted is handled; it returns false if ctx ends first.
+func idle(ctx context.Context, counted *atomic.Int64) bool {
+	for counted.Load() > 0 {
 		if !sleep(ctx, handlersInterval) {
 			return false
 		}

@@ -281,10 +281,14 @@ func TestRenewal(t *testing.T) {
 	}
 	eventually(t, "the gateway is told to leave the old connection", func() bool { return old.Client.Available() == 0 })
 	metricstest.Of(t, s.cfg.Metrics).Want(t, "renewed", metricstest.Values{"katbox_gateway_connected": 1})
+	if old.ended() {
+		t.Error("the old summary has ended: the gateway may take that for the end of the connection")
+	}
 	close(letGo)
 	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "whole" {
 		t.Errorf("%q, %v", text, err)
 	}
+	old.hush()
 	eventually(t, "the old connection is closed", func() bool { return old.Client.Err() != nil })
 	if s.logged("not connected") > 0 || s.logged("connected to the gateway") != 1 {
 		t.Errorf("the log is\n%s", s.logText())
@@ -309,6 +313,38 @@ func TestAsksAreRepeated(t *testing.T) {
 	g.cut()
 	if asks := next(t, "node", nodes).nextAsks(t); len(asks) != 1 || asks[0].ID != "csi-2" {
 		t.Errorf("asks %+v, want the one that was not answered", asks)
+	}
+}
+
+// TestStopLetsReadersEnd: the gateway is told to ask elsewhere, and what runs goes on for a moment.
+func TestStopLetsReadersEnd(t *testing.T) {
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	letGo := make(chan struct{})
+	s.cfg.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-letGo
+		_, _ = io.WriteString(w, "whole")
+	})
+	u := s.start(g.port())
+	n := next(t, "node", nodes)
+	answer, err := n.Ask(http.MethodGet, "/v1/volumes", nil)
+	must(t, err)
+	defer answer.Body.Close()
+	stopped := make(chan error, 1)
+	go func() { stopped <- u.Stop(t.Context()) }()
+	eventually(t, "the gateway is told to leave", func() bool { return n.Client.Available() == 0 })
+	if n.ended() {
+		t.Error("the summary has ended: the gateway may take that for the end of the connection")
+	}
+	close(letGo)
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "whole" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := next(t, "end", stopped); err != nil {
+		t.Error(err)
 	}
 }
 
