@@ -96,6 +96,19 @@ func (c *connection) over() <-chan struct{} {
 	return c.wire.closed
 }
 
+// open reports whether the connection is there and has not ended.
+func (c *connection) open() bool {
+	if c == nil {
+		return false
+	}
+	select {
+	case <-c.over():
+		return false
+	default:
+		return true
+	}
+}
+
 // retire lets what runs on the connection go on for a while, and then closes it. The gateway is told
 // to ask elsewhere.
 func (c *connection) retire() {

@@ -12,7 +12,8 @@
 //	     /v1/volumes...      what internal/api serves; /v1/usage and /v1/report are for root alone
 //
 // A connection lives for about an hour. The next one is made before it, so that there is always one
-// to ask on; streams on the old one may go on for an hour more.
+// to ask on; streams on the old one may go on for an hour more, and until they have ended there is no
+// third. The old summary goes on, too: the gateway ends it once it has read the new one.
 //
 // The gateway is trusted to say who may read what. It is not trusted to work: if it is away, hangs,
 // sends garbage or floods the node, no CSI call waits, and what it costs is bounded. Nothing in this

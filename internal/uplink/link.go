@@ -53,7 +53,8 @@ func (l *link) note(since time.Time, err error) {
 // ends or the name no longer has the address and the last connection is over.
 func (l *link) run(ctx context.Context) {
 	defer l.note(time.Time{}, errStopping)
-	var current *connection
+	// current is the one to ask on, old the one before, on which something may still run.
+	var current, old *connection
 	// settled fires when a connection that came after a failure has lasted.
 	var settled <-chan time.Time
 	due := time.NewTimer(upTo(l.u.pace.first))
@@ -73,6 +74,10 @@ func (l *link) run(ctx context.Context) {
 				current.retire()
 				return
 			}
+			if current != nil && old.open() {
+				due.Reset(l.u.pace.missed) // a gateway takes two connections of a node
+				continue
+			}
 			next, err := l.connect(ctx)
 			switch {
 			case ctx.Err() != nil:
@@ -86,7 +91,7 @@ func (l *link) run(ctx context.Context) {
 				settled = time.After(l.u.pace.settled)
 			}
 			current.retire()
-			current = next
+			current, old = next, current
 		}
 	}
 }
