@@ -41,7 +41,8 @@ func (cluster) Nodes() (map[string]time.Time, bool) {
 }
 func (cluster) Ask(_ context.Context, _ string, asks []api.OwnerAsk) (answers []api.OwnerAnswer) {
 	for _, a := range asks {
-		answers = append(answers, api.OwnerAnswer{ID: a.ID, PodUID: a.PodUID, Owner: api.Owner{Verdict: "Confirmed", NamespaceUID: "ns-" + a.Namespace}})
+		owner := api.Owner{Verdict: "Confirmed", NamespaceUID: "ns-" + a.Namespace}
+		answers = append(answers, api.OwnerAnswer{ID: a.ID, PodUID: a.PodUID, Owner: owner})
 	}
 	return answers
 }
@@ -89,8 +90,10 @@ func TestDaemonsUplink(t *testing.T) {
 		}
 	}
 	ca := uplinktest.NewAuthority(t)
-	r, err := nodes.New(nodes.Config{Reviewer: cluster{}, Expected: cluster{}, Owners: cluster{}, Namespace: "katbox", ServiceAccount: "katbox",
-		Hash: func(string) uint32 { return 1 }})
+	r, err := nodes.New(nodes.Config{
+		Reviewer: cluster{}, Expected: cluster{}, Owners: cluster{}, Namespace: "katbox", ServiceAccount: "katbox",
+		Hash: func(string) uint32 { return 1 },
+	})
 	fail(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	fail(err)
@@ -100,16 +103,19 @@ func TestDaemonsUplink(t *testing.T) {
 	defer func() {
 		r.Close()
 		server.Close()
-		<-served //nolint:errcheck // it was closed
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	}()
 
 	dir, volumes := t.TempDir(), &nodeVolumes{}
-	ca2, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
-	fail(os.WriteFile(ca2, ca.PEM, 0o600), os.WriteFile(token, []byte("token"), 0o600))
+	caFile, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
+	fail(os.WriteFile(caFile, ca.PEM, 0o600), os.WriteFile(token, []byte("token"), 0o600))
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	fail(err)
 	u, err := uplink.Start(uplink.Config{
-		Gateway: "localhost:" + port, CAFile: ca2, TokenFile: token, Node: "n1", Version: "v1", Volumes: volumes, Metrics: nodemetrics.New("v1", ""),
+		Gateway: "localhost:" + port, CAFile: caFile, TokenFile: token, Node: "n1", Version: "v1",
+		Volumes: volumes, Metrics: nodemetrics.New("v1", ""),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, `{"id":"csi-2"}`) }),
 	})
 	fail(err)
