@@ -222,6 +222,8 @@ func newTransport() *http.Transport {
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow,
 			MaxReadFrameSize: frame, WriteByteTimeout: writeLimit,
+			// Headers repeat too rarely to keep tables of them.
+			MaxDecoderHeaderTableSize: 1, MaxEncoderHeaderTableSize: 1,
 		},
 	}
 	t.Protocols.SetUnencryptedHTTP2(true)
