@@ -122,14 +122,16 @@ func unmountWhileBusy(n *node, then func()) error {
 // publishedAgain: a node was rebooted. The archived driver leaves the volume in
 // its queue.
 func publishedAgain(n *node) error {
-	v := n.live()
-	for {
+	var v vol
+	for inTime := false; !inTime; {
+		v = n.live()
 		began := time.Now()
-		n.try(n.unpublish(v), n.publish(v))
-		if time.Since(began) < n.lifespan {
-			break
+		err := errors.Join(n.unpublish(v), n.publish(v))
+		if inTime = time.Since(began) < n.lifespan; inTime {
+			n.try(err)
+		} else {
+			n.expendable(v) // so slow a machine that it has expired in between
 		}
-		n.write(v) // so slow a machine that it has expired in between
 	}
 	n.passDeadline()
 	if err := n.lost(); err != nil {
