@@ -243,7 +243,7 @@ func TestOrphans(t *testing.T) {
 func TestContained(t *testing.T) {
 	for _, bug := range []Bug{"", FollowsLinks, EntersMounts, FollowsVolumeLink} {
 		t.Run("bug: "+string(bug), func(t *testing.T) {
-			n := newNode(t, false, func(c *Config) { c.Lifespan, c.Bug = time.Second, bug })
+			n := newNode(t, false, func(c *Config) { c.Lifespan, c.Bug = 5*time.Second, bug })
 			canary := filepath.Join(n.cfg.Outside, "dir", "canary")
 			n.try(os.Mkdir(filepath.Dir(canary), 0o755))
 			n.try(os.WriteFile(canary, []byte("x"), 0o644))
