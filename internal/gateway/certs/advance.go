@@ -57,7 +57,8 @@ func (s *state) advance(names []string, now time.Time, jitter float64) (*state, 
 		t.next = &next
 		done = append(done, "made the next CA")
 	}
-	if kept := slices.DeleteFunc(slices.Clone(t.old), func(c *x509.Certificate) bool { return now.After(c.NotAfter) }); len(kept) < len(t.old) {
+	kept := slices.DeleteFunc(slices.Clone(t.old), func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
+	if len(kept) < len(t.old) {
 		t.old = kept
 		done = append(done, "dropped an old CA, which has ended")
 	}

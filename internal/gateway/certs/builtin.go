@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -198,9 +199,7 @@ func (b *Builtin) write(ctx context.Context, before *corev1.Secret, s *state) (*
 	if after.Data == nil {
 		after.Data = make(map[string][]byte, len(data))
 	}
-	for key, value := range data {
-		after.Data[key] = value
-	}
+	maps.Copy(after.Data, data)
 	return secrets.Update(ctx, after, metav1.UpdateOptions{})
 }
 

@@ -130,7 +130,9 @@ func TestDamagedFilesChangeNothing(t *testing.T) {
 		g := c.newGiven(directory, c.publishing())
 		c.runGiven(g)
 		files := map[string][]byte{
-			"tls.crt": encodeCerts(must(ca.issue(testNames, time.Now())).Leaf), "tls.key": must(encodeKey(good.PrivateKey)), "ca.crt": encodeCerts(ca.cert),
+			"tls.crt": encodeCerts(must(ca.issue(testNames, time.Now())).Leaf),
+			"tls.key": must(encodeKey(good.PrivateKey)),
+			"ca.crt":  encodeCerts(ca.cert),
 		}
 		m.putFiles(files)
 		time.Sleep(time.Minute)

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -101,7 +102,7 @@ func (c *cluster) react(action clienttesting.Action, tracker clienttesting.Objec
 	case clienttesting.CreateActionImpl:
 		c.stamp(action.Object)
 		if fault != nil {
-			tracker.Create(resource, action.Object, action.Namespace)
+			c.must(tracker.Create(resource, action.Object, action.Namespace))
 		}
 	case clienttesting.UpdateActionImpl:
 		name := must(meta.Accessor(action.Object))
@@ -114,7 +115,7 @@ func (c *cluster) react(action clienttesting.Action, tracker clienttesting.Objec
 		}
 		c.stamp(action.Object)
 		if fault != nil {
-			tracker.Update(resource, action.Object, action.Namespace)
+			c.must(tracker.Update(resource, action.Object, action.Namespace))
 		}
 	case clienttesting.PatchActionImpl:
 		var patch unstructured.Unstructured
@@ -133,11 +134,9 @@ func (c *cluster) react(action clienttesting.Action, tracker clienttesting.Objec
 		if len(spec) != 1 || len(patch.Object) != 2 || spec["caBundle"] == nil {
 			c.t.Errorf("it patches more than the caBundle: %s", action.Patch)
 		}
-		unstructured.SetNestedField(object.Object, spec["caBundle"], "spec", "caBundle")
+		c.must(unstructured.SetNestedField(object.Object, spec["caBundle"], "spec", "caBundle"))
 		c.stamp(object)
-		if err := tracker.Update(resource, object, ""); err != nil {
-			c.t.Error(err)
-		}
+		c.must(tracker.Update(resource, object, ""))
 		return true, object, fault
 	}
 	return fault != nil, nil, fault
@@ -175,10 +174,8 @@ func (c *cluster) makeAPIService(change func(spec map[string]any)) {
 		"metadata": map[string]any{"name": testAPIService}, "spec": spec,
 	}}
 	c.stamp(object)
-	c.dynamic.Tracker().Delete(apiServices, "", testAPIService)
-	if err := c.dynamic.Tracker().Create(apiServices, object, ""); err != nil {
-		c.t.Fatal(err)
-	}
+	c.drop(c.dynamic.Tracker(), apiServices, "", testAPIService)
+	c.must(c.dynamic.Tracker().Create(apiServices, object, ""))
 }
 
 // caBundle returns that of the APIService.
@@ -216,16 +213,31 @@ func (c *cluster) secret() *corev1.Secret {
 // putSecret replaces the Secret as a person would.
 func (c *cluster) putSecret(data map[string][]byte) {
 	c.t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: testSecret, Namespace: testNamespace, Labels: map[string]string{"mine": "yes"}}, Data: data}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: testSecret, Namespace: testNamespace, Labels: map[string]string{"mine": "yes"}},
+		Data:       data,
+	}
 	c.stamp(secret)
 	c.dropSecret()
-	if err := c.core.Tracker().Create(secrets, secret, testNamespace); err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(c.core.Tracker().Create(secrets, secret, testNamespace))
 }
 
 func (c *cluster) dropSecret() {
-	c.core.Tracker().Delete(secrets, testNamespace, testSecret)
+	c.drop(c.core.Tracker(), secrets, testNamespace, testSecret)
+}
+
+// drop deletes an object, which may be missing.
+func (c *cluster) drop(tracker clienttesting.ObjectTracker, resource schema.GroupVersionResource, namespace, name string) {
+	if err := tracker.Delete(resource, namespace, name); !apierrors.IsNotFound(err) {
+		c.must(err)
+	}
+}
+
+// must ends the program at an error of the fake itself: the calling goroutine may not be the test's.
+func (c *cluster) must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 func (c *cluster) publishing() Publishing {
@@ -295,16 +307,19 @@ func connect(s Source, roots []byte, name string) error {
 	}
 	client, server := net.Pipe()
 	// A pipe holds no bytes: if the client refuses, both write and nobody reads.
-	client.SetDeadline(time.Now().Add(time.Second))
-	server.SetDeadline(time.Now().Add(time.Second))
-	ended := make(chan error, 1)
-	go func() {
+	limit := time.Now().Add(time.Second)
+	if err := errors.Join(client.SetDeadline(limit), server.SetDeadline(limit)); err != nil {
+		return err
+	}
+	var ended sync.WaitGroup
+	ended.Go(func() {
 		defer server.Close()
-		ended <- tls.Server(server, &tls.Config{GetCertificate: s.GetCertificate, SessionTicketsDisabled: true}).Handshake()
-	}()
+		serving := tls.Server(server, &tls.Config{GetCertificate: s.GetCertificate, SessionTicketsDisabled: true})
+		_ = serving.Handshake() // The client says whether it trusts the server.
+	})
 	err := tls.Client(client, &tls.Config{RootCAs: pool, ServerName: name}).Handshake()
 	client.Close()
-	<-ended
+	ended.Wait()
 	return err
 }
 

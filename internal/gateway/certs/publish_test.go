@@ -25,10 +25,8 @@ func (c *cluster) put(text []byte) {
 		Data:       map[string]string{"ca.crt": string(text), "other": "of a person"},
 	}
 	c.stamp(configMap)
-	c.core.Tracker().Delete(configMaps, testNamespace, testConfigMap)
-	if err := c.core.Tracker().Create(configMaps, configMap, testNamespace); err != nil {
-		c.t.Fatal(err)
-	}
+	c.drop(c.core.Tracker(), configMaps, testNamespace, testConfigMap)
+	c.must(c.core.Tracker().Create(configMaps, configMap, testNamespace))
 }
 
 func TestCorrections(t *testing.T) {
@@ -110,7 +108,7 @@ func subjectSet(text []byte) map[string]int {
 
 func TestNoAPIService(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
-		c.dynamic.Tracker().Delete(apiServices, "", testAPIService)
+		c.drop(c.dynamic.Tracker(), apiServices, "", testAPIService)
 		r := c.newReplica()
 		for range 3 {
 			r.mustLook(t)
@@ -127,7 +125,8 @@ func TestNoAPIService(t *testing.T) {
 		}
 		spec, _, _ := unstructured.NestedMap(object.(*unstructured.Unstructured).Object, "spec")
 		delete(spec, "caBundle")
-		if want := map[string]any{"group": "katbox.io", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15)}; !reflect.DeepEqual(spec, want) {
+		want := map[string]any{"group": "katbox.io", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15)}
+		if !reflect.DeepEqual(spec, want) {
 			t.Errorf("the rest is %v", spec)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,11 +98,15 @@ func start(t *testing.T, config *corev1.ConfigMap) *gateway {
 		TLSConfig: g.TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }),
 		ErrorLog:  log.New(g.handshakes, "", 0),
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.ServeTLS(listener, "", "") }()
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	t.Cleanup(func() {
 		server.Close()
-		<-ended
+		ended.Wait()
 	})
 	return g
 }
@@ -121,7 +126,7 @@ func (g *gateway) answer(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.User, s.UID, s.Groups, s.Extra, s.Left = who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), r.Header
 	}
-	json.NewEncoder(w).Encode(s)
+	_ = json.NewEncoder(w).Encode(s) // The client sees it.
 }
 
 // failedHandshakes counts those in which a client showed a certificate that was refused.
@@ -233,7 +238,7 @@ func TestOthersAreNotBelieved(t *testing.T) {
 					t.Errorf("answered: %d %+v", code, got)
 				}
 				eventually(t, "a failed handshake", func() bool { return g.failedHandshakes() > failed })
-			case (code != http.StatusUnauthorized || got.User != "" || !strings.Contains(got.Error, test.reason)):
+			case code != http.StatusUnauthorized || got.User != "" || !strings.Contains(got.Error, test.reason):
 				t.Errorf("%d %+v %v, want 401 and %q", code, got, err, test.reason)
 			}
 		})
@@ -284,7 +289,8 @@ func TestNoTrustInTheSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []*tls.Config{config, current} {
-		if c.ClientCAs == nil || !c.ClientCAs.Equal(x509.NewCertPool()) || c.ClientAuth != tls.VerifyClientCertIfGiven || !c.SessionTicketsDisabled {
+		if c.ClientCAs == nil || !c.ClientCAs.Equal(x509.NewCertPool()) ||
+			c.ClientAuth != tls.VerifyClientCertIfGiven || !c.SessionTicketsDisabled {
 			t.Errorf("before Start clients are verified by %v, %v", c.ClientCAs, c.ClientAuth)
 		}
 	}

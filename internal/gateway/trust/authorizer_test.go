@@ -20,25 +20,29 @@ import (
 	"github.com/katbox/katbox/internal/gateway/trust"
 )
 
+type (
+	spec   = authorizationv1.SubjectAccessReviewSpec
+	status = authorizationv1.SubjectAccessReviewStatus
+)
+
 // reviews plays the API server.
 type reviews struct {
 	asked  atomic.Int64
-	answer func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
+	answer func(context.Context, spec) (status, error)
 }
 
 func (r *reviews) Create(ctx context.Context, review *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions,
 ) (*authorizationv1.SubjectAccessReview, error) {
 	r.asked.Add(1)
-	status, err := r.answer(ctx, review.Spec)
+	answer, err := r.answer(ctx, review.Spec)
 	if err != nil {
 		return nil, err
 	}
-	return &authorizationv1.SubjectAccessReview{Spec: review.Spec, Status: status}, nil
+	return &authorizationv1.SubjectAccessReview{Spec: review.Spec, Status: answer}, nil
 }
 
 // authorizer returns an Authorizer and the API server that it asks.
-func authorizer(t *testing.T, answer func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error),
-) (*trust.Authorizer, *reviews) {
+func authorizer(t *testing.T, answer func(context.Context, spec) (status, error)) (*trust.Authorizer, *reviews) {
 	t.Helper()
 	r := &reviews{answer: answer}
 	z, err := trust.NewAuthorizer(trust.AuthorizerConfig{Reviews: r})
@@ -48,10 +52,9 @@ func authorizer(t *testing.T, answer func(context.Context, authorizationv1.Subje
 	return z, r
 }
 
-func always(status authorizationv1.SubjectAccessReviewStatus, err error,
-) func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
-	return func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
-		return status, err
+func always(s status, err error) func(context.Context, spec) (status, error) {
+	return func(context.Context, spec) (status, error) {
+		return s, err
 	}
 }
 
@@ -61,15 +64,15 @@ var (
 )
 
 func TestWhatIsAsked(t *testing.T) {
-	var got authorizationv1.SubjectAccessReviewSpec
-	z, _ := authorizer(t, func(_ context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
-		got = spec
-		return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil
+	var got spec
+	z, _ := authorizer(t, func(_ context.Context, asked spec) (status, error) {
+		got = asked
+		return status{Allowed: true}, nil
 	})
 	if allowed, _, err := z.Allowed(t.Context(), carol, read); err != nil || !allowed {
 		t.Fatal(allowed, err)
 	}
-	want := authorizationv1.SubjectAccessReviewSpec{
+	want := spec{
 		User: "carol", UID: "7", Groups: []string{"a", "b"},
 		Extra: map[string]authorizationv1.ExtraValue{"k": {"v", "w"}, "l": {"x"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -82,9 +85,8 @@ func TestWhatIsAsked(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	type status = authorizationv1.SubjectAccessReviewStatus
 	for _, test := range []struct {
-		status  status
+		answer  status
 		allowed bool
 		reason  string
 	}{
@@ -94,16 +96,16 @@ func TestAnswers(t *testing.T) {
 		{status{EvaluationError: "no such role"}, false, "no such role"},
 		{status{Allowed: true, Denied: true, Reason: "never"}, false, "never"},
 	} {
-		z, _ := authorizer(t, always(test.status, nil))
+		z, _ := authorizer(t, always(test.answer, nil))
 		allowed, reason, err := z.Allowed(t.Context(), carol, read)
 		if allowed != test.allowed || reason != test.reason || err != nil {
-			t.Errorf("%+v: %v %q %v", test.status, allowed, reason, err)
+			t.Errorf("%+v: %v %q %v", test.answer, allowed, reason, err)
 		}
 	}
 }
 
 func TestNobodyMayNothing(t *testing.T) {
-	z, r := authorizer(t, always(authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil))
+	z, r := authorizer(t, always(status{Allowed: true}, nil))
 	for _, who := range []user.Info{nil, &user.DefaultInfo{}} {
 		if allowed, _, err := z.Allowed(t.Context(), who, read); allowed || err != nil {
 			t.Errorf("%v: %v %v", who, allowed, err)
@@ -118,9 +120,9 @@ func TestAnswersAreKeptFor10s(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			const slow = 2 * time.Second
-			z, r := authorizer(t, func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+			z, r := authorizer(t, func(context.Context, spec) (status, error) {
 				time.Sleep(slow)
-				return authorizationv1.SubjectAccessReviewStatus{Allowed: allowed, Reason: "so"}, nil
+				return status{Allowed: allowed, Reason: "so"}, nil
 			})
 			ask := func(want int64) {
 				t.Helper()
@@ -144,7 +146,7 @@ func TestAnswersAreKeptFor10s(t *testing.T) {
 }
 
 func TestEachQuestionIsItsOwn(t *testing.T) {
-	z, r := authorizer(t, always(authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil))
+	z, r := authorizer(t, always(status{Allowed: true}, nil))
 	someone := func(change func(*user.DefaultInfo)) user.Info {
 		u := &user.DefaultInfo{Name: "carol", UID: "7", Groups: []string{"a", "b"}, Extra: map[string][]string{"k": {"v", "w"}, "l": {"x"}}}
 		change(u)
@@ -188,7 +190,7 @@ func TestEachQuestionIsItsOwn(t *testing.T) {
 }
 
 func TestMemoryOfAnswersIsBounded(t *testing.T) {
-	z, r := authorizer(t, always(authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil))
+	z, r := authorizer(t, always(status{Allowed: true}, nil))
 	ask := func(i int) {
 		what := read
 		what.Name = fmt.Sprint(i)
@@ -219,7 +221,7 @@ func TestNoAnswerIsNoAccess(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				z, r := authorizer(t, always(authorizationv1.SubjectAccessReviewStatus{Allowed: true}, test.err))
+				z, r := authorizer(t, always(status{Allowed: true}, test.err))
 				for i := int64(1); i <= 2; i++ {
 					allowed, _, err := z.Allowed(t.Context(), carol, read)
 					if allowed || !errors.Is(err, trust.ErrUnavailable) || !errors.Is(err, test.err) {
@@ -230,7 +232,7 @@ func TestNoAnswerIsNoAccess(t *testing.T) {
 					}
 				}
 				// The error was not kept.
-				r.answer = always(authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil)
+				r.answer = always(status{Allowed: true}, nil)
 				if allowed, _, err := z.Allowed(t.Context(), carol, read); !allowed || err != nil {
 					t.Errorf("%v %v", allowed, err)
 				}
@@ -242,12 +244,12 @@ func TestNoAnswerIsNoAccess(t *testing.T) {
 func TestAPIServerIsBackAtTheSecondAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := true
-		z, _ := authorizer(t, func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+		z, _ := authorizer(t, func(context.Context, spec) (status, error) {
 			if first {
 				first = false
-				return authorizationv1.SubjectAccessReviewStatus{}, errors.New("connection reset")
+				return status{}, errors.New("connection reset")
 			}
-			return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil
+			return status{Allowed: true}, nil
 		})
 		if allowed, _, err := z.Allowed(t.Context(), carol, read); !allowed || err != nil {
 			t.Error(allowed, err)
@@ -257,9 +259,9 @@ func TestAPIServerIsBackAtTheSecondAttempt(t *testing.T) {
 
 func TestHangingAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		z, r := authorizer(t, func(ctx context.Context, _ authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+		z, r := authorizer(t, func(ctx context.Context, _ spec) (status, error) {
 			<-ctx.Done()
-			return authorizationv1.SubjectAccessReviewStatus{}, ctx.Err()
+			return status{}, ctx.Err()
 		})
 		began := time.Now()
 		allowed, _, err := z.Allowed(t.Context(), carol, read)
@@ -275,9 +277,9 @@ func TestHangingAPIServer(t *testing.T) {
 
 func TestOneQuestionAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		z, r := authorizer(t, func(ctx context.Context, _ authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+		z, r := authorizer(t, func(ctx context.Context, _ spec) (status, error) {
 			time.Sleep(time.Second)
-			return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, ctx.Err()
+			return status{Allowed: true}, ctx.Err()
 		})
 		leaving, leave := context.WithCancel(t.Context())
 		var all sync.WaitGroup

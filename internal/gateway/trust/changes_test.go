@@ -29,7 +29,7 @@ func TestStartRefuses(t *testing.T) {
 		change func(data map[string]string)
 		want   string
 	}{
-		{"T3: all users may", configMap(clients, clients, `[]`), nil, "anybody with a client certificate of the cluster could name himself anyone"},
+		{"T3: all users may", configMap(clients, clients, `[]`), nil, "anybody with a client certificate of the cluster could"},
 		{"T3: null", configMap(clients, clients, `null`), nil, "could name himself anyone"},
 		{"T3: the same key", configMap(clients.renewed(), clients, `[]`), nil, "could name himself anyone"},
 		{"T3: among others", configMap(proxies, clients, `[]`), func(data map[string]string) {
@@ -45,8 +45,9 @@ func TestStartRefuses(t *testing.T) {
 			"requestheader-allowed-names is not a list"},
 		{"empty name", configMap(proxies, clients, `[""]`), nil, `requestheader-allowed-names contains ""`},
 		{"damaged names", configMap(proxies, clients, `"front-proxy-client"`), nil, "requestheader-allowed-names is not a list"},
-		{"no header for the user", configMap(proxies, clients, `[]`), func(data map[string]string) { data["requestheader-username-headers"] = `[]` },
-			"requestheader-username-headers is empty"},
+		{"no header for the user", configMap(proxies, clients, `[]`), func(data map[string]string) {
+			data["requestheader-username-headers"] = `[]`
+		}, "requestheader-username-headers is empty"},
 		{"empty prefix", configMap(proxies, clients, `[]`), func(data map[string]string) { data["requestheader-extra-headers-prefix"] = `[" "]` },
 			"requestheader-extra-headers-prefix contains"},
 	} {
@@ -72,10 +73,11 @@ func TestStartRefuses(t *testing.T) {
 func TestSameCAWithNames(t *testing.T) {
 	clients := newAuthority("clients", nil)
 	g := start(t, configMap(clients, clients, `["front-proxy-client"]`))
-	if _, got, err := g.ask(t, g.caller(t, clients.issue("front-proxy-client", x509.ExtKeyUsageClientAuth)), alice); err != nil || got.User != "alice" {
-		t.Error(got, err)
+	code, got, err := g.ask(t, g.caller(t, clients.issue("front-proxy-client", x509.ExtKeyUsageClientAuth)), alice)
+	if err != nil || code != http.StatusOK || got.User != "alice" {
+		t.Error(code, got, err)
 	}
-	code, got, err := g.ask(t, g.caller(t, clients.issue("mallory", x509.ExtKeyUsageClientAuth)), alice)
+	code, got, err = g.ask(t, g.caller(t, clients.issue("mallory", x509.ExtKeyUsageClientAuth)), alice)
 	if err != nil || code != http.StatusUnauthorized || got.User != "" {
 		t.Error(code, got, err)
 	}
@@ -108,8 +110,10 @@ func TestStartWaitsForTheAPIServer(t *testing.T) {
 		if asked != 7 {
 			t.Errorf("asked %d times in 50 s", asked)
 		}
-		if text := log.String(); !strings.Contains(text, "connection refused") || !strings.Contains(text, "extension-apiserver-authentication-reader") {
-			t.Errorf("logged %s", text)
+		for _, want := range []string{"connection refused", "extension-apiserver-authentication-reader"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("logged %s, want %s", log, want)
+			}
 		}
 		if err := a.Ready(); !errors.Is(err, trust.ErrUnavailable) {
 			t.Errorf("Ready: %v", err)
@@ -206,11 +210,14 @@ func TestDamagedOrGoneWhileRunning(t *testing.T) {
 	damaged := configMap(proxies, clients, `["p"]`)
 	damaged.Data["requestheader-client-ca-file"] = "damaged"
 	g.update(t, damaged)
-	eventually(t, "the damage is logged", func() bool { return strings.Contains(g.log.String(), "is damaged; what it said last stays in force") })
+	logged := func(text string) func() bool {
+		return func() bool { return strings.Contains(g.log.String(), text+"; what it said last stays in force") }
+	}
+	eventually(t, "the damage is logged", logged("is damaged"))
 	believed()
 	if err := g.client.CoreV1().ConfigMaps("kube-system").Delete(t.Context(), damaged.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the loss is logged", func() bool { return strings.Contains(g.log.String(), "is gone; what it said last stays in force") })
+	eventually(t, "the loss is logged", logged("is gone"))
 	believed()
 }

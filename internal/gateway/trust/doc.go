@@ -7,7 +7,9 @@
 // kube-system/extension-apiserver-authentication, which is watched: a CA that has been replaced is
 // refused from then on, on connections that are open already too. It refuses to start, and later
 // to believe anybody, where the request-header CA is also the CA of the cluster's users and no
-// name is demanded: there each user could name himself anyone.
+// name is demanded: there each user could name himself anyone. kube-apiserver adds a new CA to the
+// ConfigMap and leaves the one before there. To end that one's trust, delete the ConfigMap:
+// kube-apiserver makes it anew at once, with what it uses now.
 //
 // [Authorizer] asks the API server by SubjectAccessReview and keeps answers for 10 s. Where there
 // is no answer there is no access.

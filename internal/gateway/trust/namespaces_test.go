@@ -16,7 +16,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/katbox/katbox/internal/gateway/trust"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 var (
@@ -34,7 +33,9 @@ func namespace(name, uid string) *metav1.PartialObjectMetadata {
 
 func newMetadata(objects ...runtime.Object) *fake.FakeMetadataClient {
 	scheme := fake.NewTestScheme()
-	metav1.AddMetaToScheme(scheme)
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		panic(err)
+	}
 	return fake.NewSimpleMetadataClient(scheme, objects...)
 }
 
@@ -78,8 +79,8 @@ func TestNamespacesAreWatched(t *testing.T) {
 	eventually(t, "the namespaces are known", n.Synced)
 	eventually(t, "the namespaces are watched", watched(client))
 	tenancy, known := n.Tenancy("ci")
-	if want := (volume.Tenancy{UID: "1", Since: made.Add(10 * time.Minute)}); !known || tenancy.UID != want.UID || !tenancy.Since.Equal(want.Since) {
-		t.Errorf("%v %v, want %v", tenancy, known, want)
+	if since := made.Add(10 * time.Minute); !known || tenancy.UID != "1" || !tenancy.Since.Equal(since) {
+		t.Errorf("%v %v, want it since %v", tenancy, known, since)
 	}
 	if _, known := n.Tenancy("other"); known {
 		t.Error("a namespace that there is not")
