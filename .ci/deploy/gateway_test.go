@@ -26,7 +26,8 @@ func gateways(t *testing.T) map[string][]*unstructured.Unstructured {
 		"renamed": helm(t, "--namespace", "batch", "--set", "gateway.enabled=true,hostNetwork=true,sidecars.enabled=true,"+
 			"fullnameOverride=a-name-that-is-just-short-enough-for-what-is-added-x"),
 		"cert-manager": helm(t, "--set", "gateway.enabled=true,gateway.certificates.mode=certManager"),
-		"given":        helm(t, "--set", "gateway.enabled=true,gateway.certificates.mode=existingSecret,gateway.certificates.existingSecret=mine"),
+		"given": helm(t, "--set", "gateway.enabled=true,"+
+			"gateway.certificates.mode=existingSecret,gateway.certificates.existingSecret=mine"),
 	}
 }
 
@@ -187,7 +188,8 @@ func TestDaemonFindsTheGateway(t *testing.T) {
 		gateway, set := one[*appsv1.Deployment](t, objects), one[*appsv1.DaemonSet](t, objects)
 		told := flagsOf(gateway.Spec.Template.Spec.Containers[0])
 		spec := set.Spec.Template.Spec
-		if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken || told["--node-service-account"] != spec.ServiceAccountName {
+		if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken ||
+			told["--node-service-account"] != spec.ServiceAccountName {
 			t.Errorf("%s: the daemon is %s, and the gateway expects %s", name, spec.ServiceAccountName, told["--node-service-account"])
 		}
 		selector, err := labels.Parse(told["--node-selector"])
@@ -304,7 +306,8 @@ func TestGivenCertificatesAreMounted(t *testing.T) {
 		if flags["--cert-mode"] != "given" {
 			t.Errorf("%s: the certificate is %q", name, flags["--cert-mode"])
 		}
-		if len(spec.Volumes) != 1 || spec.Volumes[0].Secret.SecretName != want || spec.Containers[0].VolumeMounts[0].MountPath != flags["--cert-dir"] {
+		if len(spec.Volumes) != 1 || spec.Volumes[0].Secret.SecretName != want ||
+			spec.Containers[0].VolumeMounts[0].MountPath != flags["--cert-dir"] {
 			t.Errorf("%s: %v, %+v, want the Secret %s mounted", name, flags, spec.Volumes, want)
 		}
 	}

@@ -84,13 +84,16 @@ func TestRightsOfUsers(t *testing.T) {
 	const list, files, remove = "retainedvolumes get list", "retainedvolumes/files retainedvolumes/log get", "retainedvolumes delete"
 	values := func(more string) []*unstructured.Unstructured { return helm(t, "--set", "gateway.enabled=true"+more) }
 	nobody := map[string]string{"view": "", "edit": "", "admin": ""}
+	everything := strings.Join([]string{remove, files, list}, ", ")
+	usual := map[string]string{"view": list, "edit": everything, "admin": everything}
 	for name, tt := range map[string]struct {
 		objects []*unstructured.Unstructured
 		want    map[string]string
 	}{
-		"manifests":    {kustomize(t, "overlays/with-gateway"), map[string]string{"view": list, "edit": all3(remove, files, list), "admin": all3(remove, files, list)}},
-		"chart":        {values(""), map[string]string{"view": list, "edit": all3(remove, files, list), "admin": all3(remove, files, list)}},
-		"files":        {values(",gateway.rbac.filesFor=view"), map[string]string{"view": files + ", " + list, "edit": all3(remove, files, list), "admin": all3(remove, files, list)}},
+		"manifests": {kustomize(t, "overlays/with-gateway"), usual},
+		"chart":     {values(""), usual},
+		"files": {values(",gateway.rbac.filesFor=view"),
+			map[string]string{"view": files + ", " + list, "edit": everything, "admin": everything}},
 		"not switched": {values(",gateway.rbac.aggregate=false,gateway.rbac.filesFor=view"), nobody},
 	} {
 		got := maps.Clone(nobody)
@@ -117,5 +120,3 @@ func TestRightsOfUsers(t *testing.T) {
 		}
 	}
 }
-
-func all3(a, b, c string) string { return a + ", " + b + ", " + c }

@@ -21,7 +21,8 @@ func refuse(clienttesting.Action) (bool, runtime.Object, error) { return true, n
 // TestReplicasShareTheKey, and leave alone what else is in the Secret.
 func TestReplicasShareTheKey(t *testing.T) {
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "katbox", Name: "shared"}, Data: map[string][]byte{"tls.key": []byte("x"), continueKey: []byte("short")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "katbox", Name: "shared"},
+		Data:       map[string][]byte{"tls.key": []byte("x"), continueKey: []byte("short")},
 	}
 	client := fake.NewClientset(secret)
 	secrets := client.CoreV1().Secrets("katbox")

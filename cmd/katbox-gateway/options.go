@@ -55,16 +55,20 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.SetOutput(io.Discard) // main writes the one line on stderr
 	flags.StringVar(&o.apiEndpoint, "api-endpoint", ":10250", "address that the API server connects to")
 	flags.StringVar(&o.nodesEndpoint, "nodes-endpoint", ":9443", "address that the node daemons connect to")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
+		"address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
 	flags.StringVar(&o.namespace, "namespace", "", "namespace of the gateway and of the daemons (required)")
 	flags.StringVar(&o.service, "service", "katbox-gateway", "Service by which the API server reaches the gateway, for its certificate")
 	flags.StringVar(&o.nodesService, "nodes-service", "katbox-gateway-nodes", "Service by which the daemons reach it, for its certificate")
 	flags.StringVar(&o.nodeServiceAccount, "node-service-account", "katbox", "ServiceAccount of the daemons; no other may connect")
-	flags.StringVar(&o.nodeSelector, "node-selector", "app.kubernetes.io/name=katbox", "labels of the daemons' pods: the nodes of these are expected")
+	flags.StringVar(&o.nodeSelector, "node-selector", "app.kubernetes.io/name=katbox",
+		"labels of the daemons' pods: the nodes of these are expected")
 	flags.StringVar(&o.audience, "audience", "katbox-gateway", "audience of the tokens that the daemons show")
 	flags.StringVar(&o.certMode, "cert-mode", builtinCert, "builtin: the gateway makes and renews its certificate; given: it is in --cert-dir")
-	flags.StringVar(&o.certDir, "cert-dir", "", "directory with tls.crt, tls.key and ca.crt, read again when they change; for --cert-mode given")
-	flags.StringVar(&o.certSecret, "cert-secret", "katbox-gateway", "Secret for what all replicas share: the certificate, if it is builtin, and a key")
+	flags.StringVar(&o.certDir, "cert-dir", "",
+		"directory with tls.crt, tls.key and ca.crt, read again when they change; for --cert-mode given")
+	flags.StringVar(&o.certSecret, "cert-secret", "katbox-gateway",
+		"Secret for what all replicas share: the certificate, if it is builtin, and a key")
 	flags.StringVar(&o.caConfigMap, "ca-configmap", "katbox-gateway-ca", "ConfigMap that gets the CA of the certificate, for the daemons")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
 		"how long it still answers after a signal, while it is not ready: so long the API server may still ask it")

@@ -68,7 +68,8 @@ func TestExitCode(t *testing.T) {
 	if code := exitCode(errors.New("broken\nin two"), &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("exit code %d with %q, want 1 with one line", code, stderr.String())
 	}
-	if err := realMain(t.Context(), []string{"--namespace=k", "--log-level=loud"}, io.Discard); err == nil || !strings.Contains(err.Error(), "loud") {
+	if err := realMain(t.Context(), []string{"--namespace=k", "--log-level=loud"}, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "loud") {
 		t.Errorf("level loud: %v", err)
 	}
 	if err := realMain(t.Context(), []string{"--namespace=k", "--kubeconfig=/none"}, io.Discard); err == nil ||

@@ -42,11 +42,11 @@ func TestReadinessDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &readiness{}
 		r.settle(func() (int, int) { return 3, 0 })
-		time.Sleep(settleTime - 1)
+		time.Sleep(settleTime - time.Second)
 		if err := r.check(); err == nil {
 			t.Error("ready before the nodes had time to connect")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Second)
 		if err := r.check(); err != nil {
 			t.Errorf("not ready: %v", err)
 		}

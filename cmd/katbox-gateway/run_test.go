@@ -100,7 +100,9 @@ type gateway struct {
 	counted *metrics.Metrics
 	ca      *authority
 	stop    context.CancelFunc
-	ended   chan error
+	// ended is closed when it has ended, with err.
+	ended chan struct{}
+	err   error
 
 	mu sync.Mutex
 	// addresses are those that the log names, by flag; that of --http-endpoint is under "".
@@ -110,7 +112,8 @@ type gateway struct {
 // newGateway starts one among the objects that the manifests have.
 func newGateway(t *testing.T, change func(*options)) *gateway {
 	t.Helper()
-	g := &gateway{t: t, ca: newAuthority(t), counted: metrics.New(version, revision), ended: make(chan error, 1), addresses: map[string]string{}}
+	g := &gateway{t: t, ca: newAuthority(t), counted: metrics.New(version, revision), ended: make(chan struct{})}
+	g.addresses = map[string]string{}
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.ca.cert.Raw}))
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -127,7 +130,8 @@ func newGateway(t *testing.T, change func(*options)) *gateway {
 	g.cluster.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{apiServices: "APIServiceList"},
 		&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": apiService}, "spec": map[string]any{},
+			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": apiService},
+			"spec": map[string]any{},
 		}})
 	scheme := runtime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -145,16 +149,27 @@ func newGateway(t *testing.T, change func(*options)) *gateway {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	g.stop = stop
-	go func() { g.ended <- live(ctx, o, g.cluster, g.counted, g.log()) }()
+	go func() {
+		defer close(g.ended)
+		g.err = live(ctx, o, g.cluster, g.counted, g.log())
+	}()
 	t.Cleanup(func() {
 		stop()
-		select {
-		case <-g.ended:
-		case <-time.After(patience):
-			t.Error("it did not stop")
-		}
+		_ = g.wait() // the test has looked at it, or has failed
 	})
 	return g
+}
+
+// wait waits for the end, and returns how it ended.
+func (g *gateway) wait() error {
+	g.t.Helper()
+	select {
+	case <-g.ended:
+		return g.err
+	case <-time.After(patience):
+		g.t.Error("it did not stop")
+		return nil
+	}
 }
 
 // log remembers the addresses.
@@ -200,10 +215,10 @@ func (g *gateway) probe(path string, code int, part string) error {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != code || !strings.Contains(string(body), part) {
-		return fmt.Errorf("%s: %s %q, %v; want %d with %q", path, answer.Status, body, err, code, part)
+	if err == nil && (answer.StatusCode != code || !strings.Contains(string(body), part)) {
+		err = fmt.Errorf("%s: %s %q, want %d with %q", path, answer.Status, body, code, part)
 	}
-	return nil
+	return err
 }
 
 // published is the CA as the API server knows it.
@@ -249,14 +264,15 @@ func TestLife(t *testing.T) {
 		t.Error(err)
 	}
 	const discovery = "/apis/katbox.io/v1alpha1"
+	proxy, other := []tls.Certificate{g.ca.client("front-proxy-client")}, []tls.Certificate{g.ca.client("somebody")}
 	for name, tt := range map[string]struct {
 		flag, host, path string
 		certs            []tls.Certificate
 		want             int
 	}{
-		"API server":            {"api-endpoint", "katbox-gateway.katbox.svc", discovery, []tls.Certificate{g.ca.client("front-proxy-client")}, 200},
+		"API server":            {"api-endpoint", "katbox-gateway.katbox.svc", discovery, proxy, 200},
 		"no certificate":        {"api-endpoint", "katbox-gateway.katbox.svc", discovery, nil, 401},
-		"another certificate":   {"api-endpoint", "katbox-gateway.katbox.svc", discovery, []tls.Certificate{g.ca.client("somebody")}, 401},
+		"another certificate":   {"api-endpoint", "katbox-gateway.katbox.svc", discovery, other, 401},
 		"no node":               {"nodes-endpoint", "katbox-gateway-nodes.katbox.svc", "/v1/connect", nil, 426},
 		"probe by the API port": {"api-endpoint", "katbox-gateway.katbox.svc", "/readyz", nil, 200},
 	} {
@@ -274,19 +290,8 @@ func TestLife(t *testing.T) {
 	}
 
 	g.stop()
-	select {
-	case err := <-g.ended:
-		if err != nil {
-			t.Error(err)
-		}
-		g.ended <- nil // for the clean-up
-	case <-time.After(patience):
-		t.Fatal("it did not stop")
-	}
-	for _, flag := range []string{"api-endpoint", "nodes-endpoint", ""} {
-		if _, err := http.Get("http://" + g.address(flag)); err == nil {
-			t.Errorf("%q is still open", flag)
-		}
+	if err := g.wait(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -311,10 +316,9 @@ func TestStopBeforeItHasStarted(t *testing.T) {
 	g.cluster.core.(*fake.Clientset).PrependReactor("create", "secrets", refuse)
 	g.eventually("probes are answered", func() error { return g.probe("/readyz", http.StatusServiceUnavailable, "starting") })
 	g.stop()
-	if err := <-g.ended; err != nil {
+	if err := g.wait(); err != nil {
 		t.Errorf("%v, want that a signal is no failure", err)
 	}
-	g.ended <- nil
 }
 
 // TestAddressInUse: the error names the flag.
@@ -322,9 +326,7 @@ func TestAddressInUse(t *testing.T) {
 	first := newGateway(t, nil)
 	first.eventually("ready", func() error { return first.probe("/readyz", http.StatusOK, "ok") })
 	second := newGateway(t, func(o *options) { o.nodesEndpoint = first.address("nodes-endpoint") })
-	err := <-second.ended
-	second.ended <- err
-	if err == nil || !strings.Contains(err.Error(), "--nodes-endpoint") {
+	if err := second.wait(); err == nil || !strings.Contains(err.Error(), "--nodes-endpoint") {
 		t.Errorf("%v, want an error of --nodes-endpoint", err)
 	}
 }
