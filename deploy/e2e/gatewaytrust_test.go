@@ -64,8 +64,9 @@ func (c *gatewayCluster) direct(port, path string, header http.Header, certifica
 // certificate makes a certificate of one of the cluster's CAs.
 func (c *gatewayCluster) certificate(ca, name string) tls.Certificate {
 	c.t.Helper()
-	c.tools("cert", "--dir", c.state, "--ca", filepath.Join(c.state, "etc/pki", ca), "--name", "direct-"+ca, "--cn", name)
-	pair, err := tls.LoadX509KeyPair(filepath.Join(c.state, "direct-"+ca+".crt"), filepath.Join(c.state, "direct-"+ca+".key"))
+	file := ca + "-" + name
+	c.tools("cert", "--dir", c.state, "--ca", filepath.Join(c.state, "etc/pki", ca), "--name", file, "--cn", name)
+	pair, err := tls.LoadX509KeyPair(filepath.Join(c.state, file+".crt"), filepath.Join(c.state, file+".key"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func (c *gatewayCluster) deletedPodToken() string {
 	c.feed(fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
-metadata: {name: gone, namespace: %s, labels: {app.kubernetes.io/name: katbox}}
+metadata: {name: gone, namespace: %s}
 spec: {serviceAccountName: katbox, nodeName: %s, hostNetwork: true, terminationGracePeriodSeconds: 0,
   containers: [{name: c, image: %s, command: [sleep, "1000"]}]}
 `, namespace, c.nodeName(1), c.busybox()), "create", "-f", "-")
