@@ -245,6 +245,7 @@ func TestKindIsNotToldOfPanicsAtTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Root.Send(s.Supervisor(), &stuckOnce{Routing: messages.Routing{ID: "a"}}) // it stays awake
+		synctest.Wait()
 		question := &count{panics: true}
 		question.Prepare()
 		go s.Root.Send(s.Single("volume1"), question)
