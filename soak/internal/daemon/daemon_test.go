@@ -58,12 +58,11 @@ func drive(mood, socket string) int {
 		// The end of the process ends it.
 		_ = server.Serve(listener)
 	}()
-	if mood == "mortal" {
-		time.Sleep(50 * time.Millisecond)
-		panic("it is mortal")
-	}
 	<-terminated
-	if mood == "ending badly" {
+	switch mood {
+	case "mortal":
+		panic("it is mortal")
+	case "ending badly":
 		return 5
 	}
 	return 0
@@ -154,6 +153,10 @@ func TestStartFails(t *testing.T) {
 func TestDied(t *testing.T) {
 	b := newDriver(t, "mortal")
 	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := b.PID()
+	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-b.Died(); !strings.Contains(err.Error(), "panic: it is mortal") {
