@@ -166,6 +166,36 @@ func TestNotPublishedNotUsed(t *testing.T) {
 	})
 }
 
+// TestReplicaCutOff: a replica that has not heard of the new CA shows its certificate as long as that
+// is good, and clients go on to trust it.
+func TestReplicaCutOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		r, cutOff := c.newReplica(), c.newReplica()
+		r.jitter = 0
+		r.mustLook(t)
+		r.age(t)
+		cutOff.mustLook(t)
+		issuer := leafOf(t, cutOff).Issuer.CommonName
+		for range 20 {
+			r.mustLook(t)
+			c.trusted(r)
+			c.trusted(cutOff)
+			time.Sleep(day)
+		}
+		if leafOf(t, r).Issuer.CommonName == issuer || leafOf(t, cutOff).Issuer.CommonName != issuer {
+			t.Error("the CA was not replaced")
+		}
+		// When it has ended, nobody has to trust it.
+		for range 10 {
+			time.Sleep(15 * day)
+			r.mustLook(t)
+		}
+		if n := len(subjectSet(c.published())); n != 1 {
+			t.Errorf("%d CAs are published", n)
+		}
+	})
+}
+
 func TestAPIServerAway(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster) {
 		away := errors.New("connection refused")
