@@ -252,6 +252,21 @@ func TestChangedNames(t *testing.T) {
 	})
 }
 
+func TestReplicasRenewAtDifferentTimes(t *testing.T) {
+	c := newCluster(t)
+	seen := make(map[float64]bool)
+	for range 100 {
+		r := must(NewBuiltin(c.newReplica().cfg))
+		if r.jitter < 0 || r.jitter >= jitterMost {
+			t.Errorf("jitter %v", r.jitter)
+		}
+		seen[r.jitter] = true
+	}
+	if len(seen) < 2 {
+		t.Error("all renew at the same time")
+	}
+}
+
 func TestMissingFields(t *testing.T) {
 	c := newCluster(t)
 	good := BuiltinConfig{Client: c.core, Namespace: "n", Secret: "s", Names: testNames, Ends: func(time.Time) {}, Log: new(lines).logger()}
