@@ -39,6 +39,8 @@ func TestGateway(t *testing.T) {
 	c := &gatewayCluster{cluster: newCluster(t), began: time.Now()}
 	c.serveDNS()
 	c.people()
+	// Node 3 is to go without a replica.
+	c.kubectl("cordon", c.nodeName(3))
 	c.feed(c.gatewayManifests(), "apply", "-f", "-")
 	c.gatewayReady()
 	long := c.beginLongStream()

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -62,22 +63,33 @@ func (c *gatewayCluster) testRights() {
 	c.as(alice).wantSees("ci", mine[1])
 }
 
-// wantSees fails unless a person's list of a namespace holds these volumes alone.
+// wantSees fails unless a person's list of a namespace holds these volumes, and never another one. A
+// replica may hear some seconds later that a node has volumes of the namespace.
 func (p person) wantSees(ns string, want ...rv) {
 	p.t.Helper()
-	wanted := map[string]bool{}
-	for _, v := range want {
-		wanted[v.Metadata.Name] = true
-	}
-	for _, v := range p.list(ns, "").Items {
-		if !wanted[v.Metadata.Name] || v.Metadata.Namespace != ns {
-			p.t.Errorf("%s sees %s in the list of %s", p.name, v, ns)
+	p.eventually(fmt.Sprintf("%s sees %v in %s", p.name, want, ns), func() error {
+		missing := map[string]bool{}
+		for _, v := range want {
+			missing[v.Metadata.Name] = true
 		}
-		delete(wanted, v.Metadata.Name)
-	}
-	for name := range wanted {
-		p.t.Errorf("%s does not see %s in the list of %s", p.name, name, ns)
-	}
+		var others []string
+		for _, v := range p.list(ns, "").Items {
+			if v.Metadata.Namespace != ns {
+				p.t.Errorf("%s sees %s in the list of %s", p.name, v, ns)
+			}
+			if !missing[v.Metadata.Name] {
+				others = append(others, v.Metadata.Name)
+			}
+			delete(missing, v.Metadata.Name)
+		}
+		if len(others) > 0 {
+			p.t.Errorf("%s sees %q in the list of %s", p.name, others, ns)
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("not in the list: %q", slices.Sorted(maps.Keys(missing)))
+		}
+		return nil
+	})
 }
 
 // wantAudited fails unless the API server's audit log and the gateway's log tell the same request.

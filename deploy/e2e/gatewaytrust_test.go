@@ -92,7 +92,7 @@ func (c *gatewayCluster) testTrust() {
 	if code, body := c.direct("10250", path, forged, c.certificate("front-proxy-ca", frontProxy)); code != http.StatusOK {
 		c.t.Errorf("kube-apiserver's own certificate: %d: %s", code, body)
 	}
-	if code, _ := c.direct("10250", "/apis", nil, c.certificate("front-proxy-ca", frontProxy)); code != http.StatusNotAcceptable {
+	if code, _ := c.direct("10250", "/apis", forged, c.certificate("front-proxy-ca", frontProxy)); code != http.StatusNotAcceptable {
 		c.t.Errorf("/apis: %d, want 406", code)
 	}
 	if insecure := c.kubectl("get", "apiservice", "v1alpha1.katbox.io", "-o", "jsonpath={.spec.insecureSkipTLSVerify}"); insecure == "true" {
