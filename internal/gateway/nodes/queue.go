@@ -4,8 +4,8 @@ import "sync"
 
 // mostWaiting is how many requests of one address may wait for their review. They wait in the order
 // in which they came, so a client that sends one after the other delays others by no more than
-// these take: a quarter of a second.
-const mostWaiting = 50
+// these take: half a second.
+const mostWaiting = 100
 
 // queue counts the requests that wait, by address. The zero queue is empty.
 type queue struct {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/pflag"
+)
+
+// errUsage marks an error in the command line.
+var errUsage = errors.New("wrong usage")
+
+// options say what to play.
+type options struct {
+	kubeconfig string
+	gateway    string
+	address    string
+	nodes      int
+	namespaces int
+	volumes    int
+	silent     int
+	lists      int
+	restarts   int
+	parallel   int
+	keep       bool
+	verbose    bool
+}
+
+func parseOptions(args []string) (options, error) {
+	var o options
+	flags := pflag.NewFlagSet("fleet", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server, as one who may do everything")
+	flags.StringVar(&o.gateway, "gateway", "bin/katbox-gateway", "the gateway's program")
+	flags.StringVar(&o.address, "address", "", "address of this machine that the API server reaches; empty for the first that is not a loopback")
+	flags.IntVar(&o.nodes, "nodes", 5000, "number of nodes")
+	flags.IntVar(&o.namespaces, "namespaces", 50, "number of namespaces; each node has volumes of all")
+	flags.IntVar(&o.volumes, "volumes", 100, "number of volumes of a node")
+	flags.IntVar(&o.silent, "silent", 3, "number of nodes that are silent for a while")
+	flags.IntVar(&o.lists, "lists", 10, "how often each list is made")
+	flags.IntVar(&o.restarts, "restarts", 1, "how often the gateway is started anew")
+	flags.IntVar(&o.parallel, "parallel", 16, "how many objects are made at the same time")
+	flags.BoolVar(&o.keep, "keep", false, "leave the objects in the cluster, for the next run with the same nodes")
+	flags.BoolVar(&o.verbose, "verbose", false, "show the logs of the gateway and of the nodes")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return o, err
+		}
+		return o, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
+	case o.kubeconfig == "":
+		return o, fmt.Errorf("%w: there is no cluster: set KUBECONFIG, or give --kubeconfig", errUsage)
+	case o.nodes < 1 || o.nodes > 10_000, o.namespaces < 1 || o.namespaces > 1000, o.volumes < o.namespaces, o.lists < 1, o.restarts < 0,
+		o.parallel < 1, o.silent < 0 || o.silent >= o.nodes:
+		return o, fmt.Errorf("%w: a number is out of range, or a node has fewer volumes than there are namespaces", errUsage)
+	}
+	var err error
+	if o.address == "" {
+		o.address, err = ownAddress()
+	}
+	return o, err
+}
+
+// ownAddress returns an address of this machine that is not a loopback: an endpoint of a Service may
+// not be one.
+func ownAddress() (string, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			return n.IP.String(), nil
+		}
+	}
+	return "", fmt.Errorf("%w: this machine has no address but loopbacks; give --address", errUsage)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/uplink"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// play plays the nodes until in ends, or ctx.
+func play(ctx context.Context, in io.Reader, out io.Writer) error {
+	orders := json.NewDecoder(in)
+	var p part
+	if err := orders.Decode(&p); err != nil {
+		return err
+	}
+	var silent atomic.Int64
+	log := logr.Discard()
+	if p.Verbose {
+		log = funcr.New(func(_, line string) { fmt.Fprintln(os.Stderr, "node:", line) }, funcr.Options{})
+	}
+	for i := range p.Nodes {
+		if err := p.connect(i, log.WithValues("node", nodeName(i)), &silent); err != nil {
+			return err
+		}
+	}
+	go func() {
+		<-ctx.Done()
+		os.Exit(exitFailed)
+	}()
+	for {
+		var o order
+		if err := orders.Decode(&o); errors.Is(err, io.EOF) {
+			return nil // the connections end with the process
+		} else if err != nil {
+			return err
+		}
+		silent.Store(int64(o.Silent))
+		fmt.Fprintln(out, "done")
+	}
+}
+
+// connect lets a node connect.
+func (p part) connect(i int, log logr.Logger, silent *atomic.Int64) error {
+	counted := metrics.New("fleet", "")
+	volumes := makeUp(i, p)
+	handler, err := api.NewHandler(api.Config{
+		Volumes: volumes, Node: nodeName(i), Gateway: true, Log: logr.Discard(), Metrics: counted,
+		Space:       func() (volume.Space, error) { return volume.Space{}, errNoFiles },
+		LowPriority: func() func() { return func() {} },
+		Report:      func(context.Context, io.Writer) error { return errNoFiles },
+	})
+	if err != nil {
+		return err
+	}
+	_, err = uplink.Start(uplink.Config{
+		Gateway: p.Gateway, CAFile: p.CAFile, TokenFile: filepath.Join(p.Tokens, nodeName(i)), Node: nodeName(i), Version: "fleet",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if int64(i) < silent.Load() && strings.HasPrefix(r.URL.Path, api.VolumesPath) {
+				<-r.Context().Done()
+				return
+			}
+			handler.ServeHTTP(w, r)
+		}),
+		Volumes: volumes, Metrics: counted, Log: log,
+	})
+	return err
+}

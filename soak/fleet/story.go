@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	// waitLimit is how long anything may take that has to happen.
+	waitLimit = 3 * time.Minute
+	// look is the time between two looks.
+	look = 250 * time.Millisecond
+	// idle is how long the gateway is left alone before its memory is looked at.
+	idle = 20 * time.Second
+	// cleanLimit is how long the end may take.
+	cleanLimit = 10 * time.Minute
+)
+
+// story is one run.
+type story struct {
+	o       options
+	out     io.Writer
+	server  *server
+	gateway *gateway
+	fleet   *fleet
+	missed  bool
+}
+
+// say writes a line.
+func (s *story) say(format string, values ...any) { fmt.Fprintf(s.out, format+"\n", values...) }
+
+// want writes a line about something that has to be so.
+func (s *story) want(ok bool, format string, values ...any) {
+	word := "ok    "
+	if !ok {
+		word, s.missed = "MISSED", true
+	}
+	s.say(word+"  "+format, values...)
+}
+
+// tell tells the whole story. It returns an error if it cannot be told, or something is not as it has
+// to be.
+func tell(ctx context.Context, o options, out io.Writer) (err error) {
+	s := &story{o: o, out: out}
+	if s.server, err = connect(o.kubeconfig); err != nil {
+		return err
+	}
+	if err := s.server.free(ctx); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "katbox-fleet-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, s.end()) }()
+	p, err := s.begin(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, act := range []func(context.Context) error{s.connectAll(p), s.lists, s.silence, s.restart} {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	if s.missed {
+		return errors.New("not all is as it has to be")
+	}
+	return nil
+}
+
+// begin makes the objects in the cluster.
+func (s *story) begin(ctx context.Context, dir string) (p part, err error) {
+	if s.gateway, err = newGateway(s.o, dir); err != nil {
+		return p, err
+	}
+	began := time.Now()
+	namespaces, err := s.server.prepare(ctx, s.o, s.gateway.apiPort)
+	if err != nil {
+		return p, err
+	}
+	tokens, err := s.server.tokens(ctx, s.o)
+	if err != nil {
+		return p, err
+	}
+	s.say("        the API server has %d nodes, as many pods and tokens, and %d namespaces; made in %.0f s",
+		s.o.nodes, s.o.namespaces, time.Since(began).Seconds())
+	p = part{
+		Gateway: s.gateway.at(s.gateway.nodesPort), CAFile: s.gateway.ca(), Tokens: dir + "/tokens", Nodes: s.o.nodes,
+		Volumes: s.o.volumes, Namespaces: namespaces, Verbose: s.o.verbose,
+	}
+	return p, writeTokens(p.Tokens, tokens)
+}
+
+// end ends all processes and removes all objects.
+func (s *story) end() (err error) {
+	if s.fleet != nil {
+		err = s.fleet.stop()
+	}
+	if s.gateway != nil {
+		err = errors.Join(err, s.gateway.stop())
+	}
+	if s.o.keep {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cleanLimit)
+	defer cancel()
+	return errors.Join(err, s.server.remove(ctx, s.o))
+}
+
+// wait waits until something is so, and for nothing if the gateway ends.
+func (s *story) wait(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	for {
+		ok, err := is(ctx)
+		if ok {
+			return nil
+		}
+		select {
+		case ended := <-s.gateway.ended:
+			s.gateway.process = nil
+			return ended
+		default:
+		}
+		if paused := pause(ctx, look); paused != nil {
+			return fmt.Errorf("waited in vain for %s: %w", what, errors.Join(err, paused))
+		}
+	}
+}
+
+// connectAll starts the gateway and the nodes, and waits until all is connected.
+func (s *story) connectAll(p part) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		if err := s.gateway.start(); err != nil {
+			return err
+		}
+		if err := s.wait(ctx, "the gateway's ports", func(ctx context.Context) (bool, error) {
+			c, err := s.gateway.counts(ctx)
+			return err == nil && c.connected == 0, err
+		}); err != nil {
+			return err
+		}
+		if s.fleet, err = startFleet(p); err != nil {
+			return err
+		}
+		if err := s.come(ctx, "have connected at once"); err != nil {
+			return err
+		}
+		if err := s.ready(ctx); err != nil {
+			return err
+		}
+		if err := pause(ctx, idle); err != nil {
+			return err
+		}
+		return s.memory("idle, with all nodes", false)
+	}
+}
+
+// ready waits until the API server asks the gateway.
+func (s *story) ready(ctx context.Context) error {
+	return s.wait(ctx, "the API server to ask the gateway", func(ctx context.Context) (bool, error) {
+		if _, err := s.gateway.status(ctx, "/readyz"); err != nil {
+			return false, err
+		}
+		err := s.server.do(ctx, http.MethodGet, group+"/retainedvolumes?limit=1", nil, nil)
+		return err == nil, err
+	})
+}
+
+// come waits until all nodes are connected, and says how long that took, and at what rate.
+func (s *story) come(ctx context.Context, what string) error {
+	began := time.Now()
+	var rates pace
+	err := s.wait(ctx, "all nodes to be connected", func(ctx context.Context) (bool, error) {
+		before := time.Now()
+		c, err := s.gateway.counts(ctx)
+		if err == nil {
+			rates.add(before, c.reviews)
+		}
+		return err == nil && c.connected >= s.o.nodes, err
+	})
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	s.want(took <= time.Minute, "%d nodes %s, within %.1f s of at most 60 s", s.o.nodes, what, took.Seconds())
+	// The limit is 200 a second with a burst of 20.
+	s.want(rates.most() <= 222, "at most %.0f TokenReviews a second, of at most 200 and a burst of 20; %d in all", rates.most(), rates.all())
+	return nil
+}
+
+// restart starts the gateway anew.
+func (s *story) restart(ctx context.Context) error {
+	for range s.o.restarts {
+		if err := s.gateway.stop(); err != nil {
+			return err
+		}
+		if err := s.gateway.start(); err != nil {
+			return err
+		}
+		if err := s.come(ctx, "are back after a restart of the gateway"); err != nil {
+			return err
+		}
+	}
+	if s.o.restarts == 0 {
+		return nil
+	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if err := s.list(ctx, "after the restart, 500 of all namespaces", group+"/retainedvolumes?limit=500", s.whole(s.all())); err != nil {
+		return err
+	}
+	return s.memory("after the restart", true)
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// errNoFiles: a volume that does not exist has nothing to read.
+var errNoFiles = errors.New("the node is made up, and its volumes have no files")
+
+// volumes are the volumes of a node, the newest first. They do not change.
+type volumes struct {
+	records []volume.Record
+	held    []volume.Holding
+}
+
+// makeUp makes the volumes of a node up, the same in each run but for the time.
+func makeUp(node int, p part) *volumes {
+	random := rand.New(rand.NewPCG(uint64(node), 15)) //nolint:gosec // nobody guesses anything by it
+	namespaces := slices.Sorted(maps.Keys(p.Namespaces))
+	now := time.Now().Truncate(time.Second)
+	v := &volumes{}
+	held := map[string]*volume.Holding{}
+	for i := range p.Volumes {
+		namespace := namespaces[i%len(namespaces)]
+		retained := now.Add(-time.Duration(random.Int64N(int64(12 * time.Hour))))
+		job := fmt.Sprintf("nightly-%d", 29_000_000+random.IntN(1000))
+		v.records = append(v.records, volume.Record{
+			ID:  volume.ID(fmt.Sprintf("csi-%016x%016x%016x%016x", random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64())),
+			Pod: volume.PodUID(fmt.Sprintf("%08x-0000-4000-8000-%012x", random.Uint32(), random.Uint64()>>16)), Phase: volume.Retained,
+			Namespace: namespace, PodName: fmt.Sprintf("%s-%05x", job, random.Uint32()>>12), VolumeName: "scratch", ServiceAccount: "default",
+			Owner: volume.Owner{
+				Verdict: volume.Confirmed, NamespaceUID: p.Namespaces[namespace], Kind: "Job", Name: job, UID: "0c8ef6ee-aaaa-4c65-9bbd-0123456789ab", Job: job,
+			},
+			Published: retained.Add(-time.Minute), Unpublished: retained, Lifespan: 12 * time.Hour,
+		})
+		h := held[namespace]
+		if h == nil {
+			h = &volume.Holding{Namespace: namespace, NamespaceUID: p.Namespaces[namespace], Verdict: volume.Confirmed, Newest: retained, Oldest: retained}
+			held[namespace] = h
+		}
+		h.Volumes++
+		if retained.After(h.Newest) {
+			h.Newest = retained
+		}
+		if retained.Before(h.Oldest) {
+			h.Oldest = retained
+		}
+	}
+	slices.SortFunc(v.records, func(a, b volume.Record) int { return b.Key().Compare(a.Key()) })
+	for _, h := range held {
+		v.held = append(v.held, *h)
+	}
+	return v
+}
+
+// List returns a page.
+func (v *volumes) List(_ context.Context, s volume.Selection) (page volume.Page, err error) {
+	for _, r := range v.records {
+		if !s.Before.IsZero() && r.Key().Compare(s.Before) >= 0 || !s.Selects(r) {
+			continue
+		}
+		if len(page.Volumes) == s.Limit {
+			page.Next = page.Volumes[s.Limit-1].Record.Key()
+			break
+		}
+		page.Volumes = append(page.Volumes, describe(r))
+	}
+	return page, nil
+}
+
+func describe(r volume.Record) volume.Description {
+	return volume.Description{Record: r, Size: volume.Size{Bytes: 1 << 20, Inodes: 7}, Deadline: r.Unpublished.Add(r.Lifespan)}
+}
+
+// Holdings counts the volumes by namespace.
+func (v *volumes) Holdings(context.Context) ([]volume.Holding, error) { return v.held, nil }
+
+// Describe describes a volume.
+func (v *volumes) Describe(_ context.Context, id volume.ID) (volume.Description, error) {
+	for _, r := range v.records {
+		if r.ID == id {
+			return describe(r), nil
+		}
+	}
+	return volume.Description{}, volume.ErrNotFound
+}
+
+// Awake returns nothing: all volumes are retained.
+func (v *volumes) Awake(context.Context) ([]volume.Description, error) { return nil, nil }
+
+// Own notes nothing: nobody is asked.
+func (v *volumes) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) error {
+	return volume.ErrNotFound
+}
+
+// Read reads nothing.
+func (v *volumes) Read(context.Context, volume.ID) (*files.Reading, error) { return nil, errNoFiles }
+
+// Remove removes nothing.
+func (v *volumes) Remove(context.Context, volume.ID) error { return errNoFiles }
+
+// Usage measures nothing.
+func (v *volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+	return volume.Size{}, errNoFiles
+}
