@@ -108,6 +108,9 @@ func (g *gateway) start() error {
 	return nil
 }
 
+// stopLimit is how long the gateway may take to stop.
+const stopLimit = time.Minute
+
 var errEnded = errors.New("nobody has asked it to")
 
 // stop ends the program.
@@ -118,9 +121,14 @@ func (g *gateway) stop() error {
 	if err := g.process.Process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	<-g.ended
+	ended := g.ended
 	g.process = nil
-	return nil
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(stopLimit):
+		return fmt.Errorf("the gateway has not ended %s after SIGTERM", stopLimit)
+	}
 }
 
 // tail keeps the end of what is written.

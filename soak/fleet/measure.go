@@ -57,7 +57,8 @@ func (s *story) whole(volumes int) func(page) error {
 // complete returns an error if a page lacks a node.
 func (s *story) complete(p page) error {
 	if len(p.Fleet.Missing) > 0 || p.Fleet.Nodes != s.o.nodes || p.Fleet.Asked != s.o.nodes || p.Fleet.Answered != s.o.nodes {
-		return fmt.Errorf("of %d nodes %d were asked and %d answered, and %d are missing", p.Fleet.Nodes, p.Fleet.Asked, p.Fleet.Answered, len(p.Fleet.Missing))
+		return fmt.Errorf("of %d nodes %d were asked and %d answered, and %d are missing",
+			p.Fleet.Nodes, p.Fleet.Asked, p.Fleet.Answered, len(p.Fleet.Missing))
 	}
 	return nil
 }
@@ -101,7 +102,8 @@ func (s *story) list(ctx context.Context, what, path string, check func(page) er
 	}
 	slices.Sort(times)
 	median := times[len(times)/2]
-	s.want(median <= listLimit, "%s: %.2f s, %.2f s at worst, of at most %.0f s", what, median.Seconds(), times[len(times)-1].Seconds(), listLimit.Seconds())
+	s.want(median <= listLimit, "%s: %.2f s, %.2f s at worst, of at most %.0f s",
+		what, median.Seconds(), times[len(times)-1].Seconds(), listLimit.Seconds())
 	return nil
 }
 
@@ -110,7 +112,8 @@ func (s *story) lists(ctx context.Context) error {
 	if err := s.list(ctx, "500 of all namespaces", group+"/retainedvolumes?limit=500", s.whole(s.all())); err != nil {
 		return err
 	}
-	if err := s.list(ctx, "500 of one namespace", group+"/namespaces/"+namespaceName(0)+"/retainedvolumes?limit=500", s.whole(s.some())); err != nil {
+	if err := s.list(ctx, "500 of one namespace", group+"/namespaces/"+namespaceName(0)+"/retainedvolumes?limit=500",
+		s.whole(s.some())); err != nil {
 		return err
 	}
 	if err := s.pages(ctx); err != nil {

@@ -34,7 +34,8 @@ func parseOptions(args []string) (options, error) {
 	flags.SortFlags = false
 	flags.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server, as one who may do everything")
 	flags.StringVar(&o.gateway, "gateway", "bin/katbox-gateway", "the gateway's program")
-	flags.StringVar(&o.address, "address", "", "address of this machine that the API server reaches; empty for the first that is not a loopback")
+	flags.StringVar(&o.address, "address", "",
+		"address of this machine that the API server reaches; empty for the first that is not a loopback")
 	flags.IntVar(&o.nodes, "nodes", 5000, "number of nodes")
 	flags.IntVar(&o.namespaces, "namespaces", 50, "number of namespaces; each node has volumes of all")
 	flags.IntVar(&o.volumes, "volumes", 100, "number of volumes of a node")

@@ -38,13 +38,15 @@ func makeUp(node int, p part) *volumes {
 			Pod: volume.PodUID(fmt.Sprintf("%08x-0000-4000-8000-%012x", random.Uint32(), random.Uint64()>>16)), Phase: volume.Retained,
 			Namespace: namespace, PodName: fmt.Sprintf("%s-%05x", job, random.Uint32()>>12), VolumeName: "scratch", ServiceAccount: "default",
 			Owner: volume.Owner{
-				Verdict: volume.Confirmed, NamespaceUID: p.Namespaces[namespace], Kind: "Job", Name: job, UID: "0c8ef6ee-aaaa-4c65-9bbd-0123456789ab", Job: job,
+				Verdict: volume.Confirmed, NamespaceUID: p.Namespaces[namespace], Kind: "Job", Name: job,
+				UID: "0c8ef6ee-aaaa-4c65-9bbd-0123456789ab", Job: job,
 			},
 			Published: retained.Add(-time.Minute), Unpublished: retained, Lifespan: 12 * time.Hour,
 		})
 		h := held[namespace]
 		if h == nil {
-			h = &volume.Holding{Namespace: namespace, NamespaceUID: p.Namespaces[namespace], Verdict: volume.Confirmed, Newest: retained, Oldest: retained}
+			h = &volume.Holding{Namespace: namespace, NamespaceUID: p.Namespaces[namespace], Verdict: volume.Confirmed,
+				Newest: retained, Oldest: retained}
 			held[namespace] = h
 		}
 		h.Volumes++

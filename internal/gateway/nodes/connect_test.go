@@ -23,7 +23,8 @@ import (
 func TestConnect(t *testing.T) {
 	s := newStage(t).listen(nil)
 	token := s.cluster.add("katbox-n1", "uid-n1", "n1")
-	if missing := s.Missing(); len(missing) != 1 || missing[0].Node != "n1" || missing[0].Reason != NotConnected || !missing[0].Since.Equal(s.started) {
+	if missing := s.Missing(); len(missing) != 1 || missing[0].Node != "n1" || missing[0].Reason != NotConnected ||
+		!missing[0].Since.Equal(s.started) {
 		t.Fatalf("missing before: %+v", missing)
 	}
 	if states := s.ByHash(hash("n1")); len(states) != 1 || states[0].Conn != nil || states[0].Reason != NotConnected {
@@ -44,7 +45,9 @@ func TestConnect(t *testing.T) {
 		t.Fatalf("missing: %+v", missing)
 	}
 	now := time.Unix(1700000000, 5)
-	p.say(api.Summary{Full: true, Holdings: []api.Holding{{Namespace: "ci", NamespaceUID: "u", Verdict: "Confirmed", Volumes: 7, Newest: now, Oldest: now}}})
+	p.say(api.Summary{Full: true, Holdings: []api.Holding{
+		{Namespace: "ci", NamespaceUID: "u", Verdict: "Confirmed", Volumes: 7, Newest: now, Oldest: now},
+	}})
 	s.wait("the summary", func() bool { h := s.With("ci"); return len(h) == 1 && h[0].Holdings[0].Volumes == 7 })
 	if held := s.With("other"); len(held) != 0 {
 		t.Fatalf("nodes with another namespace: %+v", held)
@@ -322,7 +325,7 @@ func TestBusy(t *testing.T) {
 		<-release
 	}
 	for range reviewsAtOnce {
-		go s.review(context.Background(), "10.0.0.1", "x") //nolint:errcheck // its answer is not looked at
+		go s.review(context.Background(), "10.0.0.1", "x")
 	}
 	for range reviewsAtOnce {
 		select {

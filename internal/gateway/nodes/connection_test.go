@@ -37,7 +37,8 @@ func TestSummaries(t *testing.T) {
 		api.Holding{Volumes: 4, Newest: at(1), Oldest: at(1)},
 	)
 	a := s.held("a")
-	if len(a) != 2 || a[0].NamespaceUID != "new" || a[0].Volumes != 3 || a[1].NamespaceUID != "old" || !a[1].Newest.Equal(at(9)) || !a[1].Oldest.Equal(at(7)) {
+	if len(a) != 2 || a[0].NamespaceUID != "new" || a[0].Volumes != 3 || a[1].NamespaceUID != "old" ||
+		!a[1].Newest.Equal(at(9)) || !a[1].Oldest.Equal(at(7)) {
 		t.Fatalf("a: %+v", a)
 	}
 	sums := s.held("")
@@ -52,7 +53,8 @@ func TestSummaries(t *testing.T) {
 		{Namespace: "a", NamespaceUID: "old", Verdict: "Confirmed"}, {Namespace: "b", Volumes: 8}, {Namespace: "c", Volumes: 9}, {},
 	}})
 	s.wait("the change", func() bool { return len(s.held("c")) == 1 })
-	if a, b, sums := s.held("a"), s.held("b"), s.held(""); len(a) != 1 || a[0].NamespaceUID != "new" || b[0].Volumes != 8 || sums[0].Volumes != 20 {
+	if a, b, sums := s.held("a"), s.held("b"), s.held(""); len(a) != 1 || a[0].NamespaceUID != "new" ||
+		b[0].Volumes != 8 || sums[0].Volumes != 20 {
 		t.Fatalf("a: %+v, b: %+v, sums: %+v", a, b, sums)
 	}
 

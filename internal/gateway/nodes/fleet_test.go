@@ -60,7 +60,8 @@ func playFleet(of string) {
 			Volumes: 20, Newest: time.Now(), Oldest: time.Now().Add(-time.Hour),
 		})
 	}
-	items := strings.Repeat(`{"id":"csi-0123456789012345678901234567890123456789012345678901234567890123","namespace":"ci","pod":"nightly-29000000-x7k2p",`+
+	items := strings.Repeat(`{"id":"csi-0123456789012345678901234567890123456789012345678901234567890123",`+
+		`"namespace":"ci","pod":"nightly-29000000-x7k2p",`+
 		`"podUID":"0c8ef6ee-0000-4c65-9bbd-0123456789ab","volume":"scratch","phase":"Retained","retainedAt":"2026-11-22T03:04:05Z"},`, 8)
 	answer := `{"items":[` + items[:len(items)-1] + `]}`
 	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })

@@ -194,8 +194,10 @@ type bounded[T any, B interface{ most() int }] []T
 func (l *bounded[T, B]) UnmarshalJSON(data []byte) error {
 	var bound B
 	d := json.NewDecoder(bytes.NewReader(data))
-	if open, err := d.Token(); err != nil || open != json.Delim('[') {
-		return fmt.Errorf("%w: a list begins with %v (%v)", errLied, open, err)
+	if open, err := d.Token(); err != nil {
+		return err
+	} else if open != json.Delim('[') {
+		return fmt.Errorf("%w: a list begins with %v", errLied, open)
 	}
 	for d.More() {
 		if len(*l) == bound.most() {

@@ -313,7 +313,10 @@ func serveWith(conn net.Conn, h http.Handler) *player {
 }
 
 func newPlayer(conn net.Conn, h http.Handler) *player {
-	return &player{conn: conn, Handler: h, ended: make(chan struct{}), used: make(chan struct{}), lines: make(chan string, 100), owners: make(chan api.OwnerAnswers, 100)}
+	return &player{
+		conn: conn, Handler: h, ended: make(chan struct{}), used: make(chan struct{}),
+		lines: make(chan string, 100), owners: make(chan api.OwnerAnswers, 100),
+	}
 }
 
 func (p *player) serve(h http.Handler) {
