@@ -91,7 +91,7 @@ func (g *gateway) start() error {
 		"--api-endpoint", g.at(g.apiPort), "--nodes-endpoint", g.at(g.nodesPort), "--http-endpoint", g.at(g.statusPort),
 		"--cert-mode", "given", "--cert-dir", g.dir)
 	// As in its Deployment.
-	g.process.Env = append(os.Environ(), "GOMEMLIMIT=384MiB")
+	g.process.Env = append(os.Environ(), "GOMEMLIMIT=336MiB")
 	last := &tail{}
 	g.process.Stdout, g.process.Stderr = last, last
 	if g.o.verbose {

@@ -246,12 +246,14 @@ func (p *pace) all() int {
 	return p.looks[len(p.looks)-1].number
 }
 
-// most is by how much the number has grown in a second, at least once: in each time of a second or
-// more it can have grown as slowly as that, and not more slowly.
+// window is the time that most looks at.
+const window = 5 * time.Second
+
+// most is by how much the number has grown in a second, at least: the mean of any window.
 func (p *pace) most() (most float64) {
 	for i, first := range p.looks {
 		for _, last := range p.looks[i+1:] {
-			if took := last.after.Sub(first.before); took >= time.Second {
+			if took := last.after.Sub(first.before); took >= window {
 				most = max(most, float64(last.number-first.number)/took.Seconds())
 				break
 			}
