@@ -53,7 +53,7 @@ type Owners struct {
 	reads *rate.Limiter
 	// complaints bounds lines in the log.
 	complaints *rate.Limiter
-	facts      *memory[string, fact]
+	facts      *memory[identity, fact]
 	denials    *memory[question, struct{}]
 }
 
@@ -62,6 +62,11 @@ type fact struct {
 	namespace, pod, node string
 	owner                volume.Owner
 }
+
+// identity is what a fact is known by. The UID that the API server has given to a pod is that of one
+// pod. That of a static pod is an annotation, which a node may write as it likes: it says something of
+// the volumes on that node alone, and node is then set.
+type identity struct{ podUID, node string }
 
 // question is what a node asks.
 type question struct{ node, namespace, pod, podUID string }
@@ -73,7 +78,7 @@ func New(c Config) (*Owners, error) {
 	}
 	return &Owners{
 		Config: c, reads: rate.NewLimiter(readsPerSecond, readsBurst), complaints: rate.NewLimiter(rate.Limit(1)/10, 1),
-		facts: newMemory[string, fact](mostFacts), denials: newMemory[question, struct{}](mostDenials),
+		facts: newMemory[identity, fact](mostFacts), denials: newMemory[question, struct{}](mostDenials),
 	}, nil
 }
 
@@ -101,13 +106,13 @@ func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 	if !q.valid() {
 		return denied, nil
 	}
-	if f, ok := o.facts.get(q.podUID); ok {
+	if f, ok := o.known(q.podUID, q.node); ok {
 		return f.about(q), nil
 	}
 	if _, ok := o.denials.get(q); ok {
 		return denied, nil
 	}
-	f, err := o.read(ctx, q)
+	f, static, err := o.read(ctx, q)
 	switch {
 	case errors.Is(err, errGone):
 		o.Metrics.PodLookedUp(metrics.Gone)
@@ -117,7 +122,11 @@ func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 		o.Metrics.PodLookedUp(metrics.Failed)
 		return volume.Owner{}, err
 	}
-	o.facts.put(q.podUID, f)
+	if static {
+		o.facts.put(identity{q.podUID, f.node}, f)
+	} else {
+		o.facts.put(identity{podUID: q.podUID}, f)
+	}
 	owner := f.about(q)
 	if owner.Verdict == volume.Confirmed {
 		o.Metrics.PodLookedUp(metrics.Found)
@@ -136,34 +145,43 @@ func (q question) valid() bool {
 // errGone: there is no pod with that UID.
 var errGone = errors.New("the pod is gone")
 
-// read asks the API server about a pod.
-func (o *Owners) read(ctx context.Context, q question) (fact, error) {
+// read asks the API server about a pod. static: the UID is that of a static pod.
+func (o *Owners) read(ctx context.Context, q question) (f fact, static bool, err error) {
 	if err := o.reads.Wait(ctx); err != nil {
-		return fact{}, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
+		return fact{}, false, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
 	}
 	before, ok, err := o.Namespaces.Lookup(ctx, q.namespace)
 	if err != nil {
-		return fact{}, err
+		return fact{}, false, err
 	}
 	pod, err := o.Pods.Pods(q.namespace).Get(ctx, q.pod, meta.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fact{}, errGone
+		return fact{}, false, errGone
 	case err != nil:
-		return fact{}, fmt.Errorf("read pod %s/%s: %w", q.namespace, q.pod, err)
+		return fact{}, false, fmt.Errorf("read pod %s/%s: %w", q.namespace, q.pod, err)
 	case !is(pod, q.podUID):
-		return fact{}, errGone
+		return fact{}, false, errGone
 	}
 	// A pod of a namespace that was deleted, and made again while the pod was read, must not be taken
 	// for one of the new namespace.
 	after, stillOK, err := o.Namespaces.Lookup(ctx, q.namespace)
 	if err != nil {
-		return fact{}, err
+		return fact{}, false, err
 	}
 	if !ok || !stillOK || before.UID != after.UID || after.UID == "" {
-		return fact{}, fmt.Errorf("namespace %s is being made or deleted", q.namespace)
+		return fact{}, false, fmt.Errorf("namespace %s is being made or deleted", q.namespace)
 	}
-	return fact{namespace: q.namespace, pod: q.pod, node: pod.Spec.NodeName, owner: ownerOf(pod, after.UID)}, nil
+	f = fact{namespace: q.namespace, pod: q.pod, node: pod.Spec.NodeName, owner: ownerOf(pod, after.UID)}
+	return f, string(pod.UID) != q.podUID, nil
+}
+
+// known returns what is remembered of the pod that a node calls by that UID.
+func (o *Owners) known(podUID, node string) (fact, bool) {
+	if f, ok := o.facts.get(identity{podUID: podUID}); ok {
+		return f, true
+	}
+	return o.facts.get(identity{podUID, node})
 }
 
 // is reports whether the kubelet calls the pod by that UID. That of a static pod is in an annotation
@@ -205,7 +223,7 @@ func (f fact) about(q question) volume.Owner {
 // word about the pod is remembered. It beats what the node says: for another node than the pod's it is
 // Denied.
 func (o *Owners) Verdict(podUID, node string) (api.Owner, bool) {
-	f, ok := o.facts.get(podUID)
+	f, ok := o.known(podUID, node)
 	if !ok {
 		return api.Owner{}, false
 	}

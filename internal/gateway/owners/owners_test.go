@@ -163,6 +163,30 @@ func TestLiesAreNotRemembered(t *testing.T) {
 	}
 }
 
+// TestStaticPodOfALiar: a node may make a mirror of a static pod that it does not run, with the UID of
+// any pod. What is known by that UID changes nothing for other nodes.
+func TestStaticPodOfALiar(t *testing.T) {
+	mirror := pod("prod", "static", "u7", "liar")
+	mirror.Annotations["kubernetes.io/config.mirror"] = "u1"
+	s := newStage(t, pod("ci", "p", "u1", "n1"), mirror)
+	if got, ok := s.one("liar", "prod", "static", "u1"); !ok || got.NamespaceUID != "ns-prod" {
+		t.Errorf("the liar's own: %+v, %v", got, ok)
+	}
+	if got, ok := s.Verdict("u1", "n1"); ok {
+		t.Errorf("the verdict before the node has asked is %+v", got)
+	}
+	if got, ok := s.one("n1", "ci", "p", "u1"); !ok || got != nightly {
+		t.Errorf("got %+v, %v", got, ok)
+	}
+	if got, ok := s.Verdict("u1", "n1"); !ok || got != nightly {
+		t.Errorf("the verdict is %+v, %v", got, ok)
+	}
+	// What the API server calls a pod by beats the annotation.
+	if got, ok := s.Verdict("u1", "liar"); !ok || got.Verdict != "Denied" {
+		t.Errorf("the verdict for the liar is %+v, %v", got, ok)
+	}
+}
+
 // TestRemembered: the pod may go, its owner is remembered; several volumes of a pod cost one question.
 func TestRemembered(t *testing.T) {
 	s := newStage(t, pod("ci", "p", "u1", "n1"))
