@@ -249,7 +249,7 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	i.ready.settle(i.countNodes)
 	i.fleet, err = fleet.New(fleet.Config{
 		Nodes: fleetNodes{i.registry}, Namespaces: i.namespaces, Owners: i.owners, Key: i.key, Namespace: i.o.namespace,
-		Log: i.log.WithName("fleet"),
+		Log: i.log.WithName("fleet"), Dropped: func(_ string, entries int) { i.counted.EntriesDropped(entries) },
 	})
 	return err
 }

@@ -57,6 +57,7 @@ type Metrics struct {
 	lists           prometheus.Histogram
 	incompleteLists prometheus.Counter
 	missingNodes    prometheus.Counter
+	droppedEntries  prometheus.Counter
 	streams         prometheus.Gauge
 	streamBytes     prometheus.Counter
 	requests        *prometheus.CounterVec
@@ -87,6 +88,8 @@ func New(version, revision string) *Metrics {
 		incompleteLists: with.NewCounter(counter("incomplete_lists_total", "Lists in which at least one node was missing.")),
 		missingNodes: with.NewCounter(counter("list_missing_nodes_total",
 			"Nodes that were missing in a list, counted for each list.")),
+		droppedEntries: with.NewCounter(counter("dropped_entries_total",
+			"Volumes in answers of nodes that were left out because they cannot be true.")),
 		streams:     with.NewGauge(gauge("streams", "Streams of files of retained volumes that are running.")),
 		streamBytes: with.NewCounter(counter("stream_bytes_total", "Bytes of retained volumes that were sent.")),
 		requests: with.NewCounterVec(counter("requests_total",
@@ -180,6 +183,13 @@ func (m *Metrics) Listed(took time.Duration, missing int) {
 	if missing > 0 {
 		m.incompleteLists.Inc()
 		m.missingNodes.Add(float64(missing))
+	}
+}
+
+// EntriesDropped counts volumes that a node answered with and that cannot be true.
+func (m *Metrics) EntriesDropped(entries int) {
+	if m != nil {
+		m.droppedEntries.Add(float64(entries))
 	}
 }
 

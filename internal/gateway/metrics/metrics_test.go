@@ -20,6 +20,7 @@ var names = []string{
 	"katbox_gateway_access_reviews_total counter",
 	"katbox_gateway_build_info gauge",
 	"katbox_gateway_certificate_end_timestamp_seconds gauge",
+	"katbox_gateway_dropped_entries_total counter",
 	"katbox_gateway_incomplete_lists_total counter",
 	"katbox_gateway_list_duration_seconds histogram",
 	"katbox_gateway_list_missing_nodes_total counter",
@@ -44,6 +45,7 @@ func everything(m *metrics.Metrics) {
 	m.PodLookedUp(metrics.Contradicted)
 	m.Listed(20*time.Millisecond, 0)
 	m.Listed(3*time.Second, 2)
+	m.EntriesDropped(3)
 	m.StreamBegan()
 	m.StreamBegan()
 	m.StreamEnded()
@@ -69,6 +71,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_list_duration_seconds_sum`:                                         3.02,
 		`katbox_gateway_incomplete_lists_total`:                                            1,
 		`katbox_gateway_list_missing_nodes_total`:                                          2,
+		`katbox_gateway_dropped_entries_total`:                                             3,
 		`katbox_gateway_streams`:                                                           1,
 		`katbox_gateway_stream_bytes_total`:                                                512,
 		`katbox_gateway_requests_total{code="200",resource="retainedvolumes",verb="list"}`: 1,
