@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -178,6 +179,12 @@ var errNotConnected = errors.New("the node is not connected")
 // RoundTrip sends a request over the newest connection. If that ends meanwhile, and there is a newer
 // one, a request to read is sent again.
 func (n *node) RoundTrip(request *http.Request) (*http.Response, error) {
+	if size := headerSize(request); size > mostSent {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, fmt.Errorf("the request is too long: its URL and headers have %d bytes, and may have %d", size, mostSent)
+	}
 	c := n.current()
 	response, err := n.send(c, request)
 	if err != nil && (request.Method == http.MethodGet || request.Method == http.MethodHead) {
@@ -185,12 +192,28 @@ func (n *node) RoundTrip(request *http.Request) (*http.Response, error) {
 			response, err = n.send(newer, request)
 		}
 	}
-	n.count(request.Context(), err)
 	if err != nil {
+		n.count(request, err)
 		return nil, err
 	}
-	response.Body = &countedBody{response.Body, n, request.Context()}
+	response.Body = &countedBody{ReadCloser: response.Body, node: n, request: request}
 	return response, nil
+}
+
+// mostSent bounds the URL and the headers of a request. Daemons take 64 KiB, and what is longer would
+// look as if none of them answered.
+const mostSent = 48 << 10
+
+// headerSize is how long the URL and the headers of a request are, as HTTP/2 counts them.
+func headerSize(request *http.Request) int {
+	const perField = 32
+	size := len(request.URL.RequestURI()) + perField
+	for name, values := range request.Header {
+		for _, value := range values {
+			size += len(name) + len(value) + perField
+		}
+	}
+	return size
 }
 
 func (n *node) send(c *connection, request *http.Request) (*http.Response, error) {
@@ -204,9 +227,11 @@ func (n *node) send(c *connection, request *http.Request) (*http.Response, error
 }
 
 // count counts a request that was answered, or was not: in time, or at all. One that its sender gave
-// up says nothing about the node.
-func (n *node) count(ctx context.Context, err error) {
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+// up says nothing about the node. Nor does one for a volume that takes too long: the volume may be
+// large, and its reader must not take the node away from the lists of others.
+func (n *node) count(request *http.Request, err error) {
+	ended := request.Context().Err()
+	if err != nil && (errors.Is(ended, context.Canceled) || ended != nil && strings.HasPrefix(request.URL.Path, api.VolumesPath+"/")) {
 		return
 	}
 	n.mu.Lock()
@@ -219,18 +244,28 @@ func (n *node) count(ctx context.Context, err error) {
 	n.failed = time.Now()
 }
 
-// countedBody counts an answer that does not come to its end in time as a failure.
+// countedBody counts an answer that came to its end, or did not in time. The header alone is no answer.
 type countedBody struct {
 	io.ReadCloser
-	node *node
-	ctx  context.Context // of the request, as in http.Request
+	node    *node
+	request *http.Request
+	late    bool
 }
 
 // Read reads from the answer.
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && errors.Is(b.ctx.Err(), context.DeadlineExceeded) {
-		b.node.count(b.ctx, err)
+	if err != nil && !b.late && errors.Is(b.request.Context().Err(), context.DeadlineExceeded) {
+		b.late = true
+		b.node.count(b.request, err)
 	}
 	return n, err
+}
+
+// Close ends the answer.
+func (b *countedBody) Close() error {
+	if !b.late && b.request.Context().Err() == nil {
+		b.node.count(b.request, nil)
+	}
+	return b.ReadCloser.Close()
 }

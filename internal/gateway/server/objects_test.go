@@ -339,3 +339,15 @@ func TestMissingNodes(t *testing.T) {
 		c.wantStatus("get "+name, c.do("alice", http.MethodGet, list+"/"+name, nil, ""), 404, "NotFound")
 	}
 }
+
+// A request that is longer than what nodes take is wrong, and no node is blamed for it.
+func TestLongQuery(t *testing.T) {
+	c := newCluster(t)
+	n := c.add("n1")
+	n.answers = func(_ http.ResponseWriter, r *http.Request) bool {
+		t.Errorf("the node is asked: %.100s", r.URL)
+		return false
+	}
+	c.wantStatus("a long selector", c.do("alice", http.MethodGet, list+"?fieldSelector=spec.podName%3D"+strings.Repeat("x", 40<<10), nil, ""),
+		400, "BadRequest")
+}

@@ -20,8 +20,15 @@ var machinery = []string{
 	"sendInitialEvents", "watch",
 }
 
+// maxQuery bounds the query of a request: the longest path that a volume can have takes 20 KiB. A node
+// takes no more than 64 KiB.
+const maxQuery = 32 << 10
+
 // query reads the parameters of a request.
 func query(r *http.Request) (url.Values, *apierrors.StatusError) {
+	if len(r.URL.RawQuery) > maxQuery {
+		return nil, badParameter("", "the query of the request has %d bytes, and may have %d", len(r.URL.RawQuery), maxQuery)
+	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		// What is wrong would be left out of the query.
