@@ -67,7 +67,7 @@ const (
 type Namespaces interface {
 	// Tenancy returns false if no such namespace is known. It never waits.
 	Tenancy(namespace string) (volume.Tenancy, bool)
-	// Lookup is the same, but also knows a namespace that has just been created.
+	// Lookup is the same as the API server says it: Tenancy may be out of date.
 	Lookup(ctx context.Context, namespace string) (volume.Tenancy, bool, error)
 }
 

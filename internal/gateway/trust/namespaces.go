@@ -27,8 +27,9 @@ const (
 	// seems to have been published so shortly after its namespace was made may belong to an earlier
 	// one.
 	clocksDiffer = 10 * time.Minute
-	// keepFound and keepMissing are how long the answer about a namespace is used that no event has
-	// told of; mostLookups bounds their number.
+	// keepFound and keepMissing are how long an answer to a Lookup is used, counted from when the
+	// question was put; mostLookups bounds their number. From the request to delete a namespace
+	// Kubernetes takes 5 s at least, so none of that name can have been made again meanwhile.
 	keepFound   = 5 * time.Second
 	keepMissing = 2 * time.Second
 	mostLookups = 1024
@@ -133,13 +134,11 @@ func (n *Namespaces) kept(namespace string) (found, bool) {
 	return found{}, false
 }
 
-// Lookup is Tenancy, but asks the API server for a namespace that is not in memory: one that is
-// younger than the last event. A request that names a namespace does this once. The answer is kept
-// for some seconds. An error, which wraps ErrUnavailable or is that of ctx, says that there is none.
+// Lookup asks the API server for a namespace. What a reader may see hangs on the answer, and memory may
+// be out of date: a watch that is interrupted says nothing of a namespace that was deleted and made
+// again. An answer is at most 5 s old. An error, which wraps ErrUnavailable or is that of ctx, says that
+// there is none.
 func (n *Namespaces) Lookup(ctx context.Context, namespace string) (volume.Tenancy, bool, error) {
-	if tenancy, ok := n.Tenancy(namespace); ok {
-		return tenancy, true, nil
-	}
 	if f, ok := n.kept(namespace); ok {
 		return f.tenancy, f.exists, nil
 	}
@@ -155,17 +154,28 @@ func (n *Namespaces) Lookup(ctx context.Context, namespace string) (volume.Tenan
 
 // look asks the API server for a namespace.
 func (n *Namespaces) look(ctx context.Context, namespace string) (found, error) {
+	asked := time.Now()
 	object, err := n.cfg.Client.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		n.looked.Add(namespace, found{}, keepMissing)
+		n.keep(namespace, found{}, keepMissing-time.Since(asked))
 		return found{}, nil
 	case err != nil:
 		return found{}, fmt.Errorf("%w: asked for namespace %s: %w", ErrUnavailable, namespace, err)
 	}
 	f := found{tenancyOf(object), true}
-	n.looked.Add(namespace, f, keepFound)
+	// One that is being deleted may be another at any moment.
+	if object.DeletionTimestamp == nil {
+		n.keep(namespace, f, keepFound-time.Since(asked))
+	}
 	return f, nil
+}
+
+// keep keeps an answer for a while.
+func (n *Namespaces) keep(namespace string, f found, left time.Duration) {
+	if left > 0 {
+		n.looked.Add(namespace, f, left)
+	}
 }
 
 // tenancyOf returns what volumes are compared with.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -98,9 +99,67 @@ func TestNamespacesAreWatched(t *testing.T) {
 	if tenancy, exists, err := n.Lookup(ctx, "ci"); tenancy.UID != "2" || !exists || err != nil {
 		t.Errorf("%v %v %v", tenancy, exists, err)
 	}
-	if asked := gets(client); asked != 0 {
-		t.Errorf("%d GETs of what is known", asked)
+	if asked := gets(client); asked != 1 {
+		t.Errorf("%d GETs for one lookup", asked)
 	}
+}
+
+// TestLookupDoesNotTrustTheWatch: the watch is interrupted, and a namespace is deleted and made again.
+// Who may read in the new one is shown nothing of the old one.
+func TestLookupDoesNotTrustTheWatch(t *testing.T) {
+	client := newMetadata(namespace("ci", "1"))
+	silent := watch.NewFake() // no event ever comes
+	client.PrependWatchReactor("namespaces", func(clienttesting.Action) (bool, watch.Interface, error) { return true, silent, nil })
+	n := newNamespaces(t, client)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer n.Wait()
+	defer cancel()
+	n.Start(ctx)
+	eventually(t, "the namespaces are known", n.Synced)
+	if err := client.Tracker().Delete(resource, "", "ci"); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Tracker().Create(resource, namespace("ci", "2"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if tenancy, exists, err := n.Lookup(ctx, "ci"); tenancy.UID != "2" || !exists || err != nil {
+		t.Errorf("%v %v %v", tenancy, exists, err)
+	}
+}
+
+// TestLookupOfTerminating: an answer about a namespace that is being deleted is not kept.
+func TestLookupOfTerminating(t *testing.T) {
+	ending := namespace("ci", "1")
+	ending.DeletionTimestamp = &metav1.Time{Time: made}
+	client := newMetadata(ending)
+	n := newNamespaces(t, client)
+	for i := range 2 {
+		if tenancy, exists, err := n.Lookup(t.Context(), "ci"); tenancy.UID != "1" || !exists || err != nil || gets(client) != i+1 {
+			t.Errorf("%v, %v, %v, asked %d times", tenancy, exists, err, gets(client))
+		}
+	}
+}
+
+// TestSlowLookup: the age of an answer counts from when the question was put.
+func TestSlowLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newMetadata(namespace("ci", "1"))
+		client.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(3 * time.Second)
+			return false, nil, nil
+		})
+		n := newNamespaces(t, client)
+		for _, wait := range []time.Duration{0, 2*time.Second - time.Millisecond} {
+			time.Sleep(wait)
+			if _, exists, err := n.Lookup(t.Context(), "ci"); !exists || err != nil || gets(client) != 1 {
+				t.Errorf("%v, %v, asked %d times", exists, err, gets(client))
+			}
+		}
+		time.Sleep(2 * time.Millisecond)
+		if _, exists, err := n.Lookup(t.Context(), "ci"); !exists || err != nil || gets(client) != 2 {
+			t.Errorf("an answer is used for more than 5 s: %v, %v, asked %d times", exists, err, gets(client))
+		}
+	})
 }
 
 func TestLookup(t *testing.T) {
