@@ -12,6 +12,9 @@ import (
 // mostSize is more than any volume takes, in bytes or inodes.
 const mostSize = 1 << 60
 
+// lastYear is the last one that RFC 3339 can write.
+const lastYear = 9999
+
 // credible returns nil if an entry can be true: if a node in its right mind answers with it to the
 // query. It takes over the strings that all entries of the node share, so that 5,000 entries take
 // less memory.
@@ -53,6 +56,15 @@ func credible(v *api.Volume, node string, q api.Query) error {
 	}
 	if q.Namespace != "" {
 		v.Namespace = q.Namespace
+	}
+	for _, at := range [...]*time.Time{v.PublishedAt, v.RetainedAt, v.ExpiresAt} {
+		if at == nil {
+			continue
+		}
+		// In UTC, as clients get it: they refuse a whole list with a year of five digits.
+		if year := at.UTC().Year(); year < 1 || year > lastYear {
+			return fmt.Errorf("it has a time in the year %d", year)
+		}
 	}
 	return credibleOwner(v)
 }

@@ -159,8 +159,14 @@ func testLies(t *testing.T) {
 		"a volume's name":      lie(func(v *api.Volume) { v.Volume = long }),
 		"a negative size":      lie(func(v *api.Volume) { v.Bytes = size }),
 		"a huge size":          lie(func(v *api.Volume) { v.Inodes = new(int64(1 << 62)) }),
-		"a verdict":            lie(func(v *api.Volume) { v.Owner.Verdict = "Sure" }),
-		"a long owner":         lie(func(v *api.Volume) { v.Owner.Name = long }),
+		"a year of five digits": lie(func(v *api.Volume) {
+			v.ExpiresAt = new(time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -3600*5)))
+		}),
+		"a year before the first": lie(func(v *api.Volume) {
+			v.PublishedAt = new(time.Date(0, 12, 31, 0, 0, 0, 0, time.UTC))
+		}),
+		"a verdict":    lie(func(v *api.Volume) { v.Owner.Verdict = "Sure" }),
+		"a long owner": lie(func(v *api.Volume) { v.Owner.Name = long }),
 		"before the end": func(l *api.VolumeList) {
 			l.Items = append(l.Items, describe(record("lie", 3), "liar"))
 			l.Continue = api.FormatKey(volume.Key{Unpublished: *at(5), ID: "x"})
