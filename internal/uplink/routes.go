@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,16 +95,39 @@ type owned struct {
 	owner volume.Owner
 }
 
+// few are not more answers than a request may have. In memory empty ones take fifty times the body.
+type few []api.OwnerAnswer
+
+// UnmarshalJSON reads the answers one by one, up to the first one too many.
+func (f *few) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	begin, err := decoder.Token()
+	switch {
+	case err != nil:
+		return err
+	case begin != nil && begin != json.Delim('['):
+		return errors.New("items are no list")
+	}
+	for *f = nil; decoder.More(); {
+		var a api.OwnerAnswer
+		if err := decoder.Decode(&a); err != nil {
+			return err
+		}
+		if *f = append(*f, a); len(*f) > mostAnswers {
+			return fmt.Errorf("there are more than the %d owners that it may have", mostAnswers)
+		}
+	}
+	return nil
+}
+
 // readAnswers reads and checks the body of a request. What the node does not know is checked by
 // Volumes.Own.
 func readAnswers(body io.Reader) ([]owned, error) {
-	var all api.OwnerAnswers
-	decoder := json.NewDecoder(body)
-	if err := decoder.Decode(&all); err != nil {
-		return nil, fmt.Errorf("the body is no list of owners: %w", err)
+	var all struct {
+		Items few `json:"items"`
 	}
-	if len(all.Items) > mostAnswers {
-		return nil, fmt.Errorf("the body has %d owners, and may have %d", len(all.Items), mostAnswers)
+	if err := json.NewDecoder(body).Decode(&all); err != nil {
+		return nil, fmt.Errorf("the body is no list of owners: %w", err)
 	}
 	answers := make([]owned, 0, len(all.Items))
 	for i, item := range all.Items {
