@@ -1,6 +1,8 @@
 package uplink
 
 import (
+	"errors"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -33,5 +35,16 @@ func TestAnswersMayBeMissing(t *testing.T) {
 		if answers, err := readAnswers(strings.NewReader(body)); err == nil {
 			t.Errorf("%s: %v", body, answers)
 		}
+	}
+}
+
+// TestReasonsAreShort: what the other end sent does not fill the log.
+func TestReasonsAreShort(t *testing.T) {
+	if err := plain(errors.New("malformed HTTP response " + strings.Repeat("x\n", mostAnswer))); len(err.Error()) > 2*mostMessage ||
+		!strings.HasPrefix(err.Error(), "malformed HTTP response") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%d bytes: %.100q", len(err.Error()), err)
+	}
+	if err := plain(io.ErrClosedPipe); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("%v", err)
 	}
 }

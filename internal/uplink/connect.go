@@ -147,7 +147,7 @@ func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, error
 	raw.Close()
 	if verify := (*tls.CertificateVerificationError)(nil); errors.As(err, &verify) {
 		return nil, refuse("the gateway's certificate is not accepted: %w; "+
-			"check that %s, the file of --gateway-ca, has the CA that the gateway uses now", verify.Err, l.u.cfg.CAFile)
+			"check that %s, the file of --gateway-ca, has the CA that the gateway uses now", plain(verify.Err), l.u.cfg.CAFile)
 	}
 	return nil, fmt.Errorf("begin TLS with the gateway: %w; check that --gateway names its port for nodes", plain(err))
 }
@@ -233,6 +233,9 @@ func plain(err error) error {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		return errSilent
+	}
+	if text := shorten(err.Error()); len(text) < len(err.Error()) {
+		return errors.New(text) // it quotes what the other end sent
 	}
 	return err
 }

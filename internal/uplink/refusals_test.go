@@ -60,6 +60,8 @@ func TestWhatKeepsANodeAway(t *testing.T) {
 		"other words": {behave: answering(cert, strings.Replace(uplinktest.Switching, api.ConnectProtocol, "websocket", 1)), outcome: "refused",
 			want: `switches to the protocol "websocket"`},
 		"no words": {behave: answering(cert, "hello\r\n\r\n"), outcome: "failed", want: "did not answer"},
+		"long line": {behave: answering(cert, strings.Repeat("z", mostAnswer/2)+"\r\n\r\n"), outcome: "failed",
+			want: `did not answer the request to connect: malformed HTTP response "zzz`},
 		"long header": {behave: answering(cert, "HTTP/1.1 101 x\r\nA: "+strings.Repeat("a", 2*mostAnswer)), outcome: "failed",
 			want: "did not answer"},
 		"garbage": {behave: answering(cert, uplinktest.Switching+strings.Repeat("garbage\r\n", 1000)), outcome: "failed",
@@ -95,6 +97,9 @@ func TestWhatKeepsANodeAway(t *testing.T) {
 			}
 			if s.logged("not connected to the gateway") != 1 {
 				t.Errorf("want one line, the log is\n%s", s.logText())
+			}
+			if len(s.logText()) > 10*mostMessage {
+				t.Errorf("the log has %d bytes", len(s.logText()))
 			}
 			if strings.Contains(s.logText(), "token-1") {
 				t.Error("the token is in the log")
