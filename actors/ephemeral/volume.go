@@ -17,8 +17,12 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// maxDeferred bounds the requests that wait for an operation to end.
-const maxDeferred = 64
+const (
+	// maxDeferred bounds the requests that wait for an operation to end.
+	maxDeferred = 64
+	// maxOwns bounds those of them that come from a gateway: the others are for calls.
+	maxOwns = 8
+)
 
 // volumeActor owns one volume that is mounted or changing. One operation runs at a time; a request
 // that meets it shares its outcome when it asks for the same thing, and is answered that the volume
@@ -75,7 +79,7 @@ type operation struct {
 	// unpublish that meets it waits.
 	deletes bool
 	// brief: it writes one record, and nothing that a request asks for contradicts it. All requests
-	// that meet it wait.
+	// that meet it wait, except questions: what they are about stays the same.
 	brief bool
 	// ended delivers the outcome. It is not in the message that announces it, because a message at
 	// which the actor panics is lost.
@@ -129,7 +133,7 @@ func (v *volumeActor) Receive(c actor.Context) {
 
 // request handles what is asked of the volume.
 func (v *volumeActor) request(c actor.Context, m messages.Request) {
-	if v.running != nil && v.running.brief && v.defers(m) {
+	if v.running != nil && v.running.brief && changes(m) && v.defers(m) {
 		return
 	}
 	switch m := m.(type) {
@@ -260,13 +264,36 @@ func (v *volumeActor) finish(c actor.Context) {
 	}
 }
 
-// defers keeps a request for after the operation that is running. The kubelet sends one at a time; a
-// bound keeps other callers from piling them up.
+// defers keeps a request for after the operation that is running. The kubelet sends one at a time;
+// bounds keep other callers from piling them up.
 func (v *volumeActor) defers(m messages.Request) bool {
-	if len(v.deferred) >= maxDeferred {
+	if len(v.deferred) >= maxDeferred || isOwn(m) && count(v.deferred, isOwn) >= maxOwns {
 		return false
 	}
 	v.deferred = append(v.deferred, m)
+	return true
+}
+
+func count(all []messages.Request, are func(messages.Request) bool) (n int) {
+	for _, m := range all {
+		if are(m) {
+			n++
+		}
+	}
+	return n
+}
+
+func isOwn(m messages.Request) bool {
+	_, ok := m.(*messages.OwnVolume)
+	return ok
+}
+
+// changes reports whether a request may change the volume.
+func changes(m messages.Request) bool {
+	switch m.(type) {
+	case *messages.DescribeVolume, *messages.VolumeStats:
+		return false
+	}
 	return true
 }
 
