@@ -90,8 +90,11 @@ func (l *link) run(ctx context.Context) {
 			if l.connected(current, next) {
 				settled = time.After(l.u.pace.settled)
 			}
-			current.retire()
-			current, old = next, current
+			if current != nil { // else the old one is still that from before
+				current.retire()
+				old = current
+			}
+			current = next
 		}
 	}
 }
