@@ -63,7 +63,7 @@ func notRemoved(err error) error {
 
 // deleteOptions reads the body of a request to delete, and those parameters that may stand for it.
 func (c *call) deleteOptions(values url.Values) (metav1.DeleteOptions, error) {
-	options := metav1.DeleteOptions{DryRun: values["dryRun"]}
+	var options metav1.DeleteOptions
 	defer c.readSoon()()
 	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxOptions+1))
 	switch {
@@ -81,6 +81,8 @@ func (c *call) deleteOptions(values url.Values) (metav1.DeleteOptions, error) {
 			return options, badParameter("", "the body of the request is not DeleteOptions in JSON")
 		}
 	}
+	// Where one of both says so, nothing is deleted.
+	options.DryRun = append(options.DryRun, values["dryRun"]...)
 	if slices.ContainsFunc(options.DryRun, func(stage string) bool { return stage != metav1.DryRunAll }) {
 		return options, badParameter("dryRun", "dryRun=%q is not possible; the only value is All", options.DryRun)
 	}

@@ -33,6 +33,7 @@ func TestRemove(t *testing.T) {
 		{"of a client with a charset", "", `{}`, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, 200, "", true},
 		{"dry run", "", `{"dryRun":["All"]}`, asJSON, 200, "", false},
 		{"dry run in the query", "?dryRun=All", "", nil, 200, "", false},
+		{"dry run in the query, none in the body", "?dryRun=All", `{"dryRun":[]}`, asJSON, 200, "", false},
 		{"dry run of something", "?dryRun=Some", "", nil, 400, "BadRequest", false},
 		{"dry run of something else", "", `{"dryRun":["All","Some"]}`, asJSON, 400, "BadRequest", false},
 		{"UID", "", `{"preconditions":{"uid":"UID"}}`, asJSON, 200, "", true},
