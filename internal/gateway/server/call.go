@@ -226,8 +226,9 @@ func (c *call) end(err error) {
 	}
 	c.s.Metrics.Requested(verbOf(c.what), c.what.resourceName(), c.code)
 	c.logLine(err)
-	if err != nil && begun {
-		// The only way to tell the client that the answer is not complete.
+	if err != nil && begun || c.code == statusLeft {
+		// The only way to tell the client that the answer is not complete. One that has only closed its
+		// side would be told 200 with nothing.
 		panic(http.ErrAbortHandler)
 	}
 }

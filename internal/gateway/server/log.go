@@ -91,26 +91,34 @@ func (c *call) log(values url.Values) error {
 		return out.cause(err)
 	}
 	waiting := time.AfterFunc(c.s.begin, func() { out.cut(context.DeadlineExceeded) })
+	defer waiting.Stop()
 	answer, err := node.Send(out.during, c.r.Method, api.BytesPath(found.Volume.ID), q.values, q.header)
-	if !waiting.Stop() && err == nil {
-		err = context.DeadlineExceeded
-		answer.Body.Close()
-	}
 	if err != nil {
 		return &nodeError{out.cause(err)}
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusBadRequest {
+		// A node that does not come to the end of an error holds nobody up.
+		return &nodeError{out.cause(c.refusal(answer))}
+	}
+	if !waiting.Stop() {
+		return &nodeError{out.cause(context.DeadlineExceeded)}
+	}
 	return c.pass(answer, q, out)
+}
+
+// refusal returns the error that a node has answered with.
+func (c *call) refusal(answer *http.Response) error {
+	text := answer.Header.Get("Content-Range")
+	if answer.StatusCode == http.StatusRequestedRangeNotSatisfiable && validUnsatisfied.MatchString(text) {
+		c.Header().Set("Content-Range", text)
+	}
+	return api.ReadError(answer)
 }
 
 // pass sends what a node has answered.
 func (c *call) pass(answer *http.Response, q reading, out *output) error {
 	switch code := answer.StatusCode; {
-	case code >= http.StatusBadRequest:
-		if text := answer.Header.Get("Content-Range"); code == http.StatusRequestedRangeNotSatisfiable && validUnsatisfied.MatchString(text) {
-			c.Header().Set("Content-Range", text)
-		}
-		return &nodeError{api.ReadError(answer)}
 	case code != http.StatusOK && code != http.StatusPartialContent:
 		return resource.Internal(c.what.Name, "node %q answered with the HTTP status %d, which was not expected", c.node, code)
 	case !q.archive && answer.ContentLength < 0:

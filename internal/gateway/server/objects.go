@@ -172,6 +172,14 @@ func (c *call) find(ctx context.Context) (fleet.Found, error) {
 		// No volume has such a name.
 		return fleet.Found{}, fleet.ErrNotFound
 	}
+	if pod == "" {
+		// The node goes through all volumes of the namespace, as in a list.
+		release, refused := c.s.lists.take(c.who.GetName())
+		if refused != nil {
+			return fleet.Found{}, refused
+		}
+		defer release()
+	}
 	found, err := c.s.Fleet.Find(ctx, fleet.Lookup{
 		Reader: c.reader(), Namespace: c.what.Namespace, NodeHash: node, Pod: pod, Truncated: !exact,
 		Match: func(v api.Volume) bool { return resource.Name(v) == c.what.Name },

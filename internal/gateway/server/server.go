@@ -33,6 +33,10 @@ const (
 	beginLimit  = 30 * time.Second
 	// answerLimit is how long the API server may take to read an answer that is not a stream.
 	answerLimit = 30 * time.Second
+	// handleLimit is how long a request may take until its answer begins, with time to spare for the
+	// question whether the user may. HTTP/2 resets a stream at its deadline for writing, also where
+	// nothing is being written: an error would not get out.
+	handleLimit = 30*time.Second + removeLimit + beginLimit
 	// stallLimit is how long the next 64 KiB of a stream may take.
 	stallLimit = 5 * time.Minute
 
@@ -144,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ResponseWriter: w, r: r, s: s, control: http.NewResponseController(w), began: time.Now(),
 		audit: auditID(r.Header.Get("Audit-Id")), what: route(r),
 	}
-	c.allow(answerLimit)
+	c.allow(handleLimit)
 	header := w.Header()
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")

@@ -87,6 +87,8 @@ func (o *output) end() {
 	o.over = true
 	if o.begun {
 		o.watch.Stop()
+		// What the server has not sent yet follows when the handler has ended.
+		o.c.allow(answerLimit)
 	}
 	o.leave()
 	o.cancel(nil)
