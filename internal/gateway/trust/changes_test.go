@@ -23,6 +23,8 @@ import (
 
 func TestStartRefuses(t *testing.T) {
 	proxies, clients := newAuthority("proxies", nil), newAuthority("clients", nil)
+	root := newAuthority("root", nil)
+	between := newAuthority("between", root)
 	for _, test := range []struct {
 		name   string
 		config *corev1.ConfigMap
@@ -34,6 +36,10 @@ func TestStartRefuses(t *testing.T) {
 		{"T3: the same key", configMap(clients.renewed(), clients, `[]`), nil, "could name himself anyone"},
 		{"T3: among others", configMap(proxies, clients, `[]`), func(data map[string]string) {
 			data["requestheader-client-ca-file"] += clients.pem()
+		}, "could name himself anyone"},
+		{"T3: a CA of the CA", configMap(root, newAuthority("clients", root), `[]`), nil, "could name himself anyone"},
+		{"T3: a CA of a CA of the CA", configMap(root, between, `[]`), func(data map[string]string) {
+			data["client-ca-file"] += newAuthority("clients", between).pem()
 		}, "could name himself anyone"},
 		{"no CA", configMap(proxies, clients, `[]`), func(data map[string]string) { delete(data, "requestheader-client-ca-file") },
 			"requestheader-client-ca-file is missing"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,13 +72,12 @@ func parse(config *corev1.ConfigMap) (*trusted, error) {
 		if err != nil {
 			return nil, err
 		}
-		if shareKey(authorities, users) {
+		if shareKey(authorities, users) || issued(authorities, users) {
 			return nil, errUnsafe
 		}
 	}
-	t := &trusted{roots: x509.NewCertPool(), names: lists[keyAllowedNames]}
+	t := &trusted{roots: poolOf(authorities), names: lists[keyAllowedNames]}
 	for _, authority := range authorities {
-		t.roots.AddCert(authority)
 		t.subjects = append(t.subjects, authority.Subject.String())
 	}
 	options := x509request.DefaultVerifyOptions()
@@ -99,6 +99,26 @@ func authoritiesOf(config *corev1.ConfigMap, key string) ([]*x509.Certificate, e
 		return nil, fmt.Errorf("the key %s is no certificate: %w", key, err)
 	}
 	return authorities, nil
+}
+
+func poolOf(authorities []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, authority := range authorities {
+		pool.AddCert(authority)
+	}
+	return pool
+}
+
+// issued reports whether one of the roots has issued a CA of the users, itself or through another: a
+// user who shows the chain would be believed.
+func issued(roots, users []*x509.Certificate) bool {
+	options := x509.VerifyOptions{
+		Roots: poolOf(roots), Intermediates: poolOf(users), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	}
+	return slices.ContainsFunc(users, func(ca *x509.Certificate) bool {
+		_, err := ca.Verify(options)
+		return err == nil
+	})
 }
 
 // shareKey reports whether a CA is in both lists. A CA is its key: its certificate may have been
