@@ -4,6 +4,7 @@ SOAK_FLAGS ?= --preset smoke
 FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
+FLEET_FLAGS ?=
 DEMO_FLAGS ?=
 IMAGE ?= ghcr.io/katbox/katbox
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -12,7 +13,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench powercut image image-check chart-files deploy-check monitoring-check e2e e2e-gateway e2e-disk lint compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check chart-files deploy-check monitoring-check e2e e2e-gateway e2e-disk lint compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +47,15 @@ soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
 bench: ## Measure Katbox against the least that a driver can do, as root; BENCH_FLAGS="--retained 0,10000 --rounds 3"
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak/bench
 	bin/bench $(BENCH_FLAGS)
+
+# The cluster should have no other work. Objects of 5,000 nodes are made in it, and removed at the end.
+fleet: ## Measure the gateway with 5,000 made-up nodes; KUBECONFIG=FILE is a cluster without a gateway, FLEET_FLAGS="--nodes 500"
+	@if [ -z "$(KUBECONFIG)" ]; then \
+		echo 'skipped: nothing was run. Set KUBECONFIG to that of a real cluster with aggregation and without a gateway, as one who may do everything.'; \
+	else \
+		CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/katbox-gateway ./soak/fleet && \
+		bin/fleet $(FLEET_FLAGS); \
+	fi
 
 # VMTEST names a directory with a powercut.sh: it runs a command in a virtual
 # machine on a fresh disk, waits for its first line of output and then a random
