@@ -44,6 +44,8 @@ type connection struct {
 	leaveContext context.Context
 	leaving      context.CancelFunc
 	limit        *rate.Limiter
+	// receiving bounds how many answers about owners are received at once.
+	receiving chan struct{}
 	// asked is closed when the gateway has asked for the summary: it uses the connection.
 	asked     chan struct{}
 	askedOnce sync.Once
@@ -56,7 +58,7 @@ type connection struct {
 func (u *Uplink) serve(l *link, w *wire) (*connection, error) {
 	ctx, leaving := context.WithCancel(context.Background())
 	c := &connection{u: u, wire: w, began: time.Now(), gateway: l.address.String(), leaveContext: ctx, leaving: leaving,
-		limit: rate.NewLimiter(requestRate, requestBurst), asked: make(chan struct{})}
+		limit: rate.NewLimiter(requestRate, requestBurst), asked: make(chan struct{}), receiving: make(chan struct{}, mostOwning)}
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true) // what is encrypted is below
 	c.server = &http.Server{

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -247,7 +248,7 @@ func (f *fakeVolumes) set(change func()) {
 func (f *fakeVolumes) Awake(context.Context) ([]volume.Description, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.awake, f.err
+	return slices.Clone(f.awake), f.err // Own changes it
 }
 
 func (f *fakeVolumes) Holdings(context.Context) ([]volume.Holding, error) {

@@ -20,7 +20,8 @@ const (
 	// mostAnswers bounds the answers about owners in one request, mostOwners its size.
 	mostAnswers = 1000
 	mostOwners  = 1 << 20
-	// mostOwning bounds how many such requests are handled at once, and ownParallel how many of the
+	// mostOwning bounds how many such requests are received at once on a connection, and how many of
+	// those that were received are handled at once, and ownParallel how many of the
 	// answers in one: each may be a commit, and commits that run together share a sync.
 	mostOwning  = 4
 	ownParallel = 16
@@ -67,18 +68,23 @@ func (c *connection) owners(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(ownLimit))
 	_ = control.SetWriteDeadline(time.Now().Add(2 * ownLimit))
-	select {
-	case c.u.owning <- struct{}{}:
-		defer func() { <-c.u.owning }()
-	case <-ctx.Done():
-		api.WriteError(w, api.NewError(api.TooManyRequests, "the node is busy with %d other requests of the kind; try again", mostOwning))
+	// A gateway that does not send its answers keeps others from nothing.
+	done, ok := enter(ctx, c.receiving)
+	if !ok {
+		busyOwning(w)
 		return
 	}
 	answers, err := readAnswers(http.MaxBytesReader(w, r.Body, mostOwners))
+	done()
 	if err != nil {
 		api.WriteError(w, api.NewError(api.BadRequest, "%s", volume.OneLine(err)))
 		return
 	}
+	if done, ok = enter(ctx, c.u.owning); !ok {
+		busyOwning(w)
+		return
+	}
+	defer done()
 	kept, err := c.u.own(ctx, answers)
 	if err != nil {
 		api.WriteError(w, api.NewError(api.InternalError, "%s", volume.OneLine(err)))
@@ -86,6 +92,20 @@ func (c *connection) owners(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(api.OwnersKept{Kept: kept}) // the gateway is gone
+}
+
+// enter waits for a place. It returns false if ctx ends first.
+func enter(ctx context.Context, places chan struct{}) (leave func(), ok bool) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, true
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+func busyOwning(w http.ResponseWriter) {
+	api.WriteError(w, api.NewError(api.TooManyRequests, "the node is busy with %d other requests of the kind; try again", mostOwning))
 }
 
 // owned is an answer about a volume that may be one of the node's.
