@@ -135,12 +135,19 @@ func take(t testing.TB, conn net.Conn, cert tls.Certificate) *node {
 
 // good is a gateway that takes each node and reads its summary.
 func good(t testing.TB, cert tls.Certificate) (behave func(net.Conn), nodes chan *node) {
+	return goodAfter(t, cert, func(*node) {})
+}
+
+// goodAfter calls before with each node whose summary it has not asked for: until then the node's
+// connection does not grow old.
+func goodAfter(t testing.TB, cert tls.Certificate, before func(*node)) (behave func(net.Conn), nodes chan *node) {
 	nodes = make(chan *node, 100)
 	return func(conn net.Conn) {
 		n := take(t, conn, cert)
 		if n == nil {
 			return
 		}
+		before(n)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n.hush = cancel

@@ -4,17 +4,35 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 )
 
+// reading is a good gateway that begins to read on its first connection, before that grows old.
+func reading(t *testing.T, ca *uplinktest.Authority) (behave func(net.Conn), nodes chan *node, answers chan *http.Response) {
+	answers = make(chan *http.Response, 1)
+	var once sync.Once
+	behave, nodes = goodAfter(t, ca.Leaf(t, gatewayName), func(n *node) {
+		once.Do(func() {
+			answer, err := n.Ask(http.MethodGet, "/v1/volumes", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			answers <- answer
+		})
+	})
+	return behave, nodes, answers
+}
+
 // TestReaderOutlastsALostConnection: while something runs on an old connection and the one after it is
 // lost, that is replaced, and there is still no third: the gateway would close the oldest.
 func TestReaderOutlastsALostConnection(t *testing.T) {
 	ca := uplinktest.NewAuthority(t)
-	behave, nodes := good(t, ca.Leaf(t, gatewayName))
+	behave, nodes, answers := reading(t, ca)
 	conns := make(chan net.Conn, 100)
 	g := startGateway(t, "127.0.0.1:0", func(conn net.Conn) {
 		conns <- conn
@@ -29,9 +47,8 @@ func TestReaderOutlastsALostConnection(t *testing.T) {
 		_, _ = io.WriteString(w, "whole")
 	})
 	s.start(g.port())
-	old := next(t, "node", nodes)
-	answer, err := old.Ask(http.MethodGet, "/v1/volumes", nil)
-	must(t, err)
+	next(t, "node", nodes)
+	answer := next(t, "answer", answers)
 	defer answer.Body.Close()
 	next(t, "renewed connection", nodes)
 	<-conns

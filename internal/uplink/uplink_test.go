@@ -261,7 +261,7 @@ func TestReplicas(t *testing.T) {
 // TestRenewal: the gateway is told to ask on the new connection, and what runs on the old one goes on.
 func TestRenewal(t *testing.T) {
 	ca := uplinktest.NewAuthority(t)
-	behave, nodes := good(t, ca.Leaf(t, gatewayName))
+	behave, nodes, answers := reading(t, ca)
 	g := startGateway(t, "127.0.0.1:0", behave)
 	s := newScene(t, ca)
 	s.pace.life = 50 * time.Millisecond
@@ -273,8 +273,7 @@ func TestRenewal(t *testing.T) {
 	})
 	s.start(g.port())
 	old := next(t, "node", nodes)
-	answer, err := old.Ask(http.MethodGet, "/v1/volumes", nil)
-	must(t, err)
+	answer := next(t, "answer", answers)
 	defer answer.Body.Close()
 	next(t, "renewed connection", nodes)
 	eventually(t, "the gateway is told to leave the old connection", func() bool { return old.Client.Available() == 0 })
