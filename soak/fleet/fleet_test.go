@@ -98,7 +98,7 @@ func TestPace(t *testing.T) {
 func TestInOrder(t *testing.T) {
 	of := func(text string) (p page) {
 		var items []string
-		for _, item := range strings.Fields(text) {
+		for item := range strings.FieldsSeq(text) {
 			name, second, _ := strings.Cut(item, "@")
 			items = append(items, fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"a","creationTimestamp":"2026-01-01T00:00:%sZ"}}`, name, second))
 

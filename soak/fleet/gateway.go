@@ -124,7 +124,7 @@ func (g *gateway) stop() error {
 	ended := g.ended
 	g.process = nil
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // it says how the program ended, as it was asked to
 		return nil
 	case <-time.After(stopLimit):
 		return fmt.Errorf("the gateway has not ended %s after SIGTERM", stopLimit)
