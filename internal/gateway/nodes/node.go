@@ -185,6 +185,7 @@ func (n *node) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("the request is too long: its URL and headers have %d bytes, and may have %d", size, mostSent)
 	}
+	began := time.Now()
 	c := n.current()
 	response, err := n.send(c, request)
 	if err != nil && (request.Method == http.MethodGet || request.Method == http.MethodHead) {
@@ -193,10 +194,10 @@ func (n *node) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 	}
 	if err != nil {
-		n.count(request, err)
+		n.count(request, began, err)
 		return nil, err
 	}
-	response.Body = &countedBody{ReadCloser: response.Body, node: n, request: request}
+	response.Body = &countedBody{ReadCloser: response.Body, node: n, request: request, began: began}
 	return response, nil
 }
 
@@ -228,20 +229,22 @@ func (n *node) send(c *connection, request *http.Request) (*http.Response, error
 
 // count counts a request that was answered, or was not: in time, or at all. One that its sender gave
 // up says nothing about the node. Nor does one for a volume that takes too long: the volume may be
-// large, and its reader must not take the node away from the lists of others.
-func (n *node) count(request *http.Request, err error) {
+// large, and its reader must not take the node away from the lists of others. Requests that failed at
+// the same time say no more than one.
+func (n *node) count(request *http.Request, began time.Time, err error) {
 	ended := request.Context().Err()
 	if err != nil && (errors.Is(ended, context.Canceled) || ended != nil && strings.HasPrefix(request.URL.Path, api.VolumesPath+"/")) {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err == nil {
+	switch {
+	case err == nil:
 		n.failures = 0
-		return
+	case n.failures == 0 || !began.Before(n.failed):
+		n.failures++
+		n.failed = time.Now()
 	}
-	n.failures++
-	n.failed = time.Now()
 }
 
 // countedBody counts an answer that came to its end, or did not in time. The header alone is no answer.
@@ -249,6 +252,7 @@ type countedBody struct {
 	io.ReadCloser
 	node    *node
 	request *http.Request
+	began   time.Time // when the request was sent
 	late    bool
 }
 
@@ -257,7 +261,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !b.late && errors.Is(b.request.Context().Err(), context.DeadlineExceeded) {
 		b.late = true
-		b.node.count(b.request, err)
+		b.node.count(b.request, b.began, err)
 	}
 	return n, err
 }
@@ -265,7 +269,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 // Close ends the answer.
 func (b *countedBody) Close() error {
 	if !b.late && b.request.Context().Err() == nil {
-		b.node.count(b.request, nil)
+		b.node.count(b.request, b.began, nil)
 	}
 	return b.ReadCloser.Close()
 }
