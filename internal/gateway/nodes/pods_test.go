@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -33,6 +35,14 @@ func watching(t *testing.T, client *fake.Clientset) (*Pods, chan Pod) {
 		t.Fatal(err)
 	}
 	gone, ended := make(chan Pod, 10), make(chan struct{})
+	// The fake client loses what changes after the list and before the watch.
+	watched := make(chan struct{})
+	var once sync.Once
+	client.PrependWatchReactor("pods", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := client.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		once.Do(func() { close(watched) })
+		return true, w, err
+	})
 	running, stop := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
@@ -42,10 +52,12 @@ func watching(t *testing.T, client *fake.Clientset) (*Pods, chan Pod) {
 		stop()
 		<-ended
 	})
-	select {
-	case <-p.Synced():
-	case <-time.After(patience):
-		t.Fatal("the pods are not listed")
+	for _, begun := range []<-chan struct{}{p.Synced(), watched} {
+		select {
+		case <-begun:
+		case <-time.After(patience):
+			t.Fatal("the pods are not listed and watched")
+		}
 	}
 	return p, gone
 }
