@@ -109,8 +109,9 @@ type gateway struct {
 	addresses map[string]string
 }
 
-// newGateway starts one among the objects that the manifests have.
-func newGateway(t *testing.T, change func(*options)) *gateway {
+// newGateway starts one among the objects that the manifests have. Before that, change may change its
+// options and the client, if it is not nil.
+func newGateway(t *testing.T, change func(*options, *fake.Clientset)) *gateway {
 	t.Helper()
 	g := &gateway{t: t, ca: newAuthority(t), counted: metrics.New(version, revision), ended: make(chan struct{})}
 	g.addresses = map[string]string{}
@@ -118,7 +119,7 @@ func newGateway(t *testing.T, change func(*options)) *gateway {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
-	g.cluster.core = fake.NewClientset(
+	core := fake.NewClientset(
 		&corev1.Secret{ObjectMeta: meta("katbox", "katbox-gateway")},
 		&corev1.ConfigMap{ObjectMeta: meta("katbox", "katbox-gateway-ca")},
 		&corev1.ConfigMap{ObjectMeta: meta("kube-system", "extension-apiserver-authentication"), Data: map[string]string{
@@ -127,6 +128,7 @@ func newGateway(t *testing.T, change func(*options)) *gateway {
 			"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`, "client-ca-file": "",
 		}},
 	)
+	g.cluster.core = core
 	g.cluster.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{apiServices: "APIServiceList"},
 		&unstructured.Unstructured{Object: map[string]any{
@@ -145,7 +147,7 @@ func newGateway(t *testing.T, change func(*options)) *gateway {
 		t.Fatal(err)
 	}
 	if change != nil {
-		change(&o)
+		change(&o, core)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	g.stop = stop
@@ -312,8 +314,10 @@ func TestLeave(t *testing.T) {
 
 // TestStopBeforeItHasStarted: an API server that does not answer holds up no stop.
 func TestStopBeforeItHasStarted(t *testing.T) {
-	g := newGateway(t, func(o *options) { o.certSecret = "none.of.that.name" })
-	g.cluster.core.(*fake.Clientset).PrependReactor("create", "secrets", refuse)
+	g := newGateway(t, func(o *options, core *fake.Clientset) {
+		o.certSecret = "none.of.that.name"
+		core.PrependReactor("create", "secrets", refuse)
+	})
 	g.eventually("probes are answered", func() error { return g.probe("/readyz", http.StatusServiceUnavailable, "starting") })
 	g.stop()
 	if err := g.wait(); err != nil {
@@ -325,7 +329,7 @@ func TestStopBeforeItHasStarted(t *testing.T) {
 func TestAddressInUse(t *testing.T) {
 	first := newGateway(t, nil)
 	first.eventually("ready", func() error { return first.probe("/readyz", http.StatusOK, "ok") })
-	second := newGateway(t, func(o *options) { o.nodesEndpoint = first.address("nodes-endpoint") })
+	second := newGateway(t, func(o *options, _ *fake.Clientset) { o.nodesEndpoint = first.address("nodes-endpoint") })
 	if err := second.wait(); err == nil || !strings.Contains(err.Error(), "--nodes-endpoint") {
 		t.Errorf("%v, want an error of --nodes-endpoint", err)
 	}
