@@ -190,7 +190,7 @@ func (s *story) come(ctx context.Context, what string) error {
 	}
 	took := time.Since(began)
 	s.want(took <= time.Minute, "%d nodes %s, within %.1f s of at most 60 s", s.o.nodes, what, took.Seconds())
-	// Of 200 a second, 20 may begin at once, and 32 that the API server was slow with end at once.
+	// 20 may begin at once, and 32 that the API server was slow with end at once.
 	s.want(rates.most() <= 211, "at most %.0f TokenReviews a second, of at most 200; %d in all", rates.most(), rates.all())
 	return nil
 }

@@ -186,14 +186,15 @@ func (r *Registry) review(ctx context.Context, address, token string) (Identity,
 	defer leave()
 	waiting, cancel := context.WithTimeout(ctx, r.limits.wait)
 	defer cancel()
-	if err := r.reviews.Wait(waiting); err != nil {
-		return Identity{}, later(metrics.Busy, "too many nodes connect at once; try again in a moment")
-	}
+	// The rate comes last: what waits for a slow API server must not reach it all at once afterwards.
 	select {
 	case r.reviewing <- struct{}{}:
 		defer func() { <-r.reviewing }()
 	case <-waiting.Done():
-		return Identity{}, later(metrics.Busy, "the API server answers slowly about tokens; try again in a moment")
+		return Identity{}, later(metrics.Busy, "the API server answers slowly about tokens, or too many nodes connect at once; try again in a moment")
+	}
+	if err := r.reviews.Wait(waiting); err != nil {
+		return Identity{}, later(metrics.Busy, "too many nodes connect at once; try again in a moment")
 	}
 	asking, cancel := context.WithTimeout(ctx, r.limits.review)
 	defer cancel()
