@@ -71,7 +71,7 @@ func TestAskBounds(t *testing.T) {
 		p.say(api.Summary{Asks: many})
 	}
 	p.say(api.Summary{Holdings: []api.Holding{{Namespace: "last", Volumes: 1}}})
-	s.wait("the last line", func() bool { return len(s.held("last")) == 1 })
+	s.wait("the last line", func() bool { return s.holds("last") })
 	close(release)
 	s.wait("the end of the questions", func() bool {
 		c := s.find("n1").current()
@@ -79,6 +79,8 @@ func TestAskBounds(t *testing.T) {
 		defer c.mu.Unlock()
 		return !c.asking
 	})
+	mu.Lock()
+	defer mu.Unlock()
 	if most != 1 || asked > mostAsks+asksAtOnce || asked < mostAsks {
 		t.Errorf("%d questions in all, %d at once", asked, most)
 	}
