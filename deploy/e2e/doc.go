@@ -7,6 +7,10 @@
 // nobody takes this for tests that passed, they are behind the build tag e2e and
 // "go test ./..." finds none here.
 //
+// "make e2e-gateway" runs TestGateway in a cluster of three nodes with RBAC, aggregated
+// APIs and a network for pods: people with different rights ask the gateway through the
+// API server, by kubectl and by HTTP.
+//
 // Only what the node demands is changed in the manifests: where its kubelet is,
 // the working directory, the host's network and the port, see manifests.go. What
 // is timed is measured in the same run beside its baseline, and fails only when it
