@@ -28,7 +28,9 @@ type story struct {
 	server  *server
 	gateway *gateway
 	fleet   *fleet
-	missed  bool
+	// usual is how long a list with all nodes takes.
+	usual  time.Duration
+	missed bool
 }
 
 // say writes a line.
