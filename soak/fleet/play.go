@@ -38,10 +38,7 @@ func play(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	go func() {
-		<-ctx.Done()
-		os.Exit(exitFailed)
-	}()
+	defer context.AfterFunc(ctx, func() { os.Exit(exitFailed) })()
 	for {
 		var o order
 		if err := orders.Decode(&o); errors.Is(err, io.EOF) {

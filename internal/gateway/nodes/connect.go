@@ -191,7 +191,7 @@ func (r *Registry) review(ctx context.Context, address, token string) (Identity,
 	case r.reviewing <- struct{}{}:
 		defer func() { <-r.reviewing }()
 	case <-waiting.Done():
-		return Identity{}, later(metrics.Busy, "the API server answers slowly about tokens, or too many nodes connect at once; try again in a moment")
+		return Identity{}, later(metrics.Busy, "too many nodes connect at once, or the API server is slow; try again in a moment")
 	}
 	if err := r.reviews.Wait(waiting); err != nil {
 		return Identity{}, later(metrics.Busy, "too many nodes connect at once; try again in a moment")
