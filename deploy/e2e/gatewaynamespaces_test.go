@@ -79,8 +79,8 @@ func (c *gatewayCluster) testMissingNode() {
 		c.t.Errorf("a volume of node 3: %s", answer.Status)
 	}
 	c.wantIn(body, c.nodeName(3), "ServiceUnavailable")
+	c.kubectl("uncordon", c.nodeName(3)) // the script waits until pods can come
 	c.script("node.sh", "start", "3")
-	c.kubectl("uncordon", c.nodeName(3))
 	c.gatewayReady()
 	if got := c.as(bob).wantCode(http.StatusOK, away.path()+"/log?path=out%2Flog"); got != "y" {
 		c.t.Errorf("after node 3 is back bob reads %q", got)
