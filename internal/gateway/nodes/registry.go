@@ -199,10 +199,11 @@ const (
 	// mostHeader bounds the headers of a node's answer, and of its request to connect.
 	mostHeader = 64 << 10
 	// streamWindow and connWindow are how much a node may send that nobody has read yet, on a stream
-	// and on a connection. With the 32 streams that a node allows, slow readers of all of them leave
-	// half a MiB for lists and summaries.
-	streamWindow = 112 << 10
-	connWindow   = 4<<20 - 1
+	// and on a connection. A stream moves no more than its window in a round trip. With the 32 streams
+	// that a node allows, slow readers of all of them leave half a MiB for lists and summaries; the 256
+	// streams of a gateway keep 128 MiB at most.
+	streamWindow = 512 << 10
+	connWindow   = 32*streamWindow + 512<<10
 	// frame is the largest frame that a node may send: each connection keeps room for one.
 	frame = 16 << 10
 	// writeLimit is how long a node may read nothing while something is sent to it.
