@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/program"
 )
 
 func TestFlagsAreChecked(t *testing.T) {
@@ -58,14 +60,14 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 	stdout.Reset()
 	if err := realMain(t.Context(), []string{"--help"}, &stdout); !errors.Is(err, pflag.ErrHelp) ||
-		!strings.Contains(stdout.String(), "--nodes-endpoint") || exitCode(err, io.Discard) != 0 {
+		!strings.Contains(stdout.String(), "--nodes-endpoint") || program.ExitCode(programName, err, io.Discard) != 0 {
 		t.Errorf("--help: %q, %v", stdout.String(), err)
 	}
 }
 
 func TestExitCode(t *testing.T) {
 	var stderr bytes.Buffer
-	if code := exitCode(errors.New("broken\nin two"), &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
+	if code := program.ExitCode(programName, errors.New("broken\nin two"), &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("exit code %d with %q, want 1 with one line", code, stderr.String())
 	}
 	if err := realMain(t.Context(), []string{"--namespace=k", "--log-level=loud"}, io.Discard); err == nil ||

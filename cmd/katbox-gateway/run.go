@@ -24,11 +24,12 @@ import (
 	"github.com/katbox/katbox/internal/logging"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/program"
 )
 
 const (
 	// stopTimeout bounds the ordered stop, the others one step of it. With the longest delay before it
-	// all ends within hardLimit.
+	// all ends before Kubernetes kills it.
 	stopTimeout    = 14 * time.Second
 	requestsLimit  = 5 * time.Second
 	answersTimeout = time.Second
@@ -41,7 +42,7 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer sink.Close(logTimeout)
+	defer sink.Close(program.OutputTimeout)
 	z, err := logging.New(o.logLevel, o.logFormat, sink)
 	if err != nil {
 		return err

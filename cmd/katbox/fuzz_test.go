@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/socket"
 )
 
@@ -42,7 +43,7 @@ func FuzzParse(f *testing.F) {
 func checkRefusal(t *testing.T, args []string, err error) {
 	t.Helper()
 	var stderr strings.Builder
-	if code := exitCode(err, &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
+	if code := program.ExitCode(programName, err, &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("%q: exit code %d, stderr %q, want 1 and one line", args, code, stderr.String())
 	}
 	text := err.Error()

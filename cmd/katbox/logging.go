@@ -15,9 +15,6 @@ import (
 	"github.com/katbox/katbox/internal/logging"
 )
 
-// logTimeout bounds the wait for the reader of stdout or stderr at the end.
-const logTimeout = time.Second
-
 // newLogger returns the daemon's log, to which the libraries write as well. It goes to stdout:
 // stderr is for the one line that says why the daemon ended.
 func newLogger(level, format string, w io.Writer) (logr.Logger, error) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/program"
 )
 
 func TestDefaultsAreTheOldDrivers(t *testing.T) {
@@ -118,7 +120,7 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 			continue
 		}
 		var stderr strings.Builder
-		if code := exitCode(err, &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
+		if code := program.ExitCode(programName, err, &stderr); code != 1 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("katbox %s: exit code %d, stderr %q, want 1 and one line", args, code, stderr.String())
 		}
 	}
@@ -155,7 +157,7 @@ func TestVersionAndHelpNeedNoNode(t *testing.T) {
 		!strings.Contains(stdout.String(), "--afterlifespan") {
 		t.Errorf("--help: %q, %v", stdout.String(), err)
 	}
-	if code := exitCode(pflag.ErrHelp, io.Discard); code != 0 {
+	if code := program.ExitCode(programName, pflag.ErrHelp, io.Discard); code != 0 {
 		t.Errorf("--help exits with %d", code)
 	}
 }

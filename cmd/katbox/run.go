@@ -22,6 +22,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/store"
@@ -49,7 +50,7 @@ func run(ctx context.Context, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer sink.Close(logTimeout)
+	defer sink.Close(program.OutputTimeout)
 	log, err := newLogger(o.level(), o.logFormat, sink)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/logging"
+	"github.com/katbox/katbox/internal/program"
 )
 
 // TestStdoutThatStalls: the daemon still answers calls, changes volumes and ends.
@@ -69,7 +70,7 @@ func TestStdoutThatStalls(t *testing.T) {
 func TestStderrThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
-		if code := exitCode(errors.New("broken"), stalled(goOn)); code != 1 {
+		if code := program.ExitCode(programName, errors.New("broken"), stalled(goOn)); code != 1 {
 			t.Errorf("exit code %d, want 1", code)
 		}
 		close(goOn)
