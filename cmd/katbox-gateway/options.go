@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/program"
 )
 
 const (
@@ -86,17 +87,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.Usage = func() {
 		fmt.Fprintf(stdout, "katbox-gateway shows retained volumes in the Kubernetes API.\n\nFlags:\n%s", flags.FlagUsages())
 	}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return o, err
-		}
-		return o, fmt.Errorf("%w; see katbox-gateway --help", err)
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q; see katbox-gateway --help", flags.Arg(0))
-	}
-	if o.showVersion {
-		return o, nil
+	if err := program.Parse(programName, flags, args); err != nil || o.showVersion {
+		return o, err
 	}
 	return o, o.check()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/ops"
+	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/tracing"
 	"github.com/katbox/katbox/internal/uplink"
@@ -126,17 +127,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		verbs.Usage(stdout)
 		fmt.Fprintf(stdout, "\nThe daemon's flags:\n%s", flags.FlagUsages())
 	}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return o, err
-		}
-		return o, fmt.Errorf("%w; see katbox --help", err)
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q; see katbox --help", flags.Arg(0))
-	}
-	if o.showVersion {
-		return o, nil
+	if err := program.Parse(programName, flags, args); err != nil || o.showVersion {
+		return o, err
 	}
 	err := o.check()
 	o.kubeletDir = filepath.Clean(o.kubeletDir)

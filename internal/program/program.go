@@ -1,5 +1,5 @@
-// Package program is how a long-running program of Katbox begins and ends: it runs until a signal, and
-// one line on stderr says why it ended otherwise.
+// Package program is how a long-running program of Katbox begins and ends: it reads its flags, runs until
+// a signal, and one line on stderr says why it ended otherwise.
 package program
 
 import (
@@ -52,4 +52,18 @@ func ExitCode(name string, err error, stderr io.Writer) int {
 	case <-time.After(OutputTimeout): // the reader of stderr stalls
 	}
 	return 1
+}
+
+// Parse reads the command line. A program takes flags alone.
+func Parse(name string, flags *pflag.FlagSet, args []string) error {
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return err
+		}
+		return fmt.Errorf("%w; see %s --help", err, name)
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; see %s --help", flags.Arg(0), name)
+	}
+	return nil
 }
