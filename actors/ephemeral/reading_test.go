@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -69,7 +70,7 @@ func (h *testNode) read() *files.Reading {
 	if err != nil {
 		h.t.Fatalf("read: %v", err)
 	}
-	marker, err := files.ParseRef("marker")
+	marker, err := paths.ParseRef("marker")
 	if err != nil {
 		h.t.Fatal(err)
 	}

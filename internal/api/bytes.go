@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // dropEvery is after how many bytes the page cache of what was read is given back.
@@ -23,7 +24,7 @@ func (a *answer) bytes(ctx context.Context) error {
 	if wrong != nil {
 		return wrong
 	}
-	path, err := files.ParseRef(q.Path)
+	path, err := paths.ParseRef(q.Path)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (a *answer) bytes(ctx context.Context) error {
 }
 
 // file streams a file or a part of it.
-func (a *answer) file(ctx context.Context, reading *files.Reading, path files.Path, q BytesQuery, to *sender) error {
+func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Path, q BytesQuery, to *sender) error {
 	begin := func() (f *files.File, p part, contentType string, err error) {
 		defer a.h.LowPriority()()
 		if f, err = reading.Tree.Open(path); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -26,7 +27,7 @@ var pathErrors = []struct {
 	field  string
 	advice string
 }{
-	{files.ErrBadPath, BadPath, "path", "; take it from the ref of an entry"},
+	{paths.ErrBad, BadPath, "path", "; take it from the ref of an entry"},
 	{files.ErrBadContinue, BadContinue, "continue", "; begin the list anew"},
 	{files.ErrNotRegular, NotRegularFile, "path", ", and only regular files are read"},
 	{files.ErrIsDirectory, IsDirectory, "path", "; list it, or read it with archive=tar"},

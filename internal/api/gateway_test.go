@@ -19,6 +19,7 @@ import (
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -162,7 +163,7 @@ func TestReadRate(t *testing.T) {
 
 // TestMountsAreListedWithoutWhatIsNotKnown: neither a mode nor a time.
 func TestMountsAreListedWithoutWhatIsNotKnown(t *testing.T) {
-	path, err := files.ParseRef("cache")
+	path, err := paths.ParseRef("cache")
 	must(t, err)
 	text, err := json.Marshal(entry(files.Entry{Name: "cache", Path: path, Type: files.Mount}))
 	must(t, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // files answers with a page of a directory, or with one entry.
@@ -16,7 +17,7 @@ func (a *answer) files(ctx context.Context) error {
 	if wrong != nil {
 		return wrong
 	}
-	path, err := files.ParseRef(q.Path)
+	path, err := paths.ParseRef(q.Path)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (a *answer) files(ctx context.Context) error {
 }
 
 // readDirectory is files once the request is understood.
-func (a *answer) readDirectory(ctx context.Context, path files.Path, q FilesQuery) (FileList, error) {
+func (a *answer) readDirectory(ctx context.Context, path paths.Path, q FilesQuery) (FileList, error) {
 	reading, during, end, err := a.read(ctx, func() {})
 	if err != nil {
 		return FileList{}, err
@@ -47,7 +48,7 @@ func (a *answer) readDirectory(ctx context.Context, path files.Path, q FilesQuer
 }
 
 // list reads a page of a directory, or one entry.
-func (a *answer) list(ctx context.Context, reading *files.Reading, path files.Path, q FilesQuery) (FileList, error) {
+func (a *answer) list(ctx context.Context, reading *files.Reading, path paths.Path, q FilesQuery) (FileList, error) {
 	defer a.h.LowPriority()()
 	list := FileList{Path: path.Ref(), Entries: []Entry{}}
 	if q.Stat {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -69,14 +69,14 @@ func TestCutAfterTheEnd(t *testing.T) {
 // TestArchiveGoesOnAfterARestart: the daemon then computes anew when a volume was unpublished.
 func TestArchiveGoesOnAfterARestart(t *testing.T) {
 	r := volume.Record{ID: "csi-1", Published: time.Unix(1000, 0), Unpublished: time.Unix(2000, 7)}
-	tag := archiveTag(r, files.Path{}, BytesQuery{})
+	tag := archiveTag(r, paths.Path{}, BytesQuery{})
 	again := r
 	again.Unpublished = time.Unix(1999, 999_999_000)
-	if got := archiveTag(again, files.Path{}, BytesQuery{}); got != tag {
+	if got := archiveTag(again, paths.Path{}, BytesQuery{}); got != tag {
 		t.Errorf("after a restart the tag is %s, want %s", got, tag)
 	}
 	again.Published = time.Unix(1001, 0)
-	if archiveTag(again, files.Path{}, BytesQuery{}) == tag {
+	if archiveTag(again, paths.Path{}, BytesQuery{}) == tag {
 		t.Error("the tag is the same after the volume was published again")
 	}
 }

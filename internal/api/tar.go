@@ -13,11 +13,12 @@ import (
 
 	"github.com/katbox/katbox/internal/archive"
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // archive streams a tar of a directory or file.
-func (a *answer) archive(ctx context.Context, reading *files.Reading, path files.Path, q BytesQuery, to *sender) error {
+func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths.Path, q BytesQuery, to *sender) error {
 	tag := archiveTag(a.record, path, q)
 	header := a.Header()
 	header.Set("Content-Type", typeTar)
@@ -74,7 +75,7 @@ func archiveStart(header http.Header, tag string) (from int64, code int, err err
 // archiveTag names the contents of an archive: a retained volume does not change until it is published
 // again. Its Unpublished is another one after each start of the daemon, by what the wall clock was
 // adjusted meanwhile.
-func archiveTag(r volume.Record, path files.Path, q BytesQuery) string {
+func archiveTag(r volume.Record, path paths.Path, q BytesQuery) string {
 	of := fmt.Appendf(nil, "%q %d %q %q %d", r.ID, r.Published.Unix(), path.String(), q.Exclude, q.MaxBytes)
 	return fmt.Sprintf("\"tar1-%x\"", sha256.Sum256(of))
 }

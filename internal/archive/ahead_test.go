@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // TestFewFilesAreOpenAhead: however slow the client is, the walk is only a few files ahead, and once
@@ -47,14 +48,14 @@ func TestFewFilesAreOpenAhead(t *testing.T) {
 
 // TestFewLongPathsAreAhead: they take memory, and a pod chooses how long they are.
 func TestFewLongPathsAreAhead(t *testing.T) {
-	long, err := files.NewPath(strings.Repeat("d/", files.MaxPath/2-1))
+	long, err := paths.New(strings.Repeat("d/", paths.Max/2-1))
 	must(t, err)
 	to := make(chan []*item, together)
 	w := &walk{archiver: &archiver{}, high: func() {}, to: to}
 	for range together {
 		must(t, w.add(t.Context(), &item{Entry: files.Entry{Path: long, Type: files.Directory}}))
 	}
-	const few = longTogether/files.MaxPath + 1
+	const few = longTogether/paths.Max + 1
 	if len(to) == 0 || len(<-to) > few {
 		t.Errorf("more than %d entries with paths of %d bytes wait together", few, len(long.String()))
 	}

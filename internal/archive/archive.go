@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/sparse"
 )
 
 // Options say what an archive contains.
 type Options struct {
 	// Path is a directory or a regular file. The zero Path is the whole volume.
-	Path files.Path
+	Path paths.Path
 	// Exclude are patterns of [path.Match]. One without a slash is compared with the name of each
 	// entry, another with the whole name in the archive. What is in an excluded directory is
 	// excluded.

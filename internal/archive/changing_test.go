@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // hooked calls first before the first write, at a time when 256 KiB of the archive exist.
@@ -139,7 +140,7 @@ func TestResumeReadsNothingBefore(t *testing.T) {
 	full, _ := archiveOf(t, dir, Options{})
 	opened := 0
 	a := &archiver{ctx: t.Context(), out: newOutput(t.Context(), new(bytes.Buffer), int64(len(full))-100_000, nil)}
-	must(t, reading(t, dir).Tree.Walk(t.Context(), files.Path{}, nil, func(e files.Entry, open func() (*files.File, error)) error {
+	must(t, reading(t, dir).Tree.Walk(t.Context(), paths.Path{}, nil, func(e files.Entry, open func() (*files.File, error)) error {
 		return a.visit(e, func() (*files.File, error) { opened++; return open() }, a.entry)
 	}))
 	if opened != 1 {

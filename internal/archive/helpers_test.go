@@ -14,6 +14,7 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // reading reads the volume at dir until the end of the test.
@@ -33,9 +34,9 @@ func reading(t testing.TB, dir string) *files.Reading {
 }
 
 // mustPath is the path of a literal.
-func mustPath(t testing.TB, literal string) files.Path {
+func mustPath(t testing.TB, literal string) paths.Path {
 	t.Helper()
-	p, err := files.NewPath(literal)
+	p, err := paths.New(literal)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // Type is what a name in a volume is.
@@ -28,8 +29,8 @@ const (
 type Entry struct {
 	// Name is the last element of Path; both are empty for the top. They may hold any byte but NUL.
 	Name string
-	// Path may be longer than [MaxPath] in a list or a walk; [ParseRef] then refuses its ref.
-	Path Path
+	// Path may be longer than [paths.Max] in a list or a walk; [paths.ParseRef] then refuses its ref.
+	Path paths.Path
 	Type Type
 	// Target is where a symbolic link points to. It may hold any byte but NUL.
 	Target string
@@ -50,7 +51,7 @@ type Entry struct {
 const maxTarget = 4096
 
 // newEntry describes what the handle fd stands for.
-func newEntry(p Path, fd int) (Entry, error) {
+func newEntry(p paths.Path, fd int) (Entry, error) {
 	st, err := kernel.Fstat(fd)
 	if err != nil {
 		return Entry{}, err

@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // What a path does not lead to. An error names the path, quoted. A path that leads nowhere is
-// fs.ErrNotExist.
+// fs.ErrNotExist; one that no file can have is [paths.ErrBad].
 var (
-	// ErrBadPath: no file can have this path, or it is not a valid ref.
-	ErrBadPath = errors.New("not a valid path")
 	// ErrBadContinue: the value does not continue a list.
 	ErrBadContinue = errors.New("not a value that continues a list")
 	// ErrNotRegular: it is a FIFO, a socket or a device, which is never opened.
@@ -28,27 +27,16 @@ var (
 	ErrCrossesMount = errors.New("is a mount point, which is not entered")
 )
 
-// mostShown bounds how many bytes of a path an error shows.
-const mostShown = 256
-
 // at adds a path to an error, and replaces the kernel's number where this package has an error for
 // it.
-func at(p Path, err error) error {
+func at(p paths.Path, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		err = fs.ErrNotExist
 	case errors.Is(err, unix.EXDEV):
 		err = ErrCrossesMount
 	case errors.Is(err, unix.ENAMETOOLONG):
-		err = fmt.Errorf("%w: a name in it is too long", ErrBadPath)
+		err = fmt.Errorf("%w: a name in it is too long", paths.ErrBad)
 	}
-	return fmt.Errorf("%s: %w", quoted(p.String()), err)
-}
-
-// quoted shows a path, or the end of a long one.
-func quoted(path string) string {
-	if len(path) > mostShown {
-		return "..." + strconv.Quote(path[len(path)-mostShown:])
-	}
-	return strconv.Quote(path)
+	return fmt.Errorf("%s: %w", p.Quote(), err)
 }

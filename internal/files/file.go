@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // File is an open regular file. Its methods may be called from several goroutines.
@@ -24,7 +25,7 @@ type File struct {
 
 // Open opens the regular file at a path for reading. All else is looked at, never opened: the error
 // wraps [ErrNotRegular], [ErrIsDirectory], [ErrSymlink] or [ErrCrossesMount].
-func (t *Tree) Open(p Path) (*File, error) {
+func (t *Tree) Open(p paths.Path) (*File, error) {
 	fd, e, err := t.look(p)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func openLooked(fd int, e Entry) (*File, error) {
 		opened, err = kernel.Openat(unix.AT_FDCWD, path, flags)
 	}
 	if errors.Is(err, unix.ENOENT) {
-		return nil, fmt.Errorf("open %s: %s does not exist; is /proc mounted", quoted(e.Path.String()), path)
+		return nil, fmt.Errorf("open %s: %s does not exist; is /proc mounted", e.Path.Quote(), path)
 	}
 	if err != nil {
 		return nil, at(e.Path, fmt.Errorf("open: %w", err))
@@ -93,7 +94,7 @@ func (f *File) ReadAt(b []byte, offset int64) (int, error) {
 	case err != nil:
 		err = at(f.entry.Path, err)
 	case n < len(b):
-		err = fmt.Errorf("%s: it was truncated while it was read: %w", quoted(f.entry.Path.String()), io.ErrUnexpectedEOF)
+		err = fmt.Errorf("%s: it was truncated while it was read: %w", f.entry.Path.Quote(), io.ErrUnexpectedEOF)
 	case cut:
 		err = io.EOF
 	}

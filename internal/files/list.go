@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/beneath"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 const (
@@ -38,9 +39,9 @@ type ListOptions struct {
 // one that appears may or may not be in the list.
 //
 // Each page reads the names of the whole directory, and keeps those of the page.
-func (t *Tree) List(ctx context.Context, p Path, o ListOptions, pace Pace) (entries []Entry, next string, truncated bool, err error) {
+func (t *Tree) List(ctx context.Context, p paths.Path, o ListOptions, pace Pace) (entries []Entry, next string, truncated bool, err error) {
 	o.Limit, o.Depth = max(o.Limit, 1), min(max(o.Depth, 1), 16)
-	after, err := ParseRef(o.After)
+	after, err := paths.ParseRef(o.After)
 	if err != nil || o.After != "" && after.IsTop() || len(after.Elements()) > o.Depth {
 		return nil, "", false, at(p, ErrBadContinue)
 	}
@@ -55,7 +56,7 @@ func (t *Tree) List(ctx context.Context, p Path, o ListOptions, pace Pace) (entr
 		return nil, "", false, err
 	}
 	l := &list{tree: t, ctx: ctx, pace: pace, limit: o.Limit, buf: make([]byte, scanSize)}
-	if err := l.directory(fd, p, Path{}, after.Elements(), o.Depth); err != nil && !errors.Is(err, errFull) {
+	if err := l.directory(fd, p, paths.Path{}, after.Elements(), o.Depth); err != nil && !errors.Is(err, errFull) {
 		return nil, "", false, err
 	}
 	return l.entries, l.next, l.truncated, nil
@@ -76,14 +77,14 @@ type list struct {
 	entries   []Entry
 	size      int
 	looked    int
-	last      Path // of entries, relative to the directory of the list
+	last      paths.Path // of entries, relative to the directory of the list
 	next      string
 	truncated bool
 }
 
 // directory lists what the handle fd stands for, from behind after. p is its path, below its path in
 // the list.
-func (l *list) directory(fd int, p, below Path, after []string, depth int) error {
+func (l *list) directory(fd int, p, below paths.Path, after []string, depth int) error {
 	opened, err := beneath.ReopenUnnoticed(fd)
 	if err != nil {
 		return at(p, err)
@@ -103,9 +104,9 @@ func (l *list) directory(fd int, p, below Path, after []string, depth int) error
 		}
 		for _, name := range names {
 			if from.inclusive && name == from.name {
-				err = l.name(opened, p.join(name), below.join(name), true, after[1:], depth)
+				err = l.name(opened, p.Join(name), below.Join(name), true, after[1:], depth)
 			} else {
-				err = l.name(opened, p.join(name), below.join(name), false, nil, depth)
+				err = l.name(opened, p.Join(name), below.Join(name), false, nil, depth)
 			}
 			if err != nil {
 				return err
@@ -118,7 +119,7 @@ func (l *list) directory(fd int, p, below Path, after []string, depth int) error
 
 // name lists one name in the directory dir, unless a page before has it, and what is in it from
 // behind after.
-func (l *list) name(dir int, p, below Path, listed bool, after []string, depth int) error {
+func (l *list) name(dir int, p, below paths.Path, listed bool, after []string, depth int) error {
 	if !listed && l.full() {
 		l.next = l.last.Ref()
 		return errFull
@@ -138,7 +139,7 @@ func (l *list) name(dir int, p, below Path, listed bool, after []string, depth i
 	defer closeHandle(fd)
 	if !listed {
 		l.entries, l.last = append(l.entries, e), below
-		l.size += entrySize + len(p.joined) + len(e.Target)
+		l.size += entrySize + len(p.String()) + len(e.Target)
 	}
 	if e.Type != Directory {
 		return nil

@@ -14,12 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/roottest/hostile"
 )
 
 // pages lists a directory page by page.
-func pages(t *testing.T, tree *Tree, p Path, o ListOptions) []Entry {
+func pages(t *testing.T, tree *Tree, p paths.Path, o ListOptions) []Entry {
 	t.Helper()
 	var all []Entry
 	for {
@@ -97,13 +98,13 @@ func TestListContinues(t *testing.T) {
 			"c/x/y": "",
 			"zz":    "",
 		} {
-			entries, next, _, err := tree.List(t.Context(), Path{}, ListOptions{After: after, Limit: 10, Depth: 3}, nil)
+			entries, next, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{After: after, Limit: 10, Depth: 3}, nil)
 			if got := names(entries); err != nil || got != want || next != "" {
 				t.Errorf("after %q: %q, %q, %v; want %q", after, got, next, err, want)
 			}
 		}
 		for _, after := range []string{"..", "a/../b", "/", "a//b", "%zz", "a/b/c/d", strings.Repeat("x", 1<<20)} {
-			if _, _, _, err := tree.List(t.Context(), Path{}, ListOptions{After: after, Limit: 10, Depth: 3}, nil); !errors.Is(err, ErrBadContinue) {
+			if _, _, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{After: after, Limit: 10, Depth: 3}, nil); !errors.Is(err, ErrBadContinue) {
 				t.Errorf("after %.20q: %v", after, err)
 			}
 		}
@@ -118,11 +119,11 @@ func TestListEndsEarly(t *testing.T) {
 	for i := range links {
 		must(t, os.Symlink(strings.Repeat("t", 4000), fmt.Sprintf("%s/%0250d", dir, i)))
 	}
-	entries, next, _, err := tree.List(t.Context(), Path{}, ListOptions{Limit: 10_000}, nil)
+	entries, next, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{Limit: 10_000}, nil)
 	if err != nil || next == "" || len(entries) > maxPage/4000 || len(entries) < maxPage/5000 {
 		t.Errorf("%d entries, then %q, %v", len(entries), next, err)
 	}
-	if all := pages(t, tree, Path{}, ListOptions{Limit: 10_000}); len(all) != links {
+	if all := pages(t, tree, paths.Path{}, ListOptions{Limit: 10_000}); len(all) != links {
 		t.Errorf("%d in all pages", len(all))
 	}
 }
@@ -138,7 +139,7 @@ func TestListMemory(t *testing.T) {
 	var live uint64
 	calls := 0
 	base := alive()
-	entries, next, _, err := tree.List(t.Context(), Path{}, ListOptions{Limit: limit}, func(context.Context) error {
+	entries, next, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{Limit: limit}, func(context.Context) error {
 		calls++
 		live = max(live, alive())
 		return nil
@@ -187,7 +188,7 @@ func TestListMillion(t *testing.T) {
 	}
 	all, o := 0, ListOptions{Limit: limit}
 	for page := range 3 {
-		entries, next, _, err := tree.List(t.Context(), Path{}, o, pace)
+		entries, next, _, err := tree.List(t.Context(), paths.Path{}, o, pace)
 		must(t, err)
 		for _, e := range entries {
 			if want := fmt.Sprintf("%07d", all); e.Name != want {
@@ -212,7 +213,7 @@ func BenchmarkList(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _, _, err := tree.List(b.Context(), Path{}, ListOptions{Limit: 1000}, nil)
+				_, _, _, err := tree.List(b.Context(), paths.Path{}, ListOptions{Limit: 1000}, nil)
 				must(b, err)
 			}
 		})
@@ -229,7 +230,7 @@ func TestListPaces(t *testing.T) {
 	enough := errors.New("enough")
 	for allowed := range 5 {
 		calls := 0
-		_, _, _, err := tree.List(t.Context(), Path{}, ListOptions{Limit: 1000}, func(context.Context) error {
+		_, _, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{Limit: 1000}, func(context.Context) error {
 			if calls++; calls > allowed {
 				return enough
 			}
@@ -241,7 +242,7 @@ func TestListPaces(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, _, err := tree.List(ctx, Path{}, ListOptions{Limit: 1000}, nil); !errors.Is(err, context.Canceled) {
+	if _, _, _, err := tree.List(ctx, paths.Path{}, ListOptions{Limit: 1000}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after cancel: %v", err)
 	}
 }
@@ -252,14 +253,14 @@ func TestHostileNames(t *testing.T) {
 		for i, name := range hostile.Names {
 			must(t, os.WriteFile(filepath.Join(dir, name), fmt.Append(nil, i), 0o600))
 		}
-		all := pages(t, tree, Path{}, ListOptions{Limit: 7})
+		all := pages(t, tree, paths.Path{}, ListOptions{Limit: 7})
 		for i, name := range hostile.Names {
 			at := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
 			if at < 0 {
 				t.Errorf("%q is missing", name)
 				continue
 			}
-			p, err := ParseRef(all[at].Path.Ref())
+			p, err := paths.ParseRef(all[at].Path.Ref())
 			must(t, err)
 			if got, err := contents(tree, p); err != nil || got != fmt.Sprint(i) {
 				t.Errorf("%q: %q, %v; want %d", name, got, err, i)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -86,7 +87,7 @@ func swap(dir, aside string, swaps int) error {
 func readSwapped(t *testing.T, tree *Tree) {
 	t.Helper()
 	for _, literal := range []string{"directory/secret", "directory/below/secret", "file"} {
-		p, err := NewPath(literal)
+		p, err := paths.New(literal)
 		must(t, err)
 		if got, err := contents(tree, p); err == nil && got != "inside" {
 			t.Fatalf("read %q from %s", got, literal)
@@ -106,7 +107,7 @@ func readSwapped(t *testing.T, tree *Tree) {
 	if err != nil && strings.Contains(err.Error(), "mount") {
 		t.Fatalf("list: %v", err)
 	}
-	err = tree.Walk(t.Context(), Path{}, nil, func(e Entry, _ func() (*File, error)) error {
+	err = tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, _ func() (*File, error)) error {
 		seen(e)
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -18,7 +19,7 @@ import (
 func readAll(t *testing.T, tree *Tree) map[string]Entry {
 	t.Helper()
 	found := map[string]Entry{}
-	entries, _, _, err := tree.List(t.Context(), Path{}, ListOptions{Limit: 1000, Depth: 16}, nil)
+	entries, _, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{Limit: 1000, Depth: 16}, nil)
 	must(t, err)
 	for _, e := range entries {
 		found[e.Path.String()] = e
@@ -28,7 +29,7 @@ func readAll(t *testing.T, tree *Tree) map[string]Entry {
 			t.Errorf("open %q, a %s: %v", e.Name, e.Type, err)
 		}
 	}
-	must(t, tree.Walk(t.Context(), Path{}, nil, func(e Entry, open func() (*File, error)) error {
+	must(t, tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, open func() (*File, error)) error {
 		if listed := found[e.Path.String()]; !e.Path.IsTop() && listed != e {
 			t.Errorf("listed as %+v, walked as %+v", listed, e)
 		}

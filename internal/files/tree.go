@@ -10,6 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/beneath"
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 // Tree is an open data directory. Its methods may be called from several goroutines.
@@ -49,7 +50,7 @@ func (t *Tree) top() (int, error) {
 
 // Stat returns what is at a path: for a symbolic link the link itself, for a mount point an entry of
 // the type [Mount].
-func (t *Tree) Stat(p Path) (Entry, error) {
+func (t *Tree) Stat(p paths.Path) (Entry, error) {
 	fd, e, err := t.look(p)
 	if err != nil {
 		return Entry{}, err
@@ -60,14 +61,14 @@ func (t *Tree) Stat(p Path) (Entry, error) {
 
 // look returns a handle that stands for what is at a path, and what that is. For a mount point there
 // is no handle: it is -1.
-func (t *Tree) look(p Path) (int, Entry, error) {
+func (t *Tree) look(p paths.Path) (int, Entry, error) {
 	here, err := t.top()
 	if err != nil {
 		return -1, Entry{}, at(p, err)
 	}
-	way := Path{}
+	way := paths.Path{}
 	for _, name := range p.Elements() {
-		way = way.join(name)
+		way = way.Join(name)
 		fd, e, err := t.lookAt(here, way)
 		unix.Close(here)
 		if err == nil && way != p {
@@ -91,7 +92,7 @@ func (t *Tree) look(p Path) (int, Entry, error) {
 }
 
 // lookAt is look for the last element of a path, in the directory dir.
-func (t *Tree) lookAt(dir int, p Path) (int, Entry, error) {
+func (t *Tree) lookAt(dir int, p paths.Path) (int, Entry, error) {
 	fd, err := t.opener.Look(dir, p.Base())
 	if errors.Is(err, unix.EXDEV) {
 		return -1, Entry{Name: p.Base(), Path: p, Type: Mount}, nil

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/beneath"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 func must(t testing.TB, err error) {
@@ -49,15 +50,15 @@ func openTree(t testing.TB, dir string, old bool) *Tree {
 	return tree
 }
 
-func path(t testing.TB, literal string) Path {
+func path(t testing.TB, literal string) paths.Path {
 	t.Helper()
-	p, err := NewPath(literal)
+	p, err := paths.New(literal)
 	must(t, err)
 	return p
 }
 
 // contents reads a whole file.
-func contents(tree *Tree, p Path) (string, error) {
+func contents(tree *Tree, p paths.Path) (string, error) {
 	f, err := tree.Open(p)
 	if err != nil {
 		return "", err
@@ -87,7 +88,7 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, e, err)
 			}
 			for _, way := range []string{name, name + "/", name + "/file", name + "/secret", name + "/a/b", "real/../" + name} {
-				p, err := NewPath(way)
+				p, err := paths.New(way)
 				if err != nil {
 					continue
 				}
@@ -99,10 +100,10 @@ func TestLinks(t *testing.T) {
 				}
 			}
 		}
-		entries, _, _, err := tree.List(t.Context(), Path{}, ListOptions{Limit: 100, Depth: 16}, nil)
+		entries, _, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{Limit: 100, Depth: 16}, nil)
 		must(t, err)
 		walked := 0
-		must(t, tree.Walk(t.Context(), Path{}, nil, func(e Entry, open func() (*File, error)) error {
+		must(t, tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, open func() (*File, error)) error {
 			walked++
 			if _, err := open(); e.Type == Symlink && !errors.Is(err, ErrSymlink) {
 				t.Errorf("open %s in a walk: %v", e.Name, err)
@@ -135,7 +136,7 @@ func TestErrors(t *testing.T) {
 			{path: "file/x", stat: ErrNotDirectory, open: ErrNotDirectory, list: ErrNotDirectory},
 			{path: "etc/passwd", stat: fs.ErrNotExist, open: fs.ErrNotExist, list: fs.ErrNotExist},
 			{path: "dir/new\nline", stat: fs.ErrNotExist, open: fs.ErrNotExist, list: fs.ErrNotExist},
-			{path: long, stat: ErrBadPath, open: ErrBadPath, list: ErrBadPath},
+			{path: long, stat: paths.ErrBad, open: paths.ErrBad, list: paths.ErrBad},
 			{path: strings.TrimSuffix(strings.Repeat("d/", 2048), "/"), stat: fs.ErrNotExist, open: fs.ErrNotExist, list: fs.ErrNotExist},
 		}
 		for _, tt := range tests {
@@ -166,14 +167,14 @@ func TestClose(t *testing.T) {
 		f, err := tree.Open(path(t, "file"))
 		must(t, err)
 		defer f.Close()
-		must(t, tree.Walk(t.Context(), Path{}, nil, func(Entry, func() (*File, error)) error { return tree.Close() }))
+		must(t, tree.Walk(t.Context(), paths.Path{}, nil, func(Entry, func() (*File, error)) error { return tree.Close() }))
 		must(t, tree.Close())
 		if _, err := f.ReadAt(make([]byte, 4), 0); err != nil {
 			t.Errorf("read: %v", err)
 		}
-		_, statErr := tree.Stat(Path{})
+		_, statErr := tree.Stat(paths.Path{})
 		_, openErr := tree.Open(path(t, "file"))
-		_, _, _, listErr := tree.List(context.Background(), Path{}, ListOptions{}, nil)
+		_, _, _, listErr := tree.List(context.Background(), paths.Path{}, ListOptions{}, nil)
 		for _, err := range []error{statErr, openErr, listErr} {
 			if !errors.Is(err, fs.ErrClosed) {
 				t.Errorf("after Close: %v", err)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/beneath"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // If fn returns fs.SkipDir for a directory, Walk does not enter it. Any other error of fn, of pace or
 // of ctx ends Walk, which returns it as it is. A name that vanishes meanwhile is left out. Walk
 // enters no directory whose path is longer than 64 KiB; such an [Entry] is TooDeep.
-func (t *Tree) Walk(ctx context.Context, p Path, pace Pace, fn func(e Entry, open func() (*File, error)) error) error {
+func (t *Tree) Walk(ctx context.Context, p paths.Path, pace Pace, fn func(e Entry, open func() (*File, error)) error) error {
 	fd, e, err := t.look(p)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ type walk struct {
 	branch *beneath.Branch
 	// here is the lowest directory of the branch. Those above it are its beginnings: a path of its own
 	// for each of them would take as much as the square of the depth.
-	here Path
+	here paths.Path
 	fn   func(Entry, func() (*File, error)) error
 }
 
@@ -66,7 +67,7 @@ func (w *walk) step() error {
 	here := w.here
 	name, err := w.branch.Next()
 	if err == nil && name == "" {
-		w.here = here.above()
+		w.here = here.Above()
 		err = w.branch.Leave()
 	}
 	if err != nil {
@@ -75,7 +76,7 @@ func (w *walk) step() error {
 	if name == "" {
 		return nil
 	}
-	p := here.join(name)
+	p := here.Join(name)
 	fd, e, err := w.tree.lookAt(w.branch.FD(), p)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -89,7 +90,7 @@ func (w *walk) step() error {
 // visit hands an entry to fn, and enters it if it is a directory. It takes over the handle fd.
 func (w *walk) visit(fd int, e Entry) error {
 	defer closeHandle(fd)
-	e.TooDeep = e.Type == Directory && len(e.Path.joined) > maxWalkPath
+	e.TooDeep = e.Type == Directory && len(e.Path.String()) > maxWalkPath
 	err := w.fn(e, func() (*File, error) { return openLooked(fd, e) })
 	switch {
 	case errors.Is(err, fs.SkipDir) && e.Type == Directory:

@@ -12,18 +12,19 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/beneath"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/roottest/hostile"
 )
 
 // walked is what a walk visits, in its order.
-func walked(t *testing.T, tree *Tree, p Path) (paths []string) {
+func walked(t *testing.T, tree *Tree, p paths.Path) (found []string) {
 	t.Helper()
 	must(t, tree.Walk(t.Context(), p, nil, func(e Entry, _ func() (*File, error)) error {
-		paths = append(paths, e.Path.String())
+		found = append(found, e.Path.String())
 		return nil
 	}))
-	return paths
+	return found
 }
 
 func TestWalk(t *testing.T) {
@@ -34,8 +35,8 @@ func TestWalk(t *testing.T) {
 		for _, f := range []string{"file", "a/file", "a/b/c/file"} {
 			must(t, os.WriteFile(filepath.Join(dir, f), []byte(f), 0o600))
 		}
-		got := walked(t, tree, Path{})
-		if again := walked(t, tree, Path{}); !slices.Equal(got, again) {
+		got := walked(t, tree, paths.Path{})
+		if again := walked(t, tree, paths.Path{}); !slices.Equal(got, again) {
 			t.Errorf("first %q, then %q", got, again)
 		}
 		for i, p := range got {
@@ -53,7 +54,7 @@ func TestWalk(t *testing.T) {
 			}
 		}
 		visited := 0
-		must(t, tree.Walk(t.Context(), Path{}, nil, func(e Entry, _ func() (*File, error)) error {
+		must(t, tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, _ func() (*File, error)) error {
 			visited++
 			if e.Name == "a" {
 				return fs.SkipDir
@@ -77,7 +78,7 @@ func TestWalkEnds(t *testing.T) {
 	}
 	enough := errors.New("enough")
 	paces, visits := 0, 0
-	err := tree.Walk(t.Context(), Path{}, func(context.Context) error {
+	err := tree.Walk(t.Context(), paths.Path{}, func(context.Context) error {
 		if paces++; paces == 3 {
 			return enough
 		}
@@ -89,11 +90,11 @@ func TestWalkEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	visits = 0
-	err = tree.Walk(ctx, Path{}, nil, func(Entry, func() (*File, error)) error { visits++; cancel(); return nil })
+	err = tree.Walk(ctx, paths.Path{}, nil, func(Entry, func() (*File, error)) error { visits++; cancel(); return nil })
 	if !errors.Is(err, context.Canceled) || visits != 1 {
 		t.Errorf("after cancel and %d visits: %v", visits, err)
 	}
-	err = tree.Walk(t.Context(), Path{}, nil, func(Entry, func() (*File, error)) error { return enough })
+	err = tree.Walk(t.Context(), paths.Path{}, nil, func(Entry, func() (*File, error)) error { return enough })
 	if err != enough { //nolint:errorlint // as it is
 		t.Errorf("of fn: %v", err)
 	}
@@ -110,8 +111,8 @@ func TestWalkDeep(t *testing.T) {
 			hostile.Deep(t, filepath.Join(dir, strings.Repeat("d/", 15)), depth, fmt.Sprint("b", i))
 		}
 		hostile.FewFiles(t, beneath.MaxOpen+20)
-		seen := map[Path]bool{}
-		must(t, tree.Walk(t.Context(), Path{}, nil, func(e Entry, open func() (*File, error)) error {
+		seen := map[paths.Path]bool{}
+		must(t, tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, open func() (*File, error)) error {
 			if seen[e.Path] || e.TooDeep {
 				t.Errorf("twice, or too deep: %q", e.Path)
 			}
@@ -139,7 +140,7 @@ func TestWalkVeryDeep(t *testing.T) {
 		hostile.Deep(t, dir, depth, strings.Repeat("n", 200))
 		entries, deep := 0, 0
 		before := int64(alive())
-		must(t, tree.Walk(t.Context(), Path{}, nil, func(e Entry, _ func() (*File, error)) error {
+		must(t, tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, _ func() (*File, error)) error {
 			entries++
 			if len(e.Path.String()) > maxWalkPath+256 {
 				t.Fatalf("a path of %d bytes", len(e.Path.String()))
@@ -164,7 +165,7 @@ func TestWalkWhileMoved(t *testing.T) {
 		hostile.Deep(t, dir, 2*beneath.MaxOpen, "d")
 		outside := filepath.Join(filepath.Dir(dir), "outside")
 		depth := 0
-		err := tree.Walk(t.Context(), Path{}, nil, func(e Entry, _ func() (*File, error)) error {
+		err := tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, _ func() (*File, error)) error {
 			if e.Name == "secret" {
 				t.Error("outside")
 			}
@@ -192,10 +193,10 @@ func TestHostileTrees(t *testing.T) {
 				t.Run(tt.Name, func(t *testing.T) { tt.Fill(t, dir) })
 				for _, old := range []bool{false, true} {
 					tree := openTree(t, dir, old)
-					paths := walked(t, tree, Path{})
-					listed := pages(t, tree, Path{}, ListOptions{Limit: 5, Depth: 16})
-					if len(listed) == 0 || len(paths) <= len(listed) {
-						t.Errorf("%s: %d walked, %d listed", tt.Name, len(paths), len(listed))
+					all := walked(t, tree, paths.Path{})
+					listed := pages(t, tree, paths.Path{}, ListOptions{Limit: 5, Depth: 16})
+					if len(listed) == 0 || len(all) <= len(listed) {
+						t.Errorf("%s: %d walked, %d listed", tt.Name, len(all), len(listed))
 					}
 					must(t, tree.Close())
 				}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -20,7 +21,7 @@ func TestTree(t *testing.T) {
 		tree, err := d.Tree(here)
 		must(t, err)
 		defer tree.Close()
-		path, err := files.NewPath("file")
+		path, err := paths.New("file")
 		must(t, err)
 		f, err := tree.Open(path)
 		must(t, err)
@@ -33,7 +34,7 @@ func TestTree(t *testing.T) {
 		if _, err := tree.Open(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("of what was erased: %v", err)
 		}
-		entries, next, _, err := tree.List(t.Context(), files.Path{}, files.ListOptions{Limit: 10}, nil)
+		entries, next, _, err := tree.List(t.Context(), paths.Path{}, files.ListOptions{Limit: 10}, nil)
 		if err != nil || len(entries) != 0 || next != "" {
 			t.Errorf("list of what was erased: %v, %q, %v", entries, next, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/terminal"
 	"github.com/katbox/katbox/internal/unpack"
 )
@@ -91,7 +91,7 @@ type copying struct {
 	s     *session
 	v     api.Volume
 	entry api.Entry
-	path  files.Path
+	path  paths.Path
 }
 
 func (c *copying) to(ctx context.Context, dest string) error {
@@ -187,7 +187,7 @@ func (c *copying) reportSkipped(in *source) {
 	}
 	var names []string
 	for _, ref := range first {
-		if path, err := files.ParseRef(ref); err == nil {
+		if path, err := paths.ParseRef(ref); err == nil {
 			names = append(names, quoted(path.String()))
 		}
 	}

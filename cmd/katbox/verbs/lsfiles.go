@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/terminal"
 )
 
@@ -28,7 +28,7 @@ type fileList struct {
 	// id and name are those of the volume; name is a target.
 	id, name string
 	// base is the path of the directory that is listed. Names are shown from there.
-	base  files.Path
+	base  paths.Path
 	count int
 	// unreachable counts directories whose path is longer than a request may have.
 	unreachable int
@@ -55,7 +55,7 @@ func (o *lsOptions) listFiles(ctx context.Context, s *session, t target) error {
 	if entry.Type == api.Directory {
 		err = l.directory(ctx, t.path)
 	} else {
-		l.base = files.Path{}
+		l.base = paths.Path{}
 		err = l.page([]api.Entry{entry})
 	}
 	switch {
@@ -75,22 +75,22 @@ func (o *lsOptions) listFiles(ctx context.Context, s *session, t target) error {
 }
 
 // entry asks what is at a path.
-func (s *session) entry(ctx context.Context, id, ref string) (api.Entry, files.Path, error) {
+func (s *session) entry(ctx context.Context, id, ref string) (api.Entry, paths.Path, error) {
 	list, err := s.client.Files(ctx, id, api.FilesQuery{Path: ref, Stat: true})
 	if err != nil {
-		return api.Entry{}, files.Path{}, s.explainRead(ctx, id, err)
+		return api.Entry{}, paths.Path{}, s.explainRead(ctx, id, err)
 	}
 	if len(list.Entries) != 1 {
-		return api.Entry{}, files.Path{}, fmt.Errorf("the daemon described %d entries and not one", len(list.Entries))
+		return api.Entry{}, paths.Path{}, fmt.Errorf("the daemon described %d entries and not one", len(list.Entries))
 	}
-	path, err := files.ParseRef(list.Entries[0].Ref)
+	path, err := paths.ParseRef(list.Entries[0].Ref)
 	return list.Entries[0], path, err
 }
 
 // directory lists a directory, and with --recursive what is below it. One request goes as deep as
 // levels; what is deeper is listed where its directory stands, so that the order is that of one walk.
 func (l *fileList) directory(ctx context.Context, ref string) error {
-	top, err := files.ParseRef(ref)
+	top, err := paths.ParseRef(ref)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (l *fileList) walk(ctx context.Context, entries []api.Entry, deepest int) e
 		if !l.o.recursive || entry.Type != api.Directory || strings.Count(entry.Ref, "/")+1 < deepest {
 			continue
 		}
-		if _, err := files.ParseRef(entry.Ref); err != nil {
+		if _, err := paths.ParseRef(entry.Ref); err != nil {
 			l.unreachable++
 			continue
 		}

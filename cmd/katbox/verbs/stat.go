@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/terminal"
 )
 
@@ -101,7 +101,7 @@ func (s *session) statFile(ctx context.Context, v api.Volume, ref string, asJSON
 }
 
 // targetOf returns a path in a volume as verbs take it.
-func targetOf(v api.Volume, path files.Path) string {
+func targetOf(v api.Volume, path paths.Path) string {
 	return v.ID + ":" + argument(path.String(), path.Ref())
 }
 

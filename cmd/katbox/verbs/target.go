@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 	"github.com/katbox/katbox/internal/terminal"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -76,11 +76,11 @@ func parseSelector(text string) (target, error) {
 
 // parsePath reads what follows the first colon, and returns it as the API takes it.
 func parsePath(text string) (ref string, err error) {
-	var path files.Path
+	var path paths.Path
 	if encoded, ok := strings.CutPrefix(text, ":"); ok {
-		path, err = files.ParseRef(encoded)
+		path, err = paths.ParseRef(encoded)
 	} else {
-		path, err = files.NewPath(text)
+		path, err = paths.New(text)
 	}
 	if err != nil {
 		return "", err
@@ -90,7 +90,7 @@ func parsePath(text string) (ref string, err error) {
 
 // pathOf returns what parsePath has read; "/" for the top.
 func pathOf(ref string) string {
-	path, err := files.ParseRef(ref)
+	path, err := paths.ParseRef(ref)
 	if err != nil {
 		return ref
 	}

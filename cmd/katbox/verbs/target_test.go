@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/paths"
 )
 
 func TestParseTarget(t *testing.T) {
@@ -35,7 +35,7 @@ func TestParseTarget(t *testing.T) {
 		"", ":", ":path", "/", "/pod", "etl/", "etl//scratch", "etl/nightly/", "etl/nightly/scratch/more",
 		"etl/nightly/scratch/out/log.txt", "ETL/nightly",
 		"etl/night ly", "etl/nightly\x1b[2J", "..", ".hidden", "etl/nightly:..", "etl/nightly:a/../b", "etl/nightly:a//b", "etl/nightly:a\x00",
-		"etl/nightly::%", "etl/nightly::a%2Fb", "etl/nightly::%2E%2E", "etl/nightly:" + strings.Repeat("x", files.MaxPath+1),
+		"etl/nightly::%", "etl/nightly::a%2Fb", "etl/nightly::%2E%2E", "etl/nightly:" + strings.Repeat("x", paths.Max+1),
 		strings.Repeat("x", 256),
 	} {
 		got, err := parseTarget(text)
@@ -72,7 +72,7 @@ func FuzzTarget(f *testing.F) {
 		if err != nil || !first.hasPath {
 			return
 		}
-		path, err := files.ParseRef(first.path)
+		path, err := paths.ParseRef(first.path)
 		if err != nil {
 			t.Fatal(err)
 		}

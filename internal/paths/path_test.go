@@ -1,4 +1,4 @@
-package files
+package paths
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 func TestPath(t *testing.T) {
 	tests := []struct {
 		in string
-		// literal and decoded are what NewPath and ParseRef return; "bad" stands for ErrBadPath.
+		// literal and decoded are what New and ParseRef return; "bad" stands for ErrBad.
 		literal, decoded string
 	}{
 		{in: "", literal: "", decoded: ""},
@@ -58,15 +58,15 @@ func TestPath(t *testing.T) {
 			t.Helper()
 			switch {
 			case want == "bad":
-				if !errors.Is(err, ErrBadPath) || p != (Path{}) || len(err.Error()) > 2000 {
+				if !errors.Is(err, ErrBad) || p != (Path{}) || len(err.Error()) > 2000 {
 					t.Errorf("%s(%.40q): %.40q, %.200v", call, tt.in, p, err)
 				}
 			case err != nil || p.String() != want:
 				t.Errorf("%s(%.40q): %.40q, %v, want %.40q", call, tt.in, p, err, want)
 			}
 		}
-		p, err := NewPath(tt.in)
-		check("NewPath", tt.literal, p, err)
+		p, err := New(tt.in)
+		check("New", tt.literal, p, err)
 		p, err = ParseRef(tt.in)
 		check("ParseRef", tt.decoded, p, err)
 	}
@@ -75,7 +75,7 @@ func TestPath(t *testing.T) {
 // TestRef: a ref is plain ASCII that needs no further quoting in a URL, a header or a terminal.
 func TestRef(t *testing.T) {
 	for _, name := range hostile.Names {
-		p, err := NewPath("dir/" + name)
+		p, err := New("dir/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestRef(t *testing.T) {
 			t.Errorf("%q became %q, %v", name, back, err)
 		}
 	}
-	p, _ := NewPath("out/a\xffb")
+	p, _ := New("out/a\xffb")
 	if p.Ref() != "out/a%FFb" || p.Base() != "a\xffb" {
 		t.Errorf("ref %q, base %q", p.Ref(), p.Base())
 	}
@@ -99,15 +99,15 @@ func FuzzParseRef(f *testing.F) {
 		f.Add(ref)
 	}
 	f.Fuzz(func(t *testing.T, ref string) {
-		for call, parse := range map[string]func(string) (Path, error){"ParseRef": ParseRef, "NewPath": NewPath} {
+		for call, parse := range map[string]func(string) (Path, error){"ParseRef": ParseRef, "New": New} {
 			p, err := parse(ref)
 			if err != nil {
-				if !errors.Is(err, ErrBadPath) || !p.IsTop() {
+				if !errors.Is(err, ErrBad) || !p.IsTop() {
 					t.Errorf("%s(%q): %q, %v", call, ref, p, err)
 				}
 				continue
 			}
-			if len(p.String()) > MaxPath {
+			if len(p.String()) > Max {
 				t.Errorf("%s(%q) has %d bytes", call, ref, len(p.String()))
 			}
 			for _, element := range p.Elements() {

@@ -1,13 +1,21 @@
-package files
+// Package paths is the path of a file in a volume: what a person types, what a URL carries, and what
+// the kernel of the node takes. It does no I/O, and is the same on every system.
+package paths
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
-// MaxPath is the length of the longest path, in bytes.
-const MaxPath = 4096
+// Max is the length of the longest path, in bytes.
+const Max = 4096
+
+// ErrBad is wrapped by the error of a text that is no path: no file can have it, or it is not a valid
+// ref.
+var ErrBad = errors.New("not a valid path")
 
 // Path is the path of a file from the top of a volume. The zero Path is the top. Two paths are equal
 // if they are ==.
@@ -17,22 +25,22 @@ type Path struct {
 	joined string
 }
 
-// NewPath returns the path that a person typed, byte for byte. One slash before it and one behind it
-// are ignored, so "/" and "" are the top. The error wraps [ErrBadPath] for an empty element in the
-// middle, ".", "..", a NUL byte, and more than [MaxPath] bytes.
-func NewPath(literal string) (Path, error) {
+// New returns the path that a person typed, byte for byte. One slash before it and one behind it
+// are ignored, so "/" and "" are the top. The error wraps [ErrBad] for an empty element in the
+// middle, ".", "..", a NUL byte, and more than [Max] bytes.
+func New(literal string) (Path, error) {
 	return parse(literal, func(element string) (string, error) { return element, nil })
 }
 
 // ParseRef returns the path that a ref stands for; see [Path.Ref]. It takes bytes that a ref would
-// encode as they are, except for a percent sign. The rest is as in [NewPath], after the decoding; an
+// encode as they are, except for a percent sign. The rest is as in [New], after the decoding; an
 // encoded slash separates nothing and is refused.
 func ParseRef(ref string) (Path, error) {
 	return parse(ref, url.PathUnescape)
 }
 
 func parse(s string, decode func(element string) (string, error)) (Path, error) {
-	if len(s) > 3*MaxPath+2 {
+	if len(s) > 3*Max+2 {
 		return Path{}, bad(s, "is longer than 4,096 bytes")
 	}
 	inner := strings.TrimPrefix(s, "/")
@@ -56,14 +64,14 @@ func parse(s string, decode func(element string) (string, error)) (Path, error) 
 		elements[i] = element
 	}
 	p := Path{strings.Join(elements, "/")}
-	if len(p.joined) > MaxPath {
+	if len(p.joined) > Max {
 		return Path{}, bad(s, "is longer than 4,096 bytes")
 	}
 	return p, nil
 }
 
 func bad(s, reason string) error {
-	return fmt.Errorf("%s: %w: it %s", quoted(s), ErrBadPath, reason)
+	return fmt.Errorf("%s: %w: it %s", quoted(s), ErrBad, reason)
 }
 
 // Ref is the path in a form that survives URLs, JSON and terminals: percent-encoded except for
@@ -111,13 +119,26 @@ func (p Path) Elements() []string {
 	return strings.Split(p.joined, "/")
 }
 
-// join is the path of name in the directory p. It may be longer than [MaxPath].
-func (p Path) join(name string) Path {
+// Join is the path of name in the directory p. It may be longer than [Max].
+func (p Path) Join(name string) Path {
 	if p.IsTop() {
 		return Path{name}
 	}
 	return Path{p.joined + "/" + name}
 }
 
-// above is the path of the directory that p is in; of the top it is the top.
-func (p Path) above() Path { return Path{p.joined[:max(0, strings.LastIndexByte(p.joined, '/'))]} }
+// Above is the path of the directory that p is in; of the top it is the top.
+func (p Path) Above() Path { return Path{p.joined[:max(0, strings.LastIndexByte(p.joined, '/'))]} }
+
+// Quote shows the path in a message, or the end of a long one.
+func (p Path) Quote() string { return quoted(p.joined) }
+
+// mostShown bounds how many bytes of a path a message shows.
+const mostShown = 256
+
+func quoted(path string) string {
+	if len(path) > mostShown {
+		return "..." + strconv.Quote(path[len(path)-mostShown:])
+	}
+	return strconv.Quote(path)
+}
