@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/katbox/katbox/internal/api/node"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/socket"
@@ -91,7 +92,7 @@ func (i *instance) serveAdmin(ctx context.Context) error {
 		return err
 	}
 	a := &admin{instance: i, path: path}
-	a.server = api.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a.server = node.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.running.Add(1)
 		defer a.running.Add(-1)
 		handler.ServeHTTP(w, r)
@@ -119,7 +120,7 @@ func (i *instance) newHandler(gateway bool) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.NewHandler(api.Config{
+	return node.NewHandler(node.Config{
 		Volumes: i.node, Node: i.o.nodeID, Space: i.dir.Space, LowPriority: actors.LowPriority, Pace: i.node.Pace,
 		Report: i.report, Log: i.log, Metrics: i.counted, Gateway: gateway, ReadRate: rate,
 	})

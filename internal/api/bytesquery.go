@@ -1,11 +1,9 @@
 package api
 
 import (
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 )
 
 // BytesQuery selects what is read: a file, a part of it, or a tar of a directory or file. At most
@@ -31,7 +29,8 @@ type BytesQuery struct {
 	ETag string
 }
 
-func (q BytesQuery) values() url.Values {
+// Values returns the parameters of the request. From is not among them; see [BytesQuery.SetHeader].
+func (q BytesQuery) Values() url.Values {
 	v := url.Values{}
 	set(v, "path", q.Path)
 	setNumber(v, "offset", q.Offset)
@@ -48,62 +47,12 @@ func (q BytesQuery) values() url.Values {
 	return v
 }
 
-func (q BytesQuery) setHeader(h http.Header) {
+// SetHeader sets what the header of the request has to say: where a stream goes on.
+func (q BytesQuery) SetHeader(h http.Header) {
 	if q.From > 0 {
 		h.Set("Range", "bytes="+strconv.FormatInt(q.From, 10)+"-")
 		if q.ETag != "" {
 			h.Set("If-Range", q.ETag)
 		}
 	}
-}
-
-// parseBytesQuery reads what values wrote. ranged says that the request has a range beside it.
-func parseBytesQuery(v url.Values, ranged bool) (BytesQuery, *Error) {
-	p := parameters{v: v}
-	q := BytesQuery{
-		Path:      p.text("path"),
-		Offset:    p.number("offset", 0, math.MinInt64+1, math.MaxInt64),
-		Limit:     p.number("limit", 0, 1, math.MaxInt64),
-		TailLines: int(p.number("tailLines", 0, 1, mostTailLines)),
-		TailBytes: p.number("tailBytes", 0, 1, math.MaxInt64),
-		MaxBytes:  p.number("maxBytes", 0, 1, math.MaxInt64),
-		Exclude:   v["exclude"],
-	}
-	p.known = append(p.known, "exclude")
-	switch archive := p.text("archive"); archive {
-	case "":
-	case "tar":
-		q.Archive = true
-	default:
-		p.fail(bad(BadParameter, "archive", "archive=%q is not possible; the only format is tar", archive))
-	}
-	if err := p.end(); err != nil {
-		return q, err
-	}
-	return q, q.check(ranged)
-}
-
-// check refuses parameters that do not go together.
-func (q BytesQuery) check(ranged bool) *Error {
-	var ways []string
-	for _, way := range []struct {
-		name string
-		set  bool
-	}{
-		{"offset or limit", q.Offset != 0 || q.Limit != 0}, {"tailLines", q.TailLines != 0}, {"tailBytes", q.TailBytes != 0},
-		{"a Range header", ranged && !q.Archive}, {"archive", q.Archive},
-	} {
-		if way.set {
-			ways = append(ways, way.name)
-		}
-	}
-	switch {
-	case len(ways) > 1:
-		return bad(BadParameter, "", "%s do not go together; choose one", strings.Join(ways, " and "))
-	case !q.Archive && (len(q.Exclude) > 0 || q.MaxBytes != 0):
-		return bad(BadParameter, "", "exclude and maxBytes are for archives; add archive=tar")
-	case len(q.Exclude) > mostExcludes:
-		return bad(BadParameter, "exclude", "exclude is given %d times, and at most %d are possible", len(q.Exclude), mostExcludes)
-	}
-	return nil
 }

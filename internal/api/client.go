@@ -22,6 +22,9 @@ const mostAnswer = 1 << 29
 // mostStatus bounds the body of an answer that is an error.
 const mostStatus = 64 << 10
 
+// readBuffer is how many bytes of a stream are read at once.
+const readBuffer = 256 << 10
+
 // Client asks a daemon. Its methods may be called from several goroutines. If the daemon answers
 // with an error, they return an [*Error].
 type Client struct {
@@ -41,7 +44,7 @@ func Dial(socket string) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return NewClient("the daemon on "+socket, &http.Transport{DialContext: dial, DisableCompression: true, ReadBufferSize: batch})
+	return NewClient("the daemon on "+socket, &http.Transport{DialContext: dial, DisableCompression: true, ReadBufferSize: readBuffer})
 }
 
 // NewClient returns a client that sends its requests through rt to the daemon, which errors name as
@@ -75,7 +78,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // List returns a page of the retained volumes, the newest first.
 func (c *Client) List(ctx context.Context, q Query) (VolumeList, error) {
-	return get[VolumeList](ctx, c, "/v1/volumes", q.values(), cmp.Or(q.Limit, standardVolumes))
+	return get[VolumeList](ctx, c, "/v1/volumes", q.values(), cmp.Or(q.Limit, StandardVolumes))
 }
 
 // Volume describes a volume in whatever phase it is.
@@ -94,18 +97,18 @@ func (c *Client) Remove(ctx context.Context, id string) error {
 
 // Files returns a page of a directory of a retained volume.
 func (c *Client) Files(ctx context.Context, id string, q FilesQuery) (FileList, error) {
-	return get[FileList](ctx, c, volumePath(id)+"/files", q.values(), cmp.Or(q.Limit, standardNames))
+	return get[FileList](ctx, c, volumePath(id)+"/files", q.Values(), cmp.Or(q.Limit, StandardNames))
 }
 
 // Bytes begins to read from a retained volume. The caller closes the stream.
 func (c *Client) Bytes(ctx context.Context, id string, q BytesQuery) (*Stream, error) {
 	header := http.Header{}
-	q.setHeader(header)
-	answer, err := c.ask(ctx, http.MethodGet, BytesPath(id), q.values(), header)
+	q.SetHeader(header)
+	answer, err := c.ask(ctx, http.MethodGet, BytesPath(id), q.Values(), header)
 	if err != nil {
 		return nil, err
 	}
-	return newStream(answer, q.Archive), nil
+	return OpenStream(answer, q.Archive), nil
 }
 
 // Usage says who occupies the node's disk.
@@ -175,8 +178,7 @@ func (c *Client) Send(ctx context.Context, method, path string, query url.Values
 	return answer, nil
 }
 
-// ReadError returns the error in an answer of [Client.Send], also where that is not from a handler of
-// this package. It is an [*Error].
+// ReadError returns the error in an answer of [Client.Send], also where that is not from a node. It is an [*Error].
 func ReadError(answer *http.Response) error {
 	e := &Error{}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostStatus))

@@ -41,23 +41,11 @@ var codes = map[Reason]int{
 	Timeout:            http.StatusGatewayTimeout,
 }
 
-// failure returns an answer that is an error.
-func failure(reason Reason, format string, values ...any) *Error {
+// NewError returns an answer that is an error, with the HTTP code of the reason.
+func NewError(reason Reason, format string, values ...any) *Error {
 	return &Error{Status: Status{
 		Kind: "Status", Status: "Failure", Code: codes[reason], Reason: reason, Message: fmt.Sprintf(format, values...),
 	}}
-}
-
-// bad returns the answer to a request that is wrong. field is the parameter that is wrong.
-func bad(cause CauseReason, field, format string, values ...any) *Error {
-	e := failure(BadRequest, format, values...)
-	e.Details = &Details{Causes: []Cause{{Reason: cause, Message: e.Message, Field: field}}}
-	return e
-}
-
-// NewError returns an answer that is an error, with the HTTP code of the reason.
-func NewError(reason Reason, format string, values ...any) *Error {
-	return failure(reason, format, values...)
 }
 
 // WriteError answers with an error.

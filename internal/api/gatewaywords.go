@@ -16,7 +16,7 @@ const (
 	// gateway its client.
 	ConnectProtocol = "katbox-node/1"
 	// HeaderNode names the node in a request to connect, and in the answers of a node.
-	HeaderNode = headerNode
+	HeaderNode = "Katbox-Node"
 	// HeaderVersion is the version of the node's daemon in a request to connect.
 	HeaderVersion = "Katbox-Version"
 	// HeaderUser says on whose behalf the gateway asks, HeaderAuditID which request in the audit log of

@@ -2,9 +2,7 @@ package api
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,18 +11,13 @@ import (
 )
 
 const (
-	// standardVolumes and mostVolumes are how many volumes a page holds, if the request does not say
-	// and at most; the others are the same of file names and of levels of directories.
-	standardVolumes = 500
-	mostVolumes     = 5000
-	standardNames   = 1000
-	mostNames       = 10_000
-	mostDepth       = 16
-	// mostTailLines bounds tailLines, mostTail how many bytes are searched for them.
-	mostTailLines = 100_000
-	mostTail      = 8 << 20
-	// mostExcludes bounds how many patterns a request may exclude.
-	mostExcludes = 64
+	// StandardVolumes and MostVolumes are how many volumes a page holds, if the request does not say
+	// and at most.
+	StandardVolumes = 500
+	MostVolumes     = 5000
+	// StandardNames and MostNames are the same of the entries of a [FileList].
+	StandardNames = 1000
+	MostNames     = 10_000
 )
 
 // Query selects retained volumes. A zero field selects all.
@@ -70,28 +63,6 @@ func (q Query) values() url.Values {
 	return v
 }
 
-// parseQuery reads what values wrote.
-func parseQuery(v url.Values) (volume.Selection, *Error) {
-	p := parameters{v: v}
-	s := volume.Selection{
-		Namespace: p.text("namespace"), NoNamespace: p.flag("noNamespace"),
-		PodName: p.text("pod"), PodPrefix: p.text("podPrefix"), Pod: volume.PodUID(p.text("podUID")),
-		Job: p.text("job"), OwnerKind: p.text("ownerKind"),
-		Limit: int(p.number("limit", standardVolumes, 1, mostVolumes)), Since: p.time("since"),
-	}
-	if t := (volume.Tenancy{UID: p.text("namespaceUID"), Since: p.time("publishedSince")}); v.Has("namespaceUID") || v.Has("publishedSince") {
-		s.Tenancy = &t // also an empty one, which owns nothing
-	}
-	if before := p.text("before"); before != "" {
-		key, ok := ParseKey(before)
-		if !ok {
-			p.fail(bad(BadContinue, "before", "before=%q is not the \"continue\" of a page; begin the list anew", before))
-		}
-		s.Before = key
-	}
-	return s, p.end()
-}
-
 // FormatKey writes the place of a volume in a list, as the Continue of a page: seconds, nanoseconds,
 // ID. It is empty for the zero Key.
 func FormatKey(k volume.Key) string {
@@ -130,7 +101,8 @@ type FilesQuery struct {
 	Stat bool
 }
 
-func (q FilesQuery) values() url.Values {
+// Values returns the parameters of the request.
+func (q FilesQuery) Values() url.Values {
 	v := url.Values{}
 	set(v, "path", q.Path)
 	set(v, "continue", q.Continue)
@@ -140,16 +112,6 @@ func (q FilesQuery) values() url.Values {
 		v.Set("stat", "true")
 	}
 	return v
-}
-
-// parseFilesQuery reads what values wrote, with the standard limits for those that are missing.
-func parseFilesQuery(v url.Values) (FilesQuery, *Error) {
-	p := parameters{v: v}
-	q := FilesQuery{
-		Path: p.text("path"), Continue: p.text("continue"), Stat: p.flag("stat"),
-		Limit: int(p.number("limit", standardNames, 1, mostNames)), Depth: int(p.number("depth", 1, 1, mostDepth)),
-	}
-	return q, p.end()
 }
 
 // set sets a parameter that is not empty.
@@ -163,76 +125,4 @@ func setNumber(v url.Values, name string, value int64) {
 	if value != 0 {
 		v.Set(name, strconv.FormatInt(value, 10))
 	}
-}
-
-// parameters reads the parameters of a request. It keeps the first error.
-type parameters struct {
-	v   url.Values
-	err *Error
-	// known are the names that were asked for.
-	known []string
-}
-
-func (p *parameters) fail(err *Error) {
-	if p.err == nil {
-		p.err = err
-	}
-}
-
-func (p *parameters) text(name string) string {
-	p.known = append(p.known, name)
-	if len(p.v[name]) > 1 {
-		p.fail(bad(BadParameter, name, "the parameter %s is given %d times; give it once", name, len(p.v[name])))
-	}
-	return p.v.Get(name)
-}
-
-// number returns a number between least and most, or instead if it is not given.
-func (p *parameters) number(name string, instead, least, most int64) int64 {
-	text := p.text(name)
-	if text == "" {
-		return instead
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		p.fail(bad(BadParameter, name, "%s=%q is not a number between %d and %d", name, text, least, most))
-		return instead
-	}
-	return n
-}
-
-// time returns a time; the zero time if it is not given.
-func (p *parameters) time(name string) time.Time {
-	text := p.text(name)
-	if text == "" {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		p.fail(bad(BadParameter, name, "%s=%q is not a time of RFC 3339, such as 2026-11-22T03:04:05Z", name, text))
-	}
-	return t
-}
-
-func (p *parameters) flag(name string) bool {
-	switch text := p.text(name); text {
-	case "", "false":
-		return false
-	case "true":
-		return true
-	default:
-		p.fail(bad(BadParameter, name, "%s=%q is neither true nor false", name, text))
-		return false
-	}
-}
-
-// end returns the first error. A name that is not known is one: a misspelled parameter must not
-// send a whole file instead of its last lines.
-func (p *parameters) end() *Error {
-	for _, name := range slices.Sorted(maps.Keys(p.v)) {
-		if !slices.Contains(p.known, name) {
-			p.fail(bad(BadParameter, name, "there is no parameter %q; there are %s", name, strings.Join(p.known, ", ")))
-		}
-	}
-	return p.err
 }

@@ -9,17 +9,10 @@ import (
 	"strings"
 )
 
+// In the header of an answer that is a stream; see [Stream].
 const (
-	// batch is how many bytes are read from a file and sent at once.
-	batch = 256 << 10
-
-	headerSize   = "Katbox-Size"   // the size of the whole file
-	headerOffset = "Katbox-Offset" // the place of the first byte of the body in the file or archive
-	headerNode   = "Katbox-Node"   // the node's name
-
-	trailerError   = TrailerError
-	trailerBytes   = TrailerBytes
-	trailerSkipped = TrailerSkipped
+	HeaderSize   = "Katbox-Size"
+	HeaderOffset = "Katbox-Offset"
 )
 
 // ErrCut is wrapped by the error of a stream that ended too early.
@@ -48,15 +41,17 @@ type Stream struct {
 	ended error
 }
 
-func newStream(answer *http.Response, archive bool) *Stream {
+// OpenStream returns the stream in an answer that is not an error. archive says that an archive was
+// asked for. The caller closes the stream; that closes the answer's body.
+func OpenStream(answer *http.Response, archive bool) *Stream {
 	s := &Stream{
 		Size: -1, Length: answer.ContentLength, answer: answer, archive: archive,
-		ETag: answer.Header.Get("ETag"), ContentType: answer.Header.Get("Content-Type"), Node: answer.Header.Get(headerNode),
+		ETag: answer.Header.Get("ETag"), ContentType: answer.Header.Get("Content-Type"), Node: answer.Header.Get(HeaderNode),
 	}
-	if n, err := strconv.ParseInt(answer.Header.Get(headerSize), 10, 64); err == nil {
+	if n, err := strconv.ParseInt(answer.Header.Get(HeaderSize), 10, 64); err == nil {
 		s.Size = n
 	}
-	if n, err := strconv.ParseInt(answer.Header.Get(headerOffset), 10, 64); err == nil {
+	if n, err := strconv.ParseInt(answer.Header.Get(HeaderOffset), 10, 64); err == nil {
 		s.Offset = n
 	}
 	return s
@@ -82,10 +77,10 @@ func (s *Stream) Read(p []byte) (int, error) {
 
 // complete returns io.EOF if the whole body came, and an error if the trailers say otherwise.
 func (s *Stream) complete() error {
-	if why := s.answer.Trailer.Get(trailerError); why != "" {
+	if why := s.answer.Trailer.Get(TrailerError); why != "" {
 		return fmt.Errorf("the archive is not complete: %s", why)
 	}
-	if s.archive && s.answer.Trailer.Get(trailerBytes) != strconv.FormatInt(s.read, 10) {
+	if s.archive && s.answer.Trailer.Get(TrailerBytes) != strconv.FormatInt(s.read, 10) {
 		return fmt.Errorf("%w after %d bytes, at offset %d: its end does not say that it is complete", ErrCut, s.read, s.Offset+s.read)
 	}
 	return io.EOF
@@ -94,7 +89,7 @@ func (s *Stream) complete() error {
 // Skipped says, after the end of an archive, how many entries it leaves out, since they are neither
 // files nor directories nor symbolic links, and the refs of the first few.
 func (s *Stream) Skipped() (count int, first []string) {
-	number, refs, _ := strings.Cut(s.answer.Trailer.Get(trailerSkipped), " ")
+	number, refs, _ := strings.Cut(s.answer.Trailer.Get(TrailerSkipped), " ")
 	count, err := strconv.Atoi(number)
 	if err != nil {
 		return 0, nil
@@ -104,8 +99,3 @@ func (s *Stream) Skipped() (count int, first []string) {
 
 // Close ends the stream, complete or not.
 func (s *Stream) Close() error { return s.answer.Body.Close() }
-
-// formatSkipped writes what Skipped reads.
-func formatSkipped(count int, refs []string) string {
-	return strings.TrimSuffix(strconv.Itoa(count)+" "+strings.Join(refs, " "), " ")
-}

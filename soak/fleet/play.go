@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/katbox/katbox/internal/api/node"
+
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
@@ -55,7 +57,7 @@ func play(ctx context.Context, in io.Reader, out io.Writer) error {
 func (p part) connect(i int, log logr.Logger, silent *atomic.Int64) error {
 	counted := metrics.New("fleet", "")
 	volumes := makeUp(i, p)
-	handler, err := api.NewHandler(api.Config{
+	handler, err := node.NewHandler(node.Config{
 		Volumes: volumes, Node: nodeName(i), Gateway: true, Log: logr.Discard(), Metrics: counted,
 		Space:       func() (volume.Space, error) { return volume.Space{}, errNoFiles },
 		LowPriority: func() func() { return func() {} },

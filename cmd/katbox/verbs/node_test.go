@@ -19,7 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/api"
+	nodeapi "github.com/katbox/katbox/internal/api/node"
+
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/scratch"
@@ -64,7 +65,7 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.dir.Close() })
-	handler, err := api.NewHandler(api.Config{
+	handler, err := nodeapi.NewHandler(nodeapi.Config{
 		Volumes: n, Node: "n17", LowPriority: func() func() { return func() {} }, Metrics: metrics.New("test", ""),
 		Space: func() (volume.Space, error) {
 			return volume.Space{Total: volume.Size{Bytes: 100 << 30, Inodes: 1000}, Free: volume.Size{Bytes: 12 << 30, Inodes: 900}}, nil

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/api/node"
+
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,7 +116,7 @@ func (c *cluster) add(name string) *testNode {
 	must(c.t, err)
 	n := &testNode{c: c, name: name, volumes: &nodeVolumes{dir: dir, all: map[volume.ID]volume.Description{},
 		lost: map[volume.ID]context.CancelCauseFunc{}}}
-	h, err := api.NewHandler(api.Config{
+	h, err := node.NewHandler(node.Config{
 		Volumes: n.volumes, Node: name, Space: func() (volume.Space, error) { return volume.Space{}, nil },
 		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: metrics.New("v1", ""),
 		Report: func(context.Context, io.Writer) error { return nil },

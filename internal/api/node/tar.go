@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/katbox/katbox/internal/api"
+
 	"github.com/katbox/katbox/internal/archive"
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/paths"
@@ -18,19 +20,19 @@ import (
 )
 
 // archive streams a tar of a directory or file.
-func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths.Path, q BytesQuery, to *sender) error {
+func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths.Path, q api.BytesQuery, to *sender) error {
 	tag := archiveTag(a.record, path, q)
 	header := a.Header()
 	header.Set("Content-Type", typeTar)
 	header.Set("Content-Disposition", disposition(cmp.Or(path.Base(), a.record.PodName, string(a.record.ID))+".tar"))
 	header.Set("ETag", tag)
 	header.Set("Accept-Ranges", "bytes")
-	header.Set("Trailer", strings.Join([]string{trailerError, trailerBytes, trailerSkipped}, ", "))
+	header.Set("Trailer", strings.Join([]string{api.TrailerError, api.TrailerBytes, api.TrailerSkipped}, ", "))
 	from, code, err := archiveStart(a.r.Header, tag)
 	if err != nil {
 		return err
 	}
-	header.Set(headerOffset, strconv.FormatInt(from, 10))
+	header.Set(api.HeaderOffset, strconv.FormatInt(from, 10))
 	if code == http.StatusPartialContent {
 		// How long the archive becomes is not known, and no reader of archives needs it.
 		header.Set("Content-Range", fmt.Sprintf("bytes %d-/*", from))
@@ -49,10 +51,10 @@ func (a *answer) archive(ctx context.Context, reading *files.Reading, path paths
 		return archiveError(err)
 	}
 	w.begin()
-	header.Set(trailerBytes, strconv.FormatInt(a.sent, 10))
-	header.Set(trailerSkipped, formatSkipped(report.Skipped, refs(report.SkippedNames)))
+	header.Set(api.TrailerBytes, strconv.FormatInt(a.sent, 10))
+	header.Set(api.TrailerSkipped, formatSkipped(report.Skipped, refs(report.SkippedNames)))
 	if report.Changed > 0 {
-		header.Set(trailerError, fmt.Sprintf("%d files changed while they were read: %s",
+		header.Set(api.TrailerError, fmt.Sprintf("%d files changed while they were read: %s",
 			report.Changed, strings.Join(append(refs(report.ChangedNames), "..."), " ")))
 	}
 	return nil
@@ -75,7 +77,7 @@ func archiveStart(header http.Header, tag string) (from int64, code int, err err
 // archiveTag names the contents of an archive: a retained volume does not change until it is published
 // again. Its Unpublished is another one after each start of the daemon, by what the wall clock was
 // adjusted meanwhile.
-func archiveTag(r volume.Record, path paths.Path, q BytesQuery) string {
+func archiveTag(r volume.Record, path paths.Path, q api.BytesQuery) string {
 	of := fmt.Appendf(nil, "%q %d %q %q %d", r.ID, r.Published.Unix(), path.String(), q.Exclude, q.MaxBytes)
 	return fmt.Sprintf("\"tar1-%x\"", sha256.Sum256(of))
 }
@@ -116,11 +118,11 @@ func (w *archiveWriter) begin() {
 func archiveError(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrBadPattern):
-		return bad(BadParameter, "exclude", "%v", err)
+		return bad(api.BadParameter, "exclude", "%v", err)
 	case errors.Is(err, archive.ErrBadSkip):
 		return outside("%v", err)
 	case errors.Is(err, archive.ErrTooLarge):
-		return bad(BadParameter, "maxBytes", "%v; leave something out with exclude, or read a directory further down", err)
+		return bad(api.BadParameter, "maxBytes", "%v; leave something out with exclude, or read a directory further down", err)
 	}
 	return err
 }
@@ -140,4 +142,9 @@ func refs(names []string) []string {
 		encoded = append(encoded, ref)
 	}
 	return encoded
+}
+
+// formatSkipped writes what [api.Stream.Skipped] reads.
+func formatSkipped(count int, refs []string) string {
+	return strings.TrimSuffix(strconv.Itoa(count)+" "+strings.Join(refs, " "), " ")
 }

@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/paths"
@@ -37,10 +39,10 @@ func (a *answer) files(ctx context.Context) error {
 }
 
 // readDirectory is files once the request is understood.
-func (a *answer) readDirectory(ctx context.Context, path paths.Path, q FilesQuery) (FileList, error) {
+func (a *answer) readDirectory(ctx context.Context, path paths.Path, q api.FilesQuery) (api.FileList, error) {
 	reading, during, end, err := a.read(ctx, func() {})
 	if err != nil {
-		return FileList{}, err
+		return api.FileList{}, err
 	}
 	defer end()
 	list, err := a.list(during, reading, path, q)
@@ -48,9 +50,9 @@ func (a *answer) readDirectory(ctx context.Context, path paths.Path, q FilesQuer
 }
 
 // list reads a page of a directory, or one entry.
-func (a *answer) list(ctx context.Context, reading *files.Reading, path paths.Path, q FilesQuery) (FileList, error) {
+func (a *answer) list(ctx context.Context, reading *files.Reading, path paths.Path, q api.FilesQuery) (api.FileList, error) {
 	defer a.h.LowPriority()()
-	list := FileList{Path: path.Ref(), Entries: []Entry{}}
+	list := api.FileList{Path: path.Ref(), Entries: []api.Entry{}}
 	if q.Stat {
 		e, err := reading.Tree.Stat(path)
 		if err != nil {
@@ -72,13 +74,13 @@ func (a *answer) list(ctx context.Context, reading *files.Reading, path paths.Pa
 }
 
 // entry describes an entry in the words of the API.
-func entry(e files.Entry) Entry {
+func entry(e files.Entry) api.Entry {
 	name, ref := strings.ToValidUTF8(e.Name, "\ufffd"), e.Path.Ref()
 	if e.Type == files.Mount {
-		return Entry{Name: name, Ref: ref, Type: Mount}
+		return api.Entry{Name: name, Ref: ref, Type: api.Mount}
 	}
-	return Entry{
-		Name: name, Ref: ref, Type: EntryType(e.Type),
+	return api.Entry{
+		Name: name, Ref: ref, Type: api.EntryType(e.Type),
 		Target: strings.ToValidUTF8(e.Target, "\ufffd"), Size: e.Size, Allocated: e.Allocated,
 		Mode: fmt.Sprintf("%04o", e.Mode), UID: e.UID, GID: e.GID, ModTime: inYears(e.ModTime), Links: e.Links,
 	}

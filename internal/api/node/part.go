@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"github.com/katbox/katbox/internal/files"
 )
@@ -18,7 +20,7 @@ type part struct {
 }
 
 // partOf returns the part of a file that a request asks for.
-func partOf(ctx context.Context, f *files.File, q BytesQuery, header http.Header) (part, error) {
+func partOf(ctx context.Context, f *files.File, q api.BytesQuery, header http.Header) (part, error) {
 	size := f.Size()
 	switch {
 	case rangeApplies(header, f.ETag()):
@@ -87,7 +89,7 @@ func parseRange(header string, size int64) (part, error) {
 // header announces the part of a file of size bytes. It returns the HTTP code.
 func (p part) header(h http.Header, size int64) int {
 	h.Set("Content-Length", strconv.FormatInt(p.length, 10))
-	h.Set(headerOffset, strconv.FormatInt(p.offset, 10))
+	h.Set(api.HeaderOffset, strconv.FormatInt(p.offset, 10))
 	if !p.partial {
 		return http.StatusOK
 	}
@@ -95,4 +97,6 @@ func (p part) header(h http.Header, size int64) int {
 	return http.StatusPartialContent
 }
 
-func outside(format string, values ...any) *Error { return failure(RangeNotValid, format, values...) }
+func outside(format string, values ...any) *api.Error {
+	return api.NewError(api.RangeNotValid, format, values...)
+}

@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
@@ -47,7 +49,7 @@ func (a *answer) by(all methods) error {
 		for name := range all {
 			a.Header().Add("Allow", name)
 		}
-		return failure(MethodNotAllowed, "%s is not possible for %q", a.r.Method, a.r.URL.Path)
+		return api.NewError(api.MethodNotAllowed, "%s is not possible for %q", a.r.Method, a.r.URL.Path)
 	}
 	a.verb = m.verb
 	return m.do(a.r.Context())
@@ -57,7 +59,7 @@ func (a *answer) by(all methods) error {
 func (a *answer) plain(do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if query := a.r.URL.RawQuery; query != "" {
-			return bad(BadParameter, "", "the query %q is not possible here: there are no parameters", query)
+			return bad(api.BadParameter, "", "the query %q is not possible here: there are no parameters", query)
 		}
 		return do(ctx)
 	}
@@ -119,10 +121,10 @@ func (a *answer) fail(err error) (outcome string) {
 		if e.RetryAfter > 0 {
 			a.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds())))
 		}
-		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", headerSize, headerOffset} {
+		for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Trailer", api.HeaderSize, api.HeaderOffset} {
 			a.Header().Del(name)
 		}
-		if e.Reason != RangeNotValid {
+		if e.Reason != api.RangeNotValid {
 			a.Header().Del("Content-Range")
 		}
 		_ = a.json(e.Code, e.Status) // the client is gone
@@ -132,9 +134,9 @@ func (a *answer) fail(err error) (outcome string) {
 }
 
 // outcomes are the words of the metric for requests that failed.
-var outcomes = map[Reason]string{
-	BadRequest: "bad", MethodNotAllowed: "bad", RangeNotValid: "bad", NotFound: "not_found", Conflict: "lost", Expired: "lost",
-	TooManyRequests: "refused", InternalError: "failed", ServiceUnavailable: "failed", Timeout: "timeout",
+var outcomes = map[api.Reason]string{
+	api.BadRequest: "bad", api.MethodNotAllowed: "bad", api.RangeNotValid: "bad", api.NotFound: "not_found", api.Conflict: "lost", api.Expired: "lost",
+	api.TooManyRequests: "refused", api.InternalError: "failed", api.ServiceUnavailable: "failed", api.Timeout: "timeout",
 }
 
 // log writes one line about a request that read or removed files, and about others at debug level.
@@ -157,7 +159,7 @@ func (a *answer) log(outcome string, err error) {
 		more = append(more, logkeys.Cause, volume.OneLine(err))
 	}
 	if a.h.Gateway {
-		more = append(more, logkeys.User, asker(a.r, HeaderUser), logkeys.AuditID, asker(a.r, HeaderAuditID))
+		more = append(more, logkeys.User, asker(a.r, api.HeaderUser), logkeys.AuditID, asker(a.r, api.HeaderAuditID))
 	}
 	log.Info("request", logkeys.About(a.record, more...)...)
 }

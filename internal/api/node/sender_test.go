@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"net/http"
@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/paths"
@@ -69,14 +71,14 @@ func TestCutAfterTheEnd(t *testing.T) {
 // TestArchiveGoesOnAfterARestart: the daemon then computes anew when a volume was unpublished.
 func TestArchiveGoesOnAfterARestart(t *testing.T) {
 	r := volume.Record{ID: "csi-1", Published: time.Unix(1000, 0), Unpublished: time.Unix(2000, 7)}
-	tag := archiveTag(r, paths.Path{}, BytesQuery{})
+	tag := archiveTag(r, paths.Path{}, api.BytesQuery{})
 	again := r
 	again.Unpublished = time.Unix(1999, 999_999_000)
-	if got := archiveTag(again, paths.Path{}, BytesQuery{}); got != tag {
+	if got := archiveTag(again, paths.Path{}, api.BytesQuery{}); got != tag {
 		t.Errorf("after a restart the tag is %s, want %s", got, tag)
 	}
 	again.Published = time.Unix(1001, 0)
-	if archiveTag(again, paths.Path{}, BytesQuery{}) == tag {
+	if archiveTag(again, paths.Path{}, api.BytesQuery{}) == tag {
 		t.Error("the tag is the same after the volume was published again")
 	}
 }
@@ -86,7 +88,7 @@ func TestUsageTakesLittleMemory(t *testing.T) {
 	u := newUsage()
 	for i := range 100_000 {
 		name := string(rune(0x4e00+i%20000)) + string(rune('a'+i/20000))
-		u.add(volume.Record{Pod: volume.PodUID(name), Namespace: name}, PodUsage{Retained: 1, RetainedBytes: int64(i)})
+		u.add(volume.Record{Pod: volume.PodUID(name), Namespace: name}, api.PodUsage{Retained: 1, RetainedBytes: int64(i)})
 		if u.shrink(); len(u.pods.of) > 2*mostPods || len(u.namespaces.of) > 2*mostPods {
 			t.Fatalf("%d pods and %d namespaces are kept", len(u.pods.of), len(u.namespaces.of))
 		}
@@ -114,9 +116,9 @@ func TestFilesAreReadWithLowPriority(t *testing.T) {
 	id, dir := n.add(1)
 	large(t, filepath.Join(dir, "large"))
 	for _, tt := range []struct {
-		q     BytesQuery
+		q     api.BytesQuery
 		times int64 // before the first byte is sent
-	}{{BytesQuery{Path: "large"}, 2}, {BytesQuery{Archive: true}, 1}} {
+	}{{api.BytesQuery{Path: "large"}, 2}, {api.BytesQuery{Archive: true}, 1}} {
 		q := tt.q
 		times.Store(0)
 		s, err := n.client.Bytes(t.Context(), id, q)
@@ -129,7 +131,7 @@ func TestFilesAreReadWithLowPriority(t *testing.T) {
 		}
 	}
 	times.Store(0)
-	_, err := n.client.Files(t.Context(), id, FilesQuery{})
+	_, err := n.client.Files(t.Context(), id, api.FilesQuery{})
 	if must(t, err); times.Load() == 0 {
 		t.Error("a list has the usual priority")
 	}

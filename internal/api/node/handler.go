@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"github.com/go-logr/logr"
 
@@ -85,7 +87,7 @@ func (c Config) check() error {
 		{"Report", c.Report != nil}, {"Metrics", c.Metrics != nil},
 	} {
 		if !field.ok {
-			return fmt.Errorf("api: Config.%s is missing", field.name)
+			return fmt.Errorf("node: Config.%s is missing", field.name)
 		}
 	}
 	return nil
@@ -127,7 +129,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
 	if h.Node != "" {
-		header.Set(headerNode, h.Node)
+		header.Set(api.HeaderNode, h.Node)
 	}
 	a.end(h.route(a))
 }
@@ -141,11 +143,11 @@ func (h *handler) route(a *answer) error {
 			a.Header().Set("Connection", "close")
 			_ = a.control.SetReadDeadline(time.Now())
 		}
-		return bad(BadParameter, "", "the request has a body, and none is expected")
+		return bad(api.BadParameter, "", "the request has a body, and none is expected")
 	}
 	if _, err := url.ParseQuery(a.r.URL.RawQuery); err != nil {
 		// What is wrong would be left out of the query.
-		return bad(BadParameter, "", "the query %q is malformed: %v", a.r.URL.RawQuery, err)
+		return bad(api.BadParameter, "", "the query %q is malformed: %v", a.r.URL.RawQuery, err)
 	}
 	path, ok := strings.CutPrefix(a.r.URL.Path, "/v1/")
 	if !ok {
@@ -163,7 +165,7 @@ func (h *handler) route(a *answer) error {
 	default:
 		id, err := volume.ParseID("volume ID", elements[1])
 		if err != nil {
-			return bad(BadParameter, "id", "%q is not a volume ID: %v", elements[1], err)
+			return bad(api.BadParameter, "id", "%q is not a volume ID: %v", elements[1], err)
 		}
 		a.record.ID = id
 		switch strings.Join(elements[2:], "/") {
@@ -178,8 +180,8 @@ func (h *handler) route(a *answer) error {
 	}
 }
 
-func notThere(r *http.Request) *Error {
-	return failure(NotFound, "there is nothing at %q; the routes are those of /v1/volumes, /v1/usage and /v1/report", r.URL.Path)
+func notThere(r *http.Request) *api.Error {
+	return api.NewError(api.NotFound, "there is nothing at %q; the routes are those of /v1/volumes, /v1/usage and /v1/report", r.URL.Path)
 }
 
 // slots bound how many requests do something at once.
@@ -216,13 +218,13 @@ func (h *handler) within(ctx context.Context, list func(context.Context) error) 
 	defer cancel()
 	err := list(limited)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return failure(Timeout, "the list was not made within %s; ask for less: with a limit, or for a directory further down", h.list)
+		return api.NewError(api.Timeout, "the list was not made within %s; ask for less: with a limit, or for a directory further down", h.list)
 	}
 	return err
 }
 
-func tooMany(format string, values ...any) *Error {
-	e := failure(TooManyRequests, format, values...)
+func tooMany(format string, values ...any) *api.Error {
+	e := api.NewError(api.TooManyRequests, format, values...)
 	e.RetryAfter = time.Second
 	return e
 }

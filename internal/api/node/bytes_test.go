@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"golang.org/x/sys/unix"
 )
@@ -118,29 +120,29 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	must(t, os.Link(filepath.Join(short, "s"), filepath.Join(dir, "socket")))
 
 	for path, want := range map[string]struct {
-		kind  EntryType
-		cause CauseReason
+		kind  api.EntryType
+		cause api.CauseReason
 	}{
-		"sub": {Directory, IsDirectory}, "": {Directory, IsDirectory}, "outside": {Symlink, IsSymlink}, "up": {Symlink, IsSymlink},
-		"self": {Symlink, IsSymlink}, "dangling": {Symlink, IsSymlink}, "fifo": {FIFO, NotRegularFile}, "socket": {Socket, NotRegularFile},
+		"sub": {api.Directory, api.IsDirectory}, "": {api.Directory, api.IsDirectory}, "outside": {api.Symlink, api.IsSymlink}, "up": {api.Symlink, api.IsSymlink},
+		"self": {api.Symlink, api.IsSymlink}, "dangling": {api.Symlink, api.IsSymlink}, "fifo": {api.FIFO, api.NotRegularFile}, "socket": {api.Socket, api.NotRegularFile},
 	} {
-		_, err := n.read(id, BytesQuery{Path: path})
+		_, err := n.read(id, api.BytesQuery{Path: path})
 		wantCode(t, "read "+path, err, 400, want.cause)
-		list, err := n.client.Files(t.Context(), id, FilesQuery{Path: path, Stat: true})
+		list, err := n.client.Files(t.Context(), id, api.FilesQuery{Path: path, Stat: true})
 		if err != nil || len(list.Entries) != 1 || list.Entries[0].Type != want.kind {
 			t.Errorf("%q: %+v, %v; want the type %s", path, list, err, want.kind)
 		}
 	}
 	for _, path := range []string{"way/file", "up/x", "outside/x"} {
-		_, err := n.read(id, BytesQuery{Path: path})
-		wantCode(t, "read "+path, err, 400, IsSymlink)
+		_, err := n.read(id, api.BytesQuery{Path: path})
+		wantCode(t, "read "+path, err, 400, api.IsSymlink)
 	}
-	_, err = n.read(id, BytesQuery{Path: "missing"})
+	_, err = n.read(id, api.BytesQuery{Path: "missing"})
 	wantCode(t, "a missing file", err, 404)
-	_, err = n.client.Files(t.Context(), id, FilesQuery{Path: "sub/file"})
-	wantCode(t, "a list of a file", err, 400, NotDirectory)
-	_, err = n.client.Files(t.Context(), id, FilesQuery{Continue: ".."})
-	wantCode(t, "a continue that is a path", err, 400, BadContinue)
+	_, err = n.client.Files(t.Context(), id, api.FilesQuery{Path: "sub/file"})
+	wantCode(t, "a list of a file", err, 400, api.NotDirectory)
+	_, err = n.client.Files(t.Context(), id, api.FilesQuery{Continue: ".."})
+	wantCode(t, "a continue that is a path", err, 400, api.BadContinue)
 }
 
 // TestEveryPathIsBadOrInside: none leads out of the volume.
@@ -154,7 +156,7 @@ func TestEveryPathIsBadOrInside(t *testing.T) {
 		"%2e%2e/secret", "%2E%2E%2Fsecret", "a%2F..%2F..%2Fsecret", "a\x00b", "a%00b", "%", "a%zz", "a/b/", "/a/b", "//a/b", "",
 		strings.Repeat("x", 4097), strings.Repeat("d/", 5000)} {
 		for _, archive := range []bool{false, true} {
-			body, err := n.read(id, BytesQuery{Path: path, Archive: archive})
+			body, err := n.read(id, api.BytesQuery{Path: path, Archive: archive})
 			if err == nil && !archive && body != "inside" || strings.Contains(body, "outside") {
 				t.Errorf("%q: %q", path, body)
 			}
@@ -162,7 +164,7 @@ func TestEveryPathIsBadOrInside(t *testing.T) {
 				wantCode(t, fmt.Sprintf("%q", path), err, map[bool]int{true: 404, false: 400}[path == "/etc/passwd"])
 			}
 		}
-		if list, err := n.client.Files(t.Context(), id, FilesQuery{Path: path}); err == nil && path != "" {
+		if list, err := n.client.Files(t.Context(), id, api.FilesQuery{Path: path}); err == nil && path != "" {
 			t.Errorf("list of %q: %+v", path, list)
 		}
 	}
@@ -178,7 +180,7 @@ func TestHostileNames(t *testing.T) {
 	for i, name := range names {
 		write(t, filepath.Join(dir, name), strconv.Itoa(i))
 	}
-	list, err := n.client.Files(t.Context(), id, FilesQuery{})
+	list, err := n.client.Files(t.Context(), id, api.FilesQuery{})
 	if err != nil || len(list.Entries) != len(names) {
 		t.Fatalf("%d entries, %v", len(list.Entries), err)
 	}
@@ -217,7 +219,7 @@ func TestContentType(t *testing.T) {
 		n := newNode(t)
 		id, dir := n.add(1)
 		write(t, filepath.Join(dir, "f"), content)
-		s, err := n.client.Bytes(t.Context(), id, BytesQuery{Path: "f"})
+		s, err := n.client.Bytes(t.Context(), id, api.BytesQuery{Path: "f"})
 		if err != nil || s.ContentType != want {
 			t.Errorf("%q: %q, %v, want %q", content, s.ContentType, err, want)
 			continue
@@ -235,14 +237,14 @@ func TestSparseFile(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt([]byte("here"), 999<<30)
 	must(t, err, f.Truncate(size), f.Close())
-	list, err := n.client.Files(t.Context(), id, FilesQuery{})
+	list, err := n.client.Files(t.Context(), id, api.FilesQuery{})
 	if err != nil || len(list.Entries) != 1 || list.Entries[0].Size != size || list.Entries[0].Allocated > 1<<20 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if got, err := n.read(id, BytesQuery{Path: "huge", Offset: 999<<30 - 1, Limit: 6}); err != nil || got != "\x00here\x00" {
+	if got, err := n.read(id, api.BytesQuery{Path: "huge", Offset: 999<<30 - 1, Limit: 6}); err != nil || got != "\x00here\x00" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := n.read(id, BytesQuery{Path: "huge", Archive: true}); err != nil || len(got) > 1<<20 {
+	if got, err := n.read(id, api.BytesQuery{Path: "huge", Archive: true}); err != nil || len(got) > 1<<20 {
 		t.Errorf("an archive of %d bytes, %v", len(got), err)
 	}
 }
@@ -257,11 +259,11 @@ func TestReadingLeavesNoTrace(t *testing.T) {
 	must(t, os.Chtimes(path, long, time.Unix(2, 0)))
 	before, err := os.Stat(path)
 	must(t, err)
-	for _, q := range []BytesQuery{{Path: "f"}, {Path: "f", TailLines: 1}, {Archive: true}} {
+	for _, q := range []api.BytesQuery{{Path: "f"}, {Path: "f", TailLines: 1}, {Archive: true}} {
 		_, err := n.read(id, q)
 		must(t, err)
 	}
-	_, err = n.client.Files(t.Context(), id, FilesQuery{Path: "f", Stat: true})
+	_, err = n.client.Files(t.Context(), id, api.FilesQuery{Path: "f", Stat: true})
 	must(t, err)
 	after, err := os.Stat(path)
 	must(t, err)

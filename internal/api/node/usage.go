@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -58,7 +60,7 @@ func (h *handler) countLive(ctx context.Context, u *usage) error {
 			size, err = h.measure(measuring, d.Record.Place())
 			known = err == nil
 		}
-		u.add(d.Record, PodUsage{Live: 1, LiveBytes: size.Bytes, Inodes: size.Inodes, Unmeasured: unmeasured(known)})
+		u.add(d.Record, api.PodUsage{Live: 1, LiveBytes: size.Bytes, Inodes: size.Inodes, Unmeasured: unmeasured(known)})
 	}
 	return nil
 }
@@ -70,7 +72,7 @@ func (h *handler) measure(ctx context.Context, place volume.Place) (volume.Size,
 
 // countRetained adds the retained volumes. None is measured for this.
 func (h *handler) countRetained(ctx context.Context, u *usage) error {
-	for selection := (volume.Selection{Limit: mostVolumes}); ; {
+	for selection := (volume.Selection{Limit: api.MostVolumes}); ; {
 		if err := h.Pace.Wait(ctx); err != nil {
 			return err
 		}
@@ -79,7 +81,7 @@ func (h *handler) countRetained(ctx context.Context, u *usage) error {
 			return err
 		}
 		for _, d := range page.Volumes {
-			u.add(d.Record, PodUsage{Retained: 1, RetainedBytes: d.Size.Bytes, Inodes: d.Size.Inodes,
+			u.add(d.Record, api.PodUsage{Retained: 1, RetainedBytes: d.Size.Bytes, Inodes: d.Size.Inodes,
 				Unmeasured: unmeasured(d.Size != volume.Size{})})
 		}
 		u.shrink()
@@ -101,17 +103,17 @@ func unmeasured(known bool) int {
 type usage struct{ pods, namespaces sums }
 
 func newUsage() *usage {
-	return &usage{pods: sums{of: map[string]*PodUsage{}}, namespaces: sums{of: map[string]*PodUsage{}}}
+	return &usage{pods: sums{of: map[string]*api.PodUsage{}}, namespaces: sums{of: map[string]*api.PodUsage{}}}
 }
 
 // add adds a volume.
-func (u *usage) add(r volume.Record, q PodUsage) {
+func (u *usage) add(r volume.Record, q api.PodUsage) {
 	pod := u.pods.get(string(r.Pod))
 	pod.PodUID, pod.Namespace, pod.Pod = string(r.Pod), cmp.Or(r.Namespace, pod.Namespace), cmp.Or(r.PodName, pod.Pod)
-	pod.add(q)
+	addUsage(pod, q)
 	namespace := u.namespaces.get(r.Namespace)
 	namespace.Namespace = r.Namespace
-	namespace.add(q)
+	addUsage(namespace, q)
 }
 
 // shrink adds the smallest sums to the others, once there are twice as many as are shown. A pod that
@@ -121,8 +123,8 @@ func (u *usage) shrink() {
 	u.namespaces.shrink()
 }
 
-func (u *usage) result(node string, space volume.Space) Usage {
-	result := Usage{
+func (u *usage) result(node string, space volume.Space) api.Usage {
+	result := api.Usage{
 		Node: node, TotalBytes: space.Total.Bytes, FreeBytes: space.Free.Bytes,
 		TotalInodes: space.Total.Inodes, FreeInodes: space.Free.Inodes, Pods: u.pods.cut(), Namespaces: u.namespaces.cut(),
 	}
@@ -137,16 +139,16 @@ func (u *usage) result(node string, space volume.Space) Usage {
 
 // sums are the largest sums, and the sum of those that were left out.
 type sums struct {
-	of     map[string]*PodUsage
-	others PodUsage
+	of     map[string]*api.PodUsage
+	others api.PodUsage
 	left   int
 }
 
 // get returns the sum with a key.
-func (s *sums) get(key string) *PodUsage {
+func (s *sums) get(key string) *api.PodUsage {
 	sum, ok := s.of[key]
 	if !ok {
-		sum = &PodUsage{}
+		sum = &api.PodUsage{}
 		s.of[key] = sum
 	}
 	return sum
@@ -159,26 +161,27 @@ func (s *sums) shrink() {
 }
 
 // cut leaves the largest sums, which it returns sorted.
-func (s *sums) cut() []PodUsage {
+func (s *sums) cut() []api.PodUsage {
 	keys := slices.SortedFunc(maps.Keys(s.of), func(a, b string) int {
 		p, q := s.of[a], s.of[b]
 		return cmp.Or(cmp.Compare(q.LiveBytes+q.RetainedBytes, p.LiveBytes+p.RetainedBytes),
 			cmp.Compare(q.Inodes, p.Inodes), strings.Compare(a, b))
 	})
-	largest := []PodUsage{}
+	largest := []api.PodUsage{}
 	for i, key := range keys {
 		if i < mostPods {
 			largest = append(largest, *s.of[key])
 			continue
 		}
-		s.others.add(*s.of[key])
+		addUsage(&s.others, *s.of[key])
 		s.left++
 		delete(s.of, key)
 	}
 	return largest
 }
 
-func (p *PodUsage) add(q PodUsage) {
+// addUsage adds what other volumes take.
+func addUsage(p *api.PodUsage, q api.PodUsage) {
 	p.Live += q.Live
 	p.LiveBytes += q.LiveBytes
 	p.Retained += q.Retained

@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"context"
@@ -8,9 +8,14 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/katbox/katbox/internal/api"
+
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/paths"
 )
+
+// batch is how many bytes are read from a file and sent at once.
+const batch = 256 << 10
 
 // dropEvery is after how many bytes the page cache of what was read is given back.
 const dropEvery = 8 << 20
@@ -54,7 +59,7 @@ func (a *answer) bytes(ctx context.Context) error {
 }
 
 // file streams a file or a part of it.
-func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Path, q BytesQuery, to *sender) error {
+func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Path, q api.BytesQuery, to *sender) error {
 	begin := func() (f *files.File, p part, contentType string, err error) {
 		defer a.h.LowPriority()()
 		if f, err = reading.Tree.Open(path); err != nil {
@@ -67,7 +72,7 @@ func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Pa
 		if err != nil {
 			f.Close()
 		}
-		if e := (*Error)(nil); errors.As(err, &e) && e.Reason == RangeNotValid {
+		if e := (*api.Error)(nil); errors.As(err, &e) && e.Reason == api.RangeNotValid {
 			a.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", f.Size()))
 		}
 		return f, p, contentType, err
@@ -82,7 +87,7 @@ func (a *answer) file(ctx context.Context, reading *files.Reading, path paths.Pa
 	header.Set("Content-Disposition", disposition(path.Base()))
 	header.Set("ETag", f.ETag())
 	header.Set("Accept-Ranges", "bytes")
-	header.Set(headerSize, strconv.FormatInt(f.Size(), 10))
+	header.Set(api.HeaderSize, strconv.FormatInt(f.Size(), 10))
 	code := p.header(header, f.Size())
 	if err := context.Cause(ctx); err != nil {
 		return err

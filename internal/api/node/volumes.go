@@ -1,10 +1,12 @@
-package api
+package node
 
 import (
 	"context"
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/katbox/katbox/internal/api"
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/volume"
@@ -17,7 +19,7 @@ func (a *answer) listVolumes(ctx context.Context) error {
 		return bad
 	}
 	return a.h.within(ctx, func(ctx context.Context) error {
-		list := VolumeList{Items: []Volume{}}
+		list := api.VolumeList{Items: []api.Volume{}}
 		// A page of the node may be short and not the last one. One with something in it is an answer. A
 		// gateway waits two seconds, and goes on with what other nodes have answered.
 		patience := a.h.list / 2
@@ -32,7 +34,7 @@ func (a *answer) listVolumes(ctx context.Context) error {
 			for _, d := range page.Volumes {
 				list.Items = append(list.Items, a.h.volume(d))
 			}
-			list.Continue = FormatKey(page.Next)
+			list.Continue = api.FormatKey(page.Next)
 			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.began) >= patience {
 				break
 			}
@@ -72,15 +74,17 @@ func (a *answer) remove(ctx context.Context) error {
 }
 
 // volume describes a volume in the words of the API.
-func (h *handler) volume(d volume.Description) Volume {
+func (h *handler) volume(d volume.Description) api.Volume {
 	r := d.Record
-	v := Volume{
+	v := api.Volume{
 		ID: string(r.ID), Namespace: r.Namespace, Pod: r.PodName, PodUID: string(r.Pod), Volume: r.VolumeName,
 		ServiceAccount: r.ServiceAccount, Node: h.Node, Phase: r.Phase.String(),
 		PublishedAt: known(r.Published), RetainedAt: known(r.Unpublished), ExpiresAt: known(d.Deadline), MayGoEarlier: d.Early,
 	}
 	if o := r.Owner; o.Verdict != volume.Unasked {
-		v.Owner = &Owner{o.Verdict.String(), o.NamespaceUID, o.Kind, o.Name, o.UID, o.Job, o.JobIndex}
+		v.Owner = &api.Owner{
+			Verdict: o.Verdict.String(), NamespaceUID: o.NamespaceUID, Kind: o.Kind, Name: o.Name, UID: o.UID, Job: o.Job, JobIndex: o.JobIndex,
+		}
 	}
 	if d.Size != (volume.Size{}) {
 		v.Bytes, v.Inodes = &d.Size.Bytes, &d.Size.Inodes

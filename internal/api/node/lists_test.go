@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/api"
+
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -24,7 +26,7 @@ func TestPagesOfVolumes(t *testing.T) {
 		n.add(i)
 	}
 	var got []string
-	q := Query{Namespace: "etl", Limit: 3}
+	q := api.Query{Namespace: "etl", Limit: 3}
 	for {
 		list, err := n.client.List(t.Context(), q)
 		must(t, err)
@@ -62,13 +64,13 @@ func TestSelection(t *testing.T) {
 	n.volumes.onList = func(_ context.Context, s volume.Selection) (volume.Page, error) { got = s; return volume.Page{}, nil }
 	key := volume.Key{Unpublished: time.Unix(-5, 123), ID: "a.b"}
 	since := time.Unix(1000, 5)
-	_, err := n.client.List(t.Context(), Query{Namespace: "a", Pod: "b", PodUID: "c", Since: since, Continue: FormatKey(key), Limit: 9})
+	_, err := n.client.List(t.Context(), api.Query{Namespace: "a", Pod: "b", PodUID: "c", Since: since, Continue: api.FormatKey(key), Limit: 9})
 	must(t, err)
 	if got.Namespace != "a" || got.PodName != "b" || got.Pod != "c" || !got.Since.Equal(since) ||
 		got.Before.Compare(key) != 0 || got.Limit != 9 {
 		t.Errorf("asked for %+v", got)
 	}
-	if list, err := n.client.List(t.Context(), Query{}); err != nil || got != (volume.Selection{Limit: 500}) || list.Items == nil {
+	if list, err := n.client.List(t.Context(), api.Query{}); err != nil || got != (volume.Selection{Limit: 500}) || list.Items == nil {
 		t.Errorf("nothing given: %+v, %+v, %v", got, list, err)
 	}
 }
@@ -83,12 +85,12 @@ func TestEmptyPages(t *testing.T) {
 		}
 		return volume.Page{Volumes: []volume.Description{{Record: volume.Record{ID: "found"}}}}, nil
 	}
-	if list, err := n.client.List(t.Context(), Query{}); err != nil || len(list.Items) != 1 || list.Continue != "" {
+	if list, err := n.client.List(t.Context(), api.Query{}); err != nil || len(list.Items) != 1 || list.Continue != "" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	// A gateway gets it at once.
 	n.h.Gateway, pages = true, 0
-	if list, err := n.client.List(t.Context(), Query{}); err != nil || len(list.Items) != 0 || list.Continue == "" || pages != 1 {
+	if list, err := n.client.List(t.Context(), api.Query{}); err != nil || len(list.Items) != 0 || list.Continue == "" || pages != 1 {
 		t.Errorf("for a gateway: %+v after %d pages, %v", list, pages, err)
 	}
 }
@@ -97,18 +99,18 @@ func TestBadParameters(t *testing.T) {
 	n := newNode(t)
 	id, dir := n.add(1)
 	write(t, filepath.Join(dir, "f"), "text")
-	for request, cause := range map[string]CauseReason{
-		"volumes?limit=0": BadParameter, "volumes?limit=5001": BadParameter, "volumes?limit=x": BadParameter,
-		"volumes?since=yesterday": BadParameter,
-		"volumes?before=x":        BadContinue, "volumes?before=1.2.": BadContinue, "volumes?before=1.2000000000.a": BadContinue,
-		"volumes?namespce=a": BadParameter, "volumes?pod=a&pod=b": BadParameter, "V/files?depth=17": BadParameter,
-		"V/files?limit=10001": BadParameter,
-		"V/files?stat=yes":    BadParameter, "V/bytes?path=f&tailLines=100001": BadParameter, "V/bytes?path=f&tailline=1": BadParameter,
-		"V/bytes?path=f&tailLines=1&tailBytes=1": BadParameter, "V/bytes?path=f&offset=1&tailBytes=1": BadParameter,
-		"V/bytes?path=f&limit=-1":    BadParameter,
-		"V/bytes?path=f&archive=zip": BadParameter, "V/bytes?path=f&exclude=x": BadParameter, "V/bytes?path=f&archive=tar&offset=1": BadParameter,
-		"V/bytes?path=f&offset=-9223372036854775808": BadParameter, "V/bytes?path=f&path=g": BadParameter,
-		"V/bytes?archive=tar" + strings.Repeat("&exclude=x", 65): BadParameter,
+	for request, cause := range map[string]api.CauseReason{
+		"volumes?limit=0": api.BadParameter, "volumes?limit=5001": api.BadParameter, "volumes?limit=x": api.BadParameter,
+		"volumes?since=yesterday": api.BadParameter,
+		"volumes?before=x":        api.BadContinue, "volumes?before=1.2.": api.BadContinue, "volumes?before=1.2000000000.a": api.BadContinue,
+		"volumes?namespce=a": api.BadParameter, "volumes?pod=a&pod=b": api.BadParameter, "V/files?depth=17": api.BadParameter,
+		"V/files?limit=10001": api.BadParameter,
+		"V/files?stat=yes":    api.BadParameter, "V/bytes?path=f&tailLines=100001": api.BadParameter, "V/bytes?path=f&tailline=1": api.BadParameter,
+		"V/bytes?path=f&tailLines=1&tailBytes=1": api.BadParameter, "V/bytes?path=f&offset=1&tailBytes=1": api.BadParameter,
+		"V/bytes?path=f&limit=-1":    api.BadParameter,
+		"V/bytes?path=f&archive=zip": api.BadParameter, "V/bytes?path=f&exclude=x": api.BadParameter, "V/bytes?path=f&archive=tar&offset=1": api.BadParameter,
+		"V/bytes?path=f&offset=-9223372036854775808": api.BadParameter, "V/bytes?path=f&path=g": api.BadParameter,
+		"V/bytes?archive=tar" + strings.Repeat("&exclude=x", 65): api.BadParameter,
 	} {
 		path, query, _ := strings.Cut(request, "?")
 		values, err := url.ParseQuery(query)
@@ -126,8 +128,8 @@ func TestBadParameters(t *testing.T) {
 		method, path, _ := strings.Cut(request, " ")
 		path, query, _ := strings.Cut(path, "?")
 		path = "/v1/" + strings.Replace(path, "V", "volumes/"+id, 1)
-		to := &http.Request{Method: method, URL: &url.URL{Scheme: "http", Host: "katbox", Path: path, RawQuery: query}}
-		answer, err := n.client.http.Do(to)
+		about := &url.URL{Scheme: "http", Host: "katbox", Path: path, RawQuery: query}
+		answer, err := n.wire.RoundTrip(&http.Request{Method: method, URL: about, Header: http.Header{}})
 		must(t, err, answer.Body.Close())
 		if answer.StatusCode != 400 {
 			t.Errorf("%s: code %d, want 400", request, answer.StatusCode)
@@ -159,7 +161,7 @@ func TestListsAreBounded(t *testing.T) {
 		<-ctx.Done()
 		return volume.Page{}, ctx.Err()
 	}
-	_, err := n.client.List(t.Context(), Query{})
+	_, err := n.client.List(t.Context(), api.Query{})
 	wantCode(t, "a list that takes too long", err, 504)
 
 	n = newNode(t)
@@ -171,10 +173,10 @@ func TestListsAreBounded(t *testing.T) {
 	}
 	ended := make(chan error)
 	for range mostLists {
-		go func() { _, err := n.client.List(context.Background(), Query{}); ended <- err }()
+		go func() { _, err := n.client.List(context.Background(), api.Query{}); ended <- err }()
 		<-began
 	}
-	_, err = n.client.List(t.Context(), Query{})
+	_, err = n.client.List(t.Context(), api.Query{})
 	wantCode(t, "one list too many", err, 429)
 	close(goOn)
 	for range mostLists {
@@ -193,9 +195,9 @@ func TestLostDuringAList(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	_, err := n.client.Files(t.Context(), id, FilesQuery{})
+	_, err := n.client.Files(t.Context(), id, api.FilesQuery{})
 	wantCode(t, "a list of what goes", err, 410)
-	_, err = n.read(id, BytesQuery{Path: "f"})
+	_, err = n.read(id, api.BytesQuery{Path: "f"})
 	wantCode(t, "a file of what has gone", err, 410)
 }
 

@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"context"
@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/api"
+
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/files"
@@ -33,8 +35,10 @@ type node struct {
 	h       *handler
 	metrics *metrics.Metrics
 	volumes *fakeVolumes
-	client  *Client
-	socket  string
+	client  *api.Client
+	// wire sends requests as they are.
+	wire   *http.Transport
+	socket string
 }
 
 func newNode(t *testing.T, adjust ...func(*handler)) *node {
@@ -67,9 +71,14 @@ func newNode(t *testing.T, adjust ...func(*handler)) *node {
 	server := NewServer(n.h, logr.Discard())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	n.client = Dial(n.socket)
+	n.client = api.Dial(n.socket)
+	n.wire = &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", n.socket)
+	}}
 	t.Cleanup(func() {
 		n.client.Close()
+		n.wire.CloseIdleConnections()
 		if err := errors.Join(server.Close(), os.RemoveAll(short)); err != nil {
 			t.Error(err)
 		}
@@ -273,7 +282,7 @@ func (n *node) raw(method, path string, query url.Values, header http.Header) (*
 		n.t.Fatal(err)
 	}
 	maps.Copy(request.Header, header)
-	answer, err := n.client.http.Do(request)
+	answer, err := n.wire.RoundTrip(request)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -286,7 +295,7 @@ func (n *node) raw(method, path string, query url.Values, header http.Header) (*
 }
 
 // read returns the whole of a stream.
-func (n *node) read(id string, q BytesQuery) (string, error) {
+func (n *node) read(id string, q api.BytesQuery) (string, error) {
 	n.t.Helper()
 	s, err := n.client.Bytes(n.t.Context(), id, q)
 	if err != nil {
@@ -309,9 +318,9 @@ func write(t *testing.T, path, content string) {
 	must(t, os.WriteFile(path, []byte(content), 0o640))
 }
 
-func wantCode(t *testing.T, what string, err error, code int, causes ...CauseReason) {
+func wantCode(t *testing.T, what string, err error, code int, causes ...api.CauseReason) {
 	t.Helper()
-	e := (*Error)(nil)
+	e := (*api.Error)(nil)
 	if !errors.As(err, &e) || e.Code != code || len(causes) > 0 && !slices.Contains(causes, e.Cause()) {
 		t.Errorf("%s: %v (%+v), want code %d %v", what, err, e, code, causes)
 	}

@@ -1,4 +1,4 @@
-package api
+package node
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/api"
+
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/katbox/katbox/internal/files"
@@ -23,9 +25,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// overHTTP2 returns a client of the node's handler that speaks HTTP/2 on one connection, as a gateway
-// does.
-func (n *node) overHTTP2() *Client {
+// overHTTP2 returns one connection to the node's handler that speaks HTTP/2, as that of a gateway does.
+func (n *node) overHTTP2() http.RoundTripper {
 	n.t.Helper()
 	short, err := os.MkdirTemp("", "api")
 	must(n.t, err)
@@ -53,7 +54,7 @@ func (n *node) overHTTP2() *Client {
 			n.t.Error(err)
 		}
 	})
-	return NewClient("node", conn)
+	return conn
 }
 
 // TestOverHTTP2: one request does not end the connection that others use, and a stream ends as it does
@@ -63,21 +64,22 @@ func TestOverHTTP2(t *testing.T) {
 	id, dir := n.add(1)
 	large(t, filepath.Join(dir, "large"))
 	write(t, filepath.Join(dir, "log"), "text")
-	client := n.overHTTP2()
+	conn := n.overHTTP2()
+	client := api.NewClient("node", conn)
 	for range 3 {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://node/v1/volumes", strings.NewReader("body"))
 		must(t, err)
-		answer, err := client.http.Do(request)
+		answer, err := conn.RoundTrip(request)
 		must(t, err)
 		if answer.Body.Close(); answer.StatusCode != 400 {
 			t.Errorf("a request with a body: %d", answer.StatusCode)
 		}
 	}
-	list, err := client.Files(t.Context(), id, FilesQuery{})
+	list, err := client.Files(t.Context(), id, api.FilesQuery{})
 	if err != nil || len(list.Entries) != 2 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for name, q := range map[string]BytesQuery{"file": {Path: "large"}, "archive": {Archive: true}} {
+	for name, q := range map[string]api.BytesQuery{"file": {Path: "large"}, "archive": {Archive: true}} {
 		s, err := client.Bytes(t.Context(), id, q)
 		must(t, err)
 		if got, err := io.Copy(io.Discard, s); err != nil || got < 16<<20 {
@@ -85,13 +87,13 @@ func TestOverHTTP2(t *testing.T) {
 		}
 		s.Close()
 	}
-	for name, q := range map[string]BytesQuery{"file": {Path: "large"}, "archive": {Archive: true}} {
+	for name, q := range map[string]api.BytesQuery{"file": {Path: "large"}, "archive": {Archive: true}} {
 		s, err := client.Bytes(t.Context(), id, q)
 		must(t, err)
 		_, err = io.ReadFull(s, make([]byte, 100))
 		must(t, err)
 		n.volumes.lose(id, volume.ErrNotRetained)
-		if got, err := io.Copy(io.Discard, s); !errors.Is(err, ErrCut) {
+		if got, err := io.Copy(io.Discard, s); !errors.Is(err, api.ErrCut) {
 			t.Errorf("%s: after %d bytes %v, want that the stream was cut", name, got, err)
 		}
 		s.Close()
@@ -104,18 +106,18 @@ func TestStalledOverHTTP2(t *testing.T) {
 	n := newNode(t, func(h *handler) { h.stall = 200 * time.Millisecond })
 	id, dir := n.add(1)
 	large(t, filepath.Join(dir, "large"))
-	client := n.overHTTP2()
-	var s *Stream
+	client := api.NewClient("node", n.overHTTP2())
+	var s *api.Stream
 	eventually(t, "a stream", func() (begun bool) { // on a busy machine it may end before it begins
 		var err error
-		s, err = client.Bytes(t.Context(), id, BytesQuery{Path: "large"})
+		s, err = client.Bytes(t.Context(), id, api.BytesQuery{Path: "large"})
 		return err == nil
 	})
 	defer s.Close()
 	eventually(t, "the stream ends", func() bool {
 		return metricstest.Of(t, n.metrics)[`katbox_read_requests_total{outcome="stalled",verb="bytes"}`] >= 1
 	})
-	if got, err := io.Copy(io.Discard, s); !errors.Is(err, ErrCut) {
+	if got, err := io.Copy(io.Discard, s); !errors.Is(err, api.ErrCut) {
 		t.Errorf("after %d bytes %v, want that the stream was cut", got, err)
 	}
 }
@@ -130,7 +132,7 @@ func TestWhoAsks(t *testing.T) {
 		id, dir := n.add(1)
 		write(t, filepath.Join(dir, "log"), "text")
 		user := "alice\n\"" + strings.Repeat("x", 1000)
-		s, err := n.client.OnBehalf(user, "audit-1").Bytes(t.Context(), id, BytesQuery{Path: "log"})
+		s, err := n.client.OnBehalf(user, "audit-1").Bytes(t.Context(), id, api.BytesQuery{Path: "log"})
 		must(t, err)
 		_, err = io.Copy(io.Discard, s)
 		must(t, err, s.Close())
@@ -154,7 +156,7 @@ func TestReadRate(t *testing.T) {
 	id, dir := n.add(1)
 	write(t, filepath.Join(dir, "log"), strings.Repeat("x", 1<<20))
 	began := time.Now()
-	text, err := n.read(id, BytesQuery{Path: "log"})
+	text, err := n.read(id, api.BytesQuery{Path: "log"})
 	must(t, err)
 	if took := time.Since(began); len(text) != 1<<20 || took < (1<<20-2*progress)*time.Second/(4<<20) {
 		t.Errorf("%d bytes in %v", len(text), took)
