@@ -3,23 +3,26 @@ package terminal
 import (
 	"os"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // IsTerminal reports whether a reader or writer is a file that is a terminal.
 func IsTerminal(stream any) bool {
+	terminal := false
+	err := onFile(stream, func(fd uintptr) { terminal = term.IsTerminal(int(fd)) })
+	return err == nil && terminal
+}
+
+// onFile calls f with the handle of a file, which stays open meanwhile. The error says that the stream
+// is not an open file.
+func onFile(stream any, f func(fd uintptr)) error {
 	file, ok := stream.(*os.File)
 	if !ok {
-		return false
+		return os.ErrInvalid
 	}
 	raw, err := file.SyscallConn()
 	if err != nil {
-		return false
+		return err
 	}
-	terminal := false
-	err = raw.Control(func(fd uintptr) {
-		_, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ)
-		terminal = err == nil
-	})
-	return err == nil && terminal
+	return raw.Control(f)
 }

@@ -29,9 +29,10 @@ type Progress struct {
 }
 
 // NewProgress returns the progress of a transfer. total is how many bytes it has, 0 if that is not
-// known; done is how many of them an earlier transfer brought. It returns nil if w is not a terminal.
+// known; done is how many of them an earlier transfer brought. It returns nil if w is not a terminal, or
+// is one that takes no escape sequences.
 func NewProgress(w io.Writer, what string, done, total int64) *Progress {
-	if !IsTerminal(w) {
+	if !IsTerminal(w) || !takesEscapes(w) {
 		return nil
 	}
 	return newProgress(w, time.Now, what, done, total)
