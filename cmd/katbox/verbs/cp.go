@@ -2,31 +2,19 @@ package verbs
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/pflag"
 
-	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/terminal"
-	"github.com/katbox/katbox/internal/unpack"
+	"github.com/katbox/katbox/internal/verbs"
 )
 
-// toStdout is the DEST that is standard output.
-const toStdout = "-"
-
-var cpVerb = verb{
-	name:      "cp",
-	arguments: "TARGET[:PATH] DEST",
-	summary:   "copies a file, a directory or a whole volume",
-	least:     2, most: 2,
-	define: defineCp,
-	notes: `The contents of a directory go into the directory DEST, which is made if it does not exist.
+var cpVerb = verbs.Verb{
+	Name:      "cp",
+	Arguments: "TARGET[:PATH] DEST",
+	Summary:   "copies a file, a directory or a whole volume",
+	Least:     2, Most: 2,
+	Define: onNode(defineCp),
+	Notes: `The contents of a directory go into the directory DEST, which is made if it does not exist.
 DEST - is standard output, for the bytes of a file or a tar of a directory.
 If a copy of a file is cut, its beginning stays as NAME.partial, and the same command goes on from there.
 
@@ -34,166 +22,23 @@ If a copy of a file is cut, its beginning stays as NAME.partial, and the same co
   katbox cp etl/nightly-x7k2p - | tar xf -`,
 }
 
-// cpOptions are the flags of cp.
-type cpOptions struct {
-	choice
-	exclude   []string
-	symlinks  string
-	overwrite bool
-	from      int64
-}
-
 func defineCp(flags *pflag.FlagSet) action {
-	o := &cpOptions{}
-	flags.StringArrayVar(&o.exclude, "exclude", nil, "leave out what matches this pattern, such as '*.tmp'; may be repeated")
-	flags.StringVar(&o.symlinks, "symlinks", "skip", "skip or keep the symbolic links of a directory; nothing follows them")
-	flags.BoolVar(&o.overwrite, "overwrite", false, "replace files that exist")
-	flags.Int64Var(&o.from, "from", 0, "with DEST -, leave out this many bytes at the beginning: an earlier copy that was cut has them")
-	o.define(flags)
+	var o verbs.CopyOptions
+	o.Define(flags)
+	var c choice
+	c.define(flags)
 	return func(ctx context.Context, s *session, args []string) error {
 		t, err := parseTarget(args[0])
 		if err != nil {
 			return err
 		}
-		if err := o.check(args[1]); err != nil {
+		if err := o.Check(args[1]); err != nil {
 			return err
 		}
-		v, err := o.choose(ctx, s, t)
+		v, err := c.choose(ctx, s, t)
 		if err != nil {
 			return err
 		}
-		entry, path, err := s.entry(ctx, v.ID, t.path)
-		if err != nil {
-			return err
-		}
-		c := &copying{cpOptions: o, s: s, v: v, entry: entry, path: path}
-		return c.to(ctx, args[1])
+		return s.Copy(ctx, s.files(v, v.ID), t.path, args[1], &o)
 	}
-}
-
-func (o *cpOptions) check(dest string) error {
-	switch {
-	case o.symlinks != "skip" && o.symlinks != "keep":
-		return wrongUsage("--symlinks %s is neither skip nor keep", quoted(o.symlinks))
-	case o.from < 0:
-		return wrongUsage("--from %d is negative", o.from)
-	case o.from > 0 && dest != toStdout:
-		return wrongUsage("--from is for DEST -; a copy to a file goes on by itself")
-	case dest == "":
-		return wrongUsage("DEST is empty: give a file, a directory or -")
-	}
-	return nil
-}
-
-// copying is one run of cp.
-type copying struct {
-	*cpOptions
-	s     *session
-	v     api.Volume
-	entry api.Entry
-	path  paths.Path
-}
-
-func (c *copying) to(ctx context.Context, dest string) error {
-	isDirectory := c.entry.Type == api.Directory
-	switch {
-	case !isDirectory && c.entry.Type != api.File:
-		return fmt.Errorf("%s is a %s: only files and directories are copied", quoted(c.path.String()), c.entry.Type)
-	case !isDirectory && len(c.exclude) > 0:
-		return wrongUsage("--exclude is for directories, and %s is a file", quoted(c.path.String()))
-	case dest == toStdout:
-		return c.toStdout(ctx)
-	case isDirectory:
-		return c.tree(ctx, dest)
-	}
-	if info, err := os.Stat(dest); strings.HasSuffix(dest, "/") || err == nil && info.IsDir() {
-		dest = filepath.Join(dest, c.path.Base())
-	}
-	d := download{copying: c, dest: dest}
-	return d.run(ctx)
-}
-
-func (c *copying) query() api.BytesQuery {
-	return api.BytesQuery{Path: c.path.Ref(), Archive: c.entry.Type == api.Directory, Exclude: c.exclude}
-}
-
-// progress shows on stderr how much was copied. total is 0 if it is not known.
-func (c *copying) progress(done, total int64) *terminal.Progress {
-	what := c.path.Base()
-	if what == "" {
-		what = describe(c.v)
-	}
-	if name := []rune(terminal.Quote(what)); len(name) > 40 {
-		what = "..." + string(name[len(name)-37:])
-	}
-	return terminal.NewProgress(c.s.stderr, what, done, total)
-}
-
-// toStdout writes the bytes of a file or the tar of a directory to standard output.
-func (c *copying) toStdout(ctx context.Context) error {
-	if c.s.shown {
-		return wrongUsage("the copy is not for a terminal: send standard output to a file or a program; katbox cat shows a file")
-	}
-	q := c.query()
-	q.From = c.from
-	in, err := c.s.open(ctx, c.v.ID, q)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if in.next != c.from {
-		return fmt.Errorf("the daemon did not begin at byte %d", c.from)
-	}
-	progress := c.progress(in.next, max(0, in.stream.Size))
-	err = copyTo(c.s.stdout, io.TeeReader(in, progress))
-	progress.End()
-	if err != nil {
-		return fmt.Errorf("%w; %d bytes were written: to go on behind them, repeat the command with --from %d", err, in.next, in.next)
-	}
-	c.reportSkipped(in)
-	return nil
-}
-
-// tree copies a directory.
-func (c *copying) tree(ctx context.Context, dest string) error {
-	in, err := c.s.open(ctx, c.v.ID, c.query())
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	progress := c.progress(0, 0)
-	report, err := unpack.Unpack(ctx, io.TeeReader(in, progress), unpack.Options{
-		Dir: dest, Overwrite: c.overwrite, Symlinks: c.symlinks == "keep",
-	})
-	progress.End()
-	switch {
-	case errors.Is(err, unpack.ErrExists) && !c.overwrite:
-		return fmt.Errorf("%w; --overwrite replaces files", err)
-	case err != nil:
-		return fmt.Errorf("%w; what came until then is in %s: repeat the command with --overwrite", err, quoted(dest))
-	}
-	if report.SkippedSymlinks > 0 {
-		fmt.Fprintf(c.s.stderr, "%d symbolic links were left out; --symlinks=keep makes them\n", report.SkippedSymlinks)
-	}
-	c.reportSkipped(in)
-	return nil
-}
-
-// reportSkipped says what an archive that has ended leaves out.
-func (c *copying) reportSkipped(in *source) {
-	count, first := in.stream.Skipped()
-	if count == 0 {
-		return
-	}
-	var names []string
-	for _, ref := range first {
-		if path, err := paths.ParseRef(ref); err == nil {
-			names = append(names, quoted(path.String()))
-		}
-	}
-	if count > len(names) {
-		names = append(names, "...")
-	}
-	fmt.Fprintf(c.s.stderr, "%d entries were left out, which are neither files, directories nor symbolic links: %s\n",
-		count, strings.Join(names, ", "))
 }

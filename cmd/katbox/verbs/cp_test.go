@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/verbs"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,12 +63,12 @@ func TestCopyOfAFile(t *testing.T) {
 	mustPrint(t, "one\ntwo\nthree\n", "cp", "etl/nightly:out/log.txt", "-")
 	mustPrint(t, "three\n", "cp", "--from", "8", "etl/nightly:out/log.txt", "-")
 
-	mustFail(t, codeFailed, []string{"cp", "etl/nightly:out/deep/er/data", dest + "/other"}, "exists already; --overwrite replaces it")
+	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/deep/er/data", dest + "/other"}, "exists already; --overwrite replaces it")
 	wantFile(t, dest+"/other", "one\ntwo\nthree\n")
 	mustPrint(t, "", "cp", "--overwrite", "etl/nightly:out/deep/er/data", dest+"/other")
 	wantFile(t, dest+"/other", strings.Repeat("x", 2048))
-	mustFail(t, codeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/x"}, "no such file or directory")
-	mustFail(t, codeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/"}, "no such file or directory")
+	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/x"}, "no such file or directory")
+	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/"}, "no such file or directory")
 	wantNames(t, dest, "log.txt", "other")
 }
 
@@ -75,7 +76,7 @@ func TestCopyOfAFile(t *testing.T) {
 func TestCopyFollowsNothingAtTheDestination(t *testing.T) {
 	n := newNode(t)
 	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", "evil")
-	for _, name := range []string{"log", "log" + partialSuffix, "log" + etagSuffix} {
+	for _, name := range []string{"log", "log" + ".partial", "log" + ".partial.etag"} {
 		dest, outside := t.TempDir(), t.TempDir()+"/precious"
 		write(t, outside, "precious")
 		if err := os.Symlink(outside, dest+"/"+name); err != nil {
@@ -88,10 +89,10 @@ func TestCopyFollowsNothingAtTheDestination(t *testing.T) {
 		wantFile(t, outside, "precious")
 	}
 	dest := t.TempDir()
-	if err := unix.Mkfifo(dest+"/log"+partialSuffix, 0o600); err != nil {
+	if err := unix.Mkfifo(dest+"/log"+".partial", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mustFail(t, codeFailed, []string{"cp", "etl/nightly:log", dest}, "is not a file: remove it")
+	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:log", dest}, "is not a file: remove it")
 }
 
 func TestCopyOfAVolume(t *testing.T) {
@@ -109,7 +110,7 @@ func TestCopyOfAVolume(t *testing.T) {
 	}
 	wantNames(t, dest, "out", "out/deep", "out/deep/er", "out/deep/er/data", "out/log.txt")
 	wantFile(t, dest+"/out/log.txt", "one\ntwo\nthree\n")
-	mustFail(t, codeFailed, []string{"cp", "etl/nightly", dest}, "--overwrite replaces files")
+	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly", dest}, "--overwrite replaces files")
 	r = katbox(t, "cp", "--overwrite", "--symlinks=keep", "--exclude", "deep", "etl/nightly:", dest)
 	if r != (result{"", left, 0}) {
 		t.Errorf("%+v", r)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -39,36 +40,36 @@ func TestExitCodesAndAdvice(t *testing.T) {
 		args  []string
 		texts []string
 	}{
-		{codeUsage, []string{"frobnicate"}, []string{"there is no verb frobnicate"}},
-		{codeUsage, []string{"cat"}, []string{"an argument is missing: katbox cat TARGET:PATH..."}},
-		{codeUsage, []string{"stat", "a/b", "c/d"}, []string{`unexpected argument "c/d"`}},
-		{codeUsage, []string{"cat", "--frob", "x"}, []string{"unknown flag: --frob; see katbox cat --help"}},
-		{codeUsage, []string{"cat", "etl/nightly"}, []string{"names no file: add a colon"}},
-		{codeUsage, []string{"ls", "-l", "etl"}, []string{"--long is for lists of files"}},
-		{codeUsage, []string{"ls", "--since", "6h", "etl/nightly:"}, []string{"--since is for lists of volumes"}},
-		{codeUsage, []string{"ls", "--since", "soon"}, []string{"write it as 90m, 6h or 2d"}},
-		{codeUsage, []string{"ls", "-n", "ci", "etl"}, []string{"give one"}},
-		{codeUsage, []string{"ls", "--limit", "-1"}, []string{"negative"}},
-		{codeUsage, []string{"ls", "-o", "yaml"}, []string{"not wide, json or name"}},
-		{codeUsage, []string{"tail", "-n", "1", "-c", "1", "etl/nightly:x"}, []string{"give one"}},
-		{codeUsage, []string{"tail", "-c", "some", "etl/nightly:x"}, []string{"not a number of bytes"}},
-		{codeUsage, []string{"cp", "--symlinks", "follow", "etl/nightly", "x"}, []string{"neither skip nor keep"}},
-		{codeUsage, []string{"cp", "--from", "5", "etl/nightly", "x"}, []string{"--from is for DEST -"}},
-		{codeUsage, []string{"cp", "etl/nightly", ""}, []string{"DEST is empty"}},
-		{codeUsage, []string{"cp", "--exclude", "*", id(1) + ":out/log.txt", "x"}, []string{"--exclude is for directories"}},
-		{codeNoVolume, []string{"cat", "etl/gone:log"}, []string{"no retained volume on this node matches etl/gone", "kubectl exec"}},
-		{codeNoVolume, []string{"cat", "etl/live:log"}, []string{"kubectl exec"}},
-		{codeNoVolume, []string{"cat", "etl/nightly/other:log"},
+		{verbs.CodeUsage, []string{"frobnicate"}, []string{"there is no verb frobnicate"}},
+		{verbs.CodeUsage, []string{"cat"}, []string{"an argument is missing: katbox cat TARGET:PATH..."}},
+		{verbs.CodeUsage, []string{"stat", "a/b", "c/d"}, []string{`unexpected argument "c/d"`}},
+		{verbs.CodeUsage, []string{"cat", "--frob", "x"}, []string{"unknown flag: --frob; see katbox cat --help"}},
+		{verbs.CodeUsage, []string{"cat", "etl/nightly"}, []string{"names no file: add a colon"}},
+		{verbs.CodeUsage, []string{"ls", "-l", "etl"}, []string{"--long is for lists of files"}},
+		{verbs.CodeUsage, []string{"ls", "--since", "6h", "etl/nightly:"}, []string{"--since is for lists of volumes"}},
+		{verbs.CodeUsage, []string{"ls", "--since", "soon"}, []string{"write it as 90m, 6h or 2d"}},
+		{verbs.CodeUsage, []string{"ls", "-n", "ci", "etl"}, []string{"give one"}},
+		{verbs.CodeUsage, []string{"ls", "--limit", "-1"}, []string{"negative"}},
+		{verbs.CodeUsage, []string{"ls", "-o", "yaml"}, []string{"not wide, json or name"}},
+		{verbs.CodeUsage, []string{"tail", "-n", "1", "-c", "1", "etl/nightly:x"}, []string{"give one"}},
+		{verbs.CodeUsage, []string{"tail", "-c", "some", "etl/nightly:x"}, []string{"not a number of bytes"}},
+		{verbs.CodeUsage, []string{"cp", "--symlinks", "follow", "etl/nightly", "x"}, []string{"neither skip nor keep"}},
+		{verbs.CodeUsage, []string{"cp", "--from", "5", "etl/nightly", "x"}, []string{"--from is for DEST -"}},
+		{verbs.CodeUsage, []string{"cp", "etl/nightly", ""}, []string{"DEST is empty"}},
+		{verbs.CodeUsage, []string{"cp", "--exclude", "*", id(1) + ":out/log.txt", "x"}, []string{"--exclude is for directories"}},
+		{verbs.CodeNoVolume, []string{"cat", "etl/gone:log"}, []string{"no retained volume on this node matches etl/gone", "kubectl exec"}},
+		{verbs.CodeNoVolume, []string{"cat", "etl/live:log"}, []string{"kubectl exec"}},
+		{verbs.CodeNoVolume, []string{"cat", "etl/nightly/other:log"},
 			[]string{"has no retained volume other, but others: see katbox ls etl/nightly"}},
-		{codeNoVolume, []string{"ls", id(9)}, []string{"there is no volume with the ID"}},
-		{codeNoVolume, []string{"cat", "etl:log"}, []string{"to name a pod, give NAMESPACE/POD"}},
-		{codeFailed, []string{"cat", id(3) + ":log"}, []string{"read its files with kubectl exec"}},
-		{codeFailed, []string{"cat", id(1) + ":nothing"}, []string{"nothing"}},
-		{codeFailed, []string{"ls", id(1) + ":nothing"}, []string{"nothing"}},
-		{codeFailed, []string{"cat", id(1) + ":out"}, []string{`"/out" is a directory: katbox ls lists it`}},
-		{codeFailed, []string{"cat", id(1) + ":link"}, []string{"link"}},
-		{codeFailed, []string{"rm", "--yes", id(3)}, []string{"is Published: a pod uses it"}},
-		{codeFailed, []string{"cp", id(1) + ":link", "x"}, []string{"is a symlink: only files and directories are copied"}},
+		{verbs.CodeNoVolume, []string{"ls", id(9)}, []string{"there is no volume with the ID"}},
+		{verbs.CodeNoVolume, []string{"cat", "etl:log"}, []string{"to name a pod, give NAMESPACE/POD"}},
+		{verbs.CodeFailed, []string{"cat", id(3) + ":log"}, []string{"read its files with kubectl exec"}},
+		{verbs.CodeFailed, []string{"cat", id(1) + ":nothing"}, []string{"nothing"}},
+		{verbs.CodeFailed, []string{"ls", id(1) + ":nothing"}, []string{"nothing"}},
+		{verbs.CodeFailed, []string{"cat", id(1) + ":out"}, []string{`"/out" is a directory: katbox ls lists it`}},
+		{verbs.CodeFailed, []string{"cat", id(1) + ":link"}, []string{"link"}},
+		{verbs.CodeFailed, []string{"rm", "--yes", id(3)}, []string{"is Published: a pod uses it"}},
+		{verbs.CodeFailed, []string{"cp", id(1) + ":link", "x"}, []string{"is a symlink: only files and directories are copied"}},
 	} {
 		mustFail(t, test.code, test.args, test.texts...)
 	}
@@ -85,7 +86,7 @@ etl        nightly  scratch  -     60m ago   in 11h   %s
 etl        nightly  scratch  -     2h ago    in 10h   %s
 katbox cat: 2 retained volumes match etl/nightly: give one of these IDs, or --last for the newest
 `, id(2), id(1))
-	if r != (result{"", want, codeFailed}) {
+	if r != (result{"", want, verbs.CodeFailed}) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%s\nwant\n%s", r.code, r.stdout, r.stderr, want)
 	}
 	mustPrint(t, "new\n", "cat", "--last", "etl/nightly:log")
@@ -95,7 +96,7 @@ katbox cat: 2 retained volumes match etl/nightly: give one of these IDs, or --la
 		n.add(100+i, "etl/nightly/scratch", 3*time.Hour)
 	}
 	r = katbox(t, "cat", "etl/nightly:log")
-	if r.code != codeFailed || strings.Count(r.stderr, "\n") != mostMatches+2 || !strings.Contains(r.stderr,
+	if r.code != verbs.CodeFailed || strings.Count(r.stderr, "\n") != mostMatches+2 || !strings.Contains(r.stderr,
 		"more than 20 retained volumes match") {
 		t.Errorf("%+v", r)
 	}
@@ -110,11 +111,11 @@ func TestErrorsOfTheDaemon(t *testing.T) {
 		code   int
 		text   string
 	}{
-		{http.StatusGone, api.Expired, codeNoVolume, `so \x1b it is`},
-		{http.StatusConflict, api.Conflict, codeFailed, "kubectl exec"},
-		{http.StatusTooManyRequests, api.TooManyRequests, codeFailed, "try again later"},
-		{http.StatusServiceUnavailable, api.ServiceUnavailable, codeFailed, `so \x1b it is`},
-		{http.StatusInternalServerError, api.InternalError, codeFailed, `so \x1b it is`},
+		{http.StatusGone, api.Expired, verbs.CodeNoVolume, `so \x1b it is`},
+		{http.StatusConflict, api.Conflict, verbs.CodeFailed, "kubectl exec"},
+		{http.StatusTooManyRequests, api.TooManyRequests, verbs.CodeFailed, "try again later"},
+		{http.StatusServiceUnavailable, api.ServiceUnavailable, verbs.CodeFailed, `so \x1b it is`},
+		{http.StatusInternalServerError, api.InternalError, verbs.CodeFailed, `so \x1b it is`},
 	} {
 		n.answerWith(test.status, test.reason)
 		mustFail(t, test.code, []string{"cat", "etl/nightly:out/log.txt"}, test.text)
@@ -139,16 +140,16 @@ func TestNoDaemon(t *testing.T) {
 		dir + "/left.sock":    "no daemon answers",
 		dir + "/file/x":       "is not a socket",
 	} {
-		mustFail(t, codeFailed, []string{"ls", "--socket", socket}, socket, text)
+		mustFail(t, verbs.CodeFailed, []string{"ls", "--socket", socket}, socket, text)
 		t.Setenv(socketVariable, socket)
-		mustFail(t, codeFailed, []string{"ls"}, socket, text)
+		mustFail(t, verbs.CodeFailed, []string{"ls"}, socket, text)
 	}
 	s := &session{socket: "/csi/admin.sock"}
 	if err := s.explain(fmt.Errorf("dial: %w", syscall.EACCES)); !strings.Contains(err.Error(), "run katbox as root") {
 		t.Error(err)
 	}
 	t.Setenv(socketVariable, "")
-	mustFail(t, codeFailed, []string{"top"}, standardSocket)
+	mustFail(t, verbs.CodeFailed, []string{"top"}, standardSocket)
 }
 
 func TestHelp(t *testing.T) {
@@ -161,16 +162,16 @@ func TestHelp(t *testing.T) {
 			t.Errorf("a line of %d bytes: %s", len(line), line)
 		}
 	}
-	for _, v := range verbs() {
-		if !strings.Contains(help.stdout, "  "+v.name+" ") {
-			t.Errorf("katbox help does not have %s", v.name)
+	for _, v := range program().Verbs {
+		if !strings.Contains(help.stdout, "  "+v.Name+" ") {
+			t.Errorf("katbox help does not have %s", v.Name)
 		}
-		one := katbox(t, v.name, "--help")
-		if one.code != 0 || one.stderr != "" || !strings.HasPrefix(one.stdout, "katbox "+v.name) || !strings.Contains(one.stdout, "--socket") {
+		one := katbox(t, v.Name, "--help")
+		if one.code != 0 || one.stderr != "" || !strings.HasPrefix(one.stdout, "katbox "+v.Name) || !strings.Contains(one.stdout, "--socket") {
 			t.Errorf("%+v", one)
 		}
-		if katbox(t, "help", v.name) != one {
-			t.Errorf("katbox help %s is not katbox %s --help", v.name, v.name)
+		if katbox(t, "help", v.Name) != one {
+			t.Errorf("katbox help %s is not katbox %s --help", v.Name, v.Name)
 		}
 	}
 }
@@ -199,12 +200,12 @@ func TestABrokenPipeIsQuiet(t *testing.T) {
 			}
 			out.Close()
 		}
-		if code := codeOfProcess(t, cmd.Wait()); code != codeBrokenPipe || stderr.Len() > 0 {
+		if code := codeOfProcess(t, cmd.Wait()); code != verbs.CodeBrokenPipe || stderr.Len() > 0 {
 			t.Errorf("katbox %q: exit code %d, stderr %q", args, code, &stderr)
 		}
 	}
 	var stderr strings.Builder
-	if code := Run(t.Context(), []string{"ls"}, nil, broken{}, &stderr); code != codeBrokenPipe || stderr.Len() > 0 {
+	if code := Run(t.Context(), []string{"ls"}, nil, broken{}, &stderr); code != verbs.CodeBrokenPipe || stderr.Len() > 0 {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
 	}
 }
@@ -224,7 +225,7 @@ func TestAFullDiskIsAnError(t *testing.T) {
 	defer full.Close()
 	for _, args := range [][]string{{"ls"}, {"cat", "etl/nightly:log"}, {"help"}, {"top"}, {"ls", "-o", "json"}, {"stat", id(1)}} {
 		var stderr strings.Builder
-		if code := Run(t.Context(), args, nil, full, &stderr); code != codeFailed || !strings.Contains(stderr.String(), "no space left") {
+		if code := Run(t.Context(), args, nil, full, &stderr); code != verbs.CodeFailed || !strings.Contains(stderr.String(), "no space left") {
 			t.Errorf("katbox %q: exit code %d, stderr %q", args, code, &stderr)
 		}
 	}
@@ -263,7 +264,7 @@ func TestInterrupt(t *testing.T) {
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		if code := codeOfProcess(t, cmd.Wait()); code != codeInterrupted || stderr.Len() > 0 {
+		if code := codeOfProcess(t, cmd.Wait()); code != verbs.CodeInterrupted || stderr.Len() > 0 {
 			t.Errorf("katbox %q: exit code %d, stderr %q", args, code, &stderr)
 		}
 	}

@@ -11,34 +11,26 @@ import (
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
 )
 
-var lsVerb = verb{
-	name:      "ls",
-	arguments: "[NAMESPACE | TARGET[:PATH]]",
-	summary:   "lists retained volumes, the newest first; with a colon, files",
-	most:      1,
-	define:    defineLs,
-	notes: `  katbox ls                      all retained volumes of this node
+var lsVerb = verbs.Verb{
+	Name:      "ls",
+	Arguments: "[NAMESPACE | TARGET[:PATH]]",
+	Summary:   "lists retained volumes, the newest first; with a colon, files",
+	Most:      1,
+	Define:    onNode(defineLs),
+	Notes: `  katbox ls                      all retained volumes of this node
   katbox ls -n etl --since 6h    those of a namespace
   katbox ls etl/nightly-x7k2q:   the files at the top of a volume`,
 }
 
-// The values of --output.
-const (
-	outputTable = ""
-	outputWide  = "wide"
-	outputJSON  = "json"
-	outputName  = "name"
-)
-
 // lsOptions are the flags of ls.
 type lsOptions struct {
 	choice
-	namespace, pod, since, output string
-	limit                         int
-	long, recursive               bool
-	flags                         *pflag.FlagSet
+	verbs.ListOptions
+	namespace, pod, since string
+	flags                 *pflag.FlagSet
 }
 
 func defineLs(flags *pflag.FlagSet) action {
@@ -46,10 +38,10 @@ func defineLs(flags *pflag.FlagSet) action {
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "volumes of this namespace only")
 	flags.StringVar(&o.pod, "pod", "", "volumes of pods with this name only")
 	flags.StringVar(&o.since, "since", "", "only volumes that were retained since then: 6h, 2d")
-	flags.IntVar(&o.limit, "limit", 0, "list at most this many; 0 for all")
-	flags.StringVarP(&o.output, "output", "o", outputTable, "wide (with IDs), json, or name (targets for other verbs)")
-	flags.BoolVarP(&o.long, "long", "l", false, "files: with mode, owner, size and time")
-	flags.BoolVarP(&o.recursive, "recursive", "R", false, "files: with all that is below")
+	flags.IntVar(&o.Limit, "limit", 0, "list at most this many; 0 for all")
+	flags.StringVarP(&o.Output, "output", "o", verbs.OutputTable, "wide (with IDs), json, or name (targets for other verbs)")
+	flags.BoolVarP(&o.Long, "long", "l", false, "files: with mode, owner, size and time")
+	flags.BoolVarP(&o.Recursive, "recursive", "R", false, "files: with all that is below")
 	o.define(flags)
 	return func(ctx context.Context, s *session, args []string) error {
 		var t target
@@ -78,22 +70,34 @@ func (o *lsOptions) check(t target) error {
 	}
 	for _, name := range wrong {
 		if o.flags.Changed(name) {
-			return wrongUsage("--%s is for lists of %s", name, where)
+			return verbs.WrongUsage("--%s is for lists of %s", name, where)
 		}
 	}
+	if err := o.Check(); err != nil {
+		return err
+	}
 	switch {
-	case o.output != outputTable && o.output != outputWide && o.output != outputJSON && o.output != outputName:
-		return wrongUsage("--output %s is not wide, json or name", quoted(o.output))
-	case o.limit < 0:
-		return wrongUsage("--limit %d is negative", o.limit)
 	case t.namespace != "" && o.namespace != "" && t.namespace != o.namespace:
-		return wrongUsage("the namespace is %s and --namespace %s: give one", t.namespace, quoted(o.namespace))
+		return verbs.WrongUsage("the namespace is %s and --namespace %s: give one", t.namespace, verbs.Quoted(o.namespace))
 	case t.pod != "" && o.pod != "" && t.pod != o.pod:
-		return wrongUsage("the pod is %s and --pod %s: give one", t.pod, quoted(o.pod))
+		return verbs.WrongUsage("the pod is %s and --pod %s: give one", t.pod, verbs.Quoted(o.pod))
 	case t.id != "" && (o.namespace != "" || o.pod != "" || o.since != ""):
-		return wrongUsage("an ID names one volume: give no --namespace, --pod or --since")
+		return verbs.WrongUsage("an ID names one volume: give no --namespace, --pod or --since")
 	}
 	return nil
+}
+
+// listFiles lists the directory, or the one file, that a target names.
+func (o *lsOptions) listFiles(ctx context.Context, s *session, t target) error {
+	v, err := o.choose(ctx, s, t)
+	if err != nil {
+		return err
+	}
+	name := v.ID
+	if t.id == "" && !o.last {
+		name = nameOf(v)
+	}
+	return s.ListFiles(ctx, s.files(v, name), t.path, o.ListOptions)
 }
 
 // listVolumes lists the retained volumes that the target and the flags select.
@@ -102,9 +106,9 @@ func (o *lsOptions) listVolumes(ctx context.Context, s *session, t target) error
 	if o.since != "" {
 		d, err := duration.Parse(o.since)
 		if err != nil || d < 0 {
-			return wrongUsage("--since %s is not a duration; write it as 90m, 6h or 2d", quoted(o.since))
+			return verbs.WrongUsage("--since %s is not a duration; write it as 90m, 6h or 2d", verbs.Quoted(o.since))
 		}
-		q.Since = s.now().Add(-d)
+		q.Since = s.Now().Add(-d)
 	}
 	list := volumeList{o: o, s: s, t: t, q: q}
 	return list.write(ctx)
@@ -119,20 +123,20 @@ type volumeList struct {
 }
 
 func (l volumeList) write(ctx context.Context) error {
-	switch l.o.output {
-	case outputJSON:
-		items := newItems[api.Volume](l.s.stdout, `{"items":[`, "]}\n")
-		if _, err := l.each(ctx, items.write); err != nil {
+	switch l.o.Output {
+	case verbs.OutputJSON:
+		items := verbs.NewItems[api.Volume](l.s.Stdout, `{"items":[`, "]}\n")
+		if _, err := l.each(ctx, items.Write); err != nil {
 			return err
 		}
-		return items.end()
-	case outputName:
+		return items.End()
+	case verbs.OutputName:
 		return l.writeNames(ctx)
 	}
 	var table volumeTable
 	count, err := l.each(ctx, func(page []api.Volume) error {
 		if table.Table == nil {
-			table = newVolumeTable(l.s, l.s.stdout, l.o.output == outputWide)
+			table = newVolumeTable(l.s, l.s.Stdout, l.o.Output == verbs.OutputWide)
 		}
 		for _, v := range page {
 			table.row(v)
@@ -140,7 +144,7 @@ func (l volumeList) write(ctx context.Context) error {
 		return table.Flush()
 	})
 	if err == nil && count == 0 {
-		fmt.Fprintln(l.s.stderr, "no retained volumes")
+		fmt.Fprintln(l.s.Stderr, "no retained volumes")
 	}
 	return err
 }
@@ -161,9 +165,9 @@ func (l volumeList) each(ctx context.Context, f func([]api.Volume) error) (count
 				kept = append(kept, v)
 			}
 		}
-		enough := l.o.limit > 0 && count+len(kept) >= l.o.limit
+		enough := l.o.Limit > 0 && count+len(kept) >= l.o.Limit
 		if enough {
-			kept = kept[:l.o.limit-count]
+			kept = kept[:l.o.Limit-count]
 		}
 		count += len(kept)
 		if len(kept) > 0 {
@@ -172,7 +176,7 @@ func (l volumeList) each(ctx context.Context, f func([]api.Volume) error) (count
 			}
 		}
 		if enough {
-			return errEnough
+			return verbs.ErrEnough
 		}
 		return nil
 	})
@@ -184,7 +188,7 @@ func (l volumeList) each(ctx context.Context, f func([]api.Volume) error) (count
 func (l volumeList) writeNames(ctx context.Context) error {
 	seed := maphash.MakeSeed()
 	times := map[uint64]int8{}
-	if l.q.Since.IsZero() && l.o.limit == 0 {
+	if l.q.Since.IsZero() && l.o.Limit == 0 {
 		if _, err := l.each(ctx, func(page []api.Volume) error {
 			for _, v := range page {
 				name := maphash.String(seed, nameOf(v))
@@ -202,7 +206,7 @@ func (l volumeList) writeNames(ctx context.Context) error {
 			if times[maphash.String(seed, name)] != 1 {
 				name = v.ID
 			}
-			if _, err := fmt.Fprintln(l.s.stdout, terminal.Clean(name)); err != nil {
+			if _, err := fmt.Fprintln(l.s.Stdout, terminal.Clean(name)); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -30,7 +31,7 @@ Retained:         %s (3h ago)
 Expires:          %s (in 9h), earlier than its lifespan: the disk fills up
 Size:             1.2 GiB (1288490189 bytes)
 Inodes:           17
-`, id(1), moment(r.Published), moment(r.Unpublished), moment(n.volumes[0].Deadline)), "stat", "etl/nightly")
+`, id(1), verbs.Moment(r.Published), verbs.Moment(r.Unpublished), verbs.Moment(n.volumes[0].Deadline)), "stat", "etl/nightly")
 	var v api.Volume
 	if err := json.Unmarshal([]byte(katbox(t, "stat", "-o", "json", id(1)).stdout), &v); err != nil || v.ID != id(1) {
 		t.Errorf("%v, %+v", err, v)
@@ -98,7 +99,7 @@ func TestATerminalShowsControlCharacters(t *testing.T) {
 		}
 	}
 	out, code := onTerminal(t, "", "cp", "etl/nightly", "-")
-	if code != codeUsage || !strings.Contains(out, "not for a terminal") {
+	if code != verbs.CodeUsage || !strings.Contains(out, "not for a terminal") {
 		t.Errorf("a tar to a terminal: exit code %d, %q", code, out)
 	}
 }
@@ -106,14 +107,14 @@ func TestATerminalShowsControlCharacters(t *testing.T) {
 func TestRemove(t *testing.T) {
 	n := newNode(t)
 	threeJobs(n)
-	mustFail(t, codeUsage, []string{"rm", "etl/nightly-x7k2p"}, "give --yes")
-	mustFail(t, codeUsage, []string{"rm", "--yes", "etl/nightly-x7k2p:out"}, "deletes whole volumes")
-	if out, code := onTerminal(t, "n\n", "rm", "etl/nightly-x7k2p"); code != codeFailed || len(n.volumes) != 3 ||
+	mustFail(t, verbs.CodeUsage, []string{"rm", "etl/nightly-x7k2p"}, "give --yes")
+	mustFail(t, verbs.CodeUsage, []string{"rm", "--yes", "etl/nightly-x7k2p:out"}, "deletes whole volumes")
+	if out, code := onTerminal(t, "n\n", "rm", "etl/nightly-x7k2p"); code != verbs.CodeFailed || len(n.volumes) != 3 ||
 		!strings.Contains(out, "Delete volume scratch of pod etl/nightly-x7k2p (1.2 GiB, retained 3h ago)? [y/N] ") ||
 		!strings.Contains(out, "nothing was deleted") {
 		t.Errorf("exit code %d, %q", code, out)
 	}
-	if out, code := onTerminal(t, "\x04", "rm", "etl/nightly-x7k2p"); code != codeFailed || len(n.volumes) != 3 {
+	if out, code := onTerminal(t, "\x04", "rm", "etl/nightly-x7k2p"); code != verbs.CodeFailed || len(n.volumes) != 3 {
 		t.Errorf("without an answer: exit code %d, %q", code, out)
 	}
 	if out, code := onTerminal(t, "y\n", "rm", "etl/nightly-x7k2p"); code != 0 || len(n.volumes) != 2 {
@@ -123,7 +124,7 @@ func TestRemove(t *testing.T) {
 	if r != (result{"", "deleted volume scratch of pod etl/nightly-9fz1c (of unknown size, retained 4h ago)\n", 0}) {
 		t.Errorf("%+v", r)
 	}
-	mustFail(t, codeNoVolume, []string{"rm", "--yes", id(2)}, "there is no volume with the ID")
+	mustFail(t, verbs.CodeNoVolume, []string{"rm", "--yes", id(2)}, "there is no volume with the ID")
 }
 
 func TestTop(t *testing.T) {
@@ -186,5 +187,5 @@ func TestReport(t *testing.T) {
 	if got, err := os.ReadFile(name); err != nil || string(got) != "version test\nodd \x1b name\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	mustFail(t, codeFailed, []string{"report", name}, "file exists")
+	mustFail(t, verbs.CodeFailed, []string{"report", name}, "file exists")
 }

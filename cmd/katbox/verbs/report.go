@@ -10,25 +10,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
 )
 
-var reportVerb = verb{
-	name:      "report",
-	arguments: "[FILE]",
-	summary:   "writes what support needs to know into one file",
-	most:      1,
-	define: func(*pflag.FlagSet) action {
+var reportVerb = verbs.Verb{
+	Name:      "report",
+	Arguments: "[FILE]",
+	Summary:   "writes what support needs to know into one file",
+	Most:      1,
+	Define: onNode(func(*pflag.FlagSet) action {
 		return func(ctx context.Context, s *session, args []string) error {
-			if len(args) > 0 && args[0] != toStdout {
+			if len(args) > 0 && args[0] != verbs.ToStdout {
 				return s.reportTo(ctx, args[0])
 			}
-			if !s.shown {
-				return s.report(ctx, s.stdout)
+			if !s.Shown {
+				return s.report(ctx, s.Stdout)
 			}
-			escaper := terminal.NewEscaper(s.stdout)
+			escaper := terminal.NewEscaper(s.Stdout)
 			return errors.Join(s.report(ctx, escaper), escaper.Close())
 		}
-	},
+	}),
 }
 
 func (s *session) report(ctx context.Context, w io.Writer) error {
@@ -50,6 +51,6 @@ func (s *session) reportTo(ctx context.Context, name string) error {
 	if err := errors.Join(s.report(ctx, f), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
-	fmt.Fprintf(s.stderr, "the report is in %s; it names namespaces and pods of this node\n", quoted(name))
+	fmt.Fprintf(s.Stderr, "the report is in %s; it names namespaces and pods of this node\n", verbs.Quoted(name))
 	return nil
 }

@@ -12,15 +12,16 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-var rmVerb = verb{
-	name:      "rm",
-	arguments: "TARGET",
-	summary:   "deletes a retained volume now",
-	least:     1, most: 1,
-	define: func(flags *pflag.FlagSet) action {
+var rmVerb = verbs.Verb{
+	Name:      "rm",
+	Arguments: "TARGET",
+	Summary:   "deletes a retained volume now",
+	Least:     1, Most: 1,
+	Define: onNode(func(flags *pflag.FlagSet) action {
 		var c choice
 		c.define(flags)
 		yes := flags.BoolP("yes", "y", false, "do not ask")
@@ -30,9 +31,9 @@ var rmVerb = verb{
 			case err != nil:
 				return err
 			case t.hasPath:
-				return wrongUsage("%s is a path: rm deletes whole volumes", quoted(args[0]))
-			case !*yes && !terminal.IsTerminal(s.stdin):
-				return wrongUsage("standard input is not a terminal, so there is no one to ask: give --yes to delete")
+				return verbs.WrongUsage("%s is a path: rm deletes whole volumes", verbs.Quoted(args[0]))
+			case !*yes && !terminal.IsTerminal(s.Stdin):
+				return verbs.WrongUsage("standard input is not a terminal, so there is no one to ask: give --yes to delete")
 			}
 			v, err := c.choose(ctx, s, t)
 			if err != nil {
@@ -49,16 +50,16 @@ var rmVerb = verb{
 			if err := s.client.Remove(ctx, v.ID); err != nil {
 				return s.explain(err)
 			}
-			fmt.Fprintf(s.stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))
+			fmt.Fprintf(s.Stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))
 			return nil
 		}
-	},
+	}),
 }
 
 // ask asks the user whether to delete a volume. Anything but yes is an error.
 func (s *session) ask(v api.Volume) error {
-	fmt.Fprintf(s.stderr, "Delete %s? [y/N] ", terminal.Clean(s.inFull(v)))
-	answer, err := bufio.NewReader(s.stdin).ReadString('\n')
+	fmt.Fprintf(s.Stderr, "Delete %s? [y/N] ", terminal.Clean(s.inFull(v)))
+	answer, err := bufio.NewReader(s.Stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -76,7 +77,7 @@ func (s *session) inFull(v api.Volume) string {
 		size = terminal.Size(*v.Bytes)
 	}
 	if t := at(v.RetainedAt); !t.IsZero() {
-		size += ", retained " + terminal.Ago(s.now(), t)
+		size += ", retained " + terminal.Ago(s.Now(), t)
 	}
 	return describe(v) + " (" + size + ")"
 }

@@ -6,19 +6,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // mostMatches bounds how many volumes are listed if one target matches several.
 const mostMatches = 20
-
-// errEnough ends a walk through the volumes.
-var errEnough = errors.New("enough")
 
 // choice is how one volume is chosen from those that a target matches.
 type choice struct{ last bool }
@@ -40,11 +39,11 @@ func (c choice) choose(ctx context.Context, s *session, t target) (api.Volume, e
 			return nil
 		}
 		if more = len(found) == mostMatches; more {
-			return errEnough
+			return verbs.ErrEnough
 		}
 		found = append(found, v)
 		if c.last {
-			return errEnough
+			return verbs.ErrEnough
 		}
 		return nil
 	})
@@ -67,7 +66,7 @@ func (c choice) choose(ctx context.Context, s *session, t target) (api.Volume, e
 // listMatches shows volumes that one target matches, with their IDs. It writes to stderr, since
 // stdout is for the file that the user asked for.
 func listMatches(s *session, found []api.Volume) {
-	table := newVolumeTable(s, s.stderr, true)
+	table := newVolumeTable(s, s.Stderr, true)
 	for _, v := range found {
 		table.row(v)
 	}
@@ -82,29 +81,29 @@ func (s *session) nothing(ctx context.Context, t target) error {
 		other := false
 		err := s.eachVolume(ctx, api.Query{Namespace: t.namespace, Pod: t.pod, Limit: 1}, func(api.Volume) error {
 			other = true
-			return errEnough
+			return verbs.ErrEnough
 		})
 		if err == nil && other {
-			return noVolume("pod %s/%s has no retained volume %s, but others: see katbox ls %s/%s", t.namespace, t.pod, t.volume, t.namespace, t.pod)
+			return verbs.NoVolume("pod %s/%s has no retained volume %s, but others: see katbox ls %s/%s", t.namespace, t.pod, t.volume, t.namespace, t.pod)
 		}
 	}
-	return noVolume("no retained volume on this node matches %s: it expired, or there was none; %s", t, running)
+	return verbs.NoVolume("no retained volume on this node matches %s: it expired, or there was none; %s", t, running)
 }
 
 func (s *session) byID(ctx context.Context, id string) (api.Volume, error) {
 	v, err := s.client.Volume(ctx, id)
-	if is(err, http.StatusNotFound) {
+	if verbs.HasCode(err, http.StatusNotFound) {
 		hint := ""
 		if !volume.ID(id).FromKubelet() {
 			hint = "; to name a pod, give NAMESPACE/POD"
 		}
-		return v, noVolume("there is no volume with the ID %s on this node: it expired, or it is on another node%s", id, hint)
+		return v, verbs.NoVolume("there is no volume with the ID %s on this node: it expired, or it is on another node%s", id, hint)
 	}
 	return v, s.explain(err)
 }
 
 // eachVolume calls f with each retained volume that a query selects, the newest first, page by page,
-// until f returns an error. errEnough is none for the caller.
+// until f returns an error. verbs.ErrEnough is none for the caller.
 func (s *session) eachVolume(ctx context.Context, q api.Query, f func(api.Volume) error) error {
 	return s.eachPage(ctx, q, func(page []api.Volume) error {
 		for _, v := range page {
@@ -124,7 +123,7 @@ func (s *session) eachPage(ctx context.Context, q api.Query, f func([]api.Volume
 			return s.explain(err)
 		}
 		if err := f(page.Items); err != nil {
-			if errors.Is(err, errEnough) {
+			if errors.Is(err, verbs.ErrEnough) {
 				return nil
 			}
 			return err
@@ -146,7 +145,7 @@ func (c choice) chosenPath(ctx context.Context, s *session, text string) (api.Vo
 		return api.Volume{}, "", err
 	}
 	if !t.hasPath {
-		return api.Volume{}, "", wrongUsage("%s names no file: add a colon and the path, as in %s:out/log.txt", quoted(text), t)
+		return api.Volume{}, "", verbs.WrongUsage("%s names no file: add a colon and the path, as in %s:out/log.txt", verbs.Quoted(text), t)
 	}
 	v, err := c.choose(ctx, s, t)
 	return v, t.path, err
@@ -168,17 +167,25 @@ func newVolumeTable(s *session, w io.Writer, wide bool) volumeTable {
 }
 
 func (t volumeTable) row(v api.Volume) {
-	now := t.s.now()
+	now := t.s.Now()
 	size := terminal.Unknown
 	if v.Bytes != nil {
 		size = terminal.Size(*v.Bytes)
 	}
 	cells := []string{
-		known(v.Namespace), known(v.Pod), known(v.Volume), size,
+		verbs.Known(v.Namespace), verbs.Known(v.Pod), verbs.Known(v.Volume), size,
 		terminal.Ago(now, at(v.RetainedAt)), terminal.In(now, at(v.ExpiresAt)),
 	}
 	if t.wide {
 		cells = append(cells, v.ID)
 	}
 	t.Row(cells...)
+}
+
+// at returns the time that t points to, or the zero time.
+func at(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/paths"
-	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -33,13 +32,13 @@ func parseTarget(text string) (target, error) {
 	t := target{hasPath: hasPath}
 	if hasPath {
 		var err error
-		if t.path, err = parsePath(path); err != nil {
-			return t, wrongUsage("%s: %s", quoted(text), err)
+		if t.path, err = verbs.ParsePath(path); err != nil {
+			return t, verbs.WrongUsage("%s: %s", verbs.Quoted(text), err)
 		}
 	}
 	if !strings.Contains(head, "/") {
 		if _, err := volume.ParseID("ID", head); err != nil {
-			return t, wrongUsage("%s is neither NAMESPACE/POD[/VOLUME][:PATH] nor the ID of a volume", quoted(text))
+			return t, verbs.WrongUsage("%s is neither NAMESPACE/POD[/VOLUME][:PATH] nor the ID of a volume", verbs.Quoted(text))
 		}
 		t.id = head
 		return t, nil
@@ -47,7 +46,7 @@ func parseTarget(text string) (target, error) {
 	names := strings.Split(head, "/")
 	for _, name := range names {
 		if volume.ObjectName(name) == "" {
-			return t, wrongUsage("%s is neither NAMESPACE/POD[/VOLUME][:PATH] nor the ID of a volume", quoted(text))
+			return t, verbs.WrongUsage("%s is neither NAMESPACE/POD[/VOLUME][:PATH] nor the ID of a volume", verbs.Quoted(text))
 		}
 	}
 	switch len(names) {
@@ -56,7 +55,7 @@ func parseTarget(text string) (target, error) {
 	case 3:
 		t.namespace, t.pod, t.volume = names[0], names[1], names[2]
 	default:
-		return t, wrongUsage("%s has more than NAMESPACE/POD/VOLUME; a path comes after a colon", quoted(text))
+		return t, verbs.WrongUsage("%s has more than NAMESPACE/POD/VOLUME; a path comes after a colon", verbs.Quoted(text))
 	}
 	return t, nil
 }
@@ -67,34 +66,11 @@ func parseSelector(text string) (target, error) {
 	t, err := parseTarget(text)
 	if err == nil && t.id != "" && !t.hasPath && !volume.ID(t.id).FromKubelet() {
 		if volume.ObjectName(t.id) == "" {
-			return t, wrongUsage("%s is neither a namespace nor the ID of a volume", quoted(text))
+			return t, verbs.WrongUsage("%s is neither a namespace nor the ID of a volume", verbs.Quoted(text))
 		}
 		return target{namespace: t.id}, nil
 	}
 	return t, err
-}
-
-// parsePath reads what follows the first colon, and returns it as the API takes it.
-func parsePath(text string) (ref string, err error) {
-	var path paths.Path
-	if encoded, ok := strings.CutPrefix(text, ":"); ok {
-		path, err = paths.ParseRef(encoded)
-	} else {
-		path, err = paths.New(text)
-	}
-	if err != nil {
-		return "", err
-	}
-	return path.Ref(), nil
-}
-
-// pathOf returns what parsePath has read; "/" for the top.
-func pathOf(ref string) string {
-	path, err := paths.ParseRef(ref)
-	if err != nil {
-		return ref
-	}
-	return "/" + path.String()
 }
 
 // String returns the target for messages.
@@ -120,6 +96,3 @@ func describe(v api.Volume) string {
 	}
 	return fmt.Sprintf("volume %s of pod %s/%s", v.Volume, v.Namespace, v.Pod)
 }
-
-// quoted returns what a user typed for messages.
-func quoted(text string) string { return `"` + terminal.Quote(text) + `"` }

@@ -1,11 +1,11 @@
 package verbs
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/verbs"
 )
 
 func TestParseTarget(t *testing.T) {
@@ -39,8 +39,7 @@ func TestParseTarget(t *testing.T) {
 		strings.Repeat("x", 256),
 	} {
 		got, err := parseTarget(text)
-		about := (*codedError)(nil)
-		if err == nil || !errors.As(err, &about) || about.code != codeUsage {
+		if err == nil || verbs.CodeOf(err) != verbs.CodeUsage {
 			t.Errorf("parseTarget(%q) = %+v, %v, want wrong usage", text, got, err)
 		}
 	}
@@ -76,7 +75,7 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := parseTarget(first.String() + ":" + argument(path.String(), path.Ref()))
+		again, err := parseTarget(first.String() + ":" + verbs.FormatPath(path.String(), path.Ref()))
 		if err != nil || again != first {
 			t.Errorf("%q is %+v; written again, it is %+v, %v", text, first, again, err)
 		}

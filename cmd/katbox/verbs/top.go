@@ -10,18 +10,19 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
 )
 
-var topVerb = verb{
-	name:    "top",
-	summary: "shows who occupies the disk, the largest first",
-	define: func(flags *pflag.FlagSet) action {
+var topVerb = verbs.Verb{
+	Name:    "top",
+	Summary: "shows who occupies the disk, the largest first",
+	Define: onNode(func(flags *pflag.FlagSet) action {
 		namespace := flags.StringP("namespace", "n", "", "this namespace only")
 		pods := flags.Bool("pods", false, "each pod in a line, instead of each namespace")
 		output := flags.StringP("output", "o", "", "json")
 		return func(ctx context.Context, s *session, _ []string) error {
-			if *output != outputTable && *output != outputJSON {
-				return wrongUsage("--output %s is not json", quoted(*output))
+			if *output != verbs.OutputTable && *output != verbs.OutputJSON {
+				return verbs.WrongUsage("--output %s is not json", verbs.Quoted(*output))
 			}
 			usage, err := s.client.Usage(ctx)
 			if err != nil {
@@ -31,12 +32,12 @@ var topVerb = verb{
 				other := func(p api.PodUsage) bool { return p.Namespace != *namespace }
 				usage.Pods, usage.Namespaces = slices.DeleteFunc(usage.Pods, other), slices.DeleteFunc(usage.Namespaces, other)
 			}
-			if *output == outputJSON {
-				return s.writeJSON(usage)
+			if *output == verbs.OutputJSON {
+				return s.WriteJSON(usage)
 			}
 			return s.showUsage(usage, *pods)
 		}
-	},
+	}),
 }
 
 func (s *session) showUsage(usage api.Usage, pods bool) error {
@@ -44,14 +45,14 @@ func (s *session) showUsage(usage api.Usage, pods bool) error {
 	if pods {
 		header = slices.Insert(header, 1, "POD")
 	}
-	table := terminal.NewTable(s.stdout, header...)
+	table := terminal.NewTable(s.Stdout, header...)
 	rows, unmeasured := usage.Namespaces, 0
 	if pods {
 		rows = usage.Pods
 	}
 	for _, p := range rows {
 		cells := []string{
-			known(p.Namespace), fmt.Sprint(p.Live), terminal.Size(p.LiveBytes),
+			verbs.Known(p.Namespace), fmt.Sprint(p.Live), terminal.Size(p.LiveBytes),
 			fmt.Sprint(p.Retained), terminal.Size(p.RetainedBytes), fmt.Sprint(p.Inodes),
 		}
 		if pods {
@@ -77,6 +78,6 @@ func (s *session) showUsage(usage api.Usage, pods bool) error {
 	if unmeasured > 0 {
 		free += fmt.Sprintf("\n%d volumes are not measured yet: their sizes are missing above", unmeasured)
 	}
-	_, err := fmt.Fprintln(s.stdout, free)
+	_, err := fmt.Fprintln(s.Stdout, free)
 	return err
 }

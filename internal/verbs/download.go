@@ -48,9 +48,9 @@ func (d *download) run(ctx context.Context) error {
 	defer d.file.Close()
 	q := d.query()
 	if q.From, q.ETag = d.had(); q.From > 0 {
-		fmt.Fprintf(d.s.stderr, "%s is there: going on after %s\n", quoted(d.dest+partialSuffix), terminal.Size(q.From))
+		fmt.Fprintf(d.s.Stderr, "%s is there: going on after %s\n", Quoted(d.dest+partialSuffix), terminal.Size(q.From))
 	}
-	in, err := d.s.open(ctx, d.v.ID, q)
+	in, err := open(ctx, d.v, q)
 	if err != nil {
 		return errors.Join(err, d.forgetEmpty())
 	}
@@ -62,7 +62,7 @@ func (d *download) run(ctx context.Context) error {
 	err = d.write(io.TeeReader(in, progress), in.next)
 	progress.End()
 	if err != nil {
-		return fmt.Errorf("%w; %s holds the first %s: to go on, repeat the command", err, quoted(d.dest+partialSuffix), terminal.Size(in.next))
+		return fmt.Errorf("%w; %s holds the first %s: to go on, repeat the command", err, Quoted(d.dest+partialSuffix), terminal.Size(in.next))
 	}
 	return d.finish(in)
 }
@@ -76,9 +76,9 @@ func (d *download) mayReplace() error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a directory", quoted(d.dest))
+		return fmt.Errorf("%s is a directory", Quoted(d.dest))
 	case !d.overwrite:
-		return fmt.Errorf("%s exists already; --overwrite replaces it", quoted(d.dest))
+		return fmt.Errorf("%s exists already; --overwrite replaces it", Quoted(d.dest))
 	}
 	return nil
 }
@@ -98,11 +98,11 @@ func (d *download) openPartial() (*os.File, error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = fmt.Errorf("%s is not a file: remove it", quoted(name))
+		err = fmt.Errorf("%s is not a file: remove it", Quoted(name))
 	case unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil:
-		err = fmt.Errorf("another katbox cp writes %s", quoted(name))
+		err = fmt.Errorf("another %s cp writes %s", d.s.Program, Quoted(name))
 	case info.Size() > 0 && !d.overwrite && !d.isOurs():
-		err = fmt.Errorf("%s exists already, and is not the beginning of a copy; remove it, or --overwrite replaces it", quoted(name))
+		err = fmt.Errorf("%s exists already, and is not the beginning of a copy; remove it, or --overwrite replaces it", Quoted(name))
 	default:
 		return f, nil
 	}

@@ -19,29 +19,28 @@ const (
 	longestWait = 3 * time.Second
 )
 
-// source reads a file or an archive to its end, also if the daemon restarts meanwhile or cuts a
-// stream that was not read for minutes. Content that changed in between is an error.
+// source reads a file or an archive to its end, also if the daemon or the gateway restarts meanwhile,
+// or cuts a stream that was not read for minutes. Content that changed in between is an error.
 type source struct {
 	ctx    context.Context // that of the verb, which makes one source and reads it
-	s      *session
-	id     string
+	volume Volume
 	query  api.BytesQuery
 	stream *api.Stream
 	// next is the place of the next byte in the file or archive.
 	next int64
 	// stalled is since when no byte came; zero after a byte.
 	stalled time.Time
-	// answered: since then the daemon has answered, and cut the stream at the same byte.
+	// answered: since then there was an answer, which was cut at the same byte.
 	answered bool
 }
 
 // open begins to read from a volume.
-func (s *session) open(ctx context.Context, id string, q api.BytesQuery) (*source, error) {
-	stream, err := s.client.Bytes(ctx, id, q)
+func open(ctx context.Context, v Volume, q api.BytesQuery) (*source, error) {
+	stream, err := v.Reader.Bytes(ctx, v.ID, q)
 	if err != nil {
-		return nil, s.explainRead(ctx, id, err)
+		return nil, v.Reader.Explain(ctx, v.ID, err)
 	}
-	return &source{ctx: ctx, s: s, id: id, query: q, stream: stream, next: stream.Offset}, nil
+	return &source{ctx: ctx, volume: v, query: q, stream: stream, next: stream.Offset}, nil
 }
 
 // Read reads the next bytes.
@@ -78,7 +77,7 @@ func (r *source) again(cut error) error {
 		q := r.query
 		// The end of a file goes on from a byte of the file.
 		q.From, q.ETag, q.TailLines, q.TailBytes = r.next, r.stream.ETag, 0, 0
-		stream, err := r.s.client.Bytes(r.ctx, r.id, q)
+		stream, err := r.volume.Reader.Bytes(r.ctx, r.volume.ID, q)
 		switch {
 		case err == nil && stream.Offset != r.next:
 			stream.Close()
@@ -89,9 +88,9 @@ func (r *source) again(cut error) error {
 		case r.ctx.Err() != nil:
 			return r.ctx.Err()
 		case !passes(err):
-			return r.s.explainRead(r.ctx, r.id, err)
+			return r.volume.Reader.Explain(r.ctx, r.volume.ID, err)
 		case time.Since(r.stalled) > patience:
-			return fmt.Errorf("%w; %w", cut, r.s.explain(err))
+			return fmt.Errorf("%w; %w", cut, r.volume.Reader.Explain(r.ctx, r.volume.ID, err))
 		}
 	}
 }

@@ -21,73 +21,85 @@ const (
 	namesAtOnce = 10_000
 )
 
+// The values of ListOptions.Output.
+const (
+	OutputTable = ""
+	OutputWide  = "wide"
+	OutputJSON  = "json"
+	OutputName  = "name"
+)
+
+// ErrEnough ends a walk through a list.
+var ErrEnough = errors.New("enough")
+
+// ListOptions say how files are listed.
+type ListOptions struct {
+	// Long shows mode, owner, size and time; Recursive lists all that is below.
+	Long, Recursive bool
+	// Output is one of the constants above.
+	Output string
+	// Limit is how many entries are listed at most; 0 for all.
+	Limit int
+}
+
+// Check refuses values that are not possible.
+func (o ListOptions) Check() error {
+	switch {
+	case o.Output != OutputTable && o.Output != OutputWide && o.Output != OutputJSON && o.Output != OutputName:
+		return WrongUsage("--output %s is not wide, json or name", Quoted(o.Output))
+	case o.Limit < 0:
+		return WrongUsage("--limit %d is negative", o.Limit)
+	}
+	return nil
+}
+
 // fileList writes a list of files page by page.
 type fileList struct {
-	o *lsOptions
-	s *session
-	// id and name are those of the volume; name is a target.
-	id, name string
+	o ListOptions
+	s *Session
+	v Volume
 	// base is the path of the directory that is listed. Names are shown from there.
 	base  paths.Path
 	count int
 	// unreachable counts directories whose path is longer than a request may have.
 	unreachable int
 	table       *terminal.Table
-	items       *items[api.Entry]
+	items       *Items[api.Entry]
 }
 
-// listFiles lists the directory, or the one file, that a target names.
-func (o *lsOptions) listFiles(ctx context.Context, s *session, t target) error {
-	v, err := o.choose(ctx, s, t)
+// ListFiles lists the directory, or the one file, that is at a path.
+func (s *Session) ListFiles(ctx context.Context, v Volume, ref string, o ListOptions) error {
+	entry, path, err := v.entry(ctx, ref)
 	if err != nil {
 		return err
 	}
-	entry, path, err := s.entry(ctx, v.ID, t.path)
-	if err != nil {
-		return err
-	}
-	l := &fileList{o: o, s: s, id: v.ID, name: v.ID, base: path, table: terminal.NewTable(s.stdout)}
-	if t.id == "" && !o.last {
-		l.name = nameOf(v)
-	}
+	l := &fileList{o: o, s: s, v: v, base: path, table: terminal.NewTable(s.Stdout)}
 	// A ref needs no quoting in JSON.
-	l.items = newItems[api.Entry](s.stdout, `{"path":"`+path.Ref()+`","entries":[`, "]}\n")
+	l.items = NewItems[api.Entry](s.Stdout, `{"path":"`+path.Ref()+`","entries":[`, "]}\n")
 	if entry.Type == api.Directory {
-		err = l.directory(ctx, t.path)
+		err = l.directory(ctx, ref)
 	} else {
 		l.base = paths.Path{}
 		err = l.page([]api.Entry{entry})
 	}
 	switch {
-	case errors.Is(err, errEnough):
+	case errors.Is(err, ErrEnough):
 	case err != nil:
-		return s.explainRead(ctx, v.ID, err)
+		return v.Reader.Explain(ctx, v.ID, err)
 	}
-	if o.output == outputJSON {
-		if err := l.items.end(); err != nil {
+	if o.Output == OutputJSON {
+		if err := l.items.End(); err != nil {
 			return err
 		}
 	}
 	if l.unreachable > 0 {
-		return fmt.Errorf("what is in %d directories is not listed: their paths are longer than 4,096 bytes; katbox cp copies it", l.unreachable)
+		return fmt.Errorf("what is in %d directories is not listed: their paths are longer than 4,096 bytes; %s cp copies it",
+			l.unreachable, s.Program)
 	}
 	return nil
 }
 
-// entry asks what is at a path.
-func (s *session) entry(ctx context.Context, id, ref string) (api.Entry, paths.Path, error) {
-	list, err := s.client.Files(ctx, id, api.FilesQuery{Path: ref, Stat: true})
-	if err != nil {
-		return api.Entry{}, paths.Path{}, s.explainRead(ctx, id, err)
-	}
-	if len(list.Entries) != 1 {
-		return api.Entry{}, paths.Path{}, fmt.Errorf("the daemon described %d entries and not one", len(list.Entries))
-	}
-	path, err := paths.ParseRef(list.Entries[0].Ref)
-	return list.Entries[0], path, err
-}
-
-// directory lists a directory, and with --recursive what is below it. One request goes as deep as
+// directory lists a directory, and with Recursive what is below it. One request goes as deep as
 // levels; what is deeper is listed where its directory stands, so that the order is that of one walk.
 func (l *fileList) directory(ctx context.Context, ref string) error {
 	top, err := paths.ParseRef(ref)
@@ -95,15 +107,15 @@ func (l *fileList) directory(ctx context.Context, ref string) error {
 		return err
 	}
 	depth := 1
-	if l.o.recursive {
+	if l.o.Recursive {
 		depth = levels
 	}
 	q := api.FilesQuery{Path: ref, Depth: depth, Limit: namesAtOnce}
-	if l.o.limit > 0 {
-		q.Limit = min(q.Limit, l.o.limit)
+	if l.o.Limit > 0 {
+		q.Limit = min(q.Limit, l.o.Limit)
 	}
 	for {
-		page, err := l.s.client.Files(ctx, l.id, q)
+		page, err := l.v.Reader.Files(ctx, l.v.ID, q)
 		if err != nil {
 			return err
 		}
@@ -114,7 +126,7 @@ func (l *fileList) directory(ctx context.Context, ref string) error {
 			return nil
 		}
 		if page.Continue == q.Continue {
-			return errors.New("the daemon's list does not come to its end")
+			return errors.New("the list of files does not come to its end")
 		}
 		q.Continue = page.Continue
 	}
@@ -125,7 +137,7 @@ func (l *fileList) directory(ctx context.Context, ref string) error {
 func (l *fileList) walk(ctx context.Context, entries []api.Entry, deepest int) error {
 	from := 0
 	for i, entry := range entries {
-		if !l.o.recursive || entry.Type != api.Directory || strings.Count(entry.Ref, "/")+1 < deepest {
+		if !l.o.Recursive || entry.Type != api.Directory || strings.Count(entry.Ref, "/")+1 < deepest {
 			continue
 		}
 		if _, err := paths.ParseRef(entry.Ref); err != nil {
@@ -143,21 +155,21 @@ func (l *fileList) walk(ctx context.Context, entries []api.Entry, deepest int) e
 	return l.page(entries[from:])
 }
 
-// page writes some entries. It returns errEnough once the limit is reached.
+// page writes some entries. It returns ErrEnough once the limit is reached.
 func (l *fileList) page(entries []api.Entry) error {
-	enough := l.o.limit > 0 && l.count+len(entries) >= l.o.limit
+	enough := l.o.Limit > 0 && l.count+len(entries) >= l.o.Limit
 	if enough {
-		entries = entries[:l.o.limit-l.count]
+		entries = entries[:l.o.Limit-l.count]
 	}
 	l.count += len(entries)
 	var err error
-	if l.o.output == outputJSON {
-		err = l.items.write(entries)
+	if l.o.Output == OutputJSON {
+		err = l.items.Write(entries)
 	} else {
 		err = l.rows(entries)
 	}
 	if err == nil && enough {
-		err = errEnough
+		err = ErrEnough
 	}
 	return err
 }
@@ -170,11 +182,11 @@ func (l *fileList) rows(entries []api.Entry) error {
 			return err
 		}
 		switch {
-		case l.o.output == outputName:
-			l.table.Row(l.name + ":" + argument(path, entry.Ref))
-		case l.o.long || l.o.output == outputWide:
+		case l.o.Output == OutputName:
+			l.table.Row(l.v.Target + ":" + FormatPath(path, entry.Ref))
+		case l.o.Long || l.o.Output == OutputWide:
 			l.table.Row(modeOf(entry), fmt.Sprint(entry.Links), fmt.Sprint(entry.UID), fmt.Sprint(entry.GID), terminal.Size(entry.Size),
-				moment(entry.ModTime), l.shown(entry, path))
+				Moment(entry.ModTime), l.shown(entry, path))
 		default:
 			l.table.Row(l.shown(entry, path))
 		}
@@ -192,19 +204,10 @@ func (l *fileList) shown(entry api.Entry, path string) string {
 	switch {
 	case entry.Type == api.Directory:
 		name += "/"
-	case entry.Type == api.Symlink && (l.o.long || l.o.output == outputWide):
+	case entry.Type == api.Symlink && (l.o.Long || l.o.Output == OutputWide):
 		name += " -> " + terminal.Quote(entry.Target)
 	}
 	return name
-}
-
-// argument returns a path as parseTarget reads it behind a colon: as it is, or as its ref if a terminal
-// or a line of text cannot hold it.
-func argument(path, ref string) string {
-	if terminal.IsPlain(path) && !strings.HasPrefix(path, ":") {
-		return path
-	}
-	return ":" + ref
 }
 
 // modeLetters are the first letters of modes, as ls(1) shows them.
