@@ -11,8 +11,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/katbox/katbox/internal/terminal"
 )
 
@@ -23,9 +21,10 @@ const (
 	etagSuffix    = ".partial.etag"
 	// longestETag bounds what is read of that file, in bytes.
 	longestETag = 1024
-	// noFollow: nothing at the destination is followed, and a FIFO there blocks nothing.
-	noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
 )
+
+// errBusy: another process writes a file.
+var errBusy = errors.New("another process writes it")
 
 // etagForm is what an ETag looks like. What is in the file is sent as a header.
 var etagForm = regexp.MustCompile(`^"[!#-~]+"$`)
@@ -90,8 +89,11 @@ func (d *download) openPartial() (*os.File, error) {
 		return nil, fmt.Errorf("the daemon gives %q as the mode of the file", d.entry.Mode)
 	}
 	name := d.dest + partialSuffix
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, fs.FileMode(mode&0o777|0o600))
-	if err != nil {
+	f, err := openOwn(name, os.O_CREATE, fs.FileMode(mode&0o777|0o600))
+	switch {
+	case errors.Is(err, errBusy):
+		return nil, fmt.Errorf("another %s cp writes %s", d.s.Program, Quoted(name))
+	case err != nil:
 		return nil, err
 	}
 	info, err := f.Stat()
@@ -99,8 +101,6 @@ func (d *download) openPartial() (*os.File, error) {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a file: remove it", Quoted(name))
-	case unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil:
-		err = fmt.Errorf("another %s cp writes %s", d.s.Program, Quoted(name))
 	case info.Size() > 0 && !d.overwrite && !d.isOurs():
 		err = fmt.Errorf("%s exists already, and is not the beginning of a copy; remove it, or --overwrite replaces it", Quoted(name))
 	default:
@@ -122,7 +122,7 @@ func (d *download) had() (bytes int64, etag string) {
 	if err != nil || info.Size() < 2 {
 		return 0, ""
 	}
-	f, err := os.OpenFile(d.dest+etagSuffix, os.O_RDONLY|noFollow, 0)
+	f, err := openOwn(d.dest+etagSuffix, 0, 0)
 	if err != nil {
 		return 0, ""
 	}
@@ -139,11 +139,14 @@ func (d *download) begin(in *source) error {
 	if err := d.file.Truncate(in.next); err != nil || in.next > 0 {
 		return err
 	}
-	f, err := os.OpenFile(d.dest+etagSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
+	f, err := openOwn(d.dest+etagSuffix, os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(in.stream.ETag)
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteString(in.stream.ETag)
+	}
 	return errors.Join(err, f.Close())
 }
 

@@ -1,12 +1,8 @@
 package verbs
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -32,8 +28,10 @@ var rmVerb = verbs.Verb{
 				return err
 			case t.hasPath:
 				return verbs.WrongUsage("%s is a path: rm deletes whole volumes", verbs.Quoted(args[0]))
-			case !*yes && !terminal.IsTerminal(s.Stdin):
-				return verbs.WrongUsage("standard input is not a terminal, so there is no one to ask: give --yes to delete")
+			case !*yes:
+				if err := s.CanAsk(); err != nil {
+					return err
+				}
 			}
 			v, err := c.choose(ctx, s, t)
 			if err != nil {
@@ -43,7 +41,7 @@ var rmVerb = verbs.Verb{
 				return fmt.Errorf("%s is %s: a pod uses it, and only retained volumes are deleted", describe(v), v.Phase)
 			}
 			if !*yes {
-				if err := s.ask(v); err != nil {
+				if err := s.ConfirmDelete(s.inFull(v)); err != nil {
 					return err
 				}
 			}
@@ -54,20 +52,6 @@ var rmVerb = verbs.Verb{
 			return nil
 		}
 	}),
-}
-
-// ask asks the user whether to delete a volume. Anything but yes is an error.
-func (s *session) ask(v api.Volume) error {
-	fmt.Fprintf(s.Stderr, "Delete %s? [y/N] ", terminal.Clean(s.inFull(v)))
-	answer, err := bufio.NewReader(s.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errors.New("nothing was deleted")
 }
 
 // inFull returns a volume with its size and age, for messages.

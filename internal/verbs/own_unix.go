@@ -1,0 +1,24 @@
+//go:build unix
+
+package verbs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// openOwn opens a file to read and write, for this process alone: while another has it the error is
+// errBusy. With the flag os.O_CREATE it makes one that does not exist. It follows no symbolic link, and a FIFO there blocks nothing.
+func openOwn(name string, flag int, mode fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(name, flag|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
+	if err != nil {
+		return nil, err
+	}
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil, errors.Join(errBusy, f.Close())
+	}
+	return f, nil
+}
