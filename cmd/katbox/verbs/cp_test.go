@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/katbox/katbox/internal/verbs"
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/verbs"
 )
 
 // numbers is a text in which every place differs.

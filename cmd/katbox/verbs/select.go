@@ -84,7 +84,8 @@ func (s *session) nothing(ctx context.Context, t target) error {
 			return verbs.ErrEnough
 		})
 		if err == nil && other {
-			return verbs.NoVolume("pod %s/%s has no retained volume %s, but others: see katbox ls %s/%s", t.namespace, t.pod, t.volume, t.namespace, t.pod)
+			return verbs.NoVolume("pod %s/%s has no retained volume %s, but others: see katbox ls %s/%s",
+				t.namespace, t.pod, t.volume, t.namespace, t.pod)
 		}
 	}
 	return verbs.NoVolume("no retained volume on this node matches %s: it expired, or there was none; %s", t, running)
