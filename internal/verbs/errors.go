@@ -31,6 +31,9 @@ type codedError struct {
 
 func (e *codedError) Unwrap() error { return e.error }
 
+// ExitCode returns the exit code; see [CodeOf].
+func (e *codedError) ExitCode() int { return e.code }
+
 // WithCode returns an error with an exit code of its own; nil if err is nil.
 func WithCode(code int, err error) error {
 	if err == nil {
@@ -85,10 +88,11 @@ func exitCode(ctx context.Context, name string, err error, out *output, stderr i
 	return CodeOf(err)
 }
 
-// CodeOf returns the exit code of an error: its own, see [WithCode], or that of an answer.
+// CodeOf returns the exit code of an error: the one that its method ExitCode returns, if it has such a
+// method, or that of an answer.
 func CodeOf(err error) int {
-	if about := (*codedError)(nil); errors.As(err, &about) {
-		return about.code
+	if coded := interface{ ExitCode() int }(nil); errors.As(err, &coded) {
+		return coded.ExitCode()
 	}
 	if HasCode(err, http.StatusNotFound) || HasCode(err, http.StatusGone) {
 		return CodeNoVolume
