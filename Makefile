@@ -1,6 +1,8 @@
 # A checkout without tags, or without git, still builds.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SOAK_FLAGS ?= --preset smoke
+# .ci/run sets this; .ci/go-test says why.
+GO_TEST ?= go test
 FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
@@ -30,13 +32,13 @@ build: ## Build bin/katbox, bin/katbox-gateway and bin/soak, static
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
 	go vet -tags e2e ./...
-	CGO_ENABLED=1 go test -race ./...
+	CGO_ENABLED=1 $(GO_TEST) -race ./...
 
 test-root: compiler ## Run the tests again with real mounts, as root or in a user namespace
-	.ci/test-root .
+	GO_TEST='$(GO_TEST)' .ci/test-root .
 
 sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace
-	.ci/test-root internal/sanity
+	GO_TEST='$(GO_TEST)' .ci/test-root internal/sanity
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
@@ -121,6 +123,9 @@ lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)
 
 bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
 	cd .ci/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/gotestsum: .ci/gotestsum/go.mod .ci/gotestsum/go.sum
+	cd .ci/gotestsum && CGO_ENABLED=0 go build -ldflags '-s -w' -o ../../$@ gotest.tools/gotestsum
 
 compiler:
 	@command -v $(firstword $(shell go env CC)) >/dev/null || { \
