@@ -36,6 +36,8 @@ var ErrEnough = errors.New("enough")
 type ListOptions struct {
 	// Long shows mode, owner, size and time; Recursive lists all that is below.
 	Long, Recursive bool
+	// Hidden lists names that begin with a dot, too.
+	Hidden bool
 	// Output is one of the constants above.
 	Output string
 	// Limit is how many entries are listed at most; 0 for all.
@@ -58,13 +60,16 @@ type fileList struct {
 	o ListOptions
 	s *Session
 	v Volume
+	// reader is that of the volume.
+	reader Reader
 	// base is the path of the directory that is listed. Names are shown from there.
 	base  paths.Path
 	count int
-	// unreachable counts directories whose path is longer than a request may have.
-	unreachable int
-	table       *terminal.Table
-	items       *Items[api.Entry]
+	// unreachable counts directories whose path is longer than a request may have, hidden entries that
+	// were left out for their names.
+	unreachable, hidden int
+	table               *terminal.Table
+	items               *Items[api.Entry]
 }
 
 // ListFiles lists the directory, or the one file, that is at a path.
@@ -73,7 +78,7 @@ func (s *Session) ListFiles(ctx context.Context, v Volume, ref string, o ListOpt
 	if err != nil {
 		return err
 	}
-	l := &fileList{o: o, s: s, v: v, base: path, table: terminal.NewTable(s.Stdout)}
+	l := &fileList{o: o, s: s, v: v, reader: v.Reader, base: path, table: terminal.NewTable(s.Stdout)}
 	// A ref needs no quoting in JSON.
 	l.items = NewItems[api.Entry](s.Stdout, `{"path":"`+path.Ref()+`","entries":[`, "]}\n")
 	if entry.Type == api.Directory {
@@ -91,6 +96,9 @@ func (s *Session) ListFiles(ctx context.Context, v Volume, ref string, o ListOpt
 		if err := l.items.End(); err != nil {
 			return err
 		}
+	}
+	if l.hidden > 0 && s.Shown {
+		fmt.Fprintf(s.Stderr, "%d names that begin with a dot are not shown; -a shows them\n", l.hidden)
 	}
 	if l.unreachable > 0 {
 		return fmt.Errorf("what is in %d directories is not listed: their paths are longer than 4,096 bytes; %s cp copies it",
@@ -115,11 +123,12 @@ func (l *fileList) directory(ctx context.Context, ref string) error {
 		q.Limit = min(q.Limit, l.o.Limit)
 	}
 	for {
-		page, err := l.v.Reader.Files(ctx, l.v.ID, q)
+		page, err := l.reader.Files(ctx, l.v.ID, q)
 		if err != nil {
 			return err
 		}
-		if err := l.walk(ctx, page.Entries, len(top.Elements())+depth); err != nil {
+		l.reader = patient{l.v.Reader} // some of the list is out
+		if err := l.walk(ctx, l.visible(page.Entries), len(top.Elements())+depth); err != nil {
 			return err
 		}
 		if page.Continue == "" {
@@ -130,6 +139,31 @@ func (l *fileList) directory(ctx context.Context, ref string) error {
 		}
 		q.Continue = page.Continue
 	}
+}
+
+// visible returns the entries that are listed. What is below a hidden directory is hidden, too.
+func (l *fileList) visible(entries []api.Entry) []api.Entry {
+	if l.o.Hidden {
+		return entries
+	}
+	visible := entries[:0]
+	for _, entry := range entries {
+		// No dot of a name is encoded in a ref.
+		if below := "/" + l.below(entry.Ref, l.base.Ref()); strings.Contains(below, "/.") {
+			l.hidden++
+			continue
+		}
+		visible = append(visible, entry)
+	}
+	return visible
+}
+
+// below returns what a path is below the listed directory.
+func (l *fileList) below(path, base string) string {
+	if l.base.IsTop() {
+		return path
+	}
+	return strings.TrimPrefix(path, base+"/")
 }
 
 // walk writes entries. Of the directories among them it lists those that the request did not enter,
@@ -196,11 +230,7 @@ func (l *fileList) rows(entries []api.Entry) error {
 
 // shown is the name of an entry below the listed directory, and where it points to.
 func (l *fileList) shown(entry api.Entry, path string) string {
-	name := path
-	if !l.base.IsTop() {
-		name = strings.TrimPrefix(name, l.base.String()+"/")
-	}
-	name = terminal.Quote(name)
+	name := terminal.Quote(l.below(path, l.base.String()))
 	switch {
 	case entry.Type == api.Directory:
 		name += "/"

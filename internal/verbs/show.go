@@ -36,10 +36,10 @@ type TailOptions struct {
 	flags *pflag.FlagSet
 }
 
-// Define adds the flags.
-func (o *TailOptions) Define(flags *pflag.FlagSet) {
+// Define adds the flags. short is the letter for --lines; it may be empty.
+func (o *TailOptions) Define(flags *pflag.FlagSet, short string) {
 	o.flags = flags
-	flags.IntVarP(&o.lines, "lines", "n", 10, "how many lines, at most 100,000 and 8 MiB")
+	flags.IntVarP(&o.lines, "lines", short, 10, "how many lines, at most 100,000 and 8 MiB")
 	flags.StringVarP(&o.bytes, "bytes", "c", "", "how many bytes instead: 100, 64Ki, 5M")
 	o.ShowOptions.Define(flags)
 }

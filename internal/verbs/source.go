@@ -4,19 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
-)
-
-const (
-	// patience is how long a stream that was cut is asked for again without one more byte. A daemon
-	// restarts in less.
-	patience = 30 * time.Second
-	// firstWait and longestWait are between two tries.
-	firstWait   = 100 * time.Millisecond
-	longestWait = 3 * time.Second
 )
 
 // source reads a file or an archive to its end, also if the daemon or the gateway restarts meanwhile,
@@ -72,39 +62,26 @@ func (r *source) again(cut error) error {
 	case r.answered && time.Since(r.stalled) > patience:
 		return cut
 	}
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		pause(r.ctx, wait)
-		q := r.query
-		// The end of a file goes on from a byte of the file.
-		q.From, q.ETag, q.TailLines, q.TailBytes = r.next, r.stream.ETag, 0, 0
-		stream, err := r.volume.Reader.Bytes(r.ctx, r.volume.ID, q)
-		switch {
-		case err == nil && stream.Offset != r.next:
-			stream.Close()
-			return errors.New("the contents changed while they were read")
-		case err == nil:
-			r.stream, r.answered = stream, true
-			return nil
-		case r.ctx.Err() != nil:
-			return r.ctx.Err()
-		case !passes(err):
-			return r.volume.Reader.Explain(r.ctx, r.volume.ID, err)
-		case time.Since(r.stalled) > patience:
-			return fmt.Errorf("%w; %w", cut, r.volume.Reader.Explain(r.ctx, r.volume.ID, err))
-		}
+	q := r.query
+	// The end of a file goes on from a byte of the file.
+	q.From, q.ETag, q.TailLines, q.TailBytes = r.next, r.stream.ETag, 0, 0
+	pause(r.ctx, firstWait)
+	stream, err := insist(r.ctx, r.stalled.Add(patience), func() (*api.Stream, error) {
+		return r.volume.Reader.Bytes(r.ctx, r.volume.ID, q)
+	})
+	switch {
+	case err == nil && stream.Offset != r.next:
+		stream.Close()
+		return errors.New("the contents changed while they were read")
+	case err == nil:
+		r.stream, r.answered = stream, true
+		return nil
+	case r.ctx.Err() != nil:
+		return r.ctx.Err()
+	case passes(err):
+		return fmt.Errorf("%w; %w", cut, r.volume.Reader.Explain(r.ctx, r.volume.ID, err))
 	}
-}
-
-// passes reports whether a request that failed may succeed soon.
-func passes(err error) bool {
-	answer := (*api.Error)(nil)
-	return !errors.As(err, &answer) || answer.Code == http.StatusServiceUnavailable || answer.Code == http.StatusTooManyRequests
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-ctx.Done()
+	return r.volume.Reader.Explain(r.ctx, r.volume.ID, err)
 }
 
 // Close ends the stream.

@@ -43,7 +43,7 @@ var tailVerb = verbs.Verb{
 		var c choice
 		c.define(flags)
 		var o verbs.TailOptions
-		o.Define(flags)
+		o.Define(flags, "n")
 		return func(ctx context.Context, s *session, args []string) error {
 			if err := o.Check(); err != nil {
 				return err

@@ -35,6 +35,7 @@ type lsOptions struct {
 
 func defineLs(flags *pflag.FlagSet) action {
 	o := &lsOptions{flags: flags}
+	o.Hidden = true
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "volumes of this namespace only")
 	flags.StringVar(&o.pod, "pod", "", "volumes of pods with this name only")
 	flags.StringVar(&o.since, "since", "", "only volumes that were retained since then: 6h, 2d")

@@ -3,6 +3,7 @@ package verbs
 import (
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,32 @@ func TestAStreamGoesOnOnceTheDaemonIsBack(t *testing.T) {
 			t.Errorf("%d requests, want 4", requests)
 		}
 	}
+}
+
+// TestAListGoesOnOnceTheDaemonIsBack: what is listed already is not for nothing.
+func TestAListGoesOnOnceTheDaemonIsBack(t *testing.T) {
+	n := newNode(t)
+	dir := n.add(1, "etl/nightly/scratch", time.Hour)
+	path := "d" + strings.Repeat("/d", 20)
+	write(t, filepath.Join(dir, path, "bottom"), "")
+	requests := 0
+	n.front = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/files") || r.URL.Query().Has("stat") {
+			return false
+		}
+		requests++
+		if requests == 2 || requests == 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	}
+	r := katbox(t, "ls", "-R", "etl/nightly:")
+	if r.code != 0 || strings.Count(r.stdout, "\n") != 22 || requests != 4 {
+		t.Errorf("%d requests, %+v", requests, r)
+	}
+	requests = 1
+	mustFail(t, verbs.CodeFailed, []string{"ls", "-R", "etl/nightly:"}, "503")
 }
 
 // TestContentsThatChangedAreNotMixed: a retained volume does not change, but nothing else shows that
