@@ -25,11 +25,13 @@ type CopyOptions struct {
 	exclude   []string
 	symlinks  string
 	overwrite bool
+	tar       bool
 	from      int64
 }
 
 // Define adds the flags.
 func (o *CopyOptions) Define(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.tar, "tar", false, "write a tar archive to the file DEST, instead of the files into a directory")
 	flags.StringArrayVar(&o.exclude, "exclude", nil, "leave out what matches this pattern, such as '*.tmp'; may be repeated")
 	flags.StringVar(&o.symlinks, "symlinks", "skip", "skip or keep the symbolic links of a directory; nothing follows them")
 	flags.BoolVar(&o.overwrite, "overwrite", false, "replace files that exist")
@@ -57,13 +59,27 @@ func (s *Session) Copy(ctx context.Context, v Volume, ref, dest string, o *CopyO
 	if err := o.Check(dest); err != nil {
 		return err
 	}
-	entry, path, err := v.entry(ctx, ref)
+	c, err := s.copying(ctx, v, ref, o)
 	if err != nil {
 		return err
 	}
-	c := &copying{CopyOptions: o, s: s, v: v, entry: entry, path: path}
-	return c.to(ctx, dest)
+	switch {
+	case dest == ToStdout:
+		return c.toStdout(ctx)
+	case c.unpacks():
+		return c.tree(ctx, dest)
+	}
+	if info, err := os.Stat(dest); endsInSeparator(dest) || err == nil && info.IsDir() {
+		name, err := c.fileName()
+		if err != nil {
+			return err
+		}
+		dest = filepath.Join(dest, name)
+	}
+	return c.toFile(ctx, dest)
 }
+
+func endsInSeparator(name string) bool { return name != "" && os.IsPathSeparator(name[len(name)-1]) }
 
 // copying is one copy of a file or a directory.
 type copying struct {
@@ -72,33 +88,60 @@ type copying struct {
 	v     Volume
 	entry api.Entry
 	path  paths.Path
+	// total, if this is a part of a larger copy, counts the bytes of all of it.
+	total *terminal.Progress
+	part  bool
 }
 
-func (c *copying) to(ctx context.Context, dest string) error {
-	isDirectory := c.entry.Type == api.Directory
+// copying looks at what is to be copied.
+func (s *Session) copying(ctx context.Context, v Volume, ref string, o *CopyOptions) (*copying, error) {
+	entry, path, err := v.entry(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	c := &copying{CopyOptions: o, s: s, v: v, entry: entry, path: path}
 	switch {
-	case !isDirectory && c.entry.Type != api.File:
-		return fmt.Errorf("%s is a %s: only files and directories are copied", Quoted(c.path.String()), c.entry.Type)
-	case !isDirectory && len(c.exclude) > 0:
-		return WrongUsage("--exclude is for directories, and %s is a file", Quoted(c.path.String()))
-	case dest == ToStdout:
-		return c.toStdout(ctx)
-	case isDirectory:
-		return c.tree(ctx, dest)
+	case entry.Type != api.File && entry.Type != api.Directory:
+		return nil, fmt.Errorf("%s is a %s: only files and directories are copied", Quoted(path.String()), entry.Type)
+	case !c.archive() && len(c.exclude) > 0:
+		return nil, WrongUsage("--exclude is for directories, and %s is a file", Quoted(path.String()))
 	}
-	if info, err := os.Stat(dest); strings.HasSuffix(dest, "/") || err == nil && info.IsDir() {
-		dest = filepath.Join(dest, c.path.Base())
+	return c, nil
+}
+
+// archive reports whether the bytes that come are a tar archive, and unpacks whether it is unpacked.
+func (c *copying) archive() bool { return c.tar || c.entry.Type == api.Directory }
+func (c *copying) unpacks() bool { return !c.tar && c.entry.Type == api.Directory }
+
+// fileName is what the copy is called in a directory. A pod has chosen the name, on a system that has
+// other rules for names.
+func (c *copying) fileName() (string, error) {
+	name := c.path.Base()
+	if c.path.IsTop() {
+		name = c.v.Target
 	}
-	d := download{copying: c, dest: dest}
-	return d.run(ctx)
+	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return "", fmt.Errorf("no file can be called %s on this system: give the name of a file as DEST", Quoted(name))
+	}
+	if c.tar {
+		name += ".tar"
+	}
+	return name, nil
 }
 
 func (c *copying) query() api.BytesQuery {
-	return api.BytesQuery{Path: c.path.Ref(), Archive: c.entry.Type == api.Directory, Exclude: c.exclude}
+	return api.BytesQuery{Path: c.path.Ref(), Archive: c.archive(), Exclude: c.exclude}
 }
 
-// progress shows on stderr how much was copied. total is 0 if it is not known.
-func (c *copying) progress(done, total int64) *terminal.Progress {
+// progress shows on stderr how much was copied. size is that of the file; below 0 if it is an archive.
+func (c *copying) progress(done, size int64) *terminal.Progress {
+	if c.part {
+		c.total.Add(done)
+		return c.total
+	}
+	if size < 0 && c.path.IsTop() && len(c.exclude) == 0 {
+		size = c.v.Bytes // nearly
+	}
 	what := c.path.Base()
 	if what == "" {
 		what = c.v.What
@@ -106,7 +149,15 @@ func (c *copying) progress(done, total int64) *terminal.Progress {
 	if name := []rune(terminal.Quote(what)); len(name) > 40 {
 		what = "..." + string(name[len(name)-37:])
 	}
-	return terminal.NewProgress(c.s.Stderr, what, done, total)
+	return terminal.NewProgress(c.s.Stderr, what, done, max(0, size))
+}
+
+// note tells the user about the copy, in a line of its own.
+func (c *copying) note(format string, values ...any) {
+	if c.part {
+		format = terminal.Clean(c.v.Target) + ": " + format
+	}
+	fmt.Fprintf(c.s.Stderr, format+"\n", values...)
 }
 
 // toStdout writes the bytes of a file or the tar of a directory to standard output.
@@ -124,13 +175,13 @@ func (c *copying) toStdout(ctx context.Context) error {
 	if in.next != c.from {
 		return fmt.Errorf("the answer did not begin at byte %d", c.from)
 	}
-	progress := c.progress(in.next, max(0, in.stream.Size))
+	progress := c.progress(in.next, in.stream.Size)
 	err = copyTo(c.s.Stdout, io.TeeReader(in, progress))
 	progress.End()
 	if err != nil {
 		return fmt.Errorf("%w; %d bytes were written: to go on behind them, repeat the command with --from %d", err, in.next, in.next)
 	}
-	c.reportSkipped(in)
+	c.noteSkipped(in)
 	return nil
 }
 
@@ -141,7 +192,7 @@ func (c *copying) tree(ctx context.Context, dest string) error {
 		return err
 	}
 	defer in.Close()
-	progress := c.progress(0, 0)
+	progress := c.progress(0, in.stream.Size)
 	report, err := unpack.Unpack(ctx, io.TeeReader(in, progress), unpack.Options{
 		Dir: dest, Overwrite: c.overwrite, Symlinks: c.symlinks == "keep",
 	})
@@ -149,18 +200,26 @@ func (c *copying) tree(ctx context.Context, dest string) error {
 	switch {
 	case errors.Is(err, unpack.ErrExists) && !c.overwrite:
 		return fmt.Errorf("%w; --overwrite replaces files", err)
+	case err != nil && c.part:
+		return err
 	case err != nil:
 		return fmt.Errorf("%w; what came until then is in %s: repeat the command with --overwrite", err, Quoted(dest))
 	}
 	if report.SkippedSymlinks > 0 {
-		fmt.Fprintf(c.s.Stderr, "%d symbolic links were left out; --symlinks=keep makes them\n", report.SkippedSymlinks)
+		c.note("%d symbolic links were left out; --symlinks=keep makes them", report.SkippedSymlinks)
 	}
-	c.reportSkipped(in)
+	c.noteSkipped(in)
 	return nil
 }
 
-// reportSkipped says what an archive that has ended leaves out.
-func (c *copying) reportSkipped(in *source) {
+// toFile copies a file, or the tar of a directory, to a file.
+func (c *copying) toFile(ctx context.Context, dest string) error {
+	d := download{copying: c, dest: dest}
+	return d.run(ctx)
+}
+
+// noteSkipped says what an archive that has ended leaves out.
+func (c *copying) noteSkipped(in *source) {
 	count, first := in.stream.Skipped()
 	if count == 0 {
 		return
@@ -174,6 +233,5 @@ func (c *copying) reportSkipped(in *source) {
 	if count > len(names) {
 		names = append(names, "...")
 	}
-	fmt.Fprintf(c.s.Stderr, "%d entries were left out, which are neither files, directories nor symbolic links: %s\n",
-		count, strings.Join(names, ", "))
+	c.note("%d entries were left out, which are neither files, directories nor symbolic links: %s", count, strings.Join(names, ", "))
 }

@@ -29,7 +29,7 @@ var errBusy = errors.New("another process writes it")
 // etagForm is what an ETag looks like. What is in the file is sent as a header.
 var etagForm = regexp.MustCompile(`^"[!#-~]+"$`)
 
-// download copies one file to a file. If it ends in the middle, the next one goes on from there.
+// download copies one file, or the archive of a directory, to a file. If it ends in the middle, the next one goes on from there.
 type download struct {
 	*copying
 	dest string
@@ -47,7 +47,7 @@ func (d *download) run(ctx context.Context) error {
 	defer d.file.Close()
 	q := d.query()
 	if q.From, q.ETag = d.had(); q.From > 0 {
-		fmt.Fprintf(d.s.Stderr, "%s is there: going on after %s\n", Quoted(d.dest+partialSuffix), terminal.Size(q.From))
+		d.note("%s is there: going on after %s", Quoted(d.dest+partialSuffix), terminal.Size(q.From))
 	}
 	in, err := open(ctx, d.v, q)
 	if err != nil {
@@ -84,12 +84,16 @@ func (d *download) mayReplace() error {
 
 // openPartial opens the file that becomes the copy, for this process alone.
 func (d *download) openPartial() (*os.File, error) {
-	mode, err := strconv.ParseUint(d.entry.Mode, 8, 12)
-	if err != nil {
-		return nil, fmt.Errorf("the daemon gives %q as the mode of the file", d.entry.Mode)
+	mode := fs.FileMode(0o666)
+	if !d.archive() {
+		number, err := strconv.ParseUint(d.entry.Mode, 8, 12)
+		if err != nil {
+			return nil, fmt.Errorf("the daemon gives %q as the mode of the file", d.entry.Mode)
+		}
+		mode = fs.FileMode(number&0o777 | 0o600)
 	}
 	name := d.dest + partialSuffix
-	f, err := openOwn(name, os.O_CREATE, fs.FileMode(mode&0o777|0o600))
+	f, err := openOwn(name, os.O_CREATE, mode)
 	switch {
 	case errors.Is(err, errBusy):
 		return nil, fmt.Errorf("another %s cp writes %s", d.s.Program, Quoted(name))
@@ -189,6 +193,7 @@ func (d *download) finish(in *source) error {
 	if err != nil {
 		return err
 	}
+	d.noteSkipped(in)
 	return os.Remove(d.dest + etagSuffix)
 }
 

@@ -28,6 +28,8 @@ type Volume struct {
 	Target string
 	// What is the volume in messages: "volume scratch of pod etl/nightly-x7k2q".
 	What string
+	// Bytes is how much of the disk the volume takes; 0 if that is not known.
+	Bytes int64
 }
 
 // entry asks what is at a path.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // numbers is a text in which every place differs.
@@ -139,6 +140,35 @@ func TestCopyOfAVolume(t *testing.T) {
 	if rest := katbox(t, "cp", "--from", "1000", "etl/nightly:", "-"); rest.stdout != r.stdout[1000:] {
 		t.Error("the rest of the archive differs")
 	}
+}
+
+// TestCopyToAnArchive: the archive is a file as any other, also where it is cut.
+func TestCopyToAnArchive(t *testing.T) {
+	n := newNode(t)
+	dir := n.add(1, "etl/nightly/scratch", time.Hour)
+	someFiles(t, dir)
+	write(t, dir+"/large", numbers(100_000))
+	whole := katbox(t, "cp", "etl/nightly", "-").stdout
+	dest := t.TempDir()
+	mustPrint(t, "", "cp", "--tar", "etl/nightly", dest+"/new.tar")
+	wantFile(t, dest+"/new.tar", whole)
+	n.cut(1, 1000, 300_000)
+	mustPrint(t, "", "cp", "--tar", "etl/nightly", dest)
+	mustPrint(t, "", "cp", "--tar", "etl/nightly:out", dest, "--exclude", "deep")
+	mustPrint(t, "", "cp", "--tar", "etl/nightly:out/log.txt", dest)
+	wantNames(t, dest, id(1)+".tar", "log.txt.tar", "new.tar", "out.tar")
+	wantFile(t, dest+"/"+id(1)+".tar", whole)
+	wantFile(t, dest+"/out.tar", katbox(t, "cp", "etl/nightly:out", "-", "--exclude", "deep").stdout)
+	mustFail(t, verbs.CodeFailed, []string{"cp", "--tar", "etl/nightly", dest + "/new.tar"}, "exists already; --overwrite replaces it")
+	before := volume.Description{}
+	n.goneAfter(300_000, &before)
+	mustFail(t, verbs.CodeFailed, []string{"cp", "--tar", id(1), dest + "/late.tar"}, "to go on, repeat the command")
+	n.change(1, func(d *volume.Description) { *d = before })
+	r := katbox(t, "cp", "--tar", id(1), dest+"/late.tar")
+	if r.code != 0 || !strings.Contains(r.stderr, "going on after 293 KiB") {
+		t.Errorf("%+v", r)
+	}
+	wantFile(t, dest+"/late.tar", whole)
 }
 
 func TestHolesStayHoles(t *testing.T) {
