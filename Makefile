@@ -9,13 +9,16 @@ BENCH_FLAGS ?=
 FLEET_FLAGS ?=
 DEMO_FLAGS ?=
 IMAGE ?= ghcr.io/katbox/katbox
+# Where "make plugin" says that its archives will be.
+PLUGIN_URL ?= https://github.com/katbox/katbox/releases/download/$(VERSION)
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # What a registry takes as a tag.
 TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check chart-files deploy-check monitoring-check e2e e2e-gateway e2e-disk lint compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check e2e e2e-gateway e2e-disk lint compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +83,17 @@ image-check: binaries ## Build the images with buildah, and check what is in the
 binaries:
 	set -e; for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false \
 		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway; done
+
+plugin: ## Build kubectl-katbox for six platforms: archives, checksums and a krew manifest in bin/plugin
+	rm -rf bin/plugin
+	set -e; for platform in $(PLUGIN_PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -buildvcs=false \
+			-ldflags '-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)' \
+			-o bin/plugin/$${platform%/*}_$${platform#*/}/ ./cmd/kubectl-katbox; done
+	go run ./deploy/plugin --version '$(VERSION)' --url '$(PLUGIN_URL)' --with LICENSE --with deploy/plugin/kubectl_complete-katbox bin/plugin
+
+plugin-check: plugin ## Build the plugin's archives, and check what is in them and in the krew manifest
+	KATBOX_PLUGIN=$(CURDIR)/bin/plugin go test -count=1 ./deploy/plugin
 
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
