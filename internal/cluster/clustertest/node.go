@@ -1,0 +1,174 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/api/node"
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Node is a node with a daemon.
+type Node struct {
+	c      *Cluster
+	name   string
+	client *api.Client
+	dir    *scratch.Dir
+
+	mu  sync.Mutex
+	all map[volume.ID]volume.Description
+}
+
+// Node adds a node to the cluster.
+func (c *Cluster) Node(name string) *Node {
+	c.t.Helper()
+	dir, err := scratch.Open(filepath.Join(c.t.TempDir(), "work"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n := &Node{c: c, name: name, dir: dir, all: map[volume.ID]volume.Description{}}
+	handler, err := node.NewHandler(node.Config{
+		Volumes: volumes{n}, Node: name, Space: func() (volume.Space, error) { return volume.Space{}, nil },
+		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: metrics.New("v1", ""),
+		Report: func(context.Context, io.Writer) error { return nil },
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	daemon := httptest.NewServer(handler)
+	n.client = api.NewClient("node "+name, &http.Transport{
+		DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", daemon.Listener.Addr().String())
+		},
+	})
+	c.t.Cleanup(func() {
+		n.client.Close()
+		daemon.CloseClientConnections()
+		daemon.Close()
+		if err := dir.Close(); err != nil {
+			c.t.Error(err)
+		}
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[name] = n
+	return n
+}
+
+// Put makes a retained volume of a pod in a namespace, and returns its name and its directory. Without
+// change it is that of the Job "job" in which the pod is called "pod", it was retained number minutes ago
+// and expires in nine hours.
+func (n *Node) Put(number int, namespace, job, pod string, change ...func(*volume.Description)) (name, path string) {
+	n.c.t.Helper()
+	now := time.Now()
+	d := volume.Description{Deadline: now.Add(9*time.Hour + 30*time.Second), Record: volume.Record{
+		ID: volume.ID(fmt.Sprintf("csi-%064x", number)), Pod: volume.PodUID(fmt.Sprintf("pod-%s-%d", n.name, number)),
+		Namespace: namespace, PodName: pod, VolumeName: "scratch", Phase: volume.Retained,
+		Published: now.Add(-10 * time.Hour), Unpublished: now.Add(-time.Duration(number) * time.Minute),
+		Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "uid-" + namespace, Kind: "Job", Name: job, Job: job},
+	}}
+	for _, f := range change {
+		f(&d)
+	}
+	path = n.dir.Path(d.Record.Place())
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		n.c.t.Fatal(err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all[d.Record.ID] = d
+	return resource.Name(api.Volume{Pod: d.Record.PodName, Node: n.name, ID: string(d.Record.ID)}), path
+}
+
+// Volumes returns how many volumes the node has.
+func (n *Node) Volumes() int { n.mu.Lock(); defer n.mu.Unlock(); return len(n.all) }
+
+// fleetNode is a node as the fleet asks it.
+type fleetNode struct{ n *Node }
+
+// Node returns the node's name.
+func (f fleetNode) Node() string { return f.n.name }
+
+// List asks the node.
+func (f fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
+	return f.n.client.OnBehalf(by.User, by.AuditID).List(ctx, q)
+}
+
+// volumes are a node's volumes as its daemon has them.
+type volumes struct{ n *Node }
+
+func (v volumes) List(_ context.Context, s volume.Selection) (volume.Page, error) {
+	v.n.mu.Lock()
+	defer v.n.mu.Unlock()
+	var page volume.Page
+	for _, d := range v.n.all {
+		if s.Selects(d.Record) {
+			page.Volumes = append(page.Volumes, d)
+		}
+	}
+	slices.SortFunc(page.Volumes, func(a, b volume.Description) int { return b.Record.Key().Compare(a.Record.Key()) })
+	if len(page.Volumes) > s.Limit {
+		page.Volumes = page.Volumes[:s.Limit]
+		page.Next = page.Volumes[s.Limit-1].Record.Key()
+	}
+	return page, nil
+}
+
+func (v volumes) Describe(_ context.Context, id volume.ID) (volume.Description, error) {
+	v.n.mu.Lock()
+	defer v.n.mu.Unlock()
+	d, ok := v.n.all[id]
+	if !ok {
+		return d, fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
+	}
+	return d, nil
+}
+
+func (v volumes) Awake(context.Context) ([]volume.Description, error) { return nil, nil }
+
+func (v volumes) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
+	d, err := v.Describe(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := v.n.dir.Tree(d.Record.Place())
+	if err != nil {
+		return nil, err
+	}
+	lost, lose := context.WithCancelCause(context.Background())
+	return &files.Reading{Volume: d, Tree: tree, Lost: lost, Close: sync.OnceFunc(func() { lose(errors.New("closed")); tree.Close() })}, nil
+}
+
+func (v volumes) Remove(_ context.Context, id volume.ID) error {
+	v.n.mu.Lock()
+	defer v.n.mu.Unlock()
+	if _, ok := v.n.all[id]; !ok {
+		return fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
+	}
+	delete(v.n.all, id)
+	return nil
+}
+
+func (v volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+	return volume.Size{}, nil
+}

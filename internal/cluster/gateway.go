@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/resource"
+)
+
+// APIService is the object that makes the API server ask the gateway.
+const APIService = resource.Version + "." + resource.Group
+
+// Gateway says whether a cluster has Katbox' gateway.
+type Gateway struct {
+	// Installed says that there is the APIService, and Available that the gateway answers.
+	Installed, Available bool
+	// Reason says why it is not available, as far as that is known.
+	Reason string
+}
+
+// Gateway asks whether the cluster has a gateway. It asks for discovery, which all users may read.
+func (c *Client) Gateway(ctx context.Context) (Gateway, error) {
+	installed, err := c.installed(ctx)
+	if err != nil || !installed {
+		return Gateway{}, err
+	}
+	g := Gateway{Installed: true}
+	answer, err := c.ask(ctx, request{method: http.MethodGet, path: resource.VersionPath})
+	if err == nil {
+		g.Available = true
+		return g, answer.Body.Close()
+	}
+	failure := (*api.Error)(nil)
+	if !errors.As(err, &failure) {
+		return g, err
+	}
+	g.Reason = failure.Error()
+	if why := c.condition(ctx); why != "" {
+		g.Reason = why
+	}
+	return g, nil
+}
+
+// installed asks whether there is the APIService.
+func (c *Client) installed(ctx context.Context) (bool, error) {
+	answer, err := c.ask(ctx, request{method: http.MethodGet, path: resource.GroupPath})
+	failure := (*api.Error)(nil)
+	switch {
+	case err == nil:
+		return true, answer.Body.Close()
+	case errors.As(err, &failure) && failure.Code == http.StatusNotFound:
+		return false, nil
+	}
+	return false, err
+}
+
+// condition returns what the API server says about the gateway; empty if the user may not know.
+func (c *Client) condition(ctx context.Context) string {
+	type object struct {
+		Status struct {
+			Conditions []struct {
+				Type    string `json:"type"`
+				Status  string `json:"status"`
+				Message string `json:"message"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	service, _, err := get[object](ctx, c, request{
+		method: http.MethodGet, path: "/apis/apiregistration.k8s.io/v1/apiservices/" + APIService,
+	})
+	if err != nil {
+		return ""
+	}
+	for _, condition := range service.Status.Conditions {
+		if condition.Type == "Available" && condition.Status != "True" {
+			return condition.Message
+		}
+	}
+	return ""
+}
