@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+// connection is how the API server is reached: kubectl's flags, with kubectl's meaning.
+type connection struct {
+	overrides     clientcmd.ConfigOverrides
+	kubeconfig    string
+	allNamespaces bool
+}
+
+// define adds the flags. A usage shows those that are in daily use; the others are as in kubectl.
+func (c *connection) define(flags *pflag.FlagSet) {
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	names.ContextOverrideFlags.Namespace.Description = "the namespace; without it that of the context"
+	others := pflag.NewFlagSet("", pflag.ContinueOnError)
+	clientcmd.BindOverrideFlags(&c.overrides, others, names)
+	others.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig file to use")
+	others.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != clientcmd.FlagNamespace })
+	flags.AddFlagSet(others)
+	flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces")
+}
+
+// config returns the configuration that the flags select. It is read when it is needed.
+func (c *connection) config() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
+}
+
+// open returns the client, and the namespace that the user means; empty for all.
+func (c *connection) open() (client *cluster.Client, namespace string, err error) {
+	loader := c.config()
+	config, err := loader.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, "", errors.New("there is no kubeconfig that names a cluster: set KUBECONFIG or give --kubeconfig")
+	case err != nil:
+		return nil, "", fmt.Errorf("read the kubeconfig: %w; see kubectl config view", err)
+	}
+	config.UserAgent = "kubectl-katbox/" + version
+	current, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	if client, err = cluster.New(config, current); err != nil {
+		return nil, "", err
+	}
+	if c.allNamespaces {
+		return client, "", nil
+	}
+	return client, current, nil
+}
+
+// session is one run of a verb that asks the Kubernetes API.
+type session struct {
+	*verbs.Session
+	client *cluster.Client
+	// namespace is the one that the user means; empty for all.
+	namespace string
+	// warned are the warnings that the user has seen.
+	warned map[string]bool
+}
+
+type action func(ctx context.Context, s *session, args []string) error
+
+// inCluster returns the Define of a verb that asks the Kubernetes API.
+func inCluster(define func(*pflag.FlagSet) action) func(*pflag.FlagSet) verbs.Action {
+	return func(flags *pflag.FlagSet) verbs.Action {
+		do := define(flags)
+		var c connection
+		c.define(flags)
+		return func(ctx context.Context, shared *verbs.Session, args []string) error {
+			s := &session{Session: shared, warned: map[string]bool{}}
+			var err error
+			if s.client, s.namespace, err = c.open(); err != nil {
+				return err
+			}
+			return do(ctx, s, args)
+		}
+	}
+}
+
+// warn shows warnings, each once.
+func (s *session) warn(texts ...string) {
+	for _, text := range texts {
+		if !s.warned[text] {
+			s.warned[text] = true
+			fmt.Fprintf(s.Stderr, "Warning: %s\n", terminal.Clean(text))
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+func rmVerb() verbs.Verb {
+	return verbs.Verb{
+		Name:      "rm",
+		Arguments: "TARGET",
+		Summary:   "deletes a retained volume now",
+		Least:     1, Most: 1,
+		Notes: `Examples:
+  kubectl katbox rm nightly-29000000-x7k2p                      asks before it deletes
+  kubectl katbox rm nightly-29000000-x7k2p.q3fd7k2m9c4a --yes   one volume, without a question`,
+		Define: inCluster(func(flags *pflag.FlagSet) action {
+			var c choice
+			c.define(flags)
+			yes := flags.BoolP("yes", "y", false, "do not ask")
+			return func(ctx context.Context, s *session, args []string) error { return s.remove(ctx, &c, args[0], *yes) }
+		}),
+	}
+}
+
+// remove deletes the volume of a target.
+func (s *session) remove(ctx context.Context, c *choice, text string, yes bool) error {
+	t, err := parseTarget(text)
+	switch {
+	case err != nil:
+		return err
+	case t.hasPath:
+		return verbs.WrongUsage("%s is a path: rm deletes whole volumes", verbs.Quoted(text))
+	case !yes && !terminal.IsTerminal(s.Stdin):
+		return verbs.WrongUsage("standard input is not a terminal, so there is no one to ask: give --yes to delete")
+	}
+	v, err := c.one(ctx, s, t)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		if err := s.ask(v); err != nil {
+			return err
+		}
+	}
+	if err := s.client.Delete(ctx, v.Namespace, v.Name); err != nil {
+		return s.client.Explain(ctx, cluster.ID(v.Namespace, v.Name), err)
+	}
+	fmt.Fprintf(s.Stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))
+	return nil
+}
+
+// ask asks the user whether to delete a volume. Anything but yes is an error.
+func (s *session) ask(v resource.RetainedVolume) error {
+	fmt.Fprintf(s.Stderr, "Delete %s? [y/N] ", terminal.Clean(s.inFull(v)))
+	answer, err := bufio.NewReader(s.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("nothing was deleted")
+}
+
+// inFull returns a volume with its name, size and age, for messages.
+func (s *session) inFull(v resource.RetainedVolume) string {
+	details := []string{v.Name}
+	if v.Status.Bytes != nil {
+		details = append(details, terminal.Size(*v.Status.Bytes))
+	}
+	if t := at(v.Status.RetainedAt); !t.IsZero() {
+		details = append(details, "retained "+terminal.Ago(s.Now(), t))
+	}
+	if v.Spec.NodeName != "" {
+		details = append(details, "on node "+v.Spec.NodeName)
+	}
+	return describe(v) + " (" + strings.Join(details, ", ") + ")"
+}

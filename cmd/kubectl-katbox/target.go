@@ -1,0 +1,111 @@
+package main
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// targetNotes end the usage of each verb that takes a target.
+const targetNotes = `TARGET is the name of a pod (POD or pod/POD), a Job (job/JOB), or a retained volume (POD.xxxxxxxxxxxx, as list shows it).
+If it matches several volumes, --last takes the newest, --volume NAME the one with this name in the pod, and -l those with a label.
+PATH begins at the top of the volume. If there is one more colon before it, it is percent-encoded: POD::out/a%0Ab.`
+
+// The fields and the label that volumes are found by.
+const (
+	fieldName = "metadata.name"
+	fieldPod  = "spec.podName"
+	fieldNode = "spec.nodeName"
+)
+
+// target is what the user names: volumes, and perhaps a path in them. One of its names is set.
+type target struct {
+	// volume is the name of a retained volume, pod and job those of whose volumes are meant.
+	volume, pod, job string
+	// hasPath says that a colon came. path is the path behind it, as the API takes it.
+	hasPath bool
+	path    string
+}
+
+// parseTarget reads [pod/|job/]NAME[:PATH]. Names of Kubernetes' objects have no colon, so that the first
+// one begins the path.
+func parseTarget(text string) (target, error) {
+	head, path, hasPath := strings.Cut(text, ":")
+	t := target{hasPath: hasPath}
+	if hasPath {
+		var err error
+		if t.path, err = verbs.ParsePath(path); err != nil {
+			return t, verbs.WrongUsage("%s: %s", verbs.Quoted(text), err)
+		}
+	}
+	kind, name, hasKind := strings.Cut(head, "/")
+	if !hasKind {
+		kind, name = "", head
+	}
+	if volume.ObjectName(name) == "" {
+		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, or the name of a retained volume%s", verbs.Quoted(text), hintOf(head))
+	}
+	switch strings.ToLower(kind) {
+	case "":
+		if _, _, _, _, err := resource.ParseName(name); err == nil {
+			t.volume = name
+		} else {
+			t.pod = name
+		}
+	case "pod", "pods", "po":
+		t.pod = name
+	case "job", "jobs", "job.batch", "jobs.batch":
+		t.job = name
+	case resource.Short, resource.Singular, resource.Resource, resource.Singular + "." + resource.Group, resource.Resource + "." + resource.Group:
+		t.volume = name
+	default:
+		return t, verbs.WrongUsage("%s: %s is neither pod nor job; the namespace is given with -n", verbs.Quoted(text), verbs.Quoted(kind))
+	}
+	return t, nil
+}
+
+// hintOf says what is wrong with a target of another form.
+func hintOf(head string) string {
+	if strings.Count(head, "/") > 1 {
+		return "; a path comes after a colon, and the namespace is given with -n"
+	}
+	return ""
+}
+
+// String returns the target as a user types it, without the path.
+func (t target) String() string {
+	switch {
+	case t.job != "":
+		return "job/" + t.job
+	case t.pod != "":
+		return "pod/" + t.pod
+	}
+	return t.volume
+}
+
+// query returns what the server selects: the volumes of the target that also have the labels of
+// selector.
+func (t target) query(namespace, selector string) cluster.Query {
+	q := cluster.Query{Namespace: namespace, LabelSelector: selector}
+	switch {
+	case t.job != "":
+		q.LabelSelector = and(labels.Set{resource.LabelJob: t.job}.String(), selector)
+	case t.pod != "":
+		q.FieldSelector = equals(fieldPod, t.pod)
+	case t.volume != "":
+		q.FieldSelector = equals(fieldName, t.volume)
+	}
+	return q
+}
+
+// equals returns a field selector.
+func equals(field, value string) string { return fields.OneTermEqualSelector(field, value).String() }
+
+// and returns a selector of what both select.
+func and(a, b string) string { return strings.Trim(a+","+b, ",") }
