@@ -60,7 +60,7 @@ func (s *Session) CopyAll(ctx context.Context, parts []Part, ref, dest string, o
 		fmt.Fprintf(s.Stderr, "%s: %s\n", terminal.Clean(p.Volume.Target), terminal.Clean(volume.OneLine(err)))
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %s were not copied; the same command leaves those that were as they are", failed, what)
+		return fmt.Errorf("%d of %d volumes were not copied; the same command leaves those that were as they are", failed, len(parts))
 	}
 	return nil
 }
@@ -158,6 +158,9 @@ func (c *copying) byPartial(ctx context.Context, dest string) error {
 	again := *c
 	again.CopyOptions = &CopyOptions{exclude: c.exclude, symlinks: c.symlinks, overwrite: true}
 	if err := again.tree(ctx, partial); err != nil {
+		if os.Remove(partial) == nil { // it is empty
+			return err
+		}
 		return fmt.Errorf("%w; what came until then is in %s", err, Quoted(partial))
 	}
 	if err := os.Chtimes(partial, c.entry.ModTime, c.entry.ModTime); err != nil {
