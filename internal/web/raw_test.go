@@ -147,7 +147,7 @@ func TestImages(t *testing.T) {
 			t.Errorf("%q: %d", start, image.code)
 		}
 		mustHave(t, image.header, map[string]string{
-			"Content-Type": want, "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-site",
+			"Content-Type": want, "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin",
 			"Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
 			"Content-Disposition":     `attachment; filename="x.svg"; filename*=UTF-8''x.svg`,
 		})
