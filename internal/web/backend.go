@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +30,8 @@ type reply struct {
 	close func()
 }
 
-// ask sends a request. It has the given headers alone.
-func (b backend) ask(ctx context.Context, method string, c call, query string, header http.Header, body []byte) *reply {
+// ask sends a request. It has the given headers alone, and no body.
+func (b backend) ask(ctx context.Context, method string, c call, query string, header http.Header) *reply {
 	ctx, cancel := context.WithCancel(ctx)
 	from, to := io.Pipe()
 	w := &replyWriter{header: http.Header{}, sent: http.Header{}, to: to, begun: make(chan struct{})}
@@ -41,9 +40,6 @@ func (b backend) ask(ctx context.Context, method string, c call, query string, h
 		Header: header, Body: http.NoBody,
 	}).WithContext(ctx)
 	r.RequestURI = r.URL.RequestURI()
-	if len(body) > 0 {
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

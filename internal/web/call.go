@@ -71,7 +71,8 @@ func parsePath(path string) (c call, ok bool) {
 	return c, true
 }
 
-// parseCall reads a request for retained volumes: its path, its method and its query.
+// parseCall reads a request for retained volumes: its path, its method and its query. It has no body: what
+// would say under which conditions a volume is deleted must not be dropped.
 func parseCall(r *http.Request) (call, bool) {
 	c, ok := parsePath(r.URL.Path)
 	if !ok {
@@ -86,8 +87,6 @@ func parseCall(r *http.Request) (call, bool) {
 	default:
 		ok = false
 	}
-	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
-		ok = false
-	}
-	return c, ok
+	_, err := url.ParseQuery(r.URL.RawQuery)
+	return c, ok && err == nil && r.ContentLength == 0
 }

@@ -26,16 +26,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, c call) {
 			header[name] = values
 		}
 	}
-	var body []byte
-	if r.Method == http.MethodDelete && r.ContentLength != 0 {
-		var err error
-		if body, err = readBody(w, r); err != nil {
-			fail(w, http.StatusBadRequest, "BadRequest", err.Error())
-			return
-		}
-		header.Set("Content-Type", "application/json")
-	}
-	reply := s.backend.ask(r.Context(), r.Method, c, r.URL.RawQuery, header, body)
+	reply := s.backend.ask(r.Context(), r.Method, c, r.URL.RawQuery, header)
 	defer reply.close()
 	if !sane(reply.code) {
 		fail(w, http.StatusBadGateway, "BadGateway", "the cluster answered with something that is no answer to a request for retained volumes")

@@ -36,24 +36,13 @@ func TestWhatTheClusterSees(t *testing.T) {
 	}
 }
 
-func TestDeleteOptionsArePassedOn(t *testing.T) {
+func TestRequestsWithABodyAreRefused(t *testing.T) {
 	p := start(t, Config{})
-	var body string
-	p.cluster.answers(func(w http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body)
-		body = string(text)
-		listing(w, r)
-	})
-	r := p.good("DELETE", volume).with("Content-Type", "text/html")
-	r.body = `{"preconditions":{"uid":"x"}}`
-	if got := p.page(r); got.code != 200 || body != r.body {
-		t.Errorf("%d, the cluster got %q", got.code, body)
-	}
-	asked := p.cluster.requests()[0]
-	mustHave(t, asked.Header, map[string]string{"Content-Type": "application/json"})
-	r.body = strings.Repeat("x", maxBody+1)
-	if got := p.page(r); got.code != 400 || len(p.cluster.requests()) != 0 {
-		t.Errorf("a long body: %d", got.code)
+	for _, method := range []string{"GET", "DELETE"} {
+		r := p.good(method, volume).with("Content-Type", "application/json")
+		r.body = `{"preconditions":{"uid":"x"}}`
+		p.refused(r)
+		p.refused(p.good(method, volume).with("Transfer-Encoding", "chunked"))
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *Server) serveRaw(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.idle.use()()
 	c, query := o.call()
-	reply := s.backend.ask(r.Context(), http.MethodGet, c, query.Encode(), http.Header{}, nil)
+	reply := s.backend.ask(r.Context(), http.MethodGet, c, query.Encode(), http.Header{})
 	defer reply.close()
 	if reply.code != http.StatusOK || reply.header.Get("Content-Encoding") != "" {
 		s.unreadable(w, reply)

@@ -110,7 +110,7 @@ func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, query := o.check()
-	reply := s.backend.ask(r.Context(), http.MethodGet, c, query.Encode(), http.Header{}, nil)
+	reply := s.backend.ask(r.Context(), http.MethodGet, c, query.Encode(), http.Header{})
 	defer reply.close()
 	text, err := io.ReadAll(io.LimitReader(reply.body, maxBody))
 	switch {
