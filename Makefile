@@ -18,7 +18,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check e2e e2e-gateway e2e-disk lint compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test e2e e2e-gateway e2e-disk lint compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; RE
 
 e2e-disk: ## Fill the one disk of a real kubelet's node, with its own thresholds; REALKUBELET=DIR, takes 12 GB
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_DISK=12000M E2E_FLAGS="-run TestOneDisk"
+
+page-test: ## Test the scripts of the page with Node 20 or newer; nothing is installed
+	node --test internal/web/page/test/
 
 monitoring-check: compiler bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml

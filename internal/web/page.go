@@ -2,24 +2,21 @@ package web
 
 import (
 	"bytes"
-	"embed"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/katbox/katbox/internal/web/page"
 )
 
-//go:embed page
-var pageFiles embed.FS
-
-// assetTypes are the types of the page's files, by the end of their names. Others are not served.
+// assetTypes are the types of the page's files, by the end of their names.
 var assetTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2",
+	".svg": "image/svg+xml",
 }
 
 // asset is a file of the page.
@@ -28,25 +25,23 @@ type asset struct {
 	text        []byte
 }
 
-// pageAssets returns the page's files by their paths in a URL. What stands beside them for tests is left
-// out.
+// pageAssets returns the page's files by their paths in a URL.
 func pageAssets() (map[string]asset, error) {
 	assets := map[string]asset{}
-	err := fs.WalkDir(pageFiles, "page", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "node_modules"):
-			return fs.SkipDir
-		case entry.IsDir(), assetTypes[path.Ext(name)] == "", strings.Contains(entry.Name(), "test.js"):
-			return nil
-		}
-		text, err := pageFiles.ReadFile(name)
-		assets[strings.TrimPrefix(name, "page")] = asset{assetTypes[path.Ext(name)], text}
-		return err
-	})
+	names, err := fs.Glob(page.Files, "*")
 	if err != nil {
 		return nil, fmt.Errorf("the embedded page: %w", err)
+	}
+	for _, name := range names {
+		contentType := assetTypes[path.Ext(name)]
+		if contentType == "" {
+			return nil, fmt.Errorf("the embedded page: %s has no type", name)
+		}
+		text, err := page.Files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("the embedded page: %w", err)
+		}
+		assets["/"+name] = asset{contentType, text}
 	}
 	assets["/"] = assets["/index.html"]
 	delete(assets, "/index.html")

@@ -1,0 +1,124 @@
+// The requests to the server of the page, which passes those for resources on to the cluster.
+
+import { key } from "./key.js";
+import { Problem, problemOf } from "./problem.js";
+import { everywhere } from "./route.js";
+
+const base = "/apis/katbox.io/v1alpha1";
+// tries is how often a request is sent that the server has no room for.
+const tries = 4;
+
+// send sends one request. Another origin cannot set the header without asking first.
+async function send(path, { signal, method = "GET", body } = {}) {
+  let answer;
+  try {
+    const headers = { "Katbox-Page": key };
+    if (body) headers["Content-Type"] = "application/json";
+    answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal, cache: "no-store", redirect: "error" });
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Problem({ status: 0, message: error.message });
+  }
+  if (answer.ok) return answer;
+  throw problemOf(answer.status, answer.headers, await answer.text().catch(() => ""));
+}
+
+// patient sends a request that changes nothing, again after a pause if there are too many at once.
+async function patient(path, options) {
+  for (let i = 1; ; i++) {
+    try {
+      return await send(path, options);
+    } catch (problem) {
+      if (problem.status !== 429 || i === tries) throw problem;
+      await pause(1000 * Math.min(5, Math.max(1, problem.retryAfter)), options?.signal);
+    }
+  }
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((done, failed) => {
+    const timer = setTimeout(done, milliseconds);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      failed(new DOMException("left", "AbortError"));
+    }, { once: true });
+  });
+}
+
+function query(params) {
+  const set = Object.entries(params).filter(([, value]) => value !== undefined && value !== "" && value !== 0);
+  return set.length === 0 ? "" : `?${set.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
+}
+
+function volumePath({ namespace, name }) {
+  return `${base}/namespaces/${encodeURIComponent(namespace)}/retainedvolumes/${encodeURIComponent(name)}`;
+}
+
+// json reads an answer; one that ends early is a problem like no answer.
+async function json(answer) {
+  try {
+    return await answer.json();
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Problem({ status: 0, message: error.message });
+  }
+}
+
+// session tells what the page was started for.
+export async function session() {
+  return json(await send("/session"));
+}
+
+// list returns a page of volumes, and what the server warns of.
+export async function list(namespace, { limit, next, signal }) {
+  const where = namespace === everywhere ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
+  const answer = await patient(`${base}${where}/retainedvolumes${query({ limit, continue: next })}`, { signal });
+  return { page: await json(answer), warnings: warningsOf(answer.headers.get("Warning") ?? "") };
+}
+
+// warningsOf returns the texts of a Warning header.
+export function warningsOf(header) {
+  return [...header.matchAll(/\b\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, "$1"));
+}
+
+export async function volume(id, signal) {
+  return json(await patient(volumePath(id), { signal }));
+}
+
+export async function remove(id) {
+  await send(volumePath(id), { method: "DELETE" });
+}
+
+// files returns a page of a directory.
+export async function files(id, { ref, limit, next, signal }) {
+  return json(await patient(`${volumePath(id)}/files${query({ path: ref, limit, continue: next })}`, { signal }));
+}
+
+// entry describes one file or directory.
+export async function entry(id, ref, signal) {
+  const found = await json(await patient(`${volumePath(id)}/files${query({ path: ref, stat: "true" })}`, { signal }));
+  return found.entries[0];
+}
+
+// bytes reads a part of a file: offset and limit, or tailLines. It returns the size of the whole file,
+// where the part begins, and whether the file begins with text.
+export async function bytes(id, { ref, offset, limit, tailLines, signal }) {
+  const answer = await patient(`${volumePath(id)}/log${query({ path: ref, offset, limit, tailLines })}`, { signal });
+  let data;
+  try {
+    data = new Uint8Array(await answer.arrayBuffer());
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Problem({ status: 0, message: error.message });
+  }
+  return {
+    data,
+    size: Number(answer.headers.get("Katbox-Size") ?? data.length),
+    offset: Number(answer.headers.get("Katbox-Offset") ?? offset ?? 0),
+    text: (answer.headers.get("Content-Type") ?? "").startsWith("text/plain"),
+  };
+}
+
+// ticket returns an address on the origin for raw bytes. It serves once, soon: a "download" of a file,
+// an "archive" of a directory, or an "image".
+export async function ticket({ namespace, name }, ref, kind) {
+  const { url } = await json(await send("/tickets", { method: "POST", body: { namespace, name, path: ref, kind } }));
+  return url;
+}

@@ -1,0 +1,176 @@
+// A directory of a volume.
+
+import { files } from "./api.js";
+import { button, el, icon } from "./dom.js";
+import { download } from "./download.js";
+import { compact, directoriesFirst, refOf } from "./entries.js";
+import { ago, count, counted, mode, moment, size } from "./format.js";
+import { Grid } from "./grid.js";
+import { nameOf } from "./nameof.js";
+import { base, decode, parent, visible } from "./names.js";
+import { announce } from "./notice.js";
+import { format } from "./route.js";
+import { matching, ordered, turned } from "./select.js";
+
+// The first page is small, so that something is on the screen at once.
+const firstPage = 500;
+const otherPages = 10_000;
+
+const columns = [
+  { key: "name", title: "Name", sort: true },
+  { key: "size", title: "Size", sort: true },
+  { key: "time", title: "Modified", sort: true },
+  { key: "mode", title: "Mode" },
+  { key: "owner", title: "User:group" },
+];
+const largestFirst = ["size", "time"];
+const values = { name: (e) => e.name, size: (e) => e.size, time: (e) => e.time };
+const kinds = { directory: "directory", file: "file", symlink: "symlink" };
+const words = {
+  fifo: "named pipe", socket: "socket", block: "block device", char: "character device", mount: "mount point: what is below was not in the volume",
+};
+
+export class DirectoryView {
+  #leaving = new AbortController();
+
+  constructor(view, route) {
+    this.view = view;
+    this.ref = route.ref;
+    this.entries = [];
+    this.shown = [];
+    this.order = "";
+    this.search = el("input", {
+      type: "search", id: "search", class: "search", placeholder: "Filter names", "aria-label": "Filter the loaded names",
+      autocomplete: "off", spellcheck: "false", on: { input: () => this.#searched(), keydown: (event) => this.#key(event) },
+    });
+    this.status = el("p", { class: "status" }, "Loading…");
+    this.grid = new Grid({
+      label: `Files of ${visible(decode(route.ref)) || "the volume"}`, kind: "entries", columns,
+      cells: (entry) => this.#cells(entry),
+      sorted: (key) => this.#sorted(turned(this.order, key, largestFirst.includes(key))),
+      typed: (key) => this.#typed(key), above: () => this.search.focus(), up: () => this.#up(),
+    });
+    this.empty = el("p", { class: "empty", hidden: true });
+    const tools = el("div", { class: "tools" }, this.search,
+      route.ref !== "" && button("Download directory", () => download(view.id, this.ref, "archive", view.notices), { icon: "download", id: "archive-directory" }));
+    this.root = el("section", { class: "directory", "aria-label": "Files" }, el("div", { class: "bar" }, this.status, tools), this.grid.root, this.empty);
+  }
+
+  async begin() {
+    const { signal } = this.#leaving;
+    this.loading = true;
+    try {
+      for (let next = "", first = true; next !== "" || first; first = false) {
+        const page = await files(this.view.id, { ref: this.ref, limit: first ? firstPage : otherPages, next, signal });
+        for (const entry of page.entries) this.entries.push(compact(entry, this.ref));
+        next = page.continue ?? "";
+        this.loading = next !== "";
+        this.#draw();
+        if (first) this.#arrive();
+      }
+      announce(counted(this.entries.length, "entry", "entries"));
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      this.loading = false;
+      this.problem = true;
+      this.view.trouble(problem, "files", () => this.view.update({ ...this.view.route, again: true }));
+      this.#say();
+    }
+  }
+
+  // arrive moves the focus to the first row, or to the one that the reader comes back from.
+  #arrive() {
+    const from = this.view.cameFrom;
+    this.view.cameFrom = this.ref;
+    if (!this.view.app.moved) return;
+    const at = from ? this.shown.findIndex((e) => refOf(e, this.ref) === from) : 0;
+    this.grid.focus(Math.max(0, at));
+  }
+
+  #draw() {
+    this.shown = ordered(matching(this.entries, this.search.value, (e) => e.name.toLowerCase()), this.order, values);
+    if (this.order === "" || this.order === "name" || this.order === "-name") directoriesFirst(this.shown);
+    this.grid.sortedBy(this.order || "name");
+    this.grid.show(this.shown);
+    this.#say();
+  }
+
+  #say() {
+    const loaded = this.entries.length;
+    const text = this.loading ? `${count(loaded)} entries loaded, loading…` : counted(loaded, "entry", "entries");
+    this.status.textContent = this.search.value ? `${count(this.shown.length)} shown, ${text}` : text;
+    if (this.problem) this.status.textContent += ", and not all of them";
+    const none = this.shown.length === 0 && !(this.loading && loaded === 0) && !this.problem;
+    this.grid.root.hidden = this.shown.length === 0;
+    this.empty.hidden = !none;
+    if (none) this.empty.textContent = loaded > 0 ? `None of ${counted(loaded, "loaded name")} matches “${visible(this.search.value)}”.` : "This directory is empty.";
+  }
+
+  #cells(e) {
+    const { id } = this.view;
+    const ref = refOf(e, this.ref);
+    const link = el("a", { href: format({ ...id, ref }) }, nameOf(e.name), e.type === "directory" && el("span", { class: "slash" }, "/"));
+    const known = e.type !== "mount";
+    const size_ = e.type === "file" ? size(e.size) : "–";
+    const time = known && !Number.isNaN(e.time);
+    return [
+      [
+        icon(kinds[e.type] ?? "other"), e.type !== "file" && el("span", { class: "unseen" }, `${words[e.type] ?? e.type} `), link,
+        e.type === "symlink" && el("span", { class: "target" }, "→ ", nameOf(e.target ?? "")),
+        words[e.type] && el("span", { class: "target" }, words[e.type]),
+        el("span", { class: "more" }, [size_, time && ago(e.time, Date.now())].filter((text) => text && text !== "–").join(" · ")),
+      ],
+      el("span", { title: e.type === "file" ? `${count(e.size)} bytes, ${size(e.allocated)} on the disk` : null }, size_),
+      time ? el("span", { title: moment(e.time) }, ago(e.time, Date.now())) : "–",
+      el("span", { class: "mono", title: e.mode }, mode(e.type, e.mode)),
+      el("span", { class: "mono" }, known ? `${e.uid}:${e.gid}` : ""),
+    ];
+  }
+
+  #searched() {
+    this.grid.root.scrollTop = 0;
+    this.#draw();
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => announce(`${counted(this.shown.length, "entry", "entries")} shown`), 600);
+  }
+
+  #sorted(order) {
+    this.order = order;
+    this.#draw();
+    announce(`Sorted by ${columns.find(({ key }) => key === order.replace(/^-/, ""))?.title ?? "Name"}`);
+  }
+
+  #typed(key) {
+    this.search.focus();
+    this.search.value += key;
+    this.#searched();
+  }
+
+  #key(event) {
+    if (event.key === "ArrowDown" || event.key === "Enter") this.grid.focus(event.key === "Enter" ? 0 : this.grid.active);
+    else if (event.key === "Escape" && this.search.value) {
+      this.search.value = "";
+      this.#searched();
+    } else if (event.key === "Escape") this.grid.focus(this.grid.active);
+    else return;
+    event.preventDefault();
+  }
+
+  #up() {
+    if (this.ref !== "") this.view.app.go(format({ ...this.view.id, ref: parent(this.ref) }));
+    else this.view.app.go(this.view.app.listAddress ?? format({ namespace: this.view.id.namespace }));
+  }
+
+  // typeOf returns the entry of a ref, if it is in this directory.
+  typeOf(ref) {
+    if (parent(ref) !== this.ref || ref === "") return undefined;
+    const name = base(ref);
+    return this.entries.find((e) => base(refOf(e, this.ref)) === name);
+  }
+
+  end() {
+    this.#leaving.abort();
+    clearTimeout(this.saying);
+    this.grid.end();
+  }
+}

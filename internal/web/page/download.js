@@ -1,0 +1,19 @@
+// Downloads come from the other origin, by a ticket that serves once.
+
+import { ticket } from "./api.js";
+import { el } from "./dom.js";
+import { announce, trouble } from "./notice.js";
+
+// download saves a file, or with the kind "archive" a directory. Problems are shown in notices.
+export async function download(id, ref, kind, notices) {
+  try {
+    const url = await ticket(id, ref, kind);
+    el("a", { href: url, download: true, rel: "noreferrer" }).click();
+    announce("The download begins");
+  } catch (problem) {
+    notices.replaceChildren(trouble(problem, "log", id.namespace, () => {
+      notices.replaceChildren();
+      download(id, ref, kind, notices);
+    }));
+  }
+}

@@ -1,0 +1,127 @@
+// A file of a volume: as text, as an image, or as hexadecimal numbers.
+
+import { bytes } from "./api.js";
+import { button, el } from "./dom.js";
+import { download } from "./download.js";
+import { count, mode, moment, size } from "./format.js";
+import { imageType } from "./hex.js";
+import { HexView } from "./hexview.js";
+import { ImageView } from "./imageview.js";
+import { nameOf } from "./nameof.js";
+import { base, decode, visible } from "./names.js";
+import { format } from "./route.js";
+import { step } from "./text.js";
+import { TextView } from "./textview.js";
+
+const views = { text: TextView, image: ImageView, hex: HexView };
+const titles = { text: "Text", image: "Image", hex: "Hex" };
+
+const others = {
+  symlink: "a symbolic link. Katbox follows no links: what it leads to may be outside of the volume",
+  fifo: "a named pipe, which holds no data", socket: "a socket, which holds no data",
+  block: "a block device, which Katbox does not open", char: "a character device, which Katbox does not open",
+  mount: "a mount point. What is below it was not in the volume",
+};
+
+export class FileView {
+  #leaving = new AbortController();
+
+  constructor(view, route, entry) {
+    Object.assign(this, { view, route, entry, id: view.id, ref: route.ref });
+    this.name = visible(decode(base(route.ref)));
+    this.kinds = el("nav", { class: "kinds", "aria-label": "Shown as" });
+    this.status = el("p", { class: "status" }, "Loading…");
+    this.tools = el("div", { class: "tools" });
+    this.content = el("div", { class: "content" });
+    this.root = el("section", { class: "file", "aria-label": "File" }, el("div", { class: "bar" }, this.kinds, this.status, this.tools), this.content);
+  }
+
+  async begin() {
+    this.view.cameFrom = this.ref;
+    if (this.view.app.moved) this.view.heading.focus({ preventScroll: true });
+    if (this.entry.type !== "file") {
+      this.#cannot();
+      return;
+    }
+    try {
+      const first = await this.read({ limit: step, signal: this.#leaving.signal });
+      Object.assign(this, { size: first.size, first: first.data });
+      const image = imageType(first.data);
+      this.can = image ? ["image", "hex"] : first.text ? ["text", "hex"] : ["hex", "text"];
+      this.#show();
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      this.status.textContent = "";
+      this.failed(problem);
+    }
+  }
+
+  // read reads a part of the file.
+  read(part) {
+    return bytes(this.id, { ref: this.ref, ...part, signal: part.signal ?? this.#leaving.signal });
+  }
+
+  // failed shows a problem.
+  failed(problem) {
+    this.view.trouble(problem, "log", () => {
+      this.view.notices.replaceChildren();
+      this.inner?.end();
+      this.begin();
+    });
+  }
+
+  #cannot() {
+    const { type, target } = this.entry;
+    this.status.textContent = "";
+    this.content.replaceChildren(el("p", { class: "empty" }, nameOf(decode(base(this.ref))), ` is ${others[type] ?? "no regular file"}.`,
+      type === "symlink" && [" It leads to ", nameOf(target ?? ""), "."]));
+  }
+
+  #show() {
+    const kind = this.can.includes(this.route.view) ? this.route.view : this.can[0];
+    const links = this.size === 0 ? [] : this.can.map((name) =>
+      el("a", { href: format({ ...this.id, ref: this.ref, view: name === this.can[0] ? "" : name }), "aria-current": name === kind ? "true" : null }, titles[name]));
+    this.kinds.replaceChildren(...links);
+    this.inner?.end();
+    this.inner = null;
+    const save = button("Download", () => download(this.id, this.ref, "download", this.view.notices), { icon: "download", id: "download", "aria-label": "Download the file", title: "Download the file" });
+    if (this.size === 0) {
+      this.say("");
+      this.tools.replaceChildren(save);
+      this.content.replaceChildren(el("p", { class: "empty" }, "This file is empty."));
+      return;
+    }
+    this.kind = kind;
+    this.inner = new views[kind](this, this.route);
+    this.tools.replaceChildren(...this.inner.tools, save);
+    this.content.replaceChildren(this.inner.root);
+    this.inner.begin();
+  }
+
+  // say writes what is shown: a text, behind it the size, the time and the mode of the file.
+  say(text) {
+    const { entry } = this;
+    const facts = [text, size(this.size), entry.mode && mode("file", entry.mode), this.#time()];
+    this.status.textContent = facts.filter(Boolean).join(" · ");
+    this.status.title = `${count(this.size)} bytes`;
+  }
+
+  #time() {
+    const time = this.entry.time ?? Date.parse(this.entry.mtime);
+    return Number.isNaN(time) ? "" : moment(time);
+  }
+
+  // update follows a route that leads to the same file.
+  update(route) {
+    const before = this.route;
+    this.route = route;
+    if (!this.can) return;
+    if (before.view !== route.view) this.#show();
+    else this.inner?.update?.(route);
+  }
+
+  end() {
+    this.#leaving.abort();
+    this.inner?.end();
+  }
+}

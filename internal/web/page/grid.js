@@ -1,0 +1,116 @@
+// A table with very many rows: a head by which it is sorted, rows that are drawn as they are seen, and
+// the keyboard. Each row has one link, which the focus moves among.
+
+import { el } from "./dom.js";
+import { Rows } from "./rows.js";
+
+export class Grid {
+  #items = [];
+  #active = 0;
+
+  // columns are {key, title, sort, short}. cells(item) returns what is in them, the first with the
+  // link. kind is the class of the grid. typed(key) is called for characters, up() for Backspace and
+  // above() when the focus leaves the first row upwards. sorted(key) is called when a head is pressed.
+  constructor({ label, kind, columns, cells, sorted, typed, up, above }) {
+    Object.assign(this, { columns, cells, typed, up, above });
+    this.heads = columns.map((column, i) => this.#head(column, i, sorted));
+    const head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": 1 }, this.heads));
+    this.root = el("div", { class: `grid ${kind}`, role: "grid", "aria-label": label, "aria-colcount": columns.length, "aria-readonly": "true" }, head);
+    this.rows = new Rows(this.root, { head, role: "rowgroup", draw: (i) => this.#row(i) });
+    this.root.addEventListener("keydown", (event) => this.#key(event));
+    this.root.addEventListener("click", (event) => this.#pressed(event));
+    this.root.addEventListener("focusin", (event) => this.#focused(event));
+  }
+
+  #head({ key, title, sort }, i, sorted) {
+    const props = { role: "columnheader", class: `cell ${key}`, "aria-colindex": i + 1 };
+    if (!sort) return el("div", props, title);
+    return el("div", { ...props, "aria-sort": "none" }, el("button", { type: "button", on: { click: () => sorted(key) } }, title));
+  }
+
+  #row(i) {
+    const item = this.#items[i];
+    const cells = this.cells(item).map((content, column) =>
+      el("div", { role: "gridcell", class: `cell ${this.columns[column].key}`, "aria-colindex": column + 1 }, content));
+    const row = el("div", { role: "row", class: "row", "aria-rowindex": i + 2, "data-index": i }, cells);
+    row.querySelector("a")?.setAttribute("tabindex", i === this.#active ? "0" : "-1");
+    return row;
+  }
+
+  // show replaces the items. The focus stays on the row with the same number.
+  show(items) {
+    const focused = this.root.querySelector(".rows")?.contains(document.activeElement);
+    this.#items = items;
+    this.#active = Math.max(0, Math.min(this.#active, items.length - 1));
+    this.rows.kept = items.length > 0 ? this.#active : -1;
+    this.root.setAttribute("aria-rowcount", items.length + 1);
+    this.rows.show(items.length);
+    if (focused) this.rows.at(this.#active)?.querySelector("a")?.focus({ preventScroll: true });
+  }
+
+  // sortedBy shows in the head what the items are sorted by: a key, with a minus before it if the last
+  // come first.
+  sortedBy(order) {
+    const key = order.replace(/^-/, "");
+    for (const [i, column] of this.columns.entries()) {
+      if (column.sort) this.heads[i].setAttribute("aria-sort", column.key !== key ? "none" : order === key ? "ascending" : "descending");
+    }
+  }
+
+  // focus moves the focus to a row.
+  focus(index) {
+    if (this.#items.length === 0) return;
+    this.#activate(Math.max(0, Math.min(index, this.#items.length - 1)));
+    this.rows.reveal(this.#active);
+    this.rows.at(this.#active)?.querySelector("a")?.focus({ preventScroll: true });
+  }
+
+  #activate(index) {
+    this.rows.at(this.#active)?.querySelector("a")?.setAttribute("tabindex", "-1");
+    this.#active = this.rows.kept = index;
+    this.rows.at(index)?.querySelector("a")?.setAttribute("tabindex", "0");
+  }
+
+  // active is the row that the focus is on, or was last.
+  get active() {
+    return this.#active;
+  }
+
+  #focused(event) {
+    const row = event.target.closest("[data-index]");
+    if (row) this.#activate(Number(row.dataset.index));
+  }
+
+  // A row is as good to press as its link, except while a text is being selected.
+  #pressed(event) {
+    const row = event.target.closest("[data-index]");
+    if (!row || event.target.closest("a") || getSelection().toString()) return;
+    const link = row.querySelector("a");
+    if (event.ctrlKey || event.metaKey) open(link.href, "_blank", "noopener");
+    else link.click();
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !event.target.closest("[data-index]")) return;
+    const last = this.#items.length - 1;
+    const to = {
+      ArrowDown: this.#active + 1, ArrowUp: this.#active - 1, Home: 0, End: last,
+      PageDown: this.#active + this.rows.page, PageUp: this.#active - this.rows.page,
+    }[event.key];
+    if (to !== undefined) {
+      if (to < 0 && this.#active === 0 && event.key === "ArrowUp") this.above?.();
+      else this.focus(to);
+    } else if (event.key === "Backspace" && this.up) {
+      this.up();
+    } else if (event.key.length === 1 && event.key !== " " && event.key !== "/" && this.typed) {
+      this.typed(event.key);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  end() {
+    this.rows.end();
+  }
+}

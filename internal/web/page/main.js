@@ -1,0 +1,139 @@
+// The page begins here: it asks what it was started for, and shows what the address leads to.
+
+import { session } from "./api.js";
+import { el, writable } from "./dom.js";
+import { visible } from "./names.js";
+import { announce, trouble } from "./notice.js";
+import { recent, remember } from "./recent.js";
+import { everywhere, format, parse } from "./route.js";
+import { VolumesView } from "./volumes.js";
+import { VolumeView } from "./volume.js";
+
+const main = document.getElementById("main");
+const field = document.getElementById("namespace");
+
+// app is what the views share.
+const app = {
+  session: null,
+  // store is the list that was loaded last.
+  store: null,
+  // listAddress leads to the list that the reader came from.
+  listAddress: null,
+  // moved says that the reader has followed a link of the page.
+  moved: false,
+
+  go(address) {
+    if (location.hash === address) show();
+    else location.hash = address;
+  },
+
+  // name sets the title of the window.
+  name(title) {
+    document.title = `${title} – Katbox`;
+  },
+
+  // reached remembers a namespace that there is something of.
+  reached(namespace) {
+    if (namespace === everywhere) return;
+    remember(namespace);
+    offer();
+  },
+
+  // toast shows a text for a moment.
+  toast(text) {
+    const node = document.getElementById("toast");
+    node.textContent = text;
+    node.classList.add("on");
+    clearTimeout(app.toasting);
+    app.toasting = setTimeout(() => node.classList.remove("on"), 2500);
+    announce(text);
+  },
+};
+
+// offer fills the suggestions of the field for the namespace.
+function offer() {
+  document.getElementById("namespaces").replaceChildren(...recent().map((name) => el("option", { value: name })));
+}
+
+let view = null;
+
+// home is the address of the list that the page was started for, start that of what it shows first.
+function home() {
+  const { namespace, allNamespaces } = app.session;
+  return format({ namespace: allNamespaces ? everywhere : namespace });
+}
+
+function start() {
+  const { namespace, target } = app.session;
+  if (!target?.name) return home();
+  return format({ namespace: target.namespace || namespace, name: target.name, ref: target.path ?? "" });
+}
+
+function show() {
+  const route = parse(location.hash);
+  if (!route.namespace) {
+    history.replaceState(null, "", start());
+    show();
+    return;
+  }
+  field.value = route.namespace === everywhere ? "" : visible(route.namespace);
+  document.getElementById("everywhere").setAttribute("aria-current", String(route.namespace === everywhere));
+  if (!route.name) app.listAddress = location.hash;
+  else if (![route.namespace, everywhere].includes(parse(app.listAddress ?? "").namespace)) app.listAddress = null;
+  if (view?.accepts(route)) {
+    view.update?.(route);
+    return;
+  }
+  view?.end();
+  view = route.name ? new VolumeView(app, route) : new VolumesView(app, route);
+  main.replaceChildren(view.root);
+  app.name(view.title);
+  if (app.moved) {
+    view.heading.focus({ preventScroll: true });
+    announce(view.title);
+  }
+  view.begin(route);
+}
+
+// keyPressed handles the keys that work everywhere: / goes to the search, and Ctrl-F does in a text.
+function keyPressed(event) {
+  const search = document.getElementById("search");
+  if (!search || document.querySelector("dialog[open]")) return;
+  const find = event.key === "f" && (event.ctrlKey || event.metaKey) && search.classList.contains("find") && document.activeElement !== search;
+  const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !writable(event.target);
+  if (!find && !slash) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+}
+
+async function begin() {
+  offer();
+  addEventListener("keydown", keyPressed);
+  // The address is a route: the link may not change it.
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  document.getElementById("where").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const namespace = field.value.trim();
+    if (namespace) app.go(format({ namespace }));
+  });
+  try {
+    app.session = await session();
+  } catch (problem) {
+    main.replaceChildren(trouble(problem, "session", "", () => location.reload()));
+    return;
+  }
+  document.getElementById("version").textContent = app.session.version ? `kubectl katbox ${app.session.version}` : "";
+  document.getElementById("user").textContent = app.session.user ? visible(app.session.user) : "";
+  document.getElementById("home").href = home();
+  addEventListener("hashchange", () => {
+    app.moved = true;
+    show();
+  });
+  show();
+}
+
+begin();

@@ -1,0 +1,25 @@
+// Package page holds the files of the page that shows retained volumes in a browser. They are plain
+// HTML, CSS and ES modules: nothing builds them, and they need no other host.
+//
+// The server of the page serves them below "/", with a Content-Security-Policy that allows scripts
+// and styles of the page's own origin only. It has to allow images of its own origin, for the icon,
+// and of the origin of raw bytes. The page then asks the server for /session, /tickets and the
+// resources of katbox.io.
+//
+// # Reading the source
+//
+// Begin with main.js, which shows the view that the address names (route.js). volumes.js is the list
+// of volumes, volume.js one volume, directory.js and file.js what is in it. api.js alone talks to the
+// server, problem.js says what an error means. grid.js and rows.js draw the rows of long lists that
+// can be seen (scroller.js has the arithmetic), textview.js and hexview.js the contents of files.
+//
+// File names and contents were chosen by pods. They reach the page as text nodes only (dom.js), with
+// the characters made visible that hide or reorder others (names.js, ansi.js).
+package page
+
+import "embed"
+
+// Files are the files of the page: index.html and what it loads.
+//
+//go:embed index.html icon.svg *.css *.js
+var Files embed.FS

@@ -1,0 +1,69 @@
+// Routes are in the fragment of the address:
+//
+//   #/NAMESPACE                     the volumes of a namespace; * stands for all namespaces
+//   #/NAMESPACE/NAME                a volume: the top of its files
+//   #/NAMESPACE/NAME/REF            a directory or a file
+//   ...?line=10 or ?line=10-20      lines of a file; negative ones count from its end
+//
+// Behind the question mark also: q (what is searched in a list), sort, view (text, hex or image).
+
+export const everywhere = "*";
+
+// parse reads the fragment of an address.
+export function parse(hash) {
+  const [path, query = ""] = cut(hash.replace(/^#?\/?/, ""), "?");
+  const params = new URLSearchParams(query);
+  const [namespace, rest = ""] = cut(path, "/");
+  const [name, ref = ""] = cut(rest, "/");
+  return {
+    namespace: plain(namespace), name: plain(name), ref: ref.replace(/^\/+|\/+$/g, ""),
+    lines: parseLines(params.get("line")), q: params.get("q") ?? "", sort: params.get("sort") ?? "", view: params.get("view") ?? "",
+  };
+}
+
+function cut(text, separator) {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function plain(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+// format writes a route as the fragment of an address.
+export function format({ namespace, name = "", ref = "", lines = null, q = "", sort = "", view = "" }) {
+  const elements = [namespace === everywhere ? everywhere : encodeURIComponent(namespace)];
+  if (name) elements.push(encodeURIComponent(name));
+  if (name && ref) elements.push(ref);
+  const params = new URLSearchParams();
+  if (view) params.set("view", view);
+  if (lines) params.set("line", formatLines(lines));
+  if (q) params.set("q", q);
+  if (sort) params.set("sort", sort);
+  const query = params.toString();
+  return `#/${elements.join("/")}${query ? `?${query}` : ""}`;
+}
+
+// parseLines reads "10", "10-20", "-5" (the fifth line from the end) and "-20--10"; null if it is
+// none of them.
+export function parseLines(text) {
+  const match = /^(-?[0-9]{1,15})(?:-(-?[0-9]{1,15}))?$/.exec(text ?? "");
+  if (!match) return null;
+  const from = Number(match[1]);
+  const to = match[2] === undefined ? from : Number(match[2]);
+  if (from === 0 || to === 0 || from < 0 !== to < 0) return null;
+  return from <= to ? { from, to } : { from: to, to: from };
+}
+
+export function formatLines({ from, to }) {
+  return from === to ? String(from) : `${from}-${to}`;
+}
+
+// sameFile reports whether two routes lead to the same entry of a volume.
+export function sameFile(a, b) {
+  return a.namespace === b.namespace && a.name === b.name && a.ref === b.ref;
+}

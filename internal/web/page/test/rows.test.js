@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { blockSize, Blocks } from "../blocks.js";
+import { Find } from "../find.js";
+import { Lines } from "../lines.js";
+import { mostHeight, Scroller } from "../scroller.js";
+import { Text } from "../text.js";
+
+const encoder = new TextEncoder();
+
+function scroller(rows, rowHeight = 20, viewport = 500) {
+  const s = new Scroller();
+  s.resize(rows, rowHeight, viewport);
+  return s;
+}
+
+test("a short list scrolls as it is", () => {
+  const s = scroller(100_000);
+  assert.equal(s.height, 2_000_000);
+  s.scrolled(1000);
+  assert.deepEqual(s.seen(), [50, 75]);
+  assert.equal(s.y(50), 1000);
+  s.scrolled(1_999_500);
+  assert.deepEqual(s.seen(3), [99_972, 100_000]);
+  assert.equal(s.show(10, "start"), 200);
+  assert.equal(s.show(20), 200);
+  assert.equal(s.show(40), 320);
+  assert.equal(s.show(3), 60);
+  assert.deepEqual(scroller(0).seen(5), [0, 0]);
+});
+
+test("a list that is higher than browsers allow shows each row", () => {
+  const rows = 62_500_000_000;
+  const s = scroller(rows);
+  assert.equal(s.height, mostHeight);
+  s.scrolled(100);
+  assert.equal(s.position, 100);
+  s.scrolled(mostHeight - 500);
+  assert.equal(s.seen()[1], rows);
+  s.scrolled((mostHeight - 500) / 2);
+  assert.ok(Math.abs(s.seen()[0] / rows - 0.5) < 0.001);
+  const top = s.show(12_345_678_901, "start");
+  assert.equal(s.seen()[0], 12_345_678_901);
+  s.scrolled(top + 40);
+  assert.equal(s.seen()[0], 12_345_678_903);
+  assert.ok(Math.abs(s.y(12_345_678_903) - top - 40) < 0.001);
+  s.scrolled(0);
+  assert.equal(s.position, 0);
+});
+
+test("a row keeps its place when rows become higher", () => {
+  const s = scroller(1000);
+  s.scrolled(2000);
+  s.resize(1000, 40, 500);
+  assert.equal(s.seen()[0], 100);
+  s.resize(10, 40, 500);
+  assert.equal(s.position, 0);
+});
+
+// rowsOf indexes a text in pieces, and returns its rows.
+function rowsOf(text, columns, cuts) {
+  const bytes = typeof text === "string" ? encoder.encode(text) : text;
+  const lines = new Lines(columns);
+  for (const cut of [...cuts, bytes.length]) lines.extend(bytes, cut);
+  const decoder = new TextDecoder();
+  return Array.from({ length: lines.count }, (_, row) => {
+    const text_ = decoder.decode(bytes.subarray(...lines.bounds(row, bytes)));
+    return `${lines.isContinued(row) ? "+" : lines.lineOf(row)}:${text_}`;
+  });
+}
+
+test("lines are found, whatever pieces a text comes in", () => {
+  const text = "one\n\ntwo is longer\r\nthree äöü 你好 \x1b[31mred\x1b[0m\tend\n" + "x".repeat(25) + "\nlast";
+  const whole = rowsOf(text, 12, []);
+  assert.deepEqual(whole.slice(0, 4), ["1:one", "2:", "3:two is longe", "+:r\r"]);
+  assert.deepEqual(whole.slice(-4), ["5:xxxxxxxxxxxx", "+:xxxxxxxxxxxx", "+:x", "6:last"]);
+  const length = encoder.encode(text).length;
+  for (let cut = 0; cut <= length; cut++) assert.deepEqual(rowsOf(text, 12, [cut]), whole, `cut at ${cut}`);
+  assert.deepEqual(rowsOf(text, 12, Array.from({ length }, (_, i) => i)), whole);
+});
+
+test("the ends of texts", () => {
+  assert.deepEqual(rowsOf("", 80, []), []);
+  assert.deepEqual(rowsOf("a", 80, []), ["1:a"]);
+  assert.deepEqual(rowsOf("a\n", 80, [1]), ["1:a"]);
+  assert.deepEqual(rowsOf("\n\n", 80, []), ["1:", "2:"]);
+});
+
+test("rows are not cut within a character, and a row of odd bytes ends", () => {
+  for (const row of rowsOf("你".repeat(100), 21, [])) assert.ok(!row.includes("\ufffd"), row);
+  const odd = new Uint8Array(10_000).fill(0x80);
+  assert.ok(rowsOf(odd, 20, []).length > 20);
+  // Colors take no room.
+  assert.deepEqual(rowsOf("\x1b[1;31m1234567890\x1b[0m\n", 10, []).length, 1);
+});
+
+test("lines and rows lead to each other", () => {
+  const bytes = encoder.encode(Array.from({ length: 3000 }, (_, i) => "y".repeat(i % 37)).join("\n"));
+  const lines = new Lines(10);
+  lines.extend(bytes, bytes.length);
+  assert.equal(lines.lines, 3000);
+  for (let line = 1; line <= 3000; line++) {
+    const row = lines.rowOf(line);
+    assert.equal(lines.lineOf(row), line);
+    assert.equal(lines.isContinued(row), false);
+  }
+});
+
+// file plays a file that is read in parts.
+function file(content) {
+  const bytes = encoder.encode(content);
+  const asked = [];
+  const read = async (part) => {
+    asked.push(part);
+    if (part.tailLines) {
+      const at = bytes.length - content.trimEnd().split("\n").slice(-part.tailLines).join("\n").length - 1;
+      return { data: bytes.slice(at), offset: at, size: bytes.length };
+    }
+    return { data: bytes.slice(part.offset, part.offset + part.limit), offset: part.offset, size: bytes.length };
+  };
+  return { bytes, read, asked };
+}
+
+test("a text is read in parts", async () => {
+  const { bytes, read } = file("abcdefghij");
+  const text = new Text(read, 10, bytes.slice(0, 4));
+  assert.equal(text.atEnd, false);
+  await text.more(undefined, 3);
+  assert.equal(text.length, 7);
+  await text.more();
+  assert.ok(text.complete);
+  assert.equal(new TextDecoder().decode(text.bytes.subarray(0, text.length)), "abcdefghij");
+  await text.more();
+  assert.equal(text.length, 10);
+});
+
+test("the end of a text, and what is before it", async () => {
+  const content = Array.from({ length: 300_000 }, (_, i) => `line ${i}`).join("\n") + "\n";
+  const { bytes, read } = file(content);
+  const text = new Text(read, bytes.length, bytes.slice(0, 1000));
+  await text.end();
+  assert.ok(text.atEnd && !text.complete);
+  const before = text.begins;
+  await text.earlier();
+  assert.ok(text.begins < before && text.atEnd);
+  assert.equal(bytes[text.begins - 1], 0x0a);
+  assert.deepEqual(text.bytes.subarray(0, text.length), bytes.subarray(text.begins));
+  while (text.begins > 0) await text.earlier();
+  assert.ok(text.complete);
+  text.reset();
+  assert.equal(text.length, 1000);
+});
+
+test("a search finds hits in all rows, also in those that come later", async () => {
+  const content = Array.from({ length: 2000 }, (_, i) => (i % 100 === 7 ? `an \x1b[31mEr\x1b[1mror\x1b[0m, error ${i}` : `fine ${i}`)).join("\n");
+  const { bytes, read } = file(content);
+  const half = bytes.length >> 1;
+  const text = new Text(read, bytes.length, bytes.slice(0, half));
+  const lines = new Lines(80);
+  lines.extend(text.bytes, text.length);
+  const find = new Find(text, lines, "ERROR");
+  await find.run(() => true);
+  const first = find.hits.length;
+  assert.ok(first >= 18 && first <= 22, String(first));
+  await text.more();
+  lines.extend(text.bytes, text.length);
+  await find.run(() => true);
+  assert.equal(find.hits.length, 40);
+  assert.deepEqual(find.hits.slice(0, 4).map((row) => lines.lineOf(row)), [8, 8, 108, 108]);
+  assert.deepEqual([find.nth(0), find.nth(1), find.nth(2)], [0, 1, 0]);
+  assert.equal(find.behind(50), 2);
+  assert.equal(find.behind(99_999), 0);
+});
+
+test("a search finds what reaches into the next row of a long line", async () => {
+  const bytes = encoder.encode(`${"x".repeat(18)}needle\n`);
+  const text = new Text(null, bytes.length, bytes);
+  const lines = new Lines(20);
+  lines.extend(bytes, bytes.length);
+  const find = new Find(text, lines, "needle");
+  await find.run(() => true);
+  assert.deepEqual(find.hits, [0]);
+});
+
+test("blocks are read where they are looked at", async () => {
+  const size = 10 * blockSize + 5;
+  const asked = [];
+  const problems = [];
+  let fail = false;
+  let arrived;
+  const next = () => new Promise((done) => (arrived = done));
+  const blocks = new Blocks(async ({ offset, limit }) => {
+    asked.push(offset / blockSize);
+    if (fail) throw new Error("no");
+    return { data: new Uint8Array(Math.min(limit, size - offset)).fill(offset / blockSize) };
+  }, size, () => arrived(), (problem) => {
+    problems.push(problem);
+    arrived();
+  });
+  blocks.put(new Uint8Array(blockSize + 100));
+  assert.equal(blocks.get(blockSize - 16, 16).length, 16);
+  assert.equal(blocks.get(blockSize, 16), null);
+  let waiting = next();
+  blocks.want(10 * blockSize, 20 * blockSize);
+  await waiting;
+  assert.deepEqual(asked, [10]);
+  assert.deepEqual([...blocks.get(10 * blockSize, 16)], [10, 10, 10, 10, 10]);
+  fail = true;
+  waiting = next();
+  blocks.want(5 * blockSize, 5 * blockSize + 16);
+  await waiting;
+  assert.equal(problems.length, 1);
+  blocks.end();
+});

@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import * as ansi from "../ansi.js";
+import { compact, directoriesFirst, refOf } from "../entries.js";
+import { lower, marked, places } from "../find.js";
+import * as format from "../format.js";
+import * as hex from "../hex.js";
+import { missingNodes, otherWarnings } from "../missing.js";
+import * as names from "../names.js";
+import { explain, Problem, problemOf } from "../problem.js";
+import * as route from "../route.js";
+import { matching, ordered, turned } from "../select.js";
+
+test("sizes are written as Katbox's other programs write them", () => {
+  for (const [bytes, text] of [
+    [0, "0 B"], [1023, "1023 B"], [1024, "1.0 KiB"], [10188, "9.9 KiB"], [10189, "10 KiB"], [980 * 2 ** 20, "980 MiB"],
+    [1023.6 * 1024, "1.0 MiB"], [1.2 * 2 ** 30, "1.2 GiB"], [2 ** 60, "1.0 EiB"], [undefined, "–"], [null, "–"],
+  ]) assert.equal(format.size(bytes), text);
+});
+
+test("times", () => {
+  const hour = 3600_000;
+  for (const [milliseconds, text] of [
+    [-5, "0s"], [119_999, "119s"], [120_000, "2m"], [2 * hour - 1, "119m"], [2 * hour, "2h"], [48 * hour - 1, "47h"], [48 * hour, "2d"],
+  ]) assert.equal(format.span(milliseconds), text);
+  assert.equal(format.ago(0, 3 * hour), "3h ago");
+  assert.equal(format.ago(NaN, 0), "–");
+  assert.equal(format.left(9 * hour, 0, false), "9h");
+  assert.equal(format.left(9 * hour, 0, true), "9h or less");
+  assert.equal(format.left(9 * hour, 9 * hour, true), "expires now");
+  assert.equal(format.left(NaN, 0, false), "–");
+  assert.equal(format.share(0, 12, 3), 0.75);
+  assert.equal(format.share(0, 12, 13), 0);
+  assert.equal(format.share(5, 5, 5), 0);
+  assert.match(format.moment(0), /^19(69|70)-\d\d-\d\d \d\d:\d\d:00$/);
+});
+
+test("counts and modes", () => {
+  assert.equal(format.count(1234567), "1,234,567");
+  assert.equal(format.count(100), "100");
+  assert.equal(format.counted(1, "entry", "entries"), "1 entry");
+  assert.equal(format.counted(2000, "file"), "2,000 files");
+  for (const [type, octal, text] of [
+    ["file", "0640", "-rw-r-----"], ["directory", "1777", "drwxrwxrwt"], ["file", "4711", "-rws--x--x"], ["file", "6644", "-rwSr-Sr--"],
+    ["directory", "1770", "drwxrwx--T"], ["symlink", "0777", "lrwxrwxrwx"], ["mount", undefined, ""],
+  ]) assert.equal(format.mode(type, octal), text);
+});
+
+test("what hides or reorders characters is made visible", () => {
+  for (const [name, text] of [
+    ["log.txt", "log.txt"], ["a b", "a b"], ["new\nline", "new\\nline"], ["\x1b[31m", "\\x1b[31m"], ["x\u202etxt.exe", "x\\u202etxt.exe"],
+    ["\u2066a\u2069", "\\u2066a\\u2069"], ["zero\u200bwidth", "zero\\u200bwidth"], ["\u{e0041}", "\\u{e0041}"], ["\x7f\x85", "\\x7f\\x85"],
+    ["\u2028", "\\u2028"], ["שלום", "שלום"], ["🐈", "🐈"], ["\ufffd", "\ufffd"], ["", ""], ["\u3164", "\\u3164"],
+  ]) {
+    assert.equal(names.visible(name), text);
+    assert.equal(names.pieces(name).map((piece) => piece.text).join(""), text);
+  }
+  assert.deepEqual(names.pieces("a\n\tb"), [{ text: "a", odd: false }, { text: "\\n\\t", odd: true }, { text: "b", odd: false }]);
+});
+
+test("refs", () => {
+  assert.equal(names.encode("a b%?#'()*!~é"), "a%20b%25%3F%23%27%28%29%2A%21~%C3%A9");
+  assert.equal(names.decode("out/a%FFb%20c%C3%A9%4"), "out/a\ufffdb cé%4");
+  assert.equal(names.base("a/b/c"), "c");
+  assert.equal(names.base("c"), "c");
+  assert.equal(names.parent("a/b/c"), "a/b");
+  assert.equal(names.parent("c"), "");
+  assert.deepEqual(names.ancestors("a/b%2Fc/d"), ["a", "a/b%2Fc", "a/b%2Fc/d"]);
+  assert.deepEqual(names.ancestors(""), []);
+});
+
+test("an entry keeps its ref only if it does not follow from its name", () => {
+  const plain = compact({ name: "a b", ref: "out/a%20b", type: "file", size: 1, mtime: "2026-11-22T03:00:00Z" }, "out");
+  assert.equal(plain.ref, undefined);
+  assert.equal(refOf(plain, "out"), "out/a%20b");
+  const odd = compact({ name: "a\ufffd", ref: "a%FF", type: "file", size: 1 }, "");
+  assert.equal(refOf(odd, ""), "a%FF");
+  assert.ok(Number.isNaN(odd.time));
+  const mixed = [{ n: 1 }, { n: 2, type: "directory" }, { n: 3 }, { n: 4, type: "directory" }];
+  assert.deepEqual(directoriesFirst(mixed).map((e) => e.n), [2, 4, 1, 3]);
+});
+
+test("routes", () => {
+  const whole = { namespace: "ci", name: "p.q3fd7k2m9c4a", ref: "out/a%FFb", lines: { from: 10, to: 20 }, q: "", sort: "", view: "text" };
+  assert.equal(route.format(whole), "#/ci/p.q3fd7k2m9c4a/out/a%FFb?view=text&line=10-20");
+  assert.deepEqual(route.parse(route.format(whole)), whole);
+  assert.deepEqual(route.parse("#/*?q=a+b%2Fc&sort=-size"), { namespace: "*", name: "", ref: "", lines: null, q: "a b/c", sort: "-size", view: "" });
+  assert.equal(route.format(route.parse("#/*?q=a+b%2Fc&sort=-size")), "#/*?q=a+b%2Fc&sort=-size");
+  for (const nothing of ["", "#", "#/"]) assert.equal(route.parse(nothing).namespace, "");
+  assert.equal(route.parse("#/ci/name//a/").ref, "a");
+  assert.equal(route.parse("#/%zz").namespace, "%zz");
+  for (const [text, lines] of [
+    ["10", { from: 10, to: 10 }], ["20-10", { from: 10, to: 20 }], ["-5", { from: -5, to: -5 }], ["-20--10", { from: -20, to: -10 }],
+    ["0", null], ["-5-5", null], ["x", null], ["1-", null], [null, null], ["1e9", null],
+  ]) assert.deepEqual(route.parseLines(text), lines);
+});
+
+test("selection and order", () => {
+  const items = [{ n: "b", s: 2 }, { n: "a", s: undefined }, { n: "c", s: 9 }, { n: "d", s: 2 }];
+  const values = { n: (i) => i.n, s: (i) => i.s };
+  const sorted = (order) => ordered(items.slice(), order, values).map((i) => i.n).join("");
+  assert.equal(sorted(""), "bacd");
+  assert.equal(sorted("n"), "abcd");
+  assert.equal(sorted("-n"), "dcba");
+  assert.equal(sorted("s"), "bdca");
+  assert.equal(sorted("-s"), "cbda");
+  assert.equal(sorted("other"), "bacd");
+  assert.deepEqual(matching(["nightly worker-7", "nightly worker-8"], " NIGHT  -7 ", (t) => t), ["nightly worker-7"]);
+  assert.equal(matching(items, "  ", () => "").length, 4);
+  assert.deepEqual([turned("", "s", true), turned("-s", "s", true), turned("s", "s", true)], ["-s", "s", ""]);
+  assert.deepEqual([turned("-s", "n", false), turned("n", "n", false), turned("-n", "n", false)], ["n", "-n", ""]);
+});
+
+test("colors become classes, and other sequences go", () => {
+  const plain = (text) => ansi.parse(text).map((run) => run.text).join("");
+  assert.deepEqual(ansi.parse("\x1b[1;31mERROR\x1b[0m x"), [
+    { text: "ERROR", classes: "ansi-bold ansi-red", odd: false }, { text: " x", classes: "", odd: false },
+  ]);
+  assert.equal(plain("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b[2K\x1b[1Gc\x1b(Bd\r"), "abcd");
+  assert.equal(plain("a\tb\x00\x1b"), "a\tb\\x00\\x1b");
+  assert.equal(plain("if \u202e x"), "if \\u202e x");
+  for (const [sequence, color] of [
+    ["38;5;9", "red"], ["38;5;196", "red"], ["38;2;0;200;10", "green"], ["38;5;46", "green"], ["93", "yellow"], ["38;5;21", "blue"],
+  ]) assert.equal(ansi.parse(`\x1b[${sequence}mx`)[0].classes, `ansi-${color}`);
+  for (const sequence of ["39", "37", "30", "48;5;9", "?25h", "38;5;244", "38"]) assert.equal(ansi.parse(`\x1b[${sequence}mx`)[0].classes, "");
+  assert.equal(ansi.parse("\x1b[1;4m\x1b[22;24mx")[0].classes, "");
+  assert.equal(ansi.strip("\x1b[31mred\x1b[0m"), "red");
+});
+
+test("hits are marked across runs", () => {
+  assert.equal(lower("İA"), "İa");
+  assert.deepEqual(places("aXbxa", "x"), [1, 3]);
+  assert.deepEqual(places("err", "error", "or and more"), [0]);
+  assert.deepEqual(places("aaa", "aa"), [0]);
+  const runs = [{ text: "an er", classes: "", odd: false }, { text: "ror er", classes: "r", odd: false }];
+  assert.deepEqual(marked(runs, [3], 5).map(({ text, hit }) => [text, hit]), [["an ", -1], ["er", 0], ["ror", 0], [" er", -1]]);
+  assert.deepEqual(marked(runs, [], 5).map((run) => run.text), ["an er", "ror er"]);
+  assert.deepEqual(marked([{ text: "xx" }], [0, 1], 1).map(({ hit }) => hit), [0, 1]);
+});
+
+test("hexadecimal numbers", () => {
+  const bytes = new Uint8Array([0, 0x41, 0xff, 0x7e, 0x7f]);
+  assert.equal(hex.offset(0x1234), "00001234");
+  assert.equal(hex.offset(0x123456789a), "123456789a");
+  assert.equal(hex.numbers(bytes, 8), "00 41 ff 7e 7f         ");
+  assert.equal(hex.numbers(new Uint8Array(16), 16), `${"00 ".repeat(8)} ${"00 ".repeat(8).trim()}`);
+  assert.equal(hex.characters(bytes), ".A.~.");
+  for (const [text, at] of [["4096", 4096], ["0x10", 16], ["50%", 5000], ["1,000", 1000], ["99999999", 9999], ["x", null], ["", null]]) {
+    assert.equal(hex.parseOffset(text, 10000), at);
+  }
+  const image = (text) => hex.imageType(Uint8Array.from(text, (c) => c.charCodeAt(0)));
+  assert.equal(image("\x89PNG\r\n\x1a\nxx"), "PNG");
+  assert.equal(image("\xff\xd8\xff\xe0"), "JPEG");
+  assert.equal(image("GIF89a"), "GIF");
+  assert.equal(image("RIFF1234WEBPVP8 "), "WebP");
+  for (const other of ["<svg xmlns=", "%PDF-1.7", "<html>", "", "\x89PNG"]) assert.equal(image(other), "");
+});
+
+test("problems say which right is missing, and what to do", () => {
+  const header = new Headers({ "Retry-After": "7" });
+  const status = JSON.stringify({ kind: "Status", reason: "Forbidden", message: "no", details: { causes: [{ type: "Symlink" }] } });
+  const forbidden = problemOf(403, header, status);
+  assert.deepEqual([forbidden.status, forbidden.reason, forbidden.message, forbidden.cause, forbidden.retryAfter], [403, "Forbidden", "no", "Symlink", 7]);
+  const read = explain(forbidden, "files", "ci");
+  assert.match(read.text, /get retainedvolumes\/files .*namespace ci.* edit and admin/);
+  assert.match(read.advice, /role edit/);
+  assert.match(explain(forbidden, "list", "ci").text, /list retainedvolumes .*roles view, edit and admin/);
+  assert.match(explain(forbidden, "list", "*").advice, /one namespace/);
+  assert.match(explain(problemOf(403, new Headers(), "This is the page"), "list", "ci").text, /This is the page/);
+  assert.match(explain(new Problem({ status: 0 }), "list", "ci").advice, /kubectl katbox ui/);
+  assert.match(explain(new Problem({ status: 410, reason: "Expired" }), "list", "ci").advice, /Refresh/);
+  assert.match(explain(new Problem({ status: 410, reason: "Expired" }), "log", "ci").title, /gone/);
+  assert.match(explain(new Problem({ status: 404, message: "there is no such retained volume" }), "log", "ci").title, /volume is gone/);
+  assert.match(explain(new Problem({ status: 404, message: "no such file" }), "log", "ci").title, /file or directory/);
+  assert.match(explain(new Problem({ status: 429, retryAfter: 1 }), "list", "ci").advice, /in 1 s/);
+  for (const code of [400, 401, 409, 410, 416, 429, 500, 502, 503, 504]) {
+    assert.ok(explain(new Problem({ status: code, message: "m" }), "list", "ci").title);
+  }
+  assert.match(explain(new TypeError("x"), "list", "ci").text, /x/);
+});
+
+test("what a list lacks is said once", () => {
+  const fleet = {
+    nodes: 5000, missing: [{ node: "n7", since: "2026-11-22T03:00:00Z", reason: "NotConnected" }, { node: "n8", reason: "Odd" }], missingMore: 3,
+  };
+  const said = missingNodes(fleet, () => "03:00");
+  assert.match(said.title, /^5 of 5,000 nodes/);
+  assert.match(said.text, /^n7 \(not connected since 03:00\), n8 \(Odd\), 3 more\./);
+  assert.match(missingNodes({ nodes: 3, missing: [{ node: "a", reason: "NoAnswer" }] }, String).title, /^1 of 3 nodes did not answer; its/);
+  assert.equal(missingNodes({ nodes: 3 }, String), null);
+  assert.equal(missingNodes(undefined, String), null);
+  assert.deepEqual(otherWarnings(["katbox: 5 of 9 nodes did not answer (n7)", "katbox: other"], fleet), ["other"]);
+  assert.deepEqual(otherWarnings(["katbox: 5 of 9 nodes did not answer (n7)"], null), ["5 of 9 nodes did not answer (n7)"]);
+});

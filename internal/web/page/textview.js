@@ -1,0 +1,328 @@
+// A file as text, with line numbers, addresses of lines, and a search.
+
+import { parse } from "./ansi.js";
+import { button, el } from "./dom.js";
+import { marked } from "./find.js";
+import { FindBar } from "./findbar.js";
+import { counted, size } from "./format.js";
+import { Lines } from "./lines.js";
+import { announce } from "./notice.js";
+import { format, parseLines } from "./route.js";
+import { Rows } from "./rows.js";
+import { mostLoaded, step, Text } from "./text.js";
+
+// A window that is narrower, in pixels, wraps lines at first.
+const narrow = 700;
+// widest is the longest row of a text that is not wrapped, in columns.
+const widest = 2000;
+// near is how many rows before the end of what is loaded the page reads more.
+const near = 200;
+
+export class TextView {
+  #loading = null;
+
+  constructor(file, route) {
+    this.file = file;
+    this.route = route;
+    this.wrap = innerWidth < narrow;
+    this.text = new Text((part) => file.read(part), file.size, file.first);
+    this.box = el("div", { class: "code text", tabindex: 0, role: "region", "aria-label": `Text of ${file.name}`, on: { copy: (event) => this.#copied(event) } });
+    this.rows = new Rows(this.box, { draw: (i) => this.#row(i), seen: (first, end) => this.#seen(first, end) });
+    this.root = el("div", { class: "textview" }, this.box, this.foot = el("p", { class: "foot" }));
+    this.find = new FindBar(this);
+    this.line = el("input", { type: "text", inputmode: "numeric", class: "goto", placeholder: "Line", "aria-label": "Go to line, or lines such as 10-20", autocomplete: "off" });
+    this.wraps = el("input", { type: "checkbox", id: "wrap", on: { change: () => this.#wrapped(this.wraps.checked) } });
+    this.wraps.checked = this.wrap;
+    this.copyPicked = button("Copy lines", () => this.#copyLines(), { hidden: true, id: "copy-lines" });
+    this.tools = [
+      this.find.root, el("form", { on: { submit: (event) => this.#went(event) } }, this.line), this.copyPicked,
+      el("label", { class: "check" }, this.wraps, "Wrap"),
+      button("Start", () => this.#toStart()), button("End", () => this.#toEnd()),
+    ];
+    this.resized = new ResizeObserver(() => this.wrap && this.#columns() !== this.lines?.columns && this.#index(true));
+  }
+
+  begin() {
+    this.#index(false);
+    this.resized.observe(this.box);
+    this.#pick(this.route.lines);
+  }
+
+  update(route) {
+    this.route = route;
+    this.#pick(route.lines);
+  }
+
+  // columns is how many characters fit into a row.
+  #columns() {
+    if (!this.wrap) return widest;
+    const probe = el("span", { class: "probe" }, "0".repeat(100));
+    this.box.append(probe);
+    const width = probe.getBoundingClientRect().width / 100;
+    const gutter = parseFloat(getComputedStyle(this.box).getPropertyValue("--gutter")) || 70;
+    probe.remove();
+    return Math.max(20, Math.floor((this.box.clientWidth - gutter - 24) / (width || 8)));
+  }
+
+  // index finds the rows again; stay keeps the line that is on top.
+  #index(stay) {
+    const top = stay && this.lines?.count > 0 ? this.lines.lineOf(Math.floor(this.rows.place)) : 1;
+    this.lines = new Lines(this.#columns());
+    this.box.classList.toggle("wrapped", this.wrap);
+    this.#extend();
+    this.rows.show(this.lines.count);
+    if (stay) this.rows.reveal(this.lines.rowOf(top), "start");
+    this.find.again(true);
+  }
+
+  #extend() {
+    this.lines.extend(this.text.bytes, this.text.length);
+    this.rows.space.style.minWidth = this.wrap ? "" : `${this.lines.widest + 12}ch`;
+    this.#say();
+  }
+
+  #say() {
+    const { text, lines } = this;
+    this.file.say(`${counted(lines.lines, "line")}${text.complete ? "" : " loaded"}`);
+    this.foot.hidden = text.complete && !this.#loading;
+    if (this.foot.hidden) return;
+    const here = `${size(text.length)} of ${size(text.size)}`;
+    const all = text.size <= mostLoaded;
+    const parts = [this.#loading ? `${here}, loading…` : text.begins > 0 ? `The last ${here}. Lines are counted from the end.` : `The first ${here}.`];
+    if (!this.#loading && text.begins > 0) parts.push(button("Load earlier lines", () => this.#earlier()));
+    if (!this.#loading && !text.atEnd && !text.full) parts.push(button("Load more", () => this.#more()));
+    if (!this.#loading && text.begins === 0 && all) parts.push(button("Load all", () => this.loadAll(), { id: "load-all" }));
+    if (!all) parts.push(`The page holds at most ${size(mostLoaded)}; download the file to see all of it.`);
+    this.foot.replaceChildren(...parts);
+  }
+
+  // exclusive runs one load at a time, and shows its problem.
+  async #exclusive(load) {
+    if (this.#loading) return;
+    this.#loading = load;
+    this.#say();
+    try {
+      await load();
+    } catch (problem) {
+      if (problem.name !== "AbortError") this.file.failed(problem);
+      this.stuck = true;
+    } finally {
+      this.#loading = null;
+      if (!this.ended) this.#say();
+    }
+  }
+
+  async #step(wanted) {
+    await this.text.more(undefined, wanted);
+    if (this.ended) return;
+    this.#extend();
+    this.rows.grow(this.lines.count);
+    // The last row may have been cut off.
+    this.rows.redrawAll();
+    this.find.again(false);
+  }
+
+  #more() {
+    return this.#exclusive(() => this.#step(step));
+  }
+
+  // loadAll loads the whole file, if the page can hold it.
+  loadAll() {
+    return this.#exclusive(async () => {
+      while (!this.ended && !this.text.atEnd && !this.text.full) await this.#step(8 * step);
+    });
+  }
+
+  #earlier() {
+    return this.#exclusive(async () => {
+      const before = this.lines.lines;
+      await this.text.earlier();
+      const top = Math.floor(this.rows.place);
+      const fromEnd = before - this.lines.lineOf(top);
+      this.#index(false);
+      this.rows.reveal(this.lines.rowOf(this.lines.lines - fromEnd), "start");
+    });
+  }
+
+  #toStart() {
+    if (this.text.begins > 0) {
+      this.text.reset();
+      this.#index(false);
+    }
+    this.rows.reveal(0, "start");
+    this.box.focus();
+  }
+
+  async #toEnd() {
+    await this.#loadEnd();
+    if (this.ended) return;
+    this.rows.reveal(this.lines.count - 1);
+    this.box.focus();
+    announce("The end of the file");
+  }
+
+  async #loadEnd() {
+    if (this.text.atEnd) return;
+    if (this.text.size <= 8 * step) {
+      await this.loadAll();
+      return;
+    }
+    await this.#exclusive(async () => {
+      await this.text.end();
+      if (!this.ended) this.#index(false);
+    });
+  }
+
+  #seen(first, end) {
+    if (this.text.begins === 0 && !this.stuck && end + near >= this.rows.count && first > 0) this.#more();
+  }
+
+  // numberOf returns the number of the line of a row: from the end, if it is not known from the start.
+  #numberOf(row) {
+    const line = this.lines.lineOf(row);
+    return this.text.begins === 0 ? line : line - this.lines.lines - 1;
+  }
+
+  // rowOf returns the row where a line begins; -1 if it is not loaded.
+  #rowOf(number) {
+    const line = number > 0 ? (this.text.begins === 0 ? number : -1) : this.text.atEnd ? this.lines.lines + 1 + number : -1;
+    return line < 1 || line > this.lines.lines ? -1 : this.lines.rowOf(line);
+  }
+
+  // pick marks lines, loads as far as they are, and goes there.
+  async #pick(lines) {
+    this.picked = lines;
+    this.copyPicked.hidden = !lines;
+    if (!lines) {
+      this.rows.redrawAll();
+      return;
+    }
+    if (lines.from < 0) await this.#loadEnd();
+    else {
+      if (this.text.begins > 0) this.#toStart();
+      await this.#exclusive(async () => {
+        while (!this.ended && this.#rowOf(lines.from) < 0 && !this.text.atEnd && !this.text.full) await this.#step(8 * step);
+      });
+    }
+    if (this.ended || this.picked !== lines) return;
+    const row = this.#rowOf(lines.from);
+    this.rows.redrawAll();
+    if (row >= 0) this.rows.reveal(row, row > 0 ? "center" : "start");
+    else if (this.text.full) announce(`Line ${lines.from} is beyond the ${size(mostLoaded)} that the page can hold`);
+    else announce(`The file has ${counted(this.lines.lines, "line")} only`);
+  }
+
+  #isPicked(number) {
+    if (!this.picked) return false;
+    const { from, to } = this.picked;
+    if (from > 0 === number > 0) return number >= from && number <= to;
+    // Both are known if the whole file is loaded.
+    const other = number - this.lines.lines - 1;
+    return this.text.complete && other >= from && other <= to;
+  }
+
+  #row(i) {
+    const number = this.#numberOf(i);
+    const continued = this.lines.isContinued(i);
+    const gutter = continued ? el("span", { class: "number", "aria-hidden": "true" }, "·") : el("a", {
+      class: "number", href: this.#address({ from: number, to: number }), tabindex: -1, "aria-label": `Line ${number}`,
+      on: { click: (event) => this.#numberPressed(event, number) },
+    }, String(number));
+    return el("div", { class: this.#isPicked(number) ? "line picked" : "line", "data-continued": continued },
+      gutter, el("span", { class: "text" }, this.#runs(i)));
+  }
+
+  #runs(i) {
+    const runs = parse(this.text.row(this.lines, i));
+    const { find } = this.find;
+    if (!find) return runs.map(shown);
+    const found = find.inRow(i);
+    const current = this.find.currentIn(i);
+    return marked(runs, found, find.needle.length).map((run) =>
+      run.hit < 0 ? shown(run) : el("mark", { class: run.hit === current ? "current" : null }, shown(run)));
+  }
+
+  #address(lines) {
+    const { id, ref, route } = this.file;
+    return format({ ...id, ref, view: route.view, lines });
+  }
+
+  // A number puts the address of its line into the address bar and the clipboard; with Shift, that of
+  // all lines from the marked ones to this.
+  #numberPressed(event, number) {
+    if (event.ctrlKey || event.metaKey || event.button !== 0) return;
+    event.preventDefault();
+    const lines = event.shiftKey && this.picked && this.picked.from > 0 === number > 0
+      ? { from: Math.min(this.picked.from, number), to: Math.max(this.picked.from, number) }
+      : { from: number, to: number };
+    history.replaceState(null, "", this.#address(lines));
+    this.route = { ...this.route, lines };
+    this.file.route = { ...this.file.route, lines };
+    this.picked = lines;
+    this.copyPicked.hidden = false;
+    this.rows.redrawAll();
+    this.#toClipboard(location.href, `The address of line ${lines.from === lines.to ? lines.from : `${lines.from} to ${lines.to}`} is copied`);
+  }
+
+  async #toClipboard(text, said) {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.file.view.app.toast(said);
+    } catch {
+      this.file.view.app.toast("The browser did not allow copying");
+    }
+  }
+
+  #copyLines() {
+    const { from, to } = this.picked;
+    const first = this.#rowOf(from);
+    if (first < 0) return;
+    const lines = [];
+    for (let row = first; row < this.lines.count && this.#numberOf(row) <= (from > 0 === this.#numberOf(row) > 0 ? to : Infinity); row++) {
+      if (lines.length > to - from && !this.lines.isContinued(row)) break;
+      const text = parse(this.text.row(this.lines, row)).map((run) => run.text).join("");
+      if (this.lines.isContinued(row)) lines[lines.length - 1] += text;
+      else lines.push(text);
+    }
+    this.#toClipboard(`${lines.join("\n")}\n`, `${counted(lines.length, "line")} copied`);
+  }
+
+  // A selection is copied without the numbers, and long lines in one piece.
+  #copied(event) {
+    const selected = getSelection();
+    if (selected.rangeCount === 0) return;
+    const rows = [...selected.getRangeAt(0).cloneContents().querySelectorAll(".line")];
+    if (rows.length === 0) return;
+    const text = rows.map((row, i) => `${i > 0 && row.dataset.continued === undefined ? "\n" : ""}${row.querySelector(".text")?.textContent ?? ""}`);
+    event.clipboardData.setData("text/plain", text.join(""));
+    event.preventDefault();
+  }
+
+  #went(event) {
+    event.preventDefault();
+    const { from, to } = parseLines(this.line.value.trim()) ?? {};
+    this.line.setCustomValidity(from ? "" : "Type the number of a line, or two with a minus between them.");
+    this.line.reportValidity();
+    this.line.setCustomValidity("");
+    if (!from) return;
+    this.file.view.app.go(this.#address({ from, to }));
+    this.box.focus();
+  }
+
+  #wrapped(wrap) {
+    this.wrap = wrap;
+    this.#index(true);
+  }
+
+  end() {
+    this.ended = true;
+    this.find.end();
+    this.resized.disconnect();
+    this.rows.end();
+  }
+}
+
+function shown({ text, classes, odd }) {
+  if (!odd && !classes) return text;
+  return el("span", { class: `${odd ? "odd " : ""}${classes}`.trim() }, text);
+}

@@ -1,0 +1,29 @@
+// The theme is set before the page is drawn: this script is no module, so that the browser waits for
+// it. It is kept in this browser alone.
+(() => {
+  const key = "katbox-theme";
+  const themes = ["auto", "light", "dark"];
+  const kept = () => {
+    try {
+      return themes.find((theme) => theme === localStorage.getItem(key)) ?? "auto";
+    } catch {
+      return "auto"; // the browser keeps nothing
+    }
+  };
+  const set = (theme) => {
+    document.documentElement.dataset.theme = theme;
+  };
+  set(kept());
+  addEventListener("DOMContentLoaded", () => {
+    const choice = document.getElementById("theme");
+    choice.value = kept();
+    choice.addEventListener("change", () => {
+      set(choice.value);
+      try {
+        localStorage.setItem(key, choice.value);
+      } catch {
+        // It holds until the page is closed.
+      }
+    });
+  });
+})();

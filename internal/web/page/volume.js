@@ -1,0 +1,173 @@
+// One volume: whose it was, its path, and below that a directory or a file.
+
+import { entry, volume as getVolume } from "./api.js";
+import { button, el } from "./dom.js";
+import { DirectoryView } from "./directory.js";
+import { download } from "./download.js";
+import { FileView } from "./file.js";
+import { count, moment, size, span } from "./format.js";
+import { nameOf } from "./nameof.js";
+import { ancestors, base, decode, visible } from "./names.js";
+import { trouble } from "./notice.js";
+import { askToRemove } from "./remove.js";
+import { format, sameFile } from "./route.js";
+import { timeLeft } from "./timeleft.js";
+import { compact } from "./volumestore.js";
+
+export class VolumeView {
+  #leaving = new AbortController();
+
+  constructor(app, route) {
+    this.app = app;
+    this.id = { namespace: route.namespace, name: route.name };
+    this.heading = el("h1", { tabindex: -1 }, visible(route.name));
+    this.facts = el("dl", { class: "facts" });
+    this.path = el("nav", { class: "path", "aria-label": "Path" });
+    this.remove = button("Delete…", () => askToRemove(this.volume, () => this.#removed()), { icon: "trash", class: "danger", disabled: true, id: "remove" });
+    this.archive = button("Download all", () => download(this.id, "", "archive", this.notices), { icon: "download", id: "archive" });
+    this.notices = el("div", { class: "notices" });
+    this.content = el("div", { class: "content" });
+    this.top = el("div", { class: "bar about" }, el("div", { class: "who" }, this.heading, this.facts), el("div", { class: "tools" }, this.archive, this.remove));
+    this.root = el("div", { class: "view" }, this.path, this.top, this.notices, this.content);
+  }
+
+  // begin is called once the view is in the document.
+  begin(route) {
+    this.timer = setInterval(() => this.#drawFacts(), 30_000);
+    const kept = this.app.store?.volumes.find((v) => v.namespace === this.id.namespace && v.name === this.id.name);
+    if (kept) this.#found(kept);
+    this.#load();
+    this.update(route);
+  }
+
+  async #load() {
+    try {
+      this.#found(compact(await getVolume(this.id, this.#leaving.signal)));
+      this.app.reached(this.id.namespace);
+    } catch (problem) {
+      if (problem.name !== "AbortError") this.#trouble(problem, "get");
+    }
+  }
+
+  #found(volume) {
+    this.volume = volume;
+    this.remove.disabled = false;
+    this.#drawFacts();
+    this.#drawPath();
+  }
+
+  #drawFacts() {
+    const v = this.volume;
+    if (!v) return;
+    const now = Date.now();
+    const pairs = [
+      ["Volume", visible(v.volume) || "–"],
+      v.owner && ["Owner", `${v.owner}${v.guessed ? " (guessed)" : ""}${v.jobIndex ? `, index ${visible(v.jobIndex)}` : ""}`],
+      ["Node", visible(v.node)],
+      ["Size", v.inodes === undefined ? size(v.bytes) : `${size(v.bytes)} in ${count(v.inodes)} inodes`],
+      ["Retained", Number.isNaN(v.retained) ? "–" : `${moment(v.retained)} (${span(now - v.retained)} ago)`],
+      ["Time left", timeLeft(v, now)],
+      v.sooner && ["Note", "The node’s disk fills up: the volume may go earlier."],
+      v.foreign && ["Note", "It is of an earlier namespace of this name."],
+    ];
+    this.facts.replaceChildren(...pairs.filter(Boolean).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  }
+
+  #drawPath() {
+    const { id, route } = this;
+    if (!route) return;
+    this.heading.textContent = this.title;
+    this.app.name(this.title);
+    const steps = [
+      { text: visible(id.namespace), href: this.#listAddress() },
+      { text: this.volume ? visible(`${this.volume.pod || id.name}`) : visible(id.name), href: format(id) },
+      ...ancestors(route.ref).map((ref) => ({ text: decode(base(ref)), href: format({ ...id, ref }) })),
+    ];
+    this.path.replaceChildren(el("ol", {}, steps.map(({ text, href }, i) =>
+      el("li", {}, i === steps.length - 1
+        ? el("a", { href, "aria-current": "page" }, nameOf(text))
+        : el("a", { href }, nameOf(text))))));
+  }
+
+  // The list that the reader came from, which may be that of all namespaces.
+  #listAddress() {
+    return this.app.listAddress ?? format({ namespace: this.id.namespace });
+  }
+
+  get title() {
+    const name = visible(this.volume?.pod || this.id.name);
+    return this.route?.ref ? `${visible(decode(base(this.route.ref)))}, ${name}` : name;
+  }
+
+  accepts(route) {
+    return route.namespace === this.id.namespace && route.name === this.id.name;
+  }
+
+  // update shows another part of the volume.
+  async update(route) {
+    const before = this.route;
+    this.route = route;
+    this.#drawPath();
+    if (before && sameFile(before, route) && this.inner?.update) {
+      this.inner.update(route);
+      return;
+    }
+    const type = this.inner?.typeOf?.(route.ref);
+    this.inner?.end();
+    this.inner = null;
+    this.notices.replaceChildren();
+    this.top.classList.toggle("small", route.ref !== "");
+    await this.#open(route, type);
+  }
+
+  // open shows what a path leads to. type is what it is, if that is known.
+  async #open(route, type) {
+    this.opening?.abort();
+    this.opening = new AbortController();
+    const { signal } = this.opening;
+    let found = type ?? (route.ref === "" ? { type: "directory" } : null);
+    if (!found) {
+      this.content.replaceChildren(el("p", { class: "status" }, "Loading…"));
+      try {
+        found = await entry(this.id, route.ref, signal);
+      } catch (problem) {
+        if (problem.name === "AbortError") return;
+        this.content.replaceChildren();
+        this.#trouble(problem, "files", () => this.update(route));
+        return;
+      }
+    }
+    const View = found.type === "directory" ? DirectoryView : FileView;
+    this.inner = new View(this, route, found);
+    this.content.replaceChildren(this.inner.root);
+    this.inner.begin();
+  }
+
+  // trouble shows a problem once: facts and files may fail for the same reason.
+  #trouble(problem, action, again) {
+    const node = trouble(problem, action, this.id.namespace, again ?? (() => this.#again()));
+    if (![...this.notices.children].some((other) => other.textContent === node.textContent)) this.notices.append(node);
+  }
+
+  trouble(problem, action, again) {
+    this.#trouble(problem, action, again);
+  }
+
+  #again() {
+    this.notices.replaceChildren();
+    this.#load();
+    if (!this.inner) this.update(this.route);
+  }
+
+  #removed() {
+    this.app.store?.forget(this.id.name);
+    this.app.go(this.#listAddress());
+  }
+
+  end() {
+    this.#leaving.abort();
+    this.opening?.abort();
+    clearInterval(this.timer);
+    this.inner?.end();
+  }
+}

@@ -1,0 +1,59 @@
+// The volumes of a list, as far as they are loaded.
+
+import { list } from "./api.js";
+import { visible } from "./names.js";
+
+// firstPage is small, so that something is on the screen at once. The others are as large as one
+// request may be without holding up the gateway.
+const firstPage = 100;
+const otherPages = 2000;
+
+export class VolumeStore {
+  volumes = [];
+  // complete says that all pages are loaded, remaining estimates how many volumes are not.
+  complete = false;
+  remaining = null;
+  fleet = null;
+  warnings = [];
+  loadedAt = 0;
+
+  constructor(namespace) {
+    this.namespace = namespace;
+  }
+
+  // load loads all pages. changed is called after each of them.
+  async load(changed, signal) {
+    for (let next = ""; !this.complete;) {
+      const limit = this.volumes.length === 0 && next === "" ? firstPage : otherPages;
+      const { page, warnings } = await list(this.namespace, { limit, next, signal });
+      for (const item of page.items) this.volumes.push(compact(item));
+      next = page.metadata?.continue ?? "";
+      this.complete = next === "";
+      this.remaining = this.complete ? 0 : page.metadata?.remainingItemCount ?? null;
+      this.fleet = page.fleet ?? this.fleet;
+      this.warnings = warnings;
+      this.loadedAt = Date.now();
+      changed();
+    }
+  }
+
+  forget(name) {
+    this.volumes = this.volumes.filter((volume) => volume.name !== name);
+  }
+}
+
+// compact keeps of a volume what the page shows. Times are in milliseconds since 1970.
+export function compact({ metadata, spec, status }) {
+  const owner = spec.owner ? `${spec.owner.kind.toLowerCase()}/${spec.owner.name}` : "";
+  const volume = {
+    namespace: metadata.namespace, name: metadata.name,
+    pod: spec.podName ?? "", volume: spec.volumeName ?? "", node: spec.nodeName ?? "",
+    owner: visible(owner), guessed: spec.owner?.guessed === true, jobIndex: spec.owner?.jobIndex ?? "",
+    bytes: status.bytes, inodes: status.inodes,
+    published: Date.parse(status.publishedAt), retained: Date.parse(status.retainedAt), expires: Date.parse(status.expiresAt),
+    sooner: status.mayGoEarlier === true, foreign: metadata.labels?.["katbox.io/foreign"] === "true",
+  };
+  const { namespace, name, pod, node } = volume;
+  volume.text = `${namespace}\n${pod || name}\n${owner}\n${volume.volume}\n${node}`.toLowerCase();
+  return volume;
+}
