@@ -129,6 +129,10 @@ func pass(w http.ResponseWriter, answer *http.Response) {
 			header[name] = values
 		}
 	}
+	if len(answer.Trailer) > 0 {
+		// HTTP/1 sends no trailer behind a body of known length.
+		header.Del("Content-Length")
+	}
 	w.WriteHeader(answer.StatusCode)
 	flush := http.NewResponseController(w)
 	buffer := make([]byte, 64<<10)

@@ -138,7 +138,9 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": user}}})
 	case absent && c.mayReach(user, path):
 		http.Error(w, "404 page not found", http.StatusNotFound)
-	case path == resource.GroupPath && !absent:
+	case absent && strings.HasPrefix(path, resource.VersionPath):
+		c.forbid(w, r, user)
+	case path == resource.GroupPath:
 		answer(w, http.StatusOK, json.RawMessage(resource.Documents()[path]))
 	case strings.HasPrefix(path, resource.VersionPath):
 		c.toGateway(w, r, user, down)
@@ -156,26 +158,33 @@ func (c *Cluster) mayReach(user, path string) bool {
 
 // toGateway passes a request on if the user may.
 func (c *Cluster) toGateway(w http.ResponseWriter, r *http.Request, user string, down bool) {
-	verb, subresource, namespace, name := attributesOf(r)
-	if r.URL.Path != resource.VersionPath && !c.may(user, verb, subresource, namespace) {
-		where := "at the cluster scope"
-		if namespace != "" {
-			where = fmt.Sprintf("in the namespace %q", namespace)
-		}
-		what := strings.TrimSuffix(resource.Resource+"/"+subresource, "/")
-		answer(w, http.StatusForbidden, failure(http.StatusForbidden, metav1.StatusReasonForbidden, strings.Replace(fmt.Sprintf(
-			"%s.%s %q is forbidden: User %q cannot %s resource %q in API group %q %s",
-			resource.Resource, resource.Group, name, user, verb, what, resource.Group, where), ` ""`, "", 1)))
-		return
-	}
-	if down {
+	verb, subresource, namespace, _ := attributesOf(r)
+	switch {
+	case r.URL.Path != resource.VersionPath && !c.may(user, verb, subresource, namespace):
+		c.forbid(w, r, user)
+	case down:
 		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
-		return
+	default:
+		q := r.Clone(r.Context())
+		q.Header.Del("Authorization")
+		q.Header.Set("X-Remote-User", user)
+		c.gateway.ServeHTTP(w, q)
 	}
-	q := r.Clone(r.Context())
-	q.Header.Del("Authorization")
-	q.Header.Set("X-Remote-User", user)
-	c.gateway.ServeHTTP(w, q)
+}
+
+// forbid answers as the API server does if RBAC allows nothing.
+func (c *Cluster) forbid(w http.ResponseWriter, r *http.Request, user string) {
+	verb, subresource, namespace, name := attributesOf(r)
+	where := "at the cluster scope"
+	if namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", namespace)
+	}
+	if name != "" {
+		name = fmt.Sprintf(" %q", name)
+	}
+	answer(w, http.StatusForbidden, failure(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf(
+		"%s.%s%s is forbidden: User %q cannot %s resource %q in API group %q %s", resource.Resource, resource.Group, name,
+		user, verb, strings.TrimSuffix(resource.Resource+"/"+subresource, "/"), resource.Group, where)))
 }
 
 // attributesOf reads a request as the API server's authorization does.

@@ -82,7 +82,7 @@ func (n *Node) Put(number int, namespace, job, pod string, change ...func(*volum
 	n.c.t.Helper()
 	now := time.Now()
 	d := volume.Description{Deadline: now.Add(9*time.Hour + 30*time.Second), Record: volume.Record{
-		ID: volume.ID(fmt.Sprintf("csi-%064x", number)), Pod: volume.PodUID(fmt.Sprintf("pod-%s-%d", n.name, number)),
+		ID: id(number), Pod: volume.PodUID(fmt.Sprintf("pod-%s-%d", n.name, number)),
 		Namespace: namespace, PodName: pod, VolumeName: "scratch", Phase: volume.Retained,
 		Published: now.Add(-10 * time.Hour), Unpublished: now.Add(-time.Duration(number) * time.Minute),
 		Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "uid-" + namespace, Kind: "Job", Name: job, Job: job},
@@ -97,7 +97,7 @@ func (n *Node) Put(number int, namespace, job, pod string, change ...func(*volum
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all[d.Record.ID] = d
-	return resource.Name(api.Volume{Pod: d.Record.PodName, Node: n.name, ID: string(d.Record.ID)}), path
+	return Name(d.Record.PodName, n.name, number), path
 }
 
 // Volumes returns how many volumes the node has.
@@ -172,3 +172,10 @@ func (v volumes) Remove(_ context.Context, id volume.ID) error {
 func (v volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
 	return volume.Size{}, nil
 }
+
+// Name returns the name that Put gives the volume of a pod on a node.
+func Name(pod, node string, number int) string {
+	return resource.Name(api.Volume{Pod: pod, Node: node, ID: string(id(number))})
+}
+
+func id(number int) volume.ID { return volume.ID(fmt.Sprintf("csi-%064x", number)) }
