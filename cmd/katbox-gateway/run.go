@@ -276,7 +276,7 @@ func (i *instance) listenForServer(ctx context.Context) error {
 	}
 	answers, err := server.New(server.Config{
 		Authenticator: i.trusted, Authorizer: authorizer, Fleet: i.fleet, Client: clientOf(i.registry), Namespace: i.o.namespace,
-		Ready: i.ready.check, Log: i.log.WithName("request"), Metrics: i.counted,
+		Ready: i.ready.check, Log: i.log.WithName("request"), Metrics: i.counted, Version: version,
 	})
 	if err != nil {
 		return err

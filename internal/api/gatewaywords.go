@@ -17,7 +17,8 @@ const (
 	ConnectProtocol = "katbox-node/1"
 	// HeaderNode names the node in a request to connect, and in the answers of a node.
 	HeaderNode = "Katbox-Node"
-	// HeaderVersion is the version of the node's daemon in a request to connect.
+	// HeaderVersion is the version of the node's daemon in a request to connect, and that of the gateway
+	// in an answer to a user.
 	HeaderVersion = "Katbox-Version"
 	// HeaderUser says on whose behalf the gateway asks, HeaderAuditID which request in the audit log of
 	// the API server that is. Both are for the node's log, and encoded by [url.QueryEscape].

@@ -20,8 +20,8 @@ const (
 	codeNoVolume = 4
 )
 
-// install says how a cluster gets a gateway.
-const install = "install Katbox with its gateway (helm install katbox deploy/helm/katbox --namespace katbox --set gateway.enabled=true), " +
+// Install says how a cluster gets a gateway.
+const Install = "install Katbox with its gateway (helm install katbox deploy/helm/katbox --namespace katbox --set gateway.enabled=true), " +
 	"or name another cluster with --context"
 
 // Explained is an error with what a person can do about it.
@@ -92,7 +92,7 @@ func (c *Client) Explain(ctx context.Context, id string, err error) error {
 
 // notInstalled says that the cluster has no gateway.
 func (c *Client) notInstalled() error {
-	return failed("this cluster (%s) has no APIService %s; %s", c.Server(), APIService, install)
+	return failed("this cluster (%s) has no APIService %s; %s", c.Server(), APIService, Install)
 }
 
 // needs is what a request takes, for people.

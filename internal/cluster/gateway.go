@@ -16,6 +16,8 @@ const APIService = resource.Version + "." + resource.Group
 type Gateway struct {
 	// Installed says that there is the APIService, and Available that the gateway answers.
 	Installed, Available bool
+	// Version is that of the gateway; empty if it does not say.
+	Version string
 	// Reason says why it is not available, as far as that is known.
 	Reason string
 }
@@ -29,7 +31,7 @@ func (c *Client) Gateway(ctx context.Context) (Gateway, error) {
 	g := Gateway{Installed: true}
 	answer, err := c.ask(ctx, request{method: http.MethodGet, path: resource.VersionPath})
 	if err == nil {
-		g.Available = true
+		g.Available, g.Version = true, answer.Header.Get(api.HeaderVersion)
 		return g, answer.Body.Close()
 	}
 	failure := (*api.Error)(nil)

@@ -26,7 +26,7 @@ func (c *Cluster) startGateway() {
 	}
 	c.gateway, err = server.New(server.Config{
 		Authenticator: believing{}, Authorizer: authorizer{c}, Fleet: f, Client: c.client, Namespace: "katbox",
-		Ready: func() error { return nil }, Log: logr.Discard(),
+		Ready: func() error { return nil }, Log: logr.Discard(), Version: "v1-gateway",
 	})
 	if err != nil {
 		c.t.Fatal(err)

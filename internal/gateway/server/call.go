@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/logkeys"
@@ -109,6 +110,9 @@ func (c *call) answer() error {
 		return err
 	}
 	c.who = who
+	if c.s.Version != "" {
+		c.Header().Set(api.HeaderVersion, c.s.Version)
+	}
 	switch c.what.kind {
 	case groups:
 		return resource.NotAcceptable("the groups of the cluster are listed by the API server; this gateway has %s", resource.GroupPath)

@@ -43,6 +43,19 @@ func TestDiscoveryNeedsNothing(t *testing.T) {
 	}
 }
 
+// TestVersionIsForUsers: an answer tells the gateway's version, but not to strangers.
+func TestVersionIsForUsers(t *testing.T) {
+	c := newCluster(t, func(s *Server) { s.Version = "v7" })
+	if answer, _ := c.get("alice", base); answer.Header.Get("Katbox-Version") != "v7" {
+		t.Errorf("headers %q", answer.Header)
+	}
+	for _, path := range []string{base, "/livez"} {
+		if answer, _ := c.get("", path); answer.Header.Get("Katbox-Version") != "" {
+			t.Errorf("%s tells a stranger %q", path, answer.Header)
+		}
+	}
+}
+
 func TestHealth(t *testing.T) {
 	c := newCluster(t)
 	for _, path := range []string{"/livez", "/healthz", "/readyz"} {

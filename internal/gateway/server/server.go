@@ -78,6 +78,8 @@ type Config struct {
 	// Ready returns why the gateway cannot answer requests at present; nil if it can.
 	Ready func() error
 	Log   logr.Logger
+	// Version is that of the gateway, which its users may know; it may be empty.
+	Version string
 	// Metrics may be nil.
 	Metrics *metrics.Metrics
 }
