@@ -53,7 +53,8 @@ export class DirectoryView {
     this.empty = el("p", { class: "empty", hidden: true });
     const tools = el("div", { class: "tools" }, this.search,
       route.ref !== "" && button("Download directory", () => download(view.id, this.ref, "archive", view.notices), { icon: "download", id: "archive-directory" }));
-    this.root = el("section", { class: "directory", "aria-label": "Files" }, el("div", { class: "bar" }, this.status, tools), this.grid.root, this.empty);
+    this.bar = el("div", { class: "bar" }, this.status, tools);
+    this.root = el("section", { class: "directory", "aria-label": "Files" }, this.bar, this.grid.root, this.empty);
   }
 
   async begin() {
@@ -99,7 +100,8 @@ export class DirectoryView {
     const loaded = this.entries.length;
     const text = this.loading ? `${count(loaded)} entries loaded, loading…` : counted(loaded, "entry", "entries");
     this.status.textContent = this.search.value ? `${count(this.shown.length)} shown, ${text}` : text;
-    if (this.problem) this.status.textContent += ", and not all of them";
+    if (this.problem) this.status.textContent += loaded > 0 ? " are loaded; the others could not be read" : "";
+    this.bar.hidden = Boolean(this.problem) && loaded === 0;
     const none = this.shown.length === 0 && !(this.loading && loaded === 0) && !this.problem;
     this.grid.root.hidden = this.shown.length === 0;
     this.empty.hidden = !none;

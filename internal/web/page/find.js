@@ -98,10 +98,9 @@ export class Find {
     progress();
   }
 
-  // behind returns the number of the first hit at or behind a row.
+  // behind returns the number of the first hit at or behind a row; -1 if there is none yet.
   behind(row) {
-    const at = this.hits.findIndex((hit) => hit >= row);
-    return at < 0 ? 0 : at;
+    return this.hits.findIndex((hit) => hit >= row);
   }
 
   // nth returns which hit of its row a hit is.

@@ -57,13 +57,15 @@ export class FindBar {
       this.waiting = false;
       await find.run(() => {
         if (find !== this.find) return false;
-        if (this.hit < 0 && find.hits.length > 0) this.#go(find.behind(Math.floor(this.view.rows.place)));
+        const ahead = this.hit < 0 ? find.behind(Math.ceil(this.view.rows.place)) : -1;
+        if (ahead >= 0) this.#go(ahead);
         this.#say(true);
         return true;
       });
     } while (this.waiting && find === this.find);
     if (this.running === find) this.running = null;
     if (find !== this.find) return;
+    if (this.hit < 0 && find.hits.length > 0) this.#go(0);
     this.#say();
     announce(this.count.textContent);
   }
@@ -86,7 +88,7 @@ export class FindBar {
     const before = find.hits[this.hit];
     this.hit = hit;
     const row = find.hits[hit];
-    view.rows.reveal(row, "nearest");
+    view.rows.reveal(row, view.rows.sees(row) ? "nearest" : "center");
     if (before !== undefined) view.rows.redraw(before);
     view.rows.redraw(row);
     const mark = view.rows.at(row)?.querySelector("mark.current");

@@ -65,7 +65,7 @@ function home() {
 
 function start() {
   const { namespace, target } = app.session;
-  if (!target?.name) return home();
+  if (!target?.name) return target?.search ? format({ namespace: target.namespace || namespace, q: target.search }) : home();
   return format({ namespace: target.namespace || namespace, name: target.name, ref: target.path ?? "" });
 }
 
@@ -123,7 +123,7 @@ async function begin() {
   try {
     app.session = await session();
   } catch (problem) {
-    main.replaceChildren(trouble(problem, "session", "", () => location.reload()));
+    main.replaceChildren(el("h1", { class: "unseen" }, "Katbox"), trouble(problem, "session", "", () => location.reload()));
     return;
   }
   document.getElementById("version").textContent = app.session.version ? `kubectl katbox ${app.session.version}` : "";

@@ -115,12 +115,17 @@ export class Rows {
     this.#render();
   }
 
+  // sees reports whether the whole of a row can be seen.
+  sees(index) {
+    return index >= this.place && index + 1 <= this.place + this.#scroller.viewport / this.#scroller.rowHeight;
+  }
+
   // page is how many rows can be seen at once.
   get page() {
     return Math.max(1, Math.floor(this.#scroller.viewport / this.#scroller.rowHeight) - 1);
   }
 
-  // first is the first row that can be seen; as a place to come back to.
+  // place is how many rows are above what can be seen, as a place to come back to.
   get place() {
     return this.#scroller.position / this.#scroller.rowHeight;
   }

@@ -65,7 +65,7 @@ export class VolumeView {
       v.owner && ["Owner", `${v.owner}${v.guessed ? " (guessed)" : ""}${v.jobIndex ? `, index ${visible(v.jobIndex)}` : ""}`],
       ["Node", visible(v.node)],
       ["Size", v.inodes === undefined ? size(v.bytes) : `${size(v.bytes)} in ${count(v.inodes)} inodes`],
-      ["Retained", Number.isNaN(v.retained) ? "–" : `${moment(v.retained)} (${span(now - v.retained)} ago)`],
+      ["Retained", Number.isNaN(v.retained) ? "–" : `${span(now - v.retained)} ago (${moment(v.retained).slice(0, 16)})`],
       ["Time left", timeLeft(v, now)],
       v.sooner && ["Note", "The node’s disk fills up: the volume may go earlier."],
       v.foreign && ["Note", "It is of an earlier namespace of this name."],
