@@ -24,9 +24,10 @@ const columns = [
   { key: "owner", title: "User:group" },
 ];
 const largestFirst = ["size", "time"];
-const values = { name: (e) => e.name, size: (e) => e.size, time: (e) => e.time };
-const kinds = { directory: "directory", file: "file", symlink: "symlink" };
+const values = { __proto__: null, name: (e) => e.name, size: (e) => e.size, time: (e) => e.time };
+const kinds = { __proto__: null, directory: "directory", file: "file", symlink: "symlink" };
 const words = {
+  __proto__: null,
   fifo: "named pipe", socket: "socket", block: "block device", char: "character device", mount: "mount point: what is below was not in the volume",
 };
 
@@ -111,7 +112,7 @@ export class DirectoryView {
   #cells(e) {
     const { id } = this.view;
     const ref = refOf(e, this.ref);
-    const link = el("a", { href: format({ ...id, ref }) }, nameOf(e.name), e.type === "directory" && el("span", { class: "slash" }, "/"));
+    const link = el("a", { href: format({ ...id, ref }), title: visible(e.name) }, nameOf(e.name), e.type === "directory" && el("span", { class: "slash" }, "/"));
     const known = e.type !== "mount";
     const size_ = e.type === "file" ? size(e.size) : "–";
     const time = known && !Number.isNaN(e.time);

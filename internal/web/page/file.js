@@ -4,8 +4,8 @@ import { bytes } from "./api.js";
 import { button, el } from "./dom.js";
 import { download } from "./download.js";
 import { count, mode, moment, size } from "./format.js";
-import { imageType } from "./hex.js";
 import { HexView } from "./hexview.js";
+import { imageType } from "./images.js";
 import { ImageView } from "./imageview.js";
 import { nameOf } from "./nameof.js";
 import { base, decode, visible } from "./names.js";
@@ -13,10 +13,11 @@ import { format } from "./route.js";
 import { step } from "./text.js";
 import { TextView } from "./textview.js";
 
-const views = { text: TextView, image: ImageView, hex: HexView };
+const views = { __proto__: null, text: TextView, image: ImageView, hex: HexView };
 const titles = { text: "Text", image: "Image", hex: "Hex" };
 
 const others = {
+  __proto__: null,
   symlink: "a symbolic link. Katbox follows no links: what it leads to may be outside of the volume",
   fifo: "a named pipe, which holds no data", socket: "a socket, which holds no data",
   block: "a block device, which Katbox does not open", char: "a character device, which Katbox does not open",

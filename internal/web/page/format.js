@@ -62,7 +62,7 @@ export function moment(time) {
   return `${day} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
-const types = { directory: "d", symlink: "l", fifo: "p", socket: "s", block: "b", char: "c" };
+const types = { __proto__: null, directory: "d", symlink: "l", fifo: "p", socket: "s", block: "b", char: "c" };
 
 // mode writes the mode of an entry as ls does: "0640" of a file is -rw-r-----.
 export function mode(type, octal) {

@@ -33,13 +33,3 @@ export function parseOffset(typed, size) {
   else if (/^[0-9.]+%$/.test(text)) at = Math.floor((parseFloat(text) / 100) * size);
   return Number.isNaN(at) ? null : Math.min(at, Math.max(0, size - 1));
 }
-
-// imageType tells by their first bytes which files are images that a browser shows; "" for others.
-export function imageType(bytes) {
-  const begins = (text, at = 0) => [...text].every((c, i) => bytes[at + i] === c.charCodeAt(0));
-  if (begins("\x89PNG\r\n\x1a\n")) return "PNG";
-  if (begins("\xff\xd8\xff")) return "JPEG";
-  if (begins("GIF87a") || begins("GIF89a")) return "GIF";
-  if (begins("RIFF") && begins("WEBP", 8)) return "WebP";
-  return "";
-}

@@ -2,7 +2,7 @@
 
 import { count } from "./format.js";
 
-const reasons = { NotConnected: "not connected", NoAnswer: "no answer in time", Failed: "answered with an error" };
+const reasons = { __proto__: null, NotConnected: "not connected", NoAnswer: "no answer in time", Failed: "answered with an error" };
 
 // missingNodes says which nodes a list lacks: a title and a text; null if it lacks none.
 export function missingNodes(fleet, clock) {

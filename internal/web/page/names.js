@@ -20,15 +20,24 @@ export function visible(text) {
   return hidden.test(text) ? text.replace(hiddenRun, escape) : text;
 }
 
+// In names also spaces at the ends, and all other blanks.
+const hiddenInName = new RegExp(`${hidden.source}|(?! )\\p{Zs}|^ +| +$`, "gu");
+
+// namePieces is pieces for a name, of which every character is to be seen.
+export function namePieces(name) {
+  return pieces(name, hiddenInName);
+}
+
 // pieces cuts a text: those with odd are characters that are written by their numbers.
-export function pieces(text) {
+export function pieces(text, what = hiddenRun) {
   const cut = [];
   let end = 0;
-  for (const match of text.matchAll(hiddenRun)) {
+  for (const match of text.matchAll(what)) {
     if (match.index > end) cut.push({ text: text.slice(end, match.index), odd: false });
     const before = cut.at(-1);
-    if (before?.odd) before.text += escape(match[0]);
-    else cut.push({ text: escape(match[0]), odd: true });
+    const written = [...match[0]].map(escape).join("");
+    if (before?.odd) before.text += written;
+    else cut.push({ text: written, odd: true });
     end = match.index + match[0].length;
   }
   if (end < text.length || cut.length === 0) cut.push({ text: text.slice(end), odd: false });

@@ -15,7 +15,7 @@ export function announce(text) {
 export function notice(kind, title, texts = [], actions = []) {
   return el("div", { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" },
     icon("warning"),
-    el("div", {}, el("p", { class: "title" }, visible(title)), texts.filter(Boolean).map((text) => el("p", {}, visible(text))),
+    el("div", {}, el("p", { class: "title" }, visible(title)), texts.filter(Boolean).map((text) => el("p", {}, visible(text.replace(/\s+/g, " ")))),
       actions.length > 0 && el("p", { class: "actions" }, actions)));
 }
 

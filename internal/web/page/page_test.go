@@ -79,11 +79,13 @@ func TestUnsafeIsFound(t *testing.T) {
 }
 
 var (
-	imported = regexp.MustCompile(`(?m)^import (?:.* from )?"([^"]+)";$`)
-	loaded   = regexp.MustCompile(`(?:src|href)="([^"#]+)"`)
+	imported  = regexp.MustCompile(`(?m)^import (?:.* from )?"([^"]+)";$`)
+	loaded    = regexp.MustCompile(`(?:src|rel="(?:icon|stylesheet)" href)="([^"#]+)"`)
+	preloaded = regexp.MustCompile(`rel="modulepreload" href="([^"]+)"`)
 )
 
-// Each file is reached from index.html, and each that is named is there.
+// Each file is reached from index.html, and each that is named is there. Modules are loaded beforehand, so
+// that the browser need not find them one by one.
 func TestPageIsWhole(t *testing.T) {
 	files := texts(t)
 	reached := map[string]bool{}
@@ -107,9 +109,16 @@ func TestPageIsWhole(t *testing.T) {
 		}
 	}
 	follow("index.html")
+	early := map[string]bool{}
+	for _, match := range preloaded.FindAllStringSubmatch(files["index.html"], -1) {
+		early[match[1]] = true
+	}
 	for name := range files {
 		if !reached[name] {
 			t.Errorf("nothing loads %s", name)
+		}
+		if early[name] == (path.Ext(name) != ".js" || name == "main.js" || name == "theme.js") {
+			t.Errorf("%s is loaded beforehand: %v", name, early[name])
 		}
 	}
 }

@@ -27,6 +27,7 @@ const columns = [
 ];
 const largestFirst = ["size", "retained"];
 const values = {
+  __proto__: null,
   namespace: (v) => v.namespace, pod: (v) => v.pod || v.name, owner: (v) => v.owner, volume: (v) => v.volume, size: (v) => v.bytes,
   retained: (v) => v.retained, left: (v) => v.expires, node: (v) => v.node,
 };

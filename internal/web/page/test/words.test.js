@@ -6,6 +6,7 @@ import { compact, directoriesFirst, refOf } from "../entries.js";
 import { lower, marked, places } from "../find.js";
 import * as format from "../format.js";
 import * as hex from "../hex.js";
+import { imageSize, imageType } from "../images.js";
 import { missingNodes, otherWarnings } from "../missing.js";
 import * as names from "../names.js";
 import { explain, Problem, problemOf } from "../problem.js";
@@ -56,6 +57,8 @@ test("what hides or reorders characters is made visible", () => {
     assert.equal(names.visible(name), text);
     assert.equal(names.pieces(name).map((piece) => piece.text).join(""), text);
   }
+  assert.deepEqual(names.namePieces(" a b\u00a0c ").map((piece) => piece.text), ["\\x20", "a b", "\\xa0", "c", "\\x20"]);
+  assert.deepEqual(names.namePieces("  "), [{ text: "\\x20\\x20", odd: true }]);
   assert.deepEqual(names.pieces("a\n\tb"), [{ text: "a", odd: false }, { text: "\\n\\t", odd: true }, { text: "b", odd: false }]);
 });
 
@@ -149,12 +152,25 @@ test("hexadecimal numbers", () => {
   for (const [text, at] of [["4096", 4096], ["0x10", 16], ["50%", 5000], ["1,000", 1000], ["99999999", 9999], ["x", null], ["", null]]) {
     assert.equal(hex.parseOffset(text, 10000), at);
   }
-  const image = (text) => hex.imageType(Uint8Array.from(text, (c) => c.charCodeAt(0)));
+});
+
+test("images, and how large they are", () => {
+  const raw = (text) => Uint8Array.from(text, (c) => c.charCodeAt(0));
+  const image = (text) => imageType(raw(text));
   assert.equal(image("\x89PNG\r\n\x1a\nxx"), "PNG");
   assert.equal(image("\xff\xd8\xff\xe0"), "JPEG");
   assert.equal(image("GIF89a"), "GIF");
   assert.equal(image("RIFF1234WEBPVP8 "), "WebP");
   for (const other of ["<svg xmlns=", "%PDF-1.7", "<html>", "", "\x89PNG"]) assert.equal(image(other), "");
+  for (const [text, size] of [
+    ["\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\x01\x00\x68", [640, 65640]],
+    ["GIF89a\x80\x02\x68\x01", [640, 360]],
+    ["\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc2\0\x0b\x08\x01\x68\x02\x80", [640, 360]],
+    ["RIFF1234WEBPVP8X\x0a\0\0\0\0\0\0\0\x7f\x02\0\x67\x01\0", [640, 360]],
+    ["RIFF1234WEBPVP8 1234abc\x9d\x01\x2a\x80\x02\x68\x01", [640, 360]],
+    ["RIFF1234WEBPVP8L1234\x2f\x7f\xc2\x59\x00", [640, 360]],
+    ["\x89PNG\r\n\x1a\n\0\0", null], ["\xff\xd8\xff\xe0\0\x04ab", null], ["text", null],
+  ]) assert.deepEqual(imageSize(raw(text)), size, text);
 });
 
 test("problems say which right is missing, and what to do", () => {
