@@ -4,11 +4,14 @@ import { button, el, icon } from "./dom.js";
 import { visible } from "./names.js";
 import { explain } from "./problem.js";
 
-// announce has screen readers say a text.
+// said is how many milliseconds a text stays for screen readers to say it.
+const said = 5000;
+
+// announce makes screen readers say a text, after those that they have not said yet.
 export function announce(text) {
-  const live = document.getElementById("live");
-  // The same text again would not be said.
-  live.textContent = live.textContent === text ? `${text}\u00a0` : text;
+  const line = el("p", {}, text);
+  document.getElementById("live").append(line);
+  setTimeout(() => line.remove(), said);
 }
 
 // notice makes a box with a title, and texts below it. kind is "info", "warning" or "error".

@@ -4,9 +4,10 @@ import { remove } from "./api.js";
 import { button, el } from "./dom.js";
 import { size } from "./format.js";
 import { visible } from "./names.js";
-import { announce, trouble } from "./notice.js";
+import { trouble } from "./notice.js";
 
-// askToRemove asks whether a volume is to be deleted, and deletes it. done is called when it is gone.
+// askToRemove asks whether a volume is to be deleted, and deletes it. done is called when it is gone, with
+// a text that says so.
 export function askToRemove(volume, done) {
   const pod = visible(volume.pod || volume.name);
   const notices = el("div", { class: "notices" });
@@ -18,8 +19,7 @@ export function askToRemove(volume, done) {
     try {
       await remove(volume);
       dialog.close();
-      announce(`The volume ${visible(volume.volume)} of pod ${pod} is deleted`);
-      done();
+      done(`The volume ${visible(volume.volume)} of pod ${pod} is deleted`);
     } catch (problem) {
       notices.replaceChildren(trouble(problem, "delete", volume.namespace));
       confirm.disabled = false;

@@ -23,7 +23,7 @@ export class VolumeView {
     this.heading = el("h1", { tabindex: -1 }, visible(route.name));
     this.facts = el("dl", { class: "facts" });
     this.path = el("nav", { class: "path", "aria-label": "Path" });
-    this.remove = button("Delete…", () => askToRemove(this.volume, () => this.#removed()), { icon: "trash", class: "danger", disabled: true, id: "remove" });
+    this.remove = button("Delete…", () => askToRemove(this.volume, (said) => this.#removed(said)), { icon: "trash", class: "danger", disabled: true, id: "remove" });
     this.archive = button("Download all", () => download(this.id, "", "archive", this.notices), { icon: "download", id: "archive" });
     this.notices = el("div", { class: "notices" });
     this.content = el("div", { class: "content" });
@@ -159,7 +159,8 @@ export class VolumeView {
     if (!this.inner) this.update(this.route);
   }
 
-  #removed() {
+  #removed(said) {
+    this.app.toast(said);
     this.app.store?.forget(this.id.name);
     this.app.go(this.#listAddress());
   }
