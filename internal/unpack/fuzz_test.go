@@ -3,9 +3,11 @@ package unpack
 import (
 	"archive/tar"
 	"bytes"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -19,17 +21,60 @@ func FuzzUnpack(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, overwrite bool) {
 		outside, dest := place(t)
 		before := state(t, outside)
-		_, _ = Unpack(t.Context(), bytes.NewReader(fixed(b)), Options{Dir: dest, Overwrite: overwrite, Symlinks: true})
-		if after := state(t, outside); after != before {
-			t.Errorf("outside was\n%sand is\n%s", before, after)
+		for _, on := range []system{host, asWindows} {
+			_, _ = unpackOn(t.Context(), on, bytes.NewReader(fixed(b)), Options{Dir: dest, Overwrite: overwrite, Symlinks: true})
+			if after := state(t, outside); after != before {
+				t.Errorf("outside was\n%sand is\n%s", before, after)
+			}
+			openAll(dest)
+			dest = t.TempDir()
 		}
-		_ = filepath.WalkDir(dest, func(path string, d fs.DirEntry, err error) error {
-			// For the end of the test, which removes it.
-			if err == nil && d.IsDir() {
-				return os.Chmod(path, 0o700)
+	})
+}
+
+// openAll lets the end of a test remove a directory.
+func openAll(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return err
+	})
+}
+
+// FuzzNamesOfWindows looks whether a name gets to Windows that it does not have, or has twice.
+func FuzzNamesOfWindows(f *testing.F) {
+	for _, seed := range []string{"CON\na", "A/x\na/x\na/y", "a:b/x\nl", "\u00e9\ne\u0301", "THERE~1.TXT", "a/\xff"} {
+		f.Add(seed)
+	}
+	on := system{rules: windowsRules, open: foldingMac.open}
+	f.Fuzz(func(t *testing.T, text string) {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for name := range strings.SplitSeq(text, "\n") {
+			if w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(name))}) == nil {
+				_, _ = io.WriteString(w, name)
+			}
+		}
+		must(t, w.Close())
+		dest := t.TempDir()
+		_, _ = unpackOn(t.Context(), on, &b, Options{Dir: dest, Overwrite: true})
+		must(t, filepath.WalkDir(dest, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || path == dest {
+				return err
+			}
+			if why := windowsName(d.Name()); why != "" {
+				t.Errorf("%q: %s", path, why)
+			}
+			if !d.Type().IsRegular() || strings.Contains(d.Name(), fold(suffix)) {
+				return nil
+			}
+			content, err := os.ReadFile(path)
+			if name, _ := filepath.Rel(dest, path); fold(string(content)) != name {
+				t.Errorf("%q has the contents of %q", name, content)
 			}
 			return err
-		})
+		}))
 	})
 }
 

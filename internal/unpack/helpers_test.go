@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -74,10 +76,37 @@ func place(t testing.TB) (outside, dest string) {
 	must(t, os.Mkdir(filepath.Join(outside, "dir"), 0o700))
 	write(t, filepath.Join(outside, "file"), "old")
 	write(t, filepath.Join(dest, "existing"), "old")
-	must(t, os.Symlink(outside, filepath.Join(dest, "to-outside")))
-	must(t, os.Symlink("../outside/file", filepath.Join(dest, "to-file")))
-	must(t, os.Symlink("existing", filepath.Join(dest, "to-existing")))
+	for name, to := range map[string]string{"to-outside": outside, "to-file": "../outside/file", "to-existing": "existing"} {
+		if err := os.Symlink(to, filepath.Join(dest, name)); err != nil && runtime.GOOS != "windows" {
+			t.Fatal(err)
+		}
+	}
 	return outside, dest
+}
+
+// needsSymlinks skips a test of Windows where the user may not make symbolic links, if one of the
+// archive's entries is one, or meets one that [place] has made.
+func needsSymlinks(t testing.TB, dest string, entries ...tar.Header) {
+	t.Helper()
+	if _, err := os.Lstat(filepath.Join(dest, "to-outside")); err == nil {
+		return
+	}
+	for _, e := range entries {
+		if e.Typeflag == tar.TypeSymlink || strings.HasPrefix(e.Name, "to-") || strings.HasPrefix(e.Linkname, "to-") {
+			t.Skip("this user may not make symbolic links")
+		}
+	}
+}
+
+// systems are this system, and one with an os.Root, which macOS and Windows unpack with.
+var systems = map[string]system{"host": host, "os.Root": {open: openRooted}}
+
+// eachSystem runs a test on each of the systems.
+func eachSystem(t *testing.T, f func(t *testing.T, on system)) {
+	t.Helper()
+	for name, on := range systems {
+		t.Run(name, func(t *testing.T) { f(t, on) })
+	}
 }
 
 // state describes everything below a directory, and the directory.

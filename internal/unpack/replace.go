@@ -3,23 +3,21 @@ package unpack
 import (
 	"errors"
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"io/fs"
+	"unicode/utf8"
 )
 
 // mayReplace returns an error if something has the name that has to stay.
-func (u *unpacker) mayReplace(dir int, name string) error {
-	var st unix.Stat_t
-	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	kind := st.Mode & unix.S_IFMT
+func (u *unpacker) mayReplace(name string) error {
+	there, err := u.tree.look(u.tree.here(), name)
 	switch {
-	case errors.Is(err, unix.ENOENT):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("stat: %w", err)
 	case !u.Overwrite:
 		return ErrExists
-	case kind != unix.S_IFREG && kind != unix.S_IFLNK:
+	case there.kind != 0 && there.kind != fs.ModeSymlink:
 		return fmt.Errorf("it is neither a regular file nor a symbolic link: %w", ErrExists)
 	}
 	return nil
@@ -40,36 +38,45 @@ func makePartial(name string, create func(partial string) error) (string, error)
 		if i > 0 {
 			end = fmt.Sprintf("%s.%d", suffix, i)
 		}
-		partial := name[:min(len(name), nameMax-len(end))] + end
+		partial := shortened(name, nameMax-len(end)) + end
 		err := create(partial)
 		switch {
 		case err == nil:
 			return partial, nil
-		case !errors.Is(err, unix.EEXIST):
+		case !errors.Is(err, fs.ErrExist):
 			return "", fmt.Errorf("make %q: %w", partial, err)
 		}
 	}
 	return "", fmt.Errorf("there are %d files of the name %q already: %w", maxPartials, name+suffix, ErrExists)
 }
 
+// shortened returns the beginning of a name, at most so many bytes. Some systems have no names with half
+// a character.
+func shortened(name string, most int) string {
+	if len(name) <= most {
+		return name
+	}
+	for end := most; end > most-utf8.UTFMax; end-- {
+		if utf8.RuneStart(name[end]) {
+			return name[:end]
+		}
+	}
+	return name[:most]
+}
+
 // rename gives what makePartial made its name. Without Overwrite nothing loses that name, and what came
 // there meanwhile stays.
-func (u *unpacker) rename(dir int, partial, name string) error {
-	err := retry(func() error {
-		if u.Overwrite {
-			return unix.Renameat(dir, partial, dir, name)
-		}
-		return unix.Renameat2(dir, partial, dir, name, unix.RENAME_NOREPLACE)
-	})
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// The file system cannot do it in one step.
-		if err := u.mayReplace(dir, name); err != nil {
+func (u *unpacker) rename(partial, name string) error {
+	dir := u.tree.here().dir
+	err := dir.rename(partial, name, u.Overwrite)
+	if errors.Is(err, errNotAtOnce) {
+		if err := u.mayReplace(name); err != nil {
 			return err
 		}
-		err = retry(func() error { return unix.Renameat(dir, partial, dir, name) })
+		err = dir.rename(partial, name, true)
 	}
 	switch {
-	case errors.Is(err, unix.EEXIST):
+	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%q has all of it: %w", partial, ErrExists)
 	case err != nil:
 		return fmt.Errorf("rename %q: %w", partial, err)

@@ -28,6 +28,15 @@ type entry struct {
 	extents []sparse.Extent
 }
 
+// sparse reports whether the file has holes that the stream does not have.
+func (e *entry) sparse() bool {
+	stored := int64(0)
+	for _, x := range e.extents {
+		stored += x.Length
+	}
+	return stored < e.Size
+}
+
 // stream reads an archive entry by entry. archive/tar decodes the headers, each by itself. The stream
 // finds where they begin and end, for it has to read over holes and insist on the archive's end.
 type stream struct {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // Options say where an archive is unpacked, and how.
@@ -21,8 +19,6 @@ type Options struct {
 	// Symlinks makes the symbolic links of the archive, wherever they point to. Without it they are
 	// left out and counted.
 	Symlinks bool
-	// Owner gives files and directories the owner and group that the archive says. Only root may.
-	Owner bool
 	// Progress, if not nil, is called now and then with the bytes of the archive read so far.
 	Progress func(bytes int64)
 }
@@ -46,22 +42,27 @@ var (
 )
 
 // Unpack reads an archive from r and unpacks it. It stops at the first error, and what it unpacked
-// by then stays. It looks at ctx between reads; a read that blocks is the caller's to end.
+// by then stays; but it goes on behind an entry that this system cannot have, and returns a
+// [*LeftOutError] at the end. It looks at ctx between reads; a read that blocks is the caller's to end.
 func Unpack(ctx context.Context, r io.Reader, o Options) (Report, error) {
+	return unpackOn(ctx, host, r, o)
+}
+
+func unpackOn(ctx context.Context, on system, r io.Reader, o Options) (Report, error) {
 	if err := os.Mkdir(o.Dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 		return Report{}, err
 	}
-	top, err := os.OpenFile(o.Dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	top, err := on.open(o.Dir)
 	if err != nil {
 		return Report{}, err
 	}
 	u := &unpacker{
 		Options: o,
 		stream:  stream{ctx: ctx, r: bufio.NewReaderSize(r, bufferSize), progress: o.Progress},
-		tree:    &tree{owner: o.Owner, levels: []level{{fd: int(top.Fd())}}},
+		tree:    &tree{rules: on.rules, levels: []level{{dir: top}}},
 		buf:     make([]byte, bufferSize),
 	}
-	defer top.Close()
+	defer top.close()
 	defer u.tree.close()
 	err = u.all()
 	u.report.Bytes = u.stream.bytes
@@ -74,10 +75,11 @@ func Unpack(ctx context.Context, r io.Reader, o Options) (Report, error) {
 // unpacker is one call of Unpack.
 type unpacker struct {
 	Options
-	stream stream
-	tree   *tree
-	report Report
-	buf    []byte
+	stream  stream
+	tree    *tree
+	report  Report
+	without leftOut
+	buf     []byte
 }
 
 func (u *unpacker) all() error {
@@ -85,7 +87,10 @@ func (u *unpacker) all() error {
 		e, err := u.stream.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return u.tree.finish()
+			if err := u.tree.finish(); err != nil {
+				return err
+			}
+			return u.without.err()
 		case err != nil:
 			return err
 		}
@@ -98,35 +103,59 @@ func (u *unpacker) all() error {
 	}
 }
 
+// entry unpacks an entry, or leaves it out.
 func (u *unpacker) entry(e *entry) error {
 	elements, err := split(e.Name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case e.Typeflag == tar.TypeSymlink && !u.Symlinks:
+		u.report.SkippedSymlinks++
+		return nil
+	case u.without.has(elements):
+		u.without.Count++
+		return nil
 	}
+	place, err := u.tree.check(elements)
+	if err == nil {
+		err = u.put(elements, e)
+		place = len(u.tree.levels) - 1 // that of the name that was met last
+	}
+	if why := misfit(""); errors.As(err, &why) {
+		return u.without.add(e.Name, elements[:place+1], string(why))
+	}
+	return err
+}
+
+// put unpacks an entry whose name this system can have.
+func (u *unpacker) put(elements []string, e *entry) error {
+	last := len(elements) - 1
 	if e.Typeflag == tar.TypeDir {
-		u.report.Directories++
-		return u.tree.directory(elements, e.Header)
-	}
-	dir, err := u.tree.enter(elements[:len(elements)-1])
-	if err != nil {
+		err := u.tree.directory(elements, e.Header)
+		if err == nil {
+			u.report.Directories++
+		}
 		return err
 	}
-	name := elements[len(elements)-1]
+	if err := u.tree.enter(elements[:last]); err != nil {
+		return err
+	}
+	var made func(name string, e *entry) error
+	var count *int
 	switch e.Typeflag {
 	case tar.TypeReg:
-		u.report.Files++
-		return u.file(dir, name, e)
+		made, count = u.file, &u.report.Files
 	case tar.TypeLink:
-		u.report.Links++
-		return u.link(dir, name, e.Linkname)
+		made, count = u.link, &u.report.Links
 	case tar.TypeSymlink:
-		if !u.Symlinks {
-			u.report.SkippedSymlinks++
-			return nil
-		}
-		u.report.Symlinks++
-		return u.symlink(dir, name, e.Header)
+		made, count = u.symlink, &u.report.Symlinks
 	default:
 		return fmt.Errorf("it has type %q: %w", e.Typeflag, ErrUnsafe)
 	}
+	if err := made(elements[last], e); err != nil {
+		return err
+	}
+	*count++
+	u.tree.note(u.tree.here(), elements[last])
+	return nil
 }
