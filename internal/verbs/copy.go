@@ -120,8 +120,12 @@ func (c *copying) fileName() (string, error) {
 	if c.path.IsTop() {
 		name = c.v.Target
 	}
-	if !filepath.IsLocal(name) || filepath.Base(name) != name {
-		return "", fmt.Errorf("no file can be called %s on this system: give the name of a file as DEST", Quoted(name))
+	err := unpack.CheckName(name)
+	if err == nil && (!filepath.IsLocal(name) || filepath.Base(name) != name) {
+		err = errors.New("it is no name of a file")
+	}
+	if err != nil {
+		return "", fmt.Errorf("no file can be called %s on this system (%w): give the name of a file as DEST", Quoted(name), err)
 	}
 	if c.tar {
 		name += ".tar"
@@ -198,6 +202,8 @@ func (c *copying) tree(ctx context.Context, dest string) error {
 	})
 	progress.End()
 	switch {
+	case errors.As(err, new(*unpack.LeftOutError)):
+		err = fmt.Errorf("%w; copy such a file alone to a name of your own, or all of it as a tar archive: --tar", err)
 	case errors.Is(err, unpack.ErrExists) && !c.overwrite:
 		return fmt.Errorf("%w; --overwrite replaces files", err)
 	case err != nil && c.part:
@@ -209,7 +215,7 @@ func (c *copying) tree(ctx context.Context, dest string) error {
 		c.note("%d symbolic links were left out; --symlinks=keep makes them", report.SkippedSymlinks)
 	}
 	c.noteSkipped(in)
-	return nil
+	return err
 }
 
 // toFile copies a file, or the tar of a directory, to a file.
