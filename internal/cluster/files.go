@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -26,6 +27,7 @@ func (c *Client) Bytes(ctx context.Context, id string, q api.BytesQuery) (*api.S
 	if err := about.checkVolume(); err != nil {
 		return nil, err
 	}
+	q.Path = cmp.Or(q.Path, "/") // the gateway takes no empty one
 	// Bytes as they are: compressed ones would be other bytes than a later request goes on with.
 	header := http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}}
 	q.SetHeader(header)

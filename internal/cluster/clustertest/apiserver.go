@@ -46,6 +46,7 @@ type Cluster struct {
 	down      bool
 	intercept func(http.ResponseWriter, *http.Request) bool
 	requests  []string
+	cuts      []int
 }
 
 // New starts a cluster with the namespaces ci and etl, and without nodes. In ci, vic has the role View
@@ -168,7 +169,7 @@ func (c *Cluster) toGateway(w http.ResponseWriter, r *http.Request, user string,
 		q := r.Clone(r.Context())
 		q.Header.Del("Authorization")
 		q.Header.Set("X-Remote-User", user)
-		c.gateway.ServeHTTP(w, q)
+		c.gateway.ServeHTTP(c.cutting(w, r), q)
 	}
 }
 
