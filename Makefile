@@ -18,7 +18,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test e2e e2e-gateway e2e-disk lint compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test e2e e2e-gateway e2e-disk lint portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,7 +133,12 @@ monitoring-check: compiler bin/promtool ## Check the dashboard and the alert rul
 bin/promtool: .ci/promtool/go.mod .ci/promtool/go.sum
 	cd .ci/promtool && go build -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/promtool
 
-lint: bin/golangci-lint ## Check the style and who imports whom (.golangci.yml)
+# The tests of internal/cluster have a real node behind them, which is for Linux.
+portable: ## Compile kubectl-katbox for macOS and Windows, and vet what it is made of there
+	set -e; export CGO_ENABLED=0; for os in darwin windows; do export GOOS=$$os; go build -o /dev/null ./cmd/kubectl-katbox; \
+		go vet $$(go list -deps ./cmd/kubectl-katbox | grep '^github.com/katbox/katbox/internal/' | grep -v '/internal/cluster$$'); done
+
+lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
 	bin/golangci-lint run ./...
 	cd internal/sanity && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 	cd .ci/deploy && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
