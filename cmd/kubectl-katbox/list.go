@@ -13,7 +13,6 @@ import (
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/verbs"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // The values of --output.
@@ -108,7 +107,7 @@ func (o *listOptions) run(ctx context.Context, s *session, args []string) error 
 		}
 	}
 	if o.watch {
-		return l.follow(ctx)
+		return l.follow(ctx, pause)
 	}
 	return l.once(ctx)
 }
@@ -116,7 +115,7 @@ func (o *listOptions) run(ctx context.Context, s *session, args []string) error 
 // check refuses what does not go together, and names that no object can have.
 func (o *listOptions) check(s *session, t target) error {
 	for _, flag := range []struct{ name, value string }{{"job", o.job}, {"pod", o.pod}, {"node", o.node}} {
-		if flag.value != "" && volume.ObjectName(flag.value) == "" {
+		if flag.value != "" && !objectName(flag.value) {
 			return verbs.WrongUsage("--%s %s is not the name of a %s", flag.name, verbs.Quoted(flag.value), flag.name)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // user is a user of a cluster who types commands.
 type user struct {
 	t          *testing.T
-	kubeconfig string
+	kubeconfig string // empty for a user without one
 }
 
 // as returns a user. The namespace of the kubeconfig is ci.
@@ -36,7 +36,7 @@ func (u user) runIn(ctx context.Context, args ...string) (code int, stdout, stde
 	u.t.Helper()
 	var out, complaints bytes.Buffer
 	all := append([]string{"/usr/bin/kubectl-katbox"}, args...)
-	if !slices.Contains(args, "--kubeconfig") {
+	if u.kubeconfig != "" && !slices.Contains(args, "--kubeconfig") {
 		all = append(all, "--kubeconfig", u.kubeconfig)
 	}
 	code = run(ctx, all, strings.NewReader(""), &out, &complaints)

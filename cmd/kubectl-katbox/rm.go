@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -42,15 +39,18 @@ func (s *session) remove(ctx context.Context, c *choice, text string, yes bool) 
 		return err
 	case t.hasPath:
 		return verbs.WrongUsage("%s is a path: rm deletes whole volumes", verbs.Quoted(text))
-	case !yes && !terminal.IsTerminal(s.Stdin):
-		return verbs.WrongUsage("standard input is not a terminal, so there is no one to ask: give --yes to delete")
+	}
+	if !yes {
+		if err := s.CanAsk(); err != nil {
+			return err
+		}
 	}
 	v, err := c.one(ctx, s, t)
 	if err != nil {
 		return err
 	}
 	if !yes {
-		if err := s.ask(v); err != nil {
+		if err := s.ConfirmDelete(s.inFull(v)); err != nil {
 			return err
 		}
 	}
@@ -59,20 +59,6 @@ func (s *session) remove(ctx context.Context, c *choice, text string, yes bool) 
 	}
 	fmt.Fprintf(s.Stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))
 	return nil
-}
-
-// ask asks the user whether to delete a volume. Anything but yes is an error.
-func (s *session) ask(v resource.RetainedVolume) error {
-	fmt.Fprintf(s.Stderr, "Delete %s? [y/N] ", terminal.Clean(s.inFull(v)))
-	answer, err := bufio.NewReader(s.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errors.New("nothing was deleted")
 }
 
 // inFull returns a volume with its name, size and age, for messages.

@@ -5,11 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/verbs"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // targetNotes end the usage of each verb that takes a target.
@@ -46,18 +46,20 @@ func parseTarget(text string) (target, error) {
 	}
 	kind, name, hasKind := strings.Cut(head, "/")
 	if !hasKind {
-		kind, name = "", head
+		name = head
 	}
-	if volume.ObjectName(name) == "" {
+	if !objectName(name) {
 		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, or the name of a retained volume%s", verbs.Quoted(text), hintOf(head))
 	}
-	switch strings.ToLower(kind) {
-	case "":
+	if !hasKind {
 		if _, _, _, _, err := resource.ParseName(name); err == nil {
 			t.volume = name
 		} else {
 			t.pod = name
 		}
+		return t, nil
+	}
+	switch strings.ToLower(kind) {
 	case "pod", "pods", "po":
 		t.pod = name
 	case "job", "jobs", "job.batch", "jobs.batch":
@@ -69,6 +71,9 @@ func parseTarget(text string) (target, error) {
 	}
 	return t, nil
 }
+
+// objectName reports whether an object of Kubernetes may have a name.
+func objectName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // hintOf says what is wrong with a target of another form.
 func hintOf(head string) string {

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
+	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
 )
 
 // The events of a watch.
@@ -47,21 +54,49 @@ type seen struct {
 	round int
 }
 
-// follow shows the list, and then what is different each time that it is read again, until ctx ends.
-func (l *listing) follow(ctx context.Context) error {
+// follow shows the list, and then what is different each time that it is read again, until ctx ends. wait
+// waits between two lists.
+func (l *listing) follow(ctx context.Context, wait func(context.Context, time.Duration)) error {
 	w := &watch{listing: l, seen: map[types.UID]seen{}, seed: maphash.MakeSeed()}
 	for {
 		began := l.s.Now()
-		if err := w.look(ctx); err != nil {
+		switch err := w.look(ctx); {
+		case err != nil && w.round > 1 && passing(err):
+			l.s.warn(err.Error() + "; asking again")
+		case err != nil:
 			return err
 		}
-		waiting, cancel := context.WithTimeout(ctx, max(watchPause, watchShare*l.s.Now().Sub(began)))
-		<-waiting.Done()
-		cancel()
+		wait(ctx, max(watchPause, watchShare*l.s.Now().Sub(began)))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+// pause waits for a time, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	waiting, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-waiting.Done()
+}
+
+// passing reports whether an error of a request may be gone the next time: too many requests, a gateway
+// that restarts, a network that is away.
+func passing(err error) bool {
+	if !errors.As(err, new(*cluster.Explained)) {
+		return false // standard output has gone
+	}
+	if !errors.As(err, new(*api.Error)) {
+		return true
+	}
+	for _, code := range []int{
+		http.StatusGone, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	} {
+		if verbs.HasCode(err, code) {
+			return true
+		}
+	}
+	return false
 }
 
 // look reads the list once and shows what is different.
@@ -79,10 +114,8 @@ func (w *watch) look(ctx context.Context) error {
 	if err != nil || incomplete {
 		return err
 	}
-	for uid, known := range w.seen {
-		if known.round == w.round {
-			continue
-		}
+	for _, uid := range w.unseen() {
+		known := w.seen[uid]
 		delete(w.seen, uid)
 		v := resource.RetainedVolume{}
 		v.APIVersion, v.Kind = resource.GroupVersion.String(), resource.Kind
@@ -92,6 +125,19 @@ func (w *watch) look(ctx context.Context) error {
 		}
 	}
 	return w.flush()
+}
+
+// unseen returns the volumes that the last list did not have, by their names.
+func (w *watch) unseen() (all []types.UID) {
+	for uid, known := range w.seen {
+		if known.round != w.round {
+			all = append(all, uid)
+		}
+	}
+	slices.SortFunc(all, func(a, b types.UID) int {
+		return cmp.Or(cmp.Compare(w.seen[a].namespace, w.seen[b].namespace), cmp.Compare(w.seen[a].name, w.seen[b].name))
+	})
+	return all
 }
 
 // meet takes note of a volume that was listed.

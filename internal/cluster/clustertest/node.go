@@ -179,3 +179,19 @@ func Name(pod, node string, number int) string {
 }
 
 func id(number int) volume.ID { return volume.ID(fmt.Sprintf("csi-%064x", number)) }
+
+// Measure says what a volume takes on the disk; it was not known before.
+func (n *Node) Measure(number int, bytes int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d := n.all[id(number)]
+	d.Size = volume.Size{Bytes: bytes, Inodes: 1}
+	n.all[id(number)] = d
+}
+
+// Forget lets a volume expire.
+func (n *Node) Forget(number int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.all, id(number))
+}
