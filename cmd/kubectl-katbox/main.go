@@ -37,7 +37,11 @@ func main() {
 
 // run is the whole program. args begin with the name that it was called by.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return program(args[0]).Run(ctx, verbFirst(args[1:]), stdin, stdout, stderr)
+	p := program(args[0])
+	if args = args[1:]; len(args) > 0 && args[0] == completeVerb {
+		return complete(ctx, p, args[1:], stdout)
+	}
+	return p.Run(ctx, verbFirst(args), stdin, stdout, stderr)
 }
 
 // program returns the command line. called is the name of the executable.
@@ -58,7 +62,7 @@ func program(called string) verbs.Program {
 
 // allVerbs returns the verbs in the order of the overview.
 func allVerbs() []verbs.Verb {
-	return []verbs.Verb{listVerb(), rmVerb(), versionVerb()}
+	return []verbs.Verb{listVerb(), rmVerb(), checkVerb(), completionVerb(), versionVerb()}
 }
 
 // programName is what a user types: "kubectl katbox" if the program was called as a plugin.

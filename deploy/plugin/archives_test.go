@@ -25,7 +25,7 @@ import (
 var built = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
 
 // beside are the files that the archives have beside the program, from here.
-var beside = []string{"../../LICENSE", "kubectl_complete-katbox"}
+var beside = []string{"../../LICENSE", "../../cmd/kubectl-katbox/kubectl_complete-katbox"}
 
 // krewManifest is krew's manifest, as far as ours uses it.
 type krewManifest struct {

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+func checkVerb() verbs.Verb {
+	return verbs.Verb{
+		Name:    "check",
+		Summary: "says whether you can list, read and delete retained volumes, and what to do if not",
+		Notes: `Examples:
+  kubectl katbox check          in the namespace
+  kubectl katbox check -A       in all namespaces
+  kubectl katbox check --as eve what another user may do, if you may impersonate`,
+		Define: inCluster(func(*pflag.FlagSet) action {
+			return func(ctx context.Context, s *session, _ []string) error { return (&check{session: s}).run(ctx) }
+		}),
+	}
+}
+
+// check finds out what works, and shows each finding in a line.
+type check struct {
+	*session
+	wrong int
+}
+
+// errWrong: a check has shown what is wrong.
+var errWrong = errors.New("not all is well")
+
+// run checks one thing after the other, as each depends on the ones before.
+func (c *check) run(ctx context.Context) error {
+	who, err := c.client.User(ctx)
+	switch said := c.client.Explain(ctx, "", err); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
+		c.ok("API server", fmt.Sprintf("%s knows you as %s", c.client.Server(), who))
+	case !verbs.HasCode(err, 404):
+		c.not("API server", said.Error())
+		return errWrong
+	default:
+		c.ok("API server", c.client.Server()+" answers; it is too old to say who you are")
+	}
+	gateway, err := c.client.Gateway(ctx)
+	switch {
+	case err != nil:
+		c.not("gateway", c.client.Explain(ctx, "", err).Error())
+	case !gateway.Installed:
+		c.not("gateway", "this cluster has no APIService "+cluster.APIService+"; "+cluster.Install)
+		return errWrong
+	case !gateway.Available:
+		c.not("gateway", fmt.Sprintf("APIService %s is not available: %s; see kubectl -n katbox get pods", cluster.APIService, gateway.Reason))
+	default:
+		c.ok("gateway", "APIService "+cluster.APIService+" is available; it is "+known(gateway.Version))
+	}
+	lists, err := c.rights(ctx)
+	if err != nil {
+		return err
+	}
+	if gateway.Available && lists {
+		c.nodes(ctx)
+	}
+	if c.wrong > 0 {
+		return errWrong
+	}
+	return nil
+}
+
+// rights asks for each thing that a user does whether it is allowed.
+func (c *check) rights(ctx context.Context) (lists bool, err error) {
+	where := "in all namespaces"
+	if c.namespace != "" {
+		where = "in namespace " + c.namespace
+	}
+	for _, right := range []struct{ what, verb, subresource, role string }{
+		{"list volumes", "list", "", "view"},
+		{"see a volume", "get", "", "view"},
+		{"list files", "get", resource.Files, "edit"},
+		{"read files", "get", resource.Log, "edit"},
+		{"delete volumes", "delete", "", "edit"},
+	} {
+		allowed, reason, err := c.client.Can(ctx, right.verb, resource.Resource, right.subresource, c.namespace)
+		object := right.verb + " " + resource.Resource
+		if right.subresource != "" {
+			object += "/" + right.subresource
+		}
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil:
+			c.not(right.what, c.client.Explain(ctx, "", err).Error())
+		case allowed:
+			c.ok(right.what, fmt.Sprintf("you may %s %s", object, where))
+			lists = lists || right.verb == "list"
+		default:
+			if reason != "" {
+				reason = " (" + reason + ")"
+			}
+			c.not(right.what, fmt.Sprintf("you may not %s %s%s: the role %s includes it", object, where, reason, right.role))
+		}
+	}
+	return lists, nil
+}
+
+// nodes asks for a short list, which says which nodes are connected.
+func (c *check) nodes(ctx context.Context) {
+	page, err := c.client.List(ctx, cluster.Query{Namespace: c.namespace, Limit: 1})
+	switch {
+	case err != nil:
+		c.not("nodes", c.client.Explain(ctx, "", err).Error())
+	case page.Fleet == nil:
+		c.not("nodes", "the gateway does not say which nodes are connected: it is of another version than this program ("+version+")")
+	case page.Fleet.Nodes == 0:
+		c.not("nodes", "no node has connected to the gateway: see kubectl -n katbox get pods, and the daemons' flag --gateway")
+	case page.Incomplete():
+		text := fmt.Sprintf("%d of %d do not answer:", len(page.Fleet.Missing)+page.Fleet.MissingMore, page.Fleet.Nodes)
+		for _, m := range page.Fleet.Missing {
+			text += " " + m.Node
+			if t := at(m.Since); !t.IsZero() {
+				text += " (since " + terminal.Ago(c.Now(), t) + ")"
+			}
+		}
+		if page.Fleet.MissingMore > 0 {
+			text += fmt.Sprintf(" and %d more", page.Fleet.MissingMore)
+		}
+		c.not("nodes", text+"; see kubectl get nodes, and kubectl -n katbox get pods -o wide")
+	default:
+		c.ok("nodes", fmt.Sprintf("all %d are connected", page.Fleet.Nodes))
+	}
+}
+
+func (c *check) ok(what, text string) { c.line("ok ", what, text) }
+
+func (c *check) not(what, text string) {
+	c.wrong++
+	c.line("not", what, text)
+}
+
+func (c *check) line(result, what, text string) {
+	_, _ = io.WriteString(c.Stdout, fmt.Sprintf("%s  %-14s  %s\n", result, what, terminal.Clean(text))) // Stdout keeps its error
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+func TestCheck(t *testing.T) {
+	for name, row := range map[string]struct {
+		user, args string
+		prepare    func(*clustertest.Cluster)
+		code       int
+		// lines are parts that a line each has, in this order.
+		lines []string
+	}{
+		"all is well": {"eve", "", nil, 0, []string{
+			"ok API server", "ok gateway", "ok list volumes", "ok see a volume", "ok list files", "ok read files", "ok delete volumes", "ok nodes all 2 are connected",
+		}},
+		"view": {"vic", "", nil, 1, []string{
+			"ok API server knows you as vic", "ok gateway APIService v1alpha1.katbox.io is available; it is v1-gateway", "ok list volumes in namespace ci", "ok see",
+			"not list files you may not get retainedvolumes/files in namespace ci: the role edit includes it",
+			"not read files you may not get retainedvolumes/log", "not delete volumes you may not delete retainedvolumes", "ok nodes",
+		}},
+		"another namespace": {"vic", "-n etl", nil, 1, []string{
+			"ok API server", "ok gateway", "not list volumes", "not see a volume", "not list files", "not read files", "not delete volumes",
+		}},
+		"all namespaces": {"admin", "-A", nil, 0, []string{
+			"ok API server", "ok gateway", "ok list volumes in all namespaces", "ok see", "ok list files", "ok read", "ok delete", "ok nodes",
+		}},
+		"a node is away": {"eve", "", func(c *clustertest.Cluster) { c.Lost("n2") }, 1, []string{
+			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "not nodes 1 of 2 do not answer: n2; see kubectl get nodes",
+		}},
+		"no gateway": {"eve", "", (*clustertest.Cluster).Uninstall, 1, []string{
+			"ok API server", "not gateway this cluster has no APIService v1alpha1.katbox.io; install Katbox",
+		}},
+		"the gateway is down": {"eve", "", func(c *clustertest.Cluster) { c.Down(true) }, 1, []string{
+			"ok API server", "not gateway APIService v1alpha1.katbox.io is not available: the API server answered 503 Service Unavailable", "ok list", "ok see",
+			"ok list files", "ok read", "ok delete",
+		}},
+		"no credentials": {"eve", "--token other", nil, 1, []string{"not API server does not accept your credentials"}},
+		"no API server":  {"eve", "-s https://127.0.0.1:1", nil, 1, []string{"not API server https://127.0.0.1:1 cannot be reached"}},
+		"an old API server": {"eve", "", func(c *clustertest.Cluster) {
+			c.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+				if strings.Contains(r.URL.Path, "selfsubjectreviews") {
+					http.NotFound(w, r)
+					return true
+				}
+				return false
+			})
+		}, 0, []string{"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "ok nodes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clustertest.New(t)
+			c.Node("n1")
+			c.Node("n2")
+			if row.prepare != nil {
+				row.prepare(c)
+			}
+			code, stdout, stderr := as(t, c, row.user).run(append([]string{"check"}, strings.Fields(row.args)...)...)
+			lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+			if code != row.code || len(lines) != len(row.lines) || (code != 0) != strings.Contains(stderr, "not all is well") {
+				t.Fatalf("code %d, %q\n%s", code, stderr, stdout)
+			}
+			for i, want := range row.lines {
+				line := strings.Join(strings.Fields(lines[i]), " ")
+				result, text, _ := strings.Cut(want, " ")
+				for _, word := range strings.Fields(text) {
+					if !strings.Contains(line, word) {
+						t.Errorf("line %q lacks %q of %q", line, word, want)
+					}
+				}
+				if !strings.HasPrefix(line, result+" ") {
+					t.Errorf("line %q, want %q", line, want)
+				}
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	c := clustertest.New(t)
+	u := as(t, c, "vic")
+	mine := "kubectl-katbox dev (unknown commit, " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
+	if code, stdout, stderr := u.run("version"); code != 0 || stdout != mine+"katbox-gateway v1-gateway\n" {
+		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
+	if code, stdout, _ := u.run("version", "--client", "-s", "https://127.0.0.1:1"); code != 0 || stdout != mine {
+		t.Errorf("--client: code %d, %q", code, stdout)
+	}
+	c.Down(true)
+	if code, stdout, stderr := u.run("version"); code != verbs.CodeFailed || stdout != mine || !strings.Contains(stderr, "kubectl katbox check") {
+		t.Errorf("without an answer: code %d, %q, %q", code, stdout, stderr)
+	}
+	c.Uninstall()
+	if code, stdout, stderr := u.run("version"); code != verbs.CodeFailed || stdout != mine || !strings.Contains(stderr, "has no APIService") {
+		t.Errorf("without a gateway: code %d, %q, %q", code, stdout, stderr)
+	}
+}

@@ -1,0 +1,1 @@
+@kubectl-katbox.exe __complete %*
