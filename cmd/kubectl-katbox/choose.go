@@ -159,7 +159,11 @@ func (s *session) matchesAny(ctx context.Context, q cluster.Query) bool {
 
 // files returns a volume as the verbs for files take it.
 func (s *session) files(v resource.RetainedVolume) verbs.Volume {
-	return verbs.Volume{Reader: s.client, ID: cluster.ID(v.Namespace, v.Name), Target: v.Name, What: describe(v)}
+	files := verbs.Volume{Reader: s.client, ID: cluster.ID(v.Namespace, v.Name), Target: v.Name, What: describe(v)}
+	if v.Status.Bytes != nil {
+		files.Bytes = *v.Status.Bytes
+	}
+	return files
 }
 
 // describe returns a volume for messages: "volume scratch of pod ci/nightly-x7k2q".

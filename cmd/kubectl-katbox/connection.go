@@ -24,6 +24,9 @@ type connection struct {
 func (c *connection) define(flags *pflag.FlagSet) {
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	if flags.ShorthandLookup(names.ContextOverrideFlags.Namespace.ShortName) != nil {
+		names.ContextOverrideFlags.Namespace.ShortName = "" // tail has -n for more
+	}
 	names.ContextOverrideFlags.Namespace.Description = "the namespace; without it that of the context"
 	others := pflag.NewFlagSet("", pflag.ContinueOnError)
 	clientcmd.BindOverrideFlags(&c.overrides, others, names)

@@ -62,7 +62,9 @@ func program(called string) verbs.Program {
 
 // allVerbs returns the verbs in the order of the overview.
 func allVerbs() []verbs.Verb {
-	return []verbs.Verb{listVerb(), rmVerb(), checkVerb(), completionVerb(), versionVerb()}
+	return []verbs.Verb{
+		listVerb(), lsVerb(), catVerb(), tailVerb(), statVerb(), cpVerb(), rmVerb(), checkVerb(), completionVerb(), versionVerb(),
+	}
 }
 
 // programName is what a user types: "kubectl katbox" if the program was called as a plugin.

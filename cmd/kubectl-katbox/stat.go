@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+func statVerb() verbs.Verb {
+	return verbs.Verb{
+		Name:      "stat",
+		Arguments: "TARGET[:PATH]",
+		Summary:   "describes a retained volume or a file in it",
+		Least:     1, Most: 1,
+		Notes: `Examples:
+  kubectl katbox stat nightly-29000000-x7k2p                  the volume: where it is, how large, until when
+  kubectl katbox stat nightly-29000000-x7k2p:out/log.txt      a file: size, mode, owner, time
+  kubectl katbox stat -o json nightly-29000000-x7k2p:out`,
+		Define: inCluster(func(flags *pflag.FlagSet) action {
+			var c choice
+			c.define(flags)
+			output := flags.StringP("output", "o", "", "json")
+			return func(ctx context.Context, s *session, args []string) error {
+				t, err := parseTarget(args[0])
+				switch {
+				case err != nil:
+					return err
+				case *output != outputTable && *output != outputJSON:
+					return verbs.WrongUsage("--output %s is not json", verbs.Quoted(*output))
+				}
+				v, err := c.one(ctx, s, t)
+				if err != nil {
+					return err
+				}
+				if !t.hasPath {
+					return s.statVolume(v, *output == outputJSON)
+				}
+				return s.StatFile(ctx, s.files(v), t.path, *output == outputJSON)
+			}
+		}),
+	}
+}
+
+// statVolume describes a volume.
+func (s *session) statVolume(v resource.RetainedVolume, asJSON bool) error {
+	if asJSON {
+		return s.WriteJSON(v)
+	}
+	table := terminal.NewTable(s.Stdout)
+	table.Row("Name:", v.Name)
+	table.Row("Namespace:", v.Namespace)
+	table.Row("Pod:", verbs.Known(v.Spec.PodName))
+	table.Row("Pod UID:", verbs.Known(v.Spec.PodUID))
+	table.Row("Volume:", verbs.Known(v.Spec.VolumeName))
+	table.Row("Owner:", owner(v.Spec.Owner))
+	table.Row("Node:", verbs.Known(v.Spec.NodeName))
+	table.Row("ID:", v.Spec.VolumeID)
+	table.Row("Phase:", v.Status.Phase)
+	s.statTime(table, "Published:", v.Status.PublishedAt)
+	s.statTime(table, "Retained:", v.Status.RetainedAt)
+	if t := at(v.Status.ExpiresAt); !t.IsZero() {
+		expires := verbs.Moment(t) + " (" + terminal.In(s.Now(), t) + ")"
+		if v.Status.MayGoEarlier {
+			expires += ", earlier than its lifespan: the disk fills up"
+		}
+		table.Row("Expires:", expires)
+	}
+	if v.Status.Bytes != nil {
+		table.Row("Size:", verbs.SizeInFull(*v.Status.Bytes))
+	}
+	if v.Status.Inodes != nil {
+		table.Row("Inodes:", fmt.Sprint(*v.Status.Inodes))
+	}
+	return table.Flush()
+}
+
+// statTime describes a time that is over, if it is known.
+func (s *session) statTime(table *terminal.Table, name string, when *metav1.Time) {
+	if t := at(when); !t.IsZero() {
+		table.Row(name, verbs.Moment(t)+" ("+terminal.Ago(s.Now(), t)+")")
+	}
+}
