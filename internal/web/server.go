@@ -36,8 +36,12 @@ const (
 // ErrIdle is why a server ends that has had no request from its page for a long time.
 var ErrIdle = errors.New("the page was not used for 30 minutes")
 
+// Everywhere stands for all namespaces.
+const Everywhere = "*"
+
 // Target is what the page shows first.
 type Target struct {
+	// Namespace may be Everywhere for a search.
 	Namespace string `json:"namespace"`
 	// Name is a volume; empty if Search finds several.
 	Name string `json:"name"`

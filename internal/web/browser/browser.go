@@ -18,21 +18,24 @@ import (
 // ErrNoDisplay says that a browser could not be seen here.
 var ErrNoDisplay = errors.New("there is no display")
 
-// Open starts the browser, and does not wait until it shows the address. The address is in a file, which
-// remove removes; it has to be called once the address was opened, or when it is good no more.
+// Display reports whether a browser that is started here can be seen.
+func Display() bool { return display(os.Getenv) }
+
+// Open starts the browser, and does not wait until it shows the address. The address is in a file. The
+// caller has to call remove, which is never nil, once the address was opened, or when it is good no more.
 func Open(address string) (remove func(), err error) {
-	if !display(os.Getenv) {
-		return nil, ErrNoDisplay
+	if !Display() {
+		return func() {}, ErrNoDisplay
 	}
 	file, remove, err := leading(address)
 	if err != nil {
-		return nil, fmt.Errorf("a file for the browser cannot be made: %w", err)
+		return func() {}, fmt.Errorf("make a file for the browser: %w", err)
 	}
 	command := exec.Command(opener[0], append(opener[1:], file)...)
 	command.SysProcAttr = apart()
 	if err := command.Start(); err != nil {
 		remove()
-		return nil, err
+		return func() {}, err
 	}
 	go func() { _ = command.Wait() }() // whether a browser shows the address is seen by its being opened
 	return remove, nil

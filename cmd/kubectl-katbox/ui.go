@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/web"
+	"github.com/katbox/katbox/internal/web/browser"
+)
+
+func uiVerb() verbs.Verb {
+	return verbs.Verb{
+		Name: "ui", Arguments: "[TARGET[:PATH]]", Summary: "shows volumes and their files in the browser", Most: 1,
+		Notes: `The page comes from this machine and is for one browser. It may do what you may do with retained volumes, and nothing else.
+It ends with Ctrl-C, or when it was not used for 30 minutes.
+
+Examples:
+  kubectl katbox ui                                   the volumes of the namespace
+  kubectl katbox ui job/nightly                       those of a Job
+  kubectl katbox ui job/nightly:out/log.txt --last    a file of the Job's last pod
+  kubectl katbox ui --port 8400 --no-browser          print the address; ports 8400 and 8401 may be forwarded by ssh`,
+		Define: inCluster(func(flags *pflag.FlagSet) action {
+			var c choice
+			c.define(flags)
+			port := flags.Int("port", 0, "the port of the page; the next one is for images and downloads. 0 takes any two")
+			silent := flags.Bool("no-browser", false, "print the address, and start no browser")
+			return func(ctx context.Context, s *session, args []string) error {
+				target, err := s.uiTarget(ctx, &c, args)
+				if err != nil {
+					return err
+				}
+				return s.ui(ctx, target, *port, *silent)
+			}
+		}),
+	}
+}
+
+// uiTarget returns what the page shows first. What the page could show only as an error is one here.
+func (s *session) uiTarget(ctx context.Context, c *choice, args []string) (*web.Target, error) {
+	if len(args) == 0 {
+		_, err := s.eachPage(ctx, cluster.Query{Namespace: s.namespace, Limit: 1}, func(cluster.Page) error { return cluster.ErrEnough })
+		if verbs.HasCode(err, http.StatusForbidden) {
+			return nil, nil // another namespace may be chosen on the page
+		}
+		return nil, err
+	}
+	t, err := parseTarget(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if t.hasPath {
+		v, err := c.one(ctx, s, t)
+		return &web.Target{Namespace: v.Namespace, Name: v.Name, Path: t.path}, err
+	}
+	var found []resource.RetainedVolume
+	incomplete, err := c.each(ctx, s, t, func(v resource.RetainedVolume) error {
+		found = append(found, v)
+		if c.last || len(found) == 2 {
+			return cluster.ErrEnough
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, c.nothing(ctx, s, t, incomplete)
+	case len(found) == 1:
+		return &web.Target{Namespace: found[0].Namespace, Name: found[0].Name}, nil
+	}
+	search := t.pod
+	if t.job != "" {
+		search = t.String()
+	}
+	return &web.Target{Namespace: cmp.Or(s.namespace, web.Everywhere), Search: search}, nil
+}
+
+// ui serves the page until the user ends it.
+func (s *session) ui(ctx context.Context, target *web.Target, port int, silent bool) error {
+	var mu sync.Mutex
+	// The page can do without the name.
+	user, _ := s.client.User(ctx)
+	server, err := web.New(web.Config{
+		Forward: s.client.Forward(), Namespace: s.client.Namespace(), AllNamespaces: s.namespace == "", User: user, Target: target,
+		Version: version, Port: port,
+		Report: func(problem string) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(s.Stderr, "Warning: %s\n", terminal.Clean(problem))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	remove := s.show(server, silent)
+	defer remove()
+	// The browser has read its file when it comes.
+	go func() {
+		select {
+		case <-server.Opened():
+			remove()
+		case <-ctx.Done():
+		}
+	}()
+	err = server.Run(ctx)
+	if errors.Is(err, web.ErrIdle) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(s.Stderr, "The page has ended: it was not used for 30 minutes. Start it again with %s ui.\n", s.Program)
+		return nil
+	}
+	return err
+}
+
+// show opens the page in a browser, or says how to open it. The function that it returns removes what the
+// browser needs for that.
+func (s *session) show(server *web.Server, silent bool) (remove func()) {
+	remove, err := func() {}, error(nil)
+	if !silent {
+		remove, err = browser.Open(server.URL())
+	}
+	switch {
+	case silent || errors.Is(err, browser.ErrNoDisplay):
+		fmt.Fprintln(s.Stderr, "Open this address in a browser. It works once:")
+	case err != nil:
+		fmt.Fprintf(s.Stderr, "Warning: no browser was started: %s\nOpen this address. It works once:\n", terminal.Clean(err.Error()))
+	default:
+		fmt.Fprintln(s.Stderr, "The page opens in the browser. If it does not, open this address. It works once:")
+	}
+	// Nothing else is on stdout, for programs that start this one.
+	fmt.Fprintln(s.Stdout, server.URL())
+	if !browser.Display() {
+		page, raw := server.Ports()
+		fmt.Fprintf(s.Stderr, "There is no display here. If your browser is on another machine, run this there first:\n"+
+			"  ssh -L %[1]s:127.0.0.1:%[1]s -L %[2]s:127.0.0.1:%[2]s %[3]s\n", page, raw, hostName())
+	}
+	fmt.Fprintln(s.Stderr, "Ctrl-C ends the page.")
+	return remove
+}
+
+// hostName is how this machine may be called elsewhere.
+func hostName() string {
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "HOST"
+}

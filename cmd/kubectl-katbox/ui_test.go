@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+// page is a page that the verb ui serves, in a browser without a screen.
+type page struct {
+	t           *testing.T
+	address     string
+	cookie, key string
+}
+
+// open runs the verb until the test ends, and opens its page. The test must not read stderr before.
+func (u user) open(stderr io.Writer, args ...string) page {
+	u.t.Helper()
+	ctx, cancel := context.WithCancel(u.t.Context())
+	out, stdout := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		all := append([]string{"kubectl-katbox", "ui", "--kubeconfig", u.kubeconfig}, args...)
+		ended <- run(ctx, all, strings.NewReader(""), stdout, stderr)
+		stdout.Close()
+	}()
+	u.t.Cleanup(func() {
+		cancel()
+		if code := <-ended; code != 0 {
+			u.t.Errorf("ui %q ends with %d", args, code)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must(u.t, err)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	first := strings.TrimSpace(line)
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Get(first)
+	must(u.t, err)
+	defer answer.Body.Close()
+	_, key, _ := strings.Cut(answer.Header.Get("Location"), "#key=")
+	if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 || key == "" {
+		u.t.Fatalf("%s: %s %q", first, answer.Status, answer.Header)
+	}
+	address, _, _ := strings.Cut(first, "/?")
+	return page{u.t, address, answer.Header.Get("Set-Cookie"), key}
+}
+
+// do sends a request as the page does.
+func (p page) do(method, target, body string) (code int, text string) {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.address+target, strings.NewReader(body))
+	must(p.t, err)
+	cookie, _, _ := strings.Cut(p.cookie, ";")
+	r.Header.Set("Cookie", cookie)
+	r.Header.Set("Katbox-Page", p.key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	must(p.t, err)
+	defer answer.Body.Close()
+	all, err := io.ReadAll(answer.Body)
+	must(p.t, err)
+	return answer.StatusCode, string(all)
+}
+
+// target returns what the page shows first.
+func (p page) target() map[string]string {
+	p.t.Helper()
+	var session struct{ Target map[string]string }
+	_, text := p.do("GET", "/session", "")
+	must(p.t, json.Unmarshal([]byte(text), &session))
+	return session.Target
+}
+
+func TestThePageReadsAndDeletes(t *testing.T) {
+	c := clustertest.New(t)
+	n := c.Node("n1")
+	name, dir := n.Put(1, "ci", "nightly", "nightly-x7k2p")
+	must(t, os.WriteFile(filepath.Join(dir, "log.txt"), []byte("line\n"), 0o644))
+	p := as(t, c, "eve").open(io.Discard, "--no-browser")
+	volumes := "/apis/katbox.io/v1alpha1/namespaces/ci/retainedvolumes"
+	for target, want := range map[string]string{
+		"/": "<title>", "/session": `"namespace":"ci"`, volumes: name, volumes + "/" + name: `"kind":"RetainedVolume"`,
+		volumes + "/" + name + "/files":            `"log.txt"`,
+		volumes + "/" + name + "/log?path=log.txt": "line\n",
+	} {
+		if code, text := p.do("GET", target, ""); code != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %q", target, code, text)
+		}
+	}
+	_, text := p.do("POST", "/tickets", `{"namespace":"ci","name":"`+name+`","path":"log.txt","kind":"download"}`)
+	var ticket struct{ URL string }
+	must(t, json.Unmarshal([]byte(text), &ticket))
+	file, err := http.Get(ticket.URL)
+	must(t, err)
+	defer file.Body.Close()
+	if all, err := io.ReadAll(file.Body); err != nil || string(all) != "line\n" {
+		t.Errorf("the download has %q, %v", all, err)
+	}
+	// Errors are those of the cluster, with what to do.
+	if code, text := p.do("POST", "/tickets", `{"namespace":"ci","name":"`+name+`","path":"none","kind":"download"}`); code != 404 ||
+		!strings.Contains(text, `"message"`) {
+		t.Errorf("a ticket for a file that is not there: %d %q", code, text)
+	}
+	if code, text := p.do("GET", "/apis/katbox.io/v1alpha1/namespaces/etl/retainedvolumes", ""); code != 403 ||
+		!strings.Contains(text, `"kind":"Status"`) {
+		t.Errorf("another namespace: %d %q", code, text)
+	}
+	if code, _ := p.do("DELETE", volumes+"/"+name, ""); code != 200 || n.Volumes() != 0 {
+		t.Errorf("a deletion: %d", code)
+	}
+}
+
+func TestWhatThePageShowsFirst(t *testing.T) {
+	c := clustertest.New(t)
+	n := c.Node("n1")
+	newest, _ := n.Put(1, "ci", "nightly", "nightly-aaaaa")
+	n.Put(2, "ci", "nightly", "nightly-bbbbb")
+	other, _ := n.Put(3, "ci", "other", "other-ccccc")
+	eve := as(t, c, "eve")
+	for args, want := range map[string]map[string]string{
+		"":                            nil,
+		"job/nightly":                 {"namespace": "ci", "name": "", "path": "", "search": "job/nightly"},
+		"job/nightly --last":          {"namespace": "ci", "name": newest, "path": "", "search": ""},
+		"job/nightly:a/b --last":      {"namespace": "ci", "name": newest, "path": "a/b", "search": ""},
+		"other-ccccc":                 {"namespace": "ci", "name": other, "path": "", "search": ""},
+		"other-ccccc:":                {"namespace": "ci", "name": other, "path": "", "search": ""},
+		other + ":x --volume scratch": {"namespace": "ci", "name": other, "path": "x", "search": ""},
+	} {
+		got := eve.open(io.Discard, append(strings.Fields(args), "--no-browser")...).target()
+		if len(got) != len(want) {
+			t.Errorf("ui %s shows %q, want %q", args, got, want)
+		}
+		for key := range want {
+			if got[key] != want[key] {
+				t.Errorf("ui %s shows %q, want %q", args, got, want)
+			}
+		}
+	}
+	if got := as(t, c, "admin").open(io.Discard, "-A", "--no-browser", "job/nightly").target(); got["namespace"] != "*" ||
+		got["search"] == "" {
+		t.Errorf("ui -A shows %q", got)
+	}
+}
+
+func TestThePageCannotBegin(t *testing.T) {
+	c := clustertest.New(t)
+	n := c.Node("n1")
+	n.Put(1, "ci", "nightly", "nightly-aaaaa")
+	n.Put(2, "ci", "nightly", "nightly-bbbbb")
+	eve := as(t, c, "eve")
+	eve.wantFailure(verbs.CodeNoVolume, []string{"pod/none"}, "ui", "none")
+	eve.wantFailure(verbs.CodeFailed, []string{"--last", "2 retained volumes"}, "ui", "job/nightly:x")
+	eve.wantFailure(verbs.CodeUsage, []string{"not a target"}, "ui", "Not_A_Name")
+	eve.wantFailure(verbs.CodeFailed, []string{"--port=80"}, "ui", "--port", "80")
+	// Another namespace may be chosen on the page.
+	if got := as(t, c, "bob").open(io.Discard, "--no-browser").target(); got != nil {
+		t.Errorf("bob begins with %q", got)
+	}
+	c.Uninstall()
+	as(t, c, "admin").wantFailure(verbs.CodeFailed, []string{"v1alpha1.katbox.io"}, "ui")
+}
+
+// What is printed: the address on stdout, and on a machine without a display how to get there.
+func TestTheAddressIsPrinted(t *testing.T) {
+	t.Setenv("DISPLAY", "")
+	t.Setenv("WAYLAND_DISPLAY", "")
+	t.Setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
+	c := clustertest.New(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, stdout := io.Pipe()
+	var stderr bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"kubectl-katbox", "ui", "--kubeconfig", as(t, c, "eve").kubeconfig}, strings.NewReader(""), stdout, &stderr)
+		stdout.Close()
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must(t, err)
+	if !strings.HasPrefix(line, "http://127.0.0.1:") || !strings.Contains(line, "/?token=") {
+		t.Errorf("stdout is %q", line)
+	}
+	cancel()
+	if got := <-code; got != 0 {
+		t.Errorf("it ends with %d", got)
+	}
+	said := stderr.String()
+	port, _, _ := strings.Cut(strings.TrimPrefix(line, "http://127.0.0.1:"), "/")
+	if strings.Contains(said, "token") || !strings.Contains(said, "ssh -L "+port+":127.0.0.1:"+port+" -L ") ||
+		!strings.Contains(said, "It works once") {
+		t.Errorf("stderr is %q", said)
+	}
+}
