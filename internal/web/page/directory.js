@@ -24,6 +24,8 @@ const columns = [
   { key: "owner", title: "User:group" },
 ];
 const largestFirst = ["size", "time"];
+// standard is the order in which the server sends.
+const standard = "name";
 const values = { __proto__: null, name: (e) => e.name, size: (e) => e.size, time: (e) => e.time };
 const kinds = { __proto__: null, directory: "directory", file: "file", symlink: "symlink" };
 const words = {
@@ -48,8 +50,8 @@ export class DirectoryView {
     this.grid = new Grid({
       label: `Files of ${visible(decode(route.ref)) || "the volume"}`, kind: "entries", columns,
       cells: (entry) => this.#cells(entry),
-      sorted: (key) => this.#sorted(turned(this.order, key, largestFirst.includes(key))),
-      typed: (key) => this.#typed(key), above: () => this.search.focus(), up: () => this.#up(),
+      sorted: (key) => this.#sorted(turned(this.order || standard, key, largestFirst.includes(key))),
+      typed: (key) => this.#typed(key), above: () => this.search.focus(),
     });
     this.empty = el("p", { class: "empty", hidden: true });
     const tools = el("div", { class: "tools" }, this.search,
@@ -92,7 +94,7 @@ export class DirectoryView {
   #draw() {
     this.shown = ordered(matching(this.entries, this.search.value, (e) => e.name.toLowerCase()), this.order, values);
     if (this.order === "" || this.order === "name" || this.order === "-name") directoriesFirst(this.shown);
-    this.grid.sortedBy(this.order || "name");
+    this.grid.sortedBy(this.order || standard);
     this.grid.show(this.shown);
     this.#say();
   }
@@ -157,11 +159,6 @@ export class DirectoryView {
     } else if (event.key === "Escape") this.grid.focus(this.grid.active);
     else return;
     event.preventDefault();
-  }
-
-  #up() {
-    if (this.ref !== "") this.view.app.go(format({ ...this.view.id, ref: parent(this.ref) }));
-    else this.view.app.go(this.view.app.listAddress ?? format({ namespace: this.view.id.namespace }));
   }
 
   // typeOf returns the entry of a ref, if it is in this directory.

@@ -1,7 +1,7 @@
 // A file of a volume: as text, as an image, or as hexadecimal numbers.
 
 import { bytes } from "./api.js";
-import { button, el } from "./dom.js";
+import { button, el, writable } from "./dom.js";
 import { download } from "./download.js";
 import { count, mode, moment, size } from "./format.js";
 import { HexView } from "./hexview.js";
@@ -97,6 +97,8 @@ export class FileView {
     this.tools.replaceChildren(...this.inner.tools, save);
     this.content.replaceChildren(this.inner.root);
     this.inner.begin();
+    // Arrow keys scroll at once.
+    if (this.view.app.moved && !writable(document.activeElement)) this.inner.box?.focus({ preventScroll: true });
   }
 
   // say writes what is shown: a text, behind it the size, the time and the mode of the file.

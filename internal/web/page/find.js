@@ -1,6 +1,6 @@
 // The search in a text. Upper and lower case are the same, and colors are not seen.
 
-import { parse } from "./ansi.js";
+import { parse, strip } from "./ansi.js";
 
 const decoder = new TextDecoder();
 
@@ -86,7 +86,7 @@ export class Find {
       // A hit may reach into the row behind the block.
       const [, to] = lines.bounds(Math.min(end, lines.count - 1), text.bytes);
       const whole = decoder.decode(text.bytes.subarray(from, to));
-      if (whole.includes("\x1b") || lower(whole).includes(needle)) {
+      if (lower(strip(whole)).includes(needle)) {
         for (let row = this.#next; row < end; row++) for (const _ of this.inRow(row)) this.hits.push(row);
       }
       this.#next = end;

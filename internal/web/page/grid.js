@@ -8,11 +8,11 @@ export class Grid {
   #items = [];
   #active = 0;
 
-  // columns are {key, title, sort, short}. cells(item) returns what is in them, the first with the
-  // link. kind is the class of the grid. typed(key) is called for characters, up() for Backspace and
-  // above() when the focus leaves the first row upwards. sorted(key) is called when a head is pressed.
-  constructor({ label, kind, columns, cells, sorted, typed, up, above }) {
-    Object.assign(this, { columns, cells, typed, up, above });
+  // columns are {key, title, sort}. cells(item) returns what is in them, the first with the
+  // link. kind is the class of the grid. typed(key) is called for characters, above() when the focus
+  // leaves the first row upwards, sorted(key) when a head is pressed.
+  constructor({ label, kind, columns, cells, sorted, typed, above }) {
+    Object.assign(this, { columns, cells, typed, above });
     this.heads = columns.map((column, i) => this.#head(column, i, sorted));
     const head = el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": 1 }, this.heads));
     this.root = el("div", { class: `grid ${kind}`, role: "grid", "aria-label": label, "aria-colcount": columns.length, "aria-readonly": "true" }, head);
@@ -100,8 +100,6 @@ export class Grid {
     if (to !== undefined) {
       if (to < 0 && this.#active === 0 && event.key === "ArrowUp") this.above?.();
       else this.focus(to);
-    } else if (event.key === "Backspace" && this.up) {
-      this.up();
     } else if (event.key.length === 1 && event.key !== " " && event.key !== "/" && this.typed) {
       this.typed(event.key);
     } else {

@@ -1,13 +1,13 @@
 // One volume: whose it was, its path, and below that a directory or a file.
 
 import { entry, volume as getVolume } from "./api.js";
-import { button, el } from "./dom.js";
+import { button, el, writable } from "./dom.js";
 import { DirectoryView } from "./directory.js";
 import { download } from "./download.js";
 import { FileView } from "./file.js";
 import { count, moment, size, span } from "./format.js";
 import { nameOf } from "./nameof.js";
-import { ancestors, base, decode, visible } from "./names.js";
+import { ancestors, base, decode, parent, visible } from "./names.js";
 import { trouble } from "./notice.js";
 import { askToRemove } from "./remove.js";
 import { format, sameFile } from "./route.js";
@@ -24,11 +24,11 @@ export class VolumeView {
     this.facts = el("dl", { class: "facts" });
     this.path = el("nav", { class: "path", "aria-label": "Path" });
     this.remove = button("Delete…", () => askToRemove(this.volume, (said) => this.#removed(said)), { icon: "trash", class: "danger", disabled: true, id: "remove" });
-    this.archive = button("Download all", () => download(this.id, "", "archive", this.notices), { icon: "download", id: "archive" });
+    this.archive = button("Download all", () => download(this.id, "", "archive", this.notices), { icon: "download", disabled: true, id: "archive" });
     this.notices = el("div", { class: "notices" });
     this.content = el("div", { class: "content" });
     this.top = el("div", { class: "bar about" }, el("div", { class: "who" }, this.heading, this.facts), el("div", { class: "tools" }, this.archive, this.remove));
-    this.root = el("div", { class: "view" }, this.path, this.top, this.notices, this.content);
+    this.root = el("div", { class: "view", on: { keydown: (event) => this.#key(event) } }, this.path, this.top, this.notices, this.content);
   }
 
   // begin is called once the view is in the document.
@@ -51,7 +51,7 @@ export class VolumeView {
 
   #found(volume) {
     this.volume = volume;
-    this.remove.disabled = false;
+    this.remove.disabled = this.archive.disabled = false;
     this.#drawFacts();
     this.#drawPath();
   }
@@ -92,6 +92,14 @@ export class VolumeView {
   // The list that the reader came from, which may be that of all namespaces.
   #listAddress() {
     return this.app.listAddress ?? format({ namespace: this.id.namespace });
+  }
+
+  // Backspace goes up: to the directory above, and from the top to the list.
+  #key(event) {
+    if (event.key !== "Backspace" || event.ctrlKey || event.metaKey || event.altKey || writable(event.target)) return;
+    event.preventDefault();
+    const { ref } = this.route;
+    this.app.go(ref === "" ? this.#listAddress() : format({ ...this.id, ref: parent(ref) }));
   }
 
   get title() {

@@ -26,6 +26,8 @@ const columns = [
   { key: "node", title: "Node", sort: true },
 ];
 const largestFirst = ["size", "retained"];
+// standard is the order in which the server sends: the newest first.
+const standard = "-retained";
 const values = {
   __proto__: null,
   namespace: (v) => v.namespace, pod: (v) => v.pod || v.name, owner: (v) => v.owner, volume: (v) => v.volume, size: (v) => v.bytes,
@@ -54,7 +56,7 @@ export class VolumesView {
       label: this.title, kind: this.all ? "volumes all" : "volumes",
       columns: this.all ? [{ key: "namespace", title: "Namespace", sort: true }, ...columns] : columns,
       cells: (volume) => this.#cells(volume),
-      sorted: (key) => this.#sorted(turned(this.order, key, largestFirst.includes(key))),
+      sorted: (key) => this.#sorted(turned(this.order || standard, key, largestFirst.includes(key))),
       typed: (key) => this.#typed(key), above: () => this.search.focus(),
     });
     this.root = el("div", { class: "view" },
@@ -76,7 +78,7 @@ export class VolumesView {
     this.load();
   }
 
-  // load loads the list. What was shown stays until the first page is there.
+  // load loads the list. What was shown stays until there is as much again, so that no row jumps away.
   async load() {
     this.#leaving.abort();
     this.#leaving = new AbortController();
@@ -88,6 +90,7 @@ export class VolumesView {
     try {
       await store.load(() => {
         const first = this.store !== store;
+        if (first && this.store && !store.complete && store.volumes.length < this.store.volumes.length) return;
         this.store = this.app.store = store;
         this.#draw();
         if (first) this.app.reached(this.namespace);
@@ -104,7 +107,7 @@ export class VolumesView {
 
   #draw() {
     this.shown = ordered(matching(this.store.volumes, this.search.value, (v) => v.text), this.order, values);
-    this.grid.sortedBy(this.order || "-retained");
+    this.grid.sortedBy(this.order || standard);
     this.grid.show(this.shown);
     this.#say();
   }
