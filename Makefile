@@ -120,7 +120,7 @@ e2e-disk: ## Fill the one disk of a real kubelet's node, with its own thresholds
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_DISK=12000M E2E_FLAGS="-run TestOneDisk"
 
 page-test: ## Test the scripts of the page with Node 20 or newer; nothing is installed
-	node --test internal/web/page/test/
+	node --test internal/web/page/test/*.test.js
 
 monitoring-check: compiler bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml

@@ -1,8 +1,11 @@
 package page
 
 import (
+	"fmt"
 	"io/fs"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -120,5 +123,25 @@ func TestPageIsWhole(t *testing.T) {
 		if early[name] == (path.Ext(name) != ".js" || name == "main.js" || name == "theme.js") {
 			t.Errorf("%s is loaded beforehand: %v", name, early[name])
 		}
+	}
+}
+
+// TestScripts runs the tests of the scripts, as make page-test does, where there is a node that can.
+func TestScripts(t *testing.T) {
+	const oldest = 20
+	var major int
+	version, err := exec.Command("node", "--version").Output()
+	if err != nil {
+		t.Skipf("there is no node: %v", err)
+	}
+	if _, err := fmt.Sscanf(string(version), "v%d.", &major); err != nil || major < oldest {
+		t.Skipf("node is %q, and at least %d is needed", version, oldest)
+	}
+	files, err := filepath.Glob("test/*.test.js")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no tests of scripts: %v", err)
+	}
+	if out, err := exec.Command("node", append([]string{"--test"}, files...)...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
