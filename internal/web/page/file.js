@@ -111,7 +111,7 @@ export class FileView {
 
   #time() {
     const time = this.entry.time ?? Date.parse(this.entry.mtime);
-    return Number.isNaN(time) ? "" : moment(time);
+    return Number.isNaN(time) ? "" : moment(time).slice(0, 16);
   }
 
   // update follows a route that leads to the same file.

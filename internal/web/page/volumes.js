@@ -118,7 +118,7 @@ export class VolumesView {
     const link = el("a", { href: format({ namespace, name }) }, visible(volume.pod || name));
     const size_ = size(volume.bytes);
     const cells = [
-      [link, el("span", { class: "more" }, [volume.owner, size_, ago(volume.retained, now)].filter((text) => text && text !== "–").join(" · "))],
+      [link, el("span", { class: "more" }, [this.all && visible(namespace), volume.owner, size_, ago(volume.retained, now)].filter((text) => text && text !== "–").join(" · "))],
       volume.owner ? el("span", { class: volume.guessed && "guessed", title: volume.guessed ? `${volume.owner}: guessed from the pod’s name` : volume.owner }, volume.owner) : "–",
       el("span", {}, visible(volume.volume) || "–"),
       size_,
