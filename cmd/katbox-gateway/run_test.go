@@ -37,7 +37,7 @@ import (
 	"github.com/katbox/katbox/internal/ops"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 

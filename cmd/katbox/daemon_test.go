@@ -286,11 +286,11 @@ func (d *daemon) mounted(target string) bool {
 	return strings.Contains(string(table), " "+target+" ")
 }
 
-// eventually waits until the daemon has done something by itself. It fails after a
-// minute, far longer than anything should take.
+// eventually waits until the daemon has done something by itself. It fails after
+// three minutes, far longer than anything should take.
 func (d *daemon) eventually(what string, is func() bool) {
 	d.t.Helper()
-	d.eventuallyWithin(time.Minute, what, is)
+	d.eventuallyWithin(3*time.Minute, what, is)
 }
 
 func (d *daemon) eventuallyWithin(limit time.Duration, what string, is func() bool) {

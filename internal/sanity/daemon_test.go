@@ -95,7 +95,7 @@ func startDaemon(t *testing.T) *daemon {
 // stop ends the daemon; its records stay open.
 func (d *daemon) stop(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	must(t, d.server.Stop(ctx))
 	must(t, <-d.served)

@@ -27,7 +27,7 @@ import (
 )
 
 // patience is far longer than anything should take.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // gatewayName is the name that the certificates are for.
 const gatewayName = "gateway.test"

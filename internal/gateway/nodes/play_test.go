@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long tests wait for what has to come.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func hash(node string) uint32 {
 	h := fnv.New32()

@@ -336,10 +336,10 @@ func (c *cluster) wantLine(lines int) map[string]any {
 	return last
 }
 
-// eventually waits for something that has to come. It fails after half a minute.
+// eventually waits for something that has to come. It fails after two minutes.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", what)
 		}

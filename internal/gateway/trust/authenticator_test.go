@@ -142,7 +142,7 @@ func (g *gateway) caller(t *testing.T, certificate *tls.Certificate) *http.Clien
 	}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	return &http.Client{Transport: transport, Timeout: 2 * time.Minute}
 }
 
 // ask sends one request.

@@ -80,7 +80,7 @@ func TestProgressInBars(t *testing.T) {
 	var out notebook
 	show, finish := bars(&out)
 	show(standing{pods: 30, ofPods: 60, volumes: 10, gone: 10, errors: 77, faults: []string{"disk-full"}})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, want := range []string{"pods over", "volumes gone", "77 errors", "going on: disk-full"} {
 		for !strings.Contains(out.String(), want) {
