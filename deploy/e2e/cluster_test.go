@@ -148,6 +148,11 @@ func (c *cluster) restartKubelet() {
 // eventually waits until check returns no error any more.
 func (c *cluster) eventually(what string, check func() error) {
 	c.t.Helper()
+	eventually(c.t, what, check)
+}
+
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
 		err := check()
@@ -155,7 +160,7 @@ func (c *cluster) eventually(what string, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("not within %s: %s: %v", patience, what, err)
+			t.Fatalf("not within %s: %s: %v", patience, what, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -66,6 +66,8 @@ func TestGateway(t *testing.T) {
 	}{
 		{"controllers", (*gatewayCluster).testControllers},
 		{"rollout", (*gatewayCluster).testRollout},
+		{"plugin", (*gatewayCluster).testPlugin},
+		{"page", (*gatewayCluster).testPage},
 		{"away", (*gatewayCluster).testAway},
 		{"removal", (*gatewayCluster).testRemoval},
 	} {

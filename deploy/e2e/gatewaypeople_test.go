@@ -22,12 +22,14 @@ type person struct {
 }
 
 // The people of the tests, in namespace ci: alice may view, bob may edit, carol may view and has a
-// client certificate, dave has no right at all.
+// client certificate, dave has no right at all. Erin may edit in namespace other alone, and has a client
+// certificate.
 const (
 	alice = "alice"
 	bob   = "bob"
 	carol = "carol"
 	dave  = "dave"
+	erin  = "erin"
 )
 
 // people makes the namespaces, the people and their rights.
@@ -38,13 +40,14 @@ func (c *gatewayCluster) people() {
 	}
 	c.tools("kubeconfig", "--user", alice, "--out", c.kubeconfigOf(alice))
 	c.tools("kubeconfig", "--user", bob, "--out", c.kubeconfigOf(bob))
-	c.tools("cert", "--dir", c.state, "--ca", filepath.Join(c.state, "etc/pki/ca"), "--name", carol, "--cn", carol)
-	c.tools("kubeconfig", "--cert", filepath.Join(c.state, carol), "--out", c.kubeconfigOf(carol))
-	c.tools("cert", "--dir", c.state, "--ca", filepath.Join(c.state, "etc/pki/ca"), "--name", dave, "--cn", dave)
-	c.tools("kubeconfig", "--cert", filepath.Join(c.state, dave), "--out", c.kubeconfigOf(dave))
+	for _, who := range []string{carol, dave, erin} {
+		c.tools("cert", "--dir", c.state, "--ca", filepath.Join(c.state, "etc/pki/ca"), "--name", who, "--cn", who)
+		c.tools("kubeconfig", "--cert", filepath.Join(c.state, who), "--out", c.kubeconfigOf(who))
+	}
 	for who, role := range map[string]string{alice: "view", bob: "edit", carol: "view"} {
 		c.kubectl("-n", "ci", "create", "rolebinding", who, "--clusterrole="+role, "--user="+who)
 	}
+	c.kubectl("-n", "other", "create", "rolebinding", erin, "--clusterrole=edit", "--user="+erin)
 }
 
 func (c *gatewayCluster) kubeconfigOf(who string) string {

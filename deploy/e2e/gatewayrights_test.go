@@ -95,21 +95,33 @@ func (p person) wantSees(ns string, want ...rv) {
 // wantAudited fails unless the API server's audit log and the gateway's log tell the same request.
 func (c *gatewayCluster) wantAudited(user, name, path string) {
 	c.t.Helper()
-	for line := range strings.Lines(string(c.secret("logs/audit.log"))) {
-		var event struct {
-			AuditID, RequestURI, Stage string
-			User                       struct{ Username string }
-			ObjectRef                  struct{ Name, Subresource string }
-		}
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			continue // the last line may be half written
-		}
+	for _, event := range c.audited() {
 		if event.User.Username == user && event.ObjectRef.Name == name && event.ObjectRef.Subresource == "log" &&
 			strings.Contains(event.RequestURI, path) && strings.Contains(c.gatewayLogs(), event.AuditID) {
 			return
 		}
 	}
 	c.t.Errorf("no event of %s reading %s that is in the gateway's log too", user, name)
+}
+
+// auditEvent is what the tests read of an event in the API server's audit log.
+type auditEvent struct {
+	AuditID, RequestURI, Stage string
+	User                       struct{ Username string }
+	ObjectRef                  struct{ Name, Subresource string }
+	ResponseStatus             struct{ Code int }
+}
+
+// audited are the events of the API server's audit log.
+func (c *gatewayCluster) audited() (events []auditEvent) {
+	c.t.Helper()
+	for line := range strings.Lines(string(c.secret("logs/audit.log"))) {
+		var event auditEvent
+		if err := json.Unmarshal([]byte(line), &event); err == nil { // the last line may be half written
+			events = append(events, event)
+		}
+	}
+	return events
 }
 
 // testKubectl: what unmodified kubectl does with the resource.

@@ -196,10 +196,7 @@ func (c *gatewayCluster) testRollout() {
 		ended <- err
 	}()
 	<-began
-	old := strings.Fields(c.kubectl("-n", namespace, "get", "pods", "-l", "app.kubernetes.io/name=katbox-gateway", "-o", "name"))
-	c.kubectl("-n", namespace, "rollout", "restart", "deployment/katbox-gateway")
-	c.gatewayReady()
-	c.kubectl(append([]string{"-n", namespace, "wait", "--for=delete", "--timeout", patience.String()}, old...)...)
+	c.replaceGateway()
 	close(release)
 	if err := <-ended; err == nil {
 		c.t.Errorf("a download of %d bytes that a rollout met ends without an error after %d", longBytes, offset)
