@@ -18,7 +18,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test e2e e2e-gateway e2e-disk lint portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,11 +110,14 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 	@if [ -z "$(REALKUBELET)" ]; then \
 		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
 	else \
-		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
+		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" KATBOX_E2E_WRITE="$(KATBOX_E2E_WRITE)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
 	fi
 
 e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 E2E_FLAGS="-run TestGateway $(E2E_FLAGS)"
+
+transcript: ## Make the README's transcript and picture of kubectl katbox, in a real cluster; REALKUBELET=DIR as for e2e
+	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 KATBOX_E2E_WRITE=yes E2E_FLAGS="-run TestGateway/^p"
 
 e2e-disk: ## Fill the one disk of a real kubelet's node, with its own thresholds; REALKUBELET=DIR, takes 12 GB
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_DISK=12000M E2E_FLAGS="-run TestOneDisk"

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"image/png"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestReadme: the README shows the transcript and the pictures that "make transcript" has made in a real
+// cluster.
+func TestReadme(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transcript, err := os.ReadFile("transcript.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if part := "\n<!-- plugin -->\n```\n" + string(transcript) + "```\n<!-- /plugin -->\n"; !strings.Contains(string(page), part) {
+		t.Errorf("the README has another transcript than deploy/plugin/transcript.txt; make transcript writes both. It should have:%s", part)
+	}
+	for _, name := range []string{"page-list.png", "page-file.png"} {
+		if !strings.Contains(string(page), "](deploy/plugin/"+name+")") {
+			t.Errorf("the README does not show deploy/plugin/%s", name)
+		}
+		picture, err := os.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		size, err := png.DecodeConfig(bytes.NewReader(picture))
+		if err != nil || size.Width < 1000 || len(picture) > 200<<10 {
+			t.Errorf("%s has %d bytes, and a width of %d: %v", name, len(picture), size.Width, err)
+		}
+	}
+}
