@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -55,8 +56,8 @@ func TestHostileArchives(t *testing.T) {
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				for _, overwrite := range []bool{false, true} {
+					needsSymlinks(t, test.entries...)
 					outside, dest := place(t)
-					needsSymlinks(t, dest, test.entries...)
 					entries := slices.Clone(test.entries)
 					for i := range entries {
 						entries[i].Name = strings.ReplaceAll(entries[i].Name, "OUTSIDE", outside)
@@ -64,7 +65,10 @@ func TestHostileArchives(t *testing.T) {
 					}
 					before := state(t, outside)
 					_, err := unpackOn(t.Context(), on, bytes.NewReader(header(t, entries)), Options{Dir: dest, Overwrite: overwrite, Symlinks: true})
-					wantError(t, err, test.want)
+					// An absolute path of Windows has a colon and backslashes.
+					if left := (*LeftOutError)(nil); runtime.GOOS != "windows" || !errors.As(err, &left) {
+						wantError(t, err, test.want)
+					}
 					if after := state(t, outside); after != before {
 						t.Errorf("overwrite %v: outside was\n%sand is\n%s", overwrite, before, after)
 					}
@@ -121,8 +125,11 @@ func TestOverwrite(t *testing.T) {
 }
 
 func overwrites(t *testing.T, on system, name string, entry tar.Header, overwrite, replaced bool) {
+	needsSymlinks(t, entry)
+	if runtime.GOOS == "windows" && name == "fifo" {
+		t.Skip("there are none")
+	}
 	outside, dest := place(t)
-	needsSymlinks(t, dest, entry)
 	must(t, os.Mkdir(filepath.Join(dest, "dir"), 0o755))
 	fifo(t, filepath.Join(dest, "fifo"))
 	write(t, filepath.Join(dest, "twice"), "old")
@@ -169,7 +176,7 @@ func TestModesAndSymlinks(t *testing.T) {
 		} {
 			info, err := os.Lstat(filepath.Join(dest, name))
 			must(t, err)
-			if info.Mode()|0o022 != want|0o022 {
+			if !on.noModes && info.Mode()|0o022 != want|0o022 {
 				t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
 			}
 		}
@@ -253,6 +260,9 @@ func (c *calls) Read([]byte) (int, error) {
 
 // A directory that is moved away meanwhile does not take the archive along.
 func TestMovedMeanwhile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("nothing moves a directory that is open")
+	}
 	eachSystem(t, func(t *testing.T, on system) {
 		const depth = maxOpen + 10
 		outside, dest := place(t)
@@ -309,7 +319,7 @@ func TestDeepDirectories(t *testing.T) {
 			dir := filepath.Join(dest, strings.Repeat("d/", i))
 			info, err := os.Lstat(dir)
 			must(t, err)
-			if want := fs.FileMode(0o700 + i%2); info.Mode().Perm() != want {
+			if want := fs.FileMode(0o700 + i%2); !on.noModes && info.Mode().Perm() != want {
 				t.Fatalf("level %d has mode %v, want %v", i, info.Mode().Perm(), want)
 			}
 			for _, name := range []string{"before", "z"} {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,7 +84,7 @@ func TestLargestHole(t *testing.T) {
 		for _, size := range []int64{1 << 42, math.MaxInt64} {
 			_, err := unpackOn(t.Context(), on, bytes.NewReader(holes(t, "1\n0\n3\nabc", size)), Options{Dir: dest, Overwrite: true})
 			// Few file systems have files of the largest size.
-			if err != nil && !strings.Contains(err.Error(), syscall.EFBIG.Error()) && !strings.Contains(err.Error(), syscall.EINVAL.Error()) {
+			if err != nil && !(runtime.GOOS == "windows" && size == math.MaxInt64) && !strings.Contains(err.Error(), syscall.EFBIG.Error()) && !strings.Contains(err.Error(), syscall.EINVAL.Error()) {
 				t.Error(err)
 			}
 		}
