@@ -11,13 +11,16 @@ import (
 )
 
 const (
-	// StandardVolumes and MostVolumes are how many volumes a page holds, if the request does not say
-	// and at most.
+	// StandardVolumes is how many volumes a page holds if the request does not say, and MostVolumes how
+	// many it can hold.
 	StandardVolumes = 500
-	MostVolumes     = 5000
-	// StandardNames and MostNames are the same of the entries of a [FileList].
+	// MostVolumes: see StandardVolumes.
+	MostVolumes = 5000
+	// StandardNames is how many entries a page of a [FileList] holds if the request does not say, and
+	// MostNames how many it can hold.
 	StandardNames = 1000
-	MostNames     = 10_000
+	// MostNames: see StandardNames.
+	MostNames = 10_000
 )
 
 // Query selects retained volumes. A zero field selects all.

@@ -104,7 +104,8 @@ func TestListContinues(t *testing.T) {
 			}
 		}
 		for _, after := range []string{"..", "a/../b", "/", "a//b", "%zz", "a/b/c/d", strings.Repeat("x", 1<<20)} {
-			if _, _, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{After: after, Limit: 10, Depth: 3}, nil); !errors.Is(err, ErrBadContinue) {
+			_, _, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{After: after, Limit: 10, Depth: 3}, nil)
+			if !errors.Is(err, ErrBadContinue) {
 				t.Errorf("after %.20q: %v", after, err)
 			}
 		}

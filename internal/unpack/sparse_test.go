@@ -84,7 +84,10 @@ func TestLargestHole(t *testing.T) {
 		for _, size := range []int64{1 << 42, math.MaxInt64} {
 			_, err := unpackOn(t.Context(), on, bytes.NewReader(holes(t, "1\n0\n3\nabc", size)), Options{Dir: dest, Overwrite: true})
 			// Few file systems have files of the largest size.
-			if err != nil && !(runtime.GOOS == "windows" && size == math.MaxInt64) && !strings.Contains(err.Error(), syscall.EFBIG.Error()) && !strings.Contains(err.Error(), syscall.EINVAL.Error()) {
+			if runtime.GOOS == "windows" && size == math.MaxInt64 {
+				continue
+			}
+			if err != nil && !strings.Contains(err.Error(), syscall.EFBIG.Error()) && !strings.Contains(err.Error(), syscall.EINVAL.Error()) {
 				t.Error(err)
 			}
 		}

@@ -135,7 +135,8 @@ func (a *answer) fail(err error) (outcome string) {
 
 // outcomes are the words of the metric for requests that failed.
 var outcomes = map[api.Reason]string{
-	api.BadRequest: "bad", api.MethodNotAllowed: "bad", api.RangeNotValid: "bad", api.NotFound: "not_found", api.Conflict: "lost", api.Expired: "lost",
+	api.BadRequest: "bad", api.MethodNotAllowed: "bad", api.RangeNotValid: "bad", api.NotFound: "not_found",
+	api.Conflict: "lost", api.Expired: "lost",
 	api.TooManyRequests: "refused", api.InternalError: "failed", api.ServiceUnavailable: "failed", api.Timeout: "timeout",
 }
 

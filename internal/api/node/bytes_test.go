@@ -123,8 +123,10 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		kind  api.EntryType
 		cause api.CauseReason
 	}{
-		"sub": {api.Directory, api.IsDirectory}, "": {api.Directory, api.IsDirectory}, "outside": {api.Symlink, api.IsSymlink}, "up": {api.Symlink, api.IsSymlink},
-		"self": {api.Symlink, api.IsSymlink}, "dangling": {api.Symlink, api.IsSymlink}, "fifo": {api.FIFO, api.NotRegularFile}, "socket": {api.Socket, api.NotRegularFile},
+		"sub": {api.Directory, api.IsDirectory}, "": {api.Directory, api.IsDirectory}, "outside": {api.Symlink, api.IsSymlink},
+		"up":   {api.Symlink, api.IsSymlink},
+		"self": {api.Symlink, api.IsSymlink}, "dangling": {api.Symlink, api.IsSymlink},
+		"fifo": {api.FIFO, api.NotRegularFile}, "socket": {api.Socket, api.NotRegularFile},
 	} {
 		_, err := n.read(id, api.BytesQuery{Path: path})
 		wantCode(t, "read "+path, err, 400, want.cause)

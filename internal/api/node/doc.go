@@ -7,6 +7,7 @@
 // and others wait.
 //
 // The package authenticates no one. The daemon has two handlers: one on a Unix socket that only root
-// may use, and one on the connections to the gateway, which says in a header whose request it is. Each has limits of its own: whatever comes through the gateway, root on the node can read, and
-// the other way round.
+// may use, and one on the connections to the gateway, which says in a header whose request it is. Each
+// has limits of its own: whatever comes through the gateway, root on the node can read, and the other
+// way round.
 package node

@@ -64,7 +64,8 @@ func TestSelection(t *testing.T) {
 	n.volumes.onList = func(_ context.Context, s volume.Selection) (volume.Page, error) { got = s; return volume.Page{}, nil }
 	key := volume.Key{Unpublished: time.Unix(-5, 123), ID: "a.b"}
 	since := time.Unix(1000, 5)
-	_, err := n.client.List(t.Context(), api.Query{Namespace: "a", Pod: "b", PodUID: "c", Since: since, Continue: api.FormatKey(key), Limit: 9})
+	q := api.Query{Namespace: "a", Pod: "b", PodUID: "c", Since: since, Continue: api.FormatKey(key), Limit: 9}
+	_, err := n.client.List(t.Context(), q)
 	must(t, err)
 	if got.Namespace != "a" || got.PodName != "b" || got.Pod != "c" || !got.Since.Equal(since) ||
 		got.Before.Compare(key) != 0 || got.Limit != 9 {
@@ -105,10 +106,12 @@ func TestBadParameters(t *testing.T) {
 		"volumes?before=x":        api.BadContinue, "volumes?before=1.2.": api.BadContinue, "volumes?before=1.2000000000.a": api.BadContinue,
 		"volumes?namespce=a": api.BadParameter, "volumes?pod=a&pod=b": api.BadParameter, "V/files?depth=17": api.BadParameter,
 		"V/files?limit=10001": api.BadParameter,
-		"V/files?stat=yes":    api.BadParameter, "V/bytes?path=f&tailLines=100001": api.BadParameter, "V/bytes?path=f&tailline=1": api.BadParameter,
+		"V/files?stat=yes":    api.BadParameter, "V/bytes?path=f&tailLines=100001": api.BadParameter,
+		"V/bytes?path=f&tailline=1":              api.BadParameter,
 		"V/bytes?path=f&tailLines=1&tailBytes=1": api.BadParameter, "V/bytes?path=f&offset=1&tailBytes=1": api.BadParameter,
 		"V/bytes?path=f&limit=-1":    api.BadParameter,
-		"V/bytes?path=f&archive=zip": api.BadParameter, "V/bytes?path=f&exclude=x": api.BadParameter, "V/bytes?path=f&archive=tar&offset=1": api.BadParameter,
+		"V/bytes?path=f&archive=zip": api.BadParameter, "V/bytes?path=f&exclude=x": api.BadParameter,
+		"V/bytes?path=f&archive=tar&offset=1":        api.BadParameter,
 		"V/bytes?path=f&offset=-9223372036854775808": api.BadParameter, "V/bytes?path=f&path=g": api.BadParameter,
 		"V/bytes?archive=tar" + strings.Repeat("&exclude=x", 65): api.BadParameter,
 	} {
