@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -123,20 +124,28 @@ func (c *check) nodes(ctx context.Context) {
 	case page.Fleet.Nodes == 0:
 		c.not("nodes", "no node has connected to the gateway: see kubectl -n katbox get pods, and the daemons' flag --gateway")
 	case page.Incomplete():
-		text := fmt.Sprintf("%d of %d do not answer:", len(page.Fleet.Missing)+page.Fleet.MissingMore, page.Fleet.Nodes)
-		for _, m := range page.Fleet.Missing {
-			text += " " + m.Node
-			if t := at(m.Since); !t.IsZero() {
-				text += " (since " + terminal.Ago(c.Now(), t) + ")"
-			}
-		}
-		if page.Fleet.MissingMore > 0 {
-			text += fmt.Sprintf(" and %d more", page.Fleet.MissingMore)
-		}
-		c.not("nodes", text+"; see kubectl get nodes, and kubectl -n katbox get pods -o wide")
+		f := page.Fleet
+		c.not("nodes", fmt.Sprintf("%d of %d do not answer: %s; see kubectl get nodes, and kubectl -n katbox get pods -o wide",
+			len(f.Missing)+f.MissingMore, f.Nodes, c.away(f)))
 	default:
 		c.ok("nodes", fmt.Sprintf("all %d are connected", page.Fleet.Nodes))
 	}
+}
+
+// away names the nodes that are missing, and since when.
+func (c *check) away(f *resource.Fleet) string {
+	var names []string
+	for _, m := range f.Missing {
+		name := m.Node
+		if t := at(m.Since); !t.IsZero() {
+			name += " (" + terminal.Ago(c.Now(), t) + ")"
+		}
+		names = append(names, name)
+	}
+	if f.MissingMore > 0 {
+		names = append(names, fmt.Sprintf("%d more", f.MissingMore))
+	}
+	return strings.Join(names, ", ")
 }
 
 func (c *check) ok(what, text string) { c.line("ok ", what, text) }

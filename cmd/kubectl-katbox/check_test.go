@@ -19,10 +19,12 @@ func TestCheck(t *testing.T) {
 		lines []string
 	}{
 		"all is well": {"eve", "", nil, 0, []string{
-			"ok API server", "ok gateway", "ok list volumes", "ok see a volume", "ok list files", "ok read files", "ok delete volumes", "ok nodes all 2 are connected",
+			"ok API server", "ok gateway", "ok list volumes", "ok see a volume", "ok list files", "ok read files", "ok delete volumes",
+			"ok nodes all 2 are connected",
 		}},
 		"view": {"vic", "", nil, 1, []string{
-			"ok API server knows you as vic", "ok gateway APIService v1alpha1.katbox.io is available; it is v1-gateway", "ok list volumes in namespace ci", "ok see",
+			"ok API server knows you as vic", "ok gateway APIService v1alpha1.katbox.io is available; it is v1-gateway",
+			"ok list volumes in namespace ci", "ok see",
 			"not list files you may not get retainedvolumes/files in namespace ci: the role edit includes it",
 			"not read files you may not get retainedvolumes/log", "not delete volumes you may not delete retainedvolumes", "ok nodes",
 		}},
@@ -33,14 +35,15 @@ func TestCheck(t *testing.T) {
 			"ok API server", "ok gateway", "ok list volumes in all namespaces", "ok see", "ok list files", "ok read", "ok delete", "ok nodes",
 		}},
 		"a node is away": {"eve", "", func(c *clustertest.Cluster) { c.Lost("n2") }, 1, []string{
-			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "not nodes 1 of 2 do not answer: n2; see kubectl get nodes",
+			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete",
+			"not nodes 1 of 2 do not answer: n2; see kubectl get nodes",
 		}},
 		"no gateway": {"eve", "", (*clustertest.Cluster).Uninstall, 1, []string{
 			"ok API server", "not gateway this cluster has no APIService v1alpha1.katbox.io; install Katbox",
 		}},
 		"the gateway is down": {"eve", "", func(c *clustertest.Cluster) { c.Down(true) }, 1, []string{
-			"ok API server", "not gateway APIService v1alpha1.katbox.io is not available: the API server answered 503 Service Unavailable", "ok list", "ok see",
-			"ok list files", "ok read", "ok delete",
+			"ok API server", "not gateway APIService v1alpha1.katbox.io is not available: the API server answered 503 Service Unavailable",
+			"ok list", "ok see", "ok list files", "ok read", "ok delete",
 		}},
 		"no credentials": {"eve", "--token other", nil, 1, []string{"not API server does not accept your credentials"}},
 		"no API server":  {"eve", "-s https://127.0.0.1:1", nil, 1, []string{"not API server https://127.0.0.1:1 cannot be reached"}},
@@ -52,7 +55,9 @@ func TestCheck(t *testing.T) {
 				}
 				return false
 			})
-		}, 0, []string{"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "ok nodes"}},
+		}, 0, []string{
+			"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "ok nodes",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clustertest.New(t)
@@ -69,7 +74,7 @@ func TestCheck(t *testing.T) {
 			for i, want := range row.lines {
 				line := strings.Join(strings.Fields(lines[i]), " ")
 				result, text, _ := strings.Cut(want, " ")
-				for _, word := range strings.Fields(text) {
+				for word := range strings.FieldsSeq(text) {
 					if !strings.Contains(line, word) {
 						t.Errorf("line %q lacks %q of %q", line, word, want)
 					}
@@ -93,7 +98,8 @@ func TestVersion(t *testing.T) {
 		t.Errorf("--client: code %d, %q", code, stdout)
 	}
 	c.Down(true)
-	if code, stdout, stderr := u.run("version"); code != verbs.CodeFailed || stdout != mine || !strings.Contains(stderr, "kubectl katbox check") {
+	code, stdout, stderr := u.run("version")
+	if code != verbs.CodeFailed || stdout != mine || !strings.Contains(stderr, "kubectl katbox check") {
 		t.Errorf("without an answer: code %d, %q, %q", code, stdout, stderr)
 	}
 	c.Uninstall()

@@ -85,12 +85,14 @@ func TestCompleteWithoutACluster(t *testing.T) {
 	for words, want := range map[string]string{"rm _": ":4\n", "li": "list\tlists retained volumes, the newest first\n:4\n"} {
 		var out strings.Builder
 		args := strings.Fields(strings.ReplaceAll(words, "_", "x"))
-		if code := run(t.Context(), append([]string{"kubectl-katbox", "__complete"}, args...), strings.NewReader(""), &out, &out); code != 0 || out.String() != want {
+		code := run(t.Context(), append([]string{"kubectl-katbox", "__complete"}, args...), strings.NewReader(""), &out, &out)
+		if code != 0 || out.String() != want {
 			t.Errorf("%q: code %d, %q", words, code, out.String())
 		}
 	}
 	var out strings.Builder
-	if code := run(t.Context(), []string{"kubectl-katbox", "__complete"}, strings.NewReader(""), &out, &out); code != 0 || !strings.HasPrefix(out.String(), "list\t") {
+	code := run(t.Context(), []string{"kubectl-katbox", "__complete"}, strings.NewReader(""), &out, &out)
+	if code != 0 || !strings.HasPrefix(out.String(), "list\t") {
 		t.Errorf("without words: code %d, %q", code, out.String())
 	}
 }

@@ -153,7 +153,8 @@ func TestListWrongUsage(t *testing.T) {
 	c := clustertest.New(t)
 	u := as(t, c, "vic")
 	for args, part := range map[string]string{
-		"a b": "unexpected argument", "a:b": "a path names a file", "a/b/c": "the namespace is given with -n", "etl/a": `"etl" is neither pod nor job`,
+		"a b": "unexpected argument", "a:b": "a path names a file", "a/b/c": "the namespace is given with -n",
+		"etl/a": `"etl" is neither pod nor job`,
 		"UPPER": "is not a target", "job/": "is not a target", "pod/a --pod b": "give one", "job/a --job b": "give one", "--limit -1": "negative",
 		"--watch --limit 3": "--watch and --limit", "-w --strict": "--watch and --strict", "-w -o yaml": "events with -o json",
 		"-o xml": `"xml" is not wide`, "--since yesterday": "90m, 6h or 2d", "--since -5m": "90m, 6h or 2d", "--job a/b": "not the name of a job",
@@ -172,7 +173,8 @@ func TestListWrongUsage(t *testing.T) {
 // TestListWithoutTheRight: the user is told what is missing.
 func TestListWithoutTheRight(t *testing.T) {
 	c, _ := nightly(t)
-	as(t, c, "bob").wantFailure(verbs.CodeFailed, []string{"user bob may not list retained volumes in namespace ci", "the role view includes"}, "list")
+	as(t, c, "bob").wantFailure(verbs.CodeFailed,
+		[]string{"user bob may not list retained volumes in namespace ci", "the role view includes"}, "list")
 	c.Uninstall()
 	as(t, c, "vic").wantFailure(verbs.CodeFailed, []string{"has no APIService v1alpha1.katbox.io; install"}, "list")
 }

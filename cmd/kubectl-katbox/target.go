@@ -13,8 +13,9 @@ import (
 )
 
 // targetNotes end the usage of each verb that takes a target.
-const targetNotes = `TARGET is the name of a pod (POD or pod/POD), a Job (job/JOB), or a retained volume (POD.xxxxxxxxxxxx, as list shows it).
-If it matches several volumes, --last takes the newest, --volume NAME the one with this name in the pod, and -l those with a label.
+const targetNotes = `TARGET is the name of a pod (POD or pod/POD), a Job (job/JOB), or a retained volume (POD.xxxxxxxxxxxx, as
+list shows it). If it matches several volumes, --last takes the newest, --volume NAME the one with this name in
+the pod, and --selector those with a label.
 PATH begins at the top of the volume. If there is one more colon before it, it is percent-encoded: POD::out/a%0Ab.`
 
 // The fields and the label that volumes are found by.
@@ -49,7 +50,8 @@ func parseTarget(text string) (target, error) {
 		name = head
 	}
 	if !objectName(name) {
-		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, or the name of a retained volume%s", verbs.Quoted(text), hintOf(head))
+		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, or the name of a retained volume%s",
+			verbs.Quoted(text), hintOf(head))
 	}
 	if !hasKind {
 		if _, _, _, _, err := resource.ParseName(name); err == nil {
@@ -64,7 +66,8 @@ func parseTarget(text string) (target, error) {
 		t.pod = name
 	case "job", "jobs", "job.batch", "jobs.batch":
 		t.job = name
-	case resource.Short, resource.Singular, resource.Resource, resource.Singular + "." + resource.Group, resource.Resource + "." + resource.Group:
+	case resource.Short, resource.Singular, resource.Resource,
+		resource.Singular + "." + resource.Group, resource.Resource + "." + resource.Group:
 		t.volume = name
 	default:
 		return t, verbs.WrongUsage("%s: %s is neither pod nor job; the namespace is given with -n", verbs.Quoted(text), verbs.Quoted(kind))

@@ -42,8 +42,8 @@ func TestParseTarget(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", ":", ":a", "/", "/a", "a/", "pod/", "job/:x", "service/a", "etl/web-0", "a/b/c", "job/a/b", "A", "a_b", "-a", "a..b", "a b", "\x1b", "a:..", "a:b/../..",
-		strings.Repeat("a", 254), "a::%zz",
+		"", ":", ":a", "/", "/a", "a/", "pod/", "job/:x", "service/a", "etl/web-0", "a/b/c", "job/a/b", "A", "a_b", "-a", "a..b", "a b", "\x1b",
+		"a:..", "a:b/../..", strings.Repeat("a", 254), "a::%zz",
 	} {
 		if got, err := parseTarget(text); err == nil || verbs.CodeOf(err) != verbs.CodeUsage {
 			t.Errorf("%q: %+v, %v", text, got, err)
@@ -62,7 +62,9 @@ func TestChoose(t *testing.T) {
 		parts []string
 	}{
 		{"job/nightly", 1, []string{names[0], names[1], "2 retained volumes match job/nightly: give one of these names, or --last"}},
-		{"job/nightly --volume other", 4, []string{"job/nightly has retained volumes in namespace ci, but none that --volume and --selector choose"}},
+		{"job/nightly --volume other", 4, []string{
+			"job/nightly has retained volumes in namespace ci, but none that --volume and --selector choose",
+		}},
 		{"job/nightly -l katbox.io/foreign=true", 4, []string{"none that --volume and --selector choose"}},
 		{"nightly", 4, []string{"no retained volume in namespace ci is of a pod nightly, but there are some of the Job: give job/nightly"}},
 		{"nothing", 4, []string{"no retained volume in namespace ci matches pod/nothing", "kubectl exec"}},

@@ -62,13 +62,14 @@ func (c *Client) Explain(ctx context.Context, id string, err error) error {
 	case ctx.Err() != nil, errors.As(err, &already):
 		return err
 	case errors.Is(err, api.ErrCut):
-		return failed("%w; run the same command again: it goes on where it was cut if it can", err)
+		return failed("%w; run the same command again", err)
 	case !errors.As(err, &said):
 		return c.unreachable(err)
 	}
 	switch said.Code {
 	case http.StatusUnauthorized:
-		return failed("%w: the API server %s does not accept your credentials; log in again, or name others with --context or --user", said, c.Server())
+		return failed("%w: the API server %s does not accept your credentials; log in again, or name others with --context or --user",
+			said, c.Server())
 	case http.StatusForbidden:
 		return c.forbidden(ctx, about, said)
 	case http.StatusNotFound:
@@ -96,18 +97,22 @@ func (c *Client) notInstalled() error {
 }
 
 // needs is what a request takes, for people.
-type needs struct{ doing, right, role string }
+type needs struct {
+	doing, right, role string
+	// too is doing for one who may list the volumes.
+	too string
+}
 
 func (o object) needs() needs {
 	switch {
 	case o.subresource != "":
-		return needs{"read their files", "get on retainedvolumes/files (and /log)", "edit"}
+		return needs{"read the files of retained volumes", "get on retainedvolumes/files (and /log)", "edit", "read their files"}
 	case o.verb == "delete":
-		return needs{"delete them", "delete on retainedvolumes", "edit"}
+		return needs{"delete retained volumes", "delete on retainedvolumes", "edit", "delete them"}
 	case o.verb == "list":
-		return needs{"list retained volumes", "list on retainedvolumes", "view"}
+		return needs{"list retained volumes", "list on retainedvolumes", "view", ""}
 	}
-	return needs{"see this retained volume", "get on retainedvolumes", "view"}
+	return needs{"see this retained volume", "get on retainedvolumes", "view", ""}
 }
 
 // where is the namespace of a request, for people.
@@ -143,13 +148,11 @@ func (c *Client) forbidden(ctx context.Context, o object, said *api.Error) error
 	if o.verb != "list" {
 		lists, _, _ = c.Can(ctx, "list", resource.Resource, "", o.namespace)
 	}
-	switch {
-	case lists && n.role == "edit":
-		return &Explained{&saidError{fmt.Sprintf("%s may list retained volumes %s, and not %s: %s", who, o.where(), n.doing, missing), said}, codeFailed}
-	case n.role == "edit":
-		n.doing = strings.Replace(strings.Replace(n.doing, "their files", "the files of retained volumes", 1), "them", "retained volumes", 1)
+	text := fmt.Sprintf("%s may not %s %s: %s", who, n.doing, o.where(), missing)
+	if lists && n.too != "" {
+		text = fmt.Sprintf("%s may list retained volumes %s, and not %s: %s", who, o.where(), n.too, missing)
 	}
-	return &Explained{&saidError{fmt.Sprintf("%s may not %s %s: %s", who, n.doing, o.where(), missing), said}, codeFailed}
+	return &Explained{&saidError{text, said}, codeFailed}
 }
 
 // saidError is an answer of the API server in other words.
@@ -201,7 +204,8 @@ func (c *Client) unavailable(ctx context.Context, said *api.Error) error {
 	if g, err := c.Gateway(ctx); err == nil && g.Installed && !g.Available && g.Reason != "" {
 		why = " (" + g.Reason + ")"
 	}
-	return failed("%w: Katbox' gateway does not answer%s; see kubectl get apiservice %s, and kubectl -n katbox get pods", said, why, APIService)
+	return failed("%w: Katbox' gateway does not answer%s; see kubectl get apiservice %s, and kubectl -n katbox get pods",
+		said, why, APIService)
 }
 
 // unreachable says why there is no answer at all.
@@ -217,7 +221,7 @@ func (c *Client) unreachable(err error) error {
 	case errors.Is(err, errTimeout):
 		return failed("%w; --request-timeout allows more", err)
 	case errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
-		return failed("the certificate of the API server %s is not the one that the kubeconfig expects: %w; see --context and --certificate-authority",
+		return failed("the API server %s has another certificate than the kubeconfig expects: %w; see --context and --certificate-authority",
 			c.Server(), err)
 	case errors.As(err, &lookup), errors.As(err, &operation), errors.Is(err, syscall.ECONNREFUSED):
 		return failed("the API server %s cannot be reached: %w; is the cluster up, and the right one (--context)?", c.Server(), err)

@@ -72,7 +72,9 @@ func TestExplainForbidden(t *testing.T) {
 		{"vic", "files", []string{"user vic may list retained volumes in namespace ci, and not read their files: " +
 			"that takes get on retainedvolumes/files (and /log) in the API group katbox.io, which the role edit includes"}},
 		{"vic", "bytes", []string{"user vic may list retained volumes in namespace ci, and not read their files"}},
-		{"vic", "delete", []string{"user vic may list retained volumes in namespace ci, and not delete them: that takes delete on retainedvolumes", "edit"}},
+		{"vic", "delete", []string{
+			"user vic may list retained volumes in namespace ci, and not delete them: that takes delete on retainedvolumes", "edit",
+		}},
 		{"stranger", "files", []string{"user stranger may not read the files of retained volumes in namespace ci", "edit"}},
 		{"stranger", "delete", []string{"user stranger may not delete retained volumes in namespace ci", "edit"}},
 	} {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -37,9 +38,7 @@ func (p page) ask(method, path string, header http.Header) (*http.Response, stri
 	r, err := http.NewRequestWithContext(p.t.Context(), method, p.server.URL, strings.NewReader("a body"))
 	must(p.t, err)
 	r.URL = to
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	must(p.t, err)
 	defer answer.Body.Close()
@@ -103,7 +102,8 @@ func TestForwardPassesOnNothingElse(t *testing.T) {
 		"/": "GET", "/api/v1/secrets": "GET", "/apis/katbox.io": "GET", "/apis/katbox.io/v1alpha1": "GET", forwarded + "/": "GET",
 		forwarded + "/namespaces": "GET", forwarded + "/namespaces/ci": "GET", forwarded + "/pods": "GET",
 		forwarded + "/namespaces/ci/pods": "GET", forwarded + "/retainedvolumes/x": "GET", inCI + "/": "GET", inCI + "//log": "GET",
-		inCI + "/a/exec": "GET", inCI + "/a/log/": "GET", inCI + "/a/log/b": "GET", inCI + "/..": "GET", inCI + "/a/../../../../../../../api/v1/secrets": "GET",
+		inCI + "/a/exec": "GET", inCI + "/a/log/": "GET", inCI + "/a/log/b": "GET", inCI + "/..": "GET",
+		inCI + "/a/../../../../../../../api/v1/secrets":                                            "GET",
 		forwarded + "/namespaces/ci/retainedvolumes/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/api": "GET",
 		forwarded + "/namespaces/%2e%2e/retainedvolumes/a":                                         "GET",
 		forwarded + "/namespaces/ci%2fretainedvolumes%2fa/retainedvolumes":                         "GET",
@@ -114,7 +114,7 @@ func TestForwardPassesOnNothingElse(t *testing.T) {
 		inCI + "/a/log": "DELETE POST PUT PATCH", inCI + "/a/files": "DELETE POST",
 		inCI + "?limit=1;x": "GET",
 	} {
-		for _, method := range strings.Fields(methods) {
+		for method := range strings.FieldsSeq(methods) {
 			if answer, text := p.ask(method, path, nil); answer.StatusCode < 400 || answer.StatusCode >= 500 {
 				t.Errorf("%s %s: %d %s", method, path, answer.StatusCode, text)
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -114,9 +115,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, err
 	}
 	q.Header.Set("Accept", "application/json")
-	for name, values := range r.header {
-		q.Header[name] = values
-	}
+	maps.Copy(q.Header, r.header)
 	if from != nil {
 		q.Header.Set("Content-Type", "application/json")
 	}
@@ -155,7 +154,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = b.late(err)
 	}
 	return n, err

@@ -19,7 +19,8 @@ import (
 func (c *Cluster) startGateway() {
 	c.t.Helper()
 	f, err := fleet.New(fleet.Config{
-		Nodes: registry{c}, Namespaces: namespaces{c}, Owners: owners{c}, Key: make([]byte, fleet.KeySize), Namespace: "katbox", Log: logr.Discard(),
+		Nodes: registry{c}, Namespaces: namespaces{c}, Owners: owners{c}, Key: make([]byte, fleet.KeySize), Namespace: "katbox",
+		Log: logr.Discard(),
 	})
 	if err != nil {
 		c.t.Fatal(err)
