@@ -10,7 +10,8 @@
 //     Windows has no modes; there a directory grants what is in it.
 //   - Nothing that exists is written into, and nothing is replaced unless the caller says so. A file
 //     gets its name once it is complete. Until then it has the name and ".partial", or ".partial.1"
-//     and so on if something has that name. It stays there if the archive ends in the middle of it.
+//     and so on if something has that name. It stays there if the archive ends in the middle of it,
+//     unless a later call is to go on.
 //   - An archive without its end is an error. archive/tar takes it for whole if it ends between two
 //     files.
 //

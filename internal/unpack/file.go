@@ -2,6 +2,7 @@ package unpack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,7 +32,11 @@ func (u *unpacker) file(name string, e *entry) error {
 		return err
 	}
 	defer f.Close()
-	if err := u.contents(f, e); err != nil {
+	err = u.contents(f, e)
+	if err != nil && u.Resumable {
+		return errors.Join(err, f.Close(), dir.remove(partial))
+	}
+	if err != nil {
 		return fmt.Errorf("%w; what there is of the file is in %q", err, partial)
 	}
 	// Some network file systems say only now that there was no room.

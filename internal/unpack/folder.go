@@ -22,6 +22,8 @@ type folder interface {
 	// something else. Without it the error is fs.ErrExist then, or errNotAtOnce if the file system
 	// cannot look and rename in one step.
 	rename(name, to string, replace bool) error
+	// remove removes a file or a symbolic link.
+	remove(name string) error
 	// look describes what has a name, self the directory. The error is fs.ErrNotExist if nothing has it.
 	look(name string) (thing, error)
 	self() (thing, error)

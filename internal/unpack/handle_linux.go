@@ -55,6 +55,10 @@ func (h handle) symlink(name, to string) error {
 	return retry(func() error { return unix.Symlinkat(to, int(h), name) })
 }
 
+func (h handle) remove(name string) error {
+	return retry(func() error { return unix.Unlinkat(int(h), name, 0) })
+}
+
 func (h handle) rename(name, to string, replace bool) error {
 	err := retry(func() error {
 		if replace {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/katbox/katbox/internal/sparse"
 )
 
 // No archive changes anything outside of the destination, be it by what it brings or by what is
@@ -168,7 +170,8 @@ func TestModesAndSymlinks(t *testing.T) {
 		entries := archive(t, set, dir, file("dir/inner"), closed, file("closed/inner"), symlink("s", "dir"), link("l", "dir/inner"))
 		report, err := unpackOn(t.Context(), on, bytes.NewReader(entries), Options{Dir: dest})
 		must(t, err)
-		if want := (Report{Files: 3, Directories: 2, Links: 1, SkippedSymlinks: 1, Bytes: int64(len(entries))}); report != want {
+		want := Report{Files: 3, Directories: 2, Links: 1, SkippedSymlinks: 1, Bytes: int64(len(entries)), Next: int64(len(entries)) - 1024}
+		if report != want {
 			t.Errorf("report %+v, want %+v", report, want)
 		}
 		for name, want := range map[string]fs.FileMode{
@@ -326,6 +329,39 @@ func TestDeepDirectories(t *testing.T) {
 				_, err := os.Lstat(filepath.Join(dir, name))
 				must(t, err)
 			}
+		}
+	})
+}
+
+// TestResumable: wherever an archive is cut, another call goes on, and both leave what one would.
+func TestResumable(t *testing.T) {
+	eachSystem(t, func(t *testing.T, on system) {
+		closed := directory("closed")
+		closed.Mode = 0o500
+		whole := archive(t, file("first"), directory("dir"), file("dir/second"), directory("dir/below"), file("dir/below/third"),
+			closed, file("closed/fourth"), file("last"))
+		for cut := 0; cut < len(whole); cut += 97 {
+			dest := t.TempDir()
+			o := Options{Dir: dest, Resumable: true}
+			report, err := unpackOn(t.Context(), on, bytes.NewReader(whole[:cut]), o)
+			if err == nil || report.Next > sparse.Padded(int64(cut)) {
+				t.Fatalf("cut at %d of %d: %v, next is %d", cut, len(whole), err, report.Next)
+			}
+			if _, err := unpackOn(t.Context(), on, bytes.NewReader(whole[report.Next:]), o); err != nil {
+				t.Fatalf("cut at %d, from %d on: %v", cut, report.Next, err)
+			}
+			var names []string
+			must(t, filepath.WalkDir(dest, func(path string, _ fs.DirEntry, err error) error {
+				names = append(names, strings.TrimPrefix(path, dest))
+				return err
+			}))
+			if got, want := strings.Join(names, " "), " /closed /closed/fourth /dir /dir/below /dir/below/third /dir/second /first /last"; got != want {
+				t.Fatalf("cut at %d: %s, want %s", cut, got, want)
+			}
+			if info, err := os.Stat(filepath.Join(dest, "closed")); err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Fatalf("cut at %d: %v, mode %v", cut, err, info.Mode())
+			}
+			must(t, os.Chmod(filepath.Join(dest, "closed"), 0o700))
 		}
 	})
 }

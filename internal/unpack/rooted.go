@@ -76,6 +76,8 @@ func (r rooted) link(name string, in folder, to string) error {
 func (r rooted) symlink(name, to string) error { return r.root.Symlink(to, name) }
 
 // rename without replacing is a second name, and then the end of the first.
+func (r rooted) remove(name string) error { return r.root.Remove(name) }
+
 func (r rooted) rename(name, to string, replace bool) error {
 	if replace {
 		return r.root.Rename(name, to)

@@ -150,6 +150,17 @@ func (t *tree) reopen(last int) error {
 // finish leaves all directories.
 func (t *tree) finish() error { return t.enter(nil) }
 
+// pause leaves all directories for a later call that goes on in them. What existed before stays as it is
+// then, so their modes have to be right now.
+func (t *tree) pause() error {
+	for _, l := range t.levels {
+		if l.header != nil {
+			l.header.Mode |= 0o700
+		}
+	}
+	return t.finish()
+}
+
 // close closes what is still open, except the first.
 func (t *tree) close() {
 	for _, l := range t.levels[1:] {

@@ -19,6 +19,10 @@ type Options struct {
 	// Symlinks makes the symbolic links of the archive, wherever they point to. Without it they are
 	// left out and counted.
 	Symlinks bool
+	// Resumable prepares for a later call that goes on, with the rest of the archive and in the same
+	// directory: after an error nothing is left of a file that is not complete, and directories grant no
+	// more than they will in the end, except that their owner may go on; see Report.Next.
+	Resumable bool
 	// Progress, if not nil, is called now and then with the bytes of the archive read so far.
 	Progress func(bytes int64)
 }
@@ -30,6 +34,11 @@ type Report struct {
 	Symlinks, SkippedSymlinks int
 	// Bytes is how much of the archive was read.
 	Bytes int64
+	// Next is where in the archive the first entry begins that was not unpacked. A call with the archive
+	// from there on unpacks the rest, unless entries were left out: it does not know them.
+	Next int64
+	// LeftOut is how many entries were left out; see [LeftOutError].
+	LeftOut int
 }
 
 // Errors that Unpack wraps.
@@ -66,6 +75,10 @@ func unpackOn(ctx context.Context, on system, r io.Reader, o Options) (Report, e
 	defer u.tree.close()
 	err = u.all()
 	u.report.Bytes = u.stream.bytes
+	if err != nil && u.Resumable {
+		err = errors.Join(err, u.tree.pause())
+	}
+	u.report.LeftOut = u.without.Count
 	if err != nil {
 		return u.report, fmt.Errorf("unpack into %q: %w", o.Dir, err)
 	}
@@ -97,6 +110,7 @@ func (u *unpacker) all() error {
 		if err := u.entry(e); err != nil {
 			return fmt.Errorf("%q: %w", e.Name, err)
 		}
+		u.report.Next = u.stream.bytes + u.stream.left + u.stream.padding
 		if err := u.stream.skip(); err != nil {
 			return err
 		}
