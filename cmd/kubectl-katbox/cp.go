@@ -19,8 +19,8 @@ func cpVerb() verbs.Verb {
 		Least:     2, Most: 2,
 		Notes: `The contents of a directory go into the directory DEST, which is made if it does not exist; those of a
 Job's volumes into DEST/POD/VOLUME. DEST - is standard output, for the bytes of a file or a tar of a directory.
-If the connection is cut, the copy goes on by itself. If it is cut for long, the beginning of a file stays as
-NAME.partial, and the same command goes on from there; of a Job, it leaves the volumes that it has copied.
+If the connection is cut, the copy goes on by itself. If it is cut for long, what has come of a file or of a new
+directory stays as DEST.partial, and the same command goes on from there.
 
 Examples:
   kubectl katbox cp nightly-29000000-x7k2p:out/log.txt .           a file

@@ -336,7 +336,7 @@ func TestProgress(t *testing.T) {
 	must(t, terminal.Back.Close())
 	shown := <-done
 	if code != 0 || !strings.Contains(shown, "4 volumes, 2.3 MiB: ") || !strings.Contains(shown, " %, ") ||
-		!strings.HasSuffix(shown, "\r\x1b[K") {
+		!strings.HasSuffix(shown, fmt.Sprintf("\r\x1b[K4 volumes, 2.3 MiB: all is in %q\r\n", j.dest)) {
 		t.Errorf("code %d, the terminal shows %q", code, shown)
 	}
 	j.wantComplete(t)

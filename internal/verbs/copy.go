@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,6 +68,9 @@ func (s *Session) Copy(ctx context.Context, v Volume, ref, dest string, o *CopyO
 	case dest == ToStdout:
 		return c.toStdout(ctx)
 	case c.unpacks():
+		if _, err := os.Lstat(dest); errors.Is(err, fs.ErrNotExist) {
+			return c.newTree(ctx, filepath.Clean(dest))
+		}
 		return c.tree(ctx, dest)
 	}
 	if info, err := os.Stat(dest); endsInSeparator(dest) || err == nil && info.IsDir() {
@@ -189,7 +193,7 @@ func (c *copying) toStdout(ctx context.Context) error {
 	return nil
 }
 
-// tree copies a directory.
+// tree copies a directory into one that exists.
 func (c *copying) tree(ctx context.Context, dest string) error {
 	in, err := open(ctx, c.v, c.query())
 	if err != nil {
@@ -202,14 +206,18 @@ func (c *copying) tree(ctx context.Context, dest string) error {
 	})
 	progress.End()
 	switch {
-	case errors.As(err, new(*unpack.LeftOutError)):
-		err = fmt.Errorf("%w; copy such a file alone to a name of your own, or all of it as a tar archive: --tar", err)
+	case err == nil, errors.As(err, new(*unpack.LeftOutError)):
+		return c.unpacked(in, report, err)
 	case errors.Is(err, unpack.ErrExists) && !c.overwrite:
 		return fmt.Errorf("%w; --overwrite replaces files", err)
-	case err != nil && c.part:
-		return err
-	case err != nil:
-		return fmt.Errorf("%w; what came until then is in %s: repeat the command with --overwrite", err, Quoted(dest))
+	}
+	return fmt.Errorf("%w; what came until then is in %s: repeat the command with --overwrite", err, Quoted(dest))
+}
+
+// unpacked says what is missing in a copy of a directory that has come to its end.
+func (c *copying) unpacked(in *source, report unpack.Report, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w; copy such a file alone to a name of your own, or all of it as a tar archive: --tar", err)
 	}
 	if report.SkippedSymlinks > 0 {
 		c.note("%d symbolic links were left out; --symlinks=keep makes them", report.SkippedSymlinks)

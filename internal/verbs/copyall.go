@@ -33,6 +33,9 @@ func (s *Session) CopyAll(ctx context.Context, parts []Part, ref, dest string, o
 		return WrongUsage("standard output takes one volume, and there are %d: give a directory as DEST, or --last", len(parts))
 	}
 	what := fmt.Sprintf("%d volumes", len(parts))
+	if len(parts) == 1 {
+		what = "1 volume"
+	}
 	size, known := int64(0), true
 	for _, p := range parts {
 		size, known = size+p.Volume.Bytes, known && p.Volume.Bytes > 0
@@ -62,6 +65,9 @@ func (s *Session) CopyAll(ctx context.Context, parts []Part, ref, dest string, o
 	if failed > 0 {
 		return fmt.Errorf("%d of %d volumes were not copied; the same command leaves those that were as they are", failed, len(parts))
 	}
+	if all.total != nil {
+		fmt.Fprintf(s.Stderr, "%s: all is in %s\n", what, Quoted(dest))
+	}
 	return nil
 }
 
@@ -85,9 +91,9 @@ func (a *copyAll) copy(ctx context.Context, p Part) error {
 	}
 	switch {
 	case c.unpacks():
-		return c.newTree(ctx, filepath.Join(dir, p.Name))
+		return c.treeOnce(ctx, filepath.Join(dir, p.Name))
 	case c.path.IsTop():
-		return c.newFile(ctx, filepath.Join(dir, p.Name+".tar"))
+		return c.fileOnce(ctx, filepath.Join(dir, p.Name+".tar"))
 	}
 	name, err := c.fileName()
 	if err == nil {
@@ -96,7 +102,7 @@ func (a *copyAll) copy(ctx context.Context, p Part) error {
 	if err != nil {
 		return err
 	}
-	return c.newFile(ctx, filepath.Join(dir, name))
+	return c.fileOnce(ctx, filepath.Join(dir, name))
 }
 
 // directory makes the directory of the pod.
@@ -125,13 +131,13 @@ func enter(dir, name string) (string, error) {
 	return path, err
 }
 
-// newTree copies a directory to a path that becomes it once it is complete. If it is there, and has the
-// time of the original, an earlier run has copied it.
-func (c *copying) newTree(ctx context.Context, dest string) error {
+// treeOnce copies a directory. If it is there, and has the time of the original, an earlier run has copied
+// it.
+func (c *copying) treeOnce(ctx context.Context, dest string) error {
 	info, err := os.Lstat(dest)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return c.byPartial(ctx, dest)
+		return c.newTree(ctx, dest)
 	case err != nil:
 		return err
 	case !info.IsDir():
@@ -148,29 +154,8 @@ func (c *copying) newTree(ctx context.Context, dest string) error {
 	return fmt.Errorf("%s exists already, and is not a copy of this directory; --overwrite copies into it", Quoted(dest))
 }
 
-// byPartial copies a directory to one that gets its name in the end. What an earlier run has left of it is
-// replaced.
-func (c *copying) byPartial(ctx context.Context, dest string) error {
-	partial, err := enter(filepath.Dir(dest), filepath.Base(dest)+partialSuffix)
-	if err != nil {
-		return err
-	}
-	again := *c
-	again.CopyOptions = &CopyOptions{exclude: c.exclude, symlinks: c.symlinks, overwrite: true}
-	if err := again.tree(ctx, partial); err != nil {
-		if os.Remove(partial) == nil { // it is empty
-			return err
-		}
-		return fmt.Errorf("%w; what came until then is in %s", err, Quoted(partial))
-	}
-	if err := os.Chtimes(partial, c.entry.ModTime, c.entry.ModTime); err != nil {
-		return err
-	}
-	return os.Rename(partial, dest)
-}
-
-// newFile copies to a file, unless an earlier run has.
-func (c *copying) newFile(ctx context.Context, dest string) error {
+// fileOnce copies to a file, unless an earlier run has.
+func (c *copying) fileOnce(ctx context.Context, dest string) error {
 	info, err := os.Lstat(dest)
 	if err == nil && !c.overwrite && info.Mode().IsRegular() && c.isCopy(info) {
 		c.isThere(dest)

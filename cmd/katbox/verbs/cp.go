@@ -16,7 +16,8 @@ var cpVerb = verbs.Verb{
 	Define: onNode(defineCp),
 	Notes: `The contents of a directory go into the directory DEST, which is made if it does not exist.
 DEST - is standard output, for the bytes of a file or a tar of a directory.
-If a copy of a file is cut, its beginning stays as NAME.partial, and the same command goes on from there.
+If a copy is cut, what has come of a file or of a new directory stays as DEST.partial, and the same command
+goes on from there.
 
   katbox cp etl/nightly-x7k2p:out/log.txt .
   katbox cp etl/nightly-x7k2p - | tar xf -`,
