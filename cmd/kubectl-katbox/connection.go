@@ -24,10 +24,11 @@ type connection struct {
 func (c *connection) define(flags *pflag.FlagSet) {
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	names.ContextOverrideFlags.Namespace.Description = "the namespace; without it that of the context"
 	if flags.ShorthandLookup(names.ContextOverrideFlags.Namespace.ShortName) != nil {
 		names.ContextOverrideFlags.Namespace.ShortName = "" // tail has -n for more
+		names.ContextOverrideFlags.Namespace.Description += "; -n NAME is short for it"
 	}
-	names.ContextOverrideFlags.Namespace.Description = "the namespace; without it that of the context"
 	others := pflag.NewFlagSet("", pflag.ContinueOnError)
 	clientcmd.BindOverrideFlags(&c.overrides, others, names)
 	others.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig file to use")
