@@ -257,7 +257,7 @@ func TestAdminSocket(t *testing.T) {
 	d.eventually("serving again", serving)
 	d.retainLarge(volumeID(1), 16<<20)
 	s := d.stall(volumeID(1), api.BytesQuery{Path: "large"})
-	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.Len() > 0 {
+	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.String() != "" {
 		t.Errorf("exit code %d, %s", code, d.stderr)
 	}
 	wantCut(t, s)

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,9 +12,9 @@ import (
 // linesWith returns the lines of a daemon's log with a message. The daemon has ended.
 func (d *daemon) linesWith(message string) (found []map[string]any) {
 	d.t.Helper()
-	for line := range bytes.Lines(d.stdout.Bytes()) {
+	for line := range strings.Lines(d.stdout.String()) {
 		fields := map[string]any{}
-		if err := json.Unmarshal(line, &fields); err != nil {
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			d.t.Errorf("line %s: %v", line, err)
 		}
 		if fields["msg"] == message {

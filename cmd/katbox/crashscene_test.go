@@ -290,7 +290,7 @@ func (s *scene) lifespan() time.Duration {
 // checkLog checks the log of a daemon that has ended.
 func (s *scene) checkLog() {
 	s.t.Helper()
-	if s.stderr.Len() > 0 {
+	if s.stderr.String() != "" {
 		s.t.Errorf("stderr: %s", s.stderr)
 	}
 	for line := range strings.Lines(s.stdout.String()) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,10 +51,28 @@ type daemon struct {
 	// exited is closed when the process has ended, and waitErr is set then.
 	exited  chan struct{}
 	waitErr error
-	stdout  *bytes.Buffer
-	stderr  *bytes.Buffer
+	stdout  *output
+	stderr  *output
 	conn    *grpc.ClientConn
 	node    csi.NodeClient
+}
+
+// output is what a process has written. A test that fails may print it while the process writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 const testPod = "5f1c8a52-1f4e-4f0e-9d43-6a1b2c3d4e5f"
@@ -96,7 +115,7 @@ func (d *daemon) command() *exec.Cmd {
 		cmd.Env = append(os.Environ(), d.env...)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	d.stdout, d.stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	d.stdout, d.stderr = &output{}, &output{}
 	cmd.Stdout, cmd.Stderr = d.stdout, d.stderr
 	if d.logTo != nil {
 		cmd.Stdout = d.logTo
@@ -178,7 +197,7 @@ func (d *daemon) wait() int {
 		d.t.Fatal(d.waitErr)
 	}
 	code := d.cmd.ProcessState.ExitCode()
-	if bytes.Contains(d.stderr.Bytes(), []byte("DATA RACE")) {
+	if strings.Contains(d.stderr.String(), "DATA RACE") {
 		d.t.Errorf("the daemon has a data race:\n%s", d.stderr)
 	}
 	d.cmd = nil

@@ -73,7 +73,7 @@ func TestGatewayHangs(t *testing.T) {
 	if err != nil || len(list.Items) != 20 {
 		t.Errorf("%d volumes, %v", len(list.Items), err)
 	}
-	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.Len() > 0 {
+	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.String() != "" {
 		t.Errorf("exit code %d, %s", code, d.stderr)
 	}
 	if got := strings.Count(d.stdout.String(), "read the token for the gateway"); got != 1 {
@@ -141,7 +141,7 @@ func TestGateway(t *testing.T) {
 	if _, err := client.Usage(t.Context()); err == nil {
 		t.Error("the gateway gets what root may ask for")
 	}
-	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.Len() > 0 {
+	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.String() != "" {
 		t.Errorf("exit code %d, %s", code, d.stderr)
 	}
 	if !strings.Contains(d.stdout.String(), `"user":"alice","auditID":"audit-1"`) {

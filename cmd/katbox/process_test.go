@@ -47,7 +47,7 @@ func TestVolumeOutlivesItsPodForItsLifespan(t *testing.T) {
 		t.Errorf("deleted after %v, before its lifespan of %v", lived, lifespan)
 	}
 	d.eventually("the pod's directory removed", func() bool { return !exists(d.data(testPod, "")) })
-	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.Len() > 0 {
+	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.String() != "" {
 		t.Errorf("after SIGTERM: exit code %d, stderr %q, want 0 and nothing", code, d.stderr)
 	}
 }
@@ -186,8 +186,7 @@ func TestPodThatVanishesWithoutAnUnpublish(t *testing.T) {
 	d.wantMarker(testPod, id, "retained")
 }
 
-// log returns what the daemon has written so far. It stops the daemon, because the buffer
-// must not be read while it is written.
+// log returns what the daemon has written so far. It stops the daemon, so that nothing is on its way.
 func (d *daemon) log() string {
 	d.signal(syscall.SIGTERM)
 	text := d.stdout.String()

@@ -80,7 +80,7 @@ func (d *daemon) wantRegistered(why string) {
 	d.metrics().Want(d.t, "the registration", metricstest.Values{"katbox_registered": registered})
 }
 
-// logged tells whether the daemon, which has ended, has written a line.
+// logged tells whether the daemon has written a line with these words.
 func (d *daemon) logged(words ...string) bool {
 	for line := range strings.Lines(d.stdout.String()) {
 		found := 0

@@ -61,7 +61,7 @@ func TestStdoutThatStalls(t *testing.T) {
 		t.Error("no line of the log was dropped")
 	}
 	d.wantAnswer("/healthz", 200, "ok")
-	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.Len() > 0 {
+	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.String() != "" {
 		t.Errorf("exit code %d, stderr %q, want 0 and nothing", code, d.stderr)
 	}
 }

@@ -153,7 +153,7 @@ func TestThreadsWithinTheLimit(t *testing.T) {
 	if published.Load() != threads/2 {
 		t.Errorf("%d published, want those that hung, %d", published.Load(), threads/2)
 	}
-	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.Len() > 0 {
+	if code := d.signal(syscall.SIGTERM); code != 0 || d.stderr.String() != "" {
 		t.Errorf("exit code %d, stderr %q, want 0 and nothing", code, d.stderr)
 	}
 }
