@@ -53,7 +53,7 @@ func (s site) addressed(r *http.Request) bool {
 		return false
 	}
 	// The target is a path: not "*", and no whole URL.
-	return strings.HasPrefix(r.RequestURI, "/") && r.URL.Host == "" && r.URL.Scheme == "" && r.Header.Get("Upgrade") == ""
+	return strings.HasPrefix(r.RequestURI, "/") && r.Header.Get("Upgrade") == ""
 }
 
 // beside returns the origin of another site under the same name of this machine, so that a browser takes

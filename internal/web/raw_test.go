@@ -173,6 +173,7 @@ func TestErrorsBeforeTheTicketAndAfter(t *testing.T) {
 	p := start(t, Config{})
 	p.cluster.holds("x")
 	_, target := p.order(order{"ci", name, "x", "download"})
+	_, another := p.order(order{"ci", name, "x", "download"})
 	p.cluster.answers(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		w.Header().Set("Content-Type", "text/html")
@@ -188,6 +189,13 @@ func TestErrorsBeforeTheTicketAndAfter(t *testing.T) {
 	mustHave(t, late.header, map[string]string{"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"})
 	if late.code != 429 || !strings.Contains(late.body, "<b>too_many") || late.header.Get("Content-Disposition") != "" {
 		t.Errorf("%d %q", late.code, late.body)
+	}
+	p.cluster.answers(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = io.WriteString(w, "GIF89a, and what is not as it looks")
+	})
+	if got := p.raw(p.fetch(another)); got.code != 502 {
+		t.Errorf("a compressed answer: %d %q", got.code, got.body)
 	}
 	for _, code := range []int{302, 101, 204, 0} {
 		p.cluster.holds("x")

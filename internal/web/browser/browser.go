@@ -27,11 +27,15 @@ func Open(address string) (remove func(), err error) {
 	if !Display() {
 		return func() {}, ErrNoDisplay
 	}
+	words, err := opener()
+	if err != nil {
+		return func() {}, err
+	}
 	file, remove, err := leading(address)
 	if err != nil {
 		return func() {}, fmt.Errorf("make a file for the browser: %w", err)
 	}
-	command := exec.Command(opener[0], append(opener[1:], file)...)
+	command := exec.Command(words[0], append(words[1:], file)...)
 	command.SysProcAttr = apart()
 	if err := command.Start(); err != nil {
 		remove()

@@ -1,7 +1,7 @@
 package browser
 
-// opener is the command that opens a file.
-var opener = []string{"xdg-open"}
+// opener returns the command that opens a file.
+func opener() ([]string, error) { return []string{"xdg-open"}, nil }
 
 // display reports whether there is a display.
 func display(env func(string) string) bool {
