@@ -49,7 +49,17 @@ function query(params) {
   return set.length === 0 ? "" : `?${set.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }
 
+// The server refuses other names without saying why.
+const validNamespace = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const validName = /^[a-z0-9][-.a-z0-9]{0,251}[a-z0-9]$/;
+
+function checkNamespace(namespace) {
+  if (!validNamespace.test(namespace)) throw new Problem({ status: 400, message: `“${namespace}” is not the name of a namespace.` });
+}
+
 function volumePath({ namespace, name }) {
+  checkNamespace(namespace);
+  if (!validName.test(name)) throw new Problem({ status: 400, message: `“${name}” is not the name of a retained volume.` });
   return `${base}/namespaces/${encodeURIComponent(namespace)}/retainedvolumes/${encodeURIComponent(name)}`;
 }
 
@@ -69,6 +79,7 @@ export async function session() {
 
 // list returns a page of volumes, and what the server warns of.
 export async function list(namespace, { limit, next, signal }) {
+  if (namespace !== everywhere) checkNamespace(namespace);
   const where = namespace === everywhere ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
   const answer = await patient(`${base}${where}/retainedvolumes${query({ limit, continue: next })}`, { signal });
   return { page: await json(answer), warnings: warningsOf(answer.headers.get("Warning") ?? "") };

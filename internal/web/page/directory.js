@@ -77,7 +77,7 @@ export class DirectoryView {
       if (problem.name === "AbortError") return;
       this.loading = false;
       this.problem = true;
-      this.view.trouble(problem, "files", () => this.view.update({ ...this.view.route, again: true }));
+      this.view.trouble(problem, "files");
       this.#say();
     }
   }

@@ -45,7 +45,10 @@ const app = {
     node.textContent = text;
     node.classList.add("on");
     clearTimeout(app.toasting);
-    app.toasting = setTimeout(() => node.classList.remove("on"), 2500);
+    app.toasting = setTimeout(() => {
+      node.classList.remove("on");
+      node.textContent = "";
+    }, 2500);
     announce(text);
   },
 };

@@ -76,7 +76,7 @@ export function explain(problem, action, namespace) {
       return { title: "The request was refused", text: message, advice: "Open the page by the address that “kubectl katbox ui” prints." };
     case status === 404 && action === "list":
       return { title: "There are no retained volumes in this cluster’s API", text: message, advice: "Katbox’s gateway may not be installed. Ask an administrator of the cluster." };
-    case status === 404 && (action === "files" || action === "log") && !/retained volume/.test(message):
+    case status === 404 && (action === "files" || action === "log") && !/(retained|such) volume/.test(message):
       return { title: "There is no such file or directory", text: message, advice: "Go up by the path above, and look for it there." };
     case status === 404:
       return { title: "This volume is gone", text: message, advice: "Its time was over, its node needed the space, or somebody deleted it. The list shows the volumes that are left." };
@@ -88,6 +88,8 @@ export function explain(problem, action, namespace) {
       return { title: "This volume has just gone", text: message, advice: "Its time was over, or its node needed the space." };
     case status === 429:
       return { title: "There are too many requests at the moment", text: message, advice: `Try again${wait}.` };
+    case status === 502:
+      return { title: "The cluster does not answer", text: message, advice: "Check with kubectl whether you reach it, and try again." };
     case status === 503:
       return { title: "The volume’s node, or the gateway, is not connected", text: message, advice: `Nothing is lost by that. Try again${wait}.` };
     case status === 504:

@@ -45,7 +45,7 @@ export class VolumeView {
       this.#found(compact(await getVolume(this.id, this.#leaving.signal)));
       this.app.reached(this.id.namespace);
     } catch (problem) {
-      if (problem.name !== "AbortError") this.#trouble(problem, "get");
+      if (problem.name !== "AbortError") this.trouble(problem, "get");
     }
   }
 
@@ -141,7 +141,7 @@ export class VolumeView {
       } catch (problem) {
         if (problem.name === "AbortError") return;
         this.content.replaceChildren();
-        this.#trouble(problem, "files", () => this.update(route));
+        this.trouble(problem, "files");
         return;
       }
     }
@@ -152,19 +152,17 @@ export class VolumeView {
   }
 
   // trouble shows a problem once: facts and files may fail for the same reason.
-  #trouble(problem, action, again) {
-    const node = trouble(problem, action, this.id.namespace, again ?? (() => this.#again()));
+  trouble(problem, action, again) {
+    const node = trouble(problem, action, this.id.namespace, again ?? (() => this.again()));
     if (![...this.notices.children].some((other) => other.textContent === node.textContent)) this.notices.append(node);
   }
 
-  trouble(problem, action, again) {
-    this.#trouble(problem, action, again);
-  }
-
-  #again() {
-    this.notices.replaceChildren();
+  // again asks for everything once more.
+  again() {
+    this.inner?.end();
+    this.inner = null;
     this.#load();
-    if (!this.inner) this.update(this.route);
+    this.update(this.route);
   }
 
   #removed(said) {

@@ -188,6 +188,7 @@ test("problems say which right is missing, and what to do", () => {
   assert.match(explain(new Problem({ status: 410, reason: "Expired" }), "list", "ci").advice, /Refresh/);
   assert.match(explain(new Problem({ status: 410, reason: "Expired" }), "log", "ci").title, /gone/);
   assert.match(explain(new Problem({ status: 404, message: "there is no such retained volume" }), "log", "ci").title, /volume is gone/);
+  assert.match(explain(new Problem({ status: 404, message: "there is no such volume on this node" }), "files", "ci").title, /volume is gone/);
   assert.match(explain(new Problem({ status: 404, message: "no such file" }), "log", "ci").title, /file or directory/);
   assert.match(explain(new Problem({ status: 429, retryAfter: 1 }), "list", "ci").advice, /in 1 s/);
   for (const code of [400, 401, 409, 410, 416, 429, 500, 502, 503, 504]) {
