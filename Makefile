@@ -90,7 +90,8 @@ plugin: ## Build kubectl-katbox for six platforms: archives, checksums and a kre
 		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -buildvcs=false \
 			-ldflags '-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)' \
 			-o bin/plugin/$${platform%/*}_$${platform#*/}/ ./cmd/kubectl-katbox; done
-	go run ./deploy/plugin --version '$(VERSION)' --url '$(PLUGIN_URL)' --with LICENSE --with cmd/kubectl-katbox/kubectl_complete-katbox bin/plugin
+	go run ./deploy/plugin --version '$(VERSION)' --url '$(PLUGIN_URL)' \
+		--license LICENSE --completion cmd/kubectl-katbox/kubectl_complete-katbox bin/plugin
 
 plugin-check: plugin ## Build the plugin's archives, and check what is in them and in the krew manifest
 	KATBOX_PLUGIN=$(CURDIR)/bin/plugin go test -count=1 ./deploy/plugin

@@ -24,8 +24,11 @@ import (
 // built are the platforms of "make plugin".
 var built = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
 
-// beside are the files that the archives have beside the program, from here.
-var beside = []string{"../../LICENSE", "../../cmd/kubectl-katbox/kubectl_complete-katbox"}
+// These files are in the archives beside the program.
+const (
+	license    = "../../LICENSE"
+	completion = "../../cmd/kubectl-katbox/kubectl_complete-katbox"
+)
 
 // krewManifest is krew's manifest, as far as ours uses it.
 type krewManifest struct {
@@ -125,6 +128,10 @@ func wantFiles(t *testing.T, name string, archive []byte, program string) []byte
 		t.Errorf("%s: %v", name, err)
 		return nil
 	}
+	beside := []string{license, completion}
+	if strings.HasSuffix(program, ".exe") {
+		beside[1] += ".cmd"
+	}
 	if len(files) != 1+len(beside) || len(files[program].content) == 0 || files[program].mode != 0o755 {
 		t.Errorf("%s: no executable %s among %d files", name, program, len(files))
 	}
@@ -222,11 +229,8 @@ func madeUp(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	args := []string{"--version", "v1.2.3", "--url", "https://example.com/v1.2.3/"}
-	for _, other := range beside {
-		args = append(args, "--with", other)
-	}
-	if err := run(append(args, dir), io.Discard); err != nil {
+	args := []string{"--version", "v1.2.3", "--url", "https://example.com/v1.2.3/", "--license", license, "--completion", completion, dir}
+	if err := run(args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -282,7 +286,8 @@ func TestSemantic(t *testing.T) {
 func TestWrongUse(t *testing.T) {
 	empty := t.TempDir()
 	for _, args := range [][]string{
-		{}, {empty}, {"--version", "v1.2.3", empty}, {"--version", "v1.2.3", "--url", "x", empty}, {"--nope"},
+		{}, {empty}, {"--version", "v1.2.3", empty}, {"--nope"},
+		{"--version", "v1.2.3", "--url", "x", "--license", license, "--completion", completion, empty},
 	} {
 		if err := run(args, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)

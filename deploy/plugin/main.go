@@ -4,7 +4,7 @@
 // It is run by "make plugin", which has built the programs before. The same programs make the same
 // files, byte for byte: the archives have fixed times, owners, modes and order.
 //
-//	plugin --version v0.1.0 --url URL DIR
+//	plugin --version v0.1.0 --url URL --license FILE --completion FILE DIR
 //
 // DIR has a directory OS_ARCH for each platform with its program in it. The files are written beside these
 // directories.
@@ -27,8 +27,9 @@ type settings struct {
 	version string
 	// url is where the archives will be: the manifest names each as url/ARCHIVE.
 	url string
-	// beside are files that each archive has beside the program.
-	beside []string
+	// license and completion are files that each archive has beside the program. On Windows the second is
+	// completion.cmd.
+	license, completion string
 	// dir has the programs, and gets the files.
 	dir string
 }
@@ -55,15 +56,13 @@ func run(args []string, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	flags.StringVar(&s.version, "version", "", "version of the programs")
 	flags.StringVar(&s.url, "url", "", "where the archives will be: the manifest names each as URL/ARCHIVE")
-	flags.Func("with", "file that each archive has beside the program; may be repeated", func(path string) error {
-		s.beside = append(s.beside, path)
-		return nil
-	})
+	flags.StringVar(&s.license, "license", "", "file with the license")
+	flags.StringVar(&s.completion, "completion", "", "script that kubectl runs for completions; that of Windows has the same name and .cmd")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || s.version == "" || s.url == "" {
-		return errors.New("it takes --version, --url and one directory")
+	if flags.NArg() != 1 || s.version == "" || s.url == "" || s.license == "" || s.completion == "" {
+		return errors.New("it takes --version, --url, --license, --completion and one directory")
 	}
 	s.dir = flags.Arg(0)
 	return pack(s)
@@ -104,14 +103,14 @@ func packOne(s settings, number, program string) (platform, error) {
 	name := filepath.Base(filepath.Dir(program))
 	p := platform{Program: filepath.Base(program)}
 	p.OS, p.Arch, _ = strings.Cut(name, "_")
-	form := tarball
+	form, completion := tarball, s.completion
 	p.Archive = "kubectl-katbox_" + number + "_" + name + ".tar.gz"
 	if p.OS == "windows" {
-		form = zipped
+		form, completion = zipped, completion+".cmd"
 		p.Archive = "kubectl-katbox_" + number + "_" + name + ".zip"
 	}
 	p.URL = strings.TrimSuffix(s.url, "/") + "/" + p.Archive
-	content, err := form(append([]string{program}, s.beside...))
+	content, err := form([]string{program, s.license, completion})
 	if err != nil {
 		return p, err
 	}
