@@ -8,6 +8,8 @@ POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
 FLEET_FLAGS ?=
 DEMO_FLAGS ?=
+PAGE_FLAGS ?=
+PAGE_SHOTS ?=
 IMAGE ?= ghcr.io/katbox/katbox
 # Where "make plugin" says that its archives will be.
 PLUGIN_URL ?= https://github.com/katbox/katbox/releases/download/$(VERSION)
@@ -18,7 +20,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +107,15 @@ deploy-check: bin/helm bin/kustomize ## Render manifests and chart, and have eac
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
 	cd .ci/deploy && CGO_ENABLED=0 go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
 
+# With PAGE_KUBECONFIG=FILE, TestRealCluster visits a volume of a real cluster; it says what else it has to
+# be told.
+page-check: ## Test the page of "kubectl katbox ui" in Chromium, five minutes; PAGE_SHOTS=DIR gets pictures of it, PAGE_FLAGS="-run TestSpeed"
+	@for program in chromium npm; do command -v $$program >/dev/null || { \
+		echo "$$program is missing: install Debian's packages chromium and npm." >&2; exit 1; }; done
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/kubectl-katbox
+	cd .ci/page && npm ci --ignore-scripts --no-audit --no-fund --silent && go vet ./... && \
+		PAGE_SHOTS='$(if $(PAGE_SHOTS),$(abspath $(PAGE_SHOTS)))' go test -count=1 -timeout 30m -v $(PAGE_FLAGS) .
+
 # REALKUBELET names a directory with a real cluster of one node, in scripts;
 # deploy/e2e/run says what it has to have. RK_BIN says where its programs are.
 e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, E2E_FLAGS="-run /churn" picks scenarios
@@ -146,6 +157,7 @@ lint: bin/golangci-lint portable ## Check the style and who imports whom (.golan
 	bin/golangci-lint run ./...
 	cd internal/sanity && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 	cd .ci/deploy && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
+	cd .ci/page && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 
 bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
 	cd .ci/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
