@@ -71,7 +71,7 @@ func size(v *resource.RetainedVolume) string {
 func expires(v *resource.RetainedVolume, now time.Time) string {
 	text := terminal.In(now, at(v.Status.ExpiresAt))
 	if v.Status.MayGoEarlier {
-		text += " (disk full)"
+		text += " (disk pressure)"
 	}
 	return text
 }
