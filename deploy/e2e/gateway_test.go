@@ -84,7 +84,8 @@ func (c *gatewayCluster) gatewayManifests() string {
 	text := c.kubectl("kustomize", "overlay-gateway")
 	text = strings.ReplaceAll(text, "/var/lib/kubelet", c.kubeletDir())
 	text = strings.ReplaceAll(text, "/var/lib/csi-katbox-data", c.workdir())
-	text = headroom.ReplaceAllString(text, "$0\n$1--kubelet-line=1%,1%")
+	// No volume is to go early, however full the machine's disk is.
+	text = headroom.ReplaceAllString(text, "$1--headroom=0.01\n$1--kubelet-line=1%,1%")
 	for _, image := range []*regexp.Regexp{imageName, gatewayImage} {
 		if !image.MatchString(text) {
 			c.t.Fatalf("the manifests do not have the image %s", image)
