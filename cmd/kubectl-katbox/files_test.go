@@ -125,6 +125,7 @@ func TestSeveralVolumesMatchAFile(t *testing.T) {
 func TestStat(t *testing.T) {
 	c := clustertest.New(t)
 	name, dir := c.Node("n1").Put(1, "ci", "nightly", "nightly-x7k2p", func(d *volume.Description) {
+		d.Record.Unpublished = time.Now().Add(-2*time.Hour - 30*time.Minute)
 		d.Size, d.Early = volume.Size{Bytes: 1288490189, Inodes: 17}, true
 	})
 	someFiles(t, dir)
@@ -132,7 +133,7 @@ func TestStat(t *testing.T) {
 	_, text, _ := eve.run("stat", "job/nightly")
 	for _, want := range []string{
 		"Name:       " + name + "\n", "Pod:        nightly-x7k2p\n", "Owner:      job/nightly\n", "Node:       n1\n", "Phase:      Retained\n",
-		"(60s ago)\n", "(in 9h), earlier than its lifespan: the disk fills up\n", "Size:       1.2 GiB (1288490189 bytes)\n", "Inodes:     17\n",
+		"(2h ago)\n", "(in 9h), earlier than its lifespan: the disk fills up\n", "Size:       1.2 GiB (1288490189 bytes)\n", "Inodes:     17\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -81,7 +81,7 @@ func (c *Cluster) Node(name string) *Node {
 func (n *Node) Put(number int, namespace, job, pod string, change ...func(*volume.Description)) (name, path string) {
 	n.c.t.Helper()
 	now := time.Now()
-	d := volume.Description{Deadline: now.Add(9*time.Hour + 30*time.Second), Record: volume.Record{
+	d := volume.Description{Deadline: now.Add(9*time.Hour + 30*time.Minute), Record: volume.Record{
 		ID: id(number), Pod: volume.PodUID(fmt.Sprintf("pod-%s-%d", n.name, number)),
 		Namespace: namespace, PodName: pod, VolumeName: "scratch", Phase: volume.Retained,
 		Published: now.Add(-10 * time.Hour), Unpublished: now.Add(-time.Duration(number) * time.Minute),
