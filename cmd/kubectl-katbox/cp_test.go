@@ -108,7 +108,7 @@ func newJob(t *testing.T) job {
 			full, dir := n.Put(1+2*number+i, "ci", "nightly", pod, func(d *volume.Description) {
 				d.Record.VolumeName, d.Size = name, volume.Size{Bytes: 600_000, Inodes: 3}
 			})
-			write(t, dir+"/log", pod+" "+name+"\n"+numbers(100_000))
+			write(t, dir+"/log", pod+" "+name+"\n"+numbers(20_000))
 			must(t, os.Chtimes(dir, modified, modified))
 			j.names = append(j.names, full)
 		}
@@ -124,7 +124,7 @@ func (j job) wantComplete(t *testing.T) {
 	for _, pod := range []string{"nightly-a2b3c", "nightly-x7k2p"} {
 		for _, name := range []string{"scratch", "cache"} {
 			all = append(all, pod+"/"+name+"/log")
-			wantFile(t, j.dest+"/"+pod+"/"+name+"/log", pod+" "+name+"\n"+numbers(100_000))
+			wantFile(t, j.dest+"/"+pod+"/"+name+"/log", pod+" "+name+"\n"+numbers(20_000))
 		}
 	}
 	wantNames(t, j.dest, all...)
@@ -255,15 +255,15 @@ func TestPodsOfOneNameGetDirectoriesOfTheirOwn(t *testing.T) {
 // TestACutStreamGoesOn (T17): an update of the gateway in the middle costs a pause.
 func TestACutStreamGoesOn(t *testing.T) {
 	j := newJob(t)
-	content := "nightly-a2b3c scratch\n" + numbers(100_000)
+	content := "nightly-a2b3c scratch\n" + numbers(20_000)
 	for _, args := range [][]string{
-		{"cat", j.names[0] + ":log"}, {"cp", j.names[0] + ":log", "-"}, {"tail", "--lines", "100000", j.names[0] + ":log"},
+		{"cat", j.names[0] + ":log"}, {"cp", j.names[0] + ":log", "-"}, {"tail", "--lines", "20000", j.names[0] + ":log"},
 	} {
 		_, whole, _ := j.eve.run(args...)
-		j.cluster.Cut(1, 1000, 0, 300_000)
+		j.cluster.Cut(1, 1000, 0, 60_000)
 		j.eve.wantOutput(whole, args...)
 	}
-	j.cluster.Cut(1, 1000, 0, 300_000)
+	j.cluster.Cut(1, 1000, 0, 60_000)
 	j.eve.wantOutput("", "cp", j.names[0]+":log", j.dest+".log")
 	wantFile(t, j.dest+".log", content)
 	// No replica answers the third and fourth request for files, which go on with the first volume, nor the
@@ -280,7 +280,7 @@ func TestACutStreamGoesOn(t *testing.T) {
 		}
 		return false
 	})
-	j.cluster.Cut(100_000)
+	j.cluster.Cut(50_000)
 	j.eve.wantOutput("", "cp", "job/nightly", j.dest)
 	if n := asked.Load(); n != 4*2+1+3 {
 		t.Errorf("%d requests, want two for each volume, one for the rest of the first, and three that were repeated", n)
@@ -308,21 +308,21 @@ func TestACutCopyGoesOnInTheNextRun(t *testing.T) {
 		return false
 	})
 	refuse.Store(true)
-	j.cluster.Cut(300_000)
+	j.cluster.Cut(60_000)
 	code, stdout, stderr := j.eve.run("cp", target, dest)
-	if code != 1 || stdout != "" || !strings.Contains(stderr, "log.partial\" holds the first 293 KiB: to go on, repeat the command") {
+	if code != 1 || stdout != "" || !strings.Contains(stderr, "log.partial\" holds the first 59 KiB: to go on, repeat the command") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
 	wantNames(t, dest, "log.partial", "log.partial.etag")
 	refuse.Store(false)
 	code, _, stderr = j.eve.run("cp", target, dest)
 	header := *asked.Load()
-	if code != 0 || !strings.Contains(stderr, "going on after 293 KiB") || header.Get("Range") != "bytes=299999-" ||
+	if code != 0 || !strings.Contains(stderr, "going on after 59 KiB") || header.Get("Range") != "bytes=59999-" ||
 		header.Get("If-Range") == "" {
 		t.Errorf("code %d, %s, asked with %v", code, stderr, header)
 	}
 	wantNames(t, dest, "log")
-	wantFile(t, dest+"/log", "nightly-a2b3c scratch\n"+numbers(100_000))
+	wantFile(t, dest+"/log", "nightly-a2b3c scratch\n"+numbers(20_000))
 }
 
 // TestProgress: a copy of several volumes shows how much of all has come.

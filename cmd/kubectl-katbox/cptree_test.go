@@ -45,13 +45,13 @@ func newTree(t *testing.T) *tree {
 	return x
 }
 
-func (x *tree) content(i int) string { return fmt.Sprintln(i) + numbers(20_000) }
+func (x *tree) content(i int) string { return fmt.Sprintln(i) + numbers(5_000) }
 
 // cut lets a copy break off in the middle of the third file.
 func (x *tree) cut(t *testing.T, want string, args ...string) {
 	t.Helper()
 	x.failing.Store(true)
-	x.cluster.Cut(300_000)
+	x.cluster.Cut(62_000)
 	code, stdout, stderr := x.eve.run(args...)
 	x.failing.Store(false)
 	if code != 1 || stdout != "" || !strings.Contains(stderr, want) {

@@ -355,7 +355,8 @@ func TestResumable(t *testing.T) {
 				names = append(names, strings.TrimPrefix(path, dest))
 				return err
 			}))
-			if got, want := strings.Join(names, " "), " /closed /closed/fourth /dir /dir/below /dir/below/third /dir/second /first /last"; got != want {
+			want := " /closed /closed/fourth /dir /dir/below /dir/below/third /dir/second /first /last"
+			if got := strings.Join(names, " "); got != want {
 				t.Fatalf("cut at %d: %s, want %s", cut, got, want)
 			}
 			if info, err := os.Stat(filepath.Join(dest, "closed")); err != nil || info.Mode().Perm()&0o077 != 0 {
