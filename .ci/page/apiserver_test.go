@@ -39,7 +39,7 @@ type apiServer struct {
 	down bool
 }
 
-// canary is what nobody may read through the page.
+// canary is what no request through the page may read.
 const canary = "canary-of-the-cluster"
 
 // newAPIServer starts a server that passes requests on to the gateway at the address.

@@ -124,7 +124,7 @@ func TestNamesAreShown(t *testing.T) {
 	}
 }
 
-// TestScriptsByAddress: whoever opens an address of a file instead of the page sees nothing of it run: on the
+// TestScriptsByAddress: a person who opens an address of a file instead of the page sees nothing of it run: on the
 // page's origin, on that of raw bytes, and through "kubectl proxy", which anybody may have open.
 func TestScriptsByAddress(t *testing.T) {
 	h := openHostile(t)

@@ -167,7 +167,7 @@ func TestMetricsAfterAStorm(t *testing.T) {
 		// All go on by then, parked ones included. What happens each second, and what expires a
 		// lifespan after a call, does not meet the calls that follow.
 		time.Sleep(h.lifespan + 500*time.Millisecond)
-		for i := range volumes { // what nobody was sure of is settled by the kubelet
+		for i := range volumes { // the kubelet settles what was uncertain
 			if err := call(i, i%2 == 0); err != nil {
 				t.Errorf("after the storm: %v", err)
 			}

@@ -163,7 +163,7 @@ func (n *diskNode) mayStay(dir string) bool {
 	return n.fstype == "btrfs" && err == nil && len(entries) == 0
 }
 
-// pods returns the directories of pods, but for those that may stay.
+// pods returns the directories of pods, except those that may stay.
 func (n *diskNode) pods() []string {
 	n.t.Helper()
 	return slices.DeleteFunc(podsOf(n.t, n.work), func(name string) bool { return n.mayStay(filepath.Join(n.work, name)) })
@@ -341,7 +341,7 @@ func TestFullDiskMakesRoom(t *testing.T) {
 	})
 }
 
-// goneOf returns how many of the first volumes are gone. They must be the oldest, but for one that
+// goneOf returns how many of the first volumes are gone. They must be the oldest, except one that
 // did not go when its turn came: to remove names takes room in the trees of btrfs, and the next volume
 // goes then.
 func (n *diskNode) goneOf(count int) int {

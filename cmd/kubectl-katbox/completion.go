@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -42,11 +43,11 @@ Examples:
 				case *install:
 					return installCompletion(s)
 				case len(args) == 0:
-					return verbs.WrongUsage("name a shell (%s), or give --install", shellNames())
+					return verbs.WrongUsage("name a shell (%s), or give --install", strings.Join(shellNames(), ", "))
 				}
 				script, ok := scripts[args[0]]
 				if !ok {
-					return verbs.WrongUsage("there is no completion for %s, but for %s", verbs.Quoted(args[0]), shellNames())
+					return verbs.WrongUsage("there is no completion for %s: choose one of %s", verbs.Quoted(args[0]), strings.Join(shellNames(), ", "))
 				}
 				_, err := fmt.Fprint(s.Stdout, script)
 				return err

@@ -20,7 +20,7 @@ const (
 )
 
 // story is what a person types who looks for the files of a job that failed, and what is printed.
-// The README shows it. With KATBOX_E2E_WRITE it is written there; otherwise it has to be the same, but for what
+// The README shows it. With KATBOX_E2E_WRITE it is written there; otherwise it has to be the same, except what
 // is another each time.
 func (c *gatewayCluster) story() {
 	c.t.Helper()

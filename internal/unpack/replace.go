@@ -50,7 +50,7 @@ func makePartial(name string, create func(partial string) error) (string, error)
 	return "", fmt.Errorf("there are %d files of the name %q already: %w", maxPartials, name+suffix, ErrExists)
 }
 
-// shortened returns the beginning of a name, at most so many bytes. Some systems have no names with half
+// shortened returns the beginning of a name, of at most that many bytes. Some systems have no names with half
 // a character.
 func shortened(name string, most int) string {
 	if len(name) <= most {

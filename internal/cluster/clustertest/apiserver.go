@@ -151,7 +151,7 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mayReach reports whether a request passes authorization without a gateway: nobody has rights on its
+// mayReach reports whether a request passes authorization without a gateway: no user has rights on its
 // resources then, except for all resources.
 func (c *Cluster) mayReach(user, path string) bool {
 	return path == resource.GroupPath || path == resource.VersionPath || user == "admin"

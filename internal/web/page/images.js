@@ -37,7 +37,7 @@ export function imageSize(bytes) {
   return null;
 }
 
-// A JPEG is a row of segments: a marker, a length, data. Those from C0 to CF begin a picture, but for three.
+// A JPEG is a row of segments: a marker, a length, data. Those from C0 to CF begin a picture, except three.
 function sizeOfJPEG(view) {
   for (let at = 2; ; at += 2 + view.getUint16(at + 2)) {
     while (view.getUint8(at) === 0xff && view.getUint8(at + 1) === 0xff) at++;
