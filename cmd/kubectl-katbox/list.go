@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,7 +163,7 @@ func (l *listing) once(ctx context.Context) error {
 	case count == 0 && l.found.volume != "" && !incomplete:
 		return verbs.NoVolume("there is no retained volume %s%s: it expired, was deleted, or is in another namespace", l.found, l.where())
 	case count == 0:
-		fmt.Fprintf(l.s.Stderr, "no retained volumes%s\n", l.where())
+		fmt.Fprintf(l.s.Stderr, "no retained volumes%s%s\n", l.asked(), l.hint(ctx))
 	}
 	if incomplete && l.strict {
 		return verbs.WithCode(verbs.CodeIncomplete, errIncomplete)
@@ -176,6 +177,29 @@ func (l *listing) where() string {
 		return ""
 	}
 	return " in namespace " + l.s.namespace
+}
+
+// asked says which volumes were looked for.
+func (l *listing) asked() string {
+	text := ""
+	for _, part := range []struct{ before, value string }{
+		{" of job/", cmp.Or(l.found.job, l.job)}, {" of pod/", cmp.Or(l.found.pod, l.pod)}, {" named ", l.volume},
+		{" on node ", l.node}, {" with the labels ", l.selector}, {" of the last ", l.since},
+	} {
+		if part.value != "" {
+			text += part.before + part.value
+		}
+	}
+	return text + l.where()
+}
+
+// hint names the Job, if that is what the user may have meant by a pod.
+func (l *listing) hint(ctx context.Context) string {
+	job := target{job: l.found.pod}
+	if job.job == "" || !l.s.matchesAny(ctx, job.query(l.s.namespace, "")) {
+		return ""
+	}
+	return fmt.Sprintf("; there are some of the Job: give %s", job)
 }
 
 // each calls f with each page of the list that is not empty. It returns how many volumes these had, and

@@ -77,6 +77,16 @@ func TestList(t *testing.T) {
 			t.Errorf("list %s: code %d, %q, %q; want %q", row.args, code, stdout, stderr, want.String())
 		}
 	}
+	for args, want := range map[string]string{
+		"nightly":                      "no retained volumes of pod/nightly in namespace ci; there are some of the Job: give job/nightly\n",
+		"job/nothing --node n1":        "no retained volumes of job/nothing on node n1 in namespace ci\n",
+		"--volume cachet --since 150m": "no retained volumes named cachet of the last 150m in namespace ci\n",
+		"-A -l katbox.io/foreign=true": "no retained volumes with the labels katbox.io/foreign=true\n",
+	} {
+		if code, stdout, stderr := admin.run(strings.Fields("list " + args)...); code != 0 || stdout != "" || stderr != want {
+			t.Errorf("list %s: code %d, %q, %q; want %q", args, code, stdout, stderr, want)
+		}
+	}
 	admin.wantFailure(verbs.CodeNoVolume, []string{"there is no retained volume gone-x7k2p.q3fd7k2m9c4a in namespace ci: it expired"},
 		"list", "gone-x7k2p.q3fd7k2m9c4a")
 }
