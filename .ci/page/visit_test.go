@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -153,4 +155,24 @@ func TestSecondWindow(t *testing.T) {
 	stranger.sees("may not use it")
 	v.do(chromedp.Reload())
 	v.sees(c.failedPod)
+}
+
+// TestHalfAPage: when a script does not load, as when the network changes meanwhile, the page says so.
+func TestHalfAPage(t *testing.T) {
+	c, p, v := openShowcase(t)
+	v.sees(c.failedPod)
+	tab := newTab(v)
+	_, err := chromedp.Call(tab.ctx, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: "*/volumes.js"}}})
+	must(t, err)
+	must(t, chromedp.Listen(tab.ctx, func(event any) {
+		if paused, ok := event.(*fetch.EventRequestPaused); ok {
+			go func() {
+				_, _ = chromedp.Call(tab.ctx, fetch.FailRequest, fetch.FailRequestParams{
+					RequestID: paused.RequestID, ErrorReason: network.ErrorReasonConnectionAborted,
+				})
+			}()
+		}
+	}))
+	must(t, tab.visit(p.origin+"/"))
+	tab.sees("The page did not load.")
 }
