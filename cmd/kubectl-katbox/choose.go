@@ -20,6 +20,9 @@ const mostMatches = 20
 type choice struct {
 	last             bool
 	volume, selector string
+	// certain refuses the only volume that matches, or the newest, if nodes did not answer: one of theirs may
+	// be meant. The name of a volume is certain always.
+	certain bool
 }
 
 // define adds the flags. ls has -l for another thing.
@@ -52,6 +55,9 @@ func (c *choice) one(ctx context.Context, s *session, t target) (resource.Retain
 		return resource.RetainedVolume{}, err
 	case len(found) == 0:
 		return resource.RetainedVolume{}, c.nothing(ctx, s, t, incomplete)
+	case len(found) == 1 && c.certain && incomplete && t.volume == "":
+		return resource.RetainedVolume{}, fmt.Errorf("nodes did not answer, and what they have may match %s too: give the name %s if you mean this one, "+
+			"or try again later", t, found[0].Name)
 	case len(found) == 1:
 		return found[0], nil
 	}

@@ -45,6 +45,7 @@ func (s *session) remove(ctx context.Context, c *choice, text string, yes bool) 
 			return err
 		}
 	}
+	c.certain = yes // a question names the volume, and a warning is above it
 	v, err := c.one(ctx, s, t)
 	if err != nil {
 		return err

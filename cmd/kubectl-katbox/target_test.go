@@ -119,6 +119,25 @@ func TestRemoveByNameNeedsNoList(t *testing.T) {
 	eve.wantFailure(verbs.CodeUsage, []string{"give --yes"}, "rm", names[0])
 }
 
+// TestRemoveIsCertain: without a question nothing is deleted while a node is silent that may have another
+// match, or a newer one.
+func TestRemoveIsCertain(t *testing.T) {
+	c, names := nightly(t)
+	c.Lost("n9")
+	eve := as(t, c, "eve")
+	for _, args := range []string{"weekly-z9y8x", "job/nightly --last", "job/nightly --volume cache"} {
+		eve.wantFailure(1, []string{"nodes did not answer", "may match", "give the name "}, append([]string{"rm", "--yes"}, strings.Fields(args)...)...)
+	}
+	if _, left, _ := as(t, c, "admin").run("list", "-A", "-o", "name"); strings.Count(left, "\n") != len(names) {
+		t.Errorf("left are\n%s", left)
+	}
+	for i, args := range [][]string{{names[2]}, {names[0], "--volume", "scratch"}} {
+		if code, _, stderr := eve.run(append([]string{"rm", "--yes"}, args...)...); code != 0 {
+			t.Errorf("%d: a volume's name is certain, but: code %d, %q", i, code, stderr)
+		}
+	}
+}
+
 // TestDescribeUnknown: a volume of which little is known has a name all the same.
 func TestDescribeUnknown(t *testing.T) {
 	c, _ := nightly(t)
