@@ -11,6 +11,9 @@ export const step = 1 << 20;
 const tail = 5000;
 
 export class Text {
+  // turn counts the calls of reset: what was asked for before one of them is dropped.
+  #turn = 0;
+
   // read({offset, limit, tailLines}) reads a part of the file, which has size bytes. first is its
   // beginning.
   constructor(read, size, first) {
@@ -20,6 +23,7 @@ export class Text {
 
   // reset goes back to the beginning of the file.
   reset() {
+    this.#turn++;
     this.bytes = this.first;
     this.length = this.first.length;
     // begins is where in the file the bytes begin.
@@ -39,15 +43,21 @@ export class Text {
     return this.length >= mostLoaded;
   }
 
+  // more, end and earlier return whether there is more since. They return false if the text was reset
+  // meanwhile.
+
   // more reads what follows: a number of bytes.
   async more(signal, wanted = step) {
     const limit = Math.min(wanted, this.size - this.begins - this.length, mostLoaded - this.length);
-    if (limit <= 0) return;
+    if (limit <= 0) return false;
+    const turn = this.#turn;
     const { data } = await this.read({ offset: this.begins + this.length, limit, signal });
+    if (turn !== this.#turn) return false;
     if (data.length === 0) this.size = this.begins + this.length;
     this.#room(this.length + data.length);
     this.bytes.set(data, this.length);
     this.length += data.length;
+    return true;
   }
 
   #room(length) {
@@ -60,20 +70,26 @@ export class Text {
 
   // end goes to the last lines of the file.
   async end(signal) {
+    const turn = this.#turn;
     const { data, offset } = await this.read({ tailLines: tail, signal });
+    if (turn !== this.#turn) return false;
     Object.assign(this, { bytes: data, length: data.length, begins: offset });
+    return true;
   }
 
   // earlier reads what is before: whole lines, as far as they are not longer than a step.
   async earlier(signal) {
     const offset = Math.max(0, this.begins - Math.min(step, mostLoaded - this.length));
-    if (offset === this.begins) return;
+    if (offset === this.begins) return false;
+    const turn = this.#turn;
     let { data } = await this.read({ offset, limit: this.begins - offset, signal });
+    if (turn !== this.#turn) return false;
     if (offset > 0) data = data.subarray(data.indexOf(newline) + 1);
     const bytes = new Uint8Array(data.length + this.length);
     bytes.set(data);
     bytes.set(this.bytes.subarray(0, this.length), data.length);
     Object.assign(this, { bytes, length: bytes.length, begins: this.begins - data.length });
+    return true;
   }
 
   // row returns the text of a row. Bytes that are not UTF-8 are replaced.

@@ -113,8 +113,7 @@ export class TextView {
   }
 
   async #step(wanted) {
-    await this.text.more(undefined, wanted);
-    if (this.ended) return;
+    if (!await this.text.more(undefined, wanted) || this.ended) return;
     this.#extend();
     this.rows.grow(this.lines.count);
     // The last row may have been cut off.
@@ -136,7 +135,7 @@ export class TextView {
   #earlier() {
     return this.#exclusive(async () => {
       const before = this.lines.lines;
-      await this.text.earlier();
+      if (!await this.text.earlier() || this.ended) return;
       const top = Math.floor(this.rows.place);
       const fromEnd = before - this.lines.lineOf(top);
       this.#index(false);
@@ -168,8 +167,7 @@ export class TextView {
       return;
     }
     await this.#exclusive(async () => {
-      await this.text.end();
-      if (!this.ended) this.#index(false);
+      if (await this.text.end() && !this.ended) this.#index(false);
     });
   }
 

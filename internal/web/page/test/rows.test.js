@@ -213,3 +213,28 @@ test("blocks are read where they are looked at", async () => {
   assert.equal(problems.length, 1);
   blocks.end();
 });
+
+test("what comes after the reader went back to the start is dropped", async () => {
+  const content = encoder.encode("0123456789\n".repeat(300_000));
+  let answer;
+  const read = ({ offset, limit, tailLines }) => new Promise((done) => {
+    const from = tailLines ? content.length - 11 * tailLines : offset;
+    answer = () => done({ data: content.slice(from, tailLines ? undefined : from + limit), offset: from });
+  });
+  const first = content.slice(0, 1 << 20);
+  for (const late of ["earlier", "more", "end"]) {
+    const text = new Text(read, content.length, first);
+    if (late === "earlier") {
+      const end = text.end();
+      answer();
+      assert.equal(await end, true);
+      assert.equal(text.begins, content.length - 55_000);
+    }
+    const loading = text[late]();
+    text.reset();
+    answer();
+    assert.equal(await loading, false, late);
+    assert.equal(text.begins, 0, late);
+    assert.equal(text.length, first.length, late);
+  }
+});
