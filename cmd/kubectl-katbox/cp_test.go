@@ -136,7 +136,7 @@ func TestCopyOfAJob(t *testing.T) {
 	j.eve.wantOutput("", "cp", "job/nightly", j.dest)
 	j.wantComplete(t)
 	code, _, stderr := j.eve.run("cp", "job/nightly", j.dest)
-	if code != 0 || strings.Count(stderr, " is there already\n") != 4 {
+	if code != 0 || strings.Count(stderr, " is there already; --overwrite copies it again\n") != 4 {
 		t.Errorf("again: code %d, %s", code, stderr)
 	}
 	must(t, os.WriteFile(j.dest+"/nightly-a2b3c/scratch/log", []byte("changed"), 0o600))
@@ -151,7 +151,7 @@ func TestCopyOfAJob(t *testing.T) {
 	_, archive, _ := j.eve.run("cp", j.names[1], "-")
 	wantFile(t, dest+"/tar/nightly-a2b3c/cache.tar", archive)
 	code, _, stderr = j.eve.run("cp", "job/nightly", dest+"/tar", "--tar", "--volume", "cache")
-	if code != 0 || strings.Count(stderr, " is there already\n") != 2 {
+	if code != 0 || strings.Count(stderr, " is there already; --overwrite copies it again\n") != 2 {
 		t.Errorf("again: code %d, %s", code, stderr)
 	}
 	j.eve.wantOutput("", "cp", "job/nightly", dest+"/last", "--last")
@@ -185,7 +185,7 @@ func TestCopyOfAJobGoesOnWithTheOthers(t *testing.T) {
 	}
 	j.cluster.Intercept(nil)
 	before := len(j.cluster.Requests())
-	if code, _, stderr := j.eve.run("cp", "job/nightly", j.dest); code != 0 || strings.Count(stderr, " is there already\n") != 3 {
+	if code, _, stderr := j.eve.run("cp", "job/nightly", j.dest); code != 0 || strings.Count(stderr, " is there already; --overwrite copies it again\n") != 3 {
 		t.Errorf("code %d, %s", code, stderr)
 	}
 	j.wantComplete(t)
@@ -340,4 +340,31 @@ func TestProgress(t *testing.T) {
 		t.Errorf("code %d, the terminal shows %q", code, shown)
 	}
 	j.wantComplete(t)
+}
+
+// TestCopyToWhatIsNoDirectory says what is wrong with DEST, and not that something came.
+func TestCopyToWhatIsNoDirectory(t *testing.T) {
+	c := clustertest.New(t)
+	name, dir := c.Node("n1").Put(1, "ci", "nightly", "nightly-x7k2p")
+	someFiles(t, dir)
+	eve, dest := as(t, c, "eve"), t.TempDir()
+	must(t, os.WriteFile(dest+"/file", []byte("mine"), 0o600), os.Symlink("nowhere", dest+"/dangling"))
+	for _, row := range []struct{ from, to, want string }{
+		{"out", "file", "/file\" is not a directory: "},
+		{"out", "dangling", "/dangling\" is not a directory: "},
+		{"out/log.txt", "file/", "/file/\" is not a directory: "},
+		{"out/log.txt", "none/", "/none/\" is not a directory: "},
+	} {
+		before := len(c.Requests())
+		eve.wantFailure(1, []string{row.want}, "cp", name+":"+row.from, dest+"/"+row.to)
+		if _, _, stderr := eve.run("cp", name+":"+row.from, dest+"/"+row.to); strings.Contains(stderr, "what came") {
+			t.Errorf("%+v: %s", row, stderr)
+		}
+		for _, asked := range c.Requests()[before:] {
+			if strings.Contains(asked, "/log?") {
+				t.Errorf("%+v: it was read: %s", row, asked)
+			}
+		}
+	}
+	wantFile(t, dest+"/file", "mine")
 }

@@ -71,9 +71,15 @@ func (s *Session) Copy(ctx context.Context, v Volume, ref, dest string, o *CopyO
 		if _, err := os.Lstat(dest); errors.Is(err, fs.ErrNotExist) {
 			return c.newTree(ctx, filepath.Clean(dest))
 		}
+		if !isDirectory(dest) {
+			return fmt.Errorf("%s is not a directory: give a directory, or a new name", Quoted(dest))
+		}
 		return c.tree(ctx, dest)
 	}
-	if info, err := os.Stat(dest); endsInSeparator(dest) || err == nil && info.IsDir() {
+	if into := isDirectory(dest); into || endsInSeparator(dest) {
+		if !into {
+			return fmt.Errorf("%s is not a directory: make it, or give the name of a file", Quoted(dest))
+		}
 		name, err := c.fileName()
 		if err != nil {
 			return err
@@ -81,6 +87,12 @@ func (s *Session) Copy(ctx context.Context, v Volume, ref, dest string, o *CopyO
 		dest = filepath.Join(dest, name)
 	}
 	return c.toFile(ctx, dest)
+}
+
+// isDirectory reports whether a name is that of a directory, or of a symbolic link to one.
+func isDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 func endsInSeparator(name string) bool { return name != "" && os.IsPathSeparator(name[len(name)-1]) }

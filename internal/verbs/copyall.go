@@ -169,9 +169,9 @@ func (c *copying) isCopy(info fs.FileInfo) bool {
 	return info.ModTime().Equal(c.entry.ModTime) && (c.archive() || info.Size() == c.entry.Size)
 }
 
-// isThere says that nothing is left to do.
+// isThere says that nothing is done. The earlier run may have left out what this one would copy.
 func (c *copying) isThere(dest string) {
-	c.note("%s is there already", Quoted(dest))
+	c.note("%s is there already; --overwrite copies it again", Quoted(dest))
 	if c.entry.Type == api.File {
 		c.total.Add(c.entry.Size)
 	} else {
