@@ -17,8 +17,16 @@ func openOwn(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+	// One that had it may have given it another name, and closed it, since it was opened here.
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !hasName(f, name) {
 		return nil, errors.Join(errBusy, f.Close())
 	}
 	return f, nil
+}
+
+// hasName reports whether a name is that of an open file.
+func hasName(f *os.File, name string) bool {
+	is, err1 := f.Stat()
+	named, err2 := os.Lstat(name)
+	return err1 == nil && err2 == nil && os.SameFile(is, named)
 }
