@@ -208,6 +208,9 @@ func (c *Client) unavailable(ctx context.Context, said *api.Error) error {
 		said, why, APIService)
 }
 
+// noCredentials begins the errors of client-go about credential plugins. They have no type.
+const noCredentials = "getting credentials: "
+
 // unreachable says why there is no answer at all.
 func (c *Client) unreachable(err error) error {
 	var (
@@ -220,11 +223,15 @@ func (c *Client) unreachable(err error) error {
 	switch {
 	case errors.Is(err, errTimeout):
 		return failed("%w; --request-timeout allows more", err)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return failed("the certificate of the API server %s has expired, or the clock of this machine is wrong: %w", c.Server(), err)
 	case errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
 		return failed("the API server %s has another certificate than the kubeconfig expects: %w; see --context and --certificate-authority",
 			c.Server(), err)
 	case errors.As(err, &lookup), errors.As(err, &operation), errors.Is(err, syscall.ECONNREFUSED):
 		return failed("the API server %s cannot be reached: %w; is the cluster up, and the right one (--context)?", c.Server(), err)
+	case strings.HasPrefix(err.Error(), noCredentials):
+		return failed("the program that gets the credentials of the kubeconfig has failed: %w; log in again, or name others with --context or --user", err)
 	}
 	return failed("ask the API server %s: %w", c.Server(), err)
 }

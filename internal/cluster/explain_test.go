@@ -2,14 +2,26 @@ package cluster
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
@@ -200,12 +212,20 @@ func TestExplainUnreachable(t *testing.T) {
 	stranger.CAData = nil
 	other := c.Config("eve")
 	other.ServerName = "other.example"
+	expired := newExpired(t)
 	for name, row := range map[string]struct {
 		config *rest.Config
 		parts  []string
 	}{
-		"nothing listens":     {&rest.Config{Host: gone.URL}, []string{gone.URL, "cannot be reached", "--context"}},
-		"another authority":   {stranger, []string{"certificate", "kubeconfig", "--certificate-authority"}},
+		"nothing listens":   {&rest.Config{Host: gone.URL}, []string{gone.URL, "cannot be reached", "--context"}},
+		"another authority": {stranger, []string{"certificate", "kubeconfig", "--certificate-authority"}},
+		"no credentials": {&rest.Config{Host: c.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: c.Config("eve").CAData},
+			ExecProvider: &clientcmdapi.ExecConfig{Command: "false", APIVersion: "client.authentication.k8s.io/v1",
+				InteractiveMode: clientcmdapi.NeverExecInteractiveMode}},
+			[]string{"credentials of the kubeconfig", "false failed with exit code 1", "log in"}},
+		"an expired certificate": {&rest.Config{Host: expired.URL, TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: expired.Certificate().Raw})}},
+			[]string{"certificate of the API server " + expired.URL + " has expired, or the clock of this machine is wrong"}},
 		"another server name": {other, []string{"certificate", "other.example"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,4 +243,24 @@ func TestExplainUnreachable(t *testing.T) {
 	if client.Explain(t.Context(), "", nil) != nil {
 		t.Error("nil is explained")
 	}
+}
+
+// newExpired starts a server with a certificate that was valid until yesterday.
+func newExpired(t *testing.T) *httptest.Server {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().AddDate(0, 0, -2), NotAfter: time.Now().AddDate(0, 0, -1),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	must(t, err)
+	server := httptest.NewUnstartedServer(nil)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
 }
