@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/katbox/katbox/internal/cluster"
@@ -62,8 +63,11 @@ func (c *connection) open() (client *cluster.Client, namespace string, err error
 	if client, err = cluster.New(config, current); err != nil {
 		return nil, "", err
 	}
-	if c.allNamespaces {
+	switch {
+	case c.allNamespaces:
 		return client, "", nil
+	case len(validation.IsDNS1123Label(current)) > 0:
+		return nil, "", verbs.WrongUsage("%s is not the name of a namespace: see -n, and the context of the kubeconfig", verbs.Quoted(current))
 	}
 	return client, current, nil
 }

@@ -92,7 +92,7 @@ func distinguish(parts []verbs.Part) {
 		p := &parts[i]
 		if times[place{p.Pod, p.Name}] > 1 {
 			// The names of retained volumes end with what tells them apart.
-			p.Name += p.Volume.Target[strings.LastIndexByte(p.Volume.Target, '.'):]
+			p.Name += "." + p.Volume.Target[strings.LastIndexByte(p.Volume.Target, '.')+1:]
 		}
 	}
 }

@@ -137,3 +137,27 @@ func TestConnection(t *testing.T) {
 	admin.wantFailure(verbs.CodeUsage, []string{"unknown flag: --unknown"}, "list", "--unknown")
 	admin.wantFailure(verbs.CodeUsage, []string{"no verb"}, "unknown")
 }
+
+// TestNamesThatAreNone: what cannot be a namespace is wrong usage, and the message is about it alone.
+func TestNamesThatAreNone(t *testing.T) {
+	c := clustertest.New(t)
+	eve := as(t, c, "eve")
+	for _, name := range []string{"a/b/c", "../x", "UPPER"} {
+		eve.wantFailure(verbs.CodeUsage, []string{`list: "` + name + `" is not the name of a namespace: see -n`}, "list", "-n", name)
+	}
+	if asked := c.Requests(); len(asked) > 0 {
+		t.Errorf("asked: %q", asked)
+	}
+	// Of the flags before the verb, only those of the connection may be there.
+	eve.wantFailure(verbs.CodeUsage, []string{"the verb comes first", "help"}, "-o", "json", "list")
+}
+
+// TestDistinguish: nothing is taken for granted about the names of volumes.
+func TestDistinguish(t *testing.T) {
+	parts := []verbs.Part{{Pod: "a", Name: "x"}, {Pod: "a", Name: "x"}, {Pod: "b", Name: "x"}}
+	parts[0].Volume.Target, parts[1].Volume.Target = "a.q3fd7k2m9c4a", "a"
+	distinguish(parts)
+	if parts[0].Name != "x.q3fd7k2m9c4a" || parts[1].Name != "x.a" || parts[2].Name != "x" {
+		t.Errorf("%+v", parts)
+	}
+}

@@ -96,7 +96,7 @@ func (p Program) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	at := slices.IndexFunc(p.Verbs, func(v Verb) bool { return v.Name == name })
 	switch {
 	case at < 0 && strings.HasPrefix(name, "-"):
-		return end("", WrongUsage("flags come behind the verb, and %s is before it; see %s help", Quoted(name), p.Name))
+		return end("", WrongUsage("the verb comes first, and flags such as %s behind it; see %s help", Quoted(name), p.Name))
 	case at < 0:
 		return end("", WrongUsage("there is no verb %s; see %s help", terminal.Quote(name), p.Name))
 	}
