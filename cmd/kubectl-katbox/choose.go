@@ -56,8 +56,8 @@ func (c *choice) one(ctx context.Context, s *session, t target) (resource.Retain
 	case len(found) == 0:
 		return resource.RetainedVolume{}, c.nothing(ctx, s, t, incomplete)
 	case len(found) == 1 && c.certain && incomplete && t.volume == "":
-		return resource.RetainedVolume{}, fmt.Errorf("nodes did not answer, and what they have may match %s too: give the name %s if you mean this one, "+
-			"or try again later", t, found[0].Name)
+		return resource.RetainedVolume{}, fmt.Errorf("nodes did not answer, and what they have may match %s too: "+
+			"give the name %s if you mean this one, or try again later", t, found[0].Name)
 	case len(found) == 1:
 		return found[0], nil
 	}

@@ -19,6 +19,9 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
+// isThere ends the note about a volume that an earlier run has copied.
+const isThere = " is there already; --overwrite copies it again\n"
+
 // numbers is a text in which every place differs.
 func numbers(lines int) string {
 	var b strings.Builder
@@ -136,7 +139,7 @@ func TestCopyOfAJob(t *testing.T) {
 	j.eve.wantOutput("", "cp", "job/nightly", j.dest)
 	j.wantComplete(t)
 	code, _, stderr := j.eve.run("cp", "job/nightly", j.dest)
-	if code != 0 || strings.Count(stderr, " is there already; --overwrite copies it again\n") != 4 {
+	if code != 0 || strings.Count(stderr, isThere) != 4 {
 		t.Errorf("again: code %d, %s", code, stderr)
 	}
 	must(t, os.WriteFile(j.dest+"/nightly-a2b3c/scratch/log", []byte("changed"), 0o600))
@@ -151,7 +154,7 @@ func TestCopyOfAJob(t *testing.T) {
 	_, archive, _ := j.eve.run("cp", j.names[1], "-")
 	wantFile(t, dest+"/tar/nightly-a2b3c/cache.tar", archive)
 	code, _, stderr = j.eve.run("cp", "job/nightly", dest+"/tar", "--tar", "--volume", "cache")
-	if code != 0 || strings.Count(stderr, " is there already; --overwrite copies it again\n") != 2 {
+	if code != 0 || strings.Count(stderr, isThere) != 2 {
 		t.Errorf("again: code %d, %s", code, stderr)
 	}
 	j.eve.wantOutput("", "cp", "job/nightly", dest+"/last", "--last")
@@ -185,7 +188,7 @@ func TestCopyOfAJobGoesOnWithTheOthers(t *testing.T) {
 	}
 	j.cluster.Intercept(nil)
 	before := len(j.cluster.Requests())
-	if code, _, stderr := j.eve.run("cp", "job/nightly", j.dest); code != 0 || strings.Count(stderr, " is there already; --overwrite copies it again\n") != 3 {
+	if code, _, stderr := j.eve.run("cp", "job/nightly", j.dest); code != 0 || strings.Count(stderr, isThere) != 3 {
 		t.Errorf("code %d, %s", code, stderr)
 	}
 	j.wantComplete(t)

@@ -126,7 +126,8 @@ func TestRemoveIsCertain(t *testing.T) {
 	c.Lost("n9")
 	eve := as(t, c, "eve")
 	for _, args := range []string{"weekly-z9y8x", "job/nightly --last", "job/nightly --volume cache"} {
-		eve.wantFailure(1, []string{"nodes did not answer", "may match", "give the name "}, append([]string{"rm", "--yes"}, strings.Fields(args)...)...)
+		rm := append([]string{"rm", "--yes"}, strings.Fields(args)...)
+		eve.wantFailure(1, []string{"nodes did not answer", "may match", "give the name "}, rm...)
 	}
 	if _, left, _ := as(t, c, "admin").run("list", "-A", "-o", "name"); strings.Count(left, "\n") != len(names) {
 		t.Errorf("left are\n%s", left)

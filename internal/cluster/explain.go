@@ -231,7 +231,8 @@ func (c *Client) unreachable(err error) error {
 	case errors.As(err, &lookup), errors.As(err, &operation), errors.Is(err, syscall.ECONNREFUSED):
 		return failed("the API server %s cannot be reached: %w; is the cluster up, and the right one (--context)?", c.Server(), err)
 	case strings.HasPrefix(err.Error(), noCredentials):
-		return failed("the program that gets the credentials of the kubeconfig has failed: %w; log in again, or name others with --context or --user", err)
+		return failed("the program that gets the credentials of the kubeconfig has failed: %w; "+
+			"log in again, or name others with --context or --user", err)
 	}
 	return failed("ask the API server %s: %w", c.Server(), err)
 }
