@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -181,16 +182,16 @@ func (l *listing) where() string {
 
 // asked says which volumes were looked for.
 func (l *listing) asked() string {
-	text := ""
+	var text strings.Builder
 	for _, part := range []struct{ before, value string }{
 		{" of job/", cmp.Or(l.found.job, l.job)}, {" of pod/", cmp.Or(l.found.pod, l.pod)}, {" named ", l.volume},
 		{" on node ", l.node}, {" with the labels ", l.selector}, {" of the last ", l.since},
 	} {
 		if part.value != "" {
-			text += part.before + part.value
+			text.WriteString(part.before + part.value)
 		}
 	}
-	return text + l.where()
+	return text.String() + l.where()
 }
 
 // hint names the Job, if that is what the user may have meant by a pod.

@@ -202,4 +202,15 @@ func TestHostileNamesDoNotReachTheTerminal(t *testing.T) {
 	if strings.ContainsAny(out.String(), "\x1b\x00\u202e") || strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("%q", out.String())
 	}
+	for _, form := range []string{outputName, outputJSON, outputYAML} {
+		out.Reset()
+		s.Stdout = &out
+		l := &listing{listOptions: &listOptions{output: form}, s: s}
+		w := l.writer()
+		must(t, w.write([]resource.RetainedVolume{v}))
+		must(t, w.end())
+		if strings.ContainsAny(out.String(), "\x1b\x00\u202e") {
+			t.Errorf("-o %s: %q", form, out.String())
+		}
+	}
 }

@@ -65,14 +65,17 @@ func (l *listing) yaml() writer {
 			return err
 		}
 		for i := range page {
-			// Characters that a terminal does not show are escaped by the encoder.
 			text, err := yaml.Marshal(&page[i])
 			if err != nil {
 				return err
 			}
-			item := "- " + strings.ReplaceAll(strings.TrimSuffix(string(text), "\n"), "\n", "\n  ")
-			if _, err := fmt.Fprintln(l.s.Stdout, item); err != nil {
-				return err
+			indent := "- "
+			for line := range strings.Lines(string(text)) {
+				// The encoder escapes control characters alone.
+				if _, err := fmt.Fprintln(l.s.Stdout, indent+terminal.Clean(strings.TrimSuffix(line, "\n"))); err != nil {
+					return err
+				}
+				indent = "  "
 			}
 		}
 		return nil

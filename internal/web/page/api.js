@@ -82,7 +82,14 @@ export async function list(namespace, { limit, next, signal }) {
   if (namespace !== everywhere) checkNamespace(namespace);
   const where = namespace === everywhere ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
   const answer = await patient(`${base}${where}/retainedvolumes${query({ limit, continue: next })}`, { signal });
-  return { page: await json(answer), warnings: warningsOf(answer.headers.get("Warning") ?? "") };
+  const page = await json(answer);
+  onward(next, page.metadata?.continue);
+  return { page, warnings: warningsOf(answer.headers.get("Warning") ?? "") };
+}
+
+// onward refuses a page after which the same page would follow, again and again.
+function onward(asked, next) {
+  if (asked && asked === next) throw new Problem({ status: 500, message: "The cluster’s list does not come to its end." });
 }
 
 // warningsOf returns the texts of a Warning header.
@@ -100,7 +107,9 @@ export async function remove(id) {
 
 // files returns a page of a directory.
 export async function files(id, { ref, limit, next, signal }) {
-  return json(await patient(`${volumePath(id)}/files${query({ path: ref, limit, continue: next })}`, { signal }));
+  const page = await json(await patient(`${volumePath(id)}/files${query({ path: ref, limit, continue: next })}`, { signal }));
+  onward(next, page.continue);
+  return page;
 }
 
 // entry describes one file or directory.

@@ -96,10 +96,12 @@ export class TextView {
     this.foot.replaceChildren(...parts);
   }
 
-  // exclusive runs one load at a time, and shows its problem.
+  // exclusive runs a load after the one that runs, and shows its problem.
   async #exclusive(load) {
-    if (this.#loading) return;
-    this.#loading = load;
+    while (this.#loading) await this.#loading;
+    if (this.ended) return;
+    const { promise, resolve } = latch();
+    this.#loading = promise;
     this.#say();
     try {
       await load();
@@ -108,6 +110,7 @@ export class TextView {
       this.stuck = true;
     } finally {
       this.#loading = null;
+      resolve();
       if (!this.ended) this.#say();
     }
   }
@@ -172,7 +175,7 @@ export class TextView {
   }
 
   #seen(first, end) {
-    if (this.text.begins === 0 && !this.stuck && end + near >= this.rows.count && first > 0) this.#more();
+    if (this.text.begins === 0 && !this.stuck && !this.#loading && end + near >= this.rows.count && first > 0) this.#more();
   }
 
   // numberOf returns the number of the line of a row: from the end, if it is not known from the start.
@@ -199,7 +202,7 @@ export class TextView {
     else {
       if (this.text.begins > 0) this.#toStart();
       await this.#exclusive(async () => {
-        while (!this.ended && this.#rowOf(lines.from) < 0 && !this.text.atEnd && !this.text.full) await this.#step(8 * step);
+        while (!this.ended && this.picked === lines && this.#rowOf(lines.from) < 0 && !this.text.atEnd && !this.text.full) await this.#step(8 * step);
       });
     }
     if (this.ended || this.picked !== lines) return;
@@ -318,6 +321,13 @@ export class TextView {
     this.resized.disconnect();
     this.rows.end();
   }
+}
+
+// latch returns a promise, and what fulfils it.
+function latch() {
+  let resolve;
+  const promise = new Promise((done) => { resolve = done; });
+  return { promise, resolve };
 }
 
 function shown({ text, classes, odd }) {

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+// What the modules ask of a browser when they are loaded.
+globalThis.location = { hash: "" };
+globalThis.localStorage = { getItem: () => null };
+const { files, list } = await import("../api.js");
+
+const id = { namespace: "ci", name: "nightly-x7k2p.q3fd7k2m9c4a" };
+
+function answering(body) {
+  globalThis.fetch = async () => new Response(JSON.stringify(body));
+}
+
+test("a list that goes round in a circle ends with a problem", async () => {
+  answering({ items: [], metadata: { continue: "a" } });
+  assert.equal((await list("ci", { limit: 1, next: "" })).page.metadata.continue, "a");
+  await assert.rejects(list("ci", { limit: 1, next: "a" }), /does not come to its end/);
+  answering({ items: [], metadata: {} });
+  await list("ci", { limit: 1, next: "a" });
+
+  answering({ entries: [], continue: "a" });
+  assert.equal((await files(id, { ref: "/", limit: 1, next: "" })).continue, "a");
+  await assert.rejects(files(id, { ref: "/", limit: 1, next: "a" }), /does not come to its end/);
+  answering({ entries: [] });
+  await files(id, { ref: "/", limit: 1, next: "a" });
+});
