@@ -353,7 +353,7 @@ func (n *diskNode) goneOf(count int) int {
 			if gone++; kept >= 0 && i < oldest {
 				n.t.Errorf("volume %d is gone, and volume %d, an older one, is not", i, kept)
 			}
-		case kept < 0 && !(n.fstype == "btrfs" && n.triedToDelete(volumeID(i))):
+		case kept < 0 && (n.fstype != "btrfs" || !n.triedToDelete(volumeID(i))):
 			kept = i
 		}
 	}
