@@ -17,7 +17,7 @@ func TestCredentialsOfAProgram(t *testing.T) {
 	}
 	c, names := nightly(t)
 	by := func(script string) user {
-		path := c.Kubeconfig("nobody")
+		path := c.Kubeconfig("stranger")
 		config, err := clientcmd.LoadFromFile(path)
 		must(t, err)
 		config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
@@ -31,9 +31,9 @@ func TestCredentialsOfAProgram(t *testing.T) {
 	if code, stdout, stderr := vic.run("list", "-o", "name", "job/weekly"); code != 0 || stdout != names[2]+"\n" {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
-	by("exit 3").wantFailure(verbs.CodeFailed, []string{"ask the API server", "getting credentials", "exit code 3"}, "list")
+	by("exit 3").wantFailure(verbs.CodeFailed, []string{"credentials of the kubeconfig has failed", "exit code 3", "log in again"}, "list")
 
-	path := c.Kubeconfig("nobody")
+	path := c.Kubeconfig("stranger")
 	config, err := clientcmd.LoadFromFile(path)
 	must(t, err)
 	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "gcp"}}
