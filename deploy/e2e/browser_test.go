@@ -64,7 +64,8 @@ func newBrowser(t *testing.T, width, height int) *browser {
 	var attached struct{ SessionID string }
 	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	screen := map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}
+	b.call("Emulation.setDeviceMetricsOverride", screen, nil)
 	b.call("Page.enable", nil, nil)
 	b.call("Network.enable", nil, nil)
 	return b

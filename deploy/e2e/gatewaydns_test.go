@@ -56,7 +56,7 @@ func (c *gatewayCluster) endpoints() (addresses []netip.Addr) {
 	if err != nil {
 		return nil
 	}
-	for _, text := range strings.Fields(out) {
+	for text := range strings.FieldsSeq(out) {
 		if address, err := netip.ParseAddr(text); err == nil {
 			addresses = append(addresses, address)
 		}

@@ -108,7 +108,8 @@ func (c *gatewayCluster) testAway() {
 	c.kubectl("create", "namespace", "waits")
 	c.kubectl("delete", "namespace", "waits", "--wait=false")
 	c.eventually("the namespace says why it waits", func() error {
-		out := c.kubectl("get", "namespace", "waits", "-o", "jsonpath={.status.conditions[?(@.type=='NamespaceDeletionDiscoveryFailure')].status}")
+		out := c.kubectl("get", "namespace", "waits", "-o",
+			"jsonpath={.status.conditions[?(@.type=='NamespaceDeletionDiscoveryFailure')].status}")
 		if out != "True" {
 			return fmt.Errorf("its condition is %q", out)
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -200,9 +201,7 @@ func (p person) ask(method, path string, header http.Header) (*http.Response, st
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	answer, err := client.Do(request)
 	if err != nil {
 		p.t.Fatal(err)

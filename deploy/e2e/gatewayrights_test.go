@@ -48,7 +48,8 @@ func (c *gatewayCluster) testRights() {
 	c.as(dave).cannot([]string{"Forbidden"}, "get", "--raw", content)
 
 	// One volume alone, by its name.
-	c.kubectl("-n", "ci", "create", "role", "one", "--verb=get", "--resource=retainedvolumes.katbox.io", "--resource-name="+mine[1].Metadata.Name)
+	c.kubectl("-n", "ci", "create", "role", "one", "--verb=get",
+		"--resource=retainedvolumes.katbox.io", "--resource-name="+mine[1].Metadata.Name)
 	c.kubectl("-n", "ci", "create", "rolebinding", "one", "--role=one", "--user="+dave)
 	c.eventually("dave's right", func() error {
 		_, err := c.as(dave).run("get", "rv", "-n", "ci", mine[1].Metadata.Name)
@@ -141,10 +142,11 @@ func (c *gatewayCluster) testKubectl() {
 	p.wantIn(p.can("explain", "rv"), "RetainedVolume", "FIELDS")
 	p.wantIn(p.can("explain", "rv.spec.owner"), "kind")
 	p.wantIn(p.can("api-resources", "--api-group=katbox.io", "-o", "wide"), "retainedvolumes", "rv", "get,list")
-	if words := strings.Fields(p.can("get", "rv", "-n", "ci", "--chunk-size=1", "-o", "jsonpath={.items[*].metadata.name}")); len(words) != len(p.list("ci", "").Items) {
+	words := strings.Fields(p.can("get", "rv", "-n", "ci", "--chunk-size=1", "-o", "jsonpath={.items[*].metadata.name}"))
+	if len(words) != len(p.list("ci", "").Items) {
 		c.t.Errorf("in pages of one kubectl shows %q", words)
 	}
-	p.cannot([]string{"405", "MethodNotAllowed", "not allow", "watch"}[3:], "get", "rv", "-n", "ci", "-w", "--watch-only")
+	p.cannot([]string{"watch"}, "get", "rv", "-n", "ci", "-w", "--watch-only")
 	p.cannot([]string{"field"}, "get", "rv", "-n", "ci", "--field-selector=spec.nope=1")
 
 	of := func(args ...string) string {
@@ -201,8 +203,9 @@ spec:
 // testFiles: reading through the API server. The hostile trees of T25 to T30 are tested on the node;
 // here are those whose way through the API server matters.
 func (c *gatewayCluster) testFiles() {
-	script := `cd /scratch; mkdir out; printf 'one\ntwo\nthree\n' > out/log; ln -s /etc/shadow link; mkfifo fifo; dd if=/dev/null of=sparse bs=1048576 seek=1048576
-		printf x > 'a b;%&"+'; printf y > "$(printf 'n\nl')"; printf z > "$(printf 'b\377d')"; exit 1`
+	script := `cd /scratch; mkdir out; printf 'one\ntwo\nthree\n' > out/log; ln -s /etc/shadow link; mkfifo fifo
+		dd if=/dev/null of=sparse bs=1048576 seek=1048576; printf x > 'a b;%&"+'
+		printf y > "$(printf 'n\nl')"; printf z > "$(printf 'b\377d')"; exit 1`
 	v := c.retained("ci", 2, pod{Name: "files", Scripts: []string{script}})
 	p := c.as(bob)
 	var list struct {
@@ -255,7 +258,8 @@ func (c *gatewayCluster) testFiles() {
 			c.t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if answer, _ = p.ask(http.MethodGet, log, http.Header{"Range": {"bytes=100-"}}); answer.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+	answer, _ = p.ask(http.MethodGet, log, http.Header{"Range": {"bytes=100-"}})
+	if answer.StatusCode != http.StatusRequestedRangeNotSatisfiable {
 		c.t.Errorf("a range behind the end: %s", answer.Status)
 	}
 	answer, body = p.ask(http.MethodHead, log, nil)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,9 +64,7 @@ func (p person) open(ctx context.Context, path string, header http.Header) (*htt
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	return client.Do(request)
 }
 
@@ -211,7 +210,8 @@ func (c *gatewayCluster) testRollout() {
 	}
 	defer answer.Body.Close()
 	n, err := io.Copy(sum, answer.Body)
-	if got := hex.EncodeToString(sum.Sum(nil)); err != nil || answer.StatusCode != http.StatusPartialContent || offset+n != longBytes || got != want {
+	got := hex.EncodeToString(sum.Sum(nil))
+	if err != nil || answer.StatusCode != http.StatusPartialContent || offset+n != longBytes || got != want {
 		c.t.Errorf("the rest: %s, %d bytes after %d: %v; digest %s, want %s", answer.Status, n, offset, err, got, want)
 	}
 	if logs := strings.Contains(c.gatewayLogs(), "panic"); logs {

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -46,9 +47,7 @@ func (c *gatewayCluster) direct(port, path string, header http.Header, certifica
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	answer, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(request)
 	if err != nil {
 		return 0, err.Error()
@@ -136,7 +135,8 @@ func (c *gatewayCluster) testNodeTrust() {
 	}
 	// The same token is no use at the API server.
 	if out, err := c.try("", c.kube, "kubectl", "--kubeconfig", "/dev/null", "--server", c.server(), "--insecure-skip-tls-verify",
-		"--token", own, "get", "pods"); err == nil || !strings.Contains(err.Error(), "Unauthorized") && !strings.Contains(err.Error(), "logged in") {
+		"--token", own, "get", "pods"); err == nil ||
+		!strings.Contains(err.Error(), "Unauthorized") && !strings.Contains(err.Error(), "logged in") {
 		c.t.Errorf("the daemon's token at the API server: %v, %s", err, out)
 	}
 	c.wholeFleet()
@@ -162,7 +162,8 @@ spec: {serviceAccountName: katbox, nodeName: %s, hostNetwork: true, terminationG
 	c.kubectl("-n", namespace, "delete", "pod", "gone", "--wait", "--timeout", patience.String())
 	// The API server takes a moment to see it.
 	c.eventually("the token ends", func() error {
-		out, err := c.tryKubectl(fmt.Sprintf(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":%q,"audiences":["katbox-gateway"]}}`, token),
+		const review = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":%q,"audiences":["katbox-gateway"]}}`
+		out, err := c.tryKubectl(fmt.Sprintf(review, token),
 			"create", "-o", "jsonpath={.status.authenticated}", "-f", "-")
 		if err != nil {
 			return err
