@@ -54,7 +54,7 @@ func TestStrangers(t *testing.T) {
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"}
 	for _, path := range doors(name) {
 		for _, method := range methods {
-			refused("nobody", method, p.origin+path, nil)
+			refused("no cookie", method, p.origin+path, nil)
 		}
 	}
 
@@ -110,7 +110,7 @@ func TestStrangers(t *testing.T) {
 	}
 	// The token was used by the visitor.
 	refused("a used token", "GET", p.first, nil)
-	refused("a used token, with the cookie of nobody", "GET", p.first, map[string]string{"Cookie": "katbox-" + port + "=guessed"})
+	refused("a used token, with a guessed cookie", "GET", p.first, map[string]string{"Cookie": "katbox-" + port + "=guessed"})
 	// The second origin knows tickets alone: the cookie opens nothing there, and is not read.
 	for _, path := range doors(name) {
 		for _, method := range methods {

@@ -106,9 +106,9 @@ func (n *diskNode) publishUntilRefused() int {
 	return refused
 }
 
-// publishUntil publishes until the full disk has no room, or done says so. It returns the number of the
-// volume that was refused, or of one that nothing has asked for, and whether it ended before
-// mostPublishes.
+// publishUntil publishes until the full disk refuses a volume, done returns true, or mostPublishes were
+// made. It returns the number of the volume that was refused, else of one that was not asked for, and
+// whether it ended before mostPublishes.
 func (n *diskNode) publishUntil(done func() bool) (int, bool) {
 	n.t.Helper()
 	for range mostPublishes {

@@ -34,16 +34,12 @@ type target struct {
 	path    string
 }
 
-// parseTarget reads [pod/|job/]NAME[:PATH]. Names of Kubernetes' objects have no colon, so that the first
-// one begins the path.
+// parseTarget reads [pod/|job/]NAME[:PATH].
 func parseTarget(text string) (target, error) {
-	head, path, hasPath := strings.Cut(text, ":")
-	t := target{hasPath: hasPath}
-	if hasPath {
-		var err error
-		if t.path, err = verbs.ParsePath(path); err != nil {
-			return t, verbs.WrongUsage("%s: %s", verbs.Quoted(text), err)
-		}
+	head, path, hasPath, err := verbs.CutTarget(text)
+	t := target{hasPath: hasPath, path: path}
+	if err != nil {
+		return t, err
 	}
 	kind, name, hasKind := strings.Cut(head, "/")
 	if !hasKind {

@@ -7,6 +7,19 @@ import (
 	"github.com/katbox/katbox/internal/terminal"
 )
 
+// CutTarget reads TARGET[:PATH]. Names of Kubernetes' objects have no colon, so that the first one begins
+// the path. It returns what is before the colon, and the path as the API takes it; hasPath says that
+// there was a colon.
+func CutTarget(text string) (head, ref string, hasPath bool, err error) {
+	head, path, hasPath := strings.Cut(text, ":")
+	if hasPath {
+		if ref, err = ParsePath(path); err != nil {
+			return head, "", true, WrongUsage("%s: %s", Quoted(text), err)
+		}
+	}
+	return head, ref, hasPath, nil
+}
+
 // ParsePath reads what follows the colon of a target: a path, or behind one more colon a path that is
 // percent-encoded. It returns the path as the API takes it.
 func ParsePath(text string) (ref string, err error) {

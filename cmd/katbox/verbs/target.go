@@ -25,16 +25,12 @@ type target struct {
 	path    string
 }
 
-// parseTarget reads NAMESPACE/POD[/VOLUME][:PATH] or ID[:PATH]. Names of Kubernetes' objects have
-// no colon, so that the first one begins the path.
+// parseTarget reads NAMESPACE/POD[/VOLUME][:PATH] or ID[:PATH].
 func parseTarget(text string) (target, error) {
-	head, path, hasPath := strings.Cut(text, ":")
-	t := target{hasPath: hasPath}
-	if hasPath {
-		var err error
-		if t.path, err = verbs.ParsePath(path); err != nil {
-			return t, verbs.WrongUsage("%s: %s", verbs.Quoted(text), err)
-		}
+	head, path, hasPath, err := verbs.CutTarget(text)
+	t := target{hasPath: hasPath, path: path}
+	if err != nil {
+		return t, err
 	}
 	if !strings.Contains(head, "/") {
 		if _, err := volume.ParseID("ID", head); err != nil {

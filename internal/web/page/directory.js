@@ -10,6 +10,7 @@ import { nameOf } from "./nameof.js";
 import { base, decode, parent, visible } from "./names.js";
 import { announce } from "./notice.js";
 import { format } from "./route.js";
+import { moved, typed } from "./searchkeys.js";
 import { matching, ordered, turned } from "./select.js";
 
 // The first page is small, so that something is on the screen at once.
@@ -44,14 +45,14 @@ export class DirectoryView {
     this.order = "";
     this.search = el("input", {
       type: "search", id: "search", class: "search", placeholder: "Filter names", "aria-label": "Filter the loaded names",
-      autocomplete: "off", spellcheck: "false", on: { input: () => this.#searched(), keydown: (event) => this.#key(event) },
+      autocomplete: "off", spellcheck: "false", on: { input: () => this.#searched(), keydown: (event) => moved(event, this.#list) },
     });
     this.status = el("p", { class: "status" }, "Loading…");
     this.grid = new Grid({
       label: `Files of ${visible(decode(route.ref)) || "the volume"}`, kind: "entries", columns,
       cells: (entry) => this.#cells(entry),
       sorted: (key) => this.#sorted(turned(this.order || standard, key, largestFirst.includes(key))),
-      typed: (key) => this.#typed(key), above: () => this.search.focus(),
+      typed: (key) => typed(key, this.#list), above: () => this.search.focus(),
     });
     this.empty = el("p", { class: "empty", hidden: true });
     const tools = el("div", { class: "tools" }, this.search,
@@ -132,6 +133,10 @@ export class DirectoryView {
     ];
   }
 
+  get #list() {
+    return { search: this.search, grid: this.grid, searched: () => this.#searched() };
+  }
+
   #searched() {
     this.grid.root.scrollTop = 0;
     this.#draw();
@@ -143,22 +148,6 @@ export class DirectoryView {
     this.order = order;
     this.#draw();
     announce(`Sorted by ${columns.find(({ key }) => key === order.replace(/^-/, ""))?.title ?? "Name"}`);
-  }
-
-  #typed(key) {
-    this.search.focus();
-    this.search.value += key;
-    this.#searched();
-  }
-
-  #key(event) {
-    if (event.key === "ArrowDown" || event.key === "Enter") this.grid.focus(event.key === "Enter" ? 0 : this.grid.active);
-    else if (event.key === "Escape" && this.search.value) {
-      this.search.value = "";
-      this.#searched();
-    } else if (event.key === "Escape") this.grid.focus(this.grid.active);
-    else return;
-    event.preventDefault();
   }
 
   // typeOf returns the entry of a ref, if it is in this directory.

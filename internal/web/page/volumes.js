@@ -7,6 +7,7 @@ import { missingNodes, otherWarnings } from "./missing.js";
 import { visible } from "./names.js";
 import { announce, notice, trouble } from "./notice.js";
 import { everywhere, format } from "./route.js";
+import { moved, typed } from "./searchkeys.js";
 import { matching, ordered, turned } from "./select.js";
 import { timeLeft } from "./timeleft.js";
 import { VolumeStore } from "./volumestore.js";
@@ -45,7 +46,7 @@ export class VolumesView {
     this.heading = el("h1", { tabindex: -1 }, this.title);
     this.search = el("input", {
       type: "search", id: "search", class: "search", placeholder: "Search pod, owner, volume, node", "aria-label": "Search the loaded volumes",
-      autocomplete: "off", spellcheck: "false", on: { input: () => this.#searched(), keydown: (event) => this.#key(event) },
+      autocomplete: "off", spellcheck: "false", on: { input: () => this.#searched(), keydown: (event) => moved(event, this.#list) },
     });
     this.search.value = route.q;
     this.order = route.sort;
@@ -57,7 +58,7 @@ export class VolumesView {
       columns: this.all ? [{ key: "namespace", title: "Namespace", sort: true }, ...columns] : columns,
       cells: (volume) => this.#cells(volume),
       sorted: (key) => this.#sorted(turned(this.order || standard, key, largestFirst.includes(key))),
-      typed: (key) => this.#typed(key), above: () => this.search.focus(),
+      typed: (key) => typed(key, this.#list), above: () => this.search.focus(),
     });
     this.root = el("div", { class: "view" },
       el("div", { class: "bar" }, this.heading,
@@ -166,6 +167,10 @@ export class VolumesView {
     return `There are no retained volumes ${this.all ? "in any namespace" : `in the namespace ${visible(this.namespace)}`}. A pod’s Katbox volumes are shown here for a while after the pod has ended.`;
   }
 
+  get #list() {
+    return { search: this.search, grid: this.grid, searched: () => this.#searched() };
+  }
+
   #searched() {
     if (!this.store) return;
     this.grid.rows.box.scrollTop = 0;
@@ -187,22 +192,6 @@ export class VolumesView {
   #keep() {
     const { namespace, order } = this;
     history.replaceState(null, "", format({ namespace, q: this.search.value.trim(), sort: order }));
-  }
-
-  #typed(key) {
-    this.search.focus();
-    this.search.value += key;
-    this.#searched();
-  }
-
-  #key(event) {
-    if (event.key === "ArrowDown" || event.key === "Enter") this.grid.focus(event.key === "Enter" ? 0 : this.grid.active);
-    else if (event.key === "Escape" && this.search.value) {
-      this.search.value = "";
-      this.#searched();
-    } else if (event.key === "Escape") this.grid.focus(this.grid.active);
-    else return;
-    event.preventDefault();
   }
 
   // accepts reports whether a route leads to this view as it is.
