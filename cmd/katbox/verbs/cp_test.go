@@ -70,7 +70,8 @@ func TestCopyOfAFile(t *testing.T) {
 	mustPrint(t, "", "cp", "--overwrite", "etl/nightly:out/deep/er/data", dest+"/other")
 	wantFile(t, dest+"/other", strings.Repeat("x", 2048))
 	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/x"}, "no such file or directory")
-	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/"}, "missing/\" is not a directory: make it, or give the name of a file")
+	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/"},
+		"missing/\" is not a directory: make it, or give the name of a file")
 	wantNames(t, dest, "log.txt", "other")
 }
 
