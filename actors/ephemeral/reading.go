@@ -152,7 +152,7 @@ func (v *volumes) remove(m *messages.RemoveVolume) (done bool) {
 	case len(v.retention.deleting) >= v.retention.atOnce:
 		m.Fail(fmt.Errorf("%w: as many volumes as may be are being deleted already; try again", volume.ErrUnavailable))
 	default:
-		v.leases.lose(m.ID, errDeleted(m.ID, volume.Removed))
+		v.leases.lose(m.ID, errDeleted(m.ID, volume.Purged))
 		v.retention.take(m.ID)
 		v.retention.begin(asleep)
 		if v.isVisited(m.ID) {

@@ -28,9 +28,9 @@ func TestRemove(t *testing.T) {
 		}
 		h.wantGone(testPod, testID)
 		wantError(t, h.node.Remove(t.Context(), testID), volume.ErrNotFound)
-		log.wantOnly("deleted", named(map[string]any{"reason": "removed", "kept": duration.Format(time.Hour)}))
-		h.wantMetrics("removed", nil, metricstest.Values{
-			`katbox_evictions_total{reason="removed"}`: 1, `katbox_evictions_total{reason="expired"}`: 0, `katbox_erased_volumes_total`: 1,
+		log.wantOnly("deleted", named(map[string]any{"reason": "purged", "kept": duration.Format(time.Hour)}))
+		h.wantMetrics("purged", nil, metricstest.Values{
+			`katbox_evictions_total{reason="purged"}`: 1, `katbox_evictions_total{reason="expired"}`: 0, `katbox_erased_volumes_total`: 1,
 			`katbox_deadline_lateness_seconds_count`: 0,
 		})
 	})
@@ -124,7 +124,7 @@ func TestRemoveTogether(t *testing.T) {
 			}
 		}
 		h.wantGone(testPod, testID)
-		h.wantValues("removed", metricstest.Values{`katbox_evictions_total{reason="expired"}`: 1, `katbox_evictions_total{reason="removed"}`: 0})
+		h.wantValues("purged", metricstest.Values{`katbox_evictions_total{reason="expired"}`: 1, `katbox_evictions_total{reason="purged"}`: 0})
 	})
 }
 

@@ -41,7 +41,7 @@ func (v *volumeActor) remove(c actor.Context, m *messages.RemoveVolume) {
 	case phase == volume.Unknown:
 		m.Fail(errNotFound(v.id))
 	default:
-		v.deletionOrdered, v.reason, v.factor = phase == volume.Retained, volume.Removed, 1
+		v.deletionOrdered, v.reason, v.factor = phase == volume.Retained, volume.Purged, 1
 		v.deletionFailed, v.deletionTries = nil, 0
 		v.start(c, &operation{name: "delete", origin: m.Origin, run: (*task).delete, deletes: true,
 			waiting: []messages.Reply[struct{}]{m.Reply}})

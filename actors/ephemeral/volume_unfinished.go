@@ -17,7 +17,7 @@ func (v *volumeActor) stillStuck(c actor.Context, err error) {
 	case v.deletes():
 		v.deletionOrdered, v.deletionFailed = false, err
 		v.deletionTries++
-		if v.reason == volume.Removed && v.record.Phase == volume.Retained {
+		if v.reason == volume.Purged && v.record.Phase == volume.Retained {
 			v.deletionFailed, v.deletionTries = nil, 0 // the person who asked knows, and nothing has changed
 		}
 	default:

@@ -46,7 +46,9 @@ func newVolumes(r *prometheus.Registry) volumes {
 		restarts: counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
 		leases:   gauge(r, "read_leases", "Permissions to read retained volumes that readers hold."),
 	}
-	for _, reason := range []volume.Reason{volume.Expired, volume.ForBytes, volume.ForInodes, volume.Removed} {
+	for _, reason := range []volume.Reason{
+		volume.Expired, volume.ForBytes, volume.ForInodes, volume.Purged, volume.ForReleased, volume.ForNamespace,
+	} {
 		v.evictions[reason] = evictions.WithLabelValues(reason.String())
 	}
 	return v

@@ -28,8 +28,19 @@ type Record struct {
 	Published time.Time
 	// Unpublished is when the volume was retained. It is zero before that.
 	Unpublished time.Time
-	// Lifespan is how long the volume is kept after Unpublished, without pressure.
+	// Lifespan is how long the volume is kept after Unpublished, without pressure and without a hold.
 	Lifespan time.Duration
+	// Terms are what the volume was promised when it was first published.
+	Terms Terms
+	// Outcome is how the pod ended, as far as that is known.
+	Outcome Outcome
+	// Hold is what a person decided about the retained volume.
+	Hold Hold
+	// Project is the ID of the volume's project quota; 0 if it has none.
+	Project uint32
+	// Attach is the retained volume that is mounted read-only in place of data of its own; the zero Place
+	// for a volume that has its own.
+	Attach Place
 }
 
 // Place is where the volume's data is.
@@ -90,8 +101,12 @@ func (r Record) Publish(p Publication, now time.Time) Record {
 		r.Published = time.Unix(now.Unix(), 0)
 	}
 	r = r.Named(p)
+	if r.Terms == (Terms{}) {
+		r.Terms = p.Terms
+	}
 	r.Phase = Publishing
 	r.Unpublished = time.Time{}
+	r.Outcome, r.Hold = OutcomeUnknown, Hold{}
 	return r.WithTarget(p.Target)
 }
 
@@ -113,6 +128,10 @@ type Publication struct {
 	VolumeName     string
 	ServiceAccount string
 	Target         Target
+	// Terms are what the volume is promised, if this is its first publish.
+	Terms Terms
+	// Attach is the retained volume to mount in place of a new one; the zero Place for none.
+	Attach Place
 }
 
 // Place is where the volume's data is.
@@ -134,6 +153,9 @@ type Change struct {
 	ID ID
 	// Record is the volume's record, with the same ID; nil forgets the volume.
 	Record *Record
+	// Tombstone is kept of a volume that is forgotten, in the same transaction; nil for none. Its Number
+	// is not set.
+	Tombstone *Tombstone
 }
 
 // Size is an amount of room: what a volume takes, or what a file system lacks.
@@ -164,17 +186,21 @@ const (
 	ForBytes
 	// ForInodes: its lifespan is not over, but the disk runs out of inodes.
 	ForInodes
-	// Removed: a person ended its lifespan.
-	Removed
+	// Purged: a person ordered its deletion at once.
+	Purged
+	// ForReleased: a person released it, and the grace after that is over or room was needed.
+	ForReleased
+	// ForNamespace: its lifespan is not over, but its namespace retains more than it may.
+	ForNamespace
 )
 
-// Early reports whether the volume goes before its lifespan is over because room is needed.
-func (r Reason) Early() bool { return r == ForBytes || r == ForInodes }
+// Early reports whether the volume goes before its lifespan is over though no person wants that.
+func (r Reason) Early() bool { return r == ForBytes || r == ForInodes || r == ForNamespace }
 
 // String returns the reason in one word.
 func (r Reason) String() string {
-	if r <= Removed {
-		return [...]string{"expired", "bytes", "inodes", "removed"}[r]
+	if r <= ForNamespace {
+		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace"}[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }

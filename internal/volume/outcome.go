@@ -1,0 +1,38 @@
+package volume
+
+import "fmt"
+
+// Outcome is how a volume's pod ended. Its number is part of the record format.
+type Outcome uint8
+
+const (
+	// OutcomeUnknown: the end of the pod was never seen.
+	OutcomeUnknown Outcome = iota
+	// Succeeded: all its containers ended by themselves with exit code 0, before the pod was told to go.
+	Succeeded
+	// Failed: at least one container failed, or the pod was evicted or took too long.
+	Failed
+	// Stopped: the API says Succeeded, but the pod had been told to go.
+	Stopped
+)
+
+// String returns the outcome in one word.
+func (o Outcome) String() string {
+	if o.Valid() {
+		return [...]string{"Unknown", "Succeeded", "Failed", "Stopped"}[o]
+	}
+	return fmt.Sprintf("Outcome(%d)", uint8(o))
+}
+
+// Valid reports whether o is one of the outcomes.
+func (o Outcome) Valid() bool { return o <= Stopped }
+
+// ParseOutcome returns the outcome with that word.
+func ParseOutcome(word string) (Outcome, bool) {
+	for o := OutcomeUnknown; o.Valid(); o++ {
+		if o.String() == word {
+			return o, true
+		}
+	}
+	return OutcomeUnknown, false
+}
