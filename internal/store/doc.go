@@ -59,6 +59,20 @@
 //	17 owner UID       text, may be absent
 //	18 job             text, the pod's label batch.kubernetes.io/job-name; may be absent
 //	19 job index       text, its annotation .../job-completion-index; may be absent
+//	20 lifespan        integer, nanoseconds, of the volume's terms; absent for 0
+//	21 succeeded       integer, nanoseconds, the lifespan after success; absent for 0
+//	22 retain          the number of a volume.Retain; absent for RetainAlways
+//	23 limit           integer, bytes; absent for none
+//	24 inode limit     integer; absent for none
+//	25 mode            integer, the mode of the top directory; absent for the default
+//	26 outcome         the number of a volume.Outcome; absent for OutcomeUnknown
+//	27 hold            the number of a volume.HoldKind; absent for NoHold
+//	28 hold for        integer, nanoseconds after the unpublish; absent for 0
+//	29 hold by         text, who decided; may be absent
+//	30 hold why        text, the reason; may be absent
+//	31 project         integer, the ID of the project quota; absent for none
+//	32 attached pod    text, pod UID of the volume that is mounted in place of one of its own
+//	33 attached volume text, its ID; beside 32 only
 //
 // each target
 //
@@ -77,7 +91,9 @@
 //	4  boot time       integer, the reading of CLOCK_BOOTTIME, nanoseconds; absent for 0
 //	5  wall            integer, wall clock, Unix nanoseconds
 //
-// 13 to 19 together are one owner. One that volume.Owner.Check refuses counts as not asked for.
+// 13 to 19 together are one owner, 20 to 25 are the terms, 27 to 30 a hold. An owner that
+// volume.Owner.Check refuses counts as not asked for. Of the fields from 20 on each of these, and each
+// one that stands alone, counts as absent if it cannot be used. A hold loses its texts first.
 //
 // Fields may be added without a new version. Unknown keys are tolerated, and lost when the record
 // is written again. A value that cannot be used stays where it is and is reported, see [Damaged]. A

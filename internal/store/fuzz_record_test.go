@@ -30,6 +30,7 @@ func FuzzRecord(f *testing.F) {
 		case readOnly:
 			r.Owner.Verdict = volume.Denied
 		}
+		r = withPromise(r, flag, readOnly)
 		if path != "" {
 			r = r.WithTarget(volume.Target{Path: path, ReadOnly: readOnly, MultiWriter: !readOnly, Leaving: leaving})
 			r = r.WithTarget(volume.Target{Path: path + "/b", Flags: []string{flag, flag}})
@@ -57,7 +58,8 @@ func FuzzRecord(f *testing.F) {
 		})
 		if !same || got.ID != r.ID || got.Pod != r.Pod || got.Namespace != namespace || got.PodName != podName ||
 			got.VolumeName != r.VolumeName || got.ServiceAccount != r.ServiceAccount || !got.Published.Equal(r.Published) ||
-			got.Owner != r.Owner || got.Phase != r.Phase || got.Lifespan != r.Lifespan || !got.Unpublished.Equal(r.Unpublished) {
+			got.Owner != r.Owner || got.Terms != r.Terms || got.Outcome != r.Outcome || got.Hold != r.Hold ||
+			got.Project != r.Project || got.Attach != r.Attach || got.Phase != r.Phase || got.Lifespan != r.Lifespan || !got.Unpublished.Equal(r.Unpublished) {
 			t.Errorf("wrote %+v\nread  %+v", r, got)
 		}
 		// The checksum covers the key: a value does not speak for another volume.
@@ -65,6 +67,30 @@ func FuzzRecord(f *testing.F) {
 			t.Errorf("read as another volume: %+v", other)
 		}
 	})
+}
+
+// withPromise returns r with any promise that may be.
+func withPromise(r volume.Record, text string, success bool) volume.Record {
+	n := uint64(r.Lifespan)
+	terms := volume.Terms{
+		Lifespan: r.Lifespan, LifespanSucceeded: r.Lifespan / 2, Retain: volume.Retain(n % 3), Mode: uint32(n) & 0o1777,
+		Limit: volume.Size{Bytes: int64(r.Lifespan), Inodes: int64(len(text))},
+	}
+	if terms.Check() == nil {
+		r.Terms = terms
+	}
+	if r.Outcome = volume.Outcome(n % 4); success {
+		r.Outcome = volume.Succeeded
+	}
+	hold := volume.Hold{Kind: volume.HoldKind(1 + n%2), For: r.Lifespan, By: r.PodName, Why: text}
+	if hold.Check() == nil {
+		r.Hold = hold
+	}
+	r.Project = uint32(n)
+	if attach := (volume.Place{Pod: r.Pod, ID: volume.ID(r.Pod)}); checkAttach(attach) == nil {
+		r.Attach = attach
+	}
+	return r
 }
 
 // FuzzStoredTime looks for a stored time that is read as one in the future, as one without the

@@ -35,6 +35,7 @@ type storedRecord struct {
 	Account     string         `cbor:"11,keyasint,omitempty"`
 	Published   int64          `cbor:"12,keyasint,omitempty"`
 	storedOwner
+	storedPromise
 }
 
 // storedOwner has the fields of volume.Owner.
@@ -107,7 +108,8 @@ func encodeValue(r volume.Record, m moment) ([]byte, error) {
 		Account:    r.ServiceAccount,
 		Published:  max(r.Published.Unix(), 0),
 
-		storedOwner: storeOwner(r.Owner),
+		storedOwner:   storeOwner(r.Owner),
+		storedPromise: storePromise(r),
 	}
 	stored.Unpublished, stored.Boot, stored.Boottime = m.stored(r.Unpublished)
 	for _, t := range r.Targets {
@@ -169,6 +171,7 @@ func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 		ServiceAccount: stored.Account,
 		Owner:          stored.owner(),
 	}
+	stored.into(&r)
 	if stored.Published > 0 {
 		r.Published = time.Unix(stored.Published, 0)
 	}
@@ -195,7 +198,10 @@ func checkRecord(r volume.Record) error {
 	case r.Phase == volume.Retained && r.Unpublished.IsZero():
 		return errors.New("retained, but without the time since when")
 	}
-	return r.Owner.Check()
+	if err := r.Owner.Check(); err != nil {
+		return err
+	}
+	return checkPromise(r)
 }
 
 // checksum covers everything except itself.

@@ -96,13 +96,17 @@ func TestDecodeValueToleratesUnknownFields(t *testing.T) {
 
 // TestValueBytes fails when the format changes by accident.
 func TestValueBytes(t *testing.T) {
-	value := []byte("\x01\x00\x00\x00\x00\xb3" +
+	value := []byte("\x01\x00\x00\x00\x00\xb8\x21" +
 		"\x01\x63pod" + "\x02\x62ns" + "\x03\x63job" + "\x04\x04" +
 		"\x05\x81\xa5\x01\x62/t\x02\xf5\x03\x81\x61f\x04\xf5\x05\xf5" +
 		"\x06\x1b\x0f\xff\xff\xff\xff\xff\xff\xff" + "\x07\x1a\x3b\x9a\xca\x00" +
 		"\x08\x1b\xfe\xdc\xba\x98\x76\x54\x32\x10" + "\x09\x39\x03\xe7" +
 		"\x0a\x67scratch" + "\x0b\x65robot" + "\x0c\x1a\x66\x32\x2a\x40" +
-		"\x0d\x01" + "\x0e\x64ns-1" + "\x0f\x63Job" + "\x10\x63job" + "\x11\x65job-1" + "\x12\x63nig" + "\x13\x62\x31\x37")
+		"\x0d\x01" + "\x0e\x64ns-1" + "\x0f\x63Job" + "\x10\x63job" + "\x11\x65job-1" + "\x12\x63nig" + "\x13\x62\x31\x37" +
+		"\x14\x1b\x00\x00\x02\x7b\xa0\xae\x24\x00" + "\x15\x1a\x77\x35\x94\x00" + "\x16\x01" +
+		"\x17\x1a\x40\x00\x00\x00" + "\x18\x18\x19\x03\xe8" + "\x18\x19\x19\x03\xff" + "\x18\x1a\x01" +
+		"\x18\x1b\x01" + "\x18\x1c\x1a\x3b\x9a\xca\x00" + "\x18\x1d\x63ann" + "\x18\x1e\x63CI!" +
+		"\x18\x1f\x1a\x4b\x00\x00\x01" + "\x18\x20\x65pod-2" + "\x18\x21\x61b")
 	value = seal("a", value[0], value[valueHeader:])
 	want := volume.Record{
 		ID: "a", Pod: "pod", Namespace: "ns", PodName: "job", Phase: volume.Retained,
@@ -112,6 +116,14 @@ func TestValueBytes(t *testing.T) {
 
 		VolumeName: "scratch", ServiceAccount: "robot", Published: time.Unix(0x66322a40, 0),
 		Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: "ns-1", Kind: "Job", Name: "job", UID: "job-1", Job: "nig", JobIndex: "17"},
+		Terms: volume.Terms{
+			Lifespan: 45*time.Minute + 30*time.Second, LifespanSucceeded: 2 * time.Second, Retain: volume.RetainOnFailure,
+			Limit: volume.Size{Bytes: 1 << 30, Inodes: 1000}, Mode: 0o1777,
+		},
+		Outcome: volume.Succeeded,
+		Hold:    volume.Hold{Kind: volume.Pinned, For: time.Second, By: "ann", Why: "CI!"},
+		Project: 0x4b000001,
+		Attach:  volume.Place{Pod: "pod-2", ID: "b"},
 	}
 	m := moment{now: want.Unpublished, boot: 0xfedcba9876543210, boottime: -1000}
 	got, err := decodeValue([]byte("a"), value, m)
