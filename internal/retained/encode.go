@@ -1,7 +1,6 @@
 package retained
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
@@ -18,7 +17,7 @@ const (
 	asText = iota
 	asDigits
 	// asDerived: nothing follows, because the ID is what a kubelet makes of the pod and the volume's
-	// name (kubernetes pkg/volume/csi/csi_mounter.go, makeVolumeHandle).
+	// name; see [volume.KubeletID].
 	asDerived
 )
 
@@ -39,20 +38,9 @@ func appendID(b []byte, id volume.ID) []byte {
 	return appendText(append(b, asText), string(id))
 }
 
-// deriveID returns the bytes of the ID that a kubelet gives to a volume.
-func deriveID(pod volume.PodUID, volumeName string) [sha256.Size]byte {
-	var room [2 * volume.MaxNameLength]byte
-	return sha256.Sum256(append(append(room[:0], pod...), volumeName...))
-}
-
-func derivedID(pod volume.PodUID, volumeName string) volume.ID {
-	sum := deriveID(pod, volumeName)
-	return volume.ID(hex.AppendEncode(append(make([]byte, 0, len(idPrefix)+idDigits), idPrefix...), sum[:]))
-}
-
 // isDerived reports whether a kubelet has made the ID in its usual way.
 func isDerived(id volume.ID, pod volume.PodUID, volumeName string) bool {
-	return len(id) == len(idPrefix)+idDigits && id == derivedID(pod, volumeName)
+	return len(id) == len(idPrefix)+idDigits && id == volume.KubeletID(pod, volumeName)
 }
 
 // cutID cuts off an ID that appendID has appended.

@@ -105,7 +105,7 @@ func checkNext(t *testing.T, q *Queue, list map[volume.ID]volume.Record, factor 
 func FuzzNames(f *testing.F) {
 	f.Add(kubeletID, kubeletPod, "job-1", "v")
 	f.Add("csi-", strings.Repeat("-", 36), "", "csi-0")
-	f.Add(string(derivedID(kubeletPod, "v")), kubeletPod, "job-1", "v")
+	f.Add(string(volume.KubeletID(kubeletPod, "v")), kubeletPod, "job-1", "v")
 	f.Fuzz(func(t *testing.T, id, pod, podName, other string) {
 		table := &table{}
 		want := volume.Record{ID: volume.ID(id), Pod: volume.PodUID(pod), PodName: podName, VolumeName: other}.Retain(epoch, time.Hour)

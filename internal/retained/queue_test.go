@@ -329,7 +329,7 @@ func named(i, distinct int) volume.Record {
 		Namespace: fmt.Sprintf("team-%d", i%distinct), PodName: fmt.Sprintf("nightly-job-%016x-x7k2p", i),
 		VolumeName: fmt.Sprintf("scratch-%d", i%distinct), ServiceAccount: "default", Published: epoch,
 	}.Retain(epoch.Add(time.Duration(i)), time.Hour)
-	r.ID = derivedID(r.Pod, r.VolumeName)
+	r.ID = volume.KubeletID(r.Pod, r.VolumeName)
 	return r
 }
 

@@ -176,7 +176,7 @@ func (t *table) hasID(n number, short []byte) bool {
 		return bytes.HasPrefix(text, short)
 	}
 	pod, _ := cutPod(text[1:])
-	sum := deriveID(pod, t.group(n).volumeName)
+	sum := volume.KubeletSum(pod, t.group(n).volumeName)
 	return short[0] == asDigits && bytes.Equal(short[1:], sum[:])
 }
 
@@ -204,7 +204,7 @@ func (t *table) id(n number) volume.ID {
 func (t *table) cutID(n number, text []byte) (volume.ID, []byte) {
 	if text[0] == asDerived {
 		pod, _ := cutPod(text[1:])
-		return derivedID(pod, t.group(n).volumeName), text[1:]
+		return volume.KubeletID(pod, t.group(n).volumeName), text[1:]
 	}
 	return cutID(text)
 }

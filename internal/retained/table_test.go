@@ -34,7 +34,7 @@ func TestRecordsComeBackWhole(t *testing.T) {
 					want.Published = time.Unix(epoch.Unix()<<(length%8), 0)
 				}
 				if id == "as a kubelet makes them" {
-					want.ID = derivedID(want.Pod, want.VolumeName)
+					want.ID = volume.KubeletID(want.Pod, want.VolumeName)
 				}
 				want.Owner = anyOwner(rng, want.PodName)
 				want = want.Retain(epoch.Add(time.Duration(length)), time.Hour)
@@ -78,7 +78,7 @@ func TestVolumeTakes128Bytes(t *testing.T) {
 		r := volume.Record{ID: tt.id, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: tt.podName, Owner: tt.owner,
 			VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: time.Unix(1<<35-1, 0)}.Retain(epoch, time.Hour)
 		if r.ID == "" {
-			r.ID = derivedID(r.Pod, r.VolumeName)
+			r.ID = volume.KubeletID(r.Pod, r.VolumeName)
 		}
 		table := &table{}
 		if more := table.entry(table.insert(&r)).more; more == 0 || table.texts.at(more).more != 0 {
@@ -177,7 +177,7 @@ func TestInterned(t *testing.T) {
 // TestDerivedID has the ID that printf %s%s POD NAME | sha256sum gives, as a kubelet does.
 func TestDerivedID(t *testing.T) {
 	const want = "csi-37ace89472d2b21d8c296f99ba2edd08b41f784491f14dbb8b40d5a5579d56e7"
-	if got := derivedID(kubeletPod, "scratch"); got != want {
+	if got := volume.KubeletID(kubeletPod, "scratch"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

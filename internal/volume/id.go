@@ -7,6 +7,8 @@
 package volume
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strings"
 )
@@ -64,6 +66,19 @@ var (
 	// static pod.
 	kubeletPod = regexp.MustCompile(`^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 )
+
+// KubeletID returns the ID that a kubelet gives to an inline volume, by the volume's name in the pod's
+// spec (kubernetes pkg/volume/csi/csi_mounter.go, makeVolumeHandle).
+func KubeletID(pod PodUID, volumeName string) ID {
+	sum := KubeletSum(pod, volumeName)
+	return ID(hex.AppendEncode(append(make([]byte, 0, 4+2*len(sum)), "csi-"...), sum[:]))
+}
+
+// KubeletSum returns the bytes that the digits of a KubeletID stand for.
+func KubeletSum(pod PodUID, volumeName string) [sha256.Size]byte {
+	var room [2 * MaxNameLength]byte
+	return sha256.Sum256(append(append(room[:0], pod...), volumeName...))
+}
 
 // FromKubelet reports whether a kubelet may have made the ID.
 func (id ID) FromKubelet() bool { return kubeletID.MatchString(string(id)) }

@@ -41,3 +41,11 @@ func TestNamesFromAKubelet(t *testing.T) {
 		}
 	}
 }
+
+// TestKubeletID has the ID that printf %s%s POD NAME | sha256sum gives, as a kubelet does.
+func TestKubeletID(t *testing.T) {
+	got := KubeletID("4c0c7e4f-0b8a-4f0f-9d5e-3a1c2b4d5e6f", "scratch")
+	if want := ID("csi-8b6522425e095eea4f050c0322e7eb27d425695fd7ab7efd9ec98154dfe3fbfd"); got != want || !got.FromKubelet() {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
