@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -49,6 +50,7 @@ func (t *task) publish(p volume.Publication) error {
 func (t *task) mayPublish(p volume.Publication) error {
 	switch {
 	case t.record == nil:
+		return p.Refused
 	case t.record.Phase == volume.Deleting:
 		return fmt.Errorf("%w: volume %s is being deleted; try again", volume.ErrBusy, t.id)
 	case t.record.Pod != p.Pod:
@@ -173,7 +175,7 @@ func (t *task) markPublished(p volume.Publication) {
 // target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	err = t.in("mkdir", func() error {
-		_, err := t.Scratch.Create(p.Place())
+		_, err := t.Scratch.CreateAs(p.Place(), scratch.Making{Mode: t.record.Terms.Mode})
 		return volume.WantsRoom(err)
 	})
 	if err != nil {

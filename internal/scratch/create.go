@@ -1,6 +1,7 @@
 package scratch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -13,6 +14,8 @@ import (
 const (
 	// dataMode lets any user of a pod write: the pod's user is not known here.
 	dataMode = 0o777
+	// anyMode are the bits that Making.Mode may have.
+	anyMode = unix.S_ISVTX | 0o777
 	// unfinishedMode, an odd one, shows that a crash came between mkdir and chmod.
 	unfinishedMode = unix.S_ISVTX | unix.S_IRUSR
 	// createTries bounds how often Create begins again because the pod's directory went away under
@@ -20,16 +23,28 @@ const (
 	createTries = 100
 )
 
-// Create makes a volume's data directory, writable by all users whatever the umask is. created
-// tells whether it did: a directory that exists stays as it is. The error wraps ErrNotOurs when
-// something else is there, and ENOSPC or EDQUOT when the file system is full.
-func (d *Dir) Create(p volume.Place) (created bool, err error) {
+// Making says how a data directory is made. The zero Making makes one that all users may write to.
+type Making struct {
+	// Mode are the permissions and the sticky bit, whatever the umask is; 0 for 0777.
+	Mode uint32
+}
+
+// Create is CreateAs for a directory that all users may write to.
+func (d *Dir) Create(p volume.Place) (created bool, err error) { return d.CreateAs(p, Making{}) }
+
+// CreateAs makes a volume's data directory. created tells whether it did: a directory that exists
+// stays as it is. The error wraps ErrNotOurs when something else is there, and ENOSPC or EDQUOT when
+// the file system is full.
+func (d *Dir) CreateAs(p volume.Place, as Making) (created bool, err error) {
 	if err := check(p); err != nil {
 		return false, err
 	}
+	if as.Mode&^anyMode != 0 {
+		return false, fmt.Errorf("create %s: mode %#o has more than permissions and the sticky bit", d.Path(p), as.Mode)
+	}
 	// Deleting another volume of the pod also removes the pod's directory while that is empty.
 	for range createTries {
-		created, err = d.create(string(p.Pod), string(p.ID))
+		created, err = d.create(string(p.Pod), string(p.ID), as)
 		if !errors.Is(err, unix.ENOENT) {
 			break
 		}
@@ -40,7 +55,7 @@ func (d *Dir) Create(p volume.Place) (created bool, err error) {
 	return created, nil
 }
 
-func (d *Dir) create(podName, idName string) (created bool, err error) {
+func (d *Dir) create(podName, idName string, as Making) (created bool, err error) {
 	podFD, err := d.makePod(podName)
 	if err != nil {
 		return false, fmt.Errorf("directory of the pod: %w", err)
@@ -53,7 +68,7 @@ func (d *Dir) create(podName, idName string) (created bool, err error) {
 		return false, fmt.Errorf("mkdir: %w", err)
 	}
 	created = err == nil
-	finished, err := d.finish(podFD, idName, created)
+	finished, err := d.finish(podFD, idName, created, as)
 	if err != nil && created {
 		err = errors.Join(err, d.removeDirectory(podFD, idName))
 		d.removePod(podName)
@@ -84,7 +99,7 @@ func (d *Dir) makePod(podName string) (int, error) {
 
 // finish sets the permissions of a data directory that is new or that a crash left without them,
 // and tells whether it did.
-func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err error) {
+func (d *Dir) finish(podFD int, idName string, isNew bool, as Making) (finished bool, err error) {
 	fd, err := d.opener.Directory(podFD, idName)
 	if err != nil {
 		return false, fmt.Errorf("open: %w", notOurs(err))
@@ -100,7 +115,7 @@ func (d *Dir) finish(podFD int, idName string, isNew bool) (finished bool, err e
 			return false, nil
 		}
 	}
-	if err := kernel.Fchmod(fd, dataMode); err != nil {
+	if err := kernel.Fchmod(fd, cmp.Or(as.Mode, dataMode)); err != nil {
 		return false, fmt.Errorf("chmod: %w", err)
 	}
 	return true, nil

@@ -44,6 +44,34 @@ func TestCreate(t *testing.T) {
 	})
 }
 
+// TestCreateAs: the mode is the one that is asked for, sticky bit included, and also where a crash came
+// between mkdir and chmod. It never makes files run as another user.
+func TestCreateAs(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	for mode, want := range map[uint32]fs.FileMode{0: 0o777, 0o700: 0o700, 0o1777: 0o777 | fs.ModeSticky, 0o1400: 0o400 | fs.ModeSticky} {
+		for _, crashed := range []bool{false, true} {
+			d := open(t)
+			path := d.Path(here)
+			if crashed {
+				must(t, os.Mkdir(filepath.Dir(path), 0o750))
+				must(t, unix.Mkdir(path, unfinishedMode))
+			}
+			if created, err := d.CreateAs(here, Making{Mode: mode}); !created || err != nil {
+				t.Fatal(created, err)
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode() != want|fs.ModeDir {
+				t.Errorf("mode %#o became %v (%v), after a crash: %t", mode, info.Mode(), err, crashed)
+			}
+		}
+	}
+	d := open(t)
+	for _, mode := range []uint32{0o4777, 0o2777, 0o10777} {
+		if _, err := d.CreateAs(here, Making{Mode: mode}); err == nil || exists(d.Path(here)) {
+			t.Errorf("mode %#o: %v", mode, err)
+		}
+	}
+}
+
 // TestCreateFinishes checks what a crash between mkdir and chmod leaves.
 func TestCreateFinishes(t *testing.T) {
 	for name, podMode := range map[string]fs.FileMode{"plain": 0o750, "setgid": 0o750 | fs.ModeSetgid} {

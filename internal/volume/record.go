@@ -130,6 +130,10 @@ type Publication struct {
 	Target         Target
 	// Terms are what the volume is promised, if this is its first publish.
 	Terms Terms
+	// Refused is why it is refused, if it is the volume's first publish: the terms that the pod asks for
+	// are not acceptable. A volume that is known has its terms already, and the bounds may have changed
+	// since.
+	Refused error
 	// Attach is the retained volume to mount in place of a new one; the zero Place for none.
 	Attach Place
 }
