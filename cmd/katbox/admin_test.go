@@ -233,7 +233,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	if !volumeAfter.ExpiresAt.Equal(*volumeBefore.ExpiresAt) || !volumeAfter.RetainedAt.Equal(*volumeBefore.RetainedAt) {
 		t.Errorf("the volume was %+v, and is %+v", volumeBefore, volumeAfter)
 	}
-	must(t, client.Remove(t.Context(), volumeID(1)))
+	must(t, client.Purge(t.Context(), volumeID(1), ""))
 	if exists(d.data(testPod, volumeID(1))) {
 		t.Error("removed, and still in its place")
 	}

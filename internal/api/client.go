@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -86,15 +87,6 @@ func (c *Client) Volume(ctx context.Context, id string) (Volume, error) {
 	return get[Volume](ctx, c, volumePath(id), nil, 1)
 }
 
-// Remove ends the lifespan of a retained volume now.
-func (c *Client) Remove(ctx context.Context, id string) error {
-	answer, err := c.ask(ctx, http.MethodDelete, volumePath(id), nil, nil)
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close()
-}
-
 // Files returns a page of a directory of a retained volume.
 func (c *Client) Files(ctx context.Context, id string, q FilesQuery) (FileList, error) {
 	return get[FileList](ctx, c, volumePath(id)+"/files", q.Values(), cmp.Or(q.Limit, StandardNames))
@@ -104,7 +96,7 @@ func (c *Client) Files(ctx context.Context, id string, q FilesQuery) (FileList, 
 func (c *Client) Bytes(ctx context.Context, id string, q BytesQuery) (*Stream, error) {
 	header := http.Header{}
 	q.SetHeader(header)
-	answer, err := c.ask(ctx, http.MethodGet, BytesPath(id), q.Values(), header)
+	answer, err := c.exchange(ctx, http.MethodGet, BytesPath(id), q.Values(), header, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +110,7 @@ func (c *Client) Usage(ctx context.Context) (Usage, error) {
 
 // Report returns a text about the daemon, for support. The caller closes it.
 func (c *Client) Report(ctx context.Context) (io.ReadCloser, error) {
-	answer, err := c.ask(ctx, http.MethodGet, "/v1/report", nil, nil)
+	answer, err := c.exchange(ctx, http.MethodGet, "/v1/report", nil, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +121,14 @@ func volumePath(id string) string { return "/v1/volumes/" + url.PathEscape(id) }
 
 // get asks for an answer in JSON, with that many entries at most.
 func get[T any](ctx context.Context, c *Client, path string, query url.Values, entries int) (T, error) {
+	answer, err := c.exchange(ctx, http.MethodGet, path, query, nil, nil)
+	return decoded[T](c, answer, err, path, entries)
+}
+
+// decoded reads the answer to a request in JSON, with that many entries at most, and closes it. It
+// returns the error of the request if there is one.
+func decoded[T any](c *Client, answer *http.Response, err error, path string, entries int) (T, error) {
 	var into T
-	answer, err := c.ask(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return into, err
 	}
@@ -141,17 +139,17 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values, e
 	return into, nil
 }
 
-// ask sends a request and returns an answer that is not an error.
-func (c *Client) ask(ctx context.Context, method, path string, query url.Values, header http.Header) (*http.Response, error) {
-	answer, err := c.Send(ctx, method, path, query, header)
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode < http.StatusMultipleChoices {
-		return answer, nil
+// exchange sends a request, and returns the answer: with an error if it is one. The caller closes the
+// body of an answer without an error.
+func (c *Client) exchange(
+	ctx context.Context, method, path string, query url.Values, header http.Header, body []byte,
+) (*http.Response, error) {
+	answer, err := c.send(ctx, method, path, query, header, body)
+	if err != nil || answer.StatusCode < http.StatusMultipleChoices {
+		return answer, err
 	}
 	defer answer.Body.Close()
-	return nil, ReadError(answer)
+	return answer, ReadError(answer)
 }
 
 // BytesPath is where the bytes of a volume's files are; see [Client.Send].
@@ -160,8 +158,14 @@ func BytesPath(id string) string { return volumePath(id) + "/bytes" }
 // Send sends a request and returns the answer as it is, also one that is an error. The caller closes
 // its body.
 func (c *Client) Send(ctx context.Context, method, path string, query url.Values, header http.Header) (*http.Response, error) {
+	return c.send(ctx, method, path, query, header, nil)
+}
+
+func (c *Client) send(
+	ctx context.Context, method, path string, query url.Values, header http.Header, body []byte,
+) (*http.Response, error) {
 	// The host is not used: there is one daemon behind the socket.
-	request, err := http.NewRequestWithContext(ctx, method, "http://katbox"+path+"?"+query.Encode(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, "http://katbox"+path+"?"+query.Encode(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

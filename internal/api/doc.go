@@ -1,14 +1,17 @@
 // Package api is how a node shows its retained volumes to people: the words of the HTTP API, and a
-// client. A retained volume's files are listed and read through it; it changes nothing, except that
-// it ends a volume's lifespan when it is asked to. The handlers that answer are in internal/api/node.
-// This package compiles on every system.
+// client. A retained volume's files are listed and read through it, and a person decides how long the
+// volume is kept: nothing else can be changed. The handlers that answer are in internal/api/node. This
+// package compiles on every system.
 //
 // Routes, all below /v1:
 //
 //	GET         /volumes                lists retained volumes, the newest first (see [Query])
-//	GET, DELETE /volumes/{id}           describes one; ends its lifespan now
+//	GET         /volumes/{id}           describes one
+//	PATCH       /volumes/{id}           pins it, or takes a pin or a release back ([Keep])
+//	DELETE      /volumes/{id}           deletes it now; with grace=DURATION, after the daemon's grace
 //	GET         /volumes/{id}/files     lists a directory, or describes one entry ([FilesQuery])
 //	GET, HEAD   /volumes/{id}/bytes     streams a file, a part of it, or a tar ([BytesQuery])
+//	GET         /gone                   lists volumes that were deleted, the last one first ([GoneQuery])
 //	GET         /usage                  says who occupies the disk
 //	GET         /report                 is a text for support
 //

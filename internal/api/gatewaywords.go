@@ -20,6 +20,11 @@ const (
 	// HeaderVersion is the version of the node's daemon in a request to connect, and that of the gateway
 	// in an answer to a user.
 	HeaderVersion = "Katbox-Version"
+	// HeaderLevel is in the answers of a node: what its daemon knows. One without it knows neither holds
+	// nor what is gone.
+	HeaderLevel = "Katbox-Level"
+	// LevelHolds is the HeaderLevel of a daemon that knows these.
+	LevelHolds = "2"
 	// HeaderUser says on whose behalf the gateway asks, HeaderAuditID which request in the audit log of
 	// the API server that is. Both are for the node's log, and encoded by [url.QueryEscape].
 	HeaderUser = "Katbox-User"

@@ -66,6 +66,26 @@ func (q Query) values() url.Values {
 	return v
 }
 
+// GoneQuery selects volumes that are gone. A zero field selects all.
+type GoneQuery struct {
+	// Query selects as it does retained volumes; its Since and Continue are not used.
+	Query
+	// ID selects one volume.
+	ID string
+	// Continue is that of the page before.
+	Continue uint64
+}
+
+func (q GoneQuery) values() url.Values {
+	q.Query.Since, q.Query.Continue = time.Time{}, ""
+	v := q.Query.values()
+	set(v, "id", q.ID)
+	if q.Continue != 0 {
+		v.Set("before", strconv.FormatUint(q.Continue, 10))
+	}
+	return v
+}
+
 // FormatKey writes the place of a volume in a list, as the Continue of a page: seconds, nanoseconds,
 // ID. It is empty for the zero Key.
 func FormatKey(k volume.Key) string {

@@ -25,6 +25,12 @@ type Volume struct {
 	// Bytes and Inodes are what the volume takes on the disk; absent while that is not known.
 	Bytes  *int64 `json:"bytes,omitempty"`
 	Inodes *int64 `json:"inodes,omitempty"`
+	// Outcome is how the pod ended: Succeeded, Failed or Stopped; empty while that is not known.
+	Outcome string `json:"outcome,omitempty"`
+	// Hold is what a person decided about the retained volume; absent without a decision.
+	Hold *Hold `json:"hold,omitempty"`
+	// Terms are what the volume was promised; absent if these are the daemon's defaults.
+	Terms *Terms `json:"terms,omitempty"`
 }
 
 // VolumeList is a page of retained volumes, the newest first.

@@ -45,7 +45,7 @@ var rmVerb = verbs.Verb{
 					return err
 				}
 			}
-			if err := s.client.Remove(ctx, v.ID); err != nil {
+			if err := s.client.Purge(ctx, v.ID, ""); err != nil {
 				return s.explain(err)
 			}
 			fmt.Fprintf(s.Stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))

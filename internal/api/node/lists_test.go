@@ -51,10 +51,10 @@ func TestPagesOfVolumes(t *testing.T) {
 		!v.RetainedAt.Equal(time.Unix(2006, 7)) || !v.ExpiresAt.Equal(time.Unix(9000, 0)) || v.Bytes != nil {
 		t.Errorf("described as %+v", v)
 	}
-	must(t, n.client.Remove(t.Context(), got[0]))
+	must(t, n.client.Purge(t.Context(), got[0], ""))
 	_, err = n.client.Volume(t.Context(), got[0])
 	wantCode(t, "a removed volume", err, 404)
-	wantCode(t, "remove it again", n.client.Remove(t.Context(), got[0]), 404)
+	wantCode(t, "remove it again", n.client.Purge(t.Context(), got[0], ""), 404)
 }
 
 // TestSelection: what the client asks for is what the node is asked for.

@@ -81,7 +81,7 @@ func TestLostBeforeTheFirstByte(t *testing.T) {
 	n.volumes.all[volume.ID(id)].Record.Phase = volume.Published
 	_, err = n.read(id, api.BytesQuery{Path: "f"})
 	wantCode(t, "a published volume", err, 409)
-	wantCode(t, "remove a published volume", n.client.Remove(t.Context(), id), 409)
+	wantCode(t, "remove a published volume", n.client.Purge(t.Context(), id, ""), 409)
 }
 
 // TestErrorHasNoHeadersOfAnArchive that was to be resumed.

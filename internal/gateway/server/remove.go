@@ -42,7 +42,7 @@ func (c *call) remove(values url.Values) error {
 		}
 	}
 	if len(options.DryRun) == 0 {
-		if err := node.Remove(ctx, found.Volume.ID); err != nil {
+		if err := node.Purge(ctx, found.Volume.ID, ""); err != nil {
 			return notRemoved(err)
 		}
 	}

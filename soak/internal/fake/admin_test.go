@@ -70,7 +70,7 @@ func TestAdminSocket(t *testing.T) {
 	if _, err := client.Bytes(ctx, "c", api.BytesQuery{Path: "file"}); code(err) != http.StatusConflict {
 		t.Errorf("a published volume is answered %v", err)
 	}
-	n.try(client.Remove(ctx, "a"))
+	n.try(client.Purge(ctx, "a", ""))
 	if _, err := client.Volume(ctx, "a"); code(err) != http.StatusNotFound || exists(n.data("a")) {
 		t.Errorf("a removed volume is answered %v", err)
 	}
@@ -89,7 +89,7 @@ func TestStreamEndsWithItsVolume(t *testing.T) {
 			defer stream.Close()
 			_, err = io.CopyN(io.Discard, stream, 1)
 			n.try(err)
-			n.try(client.Remove(t.Context(), "a"))
+			n.try(client.Purge(t.Context(), "a", ""))
 			rest, err := io.Copy(io.Discard, stream)
 			if (err != nil) != cut || (rest == 64<<20-1) != (bug == ReadsOn) {
 				t.Errorf("%d bytes came after that (%v)", rest, err)

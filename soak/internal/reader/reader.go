@@ -100,7 +100,7 @@ func (r *Reader) Remove(ctx context.Context, v *history.Volume) {
 	end := r.cfg.Checker.BeginRemoval(v)
 	limited, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
-	err := r.client.Remove(limited, v.ID)
+	err := r.client.Purge(limited, v.ID, "")
 	if ctx.Err() != nil {
 		return
 	}
