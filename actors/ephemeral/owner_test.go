@@ -15,6 +15,7 @@ import (
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
 )
 
 var (
@@ -147,14 +148,20 @@ func TestOwnWhileRetained(t *testing.T) {
 // TestOwnerShowsAtOnce: once an owner is recorded the lists have it, before the volume sleeps again.
 func TestOwnerShowsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, held := newTestNode(t), make(chan struct{})
+		h := newTestNode(t)
 		h.start()
 		h.retain()
 		h.stop()
+		// A volume that was sent a message does not sleep before it has it. It must not be kept awake by
+		// a Receive that waits: that may be in this goroutine, and would wait for itself.
+		lost := &messages.OwnVolume{Routing: messages.Routing{ID: testID}}
 		h.more = []actor.ReceiverMiddleware{func(next actor.ReceiverFunc) actor.ReceiverFunc {
 			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
-				if _, ends := envelope.Message.(*actor.Stopping); ends {
-					<-held
+				switch m, owns := envelope.Message.(*messages.OwnVolume); {
+				case owns && m == lost:
+					return
+				case owns:
+					h.node.Root.Send(h.node.Supervisor(), lost)
 				}
 				next(c, envelope)
 			}
@@ -168,7 +175,6 @@ func TestOwnerShowsAtOnce(t *testing.T) {
 			t.Errorf("listed %v", listed)
 		}
 		h.wantHoldings(volume.Holding{Namespace: "default", NamespaceUID: "ns-1", Verdict: volume.Confirmed, Volumes: 1, Newest: at, Oldest: at})
-		close(held)
 		h.stop()
 	})
 }
