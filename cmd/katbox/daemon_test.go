@@ -16,6 +16,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/katbox/katbox/internal/roottest"
@@ -144,7 +145,11 @@ func (d *daemon) launch() {
 		d.waitErr = cmd.Wait()
 		close(exited)
 	}()
-	conn, err := grpc.NewClient("unix://"+filepath.Join(d.dir, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	// The first attempt comes before the socket, and the library would wait a second for the next.
+	retries := grpc.ConnectParams{MinConnectTimeout: time.Minute,
+		Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}}
+	conn, err := grpc.NewClient("unix://"+filepath.Join(d.dir, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(retries))
 	if err != nil {
 		d.t.Fatal(err)
 	}
