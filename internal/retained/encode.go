@@ -143,15 +143,21 @@ func skipText(b []byte) []byte {
 	return b[uint64(size)+length:]
 }
 
-// appendSeconds appends a time of whole seconds after 1970. Others come back as the zero time.
-func appendSeconds(b []byte, t time.Time) []byte {
-	return binary.AppendUvarint(b, uint64(max(t.Unix(), 0)))
+// appendSeconds appends a time of whole seconds after 1970, as what it is before since. Others come
+// back as the zero time.
+func appendSeconds(b []byte, t, since time.Time) []byte {
+	if t.Unix() <= 0 {
+		return append(b, 0)
+	}
+	before := since.Unix() - t.Unix()
+	return binary.AppendUvarint(b, 1+uint64(before<<1^before>>63))
 }
 
-func cutSeconds(b []byte) (t time.Time, rest []byte) {
-	seconds, size := binary.Uvarint(b)
-	if seconds > 0 {
-		t = time.Unix(int64(seconds), 0)
+func cutSeconds(b []byte, since time.Time) (t time.Time, rest []byte) {
+	zigzag, size := binary.Uvarint(b)
+	if zigzag > 0 {
+		zigzag--
+		t = time.Unix(since.Unix()-(int64(zigzag>>1)^-int64(zigzag&1)), 0)
 	}
 	return t, b[size:]
 }

@@ -24,7 +24,7 @@ func (q *Queue) Index() {
 
 // indexes reports whether lists contain an entry. Volumes that are being deleted are in none.
 func (q *Queue) indexes(n number) bool {
-	return q.index.table != nil && q.table.group(n).phase == volume.Retained
+	return q.index.table != nil && q.table.fate(n).phase == volume.Retained
 }
 
 // Newest lists the retained volumes that are selected, the newest first, up to the limit. It looks

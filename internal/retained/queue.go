@@ -36,15 +36,16 @@ type Queue struct {
 
 // class is what volumes have in common that are due in the order in which they were unpublished.
 type class struct {
-	lifespan time.Duration
+	keep     time.Duration
 	deleting bool
 }
 
-func (g group) class() class {
-	if g.phase == volume.Deleting {
+func (t *table) class(n number) class {
+	f := t.fate(n)
+	if f.phase == volume.Deleting {
 		return class{deleting: true}
 	}
-	return class{lifespan: g.lifespan}
+	return class{keep: volume.Record{Lifespan: f.lifespan, Hold: t.holds.of(n)}.Keep()}
 }
 
 // Push adds a volume, in place of an older record of the same ID. A record in phase
@@ -74,7 +75,7 @@ func (q *Queue) enqueue(n number) {
 	if q.classes == nil {
 		q.classes = make(map[class]*order)
 	}
-	c := q.table.group(n).class()
+	c := q.table.class(n)
 	h := q.classes[c]
 	if h == nil {
 		h = &order{table: &q.table, before: q.table.before}
@@ -123,7 +124,7 @@ func (q *Queue) take(n number) Asleep {
 		q.index.remove(n)
 	}
 	if !q.postponed.remove(n) {
-		c := q.table.group(n).class()
+		c := q.table.class(n)
 		h := q.classes[c]
 		heap.Remove(h, int(q.table.entry(n).place))
 		if h.Len() == 0 {
@@ -161,7 +162,7 @@ func (q *Queue) TakeNext(factor float64) (next Asleep, ok bool) {
 func (q *Queue) next(factor float64) (first number, deadline time.Time) {
 	for c, h := range q.classes {
 		n := h.numbers[0]
-		d := lifespan.Deadline(q.table.unpublished(n), c.lifespan, factor)
+		d := lifespan.Deadline(q.table.unpublished(n), c.keep, factor)
 		if first == 0 || d.Before(deadline) || d.Equal(deadline) && q.table.before(n, first) {
 			first, deadline = n, d
 		}

@@ -77,7 +77,7 @@ func (q *Queue) Measured(id volume.ID, unpublished time.Time, is volume.Size) {
 
 // addSize lists a new entry as one to be measured, unless its data may be gone already.
 func (q *Queue) addSize(n number) {
-	if q.table.group(n).phase == volume.Deleting {
+	if q.table.fate(n).phase == volume.Deleting {
 		return
 	}
 	q.table.entry(n).size = toBeMeasured(len(q.unmeasured))

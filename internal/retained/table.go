@@ -12,7 +12,7 @@ import (
 )
 
 // table holds the entries of volumes in little memory. An entry of a kubelet's volume takes 128
-// bytes, if the name of its pod has no more than 49, and some 20 in the table's index. The zero
+// bytes, if the name of its pod has no more than 43, and some 20 in the table's index. The zero
 // table is empty and ready to use.
 type table struct {
 	entries     slab[entry]
@@ -21,25 +21,30 @@ type table struct {
 	seed        maphash.Seed
 	groups      interned[group]
 	spaces      interned[space]
+	fates       interned[fate]
+	holds       holds
 	clock       clock
 	length      int
 	buf, sought []byte // for texts
 }
 
-// entry is all that is kept of a volume. Its text is the ID, the pod's UID, the pod's name, the
-// time of publishing in seconds, and then
+// entry is all that is kept of a volume, except its hold. Its text is the ID, the pod's UID, the
+// pod's name, the time of publishing, and then
 //
 //   - of its [space], if that is in the text: namespace, verdict, namespace UID;
 //   - of its owner, if that is confirmed: what appendOwner makes of it;
-//   - of its group, if that is in the text: volume name, service account.
+//   - of its group, if that is in the text: volume name, service account;
+//   - of its [fate], if that is in the text: the terms.
 type entry struct {
-	since int64 // the time of unpublishing; see [clock]
-	size  size
-	place uint32 // in its heap, which makes removal by ID cheap
-	group number
-	next  number // the next entry with the same hash
-	more  number // where the text goes on
-	text  [32]byte
+	since   int64 // the time of unpublishing; see [clock]
+	size    size
+	place   uint32 // in its heap, which makes removal by ID cheap
+	group   number
+	fate    number
+	next    number // the next entry with the same hash
+	more    number // where the text goes on
+	project uint32
+	text    [24]byte
 }
 
 // text is what does not fit into the one before.
@@ -48,14 +53,11 @@ type text struct {
 	text [60]byte
 }
 
-// group is what many volumes have in common.
+// group is whose many volumes are.
 type group struct {
 	space                      number
 	volumeName, serviceAccount string
-	phase                      volume.Phase
-	lifespan                   time.Duration
-	base                       time.Time // goes with the time of unpublishing; see [clock]
-	inText                     bool      // each entry has the names in its text, because there are too many groups
+	inText                     bool // each entry has the names in its text, because there are too many groups
 }
 
 // space is a namespace, as far as the API server has told of it. The index has a list for each.
@@ -65,9 +67,9 @@ type space struct {
 	inText                  bool // each entry has these in its text, because there are too many spaces
 }
 
-// maxGroups is how many groups there may be before further names go into the texts, and how many
-// spaces. A group takes some 400 bytes, and names that are all different would make one for each
-// volume.
+// maxGroups is how many groups there may be before further names go into the texts, how many spaces,
+// and how many fates. Each takes up to 400 bytes, and names or limits that are all different would
+// make one for each volume.
 const maxGroups = 8192
 
 // insert adds a record, whose ID must not be in the table.
@@ -82,26 +84,30 @@ func (t *table) insert(r *volume.Record) number {
 	if t.spaces.crowded(s) {
 		s = space{namespace: volume.OtherNamespaces, inText: true}
 	}
-	g := group{space: t.spaces.use(s), volumeName: r.VolumeName, serviceAccount: r.ServiceAccount,
-		phase: r.Phase, lifespan: r.Lifespan, base: base}
+	g := group{space: t.spaces.use(s), volumeName: r.VolumeName, serviceAccount: r.ServiceAccount}
 	if t.groups.crowded(g) {
 		g.volumeName, g.serviceAccount, g.inText = "", "", true
 	}
-	*t.entry(n) = entry{since: since, group: t.groups.use(g), next: t.byHash[hash]}
+	f := fateOf(r, base)
+	if t.fates.crowded(f) {
+		f.terms, f.inText = volume.Terms{}, true
+	}
+	*t.entry(n) = entry{since: since, group: t.groups.use(g), fate: t.fates.use(f), next: t.byHash[hash], project: r.Project}
 	t.byHash[hash] = n
-	t.write(n, r, s.inText, g.inText)
+	t.write(n, r, s.inText, g.inText, f.inText)
+	t.holds.add(n, r.Hold)
 	t.length++
 	return n
 }
 
-func (t *table) write(n number, r *volume.Record, spaceInText, groupInText bool) {
+func (t *table) write(n number, r *volume.Record, spaceInText, groupInText, fateInText bool) {
 	b := t.buf[:0]
 	if !groupInText && isDerived(r.ID, r.Pod, r.VolumeName) {
 		b = append(b, asDerived)
 	} else {
 		b = appendID(b, r.ID)
 	}
-	b = appendSeconds(appendText(appendPod(b, r.Pod), r.PodName), r.Published)
+	b = appendSeconds(appendText(appendPod(b, r.Pod), r.PodName), r.Published, t.unpublished(n))
 	if spaceInText {
 		b = appendSpace(b, r)
 	}
@@ -110,6 +116,9 @@ func (t *table) write(n number, r *volume.Record, spaceInText, groupInText bool)
 	}
 	if groupInText {
 		b = appendText(appendText(b, r.VolumeName), r.ServiceAccount)
+	}
+	if fateInText {
+		b = appendTerms(b, r.Terms)
 	}
 	t.buf = b
 	e := t.entry(n)
@@ -129,6 +138,8 @@ func (t *table) remove(n number) {
 	t.unlink(t.hash(t.id(n)), n, e.next)
 	t.spaces.drop(t.group(n).space)
 	t.groups.drop(e.group)
+	t.fates.drop(e.fate)
+	t.holds.remove(n)
 	for more := e.more; more != 0; {
 		next := t.texts.at(more).more
 		t.texts.release(more)
@@ -187,9 +198,12 @@ func (t *table) entry(n number) *entry { return t.entries.at(n) }
 // group returns what an entry has in common with others. It is not to be changed.
 func (t *table) group(n number) *group { return t.groups.value(t.entry(n).group) }
 
+// fate returns what is to become of an entry. It is not to be changed.
+func (t *table) fate(n number) *fate { return t.fates.value(t.entry(n).fate) }
+
 // unpublished returns when a volume was unpublished.
 func (t *table) unpublished(n number) time.Time {
-	return t.clock.time(t.entry(n).since, t.group(n).base)
+	return t.clock.time(t.entry(n).since, t.fate(n).base)
 }
 
 // space returns whose namespace an entry is in. It is not to be changed.
@@ -218,8 +232,9 @@ func (t *table) record(n number) volume.Record {
 	id, rest := t.cutID(n, t.read(n))
 	pod, rest := cutPod(rest)
 	podName, rest := viewText(rest)
-	published, rest := cutSeconds(rest)
-	g, s := *t.group(n), *t.space(n)
+	unpublished := t.unpublished(n)
+	published, rest := cutSeconds(rest, unpublished)
+	g, s, f := *t.group(n), *t.space(n), *t.fate(n)
 	if s.inText {
 		s, rest = cutSpace(rest)
 	}
@@ -231,11 +246,15 @@ func (t *table) record(n number) volume.Record {
 	}
 	if g.inText {
 		g.volumeName, rest = cutText(rest)
-		g.serviceAccount, _ = cutText(rest)
+		g.serviceAccount, rest = cutText(rest)
+	}
+	if f.inText {
+		f.terms = cutTerms(rest)
 	}
 	return volume.Record{
 		ID: id, Pod: pod, Namespace: s.namespace, PodName: string(podName), VolumeName: g.volumeName, ServiceAccount: g.serviceAccount,
-		Owner: owner, Phase: g.phase, Published: published, Unpublished: t.unpublished(n), Lifespan: g.lifespan,
+		Owner: owner, Phase: f.phase, Published: published, Unpublished: unpublished, Lifespan: f.lifespan,
+		Terms: f.terms, Outcome: f.outcome, Hold: t.holds.of(n), Project: t.entry(n).project,
 	}
 }
 

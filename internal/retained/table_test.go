@@ -2,6 +2,7 @@ package retained
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -38,6 +39,8 @@ func TestRecordsComeBackWhole(t *testing.T) {
 				}
 				want.Owner = anyOwner(rng, want.PodName)
 				want = want.Retain(epoch.Add(time.Duration(length)), time.Hour)
+				want.Project = uint32(length) << 24
+				want.Outcome, want.Terms, want.Hold = anyOutcome(rng), anyTerms(rng), anyHold(rng)
 				n := table.insert(&want)
 				if got := table.record(n); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%+v came back as %+v", want, got)
@@ -52,31 +55,66 @@ func TestRecordsComeBackWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(table.groups.numbers) != 0 || len(table.spaces.numbers) != 0 || len(table.byHash) != 0 || table.length != 0 {
-		t.Errorf("%d groups, %d hashes and %d volumes are left", len(table.groups.numbers), len(table.byHash), table.length)
+	checkEmpty(t, table)
+}
+
+// checkEmpty reports whatever a table keeps that has no entries.
+func checkEmpty(t *testing.T, table *table) {
+	t.Helper()
+	for what, left := range map[string]int{
+		"groups": len(table.groups.numbers), "spaces": len(table.spaces.numbers), "fates": len(table.fates.numbers),
+		"hashes": len(table.byHash), "holds": len(table.holds.all), "texts of holds": len(table.holds.texts.numbers), "entries": table.length,
+	} {
+		if left != 0 {
+			t.Errorf("%d %s are left", left, what)
+		}
 	}
 }
 
-// TestVolumeTakes128Bytes: with one more field, some volumes would take 192. An owner adds nothing
-// to a kubelet's volume with a common name.
+func anyOutcome(rng *rand.Rand) volume.Outcome {
+	return volume.Outcome(rng.IntN(int(volume.Stopped) + 1))
+}
+
+// anyTerms returns terms that few others have, or none.
+func anyTerms(rng *rand.Rand) volume.Terms {
+	if rng.IntN(2) == 0 {
+		return volume.Terms{}
+	}
+	t := volume.Terms{Lifespan: time.Duration(rng.Int64()), Retain: volume.Retain(rng.IntN(3)), Mode: 0o1777,
+		Limit: volume.Size{Bytes: rng.Int64(), Inodes: rng.Int64N(1000)}}
+	t.LifespanSucceeded = t.Lifespan / 2
+	return t
+}
+
+func anyHold(rng *rand.Rand) volume.Hold {
+	kind := volume.HoldKind(rng.IntN(3))
+	if kind == volume.NoHold {
+		return volume.Hold{}
+	}
+	return volume.Hold{Kind: kind, For: time.Duration(rng.Int64N(int64(100 * time.Hour))), By: []string{"anna", "otto"}[rng.IntN(2)], Why: "look\tat it"}
+}
+
+// TestVolumeTakes128Bytes: with one more field, some volumes would take 192. An owner, an outcome,
+// terms and a project quota add nothing to a kubelet's volume with a common name.
 func TestVolumeTakes128Bytes(t *testing.T) {
 	if e, m := unsafe.Sizeof(entry{}), unsafe.Sizeof(text{}); e != 64 || m != 64 {
 		t.Errorf("an entry has %d bytes and what follows %d, want 64 of each", e, m)
 	}
-	job := strings.Repeat("j", 43)
+	job := strings.Repeat("j", 37)
 	for name, tt := range map[string]struct {
 		podName string
 		id      volume.ID
 		owner   volume.Owner
 	}{
-		"any ID":         {strings.Repeat("n", 36), kubeletID, volume.Owner{}},
-		"a kubelet's ID": {strings.Repeat("n", 68), "", volume.Owner{}},
+		"any ID":         {strings.Repeat("n", 30), kubeletID, volume.Owner{}},
+		"a kubelet's ID": {strings.Repeat("n", 62), "", volume.Owner{}},
 		"owned": {job + "-12345", "", volume.Owner{
 			Verdict: volume.Confirmed, NamespaceUID: kubeletPod, Kind: "Job", Name: job, UID: kubeletPod, Job: job,
 		}},
 	} {
 		r := volume.Record{ID: tt.id, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: tt.podName, Owner: tt.owner,
-			VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: time.Unix(1<<35-1, 0)}.Retain(epoch, time.Hour)
+			VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: epoch.Add(-12 * 24 * time.Hour), Project: math.MaxUint32,
+			Outcome: volume.Failed, Terms: volume.Terms{Lifespan: time.Hour, Limit: volume.Size{Bytes: 1 << 40}}}.Retain(epoch, time.Hour)
 		if r.ID == "" {
 			r.ID = volume.KubeletID(r.Pod, r.VolumeName)
 		}
@@ -112,6 +150,35 @@ func TestNamesThatAreAllDifferent(t *testing.T) {
 	if groups := len(table.groups.numbers); groups != 0 {
 		t.Errorf("%d groups are left", groups)
 	}
+}
+
+// TestTermsThatAreAllDifferent: each pod may ask for a limit of its own.
+func TestTermsThatAreAllDifferent(t *testing.T) {
+	table := &table{}
+	asking := func(i int) volume.Record {
+		r := volume.Record{ID: volume.ID(fmt.Sprint("csi-", i)), Pod: kubeletPod, Outcome: volume.Outcome(i % 4)}.Retain(epoch, time.Hour)
+		r.Terms = volume.Terms{Lifespan: time.Hour, LifespanSucceeded: time.Minute, Limit: volume.Size{Bytes: int64(i), Inodes: int64(i)}}
+		if i%1000 == 0 {
+			r.VolumeName = "of another group"
+			r.Hold = volume.Hold{Kind: volume.Pinned, For: time.Duration(i), Why: "because"}
+		}
+		return r
+	}
+	numbers := make([]number, 3*maxGroups)
+	for i := range numbers {
+		r := asking(i)
+		numbers[i] = table.insert(&r)
+	}
+	if fates := len(table.fates.numbers); fates > maxGroups+4 {
+		t.Errorf("%d fates of %d volumes with different limits, want %d", fates, len(numbers), maxGroups+4)
+	}
+	for i, n := range numbers {
+		if got, want := table.record(n), asking(i); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v came back as %+v", want, got)
+		}
+		table.remove(n)
+	}
+	checkEmpty(t, table)
 }
 
 // TestManyVolumesAreFound: some of them have the same hash.
