@@ -196,15 +196,20 @@ const (
 	ForReleased
 	// ForNamespace: its lifespan is not over, but its namespace retains more than it may.
 	ForNamespace
+	// ForFloor: it was pinned, or younger than the minimum lifespan, but the disk was below its floor and
+	// nothing else was left that could go.
+	ForFloor
 )
 
 // Early reports whether the volume goes before its lifespan is over though no person wants that.
-func (r Reason) Early() bool { return r == ForBytes || r == ForInodes || r == ForNamespace }
+func (r Reason) Early() bool {
+	return r == ForBytes || r == ForInodes || r == ForNamespace || r == ForFloor
+}
 
 // String returns the reason in one word.
 func (r Reason) String() string {
-	if r <= ForNamespace {
-		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace"}[r]
+	if r <= ForFloor {
+		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace", "floor"}[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
