@@ -7,8 +7,9 @@
 //	  | UnpublishVolume  | ListAwake        | FindUnknown
 //	  | VolumeStats      | DescribeVolume   | AdoptVolume
 //	  | Status           | BeginReading     | OwnVolume
-//	  | ProbeStore       | EndReading       | CountHoldings
-//	  |                  | RemoveVolume     |
+//	  | ProbeStore       | EndReading       | EndVolume
+//	  |                  | HoldVolume       | CountHoldings
+//	  |                  | PurgeVolume      |
 //	  v                  v                  v
 //	+---------------------------------------+  MeasureDisk   +--------+
 //	| supervisor: owns all volumes          | -------------> |  disk  |
@@ -17,8 +18,8 @@
 //	 | requests,    ^        | MeasureSizes ^                   ^
 //	 | DeleteVolume,| AtRest v              | SizesMeasured     |
 //	 | PodsSeen,    | Stuck, +--------------+                   |
-//	 | Resume       | Volume |    sizes     |                   |
-//	 v              | Owned  +--------------+                   |
+//	 | Resume       |Retained|    sizes     |                   |
+//	 v              | As     +--------------+                   |
 //	+---------------------------+         Erase, NoSpace        |
 //	| volume: one for each that | ------------------------------+
 //	| is mounted or changing    |  ChangeRecord  +----------+

@@ -12,12 +12,9 @@ type OwnVolume struct {
 	Reply[struct{}]
 }
 
-// VolumeOwned says that the owner of a retained volume is recorded, before anyone is answered.
-// Volume -> supervisor.
-type VolumeOwned struct {
-	ID    volume.ID
-	Owner volume.Owner
-}
+// RetainedAs says that a volume that stays retained has another record now: another owner,
+// outcome or hold. It comes before the answer of the request that changed it. Volume -> supervisor.
+type RetainedAs struct{ Record volume.Record }
 
 // CountHoldings asks how many retained volumes there are of each namespace. Front -> supervisor.
 type CountHoldings struct {

@@ -41,10 +41,3 @@ type Lease struct {
 	// closes the volume's files then. No publish and no deletion waits for that.
 	Lost context.Context
 }
-
-// RemoveVolume orders a retained volume to be deleted now. The answer comes once that is recorded
-// and the data is in the trash, or with the error of the first try. Front -> supervisor -> volume.
-type RemoveVolume struct {
-	Routing
-	Reply[struct{}]
-}

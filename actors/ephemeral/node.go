@@ -66,8 +66,15 @@ type Config struct {
 
 	// Rebooted: the kernel was booted since the records were written last.
 	Rebooted bool
-	// Lifespan is how long a volume is kept after its unpublish.
+	// Lifespan is how long a volume without terms is kept after its unpublish.
 	Lifespan time.Duration
+	// ReleaseGrace is how long a volume is kept at least that a person releases, or whose lifespan the
+	// outcome of its pod shortens.
+	ReleaseGrace time.Duration
+	// MaxPin is how far from now a pin may end. MaxPinned is how much of the file system's bytes the
+	// pinned volumes may take. If either is zero, no volume can be pinned.
+	MaxPin    time.Duration
+	MaxPinned lifespan.Amount
 	// Limits say how much of the file system should stay free.
 	Limits lifespan.Limits
 	// RetainedGrew is called whenever the queue of retained volumes takes more memory; see
@@ -139,7 +146,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n := &Node{System: system, cancel: func() { cancel(actors.ErrStopping) }, env: &environment{
 		System: system, Config: cfg, ctx: ctx, mounts: newMountTable(cfg.Bindings, system.Fail), diskActor: system.Single(diskName),
 		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
-		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), clock: found.clock,
+		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg.Log), clock: found.clock,
 	}}
 	if err := system.Start(n.volumes(found, more), cfg.Records, cfg.Metrics); err != nil {
 		n.cancel()
@@ -211,6 +218,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	n.cancel()
 	err := n.System.Stop(ctx)
 	n.env.afterlife.flush()
+	n.env.audit.flush()
 	ended := make(chan struct{})
 	go func() {
 		n.watches.Wait()

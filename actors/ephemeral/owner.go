@@ -101,7 +101,7 @@ func (v *volumes) own(m *messages.OwnVolume) (done bool) {
 	asleep, known := v.look(m.ID)
 	switch {
 	case !known || asleep.Pod != m.Pod:
-		m.Fail(errOtherPod(m))
+		m.Fail(errOtherPod(m.ID, m.Pod))
 	case asleep.Phase == volume.Deleting || asleep.Tries > 0:
 		m.Fail(errBeingDeleted(m.ID))
 	case asleep.Owner.Learn(m.Owner) == asleep.Owner:
@@ -110,15 +110,6 @@ func (v *volumes) own(m *messages.OwnVolume) (done bool) {
 		return false
 	}
 	return true
-}
-
-// volumeOwned shows the owner of a visited volume in the lists.
-func (v *volumes) volumeOwned(m *messages.VolumeOwned) {
-	if visited, ok := v.visited[m.ID]; ok {
-		visited.Owner = m.Owner
-		v.visited[m.ID] = visited
-		v.visits++
-	}
 }
 
 // own takes over whose the volume is. An operation that runs works on a copy of what is known, so
@@ -132,7 +123,7 @@ func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
 			m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.id))
 		}
 	case v.record == nil || v.record.Pod != m.Pod:
-		m.Fail(errOtherPod(m))
+		m.Fail(errOtherPod(m.ID, m.Pod))
 	case v.deletes():
 		m.Fail(errBeingDeleted(m.ID))
 	case v.record.Owner.Learn(m.Owner) == v.record.Owner:
@@ -166,9 +157,9 @@ func (v *volumeActor) tellPublished(before *volume.Record) {
 	}
 }
 
-// errOtherPod is why a volume has no owner to learn of.
-func errOtherPod(m *messages.OwnVolume) error {
-	return fmt.Errorf("%w: volume %s of pod %s", volume.ErrNotFound, m.ID, m.Pod)
+// errOtherPod is why a volume has no owner or outcome to learn of.
+func errOtherPod(id volume.ID, pod volume.PodUID) error {
+	return fmt.Errorf("%w: volume %s of pod %s", volume.ErrNotFound, id, pod)
 }
 
 func errBeingDeleted(id volume.ID) error {

@@ -259,7 +259,7 @@ func TestCallsWaitForAnOwner(t *testing.T) {
 	for name, call := range map[string]func(h *testNode) error{
 		"publish":   func(h *testNode) error { return h.node.Publish(h.t.Context(), h.publication()) },
 		"unpublish": func(h *testNode) error { return h.node.Unpublish(h.t.Context(), testID, h.target(testPod, "mount")) },
-		"remove":    func(h *testNode) error { return h.node.Remove(h.t.Context(), testID) },
+		"remove":    func(h *testNode) error { return h.node.Purge(h.t.Context(), testID, "root", "") },
 		"own":       func(h *testNode) error { return h.node.Own(h.t.Context(), testID, testPod, denied) },
 	} {
 		t.Run(name, func(t *testing.T) {

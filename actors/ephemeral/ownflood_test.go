@@ -53,8 +53,8 @@ func TestOwnersTakeNoPlaceOfCalls(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if kept != 1+maxOwns {
-					t.Errorf("%d are kept, want the first one and %d that waited", kept, maxOwns)
+				if kept != 1+maxAsides {
+					t.Errorf("%d are kept, want the first one and %d that waited", kept, maxAsides)
 				}
 			})
 		})

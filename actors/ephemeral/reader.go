@@ -72,15 +72,6 @@ func (n *Node) Awake(ctx context.Context) ([]volume.Description, error) {
 	return awake, nil
 }
 
-// Remove deletes a retained volume now. It returns when that is recorded and the data is in the
-// trash. The error is a [volume.ErrNotFound], a [volume.ErrNotRetained] when a pod uses the volume
-// or is about to, or why the deletion failed. A deletion that failed after it was recorded is tried
-// again.
-func (n *Node) Remove(ctx context.Context, id volume.ID) error {
-	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.RemoveVolume{Routing: n.routing(ctx, id)})
-	return err
-}
-
 // Read begins to read the files of a retained volume. The error is a [volume.ErrNotFound], a
 // [volume.ErrNotRetained] when a pod uses the volume or is about to, or a [volume.ErrGone] when it
 // is being deleted.

@@ -27,10 +27,14 @@ func (v *volumes) Asked(m messages.Request) bool {
 			m.Send(v.describe(m.ID))
 			return true
 		}
-	case *messages.RemoveVolume:
-		return v.remove(m)
+	case *messages.PurgeVolume:
+		return v.purge(m)
+	case *messages.HoldVolume:
+		return v.hold(m)
 	case *messages.OwnVolume:
 		return v.own(m)
+	case *messages.EndVolume:
+		return v.end(m)
 	}
 	return false
 }
@@ -136,30 +140,4 @@ func (v *volumes) beginReading(m *messages.BeginReading) {
 	default:
 		m.Fail(errNotFound(m.ID))
 	}
-}
-
-// remove orders the deletion of a volume that sleeps, or is visited. The actor of any other volume
-// says why it is not removed.
-func (v *volumes) remove(m *messages.RemoveVolume) (done bool) {
-	asleep, known := v.look(m.ID)
-	switch {
-	case v.ctx.Err() != nil:
-		m.Fail(actors.ErrStopping)
-	case !known && !v.supervisor.IsAwake(m.ID):
-		m.Fail(errNotFound(m.ID))
-	case !known:
-		return false
-	case len(v.retention.deleting) >= v.retention.atOnce:
-		m.Fail(fmt.Errorf("%w: as many volumes as may be are being deleted already; try again", volume.ErrUnavailable))
-	default:
-		v.leases.lose(m.ID, errDeleted(m.ID, volume.Purged))
-		v.retention.take(m.ID)
-		v.retention.begin(asleep)
-		if v.isVisited(m.ID) {
-			v.endVisit(m.ID)
-			return false
-		}
-		v.supervisor.Wake(m.ID, resting{record: &asleep.Record}, m)
-	}
-	return true
 }

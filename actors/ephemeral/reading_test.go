@@ -131,7 +131,7 @@ func TestReadingEnds(t *testing.T) {
 			time.Sleep(time.Minute)
 		}, volume.ErrGone},
 		"removed": {func(h *testNode) {
-			if err := h.node.Remove(h.t.Context(), testID); err != nil {
+			if err := h.node.Purge(h.t.Context(), testID, "root", ""); err != nil {
 				h.t.Error(err)
 			}
 		}, volume.ErrGone},
@@ -256,13 +256,13 @@ func TestRemoveDuringRepeatedUnpublish(t *testing.T) {
 		unpublished := make(chan error, 1)
 		go func() { unpublished <- h.node.Unpublish(t.Context(), testID, h.target(testPod, "mount")) }()
 		synctest.Wait()
-		wantError(t, h.node.Remove(t.Context(), testID), volume.ErrNotRetained)
+		wantError(t, h.node.Purge(t.Context(), testID, "root", ""), volume.ErrNotRetained)
 		release()
 		if err := <-unpublished; err != nil {
 			t.Fatal(err)
 		}
 		h.wantPhase(testID, volume.Retained)
-		if err := h.node.Remove(t.Context(), testID); err != nil {
+		if err := h.node.Purge(t.Context(), testID, "root", ""); err != nil {
 			t.Fatal(err)
 		}
 		h.wantGone(testPod, testID)
@@ -324,7 +324,7 @@ func TestStopEndsReadings(t *testing.T) {
 		reading.Close()
 		_, err := h.node.Read(t.Context(), testID)
 		wantError(t, err, volume.ErrUnavailable)
-		wantError(t, h.node.Remove(t.Context(), testID), volume.ErrUnavailable)
+		wantError(t, h.node.Purge(t.Context(), testID, "root", ""), volume.ErrUnavailable)
 		h.wantPhase(testID, volume.Retained)
 	})
 }

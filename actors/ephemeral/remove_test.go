@@ -16,18 +16,18 @@ import (
 // TestRemove deletes a volume as its expiry would, and says that a person did.
 func TestRemove(t *testing.T) {
 	withLoggedNode(t, func(*testNode) {}, func(t *testing.T, h *testNode, log *lines) {
-		wantError(t, h.node.Remove(t.Context(), testID), volume.ErrNotFound)
+		wantError(t, h.node.Purge(t.Context(), testID, "root", ""), volume.ErrNotFound)
 		h.publish()
 		h.writeMarker(testPod, testID)
-		wantError(t, h.node.Remove(t.Context(), testID), volume.ErrNotRetained)
+		wantError(t, h.node.Purge(t.Context(), testID, "root", ""), volume.ErrNotRetained)
 		h.wantPhase(testID, volume.Publishing) // the mount is what says that it is published
 		h.unpublish()
 		time.Sleep(time.Hour)
-		if err := h.node.Remove(t.Context(), testID); err != nil {
+		if err := h.node.Purge(t.Context(), testID, "root", ""); err != nil {
 			t.Fatal(err)
 		}
 		h.wantGone(testPod, testID)
-		wantError(t, h.node.Remove(t.Context(), testID), volume.ErrNotFound)
+		wantError(t, h.node.Purge(t.Context(), testID, "root", ""), volume.ErrNotFound)
 		log.wantOnly("deleted", named(map[string]any{"reason": "purged", "kept": duration.Format(time.Hour)}))
 		h.wantMetrics("purged", nil, metricstest.Values{
 			`katbox_evictions_total{reason="purged"}`: 1, `katbox_evictions_total{reason="expired"}`: 0, `katbox_erased_volumes_total`: 1,
@@ -57,7 +57,7 @@ func TestRemoveThatFails(t *testing.T) {
 		} {
 			tt.fail()
 			for range 2 {
-				if err := h.node.Remove(t.Context(), testID); !errors.Is(err, tt.want) {
+				if err := h.node.Purge(t.Context(), testID, "root", ""); !errors.Is(err, tt.want) {
 					t.Errorf("%s: %v, want %v", name, err, tt.want)
 				}
 				synctest.Wait()
@@ -91,14 +91,14 @@ func TestRemoveThatFailsInTheMiddle(t *testing.T) {
 			}
 			return nil
 		})
-		wantError(t, h.node.Remove(t.Context(), testID), unix.EIO)
+		wantError(t, h.node.Purge(t.Context(), testID, "root", ""), unix.EIO)
 		synctest.Wait()
 		if listed := h.list(volume.Selection{Limit: 1}); len(listed) != 0 {
 			t.Errorf("listed %v", listed)
 		}
 		_, err := h.node.Read(t.Context(), testID)
 		wantError(t, err, volume.ErrGone)
-		wantError(t, h.node.Remove(t.Context(), testID), unix.EIO)
+		wantError(t, h.node.Purge(t.Context(), testID, "root", ""), unix.EIO)
 		h.records.fail(nil)
 		time.Sleep(deleteBackoff.Longest)
 		h.wantGone(testPod, testID)
@@ -114,7 +114,7 @@ func TestRemoveTogether(t *testing.T) {
 		time.Sleep(testLifespan + time.Second)
 		answers := make(chan error)
 		for range 3 {
-			go func() { answers <- h.node.Remove(t.Context(), testID) }()
+			go func() { answers <- h.node.Purge(t.Context(), testID, "root", "") }()
 		}
 		synctest.Wait()
 		wantError(t, func() error { _, err := h.node.Read(t.Context(), testID); return err }(), volume.ErrGone)
@@ -139,16 +139,16 @@ func TestRemoveOfMany(t *testing.T) {
 		h.table.takes(time.Second)
 		answers := make(chan error, maxDeletions)
 		for i := range maxDeletions {
-			go func() { answers <- h.node.Remove(t.Context(), numbered(i)) }()
+			go func() { answers <- h.node.Purge(t.Context(), numbered(i), "root", "") }()
 		}
 		synctest.Wait()
-		wantError(t, h.node.Remove(t.Context(), numbered(maxDeletions)), volume.ErrUnavailable)
+		wantError(t, h.node.Purge(t.Context(), numbered(maxDeletions), "root", ""), volume.ErrUnavailable)
 		for range maxDeletions {
 			if err := <-answers; err != nil {
 				t.Error(err)
 			}
 		}
-		if err := h.node.Remove(t.Context(), numbered(maxDeletions)); err != nil {
+		if err := h.node.Purge(t.Context(), numbered(maxDeletions), "root", ""); err != nil {
 			t.Error(err)
 		}
 		h.stop()
@@ -168,7 +168,7 @@ func TestRemoveIsNotPatient(t *testing.T) {
 		h.table.takes(time.Second)
 		began := time.Now()
 		for i := range volumes {
-			if err := h.node.Remove(t.Context(), numbered(i)); err != nil {
+			if err := h.node.Purge(t.Context(), numbered(i), "root", ""); err != nil {
 				t.Error(err)
 			}
 		}

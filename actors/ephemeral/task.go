@@ -45,6 +45,7 @@ type environment struct {
 	readers   *pace.Line
 	calls     *pace.Calls
 	afterlife *afterlife
+	audit     *audit
 	clock     *clock
 }
 
@@ -55,15 +56,22 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
-	// reason is why the volume is deleted, if it is, factor the pressure factor then.
-	reason volume.Reason
-	factor float64
+	deletion
 	// unmounted: it took a mount of the volume away.
 	unmounted bool
 	// stuck is why the volume has to be resumed later.
 	stuck error
 	// span is the operation's; nil when nothing is traced.
 	span trace.Span
+}
+
+// deletion says why a volume is deleted, if it is.
+type deletion struct {
+	reason volume.Reason
+	// factor is the pressure factor that made it so early.
+	factor float64
+	// by is who purged it, why the reason that was given.
+	by, why string
 }
 
 // setRecord sets what is known of the volume; nil when nothing is any more.

@@ -65,7 +65,7 @@ func (t *task) recordUnmounted(target string) error {
 	if len(next.Targets) > 0 {
 		next.Phase = livePhase(next)
 	} else {
-		next = next.Retain(t.clock.now(), t.Lifespan)
+		next = t.retained(next)
 	}
 	if err := t.save(next); err != nil {
 		t.stuck = err
@@ -166,15 +166,27 @@ func (t *task) abandon() error {
 	if err := t.confirmUnmounted(""); err != nil {
 		return err
 	}
-	return t.retain(*t.record, abandoned)
+	record := *t.record
+	record.Outcome = volume.OutcomeUnknown // nothing confirms how it ended
+	return t.retain(record, abandoned)
 }
 
 // retain keeps the volume from now on.
 func (t *task) retain(r volume.Record, reason string) error {
-	next := r.Retain(t.clock.now(), t.Lifespan)
+	next := t.retained(r)
 	if err := t.save(next); err != nil {
 		return err
 	}
 	t.afterlife.retained(next, reason)
 	return nil
+}
+
+// retained is the record of a volume that is kept from now on, for what its terms say. A hold ends
+// when it would have: the volume was retained before, and in use all the same.
+func (t *task) retained(r volume.Record) volume.Record {
+	next := r.Retain(t.clock.now(), t.keeps(r))
+	if r.Hold.Kind != volume.NoHold {
+		next.Hold.For = max(r.Hold.For-next.Unpublished.Sub(r.Unpublished), 0)
+	}
+	return next
 }

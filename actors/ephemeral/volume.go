@@ -20,8 +20,8 @@ import (
 const (
 	// maxDeferred bounds the requests that wait for an operation to end.
 	maxDeferred = 64
-	// maxOwns bounds those of them that come from a gateway: the others are for calls.
-	maxOwns = 8
+	// maxAsides bounds those of them that come from people and gateways: the others are for calls.
+	maxAsides = 8
 )
 
 // volumeActor owns one volume that is mounted or changing. One operation runs at a time; a request
@@ -34,11 +34,9 @@ type volumeActor struct {
 	*environment
 	id     volume.ID
 	record *volume.Record
-	// deletionOrdered: a publish takes that back. reason is why, factor the pressure factor that
-	// made it so early.
+	// deletionOrdered: a publish takes that back. deletion says why.
 	deletionOrdered bool
-	reason          volume.Reason
-	factor          float64
+	deletion
 	// deletionFailed is why the last deletion did not succeed, deletionTries how often none has.
 	deletionFailed error
 	deletionTries  int
@@ -147,12 +145,16 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 		v.change(c, m, m.Reply, &operation{name: "adopt", run: func(t *task) error { return t.adopt(m.Pod) }})
 	case *messages.VolumeStats:
 		v.measure(c, m)
-	case *messages.RemoveVolume:
-		v.remove(c, m)
+	case *messages.PurgeVolume:
+		v.purge(c, m)
+	case *messages.HoldVolume:
+		v.hold(c, m)
 	case *messages.DescribeVolume:
 		v.describe(m)
 	case *messages.OwnVolume:
 		v.own(c, m)
+	case *messages.EndVolume:
+		v.end(c, m)
 	default:
 		m.Fail(fmt.Errorf("volume %s is asked %T, which it does not know", v.id, m))
 	}
@@ -192,7 +194,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 // start runs an operation in a goroutine of its own, on a copy of what is known.
 func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.id, record: v.record, reason: v.reason, factor: v.factor}
+	t := &task{environment: v.environment, id: v.id, record: v.record, deletion: v.deletion}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.Workers.Go(func() {
 		err := actors.Guard(v.Log, func() error { return t.traced(op) })
@@ -230,7 +232,7 @@ func (v *volumeActor) finish(c actor.Context) {
 	}
 	v.record = t.record
 	if op.brief && err == nil {
-		c.Send(c.Parent(), &messages.VolumeOwned{ID: v.id, Owner: v.record.Owner})
+		c.Send(c.Parent(), &messages.RetainedAs{Record: *v.record})
 	}
 	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
 		v.deletionOrdered, v.deletionFailed, v.deletionTries = false, nil, 0
@@ -267,7 +269,7 @@ func (v *volumeActor) finish(c actor.Context) {
 // defers keeps a request for after the operation that is running. The kubelet sends one at a time;
 // bounds keep other callers from piling them up.
 func (v *volumeActor) defers(m messages.Request) bool {
-	if len(v.deferred) >= maxDeferred || isOwn(m) && count(v.deferred, isOwn) >= maxOwns {
+	if len(v.deferred) >= maxDeferred || isAside(m) && count(v.deferred, isAside) >= maxAsides {
 		return false
 	}
 	v.deferred = append(v.deferred, m)
@@ -283,9 +285,13 @@ func count(all []messages.Request, are func(messages.Request) bool) (n int) {
 	return n
 }
 
-func isOwn(m messages.Request) bool {
-	_, ok := m.(*messages.OwnVolume)
-	return ok
+// isAside reports whether a request is none of the kubelet's.
+func isAside(m messages.Request) bool {
+	switch m.(type) {
+	case *messages.OwnVolume, *messages.EndVolume, *messages.HoldVolume:
+		return true
+	}
+	return false
 }
 
 // changes reports whether a request may change the volume.

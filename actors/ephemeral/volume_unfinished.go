@@ -76,7 +76,7 @@ func (v *volumeActor) deletes() bool {
 // orderDeletion takes the order to delete the volume, if it is retained.
 func (v *volumeActor) orderDeletion(c actor.Context, m *messages.DeleteVolume) {
 	v.deletionOrdered = v.record != nil && v.record.Phase == volume.Retained
-	v.reason, v.factor = m.Reason, m.Factor
+	v.deletion = deletion{reason: m.Reason, factor: m.Factor}
 	v.deletionFailed, v.deletionTries = nil, m.Tries
 	v.resume(c)
 }

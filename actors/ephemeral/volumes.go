@@ -133,8 +133,8 @@ func (v *volumes) Receive(c actor.Context) {
 		v.listAwake(m)
 	case *messages.CountHoldings:
 		v.countHoldings(m)
-	case *messages.VolumeOwned:
-		v.volumeOwned(m)
+	case *messages.RetainedAs:
+		v.retainedAs(m)
 	case *messages.BeginReading:
 		v.beginReading(m)
 	case *messages.EndReading:

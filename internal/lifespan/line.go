@@ -28,11 +28,11 @@ func ParseLine(text string) (Line, error) {
 	bytes, inodes, both := strings.Cut(text, ",")
 	var line Line
 	var err error
-	if line.Bytes, err = parseAmount(bytes); err != nil {
+	if line.Bytes, err = ParseAmount(bytes); err != nil {
 		return Line{}, fmt.Errorf("bytes %q: %w", bytes, err)
 	}
 	if both {
-		if line.Inodes, err = parseAmount(inodes); err != nil {
+		if line.Inodes, err = ParseAmount(inodes); err != nil {
 			return Line{}, fmt.Errorf("inodes %q: %w", inodes, err)
 		}
 	}
@@ -65,7 +65,8 @@ var (
 // most is what resource.ParseQuantity returns for any larger number.
 var most = *resource.NewQuantity(math.MaxInt64, resource.BinarySI)
 
-func parseAmount(text string) (Amount, error) {
+// ParseAmount reads a percentage below 100%, such as 15%, or a Kubernetes quantity, such as 20Gi.
+func ParseAmount(text string) (Amount, error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {
 		percent, err := strconv.ParseFloat(number, 64)
 		switch {

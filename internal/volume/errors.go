@@ -27,6 +27,8 @@ var (
 	ErrNotRetained = errors.New("not retained now")
 	// ErrGone: the volume was deleted, or is being deleted.
 	ErrGone = errors.New("gone")
+	// ErrCapped: as much is pinned on the node as may be.
+	ErrCapped = errors.New("not pinned")
 )
 
 // The operation did not succeed.

@@ -48,7 +48,7 @@ func (t Terms) Kept(o Outcome, grace time.Duration) time.Duration {
 	case t.Retain == RetainNever, t.Retain == RetainOnFailure && succeeded:
 		return min(t.Lifespan, grace)
 	case succeeded:
-		return t.LifespanSucceeded
+		return max(t.LifespanSucceeded, min(t.Lifespan, grace))
 	}
 	return t.Lifespan
 }

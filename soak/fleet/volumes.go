@@ -107,8 +107,8 @@ func (v *volumes) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) e
 // Read reads nothing.
 func (v *volumes) Read(context.Context, volume.ID) (*files.Reading, error) { return nil, errNoFiles }
 
-// Remove removes nothing.
-func (v *volumes) Remove(context.Context, volume.ID) error { return errNoFiles }
+// Purge deletes nothing.
+func (v *volumes) Purge(context.Context, volume.ID, string, string) error { return errNoFiles }
 
 // Usage measures nothing.
 func (v *volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {

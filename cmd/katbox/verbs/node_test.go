@@ -210,7 +210,7 @@ func (n *node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	return &files.Reading{Volume: d, Tree: tree, Lost: context.Background(), Close: func() { tree.Close() }}, nil
 }
 
-func (n *node) Remove(ctx context.Context, id volume.ID) error {
+func (n *node) Purge(ctx context.Context, id volume.ID, _, _ string) error {
 	if _, err := n.Describe(ctx, id); err != nil {
 		return err
 	}

@@ -220,7 +220,7 @@ func (f *fakeVolumes) readings() int {
 	return f.open
 }
 
-func (f *fakeVolumes) Remove(_ context.Context, id volume.ID) error {
+func (f *fakeVolumes) Purge(_ context.Context, id volume.ID, _, _ string) error {
 	v, err := f.get(id)
 	if err != nil {
 		return err

@@ -50,8 +50,9 @@ type Volumes interface {
 	Awake(context.Context) ([]volume.Description, error)
 	// Read begins to read a retained volume. The caller closes the reading.
 	Read(context.Context, volume.ID) (*files.Reading, error)
-	// Remove ends the lifespan of a retained volume; it returns once that is recorded.
-	Remove(context.Context, volume.ID) error
+	// Purge deletes a retained volume now, as by asked, for the reason why; it returns once that is
+	// recorded.
+	Purge(ctx context.Context, id volume.ID, by, why string) error
 	// Usage measures a volume that is published. It calls pace before each batch of files.
 	Usage(ctx context.Context, place volume.Place, pace func(context.Context) error) (volume.Size, error)
 }

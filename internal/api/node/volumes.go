@@ -64,7 +64,7 @@ func (a *answer) remove(ctx context.Context) error {
 		return err
 	}
 	a.record = d.Record
-	if err := a.h.Volumes.Remove(ctx, a.record.ID); err != nil {
+	if err := a.h.Volumes.Purge(ctx, a.record.ID, "a person", ""); err != nil {
 		return err
 	}
 	return a.json(http.StatusOK, struct {

@@ -159,7 +159,7 @@ func (v volumes) Read(ctx context.Context, id volume.ID) (*files.Reading, error)
 	return &files.Reading{Volume: d, Tree: tree, Lost: lost, Close: sync.OnceFunc(func() { lose(errors.New("closed")); tree.Close() })}, nil
 }
 
-func (v volumes) Remove(_ context.Context, id volume.ID) error {
+func (v volumes) Purge(_ context.Context, id volume.ID, _, _ string) error {
 	v.n.mu.Lock()
 	defer v.n.mu.Unlock()
 	if _, ok := v.n.all[id]; !ok {

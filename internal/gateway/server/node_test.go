@@ -89,7 +89,7 @@ func (v *nodeVolumes) Read(ctx context.Context, id volume.ID) (*files.Reading, e
 	return &files.Reading{Volume: d, Tree: tree, Lost: lost, Close: sync.OnceFunc(func() { tree.Close() })}, nil
 }
 
-func (v *nodeVolumes) Remove(_ context.Context, id volume.ID) error {
+func (v *nodeVolumes) Purge(_ context.Context, id volume.ID, _, _ string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, ok := v.all[id]; !ok {

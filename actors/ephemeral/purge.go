@@ -1,0 +1,83 @@
+package ephemeral
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// Purge deletes a retained volume now, for good: no grace, and no way back. It returns when that is
+// recorded and the data is in the trash. by is who asks; why, the reason, may be empty.
+//
+// The error is
+//   - a [volume.ErrInvalid] that names the field, if by is missing or a text cannot be recorded,
+//   - a [volume.ErrNotFound] when the volume is not known, which it is not after its deletion,
+//   - a [volume.ErrNotRetained] when a pod uses the volume or is about to,
+//   - a [volume.ErrUncertain] when it is mounted elsewhere: then nothing has changed,
+//   - a [volume.ErrUnavailable] when too many volumes are being deleted, or the daemon stops,
+//   - or why the deletion failed. One that failed after it was recorded is tried again.
+//
+// A volume that is being deleted already is waited for.
+func (n *Node) Purge(ctx context.Context, id volume.ID, by, why string) error {
+	m := &messages.PurgeVolume{Routing: n.routing(ctx, id), By: by, Why: why}
+	return n.decide(ctx, act{verb: "purge", id: id, by: by, why: why}, func() error {
+		if err := checkTexts(by, why); err != nil {
+			return err
+		}
+		_, err := actors.Ask(ctx, n.Root, n.Supervisor(), m)
+		return err
+	})
+}
+
+// purge orders the deletion of a volume that sleeps, or is visited. The actor of any other volume
+// says why it is not deleted.
+func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
+	asleep, known := v.look(m.ID)
+	switch {
+	case v.ctx.Err() != nil:
+		m.Fail(actors.ErrStopping)
+	case !known && !v.supervisor.IsAwake(m.ID):
+		m.Fail(errNotFound(m.ID))
+	case !known:
+		return false
+	case len(v.retention.deleting) >= v.retention.atOnce:
+		m.Fail(fmt.Errorf("%w: as many volumes as may be are being deleted already; try again", volume.ErrUnavailable))
+	default:
+		v.leases.lose(m.ID, errDeleted(m.ID, volume.Purged))
+		v.retention.take(m.ID)
+		v.retention.begin(asleep)
+		if v.isVisited(m.ID) {
+			v.endVisit(m.ID)
+			return false
+		}
+		v.supervisor.Wake(m.ID, resting{record: &asleep.Record}, m)
+	}
+	return true
+}
+
+// purge deletes the volume for a person, if it is retained. A deletion that runs does for all who
+// ask.
+func (v *volumeActor) purge(c actor.Context, m *messages.PurgeVolume) {
+	switch phase := volume.PhaseOf(v.record); {
+	case !m.Deadline.IsZero() && !time.Now().Before(m.Deadline):
+		m.Fail(context.DeadlineExceeded)
+	case v.running != nil && v.running.deletes:
+		v.running.waiting = append(v.running.waiting, m.Reply)
+	case v.running != nil, phase.Live():
+		m.Fail(errInUse(v.id))
+	case phase == volume.Unknown:
+		m.Fail(errNotFound(v.id))
+	default:
+		v.deletionOrdered = phase == volume.Retained
+		v.deletion = deletion{reason: volume.Purged, factor: 1, by: m.By, why: m.Why}
+		v.deletionFailed, v.deletionTries = nil, 0
+		v.start(c, &operation{name: "delete", origin: m.Origin, run: (*task).delete, deletes: true,
+			waiting: []messages.Reply[struct{}]{m.Reply}})
+	}
+}
