@@ -135,6 +135,7 @@ func (d *disk) report(c actor.Context, m *measured) {
 		if is.InodesAreScarcer {
 			pressure.Scarcer = volume.ForInodes
 		}
+		pressure.Total = m.space.Total.Bytes
 		d.last = m.space
 		d.Metrics.DiskMeasured(is.Factor, m.space, is.Line, is.Floor, is.Wanted)
 		if (pressure.Factor < 1) != (d.reported.Factor < 1) {

@@ -115,6 +115,16 @@ func (v *volumes) hold(m *messages.HoldVolume) (done bool) {
 		m.Fail(errGoing(m.ID))
 	case !known && !v.supervisor.IsAwake(m.ID):
 		m.Fail(errNotFound(m.ID))
+	case m.Kind == volume.Pinned:
+		admit := v.pins.admits
+		if known {
+			admit = v.pins.admit
+		}
+		if err := admit(m.ID, asleep.Size); err != nil {
+			m.Fail(fmt.Errorf("volume %s: %w", m.ID, err))
+			return true
+		}
+		return false
 	default:
 		return false
 	}
@@ -146,7 +156,7 @@ func (v *volumeActor) hold(c actor.Context, m *messages.HoldVolume) {
 			m.Send(struct{}{}, nil)
 			return
 		}
-		v.rewrite(c, "hold", m, m.Reply, next)
+		v.rewrite(c, "hold", m, m.Reply, func(t *task) error { return t.save(next) })
 	}
 }
 
@@ -176,9 +186,8 @@ func holdOf(r volume.Record, m *messages.HoldVolume, now time.Time, grace time.D
 }
 
 // rewrite records something of a retained volume that leaves all else of it as it is.
-func (v *volumeActor) rewrite(c actor.Context, name string, m messages.Request, reply messages.Reply[struct{}], next volume.Record) {
-	v.start(c, &operation{name: name, origin: m.Route().Origin, brief: true, waiting: []messages.Reply[struct{}]{reply},
-		run: func(t *task) error { return t.save(next) }})
+func (v *volumeActor) rewrite(c actor.Context, name string, m messages.Request, reply messages.Reply[struct{}], run func(*task) error) {
+	v.start(c, &operation{name: name, origin: m.Route().Origin, run: run, brief: true, waiting: []messages.Reply[struct{}]{reply}})
 }
 
 // retainedAs shows the change of a visited volume in the lists.
@@ -186,6 +195,7 @@ func (v *volumes) retainedAs(m *messages.RetainedAs) {
 	if visited, ok := v.visited[m.Record.ID]; ok {
 		visited.Record = m.Record
 		v.visited[m.Record.ID] = visited
+		v.pins.set(m.Record, visited.Size)
 		v.visits++
 	}
 }

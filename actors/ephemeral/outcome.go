@@ -78,8 +78,18 @@ func (v *volumeActor) end(c actor.Context, m *messages.EndVolume) {
 		v.record = &next
 		m.Send(struct{}{}, nil)
 	default:
-		v.rewrite(c, "end", m, m.Reply, withOutcome(*v.record, m.Outcome, time.Now(), v.ReleaseGrace))
+		next := withOutcome(*v.record, m.Outcome, time.Now(), v.ReleaseGrace)
+		v.rewrite(c, "end", m, m.Reply, func(t *task) error { return t.end(next) })
 	}
+}
+
+// end records how the pod of a retained volume ended.
+func (t *task) end(next volume.Record) error {
+	err := t.save(next)
+	if err == nil {
+		t.Metrics.OutcomeKnown(next.Outcome)
+	}
+	return err
 }
 
 // learn returns the outcome that is known after another report of it.

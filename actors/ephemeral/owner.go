@@ -120,7 +120,7 @@ func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
 		m.Fail(context.DeadlineExceeded)
 	case v.running != nil:
 		if !v.defers(m) {
-			m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.id))
+			m.Fail(errBusy(v.id))
 		}
 	case v.record == nil || v.record.Pod != m.Pod:
 		m.Fail(errOtherPod(m.ID, m.Pod))
@@ -134,8 +134,7 @@ func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
 		v.record = &next
 		m.Send(struct{}{}, nil)
 	default:
-		v.start(c, &operation{name: "own", origin: m.Origin, run: func(t *task) error { return t.own(m.Owner) }, brief: true,
-			waiting: []messages.Reply[struct{}]{m.Reply}})
+		v.rewrite(c, "own", m, m.Reply, func(t *task) error { return t.own(m.Owner) })
 	}
 }
 

@@ -50,6 +50,7 @@ func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
 		m.Fail(fmt.Errorf("%w: as many volumes as may be are being deleted already; try again", volume.ErrUnavailable))
 	default:
 		v.leases.lose(m.ID, errDeleted(m.ID, volume.Purged))
+		v.pins.drop(m.ID)
 		v.retention.take(m.ID)
 		v.retention.begin(asleep)
 		if v.isVisited(m.ID) {

@@ -21,6 +21,7 @@ func (v *volumes) Asked(m messages.Request) bool {
 	switch m := m.(type) {
 	case *messages.PublishVolume:
 		v.endVisit(m.ID)
+		v.pins.drop(m.ID)
 		v.leases.lose(m.ID, errPublishedAgain(m.ID))
 	case *messages.DescribeVolume:
 		if !v.supervisor.IsAwake(m.ID) || v.isVisited(m.ID) {
@@ -81,10 +82,14 @@ func (v *volumes) describe(id volume.ID) (volume.Description, error) {
 	return describe(asleep.Record, asleep.Size, v.retention.factor), nil
 }
 
-// describe describes a volume under a pressure factor.
+// describe describes a volume under a pressure factor, which moves no deadline of a person's.
 func describe(r volume.Record, size volume.Size, factor float64) volume.Description {
 	d := volume.Description{Record: r, Size: size}
-	if r.Phase == volume.Retained {
+	switch {
+	case r.Phase != volume.Retained:
+	case r.Hold.Kind != volume.NoHold:
+		d.Deadline = r.Until()
+	default:
 		d.Deadline, d.Early = lifespan.Deadline(r.Unpublished, r.Lifespan, factor), factor < 1
 	}
 	return d

@@ -19,8 +19,9 @@ type recovered struct {
 	// awake are the volumes that get an actor at once: they are mounted, wait for their kubelet, or
 	// are in the middle of an unmount.
 	awake []volume.Record
-	// asleep are the retained volumes.
+	// asleep are the retained volumes, pinned are those of them that are pinned.
 	asleep *retained.Queue
+	pinned []volume.Record
 	// clock tells times that go with those of the retained volumes.
 	clock *clock
 }
@@ -30,6 +31,9 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 	found.asleep, found.clock = &retained.Queue{Grew: cfg.RetainedGrew}, &clock{}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
 		found.asleep.Push(record)
+		if record.Hold.Kind == volume.Pinned {
+			found.pinned = append(found.pinned, record)
+		}
 		found.clock.follow(record.Unpublished)
 		cfg.Metrics.VolumeChanged(nil, &record)
 	})
@@ -125,6 +129,9 @@ func (r *recovery) place(record volume.Record, bounds []boundVolume) {
 		// A recorded Publishing says that the mount was intended, not that it is missing. A volume
 		// whose mount is gone waits for its kubelet.
 		record.Phase, record.Unpublished = volume.Published, time.Time{}
+		if !known.Live() {
+			record.Outcome, record.Hold = volume.OutcomeUnknown, volume.Hold{}
+		}
 		if len(record.Targets) > 0 {
 			record.Phase = livePhase(record)
 		}

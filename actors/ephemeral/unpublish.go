@@ -75,6 +75,7 @@ func (t *task) recordUnmounted(target string) error {
 		log.Info("unpublished", logkeys.About(next, logkeys.Target, target, logkeys.Phase, next.Phase.String())...)
 	}
 	if next.Phase == volume.Retained {
+		t.Metrics.OutcomeKnown(next.Outcome)
 		t.afterlife.retained(next, unpublished)
 	}
 	return nil
@@ -177,6 +178,7 @@ func (t *task) retain(r volume.Record, reason string) error {
 	if err := t.save(next); err != nil {
 		return err
 	}
+	t.Metrics.OutcomeKnown(next.Outcome)
 	t.afterlife.retained(next, reason)
 	return nil
 }

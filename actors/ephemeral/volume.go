@@ -187,7 +187,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 		running.waiting = append(running.waiting, reply)
 	case running.deletes && isUnpublish(m) && v.defers(m):
 	default:
-		m.Fail(fmt.Errorf("%w: another operation for volume %s is running; try again", volume.ErrBusy, v.id))
+		m.Fail(errBusy(v.id))
 	}
 }
 

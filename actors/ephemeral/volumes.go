@@ -32,13 +32,14 @@ type volumes struct {
 	disk       *disk
 	sizes      *sizes
 	leases     *leases
+	pins       *pins
 	// visited are the retained volumes that are awake only for a request that leaves them as they
 	// are, such as an unpublish that the kubelet repeats.
 	visited map[volume.ID]retained.Asleep
 	// visits counts their changes.
 	visits uint64
-	// recovered are the volumes that are awake at the start.
-	recovered []volume.Record
+	// recovered are the volumes that are awake at the start, pinned those that are pinned then.
+	recovered, pinned []volume.Record
 	// setPodsError takes why the kubelet's pods cannot be seen; nil when they can.
 	setPodsError func(error)
 	// sawNoPods: the kubelet's pods directory was empty when last read.
@@ -73,8 +74,14 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	v.retention.measureSizes = func(m *messages.MeasureSizes) { v.Root.Send(v.Single(sizesName), m) }
 	v.retention.delete = func(r volume.Record, m *messages.DeleteVolume) {
 		v.leases.lose(r.ID, errDeleted(r.ID, m.Reason))
+		v.pins.drop(r.ID)
 		s.Wake(r.ID, resting{record: &r}, m)
 	}
+	v.pins.tick = func() { v.Root.Send(s.Self(), &pinOver{}) }
+	for i := range v.pinned {
+		v.pins.set(v.pinned[i], volume.Size{})
+	}
+	v.pinned = nil
 	s.Spawn(diskName, v.disk.props())
 	s.Spawn(sizesName, v.sizes.props())
 	for i := range v.recovered {
@@ -85,7 +92,10 @@ func (v *volumes) Start(s *actors.Supervisor) {
 }
 
 // Stop stops all timers.
-func (v *volumes) Stop() { v.retention.stop() }
+func (v *volumes) Stop() {
+	v.retention.stop()
+	v.pins.stop()
+}
 
 // Props describes a volume's actor.
 func (v *volumes) Props(id volume.ID, state any) *actor.Props {
@@ -105,19 +115,28 @@ func (v *volumes) Sleep(id volume.ID, state any) {
 		left.size = v.visited[id].Size
 	}
 	v.endVisit(id)
-	if left.record != nil {
-		v.retention.add(left)
+	if left.record == nil {
+		v.pins.drop(id)
+		return
 	}
+	v.pins.set(*left.record, left.size)
+	v.retention.add(left)
 }
 
 // Receive handles what concerns all volumes.
 func (v *volumes) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *messages.Pressure:
+		if m.Total > 0 {
+			v.pins.total = m.Total
+		}
 		v.retention.pressure(m)
 	case *deletionDue:
 		v.retention.due()
+	case *pinOver:
+		v.endPins()
 	case *messages.SizesMeasured:
+		v.pins.measured(m)
 		v.retention.sizesMeasured(m)
 	case *sizesDue:
 		v.retention.sizesDue()

@@ -24,6 +24,9 @@ type volumes struct {
 	parked             prometheus.Gauge
 	restarts           prometheus.Counter
 	leases             prometheus.Gauge
+	pinned             prometheus.Gauge
+	pinnedBytes        prometheus.Gauge
+	outcomes           map[volume.Outcome]prometheus.Counter
 }
 
 func newVolumes(r *prometheus.Registry) volumes {
@@ -45,6 +48,15 @@ func newVolumes(r *prometheus.Registry) volumes {
 		parked:   gauge(r, "parked_volumes", "Volumes whose actor failed too often; it is restarted after a while."),
 		restarts: counter(r, "actor_restarts_total", "Restarts of volume actors after a failure."),
 		leases:   gauge(r, "read_leases", "Permissions to read retained volumes that readers hold."),
+
+		pinned:      gauge(r, "pinned_volumes", "Retained volumes that are pinned."),
+		pinnedBytes: gauge(r, "pinned_bytes", "Disk space of the pinned volumes that were measured."),
+		outcomes:    map[volume.Outcome]prometheus.Counter{},
+	}
+	outcomes := counterVec(r, "outcomes_total",
+		"How the pods of volumes ended, as was known when the volume was retained; an outcome that comes later counts too.", "outcome")
+	for o := volume.OutcomeUnknown; o.Valid(); o++ {
+		v.outcomes[o] = outcomes.WithLabelValues(o.String())
 	}
 	for _, reason := range []volume.Reason{
 		volume.Expired, volume.ForBytes, volume.ForInodes, volume.Purged, volume.ForReleased, volume.ForNamespace,
@@ -109,6 +121,19 @@ func (m *Metrics) LeaseGranted() { m.leases.Inc() }
 
 // LeaseEnded counts a permission that was given back or lost.
 func (m *Metrics) LeaseEnded() { m.leases.Dec() }
+
+// Pinned sets how many retained volumes are pinned, and their disk space as far as it was measured.
+func (m *Metrics) Pinned(volumes int, bytes int64) {
+	m.pinned.Set(float64(volumes))
+	m.pinnedBytes.Set(float64(bytes))
+}
+
+// OutcomeKnown counts how the pod of a volume ended.
+func (m *Metrics) OutcomeKnown(o volume.Outcome) {
+	if counter, ok := m.outcomes[o]; ok {
+		counter.Inc()
+	}
+}
 
 // byPhase is a gauge for each phase of a volume.
 type byPhase map[volume.Phase]prometheus.Gauge

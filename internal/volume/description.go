@@ -12,7 +12,7 @@ type Description struct {
 	// Size is what a retained volume takes; zero while that is not known.
 	Size Size
 	// Deadline is when a retained volume goes if the disk pressure stays as it is. Early says that
-	// the pressure makes this earlier than the end of its lifespan.
+	// the pressure makes this earlier than the end of its lifespan. A hold's deadline stays.
 	Deadline time.Time
 	Early    bool
 }
