@@ -32,6 +32,7 @@ type Metrics struct {
 	registered *prometheus.GaugeVec
 	volumes
 	disk
+	quotas
 	reads
 	gateways
 	commits         prometheus.Histogram
@@ -45,7 +46,7 @@ type Metrics struct {
 func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
-		registry: r, volumes: newVolumes(r), disk: newDisk(r), reads: newReads(r), gateways: newGateways(r),
+		registry: r, volumes: newVolumes(r), disk: newDisk(r), quotas: newQuotas(r), reads: newReads(r), gateways: newGateways(r),
 		calls: histogramVec(r, "csi_operation_duration_seconds", "Duration of CSI calls, by method and gRPC code.",
 			callBuckets, "method", "code"),
 		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),

@@ -1,0 +1,35 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// quotas are metrics of the projects that limit and count what volumes take.
+type quotas struct {
+	state       *prometheus.GaugeVec
+	projects    prometheus.Gauge
+	foreign     prometheus.Gauge
+	notEnforced prometheus.Counter
+}
+
+func newQuotas(r *prometheus.Registry) quotas {
+	return quotas{
+		state: gaugeVec(r, "quota_state",
+			"Always 1; what the working directory's file system does about project quotas: none, accounted or enforced.", "state"),
+		projects: gauge(r, "quota_projects", "Project IDs that no new volume may get: those of volumes and of the trash, reserved ones, and foreign ones."),
+		foreign: gauge(r, "quota_foreign_projects",
+			"Project IDs that are set aside, because files that are of no volume with that ID have them, or a limit."),
+		notEnforced: counter(r, "quota_not_enforced_total", "Volumes with a limit that were published though nothing enforces it."),
+	}
+}
+
+// QuotaIs sets what the file system does about project quotas: none, accounted or enforced.
+func (m *Metrics) QuotaIs(state string) { m.quotas.state.WithLabelValues(state).Set(1) }
+
+// ProjectsTaken sets the number of project IDs that no new volume may get, and of those among them
+// that are set aside.
+func (m *Metrics) ProjectsTaken(taken, foreign int) {
+	m.projects.Set(float64(taken))
+	m.foreign.Set(float64(foreign))
+}
+
+// LimitNotEnforced counts a volume whose limit is not enforced.
+func (m *Metrics) LimitNotEnforced() { m.notEnforced.Inc() }

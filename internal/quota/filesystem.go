@@ -1,0 +1,202 @@
+package quota
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// State is what a file system does about projects.
+type State uint8
+
+const (
+	// None: it neither counts nor limits what projects use.
+	None State = iota
+	// Accounted: it counts, and enforces no limit.
+	Accounted
+	// Enforced: it counts, and refuses what is above a limit.
+	Enforced
+)
+
+// String returns the state in one word.
+func (s State) String() string {
+	if s <= Enforced {
+		return [...]string{"none", "accounted", "enforced"}[s]
+	}
+	return fmt.Sprintf("State(%d)", uint8(s))
+}
+
+// Quota is what a project uses, and its limits; zero bytes or inodes set no limit.
+type Quota struct {
+	ID          uint32
+	Used, Limit volume.Size
+}
+
+// isFree tells whether neither files nor a limit are of the project.
+func (q Quota) isFree() bool { return q.Used == volume.Size{} && q.Limit == volume.Size{} }
+
+// FileSystem is what the kernel says about the quotas of one file system. Its methods may be called
+// from several goroutines.
+type FileSystem struct {
+	quotas kernel.Quotas
+	state  State
+	reason error
+	inside uint32
+}
+
+const (
+	// projectInherit (FS_XFLAG_PROJINHERIT) gives what is made in a directory its project.
+	projectInherit = 0x200
+	// unit is what the kernel counts bytes in.
+	unit = 512
+)
+
+// Detect asks what the file system of an open directory does about projects. The directory has to
+// stay open. It changes nothing.
+func Detect(dir int) *FileSystem {
+	f := &FileSystem{quotas: kernel.Quotas{FD: dir}}
+	if f.reason = f.detect(); f.reason != nil {
+		f.state = None
+	}
+	return f
+}
+
+func (f *FileSystem) detect() error {
+	attr, err := kernel.GetXAttr(f.quotas.FD)
+	if err != nil {
+		return fmt.Errorf("the file system has no projects: %w", err)
+	}
+	if attr.XFlags&projectInherit != 0 {
+		f.inside = attr.Project
+	}
+	flags, err := kernel.QuotaFlags(f.quotas)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		// Before Linux 5.14 the call is missing, and a filter of system calls may refuse a new one.
+		if flags, err = f.throughDevice(); err != nil {
+			f.quotas.Device = ""
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the file system is not mounted with project quotas: %w", err)
+	case flags&kernel.ProjectsCounted == 0:
+		return errors.New("the file system is not mounted with project quotas")
+	}
+	// The flags are for all to see, the quotas are not.
+	if _, err := kernel.NextQuota(f.quotas, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("read the project quotas: %w", err)
+	}
+	f.state = Accounted
+	if flags&kernel.ProjectsLimited != 0 {
+		f.state = Enforced
+	}
+	return nil
+}
+
+// throughDevice asks by the path of the block device, as all kernels understand it. That path is
+// not known in a container, so it makes a node for the device. A handle of the node remains.
+func (f *FileSystem) throughDevice() (flags uint16, err error) {
+	st, err := kernel.Fstat(f.quotas.FD)
+	if err != nil {
+		return 0, err
+	}
+	node := filepath.Join("/dev", "katbox-"+rand.Text())
+	if err := kernel.MakeBlockDevice(node, st.Dev); err != nil {
+		return 0, fmt.Errorf("make a node for the block device: %w", err)
+	}
+	handle, err := kernel.Openat(unix.AT_FDCWD, node, unix.O_PATH)
+	if err := errors.Join(err, kernel.Remove(node)); err != nil {
+		return 0, fmt.Errorf("open the node of the block device: %w", err)
+	}
+	f.quotas.Device = fmt.Sprintf("/proc/self/fd/%d", handle)
+	flags, err = kernel.QuotaFlags(f.quotas)
+	if err != nil {
+		unix.Close(handle)
+	}
+	return flags, err
+}
+
+// State returns what the file system does, and why it does nothing.
+func (f *FileSystem) State() (State, error) { return f.state, f.reason }
+
+// Inside returns the project that the directory of [Detect] gives to all that is made in it; 0 if
+// none. That is how an administrator limits a whole directory.
+func (f *FileSystem) Inside() uint32 { return f.inside }
+
+// SetProject gives an open empty directory a project, and with it all that will be made in it.
+func (f *FileSystem) SetProject(fd int, id uint32) error {
+	attr, err := kernel.GetXAttr(fd)
+	if err != nil {
+		return fmt.Errorf("read the project: %w", err)
+	}
+	attr.Project = id
+	attr.XFlags |= projectInherit
+	if err := kernel.SetXAttr(fd, attr); err != nil {
+		return fmt.Errorf("set project %d: %w", id, err)
+	}
+	return nil
+}
+
+// SetLimit sets how much a project may take. Bytes are rounded up to units of 512.
+func (f *FileSystem) SetLimit(id uint32, limit volume.Size) error {
+	units := limit.Bytes / unit
+	if limit.Bytes%unit != 0 {
+		units++
+	}
+	if err := kernel.SetLimit(f.quotas, id, uint64(units), uint64(limit.Inodes)); err != nil {
+		return fmt.Errorf("set the limit of project %d: %w", id, err)
+	}
+	return nil
+}
+
+// Read returns what a project uses, and its limits.
+func (f *FileSystem) Read(id uint32) (Quota, error) {
+	quota, err := kernel.GetQuota(f.quotas, id)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return Quota{ID: id}, nil
+	case err != nil:
+		return Quota{}, fmt.Errorf("read the quota of project %d: %w", id, err)
+	}
+	return quotaOf(&quota), nil
+}
+
+// From yields what the file system has counted of the project with that ID and of all higher ones.
+// An error ends it.
+func (f *FileSystem) From(id uint32) iter.Seq2[Quota, error] {
+	return func(yield func(Quota, error) bool) {
+		for {
+			quota, err := kernel.NextQuota(f.quotas, id)
+			switch {
+			case errors.Is(err, unix.ENOENT):
+				return
+			case err != nil:
+				yield(Quota{}, fmt.Errorf("list the projects from %d on: %w", id, err))
+				return
+			case quota.ID < id:
+				yield(Quota{}, fmt.Errorf("list the projects from %d on: the kernel answers with %d", id, quota.ID))
+				return
+			}
+			if !yield(quotaOf(&quota), nil) || quota.ID == math.MaxUint32 {
+				return
+			}
+			id = quota.ID + 1
+		}
+	}
+}
+
+func quotaOf(q *kernel.ProjectQuota) Quota {
+	return Quota{ID: q.ID, Used: sizeOf(q.Bytes, q.Inodes), Limit: sizeOf(max(q.HardBytes, q.SoftBytes), max(q.HardInodes, q.SoftInodes))}
+}
+
+func sizeOf(units, inodes uint64) volume.Size {
+	return volume.Size{Bytes: int64(min(units, math.MaxInt64/unit)) * unit, Inodes: int64(min(inodes, math.MaxInt64))}
+}

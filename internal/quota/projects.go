@@ -1,0 +1,361 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Mode says what to do with limits.
+type Mode string
+
+const (
+	// Auto limits what the file system can limit.
+	Auto Mode = "auto"
+	// Off gives new volumes no project. Those that have one keep it.
+	Off Mode = "off"
+	// Required refuses a volume whose limit cannot be enforced.
+	Required Mode = "required"
+)
+
+// ParseMode reads auto, off or required.
+func ParseMode(text string) (Mode, error) {
+	switch m := Mode(text); m {
+	case Auto, Off, Required:
+		return m, nil
+	}
+	return "", fmt.Errorf("%q is not auto, off or required", text)
+}
+
+var (
+	// ErrNotEnforced: the limit of a volume would not be enforced.
+	ErrNotEnforced = errors.New("its limit cannot be enforced")
+	errNoID        = errors.New("no project ID is free; enlarge --project-ids")
+)
+
+// Kernel is what [Projects] needs of a [FileSystem].
+type Kernel interface {
+	State() (State, error)
+	Inside() uint32
+	SetProject(fd int, id uint32) error
+	SetLimit(id uint32, limit volume.Size) error
+	Read(id uint32) (Quota, error)
+	From(id uint32) iter.Seq2[Quota, error]
+}
+
+// Config is what Projects work with.
+type Config struct {
+	Kernel Kernel
+	Mode   Mode
+	// IDs are those that volumes may get, except Reserved.
+	IDs      Range
+	Reserved []uint32
+	Metrics  *metrics.Metrics
+	Log      logr.Logger
+}
+
+// Projects gives volumes projects, and finds out when an ID is free again. An ID is taken while a
+// record has it, while data in the trash may have it, and until the kernel counts nothing for it.
+// The methods may be called from several goroutines. A nil *Projects gives none.
+type Projects struct {
+	Config
+	state State
+	// why is why new volumes get no limit; nil if they do.
+	why error
+	// gives: new volumes get projects.
+	gives bool
+
+	mu sync.Mutex
+	// ids, and all sets, count from IDs.First on.
+	ids ids
+	// recorded are those that a record has, shared how many more records have an ID. trashed are
+	// those of data in the trash.
+	recorded, trashed set
+	shared            map[uint32]int
+	waiting           waiting
+	// told: the log has a line about a limit that is not enforced.
+	told bool
+}
+
+// New returns the Projects of a file system. Call [Projects.Known] for each record before the first
+// Take, and [Projects.Close] at the end.
+func New(cfg Config) *Projects {
+	p := &Projects{Config: cfg, shared: map[uint32]int{}}
+	p.ids.size = cfg.IDs.Size
+	var reason error
+	p.state, reason = cfg.Kernel.State()
+	inside := cfg.Kernel.Inside()
+	switch {
+	case cfg.Mode == Off:
+		p.why = errors.New("--quota is off")
+	case reason != nil:
+		p.why = reason
+	case inside != 0 && cfg.Mode != Required:
+		p.why = fmt.Errorf("the working directory is in project %d, which would not count a volume with a project of its own", inside)
+	default:
+		p.gives = true
+		if p.state != Enforced {
+			p.why = errors.New("the file system counts what projects use, and enforces no limit")
+		}
+	}
+	for _, id := range cfg.Reserved {
+		if cfg.IDs.has(id) {
+			p.ids.add(id - cfg.IDs.First)
+		}
+	}
+	cfg.Metrics.QuotaIs(p.state.String())
+	cause := "it enforces limits"
+	if p.why != nil {
+		cause = p.why.Error()
+	}
+	cfg.Log.Info("project quotas of the working directory's file system", "state", p.state.String(), "givesProjects", p.gives, logkeys.Cause, cause)
+	return p
+}
+
+// Take returns the ID of a project for a new volume with that limit; 0 if the volume gets none. The
+// error is an [ErrNotEnforced]; only [Required] has one.
+func (p *Projects) Take(limit volume.Size) (uint32, error) {
+	if p == nil {
+		return 0, nil
+	}
+	id, err := p.take()
+	if err == nil {
+		err = p.why
+	}
+	if err = p.notEnforced(limit, err); err != nil && id != 0 {
+		p.Forgotten(id)
+		id = 0
+	}
+	return id, err
+}
+
+// notEnforced is about a limit that is not enforced because of an error. Whether that is an error
+// of the volume is up to the mode.
+func (p *Projects) notEnforced(limit volume.Size, cause error) error {
+	switch {
+	case cause == nil || limit == volume.Size{}:
+		return nil
+	case p.Mode == Required:
+		return fmt.Errorf("%w: %w", ErrNotEnforced, cause)
+	}
+	p.Metrics.LimitNotEnforced()
+	p.mu.Lock()
+	told := p.told
+	p.told = true
+	p.mu.Unlock()
+	if !told {
+		p.Log.Info("a volume gets no limit though it should; further ones are only counted", logkeys.Cause, cause.Error())
+	}
+	return nil
+}
+
+// take takes the smallest free ID of which the kernel has neither use nor limit. It sets the others
+// aside that it meets.
+func (p *Projects) take() (uint32, error) {
+	if !p.gives {
+		return 0, nil
+	}
+	for {
+		p.mu.Lock()
+		n, ok := p.ids.take()
+		if ok {
+			p.recorded.add(n)
+		}
+		p.mu.Unlock()
+		if !ok {
+			return 0, errNoID
+		}
+		quota, err := p.Kernel.Read(p.IDs.First + n)
+		if err == nil && quota.isFree() {
+			p.count()
+			return quota.ID, nil
+		}
+		p.mu.Lock()
+		p.recorded.remove(n)
+		if err != nil {
+			p.ids.remove(n)
+		} else {
+			p.setAside(n)
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Set gives an open new directory its project and limit, and tells whether it has that project now.
+// An error is why the volume cannot be published: there is no room, or the mode is [Required].
+func (p *Projects) Set(fd int, id uint32, limit volume.Size) (set bool, err error) {
+	if err := p.Kernel.SetProject(fd, id); err != nil {
+		return false, p.failed(limit, err)
+	}
+	if limit == (volume.Size{}) {
+		return true, nil
+	}
+	if err := p.Kernel.SetLimit(id, limit); err != nil {
+		return true, p.failed(limit, err)
+	}
+	return true, nil
+}
+
+func (p *Projects) failed(limit volume.Size, err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return err
+	}
+	return p.notEnforced(limit, err)
+}
+
+// Usage returns what a project uses, and whether that is known. Files that a pod gave another
+// project are not in it.
+func (p *Projects) Usage(id uint32) (used volume.Size, ok bool) {
+	if p == nil || id == 0 || p.state == None {
+		return volume.Size{}, false
+	}
+	quota, err := p.Kernel.Read(id)
+	return quota.Used, err == nil
+}
+
+// Known says that a record of an earlier run has a project.
+func (p *Projects) Known(id uint32) {
+	if p == nil || !p.IDs.has(id) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := id - p.IDs.First
+	if p.recorded.has(n) {
+		p.shared[n]++
+	}
+	p.ids.add(n)
+	p.recorded.add(n)
+}
+
+// Discarded says that data with a project is in the trash.
+func (p *Projects) Discarded(id uint32) {
+	if p == nil || !p.IDs.has(id) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ids.add(id - p.IDs.First)
+	p.trashed.add(id - p.IDs.First)
+}
+
+// InTrash says that data with a project was found in the trash. If a record has the project, the
+// data has left it.
+func (p *Projects) InTrash(id uint32) {
+	if p == nil || !p.IDs.has(id) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := id - p.IDs.First; !p.recorded.has(n) {
+		p.ids.add(n)
+		p.trashed.add(n)
+	}
+}
+
+// Unlimit takes a project's limit away. Call it before the record is forgotten: no limit may stay on
+// an ID that nobody has. Where it fails, it is tried again before the ID is free.
+func (p *Projects) Unlimit(id uint32) {
+	if p == nil || id == 0 || p.state == None || p.isShared(id) {
+		return
+	}
+	if err := p.Kernel.SetLimit(id, volume.Size{}); err != nil {
+		p.Log.Info("the limit of a deleted volume stays for now", "project", id, logkeys.Cause, err.Error())
+	}
+}
+
+// isShared tells whether several records have the project: an earlier version lost track.
+func (p *Projects) isShared(id uint32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.IDs.has(id) && p.shared[id-p.IDs.First] > 0
+}
+
+// Forgotten says that the record that had a project is gone, or was never written.
+func (p *Projects) Forgotten(id uint32) {
+	if p == nil || !p.IDs.has(id) {
+		return
+	}
+	n := id - p.IDs.First
+	p.mu.Lock()
+	switch {
+	case p.shared[n] > 1:
+		p.shared[n]--
+		p.mu.Unlock()
+		return
+	case p.shared[n] == 1:
+		delete(p.shared, n)
+		p.mu.Unlock()
+		return
+	}
+	had := p.recorded.has(n)
+	p.recorded.remove(n)
+	left := had && !p.trashed.has(n)
+	p.mu.Unlock()
+	if left {
+		p.leave(n)
+	}
+}
+
+// Erased says that data that had a project is not in the trash any more.
+func (p *Projects) Erased(id uint32) {
+	if p == nil || !p.IDs.has(id) {
+		return
+	}
+	n := id - p.IDs.First
+	p.mu.Lock()
+	had := p.trashed.has(n)
+	p.trashed.remove(n)
+	left := had && !p.recorded.has(n)
+	p.mu.Unlock()
+	if left {
+		p.leave(n)
+	}
+}
+
+// leave frees an ID that nobody has any more, or waits until the kernel counts nothing for it.
+func (p *Projects) leave(n uint32) {
+	if p.free(n, true) {
+		p.count()
+		return
+	}
+	p.mu.Lock()
+	p.waiting.leaving = append(p.waiting.leaving, leaving{n, time.Now()})
+	p.setTimer()
+	p.mu.Unlock()
+	p.count()
+}
+
+// free frees an ID if the kernel counts nothing for it, and tells whether it needs no further
+// look. A limit that stayed on an ID of ours is taken away.
+func (p *Projects) free(n uint32, ours bool) bool {
+	id := p.IDs.First + n
+	quota, err := p.Kernel.Read(id)
+	if err == nil && ours && quota.Limit != (volume.Size{}) {
+		if err = p.Kernel.SetLimit(id, volume.Size{}); err == nil {
+			quota.Limit = volume.Size{}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.recorded.has(n) || p.trashed.has(n) {
+		return true // it has found another way
+	}
+	if err != nil || !quota.isFree() {
+		return false
+	}
+	p.ids.remove(n)
+	return true
+}
