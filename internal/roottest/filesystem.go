@@ -2,6 +2,7 @@ package roottest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ func FileSystem(t testing.TB, fstype string, megabytes int, options ...string) s
 	t.Helper()
 	Need(t)
 	dir := t.TempDir()
+	Mount(t, "katbox-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", megabytes+1))
 	image, target := filepath.Join(dir, "image"), filepath.Join(dir, "mnt")
 	if err := errors.Join(os.Mkdir(target, 0o700), os.WriteFile(image, nil, 0o600), os.Truncate(image, int64(megabytes)<<20)); err != nil {
 		t.Fatal(err)
