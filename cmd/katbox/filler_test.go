@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -45,11 +46,16 @@ type workingDisk struct {
 	work string
 }
 
-// onFullDisks runs a test on each of the file systems.
+// onFullDisks runs a test on each of the file systems, at the same time: mostly they wait, btrfs
+// for seconds before it says that it is full.
 func onFullDisks(t *testing.T, test func(t *testing.T, w workingDisk)) {
+	var running sync.WaitGroup
 	for name, disk := range fullDisks {
-		t.Run(name, func(t *testing.T) { test(t, newWorkingDisk(t, disk)) })
+		running.Go(func() {
+			t.Run(name, func(t *testing.T) { test(t, newWorkingDisk(t, disk)) })
+		})
 	}
+	running.Wait()
 }
 
 func newWorkingDisk(t *testing.T, disk fullDisk) workingDisk {
