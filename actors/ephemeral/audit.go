@@ -30,12 +30,14 @@ func (n *Node) decide(ctx context.Context, d act, run func() error) error {
 
 // audit logs what people decide. A flood of refused decisions does not hide the others.
 type audit struct {
-	log           logr.Logger
+	log logr.Logger
+	// node is the node's name.
+	node          string
 	done, refused lineLimit
 }
 
-func newAudit(log logr.Logger) *audit {
-	a := &audit{log: log}
+func newAudit(cfg Config) *audit {
+	a := &audit{log: cfg.Log, node: cfg.Node}
 	for _, l := range []*lineLimit{&a.done, &a.refused} {
 		l.burst, l.again, l.summaryAfter = afterlifeBurst, afterlifeAgain, afterlifeSummary
 	}
@@ -53,7 +55,7 @@ func (a *audit) decided(r volume.Record, d act, err error) {
 		more = "more refused decisions about retained volumes than are logged one by one"
 	}
 	limit.write(func() {
-		fields := logkeys.About(r, "verb", d.verb, logkeys.User, upTo(d.by, volume.MaxHoldBy), "reason", upTo(d.why, volume.MaxHoldWhy))
+		fields := logkeys.About(r, logkeys.Node, a.node, "verb", d.verb, logkeys.User, upTo(d.by, volume.MaxHoldBy), "reason", upTo(d.why, volume.MaxHoldWhy))
 		if !d.until.IsZero() {
 			fields = append(fields, "until", d.until.UTC().Format(time.RFC3339))
 		}

@@ -146,7 +146,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n := &Node{System: system, cancel: func() { cancel(actors.ErrStopping) }, env: &environment{
 		System: system, Config: cfg, ctx: ctx, mounts: newMountTable(cfg.Bindings, system.Fail), diskActor: system.Single(diskName),
 		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
-		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg.Log), clock: found.clock,
+		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg), clock: found.clock,
 	}}
 	if err := system.Start(n.volumes(found, more), cfg.Records, cfg.Metrics); err != nil {
 		n.cancel()
