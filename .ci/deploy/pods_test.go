@@ -200,6 +200,10 @@ func TestValuesReachTheDaemon(t *testing.T) {
 	for value, want := range map[string]string{
 		"keepNoexec=true":        "--keep-noexec",
 		"orphanGrace=1h":         "--orphan-grace=1h",
+		"maxPin=2w":              "--max-pin=2w",
+		"maxPin=0s":              "--max-pin=0s",
+		"maxPinned=2.5%":         "--max-pinned=2.5%",
+		"maxPinned=20Gi":         "--max-pinned=20Gi",
 		"kubeletLine=none":       "--kubelet-line=none",
 		"kubeletLine=20Gi":       "--kubelet-line=20Gi",
 		`kubeletLine=15%\,5%`:    "--kubelet-line=15%,5%",

@@ -62,6 +62,8 @@ type testNode struct {
 	log logr.Logger
 	// maxPinned is what --max-pinned sets.
 	maxPinned lifespan.Amount
+	// maxPin is added to testMaxPin, which --max-pin sets.
+	maxPin time.Duration
 	// published is the node's Config.Published.
 	published func(volume.Record)
 }
@@ -107,7 +109,7 @@ func (h *testNode) config() Config {
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second,
-		ReleaseGrace: testRelease, MaxPin: testMaxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
+		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published,
 	}
 }

@@ -85,6 +85,8 @@ func (n *Node) hold(ctx context.Context, verb string, m *messages.HoldVolume, ch
 func (n *Node) checkPin(m *messages.HoldVolume) error {
 	now := time.Now()
 	switch {
+	case n.env.MaxPin == 0:
+		return errNoPins
 	case m.Why == "":
 		return volume.Invalid("hold.why", "is missing: say for what the volume is kept")
 	case !m.Until.After(now):

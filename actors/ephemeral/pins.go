@@ -15,6 +15,9 @@ import (
 // memory for who pinned it and why.
 const mostPins = 10_000
 
+// errNoPins is why a volume cannot be pinned where the administrator allows no pins.
+var errNoPins = fmt.Errorf("%w: no volume can be pinned on this node", volume.ErrCapped)
+
 // pins counts the retained volumes that are pinned, and says whether one more may be. A volume that
 // is being published or deleted does not count.
 type pins struct {
@@ -65,7 +68,7 @@ func (p *pins) admits(id volume.ID, size volume.Size) error {
 	limit := int64(p.max.Of(p.total))
 	switch {
 	case p.max == lifespan.Amount{}:
-		return fmt.Errorf("%w: no volume can be pinned on this node", volume.ErrCapped)
+		return errNoPins
 	case p.total == 0:
 		return fmt.Errorf("%w: the file system was not measured yet; try again", volume.ErrUnavailable)
 	case len(p.all) >= mostPins:

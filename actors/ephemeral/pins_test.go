@@ -173,6 +173,12 @@ func TestNoPins(t *testing.T) {
 		if !strings.Contains(err.Error(), "no volume can be pinned on this node") {
 			t.Error(err)
 		}
+		h.stop()
+		h.allowPins()
+		h.maxPin = -testMaxPin
+		h.start()
+		_, err = h.pin(0)
+		wantError(t, err, volume.ErrCapped)
 	})
 }
 

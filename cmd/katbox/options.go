@@ -56,6 +56,8 @@ type options struct {
 	pruneInterval   time.Duration
 	eraseParallel   int
 	orphanGrace     time.Duration
+	maxPin          time.Duration
+	maxPinned       string
 	maxVolumes      int64
 	httpEndpoint    string
 	logLevel        string
@@ -106,6 +108,9 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
 	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute,
 		"how long a pod directory must be absent before its volumes are retained without an unpublish")
+	durationVar(flags, &o.maxPin, "max-pin", 168*time.Hour, "how far from now a pin of a retained volume may end; 0 allows no pins")
+	flags.StringVar(&o.maxPinned, "max-pinned", "10%",
+		"how much of the file system pinned volumes may take, a percentage or a quantity; 0 allows no pins")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
 		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
@@ -161,6 +166,8 @@ func (o options) check() error {
 		return fmt.Errorf("--erase-parallel %d is outside of 1..%d", o.eraseParallel, mostErasures)
 	case o.orphanGrace <= 0:
 		return fmt.Errorf("--orphan-grace %s must be longer than 0", duration.Format(o.orphanGrace))
+	case o.maxPin < 0:
+		return fmt.Errorf("--max-pin %s is negative", duration.Format(o.maxPin))
 	case o.gateway != "" && !filepath.IsAbs(o.gatewayCA):
 		return fmt.Errorf("--gateway-ca %q is not an absolute path", o.gatewayCA)
 	case o.gateway != "" && !filepath.IsAbs(o.gatewayToken):
@@ -171,6 +178,7 @@ func (o options) check() error {
 	_, notASocket := socket.Path(o.endpoint)
 	registers := o.registrationDir != ""
 	_, badRate := parseRate(o.readRate)
+	_, badPinned := o.pinnedAmount()
 	for _, checked := range []struct {
 		flag string
 		used bool
@@ -180,6 +188,7 @@ func (o options) check() error {
 		{"drivername", true, driver.CheckName(o.driverName)},
 		{"headroom", true, lifespan.CheckHeadroom(o.headroom)},
 		{"kubelet-line", true, checkLine(o.kubeletLine)},
+		{"max-pinned", true, badPinned},
 		{"endpoint", true, notASocket},
 		{"admin-socket", true, o.checkAdminSocket()},
 		{"gateway", o.gateway != "", uplink.CheckGateway(o.gateway)},
@@ -204,6 +213,15 @@ func checkLine(line string) error {
 		return fmt.Errorf("%q is not auto, none or BYTES[,INODES]: %w", line, err)
 	}
 	return nil
+}
+
+// pinnedAmount reads --max-pinned.
+func (o options) pinnedAmount() (lifespan.Amount, error) {
+	amount, err := lifespan.ParseAmount(o.maxPinned)
+	if err != nil {
+		return amount, fmt.Errorf("%q %w", o.maxPinned, err)
+	}
+	return amount, nil
 }
 
 // leastRate is the lowest --read-rate: a reader gets so much at once.

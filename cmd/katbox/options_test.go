@@ -22,7 +22,7 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", gatewayCA: "/var/run/katbox-gateway/ca.crt",
 		gatewayToken: "/var/run/katbox-gateway/token", readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
-		eraseParallel: 2, orphanGrace: 10 * time.Minute, logLevel: "info", logFormat: "json",
+		eraseParallel: 2, orphanGrace: 10 * time.Minute, maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -102,6 +102,9 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --erase-parallel 0":                                         "--erase-parallel",
 		"--nodeid n --erase-parallel 17":                                        "--erase-parallel",
 		"--nodeid n --orphan-grace 0s":                                          "--orphan-grace",
+		"--nodeid n --max-pin -1d":                                              "--max-pin -1d is negative",
+		"--nodeid n --max-pinned 100%":                                          `--max-pinned: "100%" is outside of 0% to 100%`,
+		"--nodeid n --max-pinned much":                                          `"much" is neither a percentage`,
 		"--nodeid n --maxvolumespernode -1":                                     "--maxvolumespernode",
 		"--nodeid n --otlp-endpoint collector:4317":                             "--otlp-endpoint",
 		"--nodeid n --otlp-endpoint http://":                                    "--otlp-endpoint",

@@ -185,6 +185,10 @@ func (i *instance) startNode(context.Context) error {
 	if err != nil {
 		return err
 	}
+	maxPinned, err := i.o.pinnedAmount()
+	if err != nil {
+		return err // it was checked before
+	}
 	podsDir := i.o.podsDir()
 	i.node, err = ephemeral.Start(ephemeral.Config{
 		Mounter:          mounter,
@@ -203,6 +207,8 @@ func (i *instance) startNode(context.Context) error {
 		Published:        func(r volume.Record) { i.uplink.Load().Published(r) },
 		EraseParallel:    i.o.eraseParallel,
 		OrphanGrace:      i.o.orphanGrace,
+		MaxPin:           i.o.maxPin,
+		MaxPinned:        maxPinned,
 		Node:             i.o.nodeID,
 		WorkdirOnNode:    i.o.pathOnNode(),
 		Threads:          threads,
