@@ -142,7 +142,10 @@ func (s *Store) batch(c *compaction, bucket, after []byte) (list []pair, err err
 func (c *compaction) write(list []pair) error {
 	err := c.db.update(func(tx *bbolt.Tx) error {
 		for _, p := range list {
-			tx.Bucket(p.bucket).FillPercent = copyFill // the transaction keeps one bucket of a name
+			// The transaction keeps one bucket of a name.
+			if b := tx.Bucket(p.bucket); b != nil {
+				b.FillPercent = copyFill
+			}
 			if err := (transaction{tx: tx}).set(p.bucket, p.key, p.value); err != nil {
 				return err
 			}
@@ -182,8 +185,12 @@ func (s *Store) take(c *compaction, most int) (list []pair, err error) {
 			if len(list) == most {
 				break
 			}
-			value := tx.Bucket([]byte(name.bucket)).Get([]byte(name.key))
-			list = append(list, pair{[]byte(name.bucket), []byte(name.key), bytes.Clone(value)})
+			change := pair{bucket: []byte(name.bucket), key: []byte(name.key)}
+			// The transaction that was to make the bucket may have failed.
+			if b := tx.Bucket(change.bucket); b != nil {
+				change.value = bytes.Clone(b.Get(change.key))
+			}
+			list = append(list, change)
 			delete(c.changed, name)
 		}
 		return nil

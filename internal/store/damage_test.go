@@ -21,10 +21,10 @@ import (
 func wellUsed(t testing.TB, n int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "well-used.db")
-	s := openStore(t, path)
+	s := graveyard(t, path, 100)
 	fill(t, s, n)
 	for i := range n / 3 {
-		commit(t, s, forget(example(3*i).ID))
+		commit(t, s, gone(example(3*i)))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -61,6 +61,7 @@ func use(t testing.TB, path string) (opened bool) {
 			t.Errorf("Close = %v", err)
 		}
 	}()
+	s.KeepTombstones(3)
 	now := time.Now()
 	records, damaged, err := loadAll(s, now)
 	if err != nil {
@@ -73,7 +74,7 @@ func use(t testing.TB, path string) (opened bool) {
 	for i, r := range records {
 		checkUsable(t, r, now)
 		if i%5 == 0 {
-			changes = append(changes, put(example(1_000_000+i)), forget(r.ID))
+			changes = append(changes, put(example(1_000_000+i)), gone(r))
 		}
 	}
 	for _, d := range damaged {
@@ -82,7 +83,15 @@ func use(t testing.TB, path string) (opened bool) {
 	if err := s.Commit(changes); err != nil && !errors.Is(err, ErrDamaged) {
 		t.Errorf("Commit = %v, want ErrDamaged", err)
 	}
-	return true
+	for pages, selection := 0, all(2); ; pages++ {
+		page, err := s.Gone(selection)
+		if err != nil && !errors.Is(err, ErrDamaged) || pages > 3 {
+			t.Errorf("page %d: Gone = %v, want ErrDamaged", pages, err)
+		}
+		if selection.Below = page.Next; page.Next == 0 || err != nil {
+			return true
+		}
+	}
 }
 
 func TestEmptyFileIsDamaged(t *testing.T) {

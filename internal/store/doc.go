@@ -19,7 +19,7 @@
 //
 // # Format 1
 //
-// The file is a bbolt database (go.etcd.io/bbolt, any page size) with two buckets. In bucket "meta"
+// The file is a bbolt database (go.etcd.io/bbolt, any page size) with three buckets. In bucket "meta"
 // unknown keys are left alone:
 //
 //	format          the number of the format, decimal: "1"
@@ -94,6 +94,22 @@
 // 13 to 19 together are one owner, 20 to 25 are the terms, 27 to 30 a hold. An owner that
 // volume.Owner.Check refuses counts as not asked for. Of the fields from 20 on each of these, and each
 // one that stands alone, counts as absent if it cannot be used. A hold loses its texts first.
+//
+// Bucket "gone" has one pair for each tombstone: the key is its number, 8 bytes, big endian. It is
+// made with the first one. An earlier version leaves it alone. The value is one as above, with this map:
+//
+//	1  volume ID       text
+//	2  record          the map of a record, without targets
+//	3  bytes           integer, what the volume took; absent for 0, as all that follow
+//	4  inodes          integer
+//	5  gone            integer, wall clock, Unix seconds
+//	6  kept            integer, nanoseconds
+//	7  reason          the number of a volume.Reason
+//	8  factor          number, from 0 to 1, the pressure factor
+//	9  free bytes      integer, on the file system then
+//	10 free inodes     integer
+//	11 by              text, who ended the lifespan
+//	12 why             text, the reason that was given
 //
 // Fields may be added without a new version. Unknown keys are tolerated, and lost when the record
 // is written again. A value that cannot be used stays where it is and is reported, see [Damaged]. A

@@ -53,6 +53,7 @@ type busyNode struct {
 	published []volume.ID
 	retained  []volume.ID
 	next      int
+	evicted   int
 }
 
 func (n *busyNode) publish() volume.Change {
@@ -74,11 +75,13 @@ func (n *busyNode) unpublish() volume.Change {
 		Phase: volume.Retained, Unpublished: time.Now(), Lifespan: 12 * time.Hour})
 }
 
-// evict forgets the oldest retained volume.
+// evict forgets the oldest retained volume, and leaves a tombstone.
 func (n *busyNode) evict() volume.Change {
 	id := n.retained[0]
 	n.retained = n.retained[1:]
-	return forget(id)
+	n.evicted++
+	return gone(volume.Record{ID: id, Pod: "8f2c4f6e-0000-4000-8000-000000000000", Namespace: "batch", PodName: "job",
+		Phase: volume.Deleting, Unpublished: time.Now(), Lifespan: 12 * time.Hour})
 }
 
 func (n *busyNode) fill(t *testing.T, published, retained int) {
@@ -117,16 +120,31 @@ func (n *busyNode) check(t *testing.T) {
 	}
 }
 
+// fillRing evicts as many volumes as the store keeps tombstones, so that the ring grows no more.
+func (n *busyNode) fillRing(t *testing.T, tombstones int) {
+	t.Helper()
+	for n.evicted < tombstones {
+		n.fill(t, 0, 1000)
+		var changes []volume.Change
+		for range 1000 {
+			changes = append(changes, n.evict())
+		}
+		commit(t, n.s, changes...)
+	}
+}
+
 // TestFullDisk makes room on a disk that has none.
 func TestFullDisk(t *testing.T) {
 	for _, size := range []struct {
 		fstype              string
 		published, retained int
-	}{{"ext4", 100, 900}, {"ext4", 1000, 10_000}, {"xfs", 100, 900}, {"btrfs", 100, 900}} {
+		tombstones          int
+	}{{"ext4", 100, 900, 1000}, {"ext4", 1000, 5_000, 10_000}, {"ext4", 1000, 10_000, 0}, {"xfs", 100, 900, 1000}, {"btrfs", 100, 900, 1000}} {
 		t.Run(fmt.Sprintf("%s %d", size.fstype, size.published+size.retained), func(t *testing.T) {
 			dir := roottest.FileSystem(t, size.fstype, smallest[size.fstype])
 			path := filepath.Join(dir, "store.db")
-			n := &busyNode{s: openStore(t, path)}
+			n := &busyNode{s: graveyard(t, path, size.tombstones)}
+			n.fillRing(t, size.tombstones)
 			n.fill(t, size.published, size.retained)
 			if err := n.s.ReserveError(); err != nil {
 				t.Fatal(err)
@@ -152,8 +170,11 @@ func TestFullDisk(t *testing.T) {
 				if err := n.s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				n.s = openStore(t, path)
+				n.s = graveyard(t, path, size.tombstones)
 				n.check(t)
+				if got, want := len(buried(t, n.s, all(1000))), min(n.evicted, size.tombstones); got != want {
+					t.Errorf("%d tombstones of %d volumes, want %d", got, n.evicted, want)
+				}
 			}
 			step("unpublish", n.unpublish, size.published/4, 1)
 			step("evict", n.evict, 300, 1)

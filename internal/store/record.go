@@ -94,9 +94,19 @@ func must[T any](mode T, err error) T {
 // encodeValue returns the value to store for a record, written at m. It refuses a record that
 // decodeValue would not return.
 func encodeValue(r volume.Record, m moment) ([]byte, error) {
-	if err := checkRecord(r); err != nil {
+	stored, err := storeRecord(r, m)
+	if err != nil {
 		return nil, err
 	}
+	body, err := encoding.Marshal(stored)
+	if err != nil {
+		return nil, err
+	}
+	return sealValue([]byte(r.ID), body), nil
+}
+
+// storeRecord returns what is stored for a record, without its ID.
+func storeRecord(r volume.Record, m moment) (storedRecord, error) {
 	stored := storedRecord{
 		Pod:       string(r.Pod),
 		Namespace: r.Namespace,
@@ -115,11 +125,7 @@ func encodeValue(r volume.Record, m moment) ([]byte, error) {
 	for _, t := range r.Targets {
 		stored.Targets = append(stored.Targets, storedTarget(t))
 	}
-	body, err := encoding.Marshal(stored)
-	if err != nil {
-		return nil, err
-	}
-	return sealValue([]byte(r.ID), body), nil
+	return stored, checkRecord(r)
 }
 
 // sealValue makes a body the value of a key.
@@ -155,11 +161,16 @@ func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 	if err := decoding.Unmarshal(body, &stored); err != nil {
 		return volume.Record{}, err
 	}
+	return stored.record(volume.ID(key), m)
+}
+
+// record returns the stored record of a volume, with times on the clock of m.now.
+func (stored storedRecord) record(id volume.ID, m moment) (volume.Record, error) {
 	if stored.Unpublished < 0 {
 		return volume.Record{}, fmt.Errorf("unpublished %d is before 1970", stored.Unpublished)
 	}
 	r := volume.Record{
-		ID:          volume.ID(key),
+		ID:          id,
 		Pod:         volume.PodUID(stored.Pod),
 		Namespace:   stored.Namespace,
 		PodName:     stored.PodName,

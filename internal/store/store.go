@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ const formatVersion = 1
 var (
 	volumesBucket = []byte("volumes")
 	metaBucket    = []byte("meta")
+	goneBucket    = []byte("gone")
 
 	formatKey         = []byte("format")
 	legacyImportedKey = []byte("legacyImported")
@@ -37,6 +39,7 @@ type Store struct {
 	rebooted, noted bool        // what Rebooted returns, and what the file says
 	imported        bool        // whether the old driver's database was imported
 	closed          bool
+	tombstones      int // how many are kept; see KeepTombstones
 
 	compaction *compaction    // the one that runs, or nil
 	background sync.WaitGroup // waits for its end
@@ -137,36 +140,49 @@ func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged
 
 // Commit makes all changes durable in one transaction, all of them or none. Of several changes of
 // one volume the last one counts; to forget an unknown volume is fine. Without changes it writes
-// the clocks, and so tells whether a commit is possible.
+// the clocks, and so tells whether a commit is possible. The tombstone of a volume that was known is
+// part of the transaction, except where there is room only without it: a full disk must not stop
+// what makes room.
 //
 // [ErrInvalidRecord] names a record that was refused. On a full disk the error is
 // [volume.ErrNoSpace] and the system's ENOSPC or EDQUOT; the store stays usable and a later commit
 // may succeed. After another error the changes may be there. If they are, the next commit first
 // makes them durable, and fails if it cannot. After [ErrDamaged] every further call fails.
 func (s *Store) Commit(changes []volume.Change) error {
-	values := make([][]byte, len(changes))
+	values, stones := make([][]byte, len(changes)), make([][]byte, len(changes))
 	m := s.clock.writing()
 	for i, c := range changes {
-		if c.Record == nil {
-			continue
-		}
-		value, err := encodeValue(*c.Record, m)
-		if c.Record.ID != c.ID {
+		var err error
+		switch {
+		case c.Record != nil && c.Record.ID != c.ID:
 			err = fmt.Errorf("its record is of volume %q", c.Record.ID)
+		case c.Record != nil:
+			values[i], err = encodeValue(*c.Record, m)
+		case c.Tombstone != nil:
+			stones[i], err = encodeTombstone(c.ID, *c.Tombstone, m)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
 		}
-		values[i] = value
 	}
-	return s.update(func(t transaction) error {
+	write := func(t transaction) error {
+		known := make([][]byte, 0, len(stones))
 		for i, c := range changes {
+			if stones[i] != nil && t.tx.Bucket(volumesBucket).Get([]byte(c.ID)) != nil {
+				known = append(known, stones[i])
+			}
 			if err := t.set(volumesBucket, []byte(c.ID), values[i]); err != nil {
 				return fmt.Errorf("volume %q: %w", c.ID, err)
 			}
 		}
-		return nil
-	})
+		return t.bury(known, s.tombstones)
+	}
+	err := s.update(write)
+	if volume.IsNoSpace(err) && slices.ContainsFunc(stones, func(stone []byte) bool { return stone != nil }) {
+		clear(stones)
+		err = s.update(write)
+	}
+	return err
 }
 
 // transaction changes the records; a compaction that runs learns of each change.
@@ -175,13 +191,23 @@ type transaction struct {
 	compaction *compaction // nil if none runs
 }
 
-// set gives a key its value; with nil it deletes the key.
+// set gives a key its value, in a bucket that it makes if it has to; with nil it deletes the key.
 func (t transaction) set(bucket, key, value []byte) error {
 	t.compaction.changes(bucket, key)
-	if value == nil {
-		return t.tx.Bucket(bucket).Delete(key)
+	in := t.tx.Bucket(bucket)
+	switch {
+	case value != nil && in == nil:
+		var err error
+		if in, err = t.tx.CreateBucket(bucket); err != nil {
+			return err
+		}
+		fallthrough
+	case value != nil:
+		return in.Put(key, value)
+	case in != nil:
+		return in.Delete(key)
 	}
-	return t.tx.Bucket(bucket).Put(key, value)
+	return nil
 }
 
 // nothing is a transaction that only notes the clocks.
