@@ -149,6 +149,11 @@ func (r Recorder) Save(record volume.Record) error {
 // Forget removes a volume's record durably.
 func (r Recorder) Forget(id volume.ID) error { return r.change(volume.Change{ID: id}) }
 
+// Bury is Forget, and keeps the volume's tombstone with the same commit.
+func (r Recorder) Bury(t volume.Tombstone) error {
+	return r.change(volume.Change{ID: t.Record.ID, Tombstone: &t})
+}
+
 func (r Recorder) change(change volume.Change) error {
 	_, err := Ask(context.Background(), r.root, r.actor, &messages.ChangeRecord{Change: change})
 	return err

@@ -24,10 +24,6 @@ const (
 	adopted = "adopted"
 )
 
-// interrupted is why a volume goes before its lifespan is over, when all that is known is that an
-// earlier process began to delete it.
-const interrupted = "interrupted"
-
 const (
 	// afterlifeBurst is how many lines of one kind a burst of volumes may write, which is more than
 	// the drain of a node brings; a burst that goes on writes as many again in afterlifeAgain. A
@@ -71,23 +67,18 @@ func (a *afterlife) retained(r volume.Record, reason string) {
 	}, func(count int) { a.log.Info("retained more volumes than are logged one by one", "count", count) })
 }
 
-// deleted logs that a retained volume is gone, and why. factor is the pressure factor that made it
-// go early.
-func (a *afterlife) deleted(r volume.Record, reason volume.Reason, factor float64) {
+// deleted logs that a retained volume is gone, and why.
+func (a *afterlife) deleted(stone volume.Tombstone) {
 	if !a.log.Enabled() {
 		return
 	}
 	a.gone.write(func() {
-		kept := time.Since(r.Unpublished)
-		why := reason.String()
-		if reason == volume.Expired && kept < r.Lifespan {
-			why = interrupted
+		fields := a.about(stone.Record, "reason", stone.Reason.String())
+		if stone.Reason.Early() {
+			fields = append(fields, "pressureFactor", stone.Factor)
 		}
-		fields := a.about(r, "reason", why)
-		if reason.Early() {
-			fields = append(fields, "pressureFactor", factor)
-		}
-		a.log.Info("deleted", append(fields, "kept", duration.Format(kept.Round(time.Second)), "lifespan", duration.Format(r.Lifespan))...)
+		a.log.Info("deleted", append(fields, "kept", duration.Format(stone.Kept.Round(time.Second)),
+			"lifespan", duration.Format(stone.Record.Lifespan))...)
 	}, func(count int) { a.log.Info("deleted more volumes than are logged one by one", "count", count) })
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -31,13 +30,35 @@ func (t *task) delete() error {
 	if err := t.in("move to the trash", func() error { return t.remove(recorded) }); err != nil {
 		return t.deleteLater(err)
 	}
-	was := *t.record
-	if err := t.forget(); err != nil {
+	stone := t.tombstone(time.Now())
+	if err := t.bury(stone); err != nil {
 		return t.deleteLater(err)
 	}
-	t.Metrics.VolumeDeleted(t.reason, time.Since(lifespan.Deadline(was.Unpublished, was.Lifespan, 1)))
-	t.afterlife.deleted(was, t.reason, t.factor)
+	t.Metrics.VolumeDeleted(stone, time.Since(stone.Record.Until()))
+	t.afterlife.deleted(stone)
 	return nil
+}
+
+// tombstone returns what is remembered of the volume.
+func (t *task) tombstone(now time.Time) volume.Tombstone {
+	stone := volume.Tombstone{
+		Record: *t.record, Size: t.size, Reason: t.reason, By: t.by, Why: t.why,
+		Gone: time.Unix(now.Unix(), 0), Kept: max(now.Sub(t.record.Unpublished), 0),
+	}
+	stone.Record.Targets = nil
+	switch {
+	case t.reason == volume.ForReleased:
+		stone.By, stone.Why = t.record.Hold.By, t.record.Hold.Why
+	case t.reason == volume.Expired && stone.Kept < t.record.Keep():
+		stone.Reason = volume.Interrupted
+	case t.reason.Early():
+		stone.Factor = t.factor
+		// It is for people: where it cannot be measured, the deletion goes on without.
+		if space, err := t.Space(); err == nil {
+			stone.Free = space.Free
+		}
+	}
+	return stone
 }
 
 // mayDelete confirms that the volume is mounted nowhere that the daemon sees, and that the directory of

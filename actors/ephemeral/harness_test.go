@@ -401,6 +401,7 @@ func always(err error) func(string) error { return func(string) error { return e
 type fakeRecords struct {
 	mu      sync.Mutex
 	known   map[volume.ID]volume.Record
+	stones  []volume.Tombstone
 	commits int
 	// onCommit, when set, decides about each commit before it is done.
 	onCommit func([]volume.Change) error
@@ -424,12 +425,22 @@ func (r *fakeRecords) Commit(changes []volume.Change) error {
 	r.commits++
 	for _, change := range changes {
 		if change.Record == nil {
+			if change.Tombstone != nil {
+				r.stones = append(r.stones, *change.Tombstone)
+			}
 			delete(r.known, change.ID)
 			continue
 		}
 		r.known[change.ID] = *change.Record
 	}
 	return nil
+}
+
+// tombstones returns the tombstones, the oldest first.
+func (r *fakeRecords) tombstones() []volume.Tombstone {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.stones)
 }
 
 // committed counts the commits that succeeded.

@@ -83,6 +83,9 @@ type Config struct {
 	// Published is called after a pod's volume was published and while nobody has asked whose it is.
 	// The publish was answered before. The call must not block.
 	Published func(volume.Record)
+	// Gone returns tombstones of the volumes that were deleted; [store.Store.Gone] is one. Without it
+	// none are listed.
+	Gone func(volume.GoneSelection) (volume.GonePage, error)
 	// Threads is how many threads the process may have; 0 sets no limit.
 	Threads int
 	// Node is the node's name in the cluster, WorkdirOnNode the path of the working directory for a

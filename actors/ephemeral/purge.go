@@ -57,7 +57,7 @@ func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
 			v.endVisit(m.ID)
 			return false
 		}
-		v.supervisor.Wake(m.ID, resting{record: &asleep.Record}, m)
+		v.supervisor.Wake(m.ID, resting{record: &asleep.Record, size: asleep.Size}, m)
 	}
 	return true
 }

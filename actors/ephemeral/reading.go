@@ -52,7 +52,7 @@ func (v *volumes) Wake(m messages.Request) any {
 		v.visited[id] = taken
 		v.visits++
 	}
-	return resting{record: &taken.Record}
+	return resting{record: &taken.Record, size: taken.Size}
 }
 
 // endVisit says that a volume is in the queue again, or is retained no more.

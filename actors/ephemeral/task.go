@@ -56,6 +56,8 @@ type task struct {
 	id volume.ID
 	// record is what is known of the volume; nil when nothing is.
 	record *volume.Record
+	// size is what the volume took while it slept; zero if that is not known.
+	size volume.Size
 	deletion
 	// unmounted: it took a mount of the volume away.
 	unmounted bool
@@ -95,6 +97,15 @@ func (t *task) save(next volume.Record) error {
 // forget removes the volume's record.
 func (t *task) forget() error {
 	if err := t.in("forget", func() error { return t.Recorder.Forget(t.id) }); err != nil {
+		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
+	}
+	t.setRecord(nil)
+	return nil
+}
+
+// bury removes the volume's record, and leaves a tombstone.
+func (t *task) bury(stone volume.Tombstone) error {
+	if err := t.in("forget", func() error { return t.Recorder.Bury(stone) }); err != nil {
 		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
 	}
 	t.setRecord(nil)

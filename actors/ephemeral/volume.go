@@ -34,6 +34,8 @@ type volumeActor struct {
 	*environment
 	id     volume.ID
 	record *volume.Record
+	// size is what it took while it slept; zero if that is not known, or is out of date.
+	size volume.Size
 	// deletionOrdered: a publish takes that back. deletion says why.
 	deletionOrdered bool
 	deletion
@@ -94,8 +96,8 @@ type outcome struct {
 // finished announces that the running operation, or a measurement beside it, has ended.
 type finished struct{}
 
-func volumeProps(env *environment, id volume.ID, record *volume.Record, more ...actor.ReceiverMiddleware) *actor.Props {
-	v := &volumeActor{environment: env, id: id, record: record}
+func volumeProps(env *environment, id volume.ID, was resting, more ...actor.ReceiverMiddleware) *actor.Props {
+	v := &volumeActor{environment: env, id: id, record: was.record, size: was.size}
 	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.Log)}, more...)
 	return actor.PropsFromFunc(v.Receive, actor.WithReceiverMiddleware(middleware...), actors.AtOnce)
 }
@@ -194,7 +196,7 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 // start runs an operation in a goroutine of its own, on a copy of what is known.
 func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.id, record: v.record, deletion: v.deletion}
+	t := &task{environment: v.environment, id: v.id, record: v.record, size: v.size, deletion: v.deletion}
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.Workers.Go(func() {
 		err := actors.Guard(v.Log, func() error { return t.traced(op) })
@@ -231,6 +233,9 @@ func (v *volumeActor) finish(c actor.Context) {
 		stuck = err // a deletion that panicked is tried again too
 	}
 	v.record = t.record
+	if t.record == nil || t.record.Phase.Live() {
+		v.size = volume.Size{}
+	}
 	if op.brief && err == nil {
 		c.Send(c.Parent(), &messages.RetainedAs{Record: *v.record})
 	}

@@ -75,7 +75,7 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	v.retention.delete = func(r volume.Record, m *messages.DeleteVolume) {
 		v.leases.lose(r.ID, errDeleted(r.ID, m.Reason))
 		v.pins.drop(r.ID)
-		s.Wake(r.ID, resting{record: &r}, m)
+		s.Wake(r.ID, resting{record: &r, size: v.retention.deleting[r.ID].Size}, m)
 	}
 	v.pins.tick = func() { v.Root.Send(s.Self(), &pinOver{}) }
 	for i := range v.pinned {
@@ -99,7 +99,7 @@ func (v *volumes) Stop() {
 
 // Props describes a volume's actor.
 func (v *volumes) Props(id volume.ID, state any) *actor.Props {
-	return volumeProps(v.environment, id, state.(resting).record, v.more...)
+	return volumeProps(v.environment, id, state.(resting), v.more...)
 }
 
 // Idle notes that the deletion of a volume, if there was one, has ended.

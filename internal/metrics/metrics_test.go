@@ -64,6 +64,7 @@ var names = []string{
 	"katbox_registered gauge",
 	"katbox_retained_bytes gauge",
 	"katbox_retained_unmeasured_volumes gauge",
+	"katbox_retention_kept_ratio histogram",
 	"katbox_store_commit_changes histogram",
 	"katbox_store_commit_duration_seconds histogram",
 	"katbox_store_commit_errors_total counter",
@@ -90,11 +91,17 @@ func everything() *metrics.Metrics {
 	m.VolumeChanged(nil, published)
 	m.VolumeChanged(published, retained)
 	m.VolumeChanged(retained, &volume.Record{Phase: volume.Deleting})
-	m.VolumeDeleted(volume.Expired, time.Second)
-	m.VolumeDeleted(volume.Expired, -time.Second)
-	m.VolumeDeleted(volume.ForBytes, time.Second)
-	m.VolumeDeleted(volume.ForInodes, -time.Hour)
-	m.VolumeDeleted(volume.Reason(99), 0)
+	deleted := func(reason volume.Reason, kept, late time.Duration) {
+		m.VolumeDeleted(volume.Tombstone{Record: volume.Record{Lifespan: time.Hour}, Reason: reason, Kept: kept}, late)
+	}
+	deleted(volume.Expired, 2*time.Hour, time.Second)
+	deleted(volume.Expired, time.Hour, -time.Second)
+	deleted(volume.ForBytes, 6*time.Minute, time.Second)
+	deleted(volume.ForInodes, 0, -time.Hour)
+	deleted(volume.Purged, 0, 0)
+	deleted(volume.ForReleased, 0, 0)
+	deleted(volume.Interrupted, 0, 0)
+	deleted(volume.Reason(99), 0, 0)
 	m.RetainedBytes(4096)
 	m.RetainedUnmeasured(7)
 	m.UnmountRetried()
@@ -152,6 +159,12 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_evictions_total{reason="inodes"}`:  1,
 		`katbox_deadline_lateness_seconds_count`:   1,
 		`katbox_deadline_lateness_seconds_sum`:     1,
+
+		`katbox_retention_kept_ratio_count`:             4,
+		`katbox_retention_kept_ratio_sum`:               2.1,
+		`katbox_retention_kept_ratio_bucket{le="0.01"}`: 1,
+		`katbox_retention_kept_ratio_bucket{le="0.1"}`:  2,
+		`katbox_retention_kept_ratio_bucket{le="0.99"}`: 2,
 
 		`katbox_unmount_retries_total`:               1,
 		`katbox_stuck_volumes{phase="Unpublishing"}`: 1,

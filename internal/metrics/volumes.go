@@ -11,6 +11,10 @@ import (
 // latenessBuckets tell deadlines that were kept from those missed because the daemon did not run.
 var latenessBuckets = []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
+// keptBuckets tell volumes that were kept as promised, which are beyond the last one, from those
+// that went early, and how early those went.
+var keptBuckets = []float64{.01, .05, .1, .25, .5, .75, .9, .99}
+
 // volumes are metrics of the volumes.
 type volumes struct {
 	phases             byPhase
@@ -19,6 +23,7 @@ type volumes struct {
 	retainedUnmeasured prometheus.Gauge
 	evictions          map[volume.Reason]prometheus.Counter
 	lateness           prometheus.Histogram
+	kept               prometheus.Histogram
 	unmountRetries     prometheus.Counter
 	stuck              byPhase
 	parked             prometheus.Gauge
@@ -42,6 +47,8 @@ func newVolumes(r *prometheus.Registry) volumes {
 		evictions: map[volume.Reason]prometheus.Counter{},
 		lateness: histogram(r, "deadline_lateness_seconds",
 			"Time from the deadline of an expired volume to the end of its deletion.", latenessBuckets),
+		kept: histogram(r, "retention_kept_ratio",
+			"How long deleted volumes were kept, as a share of what they were promised; without those that a person ended.", keptBuckets),
 		unmountRetries: counter(r, "unmount_retries_total", "Unmounts that the daemon repeated by itself."),
 		stuck: newByPhase(gaugeVec(r, "stuck_volumes",
 			"Volumes whose unmount or deletion failed and is repeated, by phase.", "phase")),
@@ -60,7 +67,7 @@ func newVolumes(r *prometheus.Registry) volumes {
 	}
 	for _, reason := range []volume.Reason{
 		volume.Expired, volume.ForBytes, volume.ForInodes, volume.Purged, volume.ForReleased, volume.ForNamespace,
-		volume.ForFloor,
+		volume.ForFloor, volume.Interrupted,
 	} {
 		v.evictions[reason] = evictions.WithLabelValues(reason.String())
 	}
@@ -86,14 +93,21 @@ func (m *Metrics) RetainedBytes(bytes uint64) { m.retainedBytes.Set(float64(byte
 // RetainedUnmeasured sets the number of retained volumes that were not measured yet.
 func (m *Metrics) RetainedUnmeasured(volumes int) { m.retainedUnmeasured.Set(float64(volumes)) }
 
-// VolumeDeleted counts a deleted volume. late is the time since the end of its lifespan, which
-// counts if the volume has expired.
-func (m *Metrics) VolumeDeleted(reason volume.Reason, late time.Duration) {
-	if evictions, ok := m.evictions[reason]; ok {
+// VolumeDeleted counts a deleted volume. late is the time since the end of what it was promised,
+// which counts if the volume has expired.
+func (m *Metrics) VolumeDeleted(t volume.Tombstone, late time.Duration) {
+	if evictions, ok := m.evictions[t.Reason]; ok {
 		evictions.Inc()
 	}
-	if reason == volume.Expired && late >= 0 {
+	if t.Reason == volume.Expired && late >= 0 {
 		m.lateness.Observe(late.Seconds())
+	}
+	switch promised := t.Record.Keep(); {
+	case t.Reason != volume.Expired && !t.Reason.Early():
+	case t.Kept >= promised:
+		m.kept.Observe(1)
+	default:
+		m.kept.Observe(t.Kept.Seconds() / promised.Seconds())
 	}
 }
 

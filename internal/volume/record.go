@@ -199,6 +199,9 @@ const (
 	// ForFloor: it was pinned, or younger than the minimum lifespan, but the disk was below its floor and
 	// nothing else was left that could go.
 	ForFloor
+	// Interrupted: its lifespan was not over, and all that is known is that its deletion began before,
+	// and was interrupted by the end of the process or an error of the disk.
+	Interrupted
 )
 
 // Early reports whether the volume goes before its lifespan is over though no person wants that.
@@ -208,8 +211,8 @@ func (r Reason) Early() bool {
 
 // String returns the reason in one word.
 func (r Reason) String() string {
-	if r <= ForFloor {
-		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace", "floor"}[r]
+	if r <= Interrupted {
+		return [...]string{"expired", "bytes", "inodes", "purged", "released", "namespace", "floor", "interrupted"}[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
