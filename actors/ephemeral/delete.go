@@ -98,9 +98,10 @@ func (t *task) recordDeletion() (recorded bool, err error) {
 // remove moves the volume's data into the trash. Where the trash refuses it, it erases the data
 // where it is; a crash in the middle of that leaves a part, so that needs a record.
 func (t *task) remove(recorded bool) error {
-	name, err := t.Scratch.Discard(t.record.Place())
+	name, err := t.Scratch.DiscardAs(t.record.Place(), t.record.Project)
 	switch {
 	case err == nil:
+		t.Quota.Discarded(t.record.Project)
 		t.Root.Send(t.diskActor, &messages.Erase{Name: name, Volume: t.id})
 		t.markDeleting()
 		return t.Scratch.SyncTrash()

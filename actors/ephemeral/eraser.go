@@ -221,6 +221,9 @@ func (e *eraser) erase(now time.Time) {
 			err := actors.Guard(e.Log, func() error { return e.trash.Erase(ctx, name, turn.Next) })
 			removed = turn.Removed()
 			end(removed, err)
+			if err == nil {
+				e.Quota.Erased(scratch.ProjectOf(name))
+			}
 			return err
 		}, func(err error) any { stop(); return &erased{entry: entry, removed: removed, err: err} })
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
@@ -66,6 +67,8 @@ type Config struct {
 
 	// Rebooted: the kernel was booted since the records were written last.
 	Rebooted bool
+	// Quota gives volumes projects; nil gives none. The node closes it.
+	Quota *quota.Projects
 	// Lifespan is how long a volume without terms is kept after its unpublish.
 	Lifespan time.Duration
 	// ReleaseGrace is how long a volume is kept at least that a person releases, or whose lifespan the
@@ -159,6 +162,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.watches.Go(func() { n.env.mounts.serve(ctx) })
 	n.watches.Go(func() { every(ctx, podsInterval(cfg.OrphanGrace), w.directories) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
+	n.watches.Go(func() { n.watchProjects(ctx) })
 	return n, nil
 }
 

@@ -31,8 +31,14 @@ func (t *task) publish(p volume.Publication) error {
 		return err
 	}
 
-	before := t.record
-	if err := t.save(t.intent(p)); err != nil {
+	before, intent := t.record, t.intent(p)
+	if err := t.takeProject(&intent); err != nil {
+		return failedAndUndone(err)
+	}
+	if err := t.save(intent); err != nil {
+		if before == nil {
+			t.Quota.Forgotten(intent.Project)
+		}
 		return failedAndUndone(err)
 	}
 	madeTarget, err := t.mount(p)
@@ -175,7 +181,7 @@ func (t *task) markPublished(p volume.Publication) {
 // target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	err = t.in("mkdir", func() error {
-		_, err := t.Scratch.CreateAs(p.Place(), scratch.Making{Mode: t.record.Terms.Mode})
+		_, err := t.Scratch.CreateAs(p.Place(), scratch.Making{Mode: t.record.Terms.Mode, Prepare: t.setProject})
 		return volume.WantsRoom(err)
 	})
 	if err != nil {

@@ -38,7 +38,13 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 		cfg.Metrics.VolumeChanged(nil, &record)
 	})
 	r.rebooted = cfg.Rebooted
-	err = cfg.Known(r.add)
+	err = cfg.Known(func(record volume.Record) {
+		cfg.Quota.Known(record.Project)
+		r.add(record)
+	})
+	if err == nil {
+		err = findInTrash(cfg)
+	}
 	if err == nil {
 		r.addUnknown()
 		err = saveAll(cfg.Records, r.changed)

@@ -96,10 +96,13 @@ func (t *task) save(next volume.Record) error {
 
 // forget removes the volume's record.
 func (t *task) forget() error {
+	t.unlimit()
+	project := t.record.Project
 	if err := t.in("forget", func() error { return t.Recorder.Forget(t.id) }); err != nil {
 		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
 	}
 	t.setRecord(nil)
+	t.Quota.Forgotten(project)
 	return nil
 }
 
@@ -233,7 +236,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	if err != nil {
 		return volume.Stats{}, err
 	}
-	bytes, inodes, err := e.Scratch.Usage(ctx, record.Place(), nil)
+	used, err := e.occupied(ctx, record)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
 		condition = fmt.Errorf("its data directory is gone: %w", err)
@@ -242,8 +245,11 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	}
 	stats := volume.Stats{
 		Space:     space,
-		Used:      volume.Size{Bytes: bytes, Inodes: inodes},
+		Used:      used,
 		Condition: "mounted",
+	}
+	if record.Project != 0 && e.Quota.Enforces() {
+		stats.Space = within(space, record.Terms.Limit, used)
 	}
 	showing, err := e.Mounter.Shows(path, e.Scratch.Source(record.Place()))
 	switch {

@@ -121,6 +121,18 @@ func New(cfg Config) *Projects {
 	return p
 }
 
+// Counts tells whether the kernel counts what projects use.
+func (p *Projects) Counts() bool { return p != nil && p.state != None }
+
+// Enforces tells whether the file system enforces limits.
+func (p *Projects) Enforces() bool { return p != nil && p.state == Enforced }
+
+// Gives tells whether Take is to be asked for a project for a new volume with that limit: it gives
+// one, or has something to say about the limit.
+func (p *Projects) Gives(limit volume.Size) bool {
+	return p != nil && (p.gives || limit != volume.Size{})
+}
+
 // Take returns the ID of a project for a new volume with that limit; 0 if the volume gets none. The
 // error is an [ErrNotEnforced]; only [Required] has one.
 func (p *Projects) Take(limit volume.Size) (uint32, error) {

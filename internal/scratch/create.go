@@ -27,6 +27,10 @@ const (
 type Making struct {
 	// Mode are the permissions and the sticky bit, whatever the umask is; 0 for 0777.
 	Mode uint32
+	// Prepare is called with the open directory before others than root can write to it; nil for
+	// nothing to do. It is called again if a crash came before the permissions. With its error the
+	// directory is not made.
+	Prepare func(fd int) error
 }
 
 // Create is CreateAs for a directory that all users may write to.
@@ -113,6 +117,11 @@ func (d *Dir) finish(podFD int, idName string, isNew bool, as Making) (finished 
 		// A new directory below setgid directories is setgid too.
 		if st.Mode&0o7777&^unix.S_ISGID != unfinishedMode {
 			return false, nil
+		}
+	}
+	if as.Prepare != nil {
+		if err := as.Prepare(fd); err != nil {
+			return false, err
 		}
 	}
 	if err := kernel.Fchmod(fd, cmp.Or(as.Mode, dataMode)); err != nil {

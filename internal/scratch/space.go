@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -23,6 +24,10 @@ func (d *Dir) Space() (volume.Space, error) {
 	}
 	return volume.Space{Total: sizeOf(st.Blocks*unit, st.Files), Free: sizeOf(st.Bavail*unit, st.Ffree)}, nil
 }
+
+// Quotas detects what the working directory's file system does about project quotas. What it returns
+// works until the Dir is closed.
+func (d *Dir) Quotas() *quota.FileSystem { return quota.Detect(d.fd()) }
 
 // sizeOf limits the numbers to int64: some file systems without a limit set all bits.
 func sizeOf(bytes, inodes uint64) volume.Size {

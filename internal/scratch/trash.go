@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -43,14 +45,17 @@ func (d *Dir) remakeTrash() error {
 	return nil
 }
 
-// Discard moves a volume's data directory into the trash by one rename, and returns the name of the
-// entry there for [Dir.Erase]. It also removes the pod's directory if that is empty then. A power
+// Discard is DiscardAs for a volume without a project.
+func (d *Dir) Discard(p volume.Place) (name string, err error) { return d.DiscardAs(p, 0) }
+
+// DiscardAs moves a volume's data directory into the trash by one rename, and returns the name of the
+// entry there for [Dir.Erase]. The name has the volume's project; see [ProjectOf]. It also removes the pod's directory if that is empty then. A power
 // cut may undo it until [Dir.SyncTrash] has returned.
 //
 // After an error nothing has been moved. The error wraps fs.ErrNotExist when there is no data
 // directory, ErrNotOurs when something else is in its place, such as a mount point, and
 // ErrTrashRefuses when the trash does not take the directory; there [Dir.EraseInPlace] works.
-func (d *Dir) Discard(p volume.Place) (name string, err error) {
+func (d *Dir) DiscardAs(p volume.Place, project uint32) (name string, err error) {
 	podFD, err := d.openParent(p)
 	if errors.Is(err, unix.ENOENT) {
 		d.removePod(string(p.Pod))
@@ -59,11 +64,11 @@ func (d *Dir) Discard(p volume.Place) (name string, err error) {
 		return "", err
 	}
 	defer unix.Close(podFD)
-	name, err = d.moveToTrash(podFD, string(p.ID))
+	name, err = d.moveToTrash(podFD, string(p.ID), project)
 	if errors.Is(err, unix.ENOENT) {
 		// The trash was removed, or the data directory just now.
 		if err = d.remakeTrash(); err == nil {
-			name, err = d.moveToTrash(podFD, string(p.ID))
+			name, err = d.moveToTrash(podFD, string(p.ID), project)
 		}
 	}
 	switch {
@@ -80,6 +85,20 @@ func (d *Dir) Discard(p volume.Place) (name string, err error) {
 		err = fmt.Errorf("%w: %w", ErrTrashRefuses, err)
 	}
 	return "", fmt.Errorf("move %s to the trash: %w", d.Path(p), err)
+}
+
+// projectMark stands before the project in the name of an entry of the trash.
+const projectMark = "-"
+
+// ProjectOf returns the project of the volume whose data an entry of the trash is; 0 if it had none.
+// A pod can change the project of its directory, not the name of the entry.
+func ProjectOf(name string) uint32 {
+	_, digits, _ := strings.Cut(name, projectMark)
+	project, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(project)
 }
 
 // SyncTrash makes durable what this process or an earlier one has moved to the trash. Without it a
@@ -115,8 +134,11 @@ func (d *Dir) SyncGone(pod volume.PodUID) error {
 
 // moveToTrash renames a directory to a fresh name in the trash. Flags and projects that a pod has
 // set do not prevent it.
-func (d *Dir) moveToTrash(at int, name string) (fresh string, err error) {
+func (d *Dir) moveToTrash(at int, name string, project uint32) (fresh string, err error) {
 	trash, fresh := d.trashFD(), rand.Text() // 128 random bits
+	if project != 0 {
+		fresh += projectMark + strconv.FormatUint(uint64(project), 10)
+	}
 	err = d.rename(at, name, trash, fresh)
 	if errors.Is(err, unix.EXDEV) && leaveProject(trash) {
 		err = d.rename(at, name, trash, fresh)

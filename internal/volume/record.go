@@ -143,7 +143,7 @@ func (p Publication) Place() Place { return Place{Pod: p.Pod, ID: p.ID} }
 
 // Stats is what a volume uses of its file system, and its condition.
 type Stats struct {
-	// Space is the file system's: a volume has no limit of its own.
+	// Space is the file system's, or less: what an enforced limit of the volume allows.
 	Space Space
 	// Used is the volume's own.
 	Used Size

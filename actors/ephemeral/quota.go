@@ -1,0 +1,114 @@
+package ephemeral
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math"
+
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// trashPage is how many names of the trash the start reads at a time.
+const trashPage = 4096
+
+// takeProject gives the record of a volume a project, if its data directory is about to be made. A
+// directory that exists keeps what it has: to mark its files one by one takes longer than to erase
+// them.
+func (t *task) takeProject(next *volume.Record) error {
+	if t.record != nil || next.Attach != (volume.Place{}) || !t.Quota.Gives(next.Terms.Limit) {
+		return nil
+	}
+	exists, err := t.Scratch.Exists(next.Place())
+	if err != nil || exists {
+		return nil // an error comes again when the directory is made
+	}
+	next.Project, err = t.Quota.Take(next.Terms.Limit)
+	return err
+}
+
+// setProject gives the new data directory its project and limit. If the file system refuses, the
+// record is without a project before the pod can write.
+func (t *task) setProject(fd int) error {
+	project := t.record.Project
+	if project == 0 {
+		return nil
+	}
+	set, err := t.Quota.Set(fd, project, t.record.Terms.Limit)
+	if set || err != nil {
+		return err
+	}
+	without := *t.record
+	without.Project = 0
+	if err := t.save(without); err != nil {
+		return err
+	}
+	t.Quota.Forgotten(project)
+	return nil
+}
+
+// occupied returns what a volume with a data directory occupies: what the kernel counts for its
+// project, or else what a walk finds. The errors are those of scratch.Dir.Usage.
+func (e *environment) occupied(ctx context.Context, r *volume.Record) (volume.Size, error) {
+	if used, ok := e.Quota.Usage(r.Project); ok {
+		exists, err := e.Scratch.Exists(r.Place())
+		if err == nil && !exists {
+			err = fs.ErrNotExist
+		}
+		return used, err
+	}
+	bytes, inodes, err := e.Scratch.Usage(ctx, r.Place(), nil)
+	return volume.Size{Bytes: bytes, Inodes: inodes}, err
+}
+
+// within returns the room that a volume has which uses so much and may take no more than limit: what
+// statfs(2) of its directory shows.
+func within(is volume.Space, limit, used volume.Size) volume.Space {
+	is.Total.Bytes, is.Free.Bytes = atMost(is.Total.Bytes, is.Free.Bytes, limit.Bytes, used.Bytes)
+	if is.Total.Inodes == 0 && limit.Inodes != 0 {
+		is.Total.Inodes, is.Free.Inodes = math.MaxInt64, math.MaxInt64
+	}
+	is.Total.Inodes, is.Free.Inodes = atMost(is.Total.Inodes, is.Free.Inodes, limit.Inodes, used.Inodes)
+	return is
+}
+
+func atMost(total, free, limit, used int64) (int64, int64) {
+	if limit == 0 || limit > total {
+		return total, free
+	}
+	return limit, min(free, max(0, limit-used))
+}
+
+// findInTrash tells which projects the entries of the trash have. Nothing else uses the trash yet.
+func findInTrash(cfg Config) error {
+	if !cfg.Quota.Counts() {
+		return nil
+	}
+	for from := int64(0); ; {
+		names, next, err := cfg.Scratch.TrashPage(from, trashPage)
+		if err != nil {
+			return fmt.Errorf("which projects are in the trash: %w", err)
+		}
+		for _, name := range names {
+			cfg.Quota.InTrash(scratch.ProjectOf(name))
+		}
+		if from = next; next == 0 {
+			return nil
+		}
+	}
+}
+
+// watchProjects sets projects aside that are of nothing that the node knows.
+func (n *Node) watchProjects(ctx context.Context) {
+	n.env.Quota.FindForeign(func() bool { return n.Pace(ctx) == nil })
+	<-ctx.Done()
+	n.env.Quota.Close()
+}
+
+// unlimit takes a volume's limit away before its record goes.
+func (t *task) unlimit() {
+	if t.record != nil && t.record.Terms.Limit != (volume.Size{}) {
+		t.Quota.Unlimit(t.record.Project)
+	}
+}
