@@ -51,6 +51,13 @@ type options struct {
 	workdirOnNode   string
 	kubeletDir      string
 	afterLifespan   time.Duration
+	succeeded       time.Duration
+	maxLifespan     time.Duration
+	sizeLimit       string
+	inodeLimit      string
+	maxSizeLimit    string
+	maxInodeLimit   string
+	policyFile      string
 	headroom        float64
 	kubeletLine     string
 	pruneInterval   time.Duration
@@ -96,6 +103,17 @@ func (o *options) flags() *pflag.FlagSet {
 		"path of the working directory on the node, for the log; empty if it is that of --workdir")
 	flags.StringVar(&o.kubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory; target paths elsewhere are refused")
 	durationVar(flags, &o.afterLifespan, "afterlifespan", 12*time.Hour, "how long a volume is kept after its pod is gone")
+	durationVar(flags, &o.succeeded, "lifespan-succeeded", 0,
+		"how long the volume of a pod that succeeded is kept instead; 0 is as long as any other")
+	durationVar(flags, &o.maxLifespan, "max-lifespan", 0, "longest lifespan that a pod may ask for; 0 is --afterlifespan")
+	flags.StringVar(&o.sizeLimit, "size-limit", "0",
+		"how many bytes a volume may take whose pod sets no sizeLimit, a quantity such as 10Gi; 0 is --max-size-limit")
+	flags.StringVar(&o.inodeLimit, "inode-limit", "0",
+		"how many files and directories a volume may have whose pod sets no inodeLimit, a quantity such as 100k; 0 is --max-inode-limit")
+	flags.StringVar(&o.maxSizeLimit, "max-size-limit", "0", "largest sizeLimit that a pod may ask for; 0 for any")
+	flags.StringVar(&o.maxInodeLimit, "max-inode-limit", "0", "largest inodeLimit that a pod may ask for; 0 for any")
+	flags.StringVar(&o.policyFile, "policy-file", "",
+		"YAML file with lifespans and limits by namespace; it is read again when it changes; empty for none")
 	flags.Float64Var(&o.headroom, "headroom", 0.1,
 		"share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
 	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine,
@@ -160,6 +178,16 @@ func (o options) check() error {
 		return fmt.Errorf("--workdir-on-node %q is not an absolute path", o.workdirOnNode)
 	case o.afterLifespan < 0:
 		return fmt.Errorf("--afterlifespan %s is negative", duration.Format(o.afterLifespan))
+	case o.succeeded < 0:
+		return fmt.Errorf("--lifespan-succeeded %s is negative", duration.Format(o.succeeded))
+	case o.succeeded > o.afterLifespan:
+		return fmt.Errorf("--lifespan-succeeded %s is longer than --afterlifespan %s",
+			duration.Format(o.succeeded), duration.Format(o.afterLifespan))
+	case o.maxLifespan != 0 && o.maxLifespan < o.afterLifespan:
+		return fmt.Errorf("--max-lifespan %s is shorter than --afterlifespan %s",
+			duration.Format(o.maxLifespan), duration.Format(o.afterLifespan))
+	case o.policyFile != "" && !filepath.IsAbs(o.policyFile):
+		return fmt.Errorf("--policy-file %q is not an absolute path", o.policyFile)
 	case o.pruneInterval < shortestPrune:
 		return fmt.Errorf("--pruneinterval %s is shorter than %s", duration.Format(o.pruneInterval), duration.Format(shortestPrune))
 	case o.eraseParallel < 1 || o.eraseParallel > mostErasures:
@@ -189,6 +217,10 @@ func (o options) check() error {
 		{"headroom", true, lifespan.CheckHeadroom(o.headroom)},
 		{"kubelet-line", true, checkLine(o.kubeletLine)},
 		{"max-pinned", true, badPinned},
+		{"size-limit", true, quantity(o.sizeLimit)},
+		{"inode-limit", true, quantity(o.inodeLimit)},
+		{"max-size-limit", true, quantity(o.maxSizeLimit)},
+		{"max-inode-limit", true, quantity(o.maxInodeLimit)},
 		{"endpoint", true, notASocket},
 		{"admin-socket", true, o.checkAdminSocket()},
 		{"gateway", o.gateway != "", uplink.CheckGateway(o.gateway)},
@@ -202,7 +234,7 @@ func (o options) check() error {
 			return fmt.Errorf("--%s: %w", checked.flag, checked.err)
 		}
 	}
-	return nil
+	return o.bounds().Check()
 }
 
 func checkLine(line string) error {

@@ -21,7 +21,8 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 	want := options{
 		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", gatewayCA: "/var/run/katbox-gateway/ca.crt",
 		gatewayToken: "/var/run/katbox-gateway/token", readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
-		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
+		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, sizeLimit: "0", inodeLimit: "0", maxSizeLimit: "0", maxInodeLimit: "0",
+		headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
 		eraseParallel: 2, orphanGrace: 10 * time.Minute, maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
 	}
 	if got != want {
@@ -94,6 +95,16 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --afterlifespan 12":                                         "afterlifespan",
 		"--nodeid n --afterlifespan 12parsecs":                                  "write it as",
 		"--nodeid n --afterlifespan -1d":                                        "--afterlifespan -1d is negative",
+		"--nodeid n --lifespan-succeeded -1h":                                   "--lifespan-succeeded -1h is negative",
+		"--nodeid n --lifespan-succeeded 13h":                                   "--lifespan-succeeded 13h is longer than --afterlifespan 12h",
+		"--nodeid n --max-lifespan 1h":                                          "--max-lifespan 1h is shorter than --afterlifespan 12h",
+		"--nodeid n --max-lifespan -1h":                                         "--max-lifespan -1h is shorter",
+		"--nodeid n --size-limit lots":                                          `--size-limit: "lots" is not a quantity`,
+		"--nodeid n --inode-limit=-1":                                           `--inode-limit: "-1" is not a quantity`,
+		"--nodeid n --max-size-limit 1e30":                                      `--max-size-limit: "1e30" is not a quantity`,
+		"--nodeid n --max-inode-limit=":                                         `--max-inode-limit: "" is not a quantity`,
+		"--nodeid n --size-limit 2Gi --max-size-limit 1Gi":                      "the limit of bytes, 2Gi, is more than the most, 1Gi",
+		"--nodeid n --policy-file policy.yaml":                                  `--policy-file "policy.yaml" is not an absolute path`,
 		"--nodeid n --pruneinterval 0s":                                         "--pruneinterval",
 		"--nodeid n --pruneinterval 1ns":                                        "--pruneinterval 1ns is shorter than 100ms",
 		"--nodeid n --pruneinterval -1d":                                        "--pruneinterval -1d is shorter than 100ms",

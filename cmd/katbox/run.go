@@ -72,6 +72,7 @@ type instance struct {
 	traces    *tracing.Tracing
 	dir       *scratch.Dir
 	records   *store.Store
+	promises  *promises
 	node      *ephemeral.Node
 	registrar *kubelet.Registrar
 	// uplink is set once all else serves; the node calls it from then on.
@@ -92,7 +93,7 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 2)}
 	defer func() { err = errors.Join(err, i.stop()) }()
 	for _, start := range []func(context.Context) error{
-		i.startTracing, i.openWorkdir, i.openRecords, i.startNode, i.listen, i.register, i.serveAdmin, i.connect,
+		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.startNode, i.listen, i.register, i.serveAdmin, i.connect,
 	} {
 		if err := start(ctx); err != nil {
 			return err
@@ -100,6 +101,9 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	}
 	status.Serving(func() error {
 		if err := i.node.CheckPods(); err != nil {
+			return err
+		}
+		if err := i.promises.ready(); err != nil {
 			return err
 		}
 		return i.registrar.Registered()

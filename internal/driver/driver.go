@@ -30,6 +30,10 @@ type Volumes interface {
 	Ready(ctx context.Context) error
 }
 
+// Terms are what is promised to a volume of the namespace with these attributes. An error that is an
+// [volume.ErrInvalid] says which one is refused; with any other one the kubelet has to try again.
+type Terms func(namespace string, attributes map[string]string) (volume.Terms, error)
+
 // Config is what a Driver works with. All fields except MaxVolumes and Trace are required.
 type Config struct {
 	Name       string // as in the CSIDriver object
@@ -38,6 +42,7 @@ type Config struct {
 	KubeletDir string // the kubelet's root directory
 	MaxVolumes int64  // how many volumes the node takes; 0 leaves that to the orchestrator
 	Volumes    Volumes
+	Terms      Terms
 	Log        logr.Logger
 	Metrics    *metrics.Metrics
 	Trace      grpc.UnaryServerInterceptor // makes a span of each call; nil for none
@@ -88,6 +93,8 @@ func New(cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("maximum of volumes per node %d is negative", cfg.MaxVolumes)
 	case cfg.Volumes == nil:
 		return nil, errors.New("driver: Config.Volumes is missing")
+	case cfg.Terms == nil:
+		return nil, errors.New("driver: Config.Terms is missing")
 	case cfg.Metrics == nil:
 		return nil, errors.New("driver: Config.Metrics is missing")
 	}

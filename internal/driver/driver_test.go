@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
@@ -33,6 +34,7 @@ type fakeVolumes struct {
 	unpublished []string
 	stats       volume.Stats
 	err         error
+	known       bool // its volumes were published before
 	notReady    error
 	panics      bool
 }
@@ -44,6 +46,9 @@ func (f *fakeVolumes) Publish(_ context.Context, p volume.Publication) error {
 		panic("broken for the test")
 	}
 	f.published = append(f.published, p)
+	if f.err == nil && !f.known {
+		return p.Refused
+	}
 	return f.err
 }
 
@@ -88,7 +93,7 @@ func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*Server, *grpc
 func startCounted(t *testing.T, volumes Volumes, log logr.Logger, m *metrics.Metrics) (*Server, *grpc.ClientConn, <-chan error) {
 	t.Helper()
 	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet",
-		MaxVolumes: 7, Volumes: volumes, Log: log, Metrics: m})
+		MaxVolumes: 7, Volumes: volumes, Terms: testTerms(t), Log: log, Metrics: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +123,7 @@ func publishRequest() *csi.NodePublishVolumeRequest {
 		},
 		VolumeContext: map[string]string{
 			kubelet.ContextEphemeral: "true", kubelet.ContextPodUID: "uid", kubelet.ContextPodName: "batch", kubelet.ContextNamespace: "default",
-			"csi.storage.k8s.io/serviceAccount.name": "robot", "user-attribute": "anything",
+			"csi.storage.k8s.io/serviceAccount.name": "robot", "csi.storage.k8s.io/anything-new": "user-attribute",
 		},
 	}
 }
@@ -135,7 +140,8 @@ func TestPublishPassesOnWhatTheKubeletSends(t *testing.T) {
 	}
 	want := volume.Publication{ID: "csi-1", Pod: "uid", Namespace: "default", PodName: "batch", VolumeName: "scratch",
 		ServiceAccount: "robot", Target: volume.Target{
-			Path: req.TargetPath, ReadOnly: true, Flags: []string{"nodev", "noexec"}, MultiWriter: true}}
+			Path: req.TargetPath, ReadOnly: true, Flags: []string{"nodev", "noexec"}, MultiWriter: true},
+		Terms: volume.Terms{Lifespan: time.Hour, LifespanSucceeded: time.Hour}}
 	if got := volumes.published[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("published %+v, want %+v", got, want)
 	}
@@ -350,7 +356,7 @@ func TestLogHasNoRequest(t *testing.T) {
 
 func TestConfigSaysWhatIsMissing(t *testing.T) {
 	good := Config{Name: "katbox.csi.paypal.com", NodeID: "n", KubeletDir: "/var/lib/kubelet", Volumes: &fakeVolumes{},
-		Metrics: metrics.New("", "")}
+		Terms: testTerms(t), Metrics: metrics.New("", "")}
 	for word, change := range map[string]func(*Config){
 		"driver name":        func(c *Config) { c.Name = "not a name" },
 		"node ID is missing": func(c *Config) { c.NodeID = "" },
@@ -358,6 +364,7 @@ func TestConfigSaysWhatIsMissing(t *testing.T) {
 		"kubelet directory":  func(c *Config) { c.KubeletDir = "kubelet" },
 		"negative":           func(c *Config) { c.MaxVolumes = -1 },
 		"Volumes":            func(c *Config) { c.Volumes = nil },
+		"Terms":              func(c *Config) { c.Terms = nil },
 		"Metrics":            func(c *Config) { c.Metrics = nil },
 	} {
 		cfg := good

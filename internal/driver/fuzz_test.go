@@ -14,13 +14,14 @@ import (
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 func fuzzedDriver(t testing.TB, kubeletDir string) *Driver {
 	t.Helper()
 	d, err := New(Config{Name: "katbox.csi.paypal.com", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: &fakeVolumes{},
-		Metrics: metrics.New("", "")})
+		Terms: testTerms(t), Metrics: metrics.New("", "")})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -79,6 +80,12 @@ func FuzzPublication(f *testing.F) {
 			checkObjectName(t, p.VolumeName, filepath.Base(filepath.Dir(p.Target.Path)))
 		}
 		checkMode(t, p.Target, req, asked)
+		if p.Refused != nil {
+			checkRefusal(t, p.Refused)
+		}
+		if _, known := slices.BinarySearch(policy.Keys(), name); p.Refused == nil && !known && !strings.HasPrefix(name, policy.KubeletPrefix) {
+			t.Errorf("the attribute %q is accepted", name)
+		}
 	})
 }
 

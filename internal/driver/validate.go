@@ -16,7 +16,8 @@ import (
 // maxPath is the longest path that the kernel accepts, without the final NUL.
 const maxPath = 4095
 
-// publication validates a publish. The error names the first field that is not acceptable.
+// publication validates a publish. The error names the first field that is not acceptable; for the
+// attributes of the volume, which only count at its first publish, that is the Publication's own.
 func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publication, error) {
 	attributes := req.GetVolumeContext()
 	id, err := volume.ParseID("volume_id", req.GetVolumeId())
@@ -42,13 +43,15 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 		return volume.Publication{}, err
 	}
 	_, name := kubelet.ParseTarget(d.podsDir, target)
-	return volume.Publication{
+	p := volume.Publication{
 		ID: id, Pod: pod, Target: t,
 		Namespace:      volume.ObjectName(attributes[kubelet.ContextNamespace]),
 		PodName:        volume.ObjectName(attributes[kubelet.ContextPodName]),
 		VolumeName:     name,
 		ServiceAccount: volume.ObjectName(attributes[kubelet.ContextAccount]),
-	}, nil
+	}
+	p.Terms, p.Refused = d.cfg.Terms(p.Namespace, attributes)
+	return p, nil
 }
 
 // unpublication validates an unpublish.

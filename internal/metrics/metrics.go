@@ -30,6 +30,8 @@ type Metrics struct {
 	pods     prometheus.Gauge
 	// registered has no labels and at most one value: it does not exist before it is set.
 	registered *prometheus.GaugeVec
+	// policyGood is as registered is.
+	policyGood *prometheus.GaugeVec
 	volumes
 	disk
 	quotas
@@ -53,6 +55,8 @@ func New(version, revision string) *Metrics {
 		pods:     gauge(r, "pods_directory_entries", "Pods in the kubelet's pods directory when it was last read."),
 		registered: gaugeVec(r, "registered",
 			"1 if the kubelet has registered the driver, else 0; absent if the daemon does not register itself."),
+		policyGood: gaugeVec(r, "policy_file_good",
+			"1 if the policy file was good when it was last read, else 0: then the last good one holds; absent without a policy file."),
 		commits:         histogram(r, "store_commit_duration_seconds", "Duration of commits of records, successful or not.", commitBuckets),
 		commitChanges:   histogram(r, "store_commit_changes", "Records that one commit made durable together.", changeBuckets),
 		commitErrors:    counter(r, "store_commit_errors_total", "Failed commits of records."),
@@ -86,6 +90,9 @@ func (m *Metrics) WriteText(w io.Writer) error {
 	}
 	return nil
 }
+
+// PolicyRead reports whether the policy file was good when it was read.
+func (m *Metrics) PolicyRead(good bool) { m.policyGood.WithLabelValues().Set(number(good)) }
 
 // LogLineDropped counts a log line that was dropped.
 func (m *Metrics) LogLineDropped() { m.logLinesDropped.Inc() }

@@ -52,6 +52,7 @@ var names = []string{
 	"katbox_pinned_bytes gauge",
 	"katbox_pinned_volumes gauge",
 	"katbox_pods_directory_entries gauge",
+	"katbox_policy_file_good gauge",
 	"katbox_pressure_factor gauge",
 	"katbox_quota_foreign_projects gauge",
 	"katbox_quota_not_enforced_total counter",
@@ -122,6 +123,7 @@ func everything() *metrics.Metrics {
 	m.Reserved(true)
 	m.PodsSeen(110)
 	m.Registered(true)
+	m.PolicyRead(false)
 	m.LogLineDropped()
 	m.StreamBegan()
 	m.StreamBegan()
@@ -207,6 +209,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_read_requests_total{outcome="complete",verb="bytes"}`: 1,
 
 		`katbox_gateway_connected`:                         1,
+		`katbox_policy_file_good`:                          0,
 		`katbox_gateway_connects_total{outcome="refused"}`: 1,
 		`katbox_gateway_asked_total`:                       1,
 		`katbox_gateway_asks_total{outcome="sent"}`:        7,

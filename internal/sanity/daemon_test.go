@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/socket"
@@ -81,8 +82,11 @@ func startDaemon(t *testing.T) *daemon {
 		socket: filepath.Join(t.TempDir(), "csi.sock"), targets: filepath.Join(volumes, "sanity"),
 		scratch: dir, records: records, node: node, served: make(chan error, 1),
 	}
+	promises, err := policy.New(policy.Bounds{Lifespan: time.Hour, MaxLifespan: time.Hour})
+	must(t, err)
 	edge, err := driver.New(driver.Config{
-		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: node, Log: log, Metrics: counted,
+		Name: "katbox.csi.paypal.com", Version: "sanity", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: node, Terms: promises.Terms,
+		Log: log, Metrics: counted,
 	})
 	must(t, err)
 	listener, err := socket.Listen(d.socket)

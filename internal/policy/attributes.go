@@ -1,0 +1,125 @@
+package policy
+
+import (
+	"regexp"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Attribute is one that a pod may set in the volumeAttributes of its volume. The same table checks
+// requests here and, as an admission policy, objects in the API server.
+type Attribute struct {
+	// Key is its name, exactly so.
+	Key string
+	// Form is a regular expression that the whole value matches, in at most [MaxValue] characters.
+	Form string
+	// CEL says what else has to be true of a value that has the Form, in the language of admission
+	// policies, which calls it value. Empty is nothing else.
+	CEL string
+	// Means completes the sentence "it has to be".
+	Means string
+
+	form *regexp.Regexp
+	// read takes over a value that has the form. It reports whether CEL is true of it.
+	read func(to *asked, value string) bool
+}
+
+// MaxValue is how long a value may be, in characters.
+const MaxValue = 64
+
+// Of the limits that can be asked for: less is no use to a pod, and more is taken for a slip of the
+// hand. The last two are quantities.
+const (
+	leastBytes, mostBytes   = "64Ki", "1Ei"
+	leastInodes, mostInodes = "2", "1T"
+)
+
+const (
+	durationForm = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
+	durationCEL  = `duration(value) > duration('0s')`
+	durationIs   = "a duration longer than 0, such as 90m or 36h"
+	quantityForm = `^[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})?$`
+)
+
+// Attributes are all that there are, sorted by key.
+var Attributes = []*Attribute{
+	{
+		Key: "inodeLimit", Form: quantityForm, CEL: quantityCEL(leastInodes, mostInodes),
+		Means: "a quantity from " + leastInodes + " to " + mostInodes + ", such as 100k",
+		read: func(to *asked, value string) bool {
+			return readQuantity(&to.limit.Inodes, value, leastInodes, mostInodes)
+		},
+	},
+	{
+		Key: "lifespan", Form: durationForm, CEL: durationCEL, Means: durationIs,
+		read: func(to *asked, value string) bool { return readDuration(&to.lifespan, value) },
+	},
+	{
+		Key: "lifespanSucceeded", Form: durationForm, CEL: durationCEL, Means: durationIs,
+		read: func(to *asked, value string) bool { return readDuration(&to.lifespanSucceeded, value) },
+	},
+	{
+		Key: "mode", Form: `^(0?([1-7][0-7]{2}|0[1-7][0-7]|00[1-7])|1[0-7]{3})$`,
+		Means: "permissions in octal digits, without setuid and setgid, such as 0770 or 1777",
+		read: func(to *asked, value string) bool {
+			mode, err := strconv.ParseUint(value, 8, 32)
+			to.mode = uint32(mode)
+			return err == nil
+		},
+	},
+	{
+		Key: "retain", Form: `^(Always|OnFailure|Never)$`, Means: "Always, OnFailure or Never",
+		read: func(to *asked, value string) bool {
+			retain, ok := parseRetain(value)
+			to.retain = &retain
+			return ok
+		},
+	},
+	{
+		Key: "sizeLimit", Form: quantityForm, CEL: quantityCEL(leastBytes, mostBytes),
+		Means: "a quantity from " + leastBytes + " to " + mostBytes + ", such as 10Gi",
+		read: func(to *asked, value string) bool {
+			return readQuantity(&to.limit.Bytes, value, leastBytes, mostBytes)
+		},
+	},
+}
+
+func init() {
+	for _, a := range Attributes {
+		a.form = regexp.MustCompile(a.Form)
+	}
+}
+
+// quantityCEL is the condition that readQuantity checks.
+func quantityCEL(least, most string) string {
+	return "quantity(value).compareTo(quantity('" + least + "')) >= 0 && quantity(value).compareTo(quantity('" + most + "')) <= 0"
+}
+
+func readDuration(to *time.Duration, value string) bool {
+	d, err := time.ParseDuration(value)
+	*to = d
+	return err == nil && d > 0
+}
+
+// readQuantity rounds a fraction up.
+func readQuantity(to *int64, value, least, most string) bool {
+	q, err := resource.ParseQuantity(value)
+	if err != nil || q.Cmp(resource.MustParse(least)) < 0 || q.Cmp(resource.MustParse(most)) > 0 {
+		return false
+	}
+	*to = q.Value()
+	return true
+}
+
+func parseRetain(word string) (volume.Retain, bool) {
+	for r := volume.RetainAlways; r <= volume.RetainNever; r++ {
+		if r.String() == word {
+			return r, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,56 @@
+package policy
+
+import (
+	"path"
+	"slices"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Policy is what the volumes of each namespace are promised. It does not change, so any goroutine may
+// ask it.
+type Policy struct {
+	flags   Bounds
+	entries []entry
+}
+
+// entry has the bounds of some namespaces.
+type entry struct {
+	match  []string // patterns of path.Match
+	bounds Bounds
+}
+
+// New returns a policy with the same bounds for all namespaces.
+func New(all Bounds) (*Policy, error) {
+	if err := all.Check(); err != nil {
+		return nil, err
+	}
+	return &Policy{flags: all}, nil
+}
+
+// Bounds are those of a namespace; "" is one whose name is not known.
+func (p *Policy) Bounds(namespace string) Bounds {
+	for _, e := range p.entries {
+		if slices.ContainsFunc(e.match, func(glob string) bool {
+			ok, _ := path.Match(glob, namespace)
+			return ok
+		}) {
+			return e.bounds
+		}
+	}
+	return p.flags
+}
+
+// Terms are what a volume of the namespace is promised that has these attributes; keys of the kubelet
+// are left alone. The error is a [volume.InvalidError], whose field is volume_context["KEY"].
+func (p *Policy) Terms(namespace string, attributes map[string]string) (volume.Terms, error) {
+	asked, err := read(attributes)
+	if err != nil {
+		return volume.Terms{}, err
+	}
+	return p.Bounds(namespace).terms(asked)
+}
+
+// MaxRetained is how much the retained volumes of a namespace may take on this node; zero bytes or
+// inodes is any amount.
+func (p *Policy) MaxRetained(namespace string) volume.Size { return p.Bounds(namespace).MaxRetained }
