@@ -39,7 +39,7 @@ test: compiler ## Run vet and the tests with the race detector; no root needed
 	go vet -tags e2e ./...
 	CGO_ENABLED=1 $(GO_TEST) -race ./...
 
-test-root: compiler ## Run the tests again with real mounts, as root or in a user namespace
+test-root: compiler ## Run all tests that may skip, with real mounts, as root or in a user namespace
 	GO_TEST='$(GO_TEST)' .ci/test-root .
 
 sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace
