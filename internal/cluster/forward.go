@@ -93,7 +93,7 @@ func parsePath(path string) (object, bool) {
 	}
 	if len(elements) > 1 {
 		o.verb, o.name = "get", elements[1]
-		if len(validation.IsDNS1123Subdomain(o.name)) > 0 {
+		if !volumeName.MatchString(o.name) {
 			return object{}, false
 		}
 	}

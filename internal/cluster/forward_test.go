@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/cluster/clustertest"
 )
 
@@ -91,6 +92,31 @@ func TestForward(t *testing.T) {
 	answer, text = newPage(t, c, "vic").ask("GET", log, nil)
 	if answer.StatusCode != 403 || !strings.Contains(text, "and not read their files") {
 		t.Errorf("without the right: %d %s", answer.StatusCode, text)
+	}
+}
+
+// TestVolumesOfPodsWithLongNames: such a name is cut at any place, so that the name of the volume need
+// be no DNS name.
+func TestVolumesOfPodsWithLongNames(t *testing.T) {
+	c := clustertest.New(t)
+	n := c.Node("n1")
+	client, p := connect(t, c, "eve"), newPage(t, c, "eve")
+	for i, last := range []string{"p", "-", "."} {
+		name, dir := n.Put(i, "ci", "nightly", strings.Repeat("p", 239)+last+"nightly")
+		must(t, os.WriteFile(filepath.Join(dir, "log.txt"), nil, 0o600))
+		if v, err := client.Get(t.Context(), "ci", name); err != nil || v.Name != name {
+			t.Errorf("get %q: %q, %v", name, v.Name, err)
+		}
+		list, err := client.Files(t.Context(), ID("ci", name), api.FilesQuery{Path: "/"})
+		if err != nil || len(list.Entries) != 1 {
+			t.Errorf("files of %q: %+v, %v", name, list, err)
+		}
+		if answer, text := p.ask("GET", inCI+"/"+name+"/files?path=%2F", nil); answer.StatusCode != 200 || !strings.Contains(text, "log.txt") {
+			t.Errorf("files of %q for a page: %d %s", name, answer.StatusCode, text)
+		}
+		if answer, text := p.ask("DELETE", inCI+"/"+name, nil); answer.StatusCode != 200 {
+			t.Errorf("delete %q: %d %s", name, answer.StatusCode, text)
+		}
 	}
 }
 

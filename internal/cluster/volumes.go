@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -140,9 +141,12 @@ func (o object) check() error {
 	return nil
 }
 
+// volumeName is wider than a DNS name: the pod's name in that of a volume may be cut at any place.
+var volumeName = regexp.MustCompile(`^[a-z0-9][-.a-z0-9]{0,251}[a-z0-9]$`)
+
 // checkVolume refuses what cannot be a volume.
 func (o object) checkVolume() error {
-	if len(validation.IsDNS1123Label(o.namespace)) > 0 || len(validation.IsDNS1123Subdomain(o.name)) > 0 {
+	if len(validation.IsDNS1123Label(o.namespace)) > 0 || !volumeName.MatchString(o.name) {
 		return fmt.Errorf("%q is not the name of a volume in the namespace %q", o.name, o.namespace)
 	}
 	return nil
