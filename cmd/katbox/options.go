@@ -58,6 +58,7 @@ type options struct {
 	maxSizeLimit    string
 	maxInodeLimit   string
 	policyFile      string
+	releaseGrace    time.Duration
 	headroom        float64
 	kubeletLine     string
 	pruneInterval   time.Duration
@@ -114,6 +115,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.maxInodeLimit, "max-inode-limit", "0", "largest inodeLimit that a pod may ask for; 0 for any")
 	flags.StringVar(&o.policyFile, "policy-file", "",
 		"YAML file with lifespans and limits by namespace; it is read again when it changes; empty for none")
+	durationVar(flags, &o.releaseGrace, "release-grace", 10*time.Minute,
+		"how long a volume is still kept that a person releases, or whose pod asks for no retention")
 	flags.Float64Var(&o.headroom, "headroom", 0.1,
 		"share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
 	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine,
@@ -186,6 +189,8 @@ func (o options) check() error {
 	case o.maxLifespan != 0 && o.maxLifespan < o.afterLifespan:
 		return fmt.Errorf("--max-lifespan %s is shorter than --afterlifespan %s",
 			duration.Format(o.maxLifespan), duration.Format(o.afterLifespan))
+	case o.releaseGrace <= 0:
+		return fmt.Errorf("--release-grace %s must be longer than 0", duration.Format(o.releaseGrace))
 	case o.policyFile != "" && !filepath.IsAbs(o.policyFile):
 		return fmt.Errorf("--policy-file %q is not an absolute path", o.policyFile)
 	case o.pruneInterval < shortestPrune:

@@ -21,7 +21,7 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 	want := options{
 		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", gatewayCA: "/var/run/katbox-gateway/ca.crt",
 		gatewayToken: "/var/run/katbox-gateway/token", readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
-		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, sizeLimit: "0", inodeLimit: "0", maxSizeLimit: "0", maxInodeLimit: "0",
+		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, sizeLimit: "0", inodeLimit: "0", maxSizeLimit: "0", maxInodeLimit: "0", releaseGrace: 10 * time.Minute,
 		headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
 		eraseParallel: 2, orphanGrace: 10 * time.Minute, maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
 	}
@@ -104,6 +104,7 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --max-size-limit 1e30":                                      `--max-size-limit: "1e30" is not a quantity`,
 		"--nodeid n --max-inode-limit=":                                         `--max-inode-limit: "" is not a quantity`,
 		"--nodeid n --size-limit 2Gi --max-size-limit 1Gi":                      "the limit of bytes, 2Gi, is more than the most, 1Gi",
+		"--nodeid n --release-grace 0s":                                         "--release-grace 0s must be longer than 0",
 		"--nodeid n --policy-file policy.yaml":                                  `--policy-file "policy.yaml" is not an absolute path`,
 		"--nodeid n --pruneinterval 0s":                                         "--pruneinterval",
 		"--nodeid n --pruneinterval 1ns":                                        "--pruneinterval 1ns is shorter than 100ms",

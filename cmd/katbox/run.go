@@ -211,6 +211,7 @@ func (i *instance) startNode(context.Context) error {
 		Published:        func(r volume.Record) { i.uplink.Load().Published(r) },
 		EraseParallel:    i.o.eraseParallel,
 		OrphanGrace:      i.o.orphanGrace,
+		ReleaseGrace:     i.o.releaseGrace,
 		MaxPin:           i.o.maxPin,
 		MaxPinned:        maxPinned,
 		Node:             i.o.nodeID,
