@@ -20,6 +20,7 @@ import (
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/ops"
 	"github.com/katbox/katbox/internal/program"
+	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/tracing"
 	"github.com/katbox/katbox/internal/uplink"
@@ -72,6 +73,8 @@ type options struct {
 	logFormat       string
 	verbosity       int
 	keepNoexec      bool
+	quota           string
+	projectIDs      string
 	showVersion     bool
 }
 
@@ -126,6 +129,11 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.BoolVar(&o.keepNoexec, "keep-noexec", false,
 		"if the working directory is on a mount with noexec, let volumes inherit that; "+
 			"otherwise pods can execute files in a volume, as in an emptyDir")
+	flags.StringVar(&o.quota, "quota", string(quota.Auto),
+		"project quotas of the working directory's file system, which limit and count what a volume takes: "+
+			"auto uses what the file system does, required refuses a volume whose limit it cannot enforce, off gives new volumes none")
+	flags.StringVar(&o.projectIDs, "project-ids", quota.DefaultRange.String(),
+		"FIRST+SIZE: project IDs that volumes get; nothing else on the file system may use them")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
 	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute,
 		"how long a pod directory must be absent before its volumes are retained without an unpublish")
@@ -226,6 +234,8 @@ func (o options) check() error {
 		{"inode-limit", true, quantity(o.inodeLimit)},
 		{"max-size-limit", true, quantity(o.maxSizeLimit)},
 		{"max-inode-limit", true, quantity(o.maxInodeLimit)},
+		{"quota", true, checkQuota(o.quota)},
+		{"project-ids", true, checkIDs(o.projectIDs)},
 		{"endpoint", true, notASocket},
 		{"admin-socket", true, o.checkAdminSocket()},
 		{"gateway", o.gateway != "", uplink.CheckGateway(o.gateway)},

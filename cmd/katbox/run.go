@@ -193,11 +193,16 @@ func (i *instance) startNode(context.Context) error {
 	if err != nil {
 		return err // it was checked before
 	}
+	projects, err := i.projects()
+	if err != nil {
+		return err
+	}
 	podsDir := i.o.podsDir()
 	i.node, err = ephemeral.Start(ephemeral.Config{
 		Mounter:          mounter,
 		Bindings:         func() ([]mount.Binding, error) { return i.dir.Bindings(podsDir) },
 		Scratch:          i.dir,
+		Quota:            projects,
 		Space:            i.dir.Space,
 		SpaceAfterErase:  i.dir.SpaceAfterErase,
 		Records:          i.records,
