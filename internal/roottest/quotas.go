@@ -1,0 +1,57 @@
+package roottest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// QuotaVariable is the environment variable that names file systems by what they do about project
+// quotas: enforced=DIR accounted=DIR none=DIR, in any number and order.
+const QuotaVariable = "KATBOX_QUOTAS"
+
+// Quotas returns the mount points of the file systems that are in a state of project quotas. Without
+// any in [QuotaVariable] the test is skipped: most kernels of build machines have no quotas.
+func Quotas(t testing.TB, state string) (dirs []string) {
+	t.Helper()
+	for _, word := range strings.Fields(os.Getenv(QuotaVariable)) {
+		if dir, ok := strings.CutPrefix(word, state+"="); ok {
+			dirs = append(dirs, dir)
+		}
+	}
+	if dirs == nil {
+		t.Skip("it needs file systems with project quotas; run it with make quota-check")
+	}
+	Need(t)
+	return dirs
+}
+
+// PodUser is an ordinary user, as pods run as.
+const PodUser = 1000
+
+// AsPod runs a command as [PodUser] without any capability, as a container does whose pod is in the
+// node's user namespace, and returns what it has written.
+func AsPod(command ...string) (output string, err error) {
+	return as(&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: PodUser, Gid: PodUser}}, command)
+}
+
+// AsRootOfPod runs a command as root of a user namespace in which root is [PodUser], as a container
+// does whose pod has hostUsers: false.
+func AsRootOfPod(command ...string) (output string, err error) {
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: PodUser, Size: 1}}
+	return as(&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids,
+		Credential: &syscall.Credential{}}, command)
+}
+
+func as(attr *syscall.SysProcAttr, command []string) (string, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.SysProcAttr = attr
+	out, err := cmd.CombinedOutput()
+	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
+		err = errors.New(strings.TrimSpace(string(out)) + ": " + exit.Error())
+	}
+	return strings.TrimSpace(string(out)), err
+}
