@@ -57,6 +57,8 @@ type crashOperation struct {
 	certain int
 	// fileSystem: the working directory is on a small file system of its own.
 	fileSystem bool
+	// quotas is the directory of a file system that the working directory is on; empty for none.
+	quotas string
 }
 
 func (op crashOperation) lifespan() time.Duration {

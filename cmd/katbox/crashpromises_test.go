@@ -243,7 +243,7 @@ func (s *scene) checkNothingLeft() {
 		s.t.Fatal(err)
 	}
 	for _, m := range mounts {
-		if !s.op.fileSystem || m.Mountpoint != s.workdir() {
+		if !s.op.fileSystem && s.op.quotas == "" || m.Mountpoint != s.workdir() {
 			s.t.Errorf("still mounted: %s", m.Mountpoint)
 		}
 	}

@@ -67,6 +67,9 @@ func newScene(t *testing.T, op crashOperation, binary string) *scene {
 			t.Fatal(err)
 		}
 	}
+	if op.quotas != "" {
+		bindWorkdir(t, s.daemon, op.quotas)
+	}
 	s.runOn(op.kernel, pointsVariable+"="+s.points())
 	s.flags = append([]string{"--afterlifespan", op.lifespan().String()}, op.flags...)
 	if op.registers {

@@ -46,6 +46,9 @@ func AsRootOfPod(command ...string) (output string, err error) {
 		Credential: &syscall.Credential{}}, command)
 }
 
+// Run runs a command, and returns what it has written.
+func Run(command ...string) (output string, err error) { return as(nil, command) }
+
 func as(attr *syscall.SysProcAttr, command []string) (string, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.SysProcAttr = attr

@@ -1,0 +1,460 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// limitedNode is a node whose working directory is on a file system with project quotas.
+type limitedNode struct {
+	*daemon
+	quotas *quota.FileSystem
+	// first is the first project of its volumes.
+	first uint32
+}
+
+// onQuotas runs a test on each file system in a state of project quotas, with a range of project IDs
+// of its own. The daemon is not started yet.
+func onQuotas(t *testing.T, state quota.State, test func(t *testing.T, n *limitedNode)) {
+	for i, dir := range roottest.Quotas(t, state.String()) {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			n := &limitedNode{daemon: newDaemon(t, "--afterlifespan", "1h"), first: freshProjects(t)}
+			n.flags = append(n.flags, "--project-ids", fmt.Sprint(n.first, "+10000"))
+			bindWorkdir(t, n.daemon, dir)
+			top, err := os.Open(n.workdir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { top.Close() })
+			n.quotas = quota.Detect(int(top.Fd()))
+			if got, err := n.quotas.State(); got != state {
+				t.Fatalf("file system %d is %s, %v, want %s", i, got, err, state)
+			}
+			test(t, n)
+		})
+	}
+}
+
+var projectsUsed uint32 = 2_000_000_000
+
+// freshProjects returns the first of 100,000 project IDs that no other test uses.
+func freshProjects(t *testing.T) uint32 {
+	t.Helper()
+	projectsUsed += 100_000
+	return projectsUsed
+}
+
+// bindWorkdir puts the working directory of a daemon on a file system.
+func bindWorkdir(t *testing.T, d *daemon, dir string) {
+	t.Helper()
+	work, err := os.MkdirTemp(dir, "work")
+	if err == nil {
+		err = os.Mkdir(d.workdir(), 0o750)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Unmount(d.workdir(), unix.UMOUNT_NOFOLLOW)
+		if err := os.RemoveAll(work); err != nil {
+			t.Error(err)
+		}
+	})
+	roottest.Mount(t, work, d.workdir(), "", unix.MS_BIND, "")
+}
+
+// publishLimited publishes a volume with limits; "" and 0 are none.
+func (n *limitedNode) publishLimited(pod, id, bytes string, inodes int) error {
+	n.makePod(pod)
+	req := n.request(pod, id)
+	if bytes != "" {
+		req.VolumeContext["sizeLimit"] = bytes
+	}
+	if inodes != 0 {
+		req.VolumeContext["inodeLimit"] = strconv.Itoa(inodes)
+	}
+	_, err := n.node.NodePublishVolume(n.t.Context(), req)
+	return err
+}
+
+func (n *limitedNode) mustPublish(pod, id, bytes string, inodes int) (target string) {
+	n.t.Helper()
+	if err := n.publishLimited(pod, id, bytes, inodes); err != nil {
+		n.t.Fatalf("%v\n%s", err, n.stdout)
+	}
+	return n.target(pod)
+}
+
+// project returns the project that a file or directory has.
+func (n *limitedNode) project(path string) uint32 {
+	n.t.Helper()
+	f, err := kernel.Open(path, unix.O_NONBLOCK)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer f.Close()
+	attr, err := kernel.GetXAttr(int(f.Fd()))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return attr.Project
+}
+
+func (n *limitedNode) quota(id uint32) quota.Quota {
+	n.t.Helper()
+	q, err := n.quotas.Read(id)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return q
+}
+
+// wantFree waits until the kernel has neither use nor a limit of a project.
+func (n *limitedNode) wantFree(id uint32) {
+	n.t.Helper()
+	n.eventually(fmt.Sprintf("project %d is free", id), func() bool {
+		q := n.quota(id)
+		return q.Used == volume.Size{} && q.Limit == volume.Size{}
+	})
+}
+
+// write writes as a pod does, and returns how much there is then.
+func (n *limitedNode) write(path string, megabytes int) (size int64, err error) {
+	n.t.Helper()
+	_, err = roottest.AsPod("dd", "if=/dev/zero", "of="+path, "bs=64k", "count="+strconv.Itoa(megabytes*16), "conv=fsync")
+	if info, err := os.Stat(path); err == nil {
+		size = info.Size()
+	}
+	return size, err
+}
+
+// purge deletes a retained volume.
+func (n *limitedNode) purge(pod, id string) {
+	n.t.Helper()
+	n.flags[1] = "0s"
+	n.signal(syscall.SIGTERM)
+	n.start()
+	n.publishRepeated(pod, id)
+	n.unpublish(pod, id)
+	n.eventually("volume "+id+" is gone", func() bool { return !exists(n.data(pod, id)) && len(n.trash()) == 0 })
+}
+
+func (n *limitedNode) trash() []os.DirEntry {
+	n.t.Helper()
+	entries, err := readDirUnforked(filepath.Join(n.workdir(), ".trash"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return entries
+}
+
+func (n *limitedNode) stats(pod, id string) (bytes, inodes *csi.VolumeUsage) {
+	n.t.Helper()
+	got, err := n.node.NodeGetVolumeStats(n.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: n.target(pod)})
+	if err != nil || got.VolumeCondition.GetAbnormal() {
+		n.t.Fatalf("stats: %v, %v", got, err)
+	}
+	return got.Usage[0], got.Usage[1]
+}
+
+// podNamed returns the UID of a pod.
+func podNamed(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", i) }
+
+func TestQuotaLimitsAVolume(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		const limit, inodes = 8 << 20, 20
+		n.start()
+		small := n.mustPublish(podNamed(1), volumeID(1), "8Mi", inodes)
+		large := n.mustPublish(podNamed(2), volumeID(2), "", 0)
+		if small, large := n.project(small), n.project(large); small != n.first || large != n.first+1 {
+			t.Fatalf("projects %d and %d, want %d and the next", small, large, n.first)
+		}
+		if size, err := n.write(small+"/big", 16); err == nil || size > limit || size < limit/2 {
+			t.Errorf("%d bytes were written: %v", size, err)
+		}
+		if size, err := n.write(large+"/big", 16); err != nil {
+			t.Errorf("a volume without a limit: %d bytes, %v", size, err)
+		}
+		for _, path := range []string{small, n.data(podNamed(1), volumeID(1))} {
+			var st unix.Statfs_t
+			if err := unix.Statfs(path, &st); err != nil || int64(st.Blocks)*st.Bsize != limit || st.Files != inodes || st.Ffree != inodes-2 {
+				t.Errorf("df of %s: %d bytes, %d of %d inodes free, %v", path, int64(st.Blocks)*st.Bsize, st.Ffree, st.Files, err)
+			}
+		}
+		bytes, files := n.stats(podNamed(1), volumeID(1))
+		if bytes.Total != limit || bytes.Used > limit || bytes.Used < limit/2 || bytes.Available != limit-bytes.Used ||
+			files.Total != inodes || files.Used != 2 || files.Available != inodes-2 {
+			t.Errorf("stats: %v, %v", bytes, files)
+		}
+		if bytes, files := n.stats(podNamed(2), volumeID(2)); bytes.Total <= limit || bytes.Used < 16<<20 || files.Used != 2 {
+			t.Errorf("stats of a volume without a limit: %v, %v", bytes, files)
+		}
+
+		var err error
+		made := 0
+		for ; err == nil && made < 2*inodes; made++ {
+			_, err = roottest.AsPod("touch", fmt.Sprintf("%s/f%d", small, made))
+		}
+		if err == nil || made != inodes-1 {
+			t.Errorf("file %d is refused, want %d: %v", made, inodes-1, err)
+		}
+		if _, err := roottest.AsPod("mkfifo", small+"/fifo"); err == nil {
+			t.Error("one more FIFO could be made")
+		}
+
+		// The limits hold after a crash, and while the volume is retained; then they go.
+		n.crash()
+		if size, err := n.write(small+"/big", 16); err == nil || size > limit {
+			t.Errorf("%d bytes were written after a crash: %v", size, err)
+		}
+		n.unpublish(podNamed(1), volumeID(1))
+		if q := n.quota(n.first); q.Limit != (volume.Size{Bytes: limit, Inodes: inodes}) || q.Used.Inodes != inodes {
+			t.Errorf("retained: %+v", q)
+		}
+		n.purge(podNamed(1), volumeID(1))
+		n.wantFree(n.first)
+		if n.mustPublish(podNamed(3), volumeID(3), "1Mi", 0); n.project(n.target(podNamed(3))) != n.first {
+			t.Errorf("the next volume has project %d, want %d", n.project(n.target(podNamed(3))), n.first)
+		}
+	})
+}
+
+// TestQuotaCountsOnly is a file system that enforces nothing.
+func TestQuotaCountsOnly(t *testing.T) {
+	onQuotas(t, quota.Accounted, func(t *testing.T, n *limitedNode) {
+		n.start()
+		target := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
+		if size, err := n.write(target+"/big", 4); err != nil {
+			t.Errorf("%d bytes were written: %v", size, err)
+		}
+		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Total <= 1<<20 || bytes.Used < 4<<20 || files.Used != 2 {
+			t.Errorf("stats: %v, %v", bytes, files)
+		}
+		n.flags = append(n.flags, "--quota", "required")
+		n.crash()
+		if err := n.publishLimited(podNamed(2), volumeID(2), "1Mi", 0); err == nil || !strings.Contains(err.Error(), "cannot be enforced") {
+			t.Errorf("required: %v", err)
+		}
+		if exists(n.data(podNamed(2), volumeID(2))) {
+			t.Error("the directory of a refused volume stays")
+		}
+		n.mustPublish(podNamed(3), volumeID(3), "", 0)
+	})
+}
+
+// TestNoQuotas publishes volumes with a limit where there are no quotas.
+func TestNoQuotas(t *testing.T) {
+	onQuotas(t, quota.None, func(t *testing.T, n *limitedNode) {
+		n.start()
+		target := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
+		if size, err := n.write(target+"/big", 4); err != nil {
+			t.Errorf("%d bytes were written: %v", size, err)
+		}
+		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Total <= 1<<20 || bytes.Used < 4<<20 || files.Used != 2 {
+			t.Errorf("stats: %v, %v", bytes, files)
+		}
+		n.flags = append(n.flags, "--quota", "required")
+		n.crash()
+		if err := n.publishLimited(podNamed(2), volumeID(2), "1Mi", 0); err == nil || !strings.Contains(err.Error(), "not mounted with project quotas") {
+			t.Errorf("required: %v", err)
+		}
+		n.mustPublish(podNamed(3), volumeID(3), "", 0)
+	})
+}
+
+// TestVolumesOfAnEarlierVersion have no project, and get none.
+func TestVolumesOfAnEarlierVersion(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		n.flags = append(n.flags, "--quota", "off")
+		n.start()
+		target := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
+		if size, err := n.write(target+"/big", 4); err != nil || n.project(target) != 0 {
+			t.Errorf("%d bytes were written, %v, project %d", size, err, n.project(target))
+		}
+		n.flags = n.flags[:len(n.flags)-2]
+		n.crash()
+		n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
+		if n.project(target) != 0 {
+			t.Errorf("project %d was set on a directory with files", n.project(target))
+		}
+		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Total <= 1<<20 || bytes.Used < 4<<20 || files.Used != 2 {
+			t.Errorf("stats: %v, %v", bytes, files)
+		}
+		n.unpublish(podNamed(1), volumeID(1))
+		n.purge(podNamed(1), volumeID(1))
+	})
+}
+
+// TestQuotaIDsOfOthers are neither given to a volume nor touched, and a range may end.
+func TestQuotaIDsOfOthers(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		others := []uint32{1048577, n.first, n.first + 1}
+		limit := volume.Size{Bytes: 1 << 20, Inodes: 7}
+		for i, id := range others {
+			if err := n.quotas.SetLimit(id, limit); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = n.quotas.SetLimit(id, volume.Size{}) })
+			dir := filepath.Join(filepath.Dir(n.data("x", "y")), "..", ".others"+strconv.Itoa(i))
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := roottest.Run("chattr", "+P", "-p", fmt.Sprint(id), dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.flags[3] = fmt.Sprint(n.first, "+4")
+		n.start()
+		for i := 1; i <= 2; i++ {
+			if n.mustPublish(podNamed(i), volumeID(i), "1Mi", 0); n.project(n.target(podNamed(i))) != n.first+1+uint32(i) {
+				t.Errorf("volume %d has project %d", i, n.project(n.target(podNamed(i))))
+			}
+		}
+		if n.mustPublish(podNamed(3), volumeID(3), "1Mi", 0); n.project(n.target(podNamed(3))) != 0 {
+			t.Errorf("project %d is outside of the range", n.project(n.target(podNamed(3))))
+		}
+		n.flags = append(n.flags, "--quota", "required")
+		n.crash()
+		if err := n.publishLimited(podNamed(4), volumeID(4), "1Mi", 0); err == nil || !strings.Contains(err.Error(), "no project ID is free") {
+			t.Errorf("required: %v", err)
+		}
+		for i := 1; i <= 3; i++ {
+			n.unpublish(podNamed(i), volumeID(i))
+		}
+		n.purge(podNamed(1), volumeID(1))
+		n.wantFree(n.first + 2)
+		for _, id := range others {
+			if q := n.quota(id); q.Limit != limit || q.Used.Inodes != 1 {
+				t.Errorf("project %d of somebody else: %+v", id, q)
+			}
+		}
+	})
+}
+
+// TestQuotaInsideAProject is a working directory that an administrator limits as a whole.
+func TestQuotaInsideAProject(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		whole := n.first + 50_000
+		if _, err := roottest.Run("chattr", "+P", "-p", fmt.Sprint(whole), n.workdir()); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		target := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
+		if n.project(target) != whole {
+			t.Errorf("project %d, want that of the working directory", n.project(target))
+		}
+		// Root in a pod takes the top directory out of the project, and the trash has none.
+		if _, err := roottest.Run("chattr", "-p", "7", target); err != nil {
+			t.Fatal(err)
+		}
+		n.unpublish(podNamed(1), volumeID(1))
+		n.purge(podNamed(1), volumeID(1))
+		n.flags[1] = "1h"
+		n.flags = append(n.flags, "--quota", "required")
+		n.crash()
+		if target := n.mustPublish(podNamed(2), volumeID(2), "1Mi", 0); n.project(target) != n.first {
+			t.Errorf("required: project %d, want %d", n.project(target), n.first)
+		}
+		n.unpublish(podNamed(2), volumeID(2))
+		n.purge(podNamed(2), volumeID(2))
+		n.wantFree(n.first)
+	})
+}
+
+// TestQuotaIDsComeBack erases many volumes, and publishes as many: none begins with what is not its
+// own.
+func TestQuotaIDsComeBack(t *testing.T) {
+	const many = 1000
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		n.flags[1] = "0s"
+		n.start()
+		round := func(from int) (projects []uint32) {
+			for i := from; i < from+many; i++ {
+				target := n.mustPublish(podNamed(i), volumeID(i), "1Mi", 10)
+				project := n.project(target)
+				if q := n.quota(project); q.Used.Inodes != 1 || q.Used.Bytes > 4096 {
+					t.Fatalf("volume %d begins with %+v", i, q)
+				}
+				projects = append(projects, project)
+				if err := os.WriteFile(target+"/file", make([]byte, 5000), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := from; i < from+many; i++ {
+				n.unpublish(podNamed(i), volumeID(i))
+			}
+			n.eventually("all volumes are erased", func() bool {
+				return len(n.trash()) == 0 && !exists(n.data(podNamed(from+many-1), volumeID(from+many-1)))
+			})
+			return projects
+		}
+		first := round(0)
+		for _, project := range first {
+			n.wantFree(project)
+		}
+		if slices.Max(first) != n.first+many-1 {
+			t.Errorf("the highest of %d projects is %d, the first %d", many, slices.Max(first), n.first)
+		}
+		// XFS frees an ID a moment after the erasure, so a few new ones may be needed.
+		if again := round(many); slices.Max(again) > n.first+many+many/10 {
+			t.Errorf("the highest project is %d, IDs do not come back", slices.Max(again))
+		}
+	})
+}
+
+// TestQuotaOfAnOpenFile: a process of the node keeps a deleted file of a volume open.
+func TestQuotaOfAnOpenFile(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		n.start()
+		target := n.mustPublish(podNamed(1), volumeID(1), "", 0)
+		var held *os.File
+		unforked(func() {
+			held, _ = os.Create(filepath.Join(n.data(podNamed(1), volumeID(1)), "held"))
+		})
+		if err := unix.Fallocate(int(held.Fd()), 0, 0, 64<<20); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(target + "/held"); err != nil {
+			t.Fatal(err)
+		}
+		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Used < 64<<20 || files.Used != 2 {
+			t.Errorf("stats: %v, %v", bytes, files)
+		}
+		n.unpublish(podNamed(1), volumeID(1))
+		n.purge(podNamed(1), volumeID(1))
+		if q := n.quota(n.first); q.Used.Bytes < 64<<20 {
+			t.Errorf("the kernel counts %+v", q)
+		}
+		if target := n.mustPublish(podNamed(2), volumeID(2), "", 0); n.project(target) == n.first {
+			t.Error("its project was given to another volume")
+		}
+		if err := held.Close(); err != nil {
+			t.Fatal(err)
+		}
+		n.wantFree(n.first)
+		for i := 3; ; i++ {
+			if target := n.mustPublish(podNamed(i), volumeID(i), "", 0); n.project(target) == n.first {
+				break
+			}
+			if i == 100 {
+				t.Fatal("its project does not come back")
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}

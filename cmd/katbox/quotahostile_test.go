@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestQuotaOfAHostilePod: a pod that changes projects harms nothing but limits. Its volume is
+// retained and erased, its neighbour keeps its data, and no new volume gets a project that files of
+// others have.
+func TestQuotaOfAHostilePod(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		n.start()
+		hostile := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
+		victim := n.mustPublish(podNamed(2), volumeID(2), "1Mi", 0)
+		its := n.project(victim)
+		if err := os.WriteFile(victim+"/data", []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		asPod := func(as func(...string) (string, error), command ...string) error {
+			_, err := as(command...)
+			return err
+		}
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		// As an ordinary user. The README says so, and this test shows that it is still true.
+		must(asPod(roottest.AsPod, "mkdir", hostile+"/free", hostile+"/guest", hostile+"/plain"))
+		must(asPod(roottest.AsPod, "chattr", "-p", "0", hostile+"/free"))
+		if size, err := n.write(hostile+"/free/big", 3); err != nil {
+			t.Errorf("outside of its project: %d bytes, %v", size, err)
+		}
+		must(asPod(roottest.AsPod, "chattr", "-p", fmt.Sprint(its), hostile+"/guest"))
+		must(asPod(roottest.AsPod, "touch", hostile+"/guest/left"))
+		must(asPod(roottest.AsPod, "chattr", "-P", hostile+"/plain"))
+		must(asPod(roottest.AsPod, "mkfifo", hostile+"/guest/fifo"))
+		if used := n.quota(its).Used.Inodes; used != 5 {
+			t.Errorf("the victim's project has %d inodes, want its 2 and 3 of the other", used)
+		}
+		if err := asPod(roottest.AsPod, "chattr", "-p", "0", hostile); err == nil {
+			t.Error("an ordinary user takes the top directory out of its project")
+		}
+
+		// In a user namespace the kernel refuses it all.
+		must(asPod(roottest.AsPod, "mkdir", hostile+"/own"))
+		for _, project := range []string{"0", fmt.Sprint(its)} {
+			for _, path := range []string{hostile + "/own", hostile} {
+				if err := asPod(roottest.AsRootOfPod, "chattr", "-p", project, path); err == nil {
+					t.Errorf("root of a user namespace sets project %s on %s", project, path)
+				}
+			}
+		}
+
+		// As root of a container that has the node's users.
+		_, err := roottest.Run("chattr", "-P", "-p", strconv.Itoa(7), hostile)
+		must(err)
+
+		// The victim goes first. Its ID is not given away while the other's files have it.
+		n.unpublish(podNamed(2), volumeID(2))
+		if got, err := os.ReadFile(n.data(podNamed(2), volumeID(2)) + "/data"); err != nil || string(got) != "precious" {
+			t.Errorf("the victim's data: %q, %v", got, err)
+		}
+		n.purge(podNamed(2), volumeID(2))
+		n.flags[1] = "1h"
+		n.crash()
+		next := n.mustPublish(podNamed(3), volumeID(3), "1Mi", 0)
+		if project := n.project(next); project == its || n.quota(project).Used.Inodes != 1 {
+			t.Errorf("the next volume has project %d, the victim had %d", project, its)
+		}
+		n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0) // it was published all the time
+		if !exists(hostile + "/guest/left") {
+			t.Error("a file of the hostile pod is gone with its victim's volume")
+		}
+
+		n.unpublish(podNamed(1), volumeID(1))
+		if !exists(n.data(podNamed(1), volumeID(1)) + "/free/big") {
+			t.Error("the hostile pod's volume is not retained")
+		}
+		n.purge(podNamed(1), volumeID(1))
+		n.wantFree(its)
+		n.wantFree(n.first)
+	})
+}
+
+// TestQuotaSetsForeignProjectsAside: an ID whose use does not end within a minute comes back once it
+// has ended.
+func TestQuotaSetsForeignProjectsAside(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		n.start()
+		hostile := n.mustPublish(podNamed(1), volumeID(1), "", 0)
+		n.mustPublish(podNamed(2), volumeID(2), "", 0)
+		if _, err := roottest.AsPod("mkdir", hostile+"/guest"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := roottest.AsPod("chattr", "-p", fmt.Sprint(n.first+1), hostile+"/guest"); err != nil {
+			t.Fatal(err)
+		}
+		n.unpublish(podNamed(2), volumeID(2))
+		n.purge(podNamed(2), volumeID(2))
+		n.eventually("the project is set aside", func() bool { return n.logged("a project ID is set aside") })
+		if err := os.Remove(hostile + "/guest"); err != nil {
+			t.Fatal(err)
+		}
+		if q := n.quota(n.first + 1); q.Used != (volume.Size{}) {
+			t.Fatalf("%+v", q)
+		}
+		for i := 3; ; i++ {
+			target := n.mustPublish(podNamed(i), volumeID(i), "", 0)
+			if n.project(target) == n.first+1 {
+				return
+			}
+			if i == 60 {
+				t.Fatalf("the project does not come back\n%s", n.stdout)
+			}
+			time.Sleep(3 * time.Second)
+		}
+	})
+}
