@@ -34,12 +34,17 @@ func withHolds(t *testing.T, test func(t *testing.T, h *testNode)) {
 // allowPins lets pinned volumes take half of a disk on which there is room for them.
 func (h *testNode) allowPins() {
 	h.t.Helper()
-	limit, err := lifespan.ParseAmount("50%")
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.maxPinned = limit
+	h.maxPinned = amount(h.t, "50%")
 	h.disk.total, h.disk.free = 1<<30, 1<<30
+}
+
+func amount(t *testing.T, text string) lifespan.Amount {
+	t.Helper()
+	is, err := lifespan.ParseAmount(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
 }
 
 func (h *testNode) pin(hours int) (volume.Description, error) {

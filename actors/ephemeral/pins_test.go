@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/volume"
@@ -184,12 +183,8 @@ func TestNoPins(t *testing.T) {
 
 // TestPinsAreNotTooMany, however small they are, nor admitted before the disk was measured.
 func TestPinsAreNotTooMany(t *testing.T) {
-	all, err := lifespan.ParseAmount("99%")
-	if err != nil {
-		t.Fatal(err)
-	}
 	m := metrics.New("test", "")
-	p := newPins(all, m)
+	p := newPins(amount(t, "99%"), m)
 	wantError(t, p.admit("a", volume.Size{}), volume.ErrUnavailable)
 	p.total = 1 << 50
 	for i := range mostPins {

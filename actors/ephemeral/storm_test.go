@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,8 +117,38 @@ func (d *deletions) begin(h *testNode, changes []volume.Change) {
 	}
 }
 
-// TestMetricsAfterAStorm has volumes published, unpublished, expired, evicted and their actors
-// fail, in whatever order, and counts at the end.
+// decide takes one of the decisions of people about a volume, or reports how its pod ended. Most are
+// refused.
+func (h *testNode) decide(id volume.ID, which int) {
+	ctx := withTimeout(h.t, time.Minute)
+	switch which {
+	case 0, 1:
+		_, _ = h.node.Pin(ctx, id, time.Now().Add(time.Duration(1+which*100)*time.Minute), "ann", "a bug")
+	case 2:
+		_, _ = h.node.Unpin(ctx, id, "ann")
+	case 3:
+		_, _ = h.node.Release(ctx, id, "ann", "")
+	case 4:
+		_ = h.node.Purge(ctx, id, "ann", "")
+	default:
+		_ = h.node.End(ctx, id, testPod, volume.Outcome(which-4))
+	}
+}
+
+// wantPinned compares the metrics of what is pinned with the records.
+func (h *testNode) wantPinned() {
+	h.t.Helper()
+	pinned := 0.
+	for _, record := range h.records.all() {
+		if record.Phase == volume.Retained && record.Hold.Kind == volume.Pinned && time.Now().Before(record.HeldUntil()) {
+			pinned++
+		}
+	}
+	h.wantValues("pinned", metricstest.Values{"katbox_pinned_volumes": pinned})
+}
+
+// TestMetricsAfterAStorm has volumes published, unpublished, expired, evicted, pinned, released and
+// purged, and their actors fail, in whatever order, and counts at the end.
 func TestMetricsAfterAStorm(t *testing.T) {
 	const volumes, rounds = 30, 40
 	luck := newLuck(t)
@@ -125,6 +156,7 @@ func TestMetricsAfterAStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestNode(t)
 		h.more, h.lifespan = []actor.ReceiverMiddleware{failingAt(luck.failsActor)}, time.Hour
+		h.maxPinned = amount(t, "1Mi")
 		h.start()
 		defer h.stop()
 		var begun deletions
@@ -139,6 +171,7 @@ func TestMetricsAfterAStorm(t *testing.T) {
 		call := func(i int, publish bool) error {
 			p := h.publication()
 			p.ID, p.Target.Path = numbered(i), h.target(testPod, string(numbered(i)))
+			p.Terms = volume.Terms{Lifespan: h.lifespan, LifespanSucceeded: h.lifespan / 3, Retain: volume.Retain(i % 2)}
 			if publish {
 				return h.node.Publish(withTimeout(t, time.Minute), p)
 			}
@@ -154,6 +187,13 @@ func TestMetricsAfterAStorm(t *testing.T) {
 				go func() { _ = call(i, publish) }()
 			}
 			h.disk.set([]uint64{1000, 10}[round%2], nil)
+			for i := range volumes {
+				if i%6 == 0 { // some meet the calls, others sleeping volumes
+					time.Sleep(time.Duration(chance.IntN(2)) * time.Second)
+				}
+				id, which := numbered(chance.IntN(volumes)), chance.IntN(8)
+				go h.decide(id, which)
+			}
 			time.Sleep(time.Duration(1+chance.IntN(3600)) * time.Second)
 			if round == rounds/2 {
 				h.stop()
@@ -176,10 +216,17 @@ func TestMetricsAfterAStorm(t *testing.T) {
 			`katbox_parked_volumes`: 0, `katbox_stuck_volumes{phase="Unpublishing"}`: 0, `katbox_stuck_volumes{phase="Published"}`: 0,
 			`katbox_stuck_volumes{phase="Deleting"}`: 0,
 		})
+		h.wantPinned()
 		got := metricstest.Of(t, h.metrics)
-		deleted := got[`katbox_evictions_total{reason="expired"}`] + got[`katbox_evictions_total{reason="bytes"}`]
-		if count(got); deleted == 0 || restarts == 0 || retries == 0 {
-			t.Errorf("that was no storm: %v deleted, %v restarts, %v retries", deleted, restarts, retries)
+		purged, deleted := got[`katbox_evictions_total{reason="purged"}`], 0.
+		for name, value := range got {
+			if strings.HasPrefix(name, "katbox_evictions_total{") {
+				deleted += value
+			}
+		}
+		t.Logf("%v deleted, %v of them purged, %v restarts, %v retries", deleted, purged, restarts, retries)
+		if count(got); deleted == purged || restarts == 0 || retries == 0 {
+			t.Errorf("that was no storm: %v deleted, %v of them purged, %v restarts, %v retries", deleted, purged, restarts, retries)
 		}
 		unfinished, empty := begun.unfinished.Load(), begun.empty.Load()
 		if erased := got["katbox_erased_volumes_total"]; erased < deleted-float64(unfinished+empty) {

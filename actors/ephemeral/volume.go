@@ -98,14 +98,22 @@ type finished struct{}
 
 func volumeProps(env *environment, id volume.ID, was resting, more ...actor.ReceiverMiddleware) *actor.Props {
 	v := &volumeActor{environment: env, id: id, record: was.record, size: was.size}
-	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.Log)}, more...)
+	middleware := append([]actor.ReceiverMiddleware{actors.Recovering(env.Log), v.counting}, more...)
 	return actor.PropsFromFunc(v.Receive, actor.WithReceiverMiddleware(middleware...), actors.AtOnce)
 }
 
-func (v *volumeActor) Receive(c actor.Context) {
-	if _, ok := c.Message().(messages.ToVolume); ok {
-		v.received++
+// counting counts the supervisor's messages, also those at which the actor panics: it would never be
+// at rest again.
+func (v *volumeActor) counting(next actor.ReceiverFunc) actor.ReceiverFunc {
+	return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+		if _, ok := envelope.Message.(messages.ToVolume); ok {
+			v.received++
+		}
+		next(c, envelope)
 	}
+}
+
+func (v *volumeActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case messages.Request:
 		v.request(c, m)
