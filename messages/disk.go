@@ -34,6 +34,8 @@ type Pressure struct {
 	Scarcer volume.Reason
 	// Lacking is how much has to come free at once.
 	Lacking volume.Size
+	// Short is how much of this is missing up to the floor.
+	Short volume.Size
 	// Total is the size of the file system in bytes; 0 if it could not be measured.
 	Total int64
 }

@@ -131,7 +131,7 @@ func (d *disk) report(c actor.Context, m *measured) {
 		d.Metrics.DiskNotMeasured()
 	} else {
 		is := d.Limits.Pressure(m.space)
-		pressure.Factor, pressure.Lacking, pressure.Scarcer = is.Factor, is.Lacking, volume.ForBytes
+		pressure.Factor, pressure.Lacking, pressure.Short, pressure.Scarcer = is.Factor, is.Lacking, is.Short, volume.ForBytes
 		if is.InodesAreScarcer {
 			pressure.Scarcer = volume.ForInodes
 		}

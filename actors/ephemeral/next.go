@@ -1,28 +1,43 @@
 package ephemeral
 
-import "time"
+import (
+	"time"
+
+	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/volume"
+)
 
 // outlook is what the choice of the next retained volume to go depends on.
 type outlook struct {
-	now time.Time
-	// deadline returns the earliest deadline under a pressure factor; ok is false when no volume has one.
-	deadline func(factor float64) (at time.Time, ok bool)
-	// factor is the pressure factor.
-	factor float64
-	// mayGoEarly: the room that deletions make is not enough, as far as is known.
-	mayGoEarly bool
+	now   time.Time
+	queue order
+	// factor is the pressure factor, scarcer what there is less of.
+	factor  float64
+	scarcer volume.Reason
+	// mayGoEarly: the room that deletions make is not enough, as far as is known. mayBreak: it does not
+	// even reach the floor, so that volumes may go that are guaranteed.
+	mayGoEarly, mayBreak bool
 	// full: no further deletion may begin now.
 	full bool
 	// retry is when the next volume is due that could not be deleted; zero when there is none.
 	retry time.Time
 }
 
+// order is what a retained.Queue says about the next volume to go.
+type order interface {
+	Over() (retained.Choice, bool)
+	Surplus(now time.Time) (retained.Choice, bool)
+	Early(now time.Time, factor float64, scarcer volume.Reason) (retained.Choice, bool)
+	Guaranteed(scarcer volume.Reason) (retained.Choice, bool)
+}
+
 // decision is what to do next.
 type decision struct {
-	// delete: the volume with the earliest deadline under factor goes now. expired: its lifespan is
-	// over, and no pressure makes it go.
-	delete, expired bool
-	factor          float64
+	// delete: the chosen volume goes now, because of the cause. factor is the pressure factor then.
+	delete bool
+	chosen retained.Choice
+	cause  cause
+	factor float64
 	// measure: how much room there is has to be measured first.
 	measure bool
 	// at is when to look again; zero when something else brings that about: a volume that goes to
@@ -32,29 +47,73 @@ type decision struct {
 	none bool
 }
 
-// next decides what to do. A volume that has expired goes before one that pressure makes go: its
-// room costs nothing.
+// cause is why a volume goes.
+type cause uint8
+
+const (
+	timeIsOver cause = iota
+	// tooMuch: its namespace retains more than it may.
+	tooMuch
+	roomIsNeeded
+	// nothingElse: the disk is below its floor, and only volumes are left that are guaranteed.
+	nothingElse
+)
+
+// reason is what a deletion is recorded with. A person wanted a released volume to go.
+func (c cause) reason(r volume.Record, scarcer volume.Reason) volume.Reason {
+	switch {
+	case r.Hold.Kind == volume.Released && (c != timeIsOver || r.Hold.For < r.Lifespan):
+		return volume.ForReleased
+	case c == tooMuch:
+		return volume.ForNamespace
+	case c == roomIsNeeded:
+		return scarcer
+	case c == nothingElse:
+		return volume.ForFloor
+	}
+	return volume.Expired
+}
+
+// next decides what to do. A volume whose time is over goes before one that something else makes go:
+// its room costs nothing.
 func next(o outlook) decision {
-	due, ok := o.deadline(1)
+	over, ok := o.queue.Over()
 	if !ok {
 		return decision{none: true, at: o.retry}
 	}
-	d := decision{factor: 1, expired: !due.After(o.now)}
-	if !d.expired {
-		d.factor = o.factor
-		due, _ = o.deadline(d.factor)
+	if !over.At.After(o.now) {
+		return o.begin(over, timeIsOver)
 	}
-	switch {
-	case due.After(o.now):
-		if !o.retry.IsZero() && o.retry.Before(due) {
-			due = o.retry
+	if c, ok := o.queue.Surplus(o.now); ok {
+		return o.begin(c, tooMuch)
+	}
+	at := over.At
+	if early, ok := o.queue.Early(o.now, o.factor, o.scarcer); ok && !early.At.After(o.now) {
+		return o.makeRoom(early, roomIsNeeded, o.mayGoEarly)
+	} else if ok && early.At.Before(at) {
+		at = early.At
+	}
+	if o.factor <= 0 {
+		if c, ok := o.queue.Guaranteed(o.scarcer); ok {
+			return o.makeRoom(c, nothingElse, o.mayBreak)
 		}
-		return decision{at: due}
-	case o.full:
+	}
+	if !o.retry.IsZero() && o.retry.Before(at) {
+		at = o.retry
+	}
+	return decision{at: at}
+}
+
+func (o *outlook) begin(c retained.Choice, why cause) decision {
+	if o.full {
 		return decision{}
-	case !d.expired && !o.mayGoEarly:
+	}
+	return decision{delete: true, chosen: c, cause: why, factor: o.factor}
+}
+
+func (o *outlook) makeRoom(c retained.Choice, why cause, may bool) decision {
+	if !may && !o.full {
 		return decision{measure: true}
 	}
-	d.delete = true
-	return d
+	return o.begin(c, why)
 }

@@ -3,55 +3,100 @@ package ephemeral
 import (
 	"testing"
 	"time"
+
+	"github.com/katbox/katbox/internal/retained"
+	"github.com/katbox/katbox/internal/volume"
 )
 
-// TestNext: what goes next, by the time, the pressure and what is under way. Deadlines are in hours
-// from now: without pressure, and with.
+// fakeOrder is a queue that says what the test says. A zero Choice is none.
+type fakeOrder struct{ over, surplus, early, guaranteed retained.Choice }
+
+func said(c retained.Choice) (retained.Choice, bool) { return c, !c.At.IsZero() }
+
+func (f fakeOrder) Over() (retained.Choice, bool)             { return said(f.over) }
+func (f fakeOrder) Surplus(time.Time) (retained.Choice, bool) { return said(f.surplus) }
+func (f fakeOrder) Guaranteed(volume.Reason) (retained.Choice, bool) {
+	return said(f.guaranteed)
+}
+
+func (f fakeOrder) Early(time.Time, float64, volume.Reason) (retained.Choice, bool) {
+	return said(f.early)
+}
+
+// TestNext: what goes next, by the time, the pressure and what is under way.
 func TestNext(t *testing.T) {
-	const none = time.Duration(1 << 62)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	in := func(d time.Duration) time.Time { return now.Add(d * time.Hour) }
-	tests := []struct {
-		name             string
-		whole, early     time.Duration
-		factor           float64
-		mayGoEarly, full bool
-		retry            time.Duration
-		want             decision
-	}{
-		{name: "no volume", whole: none, early: none, factor: 0, want: decision{none: true}},
-		{name: "no volume but one to be tried again", whole: none, early: none, factor: 1, retry: 3, want: decision{none: true, at: in(3)}},
-		{name: "not due", whole: 2, early: 2, factor: 1, mayGoEarly: true, want: decision{at: in(2)}},
-		{name: "not due, and one to be tried again before", whole: 2, early: 2, factor: 1, retry: 1, want: decision{at: in(1)}},
-		{name: "not due, and one to be tried again later", whole: 2, early: 2, factor: 1, retry: 3, want: decision{at: in(2)}},
-		{name: "due now", whole: 0, early: 0, factor: 1, want: decision{delete: true, expired: true, factor: 1}},
-		{name: "expired, whatever room is on its way", whole: -1, early: -5, factor: 0, want: decision{delete: true, expired: true, factor: 1}},
-		{name: "expired, and enough are being deleted", whole: -1, early: -1, factor: 1, full: true, want: decision{}},
-		{name: "early, and room is lacking", whole: 5, early: -1, factor: 0.5, mayGoEarly: true, want: decision{delete: true, factor: 0.5}},
-		{name: "early, and room may be on its way", whole: 5, early: -1, factor: 0.5, want: decision{measure: true}},
-		{name: "early, and enough are being deleted", whole: 5, early: -1, factor: 0.5, mayGoEarly: true, full: true, want: decision{}},
-		{name: "not yet under pressure", whole: 5, early: 1, factor: 0.5, want: decision{at: in(1)}},
-		{name: "not yet under pressure, one to be tried again before", whole: 5, early: 2, factor: 0.5, retry: 1, want: decision{at: in(1)}},
+	in := func(hours time.Duration) time.Time { return now.Add(hours * time.Hour) }
+	at := func(hours time.Duration) retained.Choice { return retained.Choice{At: in(hours)} }
+	gone := func(hours time.Duration, why cause, factor float64) decision {
+		return decision{delete: true, chosen: at(hours), cause: why, factor: factor}
 	}
-	for _, tt := range tests {
+	for _, tt := range []struct {
+		name  string
+		queue fakeOrder
+		o     outlook
+		want  decision
+	}{
+		{"no volume", fakeOrder{}, outlook{}, decision{none: true}},
+		{"no volume but one to be tried again", fakeOrder{}, outlook{retry: in(3)}, decision{none: true, at: in(3)}},
+		{"not due", fakeOrder{over: at(2), early: at(2)}, outlook{factor: 1, mayGoEarly: true}, decision{at: in(2)}},
+		{"not due, and one to be tried again before", fakeOrder{over: at(2), early: at(2)}, outlook{factor: 1, retry: in(1)}, decision{at: in(1)}},
+		{"not due, and one to be tried again later", fakeOrder{over: at(2), early: at(2)}, outlook{factor: 1, retry: in(3)}, decision{at: in(2)}},
+		{"due now", fakeOrder{over: at(0), early: at(0)}, outlook{factor: 1}, gone(0, timeIsOver, 1)},
+		{"over, whatever else there is", fakeOrder{over: at(-1), surplus: at(-2), early: at(-5)}, outlook{}, gone(-1, timeIsOver, 0)},
+		{"over, and enough are being deleted", fakeOrder{over: at(-1)}, outlook{factor: 1, full: true}, decision{}},
+		{"too much", fakeOrder{over: at(5), surplus: at(-2), early: at(-1)}, outlook{factor: 1}, gone(-2, tooMuch, 1)},
+		{"too much, and enough are being deleted", fakeOrder{over: at(5), surplus: at(-2)}, outlook{factor: 1, full: true}, decision{}},
+		{"room is lacking", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5, mayGoEarly: true}, gone(-1, roomIsNeeded, 0.5)},
+		{"room may be on its way", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5}, decision{measure: true}},
+		{"room is lacking, and enough are being deleted", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5, mayGoEarly: true, full: true}, decision{}},
+		{"enough are being deleted", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5, full: true}, decision{}},
+		{"not yet under pressure", fakeOrder{over: at(5), early: at(1)}, outlook{factor: 0.5}, decision{at: in(1)}},
+		{"not yet, one to be tried again before", fakeOrder{over: at(5), early: at(2)}, outlook{factor: 0.5, retry: in(1)}, decision{at: in(1)}},
+		{"guaranteed, in the band", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{factor: 0.1, mayGoEarly: true, mayBreak: true}, decision{at: in(2)}},
+		{"pinned only, in the band", fakeOrder{over: at(5), guaranteed: at(-1)}, outlook{factor: 0.1, mayBreak: true}, decision{at: in(5)}},
+		{"others are left below the floor", fakeOrder{over: at(5), early: at(-1), guaranteed: at(-1)}, outlook{mayGoEarly: true}, gone(-1, roomIsNeeded, 0)},
+		{"others will make room", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{mayGoEarly: true}, decision{measure: true}},
+		{"nothing else is left", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{mayBreak: true}, gone(-1, nothingElse, 0)},
+		{"nothing else is left, and enough are being deleted", fakeOrder{over: at(5), guaranteed: at(-1)}, outlook{mayBreak: true, full: true}, decision{}},
+		{"nothing at all is left", fakeOrder{over: at(5)}, outlook{mayBreak: true}, decision{at: in(5)}},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := outlook{now: now, factor: tt.factor, mayGoEarly: tt.mayGoEarly, full: tt.full}
-			if tt.retry != 0 {
-				o.retry = in(tt.retry)
-			}
-			o.deadline = func(factor float64) (time.Time, bool) {
-				switch {
-				case tt.whole == none:
-					return time.Time{}, false
-				case factor == 1:
-					return in(tt.whole), true
-				default:
-					return in(tt.early), true
-				}
-			}
-			if got := next(o); got != tt.want {
+			tt.o.now, tt.o.queue = now, tt.queue
+			if got := next(tt.o); got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestReasons: with what a deletion is recorded.
+func TestReasons(t *testing.T) {
+	plain := volume.Record{Lifespan: 10 * time.Hour}
+	with := func(kind volume.HoldKind, end time.Duration) volume.Record {
+		r := plain
+		r.Hold = volume.Hold{Kind: kind, For: end}
+		return r
+	}
+	for _, tt := range []struct {
+		name   string
+		cause  cause
+		record volume.Record
+		want   volume.Reason
+	}{
+		{"its lifespan is over", timeIsOver, plain, volume.Expired},
+		{"its pin is over", timeIsOver, with(volume.Pinned, 20*time.Hour), volume.Expired},
+		{"its grace is over", timeIsOver, with(volume.Released, time.Hour), volume.ForReleased},
+		{"its lifespan is over before its grace", timeIsOver, with(volume.Released, 20*time.Hour), volume.Expired},
+		{"released, room is needed", roomIsNeeded, with(volume.Released, time.Hour), volume.ForReleased},
+		{"released, of a namespace with too much", tooMuch, with(volume.Released, time.Hour), volume.ForReleased},
+		{"too much", tooMuch, plain, volume.ForNamespace},
+		{"room", roomIsNeeded, plain, volume.ForInodes},
+		{"young", nothingElse, plain, volume.ForFloor},
+		{"pinned", nothingElse, with(volume.Pinned, time.Hour), volume.ForFloor},
+	} {
+		if got := tt.cause.reason(tt.record, volume.ForInodes); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }

@@ -80,6 +80,10 @@ type Config struct {
 	MaxPinned lifespan.Amount
 	// Limits say how much of the file system should stay free.
 	Limits lifespan.Limits
+	// MinLifespan, Fair and MaxRetained say which volumes go first; see [retained.Queue].
+	MinLifespan time.Duration
+	Fair        bool
+	MaxRetained func(namespace string) volume.Size
 	// RetainedGrew is called whenever the queue of retained volumes takes more memory; see
 	// [retained.Queue].
 	RetainedGrew func(bytes int)

@@ -79,18 +79,15 @@ func (v *volumes) describe(id volume.ID) (volume.Description, error) {
 	if !ok {
 		return volume.Description{}, errNotFound(id)
 	}
-	return describe(asleep.Record, asleep.Size, v.retention.factor), nil
+	return v.description(asleep.Record, asleep.Size, v.retention.factor), nil
 }
 
-// describe describes a volume under a pressure factor, which moves no deadline of a person's.
-func describe(r volume.Record, size volume.Size, factor float64) volume.Description {
+// description describes a volume under a pressure factor.
+func (e *environment) description(r volume.Record, size volume.Size, factor float64) volume.Description {
 	d := volume.Description{Record: r, Size: size}
-	switch {
-	case r.Phase != volume.Retained:
-	case r.Hold.Kind != volume.NoHold:
-		d.Deadline = r.Until()
-	default:
-		d.Deadline, d.Early = lifespan.Deadline(r.Unpublished, r.Lifespan, factor), factor < 1
+	if r.Phase == volume.Retained {
+		keep := lifespan.Due(r, e.MinLifespan, factor)
+		d.Deadline, d.Early = r.Unpublished.Add(keep), keep < r.Keep()
 	}
 	return d
 }
@@ -101,7 +98,7 @@ func (v *volumes) listRetained(m *messages.ListRetained) {
 	asleep, next := v.retention.queue.Newest(m.Selection, listSlice)
 	page := volume.Page{Volumes: make([]volume.Description, 0, len(asleep)), Next: next}
 	for _, a := range asleep {
-		page.Volumes = append(page.Volumes, describe(a.Record, a.Size, v.retention.factor))
+		page.Volumes = append(page.Volumes, v.description(a.Record, a.Size, v.retention.factor))
 	}
 	v.addVisited(&page, m.Selection)
 	m.Send(page, nil)
@@ -112,7 +109,7 @@ func (v *volumes) addVisited(page *volume.Page, s volume.Selection) {
 	found := len(page.Volumes)
 	for _, a := range v.visited {
 		if s.Selects(a.Record) && (page.Next.IsZero() || a.Key().Compare(page.Next) > 0) {
-			page.Volumes = append(page.Volumes, describe(a.Record, a.Size, v.retention.factor))
+			page.Volumes = append(page.Volumes, v.description(a.Record, a.Size, v.retention.factor))
 		}
 	}
 	if len(page.Volumes) == found {
@@ -137,7 +134,7 @@ func (v *volumes) beginReading(m *messages.BeginReading) {
 	case v.ctx.Err() != nil:
 		m.Fail(actors.ErrStopping)
 	case known && asleep.Phase == volume.Retained:
-		v.leases.grant(m, describe(asleep.Record, asleep.Size, v.retention.factor))
+		v.leases.grant(m, v.description(asleep.Record, asleep.Size, v.retention.factor))
 	case known, deleting:
 		m.Fail(fmt.Errorf("%w: volume %s is being deleted", volume.ErrGone, m.ID))
 	case v.supervisor.IsAwake(m.ID):

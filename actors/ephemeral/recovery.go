@@ -28,7 +28,9 @@ type recovered struct {
 
 // recoverNode compares records and mounts, and returns what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	found.asleep, found.clock = &retained.Queue{Grew: cfg.RetainedGrew}, &clock{}
+	found.asleep, found.clock = &retained.Queue{
+		Grew: cfg.RetainedGrew, MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained,
+	}, &clock{}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
 		found.asleep.Push(record)
 		if record.Hold.Kind == volume.Pinned {

@@ -64,8 +64,9 @@ type retention struct {
 	// factor is the pressure factor, scarcer the reason for volumes that go early.
 	factor  float64
 	scarcer volume.Reason
-	// failed limits the lines about volumes that cannot be deleted.
-	failed *lineLimit
+	// failed limits the lines about volumes that cannot be deleted, broken those about guaranteed ones
+	// that go.
+	failed, broken *lineLimit
 	// timer, when set, ends the wait for the next volume that is due, at timerAt.
 	timer   *time.Timer
 	timerAt time.Time
@@ -84,7 +85,8 @@ type deletionDue struct{}
 func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *retention {
 	return &retention{
 		ctx: ctx, metrics: m, log: log, queue: queue, atOnce: atOnce, early: early, factor: 1, deleting: map[volume.ID]retained.Asleep{},
-		making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval), started: time.Now(),
+		making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval), broken: newLineLimit(afterlifeBurst, afterlifeAgain),
+		started: time.Now(),
 	}
 }
 
@@ -143,7 +145,8 @@ func (r *retention) pressure(m *messages.Pressure) {
 	r.factor, r.scarcer = m.Factor, m.Scarcer
 	r.owed = r.owed || m.NoSpace && r.early
 	r.asking = r.asking && !m.Answers
-	r.making.Measured(m.Lacking, m.Answers)
+	r.making.Measured(m.Lacking, m.Short, m.Answers)
+	r.queue.Recheck()
 	r.deleteDue()
 }
 
@@ -165,8 +168,10 @@ func (r *retention) deleteDue() {
 		if r.owed {
 			factor = 0
 		}
+		settled := r.making.Settled()
 		decision := next(outlook{
-			now: now, deadline: r.queue.Next, factor: factor, mayGoEarly: r.making.Settled() || r.making.Lacks(),
+			now: now, queue: r.queue, factor: factor, scarcer: r.scarcer,
+			mayGoEarly: settled || r.making.Lacks(), mayBreak: settled || r.making.LacksFloor(),
 			full: len(r.deleting) >= r.atOnce || r.ctx.Err() != nil, retry: retry,
 		})
 		if decision.delete {
@@ -187,14 +192,30 @@ func (r *retention) deleteDue() {
 
 // start orders the deletion that was decided.
 func (r *retention) start(d decision) {
-	chosen, _ := r.queue.TakeNext(d.factor)
-	reason := r.scarcer
-	if d.expired {
-		reason = volume.Expired
+	chosen := r.queue.TakeChosen(d.chosen)
+	reason := d.cause.reason(chosen.Record, r.scarcer)
+	if reason == volume.ForFloor {
+		r.breakGuarantee(chosen)
 	}
 	r.owed = false
 	r.begin(chosen)
 	r.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
+}
+
+// breakGuarantee says that a volume goes which was not to go early.
+func (r *retention) breakGuarantee(chosen retained.Asleep) {
+	pinned := chosen.Hold.Kind == volume.Pinned
+	r.metrics.GuaranteeBroken(pinned)
+	guarantee := "it is younger than --min-lifespan"
+	if pinned {
+		guarantee = "it is pinned"
+	}
+	r.broken.write(func() {
+		r.log.Error(nil, "the disk is below its floor and nothing else is left, deleting a volume that was guaranteed to stay",
+			logkeys.About(chosen.Record, "guarantee", guarantee)...)
+	}, func(more int) {
+		r.log.Error(nil, "the disk is below its floor, deleting more volumes that were guaranteed to stay than are logged one by one", "count", more)
+	})
 }
 
 // begin notes that the deletion of a volume begins, which is not in the queue any more.
@@ -240,4 +261,5 @@ func (r *retention) stop() {
 	actors.StopTimer(r.timer)
 	actors.StopTimer(r.sizesTimer)
 	r.failed.flush()
+	r.broken.flush()
 }

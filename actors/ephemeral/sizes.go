@@ -167,7 +167,7 @@ func (r *retention) sizesMeasured(m *messages.SizesMeasured) {
 	if m.Done && r.queue.Unmeasured() == 0 {
 		r.sizesKnown = time.Now()
 	}
-	r.queueChanged()
+	r.deleteDue() // a namespace may be known now to retain too much
 }
 
 // sizesDue ends the wait.

@@ -20,5 +20,5 @@ func (v *volumeActor) describe(m *messages.DescribeVolume) {
 	if record.Phase == volume.Retained && v.running != nil && v.running.name == publishing {
 		record.Phase = volume.Publishing
 	}
-	m.Send(describe(record, volume.Size{}, factor), nil)
+	m.Send(v.description(record, volume.Size{}, factor), nil)
 }

@@ -40,6 +40,7 @@ type Pressure struct {
 	// InodesAreScarcer: fewer inodes than bytes are free above the floor, as a share of the total.
 	InodesAreScarcer bool
 	Lacking          volume.Size // has to come free at once
+	Short            volume.Size // of this, up to the floor
 	Line             volume.Size // with less free the kubelet evicts pods
 	Floor            volume.Size // with no more free, retained volumes go at once
 	Wanted           volume.Size // with less free, retained volumes go earlier
@@ -52,6 +53,7 @@ func (l Limits) Pressure(is volume.Space) Pressure {
 		Factor:           min(bytes.factor(is.Free.Bytes), inodes.factor(is.Free.Inodes)),
 		InodesAreScarcer: inodes.above(is.Free.Inodes) < bytes.above(is.Free.Bytes),
 		Lacking:          volume.Size{Bytes: bytes.lacking(is.Free.Bytes), Inodes: inodes.lacking(is.Free.Inodes)},
+		Short:            volume.Size{Bytes: bytes.short(is.Free.Bytes), Inodes: inodes.short(is.Free.Inodes)},
 		Line:             volume.Size{Bytes: bytes.line, Inodes: inodes.line},
 		Floor:            volume.Size{Bytes: bytes.floor, Inodes: inodes.floor},
 		Wanted:           volume.Size{Bytes: bytes.wanted, Inodes: inodes.wanted},
@@ -125,6 +127,14 @@ func (m marks) lacking(free int64) int64 {
 	return max(m.floor+(m.wanted-m.floor-1)/urgent+1-free, 0)
 }
 
+// short is what is missing up to the floor. At the floor it is not reached, so that something is.
+func (m marks) short(free int64) int64 {
+	if m.wanted <= m.floor {
+		return 0
+	}
+	return max(m.floor+1-free, 0)
+}
+
 // above is the share of the total that is free above the floor.
 func (m marks) above(free int64) float64 {
 	if m.total == 0 {
@@ -145,9 +155,31 @@ func CheckHeadroom(h float64) error {
 // Deadline returns when a volume expires that was unpublished at the given time, under the given
 // pressure factor (0 to 1). It carries a monotonic clock reading if unpublished does.
 func Deadline(unpublished time.Time, lifespan time.Duration, factor float64) time.Time {
+	return unpublished.Add(Shortened(lifespan, 0, factor))
+}
+
+// Due returns how long after its unpublish a retained volume goes under the given pressure factor (0
+// to 1). least is how long each is kept that no person has released. Pressure makes no volume go
+// before its pin ends. It leaves a released one its grace, except at factor 0.
+func Due(r volume.Record, least time.Duration, factor float64) time.Duration {
+	switch r.Hold.Kind {
+	case volume.Pinned:
+		return max(r.Hold.For, Shortened(r.Lifespan, least, factor))
+	case volume.Released:
+		if factor <= 0 {
+			return 0
+		}
+		return r.Keep()
+	}
+	return Shortened(r.Lifespan, least, factor)
+}
+
+// Shortened returns what the given pressure factor (0 to 1) leaves of a lifespan: no less than least,
+// if the lifespan is not shorter.
+func Shortened(lifespan, least time.Duration, factor float64) time.Duration {
 	if factor >= 1 {
 		// The longest durations come back from float64 negative.
-		return unpublished.Add(lifespan)
+		return lifespan
 	}
-	return unpublished.Add(time.Duration(float64(lifespan) * factor))
+	return max(time.Duration(float64(lifespan)*factor), min(least, lifespan))
 }

@@ -7,9 +7,10 @@ import "github.com/katbox/katbox/internal/volume"
 // after it was erased. So several volumes go at once if one would not be enough, and no more. The
 // zero Size is that of a volume whose size is not known.
 type Making struct {
-	lacking volume.Size // what the last measurement showed
-	known   bool        // there was one
-	falling bool        // less was free then than at the measurement before
+	// lacking is what the last measurement showed, and short what of this is missing up to the floor.
+	lacking, short volume.Size
+	known          bool // there was one
+	falling        bool // less was free then than at the measurement before
 	// deleting are the deletions that have not ended. erasing have ended, and no measurement was
 	// asked for since. asked ended before the measurement was asked for that will show them.
 	deleting, erasing, asked sum
@@ -65,13 +66,14 @@ func (m *Making) Ask() {
 	m.erasing = sum{}
 }
 
-// Measured notes what was lacking at a measurement. answer: it is the one that was asked for.
-func (m *Making) Measured(lacking volume.Size, answer bool) {
+// Measured notes what was lacking at a measurement, and what of this was missing up to the floor.
+// answer: it is the one that was asked for.
+func (m *Making) Measured(lacking, short volume.Size, answer bool) {
 	if answer {
 		m.asked = sum{}
 	}
 	m.falling = m.known && (lacking.Bytes > m.lacking.Bytes || lacking.Inodes > m.lacking.Inodes)
-	m.lacking, m.known = lacking, true
+	m.lacking, m.short, m.known = lacking, short, true
 }
 
 // Unshown reports whether a deletion has ended since a measurement was asked for last.
@@ -83,10 +85,16 @@ func (m *Making) Settled() bool { return m.known && m.onItsWay().volumes == 0 }
 // Lacks reports whether more is lacking than is on its way. How much room a volume of an unknown
 // size makes shows only later: it waits for that volume, unless free space goes on falling
 // meanwhile.
-func (m *Making) Lacks() bool {
+func (m *Making) Lacks() bool { return m.exceeds(m.lacking) }
+
+// LacksFloor is Lacks, where the room is only what is missing up to the floor.
+func (m *Making) LacksFloor() bool { return m.exceeds(m.short) }
+
+// exceeds reports whether the room that is wanted is more than what is on its way.
+func (m *Making) exceeds(wanted volume.Size) bool {
 	coming := m.onItsWay()
 	if coming.unknown > 0 && !m.falling {
 		return false
 	}
-	return m.lacking.Bytes > coming.size.Bytes || m.lacking.Inodes > coming.size.Inodes
+	return wanted.Bytes > coming.size.Bytes || wanted.Inodes > coming.size.Inodes
 }

@@ -15,90 +15,90 @@ func TestMaking(t *testing.T) {
 		play           func(m *Making)
 		settled, lacks bool
 	}{
-		"a start waits for the trash": {func(m *Making) { m.Measured(lacks(10), false) }, false, false},
+		"a start waits for the trash": {func(m *Making) { m.Measured(lacks(10), volume.Size{}, false) }, false, false},
 		"the answer shows the trash": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 		}, true, true},
 		"the trash of before does not keep up": {func(m *Making) {
-			m.Measured(lacks(10), false)
-			m.Measured(lacks(11), false)
+			m.Measured(lacks(10), volume.Size{}, false)
+			m.Measured(lacks(11), volume.Size{}, false)
 		}, false, true},
 		"nothing is lacking": {func(m *Making) {
 			m.Ask()
-			m.Measured(volume.Size{}, true)
+			m.Measured(volume.Size{}, volume.Size{}, true)
 		}, true, false},
 		"enough is on its way": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(volumeOf(10))
 		}, false, false},
 		"not enough is on its way": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(volumeOf(9))
 		}, false, true},
 		"more and more is needed": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(volumeOf(10))
 			m.End(volumeOf(10), true)
-			m.Measured(lacks(20), false)
+			m.Measured(lacks(20), volume.Size{}, false)
 		}, false, true},
 		"one that failed makes no room": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(volumeOf(10))
 			m.End(volumeOf(10), false)
 		}, true, true},
 		"the size of one is not known": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(unknown)
 		}, false, false},
 		"and less is free all the same": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(unknown)
-			m.Measured(lacks(11), false)
+			m.Measured(lacks(11), volume.Size{}, false)
 		}, false, true},
 		"one more for each measurement": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(unknown)
-			m.Measured(lacks(11), false)
+			m.Measured(lacks(11), volume.Size{}, false)
 			m.Begin(unknown)
 		}, false, false},
 		"a large file takes its time": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(unknown)
-			m.Measured(lacks(10), false)
+			m.Measured(lacks(10), volume.Size{}, false)
 		}, false, false},
 		"erased, but not asked for": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(volumeOf(10))
 			m.End(volumeOf(10), true)
-			m.Measured(lacks(5), false)
+			m.Measured(lacks(5), volume.Size{}, false)
 		}, false, false},
 		"an answer knows nothing of what came after the question": {func(m *Making) {
 			m.Ask()
 			m.Begin(volumeOf(10))
 			m.End(volumeOf(10), true)
-			m.Measured(lacks(5), true)
+			m.Measured(lacks(5), volume.Size{}, true)
 		}, false, false},
 		"asked and answered": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), true)
+			m.Measured(lacks(10), volume.Size{}, true)
 			m.Begin(volumeOf(10))
 			m.End(volumeOf(10), true)
 			m.Ask()
-			m.Measured(lacks(5), true)
+			m.Measured(lacks(5), volume.Size{}, true)
 		}, true, true},
 		"inodes alone": {func(m *Making) {
 			m.Ask()
-			m.Measured(volume.Size{Inodes: 10}, true)
+			m.Measured(volume.Size{Inodes: 10}, volume.Size{}, true)
 			m.Begin(volume.Size{Bytes: 1 << 40, Inodes: 9})
 		}, false, true},
 	} {

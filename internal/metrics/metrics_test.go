@@ -23,6 +23,7 @@ import (
 // mistake.
 var names = []string{
 	"katbox_actor_restarts_total counter",
+	"katbox_broken_guarantees_total counter",
 	"katbox_build_info gauge",
 	"katbox_csi_operation_duration_seconds histogram",
 	"katbox_csi_operations_in_flight gauge",

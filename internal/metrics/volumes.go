@@ -22,6 +22,7 @@ type volumes struct {
 	retainedBytes      prometheus.Gauge
 	retainedUnmeasured prometheus.Gauge
 	evictions          map[volume.Reason]prometheus.Counter
+	broken             map[bool]prometheus.Counter
 	lateness           prometheus.Histogram
 	kept               prometheus.Histogram
 	unmountRetries     prometheus.Counter
@@ -37,6 +38,8 @@ type volumes struct {
 func newVolumes(r *prometheus.Registry) volumes {
 	evictions := counterVec(r, "evictions_total",
 		"Retained volumes that were deleted: expired, early because the disk ran out of bytes or of inodes, or removed by a person.", "reason")
+	broken := counterVec(r, "broken_guarantees_total",
+		"Volumes that were pinned, or younger than the minimum lifespan, and were ordered to go because the disk was below its floor.", "guarantee")
 	v := volumes{
 		phases: newByPhase(gaugeVec(r, "volumes", "Volumes by phase.", "phase")),
 		mounts: gauge(r, "mounts", "Targets at which volumes are mounted, or will be: published now, or again after a reboot."),
@@ -45,6 +48,7 @@ func newVolumes(r *prometheus.Registry) volumes {
 		retainedUnmeasured: gauge(r, "retained_unmeasured_volumes", "Retained volumes whose disk space was not measured yet."),
 
 		evictions: map[volume.Reason]prometheus.Counter{},
+		broken:    map[bool]prometheus.Counter{true: broken.WithLabelValues("pin"), false: broken.WithLabelValues("min-lifespan")},
 		lateness: histogram(r, "deadline_lateness_seconds",
 			"Time from the deadline of an expired volume to the end of its deletion.", latenessBuckets),
 		kept: histogram(r, "retention_kept_ratio",
@@ -110,6 +114,10 @@ func (m *Metrics) VolumeDeleted(t volume.Tombstone, late time.Duration) {
 		m.kept.Observe(t.Kept.Seconds() / promised.Seconds())
 	}
 }
+
+// GuaranteeBroken counts a volume that was ordered to go though it was pinned, or else younger than
+// the minimum lifespan.
+func (m *Metrics) GuaranteeBroken(pinned bool) { m.broken[pinned].Inc() }
 
 // UnmountRetried counts a repeated unmount.
 func (m *Metrics) UnmountRetried() { m.unmountRetries.Inc() }

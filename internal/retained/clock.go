@@ -43,3 +43,11 @@ func (c *clock) time(since int64, base time.Time) time.Time {
 	}
 	return base.Add(time.Duration(since) - base.Sub(c.origin))
 }
+
+// since returns t as what keep would return, and keeps nothing.
+func (c *clock) since(t time.Time) int64 {
+	if c.origin.IsZero() {
+		return 0
+	}
+	return int64(t.Sub(c.origin))
+}

@@ -71,8 +71,8 @@ func TestStepMovesNoDeadline(t *testing.T) {
 		q.Push(volume.Record{ID: volume.ID('a' + rune(i))}.Retain(stepped{time.Duration(i) * time.Minute, step}.at(began), time.Hour))
 	}
 	for i, id := range []volume.ID{"a", "b", "c"} {
-		deadline, _ := q.Next(1)
-		next, _ := q.TakeNext(1)
+		deadline, _ := nextDue(q, 1)
+		next, _ := takeNext(q, 1)
 		if want := time.Duration(i)*time.Minute + time.Hour; next.ID != id || deadline.Sub(began) != want {
 			t.Errorf("%s goes after %v, want %s after %v", next.ID, deadline.Sub(began), id, want)
 		}

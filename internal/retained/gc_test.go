@@ -33,7 +33,7 @@ func TestQueueTellsHowItGrew(t *testing.T) {
 	}
 	fill()
 	for {
-		if _, ok := q.TakeNext(1); !ok {
+		if _, ok := takeNext(q, 1); !ok {
 			break
 		}
 	}

@@ -233,7 +233,7 @@ func TestIndexTakesLittle(t *testing.T) {
 	q.Index()
 	check("start")
 	for i := range size {
-		q.TakeNext(1)
+		takeNext(q, 1)
 		q.Push(named(size+i, namespaces))
 	}
 	check("churn")

@@ -16,7 +16,7 @@ func TestPostponedIsNotDueBeforeItsWaitIsOver(t *testing.T) {
 	if next, ok := q.Resume(epoch.Add(time.Hour)); !ok || !next.Equal(epoch.Add(90*time.Minute)) {
 		t.Errorf("the wait ends at %v, %t, want after 90 minutes", next, ok)
 	}
-	if due, _ := q.Next(1); !due.Equal(epoch.Add(2 * time.Hour)) {
+	if due, _ := nextDue(q, 1); !due.Equal(epoch.Add(2 * time.Hour)) {
 		t.Errorf("next is due at %v, want the one that does not wait", due)
 	}
 	if !q.Has(volume.Place{Pod: "pod", ID: "failed"}) || q.Len() != 2 || q.Waiting() != 1 {
@@ -25,7 +25,7 @@ func TestPostponedIsNotDueBeforeItsWaitIsOver(t *testing.T) {
 	if next, ok := q.Resume(epoch.Add(90 * time.Minute)); ok {
 		t.Errorf("one more waits, until %v", next)
 	}
-	if got, ok := q.TakeNext(1); !ok || got.ID != "failed" || got.Tries != 3 {
+	if got, ok := takeNext(q, 1); !ok || got.ID != "failed" || got.Tries != 3 {
 		t.Errorf("took %+v, want the one that has waited, with its tries", got)
 	}
 	if q.Waiting() != 0 {

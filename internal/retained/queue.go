@@ -8,44 +8,43 @@
 package retained
 
 import (
-	"container/heap"
 	"time"
 
-	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Queue holds the retained volumes and knows which one is due next. The zero Queue is empty and
-// ready to use. It is not safe for concurrent use.
+// Queue holds the retained volumes and knows which one goes next. The zero Queue is empty and ready
+// to use. Its exported fields do not change once it holds volumes. It is not safe for concurrent use.
 //
-// Volumes of one lifespan are due in the order in which they were unpublished, whatever the
-// pressure factor is. So there is one heap for each lifespan, usually one, and what is due next is
-// one of the heads.
+// Volumes go in this order:
+//
+//  1. those whose time is over ([Queue.Over]);
+//  2. of a namespace that retains more than it may ([Queue.Surplus]): its own, in the order that
+//     follows here;
+//  3. when room is needed ([Queue.Early]): the released ones, those of pods that Succeeded, then all
+//     others. Among these it is the deadline under the pressure factor that counts, or, in a fair
+//     queue, how much the namespace retains;
+//  4. when that was not enough ([Queue.Guaranteed]): those that are younger than MinLifespan, then
+//     the pinned ones.
 type Queue struct {
 	// Grew, if set, is called whenever the queue takes more memory, with how many bytes it takes.
 	// It never takes less again.
 	Grew func(bytes int)
+	// MinLifespan is how long a volume is kept that is not released, whatever the pressure is.
+	MinLifespan time.Duration
+	// Fair: a namespace that retains more than an average one loses its oldest volume first.
+	Fair bool
+	// MaxRetained, if set, returns how much a namespace may retain. Zero bytes or inodes set no limit.
+	// It may return another limit later; see [Queue.Recheck].
+	MaxRetained func(namespace string) volume.Size
 
 	table      table
-	classes    map[class]*order
+	classes    classes
 	unmeasured []number // the entries without a size
 	bytes      int64    // the sum of the others' sizes
 	postponed  postponed
 	index      index
-}
-
-// class is what volumes have in common that are due in the order in which they were unpublished.
-type class struct {
-	keep     time.Duration
-	deleting bool
-}
-
-func (t *table) class(n number) class {
-	f := t.fate(n)
-	if f.phase == volume.Deleting {
-		return class{deleting: true}
-	}
-	return class{keep: volume.Record{Lifespan: f.lifespan, Hold: t.holds.of(n)}.Keep()}
+	tenants    tenants
 }
 
 // Push adds a volume, in place of an older record of the same ID. A record in phase
@@ -72,16 +71,10 @@ func (q *Queue) insert(r volume.Record) number {
 
 // enqueue puts an entry into the heap of its class.
 func (q *Queue) enqueue(n number) {
-	if q.classes == nil {
-		q.classes = make(map[class]*order)
+	q.classes.push(&q.table, n)
+	if q.Fair || q.MaxRetained != nil {
+		q.tenants.enter(&q.table, n)
 	}
-	c := q.table.class(n)
-	h := q.classes[c]
-	if h == nil {
-		h = &order{table: &q.table, before: q.table.before}
-		q.classes[c] = h
-	}
-	heap.Push(h, n)
 }
 
 // Asleep is what the queue knows of a volume.
@@ -124,12 +117,8 @@ func (q *Queue) take(n number) Asleep {
 		q.index.remove(n)
 	}
 	if !q.postponed.remove(n) {
-		c := q.table.class(n)
-		h := q.classes[c]
-		heap.Remove(h, int(q.table.entry(n).place))
-		if h.Len() == 0 {
-			delete(q.classes, c)
-		}
+		q.tenants.leave(n)
+		q.classes.remove(&q.table, n)
 	}
 	q.table.remove(n)
 	return a
@@ -139,35 +128,6 @@ func (q *Queue) take(n number) Asleep {
 func (q *Queue) Has(p volume.Place) bool {
 	n := q.table.find(p.ID)
 	return n != 0 && q.table.pod(n) == p.Pod
-}
-
-// Next returns the earliest deadline under the given pressure factor. ok is false when all volumes
-// that are left are postponed.
-func (q *Queue) Next(factor float64) (deadline time.Time, ok bool) {
-	first, deadline := q.next(factor)
-	return deadline, first != 0
-}
-
-// TakeNext removes the volume with the earliest deadline under the given pressure factor, and
-// returns what was known of it. Of several with the same deadline it takes the one that was
-// unpublished first. ok is false when that of Next is.
-func (q *Queue) TakeNext(factor float64) (next Asleep, ok bool) {
-	first, _ := q.next(factor)
-	if first == 0 {
-		return Asleep{}, false
-	}
-	return q.take(first), true
-}
-
-func (q *Queue) next(factor float64) (first number, deadline time.Time) {
-	for c, h := range q.classes {
-		n := h.numbers[0]
-		d := lifespan.Deadline(q.table.unpublished(n), c.keep, factor)
-		if first == 0 || d.Before(deadline) || d.Equal(deadline) && q.table.before(n, first) {
-			first, deadline = n, d
-		}
-	}
-	return first, deadline
 }
 
 // Len returns the number of volumes in the queue.
@@ -183,107 +143,3 @@ const garbage = 32 << 20
 //
 // A low target costs no more CPU: the collector does not look inside the queue.
 func GCPercent(queue int) int { return 100 * garbage / (garbage + queue) }
-
-// order is a heap of entries, for the package container/heap. Each entry notes its place in it.
-type order struct {
-	table   *table
-	numbers []number
-	before  func(n, m number) bool
-}
-
-func (o *order) Len() int           { return len(o.numbers) }
-func (o *order) Less(i, j int) bool { return o.before(o.numbers[i], o.numbers[j]) }
-
-func (o *order) Swap(i, j int) {
-	o.numbers[i], o.numbers[j] = o.numbers[j], o.numbers[i]
-	o.table.entry(o.numbers[i]).place = uint32(i)
-	o.table.entry(o.numbers[j]).place = uint32(j)
-}
-
-func (o *order) Push(x any) {
-	n := x.(number)
-	o.table.entry(n).place = uint32(len(o.numbers))
-	o.numbers = append(o.numbers, n)
-}
-
-func (o *order) Pop() any {
-	last := len(o.numbers) - 1
-	n := o.numbers[last]
-	o.numbers = o.numbers[:last]
-	return n
-}
-
-// Postpone adds a volume that could not be deleted, as [Queue.Push] does. Until then it is not due,
-// whatever its deadline is. tries is how often it could not be deleted; the queue keeps that until
-// the volume is taken.
-func (q *Queue) Postpone(r volume.Record, then time.Time, tries int) {
-	q.postponed.add(&q.table, q.insert(r), then, tries)
-}
-
-// Resume ends the waits that are over at now. The next wait is over at the time that it returns; ok
-// is false when no volume waits.
-func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {
-	for {
-		n, then := q.postponed.first()
-		if n == 0 || then.After(now) {
-			return then, n != 0
-		}
-		heap.Pop(&q.postponed.order)
-		// Its tries are kept.
-		w := q.postponed.waits[n]
-		w.over = true
-		q.postponed.waits[n] = w
-		q.enqueue(n)
-	}
-}
-
-// Waiting returns how many volumes are postponed.
-func (q *Queue) Waiting() int { return q.postponed.order.Len() }
-
-// postponed orders the entries that wait by the end of their wait. The zero postponed is empty and
-// ready to use.
-type postponed struct {
-	order  order
-	origin time.Time       // what times are counted from
-	waits  map[number]wait // of the entries in the heap, and of entries that were in it
-}
-
-type wait struct {
-	until int64 // nanoseconds since the origin
-	tries int32
-	over  bool // the entry is no longer in the heap
-}
-
-func (p *postponed) add(t *table, n number, then time.Time, tries int) {
-	if p.waits == nil {
-		p.origin, p.waits = then, map[number]wait{}
-		p.order = order{table: t, before: func(n, m number) bool { return p.waits[n].until < p.waits[m].until }}
-	}
-	p.waits[n] = wait{until: int64(then.Sub(p.origin)), tries: int32(tries)}
-	heap.Push(&p.order, n)
-}
-
-// first returns the entry whose wait is over first, and when that is; 0 when none waits.
-func (p *postponed) first() (number, time.Time) {
-	if p.order.Len() == 0 {
-		return 0, time.Time{}
-	}
-	n := p.order.numbers[0]
-	return n, p.origin.Add(time.Duration(p.waits[n].until))
-}
-
-// remove forgets an entry, and reports whether it was in the heap.
-func (p *postponed) remove(n number) bool {
-	w, ok := p.waits[n]
-	if !ok {
-		return false
-	}
-	if !w.over {
-		heap.Remove(&p.order, int(p.order.table.entry(n).place))
-	}
-	delete(p.waits, n)
-	if len(p.waits) == 0 {
-		*p = postponed{} // there may have been many
-	}
-	return !w.over
-}

@@ -73,6 +73,7 @@ func (q *Queue) Measured(id volume.ID, unpublished time.Time, is volume.Size) {
 	q.dropUnmeasured(n)
 	e.size = measured(is)
 	q.bytes += e.size.size().Bytes
+	q.tenants.measured(n)
 }
 
 // addSize lists a new entry as one to be measured, unless its data may be gone already.

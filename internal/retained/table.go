@@ -209,6 +209,17 @@ func (t *table) unpublished(n number) time.Time {
 // space returns whose namespace an entry is in. It is not to be changed.
 func (t *table) space(n number) *space { return t.spaces.value(t.group(n).space) }
 
+// namespace returns the namespace of an entry.
+func (t *table) namespace(n number) string {
+	s := t.space(n)
+	if !s.inText {
+		return s.namespace
+	}
+	_, rest := cutSeconds(skipText(skipPod(skipID(t.read(n)))), time.Time{})
+	own, _ := cutSpace(rest)
+	return own.namespace
+}
+
 func (t *table) id(n number) volume.ID {
 	id, _ := t.cutID(n, t.read(n))
 	return id

@@ -1,0 +1,192 @@
+package retained
+
+import (
+	"cmp"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// model is a plain list that says in the simplest way what a queue is to say.
+type model struct {
+	minLifespan time.Duration
+	fair        bool
+	maxRetained func(namespace string) volume.Size
+	volumes     map[volume.ID]Asleep
+}
+
+// sorted returns the volumes that a condition holds for, the least first.
+func (m *model) sorted(is func(Asleep) bool, by func(a Asleep) time.Time) []Asleep {
+	var found []Asleep
+	for _, a := range m.volumes {
+		if is(a) {
+			found = append(found, a)
+		}
+	}
+	slices.SortFunc(found, func(a, b Asleep) int {
+		return cmp.Or(by(a).Compare(by(b)), a.Unpublished.Compare(b.Unpublished), cmp.Compare(a.ID, b.ID))
+	})
+	return found
+}
+
+func unpublished(a Asleep) time.Time { return a.Unpublished }
+
+func (m *model) over() (volume.ID, time.Time, bool) {
+	until := func(a Asleep) time.Time {
+		if a.Phase == volume.Deleting {
+			return a.Unpublished
+		}
+		return a.Until()
+	}
+	all := m.sorted(func(Asleep) bool { return true }, until)
+	if len(all) == 0 {
+		return "", time.Time{}, false
+	}
+	return all[0].ID, until(all[0]), true
+}
+
+func (a Asleep) isA(kind volume.HoldKind) bool {
+	return a.Phase == volume.Retained && a.Hold.Kind == kind
+}
+
+// early returns the volume that goes, and when the first one is due.
+func (m *model) early(now time.Time, factor float64, scarcer volume.Reason) (volume.ID, time.Time, bool) {
+	due := func(a Asleep) time.Time { return a.Unpublished.Add(lifespan.Due(a.Record, m.minLifespan, factor)) }
+	all := m.sorted(func(a Asleep) bool { return a.isA(volume.NoHold) || a.isA(volume.Released) && factor == 0 }, due)
+	if len(all) == 0 {
+		return "", time.Time{}, false
+	}
+	if at := due(all[0]); at.After(now) {
+		return "", at, true
+	}
+	return m.first(func(a Asleep) bool { return !a.Unpublished.Add(m.minLifespan).After(now) }, due, scarcer), due(all[0]), true
+}
+
+// first returns the first in order of those that may go.
+func (m *model) first(may func(Asleep) bool, due func(Asleep) time.Time, scarcer volume.Reason) volume.ID {
+	until := func(a Asleep) time.Time { return a.Until() }
+	if all := m.sorted(func(a Asleep) bool { return a.isA(volume.Released) }, until); len(all) > 0 {
+		return all[0].ID
+	}
+	free := func(a Asleep) bool { return a.isA(volume.NoHold) && may(a) }
+	if namespace, ok := m.heaviest(free, scarcer); ok && m.fair {
+		all := m.sorted(func(a Asleep) bool { return free(a) && a.Namespace == namespace }, unpublished)
+		return m.succeededFirst(all)
+	}
+	return m.succeededFirst(m.sorted(free, due))
+}
+
+func (m *model) succeededFirst(all []Asleep) volume.ID {
+	for _, a := range all {
+		if a.Outcome == volume.Succeeded {
+			return a.ID
+		}
+	}
+	if len(all) > 0 {
+		return all[0].ID
+	}
+	return ""
+}
+
+// retained returns what each namespace retains.
+func (m *model) retained() map[string]volume.Size {
+	sums := map[string]volume.Size{}
+	for _, a := range m.volumes {
+		if a.Phase == volume.Retained {
+			sums[a.Namespace] = sums[a.Namespace].Add(a.Size)
+		}
+	}
+	return sums
+}
+
+// heaviest returns the namespace that retains most of those that have a volume which may go, if it
+// is more than the average.
+func (m *model) heaviest(may func(Asleep) bool, scarcer volume.Reason) (string, bool) {
+	sums, total := m.retained(), int64(0)
+	amount := func(s volume.Size) int64 {
+		if scarcer == volume.ForInodes {
+			return s.Inodes
+		}
+		return s.Bytes
+	}
+	var heaviest string
+	var most int64
+	for _, namespace := range slices.Sorted(maps.Keys(sums)) {
+		total += amount(sums[namespace])
+		if is := amount(sums[namespace]); is > most &&
+			len(m.sorted(func(a Asleep) bool { return a.Namespace == namespace && may(a) }, unpublished)) > 0 {
+			heaviest, most = namespace, is
+		}
+	}
+	return heaviest, most*int64(len(sums)) > total
+}
+
+func (m *model) guaranteed(scarcer volume.Reason) (volume.ID, bool) {
+	if id := m.first(func(Asleep) bool { return true }, unpublished, scarcer); id != "" {
+		return id, true
+	}
+	all := m.sorted(func(a Asleep) bool { return a.isA(volume.Pinned) }, func(a Asleep) time.Time { return a.Until() })
+	if len(all) == 0 {
+		return "", false
+	}
+	return all[0].ID, true
+}
+
+// surplus returns the first in order of each namespace that retains too much.
+func (m *model) surplus(now time.Time) []volume.ID {
+	var first []volume.ID
+	for namespace, is := range m.retained() {
+		limit := m.maxRetained(namespace)
+		if namespace == "" || !(limit.Bytes > 0 && is.Bytes > limit.Bytes || limit.Inodes > 0 && is.Inodes > limit.Inodes) {
+			continue
+		}
+		of := func(kind volume.HoldKind) []Asleep {
+			return m.sorted(func(a Asleep) bool {
+				return a.isA(kind) && a.Namespace == namespace && (kind == volume.Released || !a.Unpublished.Add(m.minLifespan).After(now))
+			}, unpublished)
+		}
+		if all := of(volume.Released); len(all) > 0 {
+			first = append(first, all[0].ID)
+		} else if id := m.succeededFirst(of(volume.NoHold)); id != "" {
+			first = append(first, id)
+		}
+	}
+	return first
+}
+
+// anyVolume returns a retained volume. Few have the same size, or were unpublished at the same time.
+func anyVolume(rng *rand.Rand, id volume.ID, namespaces []string) Asleep {
+	r := retained(string(id), time.Duration(rng.Int64N(int64(10*time.Hour))), time.Duration(rng.IntN(20))*time.Hour)
+	r.Namespace = namespaces[rng.IntN(len(namespaces))]
+	r.Outcome = anyOutcome(rng)
+	switch rng.IntN(10) {
+	case 0, 1:
+		r.Hold = volume.Hold{Kind: volume.Pinned, For: time.Duration(rng.Int64N(int64(20 * time.Hour)))}
+	case 2:
+		r.Hold = volume.Hold{Kind: volume.Released, For: time.Duration(rng.Int64N(int64(20 * time.Hour)))}
+	case 3:
+		r.Phase = volume.Deleting
+	}
+	size := volume.Size{Bytes: rng.Int64N(1<<20) * sector, Inodes: rng.Int64N(1 << 20)}
+	if rng.IntN(4) == 0 || r.Phase == volume.Deleting {
+		size = volume.Size{}
+	}
+	return Asleep{Record: r, Size: size}
+}
+
+// both adds a volume to a queue and to its model.
+func (m *model) both(q *Queue, a Asleep) {
+	q.Push(a.Record)
+	if a.Size != (volume.Size{}) {
+		q.Measured(a.ID, a.Unpublished, a.Size)
+	}
+	m.volumes[a.ID] = a
+}
+
+func newModel(q *Queue) *model {
+	return &model{minLifespan: q.MinLifespan, fair: q.Fair, maxRetained: q.MaxRetained, volumes: map[volume.ID]Asleep{}}
+}

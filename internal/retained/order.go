@@ -1,0 +1,138 @@
+package retained
+
+import (
+	"container/heap"
+	"math"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// order is a heap of entries, for the package container/heap. Each entry notes its place in it, which
+// makes it cheap to remove.
+type order struct {
+	numbers []number
+	before  func(n, m number) bool
+	place   func(n number) *uint32
+}
+
+func (o *order) Len() int           { return len(o.numbers) }
+func (o *order) Less(i, j int) bool { return o.before(o.numbers[i], o.numbers[j]) }
+
+func (o *order) Swap(i, j int) {
+	o.numbers[i], o.numbers[j] = o.numbers[j], o.numbers[i]
+	*o.place(o.numbers[i]) = uint32(i)
+	*o.place(o.numbers[j]) = uint32(j)
+}
+
+func (o *order) Push(x any) {
+	n := x.(number)
+	*o.place(n) = uint32(len(o.numbers))
+	o.numbers = append(o.numbers, n)
+}
+
+func (o *order) Pop() any {
+	last := len(o.numbers) - 1
+	n := o.numbers[last]
+	o.numbers = o.numbers[:last]
+	return n
+}
+
+// tier says which of the volumes go before others when room is needed.
+type tier uint8
+
+const (
+	released tier = iota
+	succeeded
+	other
+	pinned
+	// interrupted: a crash interrupted the deletion, which goes on at once.
+	interrupted
+)
+
+// class is what volumes have in common that go in an order that no pressure factor changes: those of
+// one lifespan in the order in which they were unpublished, those with a hold in the order in which
+// their holds end.
+type class struct {
+	tier     tier
+	lifespan time.Duration // only of succeeded and other
+}
+
+func (t *table) class(n number) class {
+	f := t.fate(n)
+	hold := t.holds.all[n].kind
+	switch {
+	case f.phase == volume.Deleting:
+		return class{tier: interrupted}
+	case hold == volume.Released:
+		return class{tier: released}
+	case hold == volume.Pinned:
+		return class{tier: pinned}
+	case f.outcome == volume.Succeeded:
+		return class{succeeded, f.lifespan}
+	}
+	return class{other, f.lifespan}
+}
+
+// end is when an entry goes without pressure, on the clock of since.
+func (t *table) end(n number) int64 {
+	since, f := t.entry(n).since, t.fate(n)
+	if f.phase == volume.Deleting {
+		return since
+	}
+	return after(since, volume.Record{Lifespan: f.lifespan, Hold: t.holds.of(n)}.Keep())
+}
+
+// after returns the time that is d later, but no later than the clock can tell.
+func after(since int64, d time.Duration) int64 {
+	if since > 0 && int64(d) > math.MaxInt64-since {
+		return math.MaxInt64
+	}
+	return since + int64(d)
+}
+
+// endsBefore orders by the end, equals by the time of unpublishing.
+func (t *table) endsBefore(n, m number) bool {
+	if a, b := t.end(n), t.end(m); a != b {
+		return a < b
+	}
+	return t.before(n, m)
+}
+
+func (t *table) place(n number) *uint32 { return &t.entry(n).place }
+
+// classes has a heap for each class. There are few: pods get their lifespans rounded.
+type classes map[class]*order
+
+func (c *classes) push(t *table, n number) {
+	if *c == nil {
+		*c = classes{}
+	}
+	of := t.class(n)
+	h := (*c)[of]
+	if h == nil {
+		h = &order{place: t.place, before: t.before}
+		if of.tier == released || of.tier == pinned {
+			h.before = t.endsBefore
+		}
+		(*c)[of] = h
+	}
+	heap.Push(h, n)
+}
+
+func (c classes) remove(t *table, n number) {
+	of := t.class(n)
+	h := c[of]
+	heap.Remove(h, int(t.entry(n).place))
+	if h.Len() == 0 {
+		delete(c, of)
+	}
+}
+
+// head returns the first entry of a tier that has one class; 0 if there is none.
+func (c classes) head(of tier) number {
+	if h := c[class{tier: of}]; h != nil {
+		return h.numbers[0]
+	}
+	return 0
+}
