@@ -3,11 +3,15 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 )
+
+// ErrOlder is wrapped by the error of a request that only a daemon of a later version understands.
+var ErrOlder = errors.New("upgrade it")
 
 // Error is an answer that says why a request failed.
 type Error struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -73,7 +74,7 @@ func (c *Client) known(answer *http.Response, err error, what string) error {
 	}
 	switch refused.Code {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return NewError(MethodNotAllowed, "%s is of an older version, which knows no %s; upgrade it", c.daemon, what)
+		return fmt.Errorf("%s is of an older version, which knows no %s: %w", c.daemon, what, ErrOlder)
 	}
 	return err
 }

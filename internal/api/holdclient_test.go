@@ -26,8 +26,8 @@ func TestOlderDaemon(t *testing.T) {
 			for what, err := range map[string]error{
 				"pin": pinned, "unpin": unpinned, "release": released, "gone": gone, "purge with a reason": c.Purge(t.Context(), "a", "why"),
 			} {
-				refused, old := (*Error)(nil), strings.Contains(err.Error(), "n1 is of an older version")
-				if !errors.As(err, &refused) || old != (level == "" && code != 409) || old && refused.Code != 405 {
+				old := errors.Is(err, ErrOlder) && strings.Contains(err.Error(), "n1 is of an older version")
+				if refused := (*Error)(nil); old != (level == "" && code != 409) || !old && (!errors.As(err, &refused) || refused.Code != code) {
 					t.Errorf("%s, code %d, level %q: %v", what, code, level, err)
 				}
 			}

@@ -107,8 +107,28 @@ func (v *volumes) Own(context.Context, volume.ID, volume.PodUID, volume.Owner) e
 // Read reads nothing.
 func (v *volumes) Read(context.Context, volume.ID) (*files.Reading, error) { return nil, errNoFiles }
 
+// Pin pins nothing.
+func (v *volumes) Pin(context.Context, volume.ID, time.Time, string, string) (volume.Description, error) {
+	return volume.Description{}, errNoFiles
+}
+
+// Unpin unpins nothing.
+func (v *volumes) Unpin(context.Context, volume.ID, string) (volume.Description, error) {
+	return volume.Description{}, errNoFiles
+}
+
+// Release releases nothing.
+func (v *volumes) Release(context.Context, volume.ID, string, string) (volume.Description, error) {
+	return volume.Description{}, errNoFiles
+}
+
 // Purge deletes nothing.
 func (v *volumes) Purge(context.Context, volume.ID, string, string) error { return errNoFiles }
+
+// Gone returns nothing: all volumes are there.
+func (v *volumes) Gone(context.Context, volume.GoneSelection) (volume.GonePage, error) {
+	return volume.GonePage{}, nil
+}
 
 // Usage measures nothing.
 func (v *volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {

@@ -51,6 +51,7 @@ type node struct {
 
 	mu      sync.Mutex
 	volumes []volume.Description
+	gone    []volume.Tombstone
 	usage   volume.Size
 	// pages is the most volumes on a page.
 	pages int
@@ -210,14 +211,69 @@ func (n *node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	return &files.Reading{Volume: d, Tree: tree, Lost: context.Background(), Close: func() { tree.Close() }}, nil
 }
 
-func (n *node) Purge(ctx context.Context, id volume.ID, _, _ string) error {
-	if _, err := n.Describe(ctx, id); err != nil {
+// decide changes a volume as a person has decided.
+func (n *node) decide(id volume.ID, change func(*volume.Description)) (volume.Description, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.volumes {
+		if d := &n.volumes[i]; d.Record.ID == id {
+			change(d)
+			return *d, d.Record.Hold.Check()
+		}
+	}
+	return volume.Description{}, fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
+}
+
+func (n *node) hold(id volume.ID, kind volume.HoldKind, until time.Time, by, why string) (volume.Description, error) {
+	return n.decide(id, func(d *volume.Description) {
+		d.Record.Hold = volume.Hold{Kind: kind, For: until.Sub(d.Record.Unpublished), By: by, Why: why}
+		d.Deadline = until
+	})
+}
+
+func (n *node) Pin(_ context.Context, id volume.ID, until time.Time, by, why string) (volume.Description, error) {
+	return n.hold(id, volume.Pinned, until, by, why)
+}
+
+func (n *node) Unpin(_ context.Context, id volume.ID, _ string) (volume.Description, error) {
+	return n.decide(id, func(d *volume.Description) { d.Record.Hold = volume.Hold{} })
+}
+
+func (n *node) Release(_ context.Context, id volume.ID, by, why string) (volume.Description, error) {
+	return n.hold(id, volume.Released, time.Now().Add(10*time.Minute), by, why)
+}
+
+func (n *node) Purge(ctx context.Context, id volume.ID, by, why string) error {
+	d, err := n.Describe(ctx, id)
+	if err != nil {
 		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.volumes = slices.DeleteFunc(n.volumes, func(d volume.Description) bool { return d.Record.ID == id })
+	n.gone = append(n.gone, volume.Tombstone{
+		Number: uint64(len(n.gone) + 1), Record: d.Record, Size: d.Size, Gone: time.Now(), Kept: time.Since(d.Record.Unpublished).Round(time.Second),
+		Reason: volume.Purged, By: by, Why: why,
+	})
 	return nil
+}
+
+// Gone returns pages that hold few volumes.
+func (n *node) Gone(_ context.Context, s volume.GoneSelection) (volume.GonePage, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var page volume.GonePage
+	for _, t := range slices.Backward(n.gone) {
+		if s.Below != 0 && t.Number >= s.Below || !s.Selects(t.Record) || s.ID != "" && s.ID != t.Record.ID {
+			continue
+		}
+		if len(page.Tombstones) == min(n.pages, s.Limit) {
+			page.Next = page.Tombstones[len(page.Tombstones)-1].Number
+			break
+		}
+		page.Tombstones = append(page.Tombstones, t)
+	}
+	return page, nil
 }
 
 func (n *node) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {

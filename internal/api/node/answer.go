@@ -140,10 +140,13 @@ var outcomes = map[api.Reason]string{
 	api.TooManyRequests: "refused", api.InternalError: "failed", api.ServiceUnavailable: "failed", api.Timeout: "timeout",
 }
 
-// log writes one line about a request that read or removed files, and about others at debug level.
+// logged are the verbs whose requests the log has a line about. Others have theirs at debug level.
+var logged = map[string]bool{"bytes": true, "archive": true, "pin": true, "unpin": true, "release": true, "purge": true}
+
+// log writes one line about a request.
 func (a *answer) log(outcome string, err error) {
 	log := a.h.Log
-	if a.verb != "bytes" && a.verb != "archive" && a.verb != "remove" {
+	if !logged[a.verb] {
 		log = log.V(1)
 	}
 	if !log.Enabled() {

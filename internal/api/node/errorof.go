@@ -53,9 +53,11 @@ func errorOf(err error) *api.Error {
 	case errors.Is(err, volume.ErrNotFound):
 		return api.NewError(api.NotFound, "there is no such volume on this node: %s; it may have expired", why)
 	case errors.Is(err, volume.ErrNotRetained), errors.Is(err, volume.ErrBusy):
-		return api.NewError(api.Conflict, "%s; its files can be read once it is retained", why)
+		return api.NewError(api.Conflict, "%s; that is possible once it is retained", why)
+	case errors.Is(err, volume.ErrCapped):
+		return api.NewError(api.Conflict, "%s; unpin others, or ask an administrator for a larger --max-pinned", why)
 	case errors.Is(err, volume.ErrGone):
-		return api.NewError(api.Expired, "%s; its files cannot be read any more", why)
+		return api.NewError(api.Expired, "%s; nothing can be done with it any more", why)
 	case errors.Is(err, fs.ErrNotExist):
 		return api.NewError(api.NotFound, "%s; list the directory above to see what is there", why)
 	case errors.Is(err, volume.ErrUnavailable):

@@ -116,13 +116,16 @@ func (n *node) add(number int) (id, path string) {
 type fakeVolumes struct {
 	dir  *scratch.Dir
 	pace files.Pace
-	// onList and onUsage replace what List and Usage do.
+	// onList, onGone and onUsage replace what List, Gone and Usage do.
 	onList  func(context.Context, volume.Selection) (volume.Page, error)
+	onGone  func(volume.GoneSelection) (volume.GonePage, error)
 	onUsage func(volume.Place) (volume.Size, error)
 
-	mu   sync.Mutex
-	all  map[volume.ID]*fakeVolume
-	open int
+	mu  sync.Mutex
+	all map[volume.ID]*fakeVolume
+	// purgedBy and purgedWhy are those of the last purge.
+	purgedBy, purgedWhy string
+	open                int
 }
 
 type fakeVolume struct {
@@ -218,21 +221,6 @@ func (f *fakeVolumes) readings() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open
-}
-
-func (f *fakeVolumes) Purge(_ context.Context, id volume.ID, _, _ string) error {
-	v, err := f.get(id)
-	if err != nil {
-		return err
-	}
-	if v.Record.Phase != volume.Retained {
-		return volume.ErrNotRetained
-	}
-	v.lose(volume.ErrGone)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.all, id)
-	return nil
 }
 
 func (f *fakeVolumes) Usage(ctx context.Context, p volume.Place, pace func(context.Context) error) (volume.Size, error) {

@@ -50,8 +50,13 @@ type Volumes interface {
 	Awake(context.Context) ([]volume.Description, error)
 	// Read begins to read a retained volume. The caller closes the reading.
 	Read(context.Context, volume.ID) (*files.Reading, error)
-	// Purge deletes a retained volume now, as by asked, for the reason why; it returns once that is
-	// recorded.
+	// Pin keeps a retained volume until then, Unpin takes a pin or a release back, and Release lets it go
+	// after the daemon's grace. Each returns the volume as it is then, once that is recorded. by is who
+	// decided, why the reason that was given.
+	Pin(ctx context.Context, id volume.ID, until time.Time, by, why string) (volume.Description, error)
+	Unpin(ctx context.Context, id volume.ID, by string) (volume.Description, error)
+	Release(ctx context.Context, id volume.ID, by, why string) (volume.Description, error)
+	// Purge ends the lifespan of a retained volume; it returns once that is recorded.
 	Purge(ctx context.Context, id volume.ID, by, why string) error
 	// Usage measures a volume that is published. It calls pace before each batch of files.
 	Usage(ctx context.Context, place volume.Place, pace func(context.Context) error) (volume.Size, error)
@@ -129,6 +134,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
+	header.Set(api.HeaderLevel, api.LevelHolds)
 	if h.Node != "" {
 		header.Set(api.HeaderNode, h.Node)
 	}
@@ -138,7 +144,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // route finds what a request asks for. It neither cleans paths nor redirects, since no answer of an
 // API of Kubernetes may redirect.
 func (h *handler) route(a *answer) error {
-	if a.r.ContentLength != 0 {
+	if a.r.ContentLength != 0 && a.r.Method != http.MethodPatch {
 		// What is left of a body would be read before the next request.
 		if a.r.ProtoMajor == 1 { // in HTTP/2 others use the connection, and a body is bounded
 			a.Header().Set("Connection", "close")
@@ -171,7 +177,10 @@ func (h *handler) route(a *answer) error {
 		a.record.ID = id
 		switch strings.Join(elements[2:], "/") {
 		case "":
-			return a.by(methods{http.MethodGet: {"describe", a.plain(a.describe)}, http.MethodDelete: {"remove", a.plain(a.remove)}})
+			return a.by(methods{
+				http.MethodGet: {"describe", a.plain(a.describe)}, http.MethodPatch: {"pin", a.plain(a.keep)},
+				http.MethodDelete: {"purge", a.remove},
+			})
 		case "files":
 			return a.by(methods{http.MethodGet: {"files", a.files}})
 		case "bytes":
@@ -182,7 +191,7 @@ func (h *handler) route(a *answer) error {
 }
 
 func notThere(r *http.Request) *api.Error {
-	return api.NewError(api.NotFound, "there is nothing at %q; the routes are those of /v1/volumes, /v1/usage and /v1/report", r.URL.Path)
+	return api.NewError(api.NotFound, "there is nothing at %q; the routes are those of /v1/volumes, /v1/gone, /v1/usage and /v1/report", r.URL.Path)
 }
 
 // slots bound how many requests do something at once.

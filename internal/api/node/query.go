@@ -22,15 +22,8 @@ const (
 // parseQuery reads the parameters of a request.
 func parseQuery(v url.Values) (volume.Selection, *api.Error) {
 	p := parameters{v: v}
-	s := volume.Selection{
-		Namespace: p.text("namespace"), NoNamespace: p.flag("noNamespace"),
-		PodName: p.text("pod"), PodPrefix: p.text("podPrefix"), Pod: volume.PodUID(p.text("podUID")),
-		Job: p.text("job"), OwnerKind: p.text("ownerKind"),
-		Limit: int(p.number("limit", api.StandardVolumes, 1, api.MostVolumes)), Since: p.time("since"),
-	}
-	if t := (volume.Tenancy{UID: p.text("namespaceUID"), Since: p.time("publishedSince")}); v.Has("namespaceUID") || v.Has("publishedSince") {
-		s.Tenancy = &t // also an empty one, which owns nothing
-	}
+	s := p.selection()
+	s.Since = p.time("since")
 	if before := p.text("before"); before != "" {
 		key, ok := api.ParseKey(before)
 		if !ok {
@@ -39,6 +32,21 @@ func parseQuery(v url.Values) (volume.Selection, *api.Error) {
 		s.Before = key
 	}
 	return s, p.end()
+}
+
+// selection reads the parameters that lists of retained and of gone volumes share.
+func (p *parameters) selection() volume.Selection {
+	s := volume.Selection{
+		Namespace: p.text("namespace"), NoNamespace: p.flag("noNamespace"),
+		PodName: p.text("pod"), PodPrefix: p.text("podPrefix"), Pod: volume.PodUID(p.text("podUID")),
+		Job: p.text("job"), OwnerKind: p.text("ownerKind"),
+		Limit: int(p.number("limit", api.StandardVolumes, 1, api.MostVolumes)),
+	}
+	t := volume.Tenancy{UID: p.text("namespaceUID"), Since: p.time("publishedSince")}
+	if p.v.Has("namespaceUID") || p.v.Has("publishedSince") {
+		s.Tenancy = &t // also an empty one, which owns nothing
+	}
+	return s
 }
 
 // parseFilesQuery reads the parameters of a request, with the standard limits for those that are missing.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -20,12 +21,7 @@ func (a *answer) listVolumes(ctx context.Context) error {
 	}
 	return a.h.within(ctx, func(ctx context.Context) error {
 		list := api.VolumeList{Items: []api.Volume{}}
-		// A page of the node may be short and not the last one. One with something in it is an answer. A
-		// gateway waits two seconds, and goes on with what other nodes have answered.
-		patience := a.h.list / 2
-		if a.h.Gateway {
-			patience = 0
-		}
+		patience := a.patience()
 		for len(list.Items) == 0 {
 			page, err := a.h.Volumes.List(ctx, selection)
 			if err != nil {
@@ -43,6 +39,16 @@ func (a *answer) listVolumes(ctx context.Context) error {
 	})
 }
 
+// patience is how long a list looks for something to answer with. A page of the node may be short, or
+// empty, and not the last one; one with something in it is an answer. A gateway waits two seconds, and
+// goes on with what other nodes have answered.
+func (a *answer) patience() time.Duration {
+	if a.h.Gateway {
+		return 0
+	}
+	return a.h.list / 2
+}
+
 // describe answers with one volume.
 func (a *answer) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.h.list)
@@ -53,24 +59,6 @@ func (a *answer) describe(ctx context.Context) error {
 	}
 	a.record = d.Record
 	return a.json(http.StatusOK, a.h.volume(d))
-}
-
-// remove ends the lifespan of a volume.
-func (a *answer) remove(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	d, err := a.h.Volumes.Describe(ctx, a.record.ID)
-	if err != nil {
-		return err
-	}
-	a.record = d.Record
-	if err := a.h.Volumes.Purge(ctx, a.record.ID, "a person", ""); err != nil {
-		return err
-	}
-	return a.json(http.StatusOK, struct {
-		Kind   string `json:"kind"`
-		Status string `json:"status"`
-	}{"Status", "Success"})
 }
 
 // volume describes a volume in the words of the API.
@@ -89,7 +77,24 @@ func (h *handler) volume(d volume.Description) api.Volume {
 	if d.Size != (volume.Size{}) {
 		v.Bytes, v.Inodes = &d.Size.Bytes, &d.Size.Inodes
 	}
+	if r.Outcome != volume.OutcomeUnknown {
+		v.Outcome = r.Outcome.String()
+	}
+	if h := r.Hold; h.Kind != volume.NoHold {
+		v.Hold = &api.Hold{Kind: h.Kind.String(), Until: *known(r.HeldUntil()), By: h.By, Why: h.Why}
+	}
+	if r.Terms != (volume.Terms{}) {
+		v.Terms = terms(r.Terms)
+	}
 	return v
+}
+
+// terms describes terms in the words of the API.
+func terms(t volume.Terms) *api.Terms {
+	return &api.Terms{
+		Lifespan: duration.Format(t.Lifespan), LifespanSucceeded: duration.Format(t.LifespanSucceeded), Retain: t.Retain.String(),
+		LimitBytes: t.Limit.Bytes, LimitInodes: t.Limit.Inodes,
+	}
 }
 
 // known returns a time as people see it; nil if it is not known.

@@ -33,8 +33,9 @@ type Node struct {
 	client *api.Client
 	dir    *scratch.Dir
 
-	mu  sync.Mutex
-	all map[volume.ID]volume.Description
+	mu   sync.Mutex
+	all  map[volume.ID]volume.Description
+	gone []volume.Tombstone
 }
 
 // Node adds a node to the cluster.
@@ -46,7 +47,7 @@ func (c *Cluster) Node(name string) *Node {
 	}
 	n := &Node{c: c, name: name, dir: dir, all: map[volume.ID]volume.Description{}}
 	handler, err := node.NewHandler(node.Config{
-		Volumes: volumes{n}, Node: name, Space: func() (volume.Space, error) { return volume.Space{}, nil },
+		Volumes: volumes{n}, Node: name, Gateway: true, Space: func() (volume.Space, error) { return volume.Space{}, nil },
 		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: metrics.New("v1", ""),
 		Report: func(context.Context, io.Writer) error { return nil },
 	})
@@ -157,16 +158,6 @@ func (v volumes) Read(ctx context.Context, id volume.ID) (*files.Reading, error)
 	}
 	lost, lose := context.WithCancelCause(context.Background())
 	return &files.Reading{Volume: d, Tree: tree, Lost: lost, Close: sync.OnceFunc(func() { lose(errors.New("closed")); tree.Close() })}, nil
-}
-
-func (v volumes) Purge(_ context.Context, id volume.ID, _, _ string) error {
-	v.n.mu.Lock()
-	defer v.n.mu.Unlock()
-	if _, ok := v.n.all[id]; !ok {
-		return fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
-	}
-	delete(v.n.all, id)
-	return nil
 }
 
 func (v volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {

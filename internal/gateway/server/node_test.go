@@ -22,6 +22,7 @@ type nodeVolumes struct {
 	mu   sync.Mutex
 	all  map[volume.ID]volume.Description
 	lost map[volume.ID]context.CancelCauseFunc
+	gone []volume.Tombstone
 }
 
 // put makes a retained volume, and returns its name and its directory.
@@ -89,14 +90,62 @@ func (v *nodeVolumes) Read(ctx context.Context, id volume.ID) (*files.Reading, e
 	return &files.Reading{Volume: d, Tree: tree, Lost: lost, Close: sync.OnceFunc(func() { tree.Close() })}, nil
 }
 
-func (v *nodeVolumes) Purge(_ context.Context, id volume.ID, _, _ string) error {
+// hold changes what a person has decided about a volume.
+func (v *nodeVolumes) hold(id volume.ID, kind volume.HoldKind, until time.Time, by, why string) (volume.Description, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, ok := v.all[id]; !ok {
+	d, ok := v.all[id]
+	if !ok {
+		return d, fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
+	}
+	d.Record.Hold = volume.Hold{}
+	if kind != volume.NoHold {
+		d.Record.Hold = volume.Hold{Kind: kind, For: until.Sub(d.Record.Unpublished), By: by, Why: why}
+	}
+	v.all[id] = d
+	return d, nil
+}
+
+func (v *nodeVolumes) Pin(_ context.Context, id volume.ID, until time.Time, by, why string) (volume.Description, error) {
+	return v.hold(id, volume.Pinned, until, by, why)
+}
+
+func (v *nodeVolumes) Unpin(_ context.Context, id volume.ID, _ string) (volume.Description, error) {
+	return v.hold(id, volume.NoHold, time.Time{}, "", "")
+}
+
+func (v *nodeVolumes) Release(_ context.Context, id volume.ID, by, why string) (volume.Description, error) {
+	return v.hold(id, volume.Released, time.Unix(8000, 0), by, why)
+}
+
+func (v *nodeVolumes) Purge(_ context.Context, id volume.ID, by, why string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d, ok := v.all[id]
+	if !ok {
 		return fmt.Errorf("volume %s: %w", id, volume.ErrNotFound)
 	}
 	delete(v.all, id)
+	v.gone = append(v.gone, volume.Tombstone{
+		Number: uint64(len(v.gone) + 1), Record: d.Record, Gone: time.Unix(8500, 0), Kept: time.Hour, Reason: volume.Purged, By: by, Why: why,
+	})
 	return nil
+}
+
+func (v *nodeVolumes) Gone(_ context.Context, s volume.GoneSelection) (volume.GonePage, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var page volume.GonePage
+	for _, t := range slices.Backward(v.gone) {
+		if (s.Below == 0 || t.Number < s.Below) && s.Selects(t.Record) {
+			page.Tombstones = append(page.Tombstones, t)
+		}
+	}
+	if len(page.Tombstones) > s.Limit {
+		page.Tombstones = page.Tombstones[:s.Limit]
+		page.Next = page.Tombstones[s.Limit-1].Number
+	}
+	return page, nil
 }
 
 func (v *nodeVolumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
