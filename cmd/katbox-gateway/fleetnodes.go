@@ -13,7 +13,13 @@ type fleetNodes struct{ *nodes.Registry }
 
 // With returns the connected nodes that may hold volumes of a namespace.
 func (f fleetNodes) With(namespace string) []fleet.Held {
-	found := f.Registry.With(namespace)
+	return heldOf(f.Registry.With(namespace))
+}
+
+// Connected returns all nodes that are connected.
+func (f fleetNodes) Connected() []fleet.Held { return heldOf(f.Registry.Connected()) }
+
+func heldOf(found []nodes.Held) []fleet.Held {
 	held := make([]fleet.Held, len(found))
 	for i, h := range found {
 		held[i] = fleet.Held{Node: fleetNode{h.Conn}, Holdings: h.Holdings, Skip: h.Skip}
@@ -50,6 +56,11 @@ type fleetNode struct{ nodes.Conn }
 // List asks on behalf of a reader, for the node's log.
 func (n fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
 	return n.Client().OnBehalf(by.User, by.AuditID).List(ctx, q)
+}
+
+// Gone asks on behalf of a reader, for the node's log.
+func (n fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {
+	return n.Client().OnBehalf(by.User, by.AuditID).Gone(ctx, q)
 }
 
 // clientOf returns how the client of a node is found.

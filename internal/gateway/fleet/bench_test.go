@@ -72,6 +72,10 @@ func (n *jsonNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(n.bodies[key])), Header: http.Header{}}, nil
 }
 
+func (n *jsonNode) Gone(context.Context, Reader, api.GoneQuery) (api.GoneList, error) {
+	return api.GoneList{}, nil
+}
+
 // jsonNodes are 5,000 of them, with 16 volumes each.
 type jsonNodes struct {
 	fakeNodes
@@ -79,6 +83,7 @@ type jsonNodes struct {
 }
 
 func (n *jsonNodes) With(string) []Held { return n.held }
+func (n *jsonNodes) Connected() []Held  { return n.held }
 func (n *jsonNodes) Count() int         { return len(n.held) }
 
 func newJSONNodes() *jsonNodes {

@@ -44,8 +44,14 @@ type fakeNode struct {
 	// quiet: it has not said what it holds.
 	quiet bool
 
+	// old: it does not know what is gone.
+	old bool
+	// afterGone may change an answer.
+	afterGone func(api.GoneQuery, *api.GoneList)
+
 	mu      sync.Mutex
-	volumes []volume.Record // the newest first
+	gone    []volume.Tombstone // the last one first
+	volumes []volume.Record    // the newest first
 	queries []api.Query
 }
 
@@ -125,6 +131,49 @@ func (n *fakeNode) List(ctx context.Context, _ Reader, q api.Query) (api.VolumeL
 	return list, nil
 }
 
+// bury adds a volume that went some seconds after the epoch.
+func (n *fakeNode) bury(r volume.Record, seconds int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.gone = slices.Insert(n.gone, 0, volume.Tombstone{
+		Number: uint64(len(n.gone) + 1), Record: r, Gone: epoch.Add(time.Duration(seconds) * time.Second), Kept: time.Hour, Reason: volume.ForBytes,
+	})
+}
+
+func (n *fakeNode) Gone(ctx context.Context, _ Reader, q api.GoneQuery) (api.GoneList, error) {
+	if n.before != nil {
+		if err := n.before(ctx, q.Query); err != nil {
+			return api.GoneList{}, err
+		}
+	}
+	if n.old {
+		return api.GoneList{}, fmt.Errorf("node %s: %w", n.name, api.ErrOlder)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.queries = append(n.queries, q.Query)
+	s := volume.Selection{Namespace: q.Namespace, Tenancy: q.Tenancy, NoNamespace: q.NoNamespace, PodName: q.Pod}
+	var list api.GoneList
+	for _, t := range n.gone {
+		if q.Continue != 0 && t.Number >= q.Continue || !s.Selects(t.Record) {
+			continue
+		}
+		if len(list.Items) == q.Limit {
+			list.Continue = list.Items[q.Limit-1].Number
+			break
+		}
+		g := api.GoneVolume{
+			Volume: describe(t.Record, n.name), Number: t.Number, GoneAt: t.Gone, Reason: t.Reason.String(), Promised: "12h", Kept: "1h", Early: true,
+		}
+		g.Phase = api.PhaseGone
+		list.Items = append(list.Items, g)
+	}
+	if n.afterGone != nil {
+		n.afterGone(q, &list)
+	}
+	return list, nil
+}
+
 // describe is what a node says of a volume.
 func describe(r volume.Record, node string) api.Volume {
 	v := api.Volume{
@@ -150,6 +199,14 @@ type fakeNodes struct {
 
 func (f *fakeNodes) With(namespace string) []Held {
 	return f.held(func(r volume.Record) bool { return namespace == "" || r.Namespace == namespace })
+}
+
+func (f *fakeNodes) Connected() []Held {
+	var all []Held
+	for _, n := range f.nodes {
+		all = append(all, Held{Node: n, Skip: n.skip, Holdings: []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}})
+	}
+	return all
 }
 
 func (f *fakeNodes) held(selects func(volume.Record) bool) []Held {

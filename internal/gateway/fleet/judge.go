@@ -61,12 +61,23 @@ func credible(v *api.Volume, node string, q api.Query) error {
 		if at == nil {
 			continue
 		}
-		// In UTC, as clients get it: they refuse a whole list with a year of five digits.
-		if year := at.UTC().Year(); year < 1 || year > lastYear {
-			return fmt.Errorf("it has a time in the year %d", year)
+		if err := credibleTime(*at); err != nil {
+			return err
 		}
 	}
+	if err := credibleTerms(v); err != nil {
+		return err
+	}
 	return credibleOwner(v)
+}
+
+// credibleTime returns nil for a time as clients get it: they refuse a whole list with a year of five
+// digits.
+func credibleTime(at time.Time) error {
+	if year := at.UTC().Year(); year < 1 || year > lastYear {
+		return fmt.Errorf("it has a time in the year %d", year)
+	}
+	return nil
 }
 
 // credibleOwner is credible for the owner.

@@ -36,21 +36,14 @@ type list struct {
 // List returns a page of the retained volumes, the newest first. The errors to expect are
 // ErrContinue, ErrExpired, ErrSilent, a NotConnectedError, and those of Namespaces.Lookup.
 func (f *Fleet) List(ctx context.Context, r Request) (Page, error) {
-	if r.Namespace == "" && !r.Reader.Everywhere {
-		return Page{}, errors.New("list of all namespaces for a reader who may not list all")
+	l, err := f.begin(r)
+	if err != nil {
+		return Page{}, err
 	}
-	l := &list{Fleet: f, r: r, asked: map[string]*int64{}}
-	l.limit = r.Limit
-	if r.Limit <= 0 {
-		l.limit = standardLimit
-	}
-	l.limit = min(l.limit, mostLimit)
-	l.newest.limit = l.limit
-	var err error
 	if l.before, err = f.read(r); err != nil {
 		return Page{}, err
 	}
-	if err := l.choose(ctx); err != nil {
+	if err := l.choose(ctx, f.cfg.Nodes.With); err != nil {
 		return Page{}, err
 	}
 	if err := l.run(ctx); err != nil {
@@ -59,8 +52,24 @@ func (f *Fleet) List(ctx context.Context, r Request) (Page, error) {
 	return l.page()
 }
 
-// choose decides which nodes are asked, and for what.
-func (l *list) choose(ctx context.Context) error {
+// begin returns an empty list.
+func (f *Fleet) begin(r Request) (*list, error) {
+	if r.Namespace == "" && !r.Reader.Everywhere {
+		return nil, errors.New("list of all namespaces for a reader who may not list all")
+	}
+	l := &list{Fleet: f, r: r, asked: map[string]*int64{}}
+	l.limit = r.Limit
+	if r.Limit <= 0 {
+		l.limit = standardLimit
+	}
+	l.limit = min(l.limit, mostLimit)
+	l.newest.limit = l.limit
+	return l, nil
+}
+
+// choose decides which of the nodes are asked, and for what. with returns those that may have something
+// of a namespace.
+func (l *list) choose(ctx context.Context, with func(namespace string) []Held) error {
 	q := l.r.Query
 	q.Namespace, q.Tenancy, q.NoNamespace = l.r.Namespace, nil, false
 	if !l.r.Reader.Everywhere {
@@ -82,12 +91,12 @@ func (l *list) choose(ctx context.Context) error {
 			l.away = append(l.away, m)
 		}
 	}
-	for _, h := range l.cfg.Nodes.With(l.r.Namespace) {
+	for _, h := range with(l.r.Namespace) {
 		l.consider(h, q)
 	}
 	if l.r.Namespace == l.cfg.Namespace && l.r.Reader.Everywhere {
 		q.Namespace, q.NoNamespace = "", true
-		for _, h := range l.cfg.Nodes.With("") {
+		for _, h := range with("") {
 			l.consider(h, q)
 		}
 	}

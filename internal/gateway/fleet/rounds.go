@@ -99,12 +99,23 @@ func (l *list) again() []question {
 // round asks sources, many at the same time, and adds what they answer. The error is the first of a
 // source.
 func (l *list) round(ctx context.Context, questions []question) error {
+	return parallelly(ctx, questions, l.ask)
+}
+
+// asked is what parallelly needs of a question: the source that it is for.
+type asked interface{ from() *source }
+
+func (s *source) from() *source { return s }
+
+// parallelly asks sources, many at the same time. The error is the first of a source.
+func parallelly[Q asked](ctx context.Context, questions []Q, ask func(context.Context, Q) error) error {
 	slots := make(chan struct{}, parallel)
 	var running sync.WaitGroup
+	var mu sync.Mutex
 	var first error
 	failed := func(err error) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		first = cmp.Or(first, err)
 	}
 	for i, q := range questions {
@@ -114,7 +125,7 @@ func (l *list) round(ctx context.Context, questions []question) error {
 		}
 		if ctx.Err() != nil {
 			for _, q := range questions[i:] {
-				q.failure = NoAnswer
+				q.from().failure = NoAnswer
 			}
 			failed(errors.New("time was up before all nodes were asked"))
 			break
@@ -123,7 +134,7 @@ func (l *list) round(ctx context.Context, questions []question) error {
 			free := sync.OnceFunc(func() { <-slots })
 			defer free()
 			defer time.AfterFunc(patience, free).Stop()
-			failed(l.ask(ctx, q))
+			failed(ask(ctx, q))
 		})
 	}
 	running.Wait()

@@ -38,7 +38,7 @@ type source struct {
 func (s *source) next(ctx context.Context, n int) ([]*Entry, error) {
 	q := s.query
 	q.Continue, q.Limit = s.frontier.below(s.name), n
-	page, err := s.ask(ctx, q)
+	page, err := untilFree(ctx, func() (api.VolumeList, error) { return s.node.List(ctx, s.reader, q) })
 	if err != nil {
 		return nil, s.fail(ctx, err)
 	}
@@ -52,11 +52,11 @@ func (s *source) next(ctx context.Context, n int) ([]*Entry, error) {
 	return entries, nil
 }
 
-// ask asks the node, and again if the node says that it answers too many others right now: all replicas
-// of the gateway may have asked it at the same moment.
-func (s *source) ask(ctx context.Context, q api.Query) (api.VolumeList, error) {
+// untilFree asks a node, and again if the node says that it answers too many others right now: all
+// replicas of the gateway may have asked it at the same moment.
+func untilFree[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	for {
-		page, err := s.node.List(ctx, s.reader, q)
+		page, err := ask()
 		if busy := (*api.Error)(nil); !errors.As(err, &busy) || busy.Reason != api.TooManyRequests {
 			return page, err
 		}

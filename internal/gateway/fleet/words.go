@@ -15,6 +15,8 @@ type Nodes interface {
 	// with no namespace counts the volumes whose namespace is not known, and none else does. A holding
 	// of [volume.OtherNamespaces] may count volumes of any namespace.
 	With(namespace string) []Held
+	// Connected returns all nodes that are connected, with holdings that say nothing.
+	Connected() []Held
 	// ByHash returns the nodes whose name has a hash, also those that are not connected.
 	ByHash(hash uint32) []State
 	// Missing returns the nodes that should be connected and are not.
@@ -29,6 +31,8 @@ type Node interface {
 	Node() string
 	// List returns a page of the node's retained volumes. The node logs who asks.
 	List(ctx context.Context, by Reader, q api.Query) (api.VolumeList, error)
+	// Gone returns a page of the volumes that the node has deleted, the last one first.
+	Gone(ctx context.Context, by Reader, q api.GoneQuery) (api.GoneList, error)
 }
 
 // Held is a connected node and what it says it holds.
@@ -113,6 +117,8 @@ type Entry struct {
 	Volume api.Volume
 	// Foreign: the volume does not belong to the namespace whose name it bears, as that is now.
 	Foreign bool
+	// Gone is what the node remembers of a volume that it has deleted; nil for one that is retained.
+	Gone *api.GoneVolume
 }
 
 // Page is a page of a list.

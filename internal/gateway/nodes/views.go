@@ -32,6 +32,9 @@ type Held struct {
 // that name.
 const SumOfNamespaces = "+"
 
+// unknown are the holdings of a node of which nothing is known.
+var unknown = []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
+
 // Why a node is missing.
 const (
 	// NotConnected: there is no connection.
@@ -72,7 +75,6 @@ type Counts struct {
 // With no namespace it returns the nodes that hold any volume. Each has at most three holdings: that
 // without a namespace, that of OtherNamespaces, and a sum of all others, of [SumOfNamespaces].
 func (r *Registry) With(namespace string) []Held {
-	unknown := []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
 	var held []Held
 	for _, n := range r.all() {
 		l := n.look()
@@ -92,6 +94,20 @@ func (r *Registry) With(namespace string) []Held {
 		}
 		if len(h.Holdings) > 0 {
 			held = append(held, h)
+		}
+	}
+	return held
+}
+
+// Connected returns all connected nodes. Their holdings say nothing.
+func (r *Registry) Connected() []Held {
+	var held []Held
+	for _, n := range r.all() {
+		switch l := n.look(); {
+		case l.connected && l.skipped:
+			held = append(held, Held{Conn: n, Holdings: unknown, Skip: NotAnswering})
+		case l.connected:
+			held = append(held, Held{Conn: n, Holdings: unknown})
 		}
 	}
 	return held

@@ -29,9 +29,18 @@ func From(v api.Volume, home string, foreign bool) RetainedVolume {
 			PodName: v.Pod, PodUID: v.PodUID, VolumeName: v.Volume, NodeName: v.Node, VolumeID: v.ID, Owner: owner(v),
 		},
 		Status: Status{
-			Phase: v.Phase, PublishedAt: timeOf(v.PublishedAt), RetainedAt: timeOf(v.RetainedAt), ExpiresAt: timeOf(v.ExpiresAt),
-			MayGoEarlier: v.MayGoEarlier, Bytes: v.Bytes, Inodes: v.Inodes,
+			Phase: v.Phase, Outcome: v.Outcome, PublishedAt: timeOf(v.PublishedAt), RetainedAt: timeOf(v.RetainedAt),
+			ExpiresAt: timeOf(v.ExpiresAt), MayGoEarlier: v.MayGoEarlier, Bytes: v.Bytes, Inodes: v.Inodes,
 		},
+	}
+	if t := v.Terms; t != nil {
+		r.Status.Terms = (*Terms)(t)
+	}
+	if h := v.Hold; h != nil {
+		r.Status.Hold = &Hold{Kind: h.Kind, Until: metav1.NewTime(h.Until), By: h.By, Why: h.Why}
+		if h.Kind == volume.Pinned.String() {
+			r.Spec.KeepUntil, r.Spec.KeepReason = timeOf(&h.Until), h.Why
+		}
 	}
 	if v.RetainedAt != nil {
 		r.CreationTimestamp = metav1.NewTime(*v.RetainedAt)
@@ -57,6 +66,16 @@ func From(v api.Volume, home string, foreign bool) RetainedVolume {
 	}
 	if len(set) > 0 {
 		r.Labels = set
+	}
+	return r
+}
+
+// FromGone returns a volume that a node has deleted as a resource, as From does.
+func FromGone(v api.GoneVolume, home string, foreign bool) RetainedVolume {
+	r := From(v.Volume, home, foreign)
+	r.Status.Phase = api.PhaseGone
+	r.Status.Gone = &Gone{
+		At: metav1.NewTime(v.GoneAt), Reason: v.Reason, Promised: v.Promised, Kept: v.Kept, Early: v.Early, By: v.By, Why: v.Why,
 	}
 	return r
 }

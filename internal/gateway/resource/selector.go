@@ -92,9 +92,15 @@ func (s Selector) Nodes(node string) bool {
 	return true
 }
 
+// Gone reports whether volumes are selected that were deleted, and no others.
+func (s Selector) Gone() bool {
+	phase, _ := s.field(fieldPhase)
+	return phase == api.PhaseGone
+}
+
 // Empty reports whether no volume can be selected, whatever there is.
 func (s Selector) Empty() bool {
-	if phase, ok := s.field(fieldPhase); ok && phase != phaseOfLists {
+	if phase, ok := s.field(fieldPhase); ok && phase != phaseOfLists && phase != api.PhaseGone {
 		return true
 	}
 	if name, ok := s.field(fieldName); ok {

@@ -74,6 +74,13 @@ func NotAllowed(format string, values ...any) *apierrors.StatusError {
 	return Error(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "", format, values...)
 }
 
+// Invalid says that a field of a patch cannot be what it is to be.
+func Invalid(name, field, format string, values ...any) *apierrors.StatusError {
+	e := Error(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, name, format, values...)
+	e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: e.ErrStatus.Message, Field: field}}
+	return e
+}
+
 // Conflict says that a volume is not in the state that the request is for.
 func Conflict(name, format string, values ...any) *apierrors.StatusError {
 	return Error(http.StatusConflict, metav1.StatusReasonConflict, name, format, values...)

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,31 +14,102 @@ import (
 // unknown is what kubectl shows for what is not known.
 const unknown = "<unknown>"
 
-// columns are those of kubectl get; the ones with a priority are of -o wide.
-var columns = []metav1.TableColumnDefinition{
-	{Name: "Name", Type: "string", Format: "name", Description: "Name of the volume, which begins with that of its pod."},
-	{Name: "Pod", Type: "string", Description: "Name of the pod whose volume it was."},
-	{Name: "Owner", Type: "string", Description: "Controller of the pod. One with a question mark is guessed from the pod's name."},
-	{Name: "Size", Type: "string", Description: "What the volume takes on the disk."},
-	{Name: "Age", Type: "string", Description: "Time since the pod ended and the volume was retained."},
-	{Name: "Expires", Type: "string", Description: "Time until the volume is deleted, if the disk pressure stays as it is."},
-	{Name: "Node", Type: "string", Priority: 1, Description: "Node that has the volume."},
-	{Name: "Pod-UID", Type: "string", Priority: 1, Description: "UID of the pod."},
+// column is a column of kubectl get, and what it shows of a volume.
+type column struct {
+	metav1.TableColumnDefinition
+	cell func(v *RetainedVolume, now time.Time) string
+}
+
+// The columns; the ones with a priority are of -o wide.
+var (
+	nameColumn = column{
+		metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: "Name of the volume, which begins with that of its pod."},
+		func(v *RetainedVolume, _ time.Time) string { return v.Name },
+	}
+	podColumn = column{
+		metav1.TableColumnDefinition{Name: "Pod", Type: "string", Description: "Name of the pod whose volume it was."},
+		func(v *RetainedVolume, _ time.Time) string { return v.Spec.PodName },
+	}
+	ownerColumn = column{
+		metav1.TableColumnDefinition{Name: "Owner", Type: "string", Description: "Controller of the pod. One with a question mark is guessed from the pod's name."},
+		func(v *RetainedVolume, _ time.Time) string { return ownerCell(v.Spec.Owner) },
+	}
+	outcomeColumn = column{
+		metav1.TableColumnDefinition{Name: "Outcome", Type: "string", Description: "How the pod ended: Succeeded, Failed, or Stopped when it was told to go."},
+		func(v *RetainedVolume, _ time.Time) string { return cmp.Or(v.Status.Outcome, unknown) },
+	}
+	sizeColumn = column{
+		metav1.TableColumnDefinition{Name: "Size", Type: "string", Description: "What the volume takes on the disk."},
+		func(v *RetainedVolume, _ time.Time) string { return sizeCell(v.Status.Bytes) },
+	}
+	nodeColumn = column{
+		metav1.TableColumnDefinition{Name: "Node", Type: "string", Priority: 1, Description: "Node that has the volume."},
+		func(v *RetainedVolume, _ time.Time) string { return v.Spec.NodeName },
+	}
+	podUIDColumn = column{
+		metav1.TableColumnDefinition{Name: "Pod-UID", Type: "string", Priority: 1, Description: "UID of the pod."},
+		func(v *RetainedVolume, _ time.Time) string { return v.Spec.PodUID },
+	}
+)
+
+// columns are those of retained volumes.
+var columns = []column{
+	nameColumn, podColumn, ownerColumn, outcomeColumn, sizeColumn,
+	{
+		metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: "Time since the pod ended and the volume was retained."},
+		func(v *RetainedVolume, now time.Time) string { return ageCell(v.Status.RetainedAt, now) },
+	},
+	{
+		metav1.TableColumnDefinition{Name: "Expires", Type: "string", Description: "Time until the volume is deleted, if the disk pressure stays as it is."},
+		func(v *RetainedVolume, now time.Time) string { return expiresCell(v.Status.ExpiresAt, now) },
+	},
+	nodeColumn, podUIDColumn,
+	{
+		metav1.TableColumnDefinition{Name: "Hold", Type: "string", Priority: 1, Description: "Whether a person has pinned or released the volume, and who."},
+		func(v *RetainedVolume, _ time.Time) string { return holdCell(v.Status.Hold) },
+	},
+}
+
+// goneColumns are those of volumes that were deleted.
+var goneColumns = []column{
+	nameColumn, podColumn, ownerColumn, outcomeColumn, sizeColumn,
+	{
+		metav1.TableColumnDefinition{Name: "Gone", Type: "string", Description: "Time since the volume was deleted."},
+		func(v *RetainedVolume, now time.Time) string { return ageCell(&v.Status.Gone.At, now) },
+	},
+	{
+		metav1.TableColumnDefinition{Name: "Kept", Type: "string", Description: "How long the volume was kept, of how long it was to be kept."},
+		func(v *RetainedVolume, _ time.Time) string {
+			return v.Status.Gone.Kept + " of " + v.Status.Gone.Promised
+		},
+	},
+	{
+		metav1.TableColumnDefinition{Name: "Why", Type: "string", Description: "Why it was deleted: its time was over, room was needed, or a person wanted it."},
+		func(v *RetainedVolume, _ time.Time) string { return whyCell(v.Status.Gone) },
+	},
+	nodeColumn, podUIDColumn,
 }
 
 // Table returns volumes as a table, as kubectl shows it. include says how much of each volume goes
-// with its row.
-func Table(meta metav1.ListMeta, volumes []RetainedVolume, include metav1.IncludeObjectPolicy, now time.Time) *metav1.Table {
+// with its row. gone says that they are volumes that were deleted.
+func Table(meta metav1.ListMeta, volumes []RetainedVolume, gone bool, include metav1.IncludeObjectPolicy, now time.Time) *metav1.Table {
+	shown := columns
+	if gone {
+		shown = goneColumns
+	}
 	table := &metav1.Table{
 		TypeMeta: metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "Table"}, ListMeta: meta,
-		ColumnDefinitions: columns, Rows: make([]metav1.TableRow, 0, len(volumes)),
+		Rows: make([]metav1.TableRow, 0, len(volumes)),
+	}
+	for _, c := range shown {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, c.TableColumnDefinition)
 	}
 	for i := range volumes {
 		v := &volumes[i]
-		row := metav1.TableRow{Cells: []any{
-			v.Name, v.Spec.PodName, ownerCell(v.Spec.Owner), sizeCell(v.Status.Bytes), ageCell(v.Status.RetainedAt, now),
-			expiresCell(v.Status.ExpiresAt, now), v.Spec.NodeName, v.Spec.PodUID,
-		}}
+		row := metav1.TableRow{Cells: make([]any, len(shown))}
+		for j, c := range shown {
+			row.Cells[j] = c.cell(v, now)
+		}
 		switch include {
 		case metav1.IncludeNone:
 		case metav1.IncludeObject:
@@ -94,6 +166,22 @@ func ageCell(t *metav1.Time, now time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(t.Time)))
 }
 
+// holdCell says what a person has decided, and who.
+func holdCell(h *Hold) string {
+	if h == nil {
+		return "<none>"
+	}
+	return h.Kind + " by " + h.By
+}
+
+// whyCell says why a volume was deleted, and who wanted it.
+func whyCell(g *Gone) string {
+	if g.By == "" {
+		return g.Reason
+	}
+	return g.Reason + " by " + g.By
+}
+
 func expiresCell(t *metav1.Time, now time.Time) string {
 	switch {
 	case t.IsZero():
@@ -115,6 +203,8 @@ func (v *RetainedVolume) DeepCopy() *RetainedVolume {
 	s := &other.Status
 	s.PublishedAt, s.RetainedAt, s.ExpiresAt = s.PublishedAt.DeepCopy(), s.RetainedAt.DeepCopy(), s.ExpiresAt.DeepCopy()
 	s.Bytes, s.Inodes = clone(s.Bytes), clone(s.Inodes)
+	s.Hold, s.Terms, s.Gone = clone(s.Hold), clone(s.Terms), clone(s.Gone)
+	other.Spec.KeepUntil = v.Spec.KeepUntil.DeepCopy()
 	return &other
 }
 

@@ -23,6 +23,48 @@ func example() api.Volume {
 		PublishedAt: &published, RetainedAt: &retained, ExpiresAt: &expires, Bytes: &size, Inodes: &inodes,
 		Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: "ns-1", Kind: "Job", Name: "nightly-29000000", UID: "job-1",
 			Job: "nightly-29000000"},
+		Outcome: "Failed", Hold: &api.Hold{Kind: "Pinned", Until: expires, By: "alice", Why: "look"},
+		Terms: &api.Terms{Lifespan: "12h", LifespanSucceeded: "1h", Retain: "Always", LimitBytes: 1 << 30},
+	}
+}
+
+// exampleGone returns the same volume after a person has deleted it.
+func exampleGone() api.GoneVolume {
+	v := example()
+	return api.GoneVolume{
+		Volume: v, Number: 7, GoneAt: now.Add(-time.Hour), Reason: "purged", Promised: "12h", Kept: "2h", By: "bob", Why: "a secret",
+	}
+}
+
+// TestFromGone: a released volume is not kept until then, and one that is gone says when and why.
+func TestFromGone(t *testing.T) {
+	released := example()
+	released.Hold.Kind = "Released"
+	if v := From(released, "katbox", false); v.Spec.KeepUntil != nil || v.Spec.KeepReason != "" || v.Status.Hold.Kind != "Released" {
+		t.Errorf("released: %+v, %+v", v.Spec, v.Status.Hold)
+	}
+	v := FromGone(exampleGone(), "katbox", false)
+	text, err := json.Marshal(v.Status)
+	if err != nil || v.Name != From(example(), "katbox", false).Name {
+		t.Fatal(v.Name, err)
+	}
+	if want := `"gone":{"at":"2026-11-22T11:00:00Z","reason":"purged","promised":"12h","kept":"2h","early":false,"by":"bob","why":"a secret"}}`; !strings.HasPrefix(string(text),
+		`{"phase":"Gone","outcome":"Failed",`) || !strings.HasSuffix(string(text), want) {
+		t.Errorf("status %s, want %s at its end", text, want)
+	}
+	early := v
+	early.Status.Gone = &Gone{At: v.Status.Gone.At, Reason: "bytes", Promised: "12h", Kept: "2h"}
+	table := Table(metav1.ListMeta{}, []RetainedVolume{v, early}, true, "", now)
+	for i, want := range []string{"60m, 2h of 12h, purged by bob", "60m, 2h of 12h, bytes"} {
+		var cells []string
+		for j, cell := range table.Rows[i].Cells {
+			if name := table.ColumnDefinitions[j].Name; name == "Gone" || name == "Kept" || name == "Why" {
+				cells = append(cells, cell.(string))
+			}
+		}
+		if got := strings.Join(cells, ", "); got != want {
+			t.Errorf("row %d: %s, want %s", i, got, want)
+		}
 	}
 }
 
@@ -37,10 +79,13 @@ func TestFrom(t *testing.T) {
 		`"uid":"` + string(v.UID) + `","creationTimestamp":"2026-11-22T09:00:00Z",` +
 		`"labels":{"batch.kubernetes.io/job-name":"nightly-29000000",` +
 		`"katbox.io/owner-kind":"Job"}},"spec":{"podName":"nightly-29000000-x7k2p","podUID":"0c8e","volumeName":"scratch","nodeName":"n17",` +
-		`"volumeID":"csi-1","owner":{"kind":"Job","name":"nightly-29000000","uid":"job-1","guessed":false},"namespaceUID":"ns-1"},` +
-		`"status":{"phase":"Retained","publishedAt":"2026-11-22T08:00:00Z","retainedAt":"2026-11-22T09:00:00Z",` +
+		`"volumeID":"csi-1","owner":{"kind":"Job","name":"nightly-29000000","uid":"job-1","guessed":false},"namespaceUID":"ns-1",` +
+		`"keepUntil":"2026-11-22T21:00:00Z","keepReason":"look"},` +
+		`"status":{"phase":"Retained","outcome":"Failed","publishedAt":"2026-11-22T08:00:00Z","retainedAt":"2026-11-22T09:00:00Z",` +
 		`"expiresAt":"2026-11-22T21:00:00Z",` +
-		`"mayGoEarlier":false,"bytes":1288490189,"inodes":17}}`
+		`"mayGoEarlier":false,"bytes":1288490189,"inodes":17,` +
+		`"hold":{"kind":"Pinned","until":"2026-11-22T21:00:00Z","by":"alice","why":"look"},` +
+		`"terms":{"lifespan":"12h","lifespanSucceeded":"1h","retain":"Always","limitBytes":1073741824}}}`
 	if string(text) != want {
 		t.Errorf("volume:\n%s\nwant\n%s", text, want)
 	}
@@ -102,7 +147,7 @@ func TestTable(t *testing.T) {
 	over := From(example(), "katbox", false)
 	over.Status.ExpiresAt = &metav1.Time{Time: now}
 	meta := metav1.ListMeta{Continue: "next"}
-	table := Table(meta, []RetainedVolume{From(example(), "katbox", false), bare, guessed, over}, "", now)
+	table := Table(meta, []RetainedVolume{From(example(), "katbox", false), bare, guessed, over}, false, "", now)
 	text, err := json.Marshal(table)
 	if err != nil {
 		t.Fatal(err)
@@ -124,11 +169,12 @@ func TestTable(t *testing.T) {
 	}
 	want := []string{
 		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, " +
-			"Size 1.2 GiB, Age 3h, Expires 9h, Node n17, Pod-UID 0c8e",
-		"Name " + bare.Name + ", Pod , Owner <none>, Size <unknown>, Age <unknown>, Expires <unknown>, Node n17, Pod-UID ",
-		"Name " + guessed.Name + ", Pod etl-x7k2p, Owner Job/etl?, Size <unknown>, Age <unknown>, Expires <unknown>, Node n17, Pod-UID ",
+			"Outcome Failed, Size 1.2 GiB, Age 3h, Expires 9h, Node n17, Pod-UID 0c8e, Hold Pinned by alice",
+		"Name " + bare.Name + ", Pod , Owner <none>, Outcome <unknown>, Size <unknown>, Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>",
+		"Name " + guessed.Name + ", Pod etl-x7k2p, Owner Job/etl?, Outcome <unknown>, Size <unknown>, " +
+			"Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>",
 		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, " +
-			"Size 1.2 GiB, Age 3h, Expires now, Node n17, Pod-UID 0c8e",
+			"Outcome Failed, Size 1.2 GiB, Age 3h, Expires now, Node n17, Pod-UID 0c8e, Hold Pinned by alice",
 	}
 	for i, row := range got.Rows {
 		var cells []string
@@ -146,7 +192,7 @@ func TestTable(t *testing.T) {
 		metav1.IncludeNone: `"object":null`, metav1.IncludeObject: `"object":{"kind":"RetainedVolume"`,
 		metav1.IncludeMetadata: `"kind":"PartialObjectMetadata"`,
 	} {
-		if text, err := json.Marshal(Table(meta, []RetainedVolume{bare}, include, now)); err != nil || !strings.Contains(string(text), want) {
+		if text, err := json.Marshal(Table(meta, []RetainedVolume{bare}, false, include, now)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("table with %s: %s, %v; want %s", include, text, err, want)
 		}
 	}
@@ -154,7 +200,7 @@ func TestTable(t *testing.T) {
 
 func TestNothingToWatchFrom(t *testing.T) {
 	list := &RetainedVolumeList{Items: []RetainedVolume{From(example(), "katbox", false)}}
-	for _, v := range []any{list, Table(list.ListMeta, list.Items, metav1.IncludeObject, now), MetadataList(list),
+	for _, v := range []any{list, Table(list.ListMeta, list.Items, false, metav1.IncludeObject, now), MetadataList(list),
 		Metadata(&list.Items[0])} {
 		if text, err := json.Marshal(v); err != nil || strings.Contains(string(text), "resourceVersion") {
 			t.Errorf("%T has a resourceVersion: %s, %v", v, text, err)
@@ -163,14 +209,15 @@ func TestNothingToWatchFrom(t *testing.T) {
 }
 
 func TestDeepCopy(t *testing.T) {
-	v := From(example(), "katbox", false)
+	v := FromGone(exampleGone(), "katbox", false)
 	before, _ := json.Marshal(v)
 	other := v.DeepCopyObject().(*RetainedVolume)
 	if after, _ := json.Marshal(other); string(after) != string(before) {
 		t.Errorf("copy %s of %s", after, before)
 	}
 	other.Labels[LabelJob], other.Spec.Owner.Name, *other.Status.Bytes = "x", "x", 0
-	other.Status.ExpiresAt.Time = now.Add(1)
+	other.Status.ExpiresAt.Time, other.Spec.KeepUntil.Time = now.Add(1), now.Add(1)
+	other.Status.Hold.By, other.Status.Terms.Retain, other.Status.Gone.Reason = "x", "x", "x"
 	if after, _ := json.Marshal(v); string(after) != string(before) {
 		t.Errorf("a change of the copy has changed %s into %s", before, after)
 	}

@@ -56,6 +56,10 @@ type Spec struct {
 	Owner *Owner `json:"owner,omitempty"`
 	// NamespaceUID is the UID of the namespace that the pod was in; empty if it is not known.
 	NamespaceUID string `json:"namespaceUID,omitempty"`
+	// KeepUntil is until when the volume is kept at least because a person has pinned it, KeepReason why;
+	// nil and empty if it is not pinned.
+	KeepUntil  *metav1.Time `json:"keepUntil,omitempty"`
+	KeepReason string       `json:"keepReason,omitempty"`
 }
 
 // Owner is the controller of a pod.
@@ -71,8 +75,10 @@ type Owner struct {
 
 // Status is how the volume is now.
 type Status struct {
-	// Phase is Retained.
-	Phase       string       `json:"phase"`
+	// Phase is Retained, or Gone for a volume that was deleted.
+	Phase string `json:"phase"`
+	// Outcome is how the pod ended: Succeeded, Failed or Stopped; empty while that is not known.
+	Outcome     string       `json:"outcome,omitempty"`
 	PublishedAt *metav1.Time `json:"publishedAt,omitempty"`
 	RetainedAt  *metav1.Time `json:"retainedAt,omitempty"`
 	// ExpiresAt is when the volume is deleted if the disk pressure stays as it is. MayGoEarlier says
@@ -82,6 +88,48 @@ type Status struct {
 	// Bytes and Inodes are what the volume takes on the disk; nil while that is not known.
 	Bytes  *int64 `json:"bytes,omitempty"`
 	Inodes *int64 `json:"inodes,omitempty"`
+	// Hold is what a person has decided; nil without a decision.
+	Hold *Hold `json:"hold,omitempty"`
+	// Terms are what the volume was promised; nil if these are the defaults of its node.
+	Terms *Terms `json:"terms,omitempty"`
+	// Gone says when and why a volume was deleted; nil for one that is retained.
+	Gone *Gone `json:"gone,omitempty"`
+}
+
+// Hold is what a person has decided about how long a volume is kept.
+type Hold struct {
+	// Kind is Pinned or Released, and Until when it ends.
+	Kind  string      `json:"kind"`
+	Until metav1.Time `json:"until"`
+	// By is who decided, Why the reason that was given.
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
+}
+
+// Terms are what a volume was promised when it was first published. Durations are text: 12h, 3d.
+type Terms struct {
+	Lifespan          string `json:"lifespan,omitempty"`
+	LifespanSucceeded string `json:"lifespanSucceeded,omitempty"`
+	// Retain is Always, OnFailure or Never.
+	Retain string `json:"retain,omitempty"`
+	// LimitBytes and LimitInodes are how much the volume may take; 0 is no limit.
+	LimitBytes  int64 `json:"limitBytes,omitempty"`
+	LimitInodes int64 `json:"limitInodes,omitempty"`
+}
+
+// Gone says when and why a volume was deleted.
+type Gone struct {
+	At metav1.Time `json:"at"`
+	// Reason is expired, bytes, inodes, namespace, released or purged.
+	Reason string `json:"reason"`
+	// Promised is how long the volume was to be kept, Kept how long it was: 12h, 3d.
+	Promised string `json:"promised"`
+	Kept     string `json:"kept"`
+	// Early: it went before the end of what it was promised, though no person wanted that.
+	Early bool `json:"early"`
+	// By is who ended its lifespan, Why the reason that was given.
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
 }
 
 // RetainedVolumeList is a page of volumes, the newest first.

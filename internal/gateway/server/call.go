@@ -167,8 +167,11 @@ func (c *call) volumes() error {
 			return err
 		}
 	}
-	if c.what.Verb == "delete" {
+	switch c.what.Verb {
+	case "delete":
 		return c.remove(values)
+	case "patch":
+		return c.patch(values)
 	}
 	if err := c.noBody(); err != nil {
 		return err
@@ -240,7 +243,7 @@ func (c *call) end(err error) {
 // verbOf is the verb in metrics.
 func verbOf(t target) string {
 	switch t.Verb {
-	case "get", "list", "delete", "watch":
+	case "get", "list", "delete", "patch", "watch":
 		return t.Verb
 	}
 	return "other"

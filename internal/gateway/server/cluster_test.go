@@ -117,7 +117,7 @@ func (c *cluster) add(name string) *testNode {
 	n := &testNode{c: c, name: name, volumes: &nodeVolumes{dir: dir, all: map[volume.ID]volume.Description{},
 		lost: map[volume.ID]context.CancelCauseFunc{}}}
 	h, err := node.NewHandler(node.Config{
-		Volumes: n.volumes, Node: name, Space: func() (volume.Space, error) { return volume.Space{}, nil },
+		Volumes: n.volumes, Node: name, Gateway: true, Space: func() (volume.Space, error) { return volume.Space{}, nil },
 		LowPriority: func() func() { return func() {} }, Log: logr.Discard(), Metrics: metrics.New("v1", ""),
 		Report: func(context.Context, io.Writer) error { return nil },
 	})
@@ -186,6 +186,8 @@ func (c *cluster) With(namespace string) (held []fleet.Held) {
 	return held
 }
 
+func (c *cluster) Connected() []fleet.Held { return c.With("ci") }
+
 func (c *cluster) ByHash(hash uint32) (states []fleet.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,6 +233,10 @@ func (n *testNode) Node() string { return n.name }
 
 func (n *testNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
 	return n.client.OnBehalf(by.User, by.AuditID).List(ctx, q)
+}
+
+func (n *testNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {
+	return n.client.OnBehalf(by.User, by.AuditID).Gone(ctx, q)
 }
 
 // do sends a request of a user.

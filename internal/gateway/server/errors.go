@@ -27,6 +27,9 @@ func statusOf(err error, name string) *apierrors.StatusError {
 	if e := (*apierrors.StatusError)(nil); errors.As(err, &e) {
 		return e
 	}
+	if errors.Is(err, api.ErrOlder) {
+		return resource.NotAllowed("%s", oneLine(err))
+	}
 	if e := (*nodeError)(nil); errors.As(err, &e) {
 		return statusOfNode(e, name)
 	}

@@ -42,7 +42,11 @@ func (c *call) list(values url.Values) error {
 	var page fleet.Page
 	if !selector.Empty() {
 		began := time.Now()
-		if page, err = c.s.Fleet.List(c.r.Context(), request); err != nil {
+		look := c.s.Fleet.List
+		if selector.Gone() {
+			look = c.s.Fleet.Gone
+		}
+		if page, err = look(c.r.Context(), request); err != nil {
 			return err
 		}
 		c.s.Metrics.Listed(time.Since(began), len(page.Fleet.Missing)+page.Fleet.MissingMore)
@@ -53,7 +57,7 @@ func (c *call) list(values url.Values) error {
 	}
 	switch form {
 	case resource.AsTable:
-		return c.json(http.StatusOK, resource.Table(list.ListMeta, list.Items, include, time.Now()))
+		return c.json(http.StatusOK, resource.Table(list.ListMeta, list.Items, selector.Gone(), include, time.Now()))
 	case resource.AsMetadata:
 		return c.json(http.StatusOK, resource.MetadataList(list))
 	}
@@ -118,6 +122,9 @@ func (c *call) listOf(page fleet.Page, selector resource.Selector) *resource.Ret
 
 // volumeOf returns an entry as a resource.
 func (c *call) volumeOf(e fleet.Entry) resource.RetainedVolume {
+	if e.Gone != nil {
+		return resource.FromGone(*e.Gone, c.s.Namespace, e.Foreign)
+	}
 	return resource.From(e.Volume, c.s.Namespace, e.Foreign)
 }
 
@@ -158,7 +165,7 @@ func (c *call) get(values url.Values) error {
 	v := c.volumeOf(found.Entry)
 	switch form {
 	case resource.AsTable:
-		return c.json(http.StatusOK, resource.Table(metav1.ListMeta{}, []resource.RetainedVolume{v}, include, time.Now()))
+		return c.json(http.StatusOK, resource.Table(metav1.ListMeta{}, []resource.RetainedVolume{v}, false, include, time.Now()))
 	case resource.AsMetadata:
 		return c.json(http.StatusOK, resource.Metadata(&v))
 	}

@@ -94,6 +94,9 @@ func TestPaths(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodHead, "PURGE", http.MethodOptions} {
 		for _, path := range []string{base + "/retainedvolumes", list, list + "/a.8n0nx3kybwp5",
 			list + "/a.8n0nx3kybwp5/files"} {
+			if method == http.MethodPatch && strings.HasSuffix(path, ".8n0nx3kybwp5") {
+				continue // a volume can be kept longer
+			}
 			if answer := c.do("admin", method, path, nil, ""); answer.StatusCode != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: %d", method, path, answer.StatusCode)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -20,11 +21,15 @@ import (
 // maxOptions bounds the body of a request to delete.
 const maxOptions = 64 << 10
 
-// remove ends the lifespan of a volume.
+// remove deletes a volume: now, or with a grace period that is not 0 after the grace of its node.
 func (c *call) remove(values url.Values) error {
 	options, err := c.deleteOptions(values)
 	if err != nil {
 		return err
+	}
+	reason, wrong := once(values, "reason")
+	if wrong != nil {
+		return wrong
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), removeLimit)
 	defer cancel()
@@ -42,7 +47,12 @@ func (c *call) remove(values url.Values) error {
 		}
 	}
 	if len(options.DryRun) == 0 {
-		if err := node.Purge(ctx, found.Volume.ID, ""); err != nil {
+		if grace := options.GracePeriodSeconds; grace != nil && *grace > 0 {
+			_, err = node.Release(ctx, found.Volume.ID, reason)
+		} else {
+			err = node.Purge(ctx, found.Volume.ID, reason)
+		}
+		if err != nil {
 			return notRemoved(err)
 		}
 	}
@@ -64,27 +74,60 @@ func notRemoved(err error) error {
 // deleteOptions reads the body of a request to delete, and those parameters that may stand for it.
 func (c *call) deleteOptions(values url.Values) (metav1.DeleteOptions, error) {
 	var options metav1.DeleteOptions
-	defer c.readSoon()()
-	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxOptions+1))
-	switch {
-	case err != nil:
-		return options, badParameter("", "the body of the request cannot be read: %s", oneLine(err))
-	case len(body) > maxOptions:
-		return options, resource.Error(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, c.what.Name,
-			"the body of the request has more than %d bytes", maxOptions)
-	case len(body) > 0:
-		if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); media != "application/json" {
-			return options, resource.Error(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, c.what.Name,
-				"the body has the Content-Type %q (%v), and DeleteOptions are read as application/json alone", c.r.Header.Get("Content-Type"), err)
+	body, media, err := c.body(maxOptions)
+	if err != nil {
+		return options, err
+	}
+	if len(body) > 0 {
+		if media != "application/json" {
+			return options, c.unsupported("DeleteOptions are read as application/json alone")
 		}
 		if err := json.Unmarshal(body, &options); err != nil || options.Kind != "" && options.Kind != "DeleteOptions" {
 			return options, badParameter("", "the body of the request is not DeleteOptions in JSON")
 		}
 	}
-	// Where one of both says so, nothing is deleted.
-	options.DryRun = append(options.DryRun, values["dryRun"]...)
-	if slices.ContainsFunc(options.DryRun, func(stage string) bool { return stage != metav1.DryRunAll }) {
-		return options, badParameter("dryRun", "dryRun=%q is not possible; the only value is All", options.DryRun)
+	if values.Has("gracePeriodSeconds") && options.GracePeriodSeconds == nil {
+		grace, wrong := number(values, "gracePeriodSeconds", math.MaxInt32)
+		if wrong != nil {
+			return options, wrong
+		}
+		options.GracePeriodSeconds = &grace
 	}
-	return options, nil
+	if grace := options.GracePeriodSeconds; grace != nil && *grace < 0 {
+		return options, badParameter("gracePeriodSeconds", "gracePeriodSeconds=%d is negative; 0 deletes the volume now, and any other "+
+			"number after the grace of its node", *grace)
+	}
+	options.DryRun, err = dryRun(options.DryRun, values)
+	return options, err
+}
+
+// dryRun returns the stages that a request is not to go through. Where the body or the parameter says
+// so, nothing is changed.
+func dryRun(body []string, values url.Values) ([]string, error) {
+	stages := append(body, values["dryRun"]...)
+	if slices.ContainsFunc(stages, func(stage string) bool { return stage != metav1.DryRunAll }) {
+		return nil, badParameter("dryRun", "dryRun=%q is not possible; the only value is All", stages)
+	}
+	return stages, nil
+}
+
+// body reads the body of a request, and its media type.
+func (c *call) body(most int64) (body []byte, media string, err error) {
+	defer c.readSoon()()
+	body, err = io.ReadAll(io.LimitReader(c.r.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, "", badParameter("", "the body of the request cannot be read: %s", oneLine(err))
+	case int64(len(body)) > most:
+		return nil, "", resource.Error(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, c.what.Name,
+			"the body of the request has more than %d bytes", most)
+	}
+	media, _, _ = mime.ParseMediaType(c.r.Header.Get("Content-Type")) // empty if there is none
+	return body, media, nil
+}
+
+// unsupported refuses the media type of a body.
+func (c *call) unsupported(advice string) error {
+	return resource.Error(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, c.what.Name,
+		"the body has the Content-Type %q: %s", c.r.Header.Get("Content-Type"), advice)
 }

@@ -95,8 +95,10 @@ func (t target) by(r *http.Request) target {
 		t.Verb, t.refused = "deletecollection", "retained volumes are deleted one by one, each by its name"
 	case r.Method == http.MethodDelete && t.Subresource == "":
 		t.Verb = "delete"
+	case r.Method == http.MethodPatch && t.Name != "" && t.Subresource == "":
+		t.Verb = "patch"
 	default:
-		t.Verb, t.refused = verbs[r.Method], "retained volumes can be read and deleted, and nothing else"
+		t.Verb, t.refused = verbs[r.Method], "retained volumes can be read, kept longer and deleted, and nothing else"
 	}
 	return t
 }

@@ -63,6 +63,7 @@ type Authorizer interface {
 // Fleet lists and finds volumes on all nodes. [fleet.Fleet] is one.
 type Fleet interface {
 	List(context.Context, fleet.Request) (fleet.Page, error)
+	Gone(context.Context, fleet.Request) (fleet.Page, error)
 	Find(context.Context, fleet.Lookup) (fleet.Found, error)
 }
 
