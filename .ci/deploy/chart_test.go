@@ -107,6 +107,7 @@ func TestDurations(t *testing.T) {
 		accepts := map[string]bool{
 			"lifespan":            kind != neither,
 			"orphanGrace":         kind != neither || duration == "",
+			"minLifespan":         kind != neither || duration == "",
 			"maxPin":              kind != neither || duration == "",
 			"pruneInterval":       kind != neither || duration == "",
 			"podMonitor.interval": kind == both,

@@ -200,6 +200,8 @@ func TestValuesReachTheDaemon(t *testing.T) {
 	for value, want := range map[string]string{
 		"keepNoexec=true":        "--keep-noexec",
 		"orphanGrace=1h":         "--orphan-grace=1h",
+		"minLifespan=1d":         "--min-lifespan=1d",
+		"pressureOrder=fair":     "--pressure-order=fair",
 		"maxPin=2w":              "--max-pin=2w",
 		"maxPin=0s":              "--max-pin=0s",
 		"maxPinned=2.5%":         "--max-pinned=2.5%",

@@ -62,6 +62,8 @@ type options struct {
 	releaseGrace    time.Duration
 	headroom        float64
 	kubeletLine     string
+	minLifespan     time.Duration
+	pressureOrder   string
 	pruneInterval   time.Duration
 	eraseParallel   int
 	orphanGrace     time.Duration
@@ -125,6 +127,10 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine,
 		"free space below which the kubelet evicts pods; retained volumes go before that: "+
 			"auto, none or BYTES[,INODES], each a percentage or a quantity")
+	durationVar(flags, &o.minLifespan, "min-lifespan", 0,
+		"how long a retained volume is kept whatever the pressure is, unless the disk is below its floor and nothing else is left")
+	flags.StringVar(&o.pressureOrder, "pressure-order", oldestFirst,
+		"what goes first when room is needed: oldest, or fair: the oldest volume of the namespace that retains most")
 	durationVar(flags, &o.pruneInterval, "pruneinterval", 5*time.Second, "interval at which the disk pressure is measured")
 	flags.BoolVar(&o.keepNoexec, "keep-noexec", false,
 		"if the working directory is on a mount with noexec, let volumes inherit that; "+
@@ -201,6 +207,10 @@ func (o options) check() error {
 		return fmt.Errorf("--release-grace %s must be longer than 0", duration.Format(o.releaseGrace))
 	case o.policyFile != "" && !filepath.IsAbs(o.policyFile):
 		return fmt.Errorf("--policy-file %q is not an absolute path", o.policyFile)
+	case o.minLifespan < 0:
+		return fmt.Errorf("--min-lifespan %s is negative", duration.Format(o.minLifespan))
+	case o.pressureOrder != oldestFirst && o.pressureOrder != fairOrder:
+		return fmt.Errorf("--pressure-order %q is neither %s nor %s", o.pressureOrder, oldestFirst, fairOrder)
 	case o.pruneInterval < shortestPrune:
 		return fmt.Errorf("--pruneinterval %s is shorter than %s", duration.Format(o.pruneInterval), duration.Format(shortestPrune))
 	case o.eraseParallel < 1 || o.eraseParallel > mostErasures:
@@ -270,6 +280,12 @@ func (o options) pinnedAmount() (lifespan.Amount, error) {
 	}
 	return amount, nil
 }
+
+// The values of --pressure-order.
+const (
+	oldestFirst = "oldest"
+	fairOrder   = "fair"
+)
 
 // leastRate is the lowest --read-rate: a reader gets so much at once.
 const leastRate = 64 << 10

@@ -22,7 +22,7 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", gatewayCA: "/var/run/katbox-gateway/ca.crt",
 		gatewayToken: "/var/run/katbox-gateway/token", readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, sizeLimit: "0", inodeLimit: "0", maxSizeLimit: "0", maxInodeLimit: "0", releaseGrace: 10 * time.Minute,
-		headroom: 0.1, kubeletLine: "auto", pruneInterval: 5 * time.Second,
+		headroom: 0.1, kubeletLine: "auto", pressureOrder: "oldest", pruneInterval: 5 * time.Second,
 		eraseParallel: 2, orphanGrace: 10 * time.Minute, maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
 	}
 	if got != want {
@@ -117,6 +117,8 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --erase-parallel 0":                                         "--erase-parallel",
 		"--nodeid n --erase-parallel 17":                                        "--erase-parallel",
 		"--nodeid n --orphan-grace 0s":                                          "--orphan-grace",
+		"--nodeid n --min-lifespan -1h":                                         "--min-lifespan -1h is negative",
+		"--nodeid n --pressure-order newest":                                    `--pressure-order "newest" is neither oldest nor fair`,
 		"--nodeid n --max-pin -1d":                                              "--max-pin -1d is negative",
 		"--nodeid n --max-pinned 100%":                                          `--max-pinned: "100%" is outside of 0% to 100%`,
 		"--nodeid n --max-pinned much":                                          `"much" is neither a percentage`,

@@ -91,6 +91,20 @@ func (p *promises) Terms(namespace string, attributes map[string]string) (volume
 	return good.Terms(namespace, attributes)
 }
 
+// maxRetained returns what says how much a namespace may retain; nil if nothing ever does. While the
+// policy file was never good all may retain anything.
+func (p *promises) maxRetained() func(namespace string) volume.Size {
+	if p.path == "" {
+		return nil // no flag limits it
+	}
+	return func(namespace string) volume.Size {
+		if good := p.good.Load(); good != nil {
+			return good.MaxRetained(namespace)
+		}
+		return volume.Size{}
+	}
+}
+
 // ready returns why no volume can be promised anything.
 func (p *promises) ready() error {
 	if p.good.Load() != nil {
