@@ -206,6 +206,8 @@ func TestValuesReachTheDaemon(t *testing.T) {
 		"maxPin=0s":              "--max-pin=0s",
 		"maxPinned=2.5%":         "--max-pinned=2.5%",
 		"maxPinned=20Gi":         "--max-pinned=20Gi",
+		"tombstones=0":           "--tombstones=0",
+		"tombstones=1000000":     "--tombstones=1000000",
 		"kubeletLine=none":       "--kubelet-line=none",
 		"kubeletLine=20Gi":       "--kubelet-line=20Gi",
 		`kubeletLine=15%\,5%`:    "--kubelet-line=15%,5%",

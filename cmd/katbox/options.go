@@ -22,6 +22,7 @@ import (
 	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/socket"
+	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/tracing"
 	"github.com/katbox/katbox/internal/uplink"
 )
@@ -66,6 +67,7 @@ type options struct {
 	pressureOrder   string
 	pruneInterval   time.Duration
 	eraseParallel   int
+	tombstones      int
 	orphanGrace     time.Duration
 	maxPin          time.Duration
 	maxPinned       string
@@ -141,6 +143,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.projectIDs, "project-ids", quota.DefaultRange.String(),
 		"FIRST+SIZE: project IDs that volumes get; nothing else on the file system may use them")
 	flags.IntVar(&o.eraseParallel, "erase-parallel", 2, "how many deleted volumes are erased at the same time; erasing gives way to calls")
+	flags.IntVar(&o.tombstones, "tombstones", 10_000,
+		"how many deleted volumes the node remembers, with when and why they went; 0 for none")
 	durationVar(flags, &o.orphanGrace, "orphan-grace", 10*time.Minute,
 		"how long a pod directory must be absent before its volumes are retained without an unpublish")
 	durationVar(flags, &o.maxPin, "max-pin", 168*time.Hour, "how far from now a pin of a retained volume may end; 0 allows no pins")
@@ -215,6 +219,8 @@ func (o options) check() error {
 		return fmt.Errorf("--pruneinterval %s is shorter than %s", duration.Format(o.pruneInterval), duration.Format(shortestPrune))
 	case o.eraseParallel < 1 || o.eraseParallel > mostErasures:
 		return fmt.Errorf("--erase-parallel %d is outside of 1..%d", o.eraseParallel, mostErasures)
+	case o.tombstones < 0 || o.tombstones > store.MostTombstones:
+		return fmt.Errorf("--tombstones %d is outside of 0..%d", o.tombstones, store.MostTombstones)
 	case o.orphanGrace <= 0:
 		return fmt.Errorf("--orphan-grace %s must be longer than 0", duration.Format(o.orphanGrace))
 	case o.maxPin < 0:

@@ -23,7 +23,7 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		gatewayToken: "/var/run/katbox-gateway/token", readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, sizeLimit: "0", inodeLimit: "0", maxSizeLimit: "0", maxInodeLimit: "0", releaseGrace: 10 * time.Minute,
 		headroom: 0.1, kubeletLine: "auto", pressureOrder: "oldest", pruneInterval: 5 * time.Second,
-		eraseParallel: 2, orphanGrace: 10 * time.Minute, maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
+		eraseParallel: 2, tombstones: 10_000, orphanGrace: 10 * time.Minute, maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -115,6 +115,8 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --endpoint unix:relative.sock":                              "not an absolute path",
 		"--nodeid n --endpoint unix://csi/csi.sock":                             "not an absolute path",
 		"--nodeid n --erase-parallel 0":                                         "--erase-parallel",
+		"--nodeid n --tombstones=-1":                                            "--tombstones -1 is outside of 0..1000000",
+		"--nodeid n --tombstones 1000001":                                       "--tombstones",
 		"--nodeid n --erase-parallel 17":                                        "--erase-parallel",
 		"--nodeid n --orphan-grace 0s":                                          "--orphan-grace",
 		"--nodeid n --min-lifespan -1h":                                         "--min-lifespan -1h is negative",

@@ -171,6 +171,7 @@ func (i *instance) openRecords(context.Context) (err error) {
 	}
 	i.onStop(func(context.Context) error { return i.records.Close() })
 	i.records.OnCompaction(i.logCompaction)
+	i.records.KeepTombstones(i.o.tombstones)
 	return nil
 }
 
@@ -207,6 +208,7 @@ func (i *instance) startNode(context.Context) error {
 		SpaceAfterErase:  i.dir.SpaceAfterErase,
 		Records:          i.records,
 		Known:            i.load,
+		Gone:             i.records.Gone,
 		Rebooted:         i.records.Rebooted(),
 		PodsDir:          podsDir,
 		Lifespan:         i.o.afterLifespan,
