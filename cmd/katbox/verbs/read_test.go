@@ -171,8 +171,8 @@ etl        0     0 B   1010      1010 MiB  1010
 12 GiB of 100 GiB are free (12 %), and 900 of 1000 inodes
 `, "top")
 	const rest = "\n10 smaller pods are missing above, which take 10 MiB together\n"
-	if shown := katbox(t, "top", "--pods").stdout; !strings.Contains(shown, rest) {
-		t.Errorf("it ends with %q", shown[len(shown)-200:])
+	if r := katbox(t, "top", "--pods"); r.code != 0 || !strings.Contains(r.stdout, rest) {
+		t.Errorf("exit code %d, stderr %q, stdout of %d bytes ends with %q", r.code, r.stderr, len(r.stdout), r.stdout[max(len(r.stdout)-200, 0):])
 	}
 }
 

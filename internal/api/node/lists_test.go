@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -254,6 +255,31 @@ func TestUsage(t *testing.T) {
 	if err != nil || len(u.Pods) != 1 || u.Pods[0].Unmeasured != 2 || u.Pods[0].Live != 1 || u.Pods[0].Retained != 1 || u.Others != nil {
 		t.Errorf("two that were not measured: %+v, %v", u, err)
 	}
+}
+
+// TestUsageAgainAtOnce: who has the answer may ask again, whatever the first handler still does.
+func TestUsageAgainAtOnce(t *testing.T) {
+	n := newNode(t)
+	w := &onWrite{httptest.NewRecorder(), func() {
+		if _, err := n.client.Usage(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}}
+	n.h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage", nil))
+	if w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// onWrite calls a function before it sends anything.
+type onWrite struct {
+	*httptest.ResponseRecorder
+	call func()
+}
+
+func (w *onWrite) Write(p []byte) (int, error) {
+	w.call()
+	return w.ResponseRecorder.Write(p)
 }
 
 func TestReport(t *testing.T) {

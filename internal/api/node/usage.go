@@ -19,25 +19,35 @@ const mostPods = 1000
 
 // usage answers with what occupies the disk.
 func (a *answer) usage(ctx context.Context) error {
-	release, ok := a.h.measurements.take()
+	occupied, err := a.h.count(ctx)
+	if err != nil {
+		return err
+	}
+	return a.json(http.StatusOK, occupied)
+}
+
+// count counts what occupies the disk, unless another one does. It is over before the answer is sent: who
+// has that may ask again.
+func (h *handler) count(ctx context.Context) (api.Usage, error) {
+	release, ok := h.measurements.take()
 	if !ok {
-		return tooMany("the node is being measured, or a report made; try again in a moment")
+		return api.Usage{}, tooMany("the node is being measured, or a report made; try again in a moment")
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, measureLimit)
 	defer cancel()
-	space, err := a.h.Space()
+	space, err := h.Space()
 	if err != nil {
-		return err
+		return api.Usage{}, err
 	}
 	u := newUsage()
-	if err := a.h.countLive(ctx, u); err != nil {
-		return err
+	if err := h.countLive(ctx, u); err != nil {
+		return api.Usage{}, err
 	}
-	if err := a.h.countRetained(ctx, u); err != nil {
-		return err
+	if err := h.countRetained(ctx, u); err != nil {
+		return api.Usage{}, err
 	}
-	return a.json(http.StatusOK, u.result(a.h.Node, space))
+	return u.result(h.Node, space), nil
 }
 
 // countLive adds the volumes that are published or changing. It measures them as long as there is
