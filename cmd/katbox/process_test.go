@@ -182,7 +182,7 @@ func TestPodThatVanishesWithoutAnUnpublish(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(d.dir, "kubelet/pods", testPod)); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually("retained", func() bool { return strings.Contains(d.log(), `"reason":"abandoned"`) })
+	d.eventually("retained", func() bool { return d.logged(`"reason":"abandoned"`) })
 	d.wantMarker(testPod, id, "retained")
 }
 
