@@ -100,7 +100,7 @@ func crashOperations() []crashOperation {
 	expiry := expires(crashOperation{name: "expiry"}, podFiles())
 	deepExpiry := expires(crashOperation{name: "expiry of a deep tree"}, deepFiles())
 
-	return []crashOperation{
+	return append(crashDecisions(), []crashOperation{
 		{name: "first start", empty: true, do: (*scene).startIt},
 		restart,
 		{name: "start after a stop", stop: syscall.SIGTERM, do: (*scene).startIt},
@@ -181,7 +181,7 @@ func crashOperations() []crashOperation {
 		unpublish.on(oldKernel),
 		expiry.on(oldKernel),
 		deepExpiry.on(oldKernel),
-	}
+	}...)
 }
 
 // podFiles are the files that most pods write.

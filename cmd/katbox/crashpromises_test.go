@@ -11,11 +11,18 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // longestWait bounds how long a scene waits for deadlines. Volumes with later ones are
-// published again and unpublished with no lifespan.
+// published again, unpublished and purged.
 const longestWait = time.Minute
+
+// goesSoon reports whether a retained volume has a deadline that a scene waits for.
+func (s *scene) goesSoon(v *playedVolume) bool {
+	return s.op.lifespan() <= longestWait || v.holdKnown && v.hold == volume.Released
+}
 
 // checkPromises is called after the daemon has died at any point. It checks the disk,
 // starts the daemon again, repeats the kubelet's calls that got no answer, lets every
@@ -44,7 +51,7 @@ func (s *scene) checkPromises() {
 	s.checkData("with all deadlines over")
 	s.awaitDeadlines()
 	s.kill()
-	s.restart(0)
+	s.restart(min(s.op.lifespan(), time.Second+time.Second/2))
 	s.endEverything()
 	s.checkNothingLeft()
 }
@@ -112,12 +119,10 @@ func (s *scene) checkData(when string) {
 	s.t.Helper()
 	for _, v := range s.volumes {
 		problem := wrongFile(v, s.data(v.pod, v.id))
-		now := time.Now()
 		there := exists(s.data(v.pod, v.id))
-		mayGo := !v.published && (v.pressed || !now.Before(v.keptUntil))
 		switch {
 		case !v.written, problem == "":
-		case !mayGo:
+		case !s.mayGo(v):
 			s.t.Errorf("%s: volume %s of pod %s, which is not to go yet: %s", when, v.id, v.pod, problem)
 		case there && !s.op.inPlace:
 			s.t.Errorf("%s: volume %s of pod %s is deleted in part: %s", when, v.id, v.pod, problem)
@@ -167,6 +172,7 @@ func (s *scene) repeatCalls() {
 				s.t.Errorf("volume %s of pod %s still has its target", v.id, v.pod)
 			}
 		}
+		s.decideAgain(v)
 	}
 	s.checkMounts("after the calls were repeated")
 }
@@ -175,7 +181,7 @@ func (s *scene) repeatCalls() {
 func (s *scene) awaitDeadlines() {
 	s.t.Helper()
 	for _, v := range s.volumes {
-		if v.published || s.op.lifespan() > longestWait {
+		if v.published || !s.goesSoon(v) {
 			continue
 		}
 		s.eventually("the volume of pod "+v.pod+" is gone", func() bool {
@@ -188,13 +194,12 @@ func (s *scene) awaitDeadlines() {
 	}
 }
 
-// endEverything ends all pods, and waits until nothing of them is left. The daemon's
-// lifespan is 0.
+// endEverything ends all pods, purges their volumes, and waits until nothing of them is left.
 func (s *scene) endEverything() {
 	s.t.Helper()
 	s.checkData("after another crash")
 	for _, v := range s.volumes {
-		if !v.published && s.op.lifespan() <= longestWait {
+		if !v.published && s.goesSoon(v) {
 			continue
 		}
 		s.makeTargetParent(v)
@@ -204,6 +209,10 @@ func (s *scene) endEverything() {
 		s.must(repeated(func() error { return s.publishVolume(v) }))
 		s.checkMounts("published again at the end")
 		s.must(repeated(func() error { return s.unpublishVolume(v) }))
+		v.pressed = true
+		if err := s.admin().Purge(s.asked(), v.id, ""); !isGone(err) {
+			s.must(err)
+		}
 	}
 	s.eventually("the working directory is empty", func() bool { return len(s.leftInWorkdir()) == 0 })
 }

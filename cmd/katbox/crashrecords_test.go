@@ -27,6 +27,7 @@ func (s *scene) checkRecords() {
 		case ok && v.published != record.Phase.Live():
 			s.t.Errorf("volume %s of pod %s, published %t, is recorded as %s", v.id, v.pod, v.published, record.Phase)
 		}
+		s.checkHold(v, record)
 		if v.written && s.op.inPlace && exists(s.data(v.pod, v.id)) && wrongFile(v, s.data(v.pod, v.id)) != "" &&
 			record.Phase != volume.Deleting {
 			s.t.Errorf("volume %s of pod %s is there in part and recorded as %s", v.id, v.pod, record.Phase)

@@ -11,6 +11,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // playedVolume is a volume of a scene, as the kubelet knows it.
@@ -27,8 +29,18 @@ type playedVolume struct {
 	recorded bool
 	// keptUntil: while the volume is not published, its data is there until then.
 	keptUntil time.Time
-	// pressed: the disk is full, so the volume may go at any time.
+	// pressed: the disk is full, or a person wants it, so the volume may go at any time.
 	pressed bool
+	// decide repeats what a person decided about the volume; nil if nobody has. hold is what the last
+	// answer said, holdKnown that there was one.
+	decide    func() error
+	hold      volume.HoldKind
+	holdKnown bool
+}
+
+// mayGo reports whether the volume is not kept any more.
+func (s *scene) mayGo(v *playedVolume) bool {
+	return !v.published && (v.pressed || !time.Now().Before(v.keptUntil))
 }
 
 // add makes the next volume of a scene. Its pod has a directory.

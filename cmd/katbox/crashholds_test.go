@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// decision is what a person decides about a retained volume.
+type decision func(s *scene, v *playedVolume) error
+
+// crashDecisions are operations of people. The volume's own deadline does not come before the crash.
+func crashDecisions() []crashOperation {
+	const grace = time.Second
+	decided := func(name string, prepare func(*scene), d decision) crashOperation {
+		return crashOperation{name: name, lives: time.Hour, alone: true, flags: []string{"--release-grace", grace.String()},
+			prepare: prepare, do: func(s *scene) error { return s.decide(d) }}
+	}
+	andGone := func(op crashOperation, commits int) crashOperation {
+		decide := op.do
+		op.do = func(s *scene) error {
+			if err := decide(s); err != nil {
+				return err
+			}
+			return s.awaitDeleted(s.last(), commits)
+		}
+		return op
+	}
+	pinned := func(s *scene) {
+		addRetained(s)
+		s.must(pin("another bug")(s, s.last()))
+	}
+	unpin := func(s *scene, v *playedVolume) error {
+		_, err := s.admin().Unpin(s.asked(), v.id)
+		return v.isHeld(volume.NoHold, err)
+	}
+	release := func(s *scene, v *playedVolume) error {
+		until := time.Now().Add(grace)
+		_, err := s.admin().Release(s.asked(), v.id, "")
+		if v.keptUntil.After(until) {
+			v.keptUntil = until // without an answer too
+		}
+		return v.isHeld(volume.Released, err)
+	}
+	purge := func(s *scene, v *playedVolume) error {
+		v.pressed = true // it may go from now on
+		return s.admin().Purge(s.asked(), v.id, "a secret leaked")
+	}
+	return []crashOperation{
+		decided("pin", addRetained, pin("a bug")),
+		decided("pin of a pinned volume", pinned, pin("a bug")),
+		decided("unpin", pinned, unpin),
+		andGone(decided("release", addRetained, release), 3),
+		andGone(decided("release of a pinned volume", pinned, release), 3),
+		andGone(decided("purge", addRetained, purge), 2),
+		andGone(decided("purge of a pinned volume", pinned, purge), 2),
+	}
+}
+
+func pin(why string) decision {
+	return func(s *scene, v *playedVolume) error {
+		_, err := s.admin().Pin(s.asked(), v.id, time.Now().Add(2*time.Hour), why)
+		return v.isHeld(volume.Pinned, err)
+	}
+}
+
+// isHeld notes what an answer says. Without one the volume is held as before, or as was asked.
+func (v *playedVolume) isHeld(as volume.HoldKind, err error) error {
+	v.hold, v.holdKnown = as, err == nil
+	return err
+}
+
+// asked is the context of one request.
+func (s *scene) asked() context.Context {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// decide carries out a decision about the last volume. A person who gets no answer decides the same
+// again after the restart.
+func (s *scene) decide(d decision) error {
+	v := s.last()
+	v.decide = func() error { return d(s, v) }
+	return v.decide()
+}
+
+// decideAgain repeats the decision about a volume, if there was one. The volume may be gone by now.
+func (s *scene) decideAgain(v *playedVolume) {
+	s.t.Helper()
+	if v.decide == nil {
+		return
+	}
+	err := v.decide()
+	if isGone(err) && s.mayGo(v) {
+		return
+	}
+	s.must(err)
+	known, _ := s.records(nil)
+	s.checkHold(v, known[volume.ID(v.id)])
+}
+
+// isGone reports whether a request was refused because there is no such volume any more.
+func isGone(err error) bool {
+	var refused *api.Error
+	return errors.As(err, &refused) && (refused.Code == http.StatusNotFound || refused.Code == http.StatusGone)
+}
+
+// checkHold checks that a retained volume is held as a person was answered.
+func (s *scene) checkHold(v *playedVolume, r volume.Record) {
+	s.t.Helper()
+	if v.holdKnown && r.Phase == volume.Retained && r.Hold.Kind != v.hold {
+		s.t.Errorf("volume %s of pod %s is held as %+v, want %s", v.id, v.pod, r.Hold, v.hold)
+	}
+}
