@@ -30,7 +30,10 @@ func newGateways(r *prometheus.Registry) gateways {
 
 // GatewayConnected counts a replica of the gateway that the node is connected to, or with -1 no
 // longer.
-func (m *Metrics) GatewayConnected(change int) { m.connected.Add(float64(change)) }
+func (m *Metrics) GatewayConnected(change int) {
+	m.connected.Add(float64(change))
+	m.gatewayConnected(change)
+}
 
 // GatewayAttempted counts an attempt to connect: connected, busy, refused or failed.
 func (m *Metrics) GatewayAttempted(outcome string) { m.attempts.WithLabelValues(outcome).Inc() }

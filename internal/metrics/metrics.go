@@ -37,6 +37,7 @@ type Metrics struct {
 	quotas
 	reads
 	gateways
+	outcomeSources
 	commits         prometheus.Histogram
 	commitChanges   prometheus.Histogram
 	commitErrors    prometheus.Counter
@@ -49,6 +50,7 @@ func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		registry: r, volumes: newVolumes(r), disk: newDisk(r), quotas: newQuotas(r), reads: newReads(r), gateways: newGateways(r),
+		outcomeSources: newOutcomeSources(r),
 		calls: histogramVec(r, "csi_operation_duration_seconds", "Duration of CSI calls, by method and gRPC code.",
 			callBuckets, "method", "code"),
 		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),

@@ -48,6 +48,7 @@ var names = []string{
 	"katbox_kubelet_line_inodes gauge",
 	"katbox_log_lines_dropped_total counter",
 	"katbox_mounts gauge",
+	"katbox_outcome_source_up gauge",
 	"katbox_outcomes_total counter",
 	"katbox_parked_volumes gauge",
 	"katbox_pinned_bytes gauge",
@@ -132,6 +133,8 @@ func everything() *metrics.Metrics {
 	m.StreamRefused()
 	m.BytesRead(512)
 	m.ReadRequested("bytes", "complete")
+	m.OutcomeSource("kubelet", true)
+	m.GatewayTellsOutcomes("gateway")
 	m.GatewayConnected(1)
 	m.GatewayConnected(1)
 	m.GatewayConnected(-1)
@@ -210,6 +213,8 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_read_requests_total{outcome="complete",verb="bytes"}`: 1,
 
 		`katbox_gateway_connected`:                         1,
+		`katbox_outcome_source_up{source="kubelet"}`:       1,
+		`katbox_outcome_source_up{source="gateway"}`:       1,
 		`katbox_policy_file_good`:                          0,
 		`katbox_gateway_connects_total{outcome="refused"}`: 1,
 		`katbox_gateway_asked_total`:                       1,
@@ -218,8 +223,10 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 	})
 	m.DiskNotMeasured()
 	m.Reserved(false)
+	m.GatewayConnected(-1)
 	metricstest.Of(t, m).Want(t, "a broken disk", metricstest.Values{
 		`katbox_pressure_factor`: 1, `katbox_filesystem_errors_total`: 1, `katbox_store_reserved`: 0,
+		`katbox_outcome_source_up{source="gateway"}`: 0,
 	})
 }
 

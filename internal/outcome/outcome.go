@@ -48,6 +48,9 @@ type Ending struct {
 	Volumes []string
 }
 
+// MostVolumes bounds the volumes of a pod whose outcome is passed on.
+const MostVolumes = 256
+
 // The phases of a pod that has ended.
 const (
 	phaseSucceeded = "Succeeded"
