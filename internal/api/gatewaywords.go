@@ -40,6 +40,8 @@ const (
 	SummaryPath = "/v1/summary"
 	// OwnersPath takes OwnerAnswers.
 	OwnersPath = "/v1/owners"
+	// OutcomesPath takes Outcomes.
+	OutcomesPath = "/v1/outcomes"
 	// VolumesPath is where volumes are: all that the gateway asks for else is there or below.
 	VolumesPath = "/v1/volumes"
 )
@@ -118,4 +120,24 @@ type OwnersKept struct {
 	// Kept is how many of the owners the node has noted. It does not note those of volumes that it
 	// does not know.
 	Kept int `json:"kept"`
+}
+
+// Outcomes is the body of a POST to OutcomesPath.
+type Outcomes struct {
+	Items []PodOutcome `json:"items"`
+}
+
+// PodOutcome says how a pod ended.
+type PodOutcome struct {
+	PodUID string `json:"podUID"`
+	// Outcome is Succeeded, Failed or Stopped.
+	Outcome string `json:"outcome"`
+	// Volumes are the names of the pod's inline CSI volumes in its spec, of any driver.
+	Volumes []string `json:"volumes"`
+}
+
+// OutcomesTaken is the answer to a POST to OutcomesPath.
+type OutcomesTaken struct {
+	// Taken is how many of the outcomes the node has taken in. It takes none in while it knows better.
+	Taken int `json:"taken"`
 }

@@ -16,7 +16,7 @@ func TestAnswersTakeLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err := readAnswers(strings.NewReader(body))
 	runtime.ReadMemStats(&after)
-	if err == nil || !strings.Contains(err.Error(), "more than the 1000 owners") {
+	if err == nil || !strings.Contains(err.Error(), "more than the 1000 that") {
 		t.Errorf("%v, want that there are too many", err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 16*mostOwners {

@@ -9,6 +9,7 @@
 //	GET  [api.SummaryPath]   Summary after Summary: how many retained volumes of which namespaces,
 //	                         and the pods whose owner the node wants to know
 //	POST [api.OwnersPath]    the answers to that
+//	POST [api.OutcomesPath]  how pods of the node have ended
 //	     /v1/volumes...      what internal/api serves; /v1/usage and /v1/report are for root alone
 //
 // A connection lives for about an hour. The next one is made before it, so that there is always one

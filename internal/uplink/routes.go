@@ -1,7 +1,6 @@
 package uplink
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +43,8 @@ func (c *connection) handle(w http.ResponseWriter, r *http.Request) {
 		c.only(http.MethodGet, w, r, c.summary)
 	case path == api.OwnersPath:
 		c.only(http.MethodPost, w, r, c.owners)
+	case path == api.OutcomesPath && c.u.cfg.Outcomes != nil:
+		c.only(http.MethodPost, w, r, c.outcomes)
 	case path == api.VolumesPath, strings.HasPrefix(path, api.VolumesPath+"/"):
 		c.u.cfg.Handler.ServeHTTP(w, r)
 	default:
@@ -115,36 +116,11 @@ type owned struct {
 	owner volume.Owner
 }
 
-// few are not more answers than a request may have. In memory empty ones take fifty times the body.
-type few []api.OwnerAnswer
-
-// UnmarshalJSON reads the answers one by one, up to the first one too many.
-func (f *few) UnmarshalJSON(text []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	begin, err := decoder.Token()
-	switch {
-	case err != nil:
-		return err
-	case begin != nil && begin != json.Delim('['):
-		return errors.New("items are no list")
-	}
-	for *f = nil; decoder.More(); {
-		var a api.OwnerAnswer
-		if err := decoder.Decode(&a); err != nil {
-			return err
-		}
-		if *f = append(*f, a); len(*f) > mostAnswers {
-			return fmt.Errorf("there are more than the %d owners that it may have", mostAnswers)
-		}
-	}
-	return nil
-}
-
 // readAnswers reads and checks the body of a request. What the node does not know is checked by
 // Volumes.Own.
 func readAnswers(body io.Reader) ([]owned, error) {
 	var all struct {
-		Items few `json:"items"`
+		Items few[api.OwnerAnswer] `json:"items"`
 	}
 	if err := json.NewDecoder(body).Decode(&all); err != nil {
 		return nil, fmt.Errorf("the body is no list of owners: %w", err)

@@ -44,7 +44,9 @@ type Config struct {
 	// Handler answers requests below /v1/volumes.
 	Handler http.Handler
 	Volumes Volumes
-	Metrics *metrics.Metrics
+	// Outcomes may be nil: then gateways are told that this node takes none in.
+	Outcomes Outcomes
+	Metrics  *metrics.Metrics
 	// Log may be zero.
 	Log logr.Logger
 }

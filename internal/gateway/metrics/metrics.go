@@ -36,6 +36,8 @@ const (
 	Found        = "found"
 	Gone         = "gone"
 	Contradicted = "contradicted"
+	// Forgotten is an outcome of a pod that its node was not told in time.
+	Forgotten = "forgotten"
 )
 
 // Serving is the certificate that the gateway shows to the API server and to the nodes.
@@ -54,6 +56,8 @@ type Metrics struct {
 	tokenReviews    *prometheus.CounterVec
 	accessReviews   *prometheus.CounterVec
 	podLookups      *prometheus.CounterVec
+	outcomesTold    *prometheus.CounterVec
+	outcomeSource   prometheus.Gauge
 	lists           prometheus.Histogram
 	incompleteLists prometheus.Counter
 	missingNodes    prometheus.Counter
@@ -82,6 +86,11 @@ func New(version, revision string) *Metrics {
 			[]string{"outcome"}),
 		podLookups: with.NewCounterVec(counter("pod_lookups_total",
 			"Questions to the API server about the pod of a volume, by outcome."), []string{"outcome"}),
+		outcomesTold: with.NewCounterVec(counter("pod_outcomes_total",
+			"Pods of which a node was told how they ended, by what came of it; after a connection a node is told again."),
+			[]string{"outcome"}),
+		outcomeSource: with.NewGauge(gauge("outcome_source_up",
+			"1 if the pods of the cluster are watched, to tell nodes how theirs have ended, else 0.")),
 		lists: with.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: subsystem,
 			Name: "list_duration_seconds", Help: "Duration of lists, from the first question to a node to the last answer.",
 			Buckets: listBuckets}),
@@ -107,6 +116,9 @@ func New(version, revision string) *Metrics {
 	m.connections.WithLabelValues(Busy)
 	for _, outcome := range []string{Found, Gone, Contradicted, Failed} {
 		m.podLookups.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{Accepted, Refused, Forgotten} {
+		m.outcomesTold.WithLabelValues(outcome)
 	}
 	with.NewGaugeVec(gauge("build_info", "Always 1; which build of the gateway this is."),
 		[]string{"version", "revision", "goversion"}).WithLabelValues(version, revision, runtime.Version()).Set(1)
@@ -171,6 +183,26 @@ func (m *Metrics) AccessReviewed(outcome string) {
 func (m *Metrics) PodLookedUp(outcome string) {
 	if m != nil {
 		m.podLookups.WithLabelValues(outcome).Inc()
+	}
+}
+
+// OutcomesTold counts pods of which a node was told how they ended: Accepted or Refused by the node, or
+// Forgotten before.
+func (m *Metrics) OutcomesTold(outcome string, pods int) {
+	if m != nil {
+		m.outcomesTold.WithLabelValues(outcome).Add(float64(pods))
+	}
+}
+
+// OutcomeSource says whether the pods of the cluster are watched now.
+func (m *Metrics) OutcomeSource(up bool) {
+	if m == nil {
+		return
+	}
+	if up {
+		m.outcomeSource.Set(1)
+	} else {
+		m.outcomeSource.Set(0)
 	}
 }
 

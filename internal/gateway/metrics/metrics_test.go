@@ -28,7 +28,9 @@ var names = []string{
 	"katbox_gateway_node_connections_total counter",
 	"katbox_gateway_nodes_connected gauge",
 	"katbox_gateway_nodes_expected gauge",
+	"katbox_gateway_outcome_source_up gauge",
 	"katbox_gateway_pod_lookups_total counter",
+	"katbox_gateway_pod_outcomes_total counter",
 	"katbox_gateway_requests_total counter",
 	"katbox_gateway_stream_bytes_total counter",
 	"katbox_gateway_streams gauge",
@@ -43,6 +45,10 @@ func everything(m *metrics.Metrics) {
 	m.TokenReviewed(metrics.Refused)
 	m.AccessReviewed(metrics.Failed)
 	m.PodLookedUp(metrics.Contradicted)
+	m.OutcomesTold(metrics.Accepted, 7)
+	m.OutcomesTold(metrics.Forgotten, 1)
+	m.OutcomeSource(false)
+	m.OutcomeSource(true)
 	m.Listed(20*time.Millisecond, 0)
 	m.Listed(3*time.Second, 2)
 	m.EntriesDropped(3)
@@ -67,6 +73,10 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_token_reviews_total{outcome="refused"}`:                            1,
 		`katbox_gateway_access_reviews_total{outcome="failed"}`:                            1,
 		`katbox_gateway_pod_lookups_total{outcome="contradicted"}`:                         1,
+		`katbox_gateway_pod_outcomes_total{outcome="accepted"}`:                            7,
+		`katbox_gateway_pod_outcomes_total{outcome="forgotten"}`:                           1,
+		`katbox_gateway_pod_outcomes_total{outcome="refused"}`:                             0,
+		`katbox_gateway_outcome_source_up`:                                                 1,
 		`katbox_gateway_list_duration_seconds_count`:                                       2,
 		`katbox_gateway_list_duration_seconds_sum`:                                         3.02,
 		`katbox_gateway_incomplete_lists_total`:                                            1,

@@ -75,6 +75,9 @@ func (c *connection) start() {
 	c.registry.Log.V(1).Info("a node has connected", logkeys.Node, c.name)
 	c.allow(c.registry.limits.silence, errSilent)
 	c.client.SetStateHook(func(client *http.ClientConn) { c.changed(client) })
+	if c.registry.Joined != nil {
+		c.registry.Joined(c.name)
+	}
 	go func() {
 		err := c.hear()
 		if c.hearing.Err() == nil {

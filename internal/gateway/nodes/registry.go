@@ -24,6 +24,8 @@ type Config struct {
 	Expected Expected
 	// Owners answers what nodes ask.
 	Owners Owners
+	// Joined may be nil. It is called with each node that connects, and must not block.
+	Joined func(node string)
 	// Namespace and ServiceAccount are those of the daemons' pods.
 	Namespace, ServiceAccount string
 	// Hash is how the name of a volume tells its node.

@@ -1,0 +1,65 @@
+package outcomes
+
+import (
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/outcome"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// ofPod returns how a pod on a node has ended. It returns false for one that has not, and for one
+// without inline CSI volumes.
+func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
+	for _, v := range pod.Spec.Volumes {
+		if v.CSI != nil && len(o.Volumes) < outcome.MostVolumes {
+			o.Volumes = append(o.Volumes, v.Name)
+		}
+	}
+	how := outcome.Of(facts(pod))
+	if pod.Spec.NodeName == "" || len(o.Volumes) == 0 || how == volume.OutcomeUnknown {
+		return api.PodOutcome{}, false
+	}
+	o.PodUID, o.Outcome = string(pod.UID), how.String()
+	// The kubelet calls a static pod by another UID than its mirror has. A node may write that as it
+	// likes, but only into mirrors of its own pods, and nothing here is told to another node.
+	if mirrored, ok := pod.Annotations[core.MirrorPodAnnotationKey]; ok {
+		o.PodUID = mirrored
+	}
+	return o, true
+}
+
+// facts are what the rule needs.
+func facts(pod *core.Pod) outcome.Pod {
+	p := outcome.Pod{
+		Phase: string(pod.Status.Phase), Created: pod.CreationTimestamp.Time, Grace: pod.DeletionGracePeriodSeconds,
+		Started: at(pod.Status.StartTime), Deletion: at(pod.DeletionTimestamp),
+	}
+	for _, c := range pod.Status.Conditions {
+		p.Disrupted = p.Disrupted || c.Type == core.DisruptionTarget && c.Status == core.ConditionTrue
+	}
+	for _, statuses := range [][]core.ContainerStatus{
+		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
+	} {
+		for _, s := range statuses {
+			if s.State.Terminated == nil {
+				p.Running = true
+				continue
+			}
+			p.Containers = append(p.Containers, outcome.Container{
+				Started: s.State.Terminated.StartedAt.Time, Finished: s.State.Terminated.FinishedAt.Time,
+			})
+		}
+	}
+	return p
+}
+
+func at(t *meta.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}

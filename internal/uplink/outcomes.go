@@ -1,0 +1,100 @@
+package uplink
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/outcome"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Outcomes takes in how pods ended.
+type Outcomes interface {
+	// Take takes in the ending of a pod, and may wait until ctx ends. It returns false if the node does
+	// not need it.
+	Take(ctx context.Context, e outcome.Ending) (taken bool, err error)
+}
+
+// outcomes takes in how pods ended.
+func (c *connection) outcomes(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), ownLimit)
+	defer cancel()
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(ownLimit))
+	_ = control.SetWriteDeadline(time.Now().Add(2 * ownLimit))
+	done, ok := enter(ctx, c.receiving)
+	if !ok {
+		busyOwning(w)
+		return
+	}
+	endings, err := readOutcomes(http.MaxBytesReader(w, r.Body, mostOwners))
+	done()
+	if err != nil {
+		api.WriteError(w, api.NewError(api.BadRequest, "%s", volume.OneLine(err)))
+		return
+	}
+	var answer api.OutcomesTaken
+	for _, e := range endings {
+		taken, err := c.u.cfg.Outcomes.Take(ctx, e)
+		if err != nil {
+			api.WriteError(w, api.NewError(api.TooManyRequests, "the node is busy with the outcomes of other pods; try again"))
+			return
+		}
+		if taken {
+			answer.Taken++
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // the gateway is gone
+}
+
+// podOutcome is an [api.PodOutcome] of a gateway that may lie.
+type podOutcome struct {
+	PodUID  string      `json:"podUID"`
+	Outcome string      `json:"outcome"`
+	Volumes few[string] `json:"volumes"`
+}
+
+// readOutcomes reads and checks the body of a request.
+func readOutcomes(body io.Reader) ([]outcome.Ending, error) {
+	var all struct {
+		Items few[podOutcome] `json:"items"`
+	}
+	if err := json.NewDecoder(body).Decode(&all); err != nil {
+		return nil, fmt.Errorf("the body is no list of outcomes: %w", err)
+	}
+	endings := make([]outcome.Ending, 0, len(all.Items))
+	for i, item := range all.Items {
+		e, err := readOutcome(item)
+		if err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		endings = append(endings, e)
+	}
+	return endings, nil
+}
+
+func readOutcome(item podOutcome) (e outcome.Ending, err error) {
+	if e.Pod, err = volume.ParsePodUID("podUID", item.PodUID); err != nil {
+		return e, err
+	}
+	var ok bool
+	if e.Outcome, ok = volume.ParseOutcome(item.Outcome); !ok || e.Outcome == volume.OutcomeUnknown {
+		return e, volume.Invalid("outcome", fmt.Sprintf("is %q, which is neither Succeeded nor Failed nor Stopped", item.Outcome))
+	}
+	if len(item.Volumes) > outcome.MostVolumes {
+		return e, volume.Invalid("volumes", fmt.Sprintf("are more than %d", outcome.MostVolumes))
+	}
+	for _, name := range item.Volumes {
+		if name == "" || volume.ObjectName(name) != name {
+			return e, volume.Invalid("volumes", fmt.Sprintf("has %.100q, which cannot be the name of a volume", name))
+		}
+	}
+	e.Volumes = item.Volumes
+	return e, nil
+}

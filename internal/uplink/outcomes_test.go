@@ -1,0 +1,123 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/outcome"
+	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// takes takes in outcomes.
+type takes struct {
+	mu    sync.Mutex
+	taken []outcome.Ending
+	// knows: the node knows better. err is what it answers.
+	knows bool
+	err   error
+}
+
+func (t *takes) Take(_ context.Context, e outcome.Ending) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.knows || t.err != nil {
+		return false, t.err
+	}
+	t.taken = append(t.taken, e)
+	return true, nil
+}
+
+func (t *takes) set(do func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	do()
+}
+
+// TestOutcomes: what a gateway says is checked as a whole, and taken in unless the node knows better.
+func TestOutcomes(t *testing.T) {
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	s := newScene(t, ca)
+	takes := &takes{}
+	s.cfg.Outcomes = takes
+	s.start(g.port())
+	n := next(t, "node", nodes)
+	item := `{"podUID":"u1","outcome":"Failed","volumes":["scratch","more"]}`
+	for name, body := range map[string]string{
+		"no list of outcomes": `[]`, "unexpected EOF": `{"items":[` + item,
+		"neither Succeeded":           `{"items":[` + item + `,{"podUID":"u","outcome":"Unknown","volumes":["a"]}]}`,
+		`is \"\", which`:              `{"items":[{"podUID":"u","volumes":["a"]}]}`,
+		"podUID":                      `{"items":[{"podUID":"../u","outcome":"Failed","volumes":["a"]}]}`,
+		"items[1]":                    `{"items":[` + item + `,{"outcome":"Failed"}]}`,
+		"cannot be the name":          `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a","../b"]}]}`,
+		`has \"\", which`:             `{"items":[{"podUID":"u","outcome":"Failed","volumes":[""]}]}`,
+		"volumes are more than 256":   `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a"` + strings.Repeat(`,"a"`, outcome.MostVolumes) + `]}]}`,
+		"more than the 1000 that":     `{"items":[` + strings.Repeat(item+",", mostAnswers) + item + `]}`,
+		"request body too large":      `{"items":[` + strings.Repeat(" ", mostOwners) + item + `]}`,
+		"cannot unmarshal number":     `{"items":[{"podUID":1,"outcome":"Failed","volumes":["a"]}]}`,
+		"items are no list":           `{"items":{}}`,
+		"outcomes: items are no list": `{"items":[{"podUID":"u","outcome":"Failed","volumes":"a"}]}`,
+		"the body is no list of outc": ``,
+	} {
+		if got := n.wantAnswer(t, 400, http.MethodPost, api.OutcomesPath, body); !strings.Contains(got, name) {
+			t.Errorf("%s, want %q", got, name)
+		}
+	}
+	n.wantAnswer(t, 405, http.MethodGet, api.OutcomesPath, "")
+	if len(takes.taken) > 0 {
+		t.Fatalf("taken in: %+v", takes.taken)
+	}
+	want := []outcome.Ending{
+		{Pod: "u1", Outcome: volume.Failed, Volumes: []string{"scratch", "more"}}, {Pod: "u2", Outcome: volume.Succeeded, Volumes: []string{"a"}},
+	}
+	body := `{"items":[` + item + `,{"podUID":"u2","outcome":"Succeeded","volumes":["a"],"later":"versions"}]}`
+	if got := n.wantAnswer(t, 200, http.MethodPost, api.OutcomesPath, body); strings.TrimSpace(got) != `{"taken":2}` {
+		t.Errorf("the answer is %s", got)
+	}
+	if !reflect.DeepEqual(takes.taken, want) {
+		t.Errorf("taken in: %+v", takes.taken)
+	}
+	takes.set(func() { takes.knows = true })
+	if got := n.wantAnswer(t, 200, http.MethodPost, api.OutcomesPath, body); strings.TrimSpace(got) != `{"taken":0}` {
+		t.Errorf("the answer is %s", got)
+	}
+	takes.set(func() { takes.err = errors.New("disk on fire") })
+	n.wantAnswer(t, 429, http.MethodPost, api.OutcomesPath, body)
+}
+
+// TestNoOutcomes: a node that takes none in says so.
+func TestNoOutcomes(t *testing.T) {
+	ca := uplinktest.NewAuthority(t)
+	behave, nodes := good(t, ca.Leaf(t, gatewayName))
+	g := startGateway(t, "127.0.0.1:0", behave)
+	newScene(t, ca).start(g.port())
+	next(t, "node", nodes).wantAnswer(t, 404, http.MethodPost, api.OutcomesPath, `{"items":[]}`)
+}
+
+// TestOutcomesTakeLittleMemory: neither many empty items nor one of many names take much more than the body.
+func TestOutcomesTakeLittleMemory(t *testing.T) {
+	for _, body := range []string{
+		`{"items":[` + strings.Repeat("{},", mostOwners/3-10) + "{}]}",
+		`{"items":[{"podUID":"u","outcome":"Failed","volumes":[` + strings.Repeat(`"",`, mostOwners/3-50) + `""]}]}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := readOutcomes(strings.NewReader(body))
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%.50s is accepted", body)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 32*mostOwners {
+			t.Errorf("a body of %d bytes takes %d", len(body), took)
+		}
+	}
+}
