@@ -81,9 +81,9 @@ func TestSeveralVolumesMatch(t *testing.T) {
 	write(t, n.add(1, "etl/nightly/scratch", 2*time.Hour)+"/log", "old\n")
 	write(t, n.add(2, "etl/nightly/scratch", time.Hour)+"/log", "new\n")
 	r := katbox(t, "cat", "etl/nightly:log")
-	want := fmt.Sprintf(`NAMESPACE  POD      VOLUME   SIZE  RETAINED  EXPIRES  ID
-etl        nightly  scratch  -     60m ago   in 11h   %s
-etl        nightly  scratch  -     2h ago    in 10h   %s
+	want := fmt.Sprintf(`NAMESPACE  POD      VOLUME   SIZE  RETAINED  EXPIRES  OUTCOME  ID
+etl        nightly  scratch  -     60m ago   in 11h   -        %s
+etl        nightly  scratch  -     2h ago    in 10h   -        %s
 katbox cat: 2 retained volumes match etl/nightly: give one of these IDs, or --last for the newest
 `, id(2), id(1))
 	if r != (result{"", want, verbs.CodeFailed}) {

@@ -21,6 +21,7 @@ var lsVerb = verbs.Verb{
 	Most:      1,
 	Define:    onNode(defineLs),
 	Notes: `  katbox ls                      all retained volumes of this node
+  katbox ls --gone etl           what is gone of a namespace: when and why
   katbox ls -n etl --since 6h    those of a namespace
   katbox ls etl/nightly-x7k2q:   the files at the top of a volume`,
 }
@@ -30,6 +31,7 @@ type lsOptions struct {
 	choice
 	verbs.ListOptions
 	namespace, pod, since string
+	gone                  bool
 	flags                 *pflag.FlagSet
 }
 
@@ -38,7 +40,8 @@ func defineLs(flags *pflag.FlagSet) action {
 	o.Hidden = true
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "volumes of this namespace only")
 	flags.StringVar(&o.pod, "pod", "", "volumes of pods with this name only")
-	flags.StringVar(&o.since, "since", "", "only volumes that were retained since then: 6h, 2d")
+	flags.StringVar(&o.since, "since", "", "only volumes that were retained, or are gone, since then: 6h, 2d")
+	flags.BoolVar(&o.gone, "gone", false, "volumes that are gone, the last one first: when, why, and how long they were kept")
 	flags.IntVar(&o.Limit, "limit", 0, "list at most this many; 0 for all")
 	flags.StringVarP(&o.Output, "output", "o", verbs.OutputTable, "wide (with IDs), json, or name (targets for other verbs)")
 	flags.BoolVarP(&o.Long, "long", "l", false, "files: with mode, owner, size and time")
@@ -55,8 +58,11 @@ func defineLs(flags *pflag.FlagSet) action {
 		if err := o.check(t); err != nil {
 			return err
 		}
-		if t.hasPath {
+		switch {
+		case t.hasPath:
 			return o.listFiles(ctx, s, t)
+		case o.gone:
+			return o.listGone(ctx, s, t)
 		}
 		return o.listVolumes(ctx, s, t)
 	}
@@ -64,7 +70,7 @@ func defineLs(flags *pflag.FlagSet) action {
 
 // check refuses flags that do not go together.
 func (o *lsOptions) check(t target) error {
-	forVolumes, forFiles := []string{"namespace", "pod", "since"}, []string{"long", "recursive", "last"}
+	forVolumes, forFiles := []string{"namespace", "pod", "since", "gone"}, []string{"long", "recursive", "last"}
 	wrong, where := forFiles, "files: add a colon to the target"
 	if t.hasPath {
 		wrong, where = forVolumes, "volumes, and the target is a path"
@@ -78,6 +84,8 @@ func (o *lsOptions) check(t target) error {
 		return err
 	}
 	switch {
+	case o.gone && o.Output == verbs.OutputName:
+		return verbs.WrongUsage("--output name is for volumes that are there: what is gone is no target of a verb")
 	case t.namespace != "" && o.namespace != "" && t.namespace != o.namespace:
 		return verbs.WrongUsage("the namespace is %s and --namespace %s: give one", t.namespace, verbs.Quoted(o.namespace))
 	case t.pod != "" && o.pod != "" && t.pod != o.pod:
@@ -103,16 +111,25 @@ func (o *lsOptions) listFiles(ctx context.Context, s *session, t target) error {
 
 // listVolumes lists the retained volumes that the target and the flags select.
 func (o *lsOptions) listVolumes(ctx context.Context, s *session, t target) error {
+	q, err := o.query(s, t)
+	if err != nil {
+		return err
+	}
+	list := volumeList{o: o, s: s, t: t, q: q}
+	return list.write(ctx)
+}
+
+// query returns what the target and the flags select.
+func (o *lsOptions) query(s *session, t target) (api.Query, error) {
 	q := api.Query{Namespace: cmp.Or(t.namespace, o.namespace), Pod: cmp.Or(t.pod, o.pod)}
 	if o.since != "" {
 		d, err := duration.Parse(o.since)
 		if err != nil || d < 0 {
-			return verbs.WrongUsage("--since %s is not a duration; write it as 90m, 6h or 2d", verbs.Quoted(o.since))
+			return q, verbs.WrongUsage("--since %s is not a duration; write it as 90m, 6h or 2d", verbs.Quoted(o.since))
 		}
 		q.Since = s.Now().Add(-d)
 	}
-	list := volumeList{o: o, s: s, t: t, q: q}
-	return list.write(ctx)
+	return q, nil
 }
 
 // volumeList writes a list of volumes page by page.

@@ -51,8 +51,8 @@ etl        nightly-x7k2p  scratch  1.2 GiB  3h ago    in 9h
 	mustPrint(t, etl, "ls", "etl/nightly-x7k2p/scratch")
 	mustPrint(t, etl, "ls", id(1))
 	mustPrint(t, etl, "ls", "--limit", "1")
-	mustPrint(t, fmt.Sprintf(`NAMESPACE  POD    VOLUME  SIZE  RETAINED  EXPIRES  ID
-ci         build  cache   -     5h ago    in 7h    %s
+	mustPrint(t, fmt.Sprintf(`NAMESPACE  POD    VOLUME  SIZE  RETAINED  EXPIRES  OUTCOME  ID
+ci         build  cache   -     5h ago    in 7h    -        %s
 `, id(3)), "ls", "ci", "-o", "wide")
 	if r := katbox(t, "ls", "etl/nightly-x7k2p/other"); r.code != 0 || r.stderr != "no retained volumes\n" {
 		t.Errorf("a list without a match: %+v", r)

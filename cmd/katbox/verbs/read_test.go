@@ -108,7 +108,7 @@ func TestRemove(t *testing.T) {
 	n := newNode(t)
 	threeJobs(n)
 	mustFail(t, verbs.CodeUsage, []string{"rm", "etl/nightly-x7k2p"}, "give --yes")
-	mustFail(t, verbs.CodeUsage, []string{"rm", "--yes", "etl/nightly-x7k2p:out"}, "deletes whole volumes")
+	mustFail(t, verbs.CodeUsage, []string{"rm", "--yes", "etl/nightly-x7k2p:out"}, "whole volumes are deleted")
 	if out, code := onTerminal(t, "n\n", "rm", "etl/nightly-x7k2p"); code != verbs.CodeFailed || len(n.volumes) != 3 ||
 		!strings.Contains(out, "Delete volume scratch of pod etl/nightly-x7k2p (1.2 GiB, retained 3h ago)? [y/N] ") ||
 		!strings.Contains(out, "nothing was deleted") {

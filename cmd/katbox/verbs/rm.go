@@ -9,43 +9,37 @@ import (
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/terminal"
 	"github.com/katbox/katbox/internal/verbs"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 var rmVerb = verbs.Verb{
 	Name:      "rm",
 	Arguments: "TARGET",
-	Summary:   "deletes a retained volume now",
+	Summary:   "deletes a retained volume now, for good (see release)",
 	Least:     1, Most: 1,
 	Define: onNode(func(flags *pflag.FlagSet) action {
 		var c choice
 		c.define(flags)
 		yes := flags.BoolP("yes", "y", false, "do not ask")
+		reason := verbs.DefineReason(flags)
 		return func(ctx context.Context, s *session, args []string) error {
-			t, err := parseTarget(args[0])
-			switch {
-			case err != nil:
+			if err := verbs.CheckReason(*reason); err != nil {
 				return err
-			case t.hasPath:
-				return verbs.WrongUsage("%s is a path: rm deletes whole volumes", verbs.Quoted(args[0]))
-			case !*yes:
+			}
+			if !*yes {
 				if err := s.CanAsk(); err != nil {
 					return err
 				}
 			}
-			v, err := c.choose(ctx, s, t)
+			v, err := c.retained(ctx, s, args[0], "deleted")
 			if err != nil {
 				return err
-			}
-			if v.Phase != volume.Retained.String() {
-				return fmt.Errorf("%s is %s: a pod uses it, and only retained volumes are deleted", describe(v), v.Phase)
 			}
 			if !*yes {
 				if err := s.ConfirmDelete(s.inFull(v)); err != nil {
 					return err
 				}
 			}
-			if err := s.client.Purge(ctx, v.ID, ""); err != nil {
+			if err := s.client.Purge(ctx, v.ID, *reason); err != nil {
 				return s.explain(err)
 			}
 			fmt.Fprintf(s.Stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))

@@ -23,9 +23,9 @@ const (
 func program() verbs.Program {
 	return verbs.Program{
 		Name:    "katbox",
-		About:   "katbox VERB reads the retained volumes of this node:",
+		About:   "katbox VERB reads the retained volumes of this node, and says how long they are kept:",
 		More:    "katbox VERB --help shows more. katbox --nodeid NAME runs the daemon; katbox --help shows its flags.",
-		Verbs:   []verbs.Verb{lsVerb, statVerb, catVerb, tailVerb, cpVerb, rmVerb, topVerb, reportVerb},
+		Verbs:   []verbs.Verb{lsVerb, statVerb, catVerb, tailVerb, cpVerb, pinVerb, unpinVerb, releaseVerb, rmVerb, topVerb, reportVerb},
 		Targets: targetNotes,
 	}
 }

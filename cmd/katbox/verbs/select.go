@@ -63,6 +63,22 @@ func (c choice) choose(ctx context.Context, s *session, t target) (api.Volume, e
 	return api.Volume{}, fmt.Errorf("%s retained volumes match %s: give one of these IDs, or --last for the newest", count, t)
 }
 
+// retained chooses a whole volume that is retained. done is what is done with it: "deleted".
+func (c choice) retained(ctx context.Context, s *session, text, done string) (api.Volume, error) {
+	t, err := parseTarget(text)
+	switch {
+	case err != nil:
+		return api.Volume{}, err
+	case t.hasPath:
+		return api.Volume{}, verbs.WrongUsage("%s is a path: whole volumes are %s", verbs.Quoted(text), done)
+	}
+	v, err := c.choose(ctx, s, t)
+	if err == nil && v.Phase != volume.Retained.String() {
+		err = fmt.Errorf("%s is %s: a pod uses it, and only retained volumes are %s", describe(v), v.Phase, done)
+	}
+	return v, err
+}
+
 // listMatches shows volumes that one target matches, with their IDs. It writes to stderr, since
 // stdout is for the file that the user asked for.
 func listMatches(s *session, found []api.Volume) {
@@ -162,7 +178,7 @@ type volumeTable struct {
 func newVolumeTable(s *session, w io.Writer, wide bool) volumeTable {
 	header := []string{"NAMESPACE", "POD", "VOLUME", "SIZE", "RETAINED", "EXPIRES"}
 	if wide {
-		header = append(header, "ID")
+		header = append(header, "OUTCOME", "ID")
 	}
 	return volumeTable{terminal.NewTable(w, header...), s, wide}
 }
@@ -175,12 +191,20 @@ func (t volumeTable) row(v api.Volume) {
 	}
 	cells := []string{
 		verbs.Known(v.Namespace), verbs.Known(v.Pod), verbs.Known(v.Volume), size,
-		terminal.Ago(now, at(v.RetainedAt)), terminal.In(now, at(v.ExpiresAt)),
+		terminal.Ago(now, at(v.RetainedAt)), terminal.In(now, at(v.ExpiresAt)) + verbs.HoldNote(holdKind(v)),
 	}
 	if t.wide {
-		cells = append(cells, v.ID)
+		cells = append(cells, verbs.Known(v.Outcome), v.ID)
 	}
 	t.Row(cells...)
+}
+
+// holdKind is what a person has decided about a volume; empty if there is no decision.
+func holdKind(v api.Volume) string {
+	if v.Hold == nil {
+		return ""
+	}
+	return v.Hold.Kind
 }
 
 // at returns the time that t points to, or the zero time.

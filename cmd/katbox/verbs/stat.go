@@ -53,6 +53,9 @@ func (s *session) statVolume(v api.Volume, asJSON bool) error {
 	table.Row("Node:", verbs.Known(v.Node))
 	table.Row("ID:", v.ID)
 	table.Row("Phase:", v.Phase)
+	if v.Outcome != "" {
+		table.Row("Outcome:", v.Outcome)
+	}
 	if t := at(v.PublishedAt); !t.IsZero() {
 		table.Row("Published:", verbs.Moment(t)+" ("+terminal.Ago(s.Now(), t)+")")
 	}
@@ -65,6 +68,14 @@ func (s *session) statVolume(v api.Volume, asJSON bool) error {
 			expires += ", earlier than its lifespan: the disk fills up"
 		}
 		table.Row("Expires:", expires)
+	}
+	if h := v.Hold; h != nil {
+		table.Row("Hold:", verbs.HoldInFull(s.Now(), h.Kind, h.Until, h.By, h.Why))
+	}
+	if t := v.Terms; t != nil {
+		for _, row := range verbs.TermsInFull(t.Lifespan, t.LifespanSucceeded, t.Retain, t.LimitBytes, t.LimitInodes) {
+			table.Row(row...)
+		}
 	}
 	if v.Bytes != nil {
 		table.Row("Size:", verbs.SizeInFull(*v.Bytes))

@@ -58,6 +58,8 @@ type Volumes interface {
 	Release(ctx context.Context, id volume.ID, by, why string) (volume.Description, error)
 	// Purge ends the lifespan of a retained volume; it returns once that is recorded.
 	Purge(ctx context.Context, id volume.ID, by, why string) error
+	// Gone returns a page of the volumes that were deleted, the last one first.
+	Gone(context.Context, volume.GoneSelection) (volume.GonePage, error)
 	// Usage measures a volume that is published. It calls pace before each batch of files.
 	Usage(ctx context.Context, place volume.Place, pace func(context.Context) error) (volume.Size, error)
 }
@@ -163,6 +165,8 @@ func (h *handler) route(a *answer) error {
 	switch elements := strings.Split(path, "/"); {
 	case path == "volumes":
 		return a.by(methods{http.MethodGet: {"list", a.listVolumes}})
+	case path == "gone":
+		return a.by(methods{http.MethodGet: {"gone", a.listGone}})
 	case path == "usage":
 		return a.by(methods{http.MethodGet: {"usage", a.plain(a.usage)}})
 	case path == "report":

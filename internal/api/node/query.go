@@ -49,6 +49,13 @@ func (p *parameters) selection() volume.Selection {
 	return s
 }
 
+// parseGoneQuery reads the parameters of a request.
+func parseGoneQuery(v url.Values) (volume.GoneSelection, *api.Error) {
+	p := parameters{v: v}
+	s := volume.GoneSelection{Selection: p.selection(), ID: volume.ID(p.text("id")), Below: uint64(p.number("before", 0, 0, math.MaxInt64))}
+	return s, p.end()
+}
+
 // parseFilesQuery reads the parameters of a request, with the standard limits for those that are missing.
 func parseFilesQuery(v url.Values) (api.FilesQuery, *api.Error) {
 	p := parameters{v: v}
