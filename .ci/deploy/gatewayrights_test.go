@@ -79,7 +79,8 @@ func rightsOf(t *testing.T, objects []*unstructured.Unstructured, account string
 }
 
 // TestRightsOfUsers: names for who may look, files for who may exec, unless the administrator wants
-// it otherwise. Deleting is never for those who may look only.
+// it otherwise. Deleting is never for those who may look only, and keeping longer is for nobody until it is
+// given.
 func TestRightsOfUsers(t *testing.T) {
 	const list, files, remove = "retainedvolumes get list", "retainedvolumes/files retainedvolumes/log get", "retainedvolumes delete"
 	values := func(more string) []*unstructured.Unstructured { return helm(t, "--set", "gateway.enabled=true"+more) }
@@ -115,7 +116,7 @@ func TestRightsOfUsers(t *testing.T) {
 		if !maps.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
-		if len(roles) != 4 {
+		if len(roles) != 5 {
 			t.Errorf("%s: there are %d ClusterRoles, want those to bind and the gateway's own", name, len(roles))
 		}
 	}

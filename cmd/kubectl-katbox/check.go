@@ -18,7 +18,7 @@ import (
 func checkVerb() verbs.Verb {
 	return verbs.Verb{
 		Name:    "check",
-		Summary: "says whether you can list, read and delete retained volumes, and what to do if not",
+		Summary: "says whether you can list, read, keep and delete retained volumes, and what to do if not",
 		Notes: `Examples:
   kubectl katbox check          in the namespace
   kubectl katbox check -A       in all namespaces
@@ -28,6 +28,9 @@ func checkVerb() verbs.Verb {
 		}),
 	}
 }
+
+// keepRole is the role with which volumes are pinned.
+const keepRole = "katbox-keep"
 
 // check finds out what works, and shows each finding in a line.
 type check struct {
@@ -89,6 +92,7 @@ func (c *check) rights(ctx context.Context) (lists bool, err error) {
 		{"list files", "get", resource.Files, "edit"},
 		{"read files", "get", resource.Log, "edit"},
 		{"delete volumes", "delete", "", "edit"},
+		{"keep longer", "patch", "", keepRole},
 	} {
 		allowed, reason, err := c.client.Can(ctx, right.verb, resource.Resource, right.subresource, c.namespace)
 		object := right.verb + " " + resource.Resource
@@ -103,6 +107,9 @@ func (c *check) rights(ctx context.Context) (lists bool, err error) {
 		case allowed:
 			c.ok(right.what, fmt.Sprintf("you may %s %s", object, where))
 			lists = lists || right.verb == "list"
+		case right.role == keepRole:
+			// Nobody has it by default, so nothing is wrong.
+			c.line("no ", right.what, fmt.Sprintf("you may not %s %s, so not pin: an administrator can give you the role %s", object, where, right.role))
 		default:
 			if reason != "" {
 				reason = " (" + reason + ")"

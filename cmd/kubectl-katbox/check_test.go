@@ -20,22 +20,23 @@ func TestCheck(t *testing.T) {
 	}{
 		"all is well": {"eve", "", nil, 0, []string{
 			"ok API server", "ok gateway", "ok list volumes", "ok see a volume", "ok list files", "ok read files", "ok delete volumes",
-			"ok nodes all 2 are connected",
+			"no keep longer you may not patch retainedvolumes in namespace ci katbox-keep", "ok nodes all 2 are connected",
 		}},
 		"view": {"vic", "", nil, 1, []string{
 			"ok API server knows you as vic", "ok gateway APIService v1alpha1.katbox.io is available; it is v1-gateway",
 			"ok list volumes in namespace ci", "ok see",
 			"not list files you may not get retainedvolumes/files in namespace ci: the role edit includes it",
-			"not read files you may not get retainedvolumes/log", "not delete volumes you may not delete retainedvolumes", "ok nodes",
+			"not read files you may not get retainedvolumes/log", "not delete volumes you may not delete retainedvolumes", "no keep longer", "ok nodes",
 		}},
 		"another namespace": {"vic", "-n etl", nil, 1, []string{
 			"ok API server", "ok gateway", "not list volumes", "not see a volume", "not list files", "not read files", "not delete volumes",
+			"no keep longer",
 		}},
 		"all namespaces": {"admin", "-A", nil, 0, []string{
-			"ok API server", "ok gateway", "ok list volumes in all namespaces", "ok see", "ok list files", "ok read", "ok delete", "ok nodes",
+			"ok API server", "ok gateway", "ok list volumes in all namespaces", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer", "ok nodes",
 		}},
 		"a node is away": {"eve", "", func(c *clustertest.Cluster) { c.Lost("n2") }, 1, []string{
-			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete",
+			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "no keep longer",
 			"not nodes 1 of 2 do not answer: n2; see kubectl get nodes",
 		}},
 		"no gateway": {"eve", "", (*clustertest.Cluster).Uninstall, 1, []string{
@@ -43,7 +44,7 @@ func TestCheck(t *testing.T) {
 		}},
 		"the gateway is down": {"eve", "", func(c *clustertest.Cluster) { c.Down(true) }, 1, []string{
 			"ok API server", "not gateway APIService v1alpha1.katbox.io is not available: the API server answered 503 Service Unavailable",
-			"ok list", "ok see", "ok list files", "ok read", "ok delete",
+			"ok list", "ok see", "ok list files", "ok read", "ok delete", "no keep longer",
 		}},
 		"no credentials": {"eve", "--token other", nil, 1, []string{"not API server does not accept your credentials"}},
 		"no API server":  {"eve", "-s https://127.0.0.1:1", nil, 1, []string{"not API server https://127.0.0.1:1 cannot be reached"}},
@@ -56,7 +57,7 @@ func TestCheck(t *testing.T) {
 				return false
 			})
 		}, 0, []string{
-			"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "ok nodes",
+			"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "no keep longer", "ok nodes",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

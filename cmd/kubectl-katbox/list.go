@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/gateway/resource"
@@ -29,6 +30,9 @@ const (
 // pageSize is how many volumes a page has at most.
 const pageSize = 500
 
+// goneSize is how many volumes are listed that are gone, at most.
+const goneSize = 5000
+
 func listVerb() verbs.Verb {
 	return verbs.Verb{
 		Name:      "list",
@@ -40,6 +44,7 @@ func listVerb() verbs.Verb {
   kubectl katbox list -A --since 6h         those of all namespaces that were retained in the last six hours
   kubectl katbox list --job nightly-2900    those of a Job's pods
   kubectl katbox list -o name --pod web-0   names, for other verbs
+  kubectl katbox list --gone --since 2d     what is gone: when, why, and how long it was kept
   kubectl katbox list --watch               the list, and then what changes, until Ctrl-C
   kubectl katbox list -A --strict           exit code 3 if nodes did not answer, so that volumes may be missing`,
 		Define: inCluster(func(flags *pflag.FlagSet) action {
@@ -54,19 +59,20 @@ func listVerb() verbs.Verb {
 type listOptions struct {
 	job, pod, node, since, selector, volume, output string
 	limit                                           int
-	watch, strict                                   bool
+	watch, strict, gone                             bool
 }
 
 func (o *listOptions) define(flags *pflag.FlagSet) {
 	flags.StringVar(&o.job, "job", "", "only volumes of this Job's pods")
 	flags.StringVar(&o.pod, "pod", "", "only volumes of pods with this name")
 	flags.StringVar(&o.node, "node", "", "only volumes on this node")
-	flags.StringVar(&o.since, "since", "", "only volumes that were retained since then: 90m, 6h, 2d")
+	flags.StringVar(&o.since, "since", "", "only volumes that were retained, or are gone, since then: 90m, 6h, 2d")
 	flags.StringVar(&o.volume, "volume", "", "only volumes with this name in the pod")
 	flags.StringVarP(&o.selector, "selector", "l", "", "only volumes with these labels: batch.kubernetes.io/job-name, katbox.io/owner-kind")
 	flags.StringVarP(&o.output, "output", "o", outputTable, "wide (with pod, volume, node), json, yaml, or name")
 	flags.IntVar(&o.limit, "limit", 0, "list at most this many; 0 for all")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "then show what is added, changed and gone, until Ctrl-C; asks every few seconds")
+	flags.BoolVar(&o.gone, "gone", false, "volumes that are gone, the last one first: when, why, and how long they were kept")
 	flags.BoolVar(&o.strict, "strict", false, "exit with code 3 if nodes did not answer")
 }
 
@@ -108,6 +114,9 @@ func (o *listOptions) run(ctx context.Context, s *session, args []string) error 
 			l.q.FieldSelector = and(l.q.FieldSelector, equals(field.name, field.value))
 		}
 	}
+	if o.gone {
+		l.q.FieldSelector = and(l.q.FieldSelector, equals(fieldPhase, api.PhaseGone))
+	}
 	if o.watch {
 		return l.follow(ctx, pause)
 	}
@@ -133,6 +142,10 @@ func (o *listOptions) check(s *session, t target) error {
 		return verbs.WrongUsage("the Job is %s and --job %s: give one", t.job, o.job)
 	case o.limit < 0:
 		return verbs.WrongUsage("--limit %d is negative", o.limit)
+	case o.gone && o.watch:
+		return verbs.WrongUsage("--watch shows what is there and --gone what is not: give one")
+	case o.gone && o.output == outputName:
+		return verbs.WrongUsage("--output name is for volumes that are there: what is gone is no target of a verb")
 	case o.watch && o.limit > 0:
 		return verbs.WrongUsage("--watch and --limit do not go together: a volume would seem gone when a newer one takes its place")
 	case o.watch && o.strict:
@@ -161,6 +174,8 @@ func (l *listing) once(ctx context.Context) error {
 		return err
 	}
 	switch {
+	case count == 0 && l.gone:
+		fmt.Fprintf(l.s.Stderr, "no volume is gone that the nodes remember%s\n", l.asked())
 	case count == 0 && l.found.volume != "" && !incomplete:
 		return verbs.NoVolume("there is no retained volume %s%s: it expired, was deleted, or is in another namespace", l.found, l.where())
 	case count == 0:
@@ -211,6 +226,9 @@ func (l *listing) each(ctx context.Context, f func([]resource.RetainedVolume) er
 	if l.limit > 0 && l.volume == "" {
 		q.Limit = min(l.limit, pageSize)
 	}
+	if l.gone {
+		q.Limit = goneSize // what is gone has one page
+	}
 	incomplete, err = l.s.eachPage(ctx, q, func(page cluster.Page) error {
 		kept, enough := l.keep(page.Items)
 		if l.limit > 0 && count+len(kept) >= l.limit {
@@ -234,7 +252,11 @@ func (l *listing) each(ctx context.Context, f func([]resource.RetainedVolume) er
 func (l *listing) keep(page []resource.RetainedVolume) (kept []resource.RetainedVolume, enough bool) {
 	kept = page[:0]
 	for _, v := range page {
-		if t := at(v.Status.RetainedAt); !l.after.IsZero() && t.Before(l.after) {
+		t := at(v.Status.RetainedAt)
+		if g := v.Status.Gone; g != nil {
+			t = g.At.Time
+		}
+		if !l.after.IsZero() && t.Before(l.after) {
 			return kept, true
 		}
 		if l.volume == "" || l.volume == v.Spec.VolumeName {

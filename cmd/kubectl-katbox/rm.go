@@ -17,7 +17,7 @@ func rmVerb() verbs.Verb {
 	return verbs.Verb{
 		Name:      "rm",
 		Arguments: "TARGET",
-		Summary:   "deletes a retained volume now",
+		Summary:   "deletes a retained volume now, for good (see release)",
 		Least:     1, Most: 1,
 		Notes: `Examples:
   kubectl katbox rm nightly-29000000-x7k2p                      asks before it deletes
@@ -26,19 +26,22 @@ func rmVerb() verbs.Verb {
 			var c choice
 			c.define(flags)
 			yes := flags.BoolP("yes", "y", false, "do not ask")
-			return func(ctx context.Context, s *session, args []string) error { return s.remove(ctx, &c, args[0], *yes) }
+			reason := verbs.DefineReason(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				return s.remove(ctx, &c, args[0], *yes, *reason)
+			}
 		}),
 	}
 }
 
 // remove deletes the volume of a target.
-func (s *session) remove(ctx context.Context, c *choice, text string, yes bool) error {
-	t, err := parseTarget(text)
-	switch {
-	case err != nil:
+func (s *session) remove(ctx context.Context, c *choice, text string, yes bool, reason string) error {
+	t, err := wholeTarget(text, "deleted")
+	if err != nil {
 		return err
-	case t.hasPath:
-		return verbs.WrongUsage("%s is a path: rm deletes whole volumes", verbs.Quoted(text))
+	}
+	if err := verbs.CheckReason(reason); err != nil {
+		return err
 	}
 	if !yes {
 		if err := s.CanAsk(); err != nil {
@@ -55,7 +58,7 @@ func (s *session) remove(ctx context.Context, c *choice, text string, yes bool) 
 			return err
 		}
 	}
-	if err := s.client.Delete(ctx, v.Namespace, v.Name); err != nil {
+	if err := s.client.Purge(ctx, v.Namespace, v.Name, reason); err != nil {
 		return s.client.Explain(ctx, cluster.ID(v.Namespace, v.Name), err)
 	}
 	fmt.Fprintf(s.Stderr, "deleted %s\n", terminal.Clean(s.inFull(v)))

@@ -62,6 +62,7 @@ func (s *session) statVolume(v resource.RetainedVolume, asJSON bool) error {
 	table.Row("Node:", verbs.Known(v.Spec.NodeName))
 	table.Row("ID:", v.Spec.VolumeID)
 	table.Row("Phase:", v.Status.Phase)
+	table.Row("Outcome:", verbs.Known(v.Status.Outcome))
 	s.statTime(table, "Published:", v.Status.PublishedAt)
 	s.statTime(table, "Retained:", v.Status.RetainedAt)
 	if t := at(v.Status.ExpiresAt); !t.IsZero() {
@@ -70,6 +71,14 @@ func (s *session) statVolume(v resource.RetainedVolume, asJSON bool) error {
 			expires += ", earlier than its lifespan: the disk fills up"
 		}
 		table.Row("Expires:", expires)
+	}
+	if h := v.Status.Hold; h != nil {
+		table.Row("Hold:", verbs.HoldInFull(s.Now(), h.Kind, h.Until.Time, h.By, h.Why))
+	}
+	if t := v.Status.Terms; t != nil {
+		for _, row := range verbs.TermsInFull(t.Lifespan, t.LifespanSucceeded, t.Retain, t.LimitBytes, t.LimitInodes) {
+			table.Row(row...)
+		}
 	}
 	if v.Status.Bytes != nil {
 		table.Row("Size:", verbs.SizeInFull(*v.Status.Bytes))

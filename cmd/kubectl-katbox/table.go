@@ -26,7 +26,7 @@ func newVolumeTable(w io.Writer, s *session, wide bool, first ...string) volumeT
 	if s.namespace == "" {
 		header = append(header, "NAMESPACE")
 	}
-	header = append(header, "NAME", "OWNER", "SIZE", "RETAINED", "EXPIRES")
+	header = append(header, "NAME", "OWNER", "OUTCOME", "SIZE", "RETAINED", "EXPIRES")
 	if wide {
 		header = append(header, "POD", "VOLUME", "NODE", "POD-UID")
 	}
@@ -41,7 +41,7 @@ func (t volumeTable) row(v *resource.RetainedVolume, first ...string) {
 	if t.s.namespace == "" {
 		cells = append(cells, v.Namespace)
 	}
-	cells = append(cells, v.Name, owner(v.Spec.Owner), size(v), terminal.Ago(now, at(v.Status.RetainedAt)), expires(v, now))
+	cells = append(cells, v.Name, owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v), terminal.Ago(now, at(v.Status.RetainedAt)), expires(v, now))
 	if t.wide {
 		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), v.Spec.NodeName, verbs.Known(v.Spec.PodUID))
 	}
@@ -72,6 +72,9 @@ func expires(v *resource.RetainedVolume, now time.Time) string {
 	text := terminal.In(now, at(v.Status.ExpiresAt))
 	if v.Status.MayGoEarlier {
 		text += " (disk pressure)"
+	}
+	if h := v.Status.Hold; h != nil {
+		text += verbs.HoldNote(h.Kind)
 	}
 	return text
 }

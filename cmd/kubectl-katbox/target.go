@@ -23,6 +23,8 @@ const (
 	fieldName = "metadata.name"
 	fieldPod  = "spec.podName"
 	fieldNode = "spec.nodeName"
+	// fieldPhase is Gone for volumes that were deleted.
+	fieldPhase = "status.phase"
 )
 
 // target is what the user names: volumes, and perhaps a path in them. One of its names is set.
@@ -69,6 +71,15 @@ func parseTarget(text string) (target, error) {
 		return t, verbs.WrongUsage("%s: %s is neither pod nor job; the namespace is given with -n", verbs.Quoted(text), verbs.Quoted(kind))
 	}
 	return t, nil
+}
+
+// wholeTarget reads a target without a path. done is what is done with its volume: "deleted".
+func wholeTarget(text, done string) (target, error) {
+	t, err := parseTarget(text)
+	if err == nil && t.hasPath {
+		err = verbs.WrongUsage("%s is a path: whole volumes are %s", verbs.Quoted(text), done)
+	}
+	return t, err
 }
 
 // objectName reports whether an object of Kubernetes may have a name.

@@ -71,7 +71,7 @@ func TestChoose(t *testing.T) {
 		{"nothing -A", 1, []string{"user eve may not list retained volumes in all namespaces"}},
 		{"load-q1w2e", 4, []string{"no retained volume in namespace ci matches"}},
 		{names[4], 4, []string{"another namespace than ci"}},
-		{"job/nightly:log", 2, []string{"rm deletes whole volumes"}},
+		{"job/nightly:log", 2, []string{"whole volumes are deleted"}},
 	} {
 		eve.wantFailure(row.code, row.parts, append([]string{"rm", "--yes"}, strings.Fields(row.args)...)...)
 	}

@@ -37,6 +37,9 @@ func (l *listing) writer() writer {
 			return nil
 		}, nothing}
 	}
+	if l.gone {
+		return writer{l.goneTable(), nothing}
+	}
 	var table volumeTable
 	return writer{func(page []resource.RetainedVolume) error {
 		if table.Table == nil {

@@ -83,6 +83,8 @@ var variable = []struct {
 	{regexp.MustCompile(`\d+[smh] ago`), "AGE"},
 	{regexp.MustCompile(`\bin \d+[smh]\b`), "LEFT"},
 	{regexp.MustCompile(`[\d.]+ ([KM]i)?B/s`), "SPEED"},
+	// The API server may say how the pods ended a moment after the kubelet has unpublished their volumes.
+	{regexp.MustCompile(`job/nightly +(Failed|-) `), "job/nightly OUTCOME "},
 	{regexp.MustCompile(` +`), " "},
 }
 

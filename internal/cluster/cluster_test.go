@@ -123,13 +123,13 @@ func TestVolume(t *testing.T) {
 	if got := read(api.BytesQuery{Path: "/", Archive: true}); !strings.Contains(got, "log.txt") {
 		t.Errorf("an archive of %d bytes without the file", len(got))
 	}
-	must(t, client.Delete(t.Context(), "ci", name))
+	must(t, client.Purge(t.Context(), "ci", name, ""))
 	if n.Volumes() != 0 {
 		t.Error("the volume is still there")
 	}
 	_, err = client.Get(t.Context(), "ci", name)
 	wantCode(t, "get what was deleted", err, http.StatusNotFound)
-	wantCode(t, "delete it again", client.Delete(t.Context(), "ci", name), http.StatusNotFound)
+	wantCode(t, "delete it again", client.Purge(t.Context(), "ci", name, ""), http.StatusNotFound)
 }
 
 // TestNamesStayInThePath: nothing that a user types becomes another path of the API.
@@ -142,7 +142,7 @@ func TestNamesStayInThePath(t *testing.T) {
 		_, files := client.Files(t.Context(), "ci/"+name, api.FilesQuery{})
 		_, read := client.Bytes(t.Context(), "ci/"+name, api.BytesQuery{})
 		for what, err := range map[string]error{
-			"get": get, "get in a namespace": inNamespace, "files": files, "bytes": read, "delete": client.Delete(t.Context(), "ci", name),
+			"get": get, "get in a namespace": inNamespace, "files": files, "bytes": read, "delete": client.Purge(t.Context(), "ci", name, ""),
 		} {
 			if err == nil {
 				t.Errorf("%s %q is possible", what, name)
@@ -182,7 +182,7 @@ func TestTooManyIsAskedAgain(t *testing.T) {
 	_, err := client.Get(t.Context(), "ci", name)
 	wantCode(t, "always too many", err, http.StatusTooManyRequests)
 	refusals = 1
-	wantCode(t, "delete", client.Delete(t.Context(), "ci", name), http.StatusTooManyRequests)
+	wantCode(t, "delete", client.Purge(t.Context(), "ci", name, ""), http.StatusTooManyRequests)
 	refusals = 1
 	client.pause = func(context.Context, time.Duration) error { return context.Canceled }
 	if _, err := client.Get(t.Context(), "ci", name); !errors.Is(err, context.Canceled) {

@@ -75,6 +75,9 @@ func (c *Client) Explain(ctx context.Context, id string, err error) error {
 	case http.StatusNotFound:
 		return c.notFound(ctx, about, said)
 	case http.StatusConflict:
+		if about.verb == "patch" {
+			break // the volume is retained, and as much is kept as may be
+		}
 		return failed("%w; if a pod uses the volume, read its files with kubectl exec", said)
 	case http.StatusGone:
 		if about.verb == "list" {
@@ -107,6 +110,8 @@ func (o object) needs() needs {
 	switch {
 	case o.subresource != "":
 		return needs{"read the files of retained volumes", "get on retainedvolumes/files (and /log)", "edit", "read their files"}
+	case o.verb == "patch":
+		return needs{"keep retained volumes longer", "patch on retainedvolumes", "katbox-keep", "keep them longer"}
 	case o.verb == "delete":
 		return needs{"delete retained volumes", "delete on retainedvolumes", "edit", "delete them"}
 	case o.verb == "list":

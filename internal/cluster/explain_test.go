@@ -51,7 +51,11 @@ var does = map[string]func(context.Context, *Client) error{
 		_, err := c.Bytes(ctx, ID("ci", someVolume), api.BytesQuery{Path: "x"})
 		return err
 	},
-	"delete": func(ctx context.Context, c *Client) error { return c.Delete(ctx, "ci", someVolume) },
+	"keep": func(ctx context.Context, c *Client) error {
+		_, err := c.Unpin(ctx, "ci", someVolume)
+		return err
+	},
+	"delete": func(ctx context.Context, c *Client) error { return c.Purge(ctx, "ci", someVolume, "") },
 }
 
 // wantExplained wants an explanation with an exit code and these parts.
@@ -86,6 +90,9 @@ func TestExplainForbidden(t *testing.T) {
 		{"vic", "bytes", []string{"user vic may list retained volumes in namespace ci, and not read their files"}},
 		{"vic", "delete", []string{
 			"user vic may list retained volumes in namespace ci, and not delete them: that takes delete on retainedvolumes", "edit",
+		}},
+		{"eve", "keep", []string{
+			"user eve may list retained volumes in namespace ci, and not keep them longer: that takes patch on retainedvolumes", "katbox-keep",
 		}},
 		{"stranger", "files", []string{"user stranger may not read the files of retained volumes in namespace ci", "edit"}},
 		{"stranger", "delete", []string{"user stranger may not delete retained volumes in namespace ci", "edit"}},
@@ -124,7 +131,7 @@ func TestExplainWithoutGateway(t *testing.T) {
 	c.Down(true)
 	for name, do := range does {
 		if name != "list all" {
-			client := connect(t, c, "eve")
+			client := connect(t, c, "kim")
 			err := client.Explain(t.Context(), ID("ci", someVolume), do(t.Context(), client))
 			wantExplained(t, err, codeFailed, "service unavailable", "gateway does not answer", "kubectl get apiservice v1alpha1.katbox.io")
 		}

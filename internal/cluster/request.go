@@ -116,7 +116,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	q.Header.Set("Accept", "application/json")
 	maps.Copy(q.Header, r.header)
-	if from != nil {
+	if from != nil && q.Header.Get("Content-Type") == "" {
 		q.Header.Set("Content-Type", "application/json")
 	}
 	end, late := func() { cancel(nil) }, func(err error) error {

@@ -120,19 +120,6 @@ func (c *Client) Get(ctx context.Context, namespace, name string) (resource.Reta
 	return v, err
 }
 
-// Delete ends the lifespan of a volume now.
-func (c *Client) Delete(ctx context.Context, namespace, name string) error {
-	about := object{verb: "delete", namespace: namespace, name: name}
-	if err := about.checkVolume(); err != nil {
-		return err
-	}
-	answer, err := c.ask(ctx, request{method: http.MethodDelete, object: about, path: about.path()})
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close()
-}
-
 // check refuses a namespace that would change the path of a request.
 func (o object) check() error {
 	if o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0 {

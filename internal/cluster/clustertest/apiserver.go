@@ -28,6 +28,8 @@ type Role int
 const (
 	View Role = iota + 1
 	Edit
+	// Keep is Edit with the right to keep volumes longer.
+	Keep
 )
 
 // Cluster is the API of a cluster. Its token for a user is the user's name.
@@ -50,7 +52,7 @@ type Cluster struct {
 }
 
 // New starts a cluster with the namespaces ci and etl, and without nodes. In ci, vic has the role View
-// and eve the role Edit. In etl, bob has the role Edit. Admin has it everywhere.
+// eve the role Edit, and kim the role Keep. In etl, bob has the role Edit. Admin has it everywhere.
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{
@@ -60,7 +62,8 @@ func New(t testing.TB) *Cluster {
 	c.Grant("vic", "ci", View)
 	c.Grant("eve", "ci", Edit)
 	c.Grant("bob", "etl", Edit)
-	c.Grant("admin", "", Edit)
+	c.Grant("kim", "ci", Keep)
+	c.Grant("admin", "", Keep)
 	for _, name := range []string{"ci", "etl"} {
 		c.tenancies[name] = volume.Tenancy{UID: "uid-" + name}
 	}
@@ -112,6 +115,8 @@ func (c *Cluster) may(user, verb, subresource, namespace string) bool {
 		return role >= View
 	case subresource == "" && verb == "delete", subresource != "" && verb == "get":
 		return role >= Edit
+	case subresource == "" && verb == "patch":
+		return role >= Keep
 	}
 	return false
 }
@@ -203,6 +208,8 @@ func attributesOf(r *http.Request) (verb, subresource, namespace, name string) {
 	switch {
 	case r.Method == http.MethodDelete:
 		verb = "delete"
+	case r.Method == http.MethodPatch:
+		verb = "patch"
 	case name == "":
 		verb = "list"
 	default:

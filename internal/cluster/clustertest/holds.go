@@ -15,7 +15,7 @@ import (
 const Grace = 10 * time.Minute
 
 // Connected returns all nodes.
-func (r registry) Connected() []fleet.Held { return r.With("") }
+func (r registry) Connected() []fleet.Held { return r.With(volume.OtherNamespaces) }
 
 // Gone asks the node.
 func (f fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {

@@ -21,6 +21,9 @@ const (
 	busyPause = time.Second
 )
 
+// Released begins the message of the answer to a release.
+const Released = "released"
+
 // GroupResource names the resource in errors.
 var GroupResource = schema.GroupResource{Group: Group, Resource: Resource}
 

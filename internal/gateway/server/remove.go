@@ -46,18 +46,21 @@ func (c *call) remove(values url.Values) error {
 			return resource.Conflict(v.Name, "the precondition has the resourceVersion %q, and retained volumes have none", *p.ResourceVersion)
 		}
 	}
-	if len(options.DryRun) == 0 {
-		if grace := options.GracePeriodSeconds; grace != nil && *grace > 0 {
-			_, err = node.Release(ctx, found.Volume.ID, reason)
-		} else {
-			err = node.Purge(ctx, found.Volume.ID, reason)
+	remove, message := func() error { return node.Purge(ctx, found.Volume.ID, reason) }, ""
+	if grace := options.GracePeriodSeconds; grace != nil && *grace > 0 {
+		message = resource.Released + ": the volume goes after the grace of its node"
+		remove = func() error {
+			_, err := node.Release(ctx, found.Volume.ID, reason)
+			return err
 		}
-		if err != nil {
+	}
+	if len(options.DryRun) == 0 {
+		if err := remove(); err != nil {
 			return notRemoved(err)
 		}
 	}
 	return c.json(http.StatusOK, metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Message: message,
 		Details: &metav1.StatusDetails{Name: v.Name, Group: resource.Group, Kind: resource.Resource, UID: v.UID},
 	})
 }

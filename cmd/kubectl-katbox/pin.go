@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/cluster"
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/terminal"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+func pinVerb() verbs.Verb {
+	return verbs.Verb{
+		Name:      "pin",
+		Arguments: "TARGET",
+		Summary:   "keeps a retained volume for a time, also if the disk fills up",
+		Least:     1, Most: 1,
+		Notes: `Examples:
+  kubectl katbox pin --last job/nightly --for 48h --reason "post-mortem"
+  kubectl katbox unpin nightly-29000000-x7k2p.q3fd7k2m9c4a                 takes that back`,
+		Define: inCluster(func(flags *pflag.FlagSet) action {
+			var c choice
+			c.define(flags)
+			var o verbs.PinOptions
+			o.Define(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				until, reason, err := o.Check(s.Now())
+				if err != nil {
+					return err
+				}
+				return s.decide(ctx, &c, args[0], "pinned", func(v resource.RetainedVolume) error {
+					_, err := s.client.Pin(ctx, v.Namespace, v.Name, until, reason)
+					return err
+				})
+			}
+		}),
+	}
+}
+
+// decide changes how long the volume of a target is kept, and says until when it is now. done is what is
+// done with it.
+func (s *session) decide(ctx context.Context, c *choice, text, done string, change func(resource.RetainedVolume) error) error {
+	t, err := wholeTarget(text, done)
+	if err != nil {
+		return err
+	}
+	c.certain = true
+	v, err := c.one(ctx, s, t)
+	if err != nil {
+		return err
+	}
+	if err := change(v); err != nil {
+		return s.client.Explain(ctx, cluster.ID(v.Namespace, v.Name), err)
+	}
+	text = fmt.Sprintf("%s %s", done, describe(v))
+	if now, err := s.client.Get(ctx, v.Namespace, v.Name); err == nil { // else it is done all the same
+		expires := at(now.Status.ExpiresAt)
+		text += fmt.Sprintf("; it expires %s (%s)", terminal.In(s.Now(), expires), verbs.Moment(expires))
+	}
+	fmt.Fprintln(s.Stderr, terminal.Clean(text))
+	return nil
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+func releaseVerb() verbs.Verb {
+	return verbs.Verb{
+		Name:      "release",
+		Arguments: "TARGET",
+		Summary:   "lets a retained volume go soon; until then unpin takes that back",
+		Least:     1, Most: 1,
+		Notes: `Examples:
+  kubectl katbox release nightly-29000000-x7k2p --reason "all is clear"
+  kubectl katbox unpin nightly-29000000-x7k2p                           keeps it after all`,
+		Define: inCluster(func(flags *pflag.FlagSet) action {
+			var c choice
+			c.define(flags)
+			reason := verbs.DefineReason(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				if err := verbs.CheckReason(*reason); err != nil {
+					return err
+				}
+				return s.decide(ctx, &c, args[0], "released", func(v resource.RetainedVolume) error {
+					return s.client.Release(ctx, v.Namespace, v.Name, *reason)
+				})
+			}
+		}),
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/verbs"
+)
+
+func unpinVerb() verbs.Verb {
+	return verbs.Verb{
+		Name:      "unpin",
+		Arguments: "TARGET",
+		Summary:   "takes a pin or a release back: the volume is kept for its lifespan",
+		Least:     1, Most: 1,
+		Notes: `Examples:
+  kubectl katbox unpin nightly-29000000-x7k2p
+  kubectl katbox unpin --last job/nightly`,
+		Define: inCluster(func(flags *pflag.FlagSet) action {
+			var c choice
+			c.define(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				return s.decide(ctx, &c, args[0], "unpinned", func(v resource.RetainedVolume) error {
+					_, err := s.client.Unpin(ctx, v.Namespace, v.Name)
+					return err
+				})
+			}
+		}),
+	}
+}
