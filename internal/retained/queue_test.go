@@ -325,6 +325,35 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// BenchmarkNext finds the next of a million volumes to go: with one lifespan and in one namespace, with
+// 300 lifespans and all outcomes, and with 10,000 namespaces in a fair queue.
+func BenchmarkNext(b *testing.B) {
+	const size = 1_000_000
+	for _, is := range []struct {
+		name   string
+		fair   bool
+		record func(i int) volume.Record
+	}{
+		{"plain", false, func(i int) volume.Record { return named(i, 1) }},
+		{"complete", false, func(i int) volume.Record { return complete(i, 100) }},
+		{"complete, fair", true, func(i int) volume.Record { return complete(i, 10_000) }},
+	} {
+		b.Run(is.name, func(b *testing.B) {
+			q := &Queue{Fair: is.fair, MinLifespan: time.Minute}
+			for i := range size {
+				r := is.record(i)
+				q.Push(r)
+				q.Measured(r.ID, r.Unpublished, volume.Size{Bytes: int64(i) * sector, Inodes: 1 + int64(i%1000)})
+			}
+			b.ResetTimer()
+			for b.Loop() {
+				q.Over()
+				q.Early(always, 0, volume.ForInodes)
+			}
+		})
+	}
+}
+
 // BenchmarkMillion measures the memory of a process with a million retained volumes, a tenth of
 // which is published and retained again, when the collector's target follows the queue.
 func BenchmarkMillion(b *testing.B) {
