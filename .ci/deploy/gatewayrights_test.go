@@ -21,7 +21,7 @@ func TestGatewayMayDoNoMore(t *testing.T) {
 		own + ": secrets/katbox-gateway get update",
 		cluster + ": apiregistration.k8s.io apiservices/v1alpha1.katbox.io get patch",
 		cluster + ": namespaces get list watch",
-		cluster + ": pods get",
+		cluster + ": pods get list watch",
 		cluster + ": as system:auth-delegator",
 		system + ": as extension-apiserver-authentication-reader",
 	}

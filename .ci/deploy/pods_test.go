@@ -214,6 +214,7 @@ func TestValuesReachTheDaemon(t *testing.T) {
 		`kubeletLine=20Gi\,2.5%`: "--kubelet-line=20Gi,2.5%",
 		"quota=required":         "--quota=required",
 		"projectIDs=1000+500":    "--project-ids=1000+500",
+		"outcomes=off":           "--outcomes=off",
 		"pruneInterval=1s":       "--pruneinterval=1s",
 		"lifespan=7h30m":         "--afterlifespan=7h30m",
 	} {

@@ -17,6 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/gateway/nodes"
+	"github.com/katbox/katbox/internal/gateway/outcomes"
 	"github.com/katbox/katbox/internal/gateway/owners"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/server"
@@ -76,6 +77,7 @@ type instance struct {
 	trusted    *trust.Authenticator
 	namespaces *trust.Namespaces
 	owners     *owners.Owners
+	outcomes   *outcomes.Outcomes
 	pods       *nodes.Pods
 	registry   *nodes.Registry
 	fleet      *fleet.Fleet
@@ -231,13 +233,21 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	i.registry, err = nodes.New(nodes.Config{
 		Reviewer: nodes.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience),
 		Expected: i.pods, Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
-		Hash: resource.NodeHash, Metrics: i.counted, Log: i.log.WithName("nodes"),
+		Joined: func(node string) { i.outcomes.Connected(node) },
+		Hash:   resource.NodeHash, Metrics: i.counted, Log: i.log.WithName("nodes"),
 	})
 	if err != nil {
 		return err
 	}
-	i.onStop(func(context.Context) error { i.registry.Close(); return nil })
+	i.outcomes, err = outcomes.New(outcomes.Config{
+		Pods: i.cluster.core.CoreV1(), Nodes: i.registry, Metrics: i.counted, Log: i.log.WithName("outcomes"),
+	})
+	if err != nil {
+		return err
+	}
+	i.onStop(func(context.Context) error { i.registry.Close(); i.outcomes.Close(); return nil })
 	go i.pods.Run(ctx, i.registry.PodGone)
+	go i.outcomes.Run(ctx)
 	i.counted.CountNodes(i.countNodes)
 	i.ready.need(func() error {
 		select {

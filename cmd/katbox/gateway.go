@@ -20,10 +20,15 @@ func (i *instance) connect(context.Context) error {
 	if err != nil {
 		return err
 	}
-	u, err := uplink.Start(uplink.Config{
+	config := uplink.Config{
 		Gateway: i.o.gateway, CAFile: i.o.gatewayCA, TokenFile: i.o.gatewayToken, Node: i.o.nodeID, Version: version,
 		Handler: handler, Volumes: i.node, Log: i.log, Metrics: i.counted,
-	})
+	}
+	if i.o.fromGateway() {
+		config.Outcomes = i.endings.Load()
+		i.counted.GatewayTellsOutcomes(gatewayOutcomes)
+	}
+	u, err := uplink.Start(config)
 	if err != nil {
 		return fmt.Errorf("--gateway: %w", err)
 	}

@@ -44,6 +44,7 @@ type options struct {
 	gateway         string
 	gatewayCA       string
 	gatewayToken    string
+	outcomes        string
 	readRate        string
 	registrationDir string
 	kubeletPath     string
@@ -98,6 +99,9 @@ func (o *options) flags() *pflag.FlagSet {
 		"file with the certificates of the CA that signs the gateway's; it is read for each connection, and may appear later")
 	flags.StringVar(&o.gatewayToken, "gateway-token", "/var/run/katbox-gateway/token",
 		"file with the projected token of the pod's ServiceAccount for the audience katbox-gateway; it is read for each connection")
+	flags.StringVar(&o.outcomes, "outcomes", autoOutcomes,
+		"from where the daemon learns how pods end: kubelet (its socket pods-api/pods-api.sock in --kubelet-dir), gateway, off, "+
+			"or auto: the kubelet while its socket works, else the gateway if there is one")
 	flags.StringVar(&o.readRate, "read-rate", "0",
 		"how many bytes of retained files are sent in a second to each reader, a quantity such as 100Mi; 0 for no limit")
 	flags.StringVar(&o.registrationDir, "registration-dir", "",
@@ -255,6 +259,7 @@ func (o options) check() error {
 		{"endpoint", true, notASocket},
 		{"admin-socket", true, o.checkAdminSocket()},
 		{"gateway", o.gateway != "", uplink.CheckGateway(o.gateway)},
+		{"outcomes", true, o.checkOutcomes()},
 		{"read-rate", true, badRate},
 		{"http-endpoint", true, ops.CheckEndpoint(o.httpEndpoint)},
 		{"otlp-endpoint", o.otlpEndpoint != "", tracing.CheckEndpoint(o.otlpEndpoint)},

@@ -20,7 +20,8 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 	}
 	want := options{
 		endpoint: "unix:///csi/csi.sock", adminSocket: "auto", gatewayCA: "/var/run/katbox-gateway/ca.crt",
-		gatewayToken: "/var/run/katbox-gateway/token", readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
+		gatewayToken: "/var/run/katbox-gateway/token", outcomes: "auto",
+		readRate: "0", driverName: "katbox.csi.paypal.com", nodeID: "n", workdir: "/csi-data-dir",
 		kubeletDir: "/var/lib/kubelet", afterLifespan: 12 * time.Hour, sizeLimit: "0", inodeLimit: "0", maxSizeLimit: "0", maxInodeLimit: "0", releaseGrace: 10 * time.Minute,
 		headroom: 0.1, kubeletLine: "auto", pressureOrder: "oldest", pruneInterval: 5 * time.Second,
 		quota: "auto", projectIDs: "1258291200+16777216", eraseParallel: 2, tombstones: 10_000, orphanGrace: 10 * time.Minute, maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
@@ -80,6 +81,8 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		"--nodeid n --admin-socket admin.sock":                                  "--admin-socket",
 		"--nodeid n --admin-socket /csi/csi.sock":                               "is that of --endpoint",
 		"--nodeid n --admin-socket /" + strings.Repeat("x", 107):                "a Unix socket at most 107",
+		"--nodeid n --outcomes gateway":                                         "--outcomes: gateway needs --gateway",
+		"--nodeid n --outcomes no":                                              `--outcomes: "no" is none of auto, kubelet, gateway, off`,
 		"--nodeid n --gateway gateway.katbox.svc":                               `--gateway: "gateway.katbox.svc" is not HOST:PORT`,
 		"--nodeid n --gateway a:1,":                                             `--gateway: "" is not HOST:PORT`,
 		"--nodeid n --gateway a:1 --gateway-ca ca.crt":                          `--gateway-ca "ca.crt" is not an absolute path`,

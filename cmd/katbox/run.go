@@ -75,8 +75,10 @@ type instance struct {
 	promises  *promises
 	node      *ephemeral.Node
 	registrar *kubelet.Registrar
-	// uplink is set once all else serves; the node calls it from then on.
-	uplink atomic.Pointer[uplink.Uplink]
+	// uplink is set once all else serves, endings once the node has recovered. The node calls both from
+	// then on.
+	uplink  atomic.Pointer[uplink.Uplink]
+	endings atomic.Pointer[endings]
 }
 
 // live starts the daemon bottom-up, serves until ctx ends or a part fails, and stops what has
@@ -93,7 +95,8 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 2)}
 	defer func() { err = errors.Join(err, i.stop()) }()
 	for _, start := range []func(context.Context) error{
-		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.startNode, i.listen, i.register, i.serveAdmin, i.connect,
+		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.startNode, i.startOutcomes,
+		i.listen, i.register, i.serveAdmin, i.connect,
 	} {
 		if err := start(ctx); err != nil {
 			return err
@@ -218,7 +221,7 @@ func (i *instance) startNode(context.Context) error {
 		MaxRetained:      i.promises.maxRetained(),
 		PressureInterval: i.o.pruneInterval,
 		RetainedGrew:     scaleGC,
-		Published:        func(r volume.Record) { i.uplink.Load().Published(r) },
+		Published:        i.published,
 		EraseParallel:    i.o.eraseParallel,
 		OrphanGrace:      i.o.orphanGrace,
 		ReleaseGrace:     i.o.releaseGrace,
@@ -247,6 +250,14 @@ func (i *instance) startNode(context.Context) error {
 	}
 	i.status.Recovered(i.node.Healthy)
 	return nil
+}
+
+// published passes on that a volume was published. It does not block.
+func (i *instance) published(r volume.Record) {
+	i.uplink.Load().Published(r)
+	if e := i.endings.Load(); e != nil {
+		e.Published(r)
+	}
 }
 
 // scaleGC sets the garbage collector's target as the queue of retained volumes grows. GOGC in the
