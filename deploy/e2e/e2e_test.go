@@ -29,6 +29,7 @@ func TestInACluster(t *testing.T) {
 	}{
 		{"uses", (*cluster).testUses},
 		{"reading", (*cluster).testReading},
+		{"outcomes", (*cluster).testOutcomes},
 		{"churn", (*cluster).testChurn},
 		{"restarts", (*cluster).testRestarts},
 		{"remove", (*cluster).testRemove},

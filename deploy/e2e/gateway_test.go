@@ -51,6 +51,7 @@ func TestGateway(t *testing.T) {
 		{"rights", (*gatewayCluster).testRights},
 		{"kubectl", (*gatewayCluster).testKubectl},
 		{"files", (*gatewayCluster).testFiles},
+		{"outcomes", (*gatewayCluster).testGatewayOutcomes},
 		{"trust", (*gatewayCluster).testTrust},
 		{"nodes", (*gatewayCluster).testNodeTrust},
 		{"namespaces", (*gatewayCluster).testNamespaces},
@@ -152,8 +153,8 @@ type rv struct {
 		}
 	}
 	Status struct {
-		Phase, PublishedAt, RetainedAt, ExpiresAt string
-		Bytes                                     *int64
+		Phase, Outcome, PublishedAt, RetainedAt, ExpiresAt string
+		Bytes                                              *int64
 	}
 }
 
