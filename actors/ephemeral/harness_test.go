@@ -55,7 +55,10 @@ type testNode struct {
 	lifespan time.Duration
 	headroom float64
 	line     lifespan.Line
-	table    fakeTable
+	// minLifespan and maxRetained are those of the Config.
+	minLifespan time.Duration
+	maxRetained func(namespace string) volume.Size
+	table       fakeTable
 	// rebooted is what the records say at the next start.
 	rebooted bool
 	// log is the node's; nothing is logged where a test does not set it.
@@ -109,6 +112,7 @@ func (h *testNode) config() Config {
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
 		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second,
+		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published,
 	}

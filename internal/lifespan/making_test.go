@@ -111,3 +111,33 @@ func TestMaking(t *testing.T) {
 		})
 	}
 }
+
+// TestLacksFloor: room that reaches the floor is enough for it, though more is lacking.
+func TestLacksFloor(t *testing.T) {
+	var m Making
+	m.Measured(volume.Size{Bytes: 100}, volume.Size{Bytes: 10}, true)
+	for _, want := range []bool{true, true, false} {
+		if got := m.LacksFloor(); got != want || !m.Lacks() {
+			t.Errorf("%+v: the floor lacks room: %t, want %t, and the headroom does", m, got, want)
+		}
+		m.Begin(volume.Size{Bytes: 5, Inodes: 1})
+	}
+	m.Measured(volume.Size{Bytes: 100}, volume.Size{Inodes: 4}, false)
+	if !m.LacksFloor() {
+		t.Error("three inodes are on their way, and four are missing")
+	}
+}
+
+// TestShort: what is missing up to the floor, at which it is not yet reached.
+func TestShort(t *testing.T) {
+	l := Limits{Headroom: 0.1, Line: Line{Bytes: Amount{share: 0.15}}}
+	for free, want := range map[int64]int64{0: 171, 169: 2, 170: 1, 171: 0, 1000: 0} {
+		p := l.Pressure(volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: free}})
+		if p.Short.Bytes != want || (p.Factor == 0) != (want > 0) {
+			t.Errorf("%d free: %d are missing and the factor is %v, want %d", free, p.Short.Bytes, p.Factor, want)
+		}
+	}
+	if p := (Limits{}).Pressure(volume.Space{Total: volume.Size{Bytes: 1000}}); p.Short != (volume.Size{}) {
+		t.Errorf("without a headroom %v is missing", p.Short)
+	}
+}
