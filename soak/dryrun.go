@@ -30,6 +30,12 @@ func printPlan(out io.Writer, p workload.Plan) error {
 			if v.RemovedAfter > 0 {
 				fmt.Fprintf(w, " removed after %s", v.RemovedAfter)
 			}
+			if v.PinnedAfter > 0 {
+				fmt.Fprintf(w, " pinned after %s for %s", v.PinnedAfter, v.PinnedFor)
+			}
+			if v.ReleasedAfter > 0 {
+				fmt.Fprintf(w, " released after %s", v.ReleasedAfter)
+			}
 			if v.Trouble != nil {
 				fmt.Fprintf(w, " fault %+v", *v.Trouble)
 			}

@@ -62,6 +62,15 @@ func read(change func(*workload.Workload)) need {
 	}}
 }
 
+// decided lets people decide about a part of what the waves leave.
+func decided(change func(*workload.Workload)) need {
+	return read(func(w *workload.Workload) {
+		w.Reading.Removed, w.Reading.Pinned, w.Reading.Released = 0.1, 0.3, 0.3
+		w.Driver.ReleaseGrace = workload.Duration(200 * time.Millisecond)
+		change(w)
+	})
+}
+
 // hold lets people hold streams of volumes that go well before the end of the run:
 // five seconds after that they read on.
 func hold(w *workload.Workload) {
@@ -152,6 +161,16 @@ var needs = map[fake.Bug]need{
 	}),
 	fake.RemovesAnother: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
 	fake.RemovesNothing: read(func(w *workload.Workload) { w.Reading.Removed = 0.3 }),
+	fake.PinsNothing:    decided(func(*workload.Workload) {}),
+	fake.ForgetsPins: decided(func(w *workload.Workload) {
+		w.Faults = []workload.Fault{fault(workload.DaemonKill, 3, 50*time.Millisecond)}
+	}),
+	// What is let go has to go well before the end of its lifespan.
+	fake.ReleasesNothing: decided(func(w *workload.Workload) { w.Driver.Lifespan = workload.Duration(12 * time.Second) }),
+	fake.BuriesNothing:   decided(func(*workload.Workload) {}),
+	fake.BuriesTwice:     decided(func(*workload.Workload) {}),
+	fake.BuriesExpired:   decided(func(*workload.Workload) {}),
+	fake.BuriesOthers:    decided(func(*workload.Workload) {}),
 	// A call may take 10 s. The first of the two targets is that of a pod in the
 	// first half, so that there are others to wait for it.
 	fake.LocksAll: {change: func(w *workload.Workload) {

@@ -76,6 +76,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 	config := fake.Config{
 		Socket: l.Socket, AdminSocket: l.Admin, Work: l.Work, Kubelet: l.Kubelet, Lifespan: w.Driver.Lifespan.D(), Headroom: w.Driver.Headroom,
 		OrphanGrace: w.Driver.OrphanGrace.D(), PruneInterval: w.Driver.PruneInterval.D(), Outside: l.Canaries,
+		ReleaseGrace: w.Driver.ReleaseGrace.D(),
 	}
 	change(&config)
 	d, err := fake.New(config)
@@ -209,7 +210,8 @@ func TestHonestDriver(t *testing.T) {
 			w.Volumes.ReadOnly, w.DeletedEarly = 0.2, 0.1
 			w.Contents.Links, w.Contents.Names, w.Contents.Special, w.Contents.Modes, w.Contents.Sparse = 0.5, 0.5, 0.5, 0.2, 0.2
 			w.Driver.Headroom = 0.05
-			w.Reading, w.Again = workload.Reading{Readers: 3, Removed: 0.1}, 0.3
+			w.Reading, w.Again = workload.Reading{Readers: 3, Removed: 0.1, Pinned: 0.1, Released: 0.1}, 0.3
+			w.Driver.ReleaseGrace = workload.Duration(200 * time.Millisecond)
 			w.Faults = faults
 			// By chance a run may lack something.
 			again := func(r *report.Result) bool { return isBusy(r) || len(r.Violations) == 0 }

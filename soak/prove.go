@@ -83,6 +83,11 @@ func (s *stage) prove(ctx context.Context) error {
 	if err := s.checker.Finish(ctx); err != nil {
 		return err
 	}
+	if s.reader != nil {
+		if err := s.reader.CheckGone(ctx); err != nil {
+			return err
+		}
+	}
 	stopReaders()
 	n.crash()
 	stopWeather() // its file is in the driver's working directory

@@ -182,11 +182,8 @@ func (s *scratch) letGo(ctx context.Context) {
 
 // afterlife is what a fault does to a retained volume.
 func (s *scratch) afterlife(ctx context.Context) {
-	if after := s.volume.Plan.RemovedAfter; after > 0 && s.filled.Marker {
-		s.later(ctx, after, func() error {
-			s.reader.Remove(ctx, s.volume.Story)
-			return nil
-		})
+	if s.filled.Marker {
+		s.decide(ctx)
 	}
 	f := s.volume.Plan.Trouble
 	if f == nil || !s.filled.Marker {
@@ -206,6 +203,23 @@ func (s *scratch) afterlife(ctx context.Context) {
 			s.injected.add(f.Kind)
 			return faults.Replace(v, s.outside(f.Choice))
 		})
+	}
+}
+
+// decide is what a person does with a retained volume.
+func (s *scratch) decide(ctx context.Context) {
+	plan, v := s.volume.Plan, s.volume.Story
+	for _, decided := range []struct {
+		after time.Duration
+		do    func()
+	}{
+		{plan.RemovedAfter, func() { s.reader.Remove(ctx, v) }},
+		{plan.PinnedAfter, func() { s.reader.Pin(ctx, v, plan.PinnedFor) }},
+		{plan.ReleasedAfter, func() { s.reader.Release(ctx, v) }},
+	} {
+		if decided.after > 0 {
+			s.later(ctx, decided.after, func() error { decided.do(); return nil })
+		}
 	}
 }
 

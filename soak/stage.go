@@ -68,6 +68,7 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 		Work: l.Work, Kubelet: l.Kubelet,
 		Lifespan: w.Driver.Lifespan.D(), OrphanGrace: w.Driver.OrphanGrace.D(),
 		PruneInterval: w.Driver.PruneInterval.D(), Headroom: w.Driver.Headroom, Tolerance: o.tolerance,
+		ReleaseGrace: w.Driver.ReleaseGrace.D(), Tombstones: w.Reading.Readers > 0,
 		EnoughCalls: o.enoughCalls,
 		Timeline:    s.timeline, Findings: s.findings,
 		Disk: s.space, Mounted: host.MountedAt, MountsBelow: mountPoints,

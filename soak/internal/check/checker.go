@@ -49,6 +49,8 @@ type Checker struct {
 	// over, the first to go first.
 	known map[string]*acquaintance
 	gone  []*acquaintance
+	// ends are those of the retained volumes, the first one first.
+	ends []end
 	// removals are the last ones.
 	removals []*removal
 	// err is why the checker cannot check, by the first time.

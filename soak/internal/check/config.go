@@ -29,7 +29,7 @@ type Space struct {
 }
 
 // Config is what a Checker works with. All fields are required, but Headroom,
-// Lifespan, Patience and EnoughCalls may be zero.
+// Lifespan, ReleaseGrace, Tombstones, Patience and EnoughCalls may be zero.
 type Config struct {
 	// Work is the driver's working directory, Kubelet the kubelet's.
 	Work    string
@@ -40,6 +40,10 @@ type Config struct {
 	OrphanGrace   time.Duration
 	PruneInterval time.Duration
 	Headroom      float64
+	// ReleaseGrace is how long the driver keeps what a person releases.
+	ReleaseGrace time.Duration
+	// Tombstones says that CheckGone will be called.
+	Tombstones bool
 	// Tolerance is how late the driver may delete.
 	Tolerance time.Duration
 	// Patience is how long a call may take while nothing is wrong with its

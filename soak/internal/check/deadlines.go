@@ -27,7 +27,7 @@ func (c *Checker) Retained(v *history.Volume) {
 	if c.takeSpoilt(v) {
 		return
 	}
-	r := newRetained(v, c.cfg.Lifespan, c.cfg.Tolerance)
+	r := newRetained(v, c.cfg)
 	c.mu.Lock()
 	c.retained.add(r)
 	heap.Push(&c.due, r)
@@ -103,7 +103,7 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 	switch {
 	case found == Whole:
 		r.lastWhole, r.partialSince = before, time.Time{}
-		if !r.seen && after.After(r.earliest.Add(-lastMoments)) {
+		if !r.seen && after.After(r.mayGoFrom().Add(-lastMoments)) {
 			r.seen = true
 			c.counts.Seen++
 		}
@@ -122,6 +122,7 @@ func (c *Checker) lookAtRetained(r *retained) (whole bool) {
 // volume at a time.
 func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err error) {
 	if sent := r.volume.Removal().Sent; !sent.IsZero() && sent.Before(after) && (seen == goneWell || seen == goneEarly) {
+		c.noteEnd(r, after, false)
 		c.settle(r, func(n *Counts) { n.Removed++ })
 		return
 	}
@@ -129,36 +130,40 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 	case goesOn:
 	case goneWell:
 		held := hindered(r.volume)
+		c.noteEnd(r, after, false)
 		c.settle(r, func(n *Counts) {
 			n.Expired++
 			if !held {
-				n.Lateness = append(n.Lateness, max(0, after.Sub(r.deadline)))
+				n.Lateness = append(n.Lateness, max(0, after.Sub(r.dueAt())))
 			}
 		})
 	case goneEarly:
 		if c.mayBeEvicted(r, after) {
+			c.noteEnd(r, after, true)
 			c.settle(r, func(n *Counts) { n.Evicted++ })
 			c.mu.Lock()
 			c.lastEvicted = after
 			c.mu.Unlock()
-			c.checkOrder(r, after)
+			if !r.released() { // it goes before others
+				c.checkOrder(r, after)
+			}
 			return
 		}
-		if c.besideRemoval(r.volume, r.lastWhole, after) {
+		if c.broken(r, after) != history.Holds && c.besideRemoval(r.volume, r.lastWhole, after) {
 			c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", after.Format(history.Clock), absence(err)))
 			return
 		}
 		c.report(r, after, fmt.Sprintf("its deadline is %s at the earliest%s, and at %s: %v",
-			r.earliest.Format(history.Clock), c.pressureText(r, after), after.Format(history.Clock), absence(err)))
+			r.mayGoFrom().Format(history.Clock), c.pressureText(r, after), after.Format(history.Clock), absence(err)))
 	case tooLate:
 		if l := c.limitOf(r); !l.missed(before) {
 			return
 		}
 		c.report(r, before, fmt.Sprintf("its deadline was %s at the latest, and its data is still there %s later",
-			r.deadline.Format(history.Clock), before.Sub(r.deadline).Round(time.Millisecond)))
+			r.dueAt().Format(history.Clock), before.Sub(r.dueAt()).Round(time.Millisecond)))
 	case halfGone:
 		c.report(r, after, fmt.Sprintf("it should be there as a whole until %s and then go as a whole, but from %s to %s: %v",
-			r.deadline.Format(history.Clock), r.partialSince.Format(history.Clock), after.Format(history.Clock), absence(err)))
+			r.dueAt().Format(history.Clock), r.partialSince.Format(history.Clock), after.Format(history.Clock), absence(err)))
 	}
 }
 
@@ -181,7 +186,7 @@ func (c *Checker) durable(from, to time.Time) history.Promise {
 
 // report ends a volume's story with a violation.
 func (c *Checker) report(r *retained, at time.Time, what string) {
-	c.reportAs(c.durable(r.from, at), r, what)
+	c.reportAs(c.broken(r, at), r, what)
 }
 
 func (c *Checker) reportAs(broken history.Promise, r *retained, what string) {

@@ -41,7 +41,7 @@ func hindersDeletion(kind workload.FaultKind) bool {
 
 // limitOf is until when a retained volume may be kept, by what happened.
 func (c *Checker) limitOf(r *retained) limit {
-	l := limit{at: r.latest}
+	l := limit{at: r.goneBy()}
 	for _, s := range c.cfg.Timeline.Spans() {
 		if hindersDeletion(s.Kind) {
 			l.putOff(s.From, s.To, c.cfg.Tolerance)
@@ -53,7 +53,7 @@ func (c *Checker) limitOf(r *retained) limit {
 		}
 		// The driver waits twice as long after each try.
 		needs := holdSlack
-		if held := t.To.Sub(r.earliest); !t.To.IsZero() && held > holdSlack {
+		if held := t.To.Sub(r.mayGoFrom()); !t.To.IsZero() && held > holdSlack {
 			needs = min(2*held, 10*time.Minute)
 		}
 		l.putOff(t.From, t.To, needs+c.cfg.Tolerance)

@@ -101,7 +101,7 @@ func (c *Checker) Again(volumes ...*history.Volume) bool {
 // MayHaveGone tells whether the driver was permitted to delete a retained volume
 // until now, one that was followed before.
 func (c *Checker) MayHaveGone(v *history.Volume) bool {
-	return c.mayGo(newRetained(v, c.cfg.Lifespan, c.cfg.Tolerance), time.Now())
+	return c.mayGo(newRetained(v, c.cfg), time.Now())
 }
 
 // PublishedAgain tells whether a volume was published again after its story ended.
@@ -124,7 +124,7 @@ func (c *Checker) IsPublished(id string) bool {
 // retained when a look began, by the given time: its deadline, a person, a fault
 // or pressure.
 func (c *Checker) mayGo(r *retained, by time.Time) bool {
-	return !by.Before(r.earliest) || !r.volume.Removal().Sent.IsZero() || len(r.volume.Troubles()) > 0 || c.mayBeEvictedBy(r, by)
+	return !by.Before(r.mayGoFrom()) || !r.volume.Removal().Sent.IsZero() || len(r.volume.Troubles()) > 0 || c.mayBeEvictedBy(r, by)
 }
 
 // mayBeEvictedBy is mayBeEvicted for those who are not looking at the volume.

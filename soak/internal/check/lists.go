@@ -134,8 +134,10 @@ func (l *Listing) judgeRetained(r *retained, item Listed) {
 	if c.cfg.Timeline.During(c.started, time.Now(), workload.ClockStep) || c.lowest(r.from, time.Now()) < 1 {
 		return
 	}
-	if item.ExpiresAt.Before(r.earliest.Add(-usualLateness)) || item.ExpiresAt.After(r.deadline.Add(usualLateness)) {
+	// A person may have decided meanwhile.
+	from, to := earlier(r.earliest, r.mayGoFrom()), later(r.deadline, r.dueAt())
+	if item.ExpiresAt.Before(from.Add(-usualLateness)) || item.ExpiresAt.After(to.Add(usualLateness)) {
 		l.object(v, fmt.Sprintf("its deadline is between %s and %s, and the list says %s",
-			r.earliest.Format(history.Clock), r.deadline.Format(history.Clock), item.ExpiresAt.Format(history.Clock)))
+			from.Format(history.Clock), to.Format(history.Clock), item.ExpiresAt.Format(history.Clock)))
 	}
 }

@@ -18,7 +18,7 @@ const clearlyOlder = time.Second
 func evictedTooSoon(gone, older *retained, goneBy, lookBegan time.Time) bool {
 	return older.to.Add(clearlyOlder).Before(gone.from) && // older beyond doubt
 		!lookBegan.Before(goneBy) && // there when the other was gone
-		lookBegan.Before(older.earliest) // and not by being late
+		lookBegan.Before(older.mayGoFrom()) // and not by being late
 }
 
 // checkOrder looks whether an older volume is still there than the one that was
@@ -54,9 +54,10 @@ func (c *Checker) oldest() *retained {
 	}
 }
 
-// obstructed tells whether the driver may be unable to delete a volume.
+// obstructed tells whether the driver may be unable to delete a volume, or is to keep
+// it.
 func (c *Checker) obstructed(v *history.Volume) bool {
-	return v.Troubled(time.Time{}, time.Now(), workload.ForeignMount, workload.NestedMount,
+	return !v.Pin().Sent.IsZero() || v.Troubled(time.Time{}, time.Now(), workload.ForeignMount, workload.NestedMount,
 		workload.VolumeRemoved, workload.VolumeSymlink)
 }
 

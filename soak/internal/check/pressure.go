@@ -152,6 +152,12 @@ func (c *Checker) lowest(from, to time.Time) float64 {
 // given time.
 func (c *Checker) mayBeEvicted(r *retained, gone time.Time) bool {
 	low := c.lowest(r.lastWhole, gone)
+	switch {
+	case r.pinned():
+		return low <= doubt // the disk is all but full
+	case r.released():
+		return low < 1
+	}
 	return low < 1 && !gone.Before(r.from.Add(shortened(c.cfg.Lifespan, low-doubt)))
 }
 

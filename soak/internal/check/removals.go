@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
-	"github.com/katbox/katbox/soak/internal/workload"
 )
 
 // removalMemory is how long a removal is remembered that may have taken another
@@ -42,7 +41,7 @@ func (c *Checker) BeginRemoval(v *history.Volume) (end func(how Failure, err err
 		if err == nil {
 			c.checkRemoved(v)
 		} else {
-			c.checkNotRemoved(v, began.from, how, err)
+			c.checkRefused(v, began.from, history.Removes, "a removal", how, err)
 		}
 	}
 }
@@ -60,19 +59,6 @@ func (c *Checker) checkRemoved(v *history.Volume) {
 	}
 	c.reportAs(history.Removes, r, fmt.Sprintf("the driver said that it is removed, but its data is in its place at %s",
 		time.Now().Format(history.Clock)))
-}
-
-// checkNotRemoved reports a removal that failed without an excuse.
-func (c *Checker) checkNotRemoved(v *history.Volume, from time.Time, how Failure, err error) {
-	now, r := time.Now(), c.follows(v)
-	switch {
-	case c.cfg.Timeline.During(from, now, workload.DaemonKill):
-	case how == Unserved && c.cfg.Timeline.During(from, now, workload.SlowDisk, workload.MachineSlow):
-	case how == Absent && (r == nil || now.After(r.earliest) || c.mayBeEvictedBy(r, now)):
-	default:
-		c.cfg.Findings.Add(history.Removes, v, fmt.Sprintf("it is retained, but a removal sent at %s failed at %s: %v",
-			from.Format(history.Clock), now.Format(history.Clock), err))
-	}
 }
 
 // besideRemoval tells whether another volume was removed between the two times.

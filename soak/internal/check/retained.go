@@ -27,6 +27,9 @@ type retained struct {
 	// is kept for too long.
 	earliest, deadline, latest time.Time
 
+	// grace is how long it is kept once a person has released it.
+	grace time.Duration
+
 	// next is when it is to be looked at again.
 	next time.Time
 	// lastWhole is when it was last found whole.
@@ -40,8 +43,9 @@ type retained struct {
 	over    bool
 }
 
-func newRetained(v *history.Volume, lifespan, tolerance time.Duration) *retained {
-	r := &retained{volume: v, from: v.FirstSent(history.Unpublish), to: v.LastOK(history.Unpublish)}
+func newRetained(v *history.Volume, cfg Config) *retained {
+	lifespan, tolerance := cfg.Lifespan, cfg.Tolerance
+	r := &retained{volume: v, grace: cfg.ReleaseGrace, from: v.FirstSent(history.Unpublish), to: v.LastOK(history.Unpublish)}
 	r.earliest = r.from.Add(lifespan)
 	r.deadline = r.to.Add(lifespan)
 	r.latest = r.deadline.Add(tolerance)
@@ -65,13 +69,13 @@ const (
 // times. Whether pressure excuses that it is gone early is another question.
 func (r *retained) judge(before, after time.Time, found Presence) sight {
 	switch {
-	case found == Gone && after.Before(r.earliest):
+	case found == Gone && after.Before(r.mayGoFrom()):
 		return goneEarly
 	case found == Gone:
 		return goneWell
 	case found == Partial && !r.partialSince.IsZero() && before.Sub(r.partialSince) >= moment:
 		return halfGone
-	case found == Whole && before.After(r.latest):
+	case found == Whole && before.After(r.goneBy()):
 		return tooLate
 	}
 	return goesOn
@@ -80,7 +84,7 @@ func (r *retained) judge(before, after time.Time, found Presence) sight {
 // nextLook is when to look again after a look near the deadline: once more just
 // before it, and then again and again.
 func (r *retained) nextLook(now time.Time) time.Time {
-	if soon := r.earliest.Add(-dueInterval); r.seen && now.Before(soon) {
+	if soon := r.mayGoFrom().Add(-dueInterval); r.seen && now.Before(soon) {
 		return soon
 	}
 	return now.Add(dueInterval)

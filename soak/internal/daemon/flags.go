@@ -15,7 +15,7 @@ const (
 
 // Flags is the daemon's command line for a run.
 func Flags(l host.Layout, d workload.Driver) []string {
-	return []string{
+	flags := []string{
 		"--endpoint", "unix://" + l.Socket,
 		"--nodeid", Node,
 		"--workdir", l.Work,
@@ -26,6 +26,12 @@ func Flags(l host.Layout, d workload.Driver) []string {
 		"--headroom", strconv.FormatFloat(d.Headroom, 'g', -1, 64),
 		"--pruneinterval", d.PruneInterval.String(),
 		"--orphan-grace", d.OrphanGrace.String(),
+		// What is pinned is a small part of what is retained, and that a small part of the disk.
+		"--max-pinned", "90%",
 		"--log-level", "info",
 	}
+	if d.ReleaseGrace > 0 {
+		flags = append(flags, "--release-grace", d.ReleaseGrace.String())
+	}
+	return flags
 }

@@ -53,7 +53,9 @@ func (r *run) startAdmin() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/volumes", r.serveList)
 	mux.HandleFunc("GET /v1/volumes/{id}", r.serveVolume)
+	mux.HandleFunc("PATCH /v1/volumes/{id}", r.serveKeep)
 	mux.HandleFunc("DELETE /v1/volumes/{id}", r.serveRemove)
+	mux.HandleFunc("GET /v1/gone", r.serveGone)
 	mux.HandleFunc("GET /v1/volumes/{id}/files", r.serveFiles)
 	mux.HandleFunc("GET /v1/volumes/{id}/bytes", r.serveBytes)
 	r.admin.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -66,6 +66,9 @@ func (r *run) describe(v record) api.Volume {
 		d.Phase = "Published"
 	}
 	expires := v.unpublished.Add(r.cfg.Lifespan)
+	if expires.Before(v.pinned) {
+		expires = v.pinned
+	}
 	d.RetainedAt, d.ExpiresAt = &v.unpublished, &expires
 	return d
 }
@@ -91,13 +94,6 @@ type former struct {
 	gone   time.Time
 }
 
-// bury remembers a volume that is gone.
-func (r *run) bury(v record) {
-	r.admin.mu.Lock()
-	defer r.admin.mu.Unlock()
-	r.former = append(r.former, former{v, time.Now()})
-}
-
 // serveVolume describes a volume.
 func (r *run) serveVolume(w http.ResponseWriter, q *http.Request) {
 	v, ok := r.disk.get(q.PathValue("id"))
@@ -106,31 +102,4 @@ func (r *run) serveVolume(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	answer(w, r.describe(v))
-}
-
-// serveRemove removes a retained volume.
-func (r *run) serveRemove(w http.ResponseWriter, q *http.Request) {
-	id := q.PathValue("id")
-	v, reader, err := r.read(id)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	r.stopReading(id, reader)
-	switch r.cfg.Bug {
-	case RemovesNothing:
-	case RemovesAnother:
-		all := r.disk.all(false)
-		if next := all[len(all)-1]; next.id != id {
-			r.delete(next)
-		}
-		fallthrough
-	default:
-		r.delete(v)
-		if _, there := r.disk.get(id); there {
-			fail(w, failed(http.StatusConflict, api.Conflict, "something is mounted in the volume, or it changes"))
-			return
-		}
-	}
-	w.WriteHeader(http.StatusOK)
 }

@@ -59,6 +59,13 @@ const (
 	ReadingDelays   Bug = "lets calls wait for readers" // sparse files
 	RemovesAnother  Bug = "removes another volume besides"
 	RemovesNothing  Bug = "says that it removes, and does not"
+	PinsNothing     Bug = "says that it pins, and does not"
+	ForgetsPins     Bug = "forgets pins when it starts" // a kill
+	ReleasesNothing Bug = "says that it releases, and does not"
+	BuriesNothing   Bug = "leaves no tombstones"
+	BuriesTwice     Bug = "leaves two tombstones"
+	BuriesExpired   Bug = "remembers that all expired"
+	BuriesOthers    Bug = "remembers volumes as those of another pod"
 	Crashes         Bug = "crashes"
 	EndsBadly       Bug = "ends badly"
 )
@@ -101,6 +108,9 @@ var breaks = map[Bug]history.Promise{
 	ReadingProlongs: history.Durable,
 	ReadingDelays:   history.Independent,
 	RemovesAnother:  history.Removes, RemovesNothing: history.Removes,
+	PinsNothing: history.Holds, ForgetsPins: history.Holds, ReleasesNothing: history.Holds,
+	BuriesNothing: history.Tombstones, BuriesTwice: history.Tombstones,
+	BuriesExpired: history.Tombstones, BuriesOthers: history.Tombstones,
 	Crashes:   history.Lives,
 	EndsBadly: history.Lives,
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/katbox/katbox/internal/api"
 )
 
 // record is what it knows of a volume, also after it was killed.
@@ -31,6 +33,8 @@ type record struct {
 	failed int
 	// halved is when the first half was deleted.
 	halved time.Time
+	// pinned is until when a person keeps it, released when one let it go.
+	pinned, released time.Time
 	// answered is when its last publish was.
 	answered time.Time
 }
@@ -39,6 +43,8 @@ type record struct {
 type disk struct {
 	mu      sync.Mutex
 	records map[string]record
+	// gone are the tombstones, the oldest first.
+	gone []api.GoneVolume
 }
 
 func (d *disk) get(id string) (record, bool) {
@@ -106,6 +112,7 @@ func (d *Driver) retain(r record) {
 	offset := d.clock
 	d.mu.Unlock()
 	r.published, r.target, r.unpublished = false, "", time.Now()
+	r.pinned, r.released = time.Time{}, time.Time{}
 	r.wall = r.unpublished.Add(offset)
 	d.disk.put(r)
 }
@@ -120,6 +127,9 @@ func (d *Driver) recover() {
 		case ForgetsRetained:
 			// A record that is without an end stands for one that nobody has.
 			r.unpublished = time.Now().Add(time.Hour)
+			d.disk.put(r)
+		case ForgetsPins:
+			r.pinned = time.Time{}
 			d.disk.put(r)
 		case RestartsDeadlines:
 			r.unpublished = time.Now()

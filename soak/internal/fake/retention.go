@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,6 +41,17 @@ func (r *run) lifespan(v record) time.Duration {
 	return r.cfg.Lifespan
 }
 
+// due says why a volume is to go without pressure; it is empty if it is not.
+func (r *run) due(v record) string {
+	switch {
+	case !v.released.IsZero() && time.Since(v.released) >= r.cfg.ReleaseGrace:
+		return "released"
+	case time.Now().Before(v.pinned) || r.age(v) < r.lifespan(v):
+		return ""
+	}
+	return "expired"
+}
+
 // age is how long a volume has been retained.
 func (r *run) age(v record) time.Duration {
 	if r.cfg.Bug == TrustsWallClock && !v.orphan {
@@ -55,8 +67,8 @@ func (r *run) age(v record) time.Duration {
 func (r *run) sweep(ctx context.Context) {
 	for pause(ctx, sweepInterval) {
 		for _, v := range r.disk.all(false) {
-			if r.age(v) >= r.lifespan(v) && ctx.Err() == nil {
-				r.delete(v)
+			if reason := r.due(v); reason != "" && ctx.Err() == nil {
+				r.delete(v, reason)
 			}
 		}
 		if r.cfg.Bug != LosesFiles && r.cfg.Bug != MovesData {
@@ -87,14 +99,14 @@ func (r *run) harm(v record) {
 }
 
 // delete moves a volume to the trash, unless something is mounted in it.
-func (r *run) delete(v record) {
+func (r *run) delete(v record, reason string) {
 	leave, err := r.enter(v.id)
 	if err != nil {
 		return
 	}
 	defer leave()
 	v, ok := r.disk.get(v.id)
-	if !ok || v.published {
+	if !ok || v.published || reason != "purged" && time.Now().Before(v.pinned) {
 		return
 	}
 	data := r.data(v)
@@ -125,7 +137,7 @@ func (r *run) delete(v record) {
 	}
 	_ = os.Remove(filepath.Dir(data)) // it stays if anything is in there
 	r.disk.remove(v.id)
-	r.bury(v)
+	r.bury(v, reason)
 	if r.cfg.Bug != KeepsTrash {
 		_ = removeAll(trash) // the next start tries again
 	}
@@ -147,6 +159,7 @@ func (r *run) relieve(ctx context.Context) {
 	for pause(ctx, r.cfg.PruneInterval) {
 		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts {
 			list, factor := r.disk.all(false), r.factor()
+			list = slices.DeleteFunc(list, func(v record) bool { return time.Now().Before(v.pinned) })
 			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.cfg.Lifespan)*factor) {
 				break
 			}
@@ -154,7 +167,7 @@ func (r *run) relieve(ctx context.Context) {
 			if r.cfg.Bug == EvictsNewest {
 				next = list[len(list)-1]
 			}
-			r.delete(next)
+			r.delete(next, "bytes")
 			if _, there := r.disk.get(next.id); there {
 				break
 			}

@@ -21,6 +21,8 @@ const (
 	ReadsNoTrace  Promise = "reading leaves no trace"          // 11. no access time
 	ListsTrue     Promise = "a list shows what is retained"    // 11, 12. all of it once, and nothing of others
 	Removes       Promise = "a removal takes its volume alone" // at once, and whole
+	Holds         Promise = "pins and releases hold"           // across crashes, and not for longer
+	Tombstones    Promise = "what goes leaves a tombstone"     // 14. one, which says why
 )
 
 // What the run itself needs, beyond the design's promises.
@@ -33,6 +35,6 @@ const (
 // Promises are all of them, in the order of the report.
 var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
-	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes,
+	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, Tombstones,
 	ReadOnly, Lives, Completed,
 }

@@ -52,6 +52,8 @@ type Volume struct {
 	forgotten int
 	troubles  []Trouble
 	removal   Removal
+	pin       Pin
+	release   Release
 }
 
 // event is a line of the story: a call, or something else that happened.

@@ -92,8 +92,15 @@ func (w Workload) Check() error {
 	within(c, "calls.bad", w.Calls.Bad, 0, mostBad)
 	within(c, "reading.readers", w.Reading.Readers, 0, mostReaders)
 	c.share("reading.removed", w.Reading.Removed)
-	c.that(w.Reading.Removed == 0 || w.Reading.Readers > 0, "reading.removed",
-		"is %v, but reading.readers is 0, so the driver has no admin socket to remove volumes by", w.Reading.Removed)
+	c.share("reading.pinned", w.Reading.Pinned)
+	c.share("reading.released", w.Reading.Released)
+	for _, decided := range []struct {
+		name  string
+		share float64
+	}{{"removed", w.Reading.Removed}, {"pinned", w.Reading.Pinned}, {"released", w.Reading.Released}} {
+		c.that(decided.share == 0 || w.Reading.Readers > 0, "reading."+decided.name,
+			"is %v, but reading.readers is 0, so the driver has no admin socket to decide about volumes by", decided.share)
+	}
 	w.checkDriver(c)
 	w.Disk.check(c)
 	w.checkFaults(c)
@@ -143,6 +150,9 @@ func (w Workload) checkDriver(c *checker) {
 	within(c, "driver.lifespan", w.Driver.Lifespan, 0, w.Timeout)
 	c.share("driver.headroom", w.Driver.Headroom)
 	within(c, "driver.pruneInterval", w.Driver.PruneInterval, Duration(100*time.Millisecond), longestRun)
+	within(c, "driver.releaseGrace", w.Driver.ReleaseGrace, 0, longestRun)
+	c.that(w.Reading.Released == 0 || w.Driver.ReleaseGrace > 0, "driver.releaseGrace",
+		"is %v, but reading.released is %v: say how long what a person releases is kept", w.Driver.ReleaseGrace, w.Reading.Released)
 	within(c, "driver.orphanGrace", w.Driver.OrphanGrace, Duration(time.Millisecond), longestRun)
 }
 

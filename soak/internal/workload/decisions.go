@@ -39,6 +39,10 @@ type Volume struct {
 	// RemovedAfter is how long after its unpublish a person removes the volume; 0
 	// says that nobody does. No volume with a Trouble is removed.
 	RemovedAfter time.Duration
+	// PinnedAfter is how long after its unpublish a person pins the volume, for
+	// PinnedFor from then on, and ReleasedAfter when one releases it. At most one of
+	// the three befalls a volume.
+	PinnedAfter, PinnedFor, ReleasedAfter time.Duration
 	// Trouble is the fault that befalls this volume; nil for most. No pod has
 	// more than one such volume, it is an inline one, and the pod is not deleted
 	// early.

@@ -85,7 +85,7 @@ func TestErrors(t *testing.T) {
 		{"reading: {readers: 33}", "churn.yaml:1: reading.readers is 33, it has to lie between 0 and 32"},
 		{"reading: {readers: 1, removed: 2}", "churn.yaml:1: reading.removed is 2, it has to lie between 0 and 1"},
 		{"reading: {removed: 0.1}",
-			"churn.yaml:1: reading.removed is 0.1, but reading.readers is 0, so the driver has no admin socket to remove volumes by"},
+			"churn.yaml:1: reading.removed is 0.1, but reading.readers is 0, so the driver has no admin socket to decide about volumes by"},
 		{"calls: {bad: 101}", "churn.yaml:1: calls.bad is 101, it has to lie between 0 and 100"},
 		{"driver: {lifespan: 1h}", "churn.yaml:1: driver.lifespan is 1h0m0s, it has to lie between 0s and 15m0s"},
 		{"driver: {headroom: 2}", "churn.yaml:1: driver.headroom is 2, it has to lie between 0 and 1"},

@@ -21,7 +21,8 @@ func everything() Workload {
 		Deep: 0.3, Names: 0.3, Sparse: 0.3, Links: 0.3, Modes: 0.3, Special: 0.3,
 	}
 	w.Calls = Calls{Doubled: 0.3, Cancelled: 0.2, Reordered: 0.1, Bad: 1.25}
-	w.Reading = Reading{Readers: 2, Removed: 0.25}
+	w.Driver.ReleaseGrace = Duration(time.Second)
+	w.Reading = Reading{Readers: 2, Removed: 0.25, Pinned: 0.2, Released: 0.25}
 	w.Faults = []Fault{
 		{Kind: DaemonKill, Times: 10, For: Duration(time.Second)},
 		{Kind: ClockStep, Times: 2, Step: Duration(time.Hour)},
@@ -143,7 +144,15 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 		})},
 		{"reading.removed", func(w *Workload) { w.Reading.Removed = 0.9 }, func(p *Pod) {
 			p.Again = 0
-			volumes(func(v *Volume) { v.RemovedAfter = 0 })(p)
+			volumes(decideNothing)(p)
+		}},
+		{"reading.pinned", func(w *Workload) { w.Reading.Pinned = 0.9 }, func(p *Pod) {
+			p.Again = 0
+			volumes(decideNothing)(p)
+		}},
+		{"reading.released", func(w *Workload) { w.Reading.Released = 0.9 }, func(p *Pod) {
+			p.Again = 0
+			volumes(decideNothing)(p)
 		}},
 		{"calls.bad", func(w *Workload) { w.Calls.Bad = 9 }, func(p *Pod) { p.Bad = nil }},
 		{"another kind of fault", func(w *Workload) {
@@ -232,4 +241,9 @@ func TestVolumeID(t *testing.T) {
 	if want := "csi-909d363891fc0969211b2ddcb5f271eb2248419ef06f9ca0a49d0f0819106bdc"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// decideNothing takes away what a person does with a volume.
+func decideNothing(v *Volume) {
+	v.RemovedAfter, v.PinnedAfter, v.PinnedFor, v.ReleasedAfter = 0, 0, 0, 0
 }

@@ -32,12 +32,12 @@ func (p Plan) Pod(index int) Pod {
 	for i := range inline {
 		name := fmt.Sprintf("data-%d", i)
 		v := p.volume(p.stream("volume", uint64(index), uint64(i)), Volume{Name: name, ID: volumeID(name, pod.UID)})
-		v.RemovedAfter = p.removal(index, i)
+		p.decide(&v, index, i)
 		pod.Volumes = append(pod.Volumes, v)
 	}
 	if t, ok := p.troubles[index]; ok {
 		v := &pod.Volumes[t.of(inline)]
-		v.Trouble, v.RemovedAfter = &t.fault, 0
+		v.Trouble, v.RemovedAfter, v.PinnedAfter, v.PinnedFor, v.ReleasedAfter = &t.fault, 0, 0, 0, 0
 		early = false
 	}
 	if early {
@@ -65,26 +65,38 @@ func (p Plan) namespace(purpose string, numbers ...uint64) string {
 
 // again decides when a pod comes again: in the first quarter of the lifespan, so
 // that its volumes are still there. None does that is deleted early, that a fault
-// befalls, or of which a person removes a volume.
+// befalls, or of whose volumes a person removes, pins or releases one.
 func (p Plan) again(pod Pod) time.Duration {
 	r := p.stream("again", uint64(pod.Index))
 	again, after := chance(r, p.workload.Again), upTo(r, max(4, p.workload.Driver.Lifespan.D())/4)
-	unfit := func(v Volume) bool { return v.Trouble != nil || v.RemovedAfter > 0 }
+	unfit := func(v Volume) bool {
+		return v.Trouble != nil || v.RemovedAfter > 0 || v.PinnedAfter > 0 || v.ReleasedAfter > 0
+	}
 	if !again || p.workload.Drain || pod.DeletedEarly > 0 || slices.ContainsFunc(pod.Volumes, unfit) {
 		return 0
 	}
 	return after
 }
 
-// removal decides when a person removes a volume: in the first half of its
-// lifespan, so that it does not expire before.
-func (p Plan) removal(pod, volume int) time.Duration {
-	r := p.stream("removal", uint64(pod), uint64(volume))
-	removed, after := chance(r, p.workload.Reading.Removed), upTo(r, max(2, p.workload.Driver.Lifespan.D())/2)
-	if !removed {
-		return 0
+// decide decides what a person does with a volume: in the first half of its lifespan,
+// so that it does not expire before.
+func (p Plan) decide(v *Volume, pod, volume int) {
+	lifespan := max(2, p.workload.Driver.Lifespan.D())
+	draw := func(purpose string, share float64) (bool, time.Duration) {
+		r := p.stream(purpose, uint64(pod), uint64(volume))
+		return chance(r, share), upTo(r, lifespan/2)
 	}
-	return after
+	removed, removal := draw("removal", p.workload.Reading.Removed)
+	pinned, pin := draw("pin", p.workload.Reading.Pinned)
+	released, release := draw("release", p.workload.Reading.Released)
+	switch {
+	case removed:
+		v.RemovedAfter = removal
+	case pinned:
+		v.PinnedAfter, v.PinnedFor = pin, lifespan
+	case released:
+		v.ReleasedAfter = release
+	}
 }
 
 // handle is the volume handle of one of the pool's volumes.

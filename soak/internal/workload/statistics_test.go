@@ -51,8 +51,15 @@ func TestShares(t *testing.T) {
 			count("modes", v.Content.Modes)
 			count("special", v.Content.Special)
 			count("removed", v.RemovedAfter > 0)
-			if v.RemovedAfter < 0 || v.RemovedAfter > w.Driver.Lifespan.D()/2 {
-				t.Errorf("a volume is removed after %s", v.RemovedAfter)
+			count("pinned", v.PinnedAfter > 0)
+			count("released", v.ReleasedAfter > 0)
+			for _, after := range []time.Duration{v.RemovedAfter, v.PinnedAfter, v.ReleasedAfter} {
+				if after < 0 || after > w.Driver.Lifespan.D()/2 {
+					t.Errorf("a person decides about a volume after %s", after)
+				}
+			}
+			if v.PinnedAfter > 0 && v.PinnedAfter+v.PinnedFor <= w.Driver.Lifespan.D() {
+				t.Errorf("a volume is pinned after %s for %s, which changes nothing", v.PinnedAfter, v.PinnedFor)
 			}
 			n["files"] += float64(v.Content.Files)
 			n["bytes"] += float64(v.Content.Bytes)
@@ -73,14 +80,15 @@ func TestShares(t *testing.T) {
 			}
 		}
 	}
+	const left = 0.75 * 0.8 * 0.75 // are volumes about which no person decides
 	for _, c := range []struct {
 		name string
 		of   string
 		want float64
 	}{
 		{"early", "pods", w.DeletedEarly},
-		// Some pods are deleted early, and of some a person removes a volume.
-		{"again", "pods", w.Again * (1 - w.DeletedEarly) * (0.75 + 0.75*0.75 + 0.75*0.75*0.75) / 3},
+		// Some pods are deleted early, and about volumes of some a person decides.
+		{"again", "pods", w.Again * (1 - w.DeletedEarly) * (left + left*left + left*left*left) / 3},
 		{"bad", "pods", w.Calls.Bad},
 		{"inline", "pods", 2},
 		{"volumes", "pods", 2 + w.Volumes.Persistent},
@@ -92,6 +100,8 @@ func TestShares(t *testing.T) {
 		{"modes", "volumes", 0.3},
 		{"special", "volumes", 0.3},
 		{"removed", "inline", w.Reading.Removed},
+		{"pinned", "inline", 0.75 * w.Reading.Pinned},
+		{"released", "inline", 0.75 * 0.8 * w.Reading.Released},
 		{"files", "volumes", 5},
 		{"reordered", "volumes", w.Calls.Reordered},
 		{"before", "reordered", 0.5},

@@ -112,6 +112,10 @@ type Reading struct {
 	// Removed is the share of volumes that a person removes while they are
 	// retained.
 	Removed float64 `yaml:"removed"`
+	// Pinned is the share that a person keeps beyond its lifespan, Released the
+	// share that a person lets go before.
+	Pinned   float64 `yaml:"pinned"`
+	Released float64 `yaml:"released"`
 }
 
 // Driver is the configuration of the driver under test, by its flags.
@@ -120,6 +124,8 @@ type Driver struct {
 	Headroom      float64  `yaml:"headroom"`
 	PruneInterval Duration `yaml:"pruneInterval"`
 	OrphanGrace   Duration `yaml:"orphanGrace"`
+	// ReleaseGrace is how long a volume is kept that a person releases.
+	ReleaseGrace Duration `yaml:"releaseGrace"`
 }
 
 // Disk is the file system that the working directory is on.
