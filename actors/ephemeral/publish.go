@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/katbox/katbox/internal/kernel"
@@ -59,6 +60,8 @@ func (t *task) mayPublish(p volume.Publication) error {
 		return p.Refused
 	case t.record.Phase == volume.Deleting:
 		return fmt.Errorf("%w: volume %s is being deleted; try again", volume.ErrBusy, t.id)
+	case t.record.Attach != p.Attach:
+		return fmt.Errorf("%w: volume %s was published with another attribute attach", volume.ErrConflict, t.id)
 	case t.record.Pod != p.Pod:
 		return fmt.Errorf("%w: volume %s belongs to pod %s, not to pod %s", volume.ErrConflict, t.id, t.record.Pod, p.Pod)
 	}
@@ -162,7 +165,7 @@ func (t *task) isWhole(target volume.Target, showing mount.Showing) (bool, error
 
 // intent is the record of a volume that is about to be mounted at the target.
 func (t *task) intent(p volume.Publication) volume.Record {
-	next := volume.Record{ID: p.ID, Pod: p.Pod}
+	next := volume.Record{ID: p.ID, Pod: p.Pod, Attach: p.Attach}
 	if t.record != nil {
 		next = *t.record
 	}
@@ -181,6 +184,9 @@ func (t *task) markPublished(p volume.Publication) {
 // target directory.
 func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 	err = t.in("mkdir", func() error {
+		if p.Attach != (volume.Place{}) {
+			return nil // the data is there
+		}
 		_, err := t.Scratch.CreateAs(p.Place(), scratch.Making{Mode: t.record.Terms.Mode, Prepare: t.setProject})
 		return volume.WantsRoom(err)
 	})
@@ -192,7 +198,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 		return madeTarget, err
 	}
 	return madeTarget, t.in("mount", func() error {
-		return t.Mounter.Mount(t.Scratch.Source(p.Place()), p.Target.Path, "", mountOptions(p.Target))
+		return t.Mounter.Mount(t.Scratch.Source(t.record.Data()), p.Target.Path, "", mountOptions(p))
 	})
 }
 
@@ -213,12 +219,20 @@ func makeTarget(target string) (made bool, err error) {
 	return false, nil
 }
 
-func mountOptions(t volume.Target) []string {
+// mountOptions are those of a target. What another pod left can neither be written to, nor give a
+// process other rights, nor be a device.
+func mountOptions(p volume.Publication) []string {
 	options := []string{"bind"}
-	if t.ReadOnly {
+	if p.Target.ReadOnly {
 		options = append(options, "ro")
 	}
-	return append(options, t.Flags...)
+	options = append(options, p.Target.Flags...)
+	if p.Attach != (volume.Place{}) {
+		options = append(options, "ro", "nosuid", "nodev")
+		slices.Sort(options[1:])
+		options = slices.Compact(options)
+	}
+	return options
 }
 
 // undo takes back what a failed publish did, and restores the record. Steps that fail are tried
@@ -252,6 +266,9 @@ func (t *task) undoMount(target string, madeTarget bool) error {
 func (t *task) undoRecord(before *volume.Record) error {
 	if before != nil {
 		return t.save(*before)
+	}
+	if t.record.Attach != (volume.Place{}) {
+		return t.forget()
 	}
 	if err := t.Scratch.RemoveEmpty(t.record.Place()); err != nil {
 		// There was data before the record, or it cannot be told: keep it.

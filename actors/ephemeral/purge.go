@@ -46,6 +46,8 @@ func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
 		m.Fail(errNotFound(m.ID))
 	case !known:
 		return false
+	case v.retention.attached.holds(m.ID):
+		m.Fail(fmt.Errorf("%w: a pod has volume %s attached; it can be purged when that pod has ended", volume.ErrNotRetained, m.ID))
 	case len(v.retention.deleting) >= v.retention.atOnce:
 		m.Fail(fmt.Errorf("%w: as many volumes as may be are being deleted already; try again", volume.ErrUnavailable))
 	default:

@@ -52,13 +52,13 @@ func (t *task) setProject(fd int) error {
 // project, or else what a walk finds. The errors are those of scratch.Dir.Usage.
 func (e *environment) occupied(ctx context.Context, r *volume.Record) (volume.Size, error) {
 	if used, ok := e.Quota.Usage(r.Project); ok {
-		exists, err := e.Scratch.Exists(r.Place())
+		exists, err := e.Scratch.Exists(r.Data())
 		if err == nil && !exists {
 			err = fs.ErrNotExist
 		}
 		return used, err
 	}
-	bytes, inodes, err := e.Scratch.Usage(ctx, r.Place(), nil)
+	bytes, inodes, err := e.Scratch.Usage(ctx, r.Data(), nil)
 	return volume.Size{Bytes: bytes, Inodes: inodes}, err
 }
 

@@ -20,6 +20,10 @@ const listSlice = 1000
 func (v *volumes) Asked(m messages.Request) bool {
 	switch m := m.(type) {
 	case *messages.PublishVolume:
+		if err := v.attach(m.Publication); err != nil {
+			m.Fail(err)
+			return true
+		}
 		v.endVisit(m.ID)
 		v.pins.drop(m.ID)
 		v.leases.lose(m.ID, errPublishedAgain(m.ID))

@@ -48,6 +48,7 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 		err = findInTrash(cfg)
 	}
 	if err == nil {
+		r.addLater()
 		r.addUnknown()
 		err = saveAll(cfg.Records, r.changed)
 	}
@@ -86,17 +87,24 @@ func saveAll(records actors.Records, changed []volume.Record) error {
 type recovery struct {
 	// rebooted: the mounts of an earlier run are gone, except those that the mount table shows.
 	rebooted bool
+	podsDir  string
 	// mounted are the mounted volumes whose record has not been added yet.
 	mounted map[volume.ID][]boundVolume
 	// asleep is called with each retained volume; there are too many to keep them here.
 	asleep func(volume.Record)
 	awake  []volume.Record
+	// attached are the targets of volumes without data of their own, by the path. Such a mount shows the
+	// data of another volume, and publishes that one no more than before.
+	attached map[string]boundVolume
+	// later are the volumes with a mount at the target of another pod: all records have to be known
+	// first.
+	later []volume.Record
 	// changed are those whose record on disk has to be replaced.
 	changed []volume.Record
 }
 
 func newRecovery(bindings []mount.Binding, podsDir string, asleep func(volume.Record)) *recovery {
-	r := &recovery{mounted: map[volume.ID][]boundVolume{}, asleep: asleep}
+	r := &recovery{mounted: map[volume.ID][]boundVolume{}, attached: map[string]boundVolume{}, podsDir: podsDir, asleep: asleep}
 	for _, binding := range bindings {
 		if bound, ok := parseBinding(binding, podsDir); ok {
 			r.mounted[bound.ID] = append(r.mounted[bound.ID], bound)
@@ -107,8 +115,53 @@ func newRecovery(bindings []mount.Binding, podsDir string, asleep func(volume.Re
 
 // add is called with every record there is.
 func (r *recovery) add(record volume.Record) {
-	r.place(record, r.mounted[record.ID])
+	if record.Attach != (volume.Place{}) {
+		r.later = append(r.later, record)
+		return
+	}
+	bounds := r.mounted[record.ID]
+	if slices.ContainsFunc(bounds, func(b boundVolume) bool { return kubelet.PodOf(r.podsDir, b.target.Path) != string(b.Pod) }) {
+		r.later = append(r.later, record)
+		return
+	}
+	r.place(record, bounds)
 	delete(r.mounted, record.ID)
+}
+
+// addLater adds the volumes that pods have attached, or may have.
+func (r *recovery) addLater() {
+	for _, record := range r.later {
+		for _, bound := range r.mounted[record.Attach.ID] {
+			if _, ok := record.Target(bound.target.Path); ok && record.Attach == bound.Place {
+				r.attached[bound.target.Path] = bound
+			}
+		}
+	}
+	for _, record := range r.later {
+		var bounds []boundVolume
+		if record.Attach != (volume.Place{}) {
+			for _, target := range record.Targets {
+				if bound, ok := r.attached[target.Path]; ok {
+					bounds = append(bounds, boundVolume{record.Place(), bound.target})
+				}
+			}
+		} else {
+			bounds = slices.DeleteFunc(slices.Clone(r.mounted[record.ID]), func(b boundVolume) bool {
+				_, ok := r.attached[b.target.Path]
+				return ok
+			})
+			delete(r.mounted, record.ID)
+		}
+		r.place(record, bounds)
+	}
+	// Whose record is lost.
+	for id, bounds := range r.mounted {
+		if bounds = slices.DeleteFunc(bounds, func(b boundVolume) bool { _, ok := r.attached[b.target.Path]; return ok }); len(bounds) == 0 {
+			delete(r.mounted, id)
+		} else {
+			r.mounted[id] = bounds
+		}
+	}
 }
 
 // addUnknown is for what is mounted without a record, after all records.

@@ -28,6 +28,8 @@ const (
 	// failedInterval is the time between two lines about volumes that cannot be deleted. When the
 	// disk fails, none can be.
 	failedInterval = time.Minute
+	// never is further in the future than any daemon runs.
+	never = 50 * 365 * 24 * time.Hour
 )
 
 // deletionsWithin is how many volumes may be deleted at the same time by a number of workers.
@@ -64,6 +66,8 @@ type retention struct {
 	// factor is the pressure factor, scarcer the reason for volumes that go early.
 	factor  float64
 	scarcer volume.Reason
+	// attached are the volumes of the queue that pods have attached.
+	attached *attachments
 	// failed limits the lines about volumes that cannot be deleted, broken those about guaranteed ones
 	// that go.
 	failed, broken *lineLimit
@@ -85,8 +89,8 @@ type deletionDue struct{}
 func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early bool, m *metrics.Metrics, log logr.Logger) *retention {
 	return &retention{
 		ctx: ctx, metrics: m, log: log, queue: queue, atOnce: atOnce, early: early, factor: 1, deleting: map[volume.ID]retained.Asleep{},
-		making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval), broken: newLineLimit(afterlifeBurst, afterlifeAgain),
-		started: time.Now(),
+		attached: newAttachments(), making: lifespan.NewMaking(), failed: newLineLimit(1, failedInterval),
+		broken: newLineLimit(afterlifeBurst, afterlifeAgain), started: time.Now(),
 	}
 }
 
@@ -94,6 +98,7 @@ func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early 
 func (r *retention) take(id volume.ID) (retained.Asleep, bool) {
 	taken, ok := r.queue.Take(id)
 	if ok {
+		r.attached.sleeps(id, false)
 		r.queueChanged()
 	}
 	return taken, ok
@@ -102,7 +107,11 @@ func (r *retention) take(id volume.ID) (retained.Asleep, bool) {
 // add takes a volume that went to sleep. One that could not be deleted is tried again after a while.
 func (r *retention) add(left resting) {
 	if left.failed == nil {
-		r.queue.Push(*left.record)
+		if left.record.Phase == volume.Retained && r.attached.sleeps(left.record.ID, true) {
+			r.queue.Postpone(*left.record, time.Now().Add(never), 0)
+		} else {
+			r.queue.Push(*left.record)
+		}
 		if left.size != (volume.Size{}) {
 			r.queue.Measured(left.record.ID, left.record.Unpublished, left.size)
 		}
@@ -250,7 +259,7 @@ func (r *retention) setTimer(due time.Time) {
 
 // queueChanged sets the metrics, and asks for sizes that are missing.
 func (r *retention) queueChanged() {
-	r.metrics.DeletionsFailing(r.queue.Waiting() + r.retrying)
+	r.metrics.DeletionsFailing(r.queue.Waiting() - r.attached.asleep() + r.retrying)
 	r.metrics.RetainedBytes(uint64(r.queue.Bytes()))
 	r.metrics.RetainedUnmeasured(r.queue.Unmeasured())
 	r.askSizes()

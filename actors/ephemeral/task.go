@@ -118,11 +118,11 @@ func (t *task) bury(stone volume.Tombstone) error {
 // shows tells whether the mount at target shows the volume's data directory. The target's path
 // names the pod of a volume that is not known.
 func (t *task) shows(target string) (mount.Showing, error) {
-	pod := volume.PodUID(kubelet.PodOf(t.PodsDir, target))
+	source := volume.Place{Pod: volume.PodUID(kubelet.PodOf(t.PodsDir, target)), ID: t.id}
 	if t.record != nil {
-		pod = t.record.Pod
+		source = t.record.Data()
 	}
-	showing, err := t.Mounter.Shows(target, t.Scratch.Source(volume.Place{Pod: pod, ID: t.id}))
+	showing, err := t.Mounter.Shows(target, t.Scratch.Source(source))
 	if err != nil {
 		return showing, fmt.Errorf("%w: what is mounted on %s: %w", volume.ErrUncertain, target, err)
 	}
@@ -190,7 +190,10 @@ func (t *task) confirmUnmounted(target string) error {
 		return err
 	}
 	others := target != "" && len(t.record.WithoutTarget(target).Targets) > 0
-	for _, place := range found.volume(t.record.Place()) {
+	for _, place := range found.volume(t.record.Data()) {
+		if t.record.Attach != (volume.Place{}) && kubelet.PodOf(t.PodsDir, place) != string(t.record.Pod) {
+			continue // another pod's
+		}
 		if place == target || !others {
 			return t.errStillMounted(place)
 		}
@@ -251,7 +254,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	if record.Project != 0 && e.Quota.Enforces() {
 		stats.Space = within(space, record.Terms.Limit, used)
 	}
-	showing, err := e.Mounter.Shows(path, e.Scratch.Source(record.Place()))
+	showing, err := e.Mounter.Shows(path, e.Scratch.Source(record.Data()))
 	switch {
 	case condition != nil:
 		stats.Abnormal, stats.Condition = true, condition.Error()

@@ -62,6 +62,13 @@ func (t *task) recordUnmounted(target string) error {
 		return nil // it is mounted elsewhere, and stays so
 	}
 	next := t.record.WithoutTarget(target)
+	if len(next.Targets) == 0 && next.Attach != (volume.Place{}) {
+		if err := t.detach(); err != nil {
+			t.stuck = err
+			return fmt.Errorf("%w: volume %s is unmounted from %s, but that is not recorded: %w", volume.ErrUncertain, t.id, target, err)
+		}
+		return nil
+	}
 	if len(next.Targets) > 0 {
 		next.Phase = livePhase(next)
 	} else {
@@ -166,6 +173,9 @@ func (t *task) abandon() error {
 	}
 	if err := t.confirmUnmounted(""); err != nil {
 		return err
+	}
+	if t.record.Attach != (volume.Place{}) {
+		return t.detach()
 	}
 	record := *t.record
 	record.Outcome = volume.OutcomeUnknown // nothing confirms how it ended

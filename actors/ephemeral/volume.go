@@ -163,6 +163,8 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 		v.describe(m)
 	case *messages.OwnVolume:
 		v.own(c, m)
+	case *messages.ProlongVolume:
+		v.prolong(c, m)
 	case *messages.EndVolume:
 		v.end(c, m)
 	default:

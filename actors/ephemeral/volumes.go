@@ -85,6 +85,9 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	s.Spawn(diskName, v.disk.props())
 	s.Spawn(sizesName, v.sizes.props())
 	for i := range v.recovered {
+		if r := &v.recovered[i]; r.Attach != (volume.Place{}) {
+			v.retention.attach(r.ID, r.Attach)
+		}
 		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]}, &messages.Resume{})
 	}
 	v.recovered = nil
@@ -117,6 +120,7 @@ func (v *volumes) Sleep(id volume.ID, state any) {
 	v.endVisit(id)
 	if left.record == nil {
 		v.pins.drop(id)
+		v.retention.detach(id)
 		return
 	}
 	v.pins.set(*left.record, left.size)

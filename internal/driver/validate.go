@@ -10,6 +10,7 @@ import (
 
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -50,7 +51,9 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 		VolumeName:     name,
 		ServiceAccount: volume.ObjectName(attributes[kubelet.ContextAccount]),
 	}
-	p.Terms, p.Refused = d.cfg.Terms(p.Namespace, attributes)
+	if p.Terms, p.Refused = d.cfg.Terms(p.Namespace, attributes); p.Refused == nil {
+		p.Attach, p.Refused = policy.Attach(attributes, t.ReadOnly)
+	}
 	return p, nil
 }
 

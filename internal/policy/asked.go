@@ -20,6 +20,7 @@ type asked struct {
 	retain                      *volume.Retain
 	limit                       volume.Size
 	mode                        uint32
+	attach                      string
 }
 
 // read checks the attributes of a volume, in the order of their keys. The error is a
@@ -38,14 +39,22 @@ func read(attributes map[string]string) (asked, error) {
 			return asked{}, invalid(key, reason)
 		}
 	}
+	if all.attach == "" {
+		return all, nil
+	}
+	for _, a := range Attributes {
+		if _, ok := attributes[a.Key]; ok && a.Key != KeyAttach {
+			return asked{}, invalid(a.Key, "means nothing beside "+KeyAttach+": the volume that is attached has its own terms")
+		}
+	}
 	return all, nil
 }
 
 // take takes over a value, or says why it is refused.
 func (a *Attribute) take(to *asked, value string) (refused string) {
 	switch {
-	case utf8.RuneCountInString(value) > MaxValue:
-		return fmt.Sprintf("is longer than %d characters; it has to be %s", MaxValue, a.Means)
+	case utf8.RuneCountInString(value) > a.MaxLength():
+		return fmt.Sprintf("is longer than %d characters; it has to be %s", a.MaxLength(), a.Means)
 	case !a.form.MatchString(value) || !a.read(to, value):
 		return fmt.Sprintf("is %q, but it has to be %s", value, a.Means)
 	}

@@ -28,8 +28,14 @@ type Attribute struct {
 	read func(to *asked, value string) bool
 }
 
-// MaxValue is how long a value may be, in characters.
-const MaxValue = 64
+// MaxValue is how long a value may be, in characters. That of attach may have [MaxAttach].
+const (
+	MaxValue  = 64
+	MaxAttach = 320
+)
+
+// KeyAttach is the attribute that mounts a retained volume in place of a new one.
+const KeyAttach = "attach"
 
 // Of the limits that can be asked for: less is no use to a pod, and more is taken for a slip of the
 // hand. The last two are quantities.
@@ -42,11 +48,17 @@ const (
 	durationForm = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
 	durationCEL  = `duration(value) > duration('0s')`
 	durationIs   = "a duration longer than 0, such as 90m or 36h"
+	// A pod's UID is a plain path element; the name of a volume is a label of DNS.
+	attachForm   = `^[A-Za-z0-9][-A-Za-z0-9._]{0,252}/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 	quantityForm = `^[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})?$`
 )
 
 // Attributes are all that there are, sorted by key.
 var Attributes = []*Attribute{
+	{
+		Key: KeyAttach, Form: attachForm, Means: "POD-UID/VOLUME: the UID of a pod and the name of a volume in its spec",
+		read: func(to *asked, value string) bool { to.attach = value; return true },
+	},
 	{
 		Key: "inodeLimit", Form: quantityForm, CEL: quantityCEL(leastInodes, mostInodes),
 		Means: "a quantity from " + leastInodes + " to " + mostInodes + ", such as 100k",
@@ -92,6 +104,14 @@ func init() {
 	for _, a := range Attributes {
 		a.form = regexp.MustCompile(a.Form)
 	}
+}
+
+// MaxLength is how long a value of the attribute may be, in characters.
+func (a *Attribute) MaxLength() int {
+	if a.Key == KeyAttach {
+		return MaxAttach
+	}
+	return MaxValue
 }
 
 // quantityCEL is the condition that readQuantity checks.

@@ -3,6 +3,7 @@ package policy
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -54,3 +55,17 @@ func (p *Policy) Terms(namespace string, attributes map[string]string) (volume.T
 // MaxRetained is how much the retained volumes of a namespace may take on this node; zero bytes or
 // inodes is any amount.
 func (p *Policy) MaxRetained(namespace string) volume.Size { return p.Bounds(namespace).MaxRetained }
+
+// Attach returns the retained volume that is to be mounted in place of a new one; the zero Place for
+// none. readOnly says whether the pod mounts it read-only, which it has to. Terms checks the form of the
+// attribute; the error here is a [volume.InvalidError] as well.
+func Attach(attributes map[string]string, readOnly bool) (volume.Place, error) {
+	pod, name, ok := strings.Cut(attributes[KeyAttach], "/")
+	switch {
+	case !ok:
+		return volume.Place{}, nil
+	case !readOnly:
+		return volume.Place{}, invalid(KeyAttach, "needs readOnly: true beside the driver in the pod's volume")
+	}
+	return volume.Place{Pod: volume.PodUID(pod), ID: volume.KubeletID(volume.PodUID(pod), name)}, nil
+}

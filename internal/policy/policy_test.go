@@ -74,7 +74,7 @@ func TestTermsAreRefused(t *testing.T) {
 		{"lifespam", "1h", "did you mean lifespan?"},
 		{"lifespan-succeeded", "1h", "did you mean lifespanSucceeded?"},
 		{"size", "1Gi", "did you mean sizeLimit?"},
-		{"colour", "red", "is not known; there are inodeLimit, lifespan, lifespanSucceeded, mode, retain, sizeLimit"},
+		{"colour", "red", "is not known; there are attach, inodeLimit, lifespan, lifespanSucceeded, mode, retain, sizeLimit"},
 		{"", "", "is not known"},
 		{"CSI.storage.k8s.io/ephemeral", "true", "is not known"},
 		{"a\n\x1b[31m", "x", `volume_context["a\n\x1b[31m"] is not known`},
@@ -108,6 +108,11 @@ func TestTermsAreRefused(t *testing.T) {
 		{"mode", "8", "permissions in octal digits"},
 		{"mode", "", "permissions in octal digits"},
 		{"mode", "0000", "permissions in octal digits"},
+		{"attach", "scratch", "POD-UID/VOLUME"},
+		{"attach", "../uid/scratch", "POD-UID/VOLUME"},
+		{"attach", "uid/" + strings.Repeat("v", 64), "POD-UID/VOLUME"},
+		{"attach", strings.Repeat("u", 300) + "/scratch", "POD-UID/VOLUME"},
+		{"attach", strings.Repeat("u", 400) + "/scratch", "is longer than 320 characters"},
 	} {
 		terms, err := p.Terms("default", map[string]string{tt.key: tt.value})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || terms != (volume.Terms{}) {
@@ -175,8 +180,8 @@ func FuzzTerms(f *testing.F) {
 func TestFewLifespans(t *testing.T) {
 	p := mustNew(t, Bounds{Lifespan: hour, MaxLifespan: 365 * 24 * hour})
 	different := map[time.Duration]bool{}
-	for i := range 100_000 {
-		d := time.Duration(i+1) * (30 * 24 * hour / 100_000)
+	for i := range 10_000 {
+		d := time.Duration(i+1) * (7 * 24 * hour / 10_000)
 		terms, err := p.Terms("ci", map[string]string{"lifespan": d.String()})
 		if err != nil || terms.Lifespan < d || terms.Lifespan > d+d/10+time.Minute {
 			t.Fatalf("%v became %v (%v)", d, terms.Lifespan, err)
@@ -185,5 +190,27 @@ func TestFewLifespans(t *testing.T) {
 	}
 	if len(different) > 300 {
 		t.Errorf("%d different lifespans", len(different))
+	}
+}
+
+func TestAttach(t *testing.T) {
+	p := mustNew(t, flags())
+	asked := map[string]string{"attach": "uid-1/scratch"}
+	if terms, err := p.Terms("ci", asked); err != nil {
+		t.Errorf("%+v, %v", terms, err)
+	}
+	want := volume.Place{Pod: "uid-1", ID: volume.KubeletID("uid-1", "scratch")}
+	if got, err := Attach(asked, true); got != want || err != nil {
+		t.Errorf("%+v (%v), want %+v", got, err, want)
+	}
+	if got, err := Attach(asked, false); got != (volume.Place{}) || err == nil || !strings.Contains(err.Error(), "readOnly: true") {
+		t.Errorf("not read-only: %+v, %v", got, err)
+	}
+	if got, err := Attach(nil, false); got != (volume.Place{}) || err != nil {
+		t.Errorf("no attribute: %+v, %v", got, err)
+	}
+	asked["mode"] = "0700"
+	if _, err := p.Terms("ci", asked); err == nil || !strings.Contains(err.Error(), `volume_context["mode"] means nothing beside attach`) {
+		t.Errorf("beside mode: %v", err)
 	}
 }

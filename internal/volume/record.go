@@ -46,6 +46,14 @@ type Record struct {
 // Place is where the volume's data is.
 func (r Record) Place() Place { return Place{Pod: r.Pod, ID: r.ID} }
 
+// Data is the place of what the volume's mounts show.
+func (r Record) Data() Place {
+	if r.Attach != (Place{}) {
+		return r.Attach
+	}
+	return r.Place()
+}
+
 // Target is one place where a volume is mounted.
 type Target struct {
 	// Path is the absolute target path below the kubelet's pods directory.

@@ -1,0 +1,191 @@
+package ephemeral
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/lifespan"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// A pod may attach a retained volume of its namespace, read-only: its own volume then has no data, and
+// its record names the other one, the source. The owner of all volumes decides that in the turn in which
+// it also orders deletions, so that none can come between. While it lasts the source sleeps without a
+// deadline; people list, read and pin it as before.
+
+// attachLimit bounds the wait for the record of a source whose pod has ended.
+const attachLimit = 30 * time.Second
+
+// attachments are the retained volumes that pods have attached.
+type attachments struct {
+	sources map[volume.ID]volume.Place // by the volume that has no data of its own
+	// held are the sources, and who has each. One that sleeps waits in the queue without a deadline.
+	held map[volume.ID]heldSource
+}
+
+type heldSource struct {
+	by     volume.ID
+	asleep bool
+}
+
+func newAttachments() *attachments {
+	return &attachments{sources: map[volume.ID]volume.Place{}, held: map[volume.ID]heldSource{}}
+}
+
+func (a *attachments) begin(by volume.ID, source volume.Place) {
+	a.sources[by] = source
+	a.held[source.ID] = heldSource{by: by}
+}
+
+// holds reports whether a pod has the volume attached.
+func (a *attachments) holds(source volume.ID) bool {
+	_, ok := a.held[source]
+	return ok
+}
+
+// sleeps notes whether a source sleeps, if the volume is one.
+func (a *attachments) sleeps(source volume.ID, asleep bool) (held bool) {
+	is, held := a.held[source]
+	if held {
+		is.asleep = asleep
+		a.held[source] = is
+	}
+	return held
+}
+
+// asleep counts the sources that sleep.
+func (a *attachments) asleep() (n int) {
+	for _, is := range a.held {
+		if is.asleep {
+			n++
+		}
+	}
+	return n
+}
+
+// attach decides about a publish. The error is why it is refused.
+func (v *volumes) attach(p volume.Publication) error {
+	source, attached := v.retention.attached.sources[p.ID]
+	switch {
+	case attached && source == p.Attach: // repeated
+		return nil
+	case attached:
+		return fmt.Errorf("%w: volume %s has volume %s attached, and is asked to have another one", volume.ErrConflict, p.ID, source.ID)
+	case p.Attach == volume.Place{}:
+		return nil
+	case p.Refused != nil:
+		return p.Refused
+	}
+	if _, known := v.look(p.ID); known {
+		return fmt.Errorf("%w: volume %s has data of its own", volume.ErrConflict, p.ID)
+	}
+	if v.supervisor.IsAwake(p.ID) {
+		return errBusy(p.ID)
+	}
+	if err := v.mayAttach(p); err != nil {
+		return err
+	}
+	v.retention.attach(p.ID, p.Attach)
+	return nil
+}
+
+// mayAttach refuses what is not a retained volume of the pod's namespace. The error for one of another
+// namespace is that for a volume which is not there. The UID of the pod's namespace is not known here:
+// one that was deleted and made again has the same name. What the API server has denied to be of that
+// namespace cannot be attached.
+func (v *volumes) mayAttach(p volume.Publication) error {
+	id := p.Attach.ID
+	asleep, known := v.look(id)
+	_, deleting := v.retention.deleting[id]
+	same := known && asleep.Pod == p.Attach.Pod && asleep.Namespace == p.Namespace && p.Namespace != "" && asleep.Owner.Verdict != volume.Denied
+	switch {
+	case p.Attach.Pod == p.Pod:
+		return volume.Invalid(`volume_context["attach"]`, "is a volume of the pod itself")
+	case deleting, same && (asleep.Phase == volume.Deleting || asleep.Tries > 0):
+		return errBeingDeleted(id)
+	case !known && v.supervisor.IsAwake(id):
+		return fmt.Errorf("%w: volume %s, which is to be attached, is not retained yet", volume.ErrBusy, id)
+	case !same:
+		return fmt.Errorf("%w: the namespace of the pod has retained no volume %s of pod %s on this node", volume.ErrNotFound, id, p.Attach.Pod)
+	case v.retention.attached.holds(id):
+		return fmt.Errorf("%w: volume %s is attached to another pod", volume.ErrOtherTarget, id)
+	}
+	return nil
+}
+
+// attach takes the deadline from a source. One that is awake has none, and gets none when it sleeps.
+func (r *retention) attach(by volume.ID, source volume.Place) {
+	r.attached.begin(by, source)
+	if taken, ok := r.take(source.ID); ok {
+		r.add(resting{record: &taken.Record, size: taken.Size})
+	}
+}
+
+// detach gives the deadline back to the source of a volume that is gone, if it had one.
+func (r *retention) detach(by volume.ID) {
+	source, ok := r.attached.sources[by]
+	if !ok {
+		return
+	}
+	delete(r.attached.sources, by)
+	delete(r.attached.held, source.ID)
+	if taken, ok := r.take(source.ID); ok {
+		r.add(resting{record: &taken.Record, size: taken.Size})
+	}
+}
+
+// prolong keeps the volume for a last grace from now on, if it is retained. An operation that runs works
+// on a copy of what is known, so that it waits for its end.
+func (v *volumeActor) prolong(c actor.Context, m *messages.ProlongVolume) {
+	switch phase := volume.PhaseOf(v.record); {
+	case v.running != nil:
+		if !v.defers(m) {
+			m.Fail(errBusy(v.id))
+		}
+	case phase != volume.Retained || v.deletes():
+		m.Send(struct{}{}, nil) // its pod is back
+	default:
+		next := prolonged(*v.record, time.Now(), v.ReleaseGrace)
+		if next.Lifespan == v.record.Lifespan && next.Hold == v.record.Hold {
+			m.Send(struct{}{}, nil)
+			return
+		}
+		v.rewrite(c, "prolong", m, m.Reply, func(t *task) error { return t.save(next) })
+	}
+}
+
+// prolonged returns the record of a retained volume that is kept for at least the grace from now on.
+func prolonged(r volume.Record, now time.Time, grace time.Duration) volume.Record {
+	least := max(now.Sub(r.Unpublished), 0) + grace
+	if r.Keep() >= least {
+		return r
+	}
+	r.Lifespan = max(r.Lifespan, lifespan.RoundUp(least))
+	if r.Hold.Kind == volume.Released {
+		r.Hold.For = max(r.Hold.For, least)
+	}
+	return r
+}
+
+// detach ends a volume that has no data of its own: nothing is retained, and nothing remembered. Before
+// that its source is prolonged durably; where that cannot be recorded, as on a full disk, the pod does
+// not wait for it.
+func (t *task) detach() error {
+	ctx, cancel := context.WithTimeout(t.ctx, attachLimit)
+	defer cancel()
+	m := &messages.ProlongVolume{Routing: messages.Routing{ID: t.record.Attach.ID}, By: t.id}
+	if _, err := actors.Ask(ctx, t.Root, t.Supervisor(), m); err != nil {
+		t.Log.Info("a volume that was attached is not kept for longer than before", logkeys.About(*t.record, logkeys.Cause, err.Error(),
+			"attached", t.record.Attach.String())...)
+	}
+	if log := t.Log.V(1); log.Enabled() {
+		log.Info("detached", logkeys.About(*t.record, "attached", t.record.Attach.String())...)
+	}
+	return t.forget()
+}

@@ -1,0 +1,255 @@
+package ephemeral
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+const (
+	lookingPod = volume.PodUID("00000000-0000-4000-8000-0000000000a1")
+	lookingID  = volume.ID("csi-00000000000000000000000000000000000000000000000000000000000000a1")
+)
+
+// attaching is a publish of a volume that has the test's volume attached.
+func (h *testNode) attaching() volume.Publication {
+	h.makePod(lookingPod)
+	return volume.Publication{
+		ID: lookingID, Pod: lookingPod, Namespace: "default", PodName: "look", VolumeName: "old",
+		Target: volume.Target{Path: h.target(lookingPod, "mount"), ReadOnly: true}, Attach: volume.Place{Pod: testPod, ID: testID},
+	}
+}
+
+func (h *testNode) attach() {
+	h.t.Helper()
+	if err := h.node.Publish(h.t.Context(), h.attaching()); err != nil {
+		h.t.Fatalf("attach: %v", err)
+	}
+}
+
+func (h *testNode) detach() {
+	h.t.Helper()
+	if err := h.node.Unpublish(h.t.Context(), lookingID, h.target(lookingPod, "mount")); err != nil {
+		h.t.Fatalf("detach: %v", err)
+	}
+}
+
+// leaveBehind retains the test's volume, with a marker.
+func (h *testNode) leaveBehind() {
+	h.t.Helper()
+	h.publish()
+	h.writeMarker(testPod, testID)
+	h.unpublish()
+	h.removePod(testPod)
+	synctest.Wait()
+}
+
+func (h *testNode) retainedHere(id volume.ID) bool {
+	h.t.Helper()
+	page, err := h.node.List(h.t.Context(), volume.Selection{Limit: 100})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return slices.ContainsFunc(page.Volumes, func(d volume.Description) bool { return d.Record.ID == id })
+}
+
+// TestAttach: while a pod has a retained volume attached nothing deletes that, and people list and read
+// it as before. Afterwards it is kept for the grace, and nothing else is left.
+func TestAttach(t *testing.T) {
+	for name, between := range map[string]func(*testNode){
+		"": func(*testNode) {}, "restarted": (*testNode).restart,
+		"rebooted": func(h *testNode) {
+			h.mounter.forgetMounts()
+			h.rebooted = true
+			h.restart()
+			h.rebooted = false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withNode(t, func(t *testing.T, h *testNode) {
+				h.leaveBehind()
+				h.attach()
+				mounts := h.mounter.mounts()
+				if len(mounts) != 1 || mounts[0].Device != h.data(testPod, testID) || mounts[0].Path != h.target(lookingPod, "mount") ||
+					!slices.Equal(mounts[0].Opts, []string{"bind", "nodev", "nosuid", "ro"}) {
+					t.Errorf("mounts %+v", mounts)
+				}
+				between(h)
+				h.attach() // the kubelet repeats itself
+				if _, err := os.Lstat(h.data(lookingPod, lookingID)); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("the volume has data of its own: %v", err)
+				}
+				time.Sleep(2 * testLifespan)
+				h.disk.set(0, nil)
+				time.Sleep(time.Hour)
+				h.wantMarker("attached, expired and under pressure")
+				if !h.retainedHere(testID) || h.retainedHere(lookingID) {
+					t.Error("the list has not just the volume that is attached")
+				}
+				reader, err := h.node.Read(t.Context(), testID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				reader.Close()
+				wantError(t, h.node.Purge(t.Context(), testID, "ann", "a test"), volume.ErrNotRetained)
+				h.disk.set(1000, nil)
+				h.detach()
+				ended := time.Now()
+				synctest.Wait()
+				if _, ok := h.records.get(lookingID); ok || h.retainedHere(lookingID) {
+					t.Error("the volume that looked left a record")
+				}
+				between(h)
+				time.Sleep(testRelease - time.Minute)
+				h.wantMarker("in the grace")
+				if until := h.wantPhase(testID, volume.Retained).Until(); until.Before(ended.Add(testRelease)) {
+					t.Errorf("kept until %v, %v after the end", until, until.Sub(ended))
+				}
+				// A lifespan has two digits of minutes.
+				time.Sleep(time.Until(h.wantPhase(testID, volume.Retained).Until()) + time.Minute)
+				h.wantGone(testPod, testID)
+			})
+		})
+	}
+}
+
+// TestAttachKeepsALaterDeadline: looking at a volume does not make it go sooner.
+func TestAttachKeepsALaterDeadline(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.leaveBehind()
+		before := h.wantPhase(testID, volume.Retained)
+		h.attach()
+		h.detach()
+		if after := h.wantPhase(testID, volume.Retained); after.Until() != before.Until() {
+			t.Errorf("until %v, was %v", after.Until(), before.Until())
+		}
+		time.Sleep(time.Until(before.Until()) - time.Second)
+		h.wantMarker("before the deadline")
+		time.Sleep(2 * time.Second)
+		h.wantGone(testPod, testID)
+	})
+}
+
+func TestAttachIsRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*testNode, *volume.Publication)
+		want   error
+	}{
+		"another namespace": {func(_ *testNode, p *volume.Publication) { p.Namespace = "other" }, volume.ErrNotFound},
+		"no namespace":      {func(_ *testNode, p *volume.Publication) { p.Namespace = "" }, volume.ErrNotFound},
+		"unknown":           {func(_ *testNode, p *volume.Publication) { p.Attach.ID = "csi-1" }, volume.ErrNotFound},
+		"forged":            {func(_ *testNode, p *volume.Publication) { p.Attach.Pod = "other" }, volume.ErrNotFound},
+		"own":               {func(_ *testNode, p *volume.Publication) { p.Attach.Pod = p.Pod }, volume.ErrInvalid},
+		"attributes":        {func(_ *testNode, p *volume.Publication) { p.Refused = volume.Invalid("x", "is bad") }, volume.ErrInvalid},
+		"in use":            {func(h *testNode, _ *volume.Publication) { h.makePod(testPod); h.publish() }, volume.ErrBusy},
+		"attached": {func(h *testNode, _ *volume.Publication) {
+			other := h.attaching()
+			h.makePod("other")
+			other.ID, other.Pod, other.Target.Path = "csi-2", "other", h.target("other", "mount")
+			if err := h.node.Publish(h.t.Context(), other); err != nil {
+				h.t.Fatal(err)
+			}
+		}, volume.ErrOtherTarget},
+		"its own data": {func(h *testNode, p *volume.Publication) {
+			own := *p
+			own.Attach, own.Target.ReadOnly = volume.Place{}, false
+			if err := h.node.Publish(h.t.Context(), own); err != nil {
+				h.t.Fatal(err)
+			}
+			h.detach()
+		}, volume.ErrConflict},
+		"denied": {func(h *testNode, _ *volume.Publication) {
+			if err := h.node.Own(h.t.Context(), testID, testPod, volume.Owner{Verdict: volume.Denied}); err != nil {
+				h.t.Fatal(err)
+			}
+		}, volume.ErrNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withNode(t, func(t *testing.T, h *testNode) {
+				h.leaveBehind()
+				p := h.attaching()
+				tt.change(h, &p)
+				synctest.Wait()
+				before := len(h.mounter.mounts())
+				wantError(t, h.node.Publish(t.Context(), p), tt.want)
+				if len(h.mounter.mounts()) != before {
+					t.Errorf("mounts: %+v", h.mounter.mounts())
+				}
+				h.wantMarker("after a refused attach")
+			})
+		})
+	}
+}
+
+// TestFailedAttachHoldsNothing: the source has its deadline back.
+func TestFailedAttachHoldsNothing(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.leaveBehind()
+		h.mounter.fail(always(errors.New("no such device")), nil)
+		wantError(t, h.node.Publish(t.Context(), h.attaching()), volume.ErrFailed)
+		if _, err := os.Lstat(filepath.Join(h.target(lookingPod, "mount"))); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("target: %v", err)
+		}
+		if _, ok := h.records.get(lookingID); ok {
+			t.Error("a record is left")
+		}
+		time.Sleep(testLifespan + time.Minute)
+		h.wantGone(testPod, testID)
+	})
+}
+
+// TestAttachOrDelete: a volume that is attached at the moment of its deadline is attached or gone,
+// never both.
+func TestAttachOrDelete(t *testing.T) {
+	for i := range 40 {
+		withNode(t, func(t *testing.T, h *testNode) {
+			h.leaveBehind()
+			p := h.attaching()
+			time.Sleep(testLifespan + time.Duration(i-20)*time.Microsecond)
+			err := h.node.Publish(t.Context(), p)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if has := h.hasMarker(testPod, testID); has != (err == nil) {
+				t.Errorf("data is there: %t, attach: %v", has, err)
+			}
+		})
+	}
+}
+
+// TestAbandonedAttach: the kubelet forgot the pod without an unpublish.
+func TestAbandonedAttach(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.leaveBehind()
+		h.attach()
+		h.mounter.forgetMounts()
+		h.removePod(lookingPod)
+		time.Sleep(testLifespan + 4*testGrace)
+		h.wantGone(testPod, testID)
+		if _, ok := h.records.get(lookingID); ok {
+			t.Error("a record is left")
+		}
+	})
+}
+
+// TestPublishedWhileAttached: the pod of the source is back. It is retained again after that, and still
+// held.
+func TestPublishedWhileAttached(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.leaveBehind()
+		h.attach()
+		h.makePod(testPod)
+		h.publish()
+		h.unpublish()
+		time.Sleep(2 * testLifespan)
+		h.wantMarker("attached")
+		h.detach()
+		time.Sleep(testLifespan)
+		h.wantGone(testPod, testID)
+	})
+}
