@@ -5,55 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/katbox/katbox/internal/cluster/clustertest"
 	"github.com/katbox/katbox/internal/terminal/terminaltest"
+	"github.com/katbox/katbox/internal/verbs/verbstest"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // isThere ends the note about a volume that an earlier run has copied.
 const isThere = " is there already; --overwrite copies it again\n"
-
-// numbers is a text in which every place differs.
-func numbers(lines int) string {
-	var b strings.Builder
-	for i := range lines {
-		fmt.Fprintln(&b, i)
-	}
-	return b.String()
-}
-
-func wantFile(t *testing.T, name, want string) {
-	t.Helper()
-	if got, err := os.ReadFile(name); err != nil || string(got) != want {
-		t.Errorf("%s has %d bytes, %v, want %d", name, len(got), err, len(want))
-	}
-}
-
-// wantNames checks which files and links are below a directory.
-func wantNames(t *testing.T, dir string, want ...string) {
-	t.Helper()
-	var got []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			got = append(got, strings.TrimPrefix(path, dir+"/"))
-		}
-		return err
-	})
-	slices.Sort(got)
-	slices.Sort(want)
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%s has %q, %v, want %q", dir, got, err, want)
-	}
-}
 
 func TestCopy(t *testing.T) {
 	c := clustertest.New(t)
@@ -62,15 +28,15 @@ func TestCopy(t *testing.T) {
 	eve, dest := as(t, c, "eve"), t.TempDir()
 	eve.wantOutput("", "cp", "nightly-x7k2p:out/log.txt", dest)
 	eve.wantOutput("", "cp", name+":out/log.txt", dest+"/other")
-	wantFile(t, dest+"/log.txt", "one\ntwo\nthree\n")
-	wantFile(t, dest+"/other", "one\ntwo\nthree\n")
+	verbstest.WantFile(t, dest+"/log.txt", "one\ntwo\nthree\n")
+	verbstest.WantFile(t, dest+"/other", "one\ntwo\nthree\n")
 	eve.wantOutput("one\ntwo\nthree\n", "cp", name+":out/log.txt", "-")
 	eve.wantOutput("", "cp", name+":out", dest+"/out")
 	eve.wantOutput("", "cp", "--exclude", "deep", name+":out", dest+"/some")
 	eve.wantOutput("", "cp", name, dest, "--tar")
-	wantNames(t, dest, "log.txt", "other", "out/deep/data", "out/log.txt", "some/log.txt", name+".tar")
+	verbstest.WantNames(t, dest, "log.txt", "other", "out/deep/data", "out/log.txt", "some/log.txt", name+".tar")
 	_, archive, _ := eve.run("cp", name, "-")
-	wantFile(t, dest+"/"+name+".tar", archive)
+	verbstest.WantFile(t, dest+"/"+name+".tar", archive)
 	entries := 0
 	for reader := tar.NewReader(strings.NewReader(archive)); ; entries++ {
 		if _, err := reader.Next(); errors.Is(err, io.EOF) {
@@ -86,11 +52,11 @@ func TestCopy(t *testing.T) {
 	if code != 0 || stdout != "" || stderr != "1 symbolic links were left out; --symlinks=keep makes them\n" {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
-	wantNames(t, dest+"/all", ".cache/index", "out/deep/data", "out/log.txt")
+	verbstest.WantNames(t, dest+"/all", ".cache/index", "out/deep/data", "out/log.txt")
 	eve.wantFailure(1, []string{"exists already; --overwrite replaces it"}, "cp", name+":out/log.txt", dest)
 	eve.wantFailure(2, []string{"DEST is empty"}, "cp", name, "")
 	as(t, c, "vic").wantFailure(1, []string{"not read their files"}, "cp", name, dest+"/secret")
-	wantNames(t, dest+"/all", ".cache/index", "out/deep/data", "out/log.txt")
+	verbstest.WantNames(t, dest+"/all", ".cache/index", "out/deep/data", "out/log.txt")
 }
 
 // job is a Job with two pods, each with two volumes.
@@ -111,7 +77,7 @@ func newJob(t *testing.T) job {
 			full, dir := n.Put(1+2*number+i, "ci", "nightly", pod, func(d *volume.Description) {
 				d.Record.VolumeName, d.Size = name, volume.Size{Bytes: 600_000, Inodes: 3}
 			})
-			write(t, dir+"/log", pod+" "+name+"\n"+numbers(20_000))
+			write(t, dir+"/log", pod+" "+name+"\n"+verbstest.Numbers(20_000))
 			must(t, os.Chtimes(dir, modified, modified))
 			j.names = append(j.names, full)
 		}
@@ -127,10 +93,10 @@ func (j job) wantComplete(t *testing.T) {
 	for _, pod := range []string{"nightly-a2b3c", "nightly-x7k2p"} {
 		for _, name := range []string{"scratch", "cache"} {
 			all = append(all, pod+"/"+name+"/log")
-			wantFile(t, j.dest+"/"+pod+"/"+name+"/log", pod+" "+name+"\n"+numbers(20_000))
+			verbstest.WantFile(t, j.dest+"/"+pod+"/"+name+"/log", pod+" "+name+"\n"+verbstest.Numbers(20_000))
 		}
 	}
-	wantNames(t, j.dest, all...)
+	verbstest.WantNames(t, j.dest, all...)
 }
 
 // TestCopyOfAJob: the volumes of all its pods come, whatever node they are on.
@@ -148,17 +114,17 @@ func TestCopyOfAJob(t *testing.T) {
 
 	dest := t.TempDir()
 	j.eve.wantOutput("", "cp", "job/nightly:log", dest+"/logs", "--volume", "scratch")
-	wantNames(t, dest+"/logs", "nightly-a2b3c/scratch/log", "nightly-x7k2p/scratch/log")
+	verbstest.WantNames(t, dest+"/logs", "nightly-a2b3c/scratch/log", "nightly-x7k2p/scratch/log")
 	j.eve.wantOutput("", "cp", "job/nightly", dest+"/tar", "--tar", "--volume", "cache")
-	wantNames(t, dest+"/tar", "nightly-a2b3c/cache.tar", "nightly-x7k2p/cache.tar")
+	verbstest.WantNames(t, dest+"/tar", "nightly-a2b3c/cache.tar", "nightly-x7k2p/cache.tar")
 	_, archive, _ := j.eve.run("cp", j.names[1], "-")
-	wantFile(t, dest+"/tar/nightly-a2b3c/cache.tar", archive)
+	verbstest.WantFile(t, dest+"/tar/nightly-a2b3c/cache.tar", archive)
 	code, _, stderr = j.eve.run("cp", "job/nightly", dest+"/tar", "--tar", "--volume", "cache")
 	if code != 0 || strings.Count(stderr, isThere) != 2 {
 		t.Errorf("again: code %d, %s", code, stderr)
 	}
 	j.eve.wantOutput("", "cp", "job/nightly", dest+"/last", "--last")
-	wantNames(t, dest+"/last", "log")
+	verbstest.WantNames(t, dest+"/last", "log")
 	j.eve.wantFailure(1, []string{"4 retained volumes match job/nightly"}, "cp", "job/nightly", "-")
 	j.eve.wantFailure(4, []string{"no retained volume in namespace ci matches job/gone"}, "cp", "job/gone", dest)
 	// A file that was put there is not taken for a copy of the volume.
@@ -215,7 +181,7 @@ func TestCopyOfAJobWithANodeAway(t *testing.T) {
 	if code != 1 || !strings.Contains(stderr, "Warning: ") || !strings.Contains(stderr, "volumes may be missing in the copy") {
 		t.Errorf("code %d, %s", code, stderr)
 	}
-	wantNames(t, j.dest, "nightly-a2b3c/scratch/log", "nightly-a2b3c/cache/log")
+	verbstest.WantNames(t, j.dest, "nightly-a2b3c/scratch/log", "nightly-a2b3c/cache/log")
 }
 
 // TestCopyFollowsNothing (T44): not where a part of the destination is a symbolic link.
@@ -228,7 +194,7 @@ func TestCopyFollowsNothing(t *testing.T) {
 		if code != 1 || !strings.Contains(stderr, "is not a directory, and nothing is followed: remove it") {
 			t.Errorf("%s: code %d, %s", link, code, stderr)
 		}
-		wantNames(t, outside)
+		verbstest.WantNames(t, outside)
 	}
 	for _, link := range []string{"log", "log.partial", "log.partial.etag"} {
 		dest, outside := t.TempDir(), t.TempDir()+"/precious"
@@ -237,7 +203,7 @@ func TestCopyFollowsNothing(t *testing.T) {
 		if wanted := link == "log"; (code == 0) != wanted {
 			t.Errorf("%s: code %d, %s", link, code, stderr)
 		}
-		wantFile(t, outside, "precious")
+		verbstest.WantFile(t, outside, "precious")
 	}
 }
 
@@ -252,13 +218,13 @@ func TestPodsOfOneNameGetDirectoriesOfTheirOwn(t *testing.T) {
 		want = append(want, "nightly-0/scratch"+name[strings.LastIndex(name, "."):]+"/log")
 	}
 	as(t, c, "eve").wantOutput("", "cp", "job/nightly", dest)
-	wantNames(t, dest, want...)
+	verbstest.WantNames(t, dest, want...)
 }
 
 // TestACutStreamGoesOn (T17): an update of the gateway in the middle costs a pause.
 func TestACutStreamGoesOn(t *testing.T) {
 	j := newJob(t)
-	content := "nightly-a2b3c scratch\n" + numbers(20_000)
+	content := "nightly-a2b3c scratch\n" + verbstest.Numbers(20_000)
 	for _, args := range [][]string{
 		{"cat", j.names[0] + ":log"}, {"cp", j.names[0] + ":log", "-"}, {"tail", "--lines", "20000", j.names[0] + ":log"},
 	} {
@@ -268,7 +234,7 @@ func TestACutStreamGoesOn(t *testing.T) {
 	}
 	j.cluster.Cut(1, 1000, 0, 60_000)
 	j.eve.wantOutput("", "cp", j.names[0]+":log", j.dest+".log")
-	wantFile(t, j.dest+".log", content)
+	verbstest.WantFile(t, j.dest+".log", content)
 	// No replica answers the third and fourth request for files, which go on with the first volume, nor the
 	// sixth, which begins with the second one.
 	var asked atomic.Int64
@@ -316,7 +282,7 @@ func TestACutCopyGoesOnInTheNextRun(t *testing.T) {
 	if code != 1 || stdout != "" || !strings.Contains(stderr, "log.partial\" holds the first 59 KiB: to go on, repeat the command") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
-	wantNames(t, dest, "log.partial", "log.partial.etag")
+	verbstest.WantNames(t, dest, "log.partial", "log.partial.etag")
 	refuse.Store(false)
 	code, _, stderr = j.eve.run("cp", target, dest)
 	header := *asked.Load()
@@ -324,8 +290,8 @@ func TestACutCopyGoesOnInTheNextRun(t *testing.T) {
 		header.Get("If-Range") == "" {
 		t.Errorf("code %d, %s, asked with %v", code, stderr, header)
 	}
-	wantNames(t, dest, "log")
-	wantFile(t, dest+"/log", "nightly-a2b3c scratch\n"+numbers(20_000))
+	verbstest.WantNames(t, dest, "log")
+	verbstest.WantFile(t, dest+"/log", "nightly-a2b3c scratch\n"+verbstest.Numbers(20_000))
 }
 
 // TestProgress: a copy of several volumes shows how much of all has come.
@@ -369,5 +335,5 @@ func TestCopyToWhatIsNoDirectory(t *testing.T) {
 			}
 		}
 	}
-	wantFile(t, dest+"/file", "mine")
+	verbstest.WantFile(t, dest+"/file", "mine")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/cluster/clustertest"
+	"github.com/katbox/katbox/internal/verbs/verbstest"
 )
 
 // tree is a volume with a directory of several files, and what the API server is asked for its bytes.
@@ -45,7 +46,7 @@ func newTree(t *testing.T) *tree {
 	return x
 }
 
-func (x *tree) content(i int) string { return fmt.Sprintln(i) + numbers(5_000) }
+func (x *tree) content(i int) string { return fmt.Sprintln(i) + verbstest.Numbers(5_000) }
 
 // cut lets a copy break off in the middle of the third file.
 func (x *tree) cut(t *testing.T, want string, args ...string) {
@@ -66,9 +67,9 @@ func (x *tree) wantWhole(t *testing.T, above, dir string) {
 	for i := range 6 {
 		name := fmt.Sprintf("%s/out/%d/log", dir, i)
 		names = append(names, name)
-		wantFile(t, above+"/"+name, x.content(i))
+		verbstest.WantFile(t, above+"/"+name, x.content(i))
 	}
-	wantNames(t, above, names...)
+	verbstest.WantNames(t, above, names...)
 }
 
 // from returns from which byte on the last stream was asked for; empty for all.
@@ -132,7 +133,7 @@ func TestACopyTakesNothingForItsBeginning(t *testing.T) {
 	x, above := newTree(t), t.TempDir()
 	write(t, above+"/files.partial/precious", "precious")
 	x.eve.wantFailure(1, []string{"is not the beginning of a copy: remove it"}, "cp", x.name, above+"/files")
-	wantNames(t, above, "files.partial/precious")
+	verbstest.WantNames(t, above, "files.partial/precious")
 	must(t, os.RemoveAll(above+"/files.partial"))
 	x.cut(t, "repeat the command", "cp", x.name, above+"/files")
 	must(t, os.RemoveAll(above+"/files.partial"))

@@ -3,11 +3,8 @@ package verbs
 import (
 	"archive/tar"
 	"bytes"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,39 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/verbs/verbstest"
 	"github.com/katbox/katbox/internal/volume"
 )
-
-// numbers is a text in which every place differs.
-func numbers(lines int) string {
-	var b strings.Builder
-	for i := range lines {
-		fmt.Fprintln(&b, i)
-	}
-	return b.String()
-}
-
-func wantFile(t *testing.T, name, want string) {
-	t.Helper()
-	if got, err := os.ReadFile(name); err != nil || string(got) != want {
-		t.Errorf("%s has %d bytes, %v, want %d", name, len(got), err, len(want))
-	}
-}
-
-// wantNames checks what is below a directory.
-func wantNames(t *testing.T, dir string, want ...string) {
-	t.Helper()
-	var got []string
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if path != dir {
-			got = append(got, strings.TrimPrefix(path, dir+"/"))
-		}
-		return err
-	})
-	if err != nil || strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("%s has %q, %v, want %q", dir, got, err, want)
-	}
-}
 
 func TestCopyOfAFile(t *testing.T) {
 	n := newNode(t)
@@ -56,9 +23,9 @@ func TestCopyOfAFile(t *testing.T) {
 	dest := t.TempDir()
 	mustPrint(t, "", "cp", "etl/nightly:out/log.txt", dest)
 	mustPrint(t, "", "cp", "etl/nightly:out/log.txt", dest+"/other")
-	wantNames(t, dest, "log.txt", "other")
-	wantFile(t, dest+"/log.txt", "one\ntwo\nthree\n")
-	wantFile(t, dest+"/other", "one\ntwo\nthree\n")
+	verbstest.WantNames(t, dest, "log.txt", "other")
+	verbstest.WantFile(t, dest+"/log.txt", "one\ntwo\nthree\n")
+	verbstest.WantFile(t, dest+"/other", "one\ntwo\nthree\n")
 	if info, err := os.Stat(dest + "/other"); err != nil || !info.ModTime().Equal(modified) || info.Mode() != 0o640 {
 		t.Errorf("%v, %v", info.Mode(), info.ModTime())
 	}
@@ -66,13 +33,13 @@ func TestCopyOfAFile(t *testing.T) {
 	mustPrint(t, "three\n", "cp", "--from", "8", "etl/nightly:out/log.txt", "-")
 
 	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/deep/er/data", dest + "/other"}, "exists already; --overwrite replaces it")
-	wantFile(t, dest+"/other", "one\ntwo\nthree\n")
+	verbstest.WantFile(t, dest+"/other", "one\ntwo\nthree\n")
 	mustPrint(t, "", "cp", "--overwrite", "etl/nightly:out/deep/er/data", dest+"/other")
-	wantFile(t, dest+"/other", strings.Repeat("x", 2048))
+	verbstest.WantFile(t, dest+"/other", strings.Repeat("x", 2048))
 	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/x"}, "no such file or directory")
 	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:out/log.txt", dest + "/missing/"},
 		"missing/\" is not a directory: make it, or give the name of a file")
-	wantNames(t, dest, "log.txt", "other")
+	verbstest.WantNames(t, dest, "log.txt", "other")
 }
 
 // TestCopyFollowsNothingAtTheDestination: neither the name of the file nor those of its parts.
@@ -89,7 +56,7 @@ func TestCopyFollowsNothingAtTheDestination(t *testing.T) {
 		if wanted := name == "log"; (r.code == 0) != wanted {
 			t.Errorf("%s: %+v", name, r)
 		}
-		wantFile(t, outside, "precious")
+		verbstest.WantFile(t, outside, "precious")
 	}
 	dest := t.TempDir()
 	if err := unix.Mkfifo(dest+"/log"+".partial", 0o600); err != nil {
@@ -111,17 +78,17 @@ func TestCopyOfAVolume(t *testing.T) {
 	if r != (result{"", "1 symbolic links were left out; --symlinks=keep makes them\n" + left, 0}) {
 		t.Errorf("%+v", r)
 	}
-	wantNames(t, dest, "out", "out/deep", "out/deep/er", "out/deep/er/data", "out/log.txt")
-	wantFile(t, dest+"/out/log.txt", "one\ntwo\nthree\n")
+	verbstest.WantNames(t, dest, "out/deep/er/data", "out/log.txt")
+	verbstest.WantFile(t, dest+"/out/log.txt", "one\ntwo\nthree\n")
 	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly", dest}, "--overwrite replaces files")
 	r = katbox(t, "cp", "--overwrite", "--symlinks=keep", "--exclude", "deep", "etl/nightly:", dest)
 	if r != (result{"", left, 0}) {
 		t.Errorf("%+v", r)
 	}
-	wantNames(t, dest, "link", "out", "out/deep", "out/deep/er", "out/deep/er/data", "out/log.txt")
+	verbstest.WantNames(t, dest, "link", "out/deep/er/data", "out/log.txt")
 	dest = t.TempDir()
 	mustPrint(t, "", "cp", "etl/nightly:out", dest, "--exclude", "deep")
-	wantNames(t, dest, "log.txt")
+	verbstest.WantNames(t, dest, "log.txt")
 
 	r = katbox(t, "cp", "etl/nightly", "-")
 	if r.code != 0 || r.stderr != left {
@@ -148,18 +115,18 @@ func TestCopyToAnArchive(t *testing.T) {
 	n := newNode(t)
 	dir := n.add(1, "etl/nightly/scratch", time.Hour)
 	someFiles(t, dir)
-	write(t, dir+"/large", numbers(100_000))
+	write(t, dir+"/large", verbstest.Numbers(100_000))
 	whole := katbox(t, "cp", "etl/nightly", "-").stdout
 	dest := t.TempDir()
 	mustPrint(t, "", "cp", "--tar", "etl/nightly", dest+"/new.tar")
-	wantFile(t, dest+"/new.tar", whole)
+	verbstest.WantFile(t, dest+"/new.tar", whole)
 	n.cut(1, 1000, 300_000)
 	mustPrint(t, "", "cp", "--tar", "etl/nightly", dest)
 	mustPrint(t, "", "cp", "--tar", "etl/nightly:out", dest, "--exclude", "deep")
 	mustPrint(t, "", "cp", "--tar", "etl/nightly:out/log.txt", dest)
-	wantNames(t, dest, id(1)+".tar", "log.txt.tar", "new.tar", "out.tar")
-	wantFile(t, dest+"/"+id(1)+".tar", whole)
-	wantFile(t, dest+"/out.tar", katbox(t, "cp", "etl/nightly:out", "-", "--exclude", "deep").stdout)
+	verbstest.WantNames(t, dest, id(1)+".tar", "log.txt.tar", "new.tar", "out.tar")
+	verbstest.WantFile(t, dest+"/"+id(1)+".tar", whole)
+	verbstest.WantFile(t, dest+"/out.tar", katbox(t, "cp", "etl/nightly:out", "-", "--exclude", "deep").stdout)
 	mustFail(t, verbs.CodeFailed, []string{"cp", "--tar", "etl/nightly", dest + "/new.tar"}, "exists already; --overwrite replaces it")
 	before := volume.Description{}
 	n.goneAfter(300_000, &before)
@@ -169,7 +136,7 @@ func TestCopyToAnArchive(t *testing.T) {
 	if r.code != 0 || !strings.Contains(r.stderr, "going on after 293 KiB") {
 		t.Errorf("%+v", r)
 	}
-	wantFile(t, dest+"/late.tar", whole)
+	verbstest.WantFile(t, dest+"/late.tar", whole)
 }
 
 func TestHolesStayHoles(t *testing.T) {
@@ -195,7 +162,7 @@ func TestHolesStayHoles(t *testing.T) {
 // TestProgress: it is on a terminal only, and gone in the end.
 func TestProgress(t *testing.T) {
 	n := newNode(t)
-	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", numbers(200_000))
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", verbstest.Numbers(200_000))
 	shown, code := onTerminal(t, "", "cp", "etl/nightly:log", t.TempDir())
 	if code != 0 || !strings.Contains(shown, "log: ") || !strings.Contains(shown, " %, ") || !strings.HasSuffix(shown, "\r\x1b[K") {
 		t.Errorf("exit code %d, terminal shows %q", code, shown)

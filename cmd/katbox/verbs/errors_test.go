@@ -12,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/verbs/verbstest"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -121,7 +122,7 @@ func TestErrorsOfTheDaemon(t *testing.T) {
 		mustFail(t, test.code, []string{"cat", "etl/nightly:out/log.txt"}, test.text)
 		dest := t.TempDir()
 		mustFail(t, test.code, []string{"cp", "etl/nightly:out/log.txt", dest}, test.text)
-		wantNames(t, dest)
+		verbstest.WantNames(t, dest)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/verbs"
+	"github.com/katbox/katbox/internal/verbs/verbstest"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -26,34 +27,15 @@ func (n *node) cut(after ...int) {
 		}
 		limit := after[0]
 		after = after[1:]
-		n.handler.ServeHTTP(&cutting{ResponseWriter: w, left: limit}, r)
+		n.handler.ServeHTTP(verbstest.Cut(w, limit), r)
 		return true
 	}
-}
-
-// cutting is an answer whose connection breaks.
-type cutting struct {
-	http.ResponseWriter
-	left int
-}
-
-func (c *cutting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-func (c *cutting) Write(p []byte) (int, error) {
-	if len(p) < c.left {
-		c.left -= len(p)
-		return c.ResponseWriter.Write(p)
-	}
-	if _, err := c.ResponseWriter.Write(p[:c.left]); err == nil {
-		http.NewResponseController(c.ResponseWriter).Flush()
-	}
-	panic(http.ErrAbortHandler)
 }
 
 // TestACutStreamGoesOn: the verb asks for the rest by itself.
 func TestACutStreamGoesOn(t *testing.T) {
 	n := newNode(t)
-	content := numbers(200_000)
+	content := verbstest.Numbers(200_000)
 	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", content)
 	whole := katbox(t, "cp", "etl/nightly", "-").stdout
 	for _, args := range [][]string{{"cat", "etl/nightly:log"}, {"cp", "etl/nightly:log", "-"}} {
@@ -70,17 +52,17 @@ func TestACutStreamGoesOn(t *testing.T) {
 	dest := t.TempDir()
 	n.cut(1, 1000, 0, 300_000)
 	mustPrint(t, "", "cp", "etl/nightly", dest)
-	wantFile(t, dest+"/log", content)
+	verbstest.WantFile(t, dest+"/log", content)
 	n.cut(1, 1000, 0, 300_000)
 	mustPrint(t, "", "cp", "etl/nightly:log", dest+"/again")
-	wantFile(t, dest+"/again", content)
+	verbstest.WantFile(t, dest+"/again", content)
 }
 
 // TestAStreamGoesOnOnceTheDaemonIsBack: a daemon that starts, or has more readers than it can serve,
 // is asked again; not for ever.
 func TestAStreamGoesOnOnceTheDaemonIsBack(t *testing.T) {
 	n := newNode(t)
-	content := numbers(1000)
+	content := verbstest.Numbers(1000)
 	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", content)
 	for _, code := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
 		n.cut(100)
@@ -133,7 +115,7 @@ func TestAListGoesOnOnceTheDaemonIsBack(t *testing.T) {
 func TestContentsThatChangedAreNotMixed(t *testing.T) {
 	n := newNode(t)
 	name := n.add(1, "etl/nightly/scratch", time.Hour) + "/log"
-	write(t, name, numbers(1000))
+	write(t, name, verbstest.Numbers(1000))
 	n.cut(100)
 	cutting, requests := n.front, 0
 	n.front = func(w http.ResponseWriter, r *http.Request) bool {
@@ -145,7 +127,7 @@ func TestContentsThatChangedAreNotMixed(t *testing.T) {
 		return cutting(w, r)
 	}
 	r := katbox(t, "cat", "etl/nightly:log")
-	if r.code != verbs.CodeFailed || r.stdout != numbers(1000)[:100] || !strings.Contains(r.stderr, "the contents changed") {
+	if r.code != verbs.CodeFailed || r.stdout != verbstest.Numbers(1000)[:100] || !strings.Contains(r.stderr, "the contents changed") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -170,15 +152,15 @@ func (n *node) goneAfter(bytes int, back *volume.Description) {
 // TestABrokenCopyGoesOn: its beginning stays, and the next one asks for the rest only.
 func TestABrokenCopyGoesOn(t *testing.T) {
 	n := newNode(t)
-	content := numbers(200_000)
+	content := verbstest.Numbers(200_000)
 	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", content)
 	dest := t.TempDir()
 	var before volume.Description
 	n.goneAfter(700_000, &before)
 	mustFail(t, verbs.CodeFailed, []string{"cp", id(1) + ":log", dest}, "kubectl exec", "log.partial",
 		"holds the first 684 KiB: to go on, repeat the command")
-	wantNames(t, dest, "log.partial", "log.partial.etag")
-	wantFile(t, dest+"/log.partial", content[:700_000])
+	verbstest.WantNames(t, dest, "log.partial", "log.partial.etag")
+	verbstest.WantFile(t, dest+"/log.partial", content[:700_000])
 	n.change(1, func(d *volume.Description) { *d = before })
 	var asked http.Header
 	n.front = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -192,8 +174,8 @@ func TestABrokenCopyGoesOn(t *testing.T) {
 		asked.Get("If-Range") == "" {
 		t.Errorf("%+v, asked with %v", r, asked)
 	}
-	wantNames(t, dest, "log")
-	wantFile(t, dest+"/log", content)
+	verbstest.WantNames(t, dest, "log")
+	verbstest.WantFile(t, dest+"/log", content)
 }
 
 // TestABeginningOfAnotherFileIsNotUsed: the ETag tells.
@@ -207,8 +189,8 @@ func TestABeginningOfAnotherFileIsNotUsed(t *testing.T) {
 		if r := katbox(t, "cp", "--overwrite", "etl/nightly:log", dest); r.code != 0 {
 			t.Errorf("%+v", r)
 		}
-		wantNames(t, dest, "log")
-		wantFile(t, dest+"/log", "the right content")
+		verbstest.WantNames(t, dest, "log")
+		verbstest.WantFile(t, dest+"/log", "the right content")
 	}
 }
 
@@ -219,12 +201,12 @@ func TestAPartialFileOfAnotherProgramIsKept(t *testing.T) {
 	dest := t.TempDir()
 	write(t, dest+"/log.partial", "precious")
 	mustFail(t, verbs.CodeFailed, []string{"cp", "etl/nightly:log", dest}, "log.partial\" exists already")
-	wantNames(t, dest, "log.partial")
-	wantFile(t, dest+"/log.partial", "precious")
+	verbstest.WantNames(t, dest, "log.partial")
+	verbstest.WantFile(t, dest+"/log.partial", "precious")
 	if r := katbox(t, "cp", "--overwrite", "etl/nightly:log", dest); r.code != 0 {
 		t.Errorf("%+v", r)
 	}
-	wantNames(t, dest, "log")
+	verbstest.WantNames(t, dest, "log")
 }
 
 func TestTwoCopiesDoNotMix(t *testing.T) {
@@ -244,7 +226,7 @@ func TestTwoCopiesDoNotMix(t *testing.T) {
 
 func TestACutTarSaysHowToGoOn(t *testing.T) {
 	n := newNode(t)
-	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", numbers(200_000))
+	write(t, n.add(1, "etl/nightly/scratch", time.Hour)+"/log", verbstest.Numbers(200_000))
 	whole := katbox(t, "cp", "etl/nightly", "-").stdout
 	var before volume.Description
 	n.goneAfter(700_000, &before)

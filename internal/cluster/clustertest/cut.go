@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/verbs/verbstest"
 )
 
 // Cut breaks the connections of the next streams of bytes, as an update of the gateway does. Each number
@@ -20,24 +21,5 @@ func (c *Cluster) cutting(w http.ResponseWriter, r *http.Request) http.ResponseW
 	}
 	left := c.cuts[0]
 	c.cuts = c.cuts[1:]
-	return &cutting{ResponseWriter: w, left: left}
-}
-
-// cutting is an answer whose connection breaks.
-type cutting struct {
-	http.ResponseWriter
-	left int
-}
-
-func (c *cutting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-func (c *cutting) Write(p []byte) (int, error) {
-	if len(p) < c.left {
-		c.left -= len(p)
-		return c.ResponseWriter.Write(p)
-	}
-	if _, err := c.ResponseWriter.Write(p[:c.left]); err == nil {
-		_ = http.NewResponseController(c.ResponseWriter).Flush() // the client is gone
-	}
-	panic(http.ErrAbortHandler)
+	return verbstest.Cut(w, left)
 }
