@@ -6,7 +6,8 @@
 // the node runs short of something. None of these has done its work, so [Of] calls only those pods
 // Succeeded that nothing had told to go. Two evictions cannot be told from success, because the
 // object does not show them: one for the limit of an emptyDir, and one right after a restart of the
-// kubelet. That is why success only ever shortens a lifespan, and nothing goes at once.
+// kubelet. Nor can a deletion by force that a kubelet finds out later, when it reaches the API server
+// again. That is why success only ever shortens a lifespan, and nothing goes at once.
 package outcome
 
 import (
