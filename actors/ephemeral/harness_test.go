@@ -20,6 +20,7 @@ import (
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -61,6 +62,9 @@ type testNode struct {
 	table       fakeTable
 	// rebooted is what the records say at the next start.
 	rebooted bool
+	// quotas are those of the file system; nil where the node has none. quotaMode is --quota.
+	quotas    quota.Kernel
+	quotaMode quota.Mode
 	// log is the node's; nothing is logged where a test does not set it.
 	log logr.Logger
 	// maxPinned is what --max-pinned sets.
@@ -122,7 +126,12 @@ func (h *testNode) config() Config {
 func (h *testNode) start() {
 	h.t.Helper()
 	h.metrics, h.committed = metrics.New("test", ""), h.records.committed()
-	node, err := start(h.config(), h.more...)
+	cfg := h.config()
+	if h.quotas != nil {
+		cfg.Quota = quota.New(quota.Config{Kernel: h.quotas, Mode: h.quotaMode, IDs: quota.Range{First: firstProject, Size: 10},
+			Metrics: h.metrics, Log: h.log})
+	}
+	node, err := start(cfg, h.more...)
 	if err != nil {
 		h.t.Fatal(err)
 	}

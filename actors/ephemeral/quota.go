@@ -48,18 +48,18 @@ func (t *task) setProject(fd int) error {
 	return nil
 }
 
-// occupied returns what a volume with a data directory occupies: what the kernel counts for its
-// project, or else what a walk finds. The errors are those of scratch.Dir.Usage.
-func (e *environment) occupied(ctx context.Context, r *volume.Record) (volume.Size, error) {
-	if used, ok := e.Quota.Usage(r.Project); ok {
+// occupied returns what a volume with a data directory occupies, and its limit if that is enforced: what the kernel counts for
+// its project, or else what a walk finds. The errors are those of scratch.Dir.Usage.
+func (e *environment) occupied(ctx context.Context, r *volume.Record) (used, limit volume.Size, err error) {
+	if q, ok := e.Quota.Of(r.Project); ok {
 		exists, err := e.Scratch.Exists(r.Data())
 		if err == nil && !exists {
 			err = fs.ErrNotExist
 		}
-		return used, err
+		return q.Used, q.Limit, err
 	}
-	bytes, inodes, err := e.Scratch.Usage(ctx, r.Data(), nil)
-	return volume.Size{Bytes: bytes, Inodes: inodes}, err
+	used.Bytes, used.Inodes, err = e.Scratch.Usage(ctx, r.Data(), nil)
+	return used, volume.Size{}, err
 }
 
 // within returns the room that a volume has which uses so much and may take no more than limit: what
@@ -104,11 +104,4 @@ func (n *Node) watchProjects(ctx context.Context) {
 	n.env.Quota.FindForeign(func() bool { return n.Pace(ctx) == nil })
 	<-ctx.Done()
 	n.env.Quota.Close()
-}
-
-// unlimit takes a volume's limit away before its record goes.
-func (t *task) unlimit() {
-	if t.record != nil && t.record.Terms.Limit != (volume.Size{}) {
-		t.Quota.Unlimit(t.record.Project)
-	}
 }

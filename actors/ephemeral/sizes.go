@@ -119,8 +119,8 @@ func (r *measurement) run(volumes []volume.Record) {
 }
 
 func (r *measurement) measure(v *volume.Record) (size volume.Size) {
-	if used, ok := r.Quota.Usage(v.Project); ok {
-		return used
+	if q, ok := r.Quota.Of(v.Project); ok {
+		return q.Used
 	}
 	err := actors.Guard(r.Log, func() (err error) {
 		size.Bytes, size.Inodes, err = r.usage.Usage(r.ctx, v.Place(), r.rest)

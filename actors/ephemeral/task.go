@@ -96,22 +96,23 @@ func (t *task) save(next volume.Record) error {
 
 // forget removes the volume's record.
 func (t *task) forget() error {
-	t.unlimit()
-	project := t.record.Project
-	if err := t.in("forget", func() error { return t.Recorder.Forget(t.id) }); err != nil {
-		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
-	}
-	t.setRecord(nil)
-	t.Quota.Forgotten(project)
-	return nil
+	return t.drop(func() error { return t.Recorder.Forget(t.id) })
 }
 
 // bury removes the volume's record, and leaves a tombstone.
 func (t *task) bury(stone volume.Tombstone) error {
-	if err := t.in("forget", func() error { return t.Recorder.Bury(stone) }); err != nil {
+	return t.drop(func() error { return t.Recorder.Bury(stone) })
+}
+
+// drop removes the volume's record, and with it what the volume's project allows.
+func (t *task) drop(remove func() error) error {
+	project := t.record.Project
+	t.Quota.Unlimit(project)
+	if err := t.in("forget", remove); err != nil {
 		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
 	}
 	t.setRecord(nil)
+	t.Quota.Forgotten(project)
 	return nil
 }
 
@@ -239,7 +240,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	if err != nil {
 		return volume.Stats{}, err
 	}
-	used, err := e.occupied(ctx, record)
+	used, limit, err := e.occupied(ctx, record)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
 		condition = fmt.Errorf("its data directory is gone: %w", err)
@@ -247,12 +248,9 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 		return volume.Stats{}, err
 	}
 	stats := volume.Stats{
-		Space:     space,
+		Space:     within(space, limit, used),
 		Used:      used,
 		Condition: "mounted",
-	}
-	if record.Project != 0 && e.Quota.Enforces() {
-		stats.Space = within(space, record.Terms.Limit, used)
 	}
 	showing, err := e.Mounter.Shows(path, e.Scratch.Source(record.Data()))
 	switch {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -133,24 +132,28 @@ func (n *limitedNode) wantFree(id uint32) {
 	})
 }
 
-// write writes as a pod does, and returns how much there is then.
-func (n *limitedNode) write(path string, megabytes int) (size int64, err error) {
+// write writes a file as a pod does, and returns how much there is then.
+func (n *limitedNode) write(dir, name string, megabytes int) (size int64, err error) {
 	n.t.Helper()
-	_, err = roottest.AsPod("dd", "if=/dev/zero", "of="+path, "bs=64k", "count="+strconv.Itoa(megabytes*16), "conv=fsync")
-	if info, err := os.Stat(path); err == nil {
+	_, err = roottest.AsPod(dir, "dd", "if=/dev/zero", "of="+name, "bs=64k", "count="+strconv.Itoa(megabytes*16), "conv=fsync")
+	if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
 		size = info.Size()
 	}
 	return size, err
 }
 
-// purge deletes a retained volume.
+// purge ends a volume's pod, deletes the volume and waits until it is erased.
 func (n *limitedNode) purge(pod, id string) {
 	n.t.Helper()
-	n.flags[1] = "0s"
-	n.signal(syscall.SIGTERM)
-	n.start()
-	n.publishRepeated(pod, id)
 	n.unpublish(pod, id)
+	n.purgeRetained(pod, id)
+}
+
+func (n *limitedNode) purgeRetained(pod, id string) {
+	n.t.Helper()
+	if err := n.admin().Purge(n.t.Context(), id, "a test"); err != nil {
+		n.t.Fatal(err)
+	}
 	n.eventually("volume "+id+" is gone", func() bool { return !exists(n.data(pod, id)) && len(n.trash()) == 0 })
 }
 
@@ -184,10 +187,10 @@ func TestQuotaLimitsAVolume(t *testing.T) {
 		if small, large := n.project(small), n.project(large); small != n.first || large != n.first+1 {
 			t.Fatalf("projects %d and %d, want %d and the next", small, large, n.first)
 		}
-		if size, err := n.write(small+"/big", 16); err == nil || size > limit || size < limit/2 {
+		if size, err := n.write(small, "big", 16); err == nil || size > limit || size < limit/2 {
 			t.Errorf("%d bytes were written: %v", size, err)
 		}
-		if size, err := n.write(large+"/big", 16); err != nil {
+		if size, err := n.write(large, "big", 16); err != nil {
 			t.Errorf("a volume without a limit: %d bytes, %v", size, err)
 		}
 		for _, path := range []string{small, n.data(podNamed(1), volumeID(1))} {
@@ -206,27 +209,30 @@ func TestQuotaLimitsAVolume(t *testing.T) {
 		}
 
 		var err error
+		if err = os.Remove(small + "/big"); err != nil {
+			t.Fatal(err)
+		}
 		made := 0
 		for ; err == nil && made < 2*inodes; made++ {
-			_, err = roottest.AsPod("touch", fmt.Sprintf("%s/f%d", small, made))
+			_, err = roottest.AsPod(small, "touch", fmt.Sprint("f", made))
 		}
 		if err == nil || made != inodes-1 {
 			t.Errorf("file %d is refused, want %d: %v", made, inodes-1, err)
 		}
-		if _, err := roottest.AsPod("mkfifo", small+"/fifo"); err == nil {
+		if _, err := roottest.AsPod(small, "mkfifo", "fifo"); err == nil {
 			t.Error("one more FIFO could be made")
 		}
 
 		// The limits hold after a crash, and while the volume is retained; then they go.
 		n.crash()
-		if size, err := n.write(small+"/big", 16); err == nil || size > limit {
+		if size, err := n.write(small, "f0", 16); err == nil || size > limit || size < limit/2 {
 			t.Errorf("%d bytes were written after a crash: %v", size, err)
 		}
 		n.unpublish(podNamed(1), volumeID(1))
 		if q := n.quota(n.first); q.Limit != (volume.Size{Bytes: limit, Inodes: inodes}) || q.Used.Inodes != inodes {
 			t.Errorf("retained: %+v", q)
 		}
-		n.purge(podNamed(1), volumeID(1))
+		n.purgeRetained(podNamed(1), volumeID(1))
 		n.wantFree(n.first)
 		if n.mustPublish(podNamed(3), volumeID(3), "1Mi", 0); n.project(n.target(podNamed(3))) != n.first {
 			t.Errorf("the next volume has project %d, want %d", n.project(n.target(podNamed(3))), n.first)
@@ -239,7 +245,7 @@ func TestQuotaCountsOnly(t *testing.T) {
 	onQuotas(t, quota.Accounted, func(t *testing.T, n *limitedNode) {
 		n.start()
 		target := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
-		if size, err := n.write(target+"/big", 4); err != nil {
+		if size, err := n.write(target, "big", 4); err != nil {
 			t.Errorf("%d bytes were written: %v", size, err)
 		}
 		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Total <= 1<<20 || bytes.Used < 4<<20 || files.Used != 2 {
@@ -262,7 +268,7 @@ func TestNoQuotas(t *testing.T) {
 	onQuotas(t, quota.None, func(t *testing.T, n *limitedNode) {
 		n.start()
 		target := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
-		if size, err := n.write(target+"/big", 4); err != nil {
+		if size, err := n.write(target, "big", 4); err != nil {
 			t.Errorf("%d bytes were written: %v", size, err)
 		}
 		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Total <= 1<<20 || bytes.Used < 4<<20 || files.Used != 2 {
@@ -283,7 +289,7 @@ func TestVolumesOfAnEarlierVersion(t *testing.T) {
 		n.flags = append(n.flags, "--quota", "off")
 		n.start()
 		target := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
-		if size, err := n.write(target+"/big", 4); err != nil || n.project(target) != 0 {
+		if size, err := n.write(target, "big", 4); err != nil || n.project(target) != 0 {
 			t.Errorf("%d bytes were written, %v, project %d", size, err, n.project(target))
 		}
 		n.flags = n.flags[:len(n.flags)-2]
@@ -295,7 +301,6 @@ func TestVolumesOfAnEarlierVersion(t *testing.T) {
 		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Total <= 1<<20 || bytes.Used < 4<<20 || files.Used != 2 {
 			t.Errorf("stats: %v, %v", bytes, files)
 		}
-		n.unpublish(podNamed(1), volumeID(1))
 		n.purge(podNamed(1), volumeID(1))
 	})
 }
@@ -333,9 +338,6 @@ func TestQuotaIDsOfOthers(t *testing.T) {
 		if err := n.publishLimited(podNamed(4), volumeID(4), "1Mi", 0); err == nil || !strings.Contains(err.Error(), "no project ID is free") {
 			t.Errorf("required: %v", err)
 		}
-		for i := 1; i <= 3; i++ {
-			n.unpublish(podNamed(i), volumeID(i))
-		}
 		n.purge(podNamed(1), volumeID(1))
 		n.wantFree(n.first + 2)
 		for _, id := range others {
@@ -362,15 +364,12 @@ func TestQuotaInsideAProject(t *testing.T) {
 		if _, err := roottest.Run("chattr", "-p", "7", target); err != nil {
 			t.Fatal(err)
 		}
-		n.unpublish(podNamed(1), volumeID(1))
 		n.purge(podNamed(1), volumeID(1))
-		n.flags[1] = "1h"
 		n.flags = append(n.flags, "--quota", "required")
 		n.crash()
 		if target := n.mustPublish(podNamed(2), volumeID(2), "1Mi", 0); n.project(target) != n.first {
 			t.Errorf("required: project %d, want %d", n.project(target), n.first)
 		}
-		n.unpublish(podNamed(2), volumeID(2))
 		n.purge(podNamed(2), volumeID(2))
 		n.wantFree(n.first)
 	})
@@ -435,7 +434,6 @@ func TestQuotaOfAnOpenFile(t *testing.T) {
 		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Used < 64<<20 || files.Used != 2 {
 			t.Errorf("stats: %v, %v", bytes, files)
 		}
-		n.unpublish(podNamed(1), volumeID(1))
 		n.purge(podNamed(1), volumeID(1))
 		if q := n.quota(n.first); q.Used.Bytes < 64<<20 {
 			t.Errorf("the kernel counts %+v", q)

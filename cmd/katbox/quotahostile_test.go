@@ -24,8 +24,8 @@ func TestQuotaOfAHostilePod(t *testing.T) {
 		if err := os.WriteFile(victim+"/data", []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		asPod := func(as func(...string) (string, error), command ...string) error {
-			_, err := as(command...)
+		asPod := func(as func(string, ...string) (string, error), command ...string) error {
+			_, err := as(hostile, command...)
 			return err
 		}
 		must := func(err error) {
@@ -36,26 +36,26 @@ func TestQuotaOfAHostilePod(t *testing.T) {
 		}
 
 		// As an ordinary user. The README says so, and this test shows that it is still true.
-		must(asPod(roottest.AsPod, "mkdir", hostile+"/free", hostile+"/guest", hostile+"/plain"))
-		must(asPod(roottest.AsPod, "chattr", "-p", "0", hostile+"/free"))
-		if size, err := n.write(hostile+"/free/big", 3); err != nil {
+		must(asPod(roottest.AsPod, "mkdir", "free", "guest", "plain"))
+		must(asPod(roottest.AsPod, "chattr", "-p", "0", "free"))
+		if size, err := n.write(hostile, "free/big", 3); err != nil {
 			t.Errorf("outside of its project: %d bytes, %v", size, err)
 		}
-		must(asPod(roottest.AsPod, "chattr", "-p", fmt.Sprint(its), hostile+"/guest"))
-		must(asPod(roottest.AsPod, "touch", hostile+"/guest/left"))
-		must(asPod(roottest.AsPod, "chattr", "-P", hostile+"/plain"))
-		must(asPod(roottest.AsPod, "mkfifo", hostile+"/guest/fifo"))
+		must(asPod(roottest.AsPod, "chattr", "-p", fmt.Sprint(its), "guest"))
+		must(asPod(roottest.AsPod, "touch", "guest/left"))
+		must(asPod(roottest.AsPod, "chattr", "-P", "plain"))
+		must(asPod(roottest.AsPod, "mkfifo", "guest/fifo"))
 		if used := n.quota(its).Used.Inodes; used != 5 {
 			t.Errorf("the victim's project has %d inodes, want its 2 and 3 of the other", used)
 		}
-		if err := asPod(roottest.AsPod, "chattr", "-p", "0", hostile); err == nil {
+		if err := asPod(roottest.AsPod, "chattr", "-p", "0", "."); err == nil {
 			t.Error("an ordinary user takes the top directory out of its project")
 		}
 
 		// In a user namespace the kernel refuses it all.
-		must(asPod(roottest.AsPod, "mkdir", hostile+"/own"))
+		must(asPod(roottest.AsPod, "mkdir", "own"))
 		for _, project := range []string{"0", fmt.Sprint(its)} {
-			for _, path := range []string{hostile + "/own", hostile} {
+			for _, path := range []string{"own", "."} {
 				if err := asPod(roottest.AsRootOfPod, "chattr", "-p", project, path); err == nil {
 					t.Errorf("root of a user namespace sets project %s on %s", project, path)
 				}
@@ -71,8 +71,7 @@ func TestQuotaOfAHostilePod(t *testing.T) {
 		if got, err := os.ReadFile(n.data(podNamed(2), volumeID(2)) + "/data"); err != nil || string(got) != "precious" {
 			t.Errorf("the victim's data: %q, %v", got, err)
 		}
-		n.purge(podNamed(2), volumeID(2))
-		n.flags[1] = "1h"
+		n.purgeRetained(podNamed(2), volumeID(2))
 		n.crash()
 		next := n.mustPublish(podNamed(3), volumeID(3), "1Mi", 0)
 		if project := n.project(next); project == its || n.quota(project).Used.Inodes != 1 {
@@ -87,7 +86,7 @@ func TestQuotaOfAHostilePod(t *testing.T) {
 		if !exists(n.data(podNamed(1), volumeID(1)) + "/free/big") {
 			t.Error("the hostile pod's volume is not retained")
 		}
-		n.purge(podNamed(1), volumeID(1))
+		n.purgeRetained(podNamed(1), volumeID(1))
 		n.wantFree(its)
 		n.wantFree(n.first)
 	})
@@ -100,13 +99,12 @@ func TestQuotaSetsForeignProjectsAside(t *testing.T) {
 		n.start()
 		hostile := n.mustPublish(podNamed(1), volumeID(1), "", 0)
 		n.mustPublish(podNamed(2), volumeID(2), "", 0)
-		if _, err := roottest.AsPod("mkdir", hostile+"/guest"); err != nil {
+		if _, err := roottest.AsPod(hostile, "mkdir", "guest"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := roottest.AsPod("chattr", "-p", fmt.Sprint(n.first+1), hostile+"/guest"); err != nil {
+		if _, err := roottest.AsPod(hostile, "chattr", "-p", fmt.Sprint(n.first+1), "guest"); err != nil {
 			t.Fatal(err)
 		}
-		n.unpublish(podNamed(2), volumeID(2))
 		n.purge(podNamed(2), volumeID(2))
 		n.eventually("the project is set aside", func() bool { return n.logged("a project ID is set aside") })
 		if err := os.Remove(hostile + "/guest"); err != nil {

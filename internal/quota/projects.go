@@ -124,9 +124,6 @@ func New(cfg Config) *Projects {
 // Counts tells whether the kernel counts what projects use.
 func (p *Projects) Counts() bool { return p != nil && p.state != None }
 
-// Enforces tells whether the file system enforces limits.
-func (p *Projects) Enforces() bool { return p != nil && p.state == Enforced }
-
 // Gives tells whether Take is to be asked for a project for a new volume with that limit: it gives
 // one, or has something to say about the limit.
 func (p *Projects) Gives(limit volume.Size) bool {
@@ -227,14 +224,17 @@ func (p *Projects) failed(limit volume.Size, err error) error {
 	return p.notEnforced(limit, err)
 }
 
-// Usage returns what a project uses, and whether that is known. Files that a pod gave another
-// project are not in it.
-func (p *Projects) Usage(id uint32) (used volume.Size, ok bool) {
+// Of returns what a project uses, and its limit if that is enforced, and whether this is known. Files
+// that a pod gave another project are not in it.
+func (p *Projects) Of(id uint32) (quota Quota, ok bool) {
 	if p == nil || id == 0 || p.state == None {
-		return volume.Size{}, false
+		return Quota{}, false
 	}
 	quota, err := p.Kernel.Read(id)
-	return quota.Used, err == nil
+	if p.state != Enforced {
+		quota.Limit = volume.Size{}
+	}
+	return quota, err == nil
 }
 
 // Known says that a record of an earlier run has a project.
@@ -277,13 +277,17 @@ func (p *Projects) InTrash(id uint32) {
 	}
 }
 
-// Unlimit takes a project's limit away. Call it before the record is forgotten: no limit may stay on
+// Unlimit takes a project's limit away, if it has one. Call it before the record is forgotten: no limit may stay on
 // an ID that nobody has. Where it fails, it is tried again before the ID is free.
 func (p *Projects) Unlimit(id uint32) {
 	if p == nil || id == 0 || p.state == None || p.isShared(id) {
 		return
 	}
-	if err := p.Kernel.SetLimit(id, volume.Size{}); err != nil {
+	quota, err := p.Kernel.Read(id)
+	if err == nil && quota.Limit != (volume.Size{}) {
+		err = p.Kernel.SetLimit(id, volume.Size{})
+	}
+	if err != nil {
 		p.Log.Info("the limit of a deleted volume stays for now", "project", id, logkeys.Cause, err.Error())
 	}
 }

@@ -417,13 +417,13 @@ func TestKernelThatFails(t *testing.T) {
 	if take0 != 0 || err != nil {
 		t.Errorf("project %d, %v", take0, err)
 	}
-	if _, ok := p.Usage(first); ok {
+	if _, ok := p.Of(first); ok {
 		t.Error("a use is known that could not be read")
 	}
 	k.err = nil
 	take(t, p, first)
-	if used, ok := p.Usage(first); !ok || used != someUse {
-		t.Errorf("it uses %+v, %t", used, ok)
+	if q, ok := p.Of(first); !ok || q.Used != someUse || q.Limit != someSize {
+		t.Errorf("%+v, %t", q, ok)
 	}
 }
 
@@ -433,7 +433,7 @@ func TestNoProjects(t *testing.T) {
 	if id, err := p.Take(someSize); id != 0 || err != nil {
 		t.Errorf("project %d, %v", id, err)
 	}
-	if _, ok := p.Usage(first); ok {
+	if _, ok := p.Of(first); ok {
 		t.Error("a use is known")
 	}
 	for _, call := range []func(*Projects, uint32){

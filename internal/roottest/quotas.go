@@ -1,7 +1,7 @@
 package roottest
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -32,29 +32,40 @@ func Quotas(t testing.TB, state string) (dirs []string) {
 // PodUser is an ordinary user, as pods run as.
 const PodUser = 1000
 
-// AsPod runs a command as [PodUser] without any capability, as a container does whose pod is in the
-// node's user namespace, and returns what it has written.
-func AsPod(command ...string) (output string, err error) {
-	return as(&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: PodUser, Gid: PodUser}}, command)
+// AsPod runs a command in a directory as [PodUser] without any capability, as a container does whose
+// pod is in the node's user namespace, and returns what it has written.
+func AsPod(dir string, command ...string) (output string, err error) {
+	return in(dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: PodUser, Gid: PodUser}}, command)
 }
 
-// AsRootOfPod runs a command as root of a user namespace in which root is [PodUser], as a container
-// does whose pod has hostUsers: false.
-func AsRootOfPod(command ...string) (output string, err error) {
+// AsRootOfPod runs a command in a directory as root of a user namespace in which root is [PodUser], as
+// a container does whose pod has hostUsers: false.
+func AsRootOfPod(dir string, command ...string) (output string, err error) {
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: PodUser, Size: 1}}
-	return as(&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids,
+	return in(dir, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids,
 		Credential: &syscall.Credential{}}, command)
 }
 
-// Run runs a command, and returns what it has written.
-func Run(command ...string) (output string, err error) { return as(nil, command) }
-
-func as(attr *syscall.SysProcAttr, command []string) (string, error) {
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.SysProcAttr = attr
-	out, err := cmd.CombinedOutput()
-	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
-		err = errors.New(strings.TrimSpace(string(out)) + ": " + exit.Error())
+// in runs a command in a directory that its user can reach only because it is open.
+func in(path string, attr *syscall.SysProcAttr, command []string) (string, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return "", err
 	}
-	return strings.TrimSpace(string(out)), err
+	defer dir.Close()
+	cmd := exec.Command("sh", append([]string{"-c", `cd /proc/self/fd/3 && exec "$@"`, "sh"}, command...)...)
+	cmd.SysProcAttr, cmd.ExtraFiles = attr, []*os.File{dir}
+	return output(cmd)
+}
+
+// Run runs a command, and returns what it has written.
+func Run(command ...string) (string, error) { return output(exec.Command(command[0], command[1:]...)) }
+
+func output(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("%s: %s: %w", cmd, text, err)
+	}
+	return text, err
 }

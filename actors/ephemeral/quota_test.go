@@ -1,0 +1,325 @@
+package ephemeral
+
+import (
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// firstProject is the first ID of the nodes of these tests.
+const firstProject = 100
+
+// fakeQuotas are the project quotas of a file system. A directory's project counts as one inode
+// until the directory is gone.
+type fakeQuotas struct {
+	mu    sync.Mutex
+	state quota.State
+	// dirs are the directories by project, limits the limits.
+	dirs   map[uint32]string
+	limits map[uint32]volume.Size
+	// modes are the permissions that directories had when they got their project.
+	modes map[uint32]fs.FileMode
+	// more is use by files of others.
+	more map[uint32]volume.Size
+	// refused is why no project can be set.
+	refused error
+	// events are what was done, in order.
+	events []string
+}
+
+func newFakeQuotas() *fakeQuotas {
+	return &fakeQuotas{state: quota.Enforced, dirs: map[uint32]string{}, limits: map[uint32]volume.Size{},
+		modes: map[uint32]fs.FileMode{}, more: map[uint32]volume.Size{}}
+}
+
+func (q *fakeQuotas) State() (quota.State, error) { return q.state, nil }
+func (q *fakeQuotas) Inside() uint32              { return 0 }
+
+func (q *fakeQuotas) SetProject(fd int, id uint32) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.refused != nil {
+		return q.refused
+	}
+	path, err := os.Readlink(fmt.Sprint("/proc/self/fd/", fd))
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(q.dirs, func(_ uint32, other string) bool { return other == path }) // it was removed
+	q.dirs[id], q.modes[id] = path, info.Mode()
+	q.events = append(q.events, fmt.Sprint("project ", id))
+	return nil
+}
+
+func (q *fakeQuotas) SetLimit(id uint32, limit volume.Size) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limits[id] = limit
+	q.events = append(q.events, fmt.Sprintf("limit %d %d", id, limit))
+	return nil
+}
+
+func (q *fakeQuotas) Read(id uint32) (quota.Quota, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	found := quota.Quota{ID: id, Limit: q.limits[id], Used: q.more[id]}
+	if _, err := os.Stat(q.dirs[id]); err == nil {
+		found.Used = found.Used.Add(volume.Size{Bytes: 4096, Inodes: 1})
+	}
+	return found, nil
+}
+
+func (q *fakeQuotas) From(id uint32) iter.Seq2[quota.Quota, error] {
+	q.mu.Lock()
+	ids := slices.Sorted(maps.Keys(q.dirs))
+	q.mu.Unlock()
+	return func(yield func(quota.Quota, error) bool) {
+		for _, have := range ids {
+			if have >= id && !yield(q.Read(have)) {
+				return
+			}
+		}
+	}
+}
+
+func (q *fakeQuotas) happened() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.events)
+}
+
+func (q *fakeQuotas) wantLimit(t *testing.T, when string, id uint32, want volume.Size) {
+	t.Helper()
+	if got, _ := q.Read(id); got.Limit != want {
+		t.Errorf("%s: project %d has the limit %+v, want %+v", when, id, got.Limit, want)
+	}
+}
+
+// withQuotas runs a test with a node on a file system with quotas.
+func withQuotas(t *testing.T, test func(t *testing.T, h *testNode, q *fakeQuotas)) {
+	synctest.Test(t, func(t *testing.T) {
+		h, q := newTestNode(t), newFakeQuotas()
+		h.quotas = q
+		h.start()
+		test(t, h, q)
+		h.stop()
+	})
+}
+
+var testLimit = volume.Size{Bytes: 1 << 20, Inodes: 10}
+
+func (h *testNode) limited() volume.Publication {
+	p := h.publication()
+	p.Terms = volume.Terms{Lifespan: testLifespan, LifespanSucceeded: testLifespan, Limit: testLimit}
+	return p
+}
+
+func (h *testNode) publishLimited() {
+	h.t.Helper()
+	if err := h.node.Publish(h.t.Context(), h.limited()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestProjectOfAVolume from its publish to its end.
+func TestProjectOfAVolume(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		var recorded []string
+		h.records.fail(func(changes []volume.Change) error {
+			for _, c := range changes {
+				if c.Record == nil {
+					recorded = append(recorded, fmt.Sprintf("forgotten after %d events", len(q.happened())))
+				} else {
+					recorded = append(recorded, fmt.Sprintf("%s with project %d after %d events", c.Record.Phase, c.Record.Project, len(q.happened())))
+				}
+			}
+			return nil
+		})
+		h.publishLimited()
+		if mode := q.modes[firstProject]; mode.Perm()&0o022 != 0 {
+			t.Errorf("pods could write before the project was set: %v", mode)
+		}
+		q.wantLimit(t, "published", firstProject, testLimit)
+		stats, err := h.node.Stats(t.Context(), testID, h.limited().Target.Path)
+		if err != nil || stats.Used != (volume.Size{Bytes: 4096, Inodes: 1}) || stats.Space.Total != testLimit {
+			t.Errorf("stats %+v, %v", stats, err)
+		}
+		h.publishLimited() // the kubelet asks again
+		h.restart()
+		h.publishLimited()
+		h.unpublish()
+		q.wantLimit(t, "retained", firstProject, testLimit)
+		h.restart()
+		time.Sleep(testLifespan + time.Minute)
+		h.wantGone(testPod, testID)
+		q.wantLimit(t, "erased", firstProject, volume.Size{})
+		wantEvents := []string{"project 100", "limit 100 {1048576 10}", "limit 100 {0 0}"}
+		if got := q.happened(); !slices.Equal(got, wantEvents) {
+			t.Errorf("events %q, want %q", got, wantEvents)
+		}
+		first, last := recorded[0], recorded[len(recorded)-1]
+		if first != "Publishing with project 100 after 0 events" || last != "forgotten after 3 events" {
+			t.Errorf("recorded %q", recorded)
+		}
+		h.publishLimited()
+		if r := h.wantPhase(testID, volume.Publishing); r.Project != firstProject {
+			t.Errorf("the next volume has project %d", r.Project)
+		}
+	})
+}
+
+// TestProjectIsRefused by the file system: the volume has none, and its record says so before a pod
+// can write. Want of room ends the publish.
+func TestProjectIsRefused(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		q.refused = unix.EDQUOT
+		wantError(t, h.node.Publish(t.Context(), h.limited()), volume.ErrNoSpace)
+		h.wantGone(testPod, testID)
+		q.refused = unix.EOPNOTSUPP
+		h.publishLimited()
+		if r := h.wantPhase(testID, volume.Publishing); r.Project != 0 {
+			t.Errorf("project %d is recorded", r.Project)
+		}
+		metricstest.Of(t, h.metrics).Want(t, "refused", metricstest.Values{"katbox_quota_not_enforced_total": 1, "katbox_quota_projects": 0})
+		if stats, err := h.node.Stats(t.Context(), testID, h.limited().Target.Path); err != nil || stats.Space.Total.Bytes <= testLimit.Bytes || stats.Used.Inodes != 1 {
+			t.Errorf("stats %+v, %v", stats, err)
+		}
+	})
+}
+
+// TestFailedPublishKeepsNoProject: neither an ID nor a limit.
+func TestFailedPublishKeepsNoProject(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		h.mounter.fail(always(unix.EIO), nil)
+		wantError(t, h.node.Publish(t.Context(), h.limited()), volume.ErrFailed)
+		h.wantGone(testPod, testID)
+		q.wantLimit(t, "after the failure", firstProject, volume.Size{})
+		h.mounter.fail(nil, nil)
+		h.records.fail(func([]volume.Change) error { return unix.EIO })
+		wantError(t, h.node.Publish(t.Context(), h.limited()), volume.ErrFailed)
+		h.records.fail(nil)
+		metricstest.Of(t, h.metrics).Want(t, "after the failures", metricstest.Values{"katbox_quota_projects": 0})
+	})
+}
+
+// TestDirectoryThatExistsGetsNoProject: it may have any number of files.
+func TestDirectoryThatExistsGetsNoProject(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		if _, err := h.scratch.Create(h.limited().Place()); err != nil {
+			t.Fatal(err)
+		}
+		h.publishLimited()
+		if r := h.wantPhase(testID, volume.Publishing); r.Project != 0 || len(q.happened()) > 0 {
+			t.Errorf("project %d, %q", r.Project, q.happened())
+		}
+	})
+}
+
+// TestLimitIsRequired refuses what cannot be limited, and leaves nothing.
+func TestLimitIsRequired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, q := newTestNode(t), newFakeQuotas()
+		q.state, h.quotas, h.quotaMode = quota.Accounted, q, quota.Required
+		h.start()
+		err := h.node.Publish(t.Context(), h.limited())
+		wantError(t, err, volume.ErrFailed)
+		wantError(t, err, quota.ErrNotEnforced)
+		h.wantGone(testPod, testID)
+		h.publish()
+		h.stop()
+	})
+}
+
+// TestProjectWaitsForItsFiles: a restart in the middle of an erasure, and files of others, keep an ID
+// from being given away.
+func TestProjectWaitsForItsFiles(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		h.publishLimited()
+		h.unpublish()
+		q.mu.Lock()
+		q.more[firstProject] = volume.Size{Inodes: 3}
+		q.mu.Unlock()
+		time.Sleep(testLifespan + 2*time.Minute)
+		h.wantGone(testPod, testID)
+		metricstest.Of(t, h.metrics).Want(t, "with files of others", metricstest.Values{"katbox_quota_foreign_projects": 1})
+		h.restart()
+		metricstest.Of(t, h.metrics).Want(t, "after a restart", metricstest.Values{"katbox_quota_foreign_projects": 1})
+		h.publishLimited()
+		if r := h.wantPhase(testID, volume.Publishing); r.Project != firstProject+1 {
+			t.Errorf("project %d", r.Project)
+		}
+		q.mu.Lock()
+		clear(q.more)
+		q.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		metricstest.Of(t, h.metrics).Want(t, "without them", metricstest.Values{"katbox_quota_foreign_projects": 0, "katbox_quota_projects": 1})
+	})
+}
+
+// TestSizeOfAProject: retained volumes are measured by one question, those without a project by a walk.
+func TestSizeOfAProject(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		h.publishLimited()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		metricstest.Of(t, h.metrics).Want(t, "retained", metricstest.Values{"katbox_retained_bytes": 4096})
+		q.mu.Lock()
+		q.more[firstProject] = volume.Size{Bytes: 1000}
+		q.mu.Unlock()
+		r, _ := h.records.get(testID)
+		if used, limit, err := h.node.env.occupied(t.Context(), &r); err != nil || used.Bytes != 5096 || limit != testLimit {
+			t.Errorf("%+v, %+v, %v", used, limit, err)
+		}
+		r.Project = 0
+		if used, limit, err := h.node.env.occupied(t.Context(), &r); err != nil || used.Inodes != 2 || limit != (volume.Size{}) {
+			t.Errorf("without a project: %+v, %+v, %v", used, limit, err)
+		}
+	})
+}
+
+func TestWithin(t *testing.T) {
+	is := volume.Space{Total: volume.Size{Bytes: 1000, Inodes: 100}, Free: volume.Size{Bytes: 300, Inodes: 50}}
+	btrfs := volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: 300}}
+	for _, tt := range []struct {
+		name              string
+		is                volume.Space
+		limit, used, want volume.Size
+		free              volume.Size
+	}{
+		{"no limit", is, volume.Size{}, volume.Size{Bytes: 7}, is.Total, is.Free},
+		{"bytes", is, volume.Size{Bytes: 100}, volume.Size{Bytes: 30, Inodes: 1}, volume.Size{Bytes: 100, Inodes: 100}, volume.Size{Bytes: 70, Inodes: 50}},
+		{"inodes", is, volume.Size{Inodes: 10}, volume.Size{Bytes: 30, Inodes: 4}, volume.Size{Bytes: 1000, Inodes: 10}, volume.Size{Bytes: 300, Inodes: 6}},
+		{"more than is free", is, volume.Size{Bytes: 900}, volume.Size{Bytes: 30}, volume.Size{Bytes: 900, Inodes: 100}, volume.Size{Bytes: 300, Inodes: 50}},
+		{"used more", is, volume.Size{Bytes: 100}, volume.Size{Bytes: 130}, volume.Size{Bytes: 100, Inodes: 100}, volume.Size{Inodes: 50}},
+		{"larger than the disk", is, volume.Size{Bytes: 2000, Inodes: 2000}, volume.Size{Bytes: 30}, is.Total, is.Free},
+		{"any number of inodes", btrfs, volume.Size{Inodes: 10}, volume.Size{Inodes: 4}, volume.Size{Bytes: 1000, Inodes: 10}, volume.Size{Bytes: 300, Inodes: 6}},
+	} {
+		if got := within(tt.is, tt.limit, tt.used); got.Total != tt.want || got.Free != tt.free {
+			t.Errorf("%s: %+v, want %+v with %+v free", tt.name, got, tt.want, tt.free)
+		}
+	}
+	if got := within(btrfs, volume.Size{Inodes: math.MaxInt64}, volume.Size{}); got.Total.Inodes != math.MaxInt64 {
+		t.Errorf("%+v", got)
+	}
+}
