@@ -48,8 +48,9 @@ func (t *task) setProject(fd int) error {
 	return nil
 }
 
-// occupied returns what a volume with a data directory occupies, and its limit if that is enforced: what the kernel counts for
-// its project, or else what a walk finds. The errors are those of scratch.Dir.Usage.
+// occupied returns what a volume with a data directory occupies, and its limit if that is enforced:
+// what the kernel counts for its project, or else what a walk finds. The errors are those of
+// scratch.Dir.Usage.
 func (e *environment) occupied(ctx context.Context, r *volume.Record) (used, limit volume.Size, err error) {
 	if q, ok := e.Quota.Of(r.Project); ok {
 		exists, err := e.Scratch.Exists(r.Data())
