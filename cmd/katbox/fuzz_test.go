@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/driver"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/socket"
 )
@@ -85,9 +86,13 @@ func checkOptions(t *testing.T, args []string, o options) {
 	if path, err := socket.Path(o.endpoint); err != nil || path == "" {
 		t.Errorf("%q: socket %q, %v", args, path, err)
 	}
-	_, err := driver.New(driver.Config{
+	promised, err := policy.New(o.bounds())
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	_, err = driver.New(driver.Config{
 		Name: o.driverName, NodeID: o.nodeID, KubeletDir: o.kubeletDir, MaxVolumes: o.maxVolumes,
-		Volumes: struct{ driver.Volumes }{}, Metrics: anyMetrics,
+		Volumes: struct{ driver.Volumes }{}, Terms: promised.Terms, Metrics: anyMetrics,
 	})
 	if err != nil || o.kubeletDir != filepath.Clean(o.kubeletDir) {
 		t.Errorf("%q: kubelet directory %q, %v", args, o.kubeletDir, err)
