@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
 )
 
 // change changes the record of a volume before the node starts.
@@ -103,6 +105,50 @@ func TestOrderUnderPressure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGuaranteedWaitForRoomOnItsWay: what reaches the floor, though not the headroom, saves a volume
+// that is pinned.
+func TestGuaranteedWaitForRoomOnItsWay(t *testing.T) {
+	const bytes = 100 * 512
+	synctest.Test(t, func(t *testing.T) {
+		withQueue(t, retained.Queue{}, func(queue *retained.Queue) {
+			for i, kind := range []volume.HoldKind{volume.NoHold, volume.Pinned} {
+				r := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(-time.Hour), testLifespan)
+				if kind != volume.NoHold {
+					r.Hold = volume.Hold{Kind: kind, For: testLifespan, By: "anna", Why: "a test"}
+				}
+				queue.Push(r)
+				queue.Measured(r.ID, r.Unpublished, volume.Size{Bytes: bytes, Inodes: 1})
+			}
+		}, func(q retentionTest) {
+			measured := func(short int64, answers bool) {
+				q.root.Send(q.retention, &messages.Pressure{
+					Lacking: volume.Size{Bytes: 10 * bytes}, Short: volume.Size{Bytes: short}, Answers: answers,
+				})
+			}
+			measured(bytes, false)
+			measured(bytes, true)
+			q.want(t, "one is enough for the floor", 1, 1)
+			measured(2*bytes, false)
+			q.want(t, "one is not enough any more", 2, 1)
+		})
+	})
+}
+
+// TestNamespaceLosesVolumesOnceMeasured, without a measurement of the disk.
+func TestNamespaceLosesVolumesOnceMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := volume.Record{ID: numbered(0), Pod: testPod, Namespace: "ci"}.Retain(time.Now().Add(-time.Hour), testLifespan)
+		limited := retained.Queue{MaxRetained: func(string) volume.Size { return volume.Size{Inodes: 1} }}
+		withQueue(t, limited, func(queue *retained.Queue) { queue.Push(r) }, func(q retentionTest) {
+			q.want(t, "not measured", 0, 0)
+			q.root.Send(q.retention, &messages.SizesMeasured{
+				Sizes: []messages.VolumeSize{{ID: r.ID, Unpublished: r.Unpublished, Size: volume.Size{Inodes: 2}}}, Done: true,
+			})
+			q.want(t, "measured", 1, 0)
+		})
+	})
 }
 
 // TestNamespaceLosesItsOldest: a namespace that retains more than it may loses its oldest volumes, once

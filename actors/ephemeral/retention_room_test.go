@@ -116,25 +116,32 @@ type retentionTest struct {
 func withRetention(t *testing.T, volumes, unmeasured int, test func(q retentionTest)) {
 	const blocks, block = 100, 512
 	synctest.Test(t, func(t *testing.T) {
-		system := quietSystem()
-		q := retentionTest{root: system.Root, evicted: &list[volume.ID]{}, asked: &list[struct{}]{}}
-		var queue retained.Queue
-		for i := range volumes {
-			record := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i-volumes)*time.Minute), testLifespan)
-			queue.Push(record)
-			if i < unmeasured {
-				queue.Measured(record.ID, record.Unpublished, volume.Size{Bytes: blocks * block, Inodes: 1})
+		withQueue(t, retained.Queue{}, func(queue *retained.Queue) {
+			for i := range volumes {
+				record := volume.Record{ID: numbered(i), Pod: testPod}.Retain(time.Now().Add(time.Duration(i-volumes)*time.Minute), testLifespan)
+				queue.Push(record)
+				if i < unmeasured {
+					queue.Measured(record.ID, record.Unpublished, volume.Size{Bytes: blocks * block, Inodes: 1})
+				}
 			}
-		}
-		sleeping := newTestRetention(&queue, true, metrics.New("test", ""))
-		sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) { q.evicted.add(r.ID) }
-		sleeping.measureDisk = func() { q.asked.add(struct{}{}) }
-		q.retention = spawnRetention(t, system, sleeping)
-		test(q)
-		system.Root.Stop(q.retention)
-		system.Shutdown()
-		time.Sleep(2 * time.Second) // the library's dead letter throttle
+		}, test)
 	})
+}
+
+// withQueue runs a test with a queue that fill fills.
+func withQueue(t *testing.T, queue retained.Queue, fill func(*retained.Queue), test func(q retentionTest)) {
+	t.Helper()
+	system := quietSystem()
+	q := retentionTest{root: system.Root, evicted: &list[volume.ID]{}, asked: &list[struct{}]{}}
+	fill(&queue)
+	sleeping := newTestRetention(&queue, true, metrics.New("test", ""))
+	sleeping.delete = func(r volume.Record, _ *messages.DeleteVolume) { q.evicted.add(r.ID) }
+	sleeping.measureDisk = func() { q.asked.add(struct{}{}) }
+	q.retention = spawnRetention(t, system, sleeping)
+	test(q)
+	system.Root.Stop(q.retention)
+	system.Shutdown()
+	time.Sleep(2 * time.Second) // the library's dead letter throttle
 }
 
 // measured is a measurement at the floor: the room of that number of volumes is lacking. It answers
