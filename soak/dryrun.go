@@ -14,6 +14,9 @@ func printPlan(out io.Writer, p workload.Plan) error {
 	for index := range p.Workload().Pods {
 		pod := p.Pod(index)
 		fmt.Fprintf(w, "pod %d %s in %s arrives %s runs %s", pod.Index, pod.UID, pod.Namespace, pod.Arrival, pod.Length)
+		if pod.Failed {
+			fmt.Fprint(w, " fails")
+		}
 		if pod.DeletedEarly > 0 {
 			fmt.Fprintf(w, " deleted early after %s", pod.DeletedEarly)
 		}
@@ -29,6 +32,9 @@ func printPlan(out io.Writer, p workload.Plan) error {
 				v.Publish, v.Unpublish)
 			if v.RemovedAfter > 0 {
 				fmt.Fprintf(w, " removed after %s", v.RemovedAfter)
+			}
+			if v.OnFailure {
+				fmt.Fprint(w, " kept on failure")
 			}
 			if v.PinnedAfter > 0 {
 				fmt.Fprintf(w, " pinned after %s for %s", v.PinnedAfter, v.PinnedFor)

@@ -71,6 +71,9 @@ func (l *life) live(ctx context.Context) {
 		return
 	}
 	l.each((*scratch).finish)
+	if s := l.podsAPI; s != nil {
+		s.Ended(l.pod)
+	}
 	if removed := l.removal(); removed != nil {
 		l.removeByForce(ctx)
 		return

@@ -167,10 +167,14 @@ var needs = map[fake.Bug]need{
 	}),
 	// What is let go has to go well before the end of its lifespan.
 	fake.ReleasesNothing: decided(func(w *workload.Workload) { w.Driver.Lifespan = workload.Duration(12 * time.Second) }),
-	fake.BuriesNothing:   decided(func(*workload.Workload) {}),
-	fake.BuriesTwice:     decided(func(*workload.Workload) {}),
-	fake.BuriesExpired:   decided(func(*workload.Workload) {}),
-	fake.BuriesOthers:    decided(func(*workload.Workload) {}),
+	fake.ShortensFailed: {change: func(w *workload.Workload) {
+		waves(w)
+		w.Failed, w.Volumes.OnFailure, w.Driver.ReleaseGrace = 0.5, 0.5, workload.Duration(200*time.Millisecond)
+	}},
+	fake.BuriesNothing: decided(func(*workload.Workload) {}),
+	fake.BuriesTwice:   decided(func(*workload.Workload) {}),
+	fake.BuriesExpired: decided(func(*workload.Workload) {}),
+	fake.BuriesOthers:  decided(func(*workload.Workload) {}),
 	// A call may take 10 s. The first of the two targets is that of a pod in the
 	// first half, so that there are others to wait for it.
 	fake.LocksAll: {change: func(w *workload.Workload) {

@@ -212,6 +212,7 @@ func TestHonestDriver(t *testing.T) {
 			w.Driver.Headroom = 0.05
 			w.Reading, w.Again = workload.Reading{Readers: 3, Removed: 0.1, Pinned: 0.1, Released: 0.1}, 0.3
 			w.Driver.ReleaseGrace = workload.Duration(200 * time.Millisecond)
+			w.Failed, w.Volumes.OnFailure = 0.5, 0.3
 			w.Faults = faults
 			// By chance a run may lack something.
 			again := func(r *report.Result) bool { return isBusy(r) || len(r.Violations) == 0 }

@@ -34,6 +34,14 @@ func (s *stage) prove(ctx context.Context) error {
 	defer cancel(nil)
 	// Whatever ends the run, nothing of the driver or the kubelet outlives it.
 	defer s.driver.Kill()
+	if s.plan.Workload().Volumes.OnFailure > 0 {
+		podsAPI, err := kubelet.StartPodsAPI(s.layout.Kubelet, daemon.Name)
+		if err != nil {
+			return err
+		}
+		defer podsAPI.Stop()
+		s.podsAPI = podsAPI
+	}
 	if err := s.driver.Start(ctx); err != nil {
 		return s.died(ctx, err)
 	}

@@ -43,7 +43,9 @@ type stage struct {
 	findings *history.Findings
 	checker  *check.Checker
 	// reader is nil if nobody reads.
-	reader   *reader.Reader
+	reader *reader.Reader
+	// podsAPI is nil if the kubelet does not say how pods end.
+	podsAPI  *kubelet.PodsAPI
 	report   *report.Run
 	injected *counts
 	// calls is how many answers there were.
@@ -68,7 +70,7 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 		Work: l.Work, Kubelet: l.Kubelet,
 		Lifespan: w.Driver.Lifespan.D(), OrphanGrace: w.Driver.OrphanGrace.D(),
 		PruneInterval: w.Driver.PruneInterval.D(), Headroom: w.Driver.Headroom, Tolerance: o.tolerance,
-		ReleaseGrace: w.Driver.ReleaseGrace.D(), Tombstones: w.Reading.Readers > 0,
+		ReleaseGrace: w.Driver.ReleaseGrace.D(), Tombstones: w.Reading.Readers > 0, Outcomes: w.Volumes.OnFailure > 0,
 		EnoughCalls: o.enoughCalls,
 		Timeline:    s.timeline, Findings: s.findings,
 		Disk: s.space, Mounted: host.MountedAt, MountsBelow: mountPoints,

@@ -29,7 +29,7 @@ type Space struct {
 }
 
 // Config is what a Checker works with. All fields are required, but Headroom,
-// Lifespan, ReleaseGrace, Tombstones, Patience and EnoughCalls may be zero.
+// Lifespan, ReleaseGrace, Outcomes, Tombstones, Patience and EnoughCalls may be zero.
 type Config struct {
 	// Work is the driver's working directory, Kubelet the kubelet's.
 	Work    string
@@ -42,6 +42,8 @@ type Config struct {
 	Headroom      float64
 	// ReleaseGrace is how long the driver keeps what a person releases.
 	ReleaseGrace time.Duration
+	// Outcomes says that the driver is told how pods end.
+	Outcomes bool
 	// Tombstones says that CheckGone will be called.
 	Tombstones bool
 	// Tolerance is how late the driver may delete.

@@ -144,12 +144,12 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 			c.mu.Lock()
 			c.lastEvicted = after
 			c.mu.Unlock()
-			if !r.released() { // it goes before others
+			if !r.released() && (!c.cfg.Outcomes || r.volume.Failed) { // those go before others
 				c.checkOrder(r, after)
 			}
 			return
 		}
-		if c.broken(r, after) != history.Holds && c.besideRemoval(r.volume, r.lastWhole, after) {
+		if c.broken(r, after) == c.durable(r.from, after) && c.besideRemoval(r.volume, r.lastWhole, after) {
 			c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", after.Format(history.Clock), absence(err)))
 			return
 		}

@@ -122,7 +122,8 @@ func (c *Checker) reasons(e end) (may []string) {
 	if !release.Sent.IsZero() {
 		may = append(may, "released")
 	}
-	if !release.Done.IsZero() && !e.evicted {
+	soon := e.volume.OnFailure && !e.volume.Failed // its lifespan is as short as the grace of a release
+	if !release.Done.IsZero() && !e.evicted && !soon {
 		may = slices.DeleteFunc(may, func(reason string) bool { return reason == "expired" })
 	}
 	return may

@@ -86,10 +86,14 @@ func (r *retained) dueAt() time.Time {
 func (r *retained) goneBy() time.Time { return r.dueAt().Add(r.latest.Sub(r.deadline)) }
 
 // broken is the promise that is broken if a volume goes, or stays, at a time: that of
-// a person's decision if its lifespan alone would allow it.
+// a person's decision if its lifespan alone would allow it, and that of what failed
+// if it would be right after a success.
 func (c *Checker) broken(r *retained, at time.Time) history.Promise {
 	if r.pinned() && !at.Before(r.earliest) || r.released() && at.Before(r.latest) {
 		return history.Holds
+	}
+	if v := r.volume; v.OnFailure && v.Failed && at.Before(r.earliest) && !at.Before(r.from.Add(r.grace)) {
+		return history.KeepsFailed
 	}
 	return c.durable(r.from, at)
 }

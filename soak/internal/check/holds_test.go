@@ -126,6 +126,41 @@ func TestHolds(t *testing.T) {
 			time.Sleep(time.Second)
 		}, ""},
 		{"a release that is refused", func(w *world) { w.checker.BeginRelease(w.retain(1))(Refused, no) }, history.Holds},
+		{"of a failed pod, and goes as if it had succeeded", func(w *world) {
+			v := w.volume(1)
+			v.OnFailure, v.Failed = true, true
+			w.publish(v)
+			w.unpublish(v)
+			time.Sleep(2 * time.Second)
+			w.remove(v)
+			time.Sleep(time.Second)
+		}, history.KeepsFailed},
+		{"of a pod that succeeded, and goes after the grace", func(w *world) {
+			v := w.volume(1)
+			v.OnFailure = true
+			w.publish(v)
+			w.unpublish(v)
+			time.Sleep(2 * time.Second)
+			w.remove(v)
+			time.Sleep(time.Second)
+		}, ""},
+		{"of a pod that succeeded, and goes before the grace", func(w *world) {
+			v := w.volume(1)
+			v.OnFailure = true
+			w.publish(v)
+			w.unpublish(v)
+			w.remove(v)
+			time.Sleep(time.Second)
+		}, history.Durable},
+		{"of a pod whose end the driver does not know", func(w *world) {
+			v := w.volume(1)
+			v.OnFailure = true
+			w.publish(v)
+			w.unpublish(v)
+			time.Sleep(lifespan)
+			w.remove(v)
+			time.Sleep(time.Second)
+		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := 0

@@ -47,6 +47,10 @@ func newRetained(v *history.Volume, cfg Config) *retained {
 	lifespan, tolerance := cfg.Lifespan, cfg.Tolerance
 	r := &retained{volume: v, grace: cfg.ReleaseGrace, from: v.FirstSent(history.Unpublish), to: v.LastOK(history.Unpublish)}
 	r.earliest = r.from.Add(lifespan)
+	if v.OnFailure && !v.Failed {
+		// How long it is kept depends on when the driver learns that.
+		r.earliest = r.from.Add(min(lifespan, cfg.ReleaseGrace))
+	}
 	r.deadline = r.to.Add(lifespan)
 	r.latest = r.deadline.Add(tolerance)
 	r.next = r.earliest.Add(-lastMoments)

@@ -62,6 +62,7 @@ const (
 	PinsNothing     Bug = "says that it pins, and does not"
 	ForgetsPins     Bug = "forgets pins when it starts" // a kill
 	ReleasesNothing Bug = "says that it releases, and does not"
+	ShortensFailed  Bug = "takes failures for successes" // volumes that are kept on failure
 	BuriesNothing   Bug = "leaves no tombstones"
 	BuriesTwice     Bug = "leaves two tombstones"
 	BuriesExpired   Bug = "remembers that all expired"
@@ -109,7 +110,8 @@ var breaks = map[Bug]history.Promise{
 	ReadingDelays:   history.Independent,
 	RemovesAnother:  history.Removes, RemovesNothing: history.Removes,
 	PinsNothing: history.Holds, ForgetsPins: history.Holds, ReleasesNothing: history.Holds,
-	BuriesNothing: history.Tombstones, BuriesTwice: history.Tombstones,
+	ShortensFailed: history.KeepsFailed,
+	BuriesNothing:  history.Tombstones, BuriesTwice: history.Tombstones,
 	BuriesExpired: history.Tombstones, BuriesOthers: history.Tombstones,
 	Crashes:   history.Lives,
 	EndsBadly: history.Lives,

@@ -33,6 +33,8 @@ type record struct {
 	failed int
 	// halved is when the first half was deleted.
 	halved time.Time
+	// onFailure says that it is to be kept only if its pod fails.
+	onFailure bool
 	// pinned is until when a person keeps it, released when one let it go.
 	pinned, released time.Time
 	// answered is when its last publish was.

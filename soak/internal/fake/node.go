@@ -105,7 +105,8 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 		return &csi.NodePublishVolumeResponse{}, nil
 	}
 	next := record{id: id, pod: q.GetVolumeContext()[podUID], target: target, published: true, failed: known.failed,
-		namespace: q.GetVolumeContext()[podNamespace], podName: q.GetVolumeContext()[podName]}
+		namespace: q.GetVolumeContext()[podNamespace], podName: q.GetVolumeContext()[podName],
+		onFailure: q.GetVolumeContext()["retain"] == "OnFailure"}
 	r.disk.put(next)
 	if r.cfg.Bug != ReadsAlong && r.cfg.Bug != ReadsPublished {
 		r.loseReaders(id)

@@ -33,6 +33,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (r *run) lifespan(v record) time.Duration {
 	switch {
 	case v.orphan:
+	case r.cfg.Bug == ShortensFailed && v.onFailure:
+		return r.cfg.ReleaseGrace
 	case r.cfg.Bug == DeletesEarly:
 		return r.cfg.Lifespan / 2
 	case r.cfg.Bug == KeepsTooLong, v.prolonged:

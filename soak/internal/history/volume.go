@@ -40,6 +40,8 @@ type Volume struct {
 
 	ReadOnly bool
 	Content  workload.Content
+	// OnFailure says that it is to be kept only if its pod fails, Failed that it does.
+	OnFailure, Failed bool
 
 	mu      sync.Mutex
 	running map[*Call]struct{}

@@ -99,6 +99,8 @@ func (p *Pod) add(root string, plan workload.Volume) *Volume {
 		Name:      plan.Name,
 		Target:    filepath.Join(volumesDir(root, p.Plan.UID), v.directory(), "mount"),
 		ReadOnly:  plan.ReadOnly,
+		OnFailure: plan.OnFailure,
+		Failed:    p.Plan.Failed,
 		Content:   plan.Content,
 	}
 	p.Volumes = append(p.Volumes, v)

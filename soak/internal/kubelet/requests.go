@@ -53,13 +53,17 @@ func podInfo(v *Volume) map[string]string {
 	if v.Plan.Persistent {
 		ephemeral = "false"
 	}
-	return map[string]string{
+	context := map[string]string{
 		"csi.storage.k8s.io/ephemeral":           ephemeral,
 		"csi.storage.k8s.io/pod.name":            v.Pod.Plan.Name,
 		"csi.storage.k8s.io/pod.namespace":       v.Pod.Plan.Namespace,
 		"csi.storage.k8s.io/pod.uid":             v.Pod.Plan.UID,
 		"csi.storage.k8s.io/serviceAccount.name": "default",
 	}
+	if v.Plan.OnFailure {
+		context["retain"] = "OnFailure"
+	}
+	return context
 }
 
 func (c client) publish(ctx context.Context, v *Volume, giveUp time.Duration, r *csi.NodePublishVolumeRequest) error {

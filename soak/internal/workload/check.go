@@ -92,6 +92,8 @@ func (w Workload) Check() error {
 	within(c, "calls.bad", w.Calls.Bad, 0, mostBad)
 	within(c, "reading.readers", w.Reading.Readers, 0, mostReaders)
 	c.share("reading.removed", w.Reading.Removed)
+	c.share("failed", w.Failed)
+	c.share("volumes.onFailure", w.Volumes.OnFailure)
 	c.share("reading.pinned", w.Reading.Pinned)
 	c.share("reading.released", w.Reading.Released)
 	for _, decided := range []struct {
@@ -151,8 +153,9 @@ func (w Workload) checkDriver(c *checker) {
 	c.share("driver.headroom", w.Driver.Headroom)
 	within(c, "driver.pruneInterval", w.Driver.PruneInterval, Duration(100*time.Millisecond), longestRun)
 	within(c, "driver.releaseGrace", w.Driver.ReleaseGrace, 0, longestRun)
-	c.that(w.Reading.Released == 0 || w.Driver.ReleaseGrace > 0, "driver.releaseGrace",
-		"is %v, but reading.released is %v: say how long what a person releases is kept", w.Driver.ReleaseGrace, w.Reading.Released)
+	c.that(w.Reading.Released == 0 && w.Volumes.OnFailure == 0 || w.Driver.ReleaseGrace > 0, "driver.releaseGrace",
+		"is %v, but reading.released is %v and volumes.onFailure %v: say how long what is let go is kept",
+		w.Driver.ReleaseGrace, w.Reading.Released, w.Volumes.OnFailure)
 	within(c, "driver.orphanGrace", w.Driver.OrphanGrace, Duration(time.Millisecond), longestRun)
 }
 

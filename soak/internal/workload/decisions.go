@@ -21,6 +21,8 @@ type Pod struct {
 	Volumes []Volume
 	// Bad are the calls with bad input that are made while it lives.
 	Bad []BadCall
+	// Failed says that it fails.
+	Failed bool
 }
 
 // Volume is what one volume of a pod will go through.
@@ -36,6 +38,8 @@ type Volume struct {
 	Content    Content
 	Publish    Call
 	Unpublish  Call
+	// OnFailure says that it is to be kept only if its pod fails.
+	OnFailure bool
 	// RemovedAfter is how long after its unpublish a person removes the volume; 0
 	// says that nobody does. No volume with a Trouble is removed.
 	RemovedAfter time.Duration

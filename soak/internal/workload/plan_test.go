@@ -22,6 +22,7 @@ func everything() Workload {
 	}
 	w.Calls = Calls{Doubled: 0.3, Cancelled: 0.2, Reordered: 0.1, Bad: 1.25}
 	w.Driver.ReleaseGrace = Duration(time.Second)
+	w.Failed, w.Volumes.OnFailure = 0.3, 0.4
 	w.Reading = Reading{Readers: 2, Removed: 0.25, Pinned: 0.2, Released: 0.25}
 	w.Faults = []Fault{
 		{Kind: DaemonKill, Times: 10, For: Duration(time.Second)},
@@ -146,6 +147,8 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 			p.Again = 0
 			volumes(decideNothing)(p)
 		}},
+		{"failed", func(w *Workload) { w.Failed = 0.9 }, func(p *Pod) { p.Failed = false }},
+		{"volumes.onFailure", func(w *Workload) { w.Volumes.OnFailure = 0.9 }, volumes(func(v *Volume) { v.OnFailure = false })},
 		{"reading.pinned", func(w *Workload) { w.Reading.Pinned = 0.9 }, func(p *Pod) {
 			p.Again = 0
 			volumes(decideNothing)(p)

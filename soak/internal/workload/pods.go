@@ -28,10 +28,12 @@ func (p Plan) Pod(index int) Pod {
 		Bad:       p.bad(index),
 	}
 	early, deletion := chance(r, p.workload.DeletedEarly), upTo(r, latestDeletion)
+	pod.Failed = chance(p.stream("failed", uint64(index)), p.workload.Failed)
 	inline := int(between(r, int64(p.workload.Volumes.Min), int64(p.workload.Volumes.Max)))
 	for i := range inline {
 		name := fmt.Sprintf("data-%d", i)
 		v := p.volume(p.stream("volume", uint64(index), uint64(i)), Volume{Name: name, ID: volumeID(name, pod.UID)})
+		v.OnFailure = chance(p.stream("onFailure", uint64(index), uint64(i)), p.workload.Volumes.OnFailure)
 		p.decide(&v, index, i)
 		pod.Volumes = append(pod.Volumes, v)
 	}

@@ -28,6 +28,7 @@ func TestShares(t *testing.T) {
 	}
 	for _, pod := range pods(NewPlan(w, 1)) {
 		n["pods"]++
+		count("failed", pod.Failed)
 		count("again", pod.Again > 0)
 		if pod.Again < 0 || pod.Again > w.Driver.Lifespan.D()/4 {
 			t.Errorf("a pod comes again after %s", pod.Again)
@@ -51,6 +52,7 @@ func TestShares(t *testing.T) {
 			count("modes", v.Content.Modes)
 			count("special", v.Content.Special)
 			count("removed", v.RemovedAfter > 0)
+			count("onFailure", v.OnFailure)
 			count("pinned", v.PinnedAfter > 0)
 			count("released", v.ReleasedAfter > 0)
 			for _, after := range []time.Duration{v.RemovedAfter, v.PinnedAfter, v.ReleasedAfter} {
@@ -87,6 +89,7 @@ func TestShares(t *testing.T) {
 		want float64
 	}{
 		{"early", "pods", w.DeletedEarly},
+		{"failed", "pods", w.Failed},
 		// Some pods are deleted early, and about volumes of some a person decides.
 		{"again", "pods", w.Again * (1 - w.DeletedEarly) * (left + left*left + left*left*left) / 3},
 		{"bad", "pods", w.Calls.Bad},
@@ -100,6 +103,7 @@ func TestShares(t *testing.T) {
 		{"modes", "volumes", 0.3},
 		{"special", "volumes", 0.3},
 		{"removed", "inline", w.Reading.Removed},
+		{"onFailure", "inline", w.Volumes.OnFailure},
 		{"pinned", "inline", 0.75 * w.Reading.Pinned},
 		{"released", "inline", 0.75 * 0.8 * w.Reading.Released},
 		{"files", "volumes", 5},

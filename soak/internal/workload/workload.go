@@ -16,6 +16,8 @@ type Workload struct {
 	// DeletedEarly is the share of pods that are deleted while their volumes
 	// are being mounted.
 	DeletedEarly float64 `yaml:"deletedEarly"`
+	// Failed is the share of pods that fail. The others succeed.
+	Failed float64 `yaml:"failed"`
 	// Again is the share of pods that are on the node once more, soon after they
 	// went, so that their retained volumes are published again. In a drain none is.
 	Again    float64  `yaml:"again"`
@@ -70,6 +72,9 @@ type Volumes struct {
 	// one of Pool persistent volumes. Only a driver with staging has them.
 	Persistent float64 `yaml:"persistent"`
 	Pool       int     `yaml:"pool"`
+	// OnFailure is the share of inline volumes that are to be kept only if their pod
+	// fails. The kubelet then says how pods end.
+	OnFailure float64 `yaml:"onFailure"`
 }
 
 // Contents is what a pod writes into a volume, beside the marker that each gets.
