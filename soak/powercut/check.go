@@ -176,6 +176,9 @@ func (c *checker) finish(ctx context.Context, o options) error {
 				return err
 			}
 		}
+		if err := c.checkTombstones(ctx, n, limit); err != nil {
+			return err
+		}
 		// What it says of calls and timers that its end cuts off is no news.
 		if err := c.listen(n); err != nil {
 			return err

@@ -23,6 +23,9 @@
 // hardware is up to a second slow: daemon and check go by the same one, and the
 // acks are older than the boot by more than that.
 //
+// When all volumes are over, each that had a durable record has to have a tombstone,
+// and no life of one has two.
+//
 // The judging is a pure function, see story: it keeps the states that a volume
 // may be in after what is known of it, and whatever is seen has to be possible in
 // one of them.
