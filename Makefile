@@ -20,7 +20,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,14 @@ powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/powercut/ ./cmd/katbox ./soak/powercut
 	"$(VMTEST)/powercut.sh" --payload bin/powercut --run './powercut run --dir /mnt/0' --check './powercut check --dir /mnt/0' \
 		--disk ext4:512M --window 2:10 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
+
+# VMTEST names a directory with a run.sh; .ci/quota-check says what it has to do.
+quota-check: ## Run the tests of limits on XFS and ext4 with project quotas, half an hour; VMTEST=DIR has run.sh, QUOTA_FLAGS="-test.run Hostile"
+	@if [ -z "$(VMTEST)" ]; then \
+		echo 'skipped: nothing was run. Set VMTEST to a directory with a run.sh that runs a command in a virtual machine; .ci/quota-check says what it has to do.'; \
+	else \
+		VMTEST="$(VMTEST)" QUOTA_FLAGS="$(QUOTA_FLAGS)" .ci/quota-check; \
+	fi
 
 image: binaries ## Build the images IMAGE:VERSION and IMAGE-gateway:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes them
 	.ci/image $(IMAGE) $(TAG) $(REVISION)
