@@ -162,6 +162,7 @@ func TestHoldEndsWithPublish(t *testing.T) {
 		h.publish()
 		h.wantValues("published", metricstest.Values{"katbox_pinned_volumes": 0, "katbox_pinned_bytes": 0})
 		h.unpublish()
+		synctest.Wait() // it sleeps
 		h.wantHeld("unpublished", volume.NoHold, testLifespan)
 
 		h.mustPin(48)
@@ -169,6 +170,7 @@ func TestHoldEndsWithPublish(t *testing.T) {
 		if err := h.node.Publish(t.Context(), h.publication()); err == nil {
 			t.Error("published")
 		}
+		synctest.Wait() // it sleeps
 		h.wantHeld("after a publish that failed", volume.Pinned, 48*time.Hour)
 		h.wantValues("after a publish that failed", metricstest.Values{"katbox_pinned_volumes": 1})
 	})
