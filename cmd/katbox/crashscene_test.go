@@ -175,7 +175,7 @@ func (s *scene) setUp() {
 func (s *scene) died() {
 	s.t.Helper()
 	process := s.cmd.Process
-	tooLate := time.AfterFunc(time.Minute, func() { _ = process.Signal(syscall.SIGQUIT) })
+	tooLate := time.AfterFunc(hangs, func() { _ = process.Signal(syscall.SIGQUIT) })
 	defer tooLate.Stop()
 	<-s.exited
 	state := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -228,7 +228,7 @@ func (s *scene) ownPart() { s.from = len(s.trace()) - s.armedAt }
 
 // await waits for something that the daemon does by itself, while it lives.
 func (s *scene) await(what string, is func() bool) error {
-	for deadline := time.Now().Add(time.Minute); !is(); {
+	for deadline := time.Now().Add(hangs); !is(); {
 		select {
 		case <-s.exited:
 			return errDied

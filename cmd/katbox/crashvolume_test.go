@@ -90,7 +90,7 @@ func (s *scene) publishVolume(v *playedVolume) error {
 	v.published, v.answered, v.recorded = true, false, false
 	req := s.request(v.pod, v.id)
 	req.TargetPath, req.Readonly = v.target, v.readOnly
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), hangs)
 	defer cancel()
 	_, err := s.node.NodePublishVolume(ctx, req)
 	v.answered, v.recorded = err == nil, err == nil
@@ -103,7 +103,7 @@ func (s *scene) unpublishVolume(v *playedVolume) error {
 		v.keptUntil = kept
 	}
 	v.published, v.answered, v.recorded = false, false, false
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), hangs)
 	defer cancel()
 	_, err := s.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
 	v.answered, v.recorded = err == nil, err == nil
@@ -129,7 +129,7 @@ func (s *scene) must(err error) {
 
 // repeated repeats a call while the answer is Aborted, as the kubelet does.
 func repeated(call func() error) error {
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(hangs); ; {
 		err := call()
 		if status.Code(err) != codes.Aborted || time.Now().After(deadline) {
 			return err

@@ -22,6 +22,14 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
+// hangs is after how long something hangs. KATBOX_TEST_HANGS sets it for slow machines.
+var hangs = func() time.Duration {
+	if hangs, err := time.ParseDuration(os.Getenv("KATBOX_TEST_HANGS")); err == nil {
+		return hangs
+	}
+	return time.Minute
+}()
+
 // asDaemon in the environment makes the test binary the daemon: the tests run
 // the real process, with the race detector in it.
 const asDaemon = "KATBOX_TEST_AS_DAEMON"
@@ -159,7 +167,7 @@ func (d *daemon) launch() {
 
 // ready waits until the daemon is ready, or has ended.
 func (d *daemon) ready() error {
-	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(d.t.Context(), hangs)
 	defer cancel()
 	exited := d.exited
 	go func() {
@@ -311,10 +319,10 @@ func (d *daemon) mounted(target string) bool {
 }
 
 // eventually waits until the daemon has done something by itself. It fails after
-// three minutes, far longer than anything should take.
+// three minutes (see hangs), far longer than anything should take.
 func (d *daemon) eventually(what string, is func() bool) {
 	d.t.Helper()
-	d.eventuallyWithin(3*time.Minute, what, is)
+	d.eventuallyWithin(3*hangs, what, is)
 }
 
 func (d *daemon) eventuallyWithin(limit time.Duration, what string, is func() bool) {
