@@ -10,9 +10,6 @@ import (
 // at is a time on the clock of the API server or the node, in seconds.
 func at(seconds int64) time.Time { return time.Unix(1_800_000_000+seconds, 0) }
 
-// grace is a deletionGracePeriodSeconds.
-func grace(seconds int64) *int64 { return &seconds }
-
 // ended is a pod that was made at 0, and whose container ran from 2 to that second.
 func ended(phase string, second int64) Pod {
 	return Pod{Phase: phase, Created: at(0), Started: at(0), Containers: []Container{{at(2), at(second)}}}
@@ -20,7 +17,7 @@ func ended(phase string, second int64) Pod {
 
 // told returns the pod, told to go at that second with a grace of 30 s.
 func told(p Pod, second int64) Pod {
-	p.Deletion, p.Grace = at(second+30), grace(30)
+	p.Deletion, p.Grace = at(second+30), new(int64(30))
 	return p
 }
 
@@ -80,10 +77,10 @@ func TestClocks(t *testing.T) {
 		{"no containers", func(p *Pod) { p.Containers = nil }, volume.Stopped},
 		{"no end", func(p *Pod) { p.Containers[0] = Container{} }, volume.Stopped},
 		{"no grace", func(p *Pod) { p.Grace = nil }, volume.Stopped},
-		{"a negative grace", func(p *Pod) { p.Grace = grace(-1) }, volume.Stopped},
-		{"a grace without end", func(p *Pod) { p.Grace = grace(1 << 62) }, volume.Stopped},
-		{"a grace longer than the pod was there", func(p *Pod) { p.Grace = grace(3600 + 30) }, volume.Stopped},
-		{"shortened to nothing", func(p *Pod) { p.Deletion, p.Grace = at(3600), grace(0) }, volume.Succeeded},
+		{"a negative grace", func(p *Pod) { p.Grace = new(int64(-1)) }, volume.Stopped},
+		{"a grace without end", func(p *Pod) { p.Grace = new(int64(1 << 62)) }, volume.Stopped},
+		{"a grace longer than the pod was there", func(p *Pod) { p.Grace = new(int64(3600 + 30)) }, volume.Stopped},
+		{"shortened to nothing", func(p *Pod) { p.Deletion, p.Grace = at(3600), new(int64(0)) }, volume.Succeeded},
 		{"no creation", func(p *Pod) { p.Created = time.Time{} }, volume.Stopped},
 		{"no start", func(p *Pod) { p.Started = time.Time{} }, volume.Stopped},
 		{"the node's clock is a minute late", func(p *Pod) {

@@ -51,6 +51,7 @@ func TestOutcomes(t *testing.T) {
 	s.cfg.Outcomes = takes
 	s.start(g.port())
 	n := next(t, "node", nodes)
+	many := strings.Repeat(`,"a"`, outcome.MostVolumes)
 	item := `{"podUID":"u1","outcome":"Failed","volumes":["scratch","more"]}`
 	for name, body := range map[string]string{
 		"no list of outcomes": `[]`, "unexpected EOF": `{"items":[` + item,
@@ -60,7 +61,7 @@ func TestOutcomes(t *testing.T) {
 		"items[1]":                    `{"items":[` + item + `,{"outcome":"Failed"}]}`,
 		"cannot be the name":          `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a","../b"]}]}`,
 		`has \"\", which`:             `{"items":[{"podUID":"u","outcome":"Failed","volumes":[""]}]}`,
-		"volumes are more than 256":   `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a"` + strings.Repeat(`,"a"`, outcome.MostVolumes) + `]}]}`,
+		"volumes are more than 256":   `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a"` + many + `]}]}`,
 		"more than the 1000 that":     `{"items":[` + strings.Repeat(item+",", mostAnswers) + item + `]}`,
 		"request body too large":      `{"items":[` + strings.Repeat(" ", mostOwners) + item + `]}`,
 		"cannot unmarshal number":     `{"items":[{"podUID":1,"outcome":"Failed","volumes":["a"]}]}`,

@@ -104,9 +104,9 @@ func New(c Config) (*Outcomes, error) {
 
 // Close ends what is being told to nodes.
 func (o *Outcomes) Close() {
-	o.close()
 	o.mu.Lock()
-	o.mu.Unlock() // no goroutine begins from now on
+	o.close() // no goroutine begins from now on
+	o.mu.Unlock()
 	o.tasks.Wait()
 }
 

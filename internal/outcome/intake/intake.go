@@ -1,8 +1,9 @@
 // Package intake takes in how pods ended, from whatever source, and notes it with their volumes.
 //
 // A source may repeat itself, and says more of a pod than matters here: the first ending of a pod
-// counts, unless it is Succeeded and another source says Failed. An ending may come before its volume is known, because a pod can end while its volume is
-// being published. Such endings wait for the publish, ten minutes at most, and no more than 2,000.
+// counts, unless it is Succeeded and another source says Failed. An ending may come before its volume
+// is known, because a pod can end while its volume is being published. Such endings wait for the
+// publish, ten minutes at most, and no more than 2,000.
 //
 // Nothing here delays a call of the kubelet: [Intake.Published] never blocks, and what is noted goes
 // through the node as the answers about owners do. What cannot be noted stays unknown, and then the
