@@ -23,7 +23,7 @@ import (
 // words are those of PromQL that the queries use; all else in a query is a metric or a
 // label.
 var words = strings.Fields(`
-	and or by on without offset vector absent
+	and or by on ignoring without offset vector absent
 	sum min max count time topk bottomk rate increase changes histogram_quantile min_over_time max_over_time`)
 
 // ofOthers are metrics that Prometheus makes itself, and those of the API server and of
@@ -43,7 +43,7 @@ var (
 	selector   = regexp.MustCompile(`(\w+)\{([^}]*)\}`)
 	matcher    = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
 	braces     = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|offset \w+`)
-	grouping   = regexp.MustCompile(`\b(?:by|on|without) \(([^)]*)\)`)
+	grouping   = regexp.MustCompile(`\b(?:by|on|ignoring|without) ?\(([^)]*)\)`)
 	identifier = regexp.MustCompile(`[a-zA-Z_]\w*`)
 	labelsOf   = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 	interval   = regexp.MustCompile(`\$__rate_interval`)
@@ -91,6 +91,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 	call.CallBegan()
 	call.CallEnded("OK", time.Second)
 	m.ReadRequested("bytes", "complete")
+	m.OutcomeSource("kubelet", true)
 	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +119,9 @@ func gather(t *testing.T) map[string]map[string][]string {
 		all[family.GetName()+"_count"], all[family.GetName()+"_sum"] = labels, labels
 		buckets := maps.Clone(labels)
 		buckets["le"] = nil
+		for _, bucket := range family.GetMetric()[0].GetHistogram().GetBucket() {
+			buckets["le"] = append(buckets["le"], fmt.Sprint(bucket.GetUpperBound()))
+		}
 		all[family.GetName()+"_bucket"] = buckets
 	}
 	return all
