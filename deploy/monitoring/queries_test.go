@@ -92,6 +92,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 	call.CallEnded("OK", time.Second)
 	m.ReadRequested("bytes", "complete")
 	m.OutcomeSource("kubelet", true)
+	m.QuotaIs("none")
 	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)
