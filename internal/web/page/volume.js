@@ -11,7 +11,7 @@ import { ancestors, base, decode, parent, visible } from "./names.js";
 import { trouble } from "./notice.js";
 import { askToRemove } from "./remove.js";
 import { format, sameFile } from "./route.js";
-import { timeLeft } from "./timeleft.js";
+import { holdInFull, timeLeft } from "./timeleft.js";
 import { compact } from "./volumestore.js";
 
 export class VolumeView {
@@ -63,10 +63,12 @@ export class VolumeView {
     const pairs = [
       ["Volume", visible(v.volume) || "–"],
       v.owner && ["Owner", `${v.owner}${v.guessed ? " (guessed)" : ""}${v.jobIndex ? `, index ${visible(v.jobIndex)}` : ""}`],
+      v.outcome && ["Outcome", visible(v.outcome)],
       ["Node", visible(v.node)],
       ["Size", v.inodes === undefined ? size(v.bytes) : `${size(v.bytes)} in ${count(v.inodes)} inodes`],
       ["Retained", Number.isNaN(v.retained) ? "–" : `${span(now - v.retained)} ago (${moment(v.retained).slice(0, 16)})`],
       ["Time left", timeLeft(v, now)],
+      v.hold && [visible(v.hold.kind), holdInFull(v.hold)],
       v.sooner && ["Note", "The node’s disk fills up: the volume may go earlier."],
       v.foreign && ["Note", "It is of an earlier namespace of this name."],
     ];

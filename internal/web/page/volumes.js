@@ -21,6 +21,7 @@ const columns = [
   { key: "pod", title: "Pod", sort: true },
   { key: "owner", title: "Owner", sort: true },
   { key: "volume", title: "Volume", sort: true },
+  { key: "outcome", title: "Outcome", sort: true },
   { key: "size", title: "Size", sort: true },
   { key: "retained", title: "Retained", sort: true },
   { key: "left", title: "Time left", sort: true },
@@ -31,7 +32,8 @@ const largestFirst = ["size", "retained"];
 const standard = "-retained";
 const values = {
   __proto__: null,
-  namespace: (v) => v.namespace, pod: (v) => v.pod || v.name, owner: (v) => v.owner, volume: (v) => v.volume, size: (v) => v.bytes,
+  namespace: (v) => v.namespace, pod: (v) => v.pod || v.name, owner: (v) => v.owner, volume: (v) => v.volume, outcome: (v) => v.outcome,
+  size: (v) => v.bytes,
   retained: (v) => v.retained, left: (v) => v.expires, node: (v) => v.node,
 };
 
@@ -45,7 +47,7 @@ export class VolumesView {
     this.title = this.all ? "Retained volumes of all namespaces" : `Retained volumes of ${visible(this.namespace)}`;
     this.heading = el("h1", { tabindex: -1 }, this.title);
     this.search = el("input", {
-      type: "search", id: "search", class: "search", placeholder: "Search pod, owner, volume, node", "aria-label": "Search the loaded volumes",
+      type: "search", id: "search", class: "search", placeholder: "Search pod, owner, volume, outcome, node", "aria-label": "Search the loaded volumes",
       autocomplete: "off", spellcheck: "false", on: { input: () => this.#searched(), keydown: (event) => moved(event, this.#list) },
     });
     this.search.value = route.q;
@@ -119,9 +121,10 @@ export class VolumesView {
     const link = el("a", { href: format({ namespace, name }) }, visible(volume.pod || name));
     const size_ = size(volume.bytes);
     const cells = [
-      [link, el("span", { class: "more" }, [this.all && visible(namespace), volume.owner, size_, ago(volume.retained, now)].filter((text) => text && text !== "–").join(" · "))],
+      [link, el("span", { class: "more" }, [this.all && visible(namespace), volume.owner, visible(volume.outcome), size_, ago(volume.retained, now)].filter((text) => text && text !== "–").join(" · "))],
       volume.owner ? el("span", { class: volume.guessed && "guessed", title: volume.guessed ? `${volume.owner}: guessed from the pod’s name` : volume.owner }, volume.owner) : "–",
       el("span", {}, visible(volume.volume) || "–"),
+      visible(volume.outcome) || "–",
       size_,
       el("span", { title: moment(volume.retained) }, ago(volume.retained, now)),
       timeLeft(volume, now),

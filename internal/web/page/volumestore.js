@@ -51,9 +51,15 @@ export function compact({ metadata, spec, status }) {
     owner: visible(owner), guessed: spec.owner?.guessed === true, jobIndex: spec.owner?.jobIndex ?? "",
     bytes: status.bytes, inodes: status.inodes,
     published: Date.parse(status.publishedAt), retained: Date.parse(status.retainedAt), expires: Date.parse(status.expiresAt),
+    outcome: status.outcome ?? "", hold: held(status.hold),
     sooner: status.mayGoEarlier === true, foreign: metadata.labels?.["katbox.io/foreign"] === "true",
   };
   const { namespace, name, pod, node } = volume;
-  volume.text = `${namespace}\n${pod || name}\n${owner}\n${volume.volume}\n${node}`.toLowerCase();
+  volume.text = `${namespace}\n${pod || name}\n${owner}\n${volume.volume}\n${node}\n${volume.outcome}\n${volume.hold?.kind ?? ""}`.toLowerCase();
   return volume;
+}
+
+// held keeps of a person's decision about a volume what the page shows; null without one.
+function held(hold) {
+  return hold ? { kind: hold.kind, until: Date.parse(hold.until), by: hold.by ?? "", why: hold.why ?? "" } : null;
 }

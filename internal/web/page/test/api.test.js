@@ -5,6 +5,8 @@ import test from "node:test";
 globalThis.location = { hash: "" };
 globalThis.localStorage = { getItem: () => null };
 const { files, list } = await import("../api.js");
+const { holdInFull } = await import("../timeleft.js");
+const { compact } = await import("../volumestore.js");
 
 const id = { namespace: "ci", name: "nightly-x7k2p.q3fd7k2m9c4a" };
 
@@ -24,4 +26,17 @@ test("a list that goes round in a circle ends with a problem", async () => {
   await assert.rejects(files(id, { ref: "/", limit: 1, next: "a" }), /does not come to its end/);
   answering({ entries: [] });
   await files(id, { ref: "/", limit: 1, next: "a" });
+});
+
+test("a volume is found by its outcome and by what a person decided", () => {
+  const metadata = { namespace: "ci", name: "a.b" };
+  const plain = compact({ metadata, spec: {}, status: { phase: "Retained" } });
+  assert.equal(plain.outcome, "");
+  assert.equal(plain.hold, null);
+  const pinned = compact({
+    metadata, spec: {}, status: { outcome: "Failed", hold: { kind: "Pinned", until: "2026-11-24T03:00:00Z", by: "kim", why: "post\u001bmortem" } },
+  });
+  assert.match(pinned.text, /failed\npinned$/);
+  assert.equal(holdInFull(pinned.hold), "until 2026-11-24 03:00 by kim: post\\x1bmortem");
+  assert.equal(holdInFull({ until: pinned.hold.until, by: "", why: "" }), "until 2026-11-24 03:00");
 });
