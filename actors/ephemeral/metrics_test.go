@@ -262,7 +262,7 @@ func TestMetricsOfAStart(t *testing.T) {
 		h.restart()
 		h.wantMetrics("after a restart", counted{volume.Published: 1, volume.Unpublishing: 1, volume.Retained: 2}, metricstest.Values{
 			`katbox_mounts`: 2, `katbox_stuck_volumes{phase="Unpublishing"}`: 1, `katbox_unmount_retries_total`: 1,
-			`katbox_evictions_total{reason="expired"}`: 1, `katbox_deadline_lateness_seconds_count`: 0,
+			`katbox_evictions_total{reason="interrupted"}`: 1, `katbox_deadline_lateness_seconds_count`: 0,
 		})
 		h.mounter.fail(nil, nil)
 		time.Sleep(time.Minute)
