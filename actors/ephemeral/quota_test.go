@@ -199,7 +199,8 @@ func TestProjectIsRefused(t *testing.T) {
 			t.Errorf("project %d is recorded", r.Project)
 		}
 		metricstest.Of(t, h.metrics).Want(t, "refused", metricstest.Values{"katbox_quota_not_enforced_total": 1, "katbox_quota_projects": 0})
-		if stats, err := h.node.Stats(t.Context(), testID, h.limited().Target.Path); err != nil || stats.Space.Total.Bytes <= testLimit.Bytes || stats.Used.Inodes != 1 {
+		stats, err := h.node.Stats(t.Context(), testID, h.limited().Target.Path)
+		if err != nil || stats.Space.Total.Bytes <= testLimit.Bytes || stats.Used.Inodes != 1 {
 			t.Errorf("stats %+v, %v", stats, err)
 		}
 	})
@@ -299,6 +300,7 @@ func TestSizeOfAProject(t *testing.T) {
 }
 
 func TestWithin(t *testing.T) {
+	type size = volume.Size
 	is := volume.Space{Total: volume.Size{Bytes: 1000, Inodes: 100}, Free: volume.Size{Bytes: 300, Inodes: 50}}
 	btrfs := volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: 300}}
 	for _, tt := range []struct {
@@ -307,13 +309,13 @@ func TestWithin(t *testing.T) {
 		limit, used, want volume.Size
 		free              volume.Size
 	}{
-		{"no limit", is, volume.Size{}, volume.Size{Bytes: 7}, is.Total, is.Free},
-		{"bytes", is, volume.Size{Bytes: 100}, volume.Size{Bytes: 30, Inodes: 1}, volume.Size{Bytes: 100, Inodes: 100}, volume.Size{Bytes: 70, Inodes: 50}},
-		{"inodes", is, volume.Size{Inodes: 10}, volume.Size{Bytes: 30, Inodes: 4}, volume.Size{Bytes: 1000, Inodes: 10}, volume.Size{Bytes: 300, Inodes: 6}},
-		{"more than is free", is, volume.Size{Bytes: 900}, volume.Size{Bytes: 30}, volume.Size{Bytes: 900, Inodes: 100}, volume.Size{Bytes: 300, Inodes: 50}},
-		{"used more", is, volume.Size{Bytes: 100}, volume.Size{Bytes: 130}, volume.Size{Bytes: 100, Inodes: 100}, volume.Size{Inodes: 50}},
-		{"larger than the disk", is, volume.Size{Bytes: 2000, Inodes: 2000}, volume.Size{Bytes: 30}, is.Total, is.Free},
-		{"any number of inodes", btrfs, volume.Size{Inodes: 10}, volume.Size{Inodes: 4}, volume.Size{Bytes: 1000, Inodes: 10}, volume.Size{Bytes: 300, Inodes: 6}},
+		{"no limit", is, size{}, size{Bytes: 7}, is.Total, is.Free},
+		{"bytes", is, size{Bytes: 100}, size{Bytes: 30, Inodes: 1}, size{Bytes: 100, Inodes: 100}, size{Bytes: 70, Inodes: 50}},
+		{"inodes", is, size{Inodes: 10}, size{Bytes: 30, Inodes: 4}, size{Bytes: 1000, Inodes: 10}, size{Bytes: 300, Inodes: 6}},
+		{"more than is free", is, size{Bytes: 900}, size{Bytes: 30}, size{Bytes: 900, Inodes: 100}, size{Bytes: 300, Inodes: 50}},
+		{"used more", is, size{Bytes: 100}, size{Bytes: 130}, size{Bytes: 100, Inodes: 100}, size{Inodes: 50}},
+		{"larger than the disk", is, size{Bytes: 2000, Inodes: 2000}, size{Bytes: 30}, is.Total, is.Free},
+		{"any number of inodes", btrfs, size{Inodes: 10}, size{Inodes: 4}, size{Bytes: 1000, Inodes: 10}, size{Bytes: 300, Inodes: 6}},
 	} {
 		if got := within(tt.is, tt.limit, tt.used); got.Total != tt.want || got.Free != tt.free {
 			t.Errorf("%s: %+v, want %+v with %+v free", tt.name, got, tt.want, tt.free)

@@ -276,7 +276,8 @@ func TestQuotaWhereThereAreNone(t *testing.T) {
 		}
 		n.flags = append(n.flags, "--quota", "required")
 		n.crash()
-		if err := n.publishLimited(podNamed(2), volumeID(2), "1Mi", 0); err == nil || !strings.Contains(err.Error(), "not mounted with project quotas") {
+		err := n.publishLimited(podNamed(2), volumeID(2), "1Mi", 0)
+		if err == nil || !strings.Contains(err.Error(), "not mounted with project quotas") {
 			t.Errorf("required: %v", err)
 		}
 		n.mustPublish(podNamed(3), volumeID(3), "", 0)

@@ -32,8 +32,10 @@ type ProjectQuota struct {
 }
 
 const (
-	// ProjectsCounted and ProjectsLimited are flags of [QuotaFlags].
-	ProjectsCounted, ProjectsLimited = 1 << 4, 1 << 5
+	// ProjectsCounted is the flag of [QuotaFlags] of a file system that counts what projects use.
+	ProjectsCounted = 1 << 4
+	// ProjectsLimited is the flag of one that enforces their limits.
+	ProjectsLimited = 1 << 5
 
 	projectQuotas = 2 // PRJQUOTA
 	// The commands of quotactl(2) in the numbers of XFS, which ext4 understands too.

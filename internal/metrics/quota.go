@@ -14,7 +14,8 @@ func newQuotas(r *prometheus.Registry) quotas {
 	return quotas{
 		state: gaugeVec(r, "quota_state",
 			"Always 1; what the working directory's file system does about project quotas: none, accounted or enforced.", "state"),
-		projects: gauge(r, "quota_projects", "Project IDs that no new volume may get: those of volumes and of the trash, reserved ones, and foreign ones."),
+		projects: gauge(r, "quota_projects",
+			"Project IDs that no new volume may get: those of volumes and of the trash, reserved ones, and foreign ones."),
 		foreign: gauge(r, "quota_foreign_projects",
 			"Project IDs that are set aside, because files that are of no volume with that ID have them, or a limit."),
 		notEnforced: counter(r, "quota_not_enforced_total", "Volumes with a limit that were published though nothing enforces it."),

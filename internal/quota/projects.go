@@ -117,7 +117,8 @@ func New(cfg Config) *Projects {
 	if p.why != nil {
 		cause = p.why.Error()
 	}
-	cfg.Log.Info("project quotas of the working directory's file system", "state", p.state.String(), "givesProjects", p.gives, logkeys.Cause, cause)
+	cfg.Log.Info("project quotas of the working directory's file system", "state", p.state.String(), "givesProjects", p.gives,
+		logkeys.Cause, cause)
 	return p
 }
 

@@ -17,7 +17,7 @@ const QuotaVariable = "KATBOX_QUOTAS"
 // any in [QuotaVariable] the test is skipped: most kernels of build machines have no quotas.
 func Quotas(t testing.TB, state string) (dirs []string) {
 	t.Helper()
-	for _, word := range strings.Fields(os.Getenv(QuotaVariable)) {
+	for word := range strings.FieldsSeq(os.Getenv(QuotaVariable)) {
 		if dir, ok := strings.CutPrefix(word, state+"="); ok {
 			dirs = append(dirs, dir)
 		}

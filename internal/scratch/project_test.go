@@ -46,7 +46,8 @@ func TestPrepare(t *testing.T) {
 		return nil
 	}}
 	refused := errors.New("refused")
-	if created, err := d.CreateAs(here, Making{Prepare: func(int) error { return refused }}); created || !errors.Is(err, refused) || exists(d.Path(here)) {
+	created, err := d.CreateAs(here, Making{Prepare: func(int) error { return refused }})
+	if created || !errors.Is(err, refused) || exists(d.Path(here)) {
 		t.Errorf("refused: %t, %v, there %t", created, err, exists(d.Path(here)))
 	}
 	for _, want := range []int{1, 1} {

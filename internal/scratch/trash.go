@@ -49,8 +49,8 @@ func (d *Dir) remakeTrash() error {
 func (d *Dir) Discard(p volume.Place) (name string, err error) { return d.DiscardAs(p, 0) }
 
 // DiscardAs moves a volume's data directory into the trash by one rename, and returns the name of the
-// entry there for [Dir.Erase]. The name has the volume's project; see [ProjectOf]. It also removes the pod's directory if that is empty then. A power
-// cut may undo it until [Dir.SyncTrash] has returned.
+// entry there for [Dir.Erase]. The name has the volume's project; see [ProjectOf]. It also removes the
+// pod's directory if that is empty then. A power cut may undo it until [Dir.SyncTrash] has returned.
 //
 // After an error nothing has been moved. The error wraps fs.ErrNotExist when there is no data
 // directory, ErrNotOurs when something else is in its place, such as a mount point, and
