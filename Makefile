@@ -20,7 +20,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ plugin: ## Build kubectl-katbox for six platforms: archives, checksums and a kre
 
 plugin-check: plugin ## Build the plugin's archives, and check what is in them and in the krew manifest
 	KATBOX_PLUGIN=$(CURDIR)/bin/plugin go test -count=1 ./deploy/plugin
+
+admission-policy: ## Write the ValidatingAdmissionPolicy in deploy, from the daemon's own table of attributes
+	go run ./deploy/admission
 
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/

@@ -18,8 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	scheme "k8s.io/kubernetes/pkg/api/legacyscheme"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/admissionregistration"
+	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install" // into the scheme, as those below
+	admissionvalidation "k8s.io/kubernetes/pkg/apis/admissionregistration/validation"
 	"k8s.io/kubernetes/pkg/apis/apps"
-	_ "k8s.io/kubernetes/pkg/apis/apps/install" // into the scheme, as those below
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
 	appsvalidation "k8s.io/kubernetes/pkg/apis/apps/validation"
 	"k8s.io/kubernetes/pkg/apis/batch"
 	_ "k8s.io/kubernetes/pkg/apis/batch/install"
@@ -81,7 +84,8 @@ func accept(object *unstructured.Unstructured) (runtime.Object, error) {
 
 func namespaced(object runtime.Object) bool {
 	switch object.(type) {
-	case *core.Namespace, *storage.CSIDriver, *rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService:
+	case *core.Namespace, *storage.CSIDriver, *rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService,
+		*admissionregistration.ValidatingAdmissionPolicy, *admissionregistration.ValidatingAdmissionPolicyBinding:
 		return false
 	default:
 		return true
@@ -129,6 +133,10 @@ func validate(object runtime.Object) field.ErrorList {
 		return rbacvalidation.ValidateClusterRoleBinding(o)
 	case *policy.PodDisruptionBudget:
 		return policyvalidation.ValidatePodDisruptionBudget(o, policyvalidation.PodDisruptionBudgetValidationOptions{})
+	case *admissionregistration.ValidatingAdmissionPolicy:
+		return admissionvalidation.ValidateValidatingAdmissionPolicy(o)
+	case *admissionregistration.ValidatingAdmissionPolicyBinding:
+		return admissionvalidation.ValidateValidatingAdmissionPolicyBinding(o)
 	case *apiregistration.APIService:
 		return aggregatorvalidation.ValidateAPIService(context.Background(), o)
 	case *storage.CSIDriver:

@@ -21,6 +21,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		withPolicy:              {"--set", "sidecars.enabled=true,networkPolicy.enabled=true"},
 		"overlays/data-disk":    {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
 		"overlays/with-gateway": {"--set", "gateway.enabled=true"},
+		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
 		withAll:                 {"--set", "sidecars.enabled=true,networkPolicy.enabled=true,gateway.enabled=true"},
 	} {
 		t.Run(dir, func(t *testing.T) {

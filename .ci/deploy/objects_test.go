@@ -22,11 +22,13 @@ const (
 	withPolicy = "../../.ci/deploy/testdata/network-policy"
 	// withAll is one that has all components.
 	withAll = "../../.ci/deploy/testdata/gateway"
+	// withAdmission is one that has the component admission-policy.
+	withAdmission = "../../.ci/deploy/testdata/admission-policy"
 )
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(slices.Clip(overlays), withPolicy, withAll) {
+	for _, dir := range append(slices.Clip(overlays), withPolicy, withAll, withAdmission) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range files(t, examples+"/*.yaml") {
@@ -59,7 +61,7 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway") {
+	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/admission-policy") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {
