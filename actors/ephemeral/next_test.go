@@ -40,25 +40,64 @@ func TestNext(t *testing.T) {
 		{"no volume", fakeOrder{}, outlook{}, decision{none: true}},
 		{"no volume but one to be tried again", fakeOrder{}, outlook{retry: in(3)}, decision{none: true, at: in(3)}},
 		{"not due", fakeOrder{over: at(2), early: at(2)}, outlook{factor: 1, mayGoEarly: true}, decision{at: in(2)}},
-		{"not due, and one to be tried again before", fakeOrder{over: at(2), early: at(2)}, outlook{factor: 1, retry: in(1)}, decision{at: in(1)}},
-		{"not due, and one to be tried again later", fakeOrder{over: at(2), early: at(2)}, outlook{factor: 1, retry: in(3)}, decision{at: in(2)}},
+		{
+			"not due, and one to be tried again before", fakeOrder{over: at(2), early: at(2)},
+			outlook{factor: 1, retry: in(1)}, decision{at: in(1)},
+		},
+		{
+			"not due, and one to be tried again later", fakeOrder{over: at(2), early: at(2)},
+			outlook{factor: 1, retry: in(3)}, decision{at: in(2)},
+		},
 		{"due now", fakeOrder{over: at(0), early: at(0)}, outlook{factor: 1}, gone(0, timeIsOver, 1)},
-		{"over, whatever else there is", fakeOrder{over: at(-1), surplus: at(-2), early: at(-5)}, outlook{}, gone(-1, timeIsOver, 0)},
+		{
+			"over, whatever else there is", fakeOrder{over: at(-1), surplus: at(-2), early: at(-5)},
+			outlook{}, gone(-1, timeIsOver, 0),
+		},
 		{"over, and enough are being deleted", fakeOrder{over: at(-1)}, outlook{factor: 1, full: true}, decision{}},
 		{"too much", fakeOrder{over: at(5), surplus: at(-2), early: at(-1)}, outlook{factor: 1}, gone(-2, tooMuch, 1)},
-		{"too much, and enough are being deleted", fakeOrder{over: at(5), surplus: at(-2)}, outlook{factor: 1, full: true}, decision{}},
-		{"room is lacking", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5, mayGoEarly: true}, gone(-1, roomIsNeeded, 0.5)},
+		{
+			"too much, and enough are being deleted", fakeOrder{over: at(5), surplus: at(-2)},
+			outlook{factor: 1, full: true}, decision{},
+		},
+		{
+			"room is lacking", fakeOrder{over: at(5), early: at(-1)},
+			outlook{factor: 0.5, mayGoEarly: true}, gone(-1, roomIsNeeded, 0.5),
+		},
 		{"room may be on its way", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5}, decision{measure: true}},
-		{"room is lacking, and enough are being deleted", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5, mayGoEarly: true, full: true}, decision{}},
+		{
+			"room is lacking, and enough are being deleted", fakeOrder{over: at(5), early: at(-1)},
+			outlook{factor: 0.5, mayGoEarly: true, full: true}, decision{},
+		},
 		{"enough are being deleted", fakeOrder{over: at(5), early: at(-1)}, outlook{factor: 0.5, full: true}, decision{}},
 		{"not yet under pressure", fakeOrder{over: at(5), early: at(1)}, outlook{factor: 0.5}, decision{at: in(1)}},
-		{"not yet, one to be tried again before", fakeOrder{over: at(5), early: at(2)}, outlook{factor: 0.5, retry: in(1)}, decision{at: in(1)}},
-		{"guaranteed, in the band", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{factor: 0.1, mayGoEarly: true, mayBreak: true}, decision{at: in(2)}},
-		{"pinned only, in the band", fakeOrder{over: at(5), guaranteed: at(-1)}, outlook{factor: 0.1, mayBreak: true}, decision{at: in(5)}},
-		{"others are left below the floor", fakeOrder{over: at(5), early: at(-1), guaranteed: at(-1)}, outlook{mayGoEarly: true}, gone(-1, roomIsNeeded, 0)},
-		{"others will make room", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{mayGoEarly: true}, decision{measure: true}},
-		{"nothing else is left", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{mayBreak: true}, gone(-1, nothingElse, 0)},
-		{"nothing else is left, and enough are being deleted", fakeOrder{over: at(5), guaranteed: at(-1)}, outlook{mayBreak: true, full: true}, decision{}},
+		{
+			"not yet, one to be tried again before", fakeOrder{over: at(5), early: at(2)},
+			outlook{factor: 0.5, retry: in(1)}, decision{at: in(1)},
+		},
+		{
+			"guaranteed, in the band", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)},
+			outlook{factor: 0.1, mayGoEarly: true, mayBreak: true}, decision{at: in(2)},
+		},
+		{
+			"pinned only, in the band", fakeOrder{over: at(5), guaranteed: at(-1)},
+			outlook{factor: 0.1, mayBreak: true}, decision{at: in(5)},
+		},
+		{
+			"others are left below the floor", fakeOrder{over: at(5), early: at(-1), guaranteed: at(-1)},
+			outlook{mayGoEarly: true}, gone(-1, roomIsNeeded, 0),
+		},
+		{
+			"others will make room", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)},
+			outlook{mayGoEarly: true}, decision{measure: true},
+		},
+		{
+			"nothing else is left", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)},
+			outlook{mayBreak: true}, gone(-1, nothingElse, 0),
+		},
+		{
+			"nothing else is left, and enough are being deleted", fakeOrder{over: at(5), guaranteed: at(-1)},
+			outlook{mayBreak: true, full: true}, decision{},
+		},
 		{"nothing at all is left", fakeOrder{over: at(5)}, outlook{mayBreak: true}, decision{at: in(5)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -83,10 +83,10 @@ func TestOrderUnderPressure(t *testing.T) {
 				for _, stone := range gone.get() {
 					ids = append(ids, stone.Record.ID)
 					want := volume.ForBytes
-					switch {
-					case stone.Record.ID == "csi-released":
+					switch stone.Record.ID {
+					case "csi-released":
 						want = volume.ForReleased
-					case stone.Record.ID == "csi-pinned", stone.Record.ID == "csi-young":
+					case "csi-pinned", "csi-young":
 						want = volume.ForFloor
 					}
 					if stone.Reason != want {
@@ -97,7 +97,8 @@ func TestOrderUnderPressure(t *testing.T) {
 					t.Errorf("gone are %v, want %v", ids, tt.want)
 				}
 				h.wantValues("at the end", metricstest.Values{
-					`katbox_broken_guarantees_total{guarantee="pin"}`: tt.brokenPins, `katbox_evictions_total{reason="floor"}`: tt.brokenPins + tt.brokenLifetime,
+					`katbox_broken_guarantees_total{guarantee="pin"}`:          tt.brokenPins,
+					`katbox_evictions_total{reason="floor"}`:                   tt.brokenPins + tt.brokenLifetime,
 					`katbox_broken_guarantees_total{guarantee="min-lifespan"}`: tt.brokenLifetime,
 				})
 				h.records.fail(nil)

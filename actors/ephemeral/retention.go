@@ -223,7 +223,7 @@ func (r *retention) breakGuarantee(chosen retained.Asleep) {
 		r.log.Error(nil, "the disk is below its floor and nothing else is left, deleting a volume that was guaranteed to stay",
 			logkeys.About(chosen.Record, "guarantee", guarantee)...)
 	}, func(more int) {
-		r.log.Error(nil, "the disk is below its floor, deleting more volumes that were guaranteed to stay than are logged one by one", "count", more)
+		r.log.Error(nil, "the disk is below its floor, more guaranteed volumes are deleted than are logged one by one", "count", more)
 	})
 }
 

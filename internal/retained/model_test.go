@@ -141,7 +141,8 @@ func (m *model) surplus(now time.Time) []volume.ID {
 	var first []volume.ID
 	for namespace, is := range m.retained() {
 		limit := m.maxRetained(namespace)
-		if namespace == "" || !(limit.Bytes > 0 && is.Bytes > limit.Bytes || limit.Inodes > 0 && is.Inodes > limit.Inodes) {
+		exceeds := limit.Bytes > 0 && is.Bytes > limit.Bytes || limit.Inodes > 0 && is.Inodes > limit.Inodes
+		if namespace == "" || !exceeds {
 			continue
 		}
 		of := func(kind volume.HoldKind) []Asleep {

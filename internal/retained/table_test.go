@@ -91,7 +91,8 @@ func anyHold(rng *rand.Rand) volume.Hold {
 	if kind == volume.NoHold {
 		return volume.Hold{}
 	}
-	return volume.Hold{Kind: kind, For: time.Duration(rng.Int64N(int64(100 * time.Hour))), By: []string{"anna", "otto"}[rng.IntN(2)], Why: "look\tat it"}
+	by := []string{"anna", "otto"}[rng.IntN(2)]
+	return volume.Hold{Kind: kind, For: time.Duration(rng.Int64N(int64(100 * time.Hour))), By: by, Why: "look\tat it"}
 }
 
 // TestVolumeTakes128Bytes: with one more field, some volumes would take 192. An owner, an outcome,
@@ -113,7 +114,8 @@ func TestVolumeTakes128Bytes(t *testing.T) {
 		}},
 	} {
 		r := volume.Record{ID: tt.id, Pod: kubeletPod, Namespace: strings.Repeat("s", 63), PodName: tt.podName, Owner: tt.owner,
-			VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253), Published: epoch.Add(-12 * 24 * time.Hour), Project: math.MaxUint32,
+			VolumeName: strings.Repeat("v", 63), ServiceAccount: strings.Repeat("a", 253),
+			Published: epoch.Add(-12 * 24 * time.Hour), Project: math.MaxUint32,
 			Outcome: volume.Failed, Terms: volume.Terms{Lifespan: time.Hour, Limit: volume.Size{Bytes: 1 << 40}}}.Retain(epoch, time.Hour)
 		if r.ID == "" {
 			r.ID = volume.KubeletID(r.Pod, r.VolumeName)
