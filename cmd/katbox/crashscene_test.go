@@ -132,7 +132,10 @@ func (s *scene) playCrash(o occurrence) {
 	s.t.Helper()
 	s.setUp()
 	kill := filepath.Join(s.points(), "kill")
-	s.write(kill, fmt.Sprintln(o.point, o.time))
+	s.write(kill+".new", fmt.Sprintln(o.point, o.time))
+	if err := os.Rename(kill+".new", kill); err != nil { // the daemon reads it at any time, and whole
+		s.t.Fatal(err)
+	}
 	result := s.op.do(s)
 	if s.cmd != nil {
 		s.died()
