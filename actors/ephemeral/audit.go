@@ -55,7 +55,8 @@ func (a *audit) decided(r volume.Record, d act, err error) {
 		more = "more refused decisions about retained volumes than are logged one by one"
 	}
 	limit.write(func() {
-		fields := logkeys.About(r, logkeys.Node, a.node, "verb", d.verb, logkeys.User, upTo(d.by, volume.MaxHoldBy), "reason", upTo(d.why, volume.MaxHoldWhy))
+		fields := logkeys.About(r, logkeys.Node, a.node, "verb", d.verb,
+			logkeys.User, upTo(d.by, volume.MaxHoldBy), "reason", upTo(d.why, volume.MaxHoldWhy))
 		if !d.until.IsZero() {
 			fields = append(fields, "until", d.until.UTC().Format(time.RFC3339))
 		}

@@ -45,7 +45,8 @@ func TestAudit(t *testing.T) {
 		_, _ = h.release()
 		want("release", "bob", "", "", "done")
 		_ = h.node.Purge(t.Context(), testID, strings.Repeat("n", 1<<20), strings.Repeat("w", 1<<20))
-		want("purge", strings.Repeat("n", volume.MaxHoldBy)+"...", strings.Repeat("w", volume.MaxHoldWhy)+"...", "", "hold.by is longer than 253 bytes")
+		want("purge", strings.Repeat("n", volume.MaxHoldBy)+"...",
+			strings.Repeat("w", volume.MaxHoldWhy)+"...", "", "hold.by is longer than 253 bytes")
 		if err := h.node.Purge(t.Context(), testID, "ann", "a secret leaked"); err != nil {
 			t.Fatal(err)
 		}

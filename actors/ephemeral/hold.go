@@ -67,9 +67,9 @@ func (n *Node) Release(ctx context.Context, id volume.ID, by, why string) (volum
 }
 
 // hold asks, and describes the volume that is held then.
-func (n *Node) hold(ctx context.Context, verb string, m *messages.HoldVolume, check func() error) (described volume.Description, err error) {
+func (n *Node) hold(ctx context.Context, verb string, m *messages.HoldVolume, check func() error) (volume.Description, error) {
 	about := act{verb: verb, id: m.ID, by: m.By, why: m.Why, until: m.Until}
-	err = n.decide(ctx, about, func() error {
+	err := n.decide(ctx, about, func() error {
 		if err := check(); err != nil {
 			return err
 		}

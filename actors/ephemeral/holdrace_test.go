@@ -182,8 +182,9 @@ func TestHoldOf(t *testing.T) {
 		until time.Duration // after the unpublish
 		want  volume.Hold
 	}{
-		"pin":                   {volume.Hold{}, volume.Pinned, 48 * time.Hour, hold(volume.Pinned, 48*time.Hour, bob)},
-		"pin again, drifted":    {hold(volume.Pinned, 48*time.Hour, bob), volume.Pinned, 48*time.Hour + time.Millisecond, hold(volume.Pinned, 48*time.Hour, bob)},
+		"pin": {volume.Hold{}, volume.Pinned, 48 * time.Hour, hold(volume.Pinned, 48*time.Hour, bob)},
+		"pin again, drifted": {hold(volume.Pinned, 48*time.Hour, bob), volume.Pinned, 48*time.Hour + time.Millisecond,
+			hold(volume.Pinned, 48*time.Hour, bob)},
 		"pin again, by another": {hold(volume.Pinned, 48*time.Hour, ann), volume.Pinned, 48 * time.Hour, hold(volume.Pinned, 48*time.Hour, bob)},
 		"pin a released one":    {hold(volume.Released, 2*time.Hour, ann), volume.Pinned, 48 * time.Hour, hold(volume.Pinned, 48*time.Hour, bob)},
 		"release":               {volume.Hold{}, volume.Released, 0, hold(volume.Released, time.Hour+testRelease, bob)},
