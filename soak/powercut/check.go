@@ -33,6 +33,7 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 		if err != nil {
 			return 0, err
 		}
+		n.former = d.lifespan
 		defer n.driver.Kill()
 		c.nodes = append(c.nodes, n)
 	}

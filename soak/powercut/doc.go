@@ -16,7 +16,8 @@
 // There are two daemons, each with directories of its own on the disk. One has a
 // lifespan so short that volumes expire while the power is cut, the other one so
 // long that deadlines lie behind the boot. After the boot both have another one,
-// so that a volume whose lifespan was forgotten is found out.
+// so that a volume whose lifespan was forgotten is found out. One that was published
+// before keeps what it was promised then, if that was durable.
 //
 // All times are the machine's wall clock, which tells the daemon how long the
 // machine was off. So it does not matter that a clock which was read from the

@@ -126,7 +126,9 @@ func (f *follower) republish(ctx context.Context) {
 
 // leave is an unpublish.
 func (f *follower) leave(ctx context.Context) {
-	f.add(event{at: time.Now(), what: unpublish, lifespan: f.lifespan})
+	now := time.Now()
+	f.add(event{at: now, what: unpublish, lifespan: f.lifespan})
+	f.add(event{at: now, what: unpublish, lifespan: f.former})
 	if err := f.unpublish(ctx); err != nil {
 		f.add(event{at: time.Now(), what: failed, text: fmt.Sprintf("unpublish: %v", err)})
 		return
@@ -145,5 +147,6 @@ func (f *follower) vanish() {
 		f.add(event{at: now, what: failed, text: err.Error()})
 		return
 	}
+	f.add(event{at: now, what: unpublish, lifespan: f.former})
 	f.add(event{at: now, until: now.Add(2 * f.grace), what: forget, lifespan: f.lifespan})
 }

@@ -44,10 +44,13 @@ var nodes = []struct {
 type node struct {
 	name     string
 	lifespan time.Duration
-	grace    time.Duration
-	layout   host.Layout
-	driver   *daemon.Binary
-	conn     *grpc.ClientConn
+	// former is the lifespan that the daemon had before the boot. A volume keeps what it
+	// was promised when it was first published.
+	former time.Duration
+	grace  time.Duration
+	layout host.Layout
+	driver *daemon.Binary
+	conn   *grpc.ClientConn
 }
 
 // newNode starts nothing. The directories are those of an earlier boot, if there
