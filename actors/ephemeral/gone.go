@@ -14,10 +14,10 @@ func (n *Node) Gone(ctx context.Context, s volume.GoneSelection) (volume.GonePag
 	if err := ctx.Err(); err != nil {
 		return volume.GonePage{}, err
 	}
-	if n.env.Config.Gone == nil {
+	if n.env.Gone == nil {
 		return volume.GonePage{}, nil
 	}
-	page, err := n.env.Config.Gone(s)
+	page, err := n.env.Gone(s)
 	if err != nil {
 		return volume.GonePage{}, fmt.Errorf("list the volumes that are gone: %w", err)
 	}

@@ -128,7 +128,7 @@ func TestGoneAsksTheStore(t *testing.T) {
 		if page, err := h.node.Gone(t.Context(), volume.GoneSelection{}); err != nil || len(page.Tombstones) > 0 {
 			t.Errorf("%+v, %v; want none without a store", page, err)
 		}
-		h.node.env.Config.Gone = func(s volume.GoneSelection) (volume.GonePage, error) {
+		h.node.env.Gone = func(s volume.GoneSelection) (volume.GonePage, error) {
 			if s.ID == "broken" {
 				return volume.GonePage{}, unix.EIO
 			}

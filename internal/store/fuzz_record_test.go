@@ -59,7 +59,8 @@ func FuzzRecord(f *testing.F) {
 		if !same || got.ID != r.ID || got.Pod != r.Pod || got.Namespace != namespace || got.PodName != podName ||
 			got.VolumeName != r.VolumeName || got.ServiceAccount != r.ServiceAccount || !got.Published.Equal(r.Published) ||
 			got.Owner != r.Owner || got.Terms != r.Terms || got.Outcome != r.Outcome || got.Hold != r.Hold ||
-			got.Project != r.Project || got.Attach != r.Attach || got.Phase != r.Phase || got.Lifespan != r.Lifespan || !got.Unpublished.Equal(r.Unpublished) {
+			got.Project != r.Project || got.Attach != r.Attach || got.Phase != r.Phase ||
+			got.Lifespan != r.Lifespan || !got.Unpublished.Equal(r.Unpublished) {
 			t.Errorf("wrote %+v\nread  %+v", r, got)
 		}
 		// The checksum covers the key: a value does not speak for another volume.

@@ -57,17 +57,17 @@ func (p *PodsAPI) Ended(pod *Pod) {
 	if pod.Plan.Failed {
 		phase = "Failed"
 	}
-	metadata := text(nil, 5, pod.Plan.UID)
+	metadata := text(5, pod.Plan.UID)
 	var spec []byte
 	for _, v := range pod.Volumes {
 		if v.Plan.Persistent {
 			continue
 		}
 		v.Story.Note("the kubelet says that its pod has %s", phase)
-		source := message(nil, 28, text(nil, 1, p.driver)) // csi
-		spec = message(spec, 1, message(text(nil, 1, v.Plan.Name), 2, source))
+		source := message(nil, 28, text(1, p.driver)) // csi
+		spec = message(spec, 1, message(text(1, v.Plan.Name), 2, source))
 	}
-	status := text(nil, 1, phase)
+	status := text(1, phase)
 	object := message(message(message(nil, 1, metadata), 2, spec), 3, status)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *PodsAPI) watch(_ any, stream grpc.ServerStream) error {
 	}
 }
 
-func text(b []byte, number protowire.Number, s string) []byte { return message(b, number, []byte(s)) }
+func text(number protowire.Number, s string) []byte { return message(nil, number, []byte(s)) }
 
 // message appends a field that is a message.
 func message(b []byte, number protowire.Number, field []byte) []byte {

@@ -9,7 +9,8 @@ import (
 // TestErrors has the text that a user sees for everything that is refused.
 func TestErrors(t *testing.T) {
 	const (
-		top    = "pods, parallel, arrival, length, drain, deletedEarly, failed, again, volumes, contents, calls, reading, driver, disk, faults, timeout"
+		top = "pods, parallel, arrival, length, drain, deletedEarly, failed, again, volumes, contents, calls, " +
+			"reading, driver, disk, faults, timeout"
 		faults = "daemon-kill, kubelet-restart, disk-full, no-inodes, slow-disk, clock-step, " +
 			"busy-target, foreign-mount, nested-mount, pod-removed, volume-removed, volume-symlink"
 		inEmpty = "churn.yaml: there is nothing in it; a preset would be an example to begin with"
