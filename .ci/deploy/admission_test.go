@@ -177,11 +177,11 @@ func admissionPolicy(t *testing.T) func(object map[string]any, old ...map[string
 		gvk := schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint(object["kind"])}
 		resource := schema.GroupVersionResource{Version: "v1", Resource: "objects"}
 		now := &unstructured.Unstructured{Object: object}
-		versioned := &admission.VersionedAttributes{VersionedKind: gvk, VersionedObject: now}
+		versioned := &admission.VersionedAttributes{VersionedKind: gvk, VersionedObject: admission.NewLazyObject(now)}
 		operation, before := admission.Create, (*unstructured.Unstructured)(nil)
 		if len(old) > 0 {
 			operation, before = admission.Update, &unstructured.Unstructured{Object: old[0]}
-			versioned.VersionedOldObject = before
+			versioned.VersionedOldObject = admission.NewLazyObject(before)
 			versioned.Attributes = admission.NewAttributesRecord(now, before, gvk, "default", "x", resource, "", operation, nil, false, nil)
 		} else {
 			versioned.Attributes = admission.NewAttributesRecord(now, nil, gvk, "default", "x", resource, "", operation, nil, false, nil)

@@ -78,10 +78,10 @@ func text() string {
 	entry(&b, "name: attributes", "expression", "variables.volumes.map(v, v.csi.volumeAttributes)")
 	known := "['" + strings.Join(policy.Keys(), "', '") + "']"
 	entry(&b, "name: unknown", "expression",
-		"variables.attributes.map(a, a.filter(k, !k.startsWith('"+policy.KubeletPrefix+"') && !(k in "+known+")).join(', ')).filter(s, s != '').join(', ')")
+		"variables.attributes.map(a, a.filter(k, !k.startsWith('"+policy.KubeletPrefix+"') && !(k in "+known+"))).filter(u, size(u) > 0)")
 	b.WriteString("  validations:\n")
-	validation(&b, "variables.unknown == ''", "volumeAttributes of a Katbox volume may only be "+strings.Join(policy.Keys(), ", "),
-		"'volumeAttributes of a Katbox volume: ' + variables.unknown + ' is not known; there are "+strings.Join(policy.Keys(), ", ")+"'")
+	validation(&b, "size(variables.unknown) == 0", "volumeAttributes of a Katbox volume may only be "+strings.Join(policy.Keys(), ", "),
+		"'volumeAttributes of a Katbox volume: ' + variables.unknown.map(u, u.join(', ')).join(', ') + ' is not known; there are "+strings.Join(policy.Keys(), ", ")+"'")
 	for _, a := range policy.Attributes {
 		value := "a['" + a.Key + "']"
 		condition := fmt.Sprintf("size(%s) <= %d && %s.matches(r'%s')", value, a.MaxLength(), value, a.Form)
