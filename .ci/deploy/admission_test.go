@@ -21,19 +21,28 @@ import (
 
 // values are what users may write, or mean to, as the value of any attribute.
 var values = []string{
-	"", " ", "0", "1", "2", "64", "-1", "0.1", "1.5", "1e3", "1e30", "1E", "1e-3", "100m", "100k", "64Ki", "63Ki", "64000", "65535", "65536", "1Gi",
-	"1Gi ", " 1Gi", "1gi", "1.5Gi", "1.Gi", ".5Gi", "1T", "1.1T", "1Ei", "1Ei1", "2Ei", "12E", "99999999999999999999", "lots", "1_000", "+1Gi", "0x10", "1h", "1ns",
-	"0h", "0.0s", "90m", "1h1h", "1h30m", "1.5h", ".5h", "1.h", "1h ", " 1h", "1H", "-1h", "+1h", "9999999h", "2562047h47m16s", "2562048h", "3d", "1w", "h",
-	"1h\n", "1µs", "1μs", "١h", "1h;", "500ms", "1us", "Always", "OnFailure", "Never", "always", "ALWAYS", "Always ", "Alwaysy", "OnFailureNever", "None",
-	"000", "0000", "00", "7", "77", "777", "0777", "1777", "01777", "2777", "4777", "7777", "07777", "0o777", "8", "778", "001", "1000", "u=rwx", "0x1ff",
-	"uid/scratch", "8b4c1a9e-5f1c-4f0e-9d43-6a1b2c3d4e5f/scratch", "scratch", "/scratch", "uid/", "uid//scratch", "../scratch", ".uid/scratch", "uid/Scratch",
-	"uid/s", "uid/-s", "uid/s-", "uid/a.b", "ns/uid/scratch", "uid/scratch\n", strings.Repeat("1h", 32), strings.Repeat("1h", 33), strings.Repeat("9", 64),
-	strings.Repeat("u", 253) + "/" + strings.Repeat("v", 63), strings.Repeat("u", 254) + "/v", "uid/" + strings.Repeat("v", 64), strings.Repeat("1µs", 21),
+	"", " ", "0", "1", "2", "64", "-1", "0.1", "1.5", "1e3", "1e30", "1E", "1e-3", "100m", "100k", "64Ki", "63Ki", "64000", "65535",
+	"65536", "1Gi",
+	"1Gi ", " 1Gi", "1gi", "1.5Gi", "1.Gi", ".5Gi", "1T", "1.1T", "1Ei", "1Ei1", "2Ei", "12E", "99999999999999999999", "lots", "1_000",
+	"+1Gi", "0x10", "1h", "1ns",
+	"0h", "0.0s", "90m", "1h1h", "1h30m", "1.5h", ".5h", "1.h", "1h ", " 1h", "1H", "-1h", "+1h", "9999999h", "2562047h47m16s",
+	"2562048h", "3d", "1w", "h",
+	"1h\n", "1µs", "1μs", "١h", "1h;", "500ms", "1us", "Always", "OnFailure", "Never", "always", "ALWAYS", "Always ", "Alwaysy",
+	"OnFailureNever", "None",
+	"000", "0000", "00", "7", "77", "777", "0777", "1777", "01777", "2777", "4777", "7777", "07777", "0o777", "8", "778", "001", "1000",
+	"u=rwx", "0x1ff",
+	"uid/scratch", "8b4c1a9e-5f1c-4f0e-9d43-6a1b2c3d4e5f/scratch", "scratch", "/scratch", "uid/", "uid//scratch", "../scratch",
+	".uid/scratch", "uid/Scratch",
+	"uid/s", "uid/-s", "uid/s-", "uid/a.b", "ns/uid/scratch", "uid/scratch\n", strings.Repeat("1h", 32), strings.Repeat("1h", 33),
+	strings.Repeat("9", 64),
+	strings.Repeat("u", 253) + "/" + strings.Repeat("v", 63), strings.Repeat("u", 254) + "/v", "uid/" + strings.Repeat("v", 64),
+	strings.Repeat("1µs", 21),
 }
 
 // keys are those of no attribute.
 var wrongKeys = []string{
-	"Lifespan", "lifespan ", "", "size", "sizelimit", "ttl", "csi.storage.k8s.io", "csi.storage.k8s.io/", "csi.storage.k8s.io/anything-new", "CSI.storage.k8s.io/x", "a\nb",
+	"Lifespan", "lifespan ", "", "size", "sizelimit", "ttl", "csi.storage.k8s.io", "csi.storage.k8s.io/",
+	"csi.storage.k8s.io/anything-new", "CSI.storage.k8s.io/x", "a\nb",
 }
 
 // TestAdmissionAgreesWithTheDaemon: the policy refuses what the daemon refuses, and nothing else. The
@@ -90,13 +99,15 @@ func TestAdmissionOfWorkloads(t *testing.T) {
 		object map[string]any
 		want   string
 	}{
-		"job":        {map[string]any{"kind": "Job", "spec": template(bad)}, "lifespam is not known; there are attach"},
-		"cron job":   {map[string]any{"kind": "CronJob", "spec": map[string]any{"jobTemplate": map[string]any{"spec": template(bad)}}}, "lifespam is not known"},
+		"job": {map[string]any{"kind": "Job", "spec": template(bad)}, "lifespam is not known; there are attach"},
+		"cron job": {map[string]any{"kind": "CronJob", "spec": map[string]any{"jobTemplate": map[string]any{"spec": template(bad)}}},
+			"lifespam is not known"},
 		"good":       {map[string]any{"kind": "Deployment", "spec": template(good)}, ""},
 		"no volumes": {map[string]any{"kind": "Pod", "spec": map[string]any{}}, ""},
 		"another driver": {map[string]any{"kind": "Pod", "spec": map[string]any{"volumes": []any{
 			map[string]any{"name": "a", "csi": map[string]any{"driver": "other", "volumeAttributes": map[string]any{"x": "y"}}},
-			map[string]any{"name": "b", "emptyDir": map[string]any{}}, map[string]any{"name": "c", "csi": map[string]any{"driver": "katbox.csi.paypal.com"}},
+			map[string]any{"name": "b", "emptyDir": map[string]any{}},
+			map[string]any{"name": "c", "csi": map[string]any{"driver": "katbox.csi.paypal.com"}},
 		}}}, ""},
 		"one of two": {map[string]any{"kind": "Pod", "spec": map[string]any{"volumes": append(volumesOf(good), volumesOf(bad)...)}}, "lifespam"},
 	} {
@@ -105,7 +116,8 @@ func TestAdmissionOfWorkloads(t *testing.T) {
 		}
 	}
 	old := map[string]any{"kind": "Job", "spec": template(bad)}
-	if got := admits(map[string]any{"kind": "Job", "spec": template(bad), "metadata": map[string]any{"labels": map[string]any{"a": "b"}}}, old); got != "" {
+	labeled := map[string]any{"kind": "Job", "spec": template(bad), "metadata": map[string]any{"labels": map[string]any{"a": "b"}}}
+	if got := admits(labeled, old); got != "" {
 		t.Errorf("an update of something else: %q", got)
 	}
 	if got := admits(map[string]any{"kind": "Job", "spec": template(bad)}, map[string]any{"kind": "Job", "spec": template(good)}); got == "" {
@@ -127,7 +139,8 @@ func pod(readOnly bool, attributes map[string]string) map[string]any {
 		}
 		csi["volumeAttributes"] = all
 	}
-	return map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"volumes": []any{map[string]any{"name": "scratch", "csi": csi}}}}
+	volumes := []any{map[string]any{"name": "scratch", "csi": csi}}
+	return map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"volumes": volumes}}
 }
 
 // admissionPolicy returns what evaluates the policy: for an object, and the old one of an update, it
@@ -169,7 +182,8 @@ func admissionPolicy(t *testing.T) func(object map[string]any, old ...map[string
 			t.Fatalf("%s: %v", e.GetExpression(), result.Error)
 		}
 	}
-	matcher := matchconditions.NewMatcher(compiler.CompileCondition(conditions, options, environment.NewExpressions), spec.FailurePolicy, "policy", "validate", "katbox")
+	matcher := matchconditions.NewMatcher(compiler.CompileCondition(conditions, options, environment.NewExpressions),
+		spec.FailurePolicy, "policy", "validate", "katbox")
 	validator := validating.NewValidator(compiler.CompileCondition(validations, options, environment.NewExpressions), matcher,
 		compiler.CompileCondition(nil, options, environment.NewExpressions),
 		compiler.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.NewExpressions), spec.FailurePolicy, nil)

@@ -103,7 +103,8 @@ func (v *volumes) mayAttach(p volume.Publication) error {
 	id := p.Attach.ID
 	asleep, known := v.look(id)
 	_, deleting := v.retention.deleting[id]
-	same := known && asleep.Pod == p.Attach.Pod && asleep.Namespace == p.Namespace && p.Namespace != "" && asleep.Owner.Verdict != volume.Denied
+	same := known && asleep.Pod == p.Attach.Pod && asleep.Namespace == p.Namespace && p.Namespace != "" &&
+		asleep.Owner.Verdict != volume.Denied
 	switch {
 	case p.Attach.Pod == p.Pod:
 		return volume.Invalid(`volume_context["attach"]`, "is a volume of the pod itself")

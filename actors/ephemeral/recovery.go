@@ -156,7 +156,11 @@ func (r *recovery) addLater() {
 	}
 	// Whose record is lost.
 	for id, bounds := range r.mounted {
-		if bounds = slices.DeleteFunc(bounds, func(b boundVolume) bool { _, ok := r.attached[b.target.Path]; return ok }); len(bounds) == 0 {
+		bounds = slices.DeleteFunc(bounds, func(b boundVolume) bool {
+			_, ok := r.attached[b.target.Path]
+			return ok
+		})
+		if len(bounds) == 0 {
 			delete(r.mounted, id)
 		} else {
 			r.mounted[id] = bounds

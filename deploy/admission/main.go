@@ -15,7 +15,7 @@ var outputs = []string{"deploy/kustomize/components/admission-policy/policy.yaml
 
 func main() {
 	for _, path := range outputs {
-		if err := os.WriteFile(path, []byte(text()), 0o644); err != nil { //nolint:gosec,forbidigo // it is part of the repository, and written by a person
+		if err := os.WriteFile(path, []byte(text()), 0o644); err != nil { //nolint:gosec,forbidigo // a person writes files of the repository
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -81,7 +81,8 @@ func text() string {
 		"variables.attributes.map(a, a.filter(k, !k.startsWith('"+policy.KubeletPrefix+"') && !(k in "+known+"))).filter(u, size(u) > 0)")
 	b.WriteString("  validations:\n")
 	validation(&b, "size(variables.unknown) == 0", "volumeAttributes of a Katbox volume may only be "+strings.Join(policy.Keys(), ", "),
-		"'volumeAttributes of a Katbox volume: ' + variables.unknown.map(u, u.join(', ')).join(', ') + ' is not known; there are "+strings.Join(policy.Keys(), ", ")+"'")
+		"'volumeAttributes of a Katbox volume: ' + variables.unknown.map(u, u.join(', ')).join(', ') + ' is not known; there are "+
+			strings.Join(policy.Keys(), ", ")+"'")
 	for _, a := range policy.Attributes {
 		value := "a['" + a.Key + "']"
 		condition := fmt.Sprintf("size(%s) <= %d && %s.matches(r'%s')", value, a.MaxLength(), value, a.Form)
@@ -93,7 +94,8 @@ func text() string {
 	}
 	validation(&b, "variables.volumes.all(v, !('"+policy.KeyAttach+"' in v.csi.volumeAttributes) || (has(v.csi.readOnly) && v.csi.readOnly))",
 		"a Katbox volume with the attribute "+policy.KeyAttach+" needs readOnly: true", "")
-	validation(&b, "variables.attributes.all(a, !('"+policy.KeyAttach+"' in a) || a.all(k, k == '"+policy.KeyAttach+"' || k.startsWith('"+policy.KubeletPrefix+"')))",
+	validation(&b, "variables.attributes.all(a, !('"+policy.KeyAttach+"' in a) || "+
+		"a.all(k, k == '"+policy.KeyAttach+"' || k.startsWith('"+policy.KubeletPrefix+"')))",
 		"volumeAttributes of a Katbox volume: nothing else has a meaning beside "+policy.KeyAttach, "")
 	b.WriteString(binding)
 	return b.String()

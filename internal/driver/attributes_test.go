@@ -93,7 +93,8 @@ func TestNoSecretInTheLog(t *testing.T) {
 			}
 			_, err := csi.NewNodeClient(serveDriver(t, volumes, log)).NodePublishVolume(t.Context(), req)
 			mu.Lock()
-			if all := strings.Join(lines, "\n"); len(lines) == 0 || strings.Contains(all, secret) || strings.Contains(fmt.Sprint(err), secret) {
+			if all := strings.Join(lines, "\n"); len(lines) == 0 || strings.Contains(all, secret) ||
+				strings.Contains(fmt.Sprint(err), secret) {
 				t.Errorf("%s with %q: answer %v, log %s", name, attribute, err, all)
 			}
 			mu.Unlock()

@@ -70,7 +70,8 @@ func Parse(flags Bounds, content []byte) (*Policy, error) {
 	if len(content) > MaxFile {
 		return nil, fmt.Errorf("is larger than %d bytes", MaxFile)
 	}
-	if marks := anotherDocument.FindAllIndex(content, 2); len(marks) > 1 || len(marks) == 1 && strings.TrimSpace(string(content[:marks[0][0]])) != "" {
+	if marks := anotherDocument.FindAllIndex(content, 2); len(marks) > 1 ||
+		len(marks) == 1 && strings.TrimSpace(string(content[:marks[0][0]])) != "" {
 		return nil, errors.New("has more than one document")
 	}
 	var f file

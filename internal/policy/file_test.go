@@ -41,7 +41,8 @@ func TestParse(t *testing.T) {
 	short := all
 	short.Lifespan, short.LifespanSucceeded, short.MaxLifespan = 2*hour, 2*hour, 2*hour
 	short.Limit.Inodes, short.MaxLimit.Inodes = 1000, 1000
-	for namespace, want := range map[string]Bounds{"ci": ci, "team-a": ci, "team-": ci, "short": short, "shorter": all, "": all, "xteam-a": all} {
+	for namespace, want := range map[string]Bounds{"ci": ci, "team-a": ci, "team-": ci, "short": short, "shorter": all,
+		"": all, "xteam-a": all} {
 		if got := p.Bounds(namespace); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", namespace, got, want)
 		}

@@ -40,18 +40,27 @@ func TestTerms(t *testing.T) {
 		attributes map[string]string
 		want       volume.Terms
 	}{
-		"none":                 {flags(), nil, defaults},
-		"the kubelet's":        {flags(), map[string]string{"csi.storage.k8s.io/anything-new": "\x00", "csi.storage.k8s.io/": ""}, defaults},
-		"shorter":              {flags(), map[string]string{"lifespan": "90m"}, volume.Terms{Lifespan: 90 * time.Minute, LifespanSucceeded: 90 * time.Minute}},
-		"longer than default":  {flags(), map[string]string{"lifespan": "20h"}, volume.Terms{Lifespan: 20 * hour, LifespanSucceeded: 20 * hour}},
-		"rounded up":           {flags(), map[string]string{"lifespan": "1ns"}, volume.Terms{Lifespan: time.Minute, LifespanSucceeded: time.Minute}},
-		"twice the same unit":  {flags(), map[string]string{"lifespan": "1h1h"}, volume.Terms{Lifespan: 2 * hour, LifespanSucceeded: 2 * hour}},
-		"clamped":              {flags(), map[string]string{"lifespan": "999999h"}, volume.Terms{Lifespan: 24 * hour, LifespanSucceeded: 24 * hour}},
-		"shorter on success":   {flags(), map[string]string{"lifespanSucceeded": "1h"}, volume.Terms{Lifespan: 12 * hour, LifespanSucceeded: hour}},
-		"longer on success":    {flags(), map[string]string{"lifespan": "2h", "lifespanSucceeded": "9h"}, volume.Terms{Lifespan: 2 * hour, LifespanSucceeded: 2 * hour}},
-		"retain":               {flags(), map[string]string{"retain": "OnFailure"}, with(func(t *volume.Terms) { t.Retain = volume.RetainOnFailure })},
-		"mode":                 {flags(), map[string]string{"mode": "1777"}, with(func(t *volume.Terms) { t.Mode = 0o1777 })},
-		"limits":               {flags(), map[string]string{"sizeLimit": "1.5Gi", "inodeLimit": "1e4"}, with(func(t *volume.Terms) { t.Limit = volume.Size{Bytes: 3 * gi / 2, Inodes: 10000} })},
+		"none":          {flags(), nil, defaults},
+		"the kubelet's": {flags(), map[string]string{"csi.storage.k8s.io/anything-new": "\x00", "csi.storage.k8s.io/": ""}, defaults},
+		"shorter": {flags(), map[string]string{"lifespan": "90m"},
+			volume.Terms{Lifespan: 90 * time.Minute, LifespanSucceeded: 90 * time.Minute}},
+		"longer than default": {flags(), map[string]string{"lifespan": "20h"},
+			volume.Terms{Lifespan: 20 * hour, LifespanSucceeded: 20 * hour}},
+		"rounded up": {flags(), map[string]string{"lifespan": "1ns"},
+			volume.Terms{Lifespan: time.Minute, LifespanSucceeded: time.Minute}},
+		"twice the same unit": {flags(), map[string]string{"lifespan": "1h1h"},
+			volume.Terms{Lifespan: 2 * hour, LifespanSucceeded: 2 * hour}},
+		"clamped": {flags(), map[string]string{"lifespan": "999999h"},
+			volume.Terms{Lifespan: 24 * hour, LifespanSucceeded: 24 * hour}},
+		"shorter on success": {flags(), map[string]string{"lifespanSucceeded": "1h"},
+			volume.Terms{Lifespan: 12 * hour, LifespanSucceeded: hour}},
+		"longer on success": {flags(), map[string]string{"lifespan": "2h", "lifespanSucceeded": "9h"},
+			volume.Terms{Lifespan: 2 * hour, LifespanSucceeded: 2 * hour}},
+		"retain": {flags(), map[string]string{"retain": "OnFailure"},
+			with(func(t *volume.Terms) { t.Retain = volume.RetainOnFailure })},
+		"mode": {flags(), map[string]string{"mode": "1777"}, with(func(t *volume.Terms) { t.Mode = 0o1777 })},
+		"limits": {flags(), map[string]string{"sizeLimit": "1.5Gi", "inodeLimit": "1e4"},
+			with(func(t *volume.Terms) { t.Limit = volume.Size{Bytes: 3 * gi / 2, Inodes: 10000} })},
 		"bounds without a say": {bounded, nil, volume.Terms{Lifespan: 12 * hour, LifespanSucceeded: hour, Limit: bounded.MaxLimit}},
 		"bounds with one": {bounded, map[string]string{"sizeLimit": "1Gi", "lifespan": "30m"},
 			volume.Terms{Lifespan: 30 * time.Minute, LifespanSucceeded: 30 * time.Minute, Limit: volume.Size{Bytes: gi, Inodes: 1000}}},
@@ -130,7 +139,8 @@ func checkRefusal(t *testing.T, key string, err error) {
 	if !errors.As(err, &invalid) || invalid.Field != Field(key) {
 		t.Fatalf("%.40q: %v is not an error of that field", key, err)
 	}
-	if text := err.Error(); len(text) > 1600 || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }) {
+	if text := err.Error(); len(text) > 1600 || strings.ContainsFunc(text, unicode.IsControl) ||
+		strings.ContainsRune(text, unicode.ReplacementChar) {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
 }
@@ -138,7 +148,8 @@ func checkRefusal(t *testing.T, key string, err error) {
 // FuzzTerms looks for attributes with which terms are outside of the bounds, or an error is more than
 // one plain line.
 func FuzzTerms(f *testing.F) {
-	for _, value := range []string{"0", "-1h", "1ns", "9999999h", "1h1h", "١h", " 1h", "1H", "1e30", "-1", "0.1", "1Gi ", "4777", "0o777", "8", "", "OnFailure"} {
+	for _, value := range []string{"0", "-1h", "1ns", "9999999h", "1h1h", "١h", " 1h", "1H", "1e30", "-1",
+		"0.1", "1Gi ", "4777", "0o777", "8", "", "OnFailure"} {
 		for _, a := range Attributes {
 			f.Add(a.Key, value, "lifespan", "30m")
 		}
@@ -165,7 +176,8 @@ func FuzzTerms(f *testing.F) {
 			t.Fatalf("%v names none of %q", err, asked)
 		}
 		if err := terms.Check(); err != nil || terms.Lifespan <= 0 || terms.Lifespan > bounds.MaxLifespan || terms.LifespanSucceeded <= 0 ||
-			terms.Limit.Bytes <= 0 || terms.Limit.Bytes > gi || terms.Limit.Inodes <= 0 || terms.Limit.Inodes > 1000 || terms.Retain != volume.RetainAlways {
+			terms.Limit.Bytes <= 0 || terms.Limit.Bytes > gi || terms.Limit.Inodes <= 0 || terms.Limit.Inodes > 1000 ||
+			terms.Retain != volume.RetainAlways {
 			t.Errorf("%q: %+v (%v)", asked, terms, err)
 		}
 		for key := range asked {
