@@ -68,6 +68,7 @@ func TestGateway(t *testing.T) {
 		{"controllers", (*gatewayCluster).testControllers},
 		{"rollout", (*gatewayCluster).testRollout},
 		{"plugin", (*gatewayCluster).testPlugin},
+		{"hold", (*gatewayCluster).testHold},
 		{"page", (*gatewayCluster).testPage},
 		{"away", (*gatewayCluster).testAway},
 		{"removal", (*gatewayCluster).testRemoval},
