@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/retained"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -125,6 +126,25 @@ func (r *retention) attach(by volume.ID, source volume.Place) {
 	r.attached.begin(by, source)
 	if taken, ok := r.take(source.ID); ok {
 		r.add(resting{record: &taken.Record, size: taken.Size})
+	}
+}
+
+// attachAll is attach for the volumes that a start has found. The deadline of each source may be over,
+// and the first one that goes to sleep again lets all go that are due: so all are taken before.
+func (r *retention) attachAll(found []volume.Record) {
+	var sources []retained.Asleep
+	for i := range found {
+		by := &found[i]
+		if by.Attach == (volume.Place{}) {
+			continue
+		}
+		r.attached.begin(by.ID, by.Attach)
+		if taken, ok := r.take(by.Attach.ID); ok {
+			sources = append(sources, taken)
+		}
+	}
+	for i := range sources {
+		r.add(resting{record: &sources[i].Record, size: sources[i].Size})
 	}
 }
 

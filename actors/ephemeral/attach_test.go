@@ -2,6 +2,7 @@ package ephemeral
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,6 +118,52 @@ func TestAttach(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAttachedAtAStart: several volumes are attached when the node starts, and the deadlines of all are
+// over. None goes, also where a reboot took the mounts away and the kubelet has not come back yet.
+func TestAttachedAtAStart(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		const sources = 3
+		pod := func(i int) volume.PodUID { return volume.PodUID(fmt.Sprintf("left-%d", i)) }
+		id := func(i int) volume.ID { return volume.ID(fmt.Sprintf("csi-left-%d", i)) }
+		looking := func(i int) volume.Publication {
+			p := h.attaching()
+			p.ID, p.Pod = volume.ID(fmt.Sprintf("csi-look-%d", i)), volume.PodUID(fmt.Sprintf("look-%d", i))
+			h.makePod(p.Pod)
+			p.Target.Path, p.Attach = h.target(p.Pod, "mount"), volume.Place{Pod: pod(i), ID: id(i)}
+			return p
+		}
+		for i := range sources {
+			h.makePod(pod(i))
+			own := h.publication()
+			own.ID, own.Pod, own.Target.Path = id(i), pod(i), h.target(pod(i), "mount")
+			if err := h.node.Publish(t.Context(), own); err != nil {
+				t.Fatal(err)
+			}
+			h.writeMarker(pod(i), id(i))
+			if err := h.node.Unpublish(t.Context(), id(i), own.Target.Path); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.node.Publish(t.Context(), looking(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * testLifespan)
+		h.mounter.forgetMounts()
+		h.rebooted = true
+		h.restart()
+		h.rebooted = false
+		synctest.Wait()
+		for i := range sources {
+			if !h.hasMarker(pod(i), id(i)) {
+				t.Errorf("volume %d is gone, and a pod has it attached", i)
+			}
+			if err := h.node.Publish(t.Context(), looking(i)); err != nil {
+				t.Errorf("the kubelet publishes volume %d again: %v", i, err)
+			}
+		}
+	})
 }
 
 // TestAttachKeepsALaterDeadline: looking at a volume does not make it go sooner.

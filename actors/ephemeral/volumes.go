@@ -84,10 +84,8 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	v.pinned = nil
 	s.Spawn(diskName, v.disk.props())
 	s.Spawn(sizesName, v.sizes.props())
+	v.retention.attachAll(v.recovered)
 	for i := range v.recovered {
-		if r := &v.recovered[i]; r.Attach != (volume.Place{}) {
-			v.retention.attach(r.ID, r.Attach)
-		}
 		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]}, &messages.Resume{})
 	}
 	v.recovered = nil
