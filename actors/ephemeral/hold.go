@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -57,8 +58,8 @@ func (n *Node) Unpin(ctx context.Context, id volume.ID, by string) (volume.Descr
 }
 
 // Release lets a retained volume go in Config.ReleaseGrace from now, or at the end of its lifespan if
-// that is sooner; under pressure it goes before others. It takes the place of a pin. Pin and Unpin
-// take it back. by is who asks; why, the reason, may be empty. To release again changes nothing: the
+// that is sooner; under pressure it goes before others. It takes the place of a pin, and a volume that
+// was pinned has the whole grace. Pin and Unpin take it back. by is who asks; why, the reason, may be empty. To release again changes nothing: the
 // first release's end stays. It is durable when Release returns, which then describes the volume.
 // The error is as for [Node.Pin].
 func (n *Node) Release(ctx context.Context, id volume.ID, by, why string) (volume.Description, error) {
@@ -152,14 +153,24 @@ func (v *volumeActor) hold(c actor.Context, m *messages.HoldVolume) {
 	case v.deletes():
 		m.Fail(errGoing(v.id))
 	default:
-		next := *v.record
-		next.Hold = holdOf(next, m, time.Now(), v.ReleaseGrace)
+		next := held(*v.record, m, time.Now(), v.ReleaseGrace)
 		if next.Hold == v.record.Hold {
 			m.Send(struct{}{}, nil)
 			return
 		}
 		v.rewrite(c, "hold", m, m.Reply, func(t *task) error { return t.save(next) })
 	}
+}
+
+// held returns the record of a retained volume after a request. The release of a volume
+// that only its pin has kept leaves the grace, in which it can be taken back, though its lifespan is over.
+func held(r volume.Record, m *messages.HoldVolume, now time.Time, grace time.Duration) volume.Record {
+	pinned := r.Hold.Kind == volume.Pinned
+	r.Hold = holdOf(r, m, now, grace)
+	if pinned && r.Hold.Kind == volume.Released {
+		r.Lifespan = max(r.Lifespan, lifespan.RoundUp(r.Hold.For))
+	}
+	return r
 }
 
 // holdOf returns the hold of a retained volume after a request.

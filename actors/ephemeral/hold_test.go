@@ -260,3 +260,26 @@ func TestUnpinLeavesAGrace(t *testing.T) {
 		h.wantGone(testPod, testID)
 	})
 }
+
+// TestReleaseLeavesAGrace: a volume that only its pin has kept does not go at once when it is released,
+// and the release can be taken back.
+func TestReleaseLeavesAGrace(t *testing.T) {
+	withHolds(t, func(t *testing.T, h *testNode) {
+		h.retain()
+		h.mustPin(48)
+		time.Sleep(testLifespan + time.Hour)
+		if _, err := h.release(); err != nil {
+			t.Fatal(err)
+		}
+		h.wantHeld("released", volume.Released, testRelease)
+		h.restart()
+		h.wantHeld("released, after a restart", volume.Released, testRelease-2*time.Second)
+		h.mustPin(24)
+		h.wantHeld("a mistake", volume.Pinned, 24*time.Hour)
+		if _, err := h.release(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(testRelease + time.Second)
+		h.wantGone(testPod, testID)
+	})
+}
