@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -65,6 +67,35 @@ func TestRefusedAttributes(t *testing.T) {
 			if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s=%s: %v, want InvalidArgument with %q", tt.key, tt.value, err, tt.want)
 			}
+		}
+	}
+}
+
+// TestAttachWithoutAPolicy: a volume that is known is published again while there is no policy, so that
+// what it has attached has to be told all the same. Attributes that are not acceptable tell nothing.
+func TestAttachWithoutAPolicy(t *testing.T) {
+	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet",
+		Volumes: &fakeVolumes{}, Metrics: metrics.New("test", ""), Terms: func(_ string, attributes map[string]string) (volume.Terms, error) {
+			if strings.HasPrefix(attributes[policy.KeyAttach], "..") {
+				return volume.Terms{}, volume.Invalid(policy.Field(policy.KeyAttach), "is bad")
+			}
+			return volume.Terms{}, volume.ErrUnavailable
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]struct {
+		attach volume.Place
+		err    error
+	}{
+		"gone/data":   {volume.Place{Pod: "gone", ID: volume.KubeletID("gone", "data")}, volume.ErrUnavailable},
+		"../gone/etc": {volume.Place{}, volume.ErrInvalid},
+	} {
+		req := publishRequest()
+		req.Readonly, req.VolumeContext[policy.KeyAttach] = true, value
+		p, err := d.publication(req)
+		if err != nil || !errors.Is(p.Refused, want.err) || p.Attach != want.attach {
+			t.Errorf("%s: attach %v, refused: %v, %v", value, p.Attach, p.Refused, err)
 		}
 	}
 }

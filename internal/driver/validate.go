@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -51,8 +52,15 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 		VolumeName:     name,
 		ServiceAccount: volume.ObjectName(attributes[kubelet.ContextAccount]),
 	}
-	if p.Terms, p.Refused = d.cfg.Terms(p.Namespace, attributes); p.Refused == nil {
-		p.Attach, p.Refused = policy.Attach(attributes, t.ReadOnly)
+	p.Terms, p.Refused = d.cfg.Terms(p.Namespace, attributes)
+	if errors.Is(p.Refused, volume.ErrInvalid) {
+		return p, nil
+	}
+	// A volume that is known is published again also while there is no policy, and compared with this.
+	attach, refused := policy.Attach(attributes, t.ReadOnly)
+	p.Attach = attach
+	if p.Refused == nil {
+		p.Refused = refused
 	}
 	return p, nil
 }
