@@ -10,7 +10,8 @@
 //	                         and the pods whose owner the node wants to know
 //	POST [api.OwnersPath]    the answers to that
 //	POST [api.OutcomesPath]  how pods of the node have ended
-//	     /v1/volumes...      what internal/api serves; /v1/usage and /v1/report are for root alone
+//	     /v1/volumes..., and
+//	GET  [api.GonePath]      what internal/api serves; /v1/usage and /v1/report are for root alone
 //
 // A connection lives for about an hour. The next one is made before it, so that there is always one
 // to ask on; streams on the old one may go on for an hour more, and until they have ended there is no

@@ -45,7 +45,7 @@ func (c *connection) handle(w http.ResponseWriter, r *http.Request) {
 		c.only(http.MethodPost, w, r, c.owners)
 	case path == api.OutcomesPath && c.u.cfg.Outcomes != nil:
 		c.only(http.MethodPost, w, r, c.outcomes)
-	case path == api.VolumesPath, strings.HasPrefix(path, api.VolumesPath+"/"):
+	case path == api.VolumesPath, path == api.GonePath, strings.HasPrefix(path, api.VolumesPath+"/"):
 		c.u.cfg.Handler.ServeHTTP(w, r)
 	default:
 		api.WriteError(w, api.NewError(api.NotFound, "there is nothing for a gateway at %q", path))

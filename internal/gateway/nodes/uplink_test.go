@@ -138,6 +138,12 @@ func TestDaemonsUplink(t *testing.T) {
 	if got, err := c.Client().Volume(t.Context(), "csi-2"); err != nil || got.ID != "csi-2" {
 		t.Errorf("%+v, %v", got, err)
 	}
+	if got, err := c.Client().Pin(t.Context(), "csi-2", time.Now(), "a reason"); err != nil || got.ID != "csi-2" {
+		t.Errorf("pinned: %+v, %v", got, err)
+	}
+	if _, err := c.Client().Gone(t.Context(), api.GoneQuery{}); err != nil {
+		t.Errorf("what is gone: %v", err)
+	}
 	fail(u.Stop(t.Context()))
 	eventually("the node is missing", func() bool { return len(r.Missing()) == 1 })
 }
