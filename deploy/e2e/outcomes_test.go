@@ -44,7 +44,7 @@ func endings() []ending {
 			c.kubectl("delete", "pod", pod, "--force", "--grace-period=0", "--wait=false")
 		}},
 		{name: "job", script: "exit 0", job: true, more: "completions: 1\n  completionMode: Indexed", want: "Succeeded"},
-		{name: "job-late", script: waits, job: true, more: "backoffLimit: 0\n  activeDeadlineSeconds: 5", want: "Stopped"},
+		{name: "job-late", script: waits, job: true, more: "backoffLimit: 0\n  activeDeadlineSeconds: 20", want: "Stopped"},
 	}
 }
 
