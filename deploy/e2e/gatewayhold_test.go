@@ -35,7 +35,7 @@ func (c *gatewayCluster) testHold() {
 	if out, err := exec("cat /data/log"); err != nil || out != p.does("cat", "-n", "ci", looked+":log") {
 		c.t.Errorf("%q, %v", out, err)
 	}
-	if out, err := exec("echo x > /data/log"); err == nil || !strings.Contains(out, "Read-only file system") {
+	if out, err := exec("echo x > /data/log"); err == nil || !strings.Contains(err.Error(), "Read-only file system") {
 		c.t.Errorf("a write: %q, %v", out, err)
 	}
 	p.doesNot(1, nil, "rm", "--yes", "-n", "ci", looked)
