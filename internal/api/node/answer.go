@@ -80,6 +80,11 @@ func (a *answer) json(code int, body any) error {
 	if err != nil {
 		return err
 	}
+	return a.text(code, text)
+}
+
+// text sends an answer in JSON.
+func (a *answer) text(code int, text []byte) error {
 	a.allow(sendLimit)
 	a.Header().Set("Content-Type", "application/json")
 	a.Header().Set("Content-Length", strconv.Itoa(len(text)+1))

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
@@ -32,7 +31,12 @@ func (a *answer) listGone(ctx context.Context) error {
 				break
 			}
 		}
-		return a.json(http.StatusOK, list)
+		return a.page(len(list.Items), func(entries int) any {
+			if entries < len(list.Items) {
+				list.Items, list.Continue = list.Items[:entries], list.Items[entries-1].Number
+			}
+			return list
+		})
 	})
 }
 

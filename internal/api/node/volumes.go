@@ -21,6 +21,7 @@ func (a *answer) listVolumes(ctx context.Context) error {
 	}
 	return a.h.within(ctx, func(ctx context.Context) error {
 		list := api.VolumeList{Items: []api.Volume{}}
+		var keys []volume.Key
 		patience := a.patience()
 		for len(list.Items) == 0 {
 			page, err := a.h.Volumes.List(ctx, selection)
@@ -29,13 +30,19 @@ func (a *answer) listVolumes(ctx context.Context) error {
 			}
 			for _, d := range page.Volumes {
 				list.Items = append(list.Items, a.h.volume(d))
+				keys = append(keys, d.Record.Key())
 			}
 			list.Continue = api.FormatKey(page.Next)
 			if selection.Before = page.Next; page.Next.IsZero() || time.Since(a.began) >= patience {
 				break
 			}
 		}
-		return a.json(http.StatusOK, list)
+		return a.page(len(list.Items), func(entries int) any {
+			if entries < len(list.Items) {
+				list.Items, list.Continue = list.Items[:entries], api.FormatKey(keys[entries-1])
+			}
+			return list
+		})
 	})
 }
 
