@@ -44,12 +44,33 @@ var (
 const (
 	// memory is how long an outcome is remembered.
 	memory = 10 * time.Minute
-	// batch is how many outcomes a node is told at once, tellLimit how long that may take.
-	batch     = 500
-	tellLimit = 30 * time.Second
+	// batch is how many outcomes a node is told at once, and batchBytes about how long these are: it takes
+	// no more than 1 MiB. tellLimit is how long that may take.
+	batch      = 500
+	batchBytes = 512 << 10
+	tellLimit  = 30 * time.Second
 )
 
-// limits say how many outcomes are remembered; tests lower them.
+// room is how many outcomes one takes the place of, where their memory is bounded: a pod may have
+// hundreds of volumes.
+func room(o api.PodOutcome) int { return max(1, len(o.Volumes)/4) }
+
+// batchOf returns as many of the items as a node is told at once.
+func batchOf(items []api.PodOutcome) []api.PodOutcome {
+	length := 0
+	for i, o := range items[:min(len(items), batch)] {
+		length += 100 + len(o.PodUID)
+		for _, name := range o.Volumes {
+			length += 3 + len(name)
+		}
+		if i > 0 && length > batchBytes {
+			return items[:i]
+		}
+	}
+	return items[:min(len(items), batch)]
+}
+
+// limits say how many outcomes are remembered, those in all by the room that they take; tests lower them.
 type limits struct{ ofNode, inAll int }
 
 var usualLimits = limits{ofNode: 2000, inAll: 100_000}
@@ -69,6 +90,7 @@ type Outcomes struct {
 	// order are all that are remembered, the oldest first. What a node has forgotten before its time is
 	// still in it.
 	order []ref
+	// count is the room that all take.
 	count int
 }
 
@@ -135,7 +157,7 @@ func (o *Outcomes) add(node string, how api.PodOutcome) {
 		return
 	}
 	o.order = append(o.order, ref{node, r.first + uint64(len(r.items)), time.Now()})
-	r.items, r.known[how.PodUID], o.count = append(r.items, how), struct{}{}, o.count+1
+	r.items, r.known[how.PodUID], o.count = append(r.items, how), struct{}{}, o.count+room(how)
 	if len(r.items) > o.limits.ofNode {
 		o.forgetFirst(r)
 	}
@@ -148,8 +170,9 @@ func (o *Outcomes) add(node string, how api.PodOutcome) {
 // forgetFirst forgets the oldest item of a node. The caller holds the lock.
 func (o *Outcomes) forgetFirst(r *recent) {
 	delete(r.known, r.items[0].PodUID)
+	o.count -= room(r.items[0])
 	r.items[0] = api.PodOutcome{}
-	r.items, r.first, o.count = r.items[1:], r.first+1, o.count-1
+	r.items, r.first = r.items[1:], r.first+1
 	if r.next < r.first {
 		r.next = r.first
 		o.Metrics.OutcomesTold(metrics.Forgotten, 1)
@@ -207,8 +230,7 @@ func (o *Outcomes) tellAll(node string, r *recent) {
 	for {
 		o.mu.Lock()
 		told := r.next
-		items := slices.Clone(r.items[r.next-r.first:])
-		items = items[:min(len(items), batch)]
+		items := slices.Clone(batchOf(r.items[r.next-r.first:]))
 		connects := r.connects
 		if len(items) == 0 || o.ctx.Err() != nil {
 			o.endTelling(node, r)

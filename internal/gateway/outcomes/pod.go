@@ -29,6 +29,9 @@ func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 	if mirrored, ok := pod.Annotations[core.MirrorPodAnnotationKey]; ok {
 		o.PodUID = mirrored
 	}
+	if _, err := volume.ParsePodUID("podUID", o.PodUID); err != nil {
+		return api.PodOutcome{}, false // the node would refuse those of other pods with it
+	}
 	return o, true
 }
 
