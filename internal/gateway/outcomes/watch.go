@@ -19,8 +19,9 @@ import (
 const (
 	// selector selects the pods that have ended, and those whose node is lost.
 	selector = "status.phase!=Running,status.phase!=Pending"
-	// page is how many pods of a list are decoded at once: some 10 MiB.
-	page = 500
+	// page is how many pods of a list are decoded at once: some 1 MiB, and 75 MiB where each is as large as
+	// a user can make it.
+	page = 50
 	// pageLimit bounds the time for a page, watchLimit is the shortest that a watch lasts; the longest is
 	// twice that. A watch that the API server does not end is given up watchGrace later.
 	pageLimit  = time.Minute
