@@ -42,6 +42,10 @@ type scene struct {
 	endedRecord []byte
 }
 
+// daemonPod is the pod that the daemon itself runs in. A kubelet whose last other pod has gone has its
+// directory still.
+const daemonPod = "00000000-0000-4000-8000-0000000da3e0"
+
 func newScene(t *testing.T, op crashOperation, binary string) *scene {
 	t.Helper()
 	// The name of a test is too long for the path of a socket.
@@ -56,7 +60,7 @@ func newScene(t *testing.T, op crashOperation, binary string) *scene {
 	})
 	roottest.UnmountBelowAtEnd(t, dir)
 	s := &scene{daemon: &daemon{t: t, dir: dir}, op: op, binary: binary}
-	for _, d := range []string{s.points(), s.outside(), filepath.Join(dir, "kubelet/pods")} {
+	for _, d := range []string{s.points(), s.outside(), filepath.Join(dir, "kubelet/pods", daemonPod)} {
 		if err := os.MkdirAll(d, 0o750); err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,8 @@ type fullDisk struct {
 	most int
 }
 
-// fullDisks are as small as their mkfs or the records' reserve allows. The space of one
+// fullDisks are little larger than their mkfs or the records' reserve demands; on a smaller one btrfs may
+// refuse a write although it has room, while many write at the same time. The space of one
 // volume is enough, with two exceptions. XFS lets the inodes exceed their limit a little,
 // and as many must go before one counts as free. btrfs can use the space in its trees only
 // after the deletion was written, and a refused call does not wait for that.
@@ -34,8 +35,8 @@ var fullDisks = map[string]fullDisk{
 	"ext4 inodes": {fstype: "ext4", size: 128, mkfs: []string{"-N", "4096"}, fill: fillInodes, most: 3},
 	"xfs bytes":   {fstype: "xfs", size: 300, fill: fillBytes, most: 3},
 	"xfs inodes":  {fstype: "xfs", size: 300, mkfs: []string{"-i", "maxpct=1"}, fill: fillInodes, most: 20},
-	"btrfs bytes": {fstype: "btrfs", size: 256, fill: fillBytes, names: true, most: 3},
-	"btrfs trees": {fstype: "btrfs", size: 256, fill: fillTrees, most: 20},
+	"btrfs bytes": {fstype: "btrfs", size: 384, fill: fillBytes, names: true, most: 3},
+	"btrfs trees": {fstype: "btrfs", size: 384, fill: fillTrees, most: 20},
 }
 
 // workingDisk is a file system with a working directory.
