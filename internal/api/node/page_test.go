@@ -14,7 +14,7 @@ import (
 // TestLongPages: a gateway reads all of a list whose entries are as long as they can be, though it reads
 // no answer of more than 4 MiB.
 func TestLongPages(t *testing.T) {
-	const count = 1000
+	const count = 650
 	hold := volume.Hold{
 		Kind: volume.Pinned, For: time.Hour, By: strings.Repeat("<", volume.MaxHoldBy), Why: strings.Repeat("<", volume.MaxHoldWhy),
 	}
