@@ -196,12 +196,16 @@ func prolonged(r volume.Record, now time.Time, grace time.Duration) volume.Recor
 
 // detach ends a volume that has no data of its own: nothing is retained, and nothing remembered. Before
 // that its source is prolonged durably; where that cannot be recorded, as on a full disk, the pod does
-// not wait for it.
+// not wait for it. A daemon that stops leaves both to the next one.
 func (t *task) detach() error {
 	ctx, cancel := context.WithTimeout(t.ctx, attachLimit)
 	defer cancel()
 	m := &messages.ProlongVolume{Routing: messages.Routing{ID: t.record.Attach.ID}, By: t.id}
-	if _, err := actors.Ask(ctx, t.Root, t.Supervisor(), m); err != nil {
+	_, err := actors.Ask(ctx, t.Root, t.Supervisor(), m)
+	if t.ctx.Err() != nil && err != nil {
+		return fmt.Errorf("%w: volume %s stays attached until the next start", actors.ErrStopping, t.record.Attach.ID)
+	}
+	if err != nil {
 		t.Log.Info("a volume that was attached is not kept for longer than before", logkeys.About(*t.record, logkeys.Cause, err.Error(),
 			"attached", t.record.Attach.String())...)
 	}

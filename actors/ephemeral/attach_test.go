@@ -145,6 +145,7 @@ func TestAttachedAtAStart(t *testing.T) {
 			if err := h.node.Unpublish(t.Context(), id(i), own.Target.Path); err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait() // it sleeps
 			if err := h.node.Publish(t.Context(), looking(i)); err != nil {
 				t.Fatal(err)
 			}
@@ -163,6 +164,29 @@ func TestAttachedAtAStart(t *testing.T) {
 				t.Errorf("the kubelet publishes volume %d again: %v", i, err)
 			}
 		}
+	})
+}
+
+// TestDetachWhileStopping: a pod that had a volume attached ends while the daemon stops. The grace is not
+// lost, though no operation can begin any more that records it.
+func TestDetachWhileStopping(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.leaveBehind()
+		h.attach()
+		time.Sleep(2 * testLifespan)
+		h.mounter.fail(nil, func(string) error { time.Sleep(time.Second); return nil })
+		ended := make(chan error, 1)
+		go func() { ended <- h.node.Unpublish(t.Context(), lookingID, h.target(lookingPod, "mount")) }()
+		synctest.Wait()
+		h.restart()
+		wantError(t, <-ended, volume.ErrUncertain)
+		h.mounter.fail(nil, nil)
+		h.wantMarker("after the start")
+		h.detach()
+		time.Sleep(testRelease - time.Minute)
+		h.wantMarker("in the grace")
+		time.Sleep(time.Until(h.wantPhase(testID, volume.Retained).Until()) + time.Minute)
+		h.wantGone(testPod, testID)
 	})
 }
 
