@@ -265,7 +265,9 @@ func (t *task) undoMount(target string, madeTarget bool) error {
 
 func (t *task) undoRecord(before *volume.Record) error {
 	if before != nil {
-		return t.save(*before)
+		was := *before
+		was.Project = t.record.Project // another volume may have it by now
+		return t.save(was)
 	}
 	if t.record.Attach != (volume.Place{}) {
 		return t.forget()

@@ -221,6 +221,26 @@ func TestFailedPublishKeepsNoProject(t *testing.T) {
 	})
 }
 
+// TestFailedPublishBringsNoProjectBack: a volume that had to give its project back when its directory was
+// made anew does not have it again when the publish fails, because the next volume may get it.
+func TestFailedPublishBringsNoProjectBack(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		h.publishLimited()
+		h.unpublish()
+		synctest.Wait()
+		if err := os.RemoveAll(h.data(testPod, testID)); err != nil {
+			t.Fatal(err)
+		}
+		q.refused = unix.EOPNOTSUPP
+		h.mounter.fail(always(unix.EIO), nil)
+		wantError(t, h.node.Publish(t.Context(), h.limited()), volume.ErrFailed)
+		h.mounter.fail(nil, nil)
+		if r := h.wantPhase(testID, volume.Retained); r.Project != 0 {
+			t.Errorf("project %d is recorded, and free", r.Project)
+		}
+	})
+}
+
 // TestDirectoryThatExistsGetsNoProject: it may have any number of files.
 func TestDirectoryThatExistsGetsNoProject(t *testing.T) {
 	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
