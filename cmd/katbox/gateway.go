@@ -34,7 +34,7 @@ func (i *instance) connect(context.Context) error {
 	}
 	i.uplink.Store(u)
 	i.onStop(func(context.Context) error {
-		i.within(readersTimeout, "disconnected from the gateway", u.Stop)
+		i.stopPart("disconnected from the gateway", u.Stop)
 		return nil
 	})
 	return nil

@@ -61,7 +61,7 @@ func (i *instance) startOutcomes(context.Context) error {
 	}
 	e := &endings{Intake: taken}
 	i.onStop(func(context.Context) error {
-		i.within(answersTimeout, "stopped noting how pods ended", taken.Stop)
+		i.stopPart("stopped noting how pods ended", taken.Stop)
 		return nil
 	})
 	if i.o.outcomes != gatewayOutcomes {

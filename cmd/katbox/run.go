@@ -37,10 +37,9 @@ const (
 	// legacyFile is the archived Katbox's database in the same place.
 	legacyFile = "deletedVolumes.db"
 	// stopTimeout bounds the ordered stop, each of the others one step.
-	stopTimeout    = 20 * time.Second
-	callsTimeout   = 10 * time.Second
-	answersTimeout = time.Second
-	tracesTimeout  = time.Second
+	stopTimeout  = 20 * time.Second
+	callsTimeout = 10 * time.Second
+	partTimeout  = time.Second
 )
 
 // run is the daemon with its log on stdout.
@@ -136,14 +135,14 @@ func (i *instance) stop() (err error) {
 	for _, stop := range slices.Backward(i.stops) {
 		err = errors.Join(err, stop(ctx))
 	}
-	i.within(answersTimeout, "stopped answering", i.status.Stop)
+	i.stopPart("stopped answering", i.status.Stop)
 	return err
 }
 
-// within stops a part that has a time limit of its own. A failure is only logged: any client of the
+// stopPart stops a part that has a time limit of its own. A failure is only logged: any client of the
 // part could cause it.
-func (i *instance) within(limit time.Duration, what string, stop func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func (i *instance) stopPart(what string, stop func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
 	defer cancel()
 	if err := stop(ctx); err != nil {
 		i.log.Info(what, logkeys.Cause, err.Error())
@@ -161,7 +160,7 @@ func (i *instance) startTracing(context.Context) (err error) {
 		return fmt.Errorf("--otlp-endpoint: %w", err)
 	}
 	i.onStop(func(context.Context) error {
-		i.within(tracesTimeout, "stopped tracing", i.traces.Stop)
+		i.stopPart("stopped tracing", i.traces.Stop)
 		return nil
 	})
 	return nil
