@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func BenchmarkMillionRetained(b *testing.B) {
 	flags := d.flags
 	for _, order := range []string{"oldest", "fair"} {
 		b.Run(order, func(b *testing.B) {
-			d.flags = append(flags[:len(flags):len(flags)], "--pressure-order", order)
+			d.flags = append(slices.Clip(flags), "--pressure-order", order)
 			for b.Loop() {
 				began := time.Now()
 				d.start()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestQuotaCrash(t *testing.T) {
 					t.Run(strings.NewReplacer(" ", "-", "/", "-").Replace(o.point)+fmt.Sprint(o.time), func(t *testing.T) {
 						again := op
 						first := freshProjects(t)
-						again.flags = append(op.flags[:len(op.flags):len(op.flags)], "--project-ids", fmt.Sprint(first, "+1000"))
+						again.flags = append(slices.Clip(op.flags), "--project-ids", fmt.Sprint(first, "+1000"))
 						again.mend = func(s *scene) { checkProjects(s, first, false) }
 						s := newScene(t, again, binary)
 						s.playCrash(o)

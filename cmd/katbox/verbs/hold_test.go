@@ -24,16 +24,19 @@ func TestPin(t *testing.T) {
 	if r := katbox(t, "ls", "ci"); !strings.Contains(r.stdout, "in 2d (pinned)\n") {
 		t.Errorf("ls: %+v", r)
 	}
-	if r := katbox(t, "stat", "ci/build"); !strings.Contains(r.stdout, "pinned until ") || !strings.Contains(r.stdout, " by root on the node: post-mortem\n") {
+	if r := katbox(t, "stat", "ci/build"); !strings.Contains(r.stdout, "pinned until ") ||
+		!strings.Contains(r.stdout, " by root on the node: post-mortem\n") {
 		t.Errorf("stat: %+v", r)
 	}
-	if r := katbox(t, "unpin", "ci/build"); r.code != 0 || !strings.HasPrefix(r.stderr, "unpinned volume cache of pod ci/build; it expires in ") {
+	if r := katbox(t, "unpin", "ci/build"); r.code != 0 ||
+		!strings.HasPrefix(r.stderr, "unpinned volume cache of pod ci/build; it expires in ") {
 		t.Errorf("unpin: %+v", r)
 	}
 	if r := katbox(t, "ls", "ci"); strings.Contains(r.stdout, "pinned") {
 		t.Errorf("ls after it: %+v", r)
 	}
-	if r := katbox(t, "release", "ci/build", "--reason", "done"); r.code != 0 || !strings.HasPrefix(r.stderr, "released volume cache of pod ci/build; it expires in ") {
+	if r := katbox(t, "release", "ci/build", "--reason", "done"); r.code != 0 ||
+		!strings.HasPrefix(r.stderr, "released volume cache of pod ci/build; it expires in ") {
 		t.Errorf("release: %+v", r)
 	}
 	if r := katbox(t, "ls", "ci"); !strings.Contains(r.stdout, "(released)\n") {
@@ -98,7 +101,8 @@ func TestLsGone(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%swant\n%s", r.stdout, want)
 	}
-	if r := katbox(t, "ls", "--gone", "-o", "wide", "etl/nightly-x7k2p"); !strings.Contains(r.stdout, id(1)) || strings.Count(r.stdout, "\n") != 2 {
+	if r := katbox(t, "ls", "--gone", "-o", "wide", "etl/nightly-x7k2p"); !strings.Contains(r.stdout, id(1)) ||
+		strings.Count(r.stdout, "\n") != 2 {
 		t.Errorf("wide: %+v", r)
 	}
 	for args, want := range map[string]int{"etl": 2, "ci/build/cache": 1, "ci/build/other": 0, id(2): 1, "--since 1h": 3, "-n ci": 1} {
@@ -118,14 +122,17 @@ func TestHostileHolds(t *testing.T) {
 	n.change(1, func(d *volume.Description) {
 		d.Record.Hold = volume.Hold{Kind: volume.Pinned, For: 2 * time.Hour, By: evil, Why: evil}
 	})
-	n.gone = append(n.gone, volume.Tombstone{Number: 1, Record: n.volumes[0].Record, Gone: time.Now(), Reason: volume.Purged, By: evil, Why: evil})
+	n.gone = append(n.gone, volume.Tombstone{
+		Number: 1, Record: n.volumes[0].Record, Gone: time.Now(), Reason: volume.Purged, By: evil, Why: evil,
+	})
 	for _, args := range [][]string{{"ls"}, {"ls", "--gone"}, {"stat", id(1)}} {
 		r := katbox(t, args...)
 		if r.code != 0 {
 			t.Errorf("%q: %+v", args, r)
 		}
 		for line := range strings.Lines(r.stdout) {
-			if line = strings.TrimSuffix(line, "\n"); !terminal.IsPlain(line) || strings.HasPrefix(line, "line") || args[0] == "ls" && len(line) > 600 {
+			if line = strings.TrimSuffix(line, "\n"); !terminal.IsPlain(line) || strings.HasPrefix(line, "line") ||
+				args[0] == "ls" && len(line) > 600 {
 				t.Errorf("%q: %d bytes: %q", args, len(line), line)
 			}
 		}

@@ -252,7 +252,8 @@ func (n *node) Purge(ctx context.Context, id volume.ID, by, why string) error {
 	defer n.mu.Unlock()
 	n.volumes = slices.DeleteFunc(n.volumes, func(d volume.Description) bool { return d.Record.ID == id })
 	n.gone = append(n.gone, volume.Tombstone{
-		Number: uint64(len(n.gone) + 1), Record: d.Record, Size: d.Size, Gone: time.Now(), Kept: time.Since(d.Record.Unpublished).Truncate(time.Hour),
+		Number: uint64(len(n.gone) + 1), Record: d.Record, Size: d.Size,
+		Gone: time.Now(), Kept: time.Since(d.Record.Unpublished).Truncate(time.Hour),
 		Reason: volume.Purged, By: by, Why: why,
 	})
 	return nil

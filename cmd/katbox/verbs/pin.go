@@ -44,6 +44,7 @@ func (s *session) decide(ctx context.Context, c choice, text, done string, chang
 		return s.explain(err)
 	}
 	expires := at(now.ExpiresAt)
-	fmt.Fprintf(s.Stderr, "%s %s; it expires %s (%s)\n", done, terminal.Clean(describe(v)), terminal.In(s.Now(), expires), verbs.Moment(expires))
+	fmt.Fprintf(s.Stderr, "%s %s; it expires %s (%s)\n",
+		done, terminal.Clean(describe(v)), terminal.In(s.Now(), expires), verbs.Moment(expires))
 	return nil
 }

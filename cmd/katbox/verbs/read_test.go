@@ -172,7 +172,8 @@ etl        0     0 B   1010      1010 MiB  1010
 `, "top")
 	const rest = "\n10 smaller pods are missing above, which take 10 MiB together\n"
 	if r := katbox(t, "top", "--pods"); r.code != 0 || !strings.Contains(r.stdout, rest) {
-		t.Errorf("exit code %d, stderr %q, stdout of %d bytes ends with %q", r.code, r.stderr, len(r.stdout), r.stdout[max(len(r.stdout)-200, 0):])
+		t.Errorf("exit code %d, stderr %q, stdout of %d bytes ends with %q",
+			r.code, r.stderr, len(r.stdout), r.stdout[max(len(r.stdout)-200, 0):])
 	}
 }
 
