@@ -109,7 +109,8 @@ func (c *check) rights(ctx context.Context) (lists bool, err error) {
 			lists = lists || right.verb == "list"
 		case right.role == keepRole:
 			// Nobody has it by default, so nothing is wrong.
-			c.line("no ", right.what, fmt.Sprintf("you may not %s %s, so not pin: an administrator can give you the role %s", object, where, right.role))
+			c.line("no ", right.what, fmt.Sprintf("you may not %s %s, so not pin: an administrator can give you the role %s",
+				object, where, right.role))
 		default:
 			if reason != "" {
 				reason = " (" + reason + ")"

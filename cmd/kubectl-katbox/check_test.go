@@ -26,14 +26,16 @@ func TestCheck(t *testing.T) {
 			"ok API server knows you as vic", "ok gateway APIService v1alpha1.katbox.io is available; it is v1-gateway",
 			"ok list volumes in namespace ci", "ok see",
 			"not list files you may not get retainedvolumes/files in namespace ci: the role edit includes it",
-			"not read files you may not get retainedvolumes/log", "not delete volumes you may not delete retainedvolumes", "no keep longer", "ok nodes",
+			"not read files you may not get retainedvolumes/log", "not delete volumes you may not delete retainedvolumes",
+			"no keep longer", "ok nodes",
 		}},
 		"another namespace": {"vic", "-n etl", nil, 1, []string{
 			"ok API server", "ok gateway", "not list volumes", "not see a volume", "not list files", "not read files", "not delete volumes",
 			"no keep longer",
 		}},
 		"all namespaces": {"admin", "-A", nil, 0, []string{
-			"ok API server", "ok gateway", "ok list volumes in all namespaces", "ok see", "ok list files", "ok read", "ok delete", "ok keep longer", "ok nodes",
+			"ok API server", "ok gateway", "ok list volumes in all namespaces", "ok see", "ok list files", "ok read", "ok delete",
+			"ok keep longer", "ok nodes",
 		}},
 		"a node is away": {"eve", "", func(c *clustertest.Cluster) { c.Lost("n2") }, 1, []string{
 			"ok API", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "no keep longer",
@@ -57,7 +59,8 @@ func TestCheck(t *testing.T) {
 				return false
 			})
 		}, 0, []string{
-			"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete", "no keep longer", "ok nodes",
+			"ok API server too old to say who you are", "ok gateway", "ok list", "ok see", "ok list files", "ok read", "ok delete",
+			"no keep longer", "ok nodes",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,8 @@ import (
 func TestDebugDryRun(t *testing.T) {
 	c, names := nightly(t)
 	for _, output := range []string{"yaml", "json"} {
-		code, stdout, stderr := as(t, c, "eve").run("debug", names[0], "--dry-run=client", "-o", output, "--run-as", "1000:2000", "--for", "90m", "--image", "tools:1")
+		code, stdout, stderr := as(t, c, "eve").run("debug", names[0], "--dry-run=client", "-o", output,
+			"--run-as", "1000:2000", "--for", "90m", "--image", "tools:1")
 		if code != 0 || stderr != "" {
 			t.Fatalf("code %d, %q", code, stderr)
 		}
@@ -31,9 +32,11 @@ func TestDebugDryRun(t *testing.T) {
 		}
 		at := func(path ...any) any { return look(t, pod.Spec, path...) }
 		for _, row := range []struct{ got, want any }{
-			{at("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", 0, "matchFields", 0, "values"), []any{"n1"}},
+			{at("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", 0,
+				"matchFields", 0, "values"), []any{"n1"}},
 			{at("securityContext", "runAsUser"), 1000.}, {at("securityContext", "runAsGroup"), 2000.}, {at("securityContext", "runAsNonRoot"), true},
-			{at("activeDeadlineSeconds"), 5400.}, {at("containers", 0, "image"), "tools:1"}, {at("containers", 0, "command"), []any{"sleep", "5400"}},
+			{at("activeDeadlineSeconds"), 5400.}, {at("containers", 0, "image"), "tools:1"},
+			{at("containers", 0, "command"), []any{"sleep", "5400"}},
 			{at("containers", 0, "securityContext", "capabilities", "drop"), []any{"ALL"}},
 			{at("containers", 0, "volumeMounts", 0, "readOnly"), true}, {at("volumes", 0, "csi", "readOnly"), true},
 			{at("automountServiceAccountToken"), false}, {pod.Metadata.Namespace, "ci"}, {pod.Metadata.GenerateName, "katbox-debug-"},
@@ -122,7 +125,8 @@ func pods(t *testing.T, made chan<- cluster.Pod, status func() string) func(http
 			if selector := r.URL.Query().Get("fieldSelector"); selector != "type=Warning,involvedObject.uid=u-1" {
 				t.Errorf("events are selected by %q", selector)
 			}
-			_, _ = io.WriteString(w, `{"items":[{"reason":"FailedMount","message":"volume is not retained\u001b[31m","lastTimestamp":"2026-01-02T00:00:00Z"},`+
+			_, _ = io.WriteString(w, `{"items":[`+
+				`{"reason":"FailedMount","message":"volume is not retained\u001b[31m","lastTimestamp":"2026-01-02T00:00:00Z"},`+
 				`{"reason":"Older","message":"x","lastTimestamp":"2026-01-01T00:00:00Z"}]}`)
 		default:
 			t.Errorf("%s %s", r.Method, r.URL)
@@ -139,17 +143,19 @@ func TestDebugFails(t *testing.T) {
 		status string
 		args   []string
 	}{
-		"ended":       {verbs.CodeFailed, `has ended, Evicted: no room\x0a: see kubectl describe pod -n ci katbox-debug-abc12;`, `{"phase":"Failed","reason":"Evicted","message":"no room\n"}`, nil},
-		"not mounted": {verbs.CodeFailed, `does not run after 10ms (FailedMount: volume is not retained\x1b[31m)`, `{"phase":"Pending"}`, []string{"--wait", "10ms"}},
-		"path":        {verbs.CodeUsage, "whole volumes are mounted", "", []string{":out"}},
-		"for":         {verbs.CodeUsage, "--for", "", []string{"--for", "8d"}},
-		"for, word":   {verbs.CodeUsage, "--for", "", []string{"--for", "long"}},
-		"wait":        {verbs.CodeUsage, "--wait", "", []string{"--wait", "0s"}},
-		"user":        {verbs.CodeUsage, "--run-as", "", []string{"--run-as", "root"}},
-		"group":       {verbs.CodeUsage, "--run-as", "", []string{"--run-as", "1:-1"}},
-		"dry run":     {verbs.CodeUsage, "--dry-run", "", []string{"--dry-run=server"}},
-		"output":      {verbs.CodeUsage, "--output", "", []string{"--dry-run=client", "-o", "name"}},
-		"image":       {verbs.CodeUsage, "--image", "", []string{"--image="}},
+		"ended": {verbs.CodeFailed, `has ended, Evicted: no room\x0a: see kubectl describe pod -n ci katbox-debug-abc12;`,
+			`{"phase":"Failed","reason":"Evicted","message":"no room\n"}`, nil},
+		"not mounted": {verbs.CodeFailed, `does not run after 10ms (FailedMount: volume is not retained\x1b[31m)`,
+			`{"phase":"Pending"}`, []string{"--wait", "10ms"}},
+		"path":      {verbs.CodeUsage, "whole volumes are mounted", "", []string{":out"}},
+		"for":       {verbs.CodeUsage, "--for", "", []string{"--for", "8d"}},
+		"for, word": {verbs.CodeUsage, "--for", "", []string{"--for", "long"}},
+		"wait":      {verbs.CodeUsage, "--wait", "", []string{"--wait", "0s"}},
+		"user":      {verbs.CodeUsage, "--run-as", "", []string{"--run-as", "root"}},
+		"group":     {verbs.CodeUsage, "--run-as", "", []string{"--run-as", "1:-1"}},
+		"dry run":   {verbs.CodeUsage, "--dry-run", "", []string{"--dry-run=server"}},
+		"output":    {verbs.CodeUsage, "--output", "", []string{"--dry-run=client", "-o", "name"}},
+		"image":     {verbs.CodeUsage, "--image", "", []string{"--image="}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, names := nightly(t)

@@ -25,10 +25,12 @@ func TestPin(t *testing.T) {
 	if _, stdout, _ := vic.run("list", "job/nightly"); strings.Count(stdout, "in 2d (pinned)\n") != 1 {
 		t.Errorf("list:\n%s", stdout)
 	}
-	if _, stdout, _ := vic.run("stat", names[0]); !strings.Contains(stdout, "pinned until ") || !strings.Contains(stdout, " by kim: post-mortem\n") {
+	if _, stdout, _ := vic.run("stat", names[0]); !strings.Contains(stdout, "pinned until ") ||
+		!strings.Contains(stdout, " by kim: post-mortem\n") {
 		t.Errorf("stat:\n%s", stdout)
 	}
-	if code, _, stderr := kim.run("unpin", names[0]); code != 0 || !strings.HasPrefix(stderr, "unpinned volume scratch of pod ci/nightly-x7k2p") {
+	if code, _, stderr := kim.run("unpin", names[0]); code != 0 ||
+		!strings.HasPrefix(stderr, "unpinned volume scratch of pod ci/nightly-x7k2p") {
 		t.Errorf("unpin: code %d, %q", code, stderr)
 	}
 	if _, stdout, _ := vic.run("list", "job/nightly"); strings.Contains(stdout, "pinned") {
@@ -40,7 +42,8 @@ func TestPin(t *testing.T) {
 func TestRelease(t *testing.T) {
 	c, names := nightly(t)
 	eve, kim := as(t, c, "eve"), as(t, c, "kim")
-	if code, _, stderr := eve.run("release", names[0], "--reason", "all is clear"); code != 0 || !strings.HasPrefix(stderr, "released volume scratch") {
+	if code, _, stderr := eve.run("release", names[0], "--reason", "all is clear"); code != 0 ||
+		!strings.HasPrefix(stderr, "released volume scratch") {
 		t.Errorf("release: code %d, %q", code, stderr)
 	}
 	if _, stdout, _ := eve.run("list", names[0]); !strings.Contains(stdout, "(released)") {
@@ -102,7 +105,8 @@ func TestListGone(t *testing.T) {
 	c := clustertest.New(t)
 	n := c.Node("n1")
 	eve, bob := as(t, c, "eve"), as(t, c, "bob")
-	if code, stdout, stderr := eve.run("list", "--gone"); code != 0 || stdout != "" || stderr != "no volume is gone that the nodes remember in namespace ci\n" {
+	if code, stdout, stderr := eve.run("list", "--gone"); code != 0 || stdout != "" ||
+		stderr != "no volume is gone that the nodes remember in namespace ci\n" {
 		t.Errorf("nothing: code %d, %q, %q", code, stdout, stderr)
 	}
 	purged, _ := n.Put(1, "ci", "nightly", "nightly-x7k2p", func(d *volume.Description) {
@@ -121,17 +125,21 @@ func TestListGone(t *testing.T) {
 	_, stdout, _ := eve.run("list", "--gone")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "NAME OWNER OUTCOME SIZE GONE KEPT WHY" ||
-		!strings.Contains(lines[1]+lines[2], " of 12h  early: no bytes left") || !strings.Contains(lines[1]+lines[2], " of 12h  purged by eve: a secret") {
+		!strings.Contains(lines[1]+lines[2], " of 12h  early: no bytes left") ||
+		!strings.Contains(lines[1]+lines[2], " of 12h  purged by eve: a secret") {
 		t.Errorf("table:\n%s", stdout)
 	}
-	for args, want := range map[string]int{"pod/nightly-x7k2p": 1, "job/nightly": 2, "--since 2h": 2, "--limit 1": 1, purged: 1, "pod/nobody": 0} {
+	for args, want := range map[string]int{
+		"pod/nightly-x7k2p": 1, "job/nightly": 2, "--since 2h": 2, "--limit 1": 1, purged: 1, "pod/nobody": 0,
+	} {
 		_, stdout, _ := eve.run(append([]string{"list", "--gone", "-o", "json"}, strings.Fields(args)...)...)
 		var list resource.RetainedVolumeList
 		if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Items) != want {
 			t.Errorf("%s: %v, want %d\n%s", args, err, want, stdout)
 		}
 	}
-	if _, stdout, _ := bob.run("list", "--gone", "-n", "etl", "-o", "wide"); !strings.Contains(stdout, "load-q1w2e") || strings.Contains(stdout, "nightly") {
+	if _, stdout, _ := bob.run("list", "--gone", "-n", "etl", "-o", "wide"); !strings.Contains(stdout, "load-q1w2e") ||
+		strings.Contains(stdout, "nightly") {
 		t.Errorf("the other namespace:\n%s", stdout)
 	}
 	bob.wantFailure(verbs.CodeFailed, []string{"may not list"}, "list", "--gone")
@@ -160,7 +168,8 @@ func TestHostileHolds(t *testing.T) {
 			t.Errorf("%q: code %d, %q", args, code, stderr)
 		}
 		for line := range strings.Lines(stdout) {
-			if line = strings.TrimSuffix(line, "\n"); !terminal.IsPlain(line) || strings.HasPrefix(line, "line") || args[0] == "list" && len(line) > 800 {
+			if line = strings.TrimSuffix(line, "\n"); !terminal.IsPlain(line) || strings.HasPrefix(line, "line") ||
+				args[0] == "list" && len(line) > 800 {
 				t.Errorf("%q: %d bytes: %q", args, len(line), line)
 			}
 		}

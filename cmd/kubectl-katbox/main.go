@@ -63,7 +63,8 @@ func program(called string) verbs.Program {
 // allVerbs returns the verbs in the order of the overview.
 func allVerbs() []verbs.Verb {
 	return []verbs.Verb{
-		listVerb(), lsVerb(), catVerb(), tailVerb(), statVerb(), cpVerb(), pinVerb(), unpinVerb(), releaseVerb(), rmVerb(), debugVerb(), uiVerb(), checkVerb(), completionVerb(), versionVerb(),
+		listVerb(), lsVerb(), catVerb(), tailVerb(), statVerb(), cpVerb(), pinVerb(), unpinVerb(), releaseVerb(), rmVerb(),
+		debugVerb(), uiVerb(), checkVerb(), completionVerb(), versionVerb(),
 	}
 }
 

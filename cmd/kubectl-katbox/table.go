@@ -41,7 +41,8 @@ func (t volumeTable) row(v *resource.RetainedVolume, first ...string) {
 	if t.s.namespace == "" {
 		cells = append(cells, v.Namespace)
 	}
-	cells = append(cells, v.Name, owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v), terminal.Ago(now, at(v.Status.RetainedAt)), expires(v, now))
+	cells = append(cells, v.Name, owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v),
+		terminal.Ago(now, at(v.Status.RetainedAt)), expires(v, now))
 	if t.wide {
 		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), v.Spec.NodeName, verbs.Known(v.Spec.PodUID))
 	}
