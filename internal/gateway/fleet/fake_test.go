@@ -136,7 +136,8 @@ func (n *fakeNode) bury(r volume.Record, seconds int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.gone = slices.Insert(n.gone, 0, volume.Tombstone{
-		Number: uint64(len(n.gone) + 1), Record: r, Gone: epoch.Add(time.Duration(seconds) * time.Second), Kept: time.Hour, Reason: volume.ForBytes,
+		Number: uint64(len(n.gone) + 1), Record: r,
+		Gone: epoch.Add(time.Duration(seconds) * time.Second), Kept: time.Hour, Reason: volume.ForBytes,
 	})
 }
 
@@ -163,7 +164,8 @@ func (n *fakeNode) Gone(ctx context.Context, _ Reader, q api.GoneQuery) (api.Gon
 			break
 		}
 		g := api.GoneVolume{
-			Volume: describe(t.Record, n.name), Number: t.Number, GoneAt: t.Gone, Reason: t.Reason.String(), Promised: "12h", Kept: "1h", Early: true,
+			Volume: describe(t.Record, n.name), Number: t.Number, GoneAt: t.Gone, Reason: t.Reason.String(),
+			Promised: "12h", Kept: "1h", Early: true,
 		}
 		g.Phase = api.PhaseGone
 		list.Items = append(list.Items, g)

@@ -126,7 +126,8 @@ func (g *gone) add(entries []*Entry) {
 
 // byGone orders entries, the one that went last first.
 func byGone(a, b *Entry) int {
-	return cmp.Or(b.Gone.GoneAt.Compare(a.Gone.GoneAt), strings.Compare(a.Volume.Node, b.Volume.Node), cmp.Compare(b.Gone.Number, a.Gone.Number))
+	return cmp.Or(b.Gone.GoneAt.Compare(a.Gone.GoneAt),
+		strings.Compare(a.Volume.Node, b.Volume.Node), cmp.Compare(b.Gone.Number, a.Gone.Number))
 }
 
 // next asks the node for n entries, and returns those that are in the list.

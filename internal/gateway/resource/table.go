@@ -23,7 +23,9 @@ type column struct {
 // The columns; the ones with a priority are of -o wide.
 var (
 	nameColumn = column{
-		metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: "Name of the volume, which begins with that of its pod."},
+		metav1.TableColumnDefinition{
+			Name: "Name", Type: "string", Format: "name", Description: "Name of the volume, which begins with that of its pod.",
+		},
 		func(v *RetainedVolume, _ time.Time) string { return v.Name },
 	}
 	podColumn = column{
@@ -31,11 +33,15 @@ var (
 		func(v *RetainedVolume, _ time.Time) string { return v.Spec.PodName },
 	}
 	ownerColumn = column{
-		metav1.TableColumnDefinition{Name: "Owner", Type: "string", Description: "Controller of the pod. One with a question mark is guessed from the pod's name."},
+		metav1.TableColumnDefinition{
+			Name: "Owner", Type: "string", Description: "Controller of the pod. One with a question mark is guessed from the pod's name.",
+		},
 		func(v *RetainedVolume, _ time.Time) string { return ownerCell(v.Spec.Owner) },
 	}
 	outcomeColumn = column{
-		metav1.TableColumnDefinition{Name: "Outcome", Type: "string", Description: "How the pod ended: Succeeded, Failed, or Stopped when it was told to go."},
+		metav1.TableColumnDefinition{
+			Name: "Outcome", Type: "string", Description: "How the pod ended: Succeeded, Failed, or Stopped when it was told to go.",
+		},
 		func(v *RetainedVolume, _ time.Time) string { return cmp.Or(v.Status.Outcome, unknown) },
 	}
 	sizeColumn = column{
@@ -60,12 +66,16 @@ var columns = []column{
 		func(v *RetainedVolume, now time.Time) string { return ageCell(v.Status.RetainedAt, now) },
 	},
 	{
-		metav1.TableColumnDefinition{Name: "Expires", Type: "string", Description: "Time until the volume is deleted, if the disk pressure stays as it is."},
+		metav1.TableColumnDefinition{
+			Name: "Expires", Type: "string", Description: "Time until the volume is deleted, if the disk pressure stays as it is.",
+		},
 		func(v *RetainedVolume, now time.Time) string { return expiresCell(v.Status.ExpiresAt, now) },
 	},
 	nodeColumn, podUIDColumn,
 	{
-		metav1.TableColumnDefinition{Name: "Hold", Type: "string", Priority: 1, Description: "Whether a person has pinned or released the volume, and who."},
+		metav1.TableColumnDefinition{
+			Name: "Hold", Type: "string", Priority: 1, Description: "Whether a person has pinned or released the volume, and who.",
+		},
 		func(v *RetainedVolume, _ time.Time) string { return holdCell(v.Status.Hold) },
 	},
 }
@@ -84,7 +94,9 @@ var goneColumns = []column{
 		},
 	},
 	{
-		metav1.TableColumnDefinition{Name: "Why", Type: "string", Description: "Why it was deleted: its time was over, room was needed, or a person wanted it."},
+		metav1.TableColumnDefinition{
+			Name: "Why", Type: "string", Description: "Why it was deleted: its time was over, room was needed, or a person wanted it.",
+		},
 		func(v *RetainedVolume, _ time.Time) string { return whyCell(v.Status.Gone) },
 	},
 	nodeColumn, podUIDColumn,

@@ -48,8 +48,8 @@ func TestFromGone(t *testing.T) {
 	if err != nil || v.Name != From(example(), "katbox", false).Name {
 		t.Fatal(v.Name, err)
 	}
-	if want := `"gone":{"at":"2026-11-22T11:00:00Z","reason":"purged","promised":"12h","kept":"2h","early":false,"by":"bob","why":"a secret"}}`; !strings.HasPrefix(string(text),
-		`{"phase":"Gone","outcome":"Failed",`) || !strings.HasSuffix(string(text), want) {
+	want := `"gone":{"at":"2026-11-22T11:00:00Z","reason":"purged","promised":"12h","kept":"2h","early":false,"by":"bob","why":"a secret"}}`
+	if !strings.HasPrefix(string(text), `{"phase":"Gone","outcome":"Failed",`) || !strings.HasSuffix(string(text), want) {
 		t.Errorf("status %s, want %s at its end", text, want)
 	}
 	early := v
@@ -170,7 +170,8 @@ func TestTable(t *testing.T) {
 	want := []string{
 		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, " +
 			"Outcome Failed, Size 1.2 GiB, Age 3h, Expires 9h, Node n17, Pod-UID 0c8e, Hold Pinned by alice",
-		"Name " + bare.Name + ", Pod , Owner <none>, Outcome <unknown>, Size <unknown>, Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>",
+		"Name " + bare.Name + ", Pod , Owner <none>, Outcome <unknown>, Size <unknown>, " +
+			"Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>",
 		"Name " + guessed.Name + ", Pod etl-x7k2p, Owner Job/etl?, Outcome <unknown>, Size <unknown>, " +
 			"Age <unknown>, Expires <unknown>, Node n17, Pod-UID , Hold <none>",
 		"Name nightly-29000000-x7k2p.8n0nx3kybwp5, Pod nightly-29000000-x7k2p, Owner Job/nightly-29000000, " +
@@ -192,7 +193,8 @@ func TestTable(t *testing.T) {
 		metav1.IncludeNone: `"object":null`, metav1.IncludeObject: `"object":{"kind":"RetainedVolume"`,
 		metav1.IncludeMetadata: `"kind":"PartialObjectMetadata"`,
 	} {
-		if text, err := json.Marshal(Table(meta, []RetainedVolume{bare}, false, include, now)); err != nil || !strings.Contains(string(text), want) {
+		text, err := json.Marshal(Table(meta, []RetainedVolume{bare}, false, include, now))
+		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("table with %s: %s, %v; want %s", include, text, err, want)
 		}
 	}

@@ -29,14 +29,16 @@ func TestGone(t *testing.T) {
 		t.Fatalf("alice sees %v, want %s", names, mine)
 	}
 	s := got.Items[0].Status
-	if s.Phase != "Gone" || s.Outcome != "Failed" || s.Gone == nil || s.Gone.Reason != "purged" || s.Gone.By != "admin" || s.Gone.Why != "a secret" ||
+	if s.Phase != "Gone" || s.Outcome != "Failed" || s.Gone == nil ||
+		s.Gone.Reason != "purged" || s.Gone.By != "admin" || s.Gone.Why != "a secret" ||
 		s.Gone.Promised != "12h" || s.Gone.Kept != "1h" || s.ExpiresAt != nil || s.Gone.At.Unix() != 8500 {
 		t.Errorf("%+v, %+v", s, s.Gone)
 	}
 	if _, names = c.list("admin", gone); len(names) != 2 {
 		t.Errorf("the administrator sees %v", names)
 	}
-	c.wantStatus("another namespace", c.do("alice", http.MethodGet, base+"/namespaces/other/retainedvolumes?fieldSelector=status.phase%3DGone", nil, ""),
+	c.wantStatus("another namespace",
+		c.do("alice", http.MethodGet, base+"/namespaces/other/retainedvolumes?fieldSelector=status.phase%3DGone", nil, ""),
 		403, "Forbidden")
 	if _, names = c.list("alice", gone+"%2Cspec.podName%3Dnobody"); len(names) != 0 {
 		t.Errorf("of another pod: %v", names)

@@ -49,8 +49,8 @@ func TestKeep(t *testing.T) {
 	until := metav1.NewTime(time.Unix(50_000, 0))
 	want := resource.Hold{Kind: "Pinned", Until: until, By: "alice", Why: "post-mortem"}
 	v := send(`{"spec":{"keepUntil":"` + until.UTC().Format(time.RFC3339) + `","keepReason":"post-mortem"}}`)
-	if v.Name != name || v.Spec.KeepUntil == nil || !v.Spec.KeepUntil.Equal(&until) || v.Spec.KeepReason != "post-mortem" || v.Status.Hold == nil ||
-		!v.Status.Hold.Until.Equal(&until) || v.Status.Hold.By != want.By || v.Status.Hold.Kind != want.Kind {
+	if v.Name != name || v.Spec.KeepUntil == nil || !v.Spec.KeepUntil.Equal(&until) || v.Spec.KeepReason != "post-mortem" ||
+		v.Status.Hold == nil || !v.Status.Hold.Until.Equal(&until) || v.Status.Hold.By != want.By || v.Status.Hold.Kind != want.Kind {
 		t.Errorf("pinned: %+v, %+v, want %+v", v.Spec, v.Status.Hold, want)
 	}
 	if v = send(`{"spec":{"keepUntil":null}}`); v.Spec.KeepUntil != nil || v.Status.Hold != nil {
@@ -101,7 +101,8 @@ func TestBadPatches(t *testing.T) {
 		{"?dryRun=Some", `{"spec":{"keepUntil":null}}`, asPatch, 400, "BadRequest"},
 		{"?x=1", `{"spec":{"keepUntil":null}}`, asPatch, 400, "BadRequest"},
 	} {
-		c.wantStatus("PATCH "+tt.query+" "+tt.body[:min(80, len(tt.body))], c.do("alice", http.MethodPatch, path+tt.query, tt.header, tt.body), tt.code, tt.reason)
+		c.wantStatus("PATCH "+tt.query+" "+tt.body[:min(80, len(tt.body))],
+			c.do("alice", http.MethodPatch, path+tt.query, tt.header, tt.body), tt.code, tt.reason)
 	}
 	if v := c.volumeAt(path); v.Status.Hold != nil {
 		t.Errorf("a refused patch has changed the volume: %+v", v.Status.Hold)
@@ -188,7 +189,8 @@ func TestOlderNode(t *testing.T) {
 		"release": c.do("alice", http.MethodDelete, list+"/"+name+"?gracePeriodSeconds=1", nil, ""),
 		"gone":    c.do("alice", http.MethodGet, list+"?fieldSelector=status.phase%3DGone", nil, ""),
 	} {
-		if s := c.wantStatus(what, answer, 405, "MethodNotAllowed"); !strings.Contains(s.Message, "older version") || !strings.Contains(s.Message, "n1") {
+		s := c.wantStatus(what, answer, 405, "MethodNotAllowed")
+		if !strings.Contains(s.Message, "older version") || !strings.Contains(s.Message, "n1") {
 			t.Errorf("%s: %s", what, s.Message)
 		}
 	}
