@@ -64,7 +64,8 @@ func TestTombstones(t *testing.T) {
 					t.Errorf("record %+v", r)
 				}
 				tt.want.Record, tt.want.Size, tt.want.Gone, tt.want.Kept = got.Record, got.Size, got.Gone, got.Kept
-				if got.Reason != tt.want.Reason || got.Factor != tt.want.Factor || got.Free != tt.want.Free || got.By != tt.want.By || got.Why != tt.want.Why {
+				if got.Reason != tt.want.Reason || got.Factor != tt.want.Factor || got.Free != tt.want.Free ||
+					got.By != tt.want.By || got.Why != tt.want.Why {
 					t.Errorf("%+v\nwant %+v", got, tt.want)
 				}
 			})
@@ -75,7 +76,9 @@ func TestTombstones(t *testing.T) {
 // TestTombstoneOfAReleasedVolume says who released it.
 func TestTombstoneOfAReleasedVolume(t *testing.T) {
 	hold := volume.Hold{Kind: volume.Released, For: time.Hour, By: "ann", Why: "done"}
-	record := volume.Record{ID: testID, Phase: volume.Deleting, Unpublished: time.Now().Add(-2 * time.Hour), Lifespan: testLifespan, Hold: hold}
+	record := volume.Record{
+		ID: testID, Phase: volume.Deleting, Unpublished: time.Now().Add(-2 * time.Hour), Lifespan: testLifespan, Hold: hold,
+	}
 	released := &task{record: &record, deletion: deletion{reason: volume.ForReleased}}
 	if got := released.tombstone(time.Now()); got.Reason != volume.ForReleased || got.By != "ann" || got.Why != "done" {
 		t.Errorf("%+v, want who released it", got)

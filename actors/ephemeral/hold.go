@@ -59,9 +59,9 @@ func (n *Node) Unpin(ctx context.Context, id volume.ID, by string) (volume.Descr
 
 // Release lets a retained volume go in Config.ReleaseGrace from now, or at the end of its lifespan if
 // that is sooner; under pressure it goes before others. It takes the place of a pin, and a volume that
-// was pinned has the whole grace. Pin and Unpin take it back. by is who asks; why, the reason, may be empty. To release again changes nothing: the
-// first release's end stays. It is durable when Release returns, which then describes the volume.
-// The error is as for [Node.Pin].
+// was pinned has the whole grace. Pin and Unpin take it back. by is who asks; why, the reason, may be
+// empty. To release again changes nothing: the first release's end stays. It is durable when Release
+// returns, which then describes the volume. The error is as for [Node.Pin].
 func (n *Node) Release(ctx context.Context, id volume.ID, by, why string) (volume.Description, error) {
 	m := &messages.HoldVolume{Routing: n.routing(ctx, id), Kind: volume.Released, By: by, Why: why}
 	return n.hold(ctx, "release", m, func() error { return checkTexts(by, why) })

@@ -174,7 +174,8 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volumes {
 	env := n.env
 	return &volumes{
-		environment: env, recovered: found.awake, pinned: found.pinned, pins: newPins(env.MaxPinned, env.Metrics), setPodsError: n.setPodsError, more: more,
+		environment: env, recovered: found.awake, pinned: found.pinned, pins: newPins(env.MaxPinned, env.Metrics),
+		setPodsError: n.setPodsError, more: more,
 		retention: newRetention(env.ctx, found.asleep, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},

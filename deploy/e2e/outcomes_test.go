@@ -174,7 +174,7 @@ func (c *cluster) testOutcomes() {
 
 // testGatewayOutcomes: the gateway tells how pods end, whatever node they are on.
 func (c *gatewayCluster) testGatewayOutcomes() {
-	there := *c.cluster.inNamespace("endings")
+	there := *c.inNamespace("endings")
 	there.testEndings(true, "", func(uid string) (string, error) {
 		var list rvList
 		if err := c.admin().read(&list, apiGroup+"/namespaces/endings/retainedvolumes?fieldSelector=spec.podUID%3D"+uid); err != nil {

@@ -77,7 +77,7 @@ type GoneQuery struct {
 }
 
 func (q GoneQuery) values() url.Values {
-	q.Query.Since, q.Query.Continue = time.Time{}, ""
+	q.Since, q.Query.Continue = time.Time{}, ""
 	v := q.Query.values()
 	set(v, "id", q.ID)
 	if q.Continue != 0 {

@@ -47,7 +47,8 @@ func (c *Client) Release(ctx context.Context, namespace, name, reason string) er
 	}
 	// A gateway that takes no notice of the grace would answer in the same way as to a deletion.
 	if !strings.HasPrefix(status.Message, resource.Released) {
-		return failed("the gateway of this cluster is of an older version, which would delete the volume at once: an administrator has to upgrade it")
+		return failed("the gateway of this cluster is of an older version, which would delete the volume at once: " +
+			"an administrator has to upgrade it")
 	}
 	query.Del("dryRun")
 	_, err = c.delete(ctx, namespace, name, query)

@@ -39,8 +39,9 @@ type Hold struct {
 }
 
 const (
-	// MaxHoldBy and MaxHoldWhy are the longest texts of a Hold, in bytes.
-	MaxHoldBy  = maxObjectName
+	// MaxHoldBy is the longest By of a Hold, in bytes.
+	MaxHoldBy = maxObjectName
+	// MaxHoldWhy is the longest Why of a Hold, in bytes.
 	MaxHoldWhy = 1024
 )
 

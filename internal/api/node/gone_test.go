@@ -32,7 +32,10 @@ func TestGone(t *testing.T) {
 		return volume.GonePage{Tombstones: []volume.Tombstone{tombstone}, Next: 7}, nil
 	}
 	tenancy := &volume.Tenancy{UID: "u", Since: time.Unix(1, 0).UTC()}
-	q := api.GoneQuery{Query: api.Query{Namespace: "etl", Tenancy: tenancy, Pod: "job", PodUID: "p", Job: "j", Limit: 3}, ID: "csi-1", Continue: 11}
+	q := api.GoneQuery{
+		Query: api.Query{Namespace: "etl", Tenancy: tenancy, Pod: "job", PodUID: "p", Job: "j", Limit: 3},
+		ID:    "csi-1", Continue: 11,
+	}
 	list, err := n.client.Gone(t.Context(), q)
 	must(t, err)
 	if len(list.Items) != 1 || list.Continue != 7 || pages != 2 {

@@ -195,7 +195,8 @@ func (h *handler) route(a *answer) error {
 }
 
 func notThere(r *http.Request) *api.Error {
-	return api.NewError(api.NotFound, "there is nothing at %q; the routes are those of /v1/volumes, /v1/gone, /v1/usage and /v1/report", r.URL.Path)
+	return api.NewError(api.NotFound,
+		"there is nothing at %q; the routes are those of /v1/volumes, /v1/gone, /v1/usage and /v1/report", r.URL.Path)
 }
 
 // slots bound how many requests do something at once.

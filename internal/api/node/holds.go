@@ -136,7 +136,8 @@ func parseKeep(body []byte) (api.Keep, error) {
 		return keep, bad(api.BadParameter, "keepUntil", "keepUntil is missing; it is a time of RFC 3339, or null to take back a pin or a release")
 	}
 	if err := json.Unmarshal(fields.KeepUntil, &keep.KeepUntil); err != nil {
-		return keep, bad(api.BadParameter, "keepUntil", "keepUntil=%.100s is not a time of RFC 3339, such as \"2026-11-22T03:04:05Z\"", fields.KeepUntil)
+		return keep, bad(api.BadParameter, "keepUntil",
+			"keepUntil=%.100s is not a time of RFC 3339, such as \"2026-11-22T03:04:05Z\"", fields.KeepUntil)
 	}
 	switch {
 	case keep.KeepUntil == nil && keep.Reason != "":

@@ -19,7 +19,8 @@ func TestHolds(t *testing.T) {
 	id, _ := n.add(1)
 	until := time.Unix(50_000, 0).UTC()
 	v, err := n.client.Pin(t.Context(), id, until, "for the post-mortem")
-	if want := (&api.Hold{Kind: "Pinned", Until: until, By: localUser, Why: "for the post-mortem"}); err != nil || !reflect.DeepEqual(v.Hold, want) {
+	want := &api.Hold{Kind: "Pinned", Until: until, By: localUser, Why: "for the post-mortem"}
+	if err != nil || !reflect.DeepEqual(v.Hold, want) {
 		t.Errorf("pin: %+v, %v, want %+v", v.Hold, err, want)
 	}
 	if v, err = n.client.Volume(t.Context(), id); err != nil || v.Hold == nil || v.Hold.Kind != "Pinned" {
@@ -73,7 +74,8 @@ func TestBadHolds(t *testing.T) {
 		`{"keepUntil":"2026-11-22T03:04:05Z","reason":"a\nb"}`, `{"keepUntil":"2026-11-22T03:04:05Z","reason":"\u001b[31m"}`,
 		`{"keepUntil":"2026-11-22T03:04:05Z","reason":"` + strings.Repeat("x", volume.MaxHoldWhy+1) + `"}`,
 		`{"keepUntil":"2026-11-22T03:04:05Z","reason":"` + strings.Repeat("x", mostKeep) + `"}`,
-		`{"keepUntil":null,"reason":"x"}`, `{"keepUntil":null,"lifespan":"1h"}`, `{"keepUntill":null}`, `{"keepUntil":null}{}`, `{"keepUntil":null`,
+		`{"keepUntil":null,"reason":"x"}`, `{"keepUntil":null,"lifespan":"1h"}`, `{"keepUntill":null}`,
+		`{"keepUntil":null}{}`, `{"keepUntil":null`,
 	} {
 		if code := send(http.MethodPatch, "", body, "application/json"); code != 400 {
 			t.Errorf("PATCH %.60s: code %d, want 400", body, code)
@@ -86,7 +88,8 @@ func TestBadHolds(t *testing.T) {
 		t.Errorf("PATCH with a query: code %d", code)
 	}
 	for _, query := range []string{
-		"?grace=-1s", "?grace=soon", "?grace=1s&grace=2s", "?reason=a%0Ab", "?reason=%FF", "?reason=" + strings.Repeat("x", volume.MaxHoldWhy+1), "?x=1",
+		"?grace=-1s", "?grace=soon", "?grace=1s&grace=2s", "?reason=a%0Ab", "?reason=%FF",
+		"?reason=" + strings.Repeat("x", volume.MaxHoldWhy+1), "?x=1",
 	} {
 		if code := send(http.MethodDelete, query, "", ""); code != 400 {
 			t.Errorf("DELETE %.60s: code %d, want 400", query, code)

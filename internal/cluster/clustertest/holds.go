@@ -66,7 +66,8 @@ func (v volumes) Purge(_ context.Context, id volume.ID, by, why string) error {
 func (n *Node) bury(d volume.Description, reason volume.Reason, by, why string) {
 	delete(n.all, d.Record.ID)
 	n.gone = append(n.gone, volume.Tombstone{
-		Number: uint64(len(n.gone) + 1), Record: d.Record, Size: d.Size, Gone: time.Now(), Kept: time.Since(d.Record.Unpublished).Round(time.Second),
+		Number: uint64(len(n.gone) + 1), Record: d.Record, Size: d.Size,
+		Gone: time.Now(), Kept: time.Since(d.Record.Unpublished).Round(time.Second),
 		Reason: reason, By: by, Why: why,
 	})
 }
