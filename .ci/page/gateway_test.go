@@ -180,8 +180,12 @@ func (daemons) Verdict(string, string) (owner api.Owner, known bool)          { 
 // fleetNodes are the nodes of the registry in the words of the fleet.
 type fleetNodes struct{ *nodes.Registry }
 
-func (f fleetNodes) With(namespace string) (held []fleet.Held) {
-	for _, h := range f.Registry.With(namespace) {
+func (f fleetNodes) With(namespace string) []fleet.Held { return heldOf(f.Registry.With(namespace)) }
+
+func (f fleetNodes) Connected() []fleet.Held { return heldOf(f.Registry.Connected()) }
+
+func heldOf(found []nodes.Held) (held []fleet.Held) {
+	for _, h := range found {
 		held = append(held, fleet.Held{Node: fleetNode{h.Conn}, Holdings: h.Holdings, Skip: h.Skip})
 	}
 	return held
@@ -209,4 +213,8 @@ type fleetNode struct{ nodes.Conn }
 
 func (n fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
 	return n.Client().OnBehalf(by.User, by.AuditID).List(ctx, q)
+}
+
+func (n fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (api.GoneList, error) {
+	return n.Client().OnBehalf(by.User, by.AuditID).Gone(ctx, q)
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -156,8 +157,31 @@ func (n *node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	return &files.Reading{Volume: d, Tree: tree, Lost: context.Background(), Close: sync.OnceFunc(func() { tree.Close() })}, nil
 }
 
-// Remove forgets a volume.
-func (n *node) Remove(_ context.Context, id volume.ID) error {
+// errNoHolds: the page asks for none.
+var errNoHolds = errors.New("this node knows no holds")
+
+// Pin pins nothing.
+func (n *node) Pin(context.Context, volume.ID, time.Time, string, string) (volume.Description, error) {
+	return volume.Description{}, errNoHolds
+}
+
+// Unpin unpins nothing.
+func (n *node) Unpin(context.Context, volume.ID, string) (volume.Description, error) {
+	return volume.Description{}, errNoHolds
+}
+
+// Release releases nothing.
+func (n *node) Release(context.Context, volume.ID, string, string) (volume.Description, error) {
+	return volume.Description{}, errNoHolds
+}
+
+// Gone returns nothing: the node does not remember what it has deleted.
+func (n *node) Gone(context.Context, volume.GoneSelection) (volume.GonePage, error) {
+	return volume.GonePage{}, nil
+}
+
+// Purge forgets a volume.
+func (n *node) Purge(_ context.Context, id volume.ID, _, _ string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at, err := n.find(id)
