@@ -15,7 +15,7 @@ var outputs = []string{"deploy/kustomize/components/admission-policy/policy.yaml
 
 func main() {
 	for _, path := range outputs {
-		if err := os.WriteFile(path, []byte(text()), 0o644); err != nil { //nolint:gosec,forbidigo // a person writes files of the repository
+		if err := os.WriteFile(path, []byte(text()), 0o644); err != nil { //nolint:gosec // a person writes files of the repository
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -31,7 +31,9 @@ func (c *gatewayCluster) testHold() {
 
 	made := p.does("debug", "-n", "ci", looked, "--image", c.busybox())
 	pod := debugPod.FindString(made)
-	exec := func(command string) (string, error) { return c.tryKubectl("", "-n", "ci", "exec", pod, "--", "sh", "-c", command) }
+	exec := func(command string) (string, error) {
+		return c.tryKubectl("", "-n", "ci", "exec", pod, "--", "sh", "-c", command)
+	}
 	if out, err := exec("cat /data/log"); err != nil || out != p.does("cat", "-n", "ci", looked+":log") {
 		c.t.Errorf("%q, %v", out, err)
 	}
