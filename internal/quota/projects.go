@@ -356,10 +356,15 @@ func (p *Projects) leave(n uint32) {
 }
 
 // free frees an ID if the kernel counts nothing for it, and tells whether it needs no further
-// look. A limit that stayed on an ID of ours is taken away.
+// look. A limit that stayed on an ID of ours is taken away. A kernel that counts nothing at all, as
+// without the mount option, is not asked.
 func (p *Projects) free(n uint32, ours bool) bool {
 	id := p.IDs.First + n
-	quota, err := p.Kernel.Read(id)
+	var quota Quota
+	var err error
+	if p.state != None {
+		quota, err = p.Kernel.Read(id)
+	}
 	if err == nil && ours && quota.Limit != (volume.Size{}) {
 		if err = p.Kernel.SetLimit(id, volume.Size{}); err == nil {
 			quota.Limit = volume.Size{}

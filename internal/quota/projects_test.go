@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/metrics"
@@ -428,6 +429,33 @@ func TestKernelThatFails(t *testing.T) {
 	take(t, p, first)
 	if q, ok := p.Of(first); !ok || q.Used != someUse || q.Limit != someSize {
 		t.Errorf("%+v, %t", q, ok)
+	}
+}
+
+// TestNothingIsCounted: the file system was mounted without project quotas after volumes had got
+// projects. Their IDs are free when they are gone.
+func TestNothingIsCounted(t *testing.T) {
+	k := newFake()
+	k.state, k.err = None, unix.ESRCH
+	lines := 0
+	p := newProjects(t, k, func(c *Config) {
+		c.Log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
+	})
+	for _, id := range []uint32{first, first + 1, first + 1} {
+		p.Known(id)
+	}
+	started := lines
+	for _, id := range []uint32{first, first + 1} {
+		p.Discarded(id)
+		p.Unlimit(id)
+		p.Forgotten(id)
+		p.Erased(id)
+	}
+	wantMetric(t, p, "katbox_quota_projects", 1) // a second record has it
+	p.Forgotten(first + 1)
+	wantMetric(t, p, "katbox_quota_projects", 0)
+	if len(p.waiting.leaving) > 0 || lines != started {
+		t.Errorf("%d IDs wait, %d lines", len(p.waiting.leaving), lines-started)
 	}
 }
 
