@@ -11,9 +11,11 @@ import (
 type outlook struct {
 	now   time.Time
 	queue order
-	// factor is the pressure factor, scarcer what there is less of.
+	// factor is the pressure factor, scarcer what there is less of. atFloor: the disk was measured to
+	// be at its floor. Where an operation found no room the factor is 0, and that need not be so.
 	factor  float64
 	scarcer volume.Reason
+	atFloor bool
 	// mayGoEarly: the room that deletions make is not enough, as far as is known. mayBreak: it does not
 	// even reach the floor, so that volumes may go that are guaranteed.
 	mayGoEarly, mayBreak bool
@@ -43,8 +45,6 @@ type decision struct {
 	// at is when to look again; zero when something else brings that about: a volume that goes to
 	// sleep, the end of a deletion, a measurement.
 	at time.Time
-	// none: no volume is left that could go.
-	none bool
 }
 
 // cause is why a volume goes.
@@ -55,7 +55,7 @@ const (
 	// tooMuch: its namespace retains more than it may.
 	tooMuch
 	roomIsNeeded
-	// nothingElse: the disk is below its floor, and only volumes are left that are guaranteed.
+	// nothingElse: the disk is at its floor, and only volumes are left that are guaranteed.
 	nothingElse
 )
 
@@ -79,7 +79,7 @@ func (c cause) reason(r volume.Record, scarcer volume.Reason) volume.Reason {
 func next(o outlook) decision {
 	over, ok := o.queue.Over()
 	if !ok {
-		return decision{none: true, at: o.retry}
+		return decision{at: o.retry}
 	}
 	if !over.At.After(o.now) {
 		return o.begin(over, timeIsOver)
@@ -93,7 +93,7 @@ func next(o outlook) decision {
 	} else if ok && early.At.Before(at) {
 		at = early.At
 	}
-	if o.factor <= 0 {
+	if o.atFloor {
 		if c, ok := o.queue.Guaranteed(o.scarcer); ok {
 			return o.makeRoom(c, nothingElse, o.mayBreak)
 		}

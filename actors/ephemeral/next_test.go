@@ -37,8 +37,8 @@ func TestNext(t *testing.T) {
 		o     outlook
 		want  decision
 	}{
-		{"no volume", fakeOrder{}, outlook{}, decision{none: true}},
-		{"no volume but one to be tried again", fakeOrder{}, outlook{retry: in(3)}, decision{none: true, at: in(3)}},
+		{"no volume", fakeOrder{}, outlook{}, decision{}},
+		{"no volume but one to be tried again", fakeOrder{}, outlook{retry: in(3)}, decision{at: in(3)}},
 		{"not due", fakeOrder{over: at(2), early: at(2)}, outlook{factor: 1, mayGoEarly: true}, decision{at: in(2)}},
 		{
 			"not due, and one to be tried again before", fakeOrder{over: at(2), early: at(2)},
@@ -84,21 +84,25 @@ func TestNext(t *testing.T) {
 		},
 		{
 			"others are left below the floor", fakeOrder{over: at(5), early: at(-1), guaranteed: at(-1)},
-			outlook{mayGoEarly: true}, gone(-1, roomIsNeeded, 0),
+			outlook{atFloor: true, mayGoEarly: true}, gone(-1, roomIsNeeded, 0),
 		},
 		{
 			"others will make room", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)},
-			outlook{mayGoEarly: true}, decision{measure: true},
+			outlook{atFloor: true, mayGoEarly: true}, decision{measure: true},
 		},
 		{
 			"nothing else is left", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)},
-			outlook{mayBreak: true}, gone(-1, nothingElse, 0),
+			outlook{atFloor: true, mayBreak: true}, gone(-1, nothingElse, 0),
 		},
 		{
 			"nothing else is left, and enough are being deleted", fakeOrder{over: at(5), guaranteed: at(-1)},
-			outlook{mayBreak: true, full: true}, decision{},
+			outlook{atFloor: true, mayBreak: true, full: true}, decision{},
 		},
-		{"nothing at all is left", fakeOrder{over: at(5)}, outlook{mayBreak: true}, decision{at: in(5)}},
+		{
+			"nothing else is left for an operation that found no room above the floor",
+			fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{mayGoEarly: true, mayBreak: true}, decision{at: in(2)},
+		},
+		{"nothing at all is left", fakeOrder{over: at(5)}, outlook{atFloor: true, mayBreak: true}, decision{at: in(5)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.o.now, tt.o.queue = now, tt.queue

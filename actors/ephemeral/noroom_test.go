@@ -55,6 +55,51 @@ func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 	})
 }
 
+// TestCallsThatFindNoRoomBreakNoGuarantee, except on a disk that is at its floor, or as good as that.
+func TestCallsThatFindNoRoomBreakNoGuarantee(t *testing.T) {
+	const total, calls = 1_000_000, 4 // the headroom is 100,000
+	all := []volume.ID{"csi-old", "csi-young", "csi-pinned"}
+	for name, tt := range map[string]struct {
+		free uint64
+		gone int
+	}{
+		"no pressure":          {total, 1},
+		"a band that is full":  {1000, 1},
+		"next to nothing left": {999, 3},
+		"nothing left":         {0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newTestNode(t)
+				h.minLifespan = time.Hour
+				h.disk.total, h.disk.free = total, tt.free
+				for i, ago := range []time.Duration{2 * time.Hour, 10 * time.Minute, 11 * time.Hour} {
+					h.retained("pod", all[i], ago, testLifespan)
+				}
+				h.change("csi-pinned", func(r *volume.Record) {
+					r.Hold = volume.Hold{Kind: volume.Pinned, For: 20 * time.Hour, By: "anna", Why: "a test"}
+				})
+				h.start()
+				h.noRoomToPublish()
+				for range calls {
+					wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
+					time.Sleep(time.Minute)
+				}
+				for i, id := range all {
+					if got, want := !h.hasMarker("pod", id), i < tt.gone; got != want {
+						t.Errorf("%s is gone: %t, want %t", id, got, want)
+					}
+				}
+				h.wantValues("at the end", metricstest.Values{
+					`katbox_broken_guarantees_total{guarantee="pin"}`: float64(max(tt.gone-2, 0)),
+				})
+				h.records.fail(nil)
+				h.stop()
+			})
+		})
+	}
+}
+
 // TestVolumesThatCannotBeDeletedSleep: on a disk that fails they cost neither an actor nor a line
 // of the log each, and go once the disk works again.
 func TestVolumesThatCannotBeDeletedSleep(t *testing.T) {

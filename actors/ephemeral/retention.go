@@ -28,6 +28,9 @@ const (
 	// failedInterval is the time between two lines about volumes that cannot be deleted. When the
 	// disk fails, none can be.
 	failedInterval = time.Minute
+	// nearFloor is the pressure factor below which a disk is at its floor, if an operation found no room
+	// there: what is left is not nothing, and too little.
+	nearFloor = 0.01
 	// never is further in the future than any daemon runs.
 	never = 50 * 365 * 24 * time.Hour
 )
@@ -61,7 +64,7 @@ type retention struct {
 	asking bool
 	// early: volumes may go before their lifespan is over. owed: the next one goes whatever the
 	// factor is, because an operation found no room. Free space that is too little for a directory,
-	// or of the wrong kind, shows in no factor.
+	// or of the wrong kind, shows in no factor. No guaranteed volume goes for that.
 	early, owed bool
 	// factor is the pressure factor, scarcer the reason for volumes that go early.
 	factor  float64
@@ -173,21 +176,21 @@ func (r *retention) deleteDue() {
 	for range deletionSlice {
 		now := time.Now()
 		retry, _ := r.queue.Resume(now)
-		factor := r.factor
+		factor, atFloor := r.factor, r.factor <= 0
 		if r.owed {
-			factor = 0
+			factor, atFloor = 0, r.factor < nearFloor
 		}
-		settled := r.making.Settled()
+		settled, full := r.making.Settled(), len(r.deleting) >= r.atOnce || r.ctx.Err() != nil
 		decision := next(outlook{
-			now: now, queue: r.queue, factor: factor, scarcer: r.scarcer,
+			now: now, queue: r.queue, factor: factor, scarcer: r.scarcer, atFloor: atFloor,
 			mayGoEarly: settled || r.making.Lacks(), mayBreak: settled || r.making.LacksFloor(),
-			full: len(r.deleting) >= r.atOnce || r.ctx.Err() != nil, retry: retry,
+			full: full, retry: retry,
 		})
 		if decision.delete {
 			r.start(decision)
 			continue
 		}
-		r.owed = r.owed && !decision.none
+		r.owed = r.owed && (decision.measure || full) // else nothing is left that may go for it
 		if decision.measure {
 			r.ask()
 		}
@@ -220,10 +223,10 @@ func (r *retention) breakGuarantee(chosen retained.Asleep) {
 		guarantee = "it is pinned"
 	}
 	r.broken.write(func() {
-		r.log.Error(nil, "the disk is below its floor and nothing else is left, deleting a volume that was guaranteed to stay",
+		r.log.Error(nil, "the disk is at its floor and nothing else is left, deleting a volume that was guaranteed to stay",
 			logkeys.About(chosen.Record, "guarantee", guarantee)...)
 	}, func(more int) {
-		r.log.Error(nil, "the disk is below its floor, more guaranteed volumes are deleted than are logged one by one", "count", more)
+		r.log.Error(nil, "the disk is at its floor, more guaranteed volumes are deleted than are logged one by one", "count", more)
 	})
 }
 

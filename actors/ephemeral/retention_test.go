@@ -457,20 +457,34 @@ func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 	}
 }
 
-// TestRoomThatNobodyWantsAnyMore: a call that found none while nothing was retained costs no later
-// volume its time.
+// TestRoomThatNobodyWantsAnyMore: a call that found none while nothing was retained that could go costs
+// no later volume its time.
 func TestRoomThatNobodyWantsAnyMore(t *testing.T) {
-	withNode(t, func(t *testing.T, h *testNode) {
-		h.records.fail(func([]volume.Change) error { return unix.ENOSPC })
-		wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
-		time.Sleep(time.Hour)
-		h.records.fail(nil)
-		h.publish()
-		h.writeMarker(testPod, testID)
-		h.unpublish()
-		time.Sleep(testLifespan - time.Second)
-		h.wantMarker("just before its deadline")
-	})
+	for name, pinned := range map[string]bool{"nothing is retained": false, "a pinned volume is": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newTestNode(t)
+				if pinned {
+					h.retained("pod", "csi-pinned", time.Hour, testLifespan)
+					h.change("csi-pinned", func(r *volume.Record) { r.Hold = volume.Hold{Kind: volume.Pinned, For: 10 * testLifespan} })
+				}
+				h.start()
+				h.records.fail(func([]volume.Change) error { return unix.ENOSPC })
+				wantError(t, h.node.Publish(t.Context(), h.publication()), volume.ErrNoSpace)
+				time.Sleep(time.Hour)
+				h.records.fail(nil)
+				h.publish()
+				h.writeMarker(testPod, testID)
+				h.unpublish()
+				time.Sleep(testLifespan - time.Second)
+				h.wantMarker("just before its deadline")
+				if h.hasMarker("pod", "csi-pinned") != pinned {
+					t.Error("the pinned volume is gone")
+				}
+				h.stop()
+			})
+		})
+	}
 }
 
 // TestEarlyDeletionThatFails is not made up for when the pressure is gone.
