@@ -10,15 +10,17 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
+// crashGrace is the --release-grace of scenes in which that matters.
+const crashGrace = time.Second
+
 // decision is what a person decides about a retained volume.
 type decision func(s *scene, v *playedVolume) error
 
 // crashDecisions are operations of people. The volume's own deadline does not come before the crash.
 func crashDecisions() []crashOperation {
-	const grace = time.Second
 	decided := func(name string, prepare func(*scene), d decision) crashOperation {
-		return crashOperation{name: name, lives: time.Hour, alone: true, flags: []string{"--release-grace", grace.String()},
-			prepare: prepare, do: func(s *scene) error { return s.decide(d) }}
+		return crashOperation{name: name, lives: time.Hour, alone: true, flags: []string{"--release-grace", crashGrace.String()},
+			prepare: prepare, do: func(s *scene) error { return s.decide(s.last(), d) }}
 	}
 	andGone := func(op crashOperation, commits int) crashOperation {
 		decide := op.do
@@ -38,14 +40,6 @@ func crashDecisions() []crashOperation {
 		_, err := s.admin().Unpin(s.asked(), v.id)
 		return v.isHeld(volume.NoHold, err)
 	}
-	release := func(s *scene, v *playedVolume) error {
-		until := time.Now().Add(grace)
-		_, err := s.admin().Release(s.asked(), v.id, "")
-		if v.keptUntil.After(until) {
-			v.keptUntil = until // without an answer too
-		}
-		return v.isHeld(volume.Released, err)
-	}
 	purge := func(s *scene, v *playedVolume) error {
 		v.pressed = true // it may go from now on
 		return s.admin().Purge(s.asked(), v.id, "a secret leaked")
@@ -59,6 +53,15 @@ func crashDecisions() []crashOperation {
 		andGone(decided("purge", addRetained, purge), 2),
 		andGone(decided("purge of a pinned volume", pinned, purge), 2),
 	}
+}
+
+func release(s *scene, v *playedVolume) error {
+	until := time.Now().Add(crashGrace)
+	_, err := s.admin().Release(s.asked(), v.id, "")
+	if v.keptUntil.After(until) {
+		v.keptUntil = until // without an answer too
+	}
+	return v.isHeld(volume.Released, err)
 }
 
 func pin(why string) decision {
@@ -81,10 +84,9 @@ func (s *scene) asked() context.Context {
 	return ctx
 }
 
-// decide carries out a decision about the last volume. A person who gets no answer decides the same
-// again after the restart.
-func (s *scene) decide(d decision) error {
-	v := s.last()
+// decide carries out a decision about a volume. A person who gets no answer decides the same again
+// after the restart.
+func (s *scene) decide(v *playedVolume, d decision) error {
 	v.decide = func() error { return d(s, v) }
 	return v.decide()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -100,7 +101,7 @@ func crashOperations() []crashOperation {
 	expiry := expires(crashOperation{name: "expiry"}, podFiles())
 	deepExpiry := expires(crashOperation{name: "expiry of a deep tree"}, deepFiles())
 
-	return append(crashDecisions(), []crashOperation{
+	return append(slices.Concat(crashDecisions(), crashAttachments()), []crashOperation{
 		{name: "first start", empty: true, do: (*scene).startIt},
 		restart,
 		{name: "start after a stop", stop: syscall.SIGTERM, do: (*scene).startIt},

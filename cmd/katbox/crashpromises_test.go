@@ -118,8 +118,11 @@ func (s *scene) checkMounts(when string) {
 func (s *scene) checkData(when string) {
 	s.t.Helper()
 	for _, v := range s.volumes {
-		problem := wrongFile(v, s.data(v.pod, v.id))
-		there := exists(s.data(v.pod, v.id))
+		problem := wrongFile(v, s.dataOf(v))
+		there := exists(s.dataOf(v))
+		if v.attach != nil && exists(s.data(v.pod, v.id)) {
+			s.t.Errorf("%s: volume %s of pod %s has a data directory beside that of volume %s", when, v.id, v.pod, v.attach.id)
+		}
 		switch {
 		case !v.written, problem == "":
 		case !s.mayGo(v):
@@ -181,7 +184,7 @@ func (s *scene) repeatCalls() {
 func (s *scene) awaitDeadlines() {
 	s.t.Helper()
 	for _, v := range s.volumes {
-		if v.published || !s.goesSoon(v) {
+		if v.published || v.attach != nil || s.isAttached(v) || !s.goesSoon(v) {
 			continue
 		}
 		s.eventually("the volume of pod "+v.pod+" is gone", func() bool {
@@ -198,8 +201,8 @@ func (s *scene) awaitDeadlines() {
 func (s *scene) endEverything() {
 	s.t.Helper()
 	s.checkData("after another crash")
-	for _, v := range s.volumes {
-		if !v.published && s.goesSoon(v) {
+	for _, v := range slices.Backward(s.volumes) { // what is attached cannot be purged
+		if !v.published && (v.attach != nil || s.goesSoon(v)) {
 			continue
 		}
 		s.makeTargetParent(v)

@@ -19,11 +19,12 @@ func (s *scene) checkRecords() {
 	known, endedNow := s.records(s.ended)
 	for _, v := range s.volumes {
 		record, ok := known[volume.ID(v.id)]
-		over := v.pressed || !time.Now().Before(v.keptUntil)
 		switch {
 		case !v.recorded:
-		case !ok && (v.published || !over):
+		case !ok && !s.mayGo(v):
 			s.t.Errorf("there is no record of volume %s of pod %s", v.id, v.pod)
+		case ok && v.attach != nil && !v.published:
+			s.t.Errorf("volume %s of pod %s is still recorded as %s, without data of its own", v.id, v.pod, record.Phase)
 		case ok && v.published != record.Phase.Live():
 			s.t.Errorf("volume %s of pod %s, published %t, is recorded as %s", v.id, v.pod, v.published, record.Phase)
 		}

@@ -19,6 +19,11 @@ import (
 type playedVolume struct {
 	pod, id, target string
 	readOnly        bool
+	// namespace is the pod's; empty where it does not matter.
+	namespace string
+	// attach is the retained volume that is mounted in place of a new one; nil for most. Only that one
+	// has data.
+	attach *playedVolume
 	// files are what its pod has written, by path; "-> x" is a link to x.
 	files map[string]string
 	// written: the files are there.
@@ -40,7 +45,7 @@ type playedVolume struct {
 
 // mayGo reports whether the volume is not kept any more.
 func (s *scene) mayGo(v *playedVolume) bool {
-	return !v.published && (v.pressed || !time.Now().Before(v.keptUntil))
+	return !v.published && !s.isAttached(v) && (v.pressed || !time.Now().Before(v.keptUntil))
 }
 
 // add makes the next volume of a scene. Its pod has a directory.
@@ -90,6 +95,7 @@ func (s *scene) publishVolume(v *playedVolume) error {
 	v.published, v.answered, v.recorded = true, false, false
 	req := s.request(v.pod, v.id)
 	req.TargetPath, req.Readonly = v.target, v.readOnly
+	v.attribute(req.VolumeContext)
 	ctx, cancel := context.WithTimeout(s.t.Context(), hangs)
 	defer cancel()
 	_, err := s.node.NodePublishVolume(ctx, req)
@@ -99,7 +105,9 @@ func (s *scene) publishVolume(v *playedVolume) error {
 
 // unpublishVolume is the kubelet's call.
 func (s *scene) unpublishVolume(v *playedVolume) error {
-	if kept := time.Now().Add(s.lifespan()); v.published || v.keptUntil.After(kept) {
+	if v.attach != nil {
+		v.attach.prolong()
+	} else if kept := time.Now().Add(s.lifespan()); v.published || v.keptUntil.After(kept) {
 		v.keptUntil = kept
 	}
 	v.published, v.answered, v.recorded = false, false, false
