@@ -36,6 +36,9 @@ func printPlan(out io.Writer, p workload.Plan) error {
 			if v.OnFailure {
 				fmt.Fprint(w, " kept on failure")
 			}
+			if len(v.Attributes) > 0 {
+				fmt.Fprintf(w, " attributes %v", v.Attributes)
+			}
 			if v.PinnedAfter > 0 {
 				fmt.Fprintf(w, " pinned after %s for %s", v.PinnedAfter, v.PinnedFor)
 			}

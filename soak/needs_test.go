@@ -92,6 +92,7 @@ var needs = map[fake.Bug]need{
 	fake.FollowsLinks:      {change: func(w *workload.Workload) { w.Pods, w.Contents.Links = 6, 1 }},
 	fake.TakesAnyID:        {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
 	fake.AnswersVaguely:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 2 }},
+	fake.IgnoresUnknown:    {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
 	fake.MountsWritable:    {change: func(w *workload.Workload) { w.Volumes.ReadOnly = 1 }},
 	fake.TrustsWallClock: {change: func(w *workload.Workload) {
 		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}

@@ -76,7 +76,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 	config := fake.Config{
 		Socket: l.Socket, AdminSocket: l.Admin, Work: l.Work, Kubelet: l.Kubelet, Lifespan: w.Driver.Lifespan.D(), Headroom: w.Driver.Headroom,
 		OrphanGrace: w.Driver.OrphanGrace.D(), PruneInterval: w.Driver.PruneInterval.D(), Outside: l.Canaries,
-		ReleaseGrace: w.Driver.ReleaseGrace.D(),
+		ReleaseGrace: w.Driver.ReleaseGrace.D(), MaxLifespan: w.Driver.MaxLifespan.D(),
 	}
 	change(&config)
 	d, err := fake.New(config)
@@ -213,6 +213,7 @@ func TestHonestDriver(t *testing.T) {
 			w.Reading, w.Again = workload.Reading{Readers: 3, Removed: 0.1, Pinned: 0.1, Released: 0.1}, 0.3
 			w.Driver.ReleaseGrace = workload.Duration(200 * time.Millisecond)
 			w.Failed, w.Volumes.OnFailure = 0.5, 0.3
+			w.Volumes.Limits, w.Driver.MaxLifespan = 0.3, w.Driver.Lifespan+workload.Duration(2*time.Second)
 			w.Faults = faults
 			// By chance a run may lack something.
 			again := func(r *report.Result) bool { return isBusy(r) || len(r.Violations) == 0 }

@@ -54,7 +54,7 @@ func (c *Checker) Abandoned(v *history.Volume) {
 		if sent := v.FirstSent(history.Unpublish); !sent.IsZero() && sent.Before(removed) {
 			removed = sent
 		}
-		a.earliest = removed.Add(c.cfg.Lifespan)
+		a.earliest = removed.Add(c.cfg.lifespan(v))
 		a.r = &retained{volume: v, from: removed, lastWhole: removed}
 	}
 	c.mu.Lock()

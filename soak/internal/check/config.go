@@ -73,6 +73,14 @@ type Config struct {
 	Look func(v *history.Volume, dir string) (Presence, error)
 }
 
+// lifespan is how long a volume is kept.
+func (c Config) lifespan(v *history.Volume) time.Duration {
+	if v != nil && v.Lifespan > 0 {
+		return v.Lifespan
+	}
+	return c.Lifespan
+}
+
 // check names the first field that is missing.
 func (c Config) check() error {
 	var missing string

@@ -80,7 +80,7 @@ func (c *Checker) limitOfRemains(over time.Time) time.Time {
 // limitOfAbandoned is until when everything of an abandoned volume has to be
 // gone: a driver that was restarted may count anew how long it misses the pod.
 func (c *Checker) limitOfAbandoned(a *abandoned) limit {
-	needs := c.orphanTime() + c.cfg.Lifespan + c.cfg.Tolerance
+	needs := c.orphanTime() + c.cfg.lifespan(a.volume) + c.cfg.Tolerance
 	l := limit{at: a.since.Add(needs)}
 	for _, s := range c.cfg.Timeline.Spans() {
 		hinders := hindersDeletion(s.Kind)

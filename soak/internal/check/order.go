@@ -55,9 +55,9 @@ func (c *Checker) oldest() *retained {
 }
 
 // obstructed tells whether the driver may be unable to delete a volume, or is to keep
-// it.
+// it for longer than others.
 func (c *Checker) obstructed(v *history.Volume) bool {
-	return !v.Pin().Sent.IsZero() || v.Troubled(time.Time{}, time.Now(), workload.ForeignMount, workload.NestedMount,
+	return v.Lifespan > c.cfg.Lifespan || !v.Pin().Sent.IsZero() || v.Troubled(time.Time{}, time.Now(), workload.ForeignMount, workload.NestedMount,
 		workload.VolumeRemoved, workload.VolumeSymlink)
 }
 

@@ -158,7 +158,7 @@ func (c *Checker) mayBeEvicted(r *retained, gone time.Time) bool {
 	case r.released():
 		return low < 1
 	}
-	return low < 1 && !gone.Before(r.from.Add(shortened(c.cfg.Lifespan, low-doubt)))
+	return low < 1 && !gone.Before(r.from.Add(shortened(c.cfg.lifespan(r.volume), low-doubt)))
 }
 
 func shortened(lifespan time.Duration, factor float64) time.Duration {
@@ -172,5 +172,5 @@ func (c *Checker) pressureText(r *retained, gone time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf(", or %s under the highest pressure since it was last seen, with a factor of %.2f",
-		r.from.Add(shortened(c.cfg.Lifespan, low)).Format(history.Clock), low)
+		r.from.Add(shortened(c.cfg.lifespan(r.volume), low)).Format(history.Clock), low)
 }

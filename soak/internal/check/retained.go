@@ -44,7 +44,7 @@ type retained struct {
 }
 
 func newRetained(v *history.Volume, cfg Config) *retained {
-	lifespan, tolerance := cfg.Lifespan, cfg.Tolerance
+	lifespan, tolerance := cfg.lifespan(v), cfg.Tolerance
 	r := &retained{volume: v, grace: cfg.ReleaseGrace, from: v.FirstSent(history.Unpublish), to: v.LastOK(history.Unpublish)}
 	r.earliest = r.from.Add(lifespan)
 	if v.OnFailure && !v.Failed {

@@ -33,5 +33,8 @@ func Flags(l host.Layout, d workload.Driver) []string {
 	if d.ReleaseGrace > 0 {
 		flags = append(flags, "--release-grace", d.ReleaseGrace.String())
 	}
+	if d.MaxLifespan > 0 {
+		flags = append(flags, "--max-lifespan", d.MaxLifespan.String())
+	}
 	return flags
 }

@@ -65,7 +65,7 @@ func (r *run) describe(v record) api.Volume {
 	if v.published && r.cfg.Bug != ListsPublished {
 		d.Phase = "Published"
 	}
-	expires := v.unpublished.Add(r.cfg.Lifespan)
+	expires := v.unpublished.Add(r.asked(v))
 	if expires.Before(v.pinned) {
 		expires = v.pinned
 	}

@@ -32,10 +32,11 @@ const (
 	LeavesTargets     Bug = "leaves targets"
 	LeavesMounts      Bug = "leaves mounts for a while"
 	KeepsTrash        Bug = "keeps the trash"
-	KeepsOrphans      Bug = "keeps orphans"             // a removed pod
-	TrustsWallClock   Bug = "trusts the wall clock"     // a step of the clock
-	TakesAnyID        Bug = "takes any volume ID"       // bad calls
-	AnswersVaguely    Bug = "answers bad input vaguely" // bad calls
+	KeepsOrphans      Bug = "keeps orphans"                            // a removed pod
+	TrustsWallClock   Bug = "trusts the wall clock"                    // a step of the clock
+	TakesAnyID        Bug = "takes any volume ID"                      // bad calls
+	AnswersVaguely    Bug = "answers bad input vaguely"                // bad calls
+	IgnoresUnknown    Bug = "ignores attributes that it does not know" // bad calls
 	CostsMore         Bug = "needs more CPU with more retained volumes"
 	MountsWritable    Bug = "mounts read-only volumes writable" // read-only volumes
 	// Those of reading show with readers.
@@ -97,6 +98,7 @@ var breaks = map[Bug]history.Promise{
 	TrustsWallClock:   history.Monotonic,
 	TakesAnyID:        history.BadInput,
 	AnswersVaguely:    history.BadInput,
+	IgnoresUnknown:    history.BadInput,
 	CostsMore:         history.FlatCost,
 	MountsWritable:    history.ReadOnly,
 	ListsPublished:    history.ListsTrue, ListsOthers: history.ListsTrue, ListsTwice: history.ListsTrue,

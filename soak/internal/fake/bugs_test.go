@@ -64,6 +64,9 @@ func TestBugsShow(t *testing.T) {
 			return n.unpublishID("../../x") == codes.OK && n.unpublishID("../../../x") == codes.InvalidArgument
 		}},
 		{AnswersVaguely, func(n *node) bool { return n.unpublishID("../x") == codes.Internal }},
+		{IgnoresUnknown, func(n *node) bool {
+			return n.publishWith("a", "sizelimit", "1Gi") == codes.OK && n.publishWith("b", "sizeLimit", "none") == codes.InvalidArgument
+		}},
 		{CostsMore, func(n *node) bool {
 			n.retain("a")
 			before, _, _, _, _, _ := n.driver.Usage()

@@ -35,6 +35,8 @@ type record struct {
 	halved time.Time
 	// onFailure says that it is to be kept only if its pod fails.
 	onFailure bool
+	// lifespan says that its pod asks for a lifespan of its own.
+	lifespan bool
 	// pinned is until when a person keeps it, released when one let it go.
 	pinned, released time.Time
 	// answered is when its last publish was.

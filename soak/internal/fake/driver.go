@@ -15,7 +15,7 @@ import (
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
-// Lifespan, ReleaseGrace, Headroom, Outside, Seen and Bug may be zero.
+// Lifespan, MaxLifespan, ReleaseGrace, Headroom, Outside, Seen and Bug may be zero.
 type Config struct {
 	// Socket is the path on which it listens, Work its working directory and
 	// Kubelet that of the kubelet.
@@ -28,6 +28,8 @@ type Config struct {
 	PruneInterval time.Duration
 	// ReleaseGrace is how long it keeps what a person releases.
 	ReleaseGrace time.Duration
+	// MaxLifespan is how long it keeps what asks for a lifespan of its own.
+	MaxLifespan time.Duration
 	// Outside is the only directory outside of Work that a bug may damage.
 	Outside string
 	// Seen is told of each publish whose input is good, as it comes, by many

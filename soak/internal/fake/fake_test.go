@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,19 @@ func (n *node) target(id string) string {
 
 func (n *node) publish(id string, readOnly bool) codes.Code {
 	n.t.Helper()
+	return n.publishAs(id, readOnly, nil)
+}
+
+// publishWith publishes a volume with an attribute.
+func (n *node) publishWith(id, key, value string) codes.Code {
+	n.t.Helper()
+	return n.publishAs(id, false, map[string]string{key: value})
+}
+
+func (n *node) publishAs(id string, readOnly bool, attributes map[string]string) codes.Code {
+	n.t.Helper()
+	values := map[string]string{podUID: "pod-" + id, "csi.storage.k8s.io/ephemeral": "true"}
+	maps.Copy(values, attributes)
 	n.try(os.MkdirAll(filepath.Dir(n.target(id)), 0o755))
 	_, err := n.client.NodePublishVolume(n.t.Context(), &csi.NodePublishVolumeRequest{
 		VolumeId: id, TargetPath: n.target(id), Readonly: readOnly,
@@ -87,7 +101,7 @@ func (n *node) publish(id string, readOnly bool) codes.Code {
 			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
 			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 		},
-		VolumeContext: map[string]string{podUID: "pod-" + id, "csi.storage.k8s.io/ephemeral": "true"},
+		VolumeContext: values,
 	}, grpc.WaitForReady(true))
 	return status.Code(err)
 }

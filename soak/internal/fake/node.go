@@ -106,7 +106,7 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 	}
 	next := record{id: id, pod: q.GetVolumeContext()[podUID], target: target, published: true, failed: known.failed,
 		namespace: q.GetVolumeContext()[podNamespace], podName: q.GetVolumeContext()[podName],
-		onFailure: q.GetVolumeContext()["retain"] == "OnFailure"}
+		onFailure: q.GetVolumeContext()["retain"] == "OnFailure", lifespan: q.GetVolumeContext()["lifespan"] != ""}
 	r.disk.put(next)
 	if r.cfg.Bug != ReadsAlong && r.cfg.Bug != ReadsPublished {
 		r.loseReaders(id)

@@ -40,6 +40,14 @@ func (r *run) lifespan(v record) time.Duration {
 	case r.cfg.Bug == KeepsTooLong, v.prolonged:
 		return 20*r.cfg.Lifespan + time.Minute
 	}
+	return r.asked(v)
+}
+
+// asked is how long a volume is to be kept, by its attributes.
+func (r *run) asked(v record) time.Duration {
+	if v.lifespan {
+		return r.cfg.MaxLifespan
+	}
 	return r.cfg.Lifespan
 }
 
@@ -162,7 +170,7 @@ func (r *run) relieve(ctx context.Context) {
 		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts {
 			list, factor := r.disk.all(false), r.factor()
 			list = slices.DeleteFunc(list, func(v record) bool { return time.Now().Before(v.pinned) })
-			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.cfg.Lifespan)*factor) {
+			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.asked(list[0]))*factor) {
 				break
 			}
 			next := list[0]

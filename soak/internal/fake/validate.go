@@ -100,6 +100,7 @@ func (r *run) checkPublish(q *csi.NodePublishVolumeRequest) error {
 		r.checkID(q.GetVolumeId(), true),
 		r.checkElement("volume_context "+podUID, values[podUID]),
 		r.checkTarget(q.GetTargetPath()),
+		r.checkAttributes(values),
 	)
 }
 

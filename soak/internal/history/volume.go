@@ -42,6 +42,8 @@ type Volume struct {
 	Content  workload.Content
 	// OnFailure says that it is to be kept only if its pod fails, Failed that it does.
 	OnFailure, Failed bool
+	// Lifespan is how long its pod has it kept; 0 stands for the driver's own.
+	Lifespan time.Duration
 
 	mu      sync.Mutex
 	running map[*Call]struct{}

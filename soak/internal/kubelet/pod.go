@@ -100,6 +100,7 @@ func (p *Pod) add(root string, plan workload.Volume) *Volume {
 		Target:    filepath.Join(volumesDir(root, p.Plan.UID), v.directory(), "mount"),
 		ReadOnly:  plan.ReadOnly,
 		OnFailure: plan.OnFailure,
+		Lifespan:  plan.Lifespan,
 		Failed:    p.Plan.Failed,
 		Content:   plan.Content,
 	}

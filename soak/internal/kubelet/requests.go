@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -63,6 +64,7 @@ func podInfo(v *Volume) map[string]string {
 	if v.Plan.OnFailure {
 		context["retain"] = "OnFailure"
 	}
+	maps.Copy(context, v.Plan.Attributes)
 	return context
 }
 

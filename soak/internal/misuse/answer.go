@@ -39,6 +39,10 @@ func Send(ctx context.Context, conn grpc.ClientConnInterface, pick uint64, site 
 	}
 	a.Call.Err = r.send(ctx, conn, b.method)
 	a.Call.To = time.Now()
+	if a.Call.Err == nil && b.method == history.Publish {
+		// That it was taken is reported; what came of it is not to be in the way of others.
+		_ = r.send(ctx, conn, history.Unpublish)
+	}
 	a.Call.Cancelled = ctx.Err() != nil
 	return a
 }

@@ -47,7 +47,7 @@ func (b bad) leadsTo(s *Site) []string {
 }
 
 // bads are all of them.
-var bads = slices.Concat(badIDs(), badPaths(), badPods(), badContexts(), badCapabilities(), unknown())
+var bads = slices.Concat(badIDs(), badPaths(), badPods(), badContexts(), badAttributes(), badCapabilities(), unknown())
 
 // unknown is what is wrong with no field: there is no such volume.
 func unknown() []bad {

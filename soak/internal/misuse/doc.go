@@ -5,5 +5,5 @@
 // what is wrong with an answer, and looks for what a call may have left.
 //
 // What the design leaves to the driver is not in the list: volume IDs of any
-// plain path element, attributes that nobody knows, a file system type.
+// plain path element, a file system type.
 package misuse

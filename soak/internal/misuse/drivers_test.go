@@ -67,6 +67,8 @@ func (f *fake) check(method string, r *request) error {
 		return invalid(keyEphemeral)
 	case !plain(r.context[keyPodUID]) || r.context[keyPodUID][0] == '.':
 		return invalid(keyPodUID)
+	case attribute(r.context) != "":
+		return invalid(attribute(r.context))
 	case mount == nil:
 		return invalid("capability")
 	case mount.GetVolumeMountGroup() != "":
@@ -80,6 +82,16 @@ func (f *fake) check(method string, r *request) error {
 		}
 	}
 	return nil
+}
+
+// attribute is one that the kubelet does not set; no good request has any.
+func attribute(context map[string]string) string {
+	for _, key := range sorted(context) {
+		if !strings.HasPrefix(key, "csi.storage.k8s.io/") {
+			return key
+		}
+	}
+	return ""
 }
 
 func plain(name string) bool {

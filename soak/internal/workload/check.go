@@ -94,6 +94,7 @@ func (w Workload) Check() error {
 	c.share("reading.removed", w.Reading.Removed)
 	c.share("failed", w.Failed)
 	c.share("volumes.onFailure", w.Volumes.OnFailure)
+	c.share("volumes.limits", w.Volumes.Limits)
 	c.share("reading.pinned", w.Reading.Pinned)
 	c.share("reading.released", w.Reading.Released)
 	for _, decided := range []struct {
@@ -156,6 +157,10 @@ func (w Workload) checkDriver(c *checker) {
 	c.that(w.Reading.Released == 0 && w.Volumes.OnFailure == 0 || w.Driver.ReleaseGrace > 0, "driver.releaseGrace",
 		"is %v, but reading.released is %v and volumes.onFailure %v: say how long what is let go is kept",
 		w.Driver.ReleaseGrace, w.Reading.Released, w.Volumes.OnFailure)
+	within(c, "driver.maxLifespan", w.Driver.MaxLifespan, 0, Duration(time.Minute))
+	c.that(w.Volumes.Limits == 0 || w.Driver.MaxLifespan >= w.Driver.Lifespan && w.Driver.MaxLifespan > 0, "driver.maxLifespan",
+		"is %v, but volumes.limits is %v: it has to be at least driver.lifespan, which is %v", w.Driver.MaxLifespan, w.Volumes.Limits,
+		w.Driver.Lifespan)
 	within(c, "driver.orphanGrace", w.Driver.OrphanGrace, Duration(time.Millisecond), longestRun)
 }
 

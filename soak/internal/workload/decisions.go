@@ -40,6 +40,10 @@ type Volume struct {
 	Unpublish  Call
 	// OnFailure says that it is to be kept only if its pod fails.
 	OnFailure bool
+	// Attributes are what the pod says of it beyond that. Lifespan is how long it is kept
+	// by them; 0 stands for as long as those that say nothing.
+	Attributes map[string]string
+	Lifespan   time.Duration
 	// RemovedAfter is how long after its unpublish a person removes the volume; 0
 	// says that nobody does. No volume with a Trouble is removed.
 	RemovedAfter time.Duration

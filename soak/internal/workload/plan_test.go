@@ -23,6 +23,7 @@ func everything() Workload {
 	w.Calls = Calls{Doubled: 0.3, Cancelled: 0.2, Reordered: 0.1, Bad: 1.25}
 	w.Driver.ReleaseGrace = Duration(time.Second)
 	w.Failed, w.Volumes.OnFailure = 0.3, 0.4
+	w.Volumes.Limits, w.Driver.MaxLifespan = 0.3, w.Driver.Lifespan
 	w.Reading = Reading{Readers: 2, Removed: 0.25, Pinned: 0.2, Released: 0.25}
 	w.Faults = []Fault{
 		{Kind: DaemonKill, Times: 10, For: Duration(time.Second)},
@@ -149,6 +150,7 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 		}},
 		{"failed", func(w *Workload) { w.Failed = 0.9 }, func(p *Pod) { p.Failed = false }},
 		{"volumes.onFailure", func(w *Workload) { w.Volumes.OnFailure = 0.9 }, volumes(func(v *Volume) { v.OnFailure = false })},
+		{"volumes.limits", func(w *Workload) { w.Volumes.Limits = 0.9 }, volumes(func(v *Volume) { v.Attributes, v.Lifespan = nil, 0 })},
 		{"reading.pinned", func(w *Workload) { w.Reading.Pinned = 0.9 }, func(p *Pod) {
 			p.Again = 0
 			volumes(decideNothing)(p)

@@ -53,6 +53,11 @@ func TestShares(t *testing.T) {
 			count("special", v.Content.Special)
 			count("removed", v.RemovedAfter > 0)
 			count("onFailure", v.OnFailure)
+			count("limits", len(v.Attributes) > 0)
+			count("lifespan", v.Lifespan > 0)
+			if (v.Lifespan > 0) != (v.Attributes["lifespan"] != "") {
+				t.Errorf("a volume with %v is kept for %s", v.Attributes, v.Lifespan)
+			}
 			count("pinned", v.PinnedAfter > 0)
 			count("released", v.ReleasedAfter > 0)
 			for _, after := range []time.Duration{v.RemovedAfter, v.PinnedAfter, v.ReleasedAfter} {
@@ -104,6 +109,8 @@ func TestShares(t *testing.T) {
 		{"special", "volumes", 0.3},
 		{"removed", "inline", w.Reading.Removed},
 		{"onFailure", "inline", w.Volumes.OnFailure},
+		{"limits", "inline", w.Volumes.Limits},
+		{"lifespan", "inline", w.Volumes.Limits / 2},
 		{"pinned", "inline", 0.75 * w.Reading.Pinned},
 		{"released", "inline", 0.75 * 0.8 * w.Reading.Released},
 		{"files", "volumes", 5},

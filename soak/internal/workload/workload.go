@@ -75,6 +75,9 @@ type Volumes struct {
 	// OnFailure is the share of inline volumes that are to be kept only if their pod
 	// fails. The kubelet then says how pods end.
 	OnFailure float64 `yaml:"onFailure"`
+	// Limits is the share of inline volumes that ask for a size, a number of inodes and a
+	// lifespan of their own, with attributes. They have more room than they need.
+	Limits float64 `yaml:"limits"`
 }
 
 // Contents is what a pod writes into a volume, beside the marker that each gets.
@@ -131,6 +134,9 @@ type Driver struct {
 	OrphanGrace   Duration `yaml:"orphanGrace"`
 	// ReleaseGrace is how long a volume is kept that a person releases.
 	ReleaseGrace Duration `yaml:"releaseGrace"`
+	// MaxLifespan is how long a volume is kept that asks for a lifespan of its own: the
+	// driver rounds what a pod asks for up to a minute, and then down to that.
+	MaxLifespan Duration `yaml:"maxLifespan"`
 }
 
 // Disk is the file system that the working directory is on.

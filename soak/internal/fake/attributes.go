@@ -1,0 +1,55 @@
+package fake
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// kubeletPrefix begins the keys of the volume context that are no attributes.
+const kubeletPrefix = "csi.storage.k8s.io/"
+
+// longestValue is how long the value of an attribute may be, in bytes.
+const longestValue = 64
+
+// attributes are those that there are, each with what a value has to be.
+var attributes = map[string]func(value string) bool{
+	"inodeLimit":        func(value string) bool { return isQuantity(value, "2", "1T") },
+	"lifespan":          isDuration,
+	"lifespanSucceeded": isDuration,
+	"mode":              regexp.MustCompile(`^(0?[0-7]{3}|1[0-7]{3})$`).MatchString,
+	"retain":            func(value string) bool { return slices.Contains([]string{"Always", "OnFailure", "Never"}, value) },
+	"sizeLimit":         func(value string) bool { return isQuantity(value, "64Ki", "1Ei") },
+}
+
+func isDuration(value string) bool {
+	d, err := time.ParseDuration(value)
+	return err == nil && d > 0
+}
+
+func isQuantity(value, least, most string) bool {
+	q, err := resource.ParseQuantity(value)
+	return err == nil && q.Cmp(resource.MustParse(least)) >= 0 && q.Cmp(resource.MustParse(most)) <= 0
+}
+
+// checkAttributes refuses what a pod may not ask for, the first key first.
+func (r *run) checkAttributes(values map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if strings.HasPrefix(key, kubeletPrefix) {
+			continue
+		}
+		legal, known := attributes[key]
+		switch {
+		case !known && r.cfg.Bug == IgnoresUnknown:
+		case !known:
+			return r.invalid("volume_context "+key, "is no attribute")
+		case len(values[key]) > longestValue || !legal(values[key]):
+			return r.invalid("volume_context "+key, "has a value that it cannot have")
+		}
+	}
+	return nil
+}
