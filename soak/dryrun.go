@@ -45,6 +45,9 @@ func printPlan(out io.Writer, p workload.Plan) error {
 			if v.ReleasedAfter > 0 {
 				fmt.Fprintf(w, " released after %s", v.ReleasedAfter)
 			}
+			if v.AttachedAfter > 0 {
+				fmt.Fprintf(w, " attached after %s for %s", v.AttachedAfter, v.AttachedFor)
+			}
 			if v.Trouble != nil {
 				fmt.Fprintf(w, " fault %+v", *v.Trouble)
 			}

@@ -71,6 +71,15 @@ func decided(change func(*workload.Workload)) need {
 	})
 }
 
+// attached lets other pods attach a part of what the waves leave, for longer than the grace
+// of the release that comes meanwhile.
+func attached() need {
+	return read(func(w *workload.Workload) {
+		w.Reading.Attached, w.Driver.ReleaseGrace = 0.5, workload.Duration(700*time.Millisecond)
+		w.Driver.Lifespan = workload.Duration(8 * time.Second)
+	})
+}
+
 // hold lets people hold streams of volumes that go well before the end of the run:
 // five seconds after that they read on.
 func hold(w *workload.Workload) {
@@ -172,10 +181,14 @@ var needs = map[fake.Bug]need{
 		waves(w)
 		w.Failed, w.Volumes.OnFailure, w.Driver.ReleaseGrace = 0.5, 0.5, workload.Duration(200*time.Millisecond)
 	}},
-	fake.BuriesNothing: decided(func(*workload.Workload) {}),
-	fake.BuriesTwice:   decided(func(*workload.Workload) {}),
-	fake.BuriesExpired: decided(func(*workload.Workload) {}),
-	fake.BuriesOthers:  decided(func(*workload.Workload) {}),
+	fake.AttachesWritable: attached(),
+	fake.DeletesAttached:  attached(),
+	fake.HurriesAttached:  attached(),
+	fake.BuriesLookers:    attached(),
+	fake.BuriesNothing:    decided(func(*workload.Workload) {}),
+	fake.BuriesTwice:      decided(func(*workload.Workload) {}),
+	fake.BuriesExpired:    decided(func(*workload.Workload) {}),
+	fake.BuriesOthers:     decided(func(*workload.Workload) {}),
 	// A call may take 10 s. The first of the two targets is that of a pod in the
 	// first half, so that there are others to wait for it.
 	fake.LocksAll: {change: func(w *workload.Workload) {

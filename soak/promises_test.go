@@ -210,7 +210,7 @@ func TestHonestDriver(t *testing.T) {
 			w.Volumes.ReadOnly, w.DeletedEarly = 0.2, 0.1
 			w.Contents.Links, w.Contents.Names, w.Contents.Special, w.Contents.Modes, w.Contents.Sparse = 0.5, 0.5, 0.5, 0.2, 0.2
 			w.Driver.Headroom = 0.05
-			w.Reading, w.Again = workload.Reading{Readers: 3, Removed: 0.1, Pinned: 0.1, Released: 0.1}, 0.3
+			w.Reading, w.Again = workload.Reading{Readers: 3, Removed: 0.1, Pinned: 0.1, Released: 0.1, Attached: 0.2}, 0.3
 			w.Driver.ReleaseGrace = workload.Duration(200 * time.Millisecond)
 			w.Failed, w.Volumes.OnFailure = 0.5, 0.3
 			w.Volumes.Limits, w.Driver.MaxLifespan = 0.3, w.Driver.Lifespan+workload.Duration(2*time.Second)
@@ -240,6 +240,9 @@ func lacks(result *report.Result, w workload.Workload) (problems []string) {
 	}
 	if got := result.Reading; got.Lists == 0 || got.Files == 0 || got.Tars == 0 || got.Ended == 0 || got.Refused == 0 {
 		lack("%+v, want some of each to be read, to end with its volume, and to be refused", got)
+	}
+	if result.Deadlines.Attached == 0 {
+		lack("no volume was attached")
 	}
 	for _, f := range result.Faults {
 		if f.Done != f.Planned && f.Kind != workload.MachineSlow {

@@ -121,6 +121,9 @@ func (s *scratch) finish() {
 func (s *scratch) over(how kubelet.Outcome) {
 	v, plan := s.volume.Story, s.volume.Plan
 	v.Note("for the kubelet it is %s", how)
+	if v.Attaches != nil {
+		return // nothing of it is retained
+	}
 	if s.begun {
 		s.report.Count.Mounted.Add(-1)
 	}
@@ -206,7 +209,7 @@ func (s *scratch) afterlife(ctx context.Context) {
 	}
 }
 
-// decide is what a person does with a retained volume.
+// decide is what people and other pods do with a retained volume.
 func (s *scratch) decide(ctx context.Context) {
 	plan, v := s.volume.Plan, s.volume.Story
 	for _, decided := range []struct {
@@ -216,6 +219,7 @@ func (s *scratch) decide(ctx context.Context) {
 		{plan.RemovedAfter, func() { s.reader.Remove(ctx, v) }},
 		{plan.PinnedAfter, func() { s.reader.Pin(ctx, v, plan.PinnedFor) }},
 		{plan.ReleasedAfter, func() { s.reader.Release(ctx, v) }},
+		{plan.AttachedAfter, func() { s.attach(ctx) }},
 	} {
 		if decided.after > 0 {
 			s.later(ctx, decided.after, func() error { decided.do(); return nil })

@@ -123,7 +123,7 @@ func (c *Checker) Called(v *history.Volume, call history.Call) {
 	if call.Method == history.Publish && history.Final(call.Code()) && call.Err != nil && c.leftMounted(v, call) {
 		return
 	}
-	if broken != "" {
+	if broken != "" && !c.refusedAttach(v, call) {
 		c.cfg.Findings.Add(broken, v, fmt.Sprintf("%s at %s was answered %s after %s: %s (%s)", call.Method,
 			call.From.Format(history.Clock), call.Code(), call.Took().Round(time.Millisecond), why, said(call.Err)))
 	}

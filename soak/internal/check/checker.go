@@ -51,6 +51,8 @@ type Checker struct {
 	gone  []*acquaintance
 	// ends are those of the retained volumes, the first one first.
 	ends []end
+	// lookers are the volumes that attach others, by ID.
+	lookers map[string]*history.Volume
 	// removals are the last ones.
 	removals []*removal
 	// err is why the checker cannot check, by the first time.
@@ -69,6 +71,8 @@ type Counts struct {
 	Expired, Evicted int
 	// Removed is how many a person removed.
 	Removed int
+	// Attached is how many another pod attached, until it was gone.
+	Attached int
 	// Lateness is, for each expired one in which nothing was mounted, how long
 	// after its deadline it was found gone.
 	Lateness []time.Duration
@@ -88,7 +92,8 @@ func New(cfg Config) (*Checker, error) {
 		cfg.EnoughCalls = enoughCalls
 	}
 	return &Checker{cfg: cfg, started: time.Now(), byVolume: make(map[*history.Volume]*published),
-		spoilt: make(map[*history.Volume]bool), excused: make(map[string]bool), known: make(map[string]*acquaintance)}, nil
+		spoilt: make(map[*history.Volume]bool), excused: make(map[string]bool), known: make(map[string]*acquaintance),
+		lookers: make(map[string]*history.Volume)}, nil
 }
 
 // Run looks at everything that is to be looked at regularly, until ctx ends.

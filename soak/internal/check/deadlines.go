@@ -153,6 +153,10 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 			c.reportAs(history.Removes, r, fmt.Sprintf("another volume was removed, and at %s: %v", after.Format(history.Clock), absence(err)))
 			return
 		}
+		if after.Before(r.attachedUntil()) {
+			c.report(r, after, fmt.Sprintf("a pod has it attached, and at %s: %v", after.Format(history.Clock), absence(err)))
+			return
+		}
 		c.report(r, after, fmt.Sprintf("its deadline is %s at the earliest%s, and at %s: %v",
 			r.mayGoFrom().Format(history.Clock), c.pressureText(r, after), after.Format(history.Clock), absence(err)))
 	case tooLate:

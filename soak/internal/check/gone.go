@@ -48,6 +48,9 @@ func (c *Checker) CheckGone(list []Buried, last bool) (missing int) {
 	for _, b := range list {
 		byID[b.ID] = append(byID[b.ID], b)
 	}
+	if last {
+		c.judgeLookers(list)
+	}
 	c.mu.Lock()
 	ends := slices.Clone(c.ends)
 	c.mu.Unlock()

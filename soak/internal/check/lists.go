@@ -134,6 +134,9 @@ func (l *Listing) judgeRetained(r *retained, item Listed) {
 	if c.cfg.Timeline.During(c.started, time.Now(), workload.ClockStep) || c.lowest(r.from, time.Now()) < 1 {
 		return
 	}
+	if r.attachment().By != nil {
+		return // while it is attached it has none
+	}
 	// A person may have decided meanwhile.
 	from, to := earlier(r.earliest, r.mayGoFrom()), later(r.deadline, r.dueAt())
 	if item.ExpiresAt.Before(from.Add(-usualLateness)) || item.ExpiresAt.After(to.Add(usualLateness)) {

@@ -153,6 +153,8 @@ func (c *Checker) lowest(from, to time.Time) float64 {
 func (c *Checker) mayBeEvicted(r *retained, gone time.Time) bool {
 	low := c.lowest(r.lastWhole, gone)
 	switch {
+	case gone.Before(r.attachedUntil()):
+		return false
 	case r.pinned():
 		return low <= doubt // the disk is all but full
 	case r.released():

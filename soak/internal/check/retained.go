@@ -88,7 +88,8 @@ func (r *retained) judge(before, after time.Time, found Presence) sight {
 // nextLook is when to look again after a look near the deadline: once more just
 // before it, and then again and again.
 func (r *retained) nextLook(now time.Time) time.Time {
-	if soon := r.mayGoFrom().Add(-dueInterval); r.seen && now.Before(soon) {
+	attached := r.attachment().By != nil && r.attachment().Ended.IsZero() // it may end at any time
+	if soon := r.mayGoFrom().Add(-dueInterval); r.seen && now.Before(soon) && !attached {
 		return soon
 	}
 	return now.Add(dueInterval)

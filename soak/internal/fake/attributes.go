@@ -13,11 +13,13 @@ import (
 // kubeletPrefix begins the keys of the volume context that are no attributes.
 const kubeletPrefix = "csi.storage.k8s.io/"
 
-// longestValue is how long the value of an attribute may be, in bytes.
-const longestValue = 64
+// longestValue is how long the value of an attribute may be, in bytes, longestAttach that
+// of attach.
+const longestValue, longestAttach = 64, 320
 
 // attributes are those that there are, each with what a value has to be.
 var attributes = map[string]func(value string) bool{
+	"attach":            regexp.MustCompile(`^[-A-Za-z0-9]+/[-a-z0-9]+$`).MatchString,
 	"inodeLimit":        func(value string) bool { return isQuantity(value, "2", "1T") },
 	"lifespan":          isDuration,
 	"lifespanSucceeded": isDuration,
@@ -43,11 +45,15 @@ func (r *run) checkAttributes(values map[string]string) error {
 			continue
 		}
 		legal, known := attributes[key]
+		longest := longestValue
+		if key == "attach" {
+			longest = longestAttach
+		}
 		switch {
 		case !known && r.cfg.Bug == IgnoresUnknown:
 		case !known:
 			return r.invalid("volume_context "+key, "is no attribute")
-		case len(values[key]) > longestValue || !legal(values[key]):
+		case len(values[key]) > longest || !legal(values[key]):
 			return r.invalid("volume_context "+key, "has a value that it cannot have")
 		}
 	}

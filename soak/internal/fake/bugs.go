@@ -64,12 +64,17 @@ const (
 	ForgetsPins     Bug = "forgets pins when it starts" // a kill
 	ReleasesNothing Bug = "says that it releases, and does not"
 	ShortensFailed  Bug = "takes failures for successes" // volumes that are kept on failure
-	BuriesNothing   Bug = "leaves no tombstones"
-	BuriesTwice     Bug = "leaves two tombstones"
-	BuriesExpired   Bug = "remembers that all expired"
-	BuriesOthers    Bug = "remembers volumes as those of another pod"
-	Crashes         Bug = "crashes"
-	EndsBadly       Bug = "ends badly"
+	// Those of attaching show with pods that do.
+	AttachesWritable Bug = "attaches volumes writable"
+	DeletesAttached  Bug = "deletes volumes that are attached"
+	HurriesAttached  Bug = "deletes volumes as soon as no pod has them attached"
+	BuriesLookers    Bug = "leaves tombstones of volumes without data"
+	BuriesNothing    Bug = "leaves no tombstones"
+	BuriesTwice      Bug = "leaves two tombstones"
+	BuriesExpired    Bug = "remembers that all expired"
+	BuriesOthers     Bug = "remembers volumes as those of another pod"
+	Crashes          Bug = "crashes"
+	EndsBadly        Bug = "ends badly"
 )
 
 var breaks = map[Bug]history.Promise{
@@ -112,8 +117,10 @@ var breaks = map[Bug]history.Promise{
 	ReadingDelays:   history.Independent,
 	RemovesAnother:  history.Removes, RemovesNothing: history.Removes,
 	PinsNothing: history.Holds, ForgetsPins: history.Holds, ReleasesNothing: history.Holds,
-	ShortensFailed: history.KeepsFailed,
-	BuriesNothing:  history.Tombstones, BuriesTwice: history.Tombstones,
+	ShortensFailed:   history.KeepsFailed,
+	AttachesWritable: history.Attached, DeletesAttached: history.Attached,
+	HurriesAttached: history.Attached, BuriesLookers: history.Attached,
+	BuriesNothing: history.Tombstones, BuriesTwice: history.Tombstones,
 	BuriesExpired: history.Tombstones, BuriesOthers: history.Tombstones,
 	Crashes:   history.Lives,
 	EndsBadly: history.Lives,

@@ -37,6 +37,10 @@ type record struct {
 	onFailure bool
 	// lifespan says that its pod asks for a lifespan of its own.
 	lifespan bool
+	// source is the volume that it attaches: it has no data of its own. attachedBy is
+	// which one attaches it, detached when one did so last.
+	source, attachedBy string
+	detached           time.Time
 	// pinned is until when a person keeps it, released when one let it go.
 	pinned, released time.Time
 	// answered is when its last publish was.

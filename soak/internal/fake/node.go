@@ -94,6 +94,12 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 	}
 	defer leave()
 	known, ok := r.disk.get(id)
+	if q.GetVolumeContext()["attach"] != "" {
+		if err := r.attach(known, q); err != nil {
+			return nil, err
+		}
+		return &csi.NodePublishVolumeResponse{}, nil
+	}
 	if ok && mounted(target) {
 		if r.cfg.Bug == RefusesRepeats && known.failed == 0 {
 			known.failed++
@@ -194,7 +200,12 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 			}
 		}
 	}
-	if ok && known.published {
+	switch {
+	case ok && known.source != "":
+		if err := r.detach(known); err != nil {
+			return nil, err
+		}
+	case ok && known.published:
 		r.retain(known)
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil

@@ -54,6 +54,8 @@ func (r *run) asked(v record) time.Duration {
 // due says why a volume is to go without pressure; it is empty if it is not.
 func (r *run) due(v record) string {
 	switch {
+	case r.attached(v):
+		return ""
 	case !v.released.IsZero() && time.Since(v.released) >= r.cfg.ReleaseGrace:
 		return "released"
 	case time.Now().Before(v.pinned) || r.age(v) < r.lifespan(v):
@@ -116,7 +118,7 @@ func (r *run) delete(v record, reason string) {
 	}
 	defer leave()
 	v, ok := r.disk.get(v.id)
-	if !ok || v.published || reason != "purged" && time.Now().Before(v.pinned) {
+	if !ok || v.published || r.attached(v) || reason != "purged" && time.Now().Before(v.pinned) {
 		return
 	}
 	data := r.data(v)
@@ -169,7 +171,7 @@ func (r *run) relieve(ctx context.Context) {
 	for pause(ctx, r.cfg.PruneInterval) {
 		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts {
 			list, factor := r.disk.all(false), r.factor()
-			list = slices.DeleteFunc(list, func(v record) bool { return time.Now().Before(v.pinned) })
+			list = slices.DeleteFunc(list, func(v record) bool { return time.Now().Before(v.pinned) || r.attached(v) })
 			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.asked(list[0]))*factor) {
 				break
 			}

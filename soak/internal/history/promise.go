@@ -5,25 +5,26 @@ type Promise string
 
 // The promises of the design, in its order.
 const (
-	PublishedData Promise = "published data stays"             // 1. never deleted, moved or hidden
-	Durable       Promise = "a successful reply is durable"    // 2. across crashes; nothing is kept for ever or deleted early
-	FailedPublish Promise = "a failed publish leaves no mount" // 3. or its code says that it is not certain
-	AnyOrder      Promise = "calls may come in any order"      // 4. repeated, doubled, cancelled, reordered
-	Independent   Promise = "volumes do not wait for others"   // 4. nothing that one volume does delays another's calls
-	Contained     Promise = "deletion stays inside"            // 5. not through symlinks, nor into mounts
-	FullDisk      Promise = "a full disk is made free"         // 6. unpublish and eviction work
-	NoLeak        Promise = "nothing leaks"                    // 7. mounts, targets, data, trash
-	Monotonic     Promise = "the wall clock does not matter"   // 8. a step neither hastens nor delays
-	BadInput      Promise = "bad input gets a clear error"     // 9. and never reaches a path or a mount
-	FlatCost      Promise = "cost follows the work"            // 10. not the number of mounted or retained volumes
-	ReadsTrue     Promise = "reading shows what was written"   // 11. every byte of it, or an error
-	ReadsInside   Promise = "reading stays inside"             // 11. not through symlinks, nor into mounts or FIFOs
-	ReadsNoTrace  Promise = "reading leaves no trace"          // 11. no access time
-	ListsTrue     Promise = "a list shows what is retained"    // 11, 12. all of it once, and nothing of others
-	Removes       Promise = "a removal takes its volume alone" // at once, and whole
-	Holds         Promise = "pins and releases hold"           // across crashes, and not for longer
-	KeepsFailed   Promise = "what a failed pod left is kept"   // 14. for its whole lifespan
-	Tombstones    Promise = "what goes leaves a tombstone"     // 14. one, which says why
+	PublishedData Promise = "published data stays"              // 1. never deleted, moved or hidden
+	Durable       Promise = "a successful reply is durable"     // 2. across crashes; nothing is kept for ever or deleted early
+	FailedPublish Promise = "a failed publish leaves no mount"  // 3. or its code says that it is not certain
+	AnyOrder      Promise = "calls may come in any order"       // 4. repeated, doubled, cancelled, reordered
+	Independent   Promise = "volumes do not wait for others"    // 4. nothing that one volume does delays another's calls
+	Contained     Promise = "deletion stays inside"             // 5. not through symlinks, nor into mounts
+	FullDisk      Promise = "a full disk is made free"          // 6. unpublish and eviction work
+	NoLeak        Promise = "nothing leaks"                     // 7. mounts, targets, data, trash
+	Monotonic     Promise = "the wall clock does not matter"    // 8. a step neither hastens nor delays
+	BadInput      Promise = "bad input gets a clear error"      // 9. and never reaches a path or a mount
+	FlatCost      Promise = "cost follows the work"             // 10. not the number of mounted or retained volumes
+	ReadsTrue     Promise = "reading shows what was written"    // 11. every byte of it, or an error
+	ReadsInside   Promise = "reading stays inside"              // 11. not through symlinks, nor into mounts or FIFOs
+	ReadsNoTrace  Promise = "reading leaves no trace"           // 11. no access time
+	ListsTrue     Promise = "a list shows what is retained"     // 11, 12. all of it once, and nothing of others
+	Removes       Promise = "a removal takes its volume alone"  // at once, and whole
+	Holds         Promise = "pins and releases hold"            // across crashes, and not for longer
+	KeepsFailed   Promise = "what a failed pod left is kept"    // 14. for its whole lifespan
+	Attached      Promise = "an attached volume stays as it is" // 14. while a pod looks at it, and for a grace after that
+	Tombstones    Promise = "what goes leaves a tombstone"      // 14. one, which says why
 )
 
 // What the run itself needs, beyond the design's promises.
@@ -36,6 +37,6 @@ const (
 // Promises are all of them, in the order of the report.
 var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
-	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, KeepsFailed, Tombstones,
+	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, KeepsFailed, Attached, Tombstones,
 	ReadOnly, Lives, Completed,
 }

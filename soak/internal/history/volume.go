@@ -45,6 +45,10 @@ type Volume struct {
 	// Lifespan is how long its pod has it kept; 0 stands for the driver's own.
 	Lifespan time.Duration
 
+	// Attaches is the retained volume of another pod that it attaches, nil for nearly all.
+	// Set it before the first call.
+	Attaches *Volume
+
 	mu      sync.Mutex
 	running map[*Call]struct{}
 	// unsettled is when the last call ended whose client never learned what
@@ -58,6 +62,8 @@ type Volume struct {
 	removal   Removal
 	pin       Pin
 	release   Release
+
+	attachment Attachment
 }
 
 // event is a line of the story: a call, or something else that happened.

@@ -77,7 +77,7 @@ func NewPod(root, work string, p workload.Pod) *Pod {
 	pod := newPod(p)
 	for _, plan := range p.Volumes {
 		v := pod.add(root, plan)
-		if !plan.Persistent {
+		if !plan.Persistent && !plan.Attaches() {
 			v.Story.Data = filepath.Join(work, p.UID, plan.ID)
 		}
 	}

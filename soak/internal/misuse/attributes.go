@@ -9,9 +9,11 @@ import (
 	"github.com/katbox/katbox/soak/internal/history"
 )
 
-// illegal are values that no pod may give an attribute, and keys that are none.
+// illegal are values that no pod may give an attribute, and keys that are none. The volume of
+// a bad call is not read-only, so that it can attach nothing.
 var illegal = map[string][]string{
 	"sizeLimit":         {"", "0", "-1Gi", "63Ki", "10GB", "ten", "1 Gi", "1e99", "2Ei", strings.Repeat("1", 65)},
+	"attach":            {"", "x", "/x", "x/", "a/b/c", "../x/data-0", "x/Data", "x/" + strings.Repeat("y", 320), "pod/volume"},
 	"inodeLimit":        {"", "0", "1", "-100k", "many", "2T", "0x10"},
 	"lifespan":          {"", "0s", "-1h", "1d", "36", "for ever", "1h\n"},
 	"lifespanSucceeded": {"0s", "1week"},

@@ -112,10 +112,12 @@ type deadlines struct {
 	// whose data went before it under pressure, Removed those that a person
 	// removed. Following is how many still
 	// had theirs before them when the run ended.
-	Seen      int `json:"seen"`
-	Expired   int `json:"expired"`
-	Evicted   int `json:"evicted"`
-	Removed   int `json:"removed"`
+	Seen    int `json:"seen"`
+	Expired int `json:"expired"`
+	Evicted int `json:"evicted"`
+	Removed int `json:"removed"`
+	// Attached is how many another pod attached before they went.
+	Attached  int `json:"attached"`
 	Following int `json:"following"`
 	// How long after the deadline data was seen to be gone.
 	LateP50Millis float64 `json:"late_p50_ms"`

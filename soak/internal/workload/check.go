@@ -97,10 +97,11 @@ func (w Workload) Check() error {
 	c.share("volumes.limits", w.Volumes.Limits)
 	c.share("reading.pinned", w.Reading.Pinned)
 	c.share("reading.released", w.Reading.Released)
+	c.share("reading.attached", w.Reading.Attached)
 	for _, decided := range []struct {
 		name  string
 		share float64
-	}{{"removed", w.Reading.Removed}, {"pinned", w.Reading.Pinned}, {"released", w.Reading.Released}} {
+	}{{"removed", w.Reading.Removed}, {"pinned", w.Reading.Pinned}, {"released", w.Reading.Released}, {"attached", w.Reading.Attached}} {
 		c.that(decided.share == 0 || w.Reading.Readers > 0, "reading."+decided.name,
 			"is %v, but reading.readers is 0, so the driver has no admin socket to decide about volumes by", decided.share)
 	}
@@ -154,9 +155,9 @@ func (w Workload) checkDriver(c *checker) {
 	c.share("driver.headroom", w.Driver.Headroom)
 	within(c, "driver.pruneInterval", w.Driver.PruneInterval, Duration(100*time.Millisecond), longestRun)
 	within(c, "driver.releaseGrace", w.Driver.ReleaseGrace, 0, longestRun)
-	c.that(w.Reading.Released == 0 && w.Volumes.OnFailure == 0 || w.Driver.ReleaseGrace > 0, "driver.releaseGrace",
-		"is %v, but reading.released is %v and volumes.onFailure %v: say how long what is let go is kept",
-		w.Driver.ReleaseGrace, w.Reading.Released, w.Volumes.OnFailure)
+	c.that(w.Reading.Released+w.Reading.Attached+w.Volumes.OnFailure == 0 || w.Driver.ReleaseGrace > 0, "driver.releaseGrace",
+		"is %v, but reading.released is %v, reading.attached %v and volumes.onFailure %v: say how long what is let go is kept",
+		w.Driver.ReleaseGrace, w.Reading.Released, w.Reading.Attached, w.Volumes.OnFailure)
 	within(c, "driver.maxLifespan", w.Driver.MaxLifespan, 0, Duration(time.Minute))
 	c.that(w.Volumes.Limits == 0 || w.Driver.MaxLifespan >= w.Driver.Lifespan && w.Driver.MaxLifespan > 0, "driver.maxLifespan",
 		"is %v, but volumes.limits is %v: it has to be at least driver.lifespan, which is %v", w.Driver.MaxLifespan, w.Volumes.Limits,

@@ -49,8 +49,11 @@ type Volume struct {
 	RemovedAfter time.Duration
 	// PinnedAfter is how long after its unpublish a person pins the volume, for
 	// PinnedFor from then on, and ReleasedAfter when one releases it. At most one of
-	// the three befalls a volume.
+	// these befalls a volume.
 	PinnedAfter, PinnedFor, ReleasedAfter time.Duration
+	// AttachedAfter is how long after its unpublish another pod attaches the volume, for
+	// AttachedFor from then on. That befalls none of the others.
+	AttachedAfter, AttachedFor time.Duration
 	// Trouble is the fault that befalls this volume; nil for most. No pod has
 	// more than one such volume, it is an inline one, and the pod is not deleted
 	// early.

@@ -24,7 +24,7 @@ func everything() Workload {
 	w.Driver.ReleaseGrace = Duration(time.Second)
 	w.Failed, w.Volumes.OnFailure = 0.3, 0.4
 	w.Volumes.Limits, w.Driver.MaxLifespan = 0.3, w.Driver.Lifespan
-	w.Reading = Reading{Readers: 2, Removed: 0.25, Pinned: 0.2, Released: 0.25}
+	w.Reading = Reading{Readers: 2, Removed: 0.25, Pinned: 0.2, Released: 0.25, Attached: 0.3}
 	w.Faults = []Fault{
 		{Kind: DaemonKill, Times: 10, For: Duration(time.Second)},
 		{Kind: ClockStep, Times: 2, Step: Duration(time.Hour)},
@@ -159,6 +159,10 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 			p.Again = 0
 			volumes(decideNothing)(p)
 		}},
+		{"reading.attached", func(w *Workload) { w.Reading.Attached = 0.9 }, func(p *Pod) {
+			p.Again = 0
+			volumes(decideNothing)(p)
+		}},
 		{"calls.bad", func(w *Workload) { w.Calls.Bad = 9 }, func(p *Pod) { p.Bad = nil }},
 		{"another kind of fault", func(w *Workload) {
 			w.Faults = append([]Fault{{Kind: DiskFull, Times: 9, For: 1}}, w.Faults...)
@@ -251,4 +255,5 @@ func TestVolumeID(t *testing.T) {
 // decideNothing takes away what a person does with a volume.
 func decideNothing(v *Volume) {
 	v.RemovedAfter, v.PinnedAfter, v.PinnedFor, v.ReleasedAfter = 0, 0, 0, 0
+	v.AttachedAfter, v.AttachedFor = 0, 0
 }

@@ -41,6 +41,7 @@ func (p Plan) Pod(index int) Pod {
 	if t, ok := p.troubles[index]; ok {
 		v := &pod.Volumes[t.of(inline)]
 		v.Trouble, v.RemovedAfter, v.PinnedAfter, v.PinnedFor, v.ReleasedAfter = &t.fault, 0, 0, 0, 0
+		v.AttachedAfter, v.AttachedFor = 0, 0
 		early = false
 	}
 	if early {
@@ -68,12 +69,12 @@ func (p Plan) namespace(purpose string, numbers ...uint64) string {
 
 // again decides when a pod comes again: in the first quarter of the lifespan, so
 // that its volumes are still there. None does that is deleted early, that a fault
-// befalls, or of whose volumes a person removes, pins or releases one.
+// befalls, or of whose volumes a person removes, pins or releases one, or another pod attaches one.
 func (p Plan) again(pod Pod) time.Duration {
 	r := p.stream("again", uint64(pod.Index))
 	again, after := chance(r, p.workload.Again), upTo(r, max(4, p.workload.Driver.Lifespan.D())/4)
 	unfit := func(v Volume) bool {
-		return v.Trouble != nil || v.RemovedAfter > 0 || v.PinnedAfter > 0 || v.ReleasedAfter > 0
+		return v.Trouble != nil || v.RemovedAfter > 0 || v.PinnedAfter > 0 || v.ReleasedAfter > 0 || v.AttachedAfter > 0
 	}
 	if !again || p.workload.Drain || pod.DeletedEarly > 0 || slices.ContainsFunc(pod.Volumes, unfit) {
 		return 0
@@ -92,6 +93,7 @@ func (p Plan) decide(v *Volume, pod, volume int) {
 	removed, removal := draw("removal", p.workload.Reading.Removed)
 	pinned, pin := draw("pin", p.workload.Reading.Pinned)
 	released, release := draw("release", p.workload.Reading.Released)
+	attached, attachment := draw("attach", p.workload.Reading.Attached)
 	switch {
 	case removed:
 		v.RemovedAfter = removal
@@ -99,6 +101,9 @@ func (p Plan) decide(v *Volume, pod, volume int) {
 		v.PinnedAfter, v.PinnedFor = pin, lifespan
 	case released:
 		v.ReleasedAfter = release
+	case attached:
+		v.AttachedAfter = attachment/2 + 1
+		v.AttachedFor = upTo(p.stream("attached", uint64(pod), uint64(volume)), lifespan/2)
 	}
 }
 

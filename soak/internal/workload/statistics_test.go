@@ -60,7 +60,8 @@ func TestShares(t *testing.T) {
 			}
 			count("pinned", v.PinnedAfter > 0)
 			count("released", v.ReleasedAfter > 0)
-			for _, after := range []time.Duration{v.RemovedAfter, v.PinnedAfter, v.ReleasedAfter} {
+			count("attached", v.AttachedAfter > 0)
+			for _, after := range []time.Duration{v.RemovedAfter, v.PinnedAfter, v.ReleasedAfter, v.AttachedAfter, v.AttachedFor} {
 				if after < 0 || after > w.Driver.Lifespan.D()/2 {
 					t.Errorf("a person decides about a volume after %s", after)
 				}
@@ -87,7 +88,7 @@ func TestShares(t *testing.T) {
 			}
 		}
 	}
-	const left = 0.75 * 0.8 * 0.75 // are volumes about which no person decides
+	const left = 0.75 * 0.8 * 0.75 * 0.7 // are volumes about which no person decides, and no pod
 	for _, c := range []struct {
 		name string
 		of   string
@@ -113,6 +114,7 @@ func TestShares(t *testing.T) {
 		{"lifespan", "inline", w.Volumes.Limits / 2},
 		{"pinned", "inline", 0.75 * w.Reading.Pinned},
 		{"released", "inline", 0.75 * 0.8 * w.Reading.Released},
+		{"attached", "inline", 0.75 * 0.8 * 0.75 * w.Reading.Attached},
 		{"files", "volumes", 5},
 		{"reordered", "volumes", w.Calls.Reordered},
 		{"before", "reordered", 0.5},

@@ -124,6 +124,9 @@ type Reading struct {
 	// share that a person lets go before.
 	Pinned   float64 `yaml:"pinned"`
 	Released float64 `yaml:"released"`
+	// Attached is the share that another pod attaches for a while, to look at it. A
+	// person releases it meanwhile.
+	Attached float64 `yaml:"attached"`
 }
 
 // Driver is the configuration of the driver under test, by its flags.
