@@ -27,6 +27,7 @@ func crashAttachments() []crashOperation {
 		about("detach of a released volume", func(s *scene) {
 			attached(s)
 			s.must(release(s, s.last().attach))
+			s.passGrace()
 		}, func(s *scene) error { return s.unpublishVolume(s.last()) }),
 	}
 }
@@ -48,6 +49,16 @@ func (s *scene) attachLast() error {
 	v := s.add("looking", source.files)
 	v.namespace, v.attach, v.readOnly, v.written = source.namespace, source, true, true
 	return s.publishVolume(v)
+}
+
+// passGrace returns when the graces of all that was released are over, and the daemon rests.
+func (s *scene) passGrace() {
+	s.t.Helper()
+	const pod, commits = "later", 5 // publish, unpublish, release and two of the deletion
+	before := s.met(afterCommit)
+	s.makePod(pod)
+	releasedLater(s.daemon, pod)
+	s.must(s.await("its record is gone", func() bool { return s.met(afterCommit) >= before+commits && s.trashIsEmpty() }))
 }
 
 // attribute adds what the kubelet says of a pod with a namespace.
