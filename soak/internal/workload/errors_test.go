@@ -87,6 +87,14 @@ func TestErrors(t *testing.T) {
 		{"reading: {readers: 1, removed: 2}", "churn.yaml:1: reading.removed is 2, it has to lie between 0 and 1"},
 		{"reading: {removed: 0.1}",
 			"churn.yaml:1: reading.removed is 0.1, but reading.readers is 0, so the driver has no admin socket to decide about volumes by"},
+		{"reading: {attached: 0.1}",
+			"churn.yaml:1: reading.attached is 0.1, but reading.readers is 0, so the driver has no admin socket to decide about volumes by"},
+		{"reading: {readers: 1, attached: 0.1}", "churn.yaml: driver.releaseGrace is 0s, but reading.released is 0, reading.attached 0.1 " +
+			"and volumes.onFailure 0: say how long what is let go is kept"},
+		{"volumes: {limits: 2}", "churn.yaml:1: volumes.limits is 2, it has to lie between 0 and 1"},
+		{"volumes: {limits: 0.1}", "churn.yaml: driver.maxLifespan is 0s, but volumes.limits is 0.1: it has to be at least " +
+			"driver.lifespan, which is 20s"},
+		{"driver: {maxLifespan: 2m}", "churn.yaml:1: driver.maxLifespan is 2m0s, it has to lie between 0s and 1m0s"},
 		{"calls: {bad: 101}", "churn.yaml:1: calls.bad is 101, it has to lie between 0 and 100"},
 		{"driver: {lifespan: 1h}", "churn.yaml:1: driver.lifespan is 1h0m0s, it has to lie between 0s and 15m0s"},
 		{"driver: {headroom: 2}", "churn.yaml:1: driver.headroom is 2, it has to lie between 0 and 1"},
