@@ -158,7 +158,8 @@ func (s *stage) usage() (report.Usage, bool) {
 func (s *stage) kept() report.Kept {
 	c := s.checker.Counts()
 	return report.Kept{
-		Following: c.Following, Seen: c.Seen, Expired: c.Expired, Evicted: c.Evicted, Removed: c.Removed, Attached: c.Attached, Lateness: c.Lateness,
+		Following: c.Following, Seen: c.Seen, Expired: c.Expired, Evicted: c.Evicted, Removed: c.Removed, Attached: c.Attached,
+		Lateness: c.Lateness,
 	}
 }
 

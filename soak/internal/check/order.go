@@ -57,8 +57,8 @@ func (c *Checker) oldest() *retained {
 // obstructed tells whether the driver may be unable to delete a volume, or is to keep
 // it for longer than others.
 func (c *Checker) obstructed(v *history.Volume) bool {
-	return v.Lifespan > c.cfg.Lifespan || !v.Pin().Sent.IsZero() || v.Attachment().By != nil || v.Troubled(time.Time{}, time.Now(), workload.ForeignMount, workload.NestedMount,
-		workload.VolumeRemoved, workload.VolumeSymlink)
+	return v.Lifespan > c.cfg.Lifespan || !v.Pin().Sent.IsZero() || v.Attachment().By != nil ||
+		v.Troubled(time.Time{}, time.Now(), workload.ForeignMount, workload.NestedMount, workload.VolumeRemoved, workload.VolumeSymlink)
 }
 
 // trimAges drops what is over from the top. Its caller has the lock.

@@ -37,6 +37,7 @@ const (
 // Promises are all of them, in the order of the report.
 var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
-	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, KeepsFailed, Attached, Tombstones,
+	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, KeepsFailed,
+	Attached, Tombstones,
 	ReadOnly, Lives, Completed,
 }
