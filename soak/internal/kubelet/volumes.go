@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -37,11 +38,17 @@ func (k *Kubelet) mount(v *Volume) operation {
 	}
 }
 
+// errForgotten says that a pod was removed while one of its volumes waited.
+var errForgotten = errors.New("the pod is forgotten")
+
 // setUp publishes a volume, with all that is around it.
 func (k *Kubelet) setUp(ctx context.Context, v *Volume, before mount) (verdict, error) {
 	r, err := k.publishRequest(ctx, v)
 	if err != nil {
 		return untouched, err
+	}
+	if v.Pod.phase() == forgotten {
+		return untouched, errForgotten // or its directories would be made again
 	}
 	if err := writeVolumeData(filepath.Dir(v.Story.Target), describe(v, k.cfg.Driver, k.cfg.Node)); err != nil {
 		v.Story.Note("not published: %v", err)
