@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -232,6 +233,9 @@ func (s *Store) write(fn func(transaction) error) error {
 		return errors.Join(t.set(metaBucket, timelineKey, look), s.noteReboot(t))
 	}
 	err := again(func() error { return s.db.update(change) }, func() error { return makeRoom(s.db.file) })
+	if errors.Is(err, bolterrors.ErrIncompatibleValue) { // a bucket where a value was written, or the other way round
+		err = damagedError(s.db.path, err)
+	}
 	if err != nil {
 		return fmt.Errorf("write records: %w", err)
 	}
