@@ -36,7 +36,7 @@ func (o options) checkOutcomes() error {
 // endings are the sources of how pods end. A nil one stands for none.
 type endings struct {
 	*intake.Intake
-	// kubeletUp: the kubelet tells all, so that nobody else is believed.
+	// kubeletUp: the kubelet tells all, so that no other source is believed.
 	kubeletUp atomic.Bool
 	kubelet   *podsapi.Client
 }

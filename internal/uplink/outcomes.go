@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/outcome"
@@ -24,18 +23,8 @@ type Outcomes interface {
 func (c *connection) outcomes(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), ownLimit)
 	defer cancel()
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(ownLimit))
-	_ = control.SetWriteDeadline(time.Now().Add(2 * ownLimit))
-	done, ok := enter(ctx, c.receiving)
+	endings, ok := receive(ctx, c, w, r, readOutcomes)
 	if !ok {
-		busyOwning(w)
-		return
-	}
-	endings, err := readOutcomes(http.MaxBytesReader(w, r.Body, mostOwners))
-	done()
-	if err != nil {
-		api.WriteError(w, api.NewError(api.BadRequest, "%s", volume.OneLine(err)))
 		return
 	}
 	var answer api.OutcomesTaken

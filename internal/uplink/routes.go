@@ -66,22 +66,12 @@ func (c *connection) only(method string, w http.ResponseWriter, r *http.Request,
 func (c *connection) owners(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), ownLimit)
 	defer cancel()
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(ownLimit))
-	_ = control.SetWriteDeadline(time.Now().Add(2 * ownLimit))
-	// A gateway that does not send its answers keeps others from nothing.
-	done, ok := enter(ctx, c.receiving)
+	answers, ok := receive(ctx, c, w, r, readAnswers)
 	if !ok {
-		busyOwning(w)
 		return
 	}
-	answers, err := readAnswers(http.MaxBytesReader(w, r.Body, mostOwners))
-	done()
-	if err != nil {
-		api.WriteError(w, api.NewError(api.BadRequest, "%s", volume.OneLine(err)))
-		return
-	}
-	if done, ok = enter(ctx, c.u.owning); !ok {
+	done, ok := enter(ctx, c.u.owning)
+	if !ok {
 		busyOwning(w)
 		return
 	}
@@ -93,6 +83,27 @@ func (c *connection) owners(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(api.OwnersKept{Kept: kept}) // the gateway is gone
+}
+
+// receive reads the body of a request of the gateway. If it returns false, it has answered why.
+func receive[T any](ctx context.Context, c *connection, w http.ResponseWriter, r *http.Request, read func(io.Reader) (T, error)) (T, bool) {
+	var none T
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(ownLimit))
+	_ = control.SetWriteDeadline(time.Now().Add(2 * ownLimit))
+	// A gateway that does not send its answers keeps others from nothing.
+	done, ok := enter(ctx, c.receiving)
+	if !ok {
+		busyOwning(w)
+		return none, false
+	}
+	all, err := read(http.MaxBytesReader(w, r.Body, mostOwners))
+	done()
+	if err != nil {
+		api.WriteError(w, api.NewError(api.BadRequest, "%s", volume.OneLine(err)))
+		return none, false
+	}
+	return all, true
 }
 
 // enter waits for a place. It returns false if ctx ends first.
