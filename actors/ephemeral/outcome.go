@@ -37,50 +37,23 @@ func (n *Node) End(ctx context.Context, id volume.ID, pod volume.PodUID, o volum
 	return err
 }
 
-// end answers for a volume that sleeps and has nothing to learn. Otherwise the volume's actor does.
-func (v *volumes) end(m *messages.EndVolume) (done bool) {
-	if v.supervisor.IsAwake(m.ID) {
-		return false
-	}
-	asleep, known := v.look(m.ID)
-	switch {
-	case !known || asleep.Pod != m.Pod:
-		m.Fail(errOtherPod(m.ID, m.Pod))
-	case asleep.Phase == volume.Deleting || asleep.Tries > 0:
-		m.Fail(errBeingDeleted(m.ID))
-	case learn(asleep.Outcome, m.Outcome) == asleep.Outcome:
-		m.Send(struct{}{}, nil)
-	default:
-		return false
-	}
-	return true
+// outcomeNews is what an EndVolume says.
+func outcomeNews(m *messages.EndVolume) news {
+	return news{Request: m, pod: m.Pod, reply: m.Reply, learn: func(r volume.Record) (volume.Record, bool) {
+		before := r.Outcome
+		r.Outcome = learn(before, m.Outcome)
+		return r, r.Outcome != before
+	}}
 }
 
-// end takes over how the pod ended. An operation that runs works on a copy of what is known, so that
-// it waits for its end.
+// end takes over how the pod ended.
 func (v *volumeActor) end(c actor.Context, m *messages.EndVolume) {
-	switch phase := volume.PhaseOf(v.record); {
-	case !m.Deadline.IsZero() && !time.Now().Before(m.Deadline):
-		m.Fail(context.DeadlineExceeded)
-	case v.running != nil:
-		if !v.defers(m) {
-			m.Fail(errBusy(v.id))
-		}
-	case v.record == nil || v.record.Pod != m.Pod:
-		m.Fail(errOtherPod(m.ID, m.Pod))
-	case v.deletes():
-		m.Fail(errBeingDeleted(m.ID))
-	case learn(v.record.Outcome, m.Outcome) == v.record.Outcome:
-		m.Send(struct{}{}, nil)
-	case phase.Live():
-		next := *v.record
-		next.Outcome = learn(next.Outcome, m.Outcome)
-		v.record = &next
-		m.Send(struct{}{}, nil)
-	default:
+	n := outcomeNews(m)
+	n.record = func() {
 		next := withOutcome(*v.record, m.Outcome, time.Now(), v.ReleaseGrace)
 		v.rewrite(c, "end", m, m.Reply, func(t *task) error { return t.end(next) })
 	}
+	v.learn(n)
 }
 
 // end records how the pod of a retained volume ended.

@@ -93,49 +93,85 @@ func (v *volumes) countHoldings(m *messages.CountHoldings) {
 	m.Send(answer, nil)
 }
 
-// own answers for a volume that sleeps and has nothing to learn. Otherwise the volume's actor does.
-func (v *volumes) own(m *messages.OwnVolume) (done bool) {
-	if v.supervisor.IsAwake(m.ID) {
-		return false
-	}
-	asleep, known := v.look(m.ID)
-	switch {
-	case !known || asleep.Pod != m.Pod:
-		m.Fail(errOtherPod(m.ID, m.Pod))
-	case asleep.Phase == volume.Deleting || asleep.Tries > 0:
-		m.Fail(errBeingDeleted(m.ID))
-	case asleep.Owner.Learn(m.Owner) == asleep.Owner:
-		m.Send(struct{}{}, nil)
-	default:
-		return false
-	}
-	return true
+// news is what a source says of a volume's pod: whose it is, or how it ended.
+type news struct {
+	messages.Request
+	pod   volume.PodUID
+	reply messages.Reply[struct{}]
+	// learn returns the record with that, and whether it was news.
+	learn func(volume.Record) (learned volume.Record, changed bool)
+	// record makes what a retained volume learned durable.
+	record func()
 }
 
-// own takes over whose the volume is. An operation that runs works on a copy of what is known, so
-// that it waits for its end.
-func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
-	switch phase := volume.PhaseOf(v.record); {
-	case !m.Deadline.IsZero() && !time.Now().Before(m.Deadline):
-		m.Fail(context.DeadlineExceeded)
-	case v.running != nil:
-		if !v.defers(m) {
-			m.Fail(errBusy(v.id))
-		}
-	case v.record == nil || v.record.Pod != m.Pod:
-		m.Fail(errOtherPod(m.ID, m.Pod))
-	case v.deletes():
-		m.Fail(errBeingDeleted(m.ID))
-	case v.record.Owner.Learn(m.Owner) == v.record.Owner:
-		m.Send(struct{}{}, nil)
-	case phase.Live():
-		next := *v.record
-		next.Owner = next.Owner.Learn(m.Owner)
-		v.record = &next
-		m.Send(struct{}{}, nil)
-	default:
-		v.rewrite(c, "own", m, m.Reply, func(t *task) error { return t.own(m.Owner) })
+// learn answers for a volume that sleeps and has nothing to learn. Otherwise the volume's actor does.
+func (v *volumes) learn(n news) (done bool) {
+	id := n.Route().ID
+	if v.supervisor.IsAwake(id) {
+		return false
 	}
+	asleep, known := v.look(id)
+	switch {
+	case !known || asleep.Pod != n.pod:
+		n.Fail(errOtherPod(id, n.pod))
+		return true
+	case asleep.Phase == volume.Deleting || asleep.Tries > 0:
+		n.Fail(errBeingDeleted(id))
+		return true
+	}
+	_, changed := n.learn(asleep.Record)
+	if !changed {
+		n.reply.Send(struct{}{}, nil)
+	}
+	return !changed
+}
+
+// learn takes over what a source says. An operation that runs works on a copy of what is known, so that
+// it waits for its end.
+func (v *volumeActor) learn(n news) {
+	deadline := n.Route().Deadline
+	switch {
+	case !deadline.IsZero() && !time.Now().Before(deadline):
+		n.Fail(context.DeadlineExceeded)
+		return
+	case v.running != nil:
+		if !v.defers(n.Request) {
+			n.Fail(errBusy(v.id))
+		}
+		return
+	case v.record == nil || v.record.Pod != n.pod:
+		n.Fail(errOtherPod(n.Route().ID, n.pod))
+		return
+	case v.deletes():
+		n.Fail(errBeingDeleted(n.Route().ID))
+		return
+	}
+	learned, changed := n.learn(*v.record)
+	switch {
+	case !changed:
+		n.reply.Send(struct{}{}, nil)
+	case v.record.Phase.Live():
+		v.record = &learned
+		n.reply.Send(struct{}{}, nil)
+	default:
+		n.record()
+	}
+}
+
+// ownerNews is what an OwnVolume says.
+func ownerNews(m *messages.OwnVolume) news {
+	return news{Request: m, pod: m.Pod, reply: m.Reply, learn: func(r volume.Record) (volume.Record, bool) {
+		before := r.Owner
+		r.Owner = before.Learn(m.Owner)
+		return r, r.Owner != before
+	}}
+}
+
+// own takes over whose the volume is.
+func (v *volumeActor) own(c actor.Context, m *messages.OwnVolume) {
+	n := ownerNews(m)
+	n.record = func() { v.rewrite(c, "own", m, m.Reply, func(t *task) error { return t.own(m.Owner) }) }
+	v.learn(n)
 }
 
 // own records whose a retained volume is. Nothing else of it changes.

@@ -37,9 +37,9 @@ func (v *volumes) Asked(m messages.Request) bool {
 	case *messages.HoldVolume:
 		return v.hold(m)
 	case *messages.OwnVolume:
-		return v.own(m)
+		return v.learn(ownerNews(m))
 	case *messages.EndVolume:
-		return v.end(m)
+		return v.learn(outcomeNews(m))
 	}
 	return false
 }
