@@ -20,7 +20,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -169,6 +169,12 @@ lint: bin/golangci-lint portable ## Check the style and who imports whom (.golan
 	cd internal/sanity && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 	cd .ci/deploy && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 	cd .ci/page && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
+
+generate: bin/controller-gen ## Write what is made from the types of the custom resources
+	bin/controller-gen object paths=./internal/pools/v1alpha1
+
+bin/controller-gen: .ci/controllergen/go.mod .ci/controllergen/go.sum
+	cd .ci/controllergen && CGO_ENABLED=0 go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
 bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
 	cd .ci/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -1,0 +1,34 @@
+package array
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound: the object does not exist on the array.
+	ErrNotFound = errors.New("not found on the array")
+	// ErrExists: another object has the name.
+	ErrExists = errors.New("the name is taken on the array")
+	// ErrAttached: it cannot be done while a server is attached.
+	ErrAttached = errors.New("attached on the array")
+	// ErrHasSnapshots: it cannot be done while there are snapshots.
+	ErrHasSnapshots = errors.New("has snapshots on the array")
+	// ErrNoRoom: the array has no room for it.
+	ErrNoRoom = errors.New("no room on the array")
+	// ErrBusy: it cannot be done now, because of what the array is doing with the object.
+	ErrBusy = errors.New("busy on the array")
+	// ErrUncertain: whether the change was made, or will be, is not known. Repeat the call to learn it.
+	ErrUncertain = errors.New("the outcome on the array is not known")
+
+	// ErrUnreachable: there is no answer that could be the array's. The errors below say more.
+	ErrUnreachable = errors.New("the array cannot be reached")
+	// ErrCredentials: the array refuses the token.
+	ErrCredentials = fmt.Errorf("%w: invalid credentials", ErrUnreachable)
+	// ErrTLS: the array's certificate is not trusted.
+	ErrTLS = fmt.Errorf("%w: its certificate is not trusted", ErrUnreachable)
+	// ErrTimeout: no answer came in time.
+	ErrTimeout = fmt.Errorf("%w: no answer in time", ErrUnreachable)
+	// ErrBadAnswer: something answered that is no array, or one that is starting.
+	ErrBadAnswer = fmt.Errorf("%w: what answers is no array, or is starting", ErrUnreachable)
+)

@@ -1,0 +1,137 @@
+package array
+
+import "time"
+
+// GiB is a size in units of 2^30 bytes, in which arrays count.
+type GiB int64
+
+// Bytes returns the size in bytes.
+func (g GiB) Bytes() int64 { return int64(g) << 30 }
+
+// InGiB returns the size that holds a number of bytes.
+func InGiB(bytes int64) GiB { return GiB((bytes + 1<<30 - 1) >> 30) }
+
+// Health is what an array says of itself.
+type Health struct {
+	// Version of the array's software, such as "22.06-sp1-123".
+	Version string
+	// IQN is the array's iSCSI target; Portal the address and port of it at present.
+	IQN, Portal string
+	// CHAP is what initiators log in with.
+	CHAP CHAP
+	// Pools of the array's disks.
+	Pools []Pool
+}
+
+// CHAP is a user and a secret for iSCSI logins. It prints as nothing that can be used.
+type CHAP struct{ User, Secret string }
+
+// String hides the secret.
+func (c CHAP) String() string { return "CHAP user " + c.User }
+
+// GoString hides the secret.
+func (c CHAP) GoString() string { return c.String() }
+
+// Pool is one pool of an array's disks.
+type Pool struct {
+	ID, Name string
+	// Total, Available and Provisioned are bytes: the size of the pool, what is free, and what has
+	// been promised to volumes, which are thin.
+	Total, Available, Provisioned int64
+	// Mode is the array's own word for how full it is; empty where it has none.
+	Mode Mode
+	// Failed says what is wrong with the pool; empty when nothing is.
+	Failed string
+}
+
+// Mode tells how full a pool is. A later one is worse.
+type Mode string
+
+// The modes, from the best to the worst.
+const (
+	Normal    Mode = "normal"
+	Alert     Mode = "alert"
+	Protected Mode = "protected"
+	Emergency Mode = "emergency"
+)
+
+// Volume is a volume on an array.
+type Volume struct {
+	// ID is the array's, such as volume-00000001; Name the display name; Group the consistency group,
+	// such as cg-00000001.
+	ID, Name, Group string
+	PoolID          string
+	Comment         string
+	Size            GiB
+	// Block: it is reached over iSCSI; else over NFS, at Export, such as 10.0.0.1:/export/x.
+	Block  bool
+	Export string
+	// Status is the array's word; Usable tells whether the volume can be used as it is.
+	Status string
+	Usable bool
+	// Servers are the IDs of the server records to which it is attached.
+	Servers      []string
+	HasSnapshots bool
+}
+
+// NewVolume describes a volume to be made.
+type NewVolume struct {
+	Name, PoolID, Comment string
+	Size                  GiB
+	Block                 bool
+	Compress, Dedupe      bool
+	Encrypt               bool
+	// Options are further fields of the array's own request.
+	Options map[string]string
+}
+
+// NewClone describes a volume to be made from another one, or from a snapshot of it.
+type NewClone struct {
+	Name, Comment string
+	// Group is the consistency group of the source volume; SnapshotID one of its snapshots, or empty.
+	Group, SnapshotID string
+}
+
+// Snapshot is a snapshot on an array.
+type Snapshot struct {
+	ID, Name string
+	// VolumeID is empty where the array does not tell; Group is the volume's consistency group.
+	VolumeID, Group string
+	PoolID          string
+	// Size is the volume's; 0 where the array does not tell.
+	Size    GiB
+	Created time.Time
+	// Status is the array's word; Usable tells whether the snapshot can be used.
+	Status string
+	Usable bool
+}
+
+// NewSnapshot describes a snapshot to be taken.
+type NewSnapshot struct{ Name, VolumeID, Group string }
+
+// Server is an array's record of a node that volumes can be attached to.
+type Server struct {
+	ID, Name string
+	// IQN is the node's iSCSI initiator, Address its IP for NFS; either may be empty.
+	IQN, Address string
+}
+
+// NewServer describes a server record to be made.
+type NewServer struct{ Name, IQN, Address string }
+
+// Attachment is a volume that is attached to a server record.
+type Attachment struct {
+	ServerID, VolumeID string
+	ReadOnly           bool
+	// Target and LUN are where an initiator finds a block volume.
+	Target string
+	LUN    int
+}
+
+// NewAttachment describes an attachment to be made.
+type NewAttachment struct {
+	ServerID, VolumeID string
+	// NFS: the volume is reached over NFS, else over iSCSI.
+	NFS      bool
+	ReadOnly bool
+}

@@ -1,0 +1,144 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PoolVolume is a volume in a pool. Its name is the handle of its PersistentVolume, and the volume's
+// display name on the array.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=kvol,categories=katbox
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Protocol",type=string,JSONPath=`.spec.protocol`
+// +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
+// +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.poolName`
+// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.status.id`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.claimRef.namespace`
+// +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
+// +kubebuilder:printcolumn:name="Management",type=string,JSONPath=`.spec.management`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PoolVolume struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              PoolVolumeSpec   `json:"spec"`
+	Status            PoolVolumeStatus `json:"status,omitempty"`
+}
+
+// PoolVolumeSpec is what is wanted of a volume.
+type PoolVolumeSpec struct {
+	// RequestName is the name by which CSI asked for the volume, where that is not the resource's.
+	// +optional
+	RequestName string `json:"requestName,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	ClassName string `json:"className"`
+	// PoolName is set once, by the allocator.
+	// +kubebuilder:validation:MinLength=1
+	PoolName string `json:"poolName"`
+	// Size only grows.
+	Size resource.Quantity `json:"size"`
+	// VolumeMode: Filesystem, or Block for a raw block device.
+	// +kubebuilder:validation:Enum=Filesystem;Block
+	VolumeMode VolumeMode `json:"volumeMode"`
+	Protocol   Protocol   `json:"protocol"`
+	// FSType is the file system on an iSCSI volume in the mode Filesystem.
+	// +optional
+	FSType string `json:"fsType,omitempty"`
+	// +optional
+	Flags VolumeFlags `json:"flags,omitzero"`
+	// Source is what its data came from.
+	// +optional
+	Source *VolumeSource `json:"source,omitempty"`
+	// ClaimRef is the claim that it was made for.
+	// +optional
+	ClaimRef *ClaimRef `json:"claimRef,omitempty"`
+	// Management: Managed by Katbox, or External: Katbox attaches it, and deletes nothing but this resource.
+	// +optional
+	// +kubebuilder:default=Managed
+	Management Management `json:"management,omitempty"`
+}
+
+// VolumeMode is what pods get.
+type VolumeMode string
+
+// The volume modes.
+const (
+	Filesystem VolumeMode = "Filesystem"
+	Block      VolumeMode = "Block"
+)
+
+// Management tells whether Katbox made a volume.
+// +kubebuilder:validation:Enum=Managed;External
+type Management string
+
+// The managements.
+const (
+	Managed  Management = "Managed"
+	External Management = "External"
+)
+
+// VolumeSource is a PoolSnapshot or a PoolVolume, by name.
+type VolumeSource struct {
+	// +optional
+	Snapshot string `json:"snapshot,omitempty"`
+	// +optional
+	Volume string `json:"volume,omitempty"`
+}
+
+// ClaimRef is a PersistentVolumeClaim.
+type ClaimRef struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// PoolVolumeStatus is how a volume is.
+type PoolVolumeStatus struct {
+	// +optional
+	State VolumeState `json:"state,omitempty"`
+	// ID on the array, such as volume-00000001.
+	// +optional
+	ID string `json:"id,omitempty"`
+	// GroupID is the consistency group on the array, such as cg-00000001.
+	// +optional
+	GroupID string `json:"groupID,omitempty"`
+	// Capacity is the size that it has.
+	// +optional
+	Capacity resource.Quantity `json:"capacity,omitzero"`
+	// ExportPath is where NFS clients mount it from.
+	// +optional
+	ExportPath string `json:"exportPath,omitempty"`
+	// Message says why it is in its state, where that needs a reason.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// VolumeState is the state of a volume.
+// +kubebuilder:validation:Enum=Creating;Provisioning;Cloning;Ready;Deleting;Failed
+type VolumeState string
+
+// The states of a volume.
+const (
+	VolumeCreating     VolumeState = "Creating"
+	VolumeProvisioning VolumeState = "Provisioning"
+	VolumeCloning      VolumeState = "Cloning"
+	VolumeReady        VolumeState = "Ready"
+	VolumeDeleting     VolumeState = "Deleting"
+	VolumeFailed       VolumeState = "Failed"
+)
+
+// PoolVolumeList is a list of PoolVolumes.
+//
+// +kubebuilder:object:root=true
+type PoolVolumeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PoolVolume `json:"items"`
+}

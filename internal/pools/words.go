@@ -1,0 +1,111 @@
+package pools
+
+import "time"
+
+// Protocol is how nodes reach a volume.
+type Protocol string
+
+// The protocols.
+const (
+	NFS   Protocol = "nfs"
+	ISCSI Protocol = "iscsi"
+)
+
+// Claim is the PersistentVolumeClaim that a volume is made for; empty where that is not known.
+type Claim struct{ Namespace, Name string }
+
+// Source is what a new volume's data comes from: one of the two, or neither.
+type Source struct{ Snapshot, Volume string }
+
+// NewVolume describes a volume to be made.
+type NewVolume struct {
+	// Name is CSI's: the same name is the same volume.
+	Name string
+	// Class is the PoolClass; empty means the default one.
+	Class string
+	// Required and Limit bound the size in bytes; 0 sets no bound.
+	Required, Limit int64
+	// Block: pods get a block device, else a file system.
+	Block bool
+	// Protocol for a volume with a file system; empty means what the class says. Block volumes are
+	// always reached over iSCSI.
+	Protocol Protocol
+	// FSType is the file system on an iSCSI volume; empty means ext4.
+	FSType string
+	// Shared: pods on several nodes may use it at the same time.
+	Shared bool
+	// Options are further fields of the array's own request.
+	Options map[string]string
+	Source  Source
+	Claim   Claim
+}
+
+// Volume is a volume that there is.
+type Volume struct {
+	// ID is the name of its PoolVolume.
+	ID string
+	// Size is in bytes.
+	Size     int64
+	Class    string
+	Pool     string
+	Block    bool
+	Protocol Protocol
+	FSType   string
+	Source   Source
+	// Nodes are those that it is attached to.
+	Nodes []string
+	// Abnormal says what is wrong with it; empty when nothing is.
+	Abnormal string
+}
+
+// NewAttachment describes an attachment to be made.
+type NewAttachment struct {
+	// Volume is the volume's ID, Node the node's name.
+	Volume, Node string
+	ReadOnly     bool
+	// Shared: it may be attached to other nodes at the same time.
+	Shared bool
+}
+
+// Attachment is a volume that is attached to a node. It holds no secrets.
+type Attachment struct {
+	Volume, Node string
+	Protocol     Protocol
+	ReadOnly     bool
+	// Export is where an NFS client mounts it from, such as 10.0.0.1:/export/x.
+	Export string
+	// Target, Portal and LUN are where an iSCSI initiator finds it; Serial is the serial number that
+	// the device has there.
+	Target, Portal, Serial string
+	LUN                    int
+	// CHAPSecret names the Secret with the user and the secret of the login.
+	CHAPSecret string
+	FSType     string
+}
+
+// Snapshot is a snapshot of a volume.
+type Snapshot struct {
+	// ID is the name of its PoolSnapshot; Volume the ID of its volume.
+	ID, Volume string
+	// Size is the bytes that a volume made from it has at least.
+	Size    int64
+	Created time.Time
+	// Ready: a volume can be made from it.
+	Ready bool
+}
+
+// SnapshotSelection says which snapshots are listed: one, those of a volume, or all.
+type SnapshotSelection struct{ ID, Volume string }
+
+// Page is a part of a list: at most Limit items (0: all) whose IDs come after After.
+type Page struct {
+	After string
+	Limit int
+}
+
+// Capacity is what a class has room for.
+type Capacity struct {
+	// Available is the bytes for new volumes in all pools; Largest is the largest volume that one of
+	// them takes.
+	Available, Largest int64
+}
