@@ -39,6 +39,10 @@ func TestAccessible(t *testing.T) {
 	places := append(c.places(), place{name: "delete-dialog", hash: "#/ci/" + c.failed, shows: "README", then: func(v *visitor) {
 		v.click("Delete…")
 		v.wait("a dialog asks", dialog)
+	}}, place{name: "gone-dialog", hash: "#/ci?view=gone", shows: c.earlyPod, then: func(v *visitor) {
+		v.press("\x1b") // closes the dialog before
+		v.click(c.earlyPod)
+		v.sees("What became of")
 	}})
 	for _, look := range looks {
 		t.Run(look.name, func(t *testing.T) {

@@ -37,6 +37,8 @@ type node struct {
 	mu sync.Mutex
 	// volumes are the retained ones, the newest first.
 	volumes []volume.Description
+	// gone are those that were deleted, the last one last.
+	gone []volume.Tombstone
 }
 
 // newNode connects a node, with what fill puts into it first.
@@ -175,20 +177,39 @@ func (n *node) Release(context.Context, volume.ID, string, string) (volume.Descr
 	return volume.Description{}, errNoHolds
 }
 
-// Gone returns nothing: the node does not remember what it has deleted.
-func (n *node) Gone(context.Context, volume.GoneSelection) (volume.GonePage, error) {
-	return volume.GonePage{}, nil
+// Gone returns a page of the volumes that are gone.
+func (n *node) Gone(_ context.Context, s volume.GoneSelection) (page volume.GonePage, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, g := range slices.Backward(n.gone) {
+		if s.Below != 0 && g.Number >= s.Below || s.ID != "" && g.Record.ID != s.ID || !s.Selects(g.Record) {
+			continue
+		}
+		if page.Tombstones = append(page.Tombstones, g); len(page.Tombstones) == s.Limit {
+			page.Next = g.Number
+			break
+		}
+	}
+	return page, nil
 }
 
-// Purge forgets a volume.
-func (n *node) Purge(_ context.Context, id volume.ID, _, _ string) error {
+// Purge deletes a volume.
+func (n *node) Purge(_ context.Context, id volume.ID, by, why string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at, err := n.find(id)
 	if err == nil {
+		n.bury(n.volumes[at], volume.Tombstone{Gone: time.Now(), Reason: volume.Purged, By: by, Why: why})
 		n.volumes = slices.Delete(n.volumes, at, at+1)
 	}
 	return err
+}
+
+// bury remembers what became of a volume. The node must not be connected yet, or be locked.
+func (n *node) bury(d volume.Description, g volume.Tombstone) {
+	g.Number, g.Record, g.Size = uint64(len(n.gone)+1), d.Record, d.Size
+	g.Kept = g.Gone.Sub(d.Record.Unpublished)
+	n.gone = append(n.gone, g)
 }
 
 // Usage measures nothing: no volume is published.

@@ -18,13 +18,15 @@ type showcase struct {
 	*site
 	// failed is the name of the volume of the pod that failed, and failedPod of that pod.
 	failed, failedPod string
+	// earlyPod is a pod of which a volume went early.
+	earlyPod string
 	// logLine is the line of its out/log.txt that says why.
 	logLine int
 }
 
 func newShowcase(t testing.TB) *showcase {
 	t.Helper()
-	c := &showcase{failedPod: "nightly-29371080-x7k2p", logLine: 212}
+	c := &showcase{failedPod: "nightly-29371080-x7k2p", earlyPod: "train-llm-8dk2x", logLine: 212}
 	random := rand.New(rand.NewPCG(16, 16))
 	fill := map[string]func(*node){}
 	for i := range 3 {
@@ -37,6 +39,7 @@ func newShowcase(t testing.TB) *showcase {
 					aged(d, 0.7, 12, 1288490188, 31)
 				})
 				c.write(t, path)
+				c.bury(n)
 			}
 			for j := range 9 {
 				at := i*9 + j
@@ -81,6 +84,28 @@ func suffix(random *rand.Rand) string {
 		text.WriteByte(letters[random.IntN(len(letters))])
 	}
 	return text.String()
+}
+
+// bury makes volumes that are gone, for different reasons.
+func (c *showcase) bury(n *node) {
+	for i, g := range []volume.Tombstone{
+		{Gone: hoursAgo(30), Reason: volume.Expired}, {Gone: hoursAgo(20), Reason: volume.ForBytes},
+		{Gone: hoursAgo(3), Reason: volume.Purged, By: "jane", Why: "it had a token in its log"},
+		{Gone: hoursAgo(2), Reason: volume.ForReleased, By: "kim"},
+	} {
+		d := volume.Description{Record: volume.Record{
+			ID: volume.ID(fmt.Sprintf("csi-%064x", 1000+i)), Pod: volume.PodUID(fmt.Sprintf("0a1b2c3d-gone-%d", i)), Phase: volume.Retained,
+			Namespace: "ci", PodName: fmt.Sprintf("etl-orders-%d", i), VolumeName: "scratch", Outcome: volume.Failed,
+			Owner: volume.Owner{Verdict: volume.Confirmed, NamespaceUID: namespaceUID("ci")},
+		}}
+		owned(&d, "Job", "etl-orders")
+		aged(&d, 42, 12, 3<<30, 812)
+		if g.Reason.Early() {
+			d.Record.PodName = c.earlyPod
+			d.Record.Unpublished = g.Gone.Add(-time.Hour)
+		}
+		n.bury(d, g)
+	}
 }
 
 // write writes the files of the pod that failed.

@@ -77,11 +77,11 @@ export async function session() {
   return json(await send("/session"));
 }
 
-// list returns a page of volumes, and what the server warns of.
-export async function list(namespace, { limit, next, signal }) {
+// list returns a page of retained volumes, or of those that are gone, and what the server warns of.
+export async function list(namespace, { gone = false, limit, next, signal }) {
   if (namespace !== everywhere) checkNamespace(namespace);
   const where = namespace === everywhere ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
-  const answer = await patient(`${base}${where}/retainedvolumes${query({ limit, continue: next })}`, { signal });
+  const answer = await patient(`${base}${where}/retainedvolumes${query({ fieldSelector: gone ? "status.phase=Gone" : "", limit, continue: next })}`, { signal });
   const page = await json(answer);
   onward(next, page.metadata?.continue);
   return { page, warnings: warningsOf(answer.headers.get("Warning") ?? "") };

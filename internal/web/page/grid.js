@@ -1,15 +1,20 @@
 // A table with very many rows: a head by which it is sorted, rows that are drawn as they are seen, and
-// the keyboard. Each row has one link, which the focus moves among.
+// the keyboard. Each row has one link or button, which the focus moves among.
 
 import { el } from "./dom.js";
 import { Rows } from "./rows.js";
+
+// handle is what of a row has the focus.
+function handle(row) {
+  return row?.querySelector("a, button");
+}
 
 export class Grid {
   #items = [];
   #active = 0;
 
   // columns are {key, title, sort}. cells(item) returns what is in them, the first with the
-  // link. kind is the class of the grid. typed(key) is called for characters, above() when the focus
+  // link or the button. kind is the class of the grid. typed(key) is called for characters, above() when the focus
   // leaves the first row upwards, sorted(key) when a head is pressed.
   constructor({ label, kind, columns, cells, sorted, typed, above }) {
     Object.assign(this, { columns, cells, typed, above });
@@ -33,7 +38,7 @@ export class Grid {
     const cells = this.cells(item).map((content, column) =>
       el("div", { role: "gridcell", class: `cell ${this.columns[column].key}`, "aria-colindex": column + 1 }, content));
     const row = el("div", { role: "row", class: "row", "aria-rowindex": i + 2, "data-index": i }, cells);
-    row.querySelector("a")?.setAttribute("tabindex", i === this.#active ? "0" : "-1");
+    handle(row)?.setAttribute("tabindex", i === this.#active ? "0" : "-1");
     return row;
   }
 
@@ -45,7 +50,7 @@ export class Grid {
     this.rows.kept = items.length > 0 ? this.#active : -1;
     this.root.setAttribute("aria-rowcount", items.length + 1);
     this.rows.show(items.length);
-    if (focused) this.rows.at(this.#active)?.querySelector("a")?.focus({ preventScroll: true });
+    if (focused) handle(this.rows.at(this.#active))?.focus({ preventScroll: true });
   }
 
   // sortedBy shows in the head what the items are sorted by: a key, with a minus before it if the last
@@ -62,13 +67,13 @@ export class Grid {
     if (this.#items.length === 0) return;
     this.#activate(Math.max(0, Math.min(index, this.#items.length - 1)));
     this.rows.reveal(this.#active);
-    this.rows.at(this.#active)?.querySelector("a")?.focus({ preventScroll: true });
+    handle(this.rows.at(this.#active))?.focus({ preventScroll: true });
   }
 
   #activate(index) {
-    this.rows.at(this.#active)?.querySelector("a")?.setAttribute("tabindex", "-1");
+    handle(this.rows.at(this.#active))?.setAttribute("tabindex", "-1");
     this.#active = this.rows.kept = index;
-    this.rows.at(index)?.querySelector("a")?.setAttribute("tabindex", "0");
+    handle(this.rows.at(index))?.setAttribute("tabindex", "0");
   }
 
   // active is the row that the focus is on, or was last.
@@ -81,13 +86,13 @@ export class Grid {
     if (row) this.#activate(Number(row.dataset.index));
   }
 
-  // A row is as good to press as its link, except while a text is being selected.
+  // A row is as good to press as its link or button, except while a text is being selected.
   #pressed(event) {
     const row = event.target.closest("[data-index]");
-    if (!row || event.target.closest("a") || getSelection().toString()) return;
-    const link = row.querySelector("a");
-    if (event.ctrlKey || event.metaKey) open(link.href, "_blank", "noopener");
-    else link.click();
+    if (!row || event.target.closest("a, button") || getSelection().toString()) return;
+    const { href } = handle(row);
+    if (href && (event.ctrlKey || event.metaKey)) open(href, "_blank", "noopener");
+    else handle(row).click();
   }
 
   #key(event) {

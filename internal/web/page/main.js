@@ -2,10 +2,11 @@
 
 import { session } from "./api.js";
 import { el, writable } from "./dom.js";
+import { GoneView } from "./gone.js";
 import { visible } from "./names.js";
 import { announce, trouble } from "./notice.js";
 import { recent, remember } from "./recent.js";
-import { everywhere, format, parse } from "./route.js";
+import { everywhere, format, goneView, parse } from "./route.js";
 import { VolumesView } from "./volumes.js";
 import { VolumeView } from "./volume.js";
 
@@ -15,8 +16,9 @@ const field = document.getElementById("namespace");
 // app is what the views share.
 const app = {
   session: null,
-  // store is the list that was loaded last.
+  // store is the list of retained volumes that was loaded last, goneStore that of volumes that are gone.
   store: null,
+  goneStore: null,
   // listAddress leads to the list that the reader came from.
   listAddress: null,
   // moved says that the reader has followed a link of the page.
@@ -81,14 +83,16 @@ function show() {
   }
   field.value = route.namespace === everywhere ? "" : visible(route.namespace);
   document.getElementById("everywhere").setAttribute("aria-current", String(route.namespace === everywhere));
-  if (!route.name) app.listAddress = location.hash;
-  else if (![route.namespace, everywhere].includes(parse(app.listAddress ?? "").namespace)) app.listAddress = null;
+  const gone = !route.name && route.view === goneView;
+  if (!route.name && !gone) app.listAddress = location.hash;
+  else if (!gone && ![route.namespace, everywhere].includes(parse(app.listAddress ?? "").namespace)) app.listAddress = null;
   if (view?.accepts(route)) {
     view.update?.(route);
     return;
   }
   view?.end();
-  view = route.name ? new VolumeView(app, route) : new VolumesView(app, route);
+  const View = route.name ? VolumeView : gone ? GoneView : VolumesView;
+  view = new View(app, route);
   main.replaceChildren(view.root);
   app.name(view.title);
   if (app.moved) {

@@ -9,8 +9,9 @@
 // # Reading the source
 //
 // Begin with main.js, which shows the view that the address names (route.js). volumes.js is the list
-// of volumes, volume.js one volume, directory.js and file.js what is in it. api.js alone talks to the
-// server, problem.js says what an error means. grid.js and rows.js draw the rows of long lists that
+// of retained volumes, gone.js that of the volumes that are gone (listview.js has what they share),
+// volume.js is one volume, directory.js and file.js what is in it. api.js alone talks to the server,
+// problem.js says what an error means. grid.js and rows.js draw the rows of long lists that
 // can be seen (scroller.js has the arithmetic), textview.js and hexview.js the contents of files.
 //
 // File names and contents were chosen by pods. They reach the page as text nodes only (dom.js), with

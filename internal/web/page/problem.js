@@ -79,7 +79,7 @@ export function explain(problem, action, namespace) {
     case status === 404 && (action === "files" || action === "log") && !/(retained|such) volume/.test(message):
       return { title: "There is no such file or directory", text: message, advice: "Go up by the path above, and look for it there." };
     case status === 404:
-      return { title: "This volume is gone", text: message, advice: "Its time was over, its node needed the space, or it was deleted. The list shows the volumes that are left." };
+      return { title: "This volume is gone", text: message, advice: "Its time was over, its node needed the space, or it was deleted: the list of gone volumes says which." };
     case status === 409:
       return { title: "This volume is in use again", text: message, advice: "It is published for a pod now. Its files can be read here once the pod has ended." };
     case status === 410 && reason === "Expired" && action === "list":

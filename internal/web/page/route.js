@@ -5,9 +5,12 @@
 //   #/NAMESPACE/NAME/REF            a directory or a file
 //   ...?line=10 or ?line=10-20      lines of a file; negative ones count from its end
 //
-// Behind the question mark also: q (what is searched in a list), sort, view (text, hex or image).
+// Behind the question mark also: q (what is searched in a list), sort, view (text, hex or image; gone for
+// the list of the volumes that are gone).
 
 export const everywhere = "*";
+// goneView is the view of the volumes that are gone.
+export const goneView = "gone";
 
 // parse reads the fragment of an address.
 export function parse(hash) {

@@ -40,3 +40,27 @@ test("a volume is found by its outcome and by what a person decided", () => {
   assert.equal(holdInFull(pinned.hold), "until 2026-11-24 03:00 by kim: post\\x1bmortem");
   assert.equal(holdInFull({ until: pinned.hold.until, by: "", why: "" }), "until 2026-11-24 03:00");
 });
+
+test("a volume that is gone is found by why it went, and a retained one has nothing of that", () => {
+  const metadata = { namespace: "ci", name: "web-0.q3fd7k2m9c4a" };
+  const spec = { podName: "web-0", podUID: "5f1c", nodeName: "n1" };
+  const at = "2026-11-22T03:00:00Z";
+  const gone = compact({ metadata, spec, status: { retainedAt: "2026-11-22T02:00:00Z", gone: { at, reason: "bytes", promised: "12h", kept: "1h", early: true } } });
+  assert.deepEqual(gone.gone, { at: Date.parse(at), reason: "bytes", promised: "12h", kept: "1h", early: true, by: "", why: "", podUID: "5f1c" });
+  assert.match(gone.text, /no bytes left/);
+  assert.equal(compact({ metadata, spec, status: {} }).gone, undefined);
+});
+
+test("volumes that are gone are asked for by their phase, those that are retained by nothing", async () => {
+  const asked = [];
+  globalThis.fetch = async (path) => {
+    asked.push(path);
+    return new Response(JSON.stringify({ items: [], metadata: {} }));
+  };
+  await list("ci", { gone: true, limit: 5000, next: "" });
+  await list("*", { limit: 100, next: "" });
+  assert.deepEqual(asked, [
+    "/apis/katbox.io/v1alpha1/namespaces/ci/retainedvolumes?fieldSelector=status.phase%3DGone&limit=5000",
+    "/apis/katbox.io/v1alpha1/retainedvolumes?limit=100",
+  ]);
+});

@@ -12,6 +12,7 @@ import * as names from "../names.js";
 import { explain, Problem, problemOf } from "../problem.js";
 import * as route from "../route.js";
 import { matching, ordered, turned } from "../select.js";
+import { keptOf, whyGone } from "../whygone.js";
 
 test("sizes are written as Katbox's other programs write them", () => {
   for (const [bytes, text] of [
@@ -195,6 +196,16 @@ test("problems say which right is missing, and what to do", () => {
     assert.ok(explain(new Problem({ status: code, message: "m" }), "list", "ci").title);
   }
   assert.match(explain(new TypeError("x"), "list", "ci").text, /x/);
+});
+
+test("what became of a volume is said in the words of the plugin", () => {
+  for (const [gone, text] of [
+    [{ reason: "expired" }, "expired"], [{ reason: "floor", by: "", why: "" }, "early: the disk was nearly full"],
+    [{ reason: "purged", by: "jane", why: "leaked" }, "purged by jane: leaked"], [{ reason: "purged", by: "x\u202e", why: "\x1b[31m" }, "purged by x\\u202e: \\x1b[31m"],
+    [{ reason: "constructor" }, "constructor"],
+  ]) assert.equal(whyGone(gone), text);
+  assert.equal(keptOf({ kept: "1h", promised: "12h" }), "1h of 12h");
+  assert.equal(keptOf({ kept: "", promised: "" }), "– of –");
 });
 
 test("what a list lacks is said once", () => {
