@@ -30,7 +30,7 @@ export class GoneView extends ListView {
     super(app, route, {
       title: route.namespace === everywhere ? "Volumes of all namespaces that are gone" : `Volumes of ${visible(route.namespace)} that are gone`,
       kind: "gone", gone: true, columns, values, largestFirst: ["size", "gone", "kept"], standard: "-gone", first: "The last one first",
-      placeholder: "Search pod, owner, volume, reason, node",
+      placeholder: "Search pod, owner, reason, node",
     });
   }
 
