@@ -65,7 +65,9 @@ func (i *instance) startOutcomes(context.Context) error {
 		return nil
 	})
 	if i.o.outcomes != gatewayOutcomes {
-		i.counted.OutcomeSource(kubeletOutcomes, false)
+		if i.o.outcomes == kubeletOutcomes { // with auto, a kubelet without the socket is not a fault
+			i.counted.OutcomeSource(kubeletOutcomes, false)
+		}
 		e.kubelet, err = podsapi.Start(podsapi.Config{
 			Socket: podsapi.Socket(i.o.kubeletDir), Driver: i.o.driverName, Log: log,
 			Ended: func(ctx context.Context, ending outcome.Ending) {

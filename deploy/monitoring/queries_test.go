@@ -93,6 +93,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 	m.ReadRequested("bytes", "complete")
 	m.OutcomeSource("kubelet", true)
 	m.QuotaIs("none")
+	m.PolicyRead(true)
 	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ type gatewaySource struct {
 func newOutcomeSources(r *prometheus.Registry) outcomeSources {
 	return outcomeSources{gateway: &gatewaySource{}, up: gaugeVec(r, "outcome_source_up",
 		"1 if the kubelet tells now how pods end, or a replica of the gateway is connected that may; else 0; "+
-			"absent for a source that is not used.", "source")}
+			"absent for a source that is not used, and for a kubelet that has never told and need not.", "source")}
 }
 
 // OutcomeSource says whether a source of outcomes works now.
