@@ -22,7 +22,9 @@ func TestChartEqualsManifests(t *testing.T) {
 		"overlays/data-disk":    {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
 		"overlays/with-gateway": {"--set", "gateway.enabled=true"},
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
-		withAll:                 {"--set", "sidecars.enabled=true,networkPolicy.enabled=true,gateway.enabled=true"},
+		withFile: {"--set", "gateway.enabled=true", "--set-json",
+			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},
+		withAll: {"--set", "sidecars.enabled=true,networkPolicy.enabled=true,gateway.enabled=true"},
 	} {
 		t.Run(dir, func(t *testing.T) {
 			want, got := byName(kustomize(t, dir)), byName(helm(t, args...))

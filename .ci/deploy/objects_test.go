@@ -24,11 +24,13 @@ const (
 	withAll = "../../.ci/deploy/testdata/gateway"
 	// withAdmission is one that has the component admission-policy.
 	withAdmission = "../../.ci/deploy/testdata/admission-policy"
+	// withFile is one that has the component policy-file, with a policy of its own.
+	withFile = "../../.ci/deploy/testdata/policy-file"
 )
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(slices.Clip(overlays), withPolicy, withAll, withAdmission) {
+	for _, dir := range append(slices.Clip(overlays), withPolicy, withAll, withAdmission, withFile) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range files(t, examples+"/*.yaml") {
@@ -61,7 +63,8 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/admission-policy") {
+	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/admission-policy",
+		"components/policy-file") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {
