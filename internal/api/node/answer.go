@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -76,7 +75,7 @@ func (a *answer) WriteHeader(code int) {
 
 // json sends an answer that is not a stream.
 func (a *answer) json(code int, body any) error {
-	text, err := json.Marshal(body)
+	text, err := api.Encode(body)
 	if err != nil {
 		return err
 	}
@@ -87,9 +86,9 @@ func (a *answer) json(code int, body any) error {
 func (a *answer) text(code int, text []byte) error {
 	a.allow(sendLimit)
 	a.Header().Set("Content-Type", "application/json")
-	a.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+	a.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	a.WriteHeader(code)
-	if _, err := a.Write(append(text, '\n')); err != nil {
+	if _, err := a.Write(text); err != nil {
 		return errors.Join(errLeft, err)
 	}
 	return nil

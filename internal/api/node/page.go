@@ -1,12 +1,13 @@
 package node
 
 import (
-	"encoding/json"
 	"net/http"
+
+	"github.com/katbox/katbox/internal/api"
 )
 
 // mostPage is about how long a page is, in bytes: gateways read no answer of more than 4 MiB. Most
-// entries have less than 1 KiB, but one with reasons of people may have 14 KiB.
+// entries have less than 1 KiB, but one with reasons of people may have 4 KiB.
 const mostPage = 3 << 20
 
 // page answers with the longest page that is not too long. most is how many entries there are, and list
@@ -14,7 +15,7 @@ const mostPage = 3 << 20
 func (a *answer) page(most int, list func(entries int) any) error {
 	for entries := most; ; {
 		page := list(entries)
-		text, err := json.Marshal(page)
+		text, err := api.Encode(page)
 		if err != nil {
 			return err
 		}

@@ -77,6 +77,9 @@ func (g *gone) run(ctx context.Context) (Page, error) {
 		}
 		return Page{}, err
 	}
+	if fits := fitting(len(g.last), func(i int) *Entry { return g.last[i] }); fits < len(g.last) {
+		g.last, g.more = g.last[:fits], true
+	}
 	page := Page{Fleet: g.status()}
 	for _, e := range g.last {
 		page.Entries = append(page.Entries, *e)

@@ -178,14 +178,17 @@ func (l *list) page() (Page, error) {
 	if open {
 		count = min(count, l.above(cut))
 	}
+	fits := fitting(count, l.at)
+	short := fits < count
+	count = fits
 	page := Page{Entries: l.take(count), Fleet: l.status()}
 	if len(page.Fleet.Missing) > 0 {
 		page.Warnings = append(page.Warnings, page.Fleet.warning())
 	}
-	if !open && !l.more {
+	if !open && !l.more && !short {
 		return page, nil
 	}
-	if count == l.limit {
+	if count == l.limit || short {
 		cut = placeOf(&page.Entries[count-1].Volume)
 	}
 	t := token{
@@ -200,7 +203,7 @@ func (l *list) page() (Page, error) {
 	switch {
 	case l.r.Limit <= 0:
 		page.Warnings = append(page.Warnings, fmt.Sprintf(
-			"this list is not complete: without a limit it ends after %d volumes; ask on with \"continue\"", l.limit))
+			"this list is not complete: without a limit it ends after %d volumes; ask on with \"continue\"", count))
 	case l.r.Limit > mostLimit:
 		page.Warnings = append(page.Warnings, fmt.Sprintf(
 			"this list is not complete: limit=%d is more than %d; ask on with \"continue\"", l.r.Limit, mostLimit))

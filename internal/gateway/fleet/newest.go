@@ -43,11 +43,14 @@ func (n *newest) above(p place) int {
 	return len(n.kept) - sort.Search(len(n.kept), func(i int) bool { return placeOf(&n.kept[i].Volume).compare(p) >= 0 })
 }
 
+// at returns the i-th entry, counted from the newest.
+func (n *newest) at(i int) *Entry { return n.kept[len(n.kept)-1-i] }
+
 // take returns the newest entries, the first count of them.
 func (n *newest) take(count int) []Entry {
 	entries := make([]Entry, count)
 	for i := range entries {
-		entries[i] = *n.kept[len(n.kept)-1-i]
+		entries[i] = *n.at(i)
 	}
 	return entries
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/terminal"
 )
 
@@ -125,13 +126,22 @@ func Table(meta metav1.ListMeta, volumes []RetainedVolume, gone bool, include me
 		switch include {
 		case metav1.IncludeNone:
 		case metav1.IncludeObject:
-			row.Object.Object = v
+			row.Object = encoded(v)
 		default:
 			row.Object.Object = Metadata(v)
 		}
 		table.Rows = append(table.Rows, row)
 	}
 	return table
+}
+
+// encoded returns a volume as its row holds it: as an object its characters <, > and & would be escaped.
+func encoded(v *RetainedVolume) runtime.RawExtension {
+	text, err := api.Encode(v)
+	if err != nil {
+		return runtime.RawExtension{Object: v} // who encodes the table gets the error
+	}
+	return runtime.RawExtension{Raw: text}
 }
 
 // Metadata returns the metadata of a volume.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,11 +71,11 @@ func (c *call) allow(limit time.Duration) { _ = c.control.SetWriteDeadline(time.
 
 // json sends an answer that is not a stream.
 func (c *call) json(code int, body any) error {
-	text, err := json.Marshal(body)
+	text, err := api.Encode(body)
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	return c.send(code, "application/json", append(text, '\n'))
+	return c.send(code, "application/json", text)
 }
 
 // send sends an answer that is not a stream.
