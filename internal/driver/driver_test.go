@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/socket"
@@ -85,12 +86,12 @@ func serveDriver(t *testing.T, volumes Volumes, log logr.Logger) *grpc.ClientCon
 
 // startServer starts a server that the caller must stop. The channel delivers how serving
 // ended.
-func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*Server, *grpc.ClientConn, <-chan error) {
+func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*edge.Server, *grpc.ClientConn, <-chan error) {
 	t.Helper()
 	return startCounted(t, volumes, log, metrics.New("test", ""))
 }
 
-func startCounted(t *testing.T, volumes Volumes, log logr.Logger, m *metrics.Metrics) (*Server, *grpc.ClientConn, <-chan error) {
+func startCounted(t *testing.T, volumes Volumes, log logr.Logger, m *metrics.Metrics) (*edge.Server, *grpc.ClientConn, <-chan error) {
 	t.Helper()
 	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet",
 		MaxVolumes: 7, Volumes: volumes, Terms: testTerms(t), Log: log, Metrics: m})

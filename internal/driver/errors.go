@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -41,12 +40,4 @@ func codeOf(err error) codes.Code {
 		return codes.Canceled
 	}
 	return codes.Unknown // final
-}
-
-// statusOf returns the error as gRPC sends it. A status stays as it is.
-func statusOf(err error) error {
-	if _, ok := status.FromError(err); ok {
-		return err
-	}
-	return status.Error(codeOf(err), err.Error())
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -44,8 +45,8 @@ func TestCodeOf(t *testing.T) {
 		if isFinal(got) != tt.final {
 			t.Errorf("%v: code %s is final for the kubelet: %t, want %t", tt.err, got, isFinal(got), tt.final)
 		}
-		if wrapped := fmt.Errorf("publish: %w", tt.err); tt.err != nil && status.Code(statusOf(wrapped)) != tt.want {
-			t.Errorf("%v: status %v, want code %s", wrapped, statusOf(wrapped), tt.want)
+		if wrapped := fmt.Errorf("publish: %w", tt.err); tt.err != nil && status.Code(edge.StatusOf(wrapped, codeOf)) != tt.want {
+			t.Errorf("%v: status %v, want code %s", wrapped, edge.StatusOf(wrapped, codeOf), tt.want)
 		}
 	}
 }
@@ -57,10 +58,4 @@ func isFinal(code codes.Code) bool {
 		return false
 	}
 	return true
-}
-
-func TestStatusStaysAStatus(t *testing.T) {
-	if got := status.Code(statusOf(status.Error(codes.Unimplemented, "no"))); got != codes.Unimplemented {
-		t.Errorf("code %s, want Unimplemented", got)
-	}
 }

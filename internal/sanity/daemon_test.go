@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/actors/ephemeral"
 	"github.com/katbox/katbox/internal/driver"
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/mount"
@@ -35,7 +36,7 @@ type daemon struct {
 	scratch *scratch.Dir
 	records *store.Store
 	node    *ephemeral.Node
-	server  *driver.Server
+	server  *edge.Server
 	served  chan error
 }
 
