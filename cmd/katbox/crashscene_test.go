@@ -19,7 +19,7 @@ import (
 )
 
 // pointsVariable names, in the environment of a daemon that was built with crash
-// points, the directory to talk through; package kernel says how.
+// points, the directory to talk through; package crashpoint says how.
 const pointsVariable = "KATBOX_CRASHPOINTS"
 
 // errDied: the daemon ended while the test waited for it.
