@@ -41,7 +41,7 @@ func storePromise(r volume.Record) storedPromise {
 
 // into sets the fields of a record that are stored here. What cannot be used, because a later version
 // wrote it, is no reason to lose the record: it counts as not set.
-func (s storedPromise) into(r *volume.Record) {
+func (s *storedPromise) into(r *volume.Record) {
 	r.Terms = volume.Terms{
 		Lifespan: time.Duration(s.Lifespan), LifespanSucceeded: time.Duration(s.LifespanSucceeded),
 		Retain: volume.Retain(clamp8(s.Retain)),
@@ -65,7 +65,7 @@ func (s storedPromise) into(r *volume.Record) {
 }
 
 // hold returns the hold that is stored. One whose texts cannot be used still holds the volume.
-func (s storedPromise) hold() volume.Hold {
+func (s *storedPromise) hold() volume.Hold {
 	h := volume.Hold{Kind: volume.HoldKind(clamp8(s.HoldKind)), For: time.Duration(s.HoldFor), By: s.HoldBy, Why: s.HoldWhy}
 	if h.Check() == nil {
 		return h
@@ -81,7 +81,7 @@ func (s storedPromise) hold() volume.Hold {
 func clamp8(n uint64) uint8 { return uint8(min(n, math.MaxUint8)) }
 
 // checkPromise refuses what into would not return.
-func checkPromise(r volume.Record) error {
+func checkPromise(r *volume.Record) error {
 	if err := r.Terms.Check(); err != nil {
 		return err
 	}

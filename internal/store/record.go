@@ -54,7 +54,7 @@ func storeOwner(o volume.Owner) storedOwner {
 }
 
 // owner returns the owner that is stored. One that cannot be used is no reason to lose the record.
-func (s storedOwner) owner() volume.Owner {
+func (s *storedOwner) owner() volume.Owner {
 	o := volume.Owner{Verdict: volume.Verdict(min(s.Verdict, math.MaxUint8)),
 		NamespaceUID: s.NamespaceUID, Kind: s.Kind, Name: s.Name, UID: s.UID, Job: s.Job, JobIndex: s.JobIndex}
 	if o.Check() != nil {
@@ -125,7 +125,7 @@ func storeRecord(r volume.Record, m moment) (storedRecord, error) {
 	for _, t := range r.Targets {
 		stored.Targets = append(stored.Targets, storedTarget(t))
 	}
-	return stored, checkRecord(r)
+	return stored, checkRecord(&r)
 }
 
 // sealValue makes a body the value of a key.
@@ -157,15 +157,28 @@ func decodeValue(key, value []byte, m moment) (volume.Record, error) {
 	if err != nil {
 		return volume.Record{}, err
 	}
-	var stored storedRecord
-	if err := decoding.Unmarshal(body, &stored); err != nil {
+	stored, err := decodeBody(body)
+	if err != nil {
 		return volume.Record{}, err
 	}
 	return stored.record(volume.ID(key), m)
 }
 
+func decodeBody(body []byte) (stored storedRecord, err error) {
+	if plain, ok := parsePlain(string(body)); ok {
+		return plain, nil
+	}
+	return unmarshalBody(body)
+}
+
+// unmarshalBody is decodeBody for any body.
+func unmarshalBody(body []byte) (stored storedRecord, err error) {
+	err = decoding.Unmarshal(body, &stored)
+	return stored, err
+}
+
 // record returns the stored record of a volume, with times on the clock of m.now.
-func (stored storedRecord) record(id volume.ID, m moment) (volume.Record, error) {
+func (stored *storedRecord) record(id volume.ID, m moment) (volume.Record, error) {
 	if stored.Unpublished < 0 {
 		return volume.Record{}, fmt.Errorf("unpublished %d is before 1970", stored.Unpublished)
 	}
@@ -189,12 +202,24 @@ func (stored storedRecord) record(id volume.ID, m moment) (volume.Record, error)
 	for _, t := range stored.Targets {
 		r.Targets = append(r.Targets, volume.Target(t))
 	}
-	return r, checkRecord(r)
+	return r, checkFate(&r)
 }
 
-// checkRecord refuses what must be neither written nor read: names that lead out of the working
-// directory, what would end a lifespan early, and owners that no gateway has sent.
-func checkRecord(r volume.Record) error {
+// checkRecord refuses what must not be written: what must not be read either, owners that no gateway
+// has sent, and promises that a reader would leave out.
+func checkRecord(r *volume.Record) error {
+	if err := checkFate(r); err != nil {
+		return err
+	}
+	if err := r.Owner.Check(); err != nil {
+		return err
+	}
+	return checkPromise(r)
+}
+
+// checkFate refuses what must be neither written nor read: names that lead out of the working
+// directory, and what would end a lifespan early.
+func checkFate(r *volume.Record) error {
 	if _, err := volume.ParseID("volume ID", string(r.ID)); err != nil {
 		return err
 	}
@@ -209,10 +234,7 @@ func checkRecord(r volume.Record) error {
 	case r.Phase == volume.Retained && r.Unpublished.IsZero():
 		return errors.New("retained, but without the time since when")
 	}
-	if err := r.Owner.Check(); err != nil {
-		return err
-	}
-	return checkPromise(r)
+	return nil
 }
 
 // checksum covers everything except itself.

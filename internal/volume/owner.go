@@ -75,7 +75,18 @@ func (o Owner) Check() error {
 	return nil
 }
 
+// isPrintable reports whether text is UTF-8 without control characters and the like. Most texts are
+// plain ASCII, and a start looks at millions.
 func isPrintable(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return isPrintableUnicode(text[i:])
+		}
+	}
+	return true
+}
+
+func isPrintableUnicode(text string) bool {
 	for _, r := range text {
 		if !unicode.IsPrint(r) {
 			return false
