@@ -111,34 +111,6 @@ func checkFormat(path, format string) error {
 	return nil
 }
 
-// Load calls each with the records of all volumes, in no order: they may not all fit in memory at
-// once. The times in them carry a monotonic reading if now does, and none is after now. It returns
-// the values that cannot be used. each must not call the store.
-func (s *Store) Load(now time.Time, each func(volume.Record)) (damaged []Damaged, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.clock.reading(now)
-	var batch []volume.Record
-	for after := []byte(nil); ; batch = batch[:0] {
-		after, err = s.db.each(volumesBucket, after, func(key, value []byte) {
-			if r, err := decodeValue(key, value, m); err != nil {
-				damaged = append(damaged, Damaged{ID: volume.ID(key), Reason: err.Error()})
-			} else {
-				batch = append(batch, r)
-			}
-		})
-		if err != nil {
-			return nil, fmt.Errorf("load records: %w", err)
-		}
-		if after == nil {
-			return damaged, nil
-		}
-		for _, r := range batch {
-			each(r)
-		}
-	}
-}
-
 // Commit makes all changes durable in one transaction, all of them or none. Of several changes of
 // one volume the last one counts; to forget an unknown volume is fine. Without changes it writes
 // the clocks, and so tells whether a commit is possible. The tombstone of a volume that was known is
