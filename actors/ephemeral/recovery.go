@@ -28,11 +28,12 @@ type recovered struct {
 
 // recoverNode compares records and mounts, and returns what the actors begin with.
 func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err error) {
-	found.asleep, found.clock = &retained.Queue{
+	asleep := retained.Fill(&retained.Queue{
 		Grew: cfg.RetainedGrew, MinLifespan: cfg.MinLifespan, Fair: cfg.Fair, MaxRetained: cfg.MaxRetained,
-	}, &clock{}
+	})
+	found.clock = &clock{}
 	r := newRecovery(bindings, cfg.PodsDir, func(record volume.Record) {
-		found.asleep.Push(record)
+		asleep.Push(&record)
 		if record.Hold.Kind == volume.Pinned {
 			found.pinned = append(found.pinned, record)
 		}
@@ -55,8 +56,7 @@ func recoverNode(cfg Config, bindings []mount.Binding) (found recovered, err err
 	if err != nil {
 		return recovered{}, err
 	}
-	found.awake = r.awake
-	found.asleep.Index()
+	found.awake, found.asleep = r.awake, asleep.End()
 	for i := range found.awake {
 		cfg.Metrics.VolumeChanged(nil, &found.awake[i])
 	}

@@ -40,7 +40,14 @@ func appendID(b []byte, id volume.ID) []byte {
 
 // isDerived reports whether a kubelet has made the ID in its usual way.
 func isDerived(id volume.ID, pod volume.PodUID, volumeName string) bool {
-	return len(id) == len(idPrefix)+idDigits && id == volume.KubeletID(pod, volumeName)
+	digits, ok := strings.CutPrefix(string(id), idPrefix)
+	if !ok || len(digits) != idDigits {
+		return false
+	}
+	sum := volume.KubeletSum(pod, volumeName)
+	var made [idDigits]byte
+	hex.Encode(made[:], sum[:])
+	return digits == string(made[:])
 }
 
 // cutID cuts off an ID that appendID has appended.

@@ -2,6 +2,7 @@ package retained
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/katbox/katbox/internal/volume"
@@ -20,6 +21,8 @@ type fate struct {
 func fateOf(r *volume.Record, base time.Time) fate {
 	return fate{phase: r.Phase, outcome: r.Outcome, lifespan: r.Lifespan, terms: r.Terms, base: base}
 }
+
+func (f fate) clone() fate { return f }
 
 func appendTerms(b []byte, t volume.Terms) []byte {
 	for _, v := range []int64{int64(t.Lifespan), int64(t.LifespanSucceeded), int64(t.Retain), t.Limit.Bytes, t.Limit.Inodes, int64(t.Mode)} {
@@ -55,6 +58,8 @@ type hold struct {
 
 // holdTexts are often those of many volumes that a person decided about at once.
 type holdTexts struct{ by, why string }
+
+func (t holdTexts) clone() holdTexts { return holdTexts{strings.Clone(t.by), strings.Clone(t.why)} }
 
 func (h *holds) add(n number, is volume.Hold) {
 	if is == (volume.Hold{}) {

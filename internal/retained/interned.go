@@ -2,9 +2,16 @@ package retained
 
 // interned keeps each value that many share once, under a number. The zero interned is empty and
 // ready to use.
-type interned[V comparable] struct {
+type interned[V shareable[V]] struct {
 	numbers map[V]number
 	values  slab[counted[V]]
+}
+
+// shareable is a value that many share.
+type shareable[V any] interface {
+	comparable
+	// clone returns an equal value. Its texts are not parts of larger ones, which it would keep in memory.
+	clone() V
 }
 
 type counted[V comparable] struct {
@@ -14,23 +21,41 @@ type counted[V comparable] struct {
 
 // use returns the number of v, for one more user.
 func (s *interned[V]) use(v V) number {
-	if n, ok := s.numbers[v]; ok {
-		s.values.at(n).users++
+	if n, ok := s.join(v); ok {
 		return n
 	}
+	return s.found(v)
+}
+
+// useFew is use, unless v would be one value too many: then ok is false.
+func (s *interned[V]) useFew(v V) (n number, ok bool) {
+	if n, ok := s.join(v); ok {
+		return n, true
+	}
+	if len(s.numbers) >= maxGroups {
+		return 0, false
+	}
+	return s.found(v), true
+}
+
+// join returns the number of a value that has users, for one more.
+func (s *interned[V]) join(v V) (n number, ok bool) {
+	if n, ok = s.numbers[v]; ok {
+		s.values.at(n).users++
+	}
+	return n, ok
+}
+
+// found returns the number of a new value, for its first user.
+func (s *interned[V]) found(v V) number {
 	if s.numbers == nil {
 		s.numbers = map[V]number{}
 	}
+	v = v.clone()
 	n := s.values.alloc()
 	*s.values.at(n) = counted[V]{v, 1}
 	s.numbers[v] = n
 	return n
-}
-
-// crowded reports whether v would be one value too many.
-func (s *interned[V]) crowded(v V) bool {
-	_, known := s.numbers[v]
-	return !known && len(s.numbers) >= maxGroups
 }
 
 // value returns the value with a number that is in use. It is not to be changed.

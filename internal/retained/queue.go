@@ -57,14 +57,20 @@ func (q *Queue) Push(r volume.Record) { q.enqueue(q.insert(r)) }
 
 func (q *Queue) insert(r volume.Record) number {
 	q.Take(r.ID)
-	before := q.table.memory()
-	n := q.table.insert(&r)
-	if now := q.table.memory(); now > before && q.Grew != nil {
-		q.Grew(now)
-	}
+	n := q.tabulate(&r)
 	q.addSize(n)
 	if q.indexes(n) {
 		q.index.insert(n)
+	}
+	return n
+}
+
+// tabulate gives a volume an entry.
+func (q *Queue) tabulate(r *volume.Record) number {
+	before := q.table.memory()
+	n := q.table.insert(r)
+	if now := q.table.memory(); now > before && q.Grew != nil {
+		q.Grew(now)
 	}
 	return n
 }

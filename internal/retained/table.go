@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -60,11 +61,21 @@ type group struct {
 	inText                     bool // each entry has the names in its text, because there are too many groups
 }
 
+func (g group) clone() group {
+	g.volumeName, g.serviceAccount = strings.Clone(g.volumeName), strings.Clone(g.serviceAccount)
+	return g
+}
+
 // space is a namespace, as far as the API server has told of it. The index has a list for each.
 type space struct {
 	namespace, namespaceUID string
 	verdict                 volume.Verdict
 	inText                  bool // each entry has these in its text, because there are too many spaces
+}
+
+func (s space) clone() space {
+	s.namespace, s.namespaceUID = strings.Clone(s.namespace), strings.Clone(s.namespaceUID)
+	return s
 }
 
 // maxGroups is how many groups there may be before further names go into the texts, how many spaces,
@@ -80,21 +91,23 @@ func (t *table) insert(r *volume.Record) number {
 	since, base := t.clock.keep(r.Unpublished)
 	n := t.entries.alloc()
 	hash := t.hash(r.ID)
-	s := space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict}
-	if t.spaces.crowded(s) {
-		s = space{namespace: volume.OtherNamespaces, inText: true}
+	inSpace, fewSpaces := t.spaces.useFew(space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict})
+	if !fewSpaces {
+		inSpace = t.spaces.use(space{namespace: volume.OtherNamespaces, inText: true})
 	}
-	g := group{space: t.spaces.use(s), volumeName: r.VolumeName, serviceAccount: r.ServiceAccount}
-	if t.groups.crowded(g) {
-		g.volumeName, g.serviceAccount, g.inText = "", "", true
+	inGroup, fewGroups := t.groups.useFew(group{space: inSpace, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount})
+	if !fewGroups {
+		inGroup = t.groups.use(group{space: inSpace, inText: true})
 	}
 	f := fateOf(r, base)
-	if t.fates.crowded(f) {
+	ofFate, fewFates := t.fates.useFew(f)
+	if !fewFates {
 		f.terms, f.inText = volume.Terms{}, true
+		ofFate = t.fates.use(f)
 	}
-	*t.entry(n) = entry{since: since, group: t.groups.use(g), fate: t.fates.use(f), next: t.byHash[hash], project: r.Project}
+	*t.entry(n) = entry{since: since, group: inGroup, fate: ofFate, next: t.byHash[hash], project: r.Project}
 	t.byHash[hash] = n
-	t.write(n, r, s.inText, g.inText, f.inText)
+	t.write(n, r, !fewSpaces, !fewGroups, !fewFates)
 	t.holds.add(n, r.Hold)
 	t.length++
 	return n
@@ -170,8 +183,12 @@ func (t *table) find(id volume.ID) number {
 	if t.length == 0 {
 		return 0
 	}
+	n := t.byHash[t.hash(id)]
+	if n == 0 {
+		return 0
+	}
 	t.sought = appendID(t.sought[:0], id)
-	for n := t.byHash[t.hash(id)]; n != 0; n = t.entry(n).next {
+	for ; n != 0; n = t.entry(n).next {
 		if t.hasID(n, t.sought) {
 			return n
 		}

@@ -224,17 +224,18 @@ func TestPlacesAreUsedAgain(t *testing.T) {
 }
 
 func TestInterned(t *testing.T) {
-	var s interned[string]
-	a, b := s.use("a"), s.use("b")
-	if s.use("a") != a || a == b || *s.value(a) != "a" || *s.value(b) != "b" {
+	var s interned[space]
+	named := func(name string) space { return space{namespace: name} }
+	a, b := s.use(named("a")), s.use(named("b"))
+	if s.use(named("a")) != a || a == b || *s.value(a) != named("a") || *s.value(b) != named("b") {
 		t.Errorf("a is %d, b is %d", a, b)
 	}
 	s.drop(a)
-	if *s.value(a) != "a" {
+	if *s.value(a) != named("a") {
 		t.Error("a is gone and has a user")
 	}
 	s.drop(a)
-	if c := s.use("c"); c != a || *s.value(c) != "c" || *s.value(b) != "b" {
+	if c := s.use(named("c")); c != a || *s.value(c) != named("c") || *s.value(b) != named("b") {
 		t.Errorf("c has number %d, want that of a, %d", c, a)
 	}
 	s.drop(b)
