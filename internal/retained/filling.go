@@ -24,15 +24,14 @@ func (f Filling) Push(r *volume.Record) {
 	f.queue.tabulate(r)
 }
 
-// End returns the queue, which is ready for lists too.
+// End returns the queue.
 func (f Filling) End() *Queue {
 	q := f.queue
 	inOrder := q.table.inOrder()
-	for _, e := range inOrder {
-		q.addSize(e.number)
-		q.enqueue(e.number)
+	for _, e := range inOrder { // so that each one comes at the end of what it is added to
+		q.enter(e.number)
+		q.enqueue(e.number, true)
 	}
-	q.Index()
 	return q
 }
 

@@ -11,10 +11,8 @@ func (q *Queue) Changes() uint64 { return q.index.changes }
 
 // Holdings returns how many retained volumes there are of each namespace, in no order. What it costs
 // follows the namespaces that have changed since the last call. Volumes of too many namespaces are
-// counted as [volume.OtherNamespaces] together. The first call prepares the queue as [Queue.Index]
-// does.
+// counted as [volume.OtherNamespaces] together.
 func (q *Queue) Holdings() []volume.Holding {
-	q.Index()
 	return slices.Clone(q.index.holdings.now(&q.table))
 }
 
@@ -29,7 +27,15 @@ type holdings struct {
 }
 
 // change notes that a volume came into a list, or left it.
-func (h *holdings) change(l *list) { h.changed[l] = struct{}{} }
+func (h *holdings) change(l *list) {
+	if l.changed {
+		return
+	}
+	if h.changed == nil {
+		h.changed = map[*list]struct{}{}
+	}
+	h.changed[l], l.changed = struct{}{}, true
+}
 
 // drop takes out a list that is empty.
 func (h *holdings) drop(l *list) {
@@ -47,6 +53,7 @@ func (h *holdings) drop(l *list) {
 // now counts what has changed.
 func (h *holdings) now(t *table) []volume.Holding {
 	for l := range h.changed {
+		l.changed = false
 		if l.place == 0 {
 			h.all, h.lists = append(h.all, volume.Holding{}), append(h.lists, l)
 			l.place = len(h.lists)

@@ -2,7 +2,6 @@ package retained
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -14,12 +13,14 @@ import (
 // index holds the retained volumes of each [space] by [volume.Key]. It costs at most 4 bytes for
 // each volume.
 //
-// The volumes whose spaces are in their texts, because there are too many, share one list.
+// The volumes whose spaces are in their texts, because there are too many, share one list. The zero
+// index is empty and ready to use.
 type index struct {
-	// table has the entries; nil before the index is built.
+	// table has the entries.
 	table *table
-	// lists has the list of each space, by the number of the space; named those of each namespace.
-	lists map[number]*list
+	// lists has the list of each space, by the number of the space; nil for a space that has none. named
+	// has those of each namespace.
+	lists []*list
 	named map[string][]*list
 	// changes counts them.
 	changes  uint64
@@ -31,19 +32,23 @@ type list struct {
 	blocks
 	space *space
 	place int // of its holding, from 1 on; 0 if that has not been counted
+	// changed: it is among the lists to be counted.
+	changed bool
 }
 
 const blockOverhead = int(unsafe.Sizeof(block{}))
 
-func newIndex(t *table) index {
-	return index{table: t, lists: map[number]*list{}, named: map[string][]*list{}, holdings: holdings{changed: map[*list]struct{}{}}}
-}
-
 // list returns the list that has, or is to have, an entry.
 func (x *index) list(n number) *list {
 	at := x.table.group(n).space
+	for int(at) >= len(x.lists) {
+		x.lists = append(x.lists, nil)
+	}
 	l := x.lists[at]
 	if l == nil {
+		if x.named == nil {
+			x.named = map[string][]*list{}
+		}
 		l = &list{space: x.table.spaces.value(at)}
 		x.lists[at] = l
 		x.named[l.space.namespace] = append(x.named[l.space.namespace], l)
@@ -51,7 +56,8 @@ func (x *index) list(n number) *list {
 	return l
 }
 
-func (x *index) insert(n number) {
+func (x *index) insert(t *table, n number) {
+	x.table = t
 	l := x.list(n)
 	l.insert(x.find(l, n), n)
 	x.changes++
@@ -67,7 +73,7 @@ func (x *index) remove(n number) {
 		return
 	}
 	x.holdings.drop(l)
-	delete(x.lists, x.table.group(n).space)
+	x.lists[x.table.group(n).space] = nil
 	namespace := l.space.namespace
 	x.named[namespace] = slices.DeleteFunc(x.named[namespace], func(other *list) bool { return other == l })
 	if len(x.named[namespace]) == 0 {
@@ -91,7 +97,9 @@ func (x *index) since(l *list, key volume.Key) position {
 // memory returns how many bytes the index takes.
 func (x *index) memory() (bytes int) {
 	for _, l := range x.lists {
-		bytes += l.memory() + int(unsafe.Sizeof(*l))
+		if l != nil {
+			bytes += l.memory() + int(unsafe.Sizeof(*l))
+		}
 	}
 	return bytes
 }
@@ -114,29 +122,6 @@ func (t *table) compare(a, b sortable) int {
 		return by
 	}
 	return strings.Compare(string(t.id(a.number)), string(t.id(b.number)))
-}
-
-// fill builds the index of the entries, which come in any order. It takes a tenth of the time that
-// inserting one by one does.
-func (x *index) fill(entries iter.Seq[number]) {
-	lists := map[*list][]number{}
-	for n := range entries {
-		l := x.list(n)
-		lists[l] = append(lists[l], n)
-	}
-	var buf []sortable
-	for l, numbers := range lists {
-		buf = buf[:0]
-		for _, n := range numbers {
-			buf = append(buf, x.table.sortable(n))
-		}
-		slices.SortFunc(buf, x.table.compare)
-		for _, s := range buf {
-			l.append(s.number)
-		}
-		x.holdings.change(l)
-	}
-	x.holdings.now(x.table)
 }
 
 // wall returns when a volume was unpublished, by the wall clock.

@@ -6,33 +6,15 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Index prepares the queue for lists. Until then [Queue.Push] is cheaper, which is for a start: it
-// pushes many volumes, in any order.
-func (q *Queue) Index() {
-	if q.index.table != nil {
-		return
-	}
-	q.index = newIndex(&q.table)
-	q.index.fill(func(yield func(number) bool) {
-		for n := range q.table.entries.inUse() {
-			if q.indexes(n) && !yield(n) {
-				return
-			}
-		}
-	})
-}
-
 // indexes reports whether lists contain an entry. Volumes that are being deleted are in none.
 func (q *Queue) indexes(n number) bool {
-	return q.index.table != nil && q.table.fate(n).phase == volume.Retained
+	return q.table.fate(n).phase == volume.Retained
 }
 
 // Newest lists the retained volumes that are selected, the newest first, up to the limit. It looks
 // at no more than atMost volumes; limit and atMost are taken to be at least 1. next continues the list, as the Before of
-// the next selection; it is the zero Key at the end. The first call prepares the queue as
-// [Queue.Index] does.
+// the next selection; it is the zero Key at the end.
 func (q *Queue) Newest(s volume.Selection, atMost int) (page []Asleep, next volume.Key) {
-	q.Index()
 	m, f := q.index.newest(s), q.table.filter(s)
 	var last number
 	for looked := 0; len(m.cursors) > 0; looked++ {
@@ -68,7 +50,7 @@ type cursor struct {
 func (x *index) newest(s volume.Selection) *merge {
 	m := &merge{table: x.table}
 	begin := func(l *list) {
-		if !l.space.mayBeIn(&s) {
+		if l == nil || !l.space.mayBeIn(&s) {
 			return
 		}
 		c := cursor{position: l.end(), list: l}

@@ -125,9 +125,10 @@ func TestNewestAgainstSort(t *testing.T) {
 	for id := range list {
 		q.Take(id)
 	}
-	if q.Len() != 0 || len(q.index.lists) != 0 || len(q.index.named) != 0 || len(q.table.spaces.numbers) != 0 {
-		t.Errorf("%d volumes, %d lists of %d namespaces, %d spaces are left of nothing",
-			q.Len(), len(q.index.lists), len(q.index.named), len(q.table.spaces.numbers))
+	lists := q.index.memory()
+	if q.Len() != 0 || lists != 0 || len(q.index.named) != 0 || len(q.table.spaces.numbers) != 0 {
+		t.Errorf("%d volumes, lists of %d bytes and %d namespaces, %d spaces are left of nothing",
+			q.Len(), lists, len(q.index.named), len(q.table.spaces.numbers))
 	}
 }
 
@@ -230,7 +231,6 @@ func TestIndexTakesLittle(t *testing.T) {
 	for _, i := range rng.Perm(size) {
 		q.Push(named(i, namespaces))
 	}
-	q.Index()
 	check("start")
 	for i := range size {
 		takeNext(q, 1)
@@ -257,7 +257,6 @@ func BenchmarkNewest(b *testing.B) {
 		for i := range size {
 			q.Push(named(i, namespaces))
 		}
-		q.Index()
 		b.Run(fmt.Sprintf("%d/B", namespaces), func(b *testing.B) {
 			b.ReportMetric(float64(q.index.memory())/size, "B/volume")
 		})
@@ -275,22 +274,5 @@ func BenchmarkNewest(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// BenchmarkIndex builds the index of a million volumes, as a start does.
-func BenchmarkIndex(b *testing.B) {
-	const size = 1_000_000
-	for _, namespaces := range []int{1, 100} {
-		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
-			var q Queue
-			for _, i := range rand.New(rand.NewPCG(7, 8)).Perm(size) {
-				q.Push(named(i, namespaces))
-			}
-			for b.Loop() {
-				q.index = index{}
-				q.Index()
-			}
-		})
 	}
 }

@@ -25,10 +25,21 @@ func (o *order) Swap(i, j int) {
 	*o.place(o.numbers[j]) = uint32(j)
 }
 
-func (o *order) Push(x any) {
-	n := x.(number)
+func (o *order) Push(x any) { o.append(x.(number)) }
+
+// append adds an entry at the end. In a heap that is right for one that comes after all others.
+func (o *order) append(n number) {
 	*o.place(n) = uint32(len(o.numbers))
 	o.numbers = append(o.numbers, n)
+}
+
+// push adds an entry. last: it comes after all others.
+func (o *order) push(n number, last bool) {
+	if last {
+		o.append(n)
+	} else {
+		heap.Push(o, n)
+	}
 }
 
 func (o *order) Pop() any {
@@ -104,20 +115,22 @@ func (t *table) place(n number) *uint32 { return &t.entry(n).place }
 // classes has a heap for each class. There are few: pods get their lifespans rounded.
 type classes map[class]*order
 
-func (c *classes) push(t *table, n number) {
+// push adds an entry. newest: no other one was unpublished later.
+func (c *classes) push(t *table, n number, newest bool) {
 	if *c == nil {
 		*c = classes{}
 	}
 	of := t.class(n)
+	byEnd := of.tier == released || of.tier == pinned
 	h := (*c)[of]
 	if h == nil {
 		h = &order{place: t.place, before: t.before}
-		if of.tier == released || of.tier == pinned {
+		if byEnd {
 			h.before = t.endsBefore
 		}
 		(*c)[of] = h
 	}
-	heap.Push(h, n)
+	h.push(n, newest && !byEnd)
 }
 
 func (c classes) remove(t *table, n number) {

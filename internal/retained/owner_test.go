@@ -159,7 +159,6 @@ func BenchmarkHoldings(b *testing.B) {
 			for i := range 1_000_000 {
 				q.Push(owned(i, namespaces))
 			}
-			q.Index()
 			for b.Loop() {
 				q.Holdings()
 			}

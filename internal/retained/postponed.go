@@ -27,7 +27,7 @@ func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {
 		w := q.postponed.waits[n]
 		w.over = true
 		q.postponed.waits[n] = w
-		q.enqueue(n)
+		q.enqueue(n, false)
 	}
 }
 

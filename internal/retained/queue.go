@@ -53,16 +53,21 @@ type Queue struct {
 //
 // The Unpublished times of all records must carry a monotonic clock reading, or none of them: times
 // of both kinds have no common order when the wall clock was stepped.
-func (q *Queue) Push(r volume.Record) { q.enqueue(q.insert(r)) }
+func (q *Queue) Push(r volume.Record) { q.enqueue(q.insert(r), false) }
 
 func (q *Queue) insert(r volume.Record) number {
 	q.Take(r.ID)
 	n := q.tabulate(&r)
+	q.enter(n)
+	return n
+}
+
+// enter puts an entry into the lists that have all of them.
+func (q *Queue) enter(n number) {
 	q.addSize(n)
 	if q.indexes(n) {
-		q.index.insert(n)
+		q.index.insert(&q.table, n)
 	}
-	return n
 }
 
 // tabulate gives a volume an entry.
@@ -75,11 +80,11 @@ func (q *Queue) tabulate(r *volume.Record) number {
 	return n
 }
 
-// enqueue puts an entry into the heap of its class.
-func (q *Queue) enqueue(n number) {
-	q.classes.push(&q.table, n)
+// enqueue puts an entry into the heap of its class. newest: no other one was unpublished later.
+func (q *Queue) enqueue(n number, newest bool) {
+	q.classes.push(&q.table, n, newest)
 	if q.Fair || q.MaxRetained != nil {
-		q.tenants.enter(&q.table, n)
+		q.tenants.enter(&q.table, n, newest)
 	}
 }
 

@@ -367,7 +367,6 @@ func BenchmarkMillion(b *testing.B) {
 				for i := range size {
 					q.Push(record(i, 100))
 				}
-				q.Index()
 				for i := range size / 10 {
 					again, _ := q.Take(record(10*i, 100).ID)
 					q.Push(again.Record)

@@ -63,8 +63,8 @@ func (x *tenants) share(n number) *share { return &x.shares[(n-1)/chunkLength][(
 
 func (x *tenants) place(n number) *uint32 { return &x.share(n).place }
 
-// enter adds an entry that may go.
-func (x *tenants) enter(t *table, n number) {
+// enter adds an entry that may go. newest: no other one was unpublished later.
+func (x *tenants) enter(t *table, n number, newest bool) {
 	of := t.class(n).tier
 	if of == interrupted {
 		return
@@ -79,8 +79,10 @@ func (x *tenants) enter(t *table, n number) {
 	x.share(n).tenant = at + 1
 	x.all[at].volumes++
 	if of != pinned {
-		heap.Push(&x.all[at].heaps[of], n)
-		x.sums[at].oldest = x.all[at].oldest(t)
+		x.all[at].heaps[of].push(n, newest)
+	}
+	if of == succeeded || of == other {
+		x.sums[at].oldest = min(x.sums[at].oldest, t.entry(n).since)
 	}
 	x.add(n)
 }
