@@ -112,6 +112,8 @@ type checker struct {
 	r    io.ReaderAt
 	meta Meta
 	used []bool // by page number
+	// pages has a page of each depth, which the next one of that depth replaces.
+	pages [][]byte
 }
 
 // page is a page with the pages that it overflows into, or the inline page of a small bucket.
@@ -144,12 +146,16 @@ func (c *checker) claim(id, count uint64) error {
 	return nil
 }
 
-// read claims a page with its overflow and reads it.
-func (c *checker) read(id uint64) (page, error) {
+// read claims a page with its overflow and reads it. The page is valid until another one of its depth
+// is read.
+func (c *checker) read(id uint64, depth int) (page, error) {
 	if err := c.claim(id, 1); err != nil {
 		return page{}, err
 	}
-	data := make([]byte, c.meta.PageSize)
+	for depth >= len(c.pages) {
+		c.pages = append(c.pages, make([]byte, c.meta.PageSize))
+	}
+	data := c.pages[depth]
 	for at := int64(id * c.meta.PageSize); ; {
 		if _, err := c.r.ReadAt(data, at); err != nil {
 			return page{}, fmt.Errorf("its page %d cannot be read: %w", id, err)
@@ -170,7 +176,7 @@ func (c *checker) read(id uint64) (page, error) {
 
 // tree checks the subtree at a page. Its keys are at least from and less than to, unless nil.
 func (c *checker) tree(id uint64, from, to []byte, depth int) error {
-	p, err := c.read(id)
+	p, err := c.read(id, depth)
 	if err != nil {
 		return err
 	}
@@ -251,7 +257,7 @@ func (c *checker) bucket(p page, value []byte, depth int) error {
 
 // freelist checks that no free page is in use.
 func (c *checker) freelist(id uint64) error {
-	p, err := c.read(id)
+	p, err := c.read(id, 0)
 	if err != nil {
 		return err
 	}
