@@ -1,12 +1,9 @@
 package actors
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/katbox/katbox/internal/volume"
 )
 
 func TestBackoffDoublesUpToTheLongest(t *testing.T) {
@@ -22,24 +19,6 @@ func TestBackoffDoublesUpToTheLongest(t *testing.T) {
 			t.Errorf("attempt %d with the most jitter: %v, want %v", attempt, got, want-want/10)
 		}
 	}
-}
-
-func TestWorkersRefuseWhatIsTooMuch(t *testing.T) {
-	w := NewWorkers(1)
-	release := make(chan struct{})
-	if err := w.Go(func() { <-release }); err != nil {
-		t.Fatal(err)
-	}
-	wantError(t, w.Go(func() {}), volume.ErrUnavailable)
-
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	wantError(t, w.Close(ended), context.Canceled)
-	close(release)
-	if err := w.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	wantError(t, w.Go(func() {}), volume.ErrUnavailable)
 }
 
 func wantError(t *testing.T, err, want error) {

@@ -32,7 +32,9 @@ func workersWithin(threads int) int {
 
 // Workers runs operations in goroutines of their own.
 type Workers struct {
-	slots  chan struct{}
+	slots chan struct{}
+	// beside are the slots of operations that others wait for; see [Workers.Beside].
+	beside chan struct{}
 	closed atomic.Bool
 	// A goroutine that has ended an operation takes another one from next: the stack of a new
 	// goroutine would have to grow several times again. spare counts those that wait for one.
@@ -44,8 +46,8 @@ type Workers struct {
 
 // NewWorkers returns workers that run at most limit operations at the same time.
 func NewWorkers(limit int) *Workers {
-	return &Workers{slots: make(chan struct{}, limit), next: make(chan func()), spare: make(chan struct{}, maxSpare),
-		ended: make(chan struct{})}
+	return &Workers{slots: make(chan struct{}, limit), beside: make(chan struct{}, limit), next: make(chan func()),
+		spare: make(chan struct{}, maxSpare), ended: make(chan struct{})}
 }
 
 // Limit is how many operations may run at the same time.
@@ -53,13 +55,8 @@ func (w *Workers) Limit() int { return cap(w.slots) }
 
 // Go runs f, or says at once why not.
 func (w *Workers) Go(f func()) error {
-	if w.closed.Load() {
-		return ErrStopping
-	}
-	select {
-	case w.slots <- struct{}{}:
-	default:
-		return fmt.Errorf("%w: %d operations are running, the file system may hang", volume.ErrUnavailable, cap(w.slots))
+	if err := w.take(w.slots); err != nil {
+		return err
 	}
 	select {
 	case w.next <- f:
@@ -67,6 +64,33 @@ func (w *Workers) Go(f func()) error {
 		go w.work(f)
 	}
 	return nil
+}
+
+// Beside runs an operation that another one waits for, or says at once why not. There is always room for it,
+// unless some of those others have given up waiting: with one slot for both, operations would wait for each
+// other.
+func (w *Workers) Beside(f func()) error {
+	if err := w.take(w.beside); err != nil {
+		return err
+	}
+	go func() {
+		defer func() { <-w.beside }()
+		f()
+	}()
+	return nil
+}
+
+// take takes a slot.
+func (w *Workers) take(slots chan struct{}) error {
+	if w.closed.Load() {
+		return ErrStopping
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	default:
+		return fmt.Errorf("%w: %d operations are running, the file system may hang", volume.ErrUnavailable, cap(slots))
+	}
 }
 
 // work runs f and then other operations, unless enough goroutines wait for those.
@@ -101,11 +125,13 @@ func (w *Workers) Close(ctx context.Context) error {
 	if !w.closed.Swap(true) {
 		defer close(w.ended)
 	}
-	for taken := range cap(w.slots) {
-		select {
-		case w.slots <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("%d operations still running: %w", cap(w.slots)-taken, ctx.Err())
+	for _, slots := range []chan struct{}{w.slots, w.beside} {
+		for taken := range cap(slots) {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return fmt.Errorf("%d operations still running: %w", cap(slots)-taken, ctx.Err())
+			}
 		}
 	}
 	return nil

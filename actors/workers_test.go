@@ -1,11 +1,14 @@
 package actors
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"testing/synctest"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/volume"
 )
 
 func TestWorkersWithin(t *testing.T) {
@@ -14,6 +17,55 @@ func TestWorkersWithin(t *testing.T) {
 			t.Errorf("of %d threads: %d, want %d", threads, got, want)
 		}
 	}
+}
+
+func TestWorkersRefuseWhatIsTooMuch(t *testing.T) {
+	w := NewWorkers(1)
+	release := make(chan struct{})
+	if err := w.Go(func() { <-release }); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, w.Go(func() {}), volume.ErrUnavailable)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantError(t, w.Close(ended), context.Canceled)
+	close(release)
+	if err := w.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantError(t, w.Go(func() {}), volume.ErrUnavailable)
+}
+
+// TestWorkersBeside: an operation that another one waits for finds room where there is none for others, and
+// Close waits for it.
+func TestWorkersBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWorkers(1)
+		release, answered := make(chan struct{}), make(chan error, 1)
+		if err := w.Go(func() { answered <- w.Beside(func() { <-release }) }); err != nil { // it gives up waiting
+			t.Fatal(err)
+		}
+		if err := <-answered; err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, w.Beside(func() {}), volume.ErrUnavailable)
+
+		closed := make(chan error, 1)
+		go func() { closed <- w.Close(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-closed:
+			t.Errorf("closed while an operation runs: %v", err)
+			closed <- nil
+		default:
+		}
+		wantError(t, w.Beside(func() {}), ErrStopping)
+		close(release)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestSpareWorkers: those that have ended an operation carry out the next ones, no more of them

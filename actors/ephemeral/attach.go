@@ -177,7 +177,9 @@ func (v *volumeActor) prolong(c actor.Context, m *messages.ProlongVolume) {
 			m.Send(struct{}{}, nil)
 			return
 		}
-		v.rewrite(c, "prolong", m, m.Reply, func(t *task) error { return t.save(next) })
+		op := rewriting("prolong", m, m.Reply, func(t *task) error { return t.save(next) })
+		op.beside = true
+		v.start(c, op)
 	}
 }
 

@@ -190,6 +190,26 @@ func TestDetachWhileStopping(t *testing.T) {
 	})
 }
 
+// TestDetachWithOneWorker: the grace is recorded also where the detach is the only operation that may run, as
+// in a container with few threads, or while the file system hangs for all others.
+func TestDetachWithOneWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		h.threads = 2 // half of them are for operations
+		h.start()
+		h.leaveBehind()
+		h.attach()
+		time.Sleep(2 * testLifespan)
+		synctest.Wait()
+		h.detach()
+		time.Sleep(testRelease - time.Minute)
+		h.wantMarker("in the grace")
+		time.Sleep(time.Until(h.wantPhase(testID, volume.Retained).Until()) + time.Minute)
+		h.wantGone(testPod, testID)
+		h.stop()
+	})
+}
+
 // TestAttachKeepsALaterDeadline: looking at a volume does not make it go sooner.
 func TestAttachKeepsALaterDeadline(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
@@ -319,6 +339,28 @@ func TestPublishedWhileAttached(t *testing.T) {
 		h.unpublish()
 		time.Sleep(2 * testLifespan)
 		h.wantMarker("attached")
+		h.detach()
+		time.Sleep(testLifespan)
+		h.wantGone(testPod, testID)
+	})
+}
+
+// TestUnmountedWhileAttached: the pod of the source was back, and its mount is gone, as after a reboot. Its
+// unpublish is confirmed: that the other pod has the source mounted says nothing against it.
+func TestUnmountedWhileAttached(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.leaveBehind()
+		h.attach()
+		h.makePod(testPod)
+		h.publish()
+		if err := h.mounter.Unmount(h.target(testPod, "mount")); err != nil {
+			t.Fatal(err)
+		}
+		h.unpublish()
+		h.removePod(testPod)
+		time.Sleep(2 * testLifespan)
+		h.wantMarker("attached")
+		h.wantPhase(testID, volume.Retained)
 		h.detach()
 		time.Sleep(testLifespan)
 		h.wantGone(testPod, testID)

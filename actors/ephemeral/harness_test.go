@@ -67,6 +67,8 @@ type testNode struct {
 	quotaMode quota.Mode
 	// log is the node's; nothing is logged where a test does not set it.
 	log logr.Logger
+	// threads is how many threads the process may have; 0 sets no limit.
+	threads int
 	// maxPinned is what --max-pinned sets.
 	maxPinned lifespan.Amount
 	// maxPin is added to testMaxPin, which --max-pin sets.
@@ -118,7 +120,7 @@ func (h *testNode) config() Config {
 		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second,
 		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
-		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published,
+		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,
 	}
 }
 

@@ -184,7 +184,8 @@ func (t *task) errForeignMount(target string) error {
 // confirmUnmounted confirms by the mount table that the volume's mount at target is gone; an empty
 // target stands for all of them. A target that is not there proves nothing: its directory may have
 // been renamed or covered by another mount. While the volume has other targets it stays published,
-// and only a mount at this one counts.
+// and only a mount at this one counts. What other pods have mounted does not count: they have the volume
+// attached, and before it is deleted the mount table is asked again.
 func (t *task) confirmUnmounted(target string) error {
 	found, err := t.readMounts(false)
 	if err != nil {
@@ -192,8 +193,9 @@ func (t *task) confirmUnmounted(target string) error {
 	}
 	others := target != "" && len(t.record.WithoutTarget(target).Targets) > 0
 	for _, place := range found.volume(t.record.Data()) {
-		if t.record.Attach != (volume.Place{}) && kubelet.PodOf(t.PodsDir, place) != string(t.record.Pod) {
-			continue // another pod's
+		pod := kubelet.PodOf(t.PodsDir, place)
+		if pod != string(t.record.Pod) && (pod != "" || t.record.Attach != (volume.Place{})) {
+			continue
 		}
 		if place == target || !others {
 			return t.errStillMounted(place)

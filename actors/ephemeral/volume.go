@@ -81,6 +81,8 @@ type operation struct {
 	// brief: it writes one record, and nothing that a request asks for contradicts it. All requests
 	// that meet it wait, except questions: what they are about stays the same.
 	brief bool
+	// beside: an operation of another volume waits for it.
+	beside bool
 	// ended delivers the outcome. It is not in the message that announces it, because a message at
 	// which the actor panics is lost.
 	ended   chan *outcome
@@ -208,7 +210,11 @@ func (v *volumeActor) start(c actor.Context, op *operation) {
 	op.ended = make(chan *outcome, 1)
 	t := &task{environment: v.environment, id: v.id, record: v.record, size: v.size, deletion: v.deletion}
 	root, self := c.ActorSystem().Root, c.Self()
-	err := v.Workers.Go(func() {
+	run := v.Workers.Go
+	if op.beside {
+		run = v.Workers.Beside
+	}
+	err := run(func() {
 		err := actors.Guard(v.Log, func() error { return t.traced(op) })
 		op.ended <- &outcome{task: t, err: err}
 		root.Send(self, &finished{})
