@@ -40,6 +40,19 @@ func TestGatewayMayDoNoMore(t *testing.T) {
 	}
 }
 
+// TestNoOutcomesNoWatch: a gateway that is not to say how pods end has no right to watch them.
+func TestNoOutcomesNoWatch(t *testing.T) {
+	objects := helm(t, "--set", "gateway.enabled=true,gateway.outcomes=off")
+	deployment := one[*appsv1.Deployment](t, objects)
+	if got := flagsOf(deployment.Spec.Template.Spec.Containers[0])["--outcomes"]; got != "off" {
+		t.Errorf("--outcomes is %q", got)
+	}
+	got := rightsOf(t, objects, deployment.Spec.Template.Spec.ServiceAccountName)
+	if !slices.Contains(got, ": pods get") || slices.Contains(got, ": pods get list watch") {
+		t.Errorf("the gateway may\n%s", strings.Join(got, "\n"))
+	}
+}
+
 // rightsOf returns what a ServiceAccount may do, a line for each resource.
 func rightsOf(t *testing.T, objects []*unstructured.Unstructured, account string) (rights []string) {
 	t.Helper()

@@ -19,6 +19,9 @@ const (
 	// The values of --cert-mode.
 	builtinCert = "builtin"
 	givenCert   = "given"
+	// The values of --outcomes.
+	watchOutcomes = "watch"
+	noOutcomes    = "off"
 	// longestDelay bounds --shutdown-delay: the rest of the stop needs its time as well.
 	longestDelay = 10 * time.Second
 )
@@ -40,6 +43,8 @@ type options struct {
 	certDir     string
 	certSecret  string
 	caConfigMap string
+
+	outcomes string
 
 	shutdownDelay time.Duration
 
@@ -71,6 +76,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.certSecret, "cert-secret", "katbox-gateway",
 		"Secret for what all replicas share: the certificate, if it is builtin, and a key")
 	flags.StringVar(&o.caConfigMap, "ca-configmap", "katbox-gateway-ca", "ConfigMap that gets the CA of the certificate, for the daemons")
+	flags.StringVar(&o.outcomes, "outcomes", watchOutcomes,
+		"watch: it watches the pods of the cluster that end, and tells their nodes how; off: nodes learn that elsewhere, or not at all")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
 		"how long it still answers after a signal, while it is not ready: so long the API server may still ask it")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the API server; empty in a pod")
@@ -127,6 +134,8 @@ func (o options) check() error {
 	switch {
 	case o.shutdownDelay < 0 || o.shutdownDelay > longestDelay:
 		return fmt.Errorf("--shutdown-delay %s is outside of 0s..%s", o.shutdownDelay, longestDelay)
+	case o.outcomes != watchOutcomes && o.outcomes != noOutcomes:
+		return fmt.Errorf("--outcomes %q is neither watch nor off", o.outcomes)
 	case !slices.Contains([]string{builtinCert, givenCert}, o.certMode):
 		return fmt.Errorf("--cert-mode %q is neither builtin nor given", o.certMode)
 	case o.certMode == givenCert && o.certDir == "":

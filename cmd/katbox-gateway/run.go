@@ -77,10 +77,11 @@ type instance struct {
 	trusted    *trust.Authenticator
 	namespaces *trust.Namespaces
 	owners     *owners.Owners
-	outcomes   *outcomes.Outcomes
-	pods       *nodes.Pods
-	registry   *nodes.Registry
-	fleet      *fleet.Fleet
+	// outcomes is nil with --outcomes=off.
+	outcomes *outcomes.Outcomes
+	pods     *nodes.Pods
+	registry *nodes.Registry
+	fleet    *fleet.Fleet
 }
 
 // live starts the gateway bottom-up, serves until ctx ends or a part fails, and stops what has started
@@ -218,6 +219,22 @@ func (i *instance) startTrust(ctx context.Context) (err error) {
 	return nil
 }
 
+// startOutcomes begins to tell nodes how their pods have ended.
+func (i *instance) startOutcomes(ctx context.Context) (err error) {
+	if i.o.outcomes == noOutcomes {
+		return nil
+	}
+	i.outcomes, err = outcomes.New(outcomes.Config{
+		Pods: i.cluster.core.CoreV1(), Nodes: i.registry, Metrics: i.counted, Log: i.log.WithName("outcomes"),
+	})
+	if err != nil {
+		return err
+	}
+	i.onStop(func(context.Context) error { i.outcomes.Close(); return nil })
+	go i.outcomes.Run(ctx)
+	return nil
+}
+
 // startNodes prepares for nodes that connect.
 func (i *instance) startNodes(ctx context.Context) (err error) {
 	i.owners, err = owners.New(owners.Config{
@@ -233,21 +250,21 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	i.registry, err = nodes.New(nodes.Config{
 		Reviewer: nodes.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience),
 		Expected: i.pods, Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
-		Joined: func(node string) { i.outcomes.Connected(node) },
-		Hash:   resource.NodeHash, Metrics: i.counted, Log: i.log.WithName("nodes"),
+		Joined: func(node string) {
+			if i.outcomes != nil {
+				i.outcomes.Connected(node)
+			}
+		},
+		Hash: resource.NodeHash, Metrics: i.counted, Log: i.log.WithName("nodes"),
 	})
 	if err != nil {
 		return err
 	}
-	i.outcomes, err = outcomes.New(outcomes.Config{
-		Pods: i.cluster.core.CoreV1(), Nodes: i.registry, Metrics: i.counted, Log: i.log.WithName("outcomes"),
-	})
-	if err != nil {
+	if err := i.startOutcomes(ctx); err != nil {
 		return err
 	}
-	i.onStop(func(context.Context) error { i.registry.Close(); i.outcomes.Close(); return nil })
+	i.onStop(func(context.Context) error { i.registry.Close(); return nil })
 	go i.pods.Run(ctx, i.registry.PodGone)
-	go i.outcomes.Run(ctx)
 	i.counted.CountNodes(i.countNodes)
 	i.ready.need(func() error {
 		select {

@@ -99,6 +99,7 @@ func gather(t *testing.T) map[string]map[string][]string {
 		t.Fatal(err)
 	}
 	g := gateway.New("v1.2.3", "0123abc")
+	g.OutcomeSource(true)
 	g.Requested("list", "retainedvolumes", 200)
 	g.CertificateEnds(gateway.Serving, time.Unix(1, 0))
 	more, err := g.Gather()

@@ -48,16 +48,17 @@ var listBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 10}
 
 // Metrics are all metrics of one gateway. Its methods may be called from several goroutines.
 type Metrics struct {
-	registry        *prometheus.Registry
-	count           func() (expected, connected int) // see CountNodes; nil: nobody counts
-	expected        prometheus.Gauge
-	connected       prometheus.Gauge
-	connections     *prometheus.CounterVec
-	tokenReviews    *prometheus.CounterVec
-	accessReviews   *prometheus.CounterVec
-	podLookups      *prometheus.CounterVec
-	outcomesTold    *prometheus.CounterVec
-	outcomeSource   prometheus.Gauge
+	registry      *prometheus.Registry
+	count         func() (expected, connected int) // see CountNodes; nil: nobody counts
+	expected      prometheus.Gauge
+	connected     prometheus.Gauge
+	connections   *prometheus.CounterVec
+	tokenReviews  *prometheus.CounterVec
+	accessReviews *prometheus.CounterVec
+	podLookups    *prometheus.CounterVec
+	outcomesTold  *prometheus.CounterVec
+	// outcomeSource has no value where the pods are not to be watched.
+	outcomeSource   *prometheus.GaugeVec
 	lists           prometheus.Histogram
 	incompleteLists prometheus.Counter
 	missingNodes    prometheus.Counter
@@ -89,8 +90,8 @@ func New(version, revision string) *Metrics {
 		outcomesTold: with.NewCounterVec(counter("pod_outcomes_total",
 			"Pods of which a node was told how they ended, by what came of it; after a connection a node is told again."),
 			[]string{"outcome"}),
-		outcomeSource: with.NewGauge(gauge("outcome_source_up",
-			"1 if the pods of the cluster are watched, to tell nodes how theirs have ended, else 0.")),
+		outcomeSource: with.NewGaugeVec(gauge("outcome_source_up",
+			"1 if the pods of the cluster are watched, to tell nodes how theirs have ended, else 0; absent with --outcomes=off."), nil),
 		lists: with.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: subsystem,
 			Name: "list_duration_seconds", Help: "Duration of lists, from the first question to a node to the last answer.",
 			Buckets: listBuckets}),
@@ -199,11 +200,11 @@ func (m *Metrics) OutcomeSource(up bool) {
 	if m == nil {
 		return
 	}
+	value := 0.0
 	if up {
-		m.outcomeSource.Set(1)
-	} else {
-		m.outcomeSource.Set(0)
+		value = 1
 	}
+	m.outcomeSource.WithLabelValues().Set(value)
 }
 
 // Listed counts a list that was answered, and the nodes that are missing in it.

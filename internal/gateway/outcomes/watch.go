@@ -47,6 +47,7 @@ func (p pace) after(failures int) time.Duration {
 // Run watches until ctx ends.
 func (o *Outcomes) Run(ctx context.Context) {
 	go o.forgetOld(ctx)
+	o.Metrics.OutcomeSource(false)
 	version, reported := "", ""
 	for failures := 0; ctx.Err() == nil; {
 		var err error
