@@ -132,8 +132,10 @@ type PodOutcome struct {
 	PodUID string `json:"podUID"`
 	// Outcome is Succeeded, Failed or Stopped.
 	Outcome string `json:"outcome"`
-	// Volumes are the names of the pod's inline CSI volumes in its spec, of any driver.
+	// Volumes are the names of the pod's inline CSI volumes in its spec, of any driver. Drivers are their
+	// drivers, in the same order; an older gateway does not say.
 	Volumes []string `json:"volumes"`
+	Drivers []string `json:"drivers,omitempty"`
 }
 
 // OutcomesTaken is the answer to a POST to OutcomesPath.

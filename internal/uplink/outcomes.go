@@ -23,7 +23,8 @@ type Outcomes interface {
 func (c *connection) outcomes(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), ownLimit)
 	defer cancel()
-	endings, ok := receive(ctx, c, w, r, readOutcomes)
+	read := func(body io.Reader) ([]outcome.Ending, error) { return readOutcomes(body, c.u.cfg.Driver) }
+	endings, ok := receive(ctx, c, w, r, read)
 	if !ok {
 		return
 	}
@@ -47,10 +48,12 @@ type podOutcome struct {
 	PodUID  string      `json:"podUID"`
 	Outcome string      `json:"outcome"`
 	Volumes few[string] `json:"volumes"`
+	Drivers few[string] `json:"drivers"`
 }
 
-// readOutcomes reads and checks the body of a request.
-func readOutcomes(body io.Reader) ([]outcome.Ending, error) {
+// readOutcomes reads and checks the body of a request. Of the volumes it returns those of one CSI driver, or
+// all if that is empty.
+func readOutcomes(body io.Reader, driver string) ([]outcome.Ending, error) {
 	var all struct {
 		Items few[podOutcome] `json:"items"`
 	}
@@ -59,7 +62,7 @@ func readOutcomes(body io.Reader) ([]outcome.Ending, error) {
 	}
 	endings := make([]outcome.Ending, 0, len(all.Items))
 	for i, item := range all.Items {
-		e, err := readOutcome(item)
+		e, err := readOutcome(item, driver)
 		if err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
 		}
@@ -68,7 +71,7 @@ func readOutcomes(body io.Reader) ([]outcome.Ending, error) {
 	return endings, nil
 }
 
-func readOutcome(item podOutcome) (e outcome.Ending, err error) {
+func readOutcome(item podOutcome, driver string) (e outcome.Ending, err error) {
 	if e.Pod, err = volume.ParsePodUID("podUID", item.PodUID); err != nil {
 		return e, err
 	}
@@ -79,11 +82,17 @@ func readOutcome(item podOutcome) (e outcome.Ending, err error) {
 	if len(item.Volumes) > outcome.MostVolumes {
 		return e, volume.Invalid("volumes", fmt.Sprintf("are more than %d", outcome.MostVolumes))
 	}
-	for _, name := range item.Volumes {
+	said := len(item.Drivers) > 0
+	if said && len(item.Drivers) != len(item.Volumes) {
+		return e, volume.Invalid("drivers", "are not as many as the volumes")
+	}
+	for i, name := range item.Volumes {
 		if name == "" || volume.ObjectName(name) != name {
 			return e, volume.Invalid("volumes", fmt.Sprintf("has %.100q, which cannot be the name of a volume", name))
 		}
+		if !said || driver == "" || item.Drivers[i] == driver {
+			e.Volumes = append(e.Volumes, name)
+		}
 	}
-	e.Volumes = item.Volumes
 	return e, nil
 }

@@ -65,6 +65,7 @@ func TestOutcomes(t *testing.T) {
 		"more than the 1000 that":     `{"items":[` + strings.Repeat(item+",", mostAnswers) + item + `]}`,
 		"request body too large":      `{"items":[` + strings.Repeat(" ", mostOwners) + item + `]}`,
 		"cannot unmarshal number":     `{"items":[{"podUID":1,"outcome":"Failed","volumes":["a"]}]}`,
+		"drivers are not as many":     `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a","b"],"drivers":["d"]}]}`,
 		"items are no list":           `{"items":{}}`,
 		"outcomes: items are no list": `{"items":[{"podUID":"u","outcome":"Failed","volumes":"a"}]}`,
 		"the body is no list of outc": ``,
@@ -95,6 +96,24 @@ func TestOutcomes(t *testing.T) {
 	n.wantAnswer(t, 429, http.MethodPost, api.OutcomesPath, body)
 }
 
+// TestVolumesOfOtherDrivers: they are left out. An older gateway does not say of which driver a volume is.
+func TestVolumesOfOtherDrivers(t *testing.T) {
+	const body = `{"items":[{"podUID":"u","outcome":"Failed","volumes":["a","b","c"],"drivers":["x","katbox","x"]},` +
+		`{"podUID":"v","outcome":"Failed","volumes":["a"],"drivers":["x"]},{"podUID":"w","outcome":"Failed","volumes":["a","b"]}]}`
+	for driver, want := range map[string][][]string{
+		"katbox": {{"b"}, nil, {"a", "b"}}, "": {{"a", "b", "c"}, {"a"}, {"a", "b"}},
+	} {
+		endings, err := readOutcomes(strings.NewReader(body), driver)
+		var got [][]string
+		for _, e := range endings {
+			got = append(got, e.Volumes)
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("driver %q: %q, %v, want %q", driver, got, err, want)
+		}
+	}
+}
+
 // TestNoOutcomes: a node that takes none in says so.
 func TestNoOutcomes(t *testing.T) {
 	ca := uplinktest.NewAuthority(t)
@@ -112,7 +131,7 @@ func TestOutcomesTakeLittleMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := readOutcomes(strings.NewReader(body))
+		_, err := readOutcomes(strings.NewReader(body), "")
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%.50s is accepted", body)

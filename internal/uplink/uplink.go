@@ -44,8 +44,10 @@ type Config struct {
 	// Handler answers requests below /v1/volumes.
 	Handler http.Handler
 	Volumes Volumes
-	// Outcomes may be nil: then gateways are told that this node takes none in.
+	// Outcomes may be nil: then gateways are told that this node takes none in. Of a pod's volumes only
+	// those of the CSI driver with the name Driver count; all of them if that is empty.
 	Outcomes Outcomes
+	Driver   string
 	Metrics  *metrics.Metrics
 	// Log may be zero.
 	Log logr.Logger

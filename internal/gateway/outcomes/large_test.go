@@ -17,6 +17,7 @@ func large(uid string) api.PodOutcome {
 	o := api.PodOutcome{PodUID: uid, Outcome: "Failed"}
 	for i := range outcome.MostVolumes {
 		o.Volumes = append(o.Volumes, fmt.Sprintf("v%03d-%s", i, strings.Repeat("a", 58)))
+		o.Drivers = append(o.Drivers, strings.Repeat("d", 63))
 	}
 	return o
 }

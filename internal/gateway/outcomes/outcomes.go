@@ -63,6 +63,9 @@ func batchOf(items []api.PodOutcome) []api.PodOutcome {
 		for _, name := range o.Volumes {
 			length += 3 + len(name)
 		}
+		for _, name := range o.Drivers {
+			length += 3 + len(name)
+		}
 		if i > 0 && length > batchBytes {
 			return items[:i]
 		}

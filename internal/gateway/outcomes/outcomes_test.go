@@ -465,3 +465,14 @@ func TestClose(t *testing.T) {
 		t.Error("an empty configuration is accepted")
 	}
 }
+
+// TestDrivers: a node is told of which driver each volume is.
+func TestDrivers(t *testing.T) {
+	p := pod("n1", "u1", core.PodFailed)
+	p.Spec.Volumes = append(p.Spec.Volumes, core.Volume{
+		Name: "other", VolumeSource: core.VolumeSource{CSI: &core.CSIVolumeSource{Driver: "e"}},
+	})
+	if o, ok := ofPod(p); !ok || fmt.Sprint(o.Volumes, o.Drivers) != "[scratch other] [d e]" {
+		t.Errorf("%t: %q are of %q", ok, o.Volumes, o.Drivers)
+	}
+}

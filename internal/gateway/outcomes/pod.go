@@ -2,6 +2,7 @@ package outcomes
 
 import (
 	"time"
+	"unique"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 	for _, v := range pod.Spec.Volumes {
 		if v.CSI != nil && len(o.Volumes) < outcome.MostVolumes {
 			o.Volumes = append(o.Volumes, v.Name)
+			o.Drivers = append(o.Drivers, unique.Make(v.CSI.Driver).Value()) // there are few of them
 		}
 	}
 	how := outcome.Of(facts(pod))
