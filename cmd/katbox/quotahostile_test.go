@@ -5,11 +5,9 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/roottest"
-	"github.com/katbox/katbox/internal/volume"
 )
 
 // TestQuotaOfAHostilePod: a pod that changes projects harms nothing but limits. Its volume is
@@ -110,18 +108,7 @@ func TestQuotaSetsForeignProjectsAside(t *testing.T) {
 		if err := os.Remove(hostile + "/guest"); err != nil {
 			t.Fatal(err)
 		}
-		if q := n.quota(n.first + 1); q.Used != (volume.Size{}) {
-			t.Fatalf("%+v", q)
-		}
-		for i := 3; ; i++ {
-			target := n.mustPublish(podNamed(i), volumeID(i), "", 0)
-			if n.project(target) == n.first+1 {
-				return
-			}
-			if i == 60 {
-				t.Fatalf("the project does not come back\n%s", n.stdout)
-			}
-			time.Sleep(3 * time.Second)
-		}
+		n.wantFree(n.first + 1)
+		n.wantGivenAgain(n.first+1, 3)
 	})
 }
