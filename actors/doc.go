@@ -3,7 +3,8 @@
 //
 //   - [Supervisor] routes each request to its volume's actor, starts, ends and restarts those, and
 //     resumes the ones that are stuck.
-//   - The recorder makes records durable, many with one sync.
+//   - The recorder makes records durable, many with one sync. A kind whose records are elsewhere
+//     does without.
 //   - [Workers] carry operations out.
 //
 // Three rules hold everywhere. Receive never blocks: an operation runs in a goroutine of its own

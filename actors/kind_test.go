@@ -143,7 +143,7 @@ func inKind(t *testing.T, test func(t *testing.T, k *counters, ask func(id volum
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSystem(logr.Discard(), 0)
 		k := &counters{env: s, asleep: map[volume.ID]int{}}
-		if err := s.Start(k, noRecords{}, noMetrics{}); err != nil {
+		if err := s.Start(k, noMetrics{}, &Recording{noRecords{}, noMetrics{}}); err != nil {
 			t.Fatal(err)
 		}
 		test(t, k, func(id volume.ID, panics bool) (int, error) {
@@ -241,7 +241,7 @@ func TestKindIsNotToldOfPanicsAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSystem(logr.Discard(), 0)
 		k := &counters{env: s, asleep: map[volume.ID]int{}, hold: make(chan struct{})}
-		if err := s.Start(k, noRecords{}, noMetrics{}); err != nil {
+		if err := s.Start(k, noMetrics{}, &Recording{noRecords{}, noMetrics{}}); err != nil {
 			t.Fatal(err)
 		}
 		s.Root.Send(s.Supervisor(), &stuckOnce{Routing: messages.Routing{ID: "a"}}) // it stays awake
@@ -265,7 +265,7 @@ func TestKindIsNotToldOfPanicsAtTheEnd(t *testing.T) {
 func TestKindStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSystem(logr.Discard(), 0)
-		if err := s.Start(&counters{env: s, asleep: map[volume.ID]int{}}, noRecords{}, noMetrics{}); err != nil {
+		if err := s.Start(&counters{env: s, asleep: map[volume.ID]int{}}, noMetrics{}, &Recording{noRecords{}, noMetrics{}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Healthy(t.Context()); err != nil {

@@ -23,6 +23,20 @@ type Records interface {
 	ReserveError() error
 }
 
+// RecordMetrics count what happens to records.
+type RecordMetrics interface {
+	// Committed: a commit of a number of changes has ended.
+	Committed(took time.Duration, changes int, err error)
+	// Reserved tells whether room is reserved for records.
+	Reserved(ok bool)
+}
+
+// Recording is where the records of a kind are made durable, and what counts that.
+type Recording struct {
+	Records Records
+	Metrics RecordMetrics
+}
+
 const (
 	// CommitProves is how long a commit proves that the next one is possible.
 	CommitProves = time.Second
@@ -39,7 +53,7 @@ type recorder struct {
 	// fatal is called when no record can be made durable any more.
 	fatal   func(error)
 	log     logr.Logger
-	metrics Metrics
+	metrics RecordMetrics
 	// changes wait for the next commit, and the callers who asked for them for answers.
 	changes    []volume.Change
 	answers    []messages.Reply[struct{}]
@@ -56,8 +70,8 @@ type committed struct {
 	err     error
 }
 
-func recorderProps(records Records, fatal func(error), log logr.Logger, m Metrics) *actor.Props {
-	r := &recorder{records: records, fatal: fatal, log: log, metrics: m}
+func recorderProps(recording Recording, fatal func(error), log logr.Logger) *actor.Props {
+	r := &recorder{records: recording.Records, fatal: fatal, log: log, metrics: recording.Metrics}
 	return actor.PropsFromFunc(r.Receive, actor.WithReceiverMiddleware(Recovering(log)))
 }
 

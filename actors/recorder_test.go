@@ -39,7 +39,7 @@ func BenchmarkRecorder(b *testing.B) {
 			system := actor.NewActorSystem()
 			defer system.Shutdown()
 			fatal := func(err error) { b.Error(err) }
-			client := Recorder{root: system.Root, actor: system.Root.Spawn(recorderProps(records, fatal, logr.Discard(), metrics.New("test", "")))}
+			client := Recorder{root: system.Root, actor: system.Root.Spawn(recorderProps(Recording{records, metrics.New("test", "")}, fatal, logr.Discard()))}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				var wg sync.WaitGroup

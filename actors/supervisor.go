@@ -43,12 +43,13 @@ type Kind interface {
 type Supervisor struct {
 	kind Kind
 	// context is the actor's; the library has one for the life of an actor.
-	context  actor.Context
-	log      logr.Logger
-	metrics  Metrics
-	fatal    func(error)
-	self     *actor.PID
-	root     *actor.RootContext
+	context actor.Context
+	log     logr.Logger
+	metrics Metrics
+	fatal   func(error)
+	self    *actor.PID
+	root    *actor.RootContext
+	// recorder is nil for a kind without records.
 	recorder *actor.PID
 	// awake are the volumes that have an actor. byActor finds the volume of an actor.
 	awake   map[volume.ID]*entry
@@ -92,13 +93,15 @@ type entry struct {
 
 // props describes the actor. It is one instance for good: a restart would stop all its children, so
 // a panic in it ends the daemon, which recovers everything at its next start.
-func (s *Supervisor) props(records Records, stopped chan struct{}) *actor.Props {
+func (s *Supervisor) props(recording *Recording, stopped chan struct{}) *actor.Props {
 	failed := recoveringWith(s.log, func(reason any) { s.fatal(fmt.Errorf("supervisor failed: %v", reason)) })
 	return actor.PropsFromFunc(func(c actor.Context) {
 		switch c.Message().(type) {
 		case *actor.Started:
 			s.context, s.self = c, c.Self()
-			s.recorder = s.Spawn(recorderName, recorderProps(records, s.fatal, s.log, s.metrics))
+			if recording != nil {
+				s.recorder = s.Spawn(recorderName, recorderProps(*recording, s.fatal, s.log))
+			}
 			s.kind.Start(s)
 		case *actor.Stopping:
 			s.stopping = true
@@ -142,11 +145,22 @@ func (s *Supervisor) receive(c actor.Context) {
 		s.restart(m)
 	case *actor.Terminated:
 		s.terminated(m)
-	case *messages.Status, *messages.ProbeStore:
-		c.Send(s.recorder, m)
+	case *messages.Status:
+		s.alive(m, m.Reply)
+	case *messages.ProbeStore:
+		s.alive(m, m.Reply)
 	default:
 		s.kind.Receive(c)
 	}
+}
+
+// alive passes a question about the actors' health on to the recorder; where there is none, it answers.
+func (s *Supervisor) alive(question any, reply messages.Reply[struct{}]) {
+	if s.recorder == nil {
+		reply.Send(struct{}{}, nil)
+		return
+	}
+	s.context.Send(s.recorder, question)
 }
 
 // route passes a request on to its volume's actor, which it starts where there is none.

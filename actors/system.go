@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
@@ -27,10 +26,6 @@ type Metrics interface {
 	VolumeParked()
 	VolumeUnparked()
 	ActorRestarted()
-	// Committed: a commit of a number of changes has ended.
-	Committed(took time.Duration, changes int, err error)
-	// Reserved tells whether room is reserved for records.
-	Reserved(ok bool)
 }
 
 // System is the actors of a process. [NewSystem] makes one without actors, which knows the
@@ -68,12 +63,13 @@ func (s *System) Single(name string) *actor.PID {
 	return s.system.NewLocalPID(supervisorName + "/" + name)
 }
 
-// Start starts the supervisor, and with it all others.
-func (s *System) Start(kind Kind, records Records, m Metrics) error {
+// Start starts the supervisor, and with it all others. A kind that keeps no records on this machine
+// needs no recording.
+func (s *System) Start(kind Kind, m Metrics, recording *Recording) error {
 	supervisor := &Supervisor{
 		kind: kind, log: s.log, metrics: m, fatal: s.Fail, root: s.Root, awake: map[volume.ID]*entry{}, byActor: map[string]volume.ID{},
 	}
-	if _, err := s.Root.SpawnNamed(supervisor.props(records, s.stopped), supervisorName); err != nil {
+	if _, err := s.Root.SpawnNamed(supervisor.props(recording, s.stopped), supervisorName); err != nil {
 		return fmt.Errorf("spawn the supervisor: %w", err)
 	}
 	// A request to an actor that has ended is answered, not left to time out.

@@ -158,7 +158,7 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 		turns:   pace.NewTurns(cfg.EraseParallel, calls, actors.LowPriority, cfg.Metrics.EntriesErased),
 		readers: pace.NewLine(calls), calls: calls, afterlife: newAfterlife(cfg), audit: newAudit(cfg), clock: found.clock,
 	}}
-	if err := system.Start(n.volumes(found, more), cfg.Records, cfg.Metrics); err != nil {
+	if err := system.Start(n.volumes(found, more), cfg.Metrics, &actors.Recording{Records: cfg.Records, Metrics: cfg.Metrics}); err != nil {
 		n.cancel()
 		return nil, err
 	}
