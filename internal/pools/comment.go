@@ -1,0 +1,46 @@
+package pools
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Comment is what the comment of a volume on an array tells, to people and to a later import.
+type Comment struct {
+	// Cluster is the UID of the namespace kube-system: several clusters may use one array.
+	Cluster string `json:"cluster"`
+	// Claim is the PersistentVolumeClaim that the volume was made for, as namespace/name.
+	Claim string `json:"pvc,omitempty"`
+}
+
+// NewComment returns the comment of a volume that a cluster makes for a claim.
+func NewComment(cluster string, claim Claim) Comment {
+	c := Comment{Cluster: cluster}
+	if claim != (Claim{}) {
+		c.Claim = claim.Namespace + "/" + claim.Name
+	}
+	return c
+}
+
+// ParseComment reads a comment. Any text that is none of ours is an empty one.
+func ParseComment(text string) (c Comment) {
+	if json.Unmarshal([]byte(text), &c) != nil {
+		return Comment{}
+	}
+	return c
+}
+
+// String returns the text for the array.
+func (c Comment) String() string {
+	text, _ := json.Marshal(c) // two strings
+	return string(text)
+}
+
+// For returns the claim.
+func (c Comment) For() Claim {
+	namespace, name, found := strings.Cut(c.Claim, "/")
+	if !found {
+		return Claim{}
+	}
+	return Claim{Namespace: namespace, Name: name}
+}

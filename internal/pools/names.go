@@ -1,0 +1,67 @@
+package pools
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+)
+
+// maxName is the longest name of a volume or a snapshot in bytes: that of a label's value, and less
+// than what arrays take for a display name.
+const maxName = 63
+
+// subdomain is a DNS-1123 subdomain: the name of an object in Kubernetes.
+var subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// VolumeName returns the name of the volume that CSI asks for by this name: the same one where it can
+// be the name of a resource.
+func VolumeName(requested string) string { return named("v-", requested) }
+
+// SnapshotName returns the name of the snapshot that CSI asks for by this name.
+func SnapshotName(requested string) string { return named("s-", requested) }
+
+// named returns s, or a name made of its hash. Names that look like such a one are hashed too, so that
+// two requests never get one name.
+func named(prefix, s string) string {
+	if len(s) <= maxName && subdomain.MatchString(s) && !hashed.MatchString(s) {
+		return s
+	}
+	return prefix + digest(s)
+}
+
+// hashed is a name that was made of a hash.
+var hashed = regexp.MustCompile(`^[vs]-[0-9a-f]{40}$`)
+
+// AttachmentName returns the name of a volume's attachment to a node.
+func AttachmentName(volume, node string) string {
+	const longest = 253 // of an object in Kubernetes
+	if s := volume + "." + node; len(s) <= longest && subdomain.MatchString(s) {
+		return s
+	}
+	return "a-" + digest(volume+"\x00"+node)
+}
+
+// ServerName returns the name of a node's server record on an array, which several clusters may use.
+func ServerName(node, cluster string) string {
+	const longest = 128 // of a display name on an array
+	suffix := "-" + digest(cluster)[:8]
+	if len(node)+len(suffix) > longest {
+		return digest(node) + suffix
+	}
+	return node + suffix
+}
+
+// ExternalName returns the name of the resource of a volume or snapshot on a pool's array that Katbox
+// has not made.
+func ExternalName(pool, displayName string) string {
+	if s := pool + "-" + displayName; len(s) <= maxName && subdomain.MatchString(s) {
+		return s
+	}
+	return "x-" + digest(pool+"\x00"+displayName)
+}
+
+// digest returns 40 hex digits of the SHA-256.
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:20])
+}
