@@ -26,6 +26,25 @@
 //	+---------------------------+ -------------> | recorder |
 //	                                             +----------+
 //
+// In the controller of the pools:
+//
+//	gRPC handlers                                   watches of resources
+//	  | CreateVolume, RemoveVolume, GrowVolume,       |
+//	  | AttachVolume, DetachVolume, TakeSnapshot,     | what there is,
+//	  | RemoveSnapshot, FindVolume, ListVolumes, ...  | what is gone
+//	  v                                               v
+//	+-------------------------------------------------------+  UsePool,    +------+
+//	| supervisor: the index of all resources; what concerns | DoubtPool    | pool |
+//	| several of them is decided here                       | -----------> |      |
+//	+-------------------------------------------------------+              +------+
+//	 | requests,   ^ AtRest, Stuck,         ^ UsePool, DoubtPool              | how it is
+//	 | Resume      | what a task has made   |                                 v
+//	 v             |                        |   ReservePool, ReleasePool  +---------+
+//	+--------------------------------------------+ ---------------------> | classes |
+//	| volume, snapshot, attachment: one for each |                        +---------+
+//	| that is changing, and its task             |                            ^
+//	+--------------------------------------------+          ClassCapacity ----+ gRPC handlers
+//
 // Messages are orders (PublishVolume), questions (VolumeStats) or facts (Stuck). No one changes a
 // message after it was sent. Messages are sent as pointers.
 package messages

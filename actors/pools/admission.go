@@ -1,0 +1,195 @@
+package pools
+
+import (
+	"fmt"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// admitted are the operations that were let through and have not ended: what concerns several
+// resources is decided here, in the supervisor's turn, by what there is and what is under way.
+type admitted map[volume.ID][]admission
+
+// admission is one operation that was let through.
+type admission struct {
+	does doing
+	// volume is the one that is changed; node is where it gets attached.
+	volume, node string
+	// shared: it may be attached elsewhere too.
+	shared bool
+	// source is what a new volume's data comes from.
+	source pools.Source
+}
+
+type doing int
+
+const (
+	creating doing = iota
+	removing
+	growing
+	attaching
+	detaching
+	snapshotting
+	removingSnapshot
+)
+
+// add notes an operation until its actor has ended.
+func (a admitted) add(id volume.ID, op admission) {
+	for _, other := range a[id] {
+		if other == op {
+			return
+		}
+	}
+	a[id] = append(a[id], op)
+}
+
+// attaching returns the attachments of a volume that are being made.
+func (a admitted) attaching(name string) (all []admission) {
+	for _, ops := range a {
+		for _, op := range ops {
+			if op.does == attaching && op.volume == name {
+				all = append(all, op)
+			}
+		}
+	}
+	return all
+}
+
+// any reports whether an operation fits.
+func (a admitted) any(fits func(admission) bool) bool {
+	for _, ops := range a {
+		for _, op := range ops {
+			if fits(op) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// admit lets a request through, or says why not.
+func (o *owner) admit(m messages.Request) error {
+	op, err := o.judge(m)
+	if err != nil {
+		return err
+	}
+	o.admitted.add(m.Route().ID, op)
+	return nil
+}
+
+// judge decides on a request.
+func (o *owner) judge(m messages.Request) (admission, error) {
+	switch m := m.(type) {
+	case *messages.CreateVolume:
+		return admission{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, o.mayCopy(m.New.Source)
+	case *messages.RemoveVolume:
+		return admission{does: removing, volume: m.Name}, o.mayRemove(m.Name)
+	case *messages.GrowVolume:
+		return admission{does: growing, volume: m.Name}, o.mayChange(m.Name)
+	case *messages.AttachVolume:
+		return admission{does: attaching, volume: m.New.Volume, node: m.New.Node, shared: m.New.Shared}, o.mayAttach(m.New)
+	case *messages.DetachVolume:
+		return admission{does: detaching, volume: m.Volume, node: m.Node}, nil
+	case *messages.TakeSnapshot:
+		return admission{does: snapshotting, volume: m.Volume}, o.maySnapshot(m)
+	case *messages.RemoveSnapshot:
+		return admission{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}, o.mayRemoveSnapshot(m.Name)
+	}
+	return admission{}, fmt.Errorf("the supervisor is asked %T, which it does not know", m)
+}
+
+// mayCopy refuses a copy of what is being deleted.
+func (o *owner) mayCopy(from pools.Source) error {
+	if from.Volume != "" {
+		return o.mayChange(from.Volume)
+	}
+	if from.Snapshot == "" {
+		return nil
+	}
+	s := o.index.snapshots[from.Snapshot]
+	switch {
+	case s == nil:
+		return fmt.Errorf("%w: there is no PoolSnapshot %s to make a volume from", volume.ErrNotFound, from.Snapshot)
+	case s.flags.has(flagDeleting) || o.admitted.any(func(op admission) bool {
+		return op.does == removingSnapshot && op.source.Snapshot == from.Snapshot
+	}):
+		return fmt.Errorf("%w: snapshot %s is being deleted", volume.ErrBusy, from.Snapshot)
+	}
+	return nil
+}
+
+// mayChange refuses to change a volume that does not exist, or not for long.
+func (o *owner) mayChange(name string) error {
+	v := o.index.volumes[name]
+	switch {
+	case v == nil:
+		return fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, name)
+	case v.flags.has(flagDeleting) || o.admitted.any(func(op admission) bool { return op.does == removing && op.volume == name }):
+		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
+	}
+	return nil
+}
+
+// mayRemove refuses to delete a volume that is in use.
+func (o *owner) mayRemove(name string) error {
+	if attached := o.index.attachmentsOf[name]; len(attached) > 0 {
+		return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, name, o.index.attachments[attached[0]].node)
+	}
+	if under := o.admitted.attaching(name); len(under) > 0 {
+		return fmt.Errorf("%w: volume %s is being attached to node %s", pools.ErrInUse, name, under[0].node)
+	}
+	if snapshots := o.index.snapshotsOf[name]; len(snapshots) > 0 {
+		return fmt.Errorf("%w: volume %s has %d snapshots, such as %s; delete them first", pools.ErrInUse, name, len(snapshots), snapshots[0])
+	}
+	if o.admitted.any(func(op admission) bool {
+		return op.does == snapshotting && op.volume == name || op.does == creating && op.source.Volume == name
+	}) {
+		return fmt.Errorf("%w: volume %s is being copied", volume.ErrBusy, name)
+	}
+	return nil
+}
+
+// mayAttach lets a volume that is not shared be on one node at a time. What is being attached, or
+// detached, counts.
+func (o *owner) mayAttach(a pools.NewAttachment) error {
+	if err := o.mayChange(a.Volume); err != nil {
+		return err
+	}
+	elsewhere := func(node string, shared bool) error {
+		if node == a.Node || shared && a.Shared {
+			return nil
+		}
+		return fmt.Errorf("%w: volume %s is attached to node %s, and not shared", pools.ErrInUse, a.Volume, node)
+	}
+	for _, name := range o.index.attachmentsOf[a.Volume] {
+		other := o.index.attachments[name]
+		if err := elsewhere(other.node, other.flags.has(flagShared)); err != nil {
+			return err
+		}
+	}
+	for _, other := range o.admitted.attaching(a.Volume) {
+		if err := elsewhere(other.node, other.shared); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maySnapshot refuses a snapshot of a volume that does not exist, unless there is one of the name: the
+// volume may be gone since.
+func (o *owner) maySnapshot(m *messages.TakeSnapshot) error {
+	if o.index.snapshots[pools.SnapshotName(m.Name)] != nil {
+		return nil
+	}
+	return o.mayChange(m.Volume)
+}
+
+// mayRemoveSnapshot refuses to delete a snapshot from which a volume is being made.
+func (o *owner) mayRemoveSnapshot(name string) error {
+	if o.admitted.any(func(op admission) bool { return op.does == creating && op.source.Snapshot == name }) {
+		return fmt.Errorf("%w: a volume is being made from snapshot %s", volume.ErrBusy, name)
+	}
+	return nil
+}

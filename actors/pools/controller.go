@@ -1,0 +1,133 @@
+package pools
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// Controller is the front of the actors: it starts them, asks them, stops them. Its errors are those
+// of internal/volume and internal/pools; one whose outcome is not known is never a final one.
+type Controller struct {
+	*actors.System
+	cancel context.CancelFunc
+}
+
+// Start starts the actors. They do nothing before Listed.
+func Start(cfg Config) (*Controller, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	system := actors.NewSystem(cfg.Log, cfg.Threads)
+	ctx, cancel := context.WithCancel(context.Background())
+	env := &environment{System: system, Config: cfg, ctx: ctx}
+	if err := system.Start(newOwner(env), cfg.Metrics, nil); err != nil {
+		cancel()
+		return nil, err
+	}
+	return &Controller{System: system, cancel: cancel}, nil
+}
+
+// Stop lets running operations end, then ends the actors. It is to be called once, after the last call
+// was answered. Its error says what did not end before ctx did.
+func (c *Controller) Stop(ctx context.Context) error {
+	c.cancel()
+	return c.System.Stop(ctx)
+}
+
+// Seen tells that a watch has reported a resource, which is not changed any more.
+func (c *Controller) Seen(_ string, object client.Object) {
+	c.Root.Send(c.Supervisor(), &seen{object: object})
+}
+
+// Gone tells that a watch has reported the end of a resource.
+func (c *Controller) Gone(kind, name string) {
+	c.Root.Send(c.Supervisor(), &gone{kind: kind, name: name})
+}
+
+// Listed tells that the watches have reported every resource once. Until then every call is answered
+// [volume.ErrUnavailable]; from then on what is unfinished goes on.
+func (c *Controller) Listed() { c.Root.Send(c.Supervisor(), &listed{}) }
+
+// CreateVolume makes a volume, unless there is one of that name already.
+func (c *Controller) CreateVolume(ctx context.Context, v pools.NewVolume) (pools.Volume, error) {
+	return actors.Ask(ctx, c.Root, c.Supervisor(),
+		&messages.CreateVolume{Routing: routing(ctx, kindVolume, pools.VolumeName(v.Name)), New: v})
+}
+
+// DeleteVolume deletes a volume. One that does not exist is deleted.
+func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
+	_, err := actors.Ask(ctx, c.Root, c.Supervisor(), &messages.RemoveVolume{Routing: routing(ctx, kindVolume, id), Name: id})
+	return err
+}
+
+// GrowVolume makes a volume at least as large as required, in bytes, and not larger than the limit.
+func (c *Controller) GrowVolume(ctx context.Context, id string, required, limit int64) (pools.Volume, error) {
+	return actors.Ask(ctx, c.Root, c.Supervisor(),
+		&messages.GrowVolume{Routing: routing(ctx, kindVolume, id), Name: id, Required: required, Limit: limit})
+}
+
+// Attach attaches a volume to a node.
+func (c *Controller) Attach(ctx context.Context, a pools.NewAttachment) (pools.Attachment, error) {
+	return actors.Ask(ctx, c.Root, c.Supervisor(),
+		&messages.AttachVolume{Routing: routing(ctx, kindAttachment, pools.AttachmentName(a.Volume, a.Node)), New: a})
+}
+
+// Detach detaches a volume from a node; from all nodes where none is named. After nil the node cannot
+// reach the volume any more.
+func (c *Controller) Detach(ctx context.Context, id, node string) error {
+	if node != "" {
+		_, err := actors.Ask(ctx, c.Root, c.Supervisor(),
+			&messages.DetachVolume{Routing: routing(ctx, kindAttachment, pools.AttachmentName(id, node)), Volume: id, Node: node})
+		return err
+	}
+	v, err := actors.Ask(ctx, c.Root, c.Supervisor(), &messages.FindVolume{Name: id})
+	if errors.Is(err, volume.ErrNotFound) {
+		return nil
+	}
+	failed := []error{err}
+	for _, node := range v.Nodes {
+		failed = append(failed, c.Detach(ctx, id, node))
+	}
+	return errors.Join(failed...)
+}
+
+// CreateSnapshot takes a snapshot of a volume, unless it has one of that name already.
+func (c *Controller) CreateSnapshot(ctx context.Context, name, id string) (pools.Snapshot, error) {
+	return actors.Ask(ctx, c.Root, c.Supervisor(),
+		&messages.TakeSnapshot{Routing: routing(ctx, kindSnapshot, pools.SnapshotName(name)), Name: name, Volume: id})
+}
+
+// DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
+func (c *Controller) DeleteSnapshot(ctx context.Context, id string) error {
+	_, err := actors.Ask(ctx, c.Root, c.Supervisor(), &messages.RemoveSnapshot{Routing: routing(ctx, kindSnapshot, id), Name: id})
+	return err
+}
+
+// Volume returns a volume, with the nodes that it is attached to or is being attached to.
+func (c *Controller) Volume(ctx context.Context, id string) (pools.Volume, error) {
+	return actors.Ask(ctx, c.Root, c.Supervisor(), &messages.FindVolume{Name: id})
+}
+
+// Volumes returns a page of the volumes, in the order of their IDs, and whether there are more.
+func (c *Controller) Volumes(ctx context.Context, page pools.Page) ([]pools.Volume, bool, error) {
+	got, err := actors.Ask(ctx, c.Root, c.Supervisor(), &messages.ListVolumes{Page: page})
+	return got.Volumes, got.More, err
+}
+
+// Snapshots returns a page of the snapshots, in the order of their IDs, and whether there are more.
+func (c *Controller) Snapshots(ctx context.Context, which pools.SnapshotSelection, page pools.Page) ([]pools.Snapshot, bool, error) {
+	got, err := actors.Ask(ctx, c.Root, c.Supervisor(), &messages.ListSnapshots{Selection: which, Page: page})
+	return got.Snapshots, got.More, err
+}
+
+// Capacity returns what a class has room for; the default class's where none is named.
+func (c *Controller) Capacity(ctx context.Context, class string) (pools.Capacity, error) {
+	return actors.Ask(ctx, c.Root, c.Single(classesName), &messages.ClassCapacity{Class: class})
+}

@@ -1,0 +1,132 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// Config is what a Controller works with.
+type Config struct {
+	Resources Resources
+	// Connect makes the client of a pool's array. It does no I/O.
+	Connect func(Access) (array.Array, error)
+	// Namespace is the controller's: the Secrets with the arrays' tokens are there. CHAPNamespace is
+	// the one in which it writes Secrets with what nodes log in with.
+	Namespace, CHAPNamespace string
+	// Cluster is the UID of the namespace kube-system. It marks our volumes on arrays that several
+	// clusters use.
+	Cluster string
+	// ProbeInterval is how often each array is asked how it is; SyncInterval how often its volumes and
+	// snapshots are compared with the resources.
+	ProbeInterval, SyncInterval time.Duration
+	Metrics                     Metrics
+	// Threads is how many threads the process may have; 0 sets no limit.
+	Threads int
+	Log     logr.Logger
+}
+
+// Access is how the array of a pool is reached. It prints without the token.
+type Access struct {
+	// Pool is the name of the Pool.
+	Pool     string
+	Endpoint string
+	Token    string
+	// CA are certificates in PEM; empty means those of the system.
+	CA       []byte
+	Insecure bool
+	// PoolID is the pool on the array; empty where it has one only.
+	PoolID string
+	// Timeout of a request; 0 leaves it to the client.
+	Timeout time.Duration
+}
+
+// String hides the token.
+func (a Access) String() string { return a.Pool + " at " + a.Endpoint }
+
+// GoString hides the token.
+func (a Access) GoString() string { return a.String() }
+
+// Metrics count what happens in the pools.
+type Metrics interface {
+	actors.Metrics
+	// OperationEnded: an operation, such as "create" or "attach", has ended.
+	OperationEnded(operation string, took time.Duration, err error)
+}
+
+// check names the first field that is missing.
+func (c Config) check() error {
+	for _, field := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Resources", c.Resources.Client != nil && c.Resources.Events != nil}, {"Connect", c.Connect != nil},
+		{"Namespace", c.Namespace != ""}, {"CHAPNamespace", c.CHAPNamespace != ""}, {"Cluster", c.Cluster != ""},
+		{"ProbeInterval", c.ProbeInterval > 0}, {"SyncInterval", c.SyncInterval > 0}, {"Metrics", c.Metrics != nil},
+	} {
+		if !field.ok {
+			return fmt.Errorf("pools: Config.%s is missing", field.name)
+		}
+	}
+	return nil
+}
+
+// environment is what all operations and actors work with. It does not change.
+type environment struct {
+	*actors.System
+	Config
+	// ctx ends when the controller stops: operations give up then.
+	ctx context.Context
+}
+
+// note tells what a task has made of a resource, before the watch does.
+func (e *environment) note(object client.Object) {
+	e.Root.Send(e.Supervisor(), &seen{object: object.DeepCopyObject().(client.Object), byTask: true})
+}
+
+// noteGone tells that a task has deleted a resource, before the watch does.
+func (e *environment) noteGone(kind, name string) {
+	e.Root.Send(e.Supervisor(), &gone{kind: kind, name: name, byTask: true})
+}
+
+// pool returns the pool, to change something on its array. The error is [volume.ErrUnavailable] while
+// that cannot be done, and says why.
+func (e *environment) pool(ctx context.Context, name string) (messages.UsablePool, error) {
+	return actors.Ask(ctx, e.Root, e.Supervisor(), &messages.UsePool{Routing: routing(ctx, kindPool, name), Pool: name})
+}
+
+// doubt has the array of a pool asked how it is, because a call of it failed in this way.
+func (e *environment) doubt(pool string, err error) {
+	question := &messages.DoubtPool{Routing: messages.Routing{ID: keyOf(kindPool, pool)}, Err: err}
+	question.Prepare()
+	e.Root.Send(e.Supervisor(), question)
+}
+
+// reserve returns the pool that takes a new volume, and keeps room for it there until release.
+func (e *environment) reserve(ctx context.Context, m messages.ReservePool) (messages.Reservation, error) {
+	return actors.Ask(ctx, e.Root, e.Single(classesName), &m)
+}
+
+// release gives back what was reserved for a volume, which was made or will not be.
+func (e *environment) release(name string, made bool) {
+	e.Root.Send(e.Single(classesName), &messages.ReleasePool{Volume: name, Made: made})
+}
+
+// routing addresses a request.
+func routing(ctx context.Context, kind, name string) messages.Routing {
+	deadline, _ := ctx.Deadline()
+	return messages.Routing{ID: keyOf(kind, name), Deadline: deadline}
+}
+
+// errUnknownPool answers what is asked of a pool that does not exist.
+func errUnknownPool(name string) error {
+	return fmt.Errorf("%w: there is no Pool %s", volume.ErrUnavailable, name)
+}

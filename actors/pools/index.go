@@ -1,0 +1,312 @@
+package pools
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// index is what is known of all resources, in little memory: there may be hundreds of thousands. The
+// watches feed it, and each task that changes a resource does at once, so that no decision hangs on a
+// watch event that is late. Only the supervisor's turn uses it.
+type index struct {
+	volumes     map[string]*indexedVolume
+	snapshots   map[string]*indexedSnapshot
+	attachments map[string]*indexedAttachment
+	// pools are those that have a Pool, or volumes.
+	pools map[string]*indexedPool
+	// snapshotsOf and attachmentsOf are the names of those of a volume.
+	snapshotsOf, attachmentsOf map[string][]string
+	volumeNames, snapshotNames names
+	// deleted are resources that a task has deleted and whose end no watch has reported yet, with the
+	// last version that was known: what is older than their end says nothing.
+	deleted map[goneResource]uint64
+	// words are strings that many resources share.
+	words map[string]string
+}
+
+type goneResource struct{ kind, name string }
+
+// indexedPool are the resources on one pool.
+type indexedPool struct {
+	// known: there is a Pool of that name.
+	known   bool
+	volumes map[string]*indexedVolume
+	counts  poolCounts
+}
+
+// poolCounts counts the resources on a pool.
+type poolCounts struct{ managed, external, snapshots, attachments int }
+
+// flags of an indexed resource.
+type flags uint8
+
+const (
+	flagBlock flags = 1 << iota
+	flagISCSI
+	flagExternal
+	// flagDeleting: the resource is to be deleted.
+	flagDeleting
+	// flagUnfinished: the resource says something that has not been made true.
+	flagUnfinished
+	flagShared
+	flagReady
+	flagFailed
+)
+
+func (f flags) has(all flags) bool { return f&all == all }
+
+func flagged(set bool, f flags) flags {
+	if set {
+		return f
+	}
+	return 0
+}
+
+type indexedVolume struct {
+	version         uint64
+	size            int64
+	pool, class, id string
+	fsType, message string
+	source          *pools.Source
+	flags           flags
+}
+
+type indexedSnapshot struct {
+	version          uint64
+	size             int64
+	created          int64
+	volume, pool, id string
+	flags            flags
+}
+
+type indexedAttachment struct {
+	version            uint64
+	volume, node, pool string
+	flags              flags
+}
+
+func newIndex() *index {
+	return &index{
+		volumes: map[string]*indexedVolume{}, snapshots: map[string]*indexedSnapshot{}, attachments: map[string]*indexedAttachment{},
+		pools: map[string]*indexedPool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
+		deleted: map[goneResource]uint64{}, words: map[string]string{},
+	}
+}
+
+// word returns s in the memory of the first string like it.
+func (x *index) word(s string) string {
+	if shared, ok := x.words[s]; ok {
+		return shared
+	}
+	s = strings.Clone(s)
+	x.words[s] = s
+	return s
+}
+
+func (x *index) pool(name string) *indexedPool {
+	p := x.pools[name]
+	if p == nil {
+		p = &indexedPool{volumes: map[string]*indexedVolume{}}
+		x.pools[x.word(name)] = p
+	}
+	return p
+}
+
+// see takes over what a resource is. It returns false where the index has something newer.
+func (x *index) see(m *seen) bool {
+	version, key := versionOf(m.object), goneResource{kindOf(m.object), m.object.GetName()}
+	if last, ok := x.deleted[key]; ok {
+		if m.object.GetDeletionTimestamp() != nil || version != 0 && version <= last {
+			return false // it is the one that was deleted
+		}
+		if !m.byTask {
+			delete(x.deleted, key) // another one of this name, and the watch is past the end of the first
+		}
+	}
+	switch o := m.object.(type) {
+	case *v1alpha1.PoolVolume:
+		return x.seeVolume(o, version)
+	case *v1alpha1.PoolSnapshot:
+		return x.seeSnapshot(o, version)
+	case *v1alpha1.PoolAttachment:
+		return x.seeAttachment(o, version)
+	case *v1alpha1.Pool:
+		x.pool(o.Name).known = true
+	}
+	return true
+}
+
+// older reports whether a version says nothing new.
+func older(version, known uint64) bool { return version != 0 && version < known }
+
+func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
+	before := x.volumes[o.Name]
+	if before != nil && older(version, before.version) {
+		return false
+	}
+	v := &indexedVolume{
+		version: version, size: o.Status.Capacity.Value(), pool: x.word(o.Spec.PoolName), class: x.word(o.Spec.ClassName), id: o.Status.ID,
+		fsType: x.word(o.Spec.FSType), message: o.Status.Message,
+		flags: flagged(o.Spec.VolumeMode == v1alpha1.Block, flagBlock) | flagged(o.Spec.Protocol == v1alpha1.ISCSI, flagISCSI) |
+			flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
+			flagged(unfinishedVolume(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.VolumeReady, flagReady) |
+			flagged(o.Status.State == v1alpha1.VolumeFailed, flagFailed),
+	}
+	if s := o.Spec.Source; s != nil {
+		v.source = &pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
+	}
+	if before == nil {
+		x.volumeNames.add(o.Name)
+	} else {
+		x.leave(o.Name, before)
+	}
+	x.volumes[o.Name] = v
+	p := x.pool(v.pool)
+	p.volumes[o.Name] = v
+	*p.counts.of(v) += 1
+	return true
+}
+
+// leave takes a volume out of its pool.
+func (x *index) leave(name string, v *indexedVolume) {
+	p := x.pool(v.pool)
+	delete(p.volumes, name)
+	*p.counts.of(v) -= 1
+}
+
+func (c *poolCounts) of(v *indexedVolume) *int {
+	if v.flags.has(flagExternal) {
+		return &c.external
+	}
+	return &c.managed
+}
+
+func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
+	before := x.snapshots[o.Name]
+	if before != nil && older(version, before.version) {
+		return false
+	}
+	s := &indexedSnapshot{
+		version: version, size: o.Status.Size.Value(), volume: x.word(o.Spec.VolumeName), pool: x.word(o.Spec.PoolName), id: o.Status.ID,
+		flags: flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
+			flagged(unfinishedSnapshot(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.SnapshotReady, flagReady),
+	}
+	if o.Status.CreationTime != nil {
+		s.created = o.Status.CreationTime.Unix()
+	}
+	if before == nil {
+		x.snapshotNames.add(o.Name)
+		x.snapshotsOf[s.volume] = append(x.snapshotsOf[s.volume], o.Name)
+		x.pool(s.pool).counts.snapshots++
+	}
+	x.snapshots[o.Name] = s
+	return true
+}
+
+func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
+	before := x.attachments[o.Name]
+	if before != nil && older(version, before.version) {
+		return false
+	}
+	a := &indexedAttachment{
+		version: version, volume: x.word(o.Spec.VolumeName), node: x.word(o.Spec.NodeName), pool: x.word(o.Spec.PoolName),
+		flags: flagged(o.Spec.Shared, flagShared) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
+			flagged(unfinishedAttachment(o), flagUnfinished),
+	}
+	if before == nil {
+		x.attachmentsOf[a.volume] = append(x.attachmentsOf[a.volume], o.Name)
+		x.pool(a.pool).counts.attachments++
+	}
+	x.attachments[o.Name] = a
+	return true
+}
+
+// drop forgets a resource. It returns the pool that it was on.
+func (x *index) drop(g *gone) (pool string) {
+	key := goneResource{g.kind, g.name}
+	if _, ok := x.deleted[key]; ok && !g.byTask {
+		delete(x.deleted, key)
+		return "" // a task has said so before, and there may be another one of this name
+	}
+	known, version := false, uint64(0)
+	switch g.kind {
+	case PoolVolumeKind:
+		if v := x.volumes[g.name]; v != nil {
+			known, version, pool = true, v.version, v.pool
+			x.leave(g.name, v)
+			delete(x.volumes, g.name)
+			x.volumeNames.remove(g.name)
+		}
+	case PoolSnapshotKind:
+		if s := x.snapshots[g.name]; s != nil {
+			known, version, pool = true, s.version, s.pool
+			without(x.snapshotsOf, s.volume, g.name)
+			x.pool(s.pool).counts.snapshots--
+			delete(x.snapshots, g.name)
+			x.snapshotNames.remove(g.name)
+		}
+	case PoolAttachmentKind:
+		if a := x.attachments[g.name]; a != nil {
+			known, version, pool = true, a.version, a.pool
+			without(x.attachmentsOf, a.volume, g.name)
+			x.pool(a.pool).counts.attachments--
+			delete(x.attachments, g.name)
+		}
+	case PoolKind:
+		x.pool(g.name).known = false
+		pool = g.name
+	}
+	if g.byTask && known {
+		x.deleted[key] = version
+	}
+	if p := x.pools[pool]; p != nil && !p.known && p.counts == (poolCounts{}) {
+		delete(x.pools, pool)
+	}
+	return pool
+}
+
+func without(of map[string][]string, volume, name string) {
+	left := slices.DeleteFunc(of[volume], func(s string) bool { return s == name })
+	if len(left) == 0 {
+		delete(of, volume)
+		return
+	}
+	of[volume] = left
+}
+
+// names are sorted names. They are sorted at the first question and kept so from then on.
+type names struct {
+	sorted []string
+	valid  bool
+}
+
+func (n *names) add(name string) {
+	if !n.valid {
+		return
+	}
+	if i, found := slices.BinarySearch(n.sorted, name); !found {
+		n.sorted = slices.Insert(n.sorted, i, name)
+	}
+}
+
+func (n *names) remove(name string) {
+	if i, found := slices.BinarySearch(n.sorted, name); n.valid && found {
+		n.sorted = slices.Delete(n.sorted, i, i+1)
+	}
+}
+
+// after returns the names that come after one.
+func after[V any](n *names, all map[string]V, last string) []string {
+	if !n.valid {
+		n.sorted, n.valid = slices.Sorted(maps.Keys(all)), true
+	}
+	i, found := slices.BinarySearch(n.sorted, last)
+	if found {
+		i++
+	}
+	return n.sorted[i:]
+}

@@ -1,0 +1,128 @@
+package pools
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+func aVolume(name, pool string, version int) *v1alpha1.PoolVolume {
+	return &v1alpha1.PoolVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(version)},
+		Spec: v1alpha1.PoolVolumeSpec{
+			ClassName: "fast", PoolName: pool, Size: resource.MustParse("1Gi"), VolumeMode: v1alpha1.Filesystem, Protocol: v1alpha1.NFS,
+		},
+		Status: v1alpha1.PoolVolumeStatus{State: v1alpha1.VolumeReady, ID: "volume-" + name, Capacity: resource.MustParse("1Gi")},
+	}
+}
+
+func TestIndexIgnoresWhatIsOlderThanATasksOwnWord(t *testing.T) {
+	x := newIndex()
+	grown := aVolume("a", "p", 12)
+	grown.Status.Capacity = resource.MustParse("2Gi")
+	x.see(&seen{object: grown, byTask: true})
+	if x.see(&seen{object: aVolume("a", "p", 11)}) {
+		t.Error("a late watch event was taken over")
+	}
+	if got := x.volumes["a"].size; got != 2<<30 {
+		t.Errorf("the size is %d", got)
+	}
+}
+
+func TestIndexKeepsADeletedResourceDeleted(t *testing.T) {
+	x := newIndex()
+	x.see(&seen{object: aVolume("a", "p", 10)})
+	x.drop(&gone{kind: PoolVolumeKind, name: "a", byTask: true})
+	late := aVolume("a", "p", 11)
+	late.DeletionTimestamp = &metav1.Time{}
+	if x.see(&seen{object: aVolume("a", "p", 10)}) || x.see(&seen{object: late}) || x.volumes["a"] != nil {
+		t.Error("a late watch event brought a deleted volume back")
+	}
+	x.see(&seen{object: aVolume("a", "p", 20), byTask: true})
+	x.drop(&gone{kind: PoolVolumeKind, name: "a"})
+	if x.volumes["a"] == nil {
+		t.Error("the late end of the first volume took the second one away")
+	}
+	x.drop(&gone{kind: PoolVolumeKind, name: "a"})
+	if x.volumes["a"] != nil || len(x.deleted) != 0 || len(x.pools) != 0 {
+		t.Errorf("after the end of the second volume: %v, %v, %v", x.volumes, x.deleted, x.pools)
+	}
+}
+
+func TestIndexCountsWhatAPoolHas(t *testing.T) {
+	x := newIndex()
+	external := aVolume("b", "p", 2)
+	external.Spec.Management = v1alpha1.External
+	x.see(&seen{object: aVolume("a", "p", 1)})
+	x.see(&seen{object: external})
+	x.see(&seen{object: &v1alpha1.PoolSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "a", PoolName: "p"}}})
+	x.see(&seen{object: &v1alpha1.PoolAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a.n"}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "a", NodeName: "n", PoolName: "p"}}})
+	if got, want := x.pools["p"].counts, (poolCounts{1, 1, 1, 1}); got != want {
+		t.Errorf("the pool has %+v, want %+v", got, want)
+	}
+	external.Spec.Management = v1alpha1.Managed // imported
+	external.ResourceVersion = "3"
+	x.see(&seen{object: external.DeepCopy()})
+	x.drop(&gone{kind: PoolSnapshotKind, name: "s"})
+	x.drop(&gone{kind: PoolAttachmentKind, name: "a.n"})
+	if got, want := x.pools["p"].counts, (poolCounts{managed: 2}); got != want {
+		t.Errorf("afterwards the pool has %+v, want %+v", got, want)
+	}
+}
+
+func TestIndexPages(t *testing.T) {
+	x := newIndex()
+	for i := range 10 {
+		x.see(&seen{object: aVolume(fmt.Sprint("v", i), "p", 1)})
+	}
+	var all []string
+	for page := (pools.Page{Limit: 3}); ; {
+		got := x.volumePage(page)
+		for _, v := range got.Volumes {
+			all = append(all, v.ID)
+		}
+		if !got.More {
+			break
+		}
+		page.After = all[len(all)-1]
+		if len(all) == 6 { // between the pages one goes and one comes
+			x.drop(&gone{kind: PoolVolumeKind, name: "v7"})
+			x.see(&seen{object: aVolume("v61", "p", 1)})
+		}
+	}
+	if got, want := fmt.Sprint(all), "[v0 v1 v2 v3 v4 v5 v6 v61 v8 v9]"; got != want {
+		t.Errorf("listed %s, want %s", got, want)
+	}
+}
+
+// TestIndexIsSmall: 200,000 volumes take less than 100 MiB.
+func TestIndexIsSmall(t *testing.T) {
+	const volumes = 200_000
+	x, before := newIndex(), heap()
+	for i := range volumes {
+		v := aVolume(fmt.Sprintf("pvc-%08x-0000-4000-8000-%012x", i, i), fmt.Sprint("pool-", i%20), i)
+		v.Status.ID = fmt.Sprintf("volume-%08x", i)
+		x.see(&seen{object: v})
+	}
+	if got := heap() - before; got > 100<<20 {
+		t.Errorf("%d volumes take %d MiB", volumes, got>>20)
+	} else {
+		t.Logf("%d volumes take %d MiB", volumes, got>>20)
+	}
+	runtime.KeepAlive(x)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

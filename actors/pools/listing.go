@@ -1,0 +1,100 @@
+package pools
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// find answers for one volume.
+func (o *owner) find(m *messages.FindVolume) {
+	v := o.index.volumes[m.Name]
+	if v == nil {
+		m.Fail(fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, m.Name))
+		return
+	}
+	found := o.index.describe(m.Name, v)
+	for _, a := range o.admitted.attaching(m.Name) {
+		if !slices.Contains(found.Nodes, a.node) {
+			found.Nodes = append(found.Nodes, a.node)
+		}
+	}
+	m.Send(found, nil)
+}
+
+// describe returns a volume as those who ask know it.
+func (x *index) describe(name string, v *indexedVolume) pools.Volume {
+	found := pools.Volume{
+		ID: name, Size: v.size, Class: v.class, Pool: v.pool, Block: v.flags.has(flagBlock), Protocol: pools.NFS, FSType: v.fsType,
+	}
+	if v.flags.has(flagISCSI) {
+		found.Protocol = pools.ISCSI
+	}
+	if v.source != nil {
+		found.Source = *v.source
+	}
+	for _, a := range x.attachmentsOf[name] {
+		found.Nodes = append(found.Nodes, x.attachments[a].node)
+	}
+	slices.Sort(found.Nodes)
+	if v.flags.has(flagFailed) {
+		found.Abnormal = v.message
+		if found.Abnormal == "" {
+			found.Abnormal = "its state is Failed"
+		}
+	}
+	return found
+}
+
+// volumePage returns a page of those volumes that there are on arrays.
+func (x *index) volumePage(page pools.Page) (got messages.VolumePage) {
+	for _, name := range after(&x.volumeNames, x.volumes, page.After) {
+		v := x.volumes[name]
+		if v.id == "" {
+			continue
+		}
+		if page.Limit > 0 && len(got.Volumes) == page.Limit {
+			got.More = true
+			break
+		}
+		got.Volumes = append(got.Volumes, x.describe(name, v))
+	}
+	return got
+}
+
+// snapshotPage returns a page of those snapshots that there are on arrays.
+func (x *index) snapshotPage(which pools.SnapshotSelection, page pools.Page) (got messages.SnapshotPage) {
+	candidates := after(&x.snapshotNames, x.snapshots, page.After)
+	switch {
+	case which.ID != "":
+		candidates = only(which.ID, page.After)
+	case which.Volume != "":
+		of := slices.Sorted(slices.Values(x.snapshotsOf[which.Volume]))
+		candidates = slices.DeleteFunc(of, func(name string) bool { return name <= page.After })
+	}
+	for _, name := range candidates {
+		s := x.snapshots[name]
+		if s == nil || s.id == "" || which.Volume != "" && s.volume != which.Volume {
+			continue
+		}
+		if page.Limit > 0 && len(got.Snapshots) == page.Limit {
+			got.More = true
+			break
+		}
+		got.Snapshots = append(got.Snapshots, pools.Snapshot{
+			ID: name, Volume: s.volume, Size: s.size, Created: time.Unix(s.created, 0).UTC(), Ready: s.flags.has(flagReady),
+		})
+	}
+	return got
+}
+
+func only(name, after string) []string {
+	if name <= after {
+		return nil
+	}
+	return []string{name}
+}

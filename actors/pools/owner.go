@@ -1,0 +1,190 @@
+package pools
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// classesName is the name of the single actor that knows all classes.
+const classesName = "classes"
+
+// errStarting answers calls before all resources are known.
+var errStarting = fmt.Errorf("%w: the controller is starting and reads the resources", volume.ErrUnavailable)
+
+// owner owns the index of all resources. A pool has an actor as long as there is its Pool; a volume, a
+// snapshot and an attachment have one while they are changing. It is the supervisor's [actors.Kind],
+// and acts only in the supervisor's turn.
+type owner struct {
+	*environment
+	supervisor *actors.Supervisor
+	index      *index
+	admitted   admitted
+	// listed: every resource has been seen once.
+	listed bool
+}
+
+func newOwner(env *environment) *owner {
+	return &owner{environment: env, index: newIndex(), admitted: admitted{}}
+}
+
+// Start keeps the supervisor.
+func (o *owner) Start(s *actors.Supervisor) { o.supervisor = s }
+
+// Stop has no timers to stop.
+func (o *owner) Stop() {}
+
+// Asked decides on a request before its actor gets it.
+func (o *owner) Asked(m messages.Request) bool {
+	if !o.listed {
+		m.Fail(errStarting)
+		return true
+	}
+	switch m := m.(type) {
+	case *messages.UsePool:
+		return o.askedPool(m, m.Pool)
+	case *messages.DoubtPool:
+		_, name := split(m.ID)
+		return o.askedPool(m, name)
+	}
+	if err := o.admit(m); err != nil {
+		m.Fail(err)
+		o.settle(m.Route().ID)
+		return true
+	}
+	return false
+}
+
+// askedPool refuses what is asked of a pool that there is not.
+func (o *owner) askedPool(m messages.Request, name string) bool {
+	if p := o.index.pools[name]; p == nil || !p.known {
+		m.Fail(errUnknownPool(name))
+		return true
+	}
+	return false
+}
+
+// Wake has nothing to hand over: what is known of a resource is in the resource.
+func (o *owner) Wake(messages.Request) any { return nil }
+
+// Props describes the actor of a volume, a snapshot or an attachment.
+func (o *owner) Props(id volume.ID, _ any) *actor.Props { return subjectProps(o.environment, id) }
+
+// Idle has nothing to note.
+func (o *owner) Idle(volume.ID, any) {}
+
+// Sleep forgets what was admitted for an actor that has ended.
+func (o *owner) Sleep(id volume.ID, _ any) { o.settle(id) }
+
+// settle forgets what was admitted for a resource without an actor.
+func (o *owner) settle(id volume.ID) {
+	if !o.supervisor.IsAwake(id) {
+		delete(o.admitted, id)
+	}
+}
+
+// Receive handles what concerns all resources.
+func (o *owner) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *seen:
+		o.see(m)
+	case *gone:
+		o.drop(m)
+	case *listed:
+		o.begin()
+	case *messages.FindVolume:
+		if o.answers(m) {
+			o.find(m)
+		}
+	case *messages.ListVolumes:
+		if o.answers(m) {
+			m.Send(o.index.volumePage(m.Page), nil)
+		}
+	case *messages.ListSnapshots:
+		if o.answers(m) {
+			m.Send(o.index.snapshotPage(m.Selection, m.Page), nil)
+		}
+	default:
+		actors.IgnoreLifecycle(o.Log, c)
+	}
+}
+
+// answers refuses a question before all resources are known.
+func (o *owner) answers(m messages.Failer) bool {
+	if !o.listed {
+		m.Fail(errStarting)
+	}
+	return o.listed
+}
+
+// see takes over what a resource is, and lets what is unfinished go on.
+func (o *owner) see(m *seen) {
+	if !o.index.see(m) {
+		return
+	}
+	if id, ok := o.index.unfinished(kindOf(m.object), m.object.GetName()); ok {
+		o.goOn(id)
+	}
+}
+
+// drop forgets a resource.
+func (o *owner) drop(m *gone) { o.index.drop(m) }
+
+// begin lets everything go on that an earlier run has left unfinished.
+func (o *owner) begin() {
+	if o.listed {
+		return
+	}
+	o.listed = true
+	for _, id := range o.index.allUnfinished() {
+		o.goOn(id)
+	}
+}
+
+// goOn starts the actor of a resource with something left to do. One that has an actor is being
+// changed, and its task looks at the resource last.
+func (o *owner) goOn(id volume.ID) {
+	if o.listed && !o.supervisor.IsAwake(id) {
+		o.supervisor.Wake(id, nil, &messages.Resume{})
+	}
+}
+
+// unfinished reports whether something is left to do for a resource.
+func (x *index) unfinished(kind, name string) (volume.ID, bool) {
+	switch kind {
+	case PoolVolumeKind:
+		v := x.volumes[name]
+		return keyOf(kindVolume, name), v != nil && v.flags.has(flagUnfinished)
+	case PoolSnapshotKind:
+		s := x.snapshots[name]
+		return keyOf(kindSnapshot, name), s != nil && s.flags.has(flagUnfinished)
+	case PoolAttachmentKind:
+		a := x.attachments[name]
+		return keyOf(kindAttachment, name), a != nil && a.flags.has(flagUnfinished)
+	}
+	return "", false
+}
+
+// allUnfinished returns all resources with something left to do.
+func (x *index) allUnfinished() (ids []volume.ID) {
+	for name, v := range x.volumes {
+		if v.flags.has(flagUnfinished) {
+			ids = append(ids, keyOf(kindVolume, name))
+		}
+	}
+	for name, s := range x.snapshots {
+		if s.flags.has(flagUnfinished) {
+			ids = append(ids, keyOf(kindSnapshot, name))
+		}
+	}
+	for name, a := range x.attachments {
+		if a.flags.has(flagUnfinished) {
+			ids = append(ids, keyOf(kindAttachment, name))
+		}
+	}
+	return ids
+}

@@ -1,0 +1,36 @@
+package pools
+
+import "github.com/katbox/katbox/internal/pools/v1alpha1"
+
+// unfinishedVolume reports whether something is left to do for a volume.
+func unfinishedVolume(v *v1alpha1.PoolVolume) bool {
+	if v.DeletionTimestamp != nil {
+		return true
+	}
+	switch v.Status.State {
+	case v1alpha1.VolumeFailed:
+		return false
+	case v1alpha1.VolumeReady:
+		return v.Spec.Size.Cmp(v.Status.Capacity) > 0
+	default:
+		return true
+	}
+}
+
+// unfinishedSnapshot reports whether something is left to do for a snapshot.
+func unfinishedSnapshot(s *v1alpha1.PoolSnapshot) bool {
+	return s.DeletionTimestamp != nil || s.Status.State != v1alpha1.SnapshotReady && s.Status.State != v1alpha1.SnapshotFailed
+}
+
+// unfinishedAttachment reports whether the controller has something left to do for an attachment.
+func unfinishedAttachment(a *v1alpha1.PoolAttachment) bool {
+	if a.DeletionTimestamp != nil {
+		return true
+	}
+	switch a.Status.State {
+	case v1alpha1.AttachmentReady, v1alpha1.AttachmentLoginPending, v1alpha1.AttachmentFailed:
+		return false
+	default:
+		return true
+	}
+}

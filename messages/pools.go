@@ -1,0 +1,160 @@
+package messages
+
+import (
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+)
+
+// CreateVolume orders a volume to be made in a pool. Front -> supervisor -> volume.
+type CreateVolume struct {
+	Routing
+	New pools.NewVolume
+	Reply[pools.Volume]
+}
+
+// RemoveVolume orders a volume to be deleted, on its array too. The supervisor refuses it while the
+// volume is attached or has snapshots. Front -> supervisor -> volume.
+type RemoveVolume struct {
+	Routing
+	// Name is the volume's.
+	Name string
+	Reply[struct{}]
+}
+
+// GrowVolume orders a volume to have a size within bounds, in bytes; 0 sets no bound.
+// Front -> supervisor -> volume.
+type GrowVolume struct {
+	Routing
+	Name            string
+	Required, Limit int64
+	Reply[pools.Volume]
+}
+
+// AttachVolume orders a volume to be attached to a node. The supervisor refuses it while the volume is
+// attached elsewhere and is not shared. Front -> supervisor -> attachment.
+type AttachVolume struct {
+	Routing
+	New pools.NewAttachment
+	Reply[pools.Attachment]
+}
+
+// DetachVolume orders a volume to be detached from a node. Front -> supervisor -> attachment.
+type DetachVolume struct {
+	Routing
+	Volume, Node string
+	Reply[struct{}]
+}
+
+// TakeSnapshot orders a snapshot of a volume. Front -> supervisor -> snapshot.
+type TakeSnapshot struct {
+	Routing
+	// Name is the one by which CSI asks, Volume the volume's name.
+	Name, Volume string
+	Reply[pools.Snapshot]
+}
+
+// RemoveSnapshot orders a snapshot to be deleted, on its array too. Front -> supervisor -> snapshot.
+type RemoveSnapshot struct {
+	Routing
+	// Name is the snapshot's.
+	Name string
+	Reply[struct{}]
+}
+
+// FindVolume asks for a volume by its name. Front -> supervisor.
+type FindVolume struct {
+	Name string
+	Reply[pools.Volume]
+}
+
+// ListVolumes asks for the volumes that there are on arrays. Front -> supervisor.
+type ListVolumes struct {
+	Page pools.Page
+	Reply[VolumePage]
+}
+
+// VolumePage answers ListVolumes.
+type VolumePage struct {
+	Volumes []pools.Volume
+	// More volumes come after these.
+	More bool
+}
+
+// ListSnapshots asks for the snapshots that there are on arrays. Front -> supervisor.
+type ListSnapshots struct {
+	Selection pools.SnapshotSelection
+	Page      pools.Page
+	Reply[SnapshotPage]
+}
+
+// SnapshotPage answers ListSnapshots.
+type SnapshotPage struct {
+	Snapshots []pools.Snapshot
+	// More snapshots come after these.
+	More bool
+}
+
+// UsePool asks for a pool's array, to change something there. It is refused while the pool cannot be
+// reached, is not the array that it was, or has not been imported. Task -> supervisor -> pool.
+type UsePool struct {
+	Routing
+	Pool string
+	Reply[UsablePool]
+}
+
+// UsablePool answers UsePool.
+type UsablePool struct {
+	// Name is the pool's.
+	Name  string
+	Array array.Array
+	// PoolID is the pool on the array; IQN and Portal are where initiators find it at present.
+	PoolID, IQN, Portal string
+	// CHAPSecret names the Secret with what initiators log in with.
+	CHAPSecret string
+}
+
+// DoubtPool says that a call of a pool's array got no answer, so that the array is asked at once how
+// it is. Task -> supervisor -> pool.
+type DoubtPool struct {
+	Routing
+	Err error
+	Reply[struct{}]
+}
+
+// ReservePool asks for a pool with room for a new volume, and reserves that there until ReleasePool.
+// The same volume asks again without harm. Task -> classes.
+type ReservePool struct {
+	Volume string
+	// Class is the volume's; empty means the default one.
+	Class string
+	// Pool is the only one that will do, such as that of the source; empty means any.
+	Pool string
+	// Bytes is the volume's size.
+	Bytes int64
+	// Decided: the resource names the pool already, which takes the volume however full it is.
+	Decided bool
+	Reply[Reservation]
+}
+
+// Reservation answers ReservePool.
+type Reservation struct {
+	Class, Pool string
+	// Protocol and the flags are what the class says of new volumes.
+	Protocol                  pools.Protocol
+	Compress, Dedupe, Encrypt bool
+	Extra                     map[string]string
+}
+
+// ReleasePool gives a reservation back: the volume was made, or will not be. Task -> classes.
+type ReleasePool struct {
+	Volume string
+	// Made: the pool counts it as reserved until the array was asked anew.
+	Made bool
+}
+
+// ClassCapacity asks what a class has room for. Front -> classes.
+type ClassCapacity struct {
+	// Class is empty for the default one.
+	Class string
+	Reply[pools.Capacity]
+}
