@@ -1,0 +1,60 @@
+package pools
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNamesOfVolumes(t *testing.T) {
+	long := strings.Repeat("a", 64)
+	for requested, kept := range map[string]bool{
+		"pvc-9f1c": true, "a.b-c": true, strings.Repeat("a", 63): true,
+		long: false, "": false, "Pvc": false, "a_b": false, "-a": false, "a.": false, "日本": false,
+		"v-" + strings.Repeat("0", 40): false, "s-" + strings.Repeat("0", 40): false,
+	} {
+		got := VolumeName(requested)
+		if (got == requested) != kept {
+			t.Errorf("the volume %q is called %q", requested, got)
+		}
+		if !kept && (len(got) != 42 || !strings.HasPrefix(got, "v-") || !subdomain.MatchString(got)) {
+			t.Errorf("the volume %q is called %q", requested, got)
+		}
+	}
+	if VolumeName(long) == VolumeName(long+"a") || VolumeName(VolumeName(long)) == VolumeName(long) {
+		t.Error("two requests get one name")
+	}
+	if got := SnapshotName(long); !strings.HasPrefix(got, "s-") {
+		t.Errorf("a snapshot is called %s", got)
+	}
+}
+
+func TestNamesOfAttachmentsAndServers(t *testing.T) {
+	if got := AttachmentName("pvc-1", "node-1"); got != "pvc-1.node-1" {
+		t.Error(got)
+	}
+	if got := AttachmentName("pvc-1", strings.Repeat("n", 253)); len(got) != 42 {
+		t.Error(got)
+	}
+	one, other := ServerName("node-1", "cluster-a"), ServerName("node-1", "cluster-b")
+	if one == other || !strings.HasPrefix(one, "node-1-") || len(one) != len("node-1-")+8 {
+		t.Errorf("servers %s and %s", one, other)
+	}
+	if got := ServerName(strings.Repeat("n", 250), "c"); len(got) > 128 {
+		t.Errorf("a server is called %s", got)
+	}
+}
+
+func TestCommentTellsWhoseAVolumeIs(t *testing.T) {
+	c := NewComment("uid", Claim{Namespace: "shop", Name: "data"})
+	if got, want := c.String(), `{"cluster":"uid","pvc":"shop/data"}`; got != want {
+		t.Errorf("the comment is %s, want %s", got, want)
+	}
+	if got := ParseComment(c.String()); got != c || got.For() != (Claim{Namespace: "shop", Name: "data"}) {
+		t.Errorf("read as %+v", got)
+	}
+	for _, text := range []string{"", "x", "[]", "null", `{"cluster":1}`, `"a"`} {
+		if got := ParseComment(text); got.Cluster != "" || got.For() != (Claim{}) {
+			t.Errorf("%s is read as %+v", text, got)
+		}
+	}
+}
