@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/katbox/katbox/internal/nearest"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -73,7 +74,7 @@ func Field(key string) string {
 
 // unknown says what a key may be meant to be.
 func unknown(key string) string {
-	if near := nearest(key); near != "" {
+	if near := nearest.Of(key, Keys()); near != "" {
 		return fmt.Sprintf("is not known; did you mean %s?", near)
 	}
 	return "is not known; there are " + strings.Join(Keys(), ", ")
