@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// ControllerPublishVolume attaches a volume to a node.
+func (d *Driver) ControllerPublishVolume(
+	ctx context.Context, req *csi.ControllerPublishVolumeRequest,
+) (*csi.ControllerPublishVolumeResponse, error) {
+	if err := required("volume_id", req.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if err := required("node_id", req.GetNodeId()); err != nil {
+		return nil, err
+	}
+	const field = "volume_capability"
+	if req.GetVolumeCapability() == nil {
+		return nil, volume.Invalid(field, "is missing")
+	}
+	use, err := useOf(field, req.GetVolumeCapability())
+	if err != nil {
+		return nil, err
+	}
+	if err := known("volume_id", req.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if err := node(req.GetNodeId()); err != nil {
+		return nil, err
+	}
+	v, err := d.cfg.Pools.Volume(ctx, req.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if err := use.fits(field, v); err != nil {
+		return nil, err
+	}
+	a, err := d.cfg.Pools.Attach(ctx, pools.NewAttachment{
+		Volume: v.ID, Node: req.GetNodeId(), ReadOnly: req.GetReadonly() || use.readOnly, Shared: use.nodes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &csi.ControllerPublishVolumeResponse{PublishContext: publishContext(a, use.block)}, nil
+}
+
+// publishContext is what the node learns of an attachment.
+func publishContext(a pools.Attachment, block bool) map[string]string {
+	answer := map[string]string{pools.KeyProtocol: string(a.Protocol)}
+	if a.ReadOnly {
+		answer[pools.KeyReadOnly] = "true"
+	}
+	if a.Protocol == pools.NFS {
+		answer[pools.KeyExport] = a.Export
+		return answer
+	}
+	answer[pools.KeyTarget], answer[pools.KeyPortal] = a.Target, a.Portal
+	answer[pools.KeyLUN], answer[pools.KeySerial] = strconv.Itoa(a.LUN), a.Serial
+	if a.CHAPSecret != "" {
+		answer[pools.KeyCHAPSecret] = a.CHAPSecret
+	}
+	if !block {
+		answer[pools.KeyFSType] = a.FSType
+		if a.FSType == "" {
+			answer[pools.KeyFSType] = fileSystems[0]
+		}
+	}
+	return answer
+}
+
+// ControllerUnpublishVolume detaches a volume from a node, or from all where none is named. What does
+// not exist is detached.
+func (d *Driver) ControllerUnpublishVolume(
+	ctx context.Context, req *csi.ControllerUnpublishVolumeRequest,
+) (*csi.ControllerUnpublishVolumeResponse, error) {
+	id, from := req.GetVolumeId(), req.GetNodeId()
+	if err := required("volume_id", id); err != nil {
+		return nil, err
+	}
+	if exists(id) && (from == "" || exists(from)) {
+		if err := d.cfg.Pools.Detach(ctx, id, from); err != nil {
+			return nil, err
+		}
+	}
+	return &csi.ControllerUnpublishVolumeResponse{}, nil
+}
