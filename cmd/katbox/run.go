@@ -248,6 +248,8 @@ func (i *instance) startNode(context.Context) error {
 		i.log.Info("the next start looks once more for mounts that went with the last boot", logkeys.Cause, err.Error())
 	}
 	i.status.Recovered(i.node.Healthy)
+	// What reading a million records left behind, which a daemon at rest would keep for minutes.
+	go debug.FreeOSMemory()
 	return nil
 }
 
