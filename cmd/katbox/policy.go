@@ -133,6 +133,9 @@ func (p *promises) read() {
 		p.failure = err.Error()
 		return
 	}
+	if last := p.good.Load(); last != nil {
+		next.Prepare(last)
+	}
 	p.good.Store(next)
 	p.content, p.failure = content, ""
 	p.counted.PolicyRead(true)

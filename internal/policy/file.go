@@ -140,7 +140,11 @@ func (f fileEntry) entry(flags Bounds) (entry, error) {
 	if r.err == nil {
 		r.err = b.Check()
 	}
-	return entry{match: f.Match, bounds: b}, r.err
+	match := make([]pattern, len(f.Match))
+	for i := range match {
+		match[i] = newPattern(f.Match[i])
+	}
+	return entry{match: match, bounds: b}, r.err
 }
 
 // lifespans reads the three lifespans. An entry that sets one of lifespan and maxLifespan moves the

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"path"
-	"slices"
 	"strings"
 
 	"github.com/katbox/katbox/internal/volume"
@@ -13,11 +11,12 @@ import (
 type Policy struct {
 	flags   Bounds
 	entries []entry
+	matches matches
 }
 
 // entry has the bounds of some namespaces.
 type entry struct {
-	match  []string // patterns of path.Match
+	match  []pattern
 	bounds Bounds
 }
 
@@ -27,19 +26,6 @@ func New(all Bounds) (*Policy, error) {
 		return nil, err
 	}
 	return &Policy{flags: all}, nil
-}
-
-// Bounds are those of a namespace; "" is one whose name is not known.
-func (p *Policy) Bounds(namespace string) Bounds {
-	for _, e := range p.entries {
-		if slices.ContainsFunc(e.match, func(glob string) bool {
-			ok, _ := path.Match(glob, namespace)
-			return ok
-		}) {
-			return e.bounds
-		}
-	}
-	return p.flags
 }
 
 // Terms are what a volume of the namespace is promised that has these attributes; keys of the kubelet
