@@ -76,6 +76,8 @@ func TestAttach(t *testing.T) {
 			withNode(t, func(t *testing.T, h *testNode) {
 				h.leaveBehind()
 				h.attach()
+				looking, _ := h.records.get(lookingID)
+				h.wantUsage("what shows the data of another volume", looking, volume.Size{})
 				mounts := h.mounter.mounts()
 				if len(mounts) != 1 || mounts[0].Device != h.data(testPod, testID) || mounts[0].Path != h.target(lookingPod, "mount") ||
 					!slices.Equal(mounts[0].Opts, []string{"bind", "nodev", "nosuid", "ro"}) {

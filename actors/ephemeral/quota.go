@@ -51,7 +51,7 @@ func (t *task) setProject(fd int) error {
 // occupied returns what a volume with a data directory occupies, and its limit if that is enforced:
 // what the kernel counts for its project, or else what a walk finds. The errors are those of
 // scratch.Dir.Usage.
-func (e *environment) occupied(ctx context.Context, r *volume.Record) (used, limit volume.Size, err error) {
+func (e *environment) occupied(ctx context.Context, r *volume.Record, pace scratch.Pace) (used, limit volume.Size, err error) {
 	if q, ok := e.Quota.Of(r.Project); ok {
 		exists, err := e.Scratch.Exists(r.Data())
 		if err == nil && !exists {
@@ -59,7 +59,7 @@ func (e *environment) occupied(ctx context.Context, r *volume.Record) (used, lim
 		}
 		return q.Used, q.Limit, err
 	}
-	used.Bytes, used.Inodes, err = e.Scratch.Usage(ctx, r.Data(), nil)
+	used.Bytes, used.Inodes, err = e.Scratch.Usage(ctx, r.Data(), pace)
 	return used, volume.Size{}, err
 }
 

@@ -1,6 +1,7 @@
 package ephemeral
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -296,7 +297,16 @@ func TestProjectWaitsForItsFiles(t *testing.T) {
 	})
 }
 
-// TestSizeOfAProject: retained volumes are measured by one question, those without a project by a walk.
+// wantUsage asks what a volume takes, as an administrator does.
+func (h *testNode) wantUsage(when string, r volume.Record, want volume.Size) {
+	h.t.Helper()
+	got, err := h.node.Usage(h.t.Context(), r, func(context.Context) error { return nil })
+	if err != nil || got != want {
+		h.t.Errorf("%s: %+v (%v), want %+v", when, got, err, want)
+	}
+}
+
+// TestSizeOfAProject: volumes are measured by one question, those without a project by a walk.
 func TestSizeOfAProject(t *testing.T) {
 	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
 		h.publishLimited()
@@ -309,12 +319,15 @@ func TestSizeOfAProject(t *testing.T) {
 		q.more[firstProject] = volume.Size{Bytes: 1000}
 		q.mu.Unlock()
 		r, _ := h.records.get(testID)
-		if used, limit, err := h.node.env.occupied(t.Context(), &r); err != nil || used.Bytes != 5096 || limit != testLimit {
+		if used, limit, err := h.node.env.occupied(t.Context(), &r, nil); err != nil || used.Bytes != 5096 || limit != testLimit {
 			t.Errorf("%+v, %+v, %v", used, limit, err)
 		}
+		h.wantUsage("a project", r, volume.Size{Bytes: 5096, Inodes: 1})
 		r.Project = 0
-		if used, limit, err := h.node.env.occupied(t.Context(), &r); err != nil || used.Inodes != 2 || limit != (volume.Size{}) {
+		if used, limit, err := h.node.env.occupied(t.Context(), &r, nil); err != nil || used.Inodes != 2 || limit != (volume.Size{}) {
 			t.Errorf("without a project: %+v, %+v, %v", used, limit, err)
+		} else {
+			h.wantUsage("without a project", r, used)
 		}
 	})
 }

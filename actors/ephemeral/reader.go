@@ -139,8 +139,13 @@ func (n *Node) open(lease *messages.Lease, end func()) (*files.Reading, error) {
 // Pace waits while calls run, for a while at most. Its error is that of ctx.
 func (n *Node) Pace(ctx context.Context) error { return n.env.calls.Yield(ctx, pace.LongestYield) }
 
-// Usage measures a volume, whatever its phase is. pace is called again and again, and may wait.
-func (n *Node) Usage(ctx context.Context, p volume.Place, pace func(context.Context) error) (volume.Size, error) {
-	bytes, inodes, err := n.env.Scratch.Usage(ctx, p, func(ctx context.Context, _ int) error { return pace(ctx) })
-	return volume.Size{Bytes: bytes, Inodes: inodes}, err
+// Usage returns what a volume takes, whatever its phase is: nothing if it only shows the data of another
+// one, what its quota counts, or else what a walk finds. The walk calls pace again and again, which may
+// wait.
+func (n *Node) Usage(ctx context.Context, r volume.Record, pace func(context.Context) error) (volume.Size, error) {
+	if r.Attach != (volume.Place{}) {
+		return volume.Size{}, nil
+	}
+	used, _, err := n.env.occupied(ctx, &r, func(ctx context.Context, _ int) error { return pace(ctx) })
+	return used, err
 }

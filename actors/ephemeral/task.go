@@ -242,7 +242,7 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	if err != nil {
 		return volume.Stats{}, err
 	}
-	used, limit, err := e.occupied(ctx, record)
+	used, limit, err := e.occupied(ctx, record, nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
 		condition = fmt.Errorf("its data directory is gone: %w", err)

@@ -119,7 +119,7 @@ type fakeVolumes struct {
 	// onList, onGone and onUsage replace what List, Gone and Usage do.
 	onList  func(context.Context, volume.Selection) (volume.Page, error)
 	onGone  func(volume.GoneSelection) (volume.GonePage, error)
-	onUsage func(volume.Place) (volume.Size, error)
+	onUsage func(volume.Record) (volume.Size, error)
 
 	mu  sync.Mutex
 	all map[volume.ID]*fakeVolume
@@ -223,11 +223,11 @@ func (f *fakeVolumes) readings() int {
 	return f.open
 }
 
-func (f *fakeVolumes) Usage(ctx context.Context, p volume.Place, pace func(context.Context) error) (volume.Size, error) {
+func (f *fakeVolumes) Usage(ctx context.Context, r volume.Record, pace func(context.Context) error) (volume.Size, error) {
 	if f.onUsage != nil {
-		return f.onUsage(p)
+		return f.onUsage(r)
 	}
-	bytes, inodes, err := f.dir.Usage(ctx, p, func(ctx context.Context, _ int) error { return pace(ctx) })
+	bytes, inodes, err := f.dir.Usage(ctx, r.Place(), func(ctx context.Context, _ int) error { return pace(ctx) })
 	return volume.Size{Bytes: bytes, Inodes: inodes}, err
 }
 

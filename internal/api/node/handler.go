@@ -60,8 +60,9 @@ type Volumes interface {
 	Purge(ctx context.Context, id volume.ID, by, why string) error
 	// Gone returns a page of the volumes that were deleted, the last one first.
 	Gone(context.Context, volume.GoneSelection) (volume.GonePage, error)
-	// Usage measures a volume that is published. It calls pace before each batch of files.
-	Usage(ctx context.Context, place volume.Place, pace func(context.Context) error) (volume.Size, error)
+	// Usage returns what a volume takes that is published. If it has to look at the files, it calls pace
+	// before each batch of them.
+	Usage(ctx context.Context, r volume.Record, pace func(context.Context) error) (volume.Size, error)
 }
 
 // Config is what the handler works with.

@@ -247,7 +247,7 @@ func TestUsage(t *testing.T) {
 	if sum != 4999*5000/2 || u.Others.Retained != 4001 {
 		t.Errorf("all retained: %d bytes; others %+v", sum, u.Others)
 	}
-	n.volumes.onUsage = func(volume.Place) (volume.Size, error) { return volume.Size{}, errors.New("broken disk") }
+	n.volumes.onUsage = func(volume.Record) (volume.Size, error) { return volume.Size{}, errors.New("broken disk") }
 	n.volumes.onList = func(context.Context, volume.Selection) (volume.Page, error) {
 		return volume.Page{Volumes: []volume.Description{{Record: volume.Record{ID: "v", Pod: testPod}}}}, nil
 	}

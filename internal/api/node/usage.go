@@ -67,7 +67,7 @@ func (h *handler) countLive(ctx context.Context, u *usage) error {
 		}
 		size, known := volume.Size{}, false
 		if measuring.Err() == nil {
-			size, err = h.measure(measuring, d.Record.Place())
+			size, err = h.measure(measuring, d.Record)
 			known = err == nil
 		}
 		u.add(d.Record, api.PodUsage{Live: 1, LiveBytes: size.Bytes, Inodes: size.Inodes, Unmeasured: unmeasured(known)})
@@ -75,9 +75,9 @@ func (h *handler) countLive(ctx context.Context, u *usage) error {
 	return nil
 }
 
-func (h *handler) measure(ctx context.Context, place volume.Place) (volume.Size, error) {
+func (h *handler) measure(ctx context.Context, r volume.Record) (volume.Size, error) {
 	defer h.LowPriority()()
-	return h.Volumes.Usage(ctx, place, h.Pace.Wait)
+	return h.Volumes.Usage(ctx, r, h.Pace.Wait)
 }
 
 // countRetained adds the retained volumes. None is measured for this.
