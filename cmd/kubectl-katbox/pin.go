@@ -3,25 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/cluster"
 	"github.com/katbox/katbox/internal/gateway/resource"
-	"github.com/katbox/katbox/internal/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
 
 func pinVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "pin",
-		Arguments: "TARGET",
-		Summary:   "keeps a retained volume for a time, also if the disk fills up",
-		Least:     1, Most: 1,
-		Notes: `Examples:
+	return verbs.Pin(`Examples:
   kubectl katbox pin --last job/nightly --for 48h --reason "post-mortem"
   kubectl katbox unpin nightly-29000000-x7k2p.q3fd7k2m9c4a                 takes that back`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
+		inCluster(func(flags *pflag.FlagSet) action {
 			var c choice
 			c.define(flags)
 			var o verbs.PinOptions
@@ -36,8 +31,7 @@ func pinVerb() verbs.Verb {
 					return err
 				})
 			}
-		}),
-	}
+		}))
 }
 
 // decide changes how long the volume of a target is kept, and says until when it is now. done is what is
@@ -55,11 +49,10 @@ func (s *session) decide(ctx context.Context, c *choice, text, done string, chan
 	if err := change(v); err != nil {
 		return s.client.Explain(ctx, cluster.ID(v.Namespace, v.Name), err)
 	}
-	text = fmt.Sprintf("%s %s", done, describe(v))
+	var expires time.Time
 	if now, err := s.client.Get(ctx, v.Namespace, v.Name); err == nil { // else it is done all the same
-		expires := at(now.Status.ExpiresAt)
-		text += fmt.Sprintf("; it expires %s (%s)", terminal.In(s.Now(), expires), verbs.Moment(expires))
+		expires = at(now.Status.ExpiresAt)
 	}
-	fmt.Fprintln(s.Stderr, terminal.Clean(text))
+	fmt.Fprintln(s.Stderr, verbs.Decided(s.Now(), done, describe(v), expires))
 	return nil
 }

@@ -10,15 +10,10 @@ import (
 )
 
 func releaseVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "release",
-		Arguments: "TARGET",
-		Summary:   "lets a retained volume go soon; until then unpin takes that back",
-		Least:     1, Most: 1,
-		Notes: `Examples:
+	return verbs.Release(`Examples:
   kubectl katbox release nightly-29000000-x7k2p --reason "all is clear"
   kubectl katbox unpin nightly-29000000-x7k2p                           keeps it after all`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
+		inCluster(func(flags *pflag.FlagSet) action {
 			var c choice
 			c.define(flags)
 			reason := verbs.DefineReason(flags)
@@ -30,6 +25,5 @@ func releaseVerb() verbs.Verb {
 					return s.client.Release(ctx, v.Namespace, v.Name, *reason)
 				})
 			}
-		}),
-	}
+		}))
 }

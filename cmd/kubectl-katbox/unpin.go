@@ -10,15 +10,10 @@ import (
 )
 
 func unpinVerb() verbs.Verb {
-	return verbs.Verb{
-		Name:      "unpin",
-		Arguments: "TARGET",
-		Summary:   "takes a pin or a release back: the volume is kept for its lifespan",
-		Least:     1, Most: 1,
-		Notes: `Examples:
+	return verbs.Unpin(`Examples:
   kubectl katbox unpin nightly-29000000-x7k2p
   kubectl katbox unpin --last job/nightly`,
-		Define: inCluster(func(flags *pflag.FlagSet) action {
+		inCluster(func(flags *pflag.FlagSet) action {
 			var c choice
 			c.define(flags)
 			return func(ctx context.Context, s *session, args []string) error {
@@ -27,6 +22,5 @@ func unpinVerb() verbs.Verb {
 					return err
 				})
 			}
-		}),
-	}
+		}))
 }

@@ -7,18 +7,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/katbox/katbox/internal/api"
-	"github.com/katbox/katbox/internal/terminal"
 	"github.com/katbox/katbox/internal/verbs"
 )
 
-var pinVerb = verbs.Verb{
-	Name:      "pin",
-	Arguments: "TARGET",
-	Summary:   "keeps a retained volume for a time, also if the disk fills up",
-	Least:     1, Most: 1,
-	Notes: `  katbox pin etl/nightly-x7k2q --for 48h --reason "post-mortem"
+var pinVerb = verbs.Pin(`  katbox pin etl/nightly-x7k2q --for 48h --reason "post-mortem"
   katbox unpin etl/nightly-x7k2q     takes that back`,
-	Define: onNode(func(flags *pflag.FlagSet) action {
+	onNode(func(flags *pflag.FlagSet) action {
 		var c choice
 		c.define(flags)
 		var o verbs.PinOptions
@@ -30,8 +24,7 @@ var pinVerb = verbs.Verb{
 			}
 			return s.decide(ctx, c, args[0], "pinned", func(v api.Volume) (api.Volume, error) { return s.client.Pin(ctx, v.ID, until, reason) })
 		}
-	}),
-}
+	}))
 
 // decide changes how long a volume is kept, and says until when it is now. done is what is done with it.
 func (s *session) decide(ctx context.Context, c choice, text, done string, change func(api.Volume) (api.Volume, error)) error {
@@ -43,8 +36,6 @@ func (s *session) decide(ctx context.Context, c choice, text, done string, chang
 	if err != nil {
 		return s.explain(err)
 	}
-	expires := at(now.ExpiresAt)
-	fmt.Fprintf(s.Stderr, "%s %s; it expires %s (%s)\n",
-		done, terminal.Clean(describe(v)), terminal.In(s.Now(), expires), verbs.Moment(expires))
+	fmt.Fprintln(s.Stderr, verbs.Decided(s.Now(), done, describe(v), at(now.ExpiresAt)))
 	return nil
 }

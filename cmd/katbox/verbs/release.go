@@ -9,20 +9,14 @@ import (
 	"github.com/katbox/katbox/internal/verbs"
 )
 
-var releaseVerb = verbs.Verb{
-	Name:      "release",
-	Arguments: "TARGET",
-	Summary:   "lets a retained volume go soon; until then unpin takes that back",
-	Least:     1, Most: 1,
-	Define: onNode(func(flags *pflag.FlagSet) action {
-		var c choice
-		c.define(flags)
-		reason := verbs.DefineReason(flags)
-		return func(ctx context.Context, s *session, args []string) error {
-			if err := verbs.CheckReason(*reason); err != nil {
-				return err
-			}
-			return s.decide(ctx, c, args[0], "released", func(v api.Volume) (api.Volume, error) { return s.client.Release(ctx, v.ID, *reason) })
+var releaseVerb = verbs.Release("", onNode(func(flags *pflag.FlagSet) action {
+	var c choice
+	c.define(flags)
+	reason := verbs.DefineReason(flags)
+	return func(ctx context.Context, s *session, args []string) error {
+		if err := verbs.CheckReason(*reason); err != nil {
+			return err
 		}
-	}),
-}
+		return s.decide(ctx, c, args[0], "released", func(v api.Volume) (api.Volume, error) { return s.client.Release(ctx, v.ID, *reason) })
+	}
+}))

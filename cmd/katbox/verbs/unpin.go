@@ -9,16 +9,10 @@ import (
 	"github.com/katbox/katbox/internal/verbs"
 )
 
-var unpinVerb = verbs.Verb{
-	Name:      "unpin",
-	Arguments: "TARGET",
-	Summary:   "takes a pin or a release back: the volume is kept for its lifespan",
-	Least:     1, Most: 1,
-	Define: onNode(func(flags *pflag.FlagSet) action {
-		var c choice
-		c.define(flags)
-		return func(ctx context.Context, s *session, args []string) error {
-			return s.decide(ctx, c, args[0], "unpinned", func(v api.Volume) (api.Volume, error) { return s.client.Unpin(ctx, v.ID) })
-		}
-	}),
-}
+var unpinVerb = verbs.Unpin("", onNode(func(flags *pflag.FlagSet) action {
+	var c choice
+	c.define(flags)
+	return func(ctx context.Context, s *session, args []string) error {
+		return s.decide(ctx, c, args[0], "unpinned", func(v api.Volume) (api.Volume, error) { return s.client.Unpin(ctx, v.ID) })
+	}
+}))

@@ -1,0 +1,39 @@
+package verbs
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/internal/terminal"
+)
+
+// Pin is the verb that keeps a volume for a time. A program adds its notes, and what the verb does.
+func Pin(notes string, define func(*pflag.FlagSet) Action) Verb {
+	return decision("pin", "keeps a retained volume for a time, also if the disk fills up", notes, define)
+}
+
+// Unpin is the verb that takes a pin or a release back.
+func Unpin(notes string, define func(*pflag.FlagSet) Action) Verb {
+	return decision("unpin", "takes a pin or a release back: the volume is kept for its lifespan", notes, define)
+}
+
+// Release is the verb that lets a volume go soon.
+func Release(notes string, define func(*pflag.FlagSet) Action) Verb {
+	return decision("release", "lets a retained volume go soon; until then unpin takes that back", notes, define)
+}
+
+// decision is a verb that changes how long one volume is kept.
+func decision(name, summary, notes string, define func(*pflag.FlagSet) Action) Verb {
+	return Verb{Name: name, Arguments: "TARGET", Summary: summary, Least: 1, Most: 1, Notes: notes, Define: define}
+}
+
+// Decided says what was done with a volume, and when it expires now; a zero time is not known.
+func Decided(now time.Time, done, volume string, expires time.Time) string {
+	text := done + " " + volume
+	if !expires.IsZero() {
+		text += fmt.Sprintf("; it expires %s (%s)", terminal.In(now, expires), Moment(expires))
+	}
+	return terminal.Clean(text)
+}
