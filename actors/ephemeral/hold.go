@@ -198,16 +198,6 @@ func holdOf(r volume.Record, m *messages.HoldVolume, now time.Time, grace time.D
 	return asked
 }
 
-// rewrite records something of a retained volume that leaves all else of it as it is.
-func (v *volumeActor) rewrite(c actor.Context, name string, m messages.Request, reply messages.Reply[struct{}], run func(*task) error) {
-	v.start(c, rewriting(name, m, reply, run))
-}
-
-// rewriting is the operation of [volumeActor.rewrite].
-func rewriting(name string, m messages.Request, reply messages.Reply[struct{}], run func(*task) error) *operation {
-	return &operation{name: name, origin: m.Route().Origin, run: run, brief: true, waiting: []messages.Reply[struct{}]{reply}}
-}
-
 // retainedAs shows the change of a visited volume in the lists.
 func (v *volumes) retainedAs(m *messages.RetainedAs) {
 	if visited, ok := v.visited[m.Record.ID]; ok {

@@ -2,7 +2,6 @@ package ephemeral
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -60,43 +58,6 @@ type volumeActor struct {
 	// received counts the supervisor's messages.
 	received uint64
 }
-
-// publishing is the name of an operation that publishes.
-const publishing = "publish"
-
-// operation is one change of a volume.
-type operation struct {
-	// name is for traces.
-	name string
-	// origin is the call that asked for it first; nil when that is not traced.
-	origin *messages.Origin
-	run    func(*task) error
-	// covers tells whether a request asks for what this operation does anyway; nil when none does.
-	covers func(messages.Request) bool
-	// waiting get the outcome.
-	waiting []messages.Reply[struct{}]
-	// deletes: it is a deletion, which takes a moment; then there is nothing left to unmount. An
-	// unpublish that meets it waits.
-	deletes bool
-	// brief: it writes one record, and nothing that a request asks for contradicts it. All requests
-	// that meet it wait, except questions: what they are about stays the same.
-	brief bool
-	// beside: an operation of another volume waits for it.
-	beside bool
-	// ended delivers the outcome. It is not in the message that announces it, because a message at
-	// which the actor panics is lost.
-	ended   chan *outcome
-	outcome *outcome
-}
-
-// outcome is what an operation made of its volume.
-type outcome struct {
-	task *task
-	err  error
-}
-
-// finished announces that the running operation, or a measurement beside it, has ended.
-type finished struct{}
 
 func volumeProps(env *environment, id volume.ID, was resting, more ...actor.ReceiverMiddleware) *actor.Props {
 	v := &volumeActor{environment: env, id: id, record: was.record, size: was.size}
@@ -202,88 +163,6 @@ func (v *volumeActor) change(c actor.Context, m messages.Request, reply messages
 	case running.deletes && isUnpublish(m) && v.defers(m):
 	default:
 		m.Fail(errBusy(v.id))
-	}
-}
-
-// start runs an operation in a goroutine of its own, on a copy of what is known.
-func (v *volumeActor) start(c actor.Context, op *operation) {
-	op.ended = make(chan *outcome, 1)
-	t := &task{environment: v.environment, id: v.id, record: v.record, size: v.size, deletion: v.deletion}
-	root, self := c.ActorSystem().Root, c.Self()
-	run := v.Workers.Go
-	if op.beside {
-		run = v.Workers.Beside
-	}
-	err := run(func() {
-		err := actors.Guard(v.Log, func() error { return t.traced(op) })
-		op.ended <- &outcome{task: t, err: err}
-		root.Send(self, &finished{})
-	})
-	if err != nil {
-		for _, waiting := range op.waiting {
-			waiting.Fail(err)
-		}
-		v.stillStuck(c, err)
-		return
-	}
-	v.running = op
-}
-
-// finish takes over what an operation left, and answers the callers that wait for it. A restarted
-// actor calls it too, because the message that announced it may be lost.
-func (v *volumeActor) finish(c actor.Context) {
-	op := v.running
-	if op == nil {
-		return
-	}
-	if op.outcome == nil {
-		select {
-		case op.outcome = <-op.ended:
-		default:
-			return
-		}
-	}
-	t, err := op.outcome.task, op.outcome.err
-	before, stuck := v.record, t.stuck
-	if op.deletes {
-		stuck = err // a deletion that panicked is tried again too
-	}
-	v.record = t.record
-	if t.record == nil || t.record.Phase.Live() {
-		v.size = volume.Size{}
-	}
-	if op.brief && err == nil {
-		c.Send(c.Parent(), &messages.RetainedAs{Record: *v.record})
-	}
-	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
-		v.deletionOrdered, v.deletionFailed, v.deletionTries = false, nil, 0
-	}
-	for _, waiting := range op.waiting {
-		waiting.Send(struct{}{}, err)
-	}
-	if errors.Is(err, volume.ErrNoSpace) && !op.deletes && !op.brief {
-		c.Send(v.diskActor, &messages.NoSpace{})
-	}
-	v.running = nil
-	switch {
-	case stuck != nil:
-		v.stillStuck(c, stuck)
-	case err == nil:
-		v.stuck, v.failures = nil, 0
-	case len(op.waiting) == 0:
-		v.Log.Error(err, "operation failed", logkeys.About(v.known())...)
-	}
-	if v.resumeLater && stuck == nil {
-		v.resume(c)
-	}
-	v.resumeLater = false
-	deferred := v.deferred
-	v.deferred = nil
-	for _, m := range deferred {
-		v.request(c, m)
-	}
-	if op.name == publishing && err == nil {
-		v.tellPublished(before)
 	}
 }
 
