@@ -61,18 +61,30 @@ func MakeDisk(l Layout, kind DiskKind, size, inodes int64) (*Disk, error) {
 		return nil, err
 	}
 	if kind != Auto {
-		return makeDisk(l, kind, size, inodes)
+		return makeDisk(l, kind, size, inodes, false)
 	}
-	d, err := makeDisk(l, Ext4, size, inodes)
+	d, err := makeDisk(l, Ext4, size, inodes, false)
 	if !errors.Is(err, ErrUnavailable) {
 		return d, err
 	}
 	fallback := err
-	if d, err = makeDisk(l, Tmpfs, size, inodes); err != nil {
+	if d, err = makeDisk(l, Tmpfs, size, inodes, false); err != nil {
 		return nil, errors.Join(err, fallback)
 	}
 	d.fallback = fallback
 	return d, nil
+}
+
+// MakeQuotaDisk is [MakeDisk] for a file system that enforces project quotas. Only Ext4 and XFS can, and
+// the error wraps [ErrUnavailable] where the kernel has none.
+func MakeQuotaDisk(l Layout, kind DiskKind, size, inodes int64) (*Disk, error) {
+	if kind != Ext4 && kind != XFS {
+		return nil, fmt.Errorf("%w: disk %q has no project quotas; it has to be ext4 or xfs", ErrUsage, kind)
+	}
+	if err := checkDisk(kind, size, inodes); err != nil {
+		return nil, err
+	}
+	return makeDisk(l, kind, size, inodes, true)
 }
 
 func checkDisk(kind DiskKind, size, inodes int64) error {
@@ -93,7 +105,7 @@ func checkDisk(kind DiskKind, size, inodes int64) error {
 }
 
 // makeDisk makes a disk of a kind that is not Auto.
-func makeDisk(l Layout, kind DiskKind, size, inodes int64) (*Disk, error) {
+func makeDisk(l Layout, kind DiskKind, size, inodes int64, quotas bool) (*Disk, error) {
 	d := &Disk{kind: kind, work: l.Work}
 	switch kind {
 	case Directory:
@@ -104,10 +116,10 @@ func makeDisk(l Layout, kind DiskKind, size, inodes int64) (*Disk, error) {
 		}
 	default:
 		d.image = l.Image
-		if err := makeImage(l.Image, kind, size, inodes); err != nil {
+		if err := makeImage(l.Image, mkfs(l.Image, kind, inodes, quotas), kind, size); err != nil {
 			return nil, errors.Join(err, d.removeImage())
 		}
-		if err := mountImage(l.Image, l.Work, kind); err != nil {
+		if err := mountImage(l.Image, l.Work, kind, quotas); err != nil {
 			return nil, errors.Join(err, d.removeImage())
 		}
 	}

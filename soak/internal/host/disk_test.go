@@ -30,6 +30,11 @@ func TestCheckDisk(t *testing.T) {
 	if d, err := MakeDisk(newLayout(t), "ext3", 1<<20, 0); !errors.Is(err, ErrUsage) {
 		t.Errorf("%+v, %v; want wrong usage", d, err)
 	}
+	for _, kind := range []DiskKind{Directory, Tmpfs, Btrfs, Auto} {
+		if d, err := MakeQuotaDisk(newLayout(t), kind, 1<<30, 0); !errors.Is(err, ErrUsage) {
+			t.Errorf("quotas on %s: %+v, %v; want wrong usage", kind, d, err)
+		}
+	}
 }
 
 func TestDirectory(t *testing.T) {

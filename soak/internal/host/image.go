@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeImage makes a sparse file with a new file system in it.
-func makeImage(image string, kind DiskKind, size, inodes int64) error {
-	command := mkfs(image, kind, inodes)
+// makeImage makes a sparse file with a new file system in it, which a command makes.
+func makeImage(image string, command []string, kind DiskKind, size int64) error {
 	tool, err := lookTool(command[0])
 	if err != nil {
 		return fmt.Errorf("%w: make a disk: %w; install the tools of %s", ErrUnavailable, err, kind)
@@ -34,22 +33,26 @@ func makeImage(image string, kind DiskKind, size, inodes int64) error {
 }
 
 // mkfs is the command that makes a file system.
-func mkfs(image string, kind DiskKind, inodes int64) []string {
+func mkfs(image string, kind DiskKind, inodes int64, quotas bool) []string {
 	switch kind {
 	case XFS:
 		return []string{"mkfs.xfs", "-q", "-f", image}
 	case Btrfs:
 		return []string{"mkfs.btrfs", "-q", "-f", image}
 	}
+	features, extended := "has_journal", "lazy_itable_init=0,lazy_journal_init=0"
+	if quotas {
+		features, extended = features+",quota,project", extended+",quotatype=prjquota"
+	}
 	command := []string{
 		"mkfs.ext4", "-q", "-F",
 		// No blocks are set aside for root: full means full, for everybody.
 		"-m", "0",
-		"-O", "has_journal",
+		"-O", features,
 		// As on a real disk; a small one would get smaller blocks.
 		"-b", "4096",
 		// Otherwise the kernel would go on writing by itself once it is mounted.
-		"-E", "lazy_itable_init=0,lazy_journal_init=0",
+		"-E", extended,
 	}
 	if inodes > 0 {
 		command = append(command, "-N", strconv.FormatInt(inodes, 10))
@@ -76,7 +79,7 @@ func lookTool(name string) (string, error) {
 // frees itself with the mount, in whatever way that goes: it is told so in the
 // same call that takes it, and until it is mounted, this process's own file
 // descriptor is all that holds it.
-func mountImage(image, target string, kind DiskKind) error {
+func mountImage(image, target string, kind DiskKind, quotas bool) error {
 	file, err := os.OpenFile(image, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("open the disk's image: %w", err)
@@ -87,8 +90,15 @@ func mountImage(image, target string, kind DiskKind) error {
 		return fmt.Errorf("%w: take a loop device: %w; run it as root of the machine, or take a tmpfs", ErrUnavailable, err)
 	}
 	defer device.Close()
-	err = unix.Mount(device.Name(), target, string(kind), 0, "")
+	options := ""
+	if quotas {
+		options = "prjquota"
+	}
+	err = unix.Mount(device.Name(), target, string(kind), 0, options)
 	switch {
+	case quotas && errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("%w: mount %s, a disk with %s and project quotas, which the kernel may not have, on %s: %w",
+			ErrUnavailable, device.Name(), kind, target, err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%w: mount %s, a disk with %s, on %s: %w", ErrUnavailable, device.Name(), kind, target, err)
 	case err != nil:
