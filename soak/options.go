@@ -81,6 +81,7 @@ func parseOptions(args []string) (options, error) {
 		{"pods", func(w *workload.Workload) { w.Pods = change.Pods }},
 		{"parallel", func(w *workload.Workload) { w.Parallel = change.Parallel }},
 		{"volumes", func(w *workload.Workload) { w.Volumes.Min, w.Volumes.Max = volumes, volumes }},
+		{"disk", func(w *workload.Workload) { w.Disk.Kind = change.Disk.Kind }},
 		{"lifespan", func(w *workload.Workload) { w.Driver.Lifespan = change.Driver.Lifespan }},
 		{"repeat", func(w *workload.Workload) { w.Calls.Doubled = change.Calls.Doubled }},
 		{"cancel", func(w *workload.Workload) { w.Calls.Cancelled = change.Calls.Cancelled }},
@@ -91,6 +92,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&change.Pods, "pods", 0, "how many pods live and die"+instead)
 	flags.IntVar(&change.Parallel, "parallel", 0, "how many pods are on the node at a time"+instead)
 	flags.IntVar(&volumes, "volumes", 0, "volumes of each pod"+instead)
+	flags.StringVar(&change.Disk.Kind, "disk", "", "what the working directory is on, such as ext4"+instead)
 	flags.DurationVar((*time.Duration)(&change.Driver.Lifespan), "lifespan", 0, "the daemon's --afterlifespan"+instead)
 	flags.Float64Var(&change.Calls.Doubled, "repeat", 0, "share of calls sent twice, half of them at the same time"+instead)
 	flags.Float64Var(&change.Calls.Cancelled, "cancel", 0, "share of calls cancelled midway and then repeated"+instead)

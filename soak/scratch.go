@@ -50,6 +50,8 @@ func (s *scratch) begin() {
 	filled, err := content.Fill(dir, s.spec(v))
 	s.filled = filled
 	switch {
+	case isFull(err) && s.volume.Plan.Tight:
+		s.checker.RefusedWithinLimit(v, err)
 	case isFull(err):
 		v.Note("no room for the rest: %v", err)
 	case err != nil:
@@ -61,6 +63,7 @@ func (s *scratch) begin() {
 	v.Note("containers run")
 	s.checker.Published(v)
 	s.afflict()
+	s.overfill()
 }
 
 // afflict does what a fault does to a volume in use.
@@ -102,6 +105,7 @@ func (s *scratch) finish() {
 	if !s.filled.Marker {
 		return
 	}
+	s.overfill() // the driver may have been killed since the first time
 	s.checker.Ending(v)
 	if !v.Troubled(time.Time{}, time.Now(), workload.VolumeRemoved, workload.VolumeSymlink) {
 		if err := content.Verify(v.Target, s.spec(v), s.filled); err != nil {

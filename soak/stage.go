@@ -60,7 +60,11 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 	}
 	w := o.workload
 	var err error
-	if s.disk, err = host.MakeDisk(l, host.DiskKind(w.Disk.Kind), int64(w.Disk.Size), w.Disk.Inodes); err != nil {
+	makeDisk := host.MakeDisk
+	if w.Disk.Quotas {
+		makeDisk = host.MakeQuotaDisk
+	}
+	if s.disk, err = makeDisk(l, host.DiskKind(w.Disk.Kind), int64(w.Disk.Size), w.Disk.Inodes); err != nil {
 		return nil, err
 	}
 	if s.canaries, err = host.MakeCanaries(l.Canaries, canaryDirectories); err != nil {

@@ -63,7 +63,8 @@ const (
 	PinsNothing     Bug = "says that it pins, and does not"
 	ForgetsPins     Bug = "forgets pins when it starts" // a kill
 	ReleasesNothing Bug = "says that it releases, and does not"
-	ShortensFailed  Bug = "takes failures for successes" // volumes that are kept on failure
+	LimitsNothing   Bug = "says that it limits, and does not" // tight volumes, Config.Quotas
+	ShortensFailed  Bug = "takes failures for successes"      // volumes that are kept on failure
 	// Those of attaching show with pods that do.
 	AttachesWritable Bug = "attaches volumes writable"
 	DeletesAttached  Bug = "deletes volumes that are attached"
@@ -117,6 +118,7 @@ var breaks = map[Bug]history.Promise{
 	ReadingDelays:   history.Independent,
 	RemovesAnother:  history.Removes, RemovesNothing: history.Removes,
 	PinsNothing: history.Holds, ForgetsPins: history.Holds, ReleasesNothing: history.Holds,
+	LimitsNothing:    history.Limits,
 	ShortensFailed:   history.KeepsFailed,
 	AttachesWritable: history.Attached, DeletesAttached: history.Attached,
 	HurriesAttached: history.Attached, BuriesLookers: history.Attached,

@@ -15,7 +15,7 @@ import (
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
-// Lifespan, MaxLifespan, ReleaseGrace, Headroom, Outside, Seen and Bug may be zero.
+// Lifespan, MaxLifespan, ReleaseGrace, Headroom, Outside, Seen, Quotas and Bug may be zero.
 type Config struct {
 	// Socket is the path on which it listens, Work its working directory and
 	// Kubelet that of the kubelet.
@@ -35,7 +35,9 @@ type Config struct {
 	// Seen is told of each publish whose input is good, as it comes, by many
 	// goroutines.
 	Seen func(volumeID, podUID string, readOnly bool)
-	Bug  Bug
+	// Quotas says that the file system of Work enforces project quotas.
+	Quotas bool
+	Bug    Bug
 }
 
 // Driver is the driver, over all its restarts.
@@ -50,6 +52,8 @@ type Driver struct {
 	calls int
 	cpu   time.Duration
 	clock time.Duration
+	// projects is how many volumes have got a project.
+	projects uint32
 }
 
 // run is the driver from one start to its end.

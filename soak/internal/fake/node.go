@@ -120,7 +120,7 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 	if r.cfg.Bug == LosesAgain && ok && !known.published {
 		_ = emptyDir(r.data(next)) // what is left is not what it was
 	}
-	if err := r.mount(next, q.GetReadonly()); err != nil {
+	if err := r.mount(next, q.GetVolumeContext(), q.GetReadonly()); err != nil {
 		if ok {
 			r.disk.put(known)
 		} else {
@@ -144,7 +144,7 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 }
 
 // mount mounts, or leaves nothing.
-func (r *run) mount(v record, readOnly bool) error {
+func (r *run) mount(v record, attributes map[string]string, readOnly bool) error {
 	data := r.data(v)
 	if err := os.MkdirAll(data, 0o777); err != nil {
 		_ = os.Remove(filepath.Dir(data)) // it stays if anything is in there
@@ -154,6 +154,10 @@ func (r *run) mount(v record, readOnly bool) error {
 		_ = os.Remove(v.target)
 		_ = os.Remove(data) // neither goes if anything is in there
 		_ = os.Remove(filepath.Dir(data))
+	}
+	if err := r.limit(data, attributes); err != nil {
+		undo()
+		return err
 	}
 	if err := os.Mkdir(v.target, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
 		undo()

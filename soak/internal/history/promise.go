@@ -22,6 +22,7 @@ const (
 	ListsTrue     Promise = "a list shows what is retained"     // 11, 12. all of it once, and nothing of others
 	Removes       Promise = "a removal takes its volume alone"  // at once, and whole
 	Holds         Promise = "pins and releases hold"            // across crashes, and not for longer
+	Limits        Promise = "a size limit holds"                // 13. and refuses nothing that is below it
 	KeepsFailed   Promise = "what a failed pod left is kept"    // 14. for its whole lifespan
 	Attached      Promise = "an attached volume stays as it is" // 14. while a pod looks at it, and for a grace after that
 	Tombstones    Promise = "what goes leaves a tombstone"      // 14. one, which says why
@@ -37,7 +38,7 @@ const (
 // Promises are all of them, in the order of the report.
 var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
-	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, KeepsFailed,
+	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, Limits, KeepsFailed,
 	Attached, Tombstones,
 	ReadOnly, Lives, Completed,
 }

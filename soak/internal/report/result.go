@@ -74,11 +74,13 @@ type summary struct {
 	Volumes    int `json:"volumes"`
 	// Calls, Errors and Cancelled leave the calls with bad input out. Cancelled
 	// calls are those that ended so, Doubled and Reordered ones were sent so.
-	Calls      int `json:"calls"`
-	Errors     int `json:"errors"`
-	Doubled    int `json:"doubled"`
-	Cancelled  int `json:"cancelled"`
-	Reordered  int `json:"reordered"`
+	Calls     int `json:"calls"`
+	Errors    int `json:"errors"`
+	Doubled   int `json:"doubled"`
+	Cancelled int `json:"cancelled"`
+	Reordered int `json:"reordered"`
+	// Overfilled is how often a pod wrote into a volume until it was refused.
+	Overfilled int `json:"overfilled"`
 	Violations int `json:"violations"`
 	// PodsPerSecond and CallsPerSecond are means over the whole run.
 	PodsPerSecond  float64 `json:"pods_per_second"`

@@ -59,6 +59,8 @@ type Counters struct {
 	// Doubled and Reordered count the calls that were so on purpose. The
 	// cancelled ones are counted with the calls.
 	Doubled, Reordered atomic.Int64
+	// Overfilled counts how often a pod wrote into a volume until it was refused.
+	Overfilled atomic.Int64
 }
 
 // New begins a run, now.

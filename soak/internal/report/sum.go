@@ -61,6 +61,7 @@ func (r *Run) summary(took time.Duration) summary {
 		Pods: int(r.Count.PodsOver.Load()), Containers: int(r.Count.Containers.Load()), Volumes: int(r.Count.Volumes.Load()),
 		Calls: r.calls.answered, Errors: r.calls.errors,
 		Doubled: int(r.Count.Doubled.Load()), Cancelled: r.calls.cancelled, Reordered: int(r.Count.Reordered.Load()),
+		Overfilled: int(r.Count.Overfilled.Load()),
 		Violations: r.options.Sources.violations(),
 	}
 	if took > 0 {

@@ -72,6 +72,7 @@ func (x *Result) workGroup() group {
 		number("calls doubled", s.Doubled),
 		number("calls cancelled", s.Cancelled),
 		number("calls reordered", s.Reordered),
+		number("volumes filled to their limit", s.Overfilled),
 	}}
 }
 

@@ -107,6 +107,7 @@ func (w Workload) Check() error {
 	}
 	w.checkDriver(c)
 	w.Disk.check(c)
+	w.checkTight(c)
 	w.checkFaults(c)
 	if c.err != nil {
 		return c.err
@@ -174,6 +175,8 @@ func (d Disk) check(c *checker) {
 	c.that(d.Inodes == 0 || d.Kind == ext4 || d.Kind == tmpfs || d.Kind == auto, "disk.inodes",
 		"is %d, but a disk.kind of %s has no fixed number of inodes: only %s have", d.Inodes, d.Kind,
 		enumerate([]string{ext4, tmpfs, auto}))
+	c.that(!d.Quotas || d.Kind == ext4 || d.Kind == xfs, "disk.quotas", "is true, but a disk.kind of %s has no project quotas: only %s have",
+		d.Kind, enumerate([]string{ext4, xfs}))
 	if d.Inodes != 0 {
 		within(c, "disk.inodes", d.Inodes, 1000, mostInodes)
 	}

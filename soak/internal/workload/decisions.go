@@ -44,6 +44,9 @@ type Volume struct {
 	// by them; 0 stands for as long as those that say nothing.
 	Attributes map[string]string
 	Lifespan   time.Duration
+	// Tight says that its limits are [TightBytes] and [TightInodes], and that its pod writes until it
+	// is refused.
+	Tight bool
 	// RemovedAfter is how long after its unpublish a person removes the volume; 0
 	// says that nobody does. No volume with a Trouble is removed.
 	RemovedAfter time.Duration

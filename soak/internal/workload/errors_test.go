@@ -14,6 +14,7 @@ func TestErrors(t *testing.T) {
 		faults = "daemon-kill, kubelet-restart, disk-full, no-inodes, slow-disk, clock-step, " +
 			"busy-target, foreign-mount, nested-mount, pod-removed, volume-removed, volume-symlink"
 		inEmpty = "churn.yaml: there is nothing in it; a preset would be an example to begin with"
+		tight   = "volumes: {tight: 0.1}\ndisk: {kind: ext4, quotas: true}\n"
 	)
 	for _, c := range []struct{ text, want string }{
 		// What is no workload at all.
@@ -95,6 +96,15 @@ func TestErrors(t *testing.T) {
 		{"volumes: {limits: 0.1}", "churn.yaml: driver.maxLifespan is 0s, but volumes.limits is 0.1: it has to be at least " +
 			"driver.lifespan, which is 20s"},
 		{"driver: {maxLifespan: 2m}", "churn.yaml:1: driver.maxLifespan is 2m0s, it has to lie between 0s and 1m0s"},
+		{"volumes: {tight: 2}", "churn.yaml:1: volumes.tight is 2, it has to lie between 0 and 1"},
+		{"volumes: {tight: 0.1}", "churn.yaml:1: volumes.tight is 0.1, but nothing limits volumes: disk.quotas has to be true"},
+		{tight + "contents: {files: 501}", "churn.yaml:3: contents.files is 501, but volumes.tight is 0.1: it has to be at most 500"},
+		{tight + "contents: {files: 500, bytes: 5Ki}", "churn.yaml:3: contents.bytes is 5Ki, but volumes.tight is 0.1: " +
+			"all files of a volume have to fit into 4Mi"},
+		{tight + "faults: [{kind: disk-full, for: 1s}]", "churn.yaml:1: volumes.tight is 0.1, but faults[0] is disk-full: " +
+			"nothing can be said about limits on a full disk"},
+		{"disk: {kind: tmpfs, quotas: true}", "churn.yaml:1: disk.quotas is true, " +
+			"but a disk.kind of tmpfs has no project quotas: only ext4, xfs have"},
 		{"calls: {bad: 101}", "churn.yaml:1: calls.bad is 101, it has to lie between 0 and 100"},
 		{"driver: {lifespan: 1h}", "churn.yaml:1: driver.lifespan is 1h0m0s, it has to lie between 0s and 15m0s"},
 		{"driver: {headroom: 2}", "churn.yaml:1: driver.headroom is 2, it has to lie between 0 and 1"},

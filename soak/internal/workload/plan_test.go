@@ -151,6 +151,14 @@ func TestOneFieldLeavesTheOtherDecisions(t *testing.T) {
 		{"failed", func(w *Workload) { w.Failed = 0.9 }, func(p *Pod) { p.Failed = false }},
 		{"volumes.onFailure", func(w *Workload) { w.Volumes.OnFailure = 0.9 }, volumes(func(v *Volume) { v.OnFailure = false })},
 		{"volumes.limits", func(w *Workload) { w.Volumes.Limits = 0.9 }, volumes(func(v *Volume) { v.Attributes, v.Lifespan = nil, 0 })},
+		{"volumes.tight", func(w *Workload) { w.Volumes.Tight = 0.9 }, volumes(func(v *Volume) {
+			v.Tight = false
+			delete(v.Attributes, "sizeLimit")
+			delete(v.Attributes, "inodeLimit")
+			if len(v.Attributes) == 0 {
+				v.Attributes = nil
+			}
+		})},
 		{"reading.pinned", func(w *Workload) { w.Reading.Pinned = 0.9 }, func(p *Pod) {
 			p.Again = 0
 			volumes(decideNothing)(p)

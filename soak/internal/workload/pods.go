@@ -35,6 +35,7 @@ func (p Plan) Pod(index int) Pod {
 		v := p.volume(p.stream("volume", uint64(index), uint64(i)), Volume{Name: name, ID: volumeID(name, pod.UID)})
 		v.OnFailure = chance(p.stream("onFailure", uint64(index), uint64(i)), p.workload.Volumes.OnFailure)
 		p.limit(&v, index, i)
+		p.tighten(&v, index, i)
 		p.decide(&v, index, i)
 		pod.Volumes = append(pod.Volumes, v)
 	}

@@ -78,6 +78,9 @@ type Volumes struct {
 	// Limits is the share of inline volumes that ask for a size, a number of inodes and a
 	// lifespan of their own, with attributes. They have more room than they need.
 	Limits float64 `yaml:"limits"`
+	// Tight is the share of inline volumes that ask for little more room than they need, and
+	// whose pods write until they are refused. The disk has to have quotas.
+	Tight float64 `yaml:"tight"`
 }
 
 // Contents is what a pod writes into a volume, beside the marker that each gets.
@@ -152,6 +155,9 @@ type Disk struct {
 	// Inodes is how many there are; 0 leaves it to the file system. Only ext4
 	// and tmpfs have a fixed number of them.
 	Inodes int64 `yaml:"inodes"`
+	// Quotas says that it enforces the limits of volumes, by project quotas. Only ext4 and
+	// xfs can, on a kernel that has them.
+	Quotas bool `yaml:"quotas"`
 }
 
 // Fault is something that goes wrong, some times in a run.

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/fake"
+	"github.com/katbox/katbox/soak/internal/report"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// TestLimitsAreTried: pods write until they are refused. A driver that sets no limits is found out, and one
+// that sets them is not. It needs a kernel with project quotas.
+func TestLimitsAreTried(t *testing.T) {
+	if os.Getenv("KATBOX_QUOTAS") == "" {
+		t.Skip("it needs a kernel with project quotas; run it with make quota-check")
+	}
+	for _, kind := range []string{"xfs", "ext4"} {
+		w := trial()
+		waves(&w)
+		w.Disk = workload.Disk{Kind: kind, Size: 1 << 30, Quotas: true}
+		w.Volumes.Tight, w.Volumes.ReadOnly, w.Again = 0.5, 0.1, 0.2
+		w.Calls = workload.Calls{Doubled: 0.3, Cancelled: 0.1, Reordered: 0.1}
+		w.Contents = workload.Contents{Files: 8, Bytes: 200 << 10, Deep: 0.2, Names: 0.5, Sparse: 0.5, Links: 0.5, Modes: 0.5, Special: 0.5}
+		w.Faults = []workload.Fault{fault(workload.DaemonKill, 2, 50*time.Millisecond)}
+		t.Run("none on "+kind, func(t *testing.T) {
+			_, problems := playUntil(t, byChance, func() *report.Result { return playFake(t, fake.LimitsNothing, w) },
+				func(r *report.Result) []string { return caught(r, fake.LimitsNothing) })
+			for _, p := range problems {
+				t.Error(p)
+			}
+		})
+		t.Run("honest ones on "+kind, func(t *testing.T) {
+			_, problems := playUntil(t, isBusy, func() *report.Result { return playFake(t, "", w) },
+				func(r *report.Result) []string {
+					problems := violations(r)
+					if r.Summary.Overfilled == 0 {
+						problems = append(problems, "no volume was filled to its limit")
+					}
+					return problems
+				})
+			for _, p := range problems {
+				t.Error(p)
+			}
+		})
+	}
+}
