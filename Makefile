@@ -76,7 +76,7 @@ powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh
 		--disk ext4:512M --window 2:10 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
 
 # VMTEST names a directory with a run.sh; .ci/quota-check says what it has to do.
-quota-check: ## Run the tests of limits on XFS and ext4 with project quotas, half an hour; VMTEST=DIR has run.sh, QUOTA_FLAGS="-test.run Hostile"
+quota-check: ## Run the tests and the soak of limits on XFS and ext4 with project quotas, half an hour; VMTEST=DIR has run.sh, QUOTA_FLAGS="-test.run Hostile"
 	@if [ -z "$(VMTEST)" ]; then \
 		echo 'skipped: nothing was run. Set VMTEST to a directory with a run.sh that runs a command in a virtual machine; .ci/quota-check says what it has to do.'; \
 	else \

@@ -16,6 +16,11 @@ func TestLimitsAreTried(t *testing.T) {
 	if os.Getenv("KATBOX_QUOTAS") == "" {
 		t.Skip("it needs a kernel with project quotas; run it with make quota-check")
 	}
+	play := func(t *testing.T, bug fake.Bug, w workload.Workload) *report.Result {
+		r := newRig(t, w, func(c *fake.Config) { c.Bug = bug })
+		r.options.tolerance = time.Minute // an emulated machine deletes late
+		return r.play(t)
+	}
 	for _, kind := range []string{"xfs", "ext4"} {
 		w := trial()
 		waves(&w)
@@ -25,14 +30,14 @@ func TestLimitsAreTried(t *testing.T) {
 		w.Contents = workload.Contents{Files: 8, Bytes: 200 << 10, Deep: 0.2, Names: 0.5, Sparse: 0.5, Links: 0.5, Modes: 0.5, Special: 0.5}
 		w.Faults = []workload.Fault{fault(workload.DaemonKill, 2, 50*time.Millisecond)}
 		t.Run("none on "+kind, func(t *testing.T) {
-			_, problems := playUntil(t, byChance, func() *report.Result { return playFake(t, fake.LimitsNothing, w) },
+			_, problems := playUntil(t, byChance, func() *report.Result { return play(t, fake.LimitsNothing, w) },
 				func(r *report.Result) []string { return caught(r, fake.LimitsNothing) })
 			for _, p := range problems {
 				t.Error(p)
 			}
 		})
 		t.Run("honest ones on "+kind, func(t *testing.T) {
-			_, problems := playUntil(t, isBusy, func() *report.Result { return playFake(t, "", w) },
+			_, problems := playUntil(t, isBusy, func() *report.Result { return play(t, "", w) },
 				func(r *report.Result) []string {
 					problems := violations(r)
 					if r.Summary.Overfilled == 0 {
