@@ -3,6 +3,7 @@ package fake
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +25,9 @@ type Options struct {
 
 // Array is a fake array. Its methods may be called at the same time.
 type Array struct {
-	path string
-	now  func() time.Time
+	path  string
+	now   func() time.Time
+	admin http.Handler
 
 	mu      sync.Mutex
 	state   *state
@@ -42,6 +44,7 @@ func New(o Options) (*Array, error) {
 	if a.now == nil {
 		a.now = time.Now
 	}
+	a.admin = a.administration()
 	var err error
 	if o.Path != "" {
 		if a.state, err = load(o.Path); err != nil {

@@ -185,12 +185,13 @@ func (a *Array) ChangePool(id string, change func(*Pool)) error {
 }
 
 // Change changes what the array is, and how it answers: a new token revokes the old one, another
-// Active switches the controllers, Version makes it an older one.
+// Active switches the controllers, Version makes it an older one. An Active of -1 leaves no controller
+// active.
 func (a *Array) Change(change func(*Settings)) error {
 	return a.alter(func(s *state, _ time.Time) error {
 		set := s.settings
 		change(&set)
-		if set.Active != 0 && set.Active != 1 {
+		if set.Active < -1 || set.Active > 1 {
 			return fmt.Errorf("there is no controller %d", set.Active)
 		}
 		s.settings = set
@@ -200,5 +201,5 @@ func (a *Array) Change(change func(*Settings)) error {
 
 // SwitchController makes the other controller the active one.
 func (a *Array) SwitchController() error {
-	return a.Change(func(set *Settings) { set.Active = 1 - set.Active })
+	return a.Change(func(set *Settings) { set.Active = 1 - max(set.Active, 0) })
 }

@@ -2,6 +2,7 @@ package fake_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -39,14 +40,12 @@ func (c *client) send(method, path, body string) (response map[string]any, err e
 		return nil, err
 	}
 	defer answer.Body.Close()
-	var envelope struct{ Response map[string]any }
-	if err := json.NewDecoder(answer.Body).Decode(&envelope); err != nil {
-		return nil, err
-	}
 	if answer.StatusCode != http.StatusOK {
-		c.t.Fatalf("%s %s: HTTP %s", method, path, answer.Status)
+		return nil, fmt.Errorf("HTTP %d", answer.StatusCode)
 	}
-	return envelope.Response, nil
+	var envelope struct{ Response map[string]any }
+	err = json.NewDecoder(answer.Body).Decode(&envelope)
+	return envelope.Response, err
 }
 
 // ask returns the answer to a request that must be answered with a status.

@@ -44,8 +44,8 @@ type Fault struct {
 	// ID is given by the array.
 	ID   int  `json:"id"`
 	Kind Kind `json:"kind"`
-	// Method and Path say with which requests; empty are all. In a path an asterisk stands for one ID:
-	// /api/volumes/*/expand.json.
+	// Method and Path say with which requests; empty are all. A path is that of a request, or the pattern
+	// of its call, with an asterisk for the ID: /api/volumes/*/expand.json.
 	Method string `json:"method,omitempty"`
 	Path   string `json:"path,omitempty"`
 	// Skip is how many of them pass before; Times how many meet the fault, 0 is all.
@@ -61,7 +61,8 @@ type Fault struct {
 	Bytes    int64         `json:"bytes,omitempty"`
 }
 
-// Fail adds a fault and returns its ID. Where several match a request, the first of them counts.
+// Fail adds a fault and returns its ID. A request waits for all delays that match it, and meets the
+// first of the other faults that do.
 func (a *Array) Fail(f Fault) (int, error) {
 	if !slices.Contains(kinds, f.Kind) {
 		return 0, fmt.Errorf("no fault is called %q", f.Kind)
@@ -103,35 +104,32 @@ func (a *Array) Faults() []Fault {
 	return values(a.faults)
 }
 
-// take returns a copy of the fault that a request meets.
-func (a *Array) take(c *call) *Fault {
+// take returns for how long a request waits, and a copy of the fault that it meets.
+func (a *Array) take(c *call) (delay time.Duration, met *Fault) {
 	for _, f := range a.faults {
-		if !f.matches(c) {
+		if f.Kind != Delay && met != nil || !f.matches(c) || f.Times > 0 && f.Met >= f.Times {
 			continue
 		}
 		if f.Skip > 0 {
 			f.Skip--
 			continue
 		}
-		if f.Times > 0 && f.Met >= f.Times {
+		f.Met++
+		if f.Kind == Delay {
+			delay += f.Delay
 			continue
 		}
-		f.Met++
-		met := *f
-		return &met
+		one := *f
+		met = &one
 	}
-	return nil
+	return delay, met
 }
 
 func (f *Fault) matches(c *call) bool {
-	if f.Method != "" && f.Method != c.method {
+	if f.Method != "" && f.Method != c.method || f.Kind == Submit && c.method == http.MethodGet {
 		return false
 	}
-	if f.Path == "" || f.Path == c.pattern || f.Path == c.path {
-		return true
-	}
-	_, ok := match(f.Path, c.path)
-	return ok
+	return f.Path == "" || f.Path == c.pattern || f.Path == c.path
 }
 
 func (f *Fault) is(k Kind) bool { return f != nil && f.Kind == k }
@@ -139,8 +137,6 @@ func (f *Fault) is(k Kind) bool { return f != nil && f.Kind == k }
 // before does what goes wrong before the array begins. It returns false if that was all.
 func (f *Fault) before(w http.ResponseWriter, r *http.Request) bool {
 	switch {
-	case f.is(Delay):
-		wait(r, f.Delay)
 	case f.is(LoseRequest):
 		panic(http.ErrAbortHandler)
 	case f.is(Hang):

@@ -35,7 +35,8 @@ func writePool(e *encoder, p *Pool) {
 	e.text("display_name", p.Name)
 	e.text("status", p.Status)
 	e.number("capacity", p.Capacity)
-	e.gib("available_capacity", p.available())
+	// Whole numbers: the OpenStack drivers take them for such.
+	e.number("available_capacity", p.available()>>10)
 	e.number("provisioned_capacity", p.provisioned)
 	if p.Mode != "" {
 		e.text("capacity_mode", p.Mode)

@@ -3,7 +3,6 @@ package fake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -16,7 +15,7 @@ const longestBody = 1 << 20
 // ServeHTTP answers a request to the array, or to its administration below /fake/.
 func (a *Array) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/fake/") {
-		a.admin(w, r)
+		a.admin.ServeHTTP(w, r)
 		return
 	}
 	rt, id := find(r.Method, r.URL.Path)
@@ -26,11 +25,18 @@ func (a *Array) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &call{method: r.Method, path: r.URL.Path, pattern: rt.pattern, id: id, params: params{}}
 	bad := c.read(r)
-	fault := a.arrived(c)
+	delay, fault := a.arrived(c)
+	if delay > 0 {
+		wait(r, delay)
+	}
 	if !fault.before(w, r) {
 		return
 	}
-	result, refused := a.run(c, rt, r.Header.Get("X-Access-Key"), bad, fault)
+	token := r.Header.Get("X-Access-Key")
+	if token == "" {
+		token = c.params.get("access_key")
+	}
+	result, refused := a.run(c, rt, token, bad, fault)
 	fault.after(r)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	e := &encoder{w: w, strings: result.strings}
@@ -59,8 +65,9 @@ func (c *call) read(r *http.Request) error {
 	return err
 }
 
-// arrived counts a request and returns the fault that it meets; nil is none.
-func (a *Array) arrived(c *call) *Fault {
+// arrived counts a request. It returns for how long that waits, and the fault that it meets; nil is
+// none.
+func (a *Array) arrived(c *call) (time.Duration, *Fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.counts[c.name()]++
@@ -89,7 +96,7 @@ func (a *Array) run(c *call, rt *route, token string, bad error, fault *Fault) (
 		return res, refuse(otherError, "The request cannot be read: %v", bad)
 	case fault.is(Refuse):
 		return res, refuse(fault.Status, "%s", fault.Text)
-	case fault.is(Submit) && c.method != http.MethodGet:
+	case fault.is(Submit):
 		return res, a.submit(c, fault)
 	}
 	var refused *refusal
@@ -172,8 +179,4 @@ func wait(r *http.Request, d time.Duration) {
 func hang(r *http.Request) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
-}
-
-func (f *Fault) String() string {
-	return fmt.Sprintf("fault %d: %s of %s %s", f.ID, f.Kind, f.Method, f.Path)
 }

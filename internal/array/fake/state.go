@@ -36,7 +36,8 @@ func (s *state) target() string {
 	return fmt.Sprintf("iqn.2011-04.com.zadara:%s:%032x:1", s.array(), s.settings.Serial)
 }
 
-func (s *state) portal() string { return s.settings.Portals[s.settings.Active] }
+// portal is the address of the file systems.
+func (s *state) portal() string { return s.settings.Portals[max(s.settings.Active, 0)] }
 
 // status returns the word for a volume after so many requests.
 func (v *Volume) status(requests int64) string {

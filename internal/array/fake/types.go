@@ -113,7 +113,7 @@ type Settings struct {
 	Version string `json:"version"`
 	// Serial tells arrays apart: it is in the name and in the iSCSI target.
 	Serial uint32 `json:"serial"`
-	// Portals are the addresses of both controllers; Active is the index of the one that works.
+	// Portals are the addresses of both controllers; Active is the index of the one that works, or -1.
 	Portals [2]string `json:"portals"`
 	Active  int       `json:"active"`
 	// CHAPUser and CHAPSecret are what initiators log in with.
