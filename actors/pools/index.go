@@ -86,7 +86,9 @@ type indexedSnapshot struct {
 type indexedAttachment struct {
 	version            uint64
 	volume, node, pool string
-	flags              flags
+	// server is the ID of the node's record on the array.
+	server string
+	flags  flags
 }
 
 func newIndex() *index {
@@ -214,8 +216,10 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 	}
 	a := &indexedAttachment{
 		version: version, volume: x.word(o.Spec.VolumeName), node: x.word(o.Spec.NodeName), pool: x.word(o.Spec.PoolName),
+		server: x.word(o.Status.ServerID),
 		flags: flagged(o.Spec.Shared, flagShared) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
-			flagged(unfinishedAttachment(o), flagUnfinished),
+			flagged(unfinishedAttachment(o), flagUnfinished) |
+			flagged(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending, flagReady),
 	}
 	if before == nil {
 		x.attachmentsOf[a.volume] = append(x.attachmentsOf[a.volume], o.Name)

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -24,16 +25,21 @@ type owner struct {
 	supervisor *actors.Supervisor
 	index      *index
 	admitted   admitted
+	// pools are the Pools, as they were seen last.
+	pools map[string]*v1alpha1.Pool
 	// listed: every resource has been seen once.
 	listed bool
 }
 
 func newOwner(env *environment) *owner {
-	return &owner{environment: env, index: newIndex(), admitted: admitted{}}
+	return &owner{environment: env, index: newIndex(), admitted: admitted{}, pools: map[string]*v1alpha1.Pool{}}
 }
 
-// Start keeps the supervisor.
-func (o *owner) Start(s *actors.Supervisor) { o.supervisor = s }
+// Start spawns the actor of the classes.
+func (o *owner) Start(s *actors.Supervisor) {
+	o.supervisor = s
+	s.Spawn(classesName, classesProps(o.environment))
+}
 
 // Stop has no timers to stop.
 func (o *owner) Stop() {}
@@ -71,14 +77,25 @@ func (o *owner) askedPool(m messages.Request, name string) bool {
 // Wake has nothing to hand over: what is known of a resource is in the resource.
 func (o *owner) Wake(messages.Request) any { return nil }
 
-// Props describes the actor of a volume, a snapshot or an attachment.
-func (o *owner) Props(id volume.ID, _ any) *actor.Props { return subjectProps(o.environment, id) }
+// Props describes the actor of a pool, a volume, a snapshot or an attachment.
+func (o *owner) Props(id volume.ID, _ any) *actor.Props {
+	if kind, name := split(id); kind == kindPool {
+		return poolProps(o.environment, name, o.pools[name])
+	}
+	return subjectProps(o.environment, id)
+}
 
 // Idle has nothing to note.
 func (o *owner) Idle(volume.ID, any) {}
 
-// Sleep forgets what was admitted for an actor that has ended.
-func (o *owner) Sleep(id volume.ID, _ any) { o.settle(id) }
+// Sleep forgets what was admitted for an actor that has ended. A Pool of the same name may have come
+// since.
+func (o *owner) Sleep(id volume.ID, _ any) {
+	o.settle(id)
+	if kind, name := split(id); kind == kindPool {
+		o.wakePool(name)
+	}
+}
 
 // settle forgets what was admitted for a resource without an actor.
 func (o *owner) settle(id volume.ID) {
@@ -96,6 +113,10 @@ func (o *owner) Receive(c actor.Context) {
 		o.drop(m)
 	case *listed:
 		o.begin()
+	case *countPool:
+		m.Send(o.index.counts(m.name), nil)
+	case *listPool:
+		m.Send(o.index.contents(m.name), nil)
 	case *messages.FindVolume:
 		if o.answers(m) {
 			o.find(m)
@@ -126,13 +147,56 @@ func (o *owner) see(m *seen) {
 	if !o.index.see(m) {
 		return
 	}
+	switch object := m.object.(type) {
+	case *v1alpha1.Pool:
+		o.seePool(object)
+		return
+	case *v1alpha1.PoolClass:
+		o.Root.Send(o.Single(classesName), &classSeen{object})
+		return
+	}
 	if id, ok := o.index.unfinished(kindOf(m.object), m.object.GetName()); ok {
 		o.goOn(id)
 	}
 }
 
-// drop forgets a resource.
-func (o *owner) drop(m *gone) { o.index.drop(m) }
+// drop forgets a resource, of which a pool or a class that is being deleted may have waited for the end.
+func (o *owner) drop(m *gone) {
+	pool := o.index.drop(m)
+	switch m.kind {
+	case PoolKind:
+		delete(o.pools, m.name)
+		o.supervisor.Tell(keyOf(kindPool, m.name), &poolEnds{})
+		o.Root.Send(o.Single(classesName), &poolGone{m.name})
+	case PoolClassKind:
+		o.Root.Send(o.Single(classesName), &classGone{m.name})
+	default:
+		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
+			o.supervisor.Tell(keyOf(kindPool, pool), &poolLeft{counts: o.index.counts(pool)})
+		}
+	}
+}
+
+// seePool tells the actor of a pool, which it starts, and the classes.
+func (o *owner) seePool(p *v1alpha1.Pool) {
+	if before := o.pools[p.Name]; before != nil && before.UID == p.UID && older(versionOf(p), versionOf(before)) {
+		return
+	}
+	o.pools[p.Name] = p
+	o.Root.Send(o.Single(classesName), &poolMember{pool: p.Name, class: p.Spec.ClassName})
+	if id := keyOf(kindPool, p.Name); o.supervisor.IsAwake(id) {
+		o.supervisor.Tell(id, &poolSeen{object: p})
+	} else {
+		o.wakePool(p.Name)
+	}
+}
+
+// wakePool starts the actor of a pool.
+func (o *owner) wakePool(name string) {
+	if p := o.pools[name]; p != nil && o.listed {
+		o.supervisor.Wake(keyOf(kindPool, name), nil, &poolSeen{object: p})
+	}
+}
 
 // begin lets everything go on that an earlier run has left unfinished.
 func (o *owner) begin() {
@@ -140,6 +204,10 @@ func (o *owner) begin() {
 		return
 	}
 	o.listed = true
+	o.Root.Send(o.Single(classesName), &listed{})
+	for name := range o.pools {
+		o.wakePool(name)
+	}
 	for _, id := range o.index.allUnfinished() {
 		o.goOn(id)
 	}

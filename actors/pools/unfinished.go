@@ -8,6 +8,9 @@ func unfinishedVolume(v *v1alpha1.PoolVolume) bool {
 		return true
 	}
 	switch v.Status.State {
+	case "":
+		// The volume of a stranger is never made; the import completes its resource.
+		return v.Spec.Management != v1alpha1.External
 	case v1alpha1.VolumeFailed:
 		return false
 	case v1alpha1.VolumeReady:
@@ -19,7 +22,17 @@ func unfinishedVolume(v *v1alpha1.PoolVolume) bool {
 
 // unfinishedSnapshot reports whether something is left to do for a snapshot.
 func unfinishedSnapshot(s *v1alpha1.PoolSnapshot) bool {
-	return s.DeletionTimestamp != nil || s.Status.State != v1alpha1.SnapshotReady && s.Status.State != v1alpha1.SnapshotFailed
+	if s.DeletionTimestamp != nil {
+		return true
+	}
+	switch s.Status.State {
+	case "":
+		return s.Spec.Management != v1alpha1.External
+	case v1alpha1.SnapshotReady, v1alpha1.SnapshotFailed:
+		return false
+	default:
+		return true
+	}
 }
 
 // unfinishedAttachment reports whether the controller has something left to do for an attachment.

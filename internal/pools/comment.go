@@ -11,6 +11,8 @@ type Comment struct {
 	Cluster string `json:"cluster"`
 	// Claim is the PersistentVolumeClaim that the volume was made for, as namespace/name.
 	Claim string `json:"pvc,omitempty"`
+	// FSType is the file system on an iSCSI volume; empty for one that pods get as a block device.
+	FSType string `json:"fs,omitempty"`
 }
 
 // NewComment returns the comment of a volume that a cluster makes for a claim.

@@ -65,3 +65,18 @@ func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:20])
 }
+
+// CHAPSecretName returns the name of the Secret with what nodes log in to a pool's array with.
+func CHAPSecretName(pool string) string {
+	const longest = 253
+	if s := "chap-" + pool; len(s) <= longest {
+		return s
+	}
+	return "chap-" + digest(pool)
+}
+
+// IsSnapshotName reports whether Katbox may have given this name to a snapshot: external-snapshotter
+// asks for snapshot-<uid>.
+func IsSnapshotName(s string) bool { return snapshotted.MatchString(s) }
+
+var snapshotted = regexp.MustCompile(`^(snapshot-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|s-[0-9a-f]{40})$`)

@@ -1,0 +1,58 @@
+package pools
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// Keys of the Secrets that a Pool names.
+const (
+	tokenKey = "token"
+	caKey    = "ca.crt"
+)
+
+// access reads how the array of a pool is reached. The Secrets are read at each probe, so that a new
+// token is used from the next one on.
+func (e *environment) access(ctx context.Context, p *v1alpha1.Pool) (Access, error) {
+	spec := p.Spec.VPSA
+	a := Access{Pool: p.Name, Endpoint: spec.Endpoint, Insecure: spec.InsecureSkipVerify, PoolID: spec.Pool}
+	if spec.RequestTimeout != nil {
+		a.Timeout = spec.RequestTimeout.Duration
+	}
+	token, err := e.secret(ctx, spec.CredentialsSecretRef.Name, tokenKey)
+	if err != nil {
+		return a, fmt.Errorf("%w: %w", array.ErrCredentials, err)
+	}
+	a.Token = string(bytes.TrimSpace(token))
+	if spec.CABundleSecretRef != nil {
+		if a.CA, err = e.secret(ctx, spec.CABundleSecretRef.Name, caKey); err != nil {
+			return a, fmt.Errorf("%w: %w", array.ErrTLS, err)
+		}
+	}
+	return a, nil
+}
+
+// secret returns what a Secret in the controller's namespace has under a key.
+func (e *environment) secret(ctx context.Context, name, key string) ([]byte, error) {
+	var s corev1.Secret
+	if err := e.Resources.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, &s); err != nil {
+		return nil, fmt.Errorf("read the Secret %s/%s: %w", e.Namespace, name, err)
+	}
+	if len(s.Data[key]) == 0 {
+		return nil, fmt.Errorf("the Secret %s/%s has no key %q", e.Namespace, name, key)
+	}
+	return s.Data[key], nil
+}
+
+// same reports whether the same client reaches the array.
+func (a Access) same(b Access) bool {
+	return a.Endpoint == b.Endpoint && a.Token == b.Token && bytes.Equal(a.CA, b.CA) && a.Insecure == b.Insecure &&
+		a.PoolID == b.PoolID && a.Timeout == b.Timeout
+}

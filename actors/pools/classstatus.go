@@ -1,0 +1,166 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// savedClass is what came of writing a PoolClass. object is nil where there is none any more.
+type savedClass struct {
+	object *v1alpha1.PoolClass
+	err    error
+}
+
+// saveAgainAfter is how long after a failure the status of a class is written again.
+const saveAgainAfter = 5 * time.Second
+
+// classStatus sums the pools of a class up. A class without pools is Ready.
+func classStatus(c *v1alpha1.PoolClass, members []*poolIs) v1alpha1.PoolClassStatus {
+	s := v1alpha1.PoolClassStatus{State: v1alpha1.ClassReady, ObservedGeneration: c.Generation}
+	s.Conditions = slices.Clone(c.Status.Conditions)
+	mode, failed := array.Normal, []string{}
+	var total, available, provisioned int64
+	for _, p := range members {
+		s.Counters.Pools++
+		s.Counters.Volumes += int32(p.counts.managed + p.counts.external)
+		s.Counters.Snapshots += int32(p.counts.snapshots)
+		total, available, provisioned = total+p.on.Total, available+p.on.Available, provisioned+p.on.Provisioned
+		mode = worse(mode, p.mode)
+		switch p.state {
+		case v1alpha1.PoolReady:
+			s.Counters.Ready++
+		case v1alpha1.PoolFailed:
+			failed = append(failed, p.name)
+		}
+	}
+	s.Capacity = v1alpha1.Capacity{
+		Total: quantity(total), Available: quantity(available), Provisioned: quantity(provisioned), Mode: v1alpha1.CapacityMode(mode),
+	}
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: c.Generation}
+	if len(failed) > 0 {
+		s.State = v1alpha1.ClassFailed
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "PoolFailed", "failed pools: "+strings.Join(failed, ", ")
+	}
+	if c.DeletionTimestamp != nil {
+		s.State = v1alpha1.ClassDeleting
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Deleting", ""
+	}
+	meta.SetStatusCondition(&s.Conditions, ready)
+	return s
+}
+
+// update writes the status of a class, if it has changed, and lets a class go that is being deleted.
+// One worker writes a class at a time.
+func (k *classes) update(c actor.Context, name string) {
+	one := k.classes[name]
+	if one == nil || one.saving != nil || !k.listed {
+		return
+	}
+	members := k.members(name)
+	status := classStatus(one.object, members)
+	k.tell(one, status)
+	leaves := isDeleted(one.object) && k.mayLeave(one, members)
+	unprotected := one.object.DeletionTimestamp == nil && !slices.Contains(one.object.Finalizers, v1alpha1.Finalizer)
+	if !leaves && !unprotected && equality.Semantic.DeepEqual(one.object.Status, status) {
+		return
+	}
+	object, saving := one.object.DeepCopy(), make(chan savedClass, 1)
+	root, self := c.ActorSystem().Root, c.Self()
+	err := k.Workers.Go(func() {
+		var s savedClass
+		s.err = actors.Guard(k.Log, func() (err error) {
+			s.object, err = k.write(k.ctx, object, status, unprotected, leaves)
+			return err
+		})
+		saving <- s
+		root.Send(self, &classSaved{name})
+	})
+	if err == nil {
+		one.saving = saving
+	}
+}
+
+func (e *environment) write(ctx context.Context, object *v1alpha1.PoolClass, status v1alpha1.PoolClassStatus, unprotected, leaves bool) (*v1alpha1.PoolClass, error) {
+	if leaves {
+		return nil, e.unprotect(ctx, object, object.Name)
+	}
+	if unprotected {
+		if err := e.protect(ctx, object); err != nil {
+			return nil, err
+		}
+	}
+	base := object.DeepCopy()
+	object.Status = status
+	return object, e.Resources.Status().Patch(ctx, object, client.MergeFrom(base))
+}
+
+// mayLeave tells whether a class that is being deleted may go.
+func (k *classes) mayLeave(one *class, members []*poolIs) bool {
+	why := ""
+	switch {
+	case one.object.Spec.Default:
+		why = "it is the default class; set spec.default to false first"
+	case len(members) > 0:
+		var names []string
+		for _, p := range members {
+			names = append(names, p.name)
+		}
+		why = fmt.Sprintf("it has %d pools: %s", len(members), strings.Join(names, ", "))
+	}
+	if why != "" && why != one.blocked {
+		k.Resources.Events.Event(one.object, corev1.EventTypeWarning, "DeleteBlocked", why)
+	}
+	one.blocked = why
+	return why == ""
+}
+
+// tell reports a state that is new as an Event.
+func (k *classes) tell(one *class, status v1alpha1.PoolClassStatus) {
+	if status.State == one.told {
+		return
+	}
+	one.told = status.State
+	kind, why := corev1.EventTypeNormal, "the class is "+string(status.State)
+	if status.State == v1alpha1.ClassFailed {
+		kind, why = corev1.EventTypeWarning, meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Message
+	}
+	k.Resources.Events.Event(one.object, kind, string(status.State), why)
+}
+
+// saved takes over what was written, and writes what has changed since.
+func (k *classes) saved(c actor.Context, name string) {
+	one := k.classes[name]
+	if one == nil {
+		return
+	}
+	s, ended := take(&one.saving)
+	switch {
+	case !ended:
+	case apierrors.IsNotFound(s.err) || apierrors.IsConflict(s.err):
+		// The watch is about to tell more.
+	case s.err != nil:
+		k.Log.Error(s.err, "the status of a class cannot be written", "class", name)
+		root, self := c.ActorSystem().Root, c.Self()
+		time.AfterFunc(saveAgainAfter, func() { root.Send(self, &classAgain{name}) })
+	case s.object != nil:
+		if !older(versionOf(s.object), versionOf(one.object)) {
+			one.object = s.object
+		}
+		k.update(c, name)
+	}
+}

@@ -1,0 +1,69 @@
+package pools
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// oldest is the oldest version of a VPSA's software that fits.
+var oldest = version{20, 12, 2}
+
+// version is that of a VPSA's software, such as 22.06-sp1-123: the year, the month, the service pack.
+type version [3]int
+
+var versionText = regexp.MustCompile(`^\s*([0-9]{1,4})\.([0-9]{1,4})(?:-sp([0-9]{1,4}))?(?:[-.].*)?\s*$`)
+
+// parseVersion reads a version; ok is false for a text that is none.
+func parseVersion(text string) (v version, ok bool) {
+	parts := versionText.FindStringSubmatch(text)
+	if parts == nil {
+		return v, false
+	}
+	for i, part := range parts[1:] {
+		v[i], _ = strconv.Atoi(part) // digits, or none
+	}
+	return v, true
+}
+
+// compatible tells whether an array fits, and which of its pools is used.
+func compatible(p *v1alpha1.Pool, h array.Health) (array.Pool, verdict) {
+	v, ok := parseVersion(h.Version)
+	switch {
+	case !ok:
+		return array.Pool{}, bad("VersionTooOld", fmt.Sprintf("its version %q cannot be read; 20.12-sp2 or newer is needed", h.Version))
+	case slices.Compare(v[:], oldest[:]) < 0:
+		return array.Pool{}, bad("VersionTooOld", fmt.Sprintf("its version is %s; 20.12-sp2 or newer is needed", h.Version))
+	case p.Status.VPSA.IQN != "" && h.IQN != p.Status.VPSA.IQN:
+		return array.Pool{}, bad("NotThisArray", fmt.Sprintf("what answers is the array %s, and the volumes are on %s; "+
+			"correct the endpoint, or make another Pool for this array", h.IQN, p.Status.VPSA.IQN))
+	case p.Spec.VPSA.Pool != "":
+		for _, candidate := range h.Pools {
+			if candidate.ID == p.Spec.VPSA.Pool {
+				return candidate, good("Compatible", "")
+			}
+		}
+		return array.Pool{}, bad("NoSuchPool", fmt.Sprintf("it has no pool %s, only %s; correct spec.vpsa.pool", p.Spec.VPSA.Pool, poolIDs(h)))
+	case len(h.Pools) == 0:
+		return array.Pool{}, bad("NoSuchPool", "it has no pool; make one there")
+	case len(h.Pools) > 1:
+		return array.Pool{}, bad("SeveralPools", fmt.Sprintf("it has the pools %s; name one in spec.vpsa.pool", poolIDs(h)))
+	}
+	return h.Pools[0], good("Compatible", "")
+}
+
+func poolIDs(h array.Health) string {
+	if len(h.Pools) == 0 {
+		return "none"
+	}
+	var ids []string
+	for _, p := range h.Pools {
+		ids = append(ids, p.ID)
+	}
+	return strings.Join(ids, ", ")
+}

@@ -1,0 +1,117 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// finalize lets a Pool go that is being deleted, once nothing of ours is left on it. With the
+// annotation [v1alpha1.Forget] it goes at once, and what is on the array stays there.
+func (p *poolActor) finalize(c actor.Context) {
+	if p.dropping != nil || p.ended || !p.counted || p.object == nil || !isDeleted(p.object) {
+		return
+	}
+	forget := p.object.Annotations[v1alpha1.Forget] == "true"
+	if why := blockedBy(p.counts); why != "" && !forget {
+		if why != p.blocked {
+			p.Resources.Events.Event(p.object, corev1.EventTypeWarning, "DeleteBlocked", why)
+		}
+		p.blocked = why
+		return
+	}
+	object := p.object
+	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return p.leave(ctx, object, forget) })
+}
+
+// blockedBy says what a Pool that is being deleted waits for; empty when it waits for nothing.
+func blockedBy(has poolCounts) string {
+	if has.managed == 0 && has.attachments == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the pool has %d volumes of Katbox and %d attachments; delete the claims, or, if the array is gone for ever, "+
+		"set the annotation %s to \"true\": its resources go then, and nothing on the array", has.managed, has.attachments, v1alpha1.Forget)
+}
+
+// leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
+func (e *environment) leave(ctx context.Context, p *v1alpha1.Pool, forget bool) error {
+	counts, err := actors.Ask(ctx, e.Root, e.Supervisor(), &countPool{name: p.Name})
+	if err != nil {
+		return err
+	}
+	if why := blockedBy(counts); why != "" && !forget {
+		return errors.New(why)
+	}
+	there, err := actors.Ask(ctx, e.Root, e.Supervisor(), &listPool{name: p.Name})
+	if err != nil {
+		return err
+	}
+	for _, a := range there.attachments {
+		if err := e.dropResource(ctx, &v1alpha1.PoolAttachment{}, PoolAttachmentKind, a.name); err != nil {
+			return err
+		}
+	}
+	for _, s := range there.snapshots {
+		if err := e.dropResource(ctx, &v1alpha1.PoolSnapshot{}, PoolSnapshotKind, s.name); err != nil {
+			return err
+		}
+	}
+	for _, v := range there.volumes {
+		if err := e.dropResource(ctx, &v1alpha1.PoolVolume{}, PoolVolumeKind, v.name); err != nil {
+			return err
+		}
+	}
+	if err := e.removeCHAP(ctx, p.Name); err != nil {
+		return err
+	}
+	return e.unprotect(ctx, &v1alpha1.Pool{}, p.Name)
+}
+
+// dropResource deletes a resource without what it stands for. Its finalizer goes first: a task that saw
+// a resource with both a finalizer and an order to delete it would delete the volume on the array.
+func (e *environment) dropResource(ctx context.Context, object client.Object, kind, name string) error {
+	if err := e.unprotect(ctx, object, name); err != nil {
+		return err
+	}
+	if err := client.IgnoreNotFound(e.Resources.Delete(ctx, object)); err != nil {
+		return fmt.Errorf("delete %s %s: %w", kind, name, err)
+	}
+	e.noteGone(kind, name)
+	return nil
+}
+
+// unprotect removes our finalizer from a resource.
+func (e *environment) unprotect(ctx context.Context, object client.Object, name string) error {
+	err := e.Resources.Get(ctx, client.ObjectKey{Name: name}, object)
+	if err == nil && slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {
+		base := object.DeepCopyObject().(client.Object)
+		object.SetFinalizers(slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return f == v1alpha1.Finalizer }))
+		err = e.Resources.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer of %s: %w", name, err)
+	}
+	object.SetName(name) // for a Delete, which finds nothing either where there is none
+	return nil
+}
+
+// protect adds our finalizer to a resource.
+func (e *environment) protect(ctx context.Context, object client.Object) error {
+	base := object.DeepCopyObject().(client.Object)
+	object.SetFinalizers(append(slices.Clone(object.GetFinalizers()), v1alpha1.Finalizer))
+	return e.Resources.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// isDeleted reports whether a resource is to be deleted and waits for us.
+func isDeleted(m metav1.Object) bool {
+	return m.GetDeletionTimestamp() != nil && slices.Contains(m.GetFinalizers(), v1alpha1.Finalizer)
+}

@@ -1,0 +1,112 @@
+package pools
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// probeTimeAge is how old the time of the last probe in the status gets when nothing else changes.
+const probeTimeAge = 5 * time.Minute
+
+// saved is what came of writing a Pool.
+type saved struct {
+	object *v1alpha1.Pool
+	err    error
+}
+
+// status is what the Pool's status has to say.
+func (p *poolActor) status() v1alpha1.PoolStatus {
+	deleting := p.object.DeletionTimestamp != nil
+	s := *p.object.Status.DeepCopy()
+	s.State = p.state(deleting)
+	s.Conditions = p.conditions(s.Conditions, p.object.Generation, deleting)
+	s.ObservedGeneration = p.object.Generation
+	s.Counters = v1alpha1.PoolCounters{
+		Volumes: int32(p.counts.managed), External: int32(p.counts.external),
+		Snapshots: int32(p.counts.snapshots), Attachments: int32(p.counts.attachments),
+	}
+	if p.last.client != nil {
+		s.Version = p.last.health.Version
+		s.Capacity = capacityOf(p.last.on, p.mode)
+		s.VPSA = v1alpha1.VPSAStatus{
+			PoolID: p.last.on.ID, IQN: p.last.health.IQN, Portal: p.last.health.Portal, CHAPSecretName: p.last.chapSecret,
+		}
+	}
+	if !p.syncedAt.IsZero() {
+		s.LastSyncTime = &metav1.Time{Time: p.syncedAt.Truncate(time.Second)}
+	}
+	return s
+}
+
+// differs reports whether a status has to be written: the times of the last look alone are no reason
+// but every few minutes.
+func differs(before, after v1alpha1.PoolStatus, now time.Time) bool {
+	if after.LastProbeTime == nil || now.Sub(after.LastProbeTime.Time) >= probeTimeAge {
+		return true
+	}
+	before.LastSyncTime, after.LastSyncTime = nil, nil
+	return !equality.Semantic.DeepEqual(before, after)
+}
+
+// save writes the status, if it has changed, and the finalizer, if there is none. One writes at a
+// time.
+func (p *poolActor) save(c actor.Context) {
+	if !p.dirty || p.saving != nil || p.reachable.status == "" && p.object.Status.State != "" {
+		return
+	}
+	p.dirty = false
+	after, now := p.status(), time.Now()
+	unprotected := p.object.DeletionTimestamp == nil && !slices.Contains(p.object.Finalizers, v1alpha1.Finalizer)
+	if !unprotected && !differs(p.object.Status, after, now) {
+		return
+	}
+	if !p.last.began.IsZero() {
+		after.LastProbeTime = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	object := p.object
+	work(p, c, &p.saving, &saveEnded{}, func(ctx context.Context) saved {
+		written, err := p.write(ctx, object, after, unprotected)
+		return saved{written, err}
+	})
+	p.dirty = p.saving == nil
+}
+
+func (p *poolActor) write(ctx context.Context, object *v1alpha1.Pool, status v1alpha1.PoolStatus, unprotected bool) (*v1alpha1.Pool, error) {
+	next := object.DeepCopy()
+	if unprotected {
+		base := next.DeepCopy()
+		next.Finalizers = append(next.Finalizers, v1alpha1.Finalizer)
+		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+		if err := p.Resources.Patch(ctx, next, patch); err != nil {
+			return nil, err
+		}
+	}
+	base := next.DeepCopy()
+	next.Status = status
+	if err := p.Resources.Status().Patch(ctx, next, client.MergeFrom(base)); err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// saved takes over what was written. What could not be is written after the next probe; a conflict
+// means that the watch is about to tell something newer.
+func (p *poolActor) saved(s saved) {
+	switch {
+	case s.err == nil:
+		if versionOf(s.object) >= versionOf(p.object) && s.object.Generation >= p.object.Generation {
+			p.object = s.object
+		}
+	case !apierrors.IsNotFound(s.err) && !apierrors.IsConflict(s.err):
+		p.Log.Error(s.err, "the status of a pool cannot be written", "pool", p.name)
+	}
+}

@@ -1,0 +1,99 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// longestProbe bounds how long a probe waits for an array. A probe is a few short questions.
+const longestProbe = 30 * time.Second
+
+// probe is one look at an array: what is asked, and what is found.
+type probe struct {
+	// object is the Pool, iqn the array's identity if that is known.
+	object *v1alpha1.Pool
+	iqn    string
+	// access and client are those of the last probe that got an answer, and of this one.
+	access Access
+	client array.Array
+	began  time.Time
+	// err is why the array gives no answer.
+	err        error
+	health     array.Health
+	on         array.Pool
+	compatible verdict
+	configured verdict
+	chapSecret string
+	counts     poolCounts
+	counted    bool
+}
+
+// probe asks an array how it is, and configures it where that has not been done.
+func (p *poolActor) probe(ctx context.Context, asked probe) probe {
+	found := asked
+	found.began = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, longestProbe)
+	defer cancel()
+	if counts, err := actors.Ask(ctx, p.Root, p.Supervisor(), &countPool{name: p.name}); err == nil {
+		found.counts, found.counted = counts, true
+	}
+	access, err := p.environment.access(ctx, asked.object)
+	if err != nil {
+		found.err = err
+		return found
+	}
+	if asked.client == nil || !access.same(asked.access) {
+		if found.client, found.err = p.Connect(access); found.err != nil {
+			return found
+		}
+		found.access = access
+	}
+	if found.health, found.err = found.client.Health(ctx); found.err != nil {
+		return found
+	}
+	object := asked.object.DeepCopy()
+	object.Status.VPSA.IQN = asked.iqn
+	if found.on, found.compatible = compatible(object, found.health); !found.compatible.ok() {
+		return found
+	}
+	found.configure(ctx, p.environment)
+	return found
+}
+
+// configure changes those settings of the array that have to be different, and keeps the nodes'
+// Secret up to date.
+func (f *probe) configure(ctx context.Context, e *environment) {
+	name, err := e.saveCHAP(ctx, f.object.Name, f.health.CHAP)
+	if err != nil && f.configured.ok() {
+		e.Log.Error(err, "what nodes log in with cannot be kept up to date", "pool", f.object.Name)
+	} else if err != nil {
+		f.configured = bad("SecretNotWritten", volume.OneLine(err))
+		return
+	}
+	f.chapSecret = name
+	if f.configured.ok() || f.object.DeletionTimestamp != nil {
+		return
+	}
+	changed, err := f.client.Configure(ctx)
+	switch {
+	case errors.Is(err, array.ErrUnreachable) && !errors.Is(err, array.ErrUncertain):
+		f.err = err
+	case err != nil:
+		f.configured = bad("ConfigureFailed", volume.OneLine(fmt.Errorf("change the settings of the array: %w", err)))
+	default:
+		f.configured = good("Configured", "")
+		if len(changed) > 0 {
+			e.Resources.Events.Event(f.object, corev1.EventTypeNormal, "Configured", strings.Join(changed, "; "))
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// comparison compares what is on an array with the resources. It changes nothing on the array.
+//
+// It goes on beside operations. So what it finds missing on one side is looked at again there before it
+// believes that: a task writes the resource of a volume before the volume is made, and removes it after
+// the volume was deleted.
+type comparison struct {
+	*environment
+	pool   *v1alpha1.Pool
+	array  array.Array
+	poolID string
+	// byID and byName are the PoolVolumes of the pool; seen are those whose volume was listed.
+	byID, byName map[string]content
+	seen         map[string]bool
+	// ofGroup is the PoolVolume of a consistency group.
+	ofGroup map[string]string
+	// servers are where the volumes with attachments are attached on the array.
+	servers  map[string][]string
+	attached map[string]bool
+	findings
+}
+
+// findings is what a comparison has found.
+type findings struct {
+	// volumes and snapshots became ours again, external ones got a resource, missing ones are gone from
+	// the array.
+	volumes, snapshots, external, missing int
+}
+
+func (f findings) String() string {
+	return fmt.Sprintf("imported %d volumes and %d snapshots again, and %d volumes and snapshots of others; %d are missing on the array",
+		f.volumes, f.snapshots, f.external, f.missing)
+}
+
+// synced is what came of a comparison.
+type synced struct {
+	generation int64
+	findings
+	err error
+}
+
+// startSync compares what is on the array with the resources: once before the pool takes volumes, and
+// every few minutes from then on.
+func (p *poolActor) startSync(c actor.Context) {
+	due := !p.imported.ok() || p.syncedAt.IsZero() || time.Since(p.syncedAt) >= p.SyncInterval
+	if !due || p.syncing != nil || p.probing != nil || p.failures > 0 || p.ended || p.object.DeletionTimestamp != nil ||
+		!p.reachable.ok() || !p.compatible.ok() || !p.configured.ok() {
+		return
+	}
+	x := &comparison{environment: p.environment, pool: p.object, array: p.client, poolID: p.last.on.ID}
+	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
+		return synced{err: x.run(ctx), findings: x.findings, generation: x.pool.Generation}
+	})
+}
+
+// synced takes over what came of a comparison.
+func (p *poolActor) synced(c actor.Context, s synced) {
+	p.dirty = true
+	if p.ctx.Err() != nil || p.ended {
+		return
+	}
+	if s.err != nil {
+		if !p.imported.ok() {
+			p.imported = bad("ImportFailed", volume.OneLine(s.err))
+		}
+		p.Log.Error(s.err, "a pool cannot be compared with its resources", "pool", p.name)
+		if errors.Is(s.err, array.ErrUnreachable) {
+			p.doubted = true
+			p.probeNow(c)
+		}
+		return
+	}
+	p.syncedAt = time.Now()
+	if s.findings != (findings{}) {
+		kind := corev1.EventTypeNormal
+		if s.missing > 0 {
+			kind = corev1.EventTypeWarning
+		}
+		p.Resources.Events.Event(p.object, kind, "Imported", s.String())
+	}
+	if s.generation != p.object.Generation {
+		p.probeNow(c)
+		return
+	}
+	if !p.imported.ok() {
+		p.imported = good("Imported", "")
+	}
+	if s.findings != (findings{}) {
+		p.probeNow(c) // for the counters
+	}
+}
+
+// run compares all.
+func (x *comparison) run(ctx context.Context) error {
+	there, err := actors.Ask(ctx, x.Root, x.Supervisor(), &listPool{name: x.pool.Name})
+	if err != nil {
+		return err
+	}
+	x.prepare(there)
+	var strangers []array.Volume
+	err = x.array.Volumes(ctx, func(page []array.Volume) error {
+		for i := range page {
+			if err := x.listed(ctx, &page[i], &strangers); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list the volumes: %w", err)
+	}
+	for i := range strangers {
+		if err := x.adopt(ctx, &strangers[i]); err != nil {
+			return err
+		}
+	}
+	for _, v := range there.volumes {
+		if err := x.missingVolume(ctx, v); err != nil {
+			return err
+		}
+	}
+	if err := x.snapshotsOf(ctx, there.snapshots); err != nil {
+		return err
+	}
+	return x.detachedBehindOurBack(ctx, there.attachments)
+}
+
+func (x *comparison) prepare(there contents) {
+	x.byID, x.byName = make(map[string]content, len(there.volumes)), make(map[string]content, len(there.volumes))
+	x.seen, x.ofGroup, x.servers, x.attached = map[string]bool{}, map[string]string{}, map[string][]string{}, map[string]bool{}
+	for _, v := range there.volumes {
+		x.byName[v.name] = v
+		if v.id != "" {
+			x.byID[v.id] = v
+		}
+	}
+	for _, a := range there.attachments {
+		x.attached[a.volume] = true
+	}
+}
+
+// listed looks at one volume of the array. Volumes in other pools are none of this Pool's.
+func (x *comparison) listed(ctx context.Context, v *array.Volume, strangers *[]array.Volume) error {
+	if v.PoolID != x.poolID {
+		return nil
+	}
+	known, ok := x.byID[v.ID]
+	if !ok {
+		if x.wants(v) {
+			*strangers = append(*strangers, *v)
+		}
+		return nil
+	}
+	x.seen[v.ID] = true
+	if v.Group != "" {
+		x.ofGroup[v.Group] = known.name
+	}
+	if x.attached[known.name] {
+		x.servers[known.name] = append([]string{}, v.Servers...)
+	}
+	if known.size != v.Size.Bytes() && known.flags.has(flagReady) || known.flags.has(flagFailed) && v.Usable {
+		return x.refresh(ctx, known.name, v)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// snapshotsOf compares the snapshots of known volumes.
+func (x *comparison) snapshotsOf(ctx context.Context, there []content) error {
+	byID, byName := make(map[string]content, len(there)), make(map[string]content, len(there))
+	for _, s := range there {
+		byName[s.name] = s
+		if s.id != "" {
+			byID[s.id] = s
+		}
+	}
+	seen := map[string]bool{}
+	var strangers []array.Snapshot
+	err := x.array.Snapshots(ctx, func(page []array.Snapshot) error {
+		for _, s := range page {
+			if _, ok := byID[s.ID]; ok {
+				seen[s.ID] = true
+			} else if x.volumeOf(s) != "" {
+				strangers = append(strangers, s)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list the snapshots: %w", err)
+	}
+	for _, s := range strangers {
+		if err := x.adoptSnapshot(ctx, s, byName); err != nil {
+			return err
+		}
+	}
+	for _, s := range there {
+		if !seen[s.id] {
+			if err := x.missingSnapshot(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// volumeOf is the PoolVolume that a snapshot was taken of; empty for that of a volume without one.
+func (x *comparison) volumeOf(s array.Snapshot) string {
+	if v, ok := x.byID[s.VolumeID]; ok {
+		return v.name
+	}
+	return x.ofGroup[s.Group]
+}
+
+// adoptSnapshot makes the PoolSnapshot of a snapshot that has none. One of a volume of ours, with a name
+// that CSI gives, is ours again.
+func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, byName map[string]content) error {
+	of := x.volumeOf(listed)
+	name, management := listed.Name, v1alpha1.Managed
+	if x.byName[of].flags.has(flagExternal) || !pools.IsSnapshotName(listed.Name) {
+		name, management = pools.ExternalName(x.pool.Name, of+"-"+listed.Name), v1alpha1.External
+		if !x.pool.Spec.VPSA.ManageExternal {
+			return nil
+		}
+	}
+	if known, ok := byName[name]; ok && known.id == "" && !known.flags.has(flagExternal) {
+		return nil // it is being taken
+	}
+	var have v1alpha1.PoolSnapshot
+	err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &have)
+	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil) {
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read PoolSnapshot %s: %w", name, err)
+	}
+	missing := err != nil
+	s, err := x.array.Snapshot(ctx, listed.ID)
+	if errors.Is(err, array.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at snapshot %s: %w", listed.ID, err)
+	}
+	object := &have
+	if missing {
+		object = x.snapshotResource(name, of, management)
+		if err := x.Resources.Create(ctx, object); err != nil {
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return fmt.Errorf("make PoolSnapshot %s of snapshot %s: %w", name, s.ID, err)
+		}
+	}
+	base := object.DeepCopy()
+	object.Status = v1alpha1.PoolSnapshotStatus{
+		State: v1alpha1.SnapshotReady, ID: s.ID, GroupID: s.Group, Size: quantity(max(s.Size.Bytes(), x.byName[of].size)),
+		CreationTime: &metav1.Time{Time: s.Created},
+	}
+	if err := x.patchStatus(ctx, object, base); err != nil {
+		return fmt.Errorf("write the status of PoolSnapshot %s: %w", name, err)
+	}
+	if management == v1alpha1.Managed {
+		x.snapshots++
+	} else {
+		x.external++
+	}
+	return nil
+}
+
+// snapshotResource is the PoolSnapshot of a snapshot on the array.
+func (x *comparison) snapshotResource(name, of string, management v1alpha1.Management) *v1alpha1.PoolSnapshot {
+	object := &v1alpha1.PoolSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}, Labels: map[string]string{}},
+		Spec:       v1alpha1.PoolSnapshotSpec{VolumeName: of, PoolName: x.pool.Name, Management: management},
+	}
+	label(object, v1alpha1.LabelPool, x.pool.Name)
+	return object
+}
+
+// missingSnapshot marks a PoolSnapshot as Failed whose snapshot is gone.
+func (x *comparison) missingSnapshot(ctx context.Context, known content) error {
+	if known.id == "" || !known.flags.has(flagReady) || known.flags.has(flagDeleting) {
+		return nil
+	}
+	if _, err := x.array.Snapshot(ctx, known.id); !errors.Is(err, array.ErrNotFound) {
+		return err
+	}
+	var object v1alpha1.PoolSnapshot
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil || object.Status.ID != known.id || object.Status.State != v1alpha1.SnapshotReady {
+		return nil
+	}
+	base := object.DeepCopy()
+	object.Status.State, object.Status.Message = v1alpha1.SnapshotFailed, missingMessage
+	x.missing++
+	return x.patchStatus(ctx, &object, base)
+}

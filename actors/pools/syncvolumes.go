@@ -1,0 +1,206 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// missingMessage is why a PoolVolume or PoolSnapshot is Failed whose object is gone from the array.
+const missingMessage = "it does not exist on the array any more"
+
+// wants tells whether a volume without a PoolVolume gets one: a volume of this cluster, or any if the
+// Pool says so.
+func (x *comparison) wants(v *array.Volume) bool {
+	if pools.ParseComment(v.Comment).Cluster == x.Cluster {
+		named, ok := x.byName[v.Name]
+		return !ok || named.id != "" // else it is being made
+	}
+	return x.pool.Spec.VPSA.ManageExternal
+}
+
+// adopt makes the PoolVolume of a volume that has none.
+func (x *comparison) adopt(ctx context.Context, listed *array.Volume) error {
+	comment := pools.ParseComment(listed.Comment)
+	name, management := pools.VolumeName(listed.Name), v1alpha1.Managed
+	if comment.Cluster != x.Cluster {
+		name, management = pools.ExternalName(x.pool.Name, listed.Name), v1alpha1.External
+	}
+	var have v1alpha1.PoolVolume
+	err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &have)
+	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil) {
+		return nil // made meanwhile, or another volume has its name
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read PoolVolume %s: %w", name, err)
+	}
+	missing := err != nil
+	v, err := x.array.Volume(ctx, listed.ID)
+	if errors.Is(err, array.ErrNotFound) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("look at volume %s: %w", listed.ID, err)
+	}
+	object := &have
+	if missing {
+		object = x.volumeResource(name, management, comment, v)
+		if err := x.Resources.Create(ctx, object); err != nil {
+			if apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return fmt.Errorf("make PoolVolume %s of volume %s: %w", name, v.ID, err)
+		}
+	}
+	base := object.DeepCopy()
+	object.Status = volumeStatus(object.Status, &v)
+	if err := x.patchStatus(ctx, object, base); err != nil {
+		return fmt.Errorf("write the status of PoolVolume %s: %w", name, err)
+	}
+	if v.Group != "" {
+		x.ofGroup[v.Group] = name
+	}
+	known := content{name: name, id: v.ID, size: v.Size.Bytes(), flags: flagReady | flagged(management == v1alpha1.External, flagExternal)}
+	x.byID[v.ID], x.byName[name] = known, known
+	if management == v1alpha1.Managed {
+		x.volumes++
+	} else {
+		x.external++
+	}
+	return nil
+}
+
+// volumeResource is the PoolVolume of a volume on the array.
+func (x *comparison) volumeResource(name string, management v1alpha1.Management, comment pools.Comment, v array.Volume) *v1alpha1.PoolVolume {
+	object := &v1alpha1.PoolVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}, Labels: map[string]string{}},
+		Spec: v1alpha1.PoolVolumeSpec{
+			ClassName: x.pool.Spec.ClassName, PoolName: x.pool.Name, Size: quantity(v.Size.Bytes()),
+			VolumeMode: v1alpha1.Filesystem, Protocol: v1alpha1.NFS, Management: management,
+		},
+	}
+	if name != v.Name && management == v1alpha1.Managed {
+		object.Spec.RequestName = v.Name
+	}
+	if v.Block {
+		object.Spec.Protocol, object.Spec.FSType = v1alpha1.ISCSI, comment.FSType
+		if comment.FSType == "" {
+			object.Spec.VolumeMode = v1alpha1.Block
+		}
+	}
+	label(object, v1alpha1.LabelPool, x.pool.Name)
+	if claim := comment.For(); claim != (pools.Claim{}) && management == v1alpha1.Managed {
+		object.Spec.ClaimRef = &v1alpha1.ClaimRef{Namespace: claim.Namespace, Name: claim.Name}
+		label(object, v1alpha1.LabelNamespace, claim.Namespace)
+	}
+	return object
+}
+
+// label sets a label, if the value can be one.
+func label(object client.Object, key, value string) {
+	const longest = 63
+	if len(value) <= longest {
+		object.GetLabels()[key] = value
+	}
+}
+
+// volumeStatus is the status of a PoolVolume whose volume is there.
+func volumeStatus(s v1alpha1.PoolVolumeStatus, v *array.Volume) v1alpha1.PoolVolumeStatus {
+	s.State, s.Message = v1alpha1.VolumeReady, ""
+	s.ID, s.GroupID, s.Capacity, s.ExportPath = v.ID, v.Group, quantity(v.Size.Bytes()), v.Export
+	return s
+}
+
+// refresh lets a PoolVolume say what the volume is, which has changed behind our back.
+func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) error {
+	var object v1alpha1.PoolVolume
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	missing := object.Status.State == v1alpha1.VolumeFailed && object.Status.Message == missingMessage
+	ready := object.Status.State == v1alpha1.VolumeReady && object.Status.Capacity.Value() < v.Size.Bytes()
+	if object.DeletionTimestamp != nil || object.Status.ID != v.ID || !missing && !ready {
+		return nil
+	}
+	base := object.DeepCopy()
+	object.Status = volumeStatus(object.Status, v)
+	return x.patchStatus(ctx, &object, base)
+}
+
+// missingVolume marks a PoolVolume as Failed whose volume is gone.
+func (x *comparison) missingVolume(ctx context.Context, known content) error {
+	if known.id == "" || x.seen[known.id] || !known.flags.has(flagReady) || known.flags.has(flagDeleting) {
+		return nil
+	}
+	if _, err := x.array.Volume(ctx, known.id); !errors.Is(err, array.ErrNotFound) {
+		return err // it is there, or that is not known
+	}
+	var object v1alpha1.PoolVolume
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil || object.Status.ID != known.id || object.Status.State != v1alpha1.VolumeReady {
+		return nil
+	}
+	base := object.DeepCopy()
+	object.Status.State, object.Status.Message = v1alpha1.VolumeFailed, missingMessage
+	x.missing++
+	return x.patchStatus(ctx, &object, base)
+}
+
+// patchStatus writes the status of a resource, unless a task has changed the resource meanwhile: that
+// knows better.
+func (x *comparison) patchStatus(ctx context.Context, object, base client.Object) error {
+	err := x.Resources.Status().Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		x.note(object)
+	}
+	return err
+}
+
+// detachedBehindOurBack lets those attachments be made again that the array has lost.
+func (x *comparison) detachedBehindOurBack(ctx context.Context, attachments []content) error {
+	for _, a := range attachments {
+		servers, listed := x.servers[a.volume]
+		if !listed || a.id == "" || !a.flags.has(flagReady) || a.flags.has(flagDeleting) || slices.Contains(servers, a.id) {
+			continue
+		}
+		if err := x.attachAgain(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *comparison) attachAgain(ctx context.Context, a content) error {
+	var object v1alpha1.PoolAttachment
+	if err := x.Resources.Get(ctx, client.ObjectKey{Name: a.name}, &object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	there, err := x.array.Attachments(ctx, x.byName[a.volume].id)
+	if errors.Is(err, array.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look where volume %s is attached: %w", a.volume, err)
+	}
+	attached := slices.ContainsFunc(there, func(on array.Attachment) bool { return on.ServerID == a.id })
+	if attached || object.DeletionTimestamp != nil || object.Status.ServerID != a.id {
+		return nil
+	}
+	base := object.DeepCopy()
+	object.Status.State, object.Status.Message = v1alpha1.AttachmentAttaching, "the array had lost it"
+	return x.patchStatus(ctx, &object, base)
+}
