@@ -213,7 +213,7 @@ func (n *node) bury(d volume.Description, g volume.Tombstone) {
 }
 
 // Usage measures nothing: no volume is published.
-func (n *node) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+func (n *node) Usage(context.Context, volume.Record, func(context.Context) error) (volume.Size, error) {
 	return volume.Size{}, nil
 }
 

@@ -131,6 +131,6 @@ func (v *volumes) Gone(context.Context, volume.GoneSelection) (volume.GonePage, 
 }
 
 // Usage measures nothing.
-func (v *volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+func (v *volumes) Usage(context.Context, volume.Record, func(context.Context) error) (volume.Size, error) {
 	return volume.Size{}, errNoFiles
 }

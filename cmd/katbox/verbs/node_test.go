@@ -277,7 +277,7 @@ func (n *node) Gone(_ context.Context, s volume.GoneSelection) (volume.GonePage,
 	return page, nil
 }
 
-func (n *node) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+func (n *node) Usage(context.Context, volume.Record, func(context.Context) error) (volume.Size, error) {
 	return n.usage, nil
 }
 

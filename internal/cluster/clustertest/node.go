@@ -160,7 +160,7 @@ func (v volumes) Read(ctx context.Context, id volume.ID) (*files.Reading, error)
 	return &files.Reading{Volume: d, Tree: tree, Lost: lost, Close: sync.OnceFunc(func() { lose(errors.New("closed")); tree.Close() })}, nil
 }
 
-func (v volumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+func (v volumes) Usage(context.Context, volume.Record, func(context.Context) error) (volume.Size, error) {
 	return volume.Size{}, nil
 }
 

@@ -148,7 +148,7 @@ func (v *nodeVolumes) Gone(_ context.Context, s volume.GoneSelection) (volume.Go
 	return page, nil
 }
 
-func (v *nodeVolumes) Usage(context.Context, volume.Place, func(context.Context) error) (volume.Size, error) {
+func (v *nodeVolumes) Usage(context.Context, volume.Record, func(context.Context) error) (volume.Size, error) {
 	return volume.Size{}, nil
 }
 
