@@ -1,6 +1,9 @@
 package array
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // GiB is a size in units of 2^30 bytes, in which arrays count.
 type GiB int64
@@ -29,8 +32,11 @@ type CHAP struct{ User, Secret string }
 // String hides the secret.
 func (c CHAP) String() string { return "CHAP user " + c.User }
 
-// GoString hides the secret.
-func (c CHAP) GoString() string { return c.String() }
+// Format hides the secret, for every verb.
+func (c CHAP) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.String())) }
+
+// MarshalText hides the secret from logs that write objects as JSON.
+func (c CHAP) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Pool is one pool of an array's disks.
 type Pool struct {

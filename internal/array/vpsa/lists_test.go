@@ -1,0 +1,117 @@
+package vpsa
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/array/fake"
+)
+
+// TestLists visits more volumes than a page has, on arrays that page, that do not, and that do so badly.
+func TestLists(t *testing.T) {
+	strip := func(names ...string) func(*http.Request) {
+		return func(r *http.Request) {
+			query := r.URL.Query()
+			for _, name := range names {
+				query.Del(name)
+			}
+			r.URL.RawQuery = query.Encode()
+		}
+	}
+	nothing := func(*http.Request) {}
+	for _, tt := range []struct {
+		name     string
+		volumes  int
+		change   func(*http.Request)
+		requests int
+	}{
+		{"none", 0, nothing, 1},
+		{"few", 7, nothing, 1},
+		{"a page but one", page - 1, nothing, 1},
+		{"a page", page, nothing, 2},
+		{"two pages", 2*page - 1, nothing, 3},
+		{"many", 10_000, nothing, 11},
+		{"many, whatever the limit", 10_000, strip("limit"), 1},
+		{"many, whatever the start", 3_000, strip("start"), 3},
+		{"many, whatever is asked for", 3_000, strip("start", "limit"), 1},
+		{"a page, whatever is asked for", page, strip("start", "limit"), 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newArray(t, fake.Options{})
+			if tt.volumes > 0 {
+				if err := a.Seed("v", tt.volumes, 1, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := &wire{array: a, do: func(_ int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+				tt.change(r)
+				return pass()
+			}}
+			var got []string
+			err := newClient(t, w).Volumes(within(t), func(part []array.Volume) error {
+				if len(part) == 0 || len(part) > page {
+					t.Errorf("a page has %d volumes", len(part))
+				}
+				for _, v := range part {
+					got = append(got, v.ID)
+				}
+				return nil
+			})
+			slices.Sort(got)
+			if err != nil || len(slices.Compact(got)) != tt.volumes || len(got) != tt.volumes || w.count() != tt.requests {
+				t.Errorf("%d volumes, %d of them different, in %d requests, %v; want %d in %d",
+					len(got), len(slices.Compact(got)), w.count(), err, tt.volumes, tt.requests)
+			}
+		})
+	}
+}
+
+// TestListChanges deletes volumes of the first page while the list is read. Those that stay are all seen.
+func TestListChanges(t *testing.T) {
+	a := newArray(t, fake.Options{})
+	if err := a.Seed("v", 3*page, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{array: a, do: func(n int, _ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+		if n == 2 {
+			for i := 1; i <= 5; i++ {
+				if err := a.Remove(fmt.Sprintf("volume-%08x", i)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return pass()
+	}}
+	seen := map[string]int{}
+	err := newClient(t, w).Volumes(within(t), func(part []array.Volume) error {
+		for _, v := range part {
+			seen[v.ID]++
+		}
+		return nil
+	})
+	for _, v := range a.Volumes() {
+		if seen[v.ID] != 1 {
+			t.Errorf("volume %s was seen %d times", v.ID, seen[v.ID])
+		}
+	}
+	if err != nil || len(seen) != 3*page {
+		t.Errorf("%d volumes, %v", len(seen), err)
+	}
+}
+
+func TestVisitorEndsTheList(t *testing.T) {
+	a := newArray(t, fake.Options{})
+	if err := a.Seed("v", 2*page, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{array: a}
+	enough := errors.New("enough")
+	err := newClient(t, w).Volumes(within(t), func([]array.Volume) error { return enough })
+	if err != enough || w.count() != 1 { //nolint:errorlint // the visitor's own error
+		t.Errorf("%v after %d requests", err, w.count())
+	}
+}
