@@ -10,8 +10,8 @@ import (
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
-// TestLimitsAreTried: pods write until they are refused. A driver that sets no limits is found out, and one
-// that sets them is not. It needs a kernel with project quotas.
+// TestLimitsAreTried: pods write until they are refused. Drivers that set no limits or others are found out, and one
+// that sets them as asked is not. It needs a kernel with project quotas.
 func TestLimitsAreTried(t *testing.T) {
 	if os.Getenv("KATBOX_QUOTAS") == "" {
 		t.Skip("it needs a kernel with project quotas; run it with make quota-check")
@@ -29,13 +29,15 @@ func TestLimitsAreTried(t *testing.T) {
 		w.Calls = workload.Calls{Doubled: 0.3, Cancelled: 0.1, Reordered: 0.1}
 		w.Contents = workload.Contents{Files: 8, Bytes: 200 << 10, Deep: 0.2, Names: 0.5, Sparse: 0.5, Links: 0.5, Modes: 0.5, Special: 0.5}
 		w.Faults = []workload.Fault{fault(workload.DaemonKill, 2, 50*time.Millisecond)}
-		t.Run("none on "+kind, func(t *testing.T) {
-			_, problems := playUntil(t, byChance, func() *report.Result { return play(t, fake.LimitsNothing, w) },
-				func(r *report.Result) []string { return caught(r, fake.LimitsNothing) })
-			for _, p := range problems {
-				t.Error(p)
-			}
-		})
+		for _, bug := range []fake.Bug{fake.LimitsNothing, fake.LimitsTooMuch} {
+			t.Run(string(bug)+" on "+kind, func(t *testing.T) {
+				_, problems := playUntil(t, byChance, func() *report.Result { return play(t, bug, w) },
+					func(r *report.Result) []string { return caught(r, bug) })
+				for _, p := range problems {
+					t.Error(p)
+				}
+			})
+		}
 		t.Run("honest ones on "+kind, func(t *testing.T) {
 			_, problems := playUntil(t, isBusy, func() *report.Result { return play(t, "", w) },
 				func(r *report.Result) []string {

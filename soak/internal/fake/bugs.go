@@ -63,8 +63,9 @@ const (
 	PinsNothing     Bug = "says that it pins, and does not"
 	ForgetsPins     Bug = "forgets pins when it starts" // a kill
 	ReleasesNothing Bug = "says that it releases, and does not"
-	LimitsNothing   Bug = "says that it limits, and does not" // tight volumes, Config.Quotas
-	ShortensFailed  Bug = "takes failures for successes"      // volumes that are kept on failure
+	LimitsNothing   Bug = "says that it limits, and does not"      // tight volumes, Config.Quotas
+	LimitsTooMuch   Bug = "limits to a tenth of what is asked for" // likewise
+	ShortensFailed  Bug = "takes failures for successes"           // volumes that are kept on failure
 	// Those of attaching show with pods that do.
 	AttachesWritable Bug = "attaches volumes writable"
 	DeletesAttached  Bug = "deletes volumes that are attached"
@@ -119,6 +120,7 @@ var breaks = map[Bug]history.Promise{
 	RemovesAnother:  history.Removes, RemovesNothing: history.Removes,
 	PinsNothing: history.Holds, ForgetsPins: history.Holds, ReleasesNothing: history.Holds,
 	LimitsNothing:    history.Limits,
+	LimitsTooMuch:    history.Limits,
 	ShortensFailed:   history.KeepsFailed,
 	AttachesWritable: history.Attached, DeletesAttached: history.Attached,
 	HurriesAttached: history.Attached, BuriesLookers: history.Attached,

@@ -65,7 +65,12 @@ func (r *run) limit(data string, asked map[string]string) error {
 	if _, _, e := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), setAttributes, uintptr(unsafe.Pointer(&attributes))); e != 0 {
 		return fmt.Errorf("set the project of %s: %w", data, e)
 	}
-	q := limits{version: 1, kind: 2, fields: hardBlocks | hardInodes, id: id, hardBlocks: number(size) / blockSize, hardInodes: number(inodes)}
+	part := uint64(1)
+	if r.cfg.Bug == LimitsTooMuch {
+		part = 10
+	}
+	q := limits{version: 1, kind: 2, fields: hardBlocks | hardInodes, id: id,
+		hardBlocks: number(size) / blockSize / part, hardInodes: number(inodes) / part}
 	const command = setLimits<<8 | ofProjects
 	if _, _, e := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), command, uintptr(id), uintptr(unsafe.Pointer(&q)), 0, 0); e != 0 {
 		return fmt.Errorf("limit project %d: %w", id, e)
