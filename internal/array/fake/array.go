@@ -3,6 +3,7 @@ package fake
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -202,11 +203,7 @@ func (a *Array) Volume(name string) (v Volume, ok bool) {
 func (a *Array) Counts() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	counts := make(map[string]int, len(a.counts))
-	for call, n := range a.counts {
-		counts[call] = n
-	}
-	return counts
+	return maps.Clone(a.counts)
 }
 
 // ResetCounts counts from 0 again, and forgets the changes.

@@ -1,6 +1,9 @@
 package fake
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // available is what is free, in MiB.
 func (p *Pool) available() int64 { return max(p.Capacity<<10-p.Used-p.allocated, 0) }
@@ -66,9 +69,7 @@ func (s *state) protectPool(c *call) (answer, *refusal) {
 		if p.Protection == nil {
 			p.Protection = map[string]string{}
 		}
-		for key, value := range set {
-			p.Protection[key] = value
-		}
+		maps.Copy(p.Protection, set)
 	})
 	c.did(p.ID)
 	return nil, nil

@@ -2,7 +2,6 @@ package fake
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -147,9 +146,6 @@ func (e *encoder) respond(res result, refused *refusal) {
 	e.end('}')
 	e.flush()
 }
-
-// errCut ends an answer in its middle.
-var errCut = errors.New("the answer is cut")
 
 // cutWriter breaks the connection after some bytes.
 type cutWriter struct {

@@ -42,8 +42,6 @@ func (a *authority) config() *tls.Config {
 			defer a.mu.Unlock()
 			return a.leaf, nil
 		},
-		// A client that trusted the old CA has to look at the new one.
-		SessionTicketsDisabled: true,
 	}
 }
 
