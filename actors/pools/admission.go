@@ -83,7 +83,7 @@ func (o *owner) admit(m messages.Request) error {
 func (o *owner) judge(m messages.Request) (admission, error) {
 	switch m := m.(type) {
 	case *messages.CreateVolume:
-		return admission{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, o.mayCopy(m.New.Source)
+		return admission{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, o.mayCreate(m)
 	case *messages.RemoveVolume:
 		return admission{does: removing, volume: m.Name}, o.mayRemove(m.Name)
 	case *messages.GrowVolume:
@@ -98,6 +98,15 @@ func (o *owner) judge(m messages.Request) (admission, error) {
 		return admission{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}, o.mayRemoveSnapshot(m.Name)
 	}
 	return admission{}, fmt.Errorf("the supervisor is asked %T, which it does not know", m)
+}
+
+// mayCreate refuses a copy of what is being deleted, unless the volume was made before: the answer may
+// be lost, and the source gone since.
+func (o *owner) mayCreate(m *messages.CreateVolume) error {
+	if o.index.volumes[pools.VolumeName(m.New.Name)] != nil {
+		return nil
+	}
+	return o.mayCopy(m.New.Source)
 }
 
 // mayCopy refuses a copy of what is being deleted.

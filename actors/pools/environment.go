@@ -83,6 +83,8 @@ func (c Config) check() error {
 type environment struct {
 	*actors.System
 	Config
+	// servers are the server records of nodes.
+	servers *servers
 	// ctx ends when the controller stops: operations give up then.
 	ctx context.Context
 }

@@ -13,6 +13,8 @@ const (
 	kindSnapshot   = "snapshot"
 	kindAttachment = "attachment"
 	kindPool       = "pool"
+	// kindNode is a PoolNode that may have to be deleted.
+	kindNode = "node"
 )
 
 func keyOf(kind, name string) volume.ID { return volume.ID(kind + "/" + name) }

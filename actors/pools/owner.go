@@ -27,12 +27,13 @@ type owner struct {
 	admitted   admitted
 	// pools are the Pools, as they were seen last.
 	pools map[string]*v1alpha1.Pool
+	nodes nodes
 	// listed: every resource has been seen once.
 	listed bool
 }
 
 func newOwner(env *environment) *owner {
-	return &owner{environment: env, index: newIndex(), admitted: admitted{}, pools: map[string]*v1alpha1.Pool{}}
+	return &owner{environment: env, index: newIndex(), admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}}
 }
 
 // Start spawns the actor of the classes.
@@ -92,10 +93,20 @@ func (o *owner) Idle(volume.ID, any) {}
 // since.
 func (o *owner) Sleep(id volume.ID, _ any) {
 	o.settle(id)
-	if kind, name := split(id); kind == kindPool {
+	kind, name := split(id)
+	switch kind {
+	case kindPool:
 		o.wakePool(name)
+	case kindVolume, kindSnapshot, kindAttachment:
+		// A person may have deleted the resource while the last task ran.
+		if id, ok := o.index.unfinished(resourceOf[kind], name); ok {
+			o.goOn(id)
+		}
 	}
 }
+
+// resourceOf has the resources of actors' kinds.
+var resourceOf = map[string]string{kindVolume: PoolVolumeKind, kindSnapshot: PoolSnapshotKind, kindAttachment: PoolAttachmentKind}
 
 // settle forgets what was admitted for a resource without an actor.
 func (o *owner) settle(id volume.ID) {
@@ -117,6 +128,8 @@ func (o *owner) Receive(c actor.Context) {
 		m.Send(o.index.counts(m.name), nil)
 	case *listPool:
 		m.Send(o.index.contents(m.name), nil)
+	case *mayDelete:
+		o.answerMayDelete(m)
 	case *messages.FindVolume:
 		if o.answers(m) {
 			o.find(m)
@@ -144,6 +157,7 @@ func (o *owner) answers(m messages.Failer) bool {
 
 // see takes over what a resource is, and lets what is unfinished go on.
 func (o *owner) see(m *seen) {
+	o.nodeSeen(m.object)
 	if !o.index.see(m) {
 		return
 	}
@@ -162,7 +176,9 @@ func (o *owner) see(m *seen) {
 
 // drop forgets a resource, of which a pool or a class that is being deleted may have waited for the end.
 func (o *owner) drop(m *gone) {
+	node := o.nodeOf(m)
 	pool := o.index.drop(m)
+	o.nodeGone(m, node)
 	switch m.kind {
 	case PoolKind:
 		delete(o.pools, m.name)
@@ -211,10 +227,13 @@ func (o *owner) begin() {
 	for _, id := range o.index.allUnfinished() {
 		o.goOn(id)
 	}
+	for node := range o.nodes {
+		o.forgetNode(node)
+	}
 }
 
 // goOn starts the actor of a resource with something left to do. One that has an actor is being
-// changed, and its task looks at the resource last.
+// changed; Sleep looks at it again.
 func (o *owner) goOn(id volume.ID) {
 	if o.listed && !o.supervisor.IsAwake(id) {
 		o.supervisor.Wake(id, nil, &messages.Resume{})

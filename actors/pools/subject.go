@@ -239,9 +239,3 @@ func (s *subject) refuseWaiting() {
 		m.Fail(actors.ErrStopping)
 	}
 }
-
-// plan returns the operation that a request asks for; nil for one that is none of this kind.
-func (s *subject) plan(messages.Request) *operation { return nil }
-
-// rest returns the operation that makes true what the resource says; nil when there is none.
-func (s *subject) rest() *operation { return nil }

@@ -1,11 +1,22 @@
 package pools
 
-import "github.com/katbox/katbox/internal/pools/v1alpha1"
+import (
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// protected reports whether our finalizer keeps a resource. Without it the resource waits for others.
+func protected(object client.Object) bool {
+	return slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer)
+}
 
 // unfinishedVolume reports whether something is left to do for a volume.
 func unfinishedVolume(v *v1alpha1.PoolVolume) bool {
 	if v.DeletionTimestamp != nil {
-		return true
+		return protected(v)
 	}
 	switch v.Status.State {
 	case "":
@@ -14,7 +25,7 @@ func unfinishedVolume(v *v1alpha1.PoolVolume) bool {
 	case v1alpha1.VolumeFailed:
 		return false
 	case v1alpha1.VolumeReady:
-		return v.Spec.Size.Cmp(v.Status.Capacity) > 0
+		return v.Spec.Management != v1alpha1.External && v.Spec.Size.Cmp(v.Status.Capacity) > 0
 	default:
 		return true
 	}
@@ -23,7 +34,7 @@ func unfinishedVolume(v *v1alpha1.PoolVolume) bool {
 // unfinishedSnapshot reports whether something is left to do for a snapshot.
 func unfinishedSnapshot(s *v1alpha1.PoolSnapshot) bool {
 	if s.DeletionTimestamp != nil {
-		return true
+		return protected(s)
 	}
 	switch s.Status.State {
 	case "":
@@ -38,7 +49,7 @@ func unfinishedSnapshot(s *v1alpha1.PoolSnapshot) bool {
 // unfinishedAttachment reports whether the controller has something left to do for an attachment.
 func unfinishedAttachment(a *v1alpha1.PoolAttachment) bool {
 	if a.DeletionTimestamp != nil {
-		return true
+		return protected(a)
 	}
 	switch a.Status.State {
 	case v1alpha1.AttachmentReady, v1alpha1.AttachmentLoginPending, v1alpha1.AttachmentFailed:

@@ -1,0 +1,187 @@
+package pools
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// attach attaches a volume to a node, or goes on where an earlier call has stopped. An attachment that
+// is Ready is made again where the array has lost it.
+func (t *task) attach(ctx context.Context, n pools.NewAttachment) (pools.Attachment, error) {
+	v, err := t.usableVolume(ctx, n.Volume)
+	if err != nil {
+		return pools.Attachment{}, err
+	}
+	node, err := t.node(ctx, n.Node, v.Spec.Protocol)
+	if err != nil {
+		return pools.Attachment{}, err
+	}
+	a := &v1alpha1.PoolAttachment{}
+	found, err := t.read(ctx, t.name, a)
+	if err != nil {
+		return pools.Attachment{}, err
+	}
+	if found {
+		if err := sameAttachment(a, n); err != nil {
+			return pools.Attachment{}, err
+		}
+	} else if err := t.newAttachment(ctx, a, v, n); err != nil {
+		return pools.Attachment{}, err
+	}
+	pool, err := t.pool(ctx, a.Spec.PoolName)
+	if err == nil {
+		err = t.attachOnArray(ctx, a, v, node, pool)
+	}
+	if err != nil {
+		t.unfinished = err
+		return pools.Attachment{}, err
+	}
+	return describeAttachment(a, v, pool), nil
+}
+
+// node reads the node that a volume is to be attached to.
+func (t *task) node(ctx context.Context, name string, protocol v1alpha1.Protocol) (*v1alpha1.PoolNode, error) {
+	node := &v1alpha1.PoolNode{}
+	found, err := t.read(ctx, name, node)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, problemf(volume.ErrNotFound, "there is no PoolNode %s; does Katbox run on the node, with pools switched on?", name)
+	case len(node.Spec.Addresses) == 0:
+		return nil, problemf(volume.ErrUnavailable, "the PoolNode %s has no address", name)
+	case protocol == v1alpha1.ISCSI && node.Spec.IQN == "":
+		return nil, problemf(volume.ErrUnavailable, "the PoolNode %s has no IQN, which a volume that is reached over iscsi needs", name)
+	}
+	return node, nil
+}
+
+// sameAttachment refuses a call that contradicts the attachment that there is.
+func sameAttachment(a *v1alpha1.PoolAttachment, n pools.NewAttachment) error {
+	switch {
+	case a.DeletionTimestamp != nil:
+		return problemf(volume.ErrBusy, "volume %s is being detached from node %s; try again", n.Volume, n.Node)
+	case a.Spec.ReadOnly != n.ReadOnly:
+		return problemf(volume.ErrConflict, "volume %s is attached to node %s with read-only %t, asked for %t",
+			n.Volume, n.Node, a.Spec.ReadOnly, n.ReadOnly)
+	}
+	return nil
+}
+
+// newAttachment makes the resource of an attachment.
+func (t *task) newAttachment(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, n pools.NewAttachment) error {
+	*a = v1alpha1.PoolAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{v1alpha1.LabelPool: v.Spec.PoolName}},
+		Spec: v1alpha1.PoolAttachmentSpec{
+			VolumeName: n.Volume, NodeName: n.Node, PoolName: v.Spec.PoolName, Protocol: v.Spec.Protocol,
+			ReadOnly: n.ReadOnly, Shared: n.Shared,
+		},
+	}
+	return t.create(ctx, a)
+}
+
+// attachOnArray attaches the volume on the array and writes down where the node finds it.
+func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, node *v1alpha1.PoolNode,
+	pool messages.UsablePool,
+) error {
+	var got array.Attachment
+	err := t.withServer(ctx, pool, node, a.Spec.Protocol, func(id string) (err error) {
+		got, err = attachTo(ctx, pool.Array, array.NewAttachment{
+			ServerID: id, VolumeID: v.Status.ID, NFS: a.Spec.Protocol == v1alpha1.NFS, ReadOnly: a.Spec.ReadOnly,
+		})
+		return err
+	})
+	if err != nil {
+		var known *problem
+		if errors.As(err, &known) {
+			return err
+		}
+		return t.arrayError(pool.Name, err, "attach volume "+a.Spec.VolumeName+" to node "+a.Spec.NodeName)
+	}
+	before, after := a.Status, a.Status
+	attached(&after, a.Spec.Protocol, got, pool)
+	if sameStatus(before, after) {
+		return nil
+	}
+	if before.ServerID != "" && before.ServerID != got.ServerID {
+		// The node's address has changed. This server record was right for the old one.
+		if _, err := t.detachFrom(ctx, pool, v, a.Spec.NodeName, []string{before.ServerID}); err != nil {
+			return err
+		}
+		if err := t.dropServer(ctx, pool, a.Spec.NodeName, before.ServerID); err != nil {
+			return err
+		}
+	}
+	err = t.writeStatus(ctx, a, func() { attached(&a.Status, a.Spec.Protocol, got, pool) })
+	if err == nil {
+		t.tell(a, "Attached", "as server "+got.ServerID+" on the array")
+	}
+	return err
+}
+
+// attachTo attaches a volume. What is left of an earlier attachment in another mode is detached first:
+// there is no resource of it any more, so it serves no pod.
+func attachTo(ctx context.Context, a array.Array, want array.NewAttachment) (array.Attachment, error) {
+	got, err := a.Attach(ctx, want)
+	if err != nil || got.ReadOnly == want.ReadOnly {
+		return got, err
+	}
+	if err := a.Detach(ctx, want.VolumeID, want.ServerID); err != nil {
+		return got, err
+	}
+	return a.Attach(ctx, want)
+}
+
+// attached writes what is on the array into a status. The node has still to log in to an iSCSI target; what it
+// has written about that stays.
+func attached(s *v1alpha1.PoolAttachmentStatus, protocol v1alpha1.Protocol, got array.Attachment, pool messages.UsablePool) {
+	s.ServerID, s.Message = got.ServerID, ""
+	if protocol == v1alpha1.NFS {
+		s.State = v1alpha1.AttachmentReady
+		return
+	}
+	lun := int32(got.LUN) //nolint:gosec // a LUN has 14 bits
+	target := got.Target
+	if target == "" {
+		target = pool.IQN
+	}
+	moved := s.Target != target || s.LUN == nil || *s.LUN != lun
+	s.Target, s.LUN, s.Portal = target, &lun, pool.Portal
+	if moved || s.State != v1alpha1.AttachmentReady {
+		s.State = v1alpha1.AttachmentLoginPending
+	}
+}
+
+func sameStatus(a, b v1alpha1.PoolAttachmentStatus) bool {
+	if (a.LUN == nil) != (b.LUN == nil) || a.LUN != nil && *a.LUN != *b.LUN {
+		return false
+	}
+	a.LUN, b.LUN = nil, nil
+	return a == b
+}
+
+// describeAttachment returns an attachment as callers know it: how the node reaches the volume, and no
+// secrets.
+func describeAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, pool messages.UsablePool) pools.Attachment {
+	d := pools.Attachment{
+		Volume: a.Spec.VolumeName, Node: a.Spec.NodeName, Protocol: pools.Protocol(a.Spec.Protocol), ReadOnly: a.Spec.ReadOnly,
+		Serial: v.Status.ID,
+	}
+	if a.Spec.Protocol == v1alpha1.NFS {
+		d.Export = v.Status.ExportPath
+		return d
+	}
+	d.Target, d.Portal, d.FSType, d.CHAPSecret = a.Status.Target, a.Status.Portal, v.Spec.FSType, pool.CHAPSecret
+	if a.Status.LUN != nil {
+		d.LUN = int(*a.Status.LUN)
+	}
+	return d
+}

@@ -1,0 +1,116 @@
+package pools
+
+import (
+	"maps"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// sameVolume reports whether two calls ask for the same volume.
+func sameVolume(a, b pools.NewVolume) bool {
+	return a.Name == b.Name && a.Class == b.Class && a.Required == b.Required && a.Limit == b.Limit && a.Block == b.Block &&
+		a.Protocol == b.Protocol && a.FSType == b.FSType && a.Shared == b.Shared && a.Source == b.Source && a.Claim == b.Claim &&
+		maps.Equal(a.Options, b.Options)
+}
+
+// sameAs refuses a call for a volume that there is with other properties.
+func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
+	if v.DeletionTimestamp != nil {
+		return problemf(volume.ErrBusy, "volume %s is being deleted; try again", v.Name)
+	}
+	conflict := func(what string, has, asked any) error {
+		return problemf(volume.ErrConflict, "volume %s exists with %s %v, asked for %v", v.Name, what, has, asked)
+	}
+	size := v.Spec.Size.Value()
+	asked := v.Spec.Protocol
+	if n.Block {
+		asked = v1alpha1.ISCSI
+	} else if n.Protocol != "" {
+		asked = v1alpha1.Protocol(n.Protocol)
+	}
+	has := pools.Source{}
+	if s := v.Spec.Source; s != nil {
+		has = pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
+	}
+	switch {
+	case v.Spec.Management == v1alpha1.External:
+		return problemf(volume.ErrConflict, "volume %s exists and was not made by Katbox", v.Name)
+	case n.Class != "" && n.Class != v.Spec.ClassName:
+		return conflict("PoolClass", v.Spec.ClassName, n.Class)
+	case size < n.Required:
+		return conflict("bytes", size, n.Required)
+	case n.Limit > 0 && size > n.Limit:
+		return conflict("bytes", size, n.Limit)
+	case volumeModeOf(n.Block) != v.Spec.VolumeMode:
+		return conflict("volume mode", v.Spec.VolumeMode, volumeModeOf(n.Block))
+	case asked != v.Spec.Protocol:
+		return conflict("protocol", v.Spec.Protocol, asked)
+	case v.Spec.FSType != "" && fsTypeOf(n, v.Spec.Protocol) != v.Spec.FSType:
+		return conflict("file system", v.Spec.FSType, fsTypeOf(n, v.Spec.Protocol))
+	case has != n.Source:
+		return conflict("source", has, n.Source)
+	}
+	return nil
+}
+
+// mark says what the comment of a volume on an array must be for the volume to be ours.
+type mark bool
+
+const (
+	// marked: it names our cluster and the claim.
+	marked mark = true
+	// perhapsUnmarked: it may also be empty, because the call that writes it did not come to that.
+	perhapsUnmarked mark = false
+)
+
+// ours refuses a volume on the array that has the name of the resource and is another one.
+func (t *task) ours(v *v1alpha1.PoolVolume, have array.Volume, m mark) error {
+	taken := func(why string) error {
+		return problemf(volume.ErrConflict, "the array of pool %s has a volume %s already (%s), %s; rename or delete that one",
+			v.Spec.PoolName, have.Name, have.ID, why)
+	}
+	want := array.InGiB(v.Spec.Size.Value())
+	if !t.notForeign(v, have, m) {
+		return taken("which this cluster has not made for this claim")
+	}
+	switch {
+	case have.Block != (v.Spec.Protocol == v1alpha1.ISCSI):
+		return taken("which is reached over another protocol")
+	case have.Size > want, v.Spec.Source == nil && have.Size != want:
+		return taken("with another size")
+	}
+	return nil
+}
+
+// notForeign reports whether the comment of a volume on the array says nothing against its being the
+// resource's.
+func (t *task) notForeign(v *v1alpha1.PoolVolume, have array.Volume, m mark) bool {
+	if have.Comment == "" {
+		return m == perhapsUnmarked
+	}
+	return pools.ParseComment(have.Comment) == t.comment(v)
+}
+
+// comment is the one that the volume has on the array.
+func (t *task) comment(v *v1alpha1.PoolVolume) pools.Comment {
+	claim := pools.Claim{}
+	if c := v.Spec.ClaimRef; c != nil {
+		claim = pools.Claim{Namespace: c.Namespace, Name: c.Name}
+	}
+	return pools.NewComment(t.Cluster, claim)
+}
+
+// describeVolume returns a volume as callers know it.
+func describeVolume(v *v1alpha1.PoolVolume) pools.Volume {
+	d := pools.Volume{
+		ID: v.Name, Size: v.Status.Capacity.Value(), Class: v.Spec.ClassName, Pool: v.Spec.PoolName,
+		Block: v.Spec.VolumeMode == v1alpha1.Block, Protocol: pools.Protocol(v.Spec.Protocol), FSType: v.Spec.FSType,
+	}
+	if s := v.Spec.Source; s != nil {
+		d.Source = pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
+	}
+	return d
+}

@@ -1,0 +1,134 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/messages"
+)
+
+// mayDelete asks whether a resource that a person has deleted may be cleaned up: the rules are those
+// for calls. Task -> supervisor.
+type mayDelete struct {
+	kind, name string
+	messages.Reply[struct{}]
+}
+
+// answerMayDelete decides in the supervisor's turn.
+func (o *owner) answerMayDelete(m *mayDelete) {
+	err := error(nil)
+	switch {
+	case !o.listed:
+		err = errStarting
+	case m.kind == kindVolume:
+		err = o.mayRemove(m.name)
+	case m.kind == kindSnapshot:
+		err = o.mayRemoveSnapshot(m.name)
+	case m.kind == kindNode:
+		err = o.mayForgetNode(m.name)
+	}
+	m.Send(struct{}{}, err)
+}
+
+// mayDelete returns why a resource that a person has deleted has to wait. The resource was noted
+// before, so that nothing new begins with it.
+func (t *task) mayDelete(ctx context.Context, kind string) error {
+	_, err := actors.Ask(ctx, t.Root, t.Supervisor(), &mayDelete{kind: kind, name: t.name})
+	return err
+}
+
+// removeVolume deletes a volume for a call: nothing uses it.
+func (t *task) removeVolume(ctx context.Context) error {
+	v := &v1alpha1.PoolVolume{}
+	found, err := t.read(ctx, t.name, v)
+	if err != nil || !found {
+		return err
+	}
+	if gone, err := t.startDeletion(ctx, v); gone || err != nil {
+		return err
+	}
+	return t.clean(ctx, v)
+}
+
+// finishRemoval deletes a volume whose resource was deleted, unless something uses it.
+func (t *task) finishRemoval(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	if err := t.mayDelete(ctx, kindVolume); err != nil {
+		if errors.Is(err, pools.ErrInUse) {
+			t.blocked(ctx, v, err)
+		}
+		return err
+	}
+	return t.clean(ctx, v)
+}
+
+// clean deletes a volume on its array, and lets its resource go.
+func (t *task) clean(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	if v.Spec.Management != v1alpha1.External {
+		if err := t.deleteOnArray(ctx, v); err != nil {
+			t.unfinished = err
+			t.blocked(ctx, v, err)
+			return err
+		}
+	}
+	return t.letGo(ctx, v)
+}
+
+// deleteOnArray deletes the volume on its array, whether or not its ID was ever written down.
+func (t *task) deleteOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err != nil {
+		return err
+	}
+	have, found, err := t.findOnArray(ctx, v, pool)
+	if err != nil || !found {
+		return err
+	}
+	err = pool.Array.DeleteVolume(ctx, have.ID)
+	doing := "delete volume " + v.Name
+	if errors.Is(err, array.ErrAttached) {
+		doing += ", which is attached to " + strings.Join(have.Servers, ", ") + ","
+	}
+	if err != nil {
+		return t.arrayError(pool.Name, err, doing)
+	}
+	return nil
+}
+
+// findOnArray finds the volume of a resource by its ID, or by its name. One that has the ID or the name
+// and is not ours is none: the array was set up anew, or the volume was made by hand.
+func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool) (array.Volume, bool, error) {
+	if v.Status.ID != "" {
+		have, err := pool.Array.Volume(ctx, v.Status.ID)
+		switch {
+		case err == nil && (have.Name == v.Name && t.notForeign(v, have, perhapsUnmarked) || t.notForeign(v, have, marked)):
+			return have, true, nil
+		case err != nil && !errors.Is(err, array.ErrNotFound):
+			return have, false, t.arrayError(pool.Name, err, "read volume "+v.Name)
+		}
+	}
+	have, err := pool.Array.VolumeNamed(ctx, v.Name)
+	switch {
+	case errors.Is(err, array.ErrNotFound):
+		return have, false, nil
+	case err != nil:
+		return have, false, t.arrayError(pool.Name, err, "look for volume "+v.Name)
+	}
+	return have, t.notForeign(v, have, perhapsUnmarked), nil
+}
+
+// blocked says on the resource, and in an event, why it is not deleted yet. It says so once for each
+// reason. What cannot be written is said at the next try.
+func (t *task) blocked(ctx context.Context, v *v1alpha1.PoolVolume, why error) {
+	if v.Status.State == v1alpha1.VolumeDeleting && v.Status.Message == why.Error() {
+		return
+	}
+	t.warn(v, "DeleteBlocked", why)
+	if err := t.writeStatus(ctx, v, func() { v.Status.State, v.Status.Message = v1alpha1.VolumeDeleting, why.Error() }); err != nil {
+		t.Log.V(1).Info("the reason why a volume is not deleted cannot be written", "resource", t.name, "reason", err.Error())
+	}
+}

@@ -1,0 +1,132 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// detach detaches a volume from a node. After nil the array has cut the node off: Kubernetes may have
+// lost sight of the node, and lets another one write to the volume next.
+func (t *task) detach(ctx context.Context) error {
+	a := &v1alpha1.PoolAttachment{}
+	found, err := t.read(ctx, t.name, a)
+	if err != nil || !found {
+		return err
+	}
+	if gone, err := t.startDeletion(ctx, a); gone || err != nil {
+		return err
+	}
+	return t.cutOff(ctx, a)
+}
+
+// cutOff detaches on the array, and lets the resource go.
+func (t *task) cutOff(ctx context.Context, a *v1alpha1.PoolAttachment) error {
+	if err := t.detachOnArray(ctx, a); err != nil {
+		t.unfinished = err
+		return err
+	}
+	return t.letGo(ctx, a)
+}
+
+func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) error {
+	pool, err := t.pool(ctx, a.Spec.PoolName)
+	if err != nil {
+		return err
+	}
+	v := &v1alpha1.PoolVolume{}
+	found, err := t.read(ctx, a.Spec.VolumeName, v)
+	if err != nil {
+		return err
+	}
+	servers, known := []string{a.Status.ServerID}, a.Status.ServerID != ""
+	if !known {
+		if servers, err = t.serversOf(ctx, a.Spec.NodeName, pool); err != nil {
+			return err
+		}
+	}
+	if found && v.Status.ID != "" {
+		if servers, err = t.detachFrom(ctx, pool, v, a.Spec.NodeName, servers); err != nil {
+			return err
+		}
+	}
+	for _, id := range servers {
+		if err := t.dropServer(ctx, pool, a.Spec.NodeName, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serversOf returns the server records that have a node's name. A node whose address has changed while
+// something was attached to it has two.
+func (t *task) serversOf(ctx context.Context, node string, pool messages.UsablePool) (ids []string, err error) {
+	all, err := pool.Array.Servers(ctx)
+	if err != nil {
+		return nil, t.arrayError(pool.Name, err, "look for the server record of node "+node)
+	}
+	for _, s := range all {
+		if isServerOf(s, pools.ServerName(node, t.Cluster)) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
+}
+
+// detachFrom detaches a volume from a node's server records, and looks whether that is so. It returns
+// all records of the node that it has found.
+func (t *task) detachFrom(ctx context.Context, pool messages.UsablePool, v *v1alpha1.PoolVolume, node string, servers []string) ([]string, error) {
+	doing := "detach volume " + v.Name + " from node " + node
+	for _, id := range servers {
+		if err := pool.Array.Detach(ctx, v.Status.ID, id); err != nil {
+			return nil, t.arrayError(pool.Name, err, doing)
+		}
+	}
+	left, err := pool.Array.Attachments(ctx, v.Status.ID)
+	if errors.Is(err, array.ErrNotFound) || err == nil && len(left) == 0 {
+		return servers, nil
+	}
+	if err != nil {
+		return nil, t.arrayError(pool.Name, err, doing)
+	}
+	all, err := t.serversOf(ctx, node, pool)
+	if err != nil {
+		return nil, err
+	}
+	for _, still := range left {
+		switch {
+		case slices.Contains(servers, still.ServerID):
+			return nil, problemf(volume.ErrUncertain, "%s: it is still attached to server %s on the array of pool %s", doing, still.ServerID, pool.Name)
+		case slices.Contains(all, still.ServerID): // another record of the node, which was not written down
+			return t.detachFrom(ctx, pool, v, node, append(slices.Clone(servers), still.ServerID))
+		}
+	}
+	return servers, nil
+}
+
+// finishAttachment makes true what the resource of an attachment says.
+func (t *task) finishAttachment(ctx context.Context) error {
+	a := &v1alpha1.PoolAttachment{}
+	found, err := t.read(ctx, t.name, a)
+	switch {
+	case err != nil || !found:
+		return err
+	}
+	t.note(a)
+	switch {
+	case a.DeletionTimestamp != nil:
+		return t.cutOff(ctx, a)
+	case !unfinishedAttachment(a):
+		return nil
+	}
+	_, err = t.attach(ctx, pools.NewAttachment{
+		Volume: a.Spec.VolumeName, Node: a.Spec.NodeName, ReadOnly: a.Spec.ReadOnly, Shared: a.Spec.Shared,
+	})
+	return err
+}

@@ -1,0 +1,76 @@
+package pools
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// growVolume makes a volume at least as large as required. The size that is wanted is in the resource
+// before the array is asked for it.
+func (t *task) growVolume(ctx context.Context, required, limit int64) (pools.Volume, error) {
+	v := &v1alpha1.PoolVolume{}
+	found, err := t.read(ctx, t.name, v)
+	switch {
+	case err != nil:
+		return pools.Volume{}, err
+	case !found:
+		return pools.Volume{}, problemf(volume.ErrNotFound, "there is no PoolVolume %s", t.name)
+	case v.DeletionTimestamp != nil:
+		return pools.Volume{}, problemf(volume.ErrBusy, "volume %s is being deleted", t.name)
+	case v.Status.State != v1alpha1.VolumeReady:
+		return pools.Volume{}, problemf(volume.ErrBusy, "volume %s cannot grow now, its state is %q", t.name, v.Status.State)
+	}
+	size := array.InGiB(max(required, v.Status.Capacity.Value()))
+	if err := within(size, limit); err != nil {
+		return pools.Volume{}, err
+	}
+	if want := resource.NewQuantity(size.Bytes(), resource.BinarySI); v.Spec.Size.Cmp(*want) != 0 {
+		if err := t.writeSpec(ctx, v, func() { v.Spec.Size = *want }); err != nil {
+			return pools.Volume{}, err
+		}
+	}
+	if err := t.finishGrowth(ctx, v); err != nil {
+		return pools.Volume{}, err
+	}
+	return describeVolume(v), nil
+}
+
+// finishGrowth makes a volume as large as its resource says. Where its array has no room, the resource
+// says the size that the volume has again, so that it does not grow later, unasked.
+func (t *task) finishGrowth(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	if v.Spec.Size.Cmp(v.Status.Capacity) <= 0 {
+		return nil
+	}
+	err := t.growOnArray(ctx, v)
+	if errors.Is(err, volume.ErrNoSpace) {
+		if undone := t.writeSpec(ctx, v, func() { v.Spec.Size = v.Status.Capacity }); undone != nil {
+			err = because(volume.ErrUncertain, errors.Join(err, undone), "the size in the resource of volume %s is not put back", t.name)
+		}
+	}
+	if err != nil && !errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrUncertain) {
+		t.unfinished = err
+	}
+	return err
+}
+
+func (t *task) growOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err != nil {
+		return err
+	}
+	have, err := pool.Array.GrowVolume(ctx, v.Status.ID, array.InGiB(v.Spec.Size.Value()))
+	switch {
+	case errors.Is(err, array.ErrNoRoom) && !errors.Is(err, array.ErrUncertain):
+		return because(volume.ErrNoSpace, err, "grow volume %s in pool %s", v.Name, pool.Name)
+	case err != nil:
+		return t.arrayError(pool.Name, err, "grow volume "+v.Name)
+	}
+	return t.writeStatus(ctx, v, func() { v.Status.Capacity = *resource.NewQuantity(have.Size.Bytes(), resource.BinarySI) })
+}

@@ -1,0 +1,126 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// nodes are the nodes of the cluster, by name. The PoolNode of one that has left the cluster is deleted
+// once nothing is attached to it. Only the supervisor's turn uses it.
+type nodes map[string]nodeKnown
+
+// nodeKnown says which objects there are of a node: Kubernetes' own, and ours.
+type nodeKnown struct{ core, ours bool }
+
+var nodeGVK = schema.GroupVersionKind{Version: "v1", Kind: NodeKind}
+
+// errNodeStays says that a PoolNode is not to be deleted.
+var errNodeStays = errors.New("the node is in the cluster")
+
+// nodeSeen notes a node. Kubernetes' own come as metadata alone.
+func (o *owner) nodeSeen(object client.Object) {
+	n := o.nodes[object.GetName()]
+	switch object.(type) {
+	case *metav1.PartialObjectMetadata:
+		n.core = true
+	case *v1alpha1.PoolNode:
+		n.ours = true
+	default:
+		return
+	}
+	o.nodes[object.GetName()] = n
+	o.forgetNode(object.GetName())
+}
+
+// nodeOf returns the node that a resource which is gone was about.
+func (o *owner) nodeOf(m *gone) string {
+	switch m.kind {
+	case NodeKind, PoolNodeKind:
+		return m.name
+	case PoolAttachmentKind:
+		if a := o.index.attachments[m.name]; a != nil {
+			return a.node
+		}
+	}
+	return ""
+}
+
+// nodeGone notes that an object of a node is gone.
+func (o *owner) nodeGone(m *gone, node string) {
+	n, known := o.nodes[node]
+	if !known {
+		return
+	}
+	switch m.kind {
+	case NodeKind:
+		n.core = false
+	case PoolNodeKind:
+		n.ours = false
+	}
+	if n == (nodeKnown{}) {
+		delete(o.nodes, node)
+		return
+	}
+	o.nodes[node] = n
+	o.forgetNode(node)
+}
+
+// forgetNode has the PoolNode deleted, if it may be.
+func (o *owner) forgetNode(node string) {
+	if o.listed && o.mayForgetNode(node) == nil {
+		o.goOn(keyOf(kindNode, node))
+	}
+}
+
+// mayForgetNode refuses to delete the PoolNode of a node that is in the cluster, or that something is
+// attached to.
+func (o *owner) mayForgetNode(node string) error {
+	if n := o.nodes[node]; n.core || !n.ours {
+		return errNodeStays
+	}
+	for _, a := range o.index.attachments {
+		if a.node == node {
+			return fmt.Errorf("%w: volume %s is attached to node %s", pools.ErrInUse, a.volume, node)
+		}
+	}
+	if o.admitted.any(func(op admission) bool { return op.does == attaching && op.node == node }) {
+		return fmt.Errorf("%w: a volume is being attached to node %s", pools.ErrInUse, node)
+	}
+	return nil
+}
+
+// finishNode deletes a PoolNode whose node has left the cluster. The node may be back by now, so the API
+// server is asked.
+func (t *task) finishNode(ctx context.Context) error {
+	if err := t.mayDelete(ctx, kindNode); err != nil {
+		if errors.Is(err, errNodeStays) || errors.Is(err, pools.ErrInUse) {
+			return nil // the end of what keeps it will be seen
+		}
+		return err
+	}
+	core := &metav1.PartialObjectMetadata{}
+	core.SetGroupVersionKind(nodeGVK)
+	err := t.Resources.Get(ctx, client.ObjectKey{Name: t.name}, core)
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return kubernetesError(err, "read the Node "+t.name)
+	}
+	n := &v1alpha1.PoolNode{}
+	found, err := t.read(ctx, t.name, n)
+	if err != nil || !found {
+		return err
+	}
+	_, err = t.startDeletion(ctx, n)
+	return err
+}

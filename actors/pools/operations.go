@@ -1,0 +1,63 @@
+package pools
+
+import (
+	"context"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/messages"
+)
+
+// plan returns the operation that a request asks for; nil for one that is none of this kind.
+func (s *subject) plan(m messages.Request) *operation {
+	switch m := m.(type) {
+	case *messages.CreateVolume:
+		same := func(o *messages.CreateVolume) bool { return sameVolume(o.New, m.New) }
+		return order("create", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.createVolume(ctx, m.New) })
+	case *messages.RemoveVolume:
+		return order("delete", m, always, func(ctx context.Context, t *task) (struct{}, error) {
+			return struct{}{}, t.removeVolume(ctx)
+		})
+	case *messages.GrowVolume:
+		same := func(o *messages.GrowVolume) bool { return o.Required == m.Required && o.Limit == m.Limit }
+		return order("grow", m, same, func(ctx context.Context, t *task) (pools.Volume, error) {
+			return t.growVolume(ctx, m.Required, m.Limit)
+		})
+	case *messages.AttachVolume:
+		same := func(o *messages.AttachVolume) bool { return o.New == m.New }
+		return order("attach", m, same, func(ctx context.Context, t *task) (pools.Attachment, error) { return t.attach(ctx, m.New) })
+	case *messages.DetachVolume:
+		return order("detach", m, always, func(ctx context.Context, t *task) (struct{}, error) { return struct{}{}, t.detach(ctx) })
+	case *messages.TakeSnapshot:
+		same := func(o *messages.TakeSnapshot) bool { return o.Volume == m.Volume }
+		return order("snapshot", m, same, func(ctx context.Context, t *task) (pools.Snapshot, error) {
+			return t.takeSnapshot(ctx, m.Name, m.Volume)
+		})
+	case *messages.RemoveSnapshot:
+		return order("delete-snapshot", m, always, func(ctx context.Context, t *task) (struct{}, error) {
+			return struct{}{}, t.removeSnapshot(ctx)
+		})
+	}
+	return nil
+}
+
+// always: two requests of the type, for one resource, ask for the same thing.
+func always[M any](M) bool { return true }
+
+// rest returns the operation that makes true what the resource says: an earlier one was interrupted, or
+// a person has deleted the resource.
+func (s *subject) rest() *operation {
+	finish := map[string]func(*task, context.Context) error{
+		kindVolume: (*task).finishVolume, kindSnapshot: (*task).finishSnapshot, kindAttachment: (*task).finishAttachment,
+		kindNode: (*task).finishNode,
+	}[s.kind]
+	if finish == nil {
+		return nil
+	}
+	return &operation{name: "resume", run: func(ctx context.Context, t *task) (func(messages.Request), error) {
+		err := finish(t, ctx)
+		if t.unfinished == nil {
+			t.unfinished = err
+		}
+		return nil, err
+	}}
+}

@@ -1,0 +1,180 @@
+package pools
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// provision makes the volume of a resource that an earlier call, or an earlier run, has made.
+func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	switch v.Status.State {
+	case v1alpha1.VolumeReady:
+		return nil
+	case v1alpha1.VolumeFailed:
+		return problemf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
+	}
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err != nil {
+		t.unfinished = err
+		return err
+	}
+	return t.make(ctx, v, pool, true)
+}
+
+// make makes the volume of a resource on the array and writes down what it is. After a final error the
+// resource is gone; after any other one it is tried again. look is false where the array had no volume of
+// the name a moment ago.
+func (t *task) make(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) error {
+	err := t.makeOnArray(ctx, v, pool, look)
+	if err != nil && isFinal(err) {
+		err = t.giveUp(ctx, v, pool, err)
+	}
+	if err != nil && !isFinal(err) {
+		t.unfinished = err
+	}
+	return err
+}
+
+// isFinal reports whether an error says that there is no volume, and that there will be none.
+func isFinal(err error) bool {
+	if errors.Is(err, volume.ErrUncertain) || errors.Is(err, volume.ErrBusy) || errors.Is(err, volume.ErrUnavailable) {
+		return false
+	}
+	return errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrNotFound) || errors.Is(err, volume.ErrConflict)
+}
+
+func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) error {
+	have, err := t.place(ctx, v, pool, look)
+	if err != nil {
+		return err
+	}
+	if err := t.ours(v, have, perhapsUnmarked); err != nil {
+		return err
+	}
+	if !have.Usable {
+		if v.Status.ID != have.ID {
+			if err := t.writeStatus(ctx, v, func() { describe(v, have, provisioningState(v)) }); err != nil {
+				return err
+			}
+		}
+		return problemf(volume.ErrBusy, "volume %s is not usable yet, its status on the array is %q", v.Name, have.Status)
+	}
+	if want := array.InGiB(v.Spec.Size.Value()); have.Size < want {
+		if have, err = pool.Array.GrowVolume(ctx, have.ID, want); err != nil {
+			return t.arrayError(pool.Name, err, "grow the copy "+v.Name)
+		}
+	}
+	if err := t.writeStatus(ctx, v, func() { describe(v, have, v1alpha1.VolumeReady) }); err != nil {
+		return err
+	}
+	t.tell(v, "VolumeCreated", "made as "+have.ID+" in pool "+v.Spec.PoolName)
+	return nil
+}
+
+// provisioningState is the state of a volume that is being made.
+func provisioningState(v *v1alpha1.PoolVolume) v1alpha1.VolumeState {
+	if v.Spec.Source != nil {
+		return v1alpha1.VolumeCloning
+	}
+	return v1alpha1.VolumeProvisioning
+}
+
+// describe writes what is on the array into a resource's status.
+func describe(v *v1alpha1.PoolVolume, have array.Volume, state v1alpha1.VolumeState) {
+	v.Status.State, v.Status.ID, v.Status.GroupID, v.Status.ExportPath = state, have.ID, have.Group, have.Export
+	v.Status.Capacity = *resource.NewQuantity(have.Size.Bytes(), resource.BinarySI)
+	v.Status.Message, v.Status.ObservedGeneration = "", v.Generation
+}
+
+// place has the array make the volume; one of its name is returned as it is. look is false where there
+// was none a moment ago.
+func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) (array.Volume, error) {
+	if look {
+		have, err := pool.Array.VolumeNamed(ctx, v.Name)
+		if err == nil {
+			return have, nil
+		}
+		if !errors.Is(err, array.ErrNotFound) {
+			return have, t.arrayError(pool.Name, err, "look for volume "+v.Name)
+		}
+	}
+	comment, flags := t.comment(v).String(), v.Spec.Flags
+	if v.Spec.Source == nil {
+		have, err := pool.Array.CreateVolume(ctx, array.NewVolume{
+			Name: v.Name, PoolID: pool.PoolID, Comment: comment, Size: array.InGiB(v.Spec.Size.Value()), Block: v.Spec.Protocol == v1alpha1.ISCSI,
+			Compress: flags.Compress, Dedupe: flags.Dedupe, Encrypt: flags.Encrypt, Options: flags.Extra,
+		})
+		return have, t.placeError(pool.Name, err, "create volume "+v.Name)
+	}
+	from, err := t.findSource(ctx, pools.Source{Snapshot: v.Spec.Source.Snapshot, Volume: v.Spec.Source.Volume})
+	if err != nil {
+		return array.Volume{}, err
+	}
+	have, err := pool.Array.CloneVolume(ctx, array.NewClone{Name: v.Name, Comment: comment, Group: from.group, SnapshotID: from.snapshotID})
+	return have, t.placeError(pool.Name, err, "create the copy "+v.Name)
+}
+
+// placeError tells the errors after which nothing is on the array from the others.
+func (t *task) placeError(pool string, err error, doing string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, array.ErrUncertain):
+	case errors.Is(err, array.ErrNoRoom):
+		return because(volume.ErrNoSpace, err, "%s in pool %s", doing, pool)
+	case errors.Is(err, array.ErrNotFound):
+		return because(volume.ErrNotFound, err, "%s in pool %s", doing, pool)
+	case errors.Is(err, array.ErrExists):
+		return because(volume.ErrConflict, err, "%s in pool %s", doing, pool)
+	}
+	return t.arrayError(pool, err, doing)
+}
+
+// giveUp takes the resource back after an error that says that its volume is not to be, and returns
+// that error. Where the array has the volume all the same, or it cannot be told, the error is not final.
+func (t *task) giveUp(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, cause error) error {
+	have, err := pool.Array.VolumeNamed(ctx, v.Name)
+	if err == nil && t.ours(v, have, perhapsUnmarked) == nil {
+		return because(volume.ErrUncertain, cause, "volume %s is on the array all the same", v.Name)
+	}
+	if err != nil && !errors.Is(err, array.ErrNotFound) {
+		return errors.Join(t.arrayError(pool.Name, err, "look for volume "+v.Name), cause)
+	}
+	t.warn(v, "CreateFailed", cause)
+	if err := t.remove(ctx, v); err != nil {
+		return because(volume.ErrUncertain, errors.Join(cause, err), "volume %s was not made, and its resource is not deleted", t.name)
+	}
+	return cause
+}
+
+// finishVolume makes true what the resource of a volume says.
+func (t *task) finishVolume(ctx context.Context) error {
+	v := &v1alpha1.PoolVolume{}
+	found, err := t.read(ctx, t.name, v)
+	switch {
+	case err != nil || !found:
+		return err
+	}
+	t.note(v)
+	switch {
+	case v.DeletionTimestamp != nil:
+		return t.finishRemoval(ctx, v)
+	case v.Spec.Management == v1alpha1.External || v.Status.State == v1alpha1.VolumeFailed:
+		return nil
+	case v.Status.State == v1alpha1.VolumeReady:
+		return t.finishGrowth(ctx, v)
+	}
+	err = t.provision(ctx, v)
+	if err != nil && isFinal(err) {
+		return nil // the resource is gone; the next call learns why
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package pools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/messages"
+)
+
+// servers are the server records of nodes on arrays. Many volumes are attached to a node at the same
+// time and share a record: one task makes it, and none deletes it while another attaches something.
+// Tasks use it, which may wait; actors do not.
+type servers struct {
+	mu sync.Mutex
+	of map[serverOf]*serverRecord
+}
+
+type serverOf struct{ pool, node string }
+
+// serverRecord is the server record of a node on an array. Who attaches holds it for reading, who makes
+// or deletes records for writing.
+type serverRecord struct {
+	sync.RWMutex
+	// users are the tasks that hold it, or wait for it.
+	users int
+	// known are the IDs of records that are on the array.
+	known map[serverUse]string
+}
+
+// serverUse is what a record has to be, and for which protocol.
+type serverUse struct {
+	array.NewServer
+	protocol v1alpha1.Protocol
+}
+
+func newServers() *servers { return &servers{of: map[serverOf]*serverRecord{}} }
+
+// enter returns the record of a node, until leave.
+func (s *servers) enter(key serverOf) *serverRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.of[key]
+	if r == nil {
+		r = &serverRecord{known: map[serverUse]string{}}
+		s.of[key] = r
+	}
+	r.users++
+	return r
+}
+
+func (s *servers) leave(key serverOf, r *serverRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.users--; r.users == 0 && len(r.known) == 0 {
+		delete(s.of, key)
+	}
+}
+
+// withServer calls attach with the ID of the server record of a node. The record exists until attach
+// has returned, unless someone else deletes it.
+func (t *task) withServer(ctx context.Context, pool messages.UsablePool, node *v1alpha1.PoolNode, protocol v1alpha1.Protocol,
+	attach func(id string) error,
+) error {
+	key := serverOf{pool.Name, node.Name}
+	record := t.servers.enter(key)
+	defer t.servers.leave(key, record)
+	use := serverUse{array.NewServer{
+		Name: pools.ServerName(node.Name, t.Cluster), IQN: node.Spec.IQN, Address: node.Spec.Addresses[0],
+	}, protocol}
+
+	record.RLock()
+	if id, ok := record.known[use]; ok {
+		err := attach(id)
+		record.RUnlock()
+		if !errors.Is(err, array.ErrNotFound) {
+			return err
+		}
+	} else {
+		record.RUnlock()
+	}
+	record.Lock()
+	defer record.Unlock()
+	id, err := ensureServer(ctx, pool.Array, use.NewServer, protocol)
+	if err != nil {
+		return t.arrayError(pool.Name, err, "make the server record of node "+node.Name)
+	}
+	record.known[use] = id
+	return attach(id)
+}
+
+// ensureServer returns a server record that is right for a protocol. The node's record cannot be
+// changed while something is attached to it; then there is a second one, until the first is not used any more.
+func ensureServer(ctx context.Context, a array.Array, want array.NewServer, protocol v1alpha1.Protocol) (id string, err error) {
+	all, err := a.Servers(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range all {
+		if isServerOf(s, want.Name) && (protocol == v1alpha1.ISCSI && s.IQN == want.IQN || protocol == v1alpha1.NFS && s.Address == want.Address) {
+			return s.ID, nil
+		}
+	}
+	s, err := a.EnsureServer(ctx, want)
+	if !errors.Is(err, array.ErrAttached) {
+		return s.ID, err
+	}
+	if protocol == v1alpha1.NFS {
+		want.IQN = ""
+	} else {
+		want.Address = ""
+	}
+	want.Name += secondServer + addressHash(want)
+	s, err = a.EnsureServer(ctx, want)
+	return s.ID, err
+}
+
+// secondServer is between the name of a node's server record and what makes a second one's name.
+const secondServer = "-at-"
+
+func addressHash(s array.NewServer) string {
+	sum := sha256.Sum256([]byte(s.IQN + "\x00" + s.Address))
+	return hex.EncodeToString(sum[:4])
+}
+
+// isServerOf reports whether a server record is one of the node whose record has the name.
+func isServerOf(s array.Server, name string) bool {
+	return s.Name == name || strings.HasPrefix(s.Name, name+secondServer)
+}
+
+// dropServer deletes a server record to which nothing is attached any more.
+func (t *task) dropServer(ctx context.Context, pool messages.UsablePool, node, id string) error {
+	key := serverOf{pool.Name, node}
+	record := t.servers.enter(key)
+	defer t.servers.leave(key, record)
+	record.Lock()
+	defer record.Unlock()
+	err := pool.Array.DeleteServer(ctx, id)
+	if errors.Is(err, array.ErrAttached) {
+		return nil // another volume is
+	}
+	for use, known := range record.known {
+		if known == id {
+			delete(record.known, use) // also where it is not known whether it was deleted
+		}
+	}
+	if err != nil {
+		return t.arrayError(pool.Name, err, "delete the server record of node "+node)
+	}
+	return nil
+}
