@@ -1,0 +1,277 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// hang is how long a test waits for what must happen.
+const hang = 2 * time.Minute
+
+const gib = int64(1) << 30
+
+// world is an API server, an array, and the controller that runs. Its pool is always usable: what
+// watches over pools is tested on its own.
+type world struct {
+	*testing.T
+	ctx   context.Context
+	api   *kubeAPI
+	array array.Array
+	mem   *memArray
+	steps *steps
+	link  *link
+	*Controller
+}
+
+// usablePools answers for the pools' actors.
+type usablePools struct {
+	*owner
+	link *link
+}
+
+func (u *usablePools) Start(s *actors.Supervisor) {
+	u.supervisor = s
+	s.Spawn(classesName, actor.PropsFromFunc(func(c actor.Context) {
+		if m, ok := c.Message().(*messages.ReservePool); ok {
+			m.Send(messages.Reservation{Class: "class", Pool: "pool", Protocol: pools.NFS}, nil)
+		}
+	}))
+}
+
+func (u *usablePools) Asked(m messages.Request) bool {
+	switch m := m.(type) {
+	case *messages.UsePool:
+		m.Send(messages.UsablePool{
+			Name: m.Pool, Array: steppedArray{u.link.array, u.link}, PoolID: "pool-00000001", IQN: "iqn.2011-04.com.zadara:mem",
+			Portal: "10.0.0.9:3260", CHAPSecret: "chap-pool",
+		}, nil)
+		return true
+	case *messages.DoubtPool:
+		m.Send(struct{}{}, nil)
+		return true
+	}
+	return u.owner.Asked(m)
+}
+
+// quiet counts nothing.
+type quiet struct{}
+
+func (quiet) VolumeParked()                               {}
+func (quiet) VolumeUnparked()                             {}
+func (quiet) ActorRestarted()                             {}
+func (quiet) OperationEnded(string, time.Duration, error) {}
+
+func newWorld(t *testing.T) *world {
+	mem := newMemArray()
+	w := newWorldOn(t, mem)
+	w.mem = mem
+	return w
+}
+
+func newWorldOn(t *testing.T, on array.Array) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	w := &world{T: t, ctx: ctx, api: newKubeAPI(), array: on, steps: &steps{}}
+	for _, name := range []string{"node1", "node2"} {
+		w.must(w.api.Create(ctx, &v1alpha1.PoolNode{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.PoolNodeSpec{Addresses: []string{"10.0.0." + name[4:]}, IQN: "iqn.2026-11.io.katbox:c:" + name},
+		}))
+		w.must(w.api.Create(ctx, coreNode(name)))
+	}
+	w.start()
+	t.Cleanup(func() {
+		w.stop()
+		cancel()
+	})
+	return w
+}
+
+func coreNode(name string) *metav1.PartialObjectMetadata {
+	n := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.SetGroupVersionKind(nodeGVK)
+	return n
+}
+
+// start starts a controller, which learns what there is.
+func (w *world) start() {
+	w.Helper()
+	w.link = &link{kubeAPI: w.api, array: w.array, steps: w.steps}
+	cfg := Config{
+		Resources: Resources{Client: w.link, Events: &record.FakeRecorder{}}, Cluster: "cluster", Log: logr.Discard(),
+		Namespace: "katbox", CHAPNamespace: "chap", Metrics: quiet{},
+	}
+	system := actors.NewSystem(cfg.Log, 64)
+	ctx, cancel := context.WithCancel(context.Background())
+	env := &environment{System: system, Config: cfg, servers: newServers(), ctx: ctx}
+	w.must(system.Start(&usablePools{owner: newOwner(env), link: w.link}, cfg.Metrics, nil))
+	w.Controller = &Controller{System: system, cancel: cancel}
+	w.api.watch(w.Controller)
+	w.Listed()
+}
+
+func (w *world) stop() {
+	w.Helper()
+	w.api.watch(nil)
+	w.link.dead.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	w.must(w.Stop(ctx))
+}
+
+// restart is what follows a crash.
+func (w *world) restart() {
+	w.stop()
+	w.start()
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// repeat repeats a call, as Kubernetes does, until it succeeds or its error is final; after a crash, of
+// the next controller.
+func (w *world) repeat(call func() error) error {
+	w.Helper()
+	for {
+		err := call()
+		switch {
+		case w.link.dead.Load():
+			w.restart()
+		case err == nil || !repeatable(err):
+			return err
+		case w.ctx.Err() != nil:
+			w.Fatalf("still: %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// repeatable reports whether an error leaves the outcome open.
+func repeatable(err error) bool {
+	return errors.Is(err, volume.ErrUncertain) || errors.Is(err, volume.ErrUnavailable) || errors.Is(err, volume.ErrBusy)
+}
+
+// until waits for what happens without a call.
+func (w *world) until(what string, is func() bool) {
+	w.Helper()
+	for !is() {
+		if w.ctx.Err() != nil {
+			w.Fatalf("never: %s", what)
+		}
+		if w.link.dead.Load() {
+			w.restart()
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// find reads a resource.
+func find[T any, P interface {
+	*T
+	client.Object
+}](w *world, name string) P {
+	w.Helper()
+	found := P(new(T))
+	err := w.api.Get(w.ctx, client.ObjectKey{Name: name}, found)
+	if client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+func (w *world) volume(name string) *v1alpha1.PoolVolume { return find[v1alpha1.PoolVolume](w, name) }
+
+func (w *world) snapshot(name string) *v1alpha1.PoolSnapshot {
+	return find[v1alpha1.PoolSnapshot](w, name)
+}
+
+func (w *world) attachment(id, node string) *v1alpha1.PoolAttachment {
+	return find[v1alpha1.PoolAttachment](w, pools.AttachmentName(id, node))
+}
+
+// create makes a volume of some GiB without faults.
+func (w *world) create(name string, size int64, block bool) pools.Volume {
+	w.Helper()
+	v, err := w.CreateVolume(w.ctx, newVolume(name, size, block))
+	w.must(err)
+	return v
+}
+
+func newVolume(name string, size int64, block bool) pools.NewVolume {
+	return pools.NewVolume{Name: name, Required: size * gib, Block: block, Claim: pools.Claim{Namespace: "ns", Name: name}}
+}
+
+// on tells what is on the array.
+func (w *world) on() (on onArray) {
+	w.Helper()
+	w.must(w.array.Volumes(w.ctx, func(page []array.Volume) error { on.volumes = append(on.volumes, page...); return nil }))
+	w.must(w.array.Snapshots(w.ctx, func(page []array.Snapshot) error { on.snapshots = append(on.snapshots, page...); return nil }))
+	servers, err := w.array.Servers(w.ctx)
+	w.must(err)
+	on.servers = servers
+	for _, v := range on.volumes {
+		attached, err := w.array.Attachments(w.ctx, v.ID)
+		w.must(err)
+		on.attachments = append(on.attachments, attached...)
+	}
+	return on
+}
+
+type onArray struct {
+	volumes     []array.Volume
+	snapshots   []array.Snapshot
+	servers     []array.Server
+	attachments []array.Attachment
+}
+
+// named returns the one volume of a name; the test fails where there is none, or are two.
+func (on onArray) named(w *world, name string) (found array.Volume) {
+	w.Helper()
+	count := 0
+	for _, v := range on.volumes {
+		if v.Name == name {
+			found, count = v, count+1
+		}
+	}
+	if count != 1 {
+		w.Fatalf("%d volumes %s on the array", count, name)
+	}
+	return found
+}
+
+// nothingLeft fails the test where anything is left of volumes, on the array or of resources.
+func (w *world) nothingLeft() {
+	w.Helper()
+	on := w.on()
+	if len(on.volumes)+len(on.snapshots)+len(on.servers)+len(on.attachments) > 0 {
+		w.Errorf("left on the array: %+v", on)
+	}
+	for _, list := range []client.ObjectList{&v1alpha1.PoolVolumeList{}, &v1alpha1.PoolSnapshotList{}, &v1alpha1.PoolAttachmentList{}} {
+		w.must(w.api.List(w.ctx, list))
+		if n := lengthOf(list); n > 0 {
+			w.Errorf("%d left of %T", n, list)
+		}
+	}
+}
