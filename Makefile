@@ -32,8 +32,8 @@ demo: ## See Katbox work in half a minute, without a cluster, as root or in a us
 
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
-build: ## Build bin/katbox, bin/katbox-gateway, bin/kubectl-katbox and bin/soak, static
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/kubectl-katbox ./soak
+build: ## Build bin/katbox, bin/katbox-gateway, bin/katbox-controller, bin/kubectl-katbox and bin/soak, static
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller ./cmd/kubectl-katbox ./soak
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
 	go vet -tags e2e ./...

@@ -1,0 +1,48 @@
+package main
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors/pools"
+	"github.com/katbox/katbox/internal/pools/metrics"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/pools/watch"
+)
+
+// kinds are the objects that are watched. Of nodes only the metadata are read, as Secrets are read when
+// they are needed.
+var kinds = []watch.Kind{
+	{Name: pools.PoolClassKind, List: func() client.ObjectList { return &v1alpha1.PoolClassList{} }},
+	{Name: pools.PoolKind, List: func() client.ObjectList { return &v1alpha1.PoolList{} }},
+	{Name: pools.PoolVolumeKind, List: func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }},
+	{Name: pools.PoolSnapshotKind, List: func() client.ObjectList { return &v1alpha1.PoolSnapshotList{} }},
+	{Name: pools.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
+	{Name: pools.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
+	{Name: pools.NodeKind, List: func() client.ObjectList {
+		nodes := &metav1.PartialObjectMetadataList{}
+		nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+		return nodes
+	}},
+}
+
+// resources passes objects on to the actors, and shows the states of the pools.
+type resources struct {
+	watch.Sink
+	counted *metrics.Metrics
+}
+
+func (r resources) Seen(kind string, object client.Object) {
+	if pool, ok := object.(*v1alpha1.Pool); ok {
+		r.counted.Pool(pool)
+	}
+	r.Sink.Seen(kind, object)
+}
+
+func (r resources) Gone(kind, name string) {
+	if kind == pools.PoolKind {
+		r.counted.PoolGone(name)
+	}
+	r.Sink.Gone(kind, name)
+}
