@@ -112,7 +112,7 @@ admission-policy: ## Write the ValidatingAdmissionPolicy in deploy, from the dae
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
 
-deploy-check: bin/helm bin/kustomize ## Render manifests and chart, and have each object validated by the API server's code
+deploy-check: bin/helm bin/kustomize bin/controller-gen ## Render manifests and chart, and have each object validated by the API server's code
 	cd .ci/deploy && go vet ./... && go test -count=1 ./...
 
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
@@ -171,7 +171,8 @@ lint: bin/golangci-lint portable ## Check the style and who imports whom (.golan
 	cd .ci/page && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 
 generate: bin/controller-gen ## Write what is made from the types of the custom resources
-	bin/controller-gen object paths=./internal/pools/v1alpha1
+	bin/controller-gen object crd:crdVersions=v1 paths=./internal/pools/v1alpha1 output:crd:dir=deploy/crds
+	cp deploy/crds/pools.katbox.io_*.yaml deploy/helm/katbox/files/crds/
 
 bin/controller-gen: .ci/controllergen/go.mod .ci/controllergen/go.sum
 	cd .ci/controllergen && CGO_ENABLED=0 go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen

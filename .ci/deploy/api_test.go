@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,7 +86,7 @@ func accept(object *unstructured.Unstructured) (runtime.Object, error) {
 
 func namespaced(object runtime.Object) bool {
 	switch object.(type) {
-	case *core.Namespace, *storage.CSIDriver, *rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService,
+	case *core.Namespace, *storage.CSIDriver, *storage.StorageClass, *apiextensions.CustomResourceDefinition, *rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService,
 		*admissionregistration.ValidatingAdmissionPolicy, *admissionregistration.ValidatingAdmissionPolicyBinding:
 		return false
 	default:
@@ -139,6 +141,10 @@ func validate(object runtime.Object) field.ErrorList {
 		return admissionvalidation.ValidateValidatingAdmissionPolicyBinding(o)
 	case *apiregistration.APIService:
 		return aggregatorvalidation.ValidateAPIService(context.Background(), o)
+	case *apiextensions.CustomResourceDefinition:
+		return apiextensionsvalidation.ValidateCustomResourceDefinition(context.Background(), o)
+	case *storage.StorageClass:
+		return storagevalidation.ValidateStorageClass(o)
 	case *storage.CSIDriver:
 		return storagevalidation.ValidateCSIDriver(o)
 	default:

@@ -9,6 +9,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=vpsa,categories=katbox
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.className`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.vpsa.endpoint`
@@ -54,6 +55,7 @@ type PoolSpec struct {
 }
 
 // CapacityThresholds are free shares of the size, such as "0.2".
+// +kubebuilder:validation:XValidation:rule="double(self.emergency) <= double(self.protected) && double(self.protected) <= double(self.alert)",message="emergency has to be at most protected, and protected at most alert"
 type CapacityThresholds struct {
 	// +optional
 	// +kubebuilder:default="0.2"
@@ -70,6 +72,8 @@ type CapacityThresholds struct {
 }
 
 // VPSA is how a Zadara VPSA is reached.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.pool) || has(self.pool) && self.pool == oldSelf.pool",message="the array's pool cannot change once it is set: its volumes would be lost from sight"
+// +kubebuilder:validation:XValidation:rule="!(has(self.insecureSkipVerify) && self.insecureSkipVerify && has(self.caBundleSecretRef))",message="a CA bundle says nothing where the certificate is not checked: give one of caBundleSecretRef and insecureSkipVerify"
 type VPSA struct {
 	// Endpoint is its URL, such as https://vsa-0000036.example.com.
 	// +kubebuilder:validation:Pattern=`^https?://[^/?#@ ]+/?$`

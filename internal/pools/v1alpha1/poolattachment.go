@@ -8,6 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=vas,categories=katbox
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="ISCSI",type=string,JSONPath=`.status.iscsiStatus`
 // +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.spec.volumeName`
@@ -21,6 +22,7 @@ type PoolAttachment struct {
 }
 
 // PoolAttachmentSpec is which volume is attached where.
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an attachment cannot become another one: delete it and make a new one"
 type PoolAttachmentSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	VolumeName string `json:"volumeName"`

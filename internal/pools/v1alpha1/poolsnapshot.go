@@ -10,6 +10,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=ksnap,categories=katbox
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Volume",type=string,JSONPath=`.spec.volumeName`
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`
@@ -23,15 +24,19 @@ type PoolSnapshot struct {
 }
 
 // PoolSnapshotSpec is what is wanted of a snapshot.
+// +kubebuilder:validation:XValidation:rule="has(self.requestName) == has(oldSelf.requestName)",message="the name of the request cannot change"
 type PoolSnapshotSpec struct {
 	// RequestName is the name by which CSI asked for it, where that is not the resource's.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the name of the request cannot change"
 	RequestName string `json:"requestName,omitempty"`
 	// VolumeName is the PoolVolume.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the volume cannot change"
 	VolumeName string `json:"volumeName"`
 	// PoolName is the volume's pool.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the pool cannot change"
 	PoolName string `json:"poolName"`
 	// Management: Managed by Katbox, or External: Katbox did not take it, and deletes nothing but this resource.
 	// +optional

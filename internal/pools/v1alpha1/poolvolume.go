@@ -11,6 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=kvol,categories=katbox
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Protocol",type=string,JSONPath=`.spec.protocol`
 // +kubebuilder:printcolumn:name="Capacity",type=string,JSONPath=`.status.capacity`
@@ -28,21 +29,29 @@ type PoolVolume struct {
 }
 
 // PoolVolumeSpec is what is wanted of a volume.
+// +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.protocol == 'iscsi'",message="a volume in the mode Block has the protocol iscsi"
+// +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",message="the source cannot change"
+// +kubebuilder:validation:XValidation:rule="has(self.requestName) == has(oldSelf.requestName)",message="the name of the request cannot change"
 type PoolVolumeSpec struct {
 	// RequestName is the name by which CSI asked for the volume, where that is not the resource's.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the name of the request cannot change"
 	RequestName string `json:"requestName,omitempty"`
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the class cannot change"
 	ClassName string `json:"className"`
 	// PoolName is set once, by the allocator.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the pool cannot change"
 	PoolName string `json:"poolName"`
-	// Size only grows.
+	// Size only grows; what the array refuses is taken back.
 	Size resource.Quantity `json:"size"`
 	// VolumeMode: Filesystem, or Block for a raw block device.
 	// +kubebuilder:validation:Enum=Filesystem;Block
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the volume mode cannot change"
 	VolumeMode VolumeMode `json:"volumeMode"`
-	Protocol   Protocol   `json:"protocol"`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the protocol cannot change"
+	Protocol Protocol `json:"protocol"`
 	// FSType is the file system on an iSCSI volume in the mode Filesystem.
 	// +optional
 	FSType string `json:"fsType,omitempty"`
@@ -50,6 +59,7 @@ type PoolVolumeSpec struct {
 	Flags VolumeFlags `json:"flags,omitzero"`
 	// Source is what its data came from.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the source cannot change"
 	Source *VolumeSource `json:"source,omitempty"`
 	// ClaimRef is the claim that it was made for.
 	// +optional
@@ -80,6 +90,7 @@ const (
 )
 
 // VolumeSource is a PoolSnapshot or a PoolVolume, by name.
+// +kubebuilder:validation:XValidation:rule="(has(self.snapshot) && size(self.snapshot) > 0) != (has(self.volume) && size(self.volume) > 0)",message="a source is a snapshot or a volume"
 type VolumeSource struct {
 	// +optional
 	Snapshot string `json:"snapshot,omitempty"`
