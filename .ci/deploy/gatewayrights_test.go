@@ -92,8 +92,7 @@ func rightsOf(t *testing.T, objects []*unstructured.Unstructured, account string
 }
 
 // TestRightsOfUsers: names for who may look, files for who may exec, unless the administrator wants
-// it otherwise. Deleting is never for those who may look only, and keeping longer is for nobody until it is
-// given.
+// it otherwise. Deleting is never for those who may look only, and no role but the one for it keeps longer.
 func TestRightsOfUsers(t *testing.T) {
 	const list, files, remove = "retainedvolumes get list", "retainedvolumes/files retainedvolumes/log get", "retainedvolumes delete"
 	values := func(more string) []*unstructured.Unstructured { return helm(t, "--set", "gateway.enabled=true"+more) }

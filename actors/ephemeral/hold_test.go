@@ -196,7 +196,7 @@ func TestHoldRefuses(t *testing.T) {
 			until         time.Time
 			by, why, says string
 		}{
-			"nobody":       {soon, "", "a bug", "hold.by is missing"},
+			"no person":    {soon, "", "a bug", "hold.by is missing"},
 			"no reason":    {soon, "ann", "", "hold.why is missing: say for what the volume is kept"},
 			"in the past":  {time.Now(), "ann", "a bug", "hold.until is not in the future"},
 			"for too long": {time.Now().Add(testMaxPin + pinSlack + 1), "ann", "a bug", "hold.until is more than 1w from now"},

@@ -16,7 +16,7 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// TestMetricsOfAHungMount: somebody looks when it does not come to an end.
+// TestMetricsOfAHungMount: a mount that does not come to an end shows as stuck.
 func TestMetricsOfAHungMount(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan struct{})

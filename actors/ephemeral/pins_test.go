@@ -163,7 +163,7 @@ func TestPinIsOver(t *testing.T) {
 	}
 }
 
-// TestNoPins: what the flags do not allow is refused in so many words.
+// TestNoPins: a pin that the flags do not allow is refused, and the error says so.
 func TestNoPins(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
 		h.retain()

@@ -457,9 +457,9 @@ func TestACallThatFindsNoRoomMakesRoom(t *testing.T) {
 	}
 }
 
-// TestRoomThatNobodyWantsAnyMore: a call that found none while nothing was retained that could go costs
+// TestRoomThatNoCallWantsAnyMore: a call that found none while nothing was retained that could go costs
 // no later volume its time.
-func TestRoomThatNobodyWantsAnyMore(t *testing.T) {
+func TestRoomThatNoCallWantsAnyMore(t *testing.T) {
 	for name, pinned := range map[string]bool{"nothing is retained": false, "a pinned volume is": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

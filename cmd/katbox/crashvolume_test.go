@@ -36,7 +36,7 @@ type playedVolume struct {
 	keptUntil time.Time
 	// pressed: the disk is full, or a person wants it, so the volume may go at any time.
 	pressed bool
-	// decide repeats what a person decided about the volume; nil if nobody has. hold is what the last
+	// decide repeats what a person decided about the volume; nil without a decision. hold is what the last
 	// answer said, holdKnown that there was one.
 	decide    func() error
 	hold      volume.HoldKind

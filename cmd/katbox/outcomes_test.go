@@ -107,7 +107,7 @@ func TestOutcomes(t *testing.T) {
 	events <- podEnded(t, "7f1c8a52-1f4e-4f0e-9d43-6a1b2c3d4e5f", core.PodSucceeded)
 	events <- podEnded(t, testPod, core.PodSucceeded)
 	d.eventually("watched", func() bool { return strings.Contains(d.stdout.String(), "watching the kubelet's pods") })
-	d.wantMarker(testPod, id(testPod), "told of")
+	d.wantMarker(testPod, id(testPod), "the end is known")
 	if !d.mounted(d.target(testPod)) {
 		t.Fatal("the volume of a pod that runs was unmounted")
 	}

@@ -38,7 +38,7 @@ func configMap(t *testing.T, dir, version, content string) {
 }
 
 // TestPolicyFile goes through the versions of a file: the last good one holds, and each broken one is
-// told of once.
+// reported once.
 func TestPolicyFile(t *testing.T) {
 	dir := t.TempDir()
 	var errorsLogged int

@@ -22,7 +22,7 @@ import (
 const crashProgram = "KATBOX_CRASHPOINTS_PROGRAM"
 
 // TestQuotaCrash ends the daemon at each step that has to do with projects. No directory that a pod can
-// write to is without the project that its record says, and no ID that nobody has keeps a limit.
+// write to is without the project that its record says, and no ID without a volume keeps a limit.
 func TestQuotaCrash(t *testing.T) {
 	dirs := roottest.Quotas(t, quota.Enforced.String())
 	binary := os.Getenv(crashProgram)

@@ -108,7 +108,7 @@ func (c *check) rights(ctx context.Context) (lists bool, err error) {
 			c.ok(right.what, fmt.Sprintf("you may %s %s", object, where))
 			lists = lists || right.verb == "list"
 		case right.role == keepRole:
-			// Nobody has it by default, so nothing is wrong.
+			// No user has it by default, so nothing is wrong.
 			c.line("no ", right.what, fmt.Sprintf("you may not %s %s, so not pin: an administrator can give you the role %s",
 				object, where, right.role))
 		default:

@@ -9,7 +9,7 @@
 // [Projects] gives each volume an ID of its own, from a range that nothing else uses, the smallest
 // free one first: quota files grow with the highest ID. An ID is free again when the volume's record
 // is gone, its data is erased, and the kernel counts nothing for it. An ID that does not become free
-// within a minute marks files of somebody else, and is set aside until those are gone: a process may
+// within a minute marks files of another program or of a hostile pod, and is set aside until those are gone: a process may
 // give its own files any project, unless it runs in a user namespace. So the limits are no wall
 // against a hostile pod.
 //

@@ -279,7 +279,7 @@ func (p *Projects) InTrash(id uint32) {
 }
 
 // Unlimit takes a project's limit away, if it has one. Call it before the record is forgotten: no limit may stay on
-// an ID that nobody has. Where it fails, it is tried again before the ID is free.
+// an ID without a volume. Where it fails, it is tried again before the ID is free.
 func (p *Projects) Unlimit(id uint32) {
 	if p == nil || id == 0 || p.state == None || p.isShared(id) {
 		return
@@ -342,7 +342,7 @@ func (p *Projects) Erased(id uint32) {
 	}
 }
 
-// leave frees an ID that nobody has any more, or waits until the kernel counts nothing for it.
+// leave frees an ID that no volume has any more, or waits until the kernel counts nothing for it.
 func (p *Projects) leave(n uint32) {
 	if p.free(n, true) {
 		p.count()

@@ -21,7 +21,7 @@ var DefaultRange = Range{First: 1258291200, Size: 1 << 24}
 // String returns the range as [ParseRange] reads it.
 func (r Range) String() string { return fmt.Sprintf("%d+%d", r.First, r.Size) }
 
-// ParseRange reads FIRST+SIZE. Project 0 is what files have that nobody gave a project, and the
+// ParseRange reads FIRST+SIZE. Project 0 is what files without a project have, and the
 // highest ID means nothing to the kernel.
 func ParseRange(text string) (Range, error) {
 	first, size, ok := strings.Cut(text, "+")

@@ -12,7 +12,7 @@ const (
 	// checkInterval is how often IDs are looked at that are about to become free. XFS counts a file
 	// for a moment after its removal.
 	checkInterval = time.Second
-	// foreignAfter is how long that may take. What is left then are files of somebody else, or one that
+	// foreignAfter is how long that may take. What is left then are files of another program, or one that
 	// a process holds open.
 	foreignAfter = time.Minute
 	// foreignInterval is how often those are looked at, foreignBatch how many at a time: a pod may make
@@ -21,7 +21,7 @@ const (
 	foreignBatch    = 1024
 )
 
-// waiting are the IDs that nobody has and that are not free.
+// waiting are the IDs that no volume has and that are not free.
 type waiting struct {
 	// leaving are those that left a moment ago, the first one first.
 	leaving []leaving
@@ -54,7 +54,7 @@ func (p *Projects) setAside(n uint32) {
 	}
 	if !w.told {
 		w.told = true
-		p.Log.Info("a project ID is set aside: files of somebody else have it, or a limit; further ones are only counted",
+		p.Log.Info("a project ID is set aside: files that are of no volume with this ID have it, or a limit; further ones are only counted",
 			"project", p.IDs.First+n)
 	}
 	p.setTimer()

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mostHoldings bounds how many holdings a gateway is told of, mostHoldingsInLine how many a line
+	// mostHoldings bounds how many holdings a gateway gets, mostHoldingsInLine how many a line
 	// has: a line may have 1 MiB, and a holding takes at most 400 bytes.
 	mostHoldings       = 10_000
 	mostHoldingsInLine = 2000

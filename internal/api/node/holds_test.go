@@ -104,7 +104,7 @@ func TestBadHolds(t *testing.T) {
 	}
 }
 
-// TestWhoHolds: a hold names the user of a gateway, cut and cleaned to what a record can have. Nobody else
+// TestWhoHolds: a hold names the user of a gateway, cut and cleaned to what a record can have. No other client
 // can name a user.
 func TestWhoHolds(t *testing.T) {
 	for user, want := range map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// TestGoneTenancy: nobody sees what is gone of another tenant.
+// TestGoneTenancy: no tenant sees what is gone of another one.
 func TestGoneTenancy(t *testing.T) {
 	n := node("n1")
 	of := func(id string, adjust func(*volume.Record)) {

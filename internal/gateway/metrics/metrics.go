@@ -49,7 +49,7 @@ var listBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 10}
 // Metrics are all metrics of one gateway. Its methods may be called from several goroutines.
 type Metrics struct {
 	registry      *prometheus.Registry
-	count         func() (expected, connected int) // see CountNodes; nil: nobody counts
+	count         func() (expected, connected int) // see CountNodes; nil before it was called
 	expected      prometheus.Gauge
 	connected     prometheus.Gauge
 	connections   *prometheus.CounterVec

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Numbers returns a text of so many lines in which every place differs.
+// Numbers returns a text with a number of lines, in which every place differs.
 func Numbers(lines int) string {
 	var b strings.Builder
 	for i := range lines {
@@ -56,7 +56,7 @@ func WantNames(t testing.TB, dir string, want ...string) {
 	}
 }
 
-// Cut returns a writer for an answer whose connection breaks after so many bytes of the body.
+// Cut returns a writer for an answer whose connection breaks after a number of bytes of the body.
 func Cut(w http.ResponseWriter, after int) http.ResponseWriter {
 	return &cutting{ResponseWriter: w, left: after}
 }
