@@ -111,6 +111,8 @@ func validate(object runtime.Object) field.ErrorList {
 		return corevalidation.ValidateServiceCreate(o)
 	case *core.ResourceQuota:
 		return corevalidation.ValidateResourceQuota(o)
+	case *core.PersistentVolumeClaim:
+		return corevalidation.ValidatePersistentVolumeClaim(o, corevalidation.ValidationOptionsForPersistentVolumeClaimCreate())
 	case *core.Pod:
 		return corevalidation.ValidatePodCreate(o, podapi.GetValidationOptionsFromPodSpecAndMeta(&o.Spec, nil, &o.ObjectMeta, nil))
 	case *apps.DaemonSet:

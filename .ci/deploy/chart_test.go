@@ -21,6 +21,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		withPolicy:              {"--set", "sidecars.enabled=true,networkPolicy.enabled=true"},
 		"overlays/data-disk":    {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
 		"overlays/with-gateway": {"--set", "gateway.enabled=true"},
+		"overlays/with-pools":   {"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true"},
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
 		withFile: {"--set", "gateway.enabled=true", "--set-json",
 			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},

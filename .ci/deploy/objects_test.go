@@ -15,7 +15,7 @@ import (
 )
 
 // overlays are the directories with a kustomization.
-var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk", "overlays/with-gateway"}
+var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk", "overlays/with-gateway", "overlays/with-pools"}
 
 const (
 	// withPolicy is a kustomization that has the component network-policy.
@@ -63,7 +63,7 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/admission-policy",
+	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/pools", "components/admission-policy",
 		"components/policy-file") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}

@@ -75,3 +75,33 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{- define "katbox.controller" -}}
+{{ include "katbox.name" . }}-controller
+{{- end }}
+
+{{- define "katbox.controllerSelector" -}}
+app.kubernetes.io/name: katbox-controller
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "katbox.controllerLabels" -}}
+{{ include "katbox.controllerSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "katbox.controllerImage" -}}
+{{- with .Values.pools.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "katbox.chapNamespace" -}}
+{{ .Values.pools.chapNamespace | default (printf "%s-chap" (.Release.Namespace | trunc 58 | trimSuffix "-")) }}
+{{- end }}
