@@ -151,8 +151,8 @@ func (k *classes) saved(c actor.Context, name string) {
 	s, ended := take(&one.saving)
 	switch {
 	case !ended:
-	case apierrors.IsNotFound(s.err) || apierrors.IsConflict(s.err):
-		// The watch is about to tell more.
+	case apierrors.IsNotFound(s.err):
+		// The watch is about to tell that it is gone.
 	case s.err != nil:
 		k.Log.Error(s.err, "the status of a class cannot be written", "class", name)
 		root, self := c.ActorSystem().Root, c.Self()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
@@ -91,12 +93,9 @@ func (e *environment) dropResource(ctx context.Context, object client.Object, ki
 
 // unprotect removes our finalizer from a resource.
 func (e *environment) unprotect(ctx context.Context, object client.Object, name string) error {
-	err := e.Resources.Get(ctx, client.ObjectKey{Name: name}, object)
-	if err == nil && slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {
-		base := object.DeepCopyObject().(client.Object)
-		object.SetFinalizers(slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return f == v1alpha1.Finalizer }))
-		err = e.Resources.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	}
+	err := e.changeFinalizers(ctx, object, name, func(all []string) []string {
+		return slices.DeleteFunc(all, func(f string) bool { return f == v1alpha1.Finalizer })
+	})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the finalizer of %s: %w", name, err)
 	}
@@ -106,9 +105,34 @@ func (e *environment) unprotect(ctx context.Context, object client.Object, name 
 
 // protect adds our finalizer to a resource.
 func (e *environment) protect(ctx context.Context, object client.Object) error {
-	base := object.DeepCopyObject().(client.Object)
-	object.SetFinalizers(append(slices.Clone(object.GetFinalizers()), v1alpha1.Finalizer))
-	return e.Resources.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	name := object.GetName()
+	err := e.changeFinalizers(ctx, object, name, func(all []string) []string {
+		if slices.Contains(all, v1alpha1.Finalizer) {
+			return all
+		}
+		return append(all, v1alpha1.Finalizer)
+	})
+	if err != nil {
+		return fmt.Errorf("add the finalizer to %s: %w", name, err)
+	}
+	return nil
+}
+
+// changeFinalizers changes the finalizers of a resource as it is now. Others change the resource at the
+// same time.
+func (e *environment) changeFinalizers(ctx context.Context, object client.Object, name string, change func([]string) []string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		reflect.ValueOf(object).Elem().SetZero() // what is read into it would be added to what it has
+		if err := e.Resources.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+			return err
+		}
+		base := object.DeepCopyObject().(client.Object)
+		object.SetFinalizers(change(slices.Clone(object.GetFinalizers())))
+		if slices.Equal(object.GetFinalizers(), base.GetFinalizers()) {
+			return nil
+		}
+		return e.Resources.Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	})
 }
 
 // isDeleted reports whether a resource is to be deleted and waits for us.

@@ -201,7 +201,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 	o.pools[p.Name] = p
 	o.Root.Send(o.Single(classesName), &poolMember{pool: p.Name, class: p.Spec.ClassName})
 	if id := keyOf(kindPool, p.Name); o.supervisor.IsAwake(id) {
-		o.supervisor.Tell(id, &poolSeen{object: p})
+		o.supervisor.Tell(id, &poolSeen{object: p, counts: o.index.counts(p.Name)})
 	} else {
 		o.wakePool(p.Name)
 	}
@@ -210,7 +210,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 // wakePool starts the actor of a pool.
 func (o *owner) wakePool(name string) {
 	if p := o.pools[name]; p != nil && o.listed {
-		o.supervisor.Wake(keyOf(kindPool, name), nil, &poolSeen{object: p})
+		o.supervisor.Wake(keyOf(kindPool, name), nil, &poolSeen{object: p, counts: o.index.counts(p.Name)})
 	}
 }
 

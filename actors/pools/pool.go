@@ -21,6 +21,8 @@ import (
 type poolSeen struct {
 	messages.Routing
 	object *v1alpha1.Pool
+	// counts are the resources that it has.
+	counts poolCounts
 }
 
 // poolEnds tells a pool's actor that there is no Pool any more. Supervisor -> pool.
@@ -121,6 +123,7 @@ func (p *poolActor) Receive(c actor.Context) {
 		m.Send(struct{}{}, nil)
 		p.probeNow(c)
 	case *poolSeen:
+		p.counts, p.counted = m.counts, true
 		p.see(c, m.object)
 	case *poolEnds:
 		p.ended = true

@@ -83,10 +83,7 @@ func (p *poolActor) save(c actor.Context) {
 func (p *poolActor) write(ctx context.Context, object *v1alpha1.Pool, status v1alpha1.PoolStatus, unprotected bool) (*v1alpha1.Pool, error) {
 	next := object.DeepCopy()
 	if unprotected {
-		base := next.DeepCopy()
-		next.Finalizers = append(next.Finalizers, v1alpha1.Finalizer)
-		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-		if err := p.Resources.Patch(ctx, next, patch); err != nil {
+		if err := p.protect(ctx, next); err != nil {
 			return nil, err
 		}
 	}
@@ -98,15 +95,14 @@ func (p *poolActor) write(ctx context.Context, object *v1alpha1.Pool, status v1a
 	return next, nil
 }
 
-// saved takes over what was written. What could not be is written after the next probe; a conflict
-// means that the watch is about to tell something newer.
+// saved takes over what was written. What could not be is written after the next probe.
 func (p *poolActor) saved(s saved) {
 	switch {
 	case s.err == nil:
 		if versionOf(s.object) >= versionOf(p.object) && s.object.Generation >= p.object.Generation {
 			p.object = s.object
 		}
-	case !apierrors.IsNotFound(s.err) && !apierrors.IsConflict(s.err):
+	case !apierrors.IsNotFound(s.err):
 		p.Log.Error(s.err, "the status of a pool cannot be written", "pool", p.name)
 	}
 }
