@@ -106,8 +106,9 @@ func TestIndexPages(t *testing.T) {
 func TestIndexIsSmall(t *testing.T) {
 	const volumes = 50_000
 	x, before := newIndex(), heap()
+	v := aVolume("", "", 1)
 	for i := range volumes {
-		v := aVolume(fmt.Sprintf("pvc-%08x-0000-4000-8000-%012x", i, i), fmt.Sprint("pool-", i%20), i)
+		v.Name, v.Spec.PoolName = fmt.Sprintf("pvc-%08x-0000-4000-8000-%012x", i, i), fmt.Sprint("pool-", i%20)
 		v.Status.ID = fmt.Sprintf("volume-%08x", i)
 		x.see(&seen{object: v})
 	}

@@ -1,0 +1,94 @@
+package pools
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+func askAttach(node string, shared bool) *messages.AttachVolume {
+	return &messages.AttachVolume{
+		Routing: messages.Routing{ID: keyOf(kindAttachment, "v."+node)}, New: pools.NewAttachment{Volume: "v", Node: node, Shared: shared},
+	}
+}
+
+func attachedOn(node string, shared bool) *v1alpha1.PoolAttachment {
+	return &v1alpha1.PoolAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "v." + node}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "v", NodeName: node, PoolName: "p", Shared: shared},
+	}
+}
+
+// TestWhatMayBeDone by what there is and what is under way.
+func TestWhatMayBeDone(t *testing.T) {
+	remove := &messages.RemoveVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
+	take := &messages.TakeSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s", Volume: "v"}
+	copied := &messages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: pools.Source{Volume: "v"}}}
+	restored := &messages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: pools.Source{Snapshot: "s"}}}
+	removeSnapshot := &messages.RemoveSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s"}
+	grow := &messages.GrowVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
+	going := aVolume("v", "p", 2)
+	going.DeletionTimestamp = &metav1.Time{}
+	snapshot := &v1alpha1.PoolSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "v", PoolName: "p"}}
+	v := aVolume("v", "p", 1)
+	for _, tc := range []struct {
+		name  string
+		there []*seen
+		under []messages.Request
+		asked messages.Request
+		want  error
+	}{
+		{"attach", []*seen{{object: v}}, nil, askAttach("a", false), nil},
+		{"attach what there is not", nil, nil, askAttach("a", false), volume.ErrNotFound},
+		{"attach again", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, askAttach("a", false), nil},
+		{"attach elsewhere", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, askAttach("b", false), pools.ErrInUse},
+		{"attach elsewhere, both shared", []*seen{{object: v}, {object: attachedOn("a", true)}}, nil, askAttach("b", true), nil},
+		{"attach elsewhere, the first not shared", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, askAttach("b", true), pools.ErrInUse},
+		{"attach elsewhere, the second not shared", []*seen{{object: v}, {object: attachedOn("a", true)}}, nil, askAttach("b", false), pools.ErrInUse},
+		{"attach while that is under way", []*seen{{object: v}}, []messages.Request{askAttach("a", false)}, askAttach("a", false), nil},
+		{"attach elsewhere while that is under way", []*seen{{object: v}}, []messages.Request{askAttach("a", false)}, askAttach("b", false), pools.ErrInUse},
+		{"attach while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, askAttach("a", false), volume.ErrBusy},
+		{"attach what is to be deleted", []*seen{{object: going}}, nil, askAttach("a", false), volume.ErrBusy},
+		{"delete", []*seen{{object: v}}, nil, remove, nil},
+		{"delete what there is not", nil, nil, remove, nil},
+		{"delete again", []*seen{{object: going}}, []messages.Request{remove}, remove, nil},
+		{"delete what is attached", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, remove, pools.ErrInUse},
+		{"delete what is being attached", []*seen{{object: v}}, []messages.Request{askAttach("a", false)}, remove, pools.ErrInUse},
+		{"delete what has snapshots", []*seen{{object: v}, {object: snapshot}}, nil, remove, pools.ErrInUse},
+		{"delete while a snapshot is taken", []*seen{{object: v}}, []messages.Request{take}, remove, volume.ErrBusy},
+		{"delete while it is copied", []*seen{{object: v}}, []messages.Request{copied}, remove, volume.ErrBusy},
+		{"snapshot", []*seen{{object: v}}, nil, take, nil},
+		{"snapshot of what there is not", nil, nil, take, volume.ErrNotFound},
+		{"the snapshot that there is", []*seen{{object: snapshot}}, nil, take, nil},
+		{"snapshot while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, take, volume.ErrBusy},
+		{"copy", []*seen{{object: v}}, nil, copied, nil},
+		{"copy what there is not", nil, nil, copied, volume.ErrNotFound},
+		{"copy while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, copied, volume.ErrBusy},
+		{"restore", []*seen{{object: v}, {object: snapshot}}, nil, restored, nil},
+		{"restore what there is not", nil, nil, restored, volume.ErrNotFound},
+		{"restore while the snapshot is deleted", []*seen{{object: snapshot}}, []messages.Request{removeSnapshot}, restored, volume.ErrBusy},
+		{"delete a snapshot", []*seen{{object: snapshot}}, nil, removeSnapshot, nil},
+		{"delete a snapshot while it is restored", []*seen{{object: snapshot}}, []messages.Request{restored}, removeSnapshot, volume.ErrBusy},
+		{"grow", []*seen{{object: v}}, nil, grow, nil},
+		{"grow what there is not", nil, nil, grow, volume.ErrNotFound},
+		{"grow what is to be deleted", []*seen{{object: going}}, nil, grow, volume.ErrBusy},
+	} {
+		o := newOwner(nil)
+		for _, m := range tc.there {
+			o.index.see(m)
+		}
+		for _, m := range tc.under {
+			if err := o.admit(m); err != nil {
+				t.Errorf("%s: what is under way: %v", tc.name, err)
+			}
+		}
+		if err := o.admit(tc.asked); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+}
