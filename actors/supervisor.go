@@ -210,6 +210,14 @@ func (s *Supervisor) tell(e *entry, m messages.ToVolume) {
 	s.context.Send(e.actor, m)
 }
 
+// Sent returns how many messages a volume's actor was sent; 0 where the volume has none.
+func (s *Supervisor) Sent(id volume.ID) uint64 {
+	if e := s.awake[id]; e != nil {
+		return e.sent
+	}
+	return 0
+}
+
 // IsAwake tells whether a volume has an actor.
 func (s *Supervisor) IsAwake(id volume.ID) bool { return s.awake[id] != nil }
 

@@ -113,8 +113,8 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 	}
 	if before.ServerID != "" && before.ServerID != got.ServerID {
 		// The node's address has changed. This server record was right for the old one.
-		if _, err := t.detachFrom(ctx, pool, v, a.Spec.NodeName, []string{before.ServerID}); err != nil {
-			return err
+		if err := pool.Array.Detach(ctx, v.Status.ID, before.ServerID); err != nil {
+			return t.arrayError(pool.Name, err, "detach volume "+v.Name+" from the former address of node "+a.Spec.NodeName)
 		}
 		if err := t.dropServer(ctx, pool, a.Spec.NodeName, before.ServerID); err != nil {
 			return err

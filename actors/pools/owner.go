@@ -86,8 +86,12 @@ func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 	return subjectProps(o.environment, id)
 }
 
-// Idle has nothing to note.
-func (o *owner) Idle(volume.ID, any) {}
+// Idle forgets what was admitted for an actor that has done all that it was asked.
+func (o *owner) Idle(id volume.ID, state any) {
+	if received, ok := state.(resting); ok && uint64(received) == o.supervisor.Sent(id) {
+		delete(o.admitted, id)
+	}
+}
 
 // Sleep forgets what was admitted for an actor that has ended. A Pool of the same name may have come
 // since.

@@ -28,6 +28,8 @@ type subject struct {
 	running *operation
 	// resumeLater: an order to go on met a running operation.
 	resumeLater bool
+	// answers are due to callers of the operation that has ended.
+	answers []func()
 	// failures counts the operations in a row that left something to do.
 	failures int
 	// received counts the supervisor's messages.
@@ -125,9 +127,17 @@ func (s *subject) Receive(c actor.Context) {
 		return
 	}
 	if s.running == nil && s.received > 0 && s.failures == 0 {
-		c.Send(c.Parent(), &messages.AtRest{ID: s.id, Actor: c.Self().Id, Received: s.received})
+		c.Send(c.Parent(), &messages.AtRest{ID: s.id, Actor: c.Self().Id, Received: s.received, State: resting(s.received)})
 	}
+	// The supervisor hears first that the operation has ended: what its callers ask next may depend on that.
+	for _, answer := range s.answers {
+		answer()
+	}
+	s.answers = nil
 }
+
+// resting is how many messages an actor had received when it had nothing to do.
+type resting uint64
 
 // request starts the operation that a request asks for, or answers it at once.
 func (s *subject) request(c actor.Context, m messages.Request) {
@@ -203,9 +213,9 @@ func (s *subject) finish(c actor.Context) {
 	s.running = nil
 	for _, m := range op.waiting {
 		if e.answer != nil {
-			e.answer(m)
+			s.answers = append(s.answers, func() { e.answer(m) })
 		} else {
-			m.Fail(e.err) // it panicked
+			s.answers = append(s.answers, func() { m.Fail(e.err) }) // it panicked
 		}
 	}
 	s.Metrics.OperationEnded(op.name, time.Since(op.began), e.err)
