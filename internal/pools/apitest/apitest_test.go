@@ -201,6 +201,8 @@ func TestWatchesTellEverything(t *testing.T) {
 
 func TestListsHavePages(t *testing.T) {
 	_, c := start(t)
+	var none v1alpha1.PoolSnapshotList
+	must(t, c.List(t.Context(), &none))
 	for i := range 7 {
 		must(t, c.Create(t.Context(), volume(fmt.Sprint("v", i))))
 	}

@@ -31,6 +31,8 @@ type Server struct {
 	http   *httptest.Server
 	scheme *runtime.Scheme
 	decode runtime.Decoder
+	// kinds has the kind of each resource.
+	kinds map[place]string
 
 	mu      sync.Mutex
 	objects map[place]map[key]*unstructured.Unstructured
@@ -55,6 +57,11 @@ func Start() *Server {
 	s := &Server{
 		scheme: scheme, decode: serializer.NewCodecFactory(scheme).UniversalDeserializer(),
 		objects: map[place]map[key]*unstructured.Unstructured{}, changed: make(chan struct{}),
+	}
+	s.kinds = map[place]string{}
+	for kind := range scheme.AllKnownTypes() {
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		s.kinds[place{kind.Group, kind.Version, resource.Resource}] = kind.Kind
 	}
 	system := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	system.SetName(metav1.NamespaceSystem)
@@ -241,11 +248,8 @@ func (s *Server) answerList(w http.ResponseWriter, req *http.Request, r request)
 	version := s.version
 	s.mu.Unlock()
 	list := map[string]any{
-		"apiVersion": strings.TrimPrefix(r.group+"/"+r.version, "/"), "kind": "List",
+		"apiVersion": strings.TrimPrefix(r.group+"/"+r.version, "/"), "kind": s.kinds[r.place] + "List",
 		"metadata": map[string]any{"resourceVersion": strconv.FormatUint(version, 10), "continue": next},
-	}
-	if len(items) > 0 {
-		list["kind"] = items[0].GetKind() + "List"
 	}
 	if partial(req) {
 		list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
