@@ -42,8 +42,9 @@ test: compiler ## Run vet and the tests with the race detector; no root needed
 test-root: compiler ## Run all tests that may skip, with real mounts, as root or in a user namespace
 	GO_TEST='$(GO_TEST)' .ci/test-root .
 
-sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace
+sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace, and against the controller
 	GO_TEST='$(GO_TEST)' .ci/test-root internal/sanity
+	cd internal/sanity && CGO_ENABLED=1 $(GO_TEST) -race -count=1 -timeout=20m ./controller
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) .ci/fuzz

@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr/testr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors/pools"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/array/fake"
+	"github.com/katbox/katbox/internal/array/vpsa"
+	"github.com/katbox/katbox/internal/driver/controller"
+	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/pools/apitest"
+	"github.com/katbox/katbox/internal/pools/metrics"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/pools/watch"
+)
+
+const (
+	// patience is a guard against hangs.
+	patience = 2 * time.Minute
+	nodeName = "n1"
+)
+
+// node stands in for the node service, which csi-sanity asks for the node's ID.
+type node struct{ csi.UnimplementedNodeServer }
+
+func (node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: nodeName}, nil
+}
+
+func (node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	return &csi.NodeGetCapabilitiesResponse{}, nil
+}
+
+// NodeUnpublishVolume and NodeUnstageVolume have nothing to do: csi-sanity calls them to clean up.
+func (node) NodeUnpublishVolume(context.Context, *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+func (node) NodeUnstageVolume(context.Context, *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	return &csi.NodeUnstageVolumeResponse{}, nil
+}
+
+// start starts the whole controller with one pool, as its main program does, and returns a connection to
+// it. What is left on the array at the end is an error.
+func start(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	api := apitest.Start()
+	t.Cleanup(api.Close)
+	kube, err := api.Client()
+	must(t, err)
+	remote, err := fake.New(fake.Options{})
+	must(t, err)
+	for _, object := range []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "katbox", Name: "array"}, Data: map[string][]byte{"token": []byte("token")}},
+		&v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"},
+			Spec: v1alpha1.PoolClassSpec{Default: true, Allocator: v1alpha1.Weighted, Protocol: v1alpha1.NFS}},
+		&v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.PoolSpec{ClassName: "fast", Overcommit: "0",
+			VPSA: v1alpha1.VPSA{Endpoint: "http://array", CredentialsSecretRef: v1alpha1.SecretRef{Name: "array"}}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}},
+		&v1alpha1.PoolNode{ObjectMeta: metav1.ObjectMeta{Name: nodeName},
+			Spec: v1alpha1.PoolNodeSpec{Addresses: []string{"10.1.0.1"}, IQN: "iqn.2026-11.io.katbox:test:n1"}},
+	} {
+		must(t, kube.Create(t.Context(), object))
+	}
+
+	log, counted := testr.New(t), metrics.New("sanity", "")
+	actors, err := pools.Start(pools.Config{
+		Resources: pools.Resources{Client: kube, Events: &record.FakeRecorder{}},
+		Connect: func(a pools.Access) (array.Array, error) {
+			return vpsa.New(vpsa.Config{Endpoint: a.Endpoint, Token: vpsa.Token(a.Token), PoolID: a.PoolID, Log: log, Metrics: counted,
+				Transport: remote.Transport()})
+		},
+		Namespace: "katbox", CHAPNamespace: "katbox-chap", Cluster: "sanity",
+		ProbeInterval: time.Second, SyncInterval: time.Minute, Metrics: counted, Log: log,
+	})
+	must(t, err)
+	watching, end := context.WithCancel(context.Background())
+	watches := watch.Start(watching, watch.Config{API: kube, Sink: actors, Up: counted.Watched, Log: log, Kinds: []watch.Kind{
+		{Name: pools.PoolClassKind, List: func() client.ObjectList { return &v1alpha1.PoolClassList{} }},
+		{Name: pools.PoolKind, List: func() client.ObjectList { return &v1alpha1.PoolList{} }},
+		{Name: pools.PoolVolumeKind, List: func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }},
+		{Name: pools.PoolSnapshotKind, List: func() client.ObjectList { return &v1alpha1.PoolSnapshotList{} }},
+		{Name: pools.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
+		{Name: pools.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
+		{Name: pools.NodeKind, List: func() client.ObjectList {
+			nodes := &metav1.PartialObjectMetadataList{}
+			nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+			return nodes
+		}},
+	}})
+	<-watches.Listed()
+	actors.Listed()
+
+	driver, err := controller.New(controller.Config{Name: "array.csi.katbox.io", Version: "sanity", Pools: actors, Log: log,
+		Count: func(method string) edge.Calls { return counted.Method(method) }})
+	must(t, err)
+	server := controller.NewServer(driver)
+	csi.RegisterNodeServer(server, node{})
+	path := filepath.Join(t.TempDir(), "csi.sock")
+	listener, err := net.Listen("unix", path)
+	must(t, err)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		must(t, conn.Close())
+		must(t, server.Stop(ctx))
+		must(t, <-served)
+		end()
+		watches.Wait()
+		must(t, actors.Stop(ctx))
+		if v, s, n := remote.Volumes(), remote.Snapshots(), remote.Servers(); len(v)+len(s)+len(n) > 0 {
+			t.Errorf("left on the array: %d volumes, %d snapshots, %d servers", len(v), len(s), len(n))
+		}
+	})
+	ready(t, kube)
+	return conn
+}
+
+// ready waits until the pool takes volumes.
+func ready(t *testing.T, kube client.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		var pool v1alpha1.Pool
+		must(t, kube.Get(ctx, client.ObjectKey{Name: "a"}, &pool))
+		if pool.Status.State == v1alpha1.PoolReady {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
