@@ -40,6 +40,7 @@ func BenchmarkMillionRetained(b *testing.B) {
 				began := time.Now()
 				d.start()
 				b.ReportMetric(time.Since(began).Seconds(), "s/ready")
+				b.ReportMetric(d.cpu().Seconds(), "CPU-s/ready")
 				time.Sleep(10 * time.Second) // the garbage of the start is collected
 				b.ReportMetric(d.memory("RssAnon"), "MiB")
 				d.signal(syscall.SIGTERM)
