@@ -1,4 +1,4 @@
-# Two images, each with only the static binary that "make image" has built before: no
+# Three images, each with only the static binary that "make image" has built before: no
 # shell, no package, nothing to patch but Katbox itself.
 
 # The gateway is an ordinary user of the API server.
@@ -19,6 +19,25 @@ COPY bin/linux/${TARGETARCH}/katbox-gateway /katbox-gateway
 
 USER 65532:65532
 ENTRYPOINT ["/katbox-gateway"]
+
+# The controller of the pools is one too, and speaks to arrays.
+FROM scratch AS katbox-controller
+
+ARG TARGETARCH
+ARG VERSION=dev
+ARG REVISION=unknown
+
+LABEL org.opencontainers.image.title="Katbox controller" \
+      org.opencontainers.image.description="Persistent volumes on remote arrays: a CSI controller" \
+      org.opencontainers.image.source="https://github.com/katbox/katbox" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+
+COPY bin/linux/${TARGETARCH}/katbox-controller /katbox-controller
+
+USER 65532:65532
+ENTRYPOINT ["/katbox-controller"]
 
 # The daemon runs as root, which mounting needs.
 FROM scratch AS katbox

@@ -84,7 +84,7 @@ quota-check: ## Run the tests and the soak of limits on XFS and ext4 with projec
 		VMTEST="$(VMTEST)" QUOTA_FLAGS="$(QUOTA_FLAGS)" .ci/quota-check; \
 	fi
 
-image: binaries ## Build the images IMAGE:VERSION and IMAGE-gateway:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes them
+image: binaries ## Build the images IMAGE:VERSION, IMAGE-gateway:VERSION and IMAGE-controller:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes them
 	.ci/image $(IMAGE) $(TAG) $(REVISION)
 
 image-check: binaries ## Build the images with buildah, and check what is in them
@@ -93,7 +93,7 @@ image-check: binaries ## Build the images with buildah, and check what is in the
 # The images' binaries, which say the tag as their version.
 binaries:
 	set -e; for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false \
-		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway; done
+		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller; done
 
 plugin: ## Build kubectl-katbox for six platforms: archives, checksums and a krew manifest in bin/plugin
 	rm -rf bin/plugin

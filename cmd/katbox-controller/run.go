@@ -28,6 +28,9 @@ import (
 	"github.com/katbox/katbox/internal/pools/watch"
 	"github.com/katbox/katbox/internal/program"
 	"github.com/katbox/katbox/internal/socket"
+
+	// For arrays behind https: the image has no certificates of authorities.
+	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
 const (

@@ -27,8 +27,9 @@ var programs = map[string]struct {
 	user string
 	most int
 }{
-	"katbox":         {"0:0", 30 << 20},
-	"katbox-gateway": {"65532:65532", 48 << 20},
+	"katbox":            {"0:0", 30 << 20},
+	"katbox-gateway":    {"65532:65532", 48 << 20},
+	"katbox-controller": {"65532:65532", 56 << 20},
 }
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
@@ -55,7 +56,7 @@ type wanted struct{ program, version, revision, binaries string }
 
 func main() {
 	var want wanted
-	flag.StringVar(&want.program, "program", "katbox", "katbox or katbox-gateway")
+	flag.StringVar(&want.program, "program", "katbox", "katbox, katbox-gateway or katbox-controller")
 	layout := flag.String("layout", "", "directory of the image layout")
 	flag.StringVar(&want.version, "version", "", "the version that it has to have")
 	flag.StringVar(&want.revision, "revision", "", "the revision that it has to have")
