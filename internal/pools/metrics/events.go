@@ -19,6 +19,10 @@ func (m *Metrics) Pool(p *v1alpha1.Pool) {
 	if p.Status.State != "" {
 		m.states.WithLabelValues(name, string(p.Status.State)).Set(1)
 	}
+	m.modes.DeletePartialMatch(prometheus.Labels{"pool": name})
+	if mode := p.Status.Capacity.Mode; mode != "" {
+		m.modes.WithLabelValues(name, string(mode)).Set(1)
+	}
 	c, n := p.Status.Capacity, p.Status.Counters
 	for of, quantity := range map[string]float64{
 		"total": float64(c.Total.Value()), "available": float64(c.Available.Value()), "provisioned": float64(c.Provisioned.Value()),
@@ -34,7 +38,7 @@ func (m *Metrics) Pool(p *v1alpha1.Pool) {
 
 // PoolGone forgets a Pool.
 func (m *Metrics) PoolGone(name string) {
-	for _, of := range []*prometheus.GaugeVec{m.states, m.capacity, m.objects} {
+	for _, of := range []*prometheus.GaugeVec{m.states, m.modes, m.capacity, m.objects} {
 		of.DeletePartialMatch(prometheus.Labels{"pool": name})
 	}
 }

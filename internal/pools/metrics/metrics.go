@@ -32,6 +32,7 @@ type Metrics struct {
 	leader     prometheus.Gauge
 	watched    *prometheus.GaugeVec
 	states     *prometheus.GaugeVec
+	modes      *prometheus.GaugeVec
 	capacity   *prometheus.GaugeVec
 	objects    *prometheus.GaugeVec
 	operations *prometheus.HistogramVec
@@ -53,6 +54,8 @@ func New(version, revision string) *Metrics {
 		watched: with.NewGaugeVec(gauge("watch_up",
 			"1 if the objects of a kind are watched, else 0: changes of them are not noticed then."), []string{"kind"}),
 		states: with.NewGaugeVec(gauge("pool_state", "1 for the state that a pool is in."), []string{"pool", "state"}),
+		modes: with.NewGaugeVec(gauge("pool_capacity_mode",
+			"1 for how full a pool is: normal, alert, protected or emergency. New volumes go to normal ones."), []string{"pool", "mode"}),
 		capacity: with.NewGaugeVec(gauge("pool_capacity_bytes",
 			"Size of a pool: total, available on its disks, provisioned to volumes."), []string{"pool", "of"}),
 		objects: with.NewGaugeVec(gauge("pool_objects",

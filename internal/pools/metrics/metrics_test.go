@@ -34,6 +34,7 @@ var names = []string{
 	"katbox_pools_operation_duration_seconds histogram",
 	"katbox_pools_parked gauge",
 	"katbox_pools_pool_capacity_bytes gauge",
+	"katbox_pools_pool_capacity_mode gauge",
 	"katbox_pools_pool_objects gauge",
 	"katbox_pools_pool_state gauge",
 	"katbox_pools_watch_up gauge",
@@ -41,7 +42,7 @@ var names = []string{
 
 func pool(name string, state v1alpha1.PoolState) *v1alpha1.Pool {
 	return &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.PoolStatus{State: state,
-		Capacity: v1alpha1.Capacity{Total: resource.MustParse("100Gi"), Available: resource.MustParse("40Gi"), Provisioned: resource.MustParse("200Gi")},
+		Capacity: v1alpha1.Capacity{Mode: "alert", Total: resource.MustParse("100Gi"), Available: resource.MustParse("40Gi"), Provisioned: resource.MustParse("200Gi")},
 		Counters: v1alpha1.PoolCounters{Volumes: 3, External: 2, Snapshots: 1, Attachments: 4}}}
 }
 
