@@ -273,6 +273,7 @@ func TestRulesFollowTheRelease(t *testing.T) {
 	}
 	changes := []string{`created_by_name="katbox"`, `created_by_name="scratch"`, "DaemonSet katbox", "DaemonSet scratch",
 		"Deployment katbox-gateway", "Deployment scratch-gateway",
+		"Deployment katbox-controller", "Deployment scratch-controller",
 		"namespace katbox", "namespace batch"}
 	want, got := text(helm(t, "--set", "prometheusRule.enabled=true")), text(objects)
 	for i := 0; i < len(changes); i += 2 {

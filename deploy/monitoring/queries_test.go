@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,6 +19,9 @@ import (
 	"github.com/katbox/katbox/internal/driver"
 	gateway "github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/metrics"
+	pools "github.com/katbox/katbox/internal/pools/metrics"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // words are those of PromQL that the queries use; all else in a query is a metric or a
@@ -81,7 +85,7 @@ func queries(t *testing.T) []query {
 	return all
 }
 
-// gather returns the metrics of a daemon and of a gateway by their names in queries, with their labels and the
+// gather returns the metrics of a daemon, of a gateway and of a controller by their names in queries, with their labels and the
 // labels' values.
 func gather(t *testing.T) map[string]map[string][]string {
 	t.Helper()
@@ -107,6 +111,27 @@ func gather(t *testing.T) map[string]map[string][]string {
 		t.Fatal(err)
 	}
 	families = append(families, more...)
+	c := pools.New("v1.2.3", "0123abc")
+	c.Leads(true)
+	c.Watched("Pool", true)
+	for state, mode := range map[v1alpha1.PoolState]v1alpha1.CapacityMode{
+		v1alpha1.PoolUnreachable: "alert", v1alpha1.PoolIncompatible: "protected", v1alpha1.PoolFailed: "emergency", v1alpha1.PoolReady: "normal",
+	} {
+		var p v1alpha1.Pool
+		p.Name, p.Status.State, p.Status.Capacity.Mode = string(state), state, mode
+		c.Pool(&p)
+	}
+	for _, err := range []error{nil, volume.ErrUncertain, volume.ErrUnavailable, volume.ErrNoSpace, errors.New("odd")} {
+		c.OperationEnded("create", time.Second, err)
+	}
+	c.Called("GET", "volumes/{id}", "ok", time.Second)
+	c.Method("CreateVolume").CallBegan()
+	c.Method("CreateVolume").CallEnded("OK", time.Second)
+	last, err := c.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	families = append(families, last...)
 	all := maps.Clone(ofOthers)
 	for _, family := range families {
 		labels := map[string][]string{}
@@ -173,7 +198,7 @@ func checkMatcher(t *testing.T, where, metric string, labels map[string][]string
 		var ok bool
 		switch label {
 		case "job":
-			ok = value == "katbox" || value == "katbox-gateway" || value == "$job"
+			ok = value == "katbox" || value == "katbox-gateway" || value == "katbox-controller" || value == "$job"
 		case "instance":
 			ok = value == "$instance"
 		case "code":

@@ -9,8 +9,8 @@ import (
 
 var (
 	labelInText = regexp.MustCompile(`\$labels\.(\w+)`)
-	// A pod that does not run has no instance.
-	namesNode = regexp.MustCompile(`\{\{ \$labels\.(instance|node) \}\}`)
+	// A pod that does not run has no instance. Of a pool it does not matter which replica speaks of it.
+	namesNode = regexp.MustCompile(`\{\{ \$labels\.(instance|node|pool) \}\}`)
 	alertName = regexp.MustCompile(`alertname="(\w+)"`)
 	nodeName  = regexp.MustCompile(`\b(?:instance|node)="([^"]+)"`)
 	without   = regexp.MustCompile(`\bwithout \(([^)]*)\)`)
