@@ -132,6 +132,16 @@ var needs = map[fake.Bug]need{
 		w.Driver.Headroom = 0.9
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}},
+	// Where an older volume of another pod is due, that of a failed one goes before it is due itself.
+	fake.EvictsFailures: {also: history.Durable, change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 40, 4
+		w.Disk.Size = 16 << 20
+		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
+		w.Driver.Headroom = 0.9
+		w.Driver.Lifespan = workload.Duration(12 * time.Second)
+		w.Driver.ReleaseGrace = workload.Duration(200 * time.Millisecond)
+		w.Failed, w.Volumes.OnFailure = 0.5, 0.01
+	}},
 	fake.ListsPublished: read(func(*workload.Workload) {}),
 	fake.ListsOthers:    read(func(*workload.Workload) {}),
 	fake.ListsTwice:     read(func(*workload.Workload) {}),

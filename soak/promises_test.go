@@ -79,6 +79,9 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 		OrphanGrace: w.Driver.OrphanGrace.D(), PruneInterval: w.Driver.PruneInterval.D(), Outside: l.Canaries,
 		ReleaseGrace: w.Driver.ReleaseGrace.D(), MaxLifespan: w.Driver.MaxLifespan.D(), Quotas: w.Disk.Quotas,
 	}
+	if w.Volumes.OnFailure > 0 {
+		config.Outcomes = daemon.Name
+	}
 	change(&config)
 	d, err := fake.New(config)
 	if err != nil {
@@ -224,6 +227,24 @@ func TestHonestDriver(t *testing.T) {
 				t.Error(p)
 			}
 		})
+	}
+}
+
+// TestHonestEvictions: a driver that evicts what pods that succeeded left before what others did, and each
+// in the order of its age, breaks no promise by that.
+func TestHonestEvictions(t *testing.T) {
+	t.Parallel()
+	w := trial()
+	needs[fake.EvictsFailures].change(&w)
+	_, problems := playUntil(t, isBusy, func() *report.Result { return playFake(t, "", w) }, func(r *report.Result) []string {
+		problems := violations(r)
+		if r.Deadlines.Evicted == 0 {
+			problems = append(problems, "nothing was evicted")
+		}
+		return problems
+	})
+	for _, p := range problems {
+		t.Error(p)
 	}
 }
 

@@ -30,11 +30,15 @@ type Checker struct {
 	byVolume  map[*history.Volume]*published
 	published ring[*published]
 	// spoilt are published volumes whose data was reported as lost.
-	spoilt    map[*history.Volume]bool
-	retained  ring[*retained]
-	due       byNext
-	ages      byAge
-	abandoned ring[*abandoned]
+	spoilt   map[*history.Volume]bool
+	retained ring[*retained]
+	due      byNext
+	ages     byAge
+	// successes are the retained volumes of pods that did not fail, where the driver is told how pods end.
+	successes byAge
+	// suspicions are those that were not judged yet.
+	suspicions []suspicion
+	abandoned  ring[*abandoned]
 	// lastEvicted is when a retained volume was last found gone by pressure.
 	lastEvicted time.Time
 	samples     []sample
@@ -107,6 +111,7 @@ func (c *Checker) Run(ctx context.Context) {
 		{measureInterval, c.measure},
 		{dueInterval, c.lookAtDue},
 		{pressureInterval, c.lookAtEvictions},
+		{pressureInterval, c.judgeSuspicions},
 		{canaryInterval, c.lookAtCanaries},
 		{turnInterval, func() { c.lookAtSomePublished(publishedLooks / turns) }},
 		{turnInterval, func() { c.lookAtSomeRetained(retainedLooks / turns) }},

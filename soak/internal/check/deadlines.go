@@ -32,6 +32,9 @@ func (c *Checker) Retained(v *history.Volume) {
 	c.retained.add(r)
 	heap.Push(&c.due, r)
 	heap.Push(&c.ages, r)
+	if c.cfg.Outcomes && !v.Failed {
+		heap.Push(&c.successes, r)
+	}
 	c.noteRetained(r)
 	c.mu.Unlock()
 	c.lookAtRetained(r)
@@ -147,6 +150,7 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 			if !r.released() && (!c.cfg.Outcomes || r.volume.Failed) { // those go before others
 				c.checkOrder(r, after)
 			}
+			c.suspect(r, after)
 			return
 		}
 		if c.broken(r, after) == c.durable(r.from, after) && c.besideRemoval(r.volume, r.lastWhole, after) {

@@ -25,7 +25,7 @@ func evictedTooSoon(gone, older *retained, goneBy, lookBegan time.Time) bool {
 // evicted.
 func (c *Checker) checkOrder(gone *retained, goneBy time.Time) {
 	older := c.oldest()
-	if older == nil || !older.to.Add(clearlyOlder).Before(gone.from) {
+	if older == nil || !older.to.Add(clearlyOlder).Before(gone.from) || c.succeeded(older.volume) { // see suspect
 		return
 	}
 	before := time.Now()
@@ -61,9 +61,11 @@ func (c *Checker) obstructed(v *history.Volume) bool {
 		v.Troubled(time.Time{}, time.Now(), workload.ForeignMount, workload.NestedMount, workload.VolumeRemoved, workload.VolumeSymlink)
 }
 
-// trimAges drops what is over from the top. Its caller has the lock.
+// trimAges drops what is over from the tops. Its caller has the lock.
 func (c *Checker) trimAges() {
-	for len(c.ages) > 0 && c.ages[0].over {
-		heap.Pop(&c.ages)
+	for _, ages := range []*byAge{&c.ages, &c.successes} {
+		for len(*ages) > 0 && (*ages)[0].over {
+			heap.Pop(ages)
+		}
 	}
 }

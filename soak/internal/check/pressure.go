@@ -157,8 +157,8 @@ func (c *Checker) mayBeEvicted(r *retained, gone time.Time) bool {
 		return false
 	case r.pinned():
 		return low <= doubt // the disk is all but full
-	case r.released():
-		return low < 1
+	case r.released(), c.succeeded(r.volume):
+		return low < 1 // they go when another volume is due
 	}
 	return low < 1 && !gone.Before(r.from.Add(shortened(c.cfg.lifespan(r.volume), low-doubt)))
 }

@@ -20,6 +20,7 @@ const (
 	KeepsTooLong      Bug = "keeps too long"
 	DeletesHalf       Bug = "deletes by halves"
 	EvictsNewest      Bug = "evicts the newest first"                         // pressure
+	EvictsFailures    Bug = "evicts what failed pods left first"              // pressure, pods that fail
 	LiesOfFailure     Bug = "says that a publish failed after it has mounted" // no doubled calls, whose mounts cannot be told apart
 	RefusesRepeats    Bug = "refuses a repeated publish once"                 // doubled calls
 	RefusesUnknown    Bug = "refuses to unpublish twice at first"             // doubled calls
@@ -89,6 +90,7 @@ var breaks = map[Bug]history.Promise{
 	KeepsTooLong:      history.Durable,
 	DeletesHalf:       history.Durable,
 	EvictsNewest:      history.Durable,
+	EvictsFailures:    history.KeepsFailed,
 	LiesOfFailure:     history.FailedPublish,
 	RefusesRepeats:    history.AnyOrder,
 	RefusesUnknown:    history.AnyOrder,

@@ -51,6 +51,8 @@ type record struct {
 type disk struct {
 	mu      sync.Mutex
 	records map[string]record
+	// succeeded are the pods, by UID, that have.
+	succeeded map[string]bool
 	// gone are the tombstones, the oldest first.
 	gone []api.GoneVolume
 }

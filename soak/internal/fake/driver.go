@@ -12,10 +12,12 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+
+	"github.com/katbox/katbox/internal/outcome/podsapi"
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
-// Lifespan, MaxLifespan, ReleaseGrace, Headroom, Outside, Seen, Quotas and Bug may be zero.
+// Lifespan, MaxLifespan, ReleaseGrace, Headroom, Outcomes, Outside, Seen, Quotas and Bug may be zero.
 type Config struct {
 	// Socket is the path on which it listens, Work its working directory and
 	// Kubelet that of the kubelet.
@@ -30,6 +32,8 @@ type Config struct {
 	ReleaseGrace time.Duration
 	// MaxLifespan is how long it keeps what asks for a lifespan of its own.
 	MaxLifespan time.Duration
+	// Outcomes is the name by which the kubelet says on its socket how the pods of this driver's volumes end.
+	Outcomes string
 	// Outside is the only directory outside of Work that a bug may damage.
 	Outside string
 	// Seen is told of each publish whose input is good, as it comes, by many
@@ -74,6 +78,8 @@ type run struct {
 	// stuck is held by a driver that lets all wait for one.
 	stuck sync.RWMutex
 	admin admin
+	// outcomes says how pods end; nil where nothing does.
+	outcomes *podsapi.Client
 	// former are volumes that are gone, for a driver that lists them still.
 	former []former
 }
@@ -116,6 +122,10 @@ func (d *Driver) Start(context.Context) error {
 	}
 	csi.RegisterIdentityServer(r.server, r)
 	csi.RegisterNodeServer(r.server, r)
+	if err := r.startOutcomes(); err != nil {
+		r.stopAdmin()
+		return errors.Join(err, listener.Close())
+	}
 	r.loops.Go(func() { r.sweep(ctx) })
 	r.loops.Go(func() { r.relieve(ctx) })
 	r.loops.Go(func() { r.adopt(ctx) })
@@ -152,6 +162,7 @@ func (d *Driver) end(server func(*grpc.Server)) error {
 	}
 	server(r.server)
 	r.cancel()
+	r.stopOutcomes()
 	r.stopAdmin()
 	r.loops.Wait()
 	return nil

@@ -166,7 +166,7 @@ func (r *run) factor() float64 {
 // scarce tells whether the disk is as good as full.
 func (r *run) scarce() bool { return free(r.cfg.Work) < 0.02 }
 
-// relieve evicts under pressure, the oldest first, and measures after each.
+// relieve evicts under pressure, and measures after each.
 func (r *run) relieve(ctx context.Context) {
 	for pause(ctx, r.cfg.PruneInterval) {
 		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts {
@@ -175,10 +175,7 @@ func (r *run) relieve(ctx context.Context) {
 			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.asked(list[0]))*factor) {
 				break
 			}
-			next := list[0]
-			if r.cfg.Bug == EvictsNewest {
-				next = list[len(list)-1]
-			}
+			next := r.first(list)
 			r.delete(next, "bytes")
 			if _, there := r.disk.get(next.id); there {
 				break

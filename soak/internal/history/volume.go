@@ -62,6 +62,8 @@ type Volume struct {
 	removal   Removal
 	pin       Pin
 	release   Release
+	// endTold is when the driver was told how the pod has ended.
+	endTold time.Time
 
 	attachment Attachment
 }

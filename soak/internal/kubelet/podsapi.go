@@ -63,7 +63,7 @@ func (p *PodsAPI) Ended(pod *Pod) {
 		if v.Plan.Persistent {
 			continue
 		}
-		v.Story.Note("the kubelet says that its pod has %s", phase)
+		v.Story.EndTold(phase)
 		source := message(nil, 28, text(1, p.driver)) // csi
 		spec = message(spec, 1, message(text(1, v.Plan.Name), 2, source))
 	}

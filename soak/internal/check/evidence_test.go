@@ -1,0 +1,117 @@
+package check
+
+import (
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// TestFailuresGoLast: what a pod that failed left goes after what pods that succeeded left, as far as the driver
+// can know which these are.
+func TestFailuresGoLast(t *testing.T) {
+	// leave retains a volume whose pod ended so.
+	leave := func(w *world, n int, failed, told bool) *history.Volume {
+		v := w.volume(n)
+		v.Failed = failed
+		w.publish(v)
+		if told {
+			v.EndTold("ended")
+		}
+		w.unpublish(v)
+		time.Sleep(2 * time.Second)
+		return v
+	}
+	// press lets the disk become so full that all may go, and waits until all have been seen once more.
+	press := func(w *world) {
+		w.free(5)
+		time.Sleep(2 * time.Second)
+	}
+	// evict lets a volume go under pressure, and waits until that can be judged.
+	evict := func(w *world, v *history.Volume) {
+		press(w)
+		w.remove(v)
+		time.Sleep(underWay + time.Second)
+	}
+	for _, test := range []struct {
+		name string
+		play func(w *world) (left []*history.Volume)
+		want history.Promise
+	}{
+		{"a failure goes first", func(w *world) []*history.Volume {
+			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
+			evict(w, failed)
+			return []*history.Volume{succeeded}
+		}, history.KeepsFailed},
+		{"a failure that is newer goes first", func(w *world) []*history.Volume {
+			succeeded, failed := leave(w, 1, false, true), leave(w, 2, true, true)
+			evict(w, failed)
+			return []*history.Volume{succeeded}
+		}, history.KeepsFailed},
+		{"a success goes first", func(w *world) []*history.Volume {
+			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
+			press(w)
+			w.remove(succeeded)
+			w.remove(failed)
+			return nil
+		}, ""},
+		{"a success is on its way out", func(w *world) []*history.Volume {
+			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
+			press(w)
+			w.remove(failed)
+			time.Sleep(time.Second)
+			w.remove(succeeded)
+			return nil
+		}, ""},
+		{"a success of which the driver was not told", func(w *world) []*history.Volume {
+			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, false)
+			evict(w, failed)
+			return []*history.Volume{succeeded}
+		}, ""},
+		{"a success of which a driver was told that was killed then", func(w *world) []*history.Volume {
+			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
+			w.timeline.Begin(workload.DaemonKill, "")()
+			evict(w, failed)
+			return []*history.Volume{succeeded}
+		}, ""},
+		{"a success that is pinned", func(w *world) []*history.Volume {
+			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
+			until := time.Now().Add(time.Minute)
+			succeeded.BeginPin(until)
+			succeeded.EndPin(nil)
+			press(w)
+			w.remove(failed)
+			time.Sleep(time.Until(until) + time.Second)
+			return []*history.Volume{succeeded}
+		}, ""},
+		{"a success that came later", func(w *world) []*history.Volume {
+			failed := leave(w, 1, true, true)
+			w.free(5)
+			time.Sleep(time.Second)
+			w.remove(failed)
+			return []*history.Volume{leave(w, 2, false, true)}
+		}, ""},
+		{"a failure that was released", func(w *world) []*history.Volume {
+			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
+			failed.BeginRelease()
+			failed.EndRelease(nil)
+			evict(w, failed)
+			return []*history.Volume{succeeded}
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := inWorld(t, func(c *Config) { c.Outcomes, c.ReleaseGrace = true, time.Hour }, func(w *world) {
+				for _, v := range test.play(w) {
+					w.remove(v)
+				}
+				w.finish()
+			})
+			n := 0
+			if test.want != "" {
+				n = 1
+			}
+			w.want(test.want, n)
+		})
+	}
+}
