@@ -49,11 +49,7 @@ func (a attachment) release() attachment {
 // TestAttached has what may come of a volume that another pod attaches. The grace of a
 // release is a second.
 func TestAttached(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		do   func(*world)
-		want history.Promise
-	}{
+	tell(t, graceOfASecond, []story{
 		{"released meanwhile, and goes after the grace", func(w *world) {
 			a := w.attach(w.retain(1)).release()
 			time.Sleep(3 * time.Second)
@@ -158,47 +154,30 @@ func TestAttached(t *testing.T) {
 			a.detach()
 			w.checker.CheckGone([]Buried{{ID: a.by.ID}}, true)
 		}, history.Attached},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			n := 0
-			if test.want != "" {
-				n = 1
-			}
-			inWorld(t, func(c *Config) { c.ReleaseGrace = time.Second }, test.do).want(test.want, n)
-		})
-	}
+	})
 }
 
 // TestOwnLifespan: a volume may ask for another lifespan than the driver's.
 func TestOwnLifespan(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		goes time.Duration
-		want history.Promise
-	}{
-		{"in time", 2*lifespan + time.Second, ""},
-		{"after the driver's lifespan", lifespan + time.Second, history.Durable},
-		{"too late", 2*lifespan + 2*tolerance, history.Durable},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			n := 0
-			if test.want != "" {
-				n = 1
+	goes := func(after time.Duration) func(*world) {
+		return func(w *world) {
+			v := w.volume(1)
+			v.Lifespan = 2 * lifespan
+			w.publish(v)
+			w.unpublish(v)
+			time.Sleep(after)
+			if _, err := os.Stat(v.Data); err != nil {
+				w.t.Fatal(err)
 			}
-			inWorld(t, nil, func(w *world) {
-				v := w.volume(1)
-				v.Lifespan = 2 * lifespan
-				w.publish(v)
-				w.unpublish(v)
-				time.Sleep(test.goes)
-				if _, err := os.Stat(v.Data); err != nil {
-					w.t.Fatal(err)
-				}
-				w.remove(v)
-				time.Sleep(time.Second)
-			}).want(test.want, n)
-		})
+			w.remove(v)
+			time.Sleep(time.Second)
+		}
 	}
+	tell(t, nil, []story{
+		{"in time", goes(2*lifespan + time.Second), ""},
+		{"after the driver's lifespan", goes(lifespan + time.Second), history.Durable},
+		{"too late", goes(2*lifespan + 2*tolerance), history.Durable},
+	})
 }
 
 // TestAttachedIsWatched: the pod may let the volume go at any time, however late that is.

@@ -17,11 +17,7 @@ import (
 // TestChecker has for each promise what breaks it and what almost does.
 func TestChecker(t *testing.T) {
 	const soonAfter = 50 * time.Millisecond
-	for _, test := range []struct {
-		name string
-		do   func(*world)
-		want history.Promise // none if empty, and one if not
-	}{
+	stories := []story{
 		{"expires", func(w *world) {
 			v := w.retain(1)
 			time.Sleep(lifespan + soonAfter)
@@ -436,22 +432,17 @@ func TestChecker(t *testing.T) {
 			w.mounts[filepath.Join(w.kubelet, "pods", "x")] = true
 			w.mounts[w.work] = true // may be one itself
 		}, history.NoLeak},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			n := 1
-			if test.want == "" {
-				n = 0
-			}
-			w := inWorld(t, nil, func(w *world) {
-				test.do(w)
-				w.finish()
-				if left := w.checker.Counts(); left.Following != 0 || left.Published != 0 {
-					t.Errorf("at the end %d published and %d followed volumes, want none", left.Published, left.Following)
-				}
-			})
-			w.want(test.want, n)
-		})
 	}
+	for i, played := range stories {
+		stories[i].do = func(w *world) {
+			played.do(w)
+			w.finish()
+			if left := w.checker.Counts(); left.Following != 0 || left.Published != 0 {
+				w.t.Errorf("at the end %d published and %d followed volumes, want none", left.Published, left.Following)
+			}
+		}
+	}
+	tell(t, nil, stories)
 }
 
 func TestCounts(t *testing.T) {

@@ -34,48 +34,51 @@ func TestFailuresGoLast(t *testing.T) {
 		w.remove(v)
 		time.Sleep(underWay + time.Second)
 	}
-	for _, test := range []struct {
-		name string
-		play func(w *world) (left []*history.Volume)
-		want history.Promise
-	}{
-		{"a failure goes first", func(w *world) []*history.Volume {
+	// end lets go what is left.
+	end := func(w *world, left ...*history.Volume) {
+		for _, v := range left {
+			w.remove(v)
+		}
+		w.finish()
+	}
+	tell(t, func(c *Config) { c.Outcomes, c.ReleaseGrace = true, time.Hour }, []story{
+		{"a failure goes first", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			evict(w, failed)
-			return []*history.Volume{succeeded}
+			end(w, succeeded)
 		}, history.KeepsFailed},
-		{"a failure that is newer goes first", func(w *world) []*history.Volume {
+		{"a failure that is newer goes first", func(w *world) {
 			succeeded, failed := leave(w, 1, false, true), leave(w, 2, true, true)
 			evict(w, failed)
-			return []*history.Volume{succeeded}
+			end(w, succeeded)
 		}, history.KeepsFailed},
-		{"a success goes first", func(w *world) []*history.Volume {
+		{"a success goes first", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			press(w)
 			w.remove(succeeded)
 			w.remove(failed)
-			return nil
+			end(w)
 		}, ""},
-		{"a success is on its way out", func(w *world) []*history.Volume {
+		{"a success is on its way out", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			press(w)
 			w.remove(failed)
 			time.Sleep(time.Second)
 			w.remove(succeeded)
-			return nil
+			end(w)
 		}, ""},
-		{"a success of which the driver was not told", func(w *world) []*history.Volume {
+		{"a success of which the driver was not told", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, false)
 			evict(w, failed)
-			return []*history.Volume{succeeded}
+			end(w, succeeded)
 		}, ""},
-		{"a success of which a driver was told that was killed then", func(w *world) []*history.Volume {
+		{"a success of which a driver was told that was killed then", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			w.timeline.Begin(workload.DaemonKill, "")()
 			evict(w, failed)
-			return []*history.Volume{succeeded}
+			end(w, succeeded)
 		}, ""},
-		{"a success that is pinned", func(w *world) []*history.Volume {
+		{"a success that is pinned", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			until := time.Now().Add(time.Minute)
 			succeeded.BeginPin(until)
@@ -83,35 +86,21 @@ func TestFailuresGoLast(t *testing.T) {
 			press(w)
 			w.remove(failed)
 			time.Sleep(time.Until(until) + time.Second)
-			return []*history.Volume{succeeded}
+			end(w, succeeded)
 		}, ""},
-		{"a success that came later", func(w *world) []*history.Volume {
+		{"a success that came later", func(w *world) {
 			failed := leave(w, 1, true, true)
 			w.free(5)
 			time.Sleep(time.Second)
 			w.remove(failed)
-			return []*history.Volume{leave(w, 2, false, true)}
+			end(w, leave(w, 2, false, true))
 		}, ""},
-		{"a failure that was released", func(w *world) []*history.Volume {
+		{"a failure that was released", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			failed.BeginRelease()
 			failed.EndRelease(nil)
 			evict(w, failed)
-			return []*history.Volume{succeeded}
+			end(w, succeeded)
 		}, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := inWorld(t, func(c *Config) { c.Outcomes, c.ReleaseGrace = true, time.Hour }, func(w *world) {
-				for _, v := range test.play(w) {
-					w.remove(v)
-				}
-				w.finish()
-			})
-			n := 0
-			if test.want != "" {
-				n = 1
-			}
-			w.want(test.want, n)
-		})
-	}
+	})
 }

@@ -23,11 +23,7 @@ func (w *world) pin(v *history.Volume, length time.Duration) {
 // second.
 func TestHolds(t *testing.T) {
 	no := errors.New("no")
-	for _, test := range []struct {
-		name string
-		do   func(*world)
-		want history.Promise
-	}{
+	tell(t, graceOfASecond, []story{
 		{"pinned, and goes at the end", func(w *world) {
 			v := w.retain(1)
 			w.pin(v, 2*lifespan)
@@ -161,15 +157,7 @@ func TestHolds(t *testing.T) {
 			w.remove(v)
 			time.Sleep(time.Second)
 		}, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			n := 0
-			if test.want != "" {
-				n = 1
-			}
-			inWorld(t, func(c *Config) { c.ReleaseGrace = time.Second }, test.do).want(test.want, n)
-		})
-	}
+	})
 }
 
 // TestTombstones has what a driver may remember of volumes that are gone.

@@ -20,11 +20,7 @@ func listed(v *history.Volume) Listed {
 
 // TestLists has what is wrong with a list, and what almost is.
 func TestLists(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		do   func(*world)
-		want history.Promise // none if empty, and one if not
-	}{
+	tell(t, nil, []story{
 		{"all of them, the newest first", func(w *world) {
 			a := w.retain(1)
 			time.Sleep(time.Second)
@@ -140,16 +136,7 @@ func TestLists(t *testing.T) {
 			time.Sleep(2 * staleAllowance)
 			w.checker.BeginList("").End([]Listed{listed(v)})
 		}, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := inWorld(t, nil, test.do)
-			n := 1
-			if test.want == "" {
-				n = 0
-			}
-			w.want(test.want, n)
-		})
-	}
+	})
 }
 
 // TestFailedReads has what excuses that a request fails.
@@ -204,11 +191,7 @@ func TestFailedReads(t *testing.T) {
 
 // TestRemovals has what may come of a removal.
 func TestRemovals(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		do   func(*world)
-		want history.Promise
-	}{
+	tell(t, nil, []story{
 		{"it is gone", func(w *world) {
 			v := w.retain(1)
 			end := w.checker.BeginRemoval(v)
@@ -258,16 +241,7 @@ func TestRemovals(t *testing.T) {
 			w.remove(other)
 			time.Sleep(time.Second)
 		}, history.Durable},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := inWorld(t, nil, test.do)
-			n := 1
-			if test.want == "" {
-				n = 0
-			}
-			w.want(test.want, n)
-		})
-	}
+	})
 }
 
 // TestMemoryOfTheGone: what is gone for long is forgotten.

@@ -74,6 +74,29 @@ func inWorld(t *testing.T, change func(*Config), do func(*world)) *world {
 	return w
 }
 
+// story is what a test plays, and the promise that is broken once by it; none if that is empty.
+type story struct {
+	name string
+	do   func(*world)
+	want history.Promise
+}
+
+// tell plays each story in a world of its own.
+func tell(t *testing.T, change func(*Config), stories []story) {
+	t.Helper()
+	for _, s := range stories {
+		t.Run(s.name, func(t *testing.T) {
+			n := 0
+			if s.want != "" {
+				n = 1
+			}
+			inWorld(t, change, s.do).want(s.want, n)
+		})
+	}
+}
+
+func graceOfASecond(c *Config) { c.ReleaseGrace = time.Second }
+
 // finish ends the run; everything that is followed has to end within an hour.
 func (w *world) finish() {
 	w.t.Helper()
