@@ -261,6 +261,23 @@ func TestKindIsNotToldOfPanicsAtTheEnd(t *testing.T) {
 	})
 }
 
+// TestKindWithoutRecordsAnswers: its records are elsewhere, and its health is that of the actors.
+func TestKindWithoutRecordsAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSystem(logr.Discard(), 0)
+		if err := s.Start(&counters{env: s, asleep: map[volume.ID]int{}}, noMetrics{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Healthy(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Second) // the library's dead letter throttle
+	})
+}
+
 // TestKindStops: who asks a system that has ended gets an answer.
 func TestKindStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

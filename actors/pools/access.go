@@ -3,6 +3,7 @@ package pools
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,8 @@ const (
 	tokenKey = "token"
 	caKey    = "ca.crt"
 )
+
+var errNoKey = errors.New("has no key")
 
 // access reads how the array of a pool is reached. The Secrets are read at each probe, so that a new
 // token is used from the next one on.
@@ -46,7 +49,7 @@ func (e *environment) secret(ctx context.Context, name, key string) ([]byte, err
 		return nil, fmt.Errorf("read the Secret %s/%s: %w", e.Namespace, name, err)
 	}
 	if len(s.Data[key]) == 0 {
-		return nil, fmt.Errorf("the Secret %s/%s has no key %q", e.Namespace, name, key)
+		return nil, fmt.Errorf("the Secret %s/%s %w %q", e.Namespace, name, errNoKey, key)
 	}
 	return s.Data[key], nil
 }

@@ -161,16 +161,36 @@ func TestRoomOfAMadeVolumeIsKeptUntilTheArrayCountsIt(t *testing.T) {
 				h.Fatal(err)
 			}
 			(&environment{System: h.controller.System}).release("v", made)
+			h.pass(0)
 			_, err := h.reserve("w", "fast", 800)
 			if made != errors.Is(err, volume.ErrNoSpace) {
 				h.Errorf("made %v: %v", made, err)
 			}
 			(&environment{System: h.controller.System}).release("w", false)
+			h.pass(0)
 		}
 		h.arrays["https://a"].change(func(a *testArray) { a.health.Pools[0].Available = 850 << 30 })
 		h.pass(testInterval * 11 / 10)
 		if _, err := h.reserve("w", "fast", 800); err != nil {
 			h.Errorf("after the next look at the array: %v", err)
+		}
+	})
+}
+
+// TestRoomOfADeletedVolumeIsFree, whatever its task has left.
+func TestRoomOfADeletedVolumeIsFree(t *testing.T) {
+	inPools(t, func(h *testPools) {
+		h.addClass("fast", nil)
+		h.addPool("a", "fast")
+	}, func(h *testPools) {
+		if _, err := h.reserve("v", "fast", 800); err != nil {
+			h.Fatal(err)
+		}
+		h.controller.Seen(PoolVolumeKind, aVolume("v", "a", 1_000_000))
+		h.controller.Gone(PoolVolumeKind, "v")
+		h.pass(0)
+		if _, err := h.reserve("w", "fast", 800); err != nil {
+			h.Error(err)
 		}
 	})
 }

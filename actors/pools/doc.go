@@ -1,6 +1,16 @@
 // Package pools is the controller's side of persistent volumes: one actor for each pool, and one for
 // each volume, snapshot and attachment that is changing.
 //
+// [Controller] is its front. Behind it are
+//
+//   - the owner, in the supervisor's turn: the index of all resources, fed by watches and tasks, and
+//     the decisions on what concerns several resources (admission);
+//   - one pool actor for each Pool: it asks the array how it is (probe), configures it, compares it
+//     with the resources (comparison), and writes the Pool's status;
+//   - classes, which chooses the pool for each new volume and keeps room there;
+//   - one subject for each volume, snapshot and attachment that is changing. It runs one task at a
+//     time.
+//
 // A custom resource is the durable record. A CSI call makes the resource say what is wanted, the
 // actor makes that true on the array, and the answer comes from the resource's status. So the
 // controller may end at any instant: the next one reads the resources, looks at the array, and goes on.

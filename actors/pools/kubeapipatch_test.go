@@ -16,6 +16,7 @@ type patchingAPI struct {
 	counting sync.Mutex
 	patches  map[string]int
 	refuse   func(kubeKey) error
+	unread   error
 }
 
 func newPatchingAPI() *patchingAPI {
@@ -113,6 +114,23 @@ func (k *patchingAPI) refusing(refuse func(kubeKey) error) {
 	k.counting.Lock()
 	defer k.counting.Unlock()
 	k.refuse = refuse
+}
+
+// refusingReads lets reads fail; nil ends that.
+func (k *patchingAPI) refusingReads(err error) {
+	k.counting.Lock()
+	defer k.counting.Unlock()
+	k.unread = err
+}
+
+func (k *patchingAPI) Get(ctx context.Context, name client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	k.counting.Lock()
+	err := k.unread
+	k.counting.Unlock()
+	if err != nil {
+		return err
+	}
+	return k.kubeAPI.Get(ctx, name, into, opts...)
 }
 
 // merged is RFC 7386.

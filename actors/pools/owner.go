@@ -191,6 +191,9 @@ func (o *owner) drop(m *gone) {
 	case PoolClassKind:
 		o.Root.Send(o.Single(classesName), &classGone{m.name})
 	default:
+		if m.kind == PoolVolumeKind && pool != "" {
+			o.Root.Send(o.Single(classesName), &messages.ReleasePool{Volume: m.name})
+		}
 		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
 			o.supervisor.Tell(keyOf(kindPool, pool), &poolLeft{counts: o.index.counts(pool)})
 		}

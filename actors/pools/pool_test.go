@@ -255,6 +255,29 @@ func TestStatusThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	})
 }
 
+// TestPanicInAWorkerIsAProbeWithoutAnswer, and the pool goes on.
+func TestPanicInAWorkerIsAProbeWithoutAnswer(t *testing.T) {
+	inPools(t, func(h *testPools) { h.addPool("a", "fast").panics = true }, func(h *testPools) {
+		h.wantState("a", v1alpha1.PoolUnreachable, v1alpha1.ConditionReachable, "NetworkError")
+		h.arrays["https://a"].change(func(a *testArray) { a.panics = false })
+		h.pass(2 * testInterval)
+		h.wantState("a", v1alpha1.PoolReady, "", "")
+	})
+}
+
+// TestSilentAPIServerMakesNoPoolUnreachable: the token that was read last still holds.
+func TestSilentAPIServerMakesNoPoolUnreachable(t *testing.T) {
+	inPools(t, func(h *testPools) { h.addPool("a", "fast") }, func(h *testPools) {
+		h.kube.refusingReads(errNotReached)
+		h.pass(5 * testInterval)
+		if _, err := h.use("a"); err != nil {
+			h.Error(err)
+		}
+		h.kube.refusingReads(nil)
+		h.wantEvents("Unreachable", 0)
+	})
+}
+
 // TestUninstallingDeletesNothing: a later run finds all as it was, and imports nothing.
 func TestUninstallingDeletesNothing(t *testing.T) {
 	inPools(t, func(h *testPools) {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/array/fake"
+	"github.com/katbox/katbox/internal/array/vpsa"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/messages"
 )
@@ -34,15 +36,17 @@ type testPools struct {
 	kube       *patchingAPI
 	controller *Controller
 	arrays     map[string]*testArray
-	events     *eventLog
-	states     *stateLog
+	// fakes are arrays that are reached over HTTP.
+	fakes  map[string]*fake.Array
+	events *eventLog
+	states *stateLog
 }
 
 // inPools runs a test with a controller that has begun. The test prepares what there is before it.
 func inPools(t *testing.T, prepare func(h *testPools), test func(h *testPools)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := &testPools{T: t, kube: newPatchingAPI(), arrays: map[string]*testArray{}, events: &eventLog{}}
+		h := &testPools{T: t, kube: newPatchingAPI(), arrays: map[string]*testArray{}, fakes: map[string]*fake.Array{}, events: &eventLog{}}
 		h.states = &stateLog{of: map[string][]string{}}
 		prepare(h)
 		h.start()
@@ -80,6 +84,9 @@ func (h *testPools) pass(d time.Duration) {
 }
 
 func (h *testPools) connect(a Access) (array.Array, error) {
+	if over := h.fakes[a.Endpoint]; over != nil {
+		return vpsa.New(vpsa.Config{Endpoint: a.Endpoint, Token: vpsa.Token(a.Token), Log: logr.Discard(), Transport: over.Transport()})
+	}
 	found := h.arrays[a.Endpoint]
 	if found == nil {
 		return nil, fmt.Errorf("%w: no array at %s", array.ErrUnreachable, a.Endpoint)
@@ -116,11 +123,29 @@ func (h *testPools) addPool(name, class string) *testArray {
 		Pools: []array.Pool{{ID: "pool-00000001", Name: "pool", Total: 1000 << 30, Available: 900 << 30, Provisioned: 200 << 30}},
 	}}
 	h.arrays[endpoint] = a
-	h.setToken(name, a.token)
+	h.addPoolAt(name, class, endpoint, a.token)
+	return a
+}
+
+// addFake makes a Pool with an array that is reached over HTTP.
+func (h *testPools) addFake(name, class string, o fake.Options) *fake.Array {
+	h.Helper()
+	a, err := fake.New(o)
+	if err != nil {
+		h.Fatal(err)
+	}
+	endpoint := "https://" + name
+	h.fakes[endpoint] = a
+	h.addPoolAt(name, class, endpoint, "token")
+	return a
+}
+
+func (h *testPools) addPoolAt(name, class, endpoint, token string) {
+	h.Helper()
+	h.setToken(name, token)
 	h.add(&v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PoolSpec{
 		ClassName: class, VPSA: v1alpha1.VPSA{Endpoint: endpoint, CredentialsSecretRef: v1alpha1.SecretRef{Name: name}},
 	}})
-	return a
 }
 
 func (h *testPools) setToken(pool, token string) {
@@ -225,8 +250,9 @@ type testArray struct {
 	health array.Health
 	token  string
 	// fails answers instead of the array; hangs holds every call until it is closed.
-	fails error
-	hangs chan struct{}
+	fails  error
+	panics bool
+	hangs  chan struct{}
 	// holdsList holds the list of volumes only.
 	holdsList chan struct{}
 	tokens    []string
@@ -253,6 +279,9 @@ func (a *asking) arrived(ctx context.Context, call string) error {
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", array.ErrTimeout, ctx.Err())
+	}
+	if a.panics {
+		panic("a mistake in the client")
 	}
 	if a.fails == nil && a.token != a.testArray.token {
 		return array.ErrCredentials

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/array"
@@ -48,7 +49,9 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 		found.counts, found.counted = counts, true
 	}
 	access, err := p.environment.access(ctx, asked.object)
-	if err != nil {
+	if err != nil && asked.client != nil && !isRefused(err) {
+		access = asked.access // it is the API server that gives no answer
+	} else if err != nil {
 		found.err = err
 		return found
 	}
@@ -68,6 +71,12 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	}
 	found.configure(ctx, p.environment)
 	return found
+}
+
+// isRefused reports whether a Secret is not there or has not what it must have, as far as the API server
+// says.
+func isRefused(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || errors.Is(err, errNoKey)
 }
 
 // configure changes those settings of the array that have to be different, and keeps the nodes'
