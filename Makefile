@@ -20,7 +20,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,6 +139,14 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 
 e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 E2E_FLAGS="-run TestGateway $(E2E_FLAGS)"
+
+# It needs no image: the controller and the array run beside the cluster.
+e2e-pools: ## Run the controller of the pools with the real sidecars and a kubelet, 10 minutes; REALKUBELET=DIR as for e2e
+	@if [ -z "$(REALKUBELET)" ]; then \
+		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
+	else \
+		REALKUBELET="$(REALKUBELET)" KATBOX_E2E_POOLS=1 deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) -run TestPools $(E2E_FLAGS); \
+	fi
 
 transcript: ## Make the README's transcript and picture of kubectl katbox, in a real cluster; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 KATBOX_E2E_WRITE=yes E2E_FLAGS="-run TestGateway/^p"

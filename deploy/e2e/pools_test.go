@@ -1,0 +1,32 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"testing"
+)
+
+// TestPools runs the controller of the pools with the real sidecars, attach-detach controller and kubelet,
+// against an array that is not real. The node's part stands in: it mounts nothing.
+func TestPools(t *testing.T) {
+	if os.Getenv("KATBOX_E2E_POOLS") == "" {
+		t.Skip("the cluster is another: \"make e2e-pools\" runs this")
+	}
+	p := newPools(t)
+	for _, scenario := range []struct {
+		name string
+		run  func(*poolsCluster)
+	}{
+		{"life of a volume", (*poolsCluster).testLife},
+		{"in use", (*poolsCluster).testInUse},
+		{"array away", (*poolsCluster).testArrayAway},
+		{"uninstall", (*poolsCluster).testUninstall},
+		{"many claims", (*poolsCluster).testManyClaims},
+	} {
+		t.Run(scenario.name, func(t *testing.T) {
+			scenario.run(p.in(t))
+			p.in(t).wantNothingLeft()
+		})
+	}
+}
