@@ -36,6 +36,8 @@ type client struct {
 	metrics Metrics
 	// turns holds an item for each request in flight.
 	turns chan struct{}
+	// page is how many objects of a list are asked for at once.
+	page int
 	// largest is the most bytes of an answer; blind tells that every request counts as sent.
 	largest int64
 	blind   bool

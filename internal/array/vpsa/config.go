@@ -65,6 +65,8 @@ func (Token) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 const (
 	defaultTimeout  = 3 * time.Minute
 	defaultInflight = 4
+	// page is how many objects of a list are asked for at once.
+	page = 1000
 	// connectTime is for a connection, and once more for the TLS handshake.
 	connectTime = 10 * time.Second
 )
@@ -116,6 +118,7 @@ func New(config Config) (array.Array, error) {
 		log:     config.Log,
 		metrics: config.Metrics,
 		turns:   make(chan struct{}, config.Inflight),
+		page:    page,
 		largest: largest,
 		// Only the network tells when a request is under way.
 		blind: config.Transport != nil,

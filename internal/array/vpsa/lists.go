@@ -10,9 +10,6 @@ import (
 	"github.com/katbox/katbox/internal/array"
 )
 
-// page is how many objects of a list are asked for at once.
-const page = 1000
-
 // list is a list of the array's objects.
 type list[T any] struct {
 	q call
@@ -64,7 +61,7 @@ func (l list[T]) visit(ctx context.Context, c *client, each func([]T) error) err
 			}
 		}
 		for len(fresh) > 0 {
-			n := min(len(fresh), page)
+			n := min(len(fresh), c.page)
 			if err := each(fresh[:n]); err != nil {
 				return err
 			}
@@ -72,20 +69,20 @@ func (l list[T]) visit(ctx context.Context, c *client, each func([]T) error) err
 		}
 		return nil
 	}
-	items, err := l.from(ctx, c, 0, page)
+	items, err := l.from(ctx, c, 0, c.page)
 	for start := 0; ; {
 		if err != nil {
 			return err
 		}
-		if len(items) != page { // the last page, or all although a page was asked for
+		if len(items) != c.page { // the last page, or all although a page was asked for
 			return news(items)
 		}
-		last := l.id(items[page-1])
+		last := l.id(items[c.page-1])
 		if err := news(items); err != nil {
 			return err
 		}
-		start += page - 1
-		if items, err = l.from(ctx, c, start, page); err != nil {
+		start += c.page - 1
+		if items, err = l.from(ctx, c, start, c.page); err != nil {
 			return err
 		}
 		if len(items) == 0 || l.id(items[0]) != last {

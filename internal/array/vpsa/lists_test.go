@@ -11,6 +11,16 @@ import (
 	"github.com/katbox/katbox/internal/array/fake"
 )
 
+// small is the page of these tests.
+const small = 100
+
+func paging(t *testing.T, w *wire) array.Array {
+	t.Helper()
+	c := newClient(t, w)
+	c.(*client).page = small
+	return c
+}
+
 // TestLists visits more volumes than a page has, on arrays that page, that do not, and that do so badly.
 func TestLists(t *testing.T) {
 	strip := func(names ...string) func(*http.Request) {
@@ -31,14 +41,14 @@ func TestLists(t *testing.T) {
 	}{
 		{"none", 0, nothing, 1},
 		{"few", 7, nothing, 1},
-		{"a page but one", page - 1, nothing, 1},
-		{"a page", page, nothing, 2},
-		{"two pages", 2*page - 1, nothing, 3},
-		{"many", 10_000, nothing, 11},
-		{"many, whatever the limit", 10_000, strip("limit"), 1},
-		{"many, whatever the start", 3_000, strip("start"), 3},
-		{"many, whatever is asked for", 3_000, strip("start", "limit"), 1},
-		{"a page, whatever is asked for", page, strip("start", "limit"), 3},
+		{"a page but one", small - 1, nothing, 1},
+		{"a page", small, nothing, 2},
+		{"two pages", 2*small - 1, nothing, 3},
+		{"many", 10 * small, nothing, 11},
+		{"many, whatever the limit", 10 * small, strip("limit"), 1},
+		{"many, whatever the start", 3 * small, strip("start"), 3},
+		{"many, whatever is asked for", 3 * small, strip("start", "limit"), 1},
+		{"a page, whatever is asked for", small, strip("start", "limit"), 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newArray(t, fake.Options{})
@@ -52,8 +62,8 @@ func TestLists(t *testing.T) {
 				return pass()
 			}}
 			var got []string
-			err := newClient(t, w).Volumes(within(t), func(part []array.Volume) error {
-				if len(part) == 0 || len(part) > page {
+			err := paging(t, w).Volumes(within(t), func(part []array.Volume) error {
+				if len(part) == 0 || len(part) > small {
 					t.Errorf("a page has %d volumes", len(part))
 				}
 				for _, v := range part {
@@ -73,7 +83,7 @@ func TestLists(t *testing.T) {
 // TestListChanges deletes volumes of the first page while the list is read. Those that stay are all seen.
 func TestListChanges(t *testing.T) {
 	a := newArray(t, fake.Options{})
-	if err := a.Seed("v", 3*page, 1, true); err != nil {
+	if err := a.Seed("v", 3*small, 1, true); err != nil {
 		t.Fatal(err)
 	}
 	w := &wire{array: a, do: func(n int, _ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
@@ -87,7 +97,7 @@ func TestListChanges(t *testing.T) {
 		return pass()
 	}}
 	seen := map[string]int{}
-	err := newClient(t, w).Volumes(within(t), func(part []array.Volume) error {
+	err := paging(t, w).Volumes(within(t), func(part []array.Volume) error {
 		for _, v := range part {
 			seen[v.ID]++
 		}
@@ -98,19 +108,19 @@ func TestListChanges(t *testing.T) {
 			t.Errorf("volume %s was seen %d times", v.ID, seen[v.ID])
 		}
 	}
-	if err != nil || len(seen) != 3*page {
+	if err != nil || len(seen) != 3*small {
 		t.Errorf("%d volumes, %v", len(seen), err)
 	}
 }
 
 func TestVisitorEndsTheList(t *testing.T) {
 	a := newArray(t, fake.Options{})
-	if err := a.Seed("v", 2*page, 1, true); err != nil {
+	if err := a.Seed("v", 2*small, 1, true); err != nil {
 		t.Fatal(err)
 	}
 	w := &wire{array: a}
 	enough := errors.New("enough")
-	err := newClient(t, w).Volumes(within(t), func([]array.Volume) error { return enough })
+	err := paging(t, w).Volumes(within(t), func([]array.Volume) error { return enough })
 	if err != enough || w.count() != 1 { //nolint:errorlint // the visitor's own error
 		t.Errorf("%v after %d requests", err, w.count())
 	}
