@@ -39,7 +39,8 @@ func BenchmarkRecorder(b *testing.B) {
 			system := actor.NewActorSystem()
 			defer system.Shutdown()
 			fatal := func(err error) { b.Error(err) }
-			client := Recorder{root: system.Root, actor: system.Root.Spawn(recorderProps(Recording{records, metrics.New("test", "")}, fatal, logr.Discard()))}
+			props := recorderProps(Recording{records, metrics.New("test", "")}, fatal, logr.Discard())
+			client := Recorder{root: system.Root, actor: system.Root.Spawn(props)}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				var wg sync.WaitGroup

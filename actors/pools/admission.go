@@ -2,6 +2,7 @@ package pools
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
@@ -37,12 +38,9 @@ const (
 
 // add notes an operation until its actor has ended.
 func (a admitted) add(id volume.ID, op admission) {
-	for _, other := range a[id] {
-		if other == op {
-			return
-		}
+	if !slices.Contains(a[id], op) {
+		a[id] = append(a[id], op)
 	}
-	a[id] = append(a[id], op)
 }
 
 // attaching returns the attachments of a volume that are being made.
@@ -60,10 +58,8 @@ func (a admitted) attaching(name string) (all []admission) {
 // any reports whether an operation fits.
 func (a admitted) any(fits func(admission) bool) bool {
 	for _, ops := range a {
-		for _, op := range ops {
-			if fits(op) {
-				return true
-			}
+		if slices.ContainsFunc(ops, fits) {
+			return true
 		}
 	}
 	return false

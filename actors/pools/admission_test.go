@@ -34,7 +34,11 @@ func TestWhatMayBeDone(t *testing.T) {
 	grow := &messages.GrowVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
 	going := aVolume("v", "p", 2)
 	going.DeletionTimestamp = &metav1.Time{}
-	snapshot := &v1alpha1.PoolSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "v", PoolName: "p"}}
+	snapshot := &v1alpha1.PoolSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "v", PoolName: "p"},
+	}
+	onA, sharedOnA := attachedOn("a", false), attachedOn("a", true)
+	toA, toB := askAttach("a", false), askAttach("b", false)
 	v := aVolume("v", "p", 1)
 	for _, tc := range []struct {
 		name  string
@@ -43,22 +47,22 @@ func TestWhatMayBeDone(t *testing.T) {
 		asked messages.Request
 		want  error
 	}{
-		{"attach", []*seen{{object: v}}, nil, askAttach("a", false), nil},
-		{"attach what there is not", nil, nil, askAttach("a", false), volume.ErrNotFound},
-		{"attach again", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, askAttach("a", false), nil},
-		{"attach elsewhere", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, askAttach("b", false), pools.ErrInUse},
-		{"attach elsewhere, both shared", []*seen{{object: v}, {object: attachedOn("a", true)}}, nil, askAttach("b", true), nil},
-		{"attach elsewhere, the first not shared", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, askAttach("b", true), pools.ErrInUse},
-		{"attach elsewhere, the second not shared", []*seen{{object: v}, {object: attachedOn("a", true)}}, nil, askAttach("b", false), pools.ErrInUse},
-		{"attach while that is under way", []*seen{{object: v}}, []messages.Request{askAttach("a", false)}, askAttach("a", false), nil},
-		{"attach elsewhere while that is under way", []*seen{{object: v}}, []messages.Request{askAttach("a", false)}, askAttach("b", false), pools.ErrInUse},
-		{"attach while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, askAttach("a", false), volume.ErrBusy},
-		{"attach what is to be deleted", []*seen{{object: going}}, nil, askAttach("a", false), volume.ErrBusy},
+		{"attach", []*seen{{object: v}}, nil, toA, nil},
+		{"attach what there is not", nil, nil, toA, volume.ErrNotFound},
+		{"attach again", []*seen{{object: v}, {object: onA}}, nil, toA, nil},
+		{"attach elsewhere", []*seen{{object: v}, {object: onA}}, nil, toB, pools.ErrInUse},
+		{"attach elsewhere, both shared", []*seen{{object: v}, {object: sharedOnA}}, nil, askAttach("b", true), nil},
+		{"attach elsewhere, the first not shared", []*seen{{object: v}, {object: onA}}, nil, askAttach("b", true), pools.ErrInUse},
+		{"attach elsewhere, the second not shared", []*seen{{object: v}, {object: sharedOnA}}, nil, toB, pools.ErrInUse},
+		{"attach while that is under way", []*seen{{object: v}}, []messages.Request{toA}, toA, nil},
+		{"attach elsewhere while that is under way", []*seen{{object: v}}, []messages.Request{toA}, toB, pools.ErrInUse},
+		{"attach while it is deleted", []*seen{{object: v}}, []messages.Request{remove}, toA, volume.ErrBusy},
+		{"attach what is to be deleted", []*seen{{object: going}}, nil, toA, volume.ErrBusy},
 		{"delete", []*seen{{object: v}}, nil, remove, nil},
 		{"delete what there is not", nil, nil, remove, nil},
 		{"delete again", []*seen{{object: going}}, []messages.Request{remove}, remove, nil},
-		{"delete what is attached", []*seen{{object: v}, {object: attachedOn("a", false)}}, nil, remove, pools.ErrInUse},
-		{"delete what is being attached", []*seen{{object: v}}, []messages.Request{askAttach("a", false)}, remove, pools.ErrInUse},
+		{"delete what is attached", []*seen{{object: v}, {object: onA}}, nil, remove, pools.ErrInUse},
+		{"delete what is being attached", []*seen{{object: v}}, []messages.Request{toA}, remove, pools.ErrInUse},
 		{"delete what has snapshots", []*seen{{object: v}, {object: snapshot}}, nil, remove, pools.ErrInUse},
 		{"delete while a snapshot is taken", []*seen{{object: v}}, []messages.Request{take}, remove, volume.ErrBusy},
 		{"delete while it is copied", []*seen{{object: v}}, []messages.Request{copied}, remove, volume.ErrBusy},

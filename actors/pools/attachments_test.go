@@ -155,7 +155,10 @@ func TestDoubledCalls(t *testing.T) {
 			func() error { _, err := w.CreateVolume(w.ctx, newVolume("pvc-1", 2, false)); return err },
 			func() error { _, err := w.GrowVolume(w.ctx, "pvc-2", 5*gib, 0); return err },
 			func() error { _, err := w.CreateSnapshot(w.ctx, "snapshot-1", "pvc-2"); return err },
-			func() error { _, err := w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-2", Node: "node1"}); return err },
+			func() error {
+				_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-2", Node: "node1"})
+				return err
+			},
 		} {
 			all.Go(func() {
 				if err := w.repeat(call); err != nil {

@@ -54,7 +54,7 @@ func share(text string, otherwise float64) float64 {
 // capacityVerdict tells whether a pool takes new volumes as far as its room goes.
 func capacityVerdict(mode array.Mode, on array.Pool) verdict {
 	if mode == array.Normal {
-		return good("Normal", "")
+		return good("Normal")
 	}
 	return bad("Mode"+capitalized(string(mode)), fmt.Sprintf("the capacity mode is %s: %d of %d GiB are free; it takes no new volumes",
 		mode, on.Available>>30, on.Total>>30))

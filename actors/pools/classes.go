@@ -157,7 +157,8 @@ func (k *classes) find(name string) (*class, error) {
 	case 0:
 		return nil, fmt.Errorf("%w: no class is named, and no PoolClass is the default one", volume.ErrNotFound)
 	}
-	return nil, fmt.Errorf("%w: no class is named, and the PoolClasses %s are all the default one", volume.ErrNotFound, strings.Join(all, ", "))
+	return nil, fmt.Errorf("%w: no class is named, and the PoolClasses %s are all the default one",
+		volume.ErrNotFound, strings.Join(all, ", "))
 }
 
 // members returns the pools of a class, by name.

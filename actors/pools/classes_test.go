@@ -205,8 +205,9 @@ func TestOvercommitBoundsWhatIsPromised(t *testing.T) {
 		if _, err := h.reserve("v", "fast", 300); err != nil {
 			h.Error(err)
 		}
-		if _, err := h.reserve("w", "fast", 1); !errors.Is(err, volume.ErrNoSpace) || !strings.Contains(err.Error(), "500 GiB promised of at most 500 GiB") {
-			h.Errorf("beyond: %v", err)
+		const want = "500 GiB promised of at most 500 GiB"
+		if _, err := h.reserve("w", "fast", 1); !errors.Is(err, volume.ErrNoSpace) || !strings.Contains(err.Error(), want) {
+			h.Errorf("beyond: %v, want %s", err, want)
 		}
 	})
 }
@@ -302,8 +303,9 @@ func TestPoolThatIsGoneForEverCanBeForgotten(t *testing.T) {
 	}, func(h *testPools) {
 		a := h.arrays["https://a"]
 		h.add(&v1alpha1.PoolAttachment{
-			ObjectMeta: metaProtected("pvc-1.node"), Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "pvc-1", NodeName: "node", PoolName: "a", Protocol: v1alpha1.NFS},
-			Status: v1alpha1.PoolAttachmentStatus{State: v1alpha1.AttachmentReady},
+			ObjectMeta: metaProtected("pvc-1.node"),
+			Spec:       v1alpha1.PoolAttachmentSpec{VolumeName: "pvc-1", NodeName: "node", PoolName: "a", Protocol: v1alpha1.NFS},
+			Status:     v1alpha1.PoolAttachmentStatus{State: v1alpha1.AttachmentReady},
 		})
 		a.change(func(a *testArray) { a.fails = array.ErrTimeout })
 		h.remove(&v1alpha1.Pool{}, "a")

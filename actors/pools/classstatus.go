@@ -83,9 +83,12 @@ func (k *classes) update(c actor.Context, name string) {
 	root, self := c.ActorSystem().Root, c.Self()
 	err := k.Workers.Go(func() {
 		var s savedClass
-		s.err = actors.Guard(k.Log, func() (err error) {
-			s.object, err = k.write(k.ctx, object, status, unprotected, leaves)
-			return err
+		s.err = actors.Guard(k.Log, func() error {
+			if leaves {
+				return k.unprotect(k.ctx, object, object.Name)
+			}
+			s.object = object
+			return k.write(k.ctx, object, status, unprotected)
 		})
 		saving <- s
 		root.Send(self, &classSaved{name})
@@ -95,18 +98,16 @@ func (k *classes) update(c actor.Context, name string) {
 	}
 }
 
-func (e *environment) write(ctx context.Context, object *v1alpha1.PoolClass, status v1alpha1.PoolClassStatus, unprotected, leaves bool) (*v1alpha1.PoolClass, error) {
-	if leaves {
-		return nil, e.unprotect(ctx, object, object.Name)
-	}
+// write writes the status of a class, and the finalizer where there is none.
+func (k *classes) write(ctx context.Context, object *v1alpha1.PoolClass, status v1alpha1.PoolClassStatus, unprotected bool) error {
 	if unprotected {
-		if err := e.protect(ctx, object); err != nil {
-			return nil, err
+		if err := k.protect(ctx, object); err != nil {
+			return err
 		}
 	}
 	base := object.DeepCopy()
 	object.Status = status
-	return object, e.Resources.Status().Patch(ctx, object, client.MergeFrom(base))
+	return k.Resources.Status().Patch(ctx, object, client.MergeFrom(base))
 }
 
 // mayLeave tells whether a class that is being deleted may go.

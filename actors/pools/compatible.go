@@ -45,7 +45,7 @@ func compatible(p *v1alpha1.Pool, h array.Health) (array.Pool, verdict) {
 	case p.Spec.VPSA.Pool != "":
 		for _, candidate := range h.Pools {
 			if candidate.ID == p.Spec.VPSA.Pool {
-				return candidate, good("Compatible", "")
+				return candidate, good("Compatible")
 			}
 		}
 		return array.Pool{}, bad("NoSuchPool", fmt.Sprintf("it has no pool %s, only %s; correct spec.vpsa.pool", p.Spec.VPSA.Pool, poolIDs(h)))
@@ -54,7 +54,7 @@ func compatible(p *v1alpha1.Pool, h array.Health) (array.Pool, verdict) {
 	case len(h.Pools) > 1:
 		return array.Pool{}, bad("SeveralPools", fmt.Sprintf("it has the pools %s; name one in spec.vpsa.pool", poolIDs(h)))
 	}
-	return h.Pools[0], good("Compatible", "")
+	return h.Pools[0], good("Compatible")
 }
 
 func poolIDs(h array.Health) string {

@@ -13,8 +13,8 @@ type verdict struct {
 	reason, message string
 }
 
-func good(reason, message string) verdict { return verdict{metav1.ConditionTrue, reason, message} }
-func bad(reason, message string) verdict  { return verdict{metav1.ConditionFalse, reason, message} }
+func good(reason string) verdict         { return verdict{metav1.ConditionTrue, reason, ""} }
+func bad(reason, message string) verdict { return verdict{metav1.ConditionFalse, reason, message} }
 
 func (v verdict) ok() bool     { return v.status == metav1.ConditionTrue }
 func (v verdict) failed() bool { return v.status == metav1.ConditionFalse }
@@ -85,7 +85,7 @@ func (v verdicts) conditions(before []metav1.Condition, generation int64, deleti
 	set(v1alpha1.ConditionImported, v.imported)
 	set(v1alpha1.ConditionHealthy, v.healthy)
 	set(v1alpha1.ConditionCapacityHealthy, v.capacity)
-	ready := good("Ready", "")
+	ready := good("Ready")
 	if state := v.state(deleting); state != v1alpha1.PoolReady {
 		ready = bad(string(state), v.reason(state))
 	}

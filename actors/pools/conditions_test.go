@@ -74,7 +74,7 @@ func TestStateOfAPoolFollowsFromItsConditions(t *testing.T) {
 func only1(s metav1.ConditionStatus) []metav1.ConditionStatus { return []metav1.ConditionStatus{s} }
 
 func TestConditionsKeepTheirTimes(t *testing.T) {
-	v := verdicts{reachable: good("Reachable", ""), compatible: bad("SeveralPools", "it has two")}
+	v := verdicts{reachable: good("Reachable"), compatible: bad("SeveralPools", "it has two")}
 	first := v.conditions(nil, 1, false)
 	again := v.conditions(first, 2, false)
 	for i, c := range first {
@@ -89,7 +89,7 @@ func TestConditionsKeepTheirTimes(t *testing.T) {
 }
 
 func TestWhatAnEarlierRunFoundHoldsForTheSameGeneration(t *testing.T) {
-	v := verdicts{reachable: good("Reachable", ""), configured: good("Configured", ""), imported: good("Imported", "")}
+	v := verdicts{reachable: good("Reachable"), configured: good("Configured"), imported: good("Imported")}
 	p := &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	p.Status.Conditions = v.conditions(nil, 3, false)
 	if k := known(p); !k.configured.ok() || !k.imported.ok() || k.reachable.ok() {

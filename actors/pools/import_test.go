@@ -23,7 +23,8 @@ func metaIn(namespace, name string) metav1.ObjectMeta {
 // addVolume puts a volume on an array.
 func (h *testPools) addVolume(a *testArray, name, comment string, size array.GiB, block bool) array.Volume {
 	h.Helper()
-	v, err := a.memArray.CreateVolume(context.Background(), array.NewVolume{Name: name, PoolID: "pool-00000001", Comment: comment, Size: size, Block: block})
+	wanted := array.NewVolume{Name: name, PoolID: "pool-00000001", Comment: comment, Size: size, Block: block}
+	v, err := a.memArray.CreateVolume(context.Background(), wanted)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -53,7 +54,8 @@ func TestExistingVolumesAndSnapshotsAreImported(t *testing.T) {
 		h.addVolume(a, "pvc-xfs", comment.String(), 6, true)
 		h.addVolume(a, "pvc-of-another-cluster", pools.NewComment("other", pools.Claim{}).String(), 5, false)
 		for _, name := range []string{"snapshot-00000000-1111-4222-8333-444444444444", "by-hand"} {
-			if _, err := a.memArray.CreateSnapshot(context.Background(), array.NewSnapshot{Name: name, VolumeID: nas.ID, Group: nas.Group}); err != nil {
+			taken := array.NewSnapshot{Name: name, VolumeID: nas.ID, Group: nas.Group}
+			if _, err := a.memArray.CreateSnapshot(context.Background(), taken); err != nil {
 				h.Fatal(err)
 			}
 		}
@@ -61,8 +63,9 @@ func TestExistingVolumesAndSnapshotsAreImported(t *testing.T) {
 		h.wantState("a", v1alpha1.PoolReady, v1alpha1.ConditionImported, "Imported")
 		h.wantEvents("Imported: imported 3 volumes and 1 snapshots again, and 0 volumes", 1)
 		nas := get[v1alpha1.PoolVolume](h, "pvc-nas")
-		if nas.Spec.Management != v1alpha1.Managed || nas.Spec.PoolName != "a" || nas.Spec.ClassName != "fast" || nas.Spec.Protocol != v1alpha1.NFS ||
-			nas.Spec.VolumeMode != v1alpha1.Filesystem || nas.Spec.Size.Value() != 10<<30 || nas.Spec.ClaimRef == nil || nas.Spec.ClaimRef.Name != "data" ||
+		if nas.Spec.Management != v1alpha1.Managed || nas.Spec.PoolName != "a" || nas.Spec.ClassName != "fast" ||
+			nas.Spec.Protocol != v1alpha1.NFS || nas.Spec.VolumeMode != v1alpha1.Filesystem || nas.Spec.Size.Value() != 10<<30 ||
+			nas.Spec.ClaimRef == nil || nas.Spec.ClaimRef.Name != "data" ||
 			nas.Labels[v1alpha1.LabelNamespace] != "shop" || nas.Labels[v1alpha1.LabelPool] != "a" || len(nas.Finalizers) != 1 ||
 			nas.Status.State != v1alpha1.VolumeReady || nas.Status.ID == "" || nas.Status.ExportPath == "" || nas.Status.Capacity.Value() != 10<<30 {
 			h.Errorf("imported as %+v", nas)
@@ -70,8 +73,9 @@ func TestExistingVolumesAndSnapshotsAreImported(t *testing.T) {
 		if raw := get[v1alpha1.PoolVolume](h, "pvc-raw"); raw.Spec.VolumeMode != v1alpha1.Block || raw.Spec.Protocol != v1alpha1.ISCSI {
 			h.Errorf("imported as %+v", raw.Spec)
 		}
-		if xfs := get[v1alpha1.PoolVolume](h, "pvc-xfs"); xfs.Spec.VolumeMode != v1alpha1.Filesystem || xfs.Spec.Protocol != v1alpha1.ISCSI || xfs.Spec.FSType != "xfs" {
-			h.Errorf("imported as %+v", xfs.Spec)
+		xfs := get[v1alpha1.PoolVolume](h, "pvc-xfs").Spec
+		if xfs.VolumeMode != v1alpha1.Filesystem || xfs.Protocol != v1alpha1.ISCSI || xfs.FSType != "xfs" {
+			h.Errorf("imported as %+v", xfs)
 		}
 		s := get[v1alpha1.PoolSnapshot](h, "snapshot-00000000-1111-4222-8333-444444444444")
 		if s.Spec.VolumeName != "pvc-nas" || s.Status.State != v1alpha1.SnapshotReady || s.Status.Size.Value() != 10<<30 {

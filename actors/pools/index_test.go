@@ -62,8 +62,12 @@ func TestIndexCountsWhatAPoolHas(t *testing.T) {
 	external.Spec.Management = v1alpha1.External
 	x.see(&seen{object: aVolume("a", "p", 1)})
 	x.see(&seen{object: external})
-	x.see(&seen{object: &v1alpha1.PoolSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "a", PoolName: "p"}}})
-	x.see(&seen{object: &v1alpha1.PoolAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a.n"}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "a", NodeName: "n", PoolName: "p"}}})
+	x.see(&seen{object: &v1alpha1.PoolSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "a", PoolName: "p"},
+	}})
+	x.see(&seen{object: &v1alpha1.PoolAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a.n"}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "a", NodeName: "n", PoolName: "p"},
+	}})
 	if got, want := x.pools["p"].counts, (poolCounts{1, 1, 1, 1}); got != want {
 		t.Errorf("the pool has %+v, want %+v", got, want)
 	}

@@ -349,7 +349,7 @@ func unreachableReason(err error) string {
 
 // answered takes over what the array has said.
 func (p *poolActor) answered(found probe) {
-	p.failures, p.reachable = 0, good("Reachable", "")
+	p.failures, p.reachable = 0, good("Reachable")
 	p.compatible = found.compatible
 	p.access, p.client = found.access, found.client
 	if !p.compatible.ok() {
@@ -358,7 +358,7 @@ func (p *poolActor) answered(found probe) {
 	p.last, p.iqn = found, found.health.IQN
 	p.mode = modeOf(found.on, p.object.Spec.CapacityThresholds)
 	p.capacity = capacityVerdict(p.mode, found.on)
-	p.healthy = good("Healthy", "")
+	p.healthy = good("Healthy")
 	if found.on.Failed != "" {
 		p.healthy = bad("PoolFailed", found.on.Failed)
 	}

@@ -80,7 +80,10 @@ func (p *poolActor) save(c actor.Context) {
 	p.dirty = p.saving == nil
 }
 
-func (p *poolActor) write(ctx context.Context, object *v1alpha1.Pool, status v1alpha1.PoolStatus, unprotected bool) (*v1alpha1.Pool, error) {
+// write writes the status of the Pool, and the finalizer where there is none.
+func (p *poolActor) write(
+	ctx context.Context, object *v1alpha1.Pool, status v1alpha1.PoolStatus, unprotected bool,
+) (*v1alpha1.Pool, error) {
 	next := object.DeepCopy()
 	if unprotected {
 		if err := p.protect(ctx, next); err != nil {

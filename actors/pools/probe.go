@@ -100,7 +100,7 @@ func (f *probe) configure(ctx context.Context, e *environment) {
 	case err != nil:
 		f.configured = bad("ConfigureFailed", volume.OneLine(fmt.Errorf("change the settings of the array: %w", err)))
 	default:
-		f.configured = good("Configured", "")
+		f.configured = good("Configured")
 		if len(changed) > 0 {
 			e.Resources.Events.Event(f.object, corev1.EventTypeNormal, "Configured", strings.Join(changed, "; "))
 		}

@@ -99,7 +99,7 @@ func (p *poolActor) synced(c actor.Context, s synced) {
 		return
 	}
 	if !p.imported.ok() {
-		p.imported = good("Imported", "")
+		p.imported = good("Imported")
 	}
 	if s.findings != (findings{}) {
 		p.probeNow(c) // for the counters

@@ -80,7 +80,9 @@ func (x *comparison) adopt(ctx context.Context, listed *array.Volume) error {
 }
 
 // volumeResource is the PoolVolume of a volume on the array.
-func (x *comparison) volumeResource(name string, management v1alpha1.Management, comment pools.Comment, v array.Volume) *v1alpha1.PoolVolume {
+func (x *comparison) volumeResource(
+	name string, management v1alpha1.Management, comment pools.Comment, v array.Volume,
+) *v1alpha1.PoolVolume {
 	object := &v1alpha1.PoolVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}, Labels: map[string]string{}},
 		Spec: v1alpha1.PoolVolumeSpec{

@@ -20,7 +20,8 @@ func TestAllocatorsChooseAmongPoolsWithRoom(t *testing.T) {
 		want       string
 	}{
 		{"the least used", Weighted, []Candidate{a, b, c}, gib, "c"},
-		{"what is reserved counts as used", Weighted, []Candidate{a, with(c, func(c *Candidate) { c.Reserved = 20 * gib; c.Volumes = 900 })}, gib, "a"},
+		{"many volumes count as used", Weighted, []Candidate{a, with(c, func(c *Candidate) { c.Volumes = 1200 })}, gib, "a"},
+		{"what is reserved counts as used", Weighted, []Candidate{a, with(a, func(c *Candidate) { c.Name, c.Reserved = "A", gib })}, gib, "a"},
 		{"no rule is Weighted", "", []Candidate{b, a}, gib, "a"},
 		{"the most free", MostAvailable, []Candidate{a, b, c}, gib, "b"},
 		{"what is reserved is not free", MostAvailable, []Candidate{with(b, func(c *Candidate) { c.Reserved = 30 * gib }), a}, gib, "a"},
