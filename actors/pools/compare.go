@@ -100,7 +100,9 @@ func (t *task) comment(v *v1alpha1.PoolVolume) pools.Comment {
 	if c := v.Spec.ClaimRef; c != nil {
 		claim = pools.Claim{Namespace: c.Namespace, Name: c.Name}
 	}
-	return pools.NewComment(t.Cluster, claim)
+	comment := pools.NewComment(t.Cluster, claim)
+	comment.FSType = v.Spec.FSType
+	return comment
 }
 
 // describeVolume returns a volume as callers know it.

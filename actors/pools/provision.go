@@ -59,6 +59,12 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 	if err := t.ours(v, have, perhapsUnmarked); err != nil {
 		return err
 	}
+	if have.Comment == "" {
+		// An earlier call did not come to that.
+		if err := pool.Array.CommentVolume(ctx, have.ID, t.comment(v).String()); err != nil {
+			return t.arrayError(pool.Name, err, "mark volume "+v.Name)
+		}
+	}
 	if !have.Usable {
 		if v.Status.ID != have.ID {
 			if err := t.writeStatus(ctx, v, func() { describe(v, have, provisioningState(v)) }); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 
@@ -24,10 +25,11 @@ type servers struct {
 
 type serverOf struct{ pool, node string }
 
-// serverRecord is the server record of a node on an array. Who attaches holds it for reading, who makes
-// or deletes records for writing.
+// serverRecord is the server record of a node on an array. A task that attaches shares it; one that
+// makes or deletes records holds it alone.
 type serverRecord struct {
-	sync.RWMutex
+	// slots are taken by those that share it. alone is for the one that wants them all.
+	slots, alone chan struct{}
 	// users are the tasks that hold it, or wait for it.
 	users int
 	// known are the IDs of records that are on the array.
@@ -40,6 +42,41 @@ type serverUse struct {
 	protocol v1alpha1.Protocol
 }
 
+// attachesAtOnce is how many volumes are attached to a node at the same time. An array takes fewer
+// requests at once.
+const attachesAtOnce = 8
+
+// hold waits until a task may use the record, with others or alone.
+func (r *serverRecord) hold(ctx context.Context, alone bool) (release func(), err error) {
+	slots, taken := 1, 0
+	stopping := problemf(volume.ErrUnavailable, "the controller is stopping")
+	if alone {
+		slots = cap(r.slots)
+		select {
+		case r.alone <- struct{}{}:
+		case <-ctx.Done():
+			return nil, stopping
+		}
+	}
+	release = func() {
+		for range taken {
+			<-r.slots
+		}
+		if alone {
+			<-r.alone
+		}
+	}
+	for ; taken < slots; taken++ {
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			release()
+			return nil, stopping
+		}
+	}
+	return release, nil
+}
+
 func newServers() *servers { return &servers{of: map[serverOf]*serverRecord{}} }
 
 // enter returns the record of a node, until leave.
@@ -48,7 +85,7 @@ func (s *servers) enter(key serverOf) *serverRecord {
 	defer s.mu.Unlock()
 	r := s.of[key]
 	if r == nil {
-		r = &serverRecord{known: map[serverUse]string{}}
+		r = &serverRecord{slots: make(chan struct{}, attachesAtOnce), alone: make(chan struct{}, 1), known: map[serverUse]string{}}
 		s.of[key] = r
 	}
 	r.users++
@@ -75,18 +112,23 @@ func (t *task) withServer(ctx context.Context, pool messages.UsablePool, node *v
 		Name: pools.ServerName(node.Name, t.Cluster), IQN: node.Spec.IQN, Address: node.Spec.Addresses[0],
 	}, protocol}
 
-	record.RLock()
+	release, err := record.hold(ctx, false)
+	if err != nil {
+		return err
+	}
 	if id, ok := record.known[use]; ok {
 		err := attach(id)
-		record.RUnlock()
+		release()
 		if !errors.Is(err, array.ErrNotFound) {
 			return err
 		}
 	} else {
-		record.RUnlock()
+		release()
 	}
-	record.Lock()
-	defer record.Unlock()
+	if release, err = record.hold(ctx, true); err != nil {
+		return err
+	}
+	defer release()
 	id, err := ensureServer(ctx, pool.Array, use.NewServer, protocol)
 	if err != nil {
 		return t.arrayError(pool.Name, err, "make the server record of node "+node.Name)
@@ -139,9 +181,12 @@ func (t *task) dropServer(ctx context.Context, pool messages.UsablePool, node, i
 	key := serverOf{pool.Name, node}
 	record := t.servers.enter(key)
 	defer t.servers.leave(key, record)
-	record.Lock()
-	defer record.Unlock()
-	err := pool.Array.DeleteServer(ctx, id)
+	release, err := record.hold(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = pool.Array.DeleteServer(ctx, id)
 	if errors.Is(err, array.ErrAttached) {
 		return nil // another volume is
 	}
