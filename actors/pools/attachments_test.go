@@ -67,8 +67,7 @@ func TestLostAttachmentIsMadeAgain(t *testing.T) {
 
 // TestDetachBelievesTheArrayAlone: the node may be out of sight and still write.
 func TestDetachBelievesTheArrayAlone(t *testing.T) {
-	mem := newMemArray()
-	w := newWorldOn(t, deaf{mem})
+	w := newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return deaf{a} })
 	w.create("pvc-1", 1, true)
 	_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
 	w.must(err)

@@ -139,17 +139,14 @@ func (w *world) volumeIs(name string, size int64) {
 	have, v := w.on().named(w, name), w.volume(name)
 	if v == nil || v.Status.State != v1alpha1.VolumeReady || v.Status.ID != have.ID || v.Status.Capacity.Value() != size*gib ||
 		int64(have.Size) != size || pools.ParseComment(have.Comment) != (pools.Comment{Cluster: "cluster", Claim: "ns/" + name}) {
-		w.Errorf("the array has %+v, the resource is %+v", have, v)
+		w.Errorf("the array has %+v, the resource says %+v", have, v.Status)
 	}
 }
 
 // grewOnce checks that a volume has grown in one step.
 func (w *world) grewOnce(name string) {
 	w.Helper()
-	if w.mem == nil {
-		return
-	}
-	if n := w.mem.grown[w.on().named(w, name).ID]; n != 1 {
+	if n := w.grown(w.on().named(w, name).ID); n != 1 {
 		w.Errorf("volume %s has grown %d times", name, n)
 	}
 }
@@ -160,7 +157,7 @@ func (w *world) attachedOnce(name, node string) {
 	on, a := w.on(), w.attachment(name, node)
 	if len(on.attachments) != 1 || len(on.servers) != 1 || a == nil || a.Status.ServerID != on.servers[0].ID ||
 		on.attachments[0].ServerID != on.servers[0].ID || on.attachments[0].VolumeID != on.named(w, name).ID {
-		w.Errorf("on the array: %+v; the resource: %+v", on, a)
+		w.Errorf("on the array: %+v; the resource says %+v", on, a.Status)
 	}
 }
 
@@ -196,31 +193,47 @@ func TestFaultAtEachStep(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			names := runWithFault(t, s, -1, noFault, repeated)
-			if len(names) < 3 {
-				t.Fatalf("steps: %q", names)
-			}
-			for at, name := range names {
-				run := func(kind faultKind, then afterwards) {
-					t.Run(fmt.Sprintf("%d %s: %s, %s", at, name, kind, then), func(t *testing.T) { runWithFault(t, s, at, kind, then) })
-				}
-				if at == 0 { // else it is the crash after the step before
-					run(crashBefore, repeated)
-					run(crashBefore, alone)
-				}
-				run(failsBefore, repeated)
-				for _, kind := range []faultKind{answerLost, crashAfter} {
-					run(kind, repeated)
-					run(kind, undone)
-					run(kind, alone)
-				}
-			}
+			eachFault(t, s, func(t *testing.T, f func(*world)) { f(newWorld(t)) }, everyFault)
 		})
 	}
 }
 
-func runWithFault(t *testing.T, s scenario, at int, kind faultKind, then afterwards) []string {
-	w := newWorld(t)
+// trial is one kind of fault, and what follows it.
+type trial struct {
+	kind faultKind
+	then afterwards
+}
+
+// everyFault are all trials at a step. A crash before the first step is the only one that is not the
+// crash after another.
+func everyFault(at int) []trial {
+	trials := []trial{
+		{failsBefore, repeated}, {answerLost, repeated}, {answerLost, undone}, {answerLost, alone},
+		{crashAfter, repeated}, {crashAfter, undone}, {crashAfter, alone},
+	}
+	if at == 0 {
+		trials = append(trials, trial{crashBefore, repeated}, trial{crashBefore, alone})
+	}
+	return trials
+}
+
+// eachFault runs a scenario with faults at each step, in a world of its own for each.
+func eachFault(t *testing.T, s scenario, in func(*testing.T, func(*world)), which func(at int) []trial) {
+	var names []string
+	in(t, func(w *world) { names = runWithFault(w, s, -1, noFault, repeated) })
+	if len(names) < 3 {
+		t.Fatalf("steps: %q", names)
+	}
+	for at, name := range names {
+		for _, trial := range which(at) {
+			t.Run(fmt.Sprintf("%d %s: %s, %s", at, name, trial.kind, trial.then), func(t *testing.T) {
+				in(t, func(w *world) { runWithFault(w, s, at, trial.kind, trial.then) })
+			})
+		}
+	}
+}
+
+func runWithFault(w *world, s scenario, at int, kind faultKind, then afterwards) []string {
 	s.prepare(w)
 	w.steps.arm(at, kind)
 	if then == repeated {

@@ -78,7 +78,6 @@ var (
 // link is what one controller reaches the world through. After a crash nothing gets through any more.
 type link struct {
 	*kubeAPI
-	array array.Array
 	steps *steps
 	// dead: the controller has crashed.
 	dead atomic.Bool
@@ -184,6 +183,11 @@ func (a steppedArray) CloneVolume(ctx context.Context, c array.NewClone) (array.
 
 func (a steppedArray) GrowVolume(ctx context.Context, id string, to array.GiB) (array.Volume, error) {
 	return called(a, "GrowVolume", func() (array.Volume, error) { return a.Array.GrowVolume(ctx, id, to) })
+}
+
+func (a steppedArray) CommentVolume(ctx context.Context, id, comment string) error {
+	_, err := called(a, "CommentVolume", nothing(func() error { return a.Array.CommentVolume(ctx, id, comment) }))
+	return err
 }
 
 func (a steppedArray) DeleteVolume(ctx context.Context, id string) error {

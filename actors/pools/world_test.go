@@ -20,8 +20,15 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// hang is how long a test waits for what must happen.
-const hang = 2 * time.Minute
+// hang is how long a test waits for what must happen. In a bubble it costs nothing to wait longer, and
+// the client of an array may wait for minutes.
+const (
+	hang         = 2 * time.Minute
+	hangInBubble = 12 * time.Hour
+)
+
+// longestWait is the longest pause between two looks.
+const longestWait = 64 * time.Millisecond
 
 const gib = int64(1) << 30
 
@@ -29,10 +36,15 @@ const gib = int64(1) << 30
 // watches over pools is tested on its own.
 type world struct {
 	*testing.T
-	ctx   context.Context
-	api   *kubeAPI
-	array array.Array
-	mem   *memArray
+	ctx context.Context
+	api *kubeAPI
+	// array is what is looked at, connect how a controller reaches it.
+	array   array.Array
+	connect func(*link) array.Array
+	mem     *memArray
+	// grown counts how often a volume on the array has grown.
+	grown func(id string) int
+	hang  time.Duration
 	steps *steps
 	link  *link
 	*Controller
@@ -41,7 +53,7 @@ type world struct {
 // usablePools answers for the pools' actors.
 type usablePools struct {
 	*owner
-	link *link
+	array array.Array
 }
 
 func (u *usablePools) Start(s *actors.Supervisor) {
@@ -57,7 +69,7 @@ func (u *usablePools) Asked(m messages.Request) bool {
 	switch m := m.(type) {
 	case *messages.UsePool:
 		m.Send(messages.UsablePool{
-			Name: m.Pool, Array: steppedArray{u.link.array, u.link}, PoolID: "pool-00000001", IQN: "iqn.2011-04.com.zadara:mem",
+			Name: m.Pool, Array: u.array, PoolID: "pool-00000001", IQN: "iqn.2011-04.com.zadara:mem",
 			Portal: "10.0.0.9:3260", CHAPSecret: "chap-pool",
 		}, nil)
 		return true
@@ -77,16 +89,22 @@ func (quiet) ActorRestarted()                             {}
 func (quiet) OperationEnded(string, time.Duration, error) {}
 
 func newWorld(t *testing.T) *world {
-	mem := newMemArray()
-	w := newWorldOn(t, mem)
+	return newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return a })
+}
+
+// newMemWorld has an array in memory, in which something may be wrong.
+func newMemWorld(t *testing.T, mem *memArray, wrong func(*memArray) array.Array) *world {
+	t.Helper()
+	w := newWorldOn(t, hang, mem, func(l *link) array.Array { return steppedArray{wrong(mem), l} })
 	w.mem = mem
+	w.grown = func(id string) int { return mem.grown[id] }
 	return w
 }
 
-func newWorldOn(t *testing.T, on array.Array) *world {
+func newWorldOn(t *testing.T, hang time.Duration, on array.Array, connect func(*link) array.Array) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hang)
-	w := &world{T: t, ctx: ctx, api: newKubeAPI(), array: on, steps: &steps{}}
+	w := &world{T: t, ctx: ctx, hang: hang, api: newKubeAPI(), array: on, connect: connect, steps: &steps{}}
 	for _, name := range []string{"node1", "node2"} {
 		w.must(w.api.Create(ctx, &v1alpha1.PoolNode{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -111,7 +129,7 @@ func coreNode(name string) *metav1.PartialObjectMetadata {
 // start starts a controller, which learns what there is.
 func (w *world) start() {
 	w.Helper()
-	w.link = &link{kubeAPI: w.api, array: w.array, steps: w.steps}
+	w.link = &link{kubeAPI: w.api, steps: w.steps}
 	cfg := Config{
 		Resources: Resources{Client: w.link, Events: &record.FakeRecorder{}}, Cluster: "cluster", Log: logr.Discard(),
 		Namespace: "katbox", CHAPNamespace: "chap", Metrics: quiet{},
@@ -119,7 +137,7 @@ func (w *world) start() {
 	system := actors.NewSystem(cfg.Log, 64)
 	ctx, cancel := context.WithCancel(context.Background())
 	env := &environment{System: system, Config: cfg, servers: newServers(), ctx: ctx}
-	w.must(system.Start(&usablePools{owner: newOwner(env), link: w.link}, cfg.Metrics, nil))
+	w.must(system.Start(&usablePools{owner: newOwner(env), array: w.connect(w.link)}, cfg.Metrics, nil))
 	w.Controller = &Controller{System: system, cancel: cancel}
 	w.api.watch(w.Controller)
 	w.Listed()
@@ -129,7 +147,7 @@ func (w *world) stop() {
 	w.Helper()
 	w.api.watch(nil)
 	w.link.dead.Store(true)
-	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	ctx, cancel := context.WithTimeout(context.Background(), w.hang)
 	defer cancel()
 	w.must(w.Stop(ctx))
 }
@@ -151,7 +169,7 @@ func (w *world) must(err error) {
 // the next controller.
 func (w *world) repeat(call func() error) error {
 	w.Helper()
-	for {
+	for wait := time.Millisecond; ; wait = min(2*wait, longestWait) {
 		err := call()
 		switch {
 		case w.link.dead.Load():
@@ -161,7 +179,7 @@ func (w *world) repeat(call func() error) error {
 		case w.ctx.Err() != nil:
 			w.Fatalf("still: %v", err)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(wait)
 	}
 }
 
@@ -173,14 +191,14 @@ func repeatable(err error) bool {
 // until waits for what happens without a call.
 func (w *world) until(what string, is func() bool) {
 	w.Helper()
-	for !is() {
+	for wait := time.Millisecond; !is(); wait = min(2*wait, longestWait) {
 		if w.ctx.Err() != nil {
 			w.Fatalf("never: %s", what)
 		}
 		if w.link.dead.Load() {
 			w.restart()
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(wait)
 	}
 }
 
