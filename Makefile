@@ -7,6 +7,7 @@ FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
 FLEET_FLAGS ?=
+POOLS_SCALE_FLAGS ?=
 DEMO_FLAGS ?=
 PAGE_FLAGS ?=
 PAGE_SHOTS ?=
@@ -20,7 +21,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,10 @@ soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
 bench: ## Measure Katbox against the least that a driver can do, as root; BENCH_FLAGS="--retained 0,10000 --rounds 3"
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak/bench
 	bin/bench $(BENCH_FLAGS)
+
+pools-scale: ## Measure the controller of the pools with 20 fake arrays of 10,000 volumes; POOLS_SCALE_FLAGS="--arrays 5"
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/katbox-controller ./internal/array/fake/fakearray ./soak/poolscale
+	bin/poolscale $(POOLS_SCALE_FLAGS)
 
 # The cluster should have no other work. Objects of 5,000 nodes are made in it, and removed at the end.
 fleet: ## Measure the gateway with 5,000 made-up nodes; KUBECONFIG=FILE is a cluster without a gateway, FLEET_FLAGS="--nodes 500"
