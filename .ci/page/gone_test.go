@@ -20,14 +20,18 @@ func TestGone(t *testing.T) {
 	tabTo(v, "the list of volumes that are gone", `e.innerText === "Gone"`)
 	v.press(kb.Enter)
 	v.wait("its address is shown, with the search", `location.hash === "#/ci?view=gone&q=train-llm"`)
-	for _, text := range []string{c.earlyPod, "early: no bytes left", "1h of 12h", "20h ago", "One of them went before the end of what was promised"} {
+	for _, text := range []string{
+		c.earlyPod, "early: no bytes left", "1h of 12h", "20h ago", "One of them went before the end of what was promised",
+	} {
 		v.sees(text)
 	}
 	tabTo(v, "the rows", `e.closest("[data-index]")`)
 	focusOn(v, c.earlyPod)
 	v.press(kb.Enter)
 	v.wait("a dialog has the focus", dialog+`?.contains(document.activeElement)`)
-	for _, text := range []string{"What became of the volume of pod " + c.earlyPod, "1h of 12h promised", "0a1b2c3d-gone-1", "job/etl-orders"} {
+	for _, text := range []string{
+		"What became of the volume of pod " + c.earlyPod, "1h of 12h promised", "0a1b2c3d-gone-1", "job/etl-orders",
+	} {
 		v.sees(text)
 	}
 	v.press(kb.Escape)
@@ -44,7 +48,8 @@ func TestGone(t *testing.T) {
 	v.click("Kept")
 	v.wait("those that were kept longest come first", `document.querySelector("[data-index='0']").innerText.includes("etl-orders-3")`)
 	v.click("Kept")
-	v.wait("the one that was kept shortest comes first", `document.querySelector("[data-index='0']").innerText.includes(`+quote(c.earlyPod)+`)`)
+	v.wait("the one that was kept shortest comes first",
+		`document.querySelector("[data-index='0']").innerText.includes(`+quote(c.earlyPod)+`)`)
 	v.wantQuiet(p.host)
 }
 
@@ -54,7 +59,8 @@ func TestJustGone(t *testing.T) {
 	c, _, v := openShowcase(t)
 	v.goTo(place{hash: "#/ci?view=gone", shows: "4 volumes"})
 	v.goTo(place{hash: "#/ci/" + c.failed, shows: "README"})
-	if code, _, _ := c.ask("token-of-alice", http.MethodDelete, katboxAPI+"/namespaces/ci/retainedvolumes/"+c.failed+"?reason=leaked"); code != http.StatusOK {
+	code, _, _ := c.ask("token-of-alice", http.MethodDelete, katboxAPI+"/namespaces/ci/retainedvolumes/"+c.failed+"?reason=leaked")
+	if code != http.StatusOK {
 		t.Fatalf("the deletion answers %d", code)
 	}
 	v.goTo(place{hash: "#/ci", shows: "Retained volumes of ci"})
