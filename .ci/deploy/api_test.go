@@ -86,7 +86,8 @@ func accept(object *unstructured.Unstructured) (runtime.Object, error) {
 
 func namespaced(object runtime.Object) bool {
 	switch object.(type) {
-	case *core.Namespace, *storage.CSIDriver, *storage.StorageClass, *apiextensions.CustomResourceDefinition, *rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService,
+	case *core.Namespace, *storage.CSIDriver, *storage.StorageClass, *apiextensions.CustomResourceDefinition,
+		*rbac.ClusterRole, *rbac.ClusterRoleBinding, *apiregistration.APIService,
 		*admissionregistration.ValidatingAdmissionPolicy, *admissionregistration.ValidatingAdmissionPolicyBinding:
 		return false
 	default:

@@ -63,8 +63,8 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 // TestKustomizationsAreListed, so that none goes unchecked.
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
-	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/pools", "components/admission-policy",
-		"components/policy-file") {
+	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/pools",
+		"components/admission-policy", "components/policy-file") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}
 	for _, path := range append(files(t, manifests+"/*/kustomization.yaml"), files(t, manifests+"/*/*/kustomization.yaml")...) {

@@ -67,9 +67,11 @@ func TestControllerIsHarmless(t *testing.T) {
 		if labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(labels.Set(template.Labels)) {
 			t.Errorf("%s: the DaemonSet selects the pods %v", name, template.Labels)
 		}
-		if class := template.Spec.PriorityClassName; !slices.ContainsFunc(all[*corev1.ResourceQuota](t, objects), func(q *corev1.ResourceQuota) bool {
+		class := template.Spec.PriorityClassName
+		quota := func(q *corev1.ResourceQuota) bool {
 			return slices.Equal(q.Spec.ScopeSelector.MatchExpressions[0].Values, []string{class})
-		}) {
+		}
+		if !slices.ContainsFunc(all[*corev1.ResourceQuota](t, objects), quota) {
 			t.Errorf("%s: no quota admits pods of the priority class %s", name, class)
 		}
 	}
@@ -236,7 +238,8 @@ func TestArrayDriver(t *testing.T) {
 			t.Fatalf("%s: the drivers are %v", name, drivers)
 		}
 		spec := drivers[i].Spec
-		if !*spec.AttachRequired || !slices.Equal(spec.VolumeLifecycleModes, []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}) ||
+		persistent := []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
+		if !*spec.AttachRequired || !slices.Equal(spec.VolumeLifecycleModes, persistent) ||
 			*spec.FSGroupPolicy != storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy {
 			t.Errorf("%s: the driver is %+v", name, spec)
 		}

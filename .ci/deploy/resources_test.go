@@ -240,7 +240,8 @@ func TestRulesOfResources(t *testing.T) {
 // TestNoCAWithoutCheck: a bundle beside a certificate that is not checked is a mistake.
 func TestNoCAWithoutCheck(t *testing.T) {
 	var pool map[string]any
-	content := `{spec: {className: c, vpsa: {endpoint: "https://h", credentialsSecretRef: {name: s}, caBundleSecretRef: {name: ca}, insecureSkipVerify: true}}}`
+	content := `{spec: {className: c, vpsa: {endpoint: "https://h", credentialsSecretRef: {name: s},
+		caBundleSecretRef: {name: ca}, insecureSkipVerify: true}}}`
 	if err := yaml.Unmarshal([]byte(content), &pool); err != nil {
 		t.Fatal(err)
 	}
