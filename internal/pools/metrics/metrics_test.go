@@ -42,7 +42,8 @@ var names = []string{
 
 func pool(name string, state v1alpha1.PoolState) *v1alpha1.Pool {
 	return &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.PoolStatus{State: state,
-		Capacity: v1alpha1.Capacity{Mode: "alert", Total: resource.MustParse("100Gi"), Available: resource.MustParse("40Gi"), Provisioned: resource.MustParse("200Gi")},
+		Capacity: v1alpha1.Capacity{Mode: "alert",
+			Total: resource.MustParse("100Gi"), Available: resource.MustParse("40Gi"), Provisioned: resource.MustParse("200Gi")},
 		Counters: v1alpha1.PoolCounters{Volumes: 3, External: 2, Snapshots: 1, Attachments: 4}}}
 }
 
