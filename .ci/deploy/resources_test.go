@@ -129,7 +129,8 @@ Pool:
     capacityThresholds: {alert: "0.3"}
     vpsa: {endpoint: "https://vsa-00000001.example.com", credentialsSecretRef: {name: vpsa}, pool: pool-00000001}
 PoolVolume:
-  spec: {className: gold, poolName: a, size: 10Gi, volumeMode: Filesystem, protocol: nfs, requestName: asked, source: {snapshot: s}}
+  spec: {className: gold, poolName: a, size: 10Gi, volumeMode: Filesystem, protocol: nfs, requestName: asked, source: {snapshot: s},
+    fsType: ext4, claimRef: {namespace: ns, name: data}}
 PoolSnapshot: {spec: {volumeName: v, poolName: a, requestName: asked}}
 PoolAttachment: {spec: {volumeName: v, nodeName: node-1, poolName: a, protocol: nfs}}
 PoolNode: {spec: {addresses: [10.0.0.1], iqn: "iqn.2026-11.io.katbox:abc:n"}}
@@ -198,6 +199,9 @@ func TestRulesOfResources(t *testing.T) {
 		{"PoolVolume", either, "spec.source.snapshot", nil, "a snapshot or a volume"},
 		{"PoolVolume", update, "spec.requestName", "other", "the name of the request cannot change"},
 		{"PoolVolume", update, "spec.requestName", nil, "the name of the request cannot change"},
+		{"PoolVolume", update, "spec.fsType", "xfs", "the file system cannot change"},
+		{"PoolVolume", update, "spec.fsType", nil, "the file system cannot change"},
+		{"PoolVolume", update, "spec.claimRef.name", "other", "the claim cannot change"},
 		{"PoolVolume", never, "spec.size", "20Gi", ""},
 		{"PoolVolume", never, "spec.size", "5Gi", ""}, // as after a growth that the array has refused
 		{"PoolVolume", either, "spec.size", "much", "size"},

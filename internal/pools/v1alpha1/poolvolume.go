@@ -31,6 +31,7 @@ type PoolVolume struct {
 // PoolVolumeSpec is what is wanted of a volume.
 // +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.protocol == 'iscsi'",message="a volume in the mode Block has the protocol iscsi"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",message="the source cannot change"
+// +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType)",message="the file system cannot change"
 // +kubebuilder:validation:XValidation:rule="has(self.requestName) == has(oldSelf.requestName)",message="the name of the request cannot change"
 type PoolVolumeSpec struct {
 	// RequestName is the name by which CSI asked for the volume, where that is not the resource's.
@@ -54,6 +55,7 @@ type PoolVolumeSpec struct {
 	Protocol Protocol `json:"protocol"`
 	// FSType is the file system on an iSCSI volume in the mode Filesystem.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the file system cannot change"
 	FSType string `json:"fsType,omitempty"`
 	// +optional
 	Flags VolumeFlags `json:"flags,omitzero"`
@@ -63,6 +65,7 @@ type PoolVolumeSpec struct {
 	Source *VolumeSource `json:"source,omitempty"`
 	// ClaimRef is the claim that it was made for.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the claim cannot change"
 	ClaimRef *ClaimRef `json:"claimRef,omitempty"`
 	// Management: Managed by Katbox, or External: Katbox attaches it, and deletes nothing but this resource.
 	// +optional
