@@ -5,13 +5,13 @@
 //
 // Reading is repeated a few times. A change is sent once: where its answer got lost, the client looks
 // whether it was made, for some seconds. "The request has been submitted" is no failure: the array
-// works on it, and the client looks until the context ends. What is open after that is
+// works on it, and the client looks until the context ends, for ten minutes at most. What is open after that is
 // [array.ErrUncertain], which wraps the reason; the same call, repeated, looks first.
 //
 // What the array may still carry out late is kept in mind as long as the process lives, and until the
 // array must have given up on it. An expansion says by how much, so another one of that volume waits.
-// An attach waits for a detach, a detach for an attach. A volume that may still come is not called
-// missing.
+// An attach waits for a detach, a detach for an attach. A volume or a snapshot that may still come is
+// not called missing.
 //
 // The access key and CHAP secrets are in no log line and in no error.
 package vpsa

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/katbox/katbox/internal/array"
 )
@@ -115,9 +117,21 @@ func (c *client) Volumes(ctx context.Context, visit func([]array.Volume) error) 
 	return visitWords(ctx, c, allVolumes, volume.words, visit)
 }
 
-// Snapshots visits all snapshots.
+// Snapshots visits all snapshots. Where one may still come of an earlier request, that is ErrUncertain
+// at the end.
 func (c *client) Snapshots(ctx context.Context, visit func([]array.Snapshot) error) error {
-	return visitWords(ctx, c, allSnapshots, snapshot.words, visit)
+	coming := inDoubt.beginning(c.taking())
+	err := visitWords(ctx, c, allSnapshots, snapshot.words, func(all []array.Snapshot) error {
+		for _, s := range all {
+			delete(coming, s.Group+"/"+s.Name)
+		}
+		return visit(all)
+	})
+	if err == nil && len(coming) > 0 {
+		return fmt.Errorf("%w: earlier requests for snapshots of %s got no answer: %s",
+			array.ErrUncertain, c.endpoint, strings.Join(slices.Sorted(maps.Keys(coming)), ", "))
+	}
+	return err
 }
 
 // Servers returns all server records.

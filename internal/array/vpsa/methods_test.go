@@ -370,3 +370,46 @@ func TestLateDetach(t *testing.T) {
 		}
 	})
 }
+
+// TestLateSnapshot comes after its call has ended; until then no list is said to be complete.
+func TestLateSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		n := array.NewSnapshot{Name: "s2", VolumeID: second}
+		list := func() (names []string, err error) {
+			err = w.client.Snapshots(t.Context(), func(page []array.Snapshot) error {
+				for _, s := range page {
+					names = append(names, s.Name)
+				}
+				return nil
+			})
+			return names, err
+		}
+		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Delay: 9 * time.Second, Times: 1}))(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := w.client.CreateSnapshot(ctx, n)
+		wantError(t, err, array.ErrUncertain)
+		names, err := list()
+		wantError(t, err, array.ErrUncertain)
+		wantText(t, err, "s2")
+		if len(names) != 1 {
+			t.Errorf("the snapshots are %q", names)
+		}
+		time.Sleep(9 * time.Second)
+		if names, err := list(); err != nil || len(names) != 2 {
+			t.Errorf("the snapshots are %q, %v", names, err)
+		}
+		must(w.client.CreateSnapshot(t.Context(), n))(t)
+	})
+}
+
+// TestSubmittedForEver is a clone that the array drops, in a call without a deadline.
+func TestSubmittedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Times: 1}))(t)
+		_, err := w.client.CloneVolume(t.Context(), array.NewClone{Name: "new", Group: group2})
+		wantError(t, err, array.ErrUncertain)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ const (
 	// firstLook and slowestLook are the shortest and longest time between two looks.
 	firstLook   = 250 * time.Millisecond
 	slowestLook = 5 * time.Second
+	// longestWork is how long the client waits at most for what the array still works on.
+	longestWork = 10 * time.Minute
 )
 
 // settle learns what came of a change: err is that of the request, and done looks whether the change
@@ -27,6 +30,9 @@ func (c *client) settle(ctx context.Context, err error, done func(context.Contex
 	case err == nil:
 	case errors.Is(err, errSubmitted):
 		limit = 0
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, longestWork)
+		defer cancel()
 	case errors.Is(err, array.ErrCredentials):
 		return err
 	case errors.As(err, &lost):
@@ -97,6 +103,19 @@ func (d *doubts) about(change string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Now().Before(d.until[change])
+}
+
+// beginning returns the rest of the changes in doubt whose names begin so.
+func (d *doubts) beginning(prefix string) map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	found := map[string]bool{}
+	for name, end := range d.until {
+		if rest, is := strings.CutPrefix(name, prefix); is && time.Now().Before(end) {
+			found[rest] = true
+		}
+	}
+	return found
 }
 
 // set keeps a doubt until a time; the zero time removes it.

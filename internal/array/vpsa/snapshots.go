@@ -22,6 +22,9 @@ func (c *client) Snapshot(ctx context.Context, id string) (array.Snapshot, error
 	return found.words(), nil
 }
 
+// taking begins the doubt about a snapshot; its group and its name follow.
+func (c *client) taking() string { return "take a snapshot on " + c.endpoint + ": " }
+
 // CreateSnapshot takes a snapshot of the volume's consistency group, which holds the volume alone.
 func (c *client) CreateSnapshot(ctx context.Context, s array.NewSnapshot) (array.Snapshot, error) {
 	of, err := c.Volume(ctx, s.VolumeID)
@@ -54,9 +57,10 @@ func (c *client) CreateSnapshot(ctx context.Context, s array.NewSnapshot) (array
 	}
 	is, err := done(ctx)
 	if err == nil && !is {
-		err = c.settle(ctx, c.change(ctx, call{
-			method: http.MethodPost, pattern: "consistency_groups/{id}/snapshots", id: group, body: map[string]any{"display_name": s.Name},
-		}), done)
+		err = c.make(ctx, c.taking()+group+"/"+s.Name, call{
+			method: http.MethodPost, pattern: "consistency_groups/{id}/snapshots", id: group, limit: min(shortTime, c.timeout),
+			body: map[string]any{"display_name": s.Name},
+		}, done)
 	}
 	if err != nil {
 		return array.Snapshot{}, err
