@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
@@ -161,6 +162,10 @@ func TestRoomOfAMadeVolumeIsKeptUntilTheArrayCountsIt(t *testing.T) {
 				h.Fatal(err)
 			}
 			(&environment{System: h.controller.System}).release("v", made)
+			h.pass(0)
+			h.controller.Root.Send(h.controller.Single(classesName), &poolIs{ // of a look before
+				name: "a", class: "fast", state: v1alpha1.PoolReady, on: h.arrays["https://a"].health.Pools[0], measured: time.Now().Add(-time.Second),
+			})
 			h.pass(0)
 			_, err := h.reserve("w", "fast", 800)
 			if made != errors.Is(err, volume.ErrNoSpace) {
