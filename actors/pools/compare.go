@@ -60,9 +60,10 @@ func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 type mark bool
 
 const (
-	// marked: it names our cluster and the claim.
+	// marked: it names our cluster and the claim. No resource has claimed the name before.
 	marked mark = true
-	// perhapsUnmarked: it may also be empty, because the call that writes it did not come to that.
+	// perhapsUnmarked: it does not name another cluster. The name was free when the resource claimed it, and
+	// the comment may not have been written, or have been changed since.
 	perhapsUnmarked mark = false
 )
 
@@ -72,26 +73,47 @@ func (t *task) ours(v *v1alpha1.PoolVolume, have array.Volume, m mark) error {
 		return problemf(volume.ErrConflict, "the array of pool %s has a volume %s already (%s), %s; rename or delete that one",
 			v.Spec.PoolName, have.Name, have.ID, why)
 	}
-	want := array.InGiB(v.Spec.Size.Value())
-	if !t.notForeign(v, have, m) {
-		return taken("which this cluster has not made for this claim")
-	}
+	want, by := array.InGiB(v.Spec.Size.Value()), t.whose(v, have)
 	switch {
+	case m == marked && by != byThis, by == byAnotherCluster:
+		return taken("which this cluster has not made for this claim")
 	case have.Block != (v.Spec.Protocol == v1alpha1.ISCSI):
 		return taken("which is reached over another protocol")
+	case m == perhapsUnmarked && (by == byThis || by == byCluster):
+		return nil // the array may round sizes
 	case have.Size > want, v.Spec.Source == nil && have.Size != want:
 		return taken("with another size")
 	}
 	return nil
 }
 
-// notForeign reports whether the comment of a volume on the array says nothing against its being the
-// resource's.
-func (t *task) notForeign(v *v1alpha1.PoolVolume, have array.Volume, m mark) bool {
-	if have.Comment == "" {
-		return m == perhapsUnmarked
+// maker is what the comment of a volume on an array says of who has made it.
+type maker int
+
+const (
+	// byThis: this cluster, for the claim of the resource. byCluster: this cluster.
+	byThis maker = iota
+	byCluster
+	// byNobody: there is no comment. byPerson: none of ours.
+	byNobody
+	byPerson
+	byAnotherCluster
+)
+
+// whose reads the comment of a volume on an array.
+func (t *task) whose(v *v1alpha1.PoolVolume, have array.Volume) maker {
+	comment, ours := pools.ParseComment(have.Comment), t.comment(v)
+	switch {
+	case have.Comment == "":
+		return byNobody
+	case comment.Cluster == "":
+		return byPerson
+	case comment.Cluster != t.Cluster:
+		return byAnotherCluster
+	case comment.Claim == ours.Claim:
+		return byThis
 	}
-	return pools.ParseComment(have.Comment) == t.comment(v)
+	return byCluster
 }
 
 // comment is the one that the volume has on the array.

@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +27,7 @@ func Start(cfg Config) (*Controller, error) {
 	}
 	system := actors.NewSystem(cfg.Log, cfg.Threads)
 	ctx, cancel := context.WithCancel(context.Background())
-	env := &environment{System: system, Config: cfg, servers: newServers(), ctx: ctx}
+	env := &environment{System: system, Config: cfg, servers: newServers(), started: time.Now(), ctx: ctx}
 	if err := system.Start(newOwner(env), cfg.Metrics, nil); err != nil {
 		cancel()
 		return nil, err
@@ -34,10 +35,20 @@ func Start(cfg Config) (*Controller, error) {
 	return &Controller{System: system, cancel: cancel}, nil
 }
 
+// lastOperations is how long operations have to end when the controller stops. Most take less.
+const lastOperations = 5 * time.Second
+
 // Stop lets running operations end, then ends the actors. It is to be called once, after the last call
 // was answered. Its error says what did not end before ctx did.
 func (c *Controller) Stop(ctx context.Context) error {
-	c.cancel()
+	// An operation that is cut off leaves its outcome unknown, so most may end. A stopped timer does no harm.
+	wait := lastOperations
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	cutOff := time.AfterFunc(wait, c.cancel)
+	defer cutOff.Stop()
+	defer c.cancel()
 	return c.System.Stop(ctx)
 }
 

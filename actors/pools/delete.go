@@ -9,6 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
 
@@ -99,26 +100,37 @@ func (t *task) deleteOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error 
 	return nil
 }
 
-// findOnArray finds the volume of a resource by its ID, or by its name. One that has the ID or the name
-// and is not ours is none: the array was set up anew, or the volume was made by hand.
+// findOnArray finds the volume of a resource by its ID, or by its name. One that another cluster has
+// made, or that has the ID and neither the name nor the comment, is none: the array was set up anew.
 func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool) (array.Volume, bool, error) {
 	if v.Status.ID != "" {
 		have, err := pool.Array.Volume(ctx, v.Status.ID)
-		switch {
-		case err == nil && (have.Name == v.Name && t.notForeign(v, have, perhapsUnmarked) || t.notForeign(v, have, marked)):
-			return have, true, nil
-		case err != nil && !errors.Is(err, array.ErrNotFound):
+		if err != nil && !errors.Is(err, array.ErrNotFound) {
 			return have, false, t.arrayError(pool.Name, err, "read volume "+v.Name)
+		}
+		by := t.whose(v, have)
+		if err == nil && (have.Name == v.Name && by != byAnotherCluster || by == byThis) {
+			return have, true, nil
 		}
 	}
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	switch {
+	case errors.Is(err, array.ErrNotFound) && v.Status.ID == "" && t.early():
+		return have, false, problemf(volume.ErrUncertain, "volume %s is not on the array of pool %s, and may still be made by a request of an "+
+			"earlier run of the controller", v.Name, pool.Name)
 	case errors.Is(err, array.ErrNotFound):
 		return have, false, nil
 	case err != nil:
 		return have, false, t.arrayError(pool.Name, err, "look for volume "+v.Name)
 	}
-	return have, t.notForeign(v, have, perhapsUnmarked), nil
+	switch t.whose(v, have) {
+	case byAnotherCluster:
+		return have, false, nil
+	case byPerson:
+		return have, false, problemf(volume.ErrUncertain, "the array of pool %s has a volume %s (%s) whose comment does not say that it is ours; "+
+			"delete its comment if it is, or rename it", pool.Name, v.Name, have.ID)
+	}
+	return have, true, nil
 }
 
 // blocked says on the resource, and in an event, why it is not deleted yet. It says so once for each

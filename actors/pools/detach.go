@@ -56,6 +56,10 @@ func (t *task) detachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment) er
 			return err
 		}
 	}
+	if !known && t.early() {
+		return problemf(volume.ErrUncertain, "volume %s may still be attached to node %s by a request of an earlier run of the controller",
+			a.Spec.VolumeName, a.Spec.NodeName)
+	}
 	for _, id := range servers {
 		if err := t.dropServer(ctx, pool, a.Spec.NodeName, id); err != nil {
 			return err

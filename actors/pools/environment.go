@@ -28,7 +28,9 @@ type Config struct {
 	// ProbeInterval is how often each array is asked how it is; SyncInterval how often its volumes and
 	// snapshots are compared with the resources.
 	ProbeInterval, SyncInterval time.Duration
-	Metrics                     Metrics
+	// Settle is how long after the start an array may still carry out requests of an earlier run.
+	Settle  time.Duration
+	Metrics Metrics
 	// Threads is how many threads the process may have; 0 sets no limit.
 	Threads int
 	Log     logr.Logger
@@ -85,9 +87,15 @@ type environment struct {
 	Config
 	// servers are the server records of nodes.
 	servers *servers
+	// started is when the controller started.
+	started time.Time
 	// ctx ends when the controller stops: operations give up then.
 	ctx context.Context
 }
+
+// early reports whether an array may still carry out requests of an earlier run. Until then it is not
+// known that what such a run has begun will not come.
+func (e *environment) early() bool { return time.Since(e.started) < e.Settle }
 
 // note tells what a task has made of a resource, before the watch does.
 func (e *environment) note(object client.Object) {

@@ -27,6 +27,9 @@ func (t *task) growVolume(ctx context.Context, required, limit int64) (pools.Vol
 	case v.Status.State != v1alpha1.VolumeReady:
 		return pools.Volume{}, problemf(volume.ErrBusy, "volume %s cannot grow now, its state is %q", t.name, v.Status.State)
 	}
+	if err := t.growing(v); err != nil {
+		return pools.Volume{}, err
+	}
 	size := array.InGiB(max(required, v.Status.Capacity.Value()))
 	if err := within(size, limit); err != nil {
 		return pools.Volume{}, err
@@ -40,6 +43,16 @@ func (t *task) growVolume(ctx context.Context, required, limit int64) (pools.Vol
 		return pools.Volume{}, err
 	}
 	return describeVolume(v), nil
+}
+
+// growing refuses to grow a volume that an earlier run may have begun to grow: the array may still carry
+// that out, and a second request would add to it.
+func (t *task) growing(v *v1alpha1.PoolVolume) error {
+	if !t.early() || v.Spec.Size.Cmp(v.Status.Capacity) <= 0 {
+		return nil
+	}
+	t.unfinished = problemf(volume.ErrUncertain, "volume %s may be growing on its array, by a request of an earlier run of the controller; try again", v.Name)
+	return t.unfinished
 }
 
 // finishGrowth makes a volume as large as its resource says. Where its array has no room, the resource

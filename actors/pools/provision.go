@@ -176,6 +176,9 @@ func (t *task) finishVolume(ctx context.Context) error {
 	case v.Spec.Management == v1alpha1.External || v.Status.State == v1alpha1.VolumeFailed:
 		return nil
 	case v.Status.State == v1alpha1.VolumeReady:
+		if err := t.growing(v); err != nil {
+			return err
+		}
 		return t.finishGrowth(ctx, v)
 	}
 	err = t.provision(ctx, v)

@@ -199,8 +199,15 @@ func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapsh
 	}
 	id := s.Status.ID
 	if id == "" {
-		if id, err = t.findSnapshot(ctx, s, pool); err != nil || id == "" {
+		if id, err = t.findSnapshot(ctx, s, pool); err != nil {
 			return err
+		}
+		switch {
+		case id == "" && t.early():
+			return problemf(volume.ErrUncertain, "snapshot %s is not on the array of pool %s, and may still be taken by a request of an earlier run "+
+				"of the controller", s.Name, pool.Name)
+		case id == "":
+			return nil
 		}
 	}
 	if err := pool.Array.DeleteSnapshot(ctx, id); err != nil {

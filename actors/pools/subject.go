@@ -60,6 +60,10 @@ type ending struct {
 	unfinished error
 }
 
+// longestOperation bounds an operation. It is longer than a few requests that an array takes all its time
+// for. What has not come by then may never come, and other operations have to have their turn.
+const longestOperation = 10 * time.Minute
+
 // operationEnded announces that the running operation has ended.
 type operationEnded struct{}
 
@@ -179,8 +183,10 @@ func (s *subject) start(c actor.Context, op *operation) {
 	root, self := c.ActorSystem().Root, c.Self()
 	err := s.Workers.Go(func() {
 		var e ending
+		ctx, cancel := context.WithTimeout(s.ctx, longestOperation)
+		defer cancel()
 		e.err = actors.Guard(s.Log, func() (err error) {
-			e.answer, err = op.run(s.ctx, t)
+			e.answer, err = op.run(ctx, t)
 			return err
 		})
 		e.unfinished = t.unfinished

@@ -45,8 +45,10 @@ type world struct {
 	// grown counts how often a volume on the array has grown.
 	grown func(id string) int
 	hang  time.Duration
-	steps *steps
-	link  *link
+	// settle is the controllers'.
+	settle time.Duration
+	steps  *steps
+	link   *link
 	*Controller
 }
 
@@ -132,11 +134,11 @@ func (w *world) start() {
 	w.link = &link{kubeAPI: w.api, steps: w.steps}
 	cfg := Config{
 		Resources: Resources{Client: w.link, Events: &record.FakeRecorder{}}, Cluster: "cluster", Log: logr.Discard(),
-		Namespace: "katbox", CHAPNamespace: "chap", Metrics: quiet{},
+		Namespace: "katbox", CHAPNamespace: "chap", Metrics: quiet{}, Settle: w.settle,
 	}
 	system := actors.NewSystem(cfg.Log, 64)
 	ctx, cancel := context.WithCancel(context.Background())
-	env := &environment{System: system, Config: cfg, servers: newServers(), ctx: ctx}
+	env := &environment{System: system, Config: cfg, servers: newServers(), started: time.Now(), ctx: ctx}
 	w.must(system.Start(&usablePools{owner: newOwner(env), array: w.connect(w.link)}, cfg.Metrics, nil))
 	w.Controller = &Controller{System: system, cancel: cancel}
 	w.api.watch(w.Controller)

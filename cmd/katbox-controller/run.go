@@ -35,9 +35,11 @@ import (
 
 const (
 	// stopTimeout bounds the ordered stop, the others one step of it.
-	stopTimeout    = 20 * time.Second
-	callsTimeout   = 5 * time.Second
-	actorsTimeout  = 10 * time.Second
+	stopTimeout   = 20 * time.Second
+	callsTimeout  = 5 * time.Second
+	actorsTimeout = 10 * time.Second
+	// arraysSettle: what an array still works on for a controller that has ended is done after this time.
+	arraysSettle   = 30 * time.Second
 	answersTimeout = time.Second
 	// socketInterval is how often it is looked whether the socket is still in its place.
 	socketInterval = 5 * time.Second
@@ -206,7 +208,7 @@ func (i *instance) startActors(ctx context.Context) error {
 		},
 		Connect:   i.array,
 		Namespace: i.o.namespace, CHAPNamespace: i.o.chapNamespace, Cluster: cluster,
-		ProbeInterval: i.o.probeInterval, SyncInterval: i.o.syncInterval,
+		ProbeInterval: i.o.probeInterval, SyncInterval: i.o.syncInterval, Settle: arraysSettle,
 		Metrics: i.counted, Log: i.log,
 	})
 	if err != nil {

@@ -1,0 +1,122 @@
+package pools
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestChangedCommentDoesNotForgetAVolume: people edit comments, and arrays may shorten them.
+func TestChangedCommentDoesNotForgetAVolume(t *testing.T) {
+	for name, comment := range map[string]string{
+		"by a person": "finance, do not touch", "none": "", "of another claim": `{"cluster":"cluster","pvc":"ns/renamed"}`, "cut off": `{"cluster":"clus`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create("pvc-1", 1, false)
+			w.must(w.mem.CommentVolume(w.ctx, w.volume("pvc-1").Status.ID, comment))
+			w.must(w.DeleteVolume(w.ctx, "pvc-1"))
+			w.nothingLeft()
+		})
+	}
+}
+
+// TestVolumeThatMayBeOursIsNotForgotten: its ID was never written down, and its comment says nothing.
+func TestVolumeThatMayBeOursIsNotForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, false)
+	v := w.volume("pvc-1")
+	id := v.Status.ID
+	v.Status = v1alpha1.PoolVolumeStatus{State: v1alpha1.VolumeFailed}
+	w.must(w.api.Status().Update(w.ctx, v))
+	w.must(w.mem.CommentVolume(w.ctx, id, "?"))
+	w.wants(w.DeleteVolume(w.ctx, "pvc-1"), volume.ErrUncertain, id)
+	w.must(w.mem.CommentVolume(w.ctx, id, ""))
+	w.until("the deletion goes on", func() bool { return w.volume("pvc-1") == nil })
+	w.nothingLeft()
+}
+
+// TestRequestsOfAnEarlierRunMayStillCome: an array may carry out what a controller has asked that has
+// ended since. For a while the next one does not take what it sees for all there will be.
+func TestRequestsOfAnEarlierRunMayStillCome(t *testing.T) {
+	for name, test := range map[string]struct {
+		// left is what the earlier run has left; comes is what the array does later.
+		left  func(*world)
+		comes func(*world)
+		call  func(*world) error
+	}{
+		"growth": {
+			func(w *world) {
+				v := w.volume("pvc-1")
+				v.Spec.Size = *resource.NewQuantity(5*gib, resource.BinarySI)
+				w.must(w.api.Update(w.ctx, v))
+			},
+			func(w *world) {
+				_, err := w.mem.GrowVolume(w.ctx, w.volume("pvc-1").Status.ID, 5)
+				w.must(err)
+			},
+			func(w *world) error { _, err := w.GrowVolume(w.ctx, "pvc-1", 5*gib, 0); return err },
+		},
+		"create": {
+			func(w *world) {
+				w.must(w.api.Create(w.ctx, &v1alpha1.PoolVolume{
+					ObjectMeta: metav1.ObjectMeta{Name: "pvc-2", Finalizers: []string{v1alpha1.Finalizer}},
+					Spec: v1alpha1.PoolVolumeSpec{
+						ClassName: "class", PoolName: "pool", Size: resource.MustParse("1Gi"), Protocol: v1alpha1.NFS, VolumeMode: v1alpha1.Filesystem,
+					},
+				}))
+				w.must(w.api.Delete(w.ctx, w.volume("pvc-2")))
+			},
+			func(w *world) {
+				comment := pools.NewComment("cluster", pools.Claim{}).String()
+				_, err := w.mem.CreateVolume(w.ctx, array.NewVolume{Name: "pvc-2", Size: 1, Comment: comment})
+				w.must(err)
+			},
+			func(w *world) error { return w.DeleteVolume(w.ctx, "pvc-2") },
+		},
+		"attach": {
+			func(w *world) {
+				w.must(w.api.Create(w.ctx, &v1alpha1.PoolAttachment{
+					ObjectMeta: metav1.ObjectMeta{Name: pools.AttachmentName("pvc-1", "node1"), Finalizers: []string{v1alpha1.Finalizer}},
+					Spec:       v1alpha1.PoolAttachmentSpec{VolumeName: "pvc-1", NodeName: "node1", PoolName: "pool", Protocol: v1alpha1.NFS},
+				}))
+				w.must(w.api.Delete(w.ctx, w.attachment("pvc-1", "node1")))
+			},
+			func(w *world) {
+				server, err := w.mem.EnsureServer(w.ctx, array.NewServer{Name: pools.ServerName("node1", "cluster"), Address: "10.0.0.1"})
+				w.must(err)
+				_, err = w.mem.Attach(w.ctx, array.NewAttachment{ServerID: server.ID, VolumeID: w.volume("pvc-1").Status.ID, NFS: true})
+				w.must(err)
+			},
+			func(w *world) error { return w.Detach(w.ctx, "pvc-1", "node1") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.create("pvc-1", 1, false)
+				w.stop()
+				test.left(w)
+				w.settle = 30 * time.Second
+				w.start()
+				time.Sleep(10 * time.Second)
+				if err := test.call(w); !repeatable(err) {
+					t.Errorf("at once: %v", err)
+				}
+				test.comes(w)
+				w.must(w.repeat(func() error { return test.call(w) }))
+				if on := w.on(); len(on.attachments) > 0 || len(on.servers) > 0 || len(on.volumes) != 1 || w.grown(on.volumes[0].ID) > 1 {
+					t.Errorf("on the array: %+v", on)
+				}
+			})
+		})
+	}
+}
