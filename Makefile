@@ -21,7 +21,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools pools-crash transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -144,6 +144,10 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 
 e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 E2E_FLAGS="-run TestGateway $(E2E_FLAGS)"
+
+pools-crash: ## End the controller of the pools at every point of its operations, and let each request of theirs fail, 5 minutes
+	@KATBOX_POOLS_FAULTS=all go test -race -count=1 -timeout 30m -run TestFaultAtEach ./actors/pools
+	@go test -tags crashpoints -count=1 -timeout 30m -run TestCrashAtEveryPoint ./cmd/katbox-controller
 
 # It needs no image: the controller and the array run beside the cluster.
 e2e-pools: ## Run the controller of the pools with the real sidecars and a kubelet, 10 minutes; REALKUBELET=DIR as for e2e

@@ -49,6 +49,8 @@ type world struct {
 	array *fake.Running
 	kube  client.WithWatch
 	dir   string
+	// env is what the controllers have in their environment.
+	env []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -104,7 +106,7 @@ func (w *world) start(name string, flags ...string) *replica {
 	r.cmd = exec.Command(os.Args[0], append([]string{"--namespace=katbox", "--chap-namespace=katbox-chap",
 		"--kubeconfig=" + filepath.Join(w.dir, "kubeconfig"), "--endpoint=unix://" + r.socket, "--leader-election-identity=" + name,
 		"--probe-interval=1s", "--http-endpoint=127.0.0.1:0"}, flags...)...)
-	r.cmd.Env = append(os.Environ(), asMain+"=1")
+	r.cmd.Env = append(append(os.Environ(), asMain+"=1"), w.env...)
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	must(w.t, r.cmd.Start())
 	go func() {
