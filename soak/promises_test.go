@@ -80,7 +80,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 		ReleaseGrace: w.Driver.ReleaseGrace.D(), MaxLifespan: w.Driver.MaxLifespan.D(), Quotas: w.Disk.Quotas,
 	}
 	if w.Volumes.OnFailure > 0 {
-		config.Outcomes = daemon.Name
+		config.Outcomes = true
 	}
 	change(&config)
 	d, err := fake.New(config)

@@ -12,8 +12,6 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
-
-	"github.com/katbox/katbox/internal/outcome/podsapi"
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
@@ -32,8 +30,8 @@ type Config struct {
 	ReleaseGrace time.Duration
 	// MaxLifespan is how long it keeps what asks for a lifespan of its own.
 	MaxLifespan time.Duration
-	// Outcomes is the name by which the kubelet says on its socket how the pods of this driver's volumes end.
-	Outcomes string
+	// Outcomes says that the kubelet tells on its socket how pods end.
+	Outcomes bool
 	// Outside is the only directory outside of Work that a bug may damage.
 	Outside string
 	// Seen is told of each publish whose input is good, as it comes, by many
@@ -78,8 +76,6 @@ type run struct {
 	// stuck is held by a driver that lets all wait for one.
 	stuck sync.RWMutex
 	admin admin
-	// outcomes says how pods end; nil where nothing does.
-	outcomes *podsapi.Client
 	// former are volumes that are gone, for a driver that lists them still.
 	former []former
 }
@@ -122,9 +118,8 @@ func (d *Driver) Start(context.Context) error {
 	}
 	csi.RegisterIdentityServer(r.server, r)
 	csi.RegisterNodeServer(r.server, r)
-	if err := r.startOutcomes(); err != nil {
-		r.stopAdmin()
-		return errors.Join(err, listener.Close())
+	if d.cfg.Outcomes {
+		r.loops.Go(func() { r.learn(ctx) })
 	}
 	r.loops.Go(func() { r.sweep(ctx) })
 	r.loops.Go(func() { r.relieve(ctx) })
@@ -162,7 +157,6 @@ func (d *Driver) end(server func(*grpc.Server)) error {
 	}
 	server(r.server)
 	r.cancel()
-	r.stopOutcomes()
 	r.stopAdmin()
 	r.loops.Wait()
 	return nil

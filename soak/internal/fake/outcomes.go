@@ -4,31 +4,16 @@ import (
 	"context"
 	"slices"
 
-	"github.com/katbox/katbox/internal/outcome"
-	"github.com/katbox/katbox/internal/outcome/podsapi"
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/internal/kubelet"
 )
 
-// startOutcomes begins to learn how pods end.
-func (r *run) startOutcomes() (err error) {
-	if r.cfg.Outcomes == "" {
-		return nil
-	}
-	r.outcomes, err = podsapi.Start(podsapi.Config{
-		Socket: podsapi.Socket(r.cfg.Kubelet), Driver: r.cfg.Outcomes, Up: func(bool) {},
-		Ended: func(_ context.Context, e outcome.Ending) {
-			if e.Outcome == volume.Succeeded {
-				r.disk.succeed(string(e.Pod))
-			}
-		},
+// learn learns how pods end, if the kubelet says so.
+func (r *run) learn(ctx context.Context) {
+	kubelet.Endings(ctx, r.cfg.Kubelet, func(uid, phase string) {
+		if phase == "Succeeded" {
+			r.disk.succeed(uid)
+		}
 	})
-	return err
-}
-
-func (r *run) stopOutcomes() {
-	if r.outcomes != nil {
-		r.outcomes.Stop()
-	}
 }
 
 // succeed notes that a pod has succeeded.
