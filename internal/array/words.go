@@ -12,7 +12,7 @@ type GiB int64
 func (g GiB) Bytes() int64 { return int64(g) << 30 }
 
 // InGiB returns the size that holds a number of bytes.
-func InGiB(bytes int64) GiB { return GiB((bytes + 1<<30 - 1) >> 30) }
+func InGiB(bytes int64) GiB { return GiB((bytes-1)>>30 + 1) }
 
 // Health is what an array says of itself.
 type Health struct {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -159,6 +160,11 @@ func TestBadRequestsAreRefusedWithTheirField(t *testing.T) {
 		if _, err := client.CreateVolume(t.Context(), req); status.Code(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	req := createRequest()
+	req.CapacityRange = &csi.CapacityRange{RequiredBytes: math.MaxInt64}
+	if _, err := client.CreateVolume(t.Context(), req); status.Code(err) != codes.OutOfRange {
+		t.Errorf("for the largest number of bytes: %v, want OutOfRange", err)
 	}
 	if len(f.asked) != 0 {
 		t.Errorf("refused requests have asked for %+v", f.asked)

@@ -56,12 +56,18 @@ func newVolume(req *csi.CreateVolumeRequest) (v pools.NewVolume, err error) {
 	return v, err
 }
 
+// maxSize is the most bytes that can be asked for: an EiB. Sizes near the largest number of bytes cannot be
+// rounded up.
+const maxSize = 1 << 60
+
 // sizes reads the bounds of a size in bytes; 0 is none.
 func sizes(r *csi.CapacityRange) (required, limit int64, err error) {
 	required, limit = r.GetRequiredBytes(), r.GetLimitBytes()
 	switch {
 	case required < 0 || limit < 0:
 		return 0, 0, volume.Invalid("capacity_range", "is negative")
+	case required > maxSize:
+		return 0, 0, fmt.Errorf("capacity_range: the required %d bytes are more than any array has: %w", required, pools.ErrOutOfRange)
 	case limit > 0 && limit < required:
 		return 0, 0, fmt.Errorf("capacity_range: the limit of %d bytes is less than the required %d: %w", limit, required, pools.ErrOutOfRange)
 	}
