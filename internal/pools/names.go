@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"strings"
 )
 
 // maxName is the longest name of a volume or a snapshot in bytes: that of a label's value, and less
@@ -32,10 +33,11 @@ func named(prefix, s string) string {
 // hashed is a name that was made of a hash.
 var hashed = regexp.MustCompile(`^[vs]-[0-9a-f]{40}$`)
 
-// AttachmentName returns the name of a volume's attachment to a node.
+// AttachmentName returns the name of a volume's attachment to a node. No two attachments have one name:
+// the first dot ends the volume's.
 func AttachmentName(volume, node string) string {
 	const longest = 253 // of an object in Kubernetes
-	if s := volume + "." + node; len(s) <= longest && subdomain.MatchString(s) {
+	if s := volume + "." + node; len(s) <= longest && subdomain.MatchString(s) && !strings.Contains(volume, ".") {
 		return s
 	}
 	return "a-" + digest(volume+"\x00"+node)

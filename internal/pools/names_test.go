@@ -35,6 +35,9 @@ func TestNamesOfAttachmentsAndServers(t *testing.T) {
 	if got := AttachmentName("pvc-1", strings.Repeat("n", 253)); len(got) != 42 {
 		t.Error(got)
 	}
+	if AttachmentName("pvc-1.a", "b") == AttachmentName("pvc-1", "a.b") {
+		t.Error("two attachments get one name")
+	}
 	one, other := ServerName("node-1", "cluster-a"), ServerName("node-1", "cluster-b")
 	if one == other || !strings.HasPrefix(one, "node-1-") || len(one) != len("node-1-")+8 {
 		t.Errorf("servers %s and %s", one, other)
