@@ -83,6 +83,19 @@ func (t *task) write(ctx context.Context, object client.Object, change func(), u
 	}
 }
 
+// keep adds the finalizer to a resource that was made without it, by a person or from a backup: what it
+// stands for has to go first.
+func (t *task) keep(ctx context.Context, object client.Object) error {
+	if object.GetDeletionTimestamp() != nil || protected(object) {
+		return nil
+	}
+	return t.writeSpec(ctx, object, func() {
+		if !protected(object) {
+			object.SetFinalizers(append(object.GetFinalizers(), v1alpha1.Finalizer))
+		}
+	})
+}
+
 // startDeletion marks a resource as one to be deleted, which is the intent. gone is true where no
 // finalizer keeps it, or another one of its name has taken its place.
 func (t *task) startDeletion(ctx context.Context, object client.Object) (gone bool, err error) {

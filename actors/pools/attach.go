@@ -30,7 +30,10 @@ func (t *task) attach(ctx context.Context, n pools.NewAttachment) (pools.Attachm
 		return pools.Attachment{}, err
 	}
 	if found {
-		if err := sameAttachment(a, n); err != nil {
+		if err := sameAttachment(a, v, n); err != nil {
+			return pools.Attachment{}, err
+		}
+		if err := t.keep(ctx, a); err != nil {
 			return pools.Attachment{}, err
 		}
 	} else if err := t.newAttachment(ctx, a, v, n); err != nil {
@@ -65,10 +68,13 @@ func (t *task) node(ctx context.Context, name string, protocol v1alpha1.Protocol
 }
 
 // sameAttachment refuses a call that contradicts the attachment that there is.
-func sameAttachment(a *v1alpha1.PoolAttachment, n pools.NewAttachment) error {
+func sameAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, n pools.NewAttachment) error {
 	switch {
 	case a.DeletionTimestamp != nil:
 		return problemf(volume.ErrBusy, "volume %s is being detached from node %s; try again", n.Volume, n.Node)
+	case a.Spec.VolumeName != n.Volume || a.Spec.NodeName != n.Node || a.Spec.PoolName != v.Spec.PoolName || a.Spec.Protocol != v.Spec.Protocol:
+		return problemf(volume.ErrConflict, "the PoolAttachment %s is not that of volume %s, in pool %s, and node %s; delete it",
+			a.Name, n.Volume, v.Spec.PoolName, n.Node)
 	case a.Spec.ReadOnly != n.ReadOnly:
 		return problemf(volume.ErrConflict, "volume %s is attached to node %s with read-only %t, asked for %t",
 			n.Volume, n.Node, a.Spec.ReadOnly, n.ReadOnly)

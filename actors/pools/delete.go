@@ -50,6 +50,9 @@ func (t *task) removeVolume(ctx context.Context) error {
 	if err != nil || !found {
 		return err
 	}
+	if err := t.keep(ctx, v); err != nil {
+		return err
+	}
 	if gone, err := t.startDeletion(ctx, v); gone || err != nil {
 		return err
 	}

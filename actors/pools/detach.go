@@ -14,16 +14,35 @@ import (
 
 // detach detaches a volume from a node. After nil the array has cut the node off: Kubernetes may have
 // lost sight of the node, and lets another one write to the volume next.
-func (t *task) detach(ctx context.Context) error {
+func (t *task) detach(ctx context.Context, of, node string) error {
 	a := &v1alpha1.PoolAttachment{}
 	found, err := t.read(ctx, t.name, a)
-	if err != nil || !found {
+	if err != nil {
+		return err
+	}
+	if !found {
+		return t.detachUnknown(ctx, of, node)
+	}
+	if err := t.keep(ctx, a); err != nil {
 		return err
 	}
 	if gone, err := t.startDeletion(ctx, a); gone || err != nil {
 		return err
 	}
 	return t.cutOff(ctx, a)
+}
+
+// detachUnknown detaches a volume from a node where there is no resource of that: the resources may be
+// lost, and what is on the array not.
+func (t *task) detachUnknown(ctx context.Context, of, node string) error {
+	v := &v1alpha1.PoolVolume{}
+	found, err := t.read(ctx, of, v)
+	if err != nil || !found || v.Status.ID == "" {
+		return err
+	}
+	return t.detachOnArray(ctx, &v1alpha1.PoolAttachment{
+		Spec: v1alpha1.PoolAttachmentSpec{VolumeName: of, NodeName: node, PoolName: v.Spec.PoolName},
+	})
 }
 
 // cutOff detaches on the array, and lets the resource go.

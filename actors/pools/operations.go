@@ -26,7 +26,9 @@ func (s *subject) plan(m messages.Request) *operation {
 		same := func(o *messages.AttachVolume) bool { return o.New == m.New }
 		return order("attach", m, same, func(ctx context.Context, t *task) (pools.Attachment, error) { return t.attach(ctx, m.New) })
 	case *messages.DetachVolume:
-		return order("detach", m, always, func(ctx context.Context, t *task) (struct{}, error) { return struct{}{}, t.detach(ctx) })
+		return order("detach", m, always, func(ctx context.Context, t *task) (struct{}, error) {
+			return struct{}{}, t.detach(ctx, m.Volume, m.Node)
+		})
 	case *messages.TakeSnapshot:
 		same := func(o *messages.TakeSnapshot) bool { return o.Volume == m.Volume }
 		return order("snapshot", m, same, func(ctx context.Context, t *task) (pools.Snapshot, error) {

@@ -26,6 +26,9 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		t.unfinished = err
 		return err
 	}
+	if err := t.keep(ctx, v); err != nil {
+		return err
+	}
 	return t.make(ctx, v, pool, true)
 }
 
@@ -38,7 +41,17 @@ func (t *task) make(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.U
 		err = t.giveUp(ctx, v, pool, err)
 	}
 	if err != nil && !isFinal(err) {
+		err = stillOpen(err, "make volume "+v.Name)
 		t.unfinished = err
+	}
+	return err
+}
+
+// stillOpen makes an error that is not final one that callers do not take for final: as long as there is
+// the resource, the operation goes on.
+func stillOpen(err error, doing string) error {
+	if errors.Is(err, pools.ErrInUse) {
+		return because(volume.ErrBusy, err, "%s", doing)
 	}
 	return err
 }

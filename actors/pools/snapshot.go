@@ -97,6 +97,7 @@ func (t *task) take(ctx context.Context, s *v1alpha1.PoolSnapshot) error {
 	case err == nil && s.Status.State != v1alpha1.SnapshotReady:
 		t.unfinished = problemf(volume.ErrBusy, "snapshot %s is being taken", t.name)
 	case err != nil && !isFinal(err):
+		err = stillOpen(err, "take snapshot "+t.name)
 		t.unfinished = err
 	}
 	return err
@@ -110,6 +111,9 @@ func (t *task) takeOnArray(ctx context.Context, s *v1alpha1.PoolSnapshot) error 
 	v, err := t.usableVolume(ctx, s.Spec.VolumeName)
 	if err != nil {
 		return err
+	}
+	if v.Spec.PoolName != s.Spec.PoolName {
+		return problemf(volume.ErrConflict, "snapshot %s is of pool %s, and volume %s of pool %s", s.Name, s.Spec.PoolName, v.Name, v.Spec.PoolName)
 	}
 	have, err := pool.Array.CreateSnapshot(ctx, array.NewSnapshot{Name: s.Name, VolumeID: v.Status.ID, Group: v.Status.GroupID})
 	if err != nil {
@@ -173,6 +177,9 @@ func (t *task) removeSnapshot(ctx context.Context) error {
 	s := &v1alpha1.PoolSnapshot{}
 	found, err := t.read(ctx, t.name, s)
 	if err != nil || !found {
+		return err
+	}
+	if err := t.keep(ctx, s); err != nil {
 		return err
 	}
 	if gone, err := t.startDeletion(ctx, s); gone || err != nil {

@@ -1,0 +1,95 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// unprotect takes all finalizers off a resource, as people do who want to be rid of it.
+func (w *world) unprotect(object client.Object) {
+	w.Helper()
+	object.SetFinalizers(nil)
+	w.must(w.api.Update(w.ctx, object))
+}
+
+// TestDetachWithoutAResourceAsksTheArray: the resources may be lost, and Kubernetes lets another node
+// write next.
+func TestDetachWithoutAResourceAsksTheArray(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, true)
+	_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
+	w.must(err)
+	a := w.attachment("pvc-1", "node1")
+	w.unprotect(a)
+	w.must(w.api.Delete(w.ctx, a))
+	if on := w.on(); w.attachment("pvc-1", "node1") != nil || len(on.attachments) != 1 {
+		t.Fatalf("on the array: %+v", on)
+	}
+	w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "node1") }))
+	if on := w.on(); len(on.attachments)+len(on.servers) != 0 {
+		t.Fatalf("left on the array: %+v", on)
+	}
+	_, err = w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node2"})
+	w.must(err)
+	w.attachedOnce("pvc-1", "node2")
+	w.must(w.Detach(w.ctx, "pvc-1", "node1"))
+	w.attachedOnce("pvc-1", "node2")
+}
+
+// TestResourceWithoutAFinalizerIsCleanedUp: one that was made by hand, or from a backup, has none.
+func TestResourceWithoutAFinalizerIsCleanedUp(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, false)
+	_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
+	w.must(err)
+	_, err = w.CreateSnapshot(w.ctx, "snapshot-1", "pvc-1")
+	w.must(err)
+	w.unprotect(w.volume("pvc-1"))
+	w.unprotect(w.snapshot("snapshot-1"))
+	w.unprotect(w.attachment("pvc-1", "node1"))
+	w.must(w.Detach(w.ctx, "pvc-1", "node1"))
+	w.must(w.DeleteSnapshot(w.ctx, "snapshot-1"))
+	w.must(w.DeleteVolume(w.ctx, "pvc-1"))
+	w.nothingLeft()
+}
+
+// occupied refuses to make anything, because it is in use.
+type occupied struct{ *memArray }
+
+func (occupied) CreateVolume(context.Context, array.NewVolume) (array.Volume, error) {
+	return array.Volume{}, fmt.Errorf("%w: the pool is in use", array.ErrAttached)
+}
+
+func (occupied) CreateSnapshot(context.Context, array.NewSnapshot) (array.Snapshot, error) {
+	return array.Snapshot{}, fmt.Errorf("%w: the group is in use", array.ErrAttached)
+}
+
+// TestNoFinalAnswerWhileAResourceIsLeft: the provisioner and the snapshotter would forget it.
+func TestNoFinalAnswerWhileAResourceIsLeft(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, false)
+	w.stop()
+	w.array = occupied{w.mem}
+	w.start()
+	_, err := w.CreateVolume(w.ctx, newVolume("pvc-2", 1, false))
+	w.wants(err, volume.ErrBusy, "the pool is in use")
+	_, err = w.CreateSnapshot(w.ctx, "snapshot-1", "pvc-1")
+	w.wants(err, volume.ErrBusy, "the group is in use")
+	if w.volume("pvc-2") == nil || w.snapshot("snapshot-1") == nil {
+		t.Error("the resources are gone")
+	}
+	w.stop()
+	w.array = w.mem
+	w.start()
+	w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, "pvc-2") }))
+	w.must(w.repeat(func() error { return w.DeleteSnapshot(w.ctx, "snapshot-1") }))
+	w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, "pvc-1") }))
+	w.nothingLeft()
+}
