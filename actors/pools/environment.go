@@ -89,6 +89,8 @@ type environment struct {
 	servers *servers
 	// started is when the controller started.
 	started time.Time
+	// comparisons of arrays with their resources wait for one another.
+	comparisons turns
 	// ctx ends when the controller stops: operations give up then.
 	ctx context.Context
 }

@@ -65,6 +65,7 @@ func (p *poolActor) startSync(c actor.Context) {
 	}
 	x := &comparison{environment: p.environment, pool: p.object, array: p.client, poolID: p.last.on.ID}
 	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
+		defer p.comparisons.take(ctx)()
 		return synced{err: x.run(ctx), findings: x.findings, generation: x.pool.Generation}
 	})
 }

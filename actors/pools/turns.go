@@ -1,0 +1,33 @@
+package pools
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// atOnce is how many comparisons run at once: each holds all of an array's volumes, and at the start
+	// all are due.
+	atOnce = 4
+	// mostWait is how long a comparison waits for others at most: one with an array that hangs holds up
+	// nothing.
+	mostWait = 20 * time.Second
+)
+
+// turns lets a few comparisons run at once.
+type turns chan struct{}
+
+func newTurns() turns { return make(turns, atOnce) }
+
+// take waits for a turn, which ends with the returned function. It does not wait for ever: then there is
+// one more.
+func (t turns) take(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithTimeout(ctx, mostWait)
+	defer cancel()
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }
+	case <-ctx.Done():
+		return func() {}
+	}
+}
