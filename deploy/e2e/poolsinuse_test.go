@@ -4,7 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +21,7 @@ func (p *poolsCluster) testInUse() {
 		volume := p.bound(c.name)
 		p.eventually(c.name+" is published", func() error {
 			if !p.stub.has("publish", volume) {
-				return fmt.Errorf("calls: %v", p.stub.calls)
+				return errors.New("the kubelet has not called")
 			}
 			return nil
 		})

@@ -12,7 +12,7 @@ import (
 
 // claim is a PersistentVolumeClaim.
 type claim struct {
-	name, mode, access, source string
+	name, mode, access, source, size string
 }
 
 func (c claim) String() string {
@@ -21,6 +21,9 @@ func (c claim) String() string {
 	}
 	if c.access == "" {
 		c.access = "ReadWriteOnce"
+	}
+	if c.size == "" {
+		c.size = "1Gi"
 	}
 	if c.source != "" {
 		c.source = fmt.Sprintf("\n  dataSource: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: %s}", c.source)
@@ -34,8 +37,8 @@ spec:
   storageClassName: fast
   volumeMode: %s
   accessModes: [%s]
-  resources: {requests: {storage: 1Gi}}%s
-`, c.name, c.mode, c.access, c.source)
+  resources: {requests: {storage: %s}}%s
+`, c.name, c.mode, c.access, c.size, c.source)
 }
 
 // podWith is a pod that uses a claim.
@@ -98,8 +101,7 @@ func (p *poolsCluster) testLife() {
 	p.apply(`{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {name: snap},
   spec: {volumeSnapshotClassName: fast, source: {persistentVolumeClaimName: one}}}`)
 	p.kubectl("wait", "--for=jsonpath={.status.readyToUse}=true", "--timeout=120s", "volumesnapshot/snap")
-	p.apply(claim{name: "two", source: "snap"}.String())
-	p.kubectl("patch", "pvc", "two", "-p", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
+	p.apply(claim{name: "two", source: "snap", size: "3Gi"}.String())
 	copied := p.bound("two")
 	if v := p.onArray("volumes"); len(v) != 2 || copied == volume {
 		p.t.Errorf("%d volumes on the array, want 2", len(v))
