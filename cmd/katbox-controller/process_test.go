@@ -246,7 +246,8 @@ func TestVolumeIsMadeOnTheArray(t *testing.T) {
 
 	// The next one goes on where this one was.
 	next := w.start("two")
-	_, err := csi.NewControllerClient(next.conn).DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "pvc-1"}, grpc.WaitForReady(true))
+	_, err := csi.NewControllerClient(next.conn).DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "pvc-1"},
+		grpc.WaitForReady(true))
 	must(t, err)
 	if len(w.array.Volumes()) != 0 {
 		t.Errorf("%d volumes are left", len(w.array.Volumes()))

@@ -225,10 +225,11 @@ func (p *poolsCluster) wantPool(state string) {
 
 // objects are all that is made before the first claim.
 func (p *poolsCluster) objects() string {
+	const quick = "--kube-api-qps=200 --kube-api-burst=400 --retry-interval-start=500ms --retry-interval-max=5s"
 	sidecars := ""
 	for _, sidecar := range []string{
-		"provisioner: --extra-create-metadata --timeout=60s --retry-interval-start=500ms --retry-interval-max=5s --kube-api-qps=200 --kube-api-burst=400",
-		"attacher: --timeout=60s --kube-api-qps=200 --kube-api-burst=400 --reconcile-sync=10s --retry-interval-start=500ms --retry-interval-max=5s",
+		"provisioner: --extra-create-metadata --timeout=60s " + quick,
+		"attacher: --timeout=60s --reconcile-sync=10s " + quick,
 		"resizer: --timeout=60s --handle-volume-inuse-error=false",
 		"snapshotter: --timeout=60s",
 	} {

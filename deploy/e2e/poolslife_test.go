@@ -126,7 +126,8 @@ func (p *poolsCluster) testArrayAway() {
 	p.kubectl("delete", "pvc", "one", "--wait=false")
 	p.kubectl("delete", "pod", "one", "--wait=false")
 	p.eventually("the claim says why it waits", func() error {
-		if out := p.kubectl("get", "events", "--field-selector=involvedObject.name=two", "-o", "jsonpath={.items[*].message}"); !strings.Contains(out, "Pool") {
+		out := p.kubectl("get", "events", "--field-selector=involvedObject.name=two", "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(out, "Pool") {
 			return errors.New(out)
 		}
 		return nil

@@ -43,7 +43,8 @@ func TestIdentity(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	good := Config{Name: "array.csi.katbox.io", Pools: &fakePools{}, Log: logr.Discard(), Count: func(string) edge.Calls { return uncounted{} }}
+	good := Config{Name: "array.csi.katbox.io", Pools: &fakePools{}, Log: logr.Discard(),
+		Count: func(string) edge.Calls { return uncounted{} }}
 	for name, change := range map[string]func(*Config){
 		"name": func(c *Config) { c.Name = "" }, "pools": func(c *Config) { c.Pools = nil }, "count": func(c *Config) { c.Count = nil },
 	} {
@@ -89,7 +90,8 @@ func TestMissingIDsAreInvalid(t *testing.T) {
 	_, remove := client.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{})
 	_, unsnap := client.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{})
 	_, unpublish := client.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{})
-	_, noNode := client.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "v", VolumeCapability: blockOf(single)})
+	_, noNode := client.ControllerPublishVolume(t.Context(),
+		&csi.ControllerPublishVolumeRequest{VolumeId: "v", VolumeCapability: blockOf(single)})
 	_, noUse := client.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: "n"})
 	_, noCaps := client.ValidateVolumeCapabilities(t.Context(), &csi.ValidateVolumeCapabilitiesRequest{VolumeId: "v"})
 	_, noRange := client.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: "v"})
@@ -119,7 +121,8 @@ func TestPublishContextHasWhatTheNodeNeeds(t *testing.T) {
 		},
 		"block": {
 			pools.Volume{ID: "v", Protocol: pools.ISCSI, Block: true},
-			pools.Attachment{Protocol: pools.ISCSI, Target: "iqn.x:1", Portal: "10.0.0.1:3260", LUN: 3, Serial: "volume-00000001", CHAPSecret: "chap-a"},
+			pools.Attachment{Protocol: pools.ISCSI, Target: "iqn.x:1", Portal: "10.0.0.1:3260", LUN: 3,
+				Serial: "volume-00000001", CHAPSecret: "chap-a"},
 			blockOf(single), pools.NewAttachment{Volume: "v", Node: "n"},
 			map[string]string{"protocol": "iscsi", "target": "iqn.x:1", "portal": "10.0.0.1:3260", "lun": "3",
 				"serial": "volume-00000001", "chapSecret": "chap-a"},
@@ -128,7 +131,8 @@ func TestPublishContextHasWhatTheNodeNeeds(t *testing.T) {
 			pools.Volume{ID: "v", Protocol: pools.ISCSI},
 			pools.Attachment{Protocol: pools.ISCSI, Target: "iqn.x:1", Portal: "p", Serial: "s", ReadOnly: true},
 			mountOf(singleRead, ""), pools.NewAttachment{Volume: "v", Node: "n", ReadOnly: true},
-			map[string]string{"protocol": "iscsi", "target": "iqn.x:1", "portal": "p", "lun": "0", "serial": "s", "fsType": "ext4", "readOnly": "true"},
+			map[string]string{"protocol": "iscsi", "target": "iqn.x:1", "portal": "p", "lun": "0", "serial": "s",
+				"fsType": "ext4", "readOnly": "true"},
 		},
 	} {
 		f := &fakePools{volumes: []pools.Volume{tt.volume}, attached: tt.attachment}

@@ -76,9 +76,10 @@ func TestObjectsAreKeptAsAnAPIServerDoes(t *testing.T) {
 	}
 	base := v.DeepCopy()
 	v.Status.Message = "text"
-	must(t, c.Status().Patch(t.Context(), v, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})))
+	locked := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	must(t, c.Status().Patch(t.Context(), v, locked))
 	v.Status.Message = "more"
-	if err := c.Status().Patch(t.Context(), v, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
+	if err := c.Status().Patch(t.Context(), v, locked); !apierrors.IsConflict(err) {
 		t.Errorf("patched an old one: %v", err)
 	}
 

@@ -98,7 +98,8 @@ func (s *Server) update(p place, k key, o *unstructured.Unstructured, status boo
 		return nil, err
 	}
 	if version := o.GetResourceVersion(); version != "" && version != old.GetResourceVersion() {
-		return nil, apierrors.NewConflict(p.groupResource(), k.name, fmt.Errorf("version %s is not the last one, %s", version, old.GetResourceVersion()))
+		return nil, apierrors.NewConflict(p.groupResource(), k.name,
+			fmt.Errorf("version %s is not the last one, %s", version, old.GetResourceVersion()))
 	}
 	if uid := o.GetUID(); uid != "" && uid != old.GetUID() {
 		return nil, apierrors.NewConflict(p.groupResource(), k.name, fmt.Errorf("it is another object"))

@@ -294,7 +294,8 @@ func TestDeletionsThatNoWatchSawAreFound(t *testing.T) {
 func TestNothingIsListedBeforeAllIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newServer("a")
-		api.failing = apierrors.NewGenericServerResponse(http.StatusForbidden, "list", v1alpha1.GroupVersion.WithResource("poolvolumes").GroupResource(),
+		volumes := v1alpha1.GroupVersion.WithResource("poolvolumes").GroupResource()
+		api.failing = apierrors.NewGenericServerResponse(http.StatusForbidden, "list", volumes,
 			"", "no", 0, true)
 		w, s := follow(t, api)
 		time.Sleep(10 * time.Minute)
