@@ -1,6 +1,8 @@
 package pools
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -228,4 +230,22 @@ func TestLeftoverInAnotherModeIsAttachedAnew(t *testing.T) {
 	if on := w.on(); len(on.attachments) != 1 || !on.attachments[0].ReadOnly {
 		t.Errorf("on the array: %+v", on)
 	}
+}
+
+// mute refuses every comment.
+type mute struct{ *memArray }
+
+func (mute) CommentVolume(context.Context, string, string) error { return errors.New("N/A (17): no") }
+
+func (m mute) CreateVolume(ctx context.Context, n array.NewVolume) (array.Volume, error) {
+	n.Comment = ""
+	return m.memArray.CreateVolume(ctx, n)
+}
+
+// TestVolumeWithoutACommentIsBetterThanNone: an array may refuse comments.
+func TestVolumeWithoutACommentIsBetterThanNone(t *testing.T) {
+	w := newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return mute{a} })
+	w.create("pvc-1", 1, false)
+	w.must(w.DeleteVolume(w.ctx, "pvc-1"))
+	w.nothingLeft()
 }

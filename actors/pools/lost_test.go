@@ -76,7 +76,8 @@ func TestNoFinalAnswerWhileAResourceIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.create("pvc-1", 1, false)
 	w.stop()
-	w.array = occupied{w.mem}
+	usual := w.connect
+	w.connect = func(*link) array.Array { return occupied{w.mem} }
 	w.start()
 	_, err := w.CreateVolume(w.ctx, newVolume("pvc-2", 1, false))
 	w.wants(err, volume.ErrBusy, "the pool is in use")
@@ -86,7 +87,7 @@ func TestNoFinalAnswerWhileAResourceIsLeft(t *testing.T) {
 		t.Error("the resources are gone")
 	}
 	w.stop()
-	w.array = w.mem
+	w.connect = usual
 	w.start()
 	w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, "pvc-2") }))
 	w.must(w.repeat(func() error { return w.DeleteSnapshot(w.ctx, "snapshot-1") }))

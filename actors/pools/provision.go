@@ -73,9 +73,8 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 		return err
 	}
 	if have.Comment == "" {
-		// An earlier call did not come to that.
-		if err := pool.Array.CommentVolume(ctx, have.ID, t.comment(v).String()); err != nil {
-			return t.arrayError(pool.Name, err, "mark volume "+v.Name)
+		if err := t.mark(ctx, v, have, pool); err != nil {
+			return err
 		}
 	}
 	if !have.Usable {
@@ -95,6 +94,22 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 		return err
 	}
 	t.tell(v, "VolumeCreated", "made as "+have.ID+" in pool "+v.Spec.PoolName)
+	return nil
+}
+
+// mark writes the comment of a volume whose making did not come to that. A volume without one is better
+// than none, so an array that refuses the comment keeps it as it is.
+func (t *task) mark(ctx context.Context, v *v1alpha1.PoolVolume, have array.Volume, pool messages.UsablePool) error {
+	err := pool.Array.CommentVolume(ctx, have.ID, t.comment(v).String())
+	if err == nil {
+		return nil
+	}
+	for _, open := range []error{array.ErrUncertain, array.ErrUnreachable, array.ErrBusy, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, open) {
+			return t.arrayError(pool.Name, err, "mark volume "+v.Name)
+		}
+	}
+	t.warn(v, "NotMarked", err)
 	return nil
 }
 

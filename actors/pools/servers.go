@@ -112,20 +112,12 @@ func (t *task) withServer(ctx context.Context, pool messages.UsablePool, node *v
 		Name: pools.ServerName(node.Name, t.Cluster), IQN: node.Spec.IQN, Address: node.Spec.Addresses[0],
 	}, protocol}
 
-	release, err := record.hold(ctx, false)
-	if err != nil {
+	err := record.attachWith(ctx, use, attach)
+	if !errors.Is(err, array.ErrNotFound) {
 		return err
 	}
-	if id, ok := record.known[use]; ok {
-		err := attach(id)
-		release()
-		if !errors.Is(err, array.ErrNotFound) {
-			return err
-		}
-	} else {
-		release()
-	}
-	if release, err = record.hold(ctx, true); err != nil {
+	release, err := record.hold(ctx, true)
+	if err != nil {
 		return err
 	}
 	defer release()
@@ -134,6 +126,20 @@ func (t *task) withServer(ctx context.Context, pool messages.UsablePool, node *v
 		return t.arrayError(pool.Name, err, "make the server record of node "+node.Name)
 	}
 	record.known[use] = id
+	return attach(id)
+}
+
+// attachWith attaches with a record that is known. The error is [array.ErrNotFound] where there is none.
+func (r *serverRecord) attachWith(ctx context.Context, use serverUse, attach func(id string) error) error {
+	release, err := r.hold(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer release()
+	id, ok := r.known[use]
+	if !ok {
+		return array.ErrNotFound
+	}
 	return attach(id)
 }
 
