@@ -29,6 +29,12 @@ type (
 	classAgain struct{ name string }
 )
 
+// countReserved asks how many volumes are being made on a pool. Pool -> classes.
+type countReserved struct {
+	pool string
+	messages.Reply[int]
+}
+
 // classes knows all classes and how their pools are. It chooses the pool for each new volume and keeps
 // room there, in one place, so that two volumes never take the same room; and it writes the classes'
 // status.
@@ -70,6 +76,14 @@ func (k *classes) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *messages.ReservePool:
 		m.Send(k.reserve(m))
+	case *countReserved:
+		n := 0
+		for _, r := range k.reservations {
+			if r.pool == m.pool && r.made.IsZero() {
+				n++
+			}
+		}
+		m.Send(n, nil)
 	case *messages.ReleasePool:
 		k.release(m)
 	case *messages.ClassCapacity:

@@ -276,7 +276,7 @@ func TestPoolWaitsForItsVolumes(t *testing.T) {
 		h.pass(2 * testInterval)
 		h.remove(&v1alpha1.Pool{}, "a")
 		h.wantState("a", v1alpha1.PoolDeleting, v1alpha1.ConditionReady, "Deleting")
-		h.wantEvents("a Warning DeleteBlocked: the pool has 1 volumes", 1)
+		h.wantEvents("a Warning DeleteBlocked: the pool has 1 volumes and 0 snapshots of Katbox", 1)
 		h.pass(testInterval * 3)
 		h.wantEvents("DeleteBlocked", 1)
 		if _, err := h.use("a"); err != nil {
@@ -344,6 +344,49 @@ func TestPoolTakesItsExternalVolumesAlong(t *testing.T) {
 		}
 		if len(h.arrays["https://a"].volumes) != 1 {
 			h.Error("the volume on the array is gone")
+		}
+	})
+}
+
+// TestPoolWaitsForItsSnapshots that Katbox has taken of a volume of others.
+func TestPoolWaitsForItsSnapshots(t *testing.T) {
+	inPools(t, func(h *testPools) {
+		h.addPool("a", "fast")
+		h.add(&v1alpha1.PoolSnapshot{
+			ObjectMeta: metaProtected("snapshot-1"), Spec: v1alpha1.PoolSnapshotSpec{VolumeName: "a-plain", PoolName: "a"},
+			Status: v1alpha1.PoolSnapshotStatus{State: v1alpha1.SnapshotReady},
+		})
+	}, func(h *testPools) {
+		h.remove(&v1alpha1.Pool{}, "a")
+		h.pass(2 * testInterval)
+		if !h.exists(&v1alpha1.Pool{}, "a") || !h.exists(&v1alpha1.PoolSnapshot{}, "snapshot-1") {
+			h.Error("the snapshot is forgotten on the array")
+		}
+		h.wantEvents("a Warning DeleteBlocked: the pool has 0 volumes and 1 snapshots", 1)
+	})
+}
+
+// TestPoolWaitsForVolumesThatAreBeingMade: such a one would have no pool.
+func TestPoolWaitsForVolumesThatAreBeingMade(t *testing.T) {
+	inPools(t, func(h *testPools) {
+		h.addClass("fast", nil)
+		h.addPool("a", "fast")
+	}, func(h *testPools) {
+		if _, err := h.reserve("v", "fast", 1); err != nil {
+			h.Fatal(err)
+		}
+		h.remove(&v1alpha1.Pool{}, "a")
+		h.pass(2 * testInterval)
+		if !h.exists(&v1alpha1.Pool{}, "a") {
+			h.Fatal("the pool is gone")
+		}
+		if _, err := h.reserve("w", "fast", 1); !errors.Is(err, volume.ErrNoSpace) {
+			h.Errorf("it takes another volume: %v", err)
+		}
+		(&environment{System: h.controller.System}).release("v", false)
+		h.pass(2 * testInterval)
+		if h.exists(&v1alpha1.Pool{}, "a") {
+			h.Error("the pool is still there")
 		}
 	})
 }

@@ -15,12 +15,13 @@ import (
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // finalize lets a Pool go that is being deleted, once nothing of ours is left on it. With the
 // annotation [v1alpha1.Forget] it goes at once, and what is on the array stays there.
 func (p *poolActor) finalize(c actor.Context) {
-	if p.dropping != nil || p.ended || !p.counted || p.object == nil || !isDeleted(p.object) {
+	if p.dropping != nil || p.syncing != nil || p.ended || !p.counted || p.object == nil || !isDeleted(p.object) {
 		return
 	}
 	forget := p.object.Annotations[v1alpha1.Forget] == "true"
@@ -31,17 +32,18 @@ func (p *poolActor) finalize(c actor.Context) {
 		p.blocked = why
 		return
 	}
+	c.Send(p.Single(classesName), p.figures()) // no room is promised from here on
 	object := p.object
 	work(p, c, &p.dropping, &dropEnded{}, func(ctx context.Context) error { return p.leave(ctx, object, forget) })
 }
 
 // blockedBy says what a Pool that is being deleted waits for; empty when it waits for nothing.
 func blockedBy(has poolCounts) string {
-	if has.managed == 0 && has.attachments == 0 {
+	if has.managed == 0 && has.attachments == 0 && has.managedSnapshots == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the pool has %d volumes of Katbox and %d attachments; delete the claims, or, if the array is gone for ever, "+
-		"set the annotation %s to \"true\": its resources go then, and nothing on the array", has.managed, has.attachments, v1alpha1.Forget)
+	return fmt.Sprintf("the pool has %d volumes and %d snapshots of Katbox, and %d attachments; delete the claims, or, if the array is gone for ever, "+
+		"set the annotation %s to \"true\": its resources go then, and nothing on the array", has.managed, has.managedSnapshots, has.attachments, v1alpha1.Forget)
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
@@ -72,10 +74,30 @@ func (e *environment) leave(ctx context.Context, p *v1alpha1.Pool, forget bool) 
 			return err
 		}
 	}
+	if err := e.nothingComes(ctx, p.Name); err != nil {
+		return err
+	}
 	if err := e.removeCHAP(ctx, p.Name); err != nil {
 		return err
 	}
 	return e.unprotect(ctx, &v1alpha1.Pool{}, p.Name)
+}
+
+// nothingComes returns an error while a task may still make a resource on a pool: it keeps room before,
+// and until the resource is known.
+func (e *environment) nothingComes(ctx context.Context, pool string) error {
+	reserved, err := actors.Ask(ctx, e.Root, e.Single(classesName), &countReserved{pool: pool})
+	if err != nil {
+		return err
+	}
+	left, err := actors.Ask(ctx, e.Root, e.Supervisor(), &countPool{name: pool})
+	if err != nil {
+		return err
+	}
+	if reserved > 0 || left != (poolCounts{}) {
+		return fmt.Errorf("%w: pool %s: %d volumes are being made, and it has %+v", volume.ErrBusy, pool, reserved, left)
+	}
+	return nil
 }
 
 // dropResource deletes a resource without what it stands for. Its finalizer goes first: a task that saw

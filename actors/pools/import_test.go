@@ -189,3 +189,32 @@ func TestVolumesThatVanishFail(t *testing.T) {
 		}
 	})
 }
+
+// TestImportTrustsNoComment: others can write comments on the array, too.
+func TestImportTrustsNoComment(t *testing.T) {
+	inPools(t, func(h *testPools) {
+		h.addVolume(h.addPool("a", "fast"), "pvc-1", `{"cluster":"cluster-uid","pvc":"A B/c","fs":"../../x"}`, 1, true)
+	}, func(h *testPools) {
+		h.wantState("a", v1alpha1.PoolReady, "", "")
+		v := get[v1alpha1.PoolVolume](h, "pvc-1")
+		if v.Spec.ClaimRef != nil || v.Spec.FSType != "" || v.Spec.VolumeMode != v1alpha1.Filesystem || v.Labels[v1alpha1.LabelNamespace] != "" {
+			h.Errorf("imported as %+v", v)
+		}
+	})
+}
+
+// TestImportLeavesAnotherPoolsResourceAlone that has the same name.
+func TestImportLeavesAnotherPoolsResourceAlone(t *testing.T) {
+	inPools(t, func(h *testPools) {
+		h.add(&v1alpha1.PoolVolume{
+			ObjectMeta: metaProtected("a-b-c"), Spec: v1alpha1.PoolVolumeSpec{ClassName: "fast", PoolName: "a-b", Management: v1alpha1.External},
+		})
+		h.addVolume(h.addPool("a", "fast"), "b-c", "", 1, true)
+		h.changePool("a", func(p *v1alpha1.Pool) { p.Spec.VPSA.ManageExternal = true })
+	}, func(h *testPools) {
+		h.wantState("a", v1alpha1.PoolReady, "", "")
+		if v := get[v1alpha1.PoolVolume](h, "a-b-c"); v.Status.ID != "" {
+			h.Errorf("the resource of pool %s stands for volume %s of pool a", v.Spec.PoolName, v.Status.ID)
+		}
+	})
+}

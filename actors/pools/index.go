@@ -39,7 +39,11 @@ type indexedPool struct {
 }
 
 // poolCounts counts the resources on a pool.
-type poolCounts struct{ managed, external, snapshots, attachments int }
+type poolCounts struct {
+	managed, external, attachments int
+	// managedSnapshots are among the snapshots.
+	snapshots, managedSnapshots int
+}
 
 // flags of an indexed resource.
 type flags uint8
@@ -193,7 +197,7 @@ func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 		return false
 	}
 	s := &indexedSnapshot{
-		version: version, size: o.Status.Size.Value(), volume: x.word(o.Spec.VolumeName), pool: x.word(o.Spec.PoolName), id: o.Status.ID,
+		version: version, size: o.Status.Size.Value(), volume: o.Spec.VolumeName, pool: x.word(o.Spec.PoolName), id: o.Status.ID,
 		flags: flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
 			flagged(unfinishedSnapshot(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.SnapshotReady, flagReady),
 	}
@@ -202,9 +206,11 @@ func (x *index) seeSnapshot(o *v1alpha1.PoolSnapshot, version uint64) bool {
 	}
 	if before == nil {
 		x.snapshotNames.add(o.Name)
-		x.snapshotsOf[s.volume] = append(x.snapshotsOf[s.volume], o.Name)
-		x.pool(s.pool).counts.snapshots++
+	} else {
+		x.leaveSnapshot(o.Name, before) // it may be another one of this name
 	}
+	x.snapshotsOf[s.volume] = append(x.snapshotsOf[s.volume], o.Name)
+	x.pool(s.pool).counts.add(s.flags, 1)
 	x.snapshots[o.Name] = s
 	return true
 }
@@ -215,16 +221,17 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 		return false
 	}
 	a := &indexedAttachment{
-		version: version, volume: x.word(o.Spec.VolumeName), node: x.word(o.Spec.NodeName), pool: x.word(o.Spec.PoolName),
+		version: version, volume: o.Spec.VolumeName, node: x.word(o.Spec.NodeName), pool: x.word(o.Spec.PoolName),
 		server: x.word(o.Status.ServerID),
 		flags: flagged(o.Spec.Shared, flagShared) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
 			flagged(unfinishedAttachment(o), flagUnfinished) |
 			flagged(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending, flagReady),
 	}
-	if before == nil {
-		x.attachmentsOf[a.volume] = append(x.attachmentsOf[a.volume], o.Name)
-		x.pool(a.pool).counts.attachments++
+	if before != nil {
+		x.leaveAttachment(o.Name, before)
 	}
+	x.attachmentsOf[a.volume] = append(x.attachmentsOf[a.volume], o.Name)
+	x.pool(a.pool).counts.attachments++
 	x.attachments[o.Name] = a
 	return true
 }
@@ -248,16 +255,14 @@ func (x *index) drop(g *gone) (pool string) {
 	case PoolSnapshotKind:
 		if s := x.snapshots[g.name]; s != nil {
 			known, version, pool = true, s.version, s.pool
-			without(x.snapshotsOf, s.volume, g.name)
-			x.pool(s.pool).counts.snapshots--
+			x.leaveSnapshot(g.name, s)
 			delete(x.snapshots, g.name)
 			x.snapshotNames.remove(g.name)
 		}
 	case PoolAttachmentKind:
 		if a := x.attachments[g.name]; a != nil {
 			known, version, pool = true, a.version, a.pool
-			without(x.attachmentsOf, a.volume, g.name)
-			x.pool(a.pool).counts.attachments--
+			x.leaveAttachment(g.name, a)
 			delete(x.attachments, g.name)
 		}
 	case PoolKind:
@@ -271,6 +276,26 @@ func (x *index) drop(g *gone) (pool string) {
 		delete(x.pools, pool)
 	}
 	return pool
+}
+
+// leaveSnapshot takes a snapshot away from its volume and its pool.
+func (x *index) leaveSnapshot(name string, s *indexedSnapshot) {
+	without(x.snapshotsOf, s.volume, name)
+	x.pool(s.pool).counts.add(s.flags, -1)
+}
+
+// leaveAttachment takes an attachment away from its volume and its pool.
+func (x *index) leaveAttachment(name string, a *indexedAttachment) {
+	without(x.attachmentsOf, a.volume, name)
+	x.pool(a.pool).counts.attachments--
+}
+
+// add counts a snapshot.
+func (c *poolCounts) add(f flags, n int) {
+	c.snapshots += n
+	if !f.has(flagExternal) {
+		c.managedSnapshots += n
+	}
 }
 
 func without(of map[string][]string, volume, name string) {

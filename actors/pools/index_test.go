@@ -68,7 +68,7 @@ func TestIndexCountsWhatAPoolHas(t *testing.T) {
 	x.see(&seen{object: &v1alpha1.PoolAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a.n"}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "a", NodeName: "n", PoolName: "p"},
 	}})
-	if got, want := x.pools["p"].counts, (poolCounts{1, 1, 1, 1}); got != want {
+	if got, want := x.pools["p"].counts, (poolCounts{managed: 1, external: 1, attachments: 1, snapshots: 1, managedSnapshots: 1}); got != want {
 		t.Errorf("the pool has %+v, want %+v", got, want)
 	}
 	external.Spec.Management = v1alpha1.Managed // imported
@@ -78,6 +78,22 @@ func TestIndexCountsWhatAPoolHas(t *testing.T) {
 	x.drop(&gone{kind: PoolAttachmentKind, name: "a.n"})
 	if got, want := x.pools["p"].counts, (poolCounts{managed: 2}); got != want {
 		t.Errorf("afterwards the pool has %+v, want %+v", got, want)
+	}
+}
+
+// TestIndexMovesWhatHasTheNameOfAnother: the watch was away when the first one was deleted.
+func TestIndexMovesWhatHasTheNameOfAnother(t *testing.T) {
+	x := newIndex()
+	for i, of := range []string{"a", "b"} {
+		meta := metav1.ObjectMeta{Name: "s", ResourceVersion: strconv.Itoa(i + 1)}
+		x.see(&seen{object: &v1alpha1.PoolSnapshot{ObjectMeta: meta, Spec: v1alpha1.PoolSnapshotSpec{VolumeName: of, PoolName: "p" + of}}})
+		x.see(&seen{object: &v1alpha1.PoolAttachment{ObjectMeta: meta, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: of, PoolName: "p" + of}}})
+	}
+	if len(x.snapshotsOf["a"])+len(x.attachmentsOf["a"]) != 0 || len(x.snapshotsOf["b"]) != 1 || len(x.attachmentsOf["b"]) != 1 {
+		t.Errorf("snapshots %v, attachments %v", x.snapshotsOf, x.attachmentsOf)
+	}
+	if got, want := x.counts("pb"), (poolCounts{attachments: 1, snapshots: 1, managedSnapshots: 1}); got != want || x.counts("pa") != (poolCounts{}) {
+		t.Errorf("the pools have %+v and %+v", x.counts("pa"), got)
 	}
 }
 

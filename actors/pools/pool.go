@@ -153,6 +153,9 @@ func (p *poolActor) takeOver(c actor.Context) {
 	}
 	if found, ok := take(&p.syncing); ok {
 		p.synced(c, found)
+		if p.object.DeletionTimestamp != nil {
+			p.finalize(c)
+		}
 	}
 	if found, ok := take(&p.saving); ok {
 		p.saved(found)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,7 +76,8 @@ func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, b
 	}
 	var have v1alpha1.PoolSnapshot
 	err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &have)
-	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil) {
+	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil ||
+		have.Spec.PoolName != x.pool.Name || have.Spec.VolumeName != of) {
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -95,10 +95,7 @@ func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, b
 	if missing {
 		object = x.snapshotResource(name, of, management)
 		if err := x.Resources.Create(ctx, object); err != nil {
-			if apierrors.IsAlreadyExists(err) {
-				return nil
-			}
-			return fmt.Errorf("make PoolSnapshot %s of snapshot %s: %w", name, s.ID, err)
+			return x.notMade(fmt.Errorf("make PoolSnapshot %s of snapshot %s: %w", name, s.ID, err))
 		}
 	}
 	base := object.DeepCopy()

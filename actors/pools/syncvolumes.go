@@ -37,7 +37,8 @@ func (x *comparison) adopt(ctx context.Context, listed *array.Volume) error {
 	}
 	var have v1alpha1.PoolVolume
 	err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &have)
-	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil) {
+	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil ||
+		have.Spec.PoolName != x.pool.Name) {
 		return nil // made meanwhile, or another volume has its name
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -55,10 +56,7 @@ func (x *comparison) adopt(ctx context.Context, listed *array.Volume) error {
 	if missing {
 		object = x.volumeResource(name, management, comment, v)
 		if err := x.Resources.Create(ctx, object); err != nil {
-			if apierrors.IsAlreadyExists(err) {
-				return nil
-			}
-			return fmt.Errorf("make PoolVolume %s of volume %s: %w", name, v.ID, err)
+			return x.notMade(fmt.Errorf("make PoolVolume %s of volume %s: %w", name, v.ID, err))
 		}
 	}
 	base := object.DeepCopy()
@@ -94,9 +92,12 @@ func (x *comparison) volumeResource(
 		object.Spec.RequestName = v.Name
 	}
 	if v.Block {
-		object.Spec.Protocol, object.Spec.FSType = v1alpha1.ISCSI, comment.FSType
-		if comment.FSType == "" {
+		object.Spec.Protocol = v1alpha1.ISCSI
+		switch comment.FSType {
+		case "":
 			object.Spec.VolumeMode = v1alpha1.Block
+		case "ext4", "xfs":
+			object.Spec.FSType = comment.FSType // nodes run mkfs of this name, and others can change comments
 		}
 	}
 	label(object, v1alpha1.LabelPool, x.pool.Name)
@@ -105,6 +106,19 @@ func (x *comparison) volumeResource(
 		label(object, v1alpha1.LabelNamespace, claim.Namespace)
 	}
 	return object
+}
+
+// notMade lets the import go on without one resource that exists by now, or that the API server takes in
+// no case.
+func (x *comparison) notMade(err error) error {
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsInvalid(err):
+		x.Log.Error(err, "what is on an array cannot be imported", "pool", x.pool.Name)
+		return nil
+	}
+	return err
 }
 
 // label sets a label, if the value can be one.

@@ -38,10 +38,12 @@ func (c Comment) String() string {
 	return string(text)
 }
 
-// For returns the claim.
+// For returns the claim; an empty one where there is none, or no names of Kubernetes: others can change
+// comments, too.
 func (c Comment) For() Claim {
-	namespace, name, found := strings.Cut(c.Claim, "/")
-	if !found {
+	const longest = 253 // of a claim's name
+	namespace, name, _ := strings.Cut(c.Claim, "/")
+	if len(namespace) > maxName || len(name) > longest || !subdomain.MatchString(namespace) || !subdomain.MatchString(name) {
 		return Claim{}
 	}
 	return Claim{Namespace: namespace, Name: name}

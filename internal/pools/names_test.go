@@ -55,6 +55,11 @@ func TestCommentTellsWhoseAVolumeIs(t *testing.T) {
 	if got := ParseComment(c.String()); got != c || got.For() != (Claim{Namespace: "shop", Name: "data"}) {
 		t.Errorf("read as %+v", got)
 	}
+	for _, claim := range []string{"A B/c", "a", "a/", "/b", "a/b/c", strings.Repeat("a", 64) + "/b", "../x"} {
+		if got := (Comment{Claim: claim}).For(); got != (Claim{}) {
+			t.Errorf("the claim %q is read as %+v", claim, got)
+		}
+	}
 	for _, text := range []string{"", "x", "[]", "null", `{"cluster":1}`, `"a"`} {
 		if got := ParseComment(text); got.Cluster != "" || got.For() != (Claim{}) {
 			t.Errorf("%s is read as %+v", text, got)
