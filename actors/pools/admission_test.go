@@ -20,7 +20,8 @@ func askAttach(node string, shared bool) *messages.AttachVolume {
 
 func attachedOn(node string, shared bool) *v1alpha1.PoolAttachment {
 	return &v1alpha1.PoolAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "v." + node}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "v", NodeName: node, PoolName: "p", Shared: shared},
+		ObjectMeta: metav1.ObjectMeta{Name: "v." + node},
+		Spec:       v1alpha1.PoolAttachmentSpec{VolumeName: "v", NodeName: node, PoolName: "p", Shared: shared},
 	}
 }
 
@@ -28,8 +29,10 @@ func attachedOn(node string, shared bool) *v1alpha1.PoolAttachment {
 func TestWhatMayBeDone(t *testing.T) {
 	remove := &messages.RemoveVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
 	take := &messages.TakeSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s", Volume: "v"}
-	copied := &messages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: pools.Source{Volume: "v"}}}
-	restored := &messages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: pools.Source{Snapshot: "s"}}}
+	from := func(s pools.Source) *messages.CreateVolume {
+		return &messages.CreateVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "copy")}, New: pools.NewVolume{Name: "copy", Source: s}}
+	}
+	copied, restored := from(pools.Source{Volume: "v"}), from(pools.Source{Snapshot: "s"})
 	removeSnapshot := &messages.RemoveSnapshot{Routing: messages.Routing{ID: keyOf(kindSnapshot, "s")}, Name: "s"}
 	grow := &messages.GrowVolume{Routing: messages.Routing{ID: keyOf(kindVolume, "v")}, Name: "v"}
 	going := aVolume("v", "p", 2)

@@ -24,7 +24,7 @@ func metaIn(namespace, name string) metav1.ObjectMeta {
 func (h *testPools) addVolume(a *testArray, name, comment string, size array.GiB, block bool) array.Volume {
 	h.Helper()
 	wanted := array.NewVolume{Name: name, PoolID: "pool-00000001", Comment: comment, Size: size, Block: block}
-	v, err := a.memArray.CreateVolume(context.Background(), wanted)
+	v, err := a.CreateVolume(context.Background(), wanted)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestExistingVolumesAndSnapshotsAreImported(t *testing.T) {
 		h.addVolume(a, "pvc-of-another-cluster", pools.NewComment("other", pools.Claim{}).String(), 5, false)
 		for _, name := range []string{"snapshot-00000000-1111-4222-8333-444444444444", "by-hand"} {
 			taken := array.NewSnapshot{Name: name, VolumeID: nas.ID, Group: nas.Group}
-			if _, err := a.memArray.CreateSnapshot(context.Background(), taken); err != nil {
+			if _, err := a.CreateSnapshot(context.Background(), taken); err != nil {
 				h.Fatal(err)
 			}
 		}
@@ -96,7 +96,8 @@ func TestVolumesOfOthersAreImportedWhenThePoolSaysSo(t *testing.T) {
 		a := h.addPool("a", "fast")
 		v := h.addVolume(a, "Data_1", "", 5, true)
 		h.addVolume(a, "plain", "made by hand", 5, false)
-		if _, err := a.memArray.CreateSnapshot(context.Background(), array.NewSnapshot{Name: "nightly", VolumeID: v.ID, Group: v.Group}); err != nil {
+		taken := array.NewSnapshot{Name: "nightly", VolumeID: v.ID, Group: v.Group}
+		if _, err := a.CreateSnapshot(context.Background(), taken); err != nil {
 			h.Fatal(err)
 		}
 		a.volumes["volume-ffffffff"] = array.Volume{ID: "volume-ffffffff", Name: "in-another-pool", PoolID: "pool-00000009", Usable: true}

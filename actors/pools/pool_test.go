@@ -94,7 +94,8 @@ func TestPoolWhoseArrayCannotBeAskedIsUnreachable(t *testing.T) {
 		reason string
 		fails  error
 	}{
-		{"InvalidCredentials", array.ErrCredentials}, {"TLSError", array.ErrTLS}, {"Timeout", array.ErrTimeout}, {"BadAnswer", array.ErrBadAnswer},
+		{"InvalidCredentials", array.ErrCredentials}, {"TLSError", array.ErrTLS}, {"Timeout", array.ErrTimeout},
+		{"BadAnswer", array.ErrBadAnswer},
 		{"NetworkError", fmt.Errorf("%w: %w", array.ErrUnreachable, errNotReached)},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

@@ -117,7 +117,8 @@ func (h *testPools) addPool(name, class string) *testArray {
 	h.Helper()
 	endpoint := "https://" + name
 	a := &testArray{memArray: newMemArray(), calls: map[string]int{}, token: "token-" + name, health: array.Health{
-		Version: "22.06-sp1-123", IQN: "iqn.2011-04.com.zadara:" + name, Portal: "10.0.0.9:3260", CHAP: array.CHAP{User: "user", Secret: "secret"},
+		Version: "22.06-sp1-123", IQN: "iqn.2011-04.com.zadara:" + name, Portal: "10.0.0.9:3260",
+		CHAP:  array.CHAP{User: "user", Secret: "secret"},
 		Pools: []array.Pool{{ID: "pool-00000001", Name: "pool", Total: 1000 << 30, Available: 900 << 30, Provisioned: 200 << 30}},
 	}}
 	h.arrays[endpoint] = a
