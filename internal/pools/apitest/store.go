@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
@@ -55,7 +55,7 @@ func (s *Server) create(p place, namespace string, o *unstructured.Unstructured)
 		return nil, apierrors.NewAlreadyExists(p.groupResource(), k.name)
 	}
 	o.SetNamespace(namespace)
-	o.SetUID(types.UID(uuid.NewUUID()))
+	o.SetUID(uuid.NewUUID())
 	o.SetCreationTimestamp(metav1.Now())
 	o.SetDeletionTimestamp(nil)
 	o.SetGeneration(1)
@@ -209,8 +209,8 @@ func (k key) text() string { return k.namespace + "/" + k.name }
 
 // statusOf is how an error is answered.
 func statusOf(err error) (int, []byte) {
-	failure, ok := err.(apierrors.APIStatus) //nolint:errorlint // the functions above return no wrapped errors
-	if !ok {
+	var failure apierrors.APIStatus
+	if !errors.As(err, &failure) {
 		failure = apierrors.NewInternalError(err)
 	}
 	status := failure.Status()
