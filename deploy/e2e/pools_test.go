@@ -25,8 +25,10 @@ func TestPools(t *testing.T) {
 		{"many claims", (*poolsCluster).testManyClaims},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
-			scenario.run(p.in(t))
-			p.in(t).wantNothingLeft()
+			part := p.in(t)
+			scenario.run(part)
+			part.wantNothingLeft()
+			p.array, p.controller = part.array, part.controller
 		})
 	}
 }

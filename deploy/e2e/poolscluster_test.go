@@ -27,6 +27,8 @@ const (
 // poolsCluster is a cluster with a class that has one pool.
 type poolsCluster struct {
 	*cluster
+	// whole is the test that all scenarios are parts of.
+	whole *testing.T
 	node  string
 	array *program
 	// url is the array's, arrayFlags what starts it again with the volumes that it has.
@@ -49,7 +51,7 @@ type program struct {
 	first chan string // its first line of output
 }
 
-// launch starts a program, whose output goes to a log.
+// launch starts a program, whose output goes to a log. It ends with the whole test.
 func (p *poolsCluster) launch(name, path string, args ...string) *program {
 	p.t.Helper()
 	log, err := os.OpenFile(filepath.Join(p.state, "logs", name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -65,6 +67,7 @@ func (p *poolsCluster) launch(name, path string, args ...string) *program {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.whole.Cleanup(func() { r.end(syscall.SIGTERM) })
 	go func() {
 		defer close(r.ended)
 		lines := bufio.NewScanner(out)
@@ -177,7 +180,7 @@ func (p *poolsCluster) wantNothingLeft() {
 // node's stand-in.
 func newPools(t *testing.T) *poolsCluster {
 	t.Helper()
-	p := &poolsCluster{cluster: newCluster(t)}
+	p := &poolsCluster{cluster: newCluster(t), whole: t}
 	p.node = strings.TrimSpace(p.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"))
 	p.kubectl("apply", "--server-side", "-k", filepath.Join("..", "crds"))
 	for _, kind := range []string{"poolclasses", "pools", "poolvolumes", "poolsnapshots", "poolattachments", "poolnodes"} {
@@ -188,18 +191,15 @@ func newPools(t *testing.T) *poolsCluster {
 		return err
 	})
 	p.startArray()
-	t.Cleanup(func() { p.array.end(syscall.SIGKILL) })
 	p.stub = newStubNode(t, p.node)
 	if err := os.MkdirAll(p.socketDir(), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	p.stub.serve(t, filepath.Join(p.socketDir(), "node.sock"))
-	registrar := p.launch("registrar", p.tool, "registrar", "--driver="+poolsDriver, "--csi-socket="+filepath.Join(p.socketDir(), "node.sock"),
+	p.launch("registrar", p.tool, "registrar", "--driver="+poolsDriver, "--csi-socket="+filepath.Join(p.socketDir(), "node.sock"),
 		"--kubelet-root="+p.kubeletDir())
-	t.Cleanup(func() { registrar.end(syscall.SIGTERM) })
 	p.feed(p.objects(), "apply", "--server-side", "-f", "-")
 	p.startController()
-	t.Cleanup(func() { p.controller.end(syscall.SIGTERM) })
 	p.kubectl("rollout", "status", "statefulset/pools-sidecars", "--timeout=120s")
 	p.eventually("the driver is registered", func() error {
 		if out := p.kubectl("get", "csinode", p.node, "-o", "jsonpath={.spec.drivers[*].name}"); !strings.Contains(out, poolsDriver) {
