@@ -72,7 +72,8 @@ func sameAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, n pools.
 	switch {
 	case a.DeletionTimestamp != nil:
 		return problemf(volume.ErrBusy, "volume %s is being detached from node %s; try again", n.Volume, n.Node)
-	case a.Spec.VolumeName != n.Volume || a.Spec.NodeName != n.Node || a.Spec.PoolName != v.Spec.PoolName || a.Spec.Protocol != v.Spec.Protocol:
+	case a.Spec.VolumeName != n.Volume || a.Spec.NodeName != n.Node ||
+		a.Spec.PoolName != v.Spec.PoolName || a.Spec.Protocol != v.Spec.Protocol:
 		return problemf(volume.ErrConflict, "the PoolAttachment %s is not that of volume %s, in pool %s, and node %s; delete it",
 			a.Name, n.Volume, v.Spec.PoolName, n.Node)
 	case a.Spec.ReadOnly != n.ReadOnly:
@@ -106,8 +107,7 @@ func (t *task) attachOnArray(ctx context.Context, a *v1alpha1.PoolAttachment, v 
 		return err
 	})
 	if err != nil {
-		var known *problem
-		if errors.As(err, &known) {
+		if _, known := errors.AsType[*problem](err); known {
 			return err
 		}
 		return t.arrayError(pool.Name, err, "attach volume "+a.Spec.VolumeName+" to node "+a.Spec.NodeName)

@@ -221,7 +221,9 @@ func TestLeftoverInAnotherModeIsAttachedAnew(t *testing.T) {
 	w := newWorld(t)
 	w.create("pvc-1", 1, false)
 	id := w.volume("pvc-1").Status.ID
-	server, err := w.mem.EnsureServer(w.ctx, array.NewServer{Name: pools.ServerName("node1", "cluster"), IQN: "iqn.2026-11.io.katbox:c:node1", Address: "10.0.0.1"})
+	server, err := w.mem.EnsureServer(w.ctx, array.NewServer{
+		Name: pools.ServerName("node1", "cluster"), IQN: "iqn.2026-11.io.katbox:c:node1", Address: "10.0.0.1",
+	})
 	w.must(err)
 	_, err = w.mem.Attach(w.ctx, array.NewAttachment{ServerID: server.ID, VolumeID: id, NFS: true})
 	w.must(err)

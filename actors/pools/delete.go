@@ -130,8 +130,8 @@ func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 	case byAnotherCluster:
 		return have, false, nil
 	case byPerson:
-		return have, false, problemf(volume.ErrUncertain, "the array of pool %s has a volume %s (%s) whose comment does not say that it is ours; "+
-			"delete its comment if it is, or rename it", pool.Name, v.Name, have.ID)
+		return have, false, problemf(volume.ErrUncertain, "the array of pool %s has a volume %s (%s) whose comment does not say that it is "+
+			"ours; delete its comment if it is, or rename it", pool.Name, v.Name, have.ID)
 	}
 	return have, true, nil
 }

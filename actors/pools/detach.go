@@ -104,7 +104,8 @@ func (t *task) serversOf(ctx context.Context, node string, pool messages.UsableP
 
 // detachFrom detaches a volume from a node's server records, and looks whether that is so. It returns
 // all records of the node that it has found.
-func (t *task) detachFrom(ctx context.Context, pool messages.UsablePool, v *v1alpha1.PoolVolume, node string, servers []string) ([]string, error) {
+func (t *task) detachFrom(ctx context.Context, pool messages.UsablePool, v *v1alpha1.PoolVolume, node string, servers []string,
+) ([]string, error) {
 	doing := "detach volume " + v.Name + " from node " + node
 	for _, id := range servers {
 		if err := pool.Array.Detach(ctx, v.Status.ID, id); err != nil {
@@ -125,7 +126,8 @@ func (t *task) detachFrom(ctx context.Context, pool messages.UsablePool, v *v1al
 	for _, still := range left {
 		switch {
 		case slices.Contains(servers, still.ServerID):
-			return nil, problemf(volume.ErrUncertain, "%s: it is still attached to server %s on the array of pool %s", doing, still.ServerID, pool.Name)
+			return nil, problemf(volume.ErrUncertain, "%s: it is still attached to server %s on the array of pool %s",
+				doing, still.ServerID, pool.Name)
 		case slices.Contains(all, still.ServerID): // another record of the node, which was not written down
 			return t.detachFrom(ctx, pool, v, node, append(slices.Clone(servers), still.ServerID))
 		}

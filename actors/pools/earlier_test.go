@@ -17,7 +17,8 @@ import (
 // TestChangedCommentDoesNotForgetAVolume: people edit comments, and arrays may shorten them.
 func TestChangedCommentDoesNotForgetAVolume(t *testing.T) {
 	for name, comment := range map[string]string{
-		"by a person": "finance, do not touch", "none": "", "of another claim": `{"cluster":"cluster","pvc":"ns/renamed"}`, "cut off": `{"cluster":"clus`,
+		"by a person": "finance, do not touch", "none": "", "of another claim": `{"cluster":"cluster","pvc":"ns/renamed"}`,
+		"cut off": `{"cluster":"clus`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -151,7 +151,8 @@ func ensureServer(ctx context.Context, a array.Array, want array.NewServer, prot
 		return "", err
 	}
 	for _, s := range all {
-		if isServerOf(s, want.Name) && (protocol == v1alpha1.ISCSI && s.IQN == want.IQN || protocol == v1alpha1.NFS && s.Address == want.Address) {
+		right := protocol == v1alpha1.ISCSI && s.IQN == want.IQN || protocol == v1alpha1.NFS && s.Address == want.Address
+		if right && isServerOf(s, want.Name) {
 			return s.ID, nil
 		}
 	}

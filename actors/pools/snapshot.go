@@ -113,7 +113,8 @@ func (t *task) takeOnArray(ctx context.Context, s *v1alpha1.PoolSnapshot) error 
 		return err
 	}
 	if v.Spec.PoolName != s.Spec.PoolName {
-		return problemf(volume.ErrConflict, "snapshot %s is of pool %s, and volume %s of pool %s", s.Name, s.Spec.PoolName, v.Name, v.Spec.PoolName)
+		return problemf(volume.ErrConflict, "snapshot %s is of pool %s, and volume %s of pool %s",
+			s.Name, s.Spec.PoolName, v.Name, v.Spec.PoolName)
 	}
 	have, err := pool.Array.CreateSnapshot(ctx, array.NewSnapshot{Name: s.Name, VolumeID: v.Status.ID, Group: v.Status.GroupID})
 	if err != nil {
@@ -211,8 +212,8 @@ func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapsh
 		}
 		switch {
 		case id == "" && t.early():
-			return problemf(volume.ErrUncertain, "snapshot %s is not on the array of pool %s, and may still be taken by a request of an earlier run "+
-				"of the controller", s.Name, pool.Name)
+			return problemf(volume.ErrUncertain, "snapshot %s is not on the array of pool %s, and may still be taken by a request of an "+
+				"earlier run of the controller", s.Name, pool.Name)
 		case id == "":
 			return nil
 		}
