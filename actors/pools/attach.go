@@ -86,12 +86,13 @@ func sameAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, n pools.
 // newAttachment makes the resource of an attachment.
 func (t *task) newAttachment(ctx context.Context, a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, n pools.NewAttachment) error {
 	*a = v1alpha1.PoolAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{v1alpha1.LabelPool: v.Spec.PoolName}},
+		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},
 		Spec: v1alpha1.PoolAttachmentSpec{
 			VolumeName: n.Volume, NodeName: n.Node, PoolName: v.Spec.PoolName, Protocol: v.Spec.Protocol,
 			ReadOnly: n.ReadOnly, Shared: n.Shared,
 		},
 	}
+	label(a, v1alpha1.LabelPool, v.Spec.PoolName)
 	return t.create(ctx, a)
 }
 

@@ -133,13 +133,14 @@ func protocolOf(n pools.NewVolume, chosen messages.Reservation, from *source) (v
 // wanted is the resource of a new volume.
 func (t *task) wanted(n pools.NewVolume, chosen messages.Reservation, protocol v1alpha1.Protocol, size array.GiB) v1alpha1.PoolVolume {
 	v := v1alpha1.PoolVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{v1alpha1.LabelPool: chosen.Pool}},
+		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},
 		Spec: v1alpha1.PoolVolumeSpec{
 			ClassName: chosen.Class, PoolName: chosen.Pool, Size: *resource.NewQuantity(size.Bytes(), resource.BinarySI),
 			VolumeMode: volumeModeOf(n.Block), Protocol: protocol, FSType: fsTypeOf(n, protocol), Management: v1alpha1.Managed,
 			Flags: v1alpha1.VolumeFlags{Compress: chosen.Compress, Dedupe: chosen.Dedupe, Encrypt: chosen.Encrypt},
 		},
 	}
+	label(&v, v1alpha1.LabelPool, chosen.Pool)
 	if n.Name != t.name {
 		v.Spec.RequestName = n.Name
 	}
@@ -153,7 +154,7 @@ func (t *task) wanted(n pools.NewVolume, chosen messages.Reservation, protocol v
 	}
 	if n.Claim != (pools.Claim{}) {
 		v.Spec.ClaimRef = &v1alpha1.ClaimRef{Namespace: n.Claim.Namespace, Name: n.Claim.Name}
-		v.Labels[v1alpha1.LabelNamespace] = n.Claim.Namespace
+		label(&v, v1alpha1.LabelNamespace, n.Claim.Namespace)
 	}
 	return v
 }

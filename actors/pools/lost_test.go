@@ -3,13 +3,16 @@ package pools
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
 )
 
 // unprotect takes all finalizers off a resource, as people do who want to be rid of it.
@@ -93,4 +96,15 @@ func TestNoFinalAnswerWhileAResourceIsLeft(t *testing.T) {
 	w.must(w.repeat(func() error { return w.DeleteSnapshot(w.ctx, "snapshot-1") }))
 	w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, "pvc-1") }))
 	w.nothingLeft()
+}
+
+// TestLongNamesOfPoolsAreNoLabels: the API server would refuse the volume.
+func TestLongNamesOfPoolsAreNoLabels(t *testing.T) {
+	task := &task{environment: &environment{}, name: "pvc-1"}
+	for pool, labels := range map[string]int{strings.Repeat("p", 63): 2, strings.Repeat("p", 64): 1} {
+		v := task.wanted(newVolume("pvc-1", 1, false), messages.Reservation{Class: "class", Pool: pool}, v1alpha1.NFS, 1)
+		if len(v.Labels) != labels || v.Labels[v1alpha1.LabelNamespace] != "ns" || v.Spec.PoolName != pool {
+			t.Errorf("labels %v, pool %s", v.Labels, v.Spec.PoolName)
+		}
+	}
 }

@@ -52,9 +52,10 @@ func (t *task) newSnapshot(ctx context.Context, s *v1alpha1.PoolSnapshot, reques
 		return err
 	}
 	*s = v1alpha1.PoolSnapshot{
-		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{v1alpha1.LabelPool: v.Spec.PoolName}},
+		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},
 		Spec:       v1alpha1.PoolSnapshotSpec{VolumeName: of, PoolName: v.Spec.PoolName, Management: v1alpha1.Managed},
 	}
+	label(s, v1alpha1.LabelPool, v.Spec.PoolName)
 	if requested != t.name {
 		s.Spec.RequestName = requested
 	}
