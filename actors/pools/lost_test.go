@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,4 +109,36 @@ func TestLongNamesOfPoolsAreNoLabels(t *testing.T) {
 			t.Errorf("labels %v, pool %s", v.Labels, v.Spec.PoolName)
 		}
 	}
+}
+
+// TestCopyThatMayBeGrowingIsNotGrownTwice: the controller that has made the copy has ended, and the array
+// carries out what it had asked for last.
+func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create("pvc-1", 1, false)
+		n := newVolume("pvc-2", 5, false)
+		n.Source = pools.Source{Volume: "pvc-1"}
+		w.stop()
+		from := w.on().named(w, "pvc-1")
+		comment := pools.NewComment("cluster", n.Claim).String()
+		made, err := w.mem.CloneVolume(w.ctx, array.NewClone{Name: "pvc-2", Comment: comment, Group: from.Group})
+		w.must(err)
+		task := &task{environment: &environment{}, name: "pvc-2"}
+		v := task.wanted(n, messages.Reservation{Class: "class", Pool: "pool"}, v1alpha1.NFS, 5)
+		v.Finalizers = []string{v1alpha1.Finalizer}
+		w.must(w.api.Create(w.ctx, &v))
+		w.settle = 30 * time.Second
+		w.start()
+		time.Sleep(10 * time.Second)
+		if _, err := w.CreateVolume(w.ctx, n); !repeatable(err) {
+			t.Errorf("at once: %v", err)
+		}
+		_, err = w.mem.GrowVolume(w.ctx, made.ID, 5)
+		w.must(err)
+		w.must(w.repeat(func() error { _, err := w.CreateVolume(w.ctx, n); return err }))
+		if got := w.on().named(w, "pvc-2"); got.Size != 5 || w.grown(got.ID) != 1 {
+			t.Errorf("%+v has grown %d times", got, w.grown(got.ID))
+		}
+	})
 }

@@ -86,6 +86,9 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 		return problemf(volume.ErrBusy, "volume %s is not usable yet, its status on the array is %q", v.Name, have.Status)
 	}
 	if want := array.InGiB(v.Spec.Size.Value()); have.Size < want {
+		if look && t.early() {
+			return problemf(volume.ErrUncertain, "the copy %s may be growing on its array, by a request of an earlier run of the controller", v.Name)
+		}
 		if have, err = pool.Array.GrowVolume(ctx, have.ID, want); err != nil {
 			return t.arrayError(pool.Name, err, "grow the copy "+v.Name)
 		}
