@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,7 +102,7 @@ func (p *poolsCluster) startArray() {
 	}
 	flags := p.arrayFlags
 	if p.url != "" {
-		flags = append(flags[:len(flags):len(flags)], "--listen", strings.TrimPrefix(p.url, "http://"))
+		flags = append(slices.Clip(flags), "--listen", strings.TrimPrefix(p.url, "http://"))
 	}
 	p.array = p.launch("array", p.bin("fakearray"), flags...)
 	select {
