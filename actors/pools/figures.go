@@ -49,6 +49,11 @@ func (p *poolActor) figures() *poolIs {
 	return f
 }
 
+// starts reports whether it is not known yet what the pool takes: its array is to be asked, or compared.
+func (f *poolIs) starts() bool {
+	return f.state == "" || f.state == v1alpha1.PoolConfiguring || f.state == v1alpha1.PoolImporting
+}
+
 // candidate is the pool for the allocator, with what was promised since the array was asked.
 func (f *poolIs) candidate(reserved int64, making int) pools.Candidate {
 	refuses := f.refuses

@@ -134,7 +134,7 @@ func TestPoolTakesNoVolumesBeforeItIsImported(t *testing.T) {
 			h.Errorf("the array of a pool that is not imported: %v", err)
 		}
 		_, err := ask(h, &messages.ReservePool{Volume: "v", Class: "fast", Bytes: 1 << 30})
-		if !errors.Is(err, volume.ErrNoSpace) {
+		if !errors.Is(err, volume.ErrUnavailable) || errors.Is(err, volume.ErrNoSpace) {
 			h.Errorf("room in a pool that is not imported: %v", err)
 		}
 		close(hold)

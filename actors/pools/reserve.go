@@ -45,10 +45,13 @@ func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string
 		return m.Pool, nil
 	}
 	var candidates []pools.Candidate
-	elsewhere := ""
+	elsewhere, kind := "", volume.ErrNoSpace
 	for _, p := range k.members(c.Name) {
 		if m.Pool == "" || p.name == m.Pool {
 			candidates = append(candidates, k.candidate(p, m.Volume))
+			if p.starts() {
+				kind = volume.ErrUnavailable // it may take the volume soon
+			}
 		}
 	}
 	if m.Pool != "" && len(candidates) == 0 {
@@ -69,14 +72,18 @@ func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string
 	if why == "" {
 		why = "it has no pools"
 	}
-	return "", &noPool{fmt.Sprintf("no pool of PoolClass %s takes a volume of %d GiB: %s", c.Name, m.Bytes>>30, why)}
+	return "", &noPool{kind, fmt.Sprintf("no pool of PoolClass %s takes a volume of %d GiB: %s", c.Name, m.Bytes>>30, why)}
 }
 
-// noPool is a [volume.ErrNoSpace] that says why for each pool.
-type noPool struct{ why string }
+// noPool is a [volume.ErrNoSpace] that says why for each pool; a [volume.ErrUnavailable] while a pool is not
+// known yet.
+type noPool struct {
+	kind error
+	why  string
+}
 
 func (e *noPool) Error() string        { return e.why }
-func (e *noPool) Is(target error) bool { return target == volume.ErrNoSpace }
+func (e *noPool) Is(target error) bool { return target == e.kind }
 
 // release gives room back. What was made is counted until the array was asked anew.
 func (k *classes) release(m *messages.ReleasePool) {
