@@ -42,8 +42,9 @@ func blockedBy(has poolCounts) string {
 	if has.managed == 0 && has.attachments == 0 && has.managedSnapshots == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the pool has %d volumes and %d snapshots of Katbox, and %d attachments; delete the claims, or, if the array is gone for ever, "+
-		"set the annotation %s to \"true\": its resources go then, and nothing on the array", has.managed, has.managedSnapshots, has.attachments, v1alpha1.Forget)
+	return fmt.Sprintf("the pool has %d volumes and %d snapshots of Katbox, and %d attachments; delete the claims, "+
+		"or, if the array is gone for ever, set the annotation %s to \"true\": its resources go then, and nothing on the array",
+		has.managed, has.managedSnapshots, has.attachments, v1alpha1.Forget)
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.

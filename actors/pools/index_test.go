@@ -68,7 +68,8 @@ func TestIndexCountsWhatAPoolHas(t *testing.T) {
 	x.see(&seen{object: &v1alpha1.PoolAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a.n"}, Spec: v1alpha1.PoolAttachmentSpec{VolumeName: "a", NodeName: "n", PoolName: "p"},
 	}})
-	if got, want := x.pools["p"].counts, (poolCounts{managed: 1, external: 1, attachments: 1, snapshots: 1, managedSnapshots: 1}); got != want {
+	want := poolCounts{managed: 1, external: 1, attachments: 1, snapshots: 1, managedSnapshots: 1}
+	if got := x.pools["p"].counts; got != want {
 		t.Errorf("the pool has %+v, want %+v", got, want)
 	}
 	external.Spec.Management = v1alpha1.Managed // imported
@@ -92,7 +93,8 @@ func TestIndexMovesWhatHasTheNameOfAnother(t *testing.T) {
 	if len(x.snapshotsOf["a"])+len(x.attachmentsOf["a"]) != 0 || len(x.snapshotsOf["b"]) != 1 || len(x.attachmentsOf["b"]) != 1 {
 		t.Errorf("snapshots %v, attachments %v", x.snapshotsOf, x.attachmentsOf)
 	}
-	if got, want := x.counts("pb"), (poolCounts{attachments: 1, snapshots: 1, managedSnapshots: 1}); got != want || x.counts("pa") != (poolCounts{}) {
+	want := poolCounts{attachments: 1, snapshots: 1, managedSnapshots: 1}
+	if got := x.counts("pb"); got != want || x.counts("pa") != (poolCounts{}) {
 		t.Errorf("the pools have %+v and %+v", x.counts("pa"), got)
 	}
 }
