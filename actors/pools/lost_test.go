@@ -142,3 +142,22 @@ func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
 		}
 	})
 }
+
+// TestDeletionSparesAnotherSnapshotOfTheID: an array that was set up anew gives its IDs out again.
+func TestDeletionSparesAnotherSnapshotOfTheID(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, false)
+	w.create("pvc-2", 1, false)
+	for snapshot, of := range map[string]string{"snapshot-1": "pvc-1", "snapshot-2": "pvc-2"} {
+		_, err := w.CreateSnapshot(w.ctx, snapshot, of)
+		w.must(err)
+	}
+	s, other := w.snapshot("snapshot-1"), w.snapshot("snapshot-2")
+	w.must(w.mem.DeleteSnapshot(w.ctx, s.Status.ID))
+	s.Status.ID = other.Status.ID
+	w.must(w.api.Status().Update(w.ctx, s))
+	w.must(w.DeleteSnapshot(w.ctx, "snapshot-1"))
+	if on := w.on(); w.snapshot("snapshot-1") != nil || len(on.snapshots) != 1 || on.snapshots[0].Name != "snapshot-2" {
+		t.Errorf("on the array: %+v", on.snapshots)
+	}
+}

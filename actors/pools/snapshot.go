@@ -218,11 +218,26 @@ func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapsh
 		case id == "":
 			return nil
 		}
+	} else if is, err := t.isOurs(ctx, s, pool); err != nil || !is {
+		return err
 	}
 	if err := pool.Array.DeleteSnapshot(ctx, id); err != nil {
 		return t.arrayError(pool.Name, err, "delete snapshot "+s.Name)
 	}
 	return nil
+}
+
+// isOurs reports whether the array has the snapshot of a resource. One of its ID with another name and of
+// another volume is none: the array was set up anew.
+func (t *task) isOurs(ctx context.Context, s *v1alpha1.PoolSnapshot, pool messages.UsablePool) (bool, error) {
+	have, err := pool.Array.Snapshot(ctx, s.Status.ID)
+	switch {
+	case errors.Is(err, array.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, t.arrayError(pool.Name, err, "read snapshot "+s.Name)
+	}
+	return have.Name == s.Name || have.Group != "" && have.Group == s.Status.GroupID, nil
 }
 
 // findSnapshot finds a snapshot whose ID was never written down. The array is asked for all of them.
