@@ -33,7 +33,7 @@ func (c *client) CreateVolume(ctx context.Context, v array.NewVolume) (array.Vol
 	}
 	body["name"], body["capacity"], body["pool"], body["block"] = v.Name, fmt.Sprintf("%dG", v.Size), pool, yes(v.Block)
 	return c.makeVolume(ctx, v.Name, v.Comment, call{method: http.MethodPost, pattern: "volumes", body: body}, func(made array.Volume) bool {
-		return made.Block == v.Block && made.Size == v.Size
+		return made.Block == v.Block && made.Size >= v.Size // arrays may round sizes
 	})
 }
 
