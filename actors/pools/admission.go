@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -81,17 +82,29 @@ func (o *owner) judge(m messages.Request) (admission, error) {
 	case *messages.CreateVolume:
 		return admission{does: creating, volume: pools.VolumeName(m.New.Name), source: m.New.Source}, o.mayCreate(m)
 	case *messages.RemoveVolume:
-		return admission{does: removing, volume: m.Name}, o.mayRemove(m.Name)
+		op := admission{does: removing, volume: m.Name}
+		if o.index.volumes[m.Name] == nil {
+			return op, cmp.Or(o.mayBeUnknown("volume "+m.Name), o.mayRemove(m.Name))
+		}
+		return op, o.mayRemove(m.Name)
 	case *messages.GrowVolume:
 		return admission{does: growing, volume: m.Name}, o.mayChange(m.Name)
 	case *messages.AttachVolume:
 		return admission{does: attaching, volume: m.New.Volume, node: m.New.Node, shared: m.New.Shared}, o.mayAttach(m.New)
 	case *messages.DetachVolume:
-		return admission{does: detaching, volume: m.Volume, node: m.Node}, nil
+		op := admission{does: detaching, volume: m.Volume, node: m.Node}
+		if o.index.volumes[m.Volume] == nil && o.index.attachments[pools.AttachmentName(m.Volume, m.Node)] == nil {
+			return op, o.mayBeUnknown("volume " + m.Volume)
+		}
+		return op, nil
 	case *messages.TakeSnapshot:
 		return admission{does: snapshotting, volume: m.Volume}, o.maySnapshot(m)
 	case *messages.RemoveSnapshot:
-		return admission{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}, o.mayRemoveSnapshot(m.Name)
+		op := admission{does: removingSnapshot, source: pools.Source{Snapshot: m.Name}}
+		if o.index.snapshots[m.Name] == nil {
+			return op, cmp.Or(o.mayBeUnknown("snapshot "+m.Name), o.mayRemoveSnapshot(m.Name))
+		}
+		return op, o.mayRemoveSnapshot(m.Name)
 	}
 	return admission{}, fmt.Errorf("the supervisor is asked %T, which it does not know", m)
 }

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 func (o *owner) find(m *messages.FindVolume) {
 	v := o.index.volumes[m.Name]
 	if v == nil {
-		m.Fail(fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, m.Name))
+		m.Fail(cmp.Or(o.mayBeUnknown("volume "+m.Name), fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, m.Name)))
 		return
 	}
 	found := o.index.describe(m.Name, v)
