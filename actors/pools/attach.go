@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,10 +37,19 @@ func (t *task) attach(ctx context.Context, n pools.NewAttachment) (pools.Attachm
 		if err := t.keep(ctx, a); err != nil {
 			return pools.Attachment{}, err
 		}
-	} else if err := t.newAttachment(ctx, a, v, n); err != nil {
+	}
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err == nil && !n.Shared {
+		err = t.notElsewhere(ctx, v, n.Node, pool)
+	}
+	if err != nil && !found {
 		return pools.Attachment{}, err
 	}
-	pool, err := t.pool(ctx, a.Spec.PoolName)
+	if !found {
+		if err := t.newAttachment(ctx, a, v, n); err != nil {
+			return pools.Attachment{}, err
+		}
+	}
 	if err == nil {
 		err = t.attachOnArray(ctx, a, v, node, pool)
 	}
@@ -48,6 +58,29 @@ func (t *task) attach(ctx context.Context, n pools.NewAttachment) (pools.Attachm
 		return pools.Attachment{}, err
 	}
 	return describeAttachment(a, v, pool), nil
+}
+
+// notElsewhere refuses to attach a volume that the array has attached to a server record of another node.
+// No resource may tell of that: it was lost, or a person has attached the volume.
+func (t *task) notElsewhere(ctx context.Context, v *v1alpha1.PoolVolume, node string, pool messages.UsablePool) error {
+	there, err := pool.Array.Attachments(ctx, v.Status.ID)
+	if err != nil {
+		return t.arrayError(pool.Name, err, "look where volume "+v.Name+" is attached")
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	own, err := t.serversOf(ctx, node, pool)
+	if err != nil {
+		return err
+	}
+	for _, at := range there {
+		if !slices.Contains(own, at.ServerID) {
+			return problemf(pools.ErrInUse, "volume %s is not shared, and attached to server %s on the array of pool %s, which is not of node %s; "+
+				"detach it there", v.Name, at.ServerID, pool.Name, node)
+		}
+	}
+	return nil
 }
 
 // node reads the node that a volume is to be attached to.

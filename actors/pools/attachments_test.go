@@ -251,3 +251,45 @@ func TestVolumeWithoutACommentIsBetterThanNone(t *testing.T) {
 	w.must(w.DeleteVolume(w.ctx, "pvc-1"))
 	w.nothingLeft()
 }
+
+// TestUnsharedVolumeStaysOnItsServer, also where no resource tells that the array has attached it.
+func TestUnsharedVolumeStaysOnItsServer(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, true)
+	id := w.volume("pvc-1").Status.ID
+	attachTo := func(server string) string {
+		s, err := w.mem.EnsureServer(w.ctx, array.NewServer{Name: server, IQN: "iqn.2026-11.io.katbox:c:" + server})
+		w.must(err)
+		_, err = w.mem.Attach(w.ctx, array.NewAttachment{ServerID: s.ID, VolumeID: id})
+		w.must(err)
+		return s.ID
+	}
+	attach := func(node string, shared bool) error {
+		_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: node, Shared: shared})
+		return err
+	}
+	// A resource was lost.
+	server := attachTo(pools.ServerName("node2", "cluster"))
+	w.wants(attach("node1", false), pools.ErrInUse, server)
+	if w.attachment("pvc-1", "node1") != nil {
+		t.Error("an attachment that was refused has a resource")
+	}
+	w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "node2") }))
+	w.must(attach("node1", false))
+	w.attachedOnce("pvc-1", "node1")
+	// The array loses the attachment, and a person makes another one.
+	w.must(w.mem.Detach(w.ctx, id, w.attachment("pvc-1", "node1").Status.ServerID))
+	server = attachTo("a person's")
+	w.wants(attach("node1", false), pools.ErrInUse, server)
+	if on := w.on(); len(on.attachments) != 1 {
+		t.Errorf("on the array: %+v", on)
+	}
+	w.must(w.mem.Detach(w.ctx, id, server))
+	w.must(w.mem.DeleteServer(w.ctx, server))
+	w.must(w.repeat(func() error { return attach("node1", false) }))
+	w.attachedOnce("pvc-1", "node1")
+	w.must(w.Detach(w.ctx, "pvc-1", "node1"))
+	// Where it is shared, others may have it.
+	attachTo("a person's")
+	w.must(attach("node1", true))
+}
