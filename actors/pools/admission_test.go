@@ -99,3 +99,44 @@ func TestWhatMayBeDone(t *testing.T) {
 		}
 	}
 }
+
+// TestAttachmentThatNoCallHasAskedFor may be made where nothing is in its way.
+func TestAttachmentThatNoCallHasAskedFor(t *testing.T) {
+	with := func(a *v1alpha1.PoolAttachment, state v1alpha1.AttachmentState, server string, created int64) *seen {
+		a = a.DeepCopy()
+		a.Status.State, a.Status.ServerID, a.CreationTimestamp = state, server, metav1.Unix(created, 0)
+		return &seen{object: a}
+	}
+	a, b := attachedOn("a", false), attachedOn("b", false)
+	sharedA, sharedB := attachedOn("a", true), attachedOn("b", true)
+	for name, tc := range map[string]struct {
+		there []*seen
+		under []messages.Request
+		want  error
+	}{
+		"none":              {nil, nil, nil},
+		"alone":             {[]*seen{with(b, "", "", 1)}, nil, nil},
+		"the older one":     {[]*seen{with(b, "", "", 1), with(a, "", "", 2)}, nil, nil},
+		"the younger one":   {[]*seen{with(b, "", "", 2), with(a, "", "", 1)}, nil, pools.ErrInUse},
+		"of the same age":   {[]*seen{with(b, "", "", 1), with(a, "", "", 1)}, nil, pools.ErrInUse},
+		"made on a server":  {[]*seen{with(b, "", "", 1), with(a, v1alpha1.AttachmentReady, "srv", 2)}, nil, pools.ErrInUse},
+		"failed there":      {[]*seen{with(b, "", "", 1), with(a, v1alpha1.AttachmentFailed, "srv", 2)}, nil, pools.ErrInUse},
+		"refused":           {[]*seen{with(b, "", "", 2), with(a, v1alpha1.AttachmentFailed, "", 1)}, nil, nil},
+		"on its own server": {[]*seen{with(b, v1alpha1.AttachmentAttaching, "srv", 2), with(a, "", "", 1)}, nil, nil},
+		"shared":            {[]*seen{with(sharedB, "", "", 2), with(sharedA, "", "", 1)}, nil, nil},
+		"a call":            {[]*seen{with(b, "", "", 1)}, []messages.Request{askAttach("a", false)}, pools.ErrInUse},
+		"a call for itself": {[]*seen{with(b, "", "", 1)}, []messages.Request{askAttach("b", false)}, nil},
+	} {
+		o := newOwner(&environment{})
+		for _, under := range tc.under { // it was let through before the other one was seen
+			op, _ := o.judge(under)
+			o.admitted.add(under.Route().ID, op)
+		}
+		for _, s := range tc.there {
+			o.index.see(s)
+		}
+		if err := o.mayFinish("v.b"); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}

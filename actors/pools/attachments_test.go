@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -292,4 +294,41 @@ func TestUnsharedVolumeStaysOnItsServer(t *testing.T) {
 	// Where it is shared, others may have it.
 	attachTo("a person's")
 	w.must(attach("node1", true))
+}
+
+// TestAttachmentMadeByHandIsAdmittedToo: no call was let through for it.
+func TestAttachmentMadeByHandIsAdmittedToo(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, true)
+	byHand := func(node string) *v1alpha1.PoolAttachment {
+		a := &v1alpha1.PoolAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: pools.AttachmentName("pvc-1", node), Finalizers: []string{v1alpha1.Finalizer}},
+			Spec:       v1alpha1.PoolAttachmentSpec{VolumeName: "pvc-1", NodeName: node, PoolName: "pool", Protocol: v1alpha1.ISCSI},
+		}
+		w.must(w.api.Create(w.ctx, a))
+		return a
+	}
+	_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
+	w.must(err)
+	failed := func() bool { return w.attachment("pvc-1", "node2").Status.State == v1alpha1.AttachmentFailed }
+	byHand("node2")
+	w.until("the second one is Failed", failed)
+	w.attachedOnce("pvc-1", "node1")
+	if says := w.attachment("pvc-1", "node2").Status.Message; !strings.Contains(says, "node1") {
+		t.Errorf("the message is %q", says)
+	}
+	w.must(w.Detach(w.ctx, "pvc-1", "node2"))
+	w.must(w.Detach(w.ctx, "pvc-1", "node1"))
+	// The controller was not there when they were made; the first one was to be attached already.
+	w.stop()
+	byHand("node1")
+	second := byHand("node2")
+	second.SetCreationTimestamp(metav1.NewTime(second.CreationTimestamp.Add(time.Minute)))
+	w.must(w.api.Update(w.ctx, second))
+	w.start()
+	w.until("the older one is attached", func() bool {
+		return w.attachment("pvc-1", "node1").Status.State == v1alpha1.AttachmentLoginPending
+	})
+	w.until("the other one is Failed", failed)
+	w.attachedOnce("pvc-1", "node1")
 }

@@ -150,6 +150,9 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	case !unfinishedAttachment(a):
 		return nil
 	}
+	if may, err := t.admitted(ctx, a); err != nil || !may {
+		return err
+	}
 	_, err = t.attach(ctx, pools.NewAttachment{
 		Volume: a.Spec.VolumeName, Node: a.Spec.NodeName, ReadOnly: a.Spec.ReadOnly, Shared: a.Spec.Shared,
 	})

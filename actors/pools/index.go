@@ -89,6 +89,7 @@ type indexedSnapshot struct {
 
 type indexedAttachment struct {
 	version            uint64
+	created            int64
 	volume, node, pool string
 	// server is the ID of the node's record on the array.
 	server string
@@ -221,11 +222,12 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 		return false
 	}
 	a := &indexedAttachment{
-		version: version, volume: o.Spec.VolumeName, node: x.word(o.Spec.NodeName), pool: x.word(o.Spec.PoolName),
-		server: x.word(o.Status.ServerID),
+		version: version, created: o.CreationTimestamp.Unix(), volume: o.Spec.VolumeName, node: x.word(o.Spec.NodeName),
+		pool: x.word(o.Spec.PoolName), server: x.word(o.Status.ServerID),
 		flags: flagged(o.Spec.Shared, flagShared) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
 			flagged(unfinishedAttachment(o), flagUnfinished) |
-			flagged(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending, flagReady),
+			flagged(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending, flagReady) |
+			flagged(o.Status.State == v1alpha1.AttachmentFailed, flagFailed),
 	}
 	if before != nil {
 		x.leaveAttachment(o.Name, before)

@@ -134,6 +134,8 @@ func (o *owner) Receive(c actor.Context) {
 		m.Send(o.index.contents(m.name), nil)
 	case *mayDelete:
 		o.answerMayDelete(m)
+	case *mayGoOn:
+		m.Send(struct{}{}, o.mayFinish(m.attachment))
 	case *messages.FindVolume:
 		if o.answers(m) {
 			o.find(m)
