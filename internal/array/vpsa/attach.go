@@ -19,7 +19,7 @@ func (c *client) Attachments(ctx context.Context, volumeID string) ([]array.Atta
 			})
 		}),
 	}})
-	return all, err
+	return all, c.volumeGone(ctx, volumeID, err)
 }
 
 // attachment finds a volume's attachment to a server record.

@@ -123,7 +123,7 @@ func TestAnswers(t *testing.T) {
 		{"no such server", 200, `{"response":{"status":10086}}`, array.ErrNotFound, "10086"},
 		{"no object", 200, `{"response":{"status":0,"volume":null}}`, array.ErrNotFound, ""},
 		{"errors in a list", 200, `{"response":{"status":7,"errors":[{"message":"not enough space"}]}}`, array.ErrNoRoom, "not enough space"},
-		{"not found, with an envelope", 404, `{"response":{"status":9,"message":"no such thing"}}`, array.ErrNotFound, "code 9"},
+		{"not found, with an envelope", 404, `{"response":{"status":9,"message":"no such thing"}}`, array.ErrUncertain, "code 9"},
 		{"not found, without status", 404, `{"response":{"status":0}}`, array.ErrBadAnswer, "HTTP 404"},
 		{"exists", 200, `{"response":{"status":8,"message":"Name already exists"}}`, array.ErrExists, ""},
 		{"attached", 200, `{"response":{"status":8,"message":"Volume is attached"}}`, array.ErrAttached, ""},

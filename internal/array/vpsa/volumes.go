@@ -16,7 +16,7 @@ func (c *client) Volume(ctx context.Context, id string) (array.Volume, error) {
 	var found *volume
 	err := c.get(ctx, call{pattern: "volumes/{id}", id: id, fields: map[string]field{"volume": one(&found)}})
 	if err != nil {
-		return array.Volume{}, err
+		return array.Volume{}, c.volumeGone(ctx, id, err)
 	}
 	if found == nil || found.ID == "" {
 		return array.Volume{}, fmt.Errorf("volume %s of the array %s: %w", id, c.endpoint, array.ErrNotFound)
