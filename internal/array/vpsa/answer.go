@@ -42,7 +42,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // read takes the array's answer apart.
-func (c *client) read(ctx context.Context, answer *http.Response, fields map[string]field) error {
+func (c *client) read(ctx context.Context, answer *http.Response, q call) error {
 	switch code := answer.StatusCode; {
 	case code == http.StatusNoContent:
 		return nil
@@ -54,7 +54,7 @@ func (c *client) read(ctx context.Context, answer *http.Response, fields map[str
 		return fmt.Errorf("%w: HTTP %d", array.ErrBadAnswer, code)
 	}
 	from := &body{from: answer.Body, left: c.largest}
-	e := envelope{fields: fields}
+	e := envelope{fields: q.fields, hints: q.hints}
 	err := e.decode(json.NewDecoder(from))
 	switch {
 	case errors.Is(from.err, errTooLong):
@@ -90,9 +90,9 @@ func target(answer *http.Response) string {
 //
 //	{"response": {"status": 0, "status-msg": "...", "volumes": [...]}}
 type envelope struct {
-	fields map[string]field
-	code   int
-	text   string
+	fields, hints map[string]field
+	code          int
+	text          string
 	// known: there was a status, or one of the fields.
 	known bool
 }
@@ -115,6 +115,9 @@ func (e *envelope) decode(d *json.Decoder) error {
 func (e *envelope) field(d *json.Decoder, key string) error {
 	if decode := e.fields[key]; decode != nil {
 		e.known = true
+		return decode(d)
+	}
+	if decode := e.hints[key]; decode != nil {
 		return decode(d)
 	}
 	switch key {

@@ -11,14 +11,17 @@ import (
 
 // Attachments asks for a volume's servers.
 func (c *client) Attachments(ctx context.Context, volumeID string) ([]array.Attachment, error) {
+	l := allServers
+	l.q = call{pattern: "volumes/{id}/servers", id: volumeID}
 	var all []array.Attachment
-	err := c.get(ctx, call{pattern: "volumes/{id}/servers", id: volumeID, fields: map[string]field{
-		"servers": many(func(s server) {
+	err := l.visit(ctx, c, func(page []server) error {
+		for _, s := range page {
 			all = append(all, array.Attachment{
 				ServerID: string(s.ID), VolumeID: volumeID, ReadOnly: bool(s.ReadOnly), Target: string(s.Target), LUN: int(s.LUN),
 			})
-		}),
-	}})
+		}
+		return nil
+	})
 	return all, c.volumeGone(ctx, volumeID, err)
 }
 

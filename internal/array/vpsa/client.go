@@ -57,6 +57,8 @@ type call struct {
 	body        map[string]any
 	// fields decode what stands in the answer.
 	fields map[string]field
+	// hints decode what may stand beside them, and does not make an answer one of the array.
+	hints map[string]field
 	// limit is how long it may take; 0 means the client's timeout.
 	limit time.Duration
 }
@@ -143,7 +145,7 @@ func (c *client) inTurn(ctx context.Context, q call) error {
 		return &failure{err: transportError(ctx, err), open: open.Load()}
 	}
 	defer answer.Body.Close()
-	err = c.read(ctx, answer, q.fields)
+	err = c.read(ctx, answer, q)
 	if errors.Is(err, array.ErrUnreachable) && !errors.Is(err, array.ErrCredentials) || errors.Is(err, context.Canceled) {
 		return &failure{err: err, open: true}
 	}

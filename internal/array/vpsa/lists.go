@@ -2,6 +2,7 @@ package vpsa
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -26,36 +27,53 @@ var (
 	allServers   = list[server]{call{pattern: "servers"}, "servers", func(s server) text { return s.ID }}
 )
 
-// whole reads a list that is short.
-func (l list[T]) whole(ctx context.Context, c *client) ([]T, error) {
-	var all []T
-	q := l.q
-	q.fields = map[string]field{l.key: many(func(item T) { all = append(all, item) })}
-	if err := c.get(ctx, q); err != nil {
-		return nil, err
-	}
-	return all, nil
+// part is what an answer has of a list.
+type part[T any] struct {
+	items []T
+	// count is how many objects the list has, as the array says; 0 where it does not.
+	count int
 }
 
 // from reads a part of a list; a limit of 0 asks for all. The array may ignore both.
-func (l list[T]) from(ctx context.Context, c *client, start, limit int) ([]T, error) {
-	l.q.query = maps.Clone(l.q.query)
-	if l.q.query == nil {
-		l.q.query = url.Values{}
+func (l list[T]) from(ctx context.Context, c *client, start, limit int) (p part[T], err error) {
+	q := l.q
+	q.query = url.Values{"start": {strconv.Itoa(start)}, "limit": {strconv.Itoa(limit)}}
+	maps.Copy(q.query, l.q.query)
+	var count number
+	q.fields = map[string]field{
+		l.key: many(func(item T) { p.items = append(p.items, item) }),
 	}
-	l.q.query.Set("start", strconv.Itoa(start))
-	l.q.query.Set("limit", strconv.Itoa(limit))
-	return l.whole(ctx, c)
+	q.hints = map[string]field{"count": func(d *json.Decoder) error {
+		var raw json.RawMessage
+		err := d.Decode(&raw)
+		if err == nil {
+			_ = count.UnmarshalJSON(raw) // what is no number says nothing
+		}
+		return err
+	}}
+	err = c.get(ctx, q)
+	p.count = int(count)
+	return p, err
 }
 
-// visit reads a list in pages and visits each object once, a page at a time.
+// all reads a list as a whole.
+func (l list[T]) all(ctx context.Context, c *client) (all []T, err error) {
+	err = l.visit(ctx, c, func(page []T) error {
+		all = append(all, page...)
+		return nil
+	})
+	return all, err
+}
+
+// visit reads a list in pages and visits each object once, a page at a time. A page that is shorter than
+// was asked for is the last one, unless the array says that the list has more.
 //
 // A page begins with the last object of the one before it. Where it does not, objects went away
 // meanwhile, or the array ignores where a page is to start: then the rest is read as one answer.
 func (l list[T]) visit(ctx context.Context, c *client, each func([]T) error) error {
 	seen := make(map[text]struct{})
 	news := func(items []T) error {
-		fresh := items[:0]
+		fresh := make([]T, 0, len(items))
 		for _, item := range items {
 			if _, known := seen[l.id(item)]; !known {
 				seen[l.id(item)] = struct{}{}
@@ -71,34 +89,48 @@ func (l list[T]) visit(ctx context.Context, c *client, each func([]T) error) err
 		}
 		return nil
 	}
-	items, err := l.from(ctx, c, 0, c.page)
+	last := text("")
 	for start := 0; ; {
+		p, err := l.from(ctx, c, start, c.page)
 		if err != nil {
 			return err
 		}
-		if len(items) != c.page { // the last page, or all although a page was asked for
-			return news(items)
-		}
-		last := l.id(items[c.page-1])
-		if err := news(items); err != nil {
-			return err
-		}
-		start += c.page - 1
-		if items, err = l.from(ctx, c, start, c.page); err != nil {
-			return err
-		}
-		if len(items) == 0 || l.id(items[0]) != last {
+		n := len(p.items)
+		if start > 0 && (n == 0 || l.id(p.items[0]) != last) {
 			break
 		}
+		if err := news(p.items); err != nil {
+			return err
+		}
+		switch more := p.count > start+n; {
+		case n != c.page && !more: // the last page, or all although a page was asked for
+			return nil
+		case n < 2:
+			l.incomplete(c, p.count, start+n)
+			return nil
+		}
+		last = l.id(p.items[n-1])
+		start += n - 1
 	}
-	items, err = l.from(ctx, c, 0, 0)
+	p, err := l.from(ctx, c, 0, 0)
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 {
+	if len(p.items) == 0 {
 		return fmt.Errorf("%w: its list of %s changes while it is read, and it gives no whole one", array.ErrBadAnswer, l.key)
 	}
-	return news(items)
+	if p.count > len(p.items) {
+		l.incomplete(c, p.count, len(p.items))
+	}
+	return news(p.items)
+}
+
+// incomplete says that a list has less than the array counts. It may count what it never gives; of a list of
+// what has a name, perhaps all objects.
+func (l list[T]) incomplete(c *client, count, came int) {
+	if len(l.q.query) == 0 {
+		c.log.Info("the array counts more objects than its list has", "array", c.endpoint, "list", l.q.path(), "counted", count, "listed", came)
+	}
 }
 
 // visitWords visits a list in the words of package array.

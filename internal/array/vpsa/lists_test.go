@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/katbox/katbox/internal/array"
@@ -123,5 +124,58 @@ func TestVisitorEndsTheList(t *testing.T) {
 	err := paging(t, w).Volumes(within(t), func([]array.Volume) error { return enough })
 	if err != enough || w.count() != 1 { //nolint:errorlint // the visitor's own error
 		t.Errorf("%v after %d requests", err, w.count())
+	}
+}
+
+// TestArrayWithSmallPages: no list is shorter than the array says, whatever the largest page is.
+func TestArrayWithSmallPages(t *testing.T) {
+	const largest, volumes = 7, 30
+	a := newArray(t, fake.Options{})
+	if err := a.Seed("v", volumes, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	ctx, direct := within(t), newClient(t, &wire{array: a})
+	c := newClient(t, &wire{array: a, do: func(_ int, r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+		query := r.URL.Query()
+		if limit, _ := strconv.Atoi(query.Get("limit")); r.Method == http.MethodGet && (limit == 0 || limit > largest) {
+			query.Set("limit", strconv.Itoa(largest))
+			r.URL.RawQuery = query.Encode()
+		}
+		return pass()
+	}})
+	of := a.Volumes()[0]
+	for i := range volumes {
+		s := must(direct.EnsureServer(ctx, array.NewServer{Name: fmt.Sprint("node", i), IQN: fmt.Sprint("iqn.2026-11.io.katbox:node", i)}))(t)
+		must(direct.Attach(ctx, array.NewAttachment{ServerID: s.ID, VolumeID: of.ID}))(t)
+		must(direct.CreateSnapshot(ctx, array.NewSnapshot{Name: fmt.Sprint("snapshot-", i), VolumeID: of.ID}))(t)
+	}
+	seen := map[string]bool{}
+	must(struct{}{}, c.Volumes(ctx, func(page []array.Volume) error {
+		for _, v := range page {
+			seen[v.ID] = true
+		}
+		return nil
+	}))(t)
+	servers, attached := must(c.Servers(ctx))(t), must(c.Attachments(ctx, of.ID))(t)
+	if len(seen) != volumes || len(servers) != volumes || len(attached) != volumes {
+		t.Errorf("%d volumes, %d servers, %d attachments; want %d of each", len(seen), len(servers), len(attached), volumes)
+	}
+	last := fmt.Sprint("snapshot-", volumes-1)
+	again := must(c.CreateSnapshot(ctx, array.NewSnapshot{Name: last, VolumeID: of.ID}))(t)
+	if n := len(a.Snapshots()); n != volumes || again.Name != last {
+		t.Errorf("%d snapshots after one was asked for again, %+v", n, again)
+	}
+}
+
+// TestCountThatIsTooHighEndsTheList: the array may count what it never gives.
+func TestCountThatIsTooHighEndsTheList(t *testing.T) {
+	c := answering(t, 200, "application/json", `{"response":{"status":0,"count":"9","volumes":[{"name":"volume-00000001","display_name":"a"}]}}`)
+	n := 0
+	must(struct{}{}, c.Volumes(within(t), func(page []array.Volume) error { n += len(page); return nil }))(t)
+	if n != 1 {
+		t.Errorf("%d volumes", n)
+	}
+	if v := must(c.VolumeNamed(within(t), "a"))(t); v.ID != "volume-00000001" {
+		t.Errorf("%+v", v)
 	}
 }

@@ -63,10 +63,15 @@ func (c *client) EnsureServer(ctx context.Context, n array.NewServer) (array.Ser
 
 // attachedTo returns the IDs of the volumes that are attached to a server record.
 func (c *client) attachedTo(ctx context.Context, id string) ([]string, error) {
+	l := allVolumes
+	l.q = call{pattern: "servers/{id}/volumes", id: id}
 	var all []string
-	err := c.get(ctx, call{pattern: "servers/{id}/volumes", id: id, fields: map[string]field{
-		"volumes": many(func(v volume) { all = append(all, string(v.ID)) }),
-	}})
+	err := l.visit(ctx, c, func(page []volume) error {
+		for _, v := range page {
+			all = append(all, string(v.ID))
+		}
+		return nil
+	})
 	return all, err
 }
 

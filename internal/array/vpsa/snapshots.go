@@ -35,10 +35,11 @@ func (c *client) CreateSnapshot(ctx context.Context, s array.NewSnapshot) (array
 	if group == "" {
 		group = of.Group
 	}
-	l := list[snapshot]{q: call{pattern: "consistency_groups/{id}/snapshots", id: group}, key: "snapshots"}
+	l := allSnapshots
+	l.q = call{pattern: "consistency_groups/{id}/snapshots", id: group}
 	var taken array.Snapshot
 	done := func(ctx context.Context) (bool, error) {
-		all, err := l.whole(ctx, c)
+		all, err := l.all(ctx, c)
 		if err != nil {
 			return false, err
 		}

@@ -43,7 +43,7 @@ func (c *client) named(ctx context.Context, name string) (array.Volume, error) {
 	// The array compares up to the first blank.
 	word, _, _ := strings.Cut(name, " ")
 	l.q.query = url.Values{"display_name": {word}}
-	all, err := l.whole(ctx, c)
+	all, err := l.all(ctx, c)
 	if err != nil {
 		return array.Volume{}, err
 	}
