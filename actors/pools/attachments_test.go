@@ -332,3 +332,20 @@ func TestAttachmentMadeByHandIsAdmittedToo(t *testing.T) {
 	w.until("the other one is Failed", failed)
 	w.attachedOnce("pvc-1", "node1")
 }
+
+// TestServerRecordOfOthersIsLeftAlone: nodes may write into the status which record is theirs.
+func TestServerRecordOfOthersIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, true)
+	other, err := w.mem.EnsureServer(w.ctx, array.NewServer{Name: pools.ServerName("node1", "another cluster"), Address: "10.9.9.9"})
+	w.must(err)
+	_, err = w.Attach(w.ctx, pools.NewAttachment{Volume: "pvc-1", Node: "node1"})
+	w.must(err)
+	a := w.attachment("pvc-1", "node1")
+	a.Status.ServerID = other.ID
+	w.must(w.api.Status().Update(w.ctx, a))
+	w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "node1") }))
+	if on := w.on(); len(on.attachments) > 0 || len(on.servers) != 1 || on.servers[0].ID != other.ID {
+		t.Errorf("on the array: %+v", on)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -183,7 +184,8 @@ func isServerOf(s array.Server, name string) bool {
 	return s.Name == name || strings.HasPrefix(s.Name, name+secondServer)
 }
 
-// dropServer deletes a server record to which nothing is attached any more.
+// dropServer deletes a server record of a node to which nothing is attached any more. A record with the name
+// of another node, or of another cluster's, stays: nodes may write the ID into a resource.
 func (t *task) dropServer(ctx context.Context, pool messages.UsablePool, node, id string) error {
 	key := serverOf{pool.Name, node}
 	record := t.servers.enter(key)
@@ -193,7 +195,13 @@ func (t *task) dropServer(ctx context.Context, pool messages.UsablePool, node, i
 		return err
 	}
 	defer release()
-	err = pool.Array.DeleteServer(ctx, id)
+	own, err := t.serversOf(ctx, node, pool)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(own, id) {
+		err = pool.Array.DeleteServer(ctx, id)
+	}
 	if errors.Is(err, array.ErrAttached) {
 		return nil // another volume is
 	}
