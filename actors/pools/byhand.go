@@ -6,10 +6,53 @@ import (
 	"fmt"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
+
+// madeByHand reports whether a person has made the resource of a volume, of which nothing is known on the
+// array yet: it has no finalizer, which the controller's own have from the first moment.
+func madeByHand(v *v1alpha1.PoolVolume) bool {
+	return !protected(v) && v.Status.ID == "" && v.Spec.Management != v1alpha1.External
+}
+
+// nameTaken refuses the volume on the array that has the name of a resource made by hand, unless its
+// comment says that it is ours.
+func (t *task) nameTaken(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err != nil {
+		return err
+	}
+	have, err := pool.Array.VolumeNamed(ctx, v.Name)
+	switch {
+	case errors.Is(err, array.ErrNotFound):
+		return nil
+	case err != nil:
+		return t.arrayError(pool.Name, err, "look for volume "+v.Name)
+	}
+	return t.ours(v, have, marked)
+}
+
+// takeName lets the resource of a volume that a person has made have its name, or be Failed.
+func (t *task) takeName(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	taken := t.nameTaken(ctx, v)
+	if !errors.Is(taken, volume.ErrConflict) {
+		if taken != nil {
+			t.unfinished = taken
+		}
+		return taken
+	}
+	t.warn(v, "CreateFailed", taken)
+	if err := t.writeStatus(ctx, v, func() {
+		v.Status.State, v.Status.Message = v1alpha1.VolumeFailed, taken.Error()+"; or delete this PoolVolume"
+	}); err != nil {
+		return err
+	}
+	return problemf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
+}
 
 // mayGoOn asks whether a PoolAttachment that was never attached may be: a person may have made it, and no
 // call was admitted for it. Task -> supervisor.

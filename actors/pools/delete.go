@@ -50,6 +50,11 @@ func (t *task) removeVolume(ctx context.Context) error {
 	if err != nil || !found {
 		return err
 	}
+	if madeByHand(v) {
+		if err := t.nameTaken(ctx, v); err != nil {
+			return because(volume.ErrUncertain, err, "delete volume %s, which a person has made", v.Name)
+		}
+	}
 	if err := t.keep(ctx, v); err != nil {
 		return err
 	}

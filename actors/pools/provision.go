@@ -26,6 +26,11 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		t.unfinished = err
 		return err
 	}
+	if madeByHand(v) {
+		if err := t.takeName(ctx, v); err != nil {
+			return err
+		}
+	}
 	if err := t.keep(ctx, v); err != nil {
 		return err
 	}

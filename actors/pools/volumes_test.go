@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
@@ -316,3 +319,44 @@ func (a *memArray) finish() {
 type deaf struct{ *memArray }
 
 func (deaf) Detach(context.Context, string, string) error { return nil }
+
+// TestVolumeMadeByHandTakesNoStrangersVolume: the name was not looked at before the resource was made.
+func TestVolumeMadeByHandTakesNoStrangersVolume(t *testing.T) {
+	ours := pools.NewComment("cluster", pools.Claim{}).String()
+	for name, test := range map[string]struct {
+		comment string
+		adopt   bool
+	}{"no comment": {"", false}, "another text": {"finance", false}, "ours": {ours, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			before, err := w.mem.CreateVolume(w.ctx, array.NewVolume{Name: "data", PoolID: "pool-00000001", Size: 1, Comment: test.comment})
+			w.must(err)
+			byHand := func(name string) {
+				w.must(w.api.Create(w.ctx, &v1alpha1.PoolVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PoolVolumeSpec{
+					ClassName: "class", PoolName: "pool", Size: resource.MustParse("1Gi"), Protocol: v1alpha1.NFS, VolumeMode: v1alpha1.Filesystem,
+					Management: v1alpha1.Managed,
+				}}))
+			}
+			byHand("data")
+			byHand("free")
+			state := func(name string, want v1alpha1.VolumeState) {
+				w.until(name+" is "+string(want), func() bool { return w.volume(name).Status.State == want })
+			}
+			state("free", v1alpha1.VolumeReady)
+			if test.adopt {
+				state("data", v1alpha1.VolumeReady)
+				return
+			}
+			state("data", v1alpha1.VolumeFailed)
+			if says := w.volume("data").Status.Message; !strings.Contains(says, before.ID) {
+				t.Errorf("the message is %q", says)
+			}
+			w.wants(w.DeleteVolume(w.ctx, "data"), volume.ErrUncertain, before.ID)
+			w.must(w.api.Delete(w.ctx, w.volume("data")))
+			w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, "data") }))
+			if after := w.on().named(w, "data"); after.ID != before.ID || after.Comment != before.Comment {
+				t.Errorf("it is %+v, was %+v", after, before)
+			}
+		})
+	}
+}
