@@ -79,6 +79,7 @@ func (c *Controller) DeleteVolume(ctx context.Context, id string) error {
 }
 
 // GrowVolume makes a volume at least as large as required, in bytes, and not larger than the limit.
+// One that Katbox has not made grows too: its claim asks for that.
 func (c *Controller) GrowVolume(ctx context.Context, id string, required, limit int64) (pools.Volume, error) {
 	return actors.Ask(ctx, c.Root, c.Supervisor(),
 		&messages.GrowVolume{Routing: routing(ctx, kindVolume, id), Name: id, Required: required, Limit: limit})
