@@ -28,7 +28,11 @@ func TestChartEqualsManifests(t *testing.T) {
 		withAll: {"--set", "sidecars.enabled=true,networkPolicy.enabled=true,gateway.enabled=true"},
 	} {
 		t.Run(dir, func(t *testing.T) {
-			want, got := byName(kustomize(t, dir)), byName(helm(t, args...))
+			objects := kustomize(t, dir)
+			if dir == "overlays/with-pools" {
+				objects = append(objects, kustomize(t, definitions)...)
+			}
+			want, got := byName(objects), byName(helm(t, args...))
 			delete(want, "Namespace /katbox")
 			for name, object := range want {
 				if got[name] == nil {

@@ -18,6 +18,8 @@ import (
 var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk", "overlays/with-gateway", "overlays/with-pools"}
 
 const (
+	// definitions is what is there before the controller of the pools, and stays after it.
+	definitions = "../crds"
 	// withPolicy is a kustomization that has the component network-policy.
 	withPolicy = "../../.ci/deploy/testdata/network-policy"
 	// withAll is one that has all components.
@@ -30,7 +32,7 @@ const (
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(slices.Clip(overlays), withPolicy, withAll, withAdmission, withFile) {
+	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withAdmission, withFile) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range files(t, examples+"/*.yaml") {

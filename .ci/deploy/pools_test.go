@@ -21,7 +21,7 @@ import (
 func controllers(t *testing.T) map[string][]*unstructured.Unstructured {
 	const enabled = "pools.enabled=true,pools.sidecars.snapshotter.enabled=true"
 	return map[string][]*unstructured.Unstructured{
-		"overlay":   kustomize(t, "overlays/with-pools"),
+		"overlay":   append(kustomize(t, definitions), kustomize(t, "overlays/with-pools")...),
 		"chart":     helm(t, "--set", enabled),
 		"OpenShift": helm(t, "--set", enabled, "--api-versions", "security.openshift.io/v1"),
 		"renamed": helm(t, "--namespace", "batch", "--set", enabled+",pools.chapNamespace=logins,"+
@@ -38,6 +38,20 @@ func TestNoPoolsByDefault(t *testing.T) {
 			if strings.Contains(o.GetName(), "controller") || o.GetKind() == "CustomResourceDefinition" || o.GetName() == "array.csi.katbox.io" {
 				t.Errorf("%s: %s %s is of the pools", name, o.GetKind(), o.GetName())
 			}
+		}
+	}
+}
+
+// TestToDeleteTheOverlayDeletesNoPools: "kubectl delete -k" heeds no annotation, and with the definitions
+// all volumes would be deleted on the arrays while the controller still runs.
+func TestToDeleteTheOverlayDeletesNoPools(t *testing.T) {
+	stay := byName(kustomize(t, definitions))
+	if len(stay) < 7 || stay["Namespace /katbox-chap"] == nil {
+		t.Errorf("only these stay: %v", stay)
+	}
+	for name := range byName(kustomize(t, "overlays/with-pools")) {
+		if stay[name] != nil || strings.HasPrefix(name, "CustomResourceDefinition ") {
+			t.Errorf("%s goes with the overlay", name)
 		}
 	}
 }
