@@ -92,7 +92,7 @@ func TestControllerIsHarmless(t *testing.T) {
 }
 
 // TestSidecarsReachTheController at its socket, with a patience that arrays need, and elect no leader of
-// their own: that of the controller opens the socket.
+// their own: that of the controller answers at the socket.
 func TestSidecarsReachTheController(t *testing.T) {
 	for name, objects := range controllers(t) {
 		spec := one[*appsv1.Deployment](t, objects).Spec.Template.Spec

@@ -254,7 +254,37 @@ func TestVolumeIsMadeOnTheArray(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLeaderServes: another replica has no socket, and takes over from one that was killed.
+// wait asks a replica that does not serve how it is, until it does, and returns who it is and its answer.
+func (r *replica) wait() (answered chan error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	r.t.Cleanup(cancel)
+	info, err := csi.NewIdentityClient(r.conn).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{}, grpc.WaitForReady(true))
+	if err != nil || info.GetName() != "array.csi.katbox.io" {
+		r.t.Fatalf("it is %v, %v", info, err)
+	}
+	answered = make(chan error, 1)
+	go func() {
+		probe, err := csi.NewIdentityClient(r.conn).Probe(ctx, &csi.ProbeRequest{})
+		if err == nil && !probe.GetReady().GetValue() {
+			err = errors.New("it is not ready")
+		}
+		answered <- err
+	}()
+	return answered
+}
+
+func wantNone(t *testing.T, answered chan error) {
+	t.Helper()
+	select {
+	case err := <-answered:
+		t.Errorf("it answers before it serves: %v", err)
+	default:
+	}
+}
+
+// TestOnlyTheLeaderServes: the sidecars of another replica wait, until it takes over from one that was
+// killed.
 func TestOnlyTheLeaderServes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -262,19 +292,22 @@ func TestOnlyTheLeaderServes(t *testing.T) {
 	first.says(`"serving"`)
 	second := w.start("second", "--leader-election-retry-period=100ms")
 	second.says(`"leader"`)
-	if !first.hasSocket() || second.hasSocket() {
-		t.Errorf("sockets: first %t, second %t", first.hasSocket(), second.hasSocket())
+	must(t, <-first.wait())
+	waiting := second.wait()
+	third := w.start("third")
+	third.wait()
+	must(t, third.cmd.Process.Signal(syscall.SIGTERM))
+	if code := third.ends(); code != 0 || third.hasSocket() {
+		t.Errorf("one that never served ends with %d, socket %t", code, third.hasSocket())
 	}
+	wantNone(t, waiting)
 	must(t, first.cmd.Process.Kill())
 	first.ends()
 	var lease coordinationv1.Lease // its time is over
 	must(t, w.kube.Get(t.Context(), client.ObjectKey{Namespace: "katbox", Name: "katbox-controller"}, &lease))
 	lease.Spec.HolderIdentity = new(string)
 	must(t, w.kube.Update(t.Context(), &lease))
-	second.says(`"serving"`)
-	if !second.hasSocket() {
-		t.Error("it serves without a socket")
-	}
+	must(t, <-waiting)
 	second.create("pvc-2")
 }
 
@@ -295,7 +328,7 @@ func TestALostLeaseEndsTheController(t *testing.T) {
 	}
 }
 
-// TestStartWaitsForTheAPIServer: and opens no socket before it knows all resources.
+// TestStartWaitsForTheAPIServer: and answers no call before it knows all resources.
 func TestStartWaitsForTheAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -314,11 +347,10 @@ func TestStartWaitsForTheAPIServer(t *testing.T) {
 	case <-r.ended:
 		t.Fatalf("it ended: %v", r.err)
 	}
-	if r.hasSocket() {
-		t.Error("it has a socket before it knows all resources")
-	}
+	answered := r.wait()
+	wantNone(t, answered)
 	w.api.Refuse(nil)
-	r.says(`"serving"`)
+	must(t, <-answered)
 	r.create("pvc-1")
 	must(t, r.cmd.Process.Signal(syscall.SIGTERM))
 	if code := r.ends(); code != 0 {

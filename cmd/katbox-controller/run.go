@@ -84,7 +84,15 @@ type instance struct {
 	lease   *leadership
 	actors  *pools.Controller
 	watches *watch.Watches
+
+	// server answers about pools once began is closed.
+	server *edge.Server
+	late   latePools
+	began  chan struct{}
 }
+
+// latePools are set before the first call of a method.
+type latePools struct{ controller.Pools }
 
 // live starts the controller bottom-up, serves until ctx ends or a part fails, and stops what has
 // started in reverse. A controller that has lost its lease is not stopped in order: it ends at once.
@@ -94,7 +102,7 @@ func live(ctx context.Context, o options, cluster clients, counted *metrics.Metr
 	if err != nil {
 		return fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
 	}
-	i := &instance{o: o, cluster: cluster, counted: counted, log: log, failed: make(chan error, 2)}
+	i := &instance{o: o, cluster: cluster, counted: counted, log: log, failed: make(chan error, 2), began: make(chan struct{})}
 	status.Recovered(i.healthy)
 	// A replica that waits for the lease is as it should be. While one is replaced by another the old
 	// one goes when the new one is ready, and only then is the lease free.
@@ -117,7 +125,7 @@ func live(ctx context.Context, o options, cluster clients, counted *metrics.Metr
 
 // serve starts all parts, and waits until ctx ends or one fails.
 func (i *instance) serve(ctx context.Context, status *ops.Server) error {
-	for _, start := range []func(context.Context) error{i.lead, i.startActors, i.follow, i.listen} {
+	for _, start := range []func(context.Context) error{i.listen, i.lead, i.startActors, i.follow, i.begin} {
 		err := start(ctx)
 		switch {
 		case errors.Is(err, errLost):
@@ -268,10 +276,10 @@ func (i *instance) follow(ctx context.Context) error {
 	}
 }
 
-// listen opens the socket for the sidecars.
+// listen opens the socket for the sidecars, which wait there until this replica serves.
 func (i *instance) listen(ctx context.Context) error {
 	d, err := controller.New(controller.Config{
-		Name: i.o.driverName, Version: version, Pools: i.actors, Log: i.log,
+		Name: i.o.driverName, Version: version, Pools: &i.late, Serving: i.began, Log: i.log,
 		Count: func(method string) edge.Calls { return i.counted.Method(method) },
 	})
 	if err != nil {
@@ -285,17 +293,10 @@ func (i *instance) listen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--endpoint: %w", err)
 	}
-	server := controller.NewServer(d)
-	i.onStop(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, callsTimeout)
-		defer cancel()
-		if err := server.Stop(ctx); err != nil {
-			// The sidecars repeat their calls.
-			i.log.Info("stopped serving", logkeys.Cause, err.Error())
-		}
-	})
+	i.server = controller.NewServer(d)
+	i.onStop(func(context.Context) { i.server.Server.Stop() }) // calls that still wait
 	go func() {
-		if err := server.Serve(l); err != nil {
+		if err := i.server.Serve(l); err != nil {
 			i.failed <- fmt.Errorf("serve on %s: %w", path, err)
 		}
 	}()
@@ -305,5 +306,20 @@ func (i *instance) listen(ctx context.Context) error {
 		}
 	}()
 	i.log.Info("listening", "path", path)
+	return nil
+}
+
+// begin serves the calls that wait, and all others.
+func (i *instance) begin(context.Context) error {
+	i.late.Pools = i.actors
+	i.onStop(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, callsTimeout)
+		defer cancel()
+		if err := i.server.Stop(ctx); err != nil {
+			// The sidecars repeat their calls.
+			i.log.Info("stopped serving", logkeys.Cause, err.Error())
+		}
+	})
+	close(i.began)
 	return nil
 }

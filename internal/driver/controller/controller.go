@@ -47,11 +47,14 @@ type Pools interface {
 	Ready(ctx context.Context) error
 }
 
-// Config is what a Driver works with. All fields except Trace are required.
+// Config is what a Driver works with. All fields except Serving and Trace are required.
 type Config struct {
 	Name    string // as in the CSIDriver object
 	Version string
 	Pools   Pools
+	// Serving is closed once Pools may be asked; nil means from the start. Until then Probe and all calls
+	// that are about pools wait.
+	Serving <-chan struct{}
 	Log     logr.Logger
 	Count   func(method string) edge.Calls // the counters of a CSI method
 	Trace   grpc.UnaryServerInterceptor    // makes a span of each call; nil for none
@@ -84,7 +87,7 @@ func NewServer(d *Driver) *edge.Server {
 		Services: []edge.Service{
 			{Desc: &csi.Identity_ServiceDesc, Implementation: d}, {Desc: &csi.Controller_ServiceDesc, Implementation: d},
 		},
-		Code: codeOf, Names: named, Count: d.cfg.Count, Log: d.cfg.Log, Trace: d.cfg.Trace,
+		Code: codeOf, Names: named, Count: d.cfg.Count, Log: d.cfg.Log, Trace: d.cfg.Trace, Hold: d.hold(),
 	})
 }
 

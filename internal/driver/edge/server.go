@@ -26,7 +26,7 @@ type Calls interface {
 	CallEnded(code string, took time.Duration)
 }
 
-// Config is what a Server works with. All fields except Trace are required.
+// Config is what a Server works with. All fields except Trace and Hold are required.
 type Config struct {
 	Services []Service
 	// Code returns the code of an error that is not nil. It is not asked about one that is a gRPC
@@ -39,6 +39,8 @@ type Config struct {
 	Count func(method string) Calls
 	Log   logr.Logger
 	Trace grpc.UnaryServerInterceptor // makes a span of each call; nil for none
+	// Hold comes before all others: a call that it holds up is not running yet. Nil for none.
+	Hold grpc.UnaryServerInterceptor
 }
 
 // Server serves CSI on a socket.
@@ -52,6 +54,9 @@ func New(cfg Config) *Server {
 	around := []grpc.UnaryServerInterceptor{countCalls(cfg), logCalls(cfg), toStatus(cfg.Code), recoverPanics(cfg.Log)}
 	if cfg.Trace != nil {
 		around = slices.Insert(around, 0, cfg.Trace)
+	}
+	if cfg.Hold != nil {
+		around = slices.Insert(around, 0, cfg.Hold)
 	}
 	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...))
 	for _, service := range cfg.Services {
