@@ -139,7 +139,7 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 	@if [ -z "$(REALKUBELET)" ]; then \
 		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
 	else \
-		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" KATBOX_E2E_WRITE="$(KATBOX_E2E_WRITE)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
+		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" KATBOX_E2E_POOLS="$(KATBOX_E2E_POOLS)" KATBOX_E2E_WRITE="$(KATBOX_E2E_WRITE)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
 	fi
 
 e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e
@@ -149,13 +149,8 @@ pools-crash: ## End the controller of the pools at every point of its operations
 	@KATBOX_POOLS_FAULTS=all go test -race -count=1 -timeout 30m -run TestFaultAtEach ./actors/pools
 	@go test -tags crashpoints -count=1 -timeout 30m -run TestCrashAtEveryPoint ./cmd/katbox-controller
 
-# It needs no image: the controller and the array run beside the cluster.
-e2e-pools: ## Run the controller of the pools with the real sidecars and a kubelet, 10 minutes; REALKUBELET=DIR as for e2e
-	@if [ -z "$(REALKUBELET)" ]; then \
-		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
-	else \
-		REALKUBELET="$(REALKUBELET)" KATBOX_E2E_POOLS=1 deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) -run TestPools $(E2E_FLAGS); \
-	fi
+e2e-pools: ## Install the controller of the pools with the real sidecars and a kubelet, 10 minutes; REALKUBELET=DIR as for e2e
+	@$(MAKE) --no-print-directory e2e KATBOX_E2E_POOLS=1 E2E_FLAGS="-run TestPools $(E2E_FLAGS)"
 
 transcript: ## Make the README's transcript and picture of kubectl katbox, in a real cluster; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 KATBOX_E2E_WRITE=yes E2E_FLAGS="-run TestGateway/^p"

@@ -11,8 +11,9 @@
 // APIs and a network for pods: people with different rights ask the gateway through the
 // API server, by kubectl and by HTTP.
 //
-// "make e2e-pools" runs TestPools: the controller of the pools with the real sidecars and the controllers of
-// persistent volumes, against an array that is not real. The node's part stands in and mounts nothing.
+// "make e2e-pools" runs TestPools in a cluster with RBAC and a network for pods: the controller of the pools,
+// from its image and manifests, with the real sidecars and the controllers of persistent volumes, against an
+// array that is not real. The node's part stands in and mounts nothing.
 //
 // Only what the node demands is changed in the manifests: where its kubelet is,
 // the working directory, the host's network and the port, see manifests.go. What

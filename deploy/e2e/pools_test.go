@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestPools runs the controller of the pools with the real sidecars, attach-detach controller and kubelet,
-// against an array that is not real. The node's part stands in: it mounts nothing.
+// TestPools installs the controller of the pools as an operator does, and runs it with the real sidecars,
+// attach-detach controller and kubelet, against an array that is not real. The node's part stands in: it
+// mounts nothing.
 func TestPools(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_POOLS") == "" {
 		t.Skip("the cluster is another: \"make e2e-pools\" runs this")
@@ -18,9 +19,11 @@ func TestPools(t *testing.T) {
 		name string
 		run  func(*poolsCluster)
 	}{
+		{"installed", (*poolsCluster).testInstalled},
 		{"life of a volume", (*poolsCluster).testLife},
 		{"in use", (*poolsCluster).testInUse},
 		{"array away", (*poolsCluster).testArrayAway},
+		{"two replicas", (*poolsCluster).testReplicas},
 		{"uninstall", (*poolsCluster).testUninstall},
 		{"many claims", (*poolsCluster).testManyClaims},
 	} {
@@ -28,7 +31,8 @@ func TestPools(t *testing.T) {
 			part := p.in(t)
 			scenario.run(part)
 			part.wantNothingLeft()
-			p.array, p.controller = part.array, part.controller
+			part.wantAllowed()
+			p.array = part.array
 		})
 	}
 }

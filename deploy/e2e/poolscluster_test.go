@@ -35,7 +35,6 @@ type poolsCluster struct {
 	// url is the array's, arrayFlags what starts it again with the volumes that it has.
 	url        string
 	arrayFlags []string
-	controller *program
 	stub       *stubNode
 }
 
@@ -100,10 +99,11 @@ func (p *poolsCluster) startArray() {
 	if p.arrayFlags == nil {
 		p.arrayFlags = []string{"--state", filepath.Join(p.state, "array.json"), "--latency", arrayLatency.String(), "--no-recycle-bin"}
 	}
-	flags := p.arrayFlags
-	if p.url != "" {
-		flags = append(slices.Clip(flags), "--listen", strings.TrimPrefix(p.url, "http://"))
+	listen := strings.TrimPrefix(p.url, "http://")
+	if listen == "" { // pods have another network, from which they reach the node
+		listen = p.kubectl("get", "node", p.node, "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`) + ":0"
 	}
+	flags := append(slices.Clip(p.arrayFlags), "--listen", listen)
 	p.array = p.launch("array", p.bin("fakearray"), flags...)
 	select {
 	case line := <-p.array.first:
@@ -115,13 +115,6 @@ func (p *poolsCluster) startArray() {
 
 func (p *poolsCluster) socketDir() string {
 	return filepath.Join(p.kubeletDir(), "plugins", poolsDriver)
-}
-
-func (p *poolsCluster) startController() {
-	p.t.Helper()
-	p.controller = p.launch("controller", p.bin("katbox-controller"), "--namespace=katbox", "--chap-namespace=katbox-chap",
-		"--kubeconfig="+os.Getenv("KUBECONFIG"), "--endpoint=unix://"+filepath.Join(p.socketDir(), "csi.sock"),
-		"--probe-interval=2s", "--log-level=debug")
 }
 
 // onArray returns how many objects of a kind the array has: volumes, snapshots or servers.
@@ -177,12 +170,11 @@ func (p *poolsCluster) wantNothingLeft() {
 	}
 }
 
-// newPools installs the custom resources, the sidecars and a pool, and starts array, controller and the
-// node's stand-in.
+// newPools installs the definitions, the controller and a pool, and starts array and the node's stand-in.
 func newPools(t *testing.T) *poolsCluster {
 	t.Helper()
 	p := &poolsCluster{cluster: newCluster(t), whole: t}
-	p.node = strings.TrimSpace(p.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"))
+	p.node = p.cluster.node()
 	p.kubectl("apply", "--server-side", "-k", filepath.Join("..", "crds"))
 	for _, kind := range []string{"poolclasses", "pools", "poolvolumes", "poolsnapshots", "poolattachments", "poolnodes"} {
 		p.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/"+kind+".pools.katbox.io")
@@ -199,9 +191,8 @@ func newPools(t *testing.T) *poolsCluster {
 	p.stub.serve(t, filepath.Join(p.socketDir(), "node.sock"))
 	p.launch("registrar", p.tool, "registrar", "--driver="+poolsDriver, "--csi-socket="+filepath.Join(p.socketDir(), "node.sock"),
 		"--kubelet-root="+p.kubeletDir())
+	p.install()
 	p.feed(p.objects(), "apply", "--server-side", "-f", "-")
-	p.startController()
-	p.kubectl("rollout", "status", "statefulset/pools-sidecars", "--timeout=120s")
 	p.eventually("the driver is registered", func() error {
 		if out := p.kubectl("get", "csinode", p.node, "-o", "jsonpath={.spec.drivers[*].name}"); !strings.Contains(out, poolsDriver) {
 			return fmt.Errorf("CSINode has %q", out)
@@ -224,30 +215,12 @@ func (p *poolsCluster) wantPool(state string) {
 	})
 }
 
+// accessKey is the Secret with the array's access key, which goes with the namespace.
+const accessKey = `{apiVersion: v1, kind: Secret, metadata: {namespace: katbox, name: array}, stringData: {token: token}}`
+
 // objects are all that is made before the first claim.
 func (p *poolsCluster) objects() string {
-	const quick = "--kube-api-qps=200 --kube-api-burst=400 --retry-interval-start=500ms --retry-interval-max=5s"
-	sidecars := ""
-	for _, sidecar := range []string{
-		"provisioner: --extra-create-metadata --timeout=60s " + quick,
-		"attacher: --timeout=60s --reconcile-sync=10s " + quick,
-		"resizer: --timeout=60s --handle-volume-inuse-error=false",
-		"snapshotter: --timeout=60s",
-	} {
-		name, flags, _ := strings.Cut(sidecar, ": ")
-		sidecars += fmt.Sprintf(`
-      - name: %s
-        image: localhost/realkubelet/csi-%s:1
-        imagePullPolicy: Never
-        args: [--csi-address=/csi/csi.sock, --v=3, %s]
-        volumeMounts: [{name: csi, mountPath: /csi}]`, name, name, strings.ReplaceAll(flags, " ", ", "))
-	}
-	return fmt.Sprintf(`
-{apiVersion: v1, kind: Namespace, metadata: {name: katbox}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: katbox-chap}}
----
-{apiVersion: v1, kind: Secret, metadata: {namespace: katbox, name: array}, stringData: {token: token}}
+	return accessKey + fmt.Sprintf(`
 ---
 apiVersion: pools.katbox.io/v1alpha1
 kind: PoolClass
@@ -266,11 +239,6 @@ kind: PoolNode
 metadata: {name: %s}
 spec: {addresses: [10.1.0.1], iqn: "iqn.2026-11.io.katbox:e2e:node"}
 ---
-apiVersion: storage.k8s.io/v1
-kind: CSIDriver
-metadata: {name: %[3]s}
-spec: {attachRequired: true, podInfoOnMount: false, fsGroupPolicy: None, volumeLifecycleModes: [Persistent]}
----
 {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: %[3]s, allowVolumeExpansion: true}
 ---
 apiVersion: snapshot.storage.k8s.io/v1
@@ -278,19 +246,5 @@ kind: VolumeSnapshotClass
 metadata: {name: fast}
 driver: %[3]s
 deletionPolicy: Delete
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: pools-sidecars}
-spec:
-  serviceName: pools-sidecars
-  selector: {matchLabels: {app: pools-sidecars}}
-  template:
-    metadata: {labels: {app: pools-sidecars}}
-    spec:
-      hostNetwork: true
-      terminationGracePeriodSeconds: 1
-      containers:%[4]s
-      volumes: [{name: csi, hostPath: {path: %[5]q, type: Directory}}]
-`, p.url, p.node, poolsDriver, sidecars, p.socketDir())
+`, p.url, p.node, poolsDriver)
 }

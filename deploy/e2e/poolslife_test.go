@@ -141,31 +141,6 @@ func (p *poolsCluster) testArrayAway() {
 	p.kubectl("delete", "pvc", "two", "--wait=true", "--timeout=120s")
 }
 
-// testUninstall: without the controller nothing is deleted, pods go on, and the next one goes on where it
-// was, also after SIGKILL.
-func (p *poolsCluster) testUninstall() {
-	one := claim{name: "one", access: "ReadWriteMany"}
-	p.apply(one.String(), podWith("one", one))
-	volume := p.bound("one")
-	p.kubectl("wait", "--for=condition=Ready", "--timeout=120s", "pod/one")
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		p.controller.end(signal)
-		time.Sleep(3 * time.Second) // it has the time to be wrong
-		if p.attachedTo(volume) == "" {
-			p.t.Errorf("after %s: the volume is detached", signal)
-		}
-		if out := p.kubectl("get", "pod", "one", "-o", "jsonpath={.status.phase}"); out != "Running" {
-			p.t.Errorf("after %s: the pod is %s", signal, out)
-		}
-		p.apply(claim{name: "two"}.String())
-		p.startController()
-		p.bound("two")
-		p.kubectl("delete", "pvc", "two", "--wait=true", "--timeout=120s")
-	}
-	p.kubectl("delete", "pod", "one", "--wait=true")
-	p.kubectl("delete", "pvc", "one", "--wait=true", "--timeout=120s")
-}
-
 // testManyClaims: 1,000 claims, 50 at a time, each bound and deleted.
 func (p *poolsCluster) testManyClaims() {
 	const all, atOnce = 1000, 50
