@@ -169,7 +169,8 @@ func TestArrayWithSmallPages(t *testing.T) {
 
 // TestCountThatIsTooHighEndsTheList: the array may count what it never gives.
 func TestCountThatIsTooHighEndsTheList(t *testing.T) {
-	c := answering(t, 200, "application/json", `{"response":{"status":0,"count":"9","volumes":[{"name":"volume-00000001","display_name":"a"}]}}`)
+	c := answering(t, 200, "application/json",
+		`{"response":{"status":0,"count":"9","volumes":[{"name":"volume-00000001","display_name":"a"}]}}`)
 	n := 0
 	must(struct{}{}, c.Volumes(within(t), func(page []array.Volume) error { n += len(page); return nil }))(t)
 	if n != 1 {
