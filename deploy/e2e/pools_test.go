@@ -32,7 +32,7 @@ func TestPools(t *testing.T) {
 			scenario.run(part)
 			part.wantNothingLeft()
 			part.wantAllowed()
-			p.array = part.array
+			p.array, p.removal = part.array, part.removal
 		})
 	}
 }

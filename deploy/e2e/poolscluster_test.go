@@ -36,6 +36,8 @@ type poolsCluster struct {
 	url        string
 	arrayFlags []string
 	stub       *stubNode
+	// removal is when the overlay was deleted, and its rights before its pods.
+	removal struct{ began, ended time.Time }
 }
 
 func (p *poolsCluster) in(t *testing.T) *poolsCluster {

@@ -228,7 +228,9 @@ func (p *poolsCluster) testUninstall() {
 // uninstall deletes the overlay, and checks what stays.
 func (p *poolsCluster) uninstall() {
 	p.t.Helper()
+	p.removal.began = time.Now()
 	p.feed(p.poolsManifests(), "delete", "--wait", "--timeout", patience.String(), "-f", "-")
+	p.removal.ended = time.Now()
 	if out, err := p.tryKubectl("", "get", "namespace", namespace, "-o", "name"); err == nil {
 		p.t.Errorf("%s is still there", out)
 	}
@@ -332,14 +334,19 @@ func (p *poolsCluster) wantAllowed() {
 	requests := 0
 	for line := range strings.Lines(string(log)) {
 		var event struct {
-			Verb, RequestURI string
-			User             struct{ Username string }
-			ResponseStatus   struct{ Code int }
+			Verb, RequestURI         string
+			RequestReceivedTimestamp time.Time
+			User                     struct{ Username string }
+			ResponseStatus           struct{ Code int }
 		}
 		if json.Unmarshal([]byte(line), &event) != nil { // the last line may be half written
 			continue
 		}
 		if !strings.HasPrefix(event.User.Username, "system:serviceaccount:"+namespace+":") {
+			continue
+		}
+		at := event.RequestReceivedTimestamp
+		if at.After(p.removal.began) && at.Before(p.removal.ended) {
 			continue
 		}
 		if requests++; event.ResponseStatus.Code == 401 || event.ResponseStatus.Code == 403 {
