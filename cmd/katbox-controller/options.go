@@ -56,7 +56,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard) // main writes the one line on stderr
-	flags.StringVar(&o.endpoint, "endpoint", "unix:///csi/csi.sock", "Unix socket for the sidecars; the leader alone answers on it, beside others they wait")
+	flags.StringVar(&o.endpoint, "endpoint", "unix:///csi/csi.sock",
+		"Unix socket for the sidecars; the leader alone answers on it, beside others they wait")
 	flags.StringVar(&o.driverName, "driver-name", "array.csi.katbox.io", "name of the CSIDriver object")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
 		"address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")

@@ -51,7 +51,8 @@ const selectController = "app.kubernetes.io/name=katbox-controller"
 // controllerReady waits until there is one pod of the controller, with all containers ready.
 func (p *poolsCluster) controllerReady() {
 	p.t.Helper()
-	if out, err := p.tryKubectl("", "-n", namespace, "rollout", "status", "deployment/katbox-controller", "--timeout", patience.String()); err != nil {
+	out, err := p.tryKubectl("", "-n", namespace, "rollout", "status", "deployment/katbox-controller", "--timeout", patience.String())
+	if err != nil {
 		p.t.Fatalf("%v\n%s\n%s\n%s", err, out, p.kubectl("-n", namespace, "describe", "pods", "-l", selectController),
 			p.kubectl("-n", namespace, "logs", "-l", selectController, "--all-containers", "--prefix", "--tail=20"))
 	}
