@@ -254,7 +254,7 @@ func TestVolumeIsMadeOnTheArray(t *testing.T) {
 	}
 }
 
-// wait asks a replica that does not serve how it is, until it does, and returns who it is and its answer.
+// wait asks a replica who it is, which it answers at once, and how it is, which it answers when it serves.
 func (r *replica) wait() (answered chan error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
@@ -278,7 +278,7 @@ func wantNone(t *testing.T, answered chan error) {
 	t.Helper()
 	select {
 	case err := <-answered:
-		t.Errorf("it answers before it serves: %v", err)
+		t.Fatalf("it answers before it serves: %v", err)
 	default:
 	}
 }
@@ -288,13 +288,15 @@ func wantNone(t *testing.T, answered chan error) {
 func TestOnlyTheLeaderServes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first := w.start("first")
+	// However slow the machine is, no lease ends by itself.
+	long := []string{"--leader-election-lease-duration=1h", "--leader-election-renew-deadline=30m", "--leader-election-retry-period=100ms"}
+	first := w.start("first", long...)
 	first.says(`"serving"`)
-	second := w.start("second", "--leader-election-retry-period=100ms")
+	second := w.start("second", long...)
 	second.says(`"leader"`)
 	must(t, <-first.wait())
 	waiting := second.wait()
-	third := w.start("third")
+	third := w.start("third", long...)
 	third.wait()
 	must(t, third.cmd.Process.Signal(syscall.SIGTERM))
 	if code := third.ends(); code != 0 || third.hasSocket() {
