@@ -149,7 +149,7 @@ pools-crash: ## End the controller of the pools at every point of its operations
 	@KATBOX_POOLS_FAULTS=all go test -race -count=1 -timeout 30m -run TestFaultAtEach ./actors/pools
 	@go test -tags crashpoints -count=1 -timeout 30m -run TestCrashAtEveryPoint ./cmd/katbox-controller
 
-e2e-pools: ## Install the controller of the pools with the real sidecars and a kubelet, 10 minutes; REALKUBELET=DIR as for e2e
+e2e-pools: ## Install the controller of the pools with the real sidecars and a kubelet, 14 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_POOLS=1 E2E_FLAGS="-run TestPools $(E2E_FLAGS)"
 
 transcript: ## Make the README's transcript and picture of kubectl katbox, in a real cluster; REALKUBELET=DIR as for e2e
