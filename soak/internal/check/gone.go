@@ -25,6 +25,8 @@ type end struct {
 	volume *history.Volume
 	// from is since when it was retained, by when it was gone.
 	from, by time.Time
+	// due is since when nothing but its time permitted it.
+	due time.Time
 	// evicted says that only pressure permitted it.
 	evicted bool
 }
@@ -36,7 +38,7 @@ func (c *Checker) noteEnd(r *retained, by time.Time, evicted bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ends = append(c.ends, end{volume: r.volume, from: r.from, by: by, evicted: evicted})
+	c.ends = append(c.ends, end{volume: r.volume, from: r.from, by: by, due: r.mayGoFrom(), evicted: evicted})
 }
 
 // CheckGone compares what the driver remembers of the volumes that are gone, the last
@@ -109,7 +111,9 @@ func (c *Checker) reasons(e end) (may []string) {
 		may = append(may, "interrupted")
 	}
 	switch {
-	case !removal.Done.IsZero():
+	case !removal.Done.IsZero() && e.due.After(removal.Done) && c.lowest(e.from, removal.Done) == 1:
+		// Else it may have been going already: then the driver waits for that, and says that it is removed. What
+		// it remembers is why it went.
 		return append(may, "purged")
 	case e.evicted:
 		may = append(may, early...)

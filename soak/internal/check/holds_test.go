@@ -181,6 +181,24 @@ func TestTombstones(t *testing.T) {
 		time.Sleep(time.Second)
 		return v
 	}
+	// late is a removal that meets another reason.
+	late := func(meets func(w *world)) func(*world) *history.Volume {
+		return func(w *world) *history.Volume {
+			v := w.retain(1)
+			meets(w)
+			end := w.checker.BeginRemoval(v)
+			time.Sleep(100 * time.Millisecond)
+			w.remove(v)
+			end(0, nil)
+			time.Sleep(time.Second)
+			return v
+		}
+	}
+	atDeadline := late(func(*world) { time.Sleep(lifespan - 50*time.Millisecond) })
+	underPressure := late(func(w *world) {
+		w.free(50)
+		time.Sleep(2 * time.Second)
+	})
 	evict := func(w *world) *history.Volume {
 		v := w.retain(1)
 		w.free(50)
@@ -224,6 +242,10 @@ func TestTombstones(t *testing.T) {
 		}, true},
 		{"purged", purge, one("purged"), false},
 		{"purged, and said to have expired", purge, one("expired"), true},
+		{"purged at its deadline", atDeadline, one("purged"), false},
+		{"purged at its deadline, and expired", atDeadline, one("expired"), false},
+		{"purged at its deadline, and evicted", atDeadline, one("bytes"), true},
+		{"purged under pressure, and evicted", underPressure, one("bytes"), false},
 		{"evicted", evict, one("bytes"), false},
 		{"evicted, and said to have expired", evict, one("expired"), true},
 		{"released", release, one("released"), false},
