@@ -94,8 +94,8 @@ const (
 	// byThis: this cluster, for the claim of the resource. byCluster: this cluster.
 	byThis maker = iota
 	byCluster
-	// byNobody: there is no comment. byPerson: none of ours.
-	byNobody
+	// byUnknown: there is no comment. byPerson: none of ours.
+	byUnknown
 	byPerson
 	byAnotherCluster
 )
@@ -105,7 +105,7 @@ func (t *task) whose(v *v1alpha1.PoolVolume, have array.Volume) maker {
 	comment, ours := pools.ParseComment(have.Comment), t.comment(v)
 	switch {
 	case have.Comment == "":
-		return byNobody
+		return byUnknown
 	case comment.Cluster == "":
 		return byPerson
 	case comment.Cluster != t.Cluster:

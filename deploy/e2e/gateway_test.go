@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 )
@@ -77,25 +75,10 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-var gatewayImage = regexp.MustCompile(`ghcr\.io/katbox/katbox-gateway:\S+`)
-
-// gatewayManifests are those of the overlay, with the places of these nodes and the images that were
-// built.
+// gatewayManifests are those of the overlay with the gateway.
 func (c *gatewayCluster) gatewayManifests() string {
 	c.t.Helper()
-	text := c.kubectl("kustomize", "overlay-gateway")
-	text = strings.ReplaceAll(text, "/var/lib/kubelet", c.kubeletDir())
-	text = strings.ReplaceAll(text, "/var/lib/csi-katbox-data", c.workdir())
-	// No volume is to go early, however full the machine's disk is.
-	text = headroom.ReplaceAllString(text, "$1--headroom=0.01\n$1--kubelet-line=1%,1%")
-	for _, image := range []*regexp.Regexp{imageName, gatewayImage} {
-		if !image.MatchString(text) {
-			c.t.Fatalf("the manifests do not have the image %s", image)
-		}
-	}
-	name, tag, _ := strings.Cut(c.image, ":")
-	text = gatewayImage.ReplaceAllString(text, name+"-gateway:"+tag)
-	return imageName.ReplaceAllString(text, c.image)
+	return c.builtManifests("overlay-gateway", "gateway")
 }
 
 // gatewayReady waits until everything is rolled out and each node is connected to each replica.

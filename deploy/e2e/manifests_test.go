@@ -151,3 +151,23 @@ func (c *cluster) wantMetric(name string, want float64) {
 		return err
 	})
 }
+
+// builtManifests are those of an overlay here, with the places of these nodes, and with the images that
+// were built of the daemon and of another program.
+func (c *cluster) builtManifests(overlay, program string) string {
+	c.t.Helper()
+	text := c.kubectl("kustomize", overlay)
+	text = strings.ReplaceAll(text, "/var/lib/kubelet", c.kubeletDir())
+	text = strings.ReplaceAll(text, "/var/lib/csi-katbox-data", c.workdir())
+	// No volume is to go early, however full the machine's disk is.
+	text = headroom.ReplaceAllString(text, "$1--headroom=0.01\n$1--kubelet-line=1%,1%")
+	programImage := regexp.MustCompile(`ghcr\.io/katbox/katbox-` + program + `:\S+`)
+	for _, image := range []*regexp.Regexp{imageName, programImage} {
+		if !image.MatchString(text) {
+			c.t.Fatalf("the manifests do not have the image %s", image)
+		}
+	}
+	name, tag, _ := strings.Cut(c.image, ":")
+	text = programImage.ReplaceAllString(text, name+"-"+program+":"+tag)
+	return imageName.ReplaceAllString(text, c.image)
+}

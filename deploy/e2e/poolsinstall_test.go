@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,23 +16,10 @@ import (
 	"time"
 )
 
-var controllerImage = regexp.MustCompile(`ghcr\.io/katbox/katbox-controller:\S+`)
-
-// poolsManifests are those of the overlay, with the places of this node and the images that were built.
+// poolsManifests are those of the overlay with the controller of the pools.
 func (p *poolsCluster) poolsManifests() string {
 	p.t.Helper()
-	text := p.kubectl("kustomize", "overlay-pools")
-	text = strings.ReplaceAll(text, "/var/lib/kubelet", p.kubeletDir())
-	text = strings.ReplaceAll(text, "/var/lib/csi-katbox-data", p.workdir())
-	text = headroom.ReplaceAllString(text, "$1--headroom=0.01\n$1--kubelet-line=1%,1%")
-	for _, image := range []*regexp.Regexp{imageName, controllerImage} {
-		if !image.MatchString(text) {
-			p.t.Fatalf("the manifests do not have the image %s", image)
-		}
-	}
-	name, tag, _ := strings.Cut(p.image, ":")
-	text = controllerImage.ReplaceAllString(text, name+"-controller:"+tag)
-	return imageName.ReplaceAllString(text, p.image)
+	return p.builtManifests("overlay-pools", "controller")
 }
 
 // install applies the overlay, and waits until all that it starts is ready.
