@@ -1,5 +1,10 @@
 package pools
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // Keys of the publish context, in which a node learns how to reach a volume that is attached to it.
 // Kubernetes keeps it in the VolumeAttachment, which many may read: it holds no secrets.
 const (
@@ -20,3 +25,62 @@ const (
 	// KeyReadOnly is "true" where the volume is attached read-only.
 	KeyReadOnly = "readOnly"
 )
+
+// PublishContext returns what a node learns of an attachment. A volume that is used as a block device
+// has no file system.
+func (a Attachment) PublishContext(block bool) map[string]string {
+	c := map[string]string{KeyProtocol: string(a.Protocol)}
+	if a.ReadOnly {
+		c[KeyReadOnly] = "true"
+	}
+	if a.Protocol == NFS {
+		c[KeyExport] = a.Export
+		return c
+	}
+	c[KeyTarget], c[KeyPortal] = a.Target, a.Portal
+	c[KeyLUN], c[KeySerial] = strconv.Itoa(a.LUN), a.Serial
+	if a.CHAPSecret != "" {
+		c[KeyCHAPSecret] = a.CHAPSecret
+	}
+	if !block {
+		c[KeyFSType] = a.FSType
+		if a.FSType == "" {
+			c[KeyFSType] = DefaultFSType
+		}
+	}
+	return c
+}
+
+// ParsePublishContext returns the attachment that a publish context tells of. The error names the key that
+// is not acceptable.
+func ParsePublishContext(c map[string]string) (a Attachment, err error) {
+	a = Attachment{
+		Protocol: Protocol(c[KeyProtocol]), ReadOnly: c[KeyReadOnly] == "true", Export: c[KeyExport], Target: c[KeyTarget],
+		Portal: c[KeyPortal], Serial: c[KeySerial], CHAPSecret: c[KeyCHAPSecret], FSType: c[KeyFSType],
+	}
+	needed := []string{KeyTarget, KeyPortal, KeySerial, KeyLUN}
+	switch a.Protocol {
+	case NFS:
+		needed = []string{KeyExport}
+	case ISCSI:
+	default:
+		return a, fmt.Errorf("publish_context: %s %.40q is neither %s nor %s", KeyProtocol, a.Protocol, NFS, ISCSI)
+	}
+	for _, key := range needed {
+		if c[key] == "" {
+			return a, fmt.Errorf("publish_context: %s is missing", key)
+		}
+	}
+	if a.Protocol == ISCSI {
+		if a.LUN, err = strconv.Atoi(c[KeyLUN]); err != nil || a.LUN < 0 || a.LUN > maxLUN {
+			return a, fmt.Errorf("publish_context: %s %.40q is no number from 0 to %d", KeyLUN, c[KeyLUN], maxLUN)
+		}
+	}
+	return a, nil
+}
+
+// maxLUN is the largest LUN that Linux knows in the format that arrays use.
+const maxLUN = 16383
+
+// DefaultFSType is the file system that an iSCSI volume gets when none is named.
+const DefaultFSType = "ext4"

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
@@ -47,31 +46,7 @@ func (d *Driver) ControllerPublishVolume(
 	if err != nil {
 		return nil, err
 	}
-	return &csi.ControllerPublishVolumeResponse{PublishContext: publishContext(a, use.block)}, nil
-}
-
-// publishContext is what the node learns of an attachment.
-func publishContext(a pools.Attachment, block bool) map[string]string {
-	answer := map[string]string{pools.KeyProtocol: string(a.Protocol)}
-	if a.ReadOnly {
-		answer[pools.KeyReadOnly] = "true"
-	}
-	if a.Protocol == pools.NFS {
-		answer[pools.KeyExport] = a.Export
-		return answer
-	}
-	answer[pools.KeyTarget], answer[pools.KeyPortal] = a.Target, a.Portal
-	answer[pools.KeyLUN], answer[pools.KeySerial] = strconv.Itoa(a.LUN), a.Serial
-	if a.CHAPSecret != "" {
-		answer[pools.KeyCHAPSecret] = a.CHAPSecret
-	}
-	if !block {
-		answer[pools.KeyFSType] = a.FSType
-		if a.FSType == "" {
-			answer[pools.KeyFSType] = fileSystems[0]
-		}
-	}
-	return answer
+	return &csi.ControllerPublishVolumeResponse{PublishContext: a.PublishContext(use.block)}, nil
 }
 
 // ControllerUnpublishVolume detaches a volume from a node, or from all where none is named. What does

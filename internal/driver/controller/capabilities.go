@@ -14,7 +14,7 @@ const capabilitiesField = "volume_capabilities"
 
 // The file systems that an iSCSI volume can get; the first one is the default. An NFS volume has the
 // array's.
-var fileSystems = []string{"ext4", "xfs"}
+var fileSystems = []string{pools.DefaultFSType, "xfs"}
 
 // use is what is wanted of a volume by all capabilities of a request together.
 type use struct {
