@@ -12,9 +12,15 @@ type OwnVolume struct {
 	Reply[struct{}]
 }
 
-// RetainedAs says that a volume that stays retained has another record now: another owner,
-// outcome or hold. It comes before the answer of the request that changed it. Volume -> supervisor.
-type RetainedAs struct{ Record volume.Record }
+// RetainedAs says that a volume is retained, with this record: an operation has ended, which has
+// retained it or has given it another owner, outcome or hold. It comes before the operation's answer.
+// Volume -> supervisor.
+type RetainedAs struct {
+	Record volume.Record
+	// After is the last publish that the volume has begun or refused; nil if there is none. A later one
+	// may be on its way: then the volume is about to be published.
+	After *PublishVolume
+}
 
 // CountHoldings asks how many retained volumes there are of each namespace. Front -> supervisor.
 type CountHoldings struct {

@@ -198,16 +198,6 @@ func holdOf(r volume.Record, m *messages.HoldVolume, now time.Time, grace time.D
 	return asked
 }
 
-// retainedAs shows the change of a visited volume in the lists.
-func (v *volumes) retainedAs(m *messages.RetainedAs) {
-	if visited, ok := v.visited[m.Record.ID]; ok {
-		visited.Record = m.Record
-		v.visited[m.Record.ID] = visited
-		v.pins.set(m.Record, visited.Size)
-		v.visits++
-	}
-}
-
 // errGoing is why nothing can be decided about a volume any more.
 func errGoing(id volume.ID) error {
 	return fmt.Errorf("%w: volume %s is being deleted", volume.ErrGone, id)

@@ -180,6 +180,7 @@ func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volume
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
 		leases:    newLeases(env.ctx, env.Metrics), visited: map[volume.ID]retained.Asleep{},
+		publishes: map[volume.ID]*messages.PublishVolume{},
 	}
 }
 

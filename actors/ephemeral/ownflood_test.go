@@ -77,9 +77,9 @@ func TestQuestionsDoNotWaitForAnOwner(t *testing.T) {
 		}
 		synctest.Wait() // the owner is being written
 		go func() {
-			awake, err := h.node.Awake(t.Context())
-			if err == nil && (len(awake) != 1 || awake[0].Record.Phase != volume.Retained) {
-				t.Errorf("awake: %+v", awake)
+			d, err := h.node.Describe(t.Context(), testID)
+			if err == nil && d.Record.Phase != volume.Retained {
+				t.Errorf("described as %+v", d)
 			}
 			answered <- err
 		}()

@@ -19,8 +19,8 @@ import (
 // run.
 const listTime = time.Second
 
-// A volume that has just been retained takes part of a millisecond to go to sleep. Read tries again
-// after tryPause, and mostTries times in all.
+// A volume whose publish was refused takes part of a millisecond to go to sleep. Read tries again after
+// tryPause, and mostTries times in all.
 const (
 	tryPause  = 5 * time.Millisecond
 	mostTries = 20
@@ -87,8 +87,7 @@ func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	}
 }
 
-// goesToSleep reports whether a volume is retained, and only its actor has not ended yet: an
-// unpublish is answered before that.
+// goesToSleep reports whether a volume is retained, and only its actor has not ended yet.
 func (n *Node) goesToSleep(ctx context.Context, id volume.ID) bool {
 	described, err := n.Describe(ctx, id)
 	return err == nil && described.Record.Phase == volume.Retained

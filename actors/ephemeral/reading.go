@@ -24,6 +24,7 @@ func (v *volumes) Asked(m messages.Request) bool {
 			m.Fail(err)
 			return true
 		}
+		v.publishes[m.ID] = m
 		v.endVisit(m.ID)
 		v.pins.drop(m.ID)
 		v.leases.lose(m.ID, errPublishedAgain(m.ID))
@@ -57,6 +58,25 @@ func (v *volumes) Wake(m messages.Request) any {
 		v.visits++
 	}
 	return resting{record: &taken.Record, size: taken.Size}
+}
+
+// retainedAs puts a volume into the lists that was retained, or changed, a moment ago. Its actor may have
+// more to do, such as to record its owner, and on a slow disk that takes its time.
+func (v *volumes) retainedAs(m *messages.RetainedAs) {
+	id := m.Record.ID
+	last, published := v.publishes[id]
+	if _, deleting := v.retention.deleting[id]; deleting || published && last != m.After {
+		return
+	}
+	delete(v.publishes, id)
+	visited := v.visited[id]
+	if !visited.Unpublished.Equal(m.Record.Unpublished) {
+		visited.Size = volume.Size{}
+	}
+	visited.Record = m.Record
+	v.visited[id] = visited
+	v.pins.set(m.Record, visited.Size)
+	v.visits++
 }
 
 // endVisit says that a volume is in the queue again, or is retained no more.

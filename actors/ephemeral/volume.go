@@ -46,6 +46,8 @@ type volumeActor struct {
 	running *operation
 	// deferred are requests that wait for the running operation to end.
 	deferred []messages.Request
+	// publish is the last one that did not have to wait, or waits no more.
+	publish *messages.PublishVolume
 	// stuck is the last failure to unmount, failures how many there were in a row.
 	stuck    error
 	failures int
@@ -109,6 +111,7 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 	}
 	switch m := m.(type) {
 	case *messages.PublishVolume:
+		v.publish = m
 		run := func(t *task) error { return t.publish(m.Publication) }
 		v.change(c, m, m.Reply, &operation{name: publishing, run: run, covers: samePublish(m)})
 	case *messages.UnpublishVolume:

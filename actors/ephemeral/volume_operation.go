@@ -95,11 +95,11 @@ func (v *volumeActor) finish(c actor.Context) {
 	if t.record == nil || t.record.Phase.Live() {
 		v.size = volume.Size{}
 	}
-	if op.brief && err == nil {
-		c.Send(c.Parent(), &messages.RetainedAs{Record: *v.record})
-	}
 	if t.record == nil || t.record.Phase.Live() || t.unmounted && t.record.Phase == volume.Retained {
 		v.deletionOrdered, v.deletionFailed, v.deletionTries = false, nil, 0
+	}
+	if volume.PhaseOf(v.record) == volume.Retained && !op.deletes && !v.deletionOrdered {
+		c.Send(c.Parent(), &messages.RetainedAs{Record: *v.record, After: v.publish})
 	}
 	for _, waiting := range op.waiting {
 		waiting.Send(struct{}{}, err)

@@ -33,11 +33,13 @@ type volumes struct {
 	sizes      *sizes
 	leases     *leases
 	pins       *pins
-	// visited are the retained volumes that are awake only for a request that leaves them as they
-	// are, such as an unpublish that the kubelet repeats.
+	// visited are the retained volumes that are awake: those that do not sleep yet, and those whose
+	// request leaves them retained, such as an unpublish that the kubelet repeats.
 	visited map[volume.ID]retained.Asleep
 	// visits counts their changes.
 	visits uint64
+	// publishes are the last ones of the volumes that are awake, until one has ended.
+	publishes map[volume.ID]*messages.PublishVolume
 	// recovered are the volumes that are awake at the start, pinned those that are pinned then.
 	recovered, pinned []volume.Record
 	// setPodsError takes why the kubelet's pods cannot be seen; nil when they can.
@@ -116,6 +118,7 @@ func (v *volumes) Sleep(id volume.ID, state any) {
 		left.size = v.visited[id].Size
 	}
 	v.endVisit(id)
+	delete(v.publishes, id)
 	if left.record == nil {
 		v.pins.drop(id)
 		v.retention.detach(id)
