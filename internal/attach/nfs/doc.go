@@ -1,0 +1,2 @@
+// Package nfs mounts the exports of arrays by mount(2), without the programs of nfs-utils.
+package nfs
