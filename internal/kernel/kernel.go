@@ -2,8 +2,8 @@
 // their attributes, and to mounts. The linter forbids the system calls behind it in the other
 // packages of the daemon.
 //
-// Each function makes one change that a crash cannot cut in two. It repeats a call that a signal
-// interrupted, and returns the error as it is. Calls that only look may stand anywhere; they repeat
+// Each function makes one change that a crash cannot cut in two, except [Run]. It repeats a call that a
+// signal interrupted, and returns the error as it is. Calls that only look may stand anywhere; they repeat
 // with [IgnoreEINTR].
 //
 // Around each change lie two crash points, where a program that was built with the tag crashpoints
