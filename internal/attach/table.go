@@ -25,8 +25,9 @@ type Mount struct {
 	Device uint64
 	// ReadOnly: the mount or its whole file system refuses writes.
 	ReadOnly bool
-	// Options are the file system's, as it shows them.
-	Options []string
+	// Flags are the mount's own, such as noexec. Options are the file system's, as it shows them; all mounts
+	// of it have the same.
+	Flags, Options []string
 }
 
 // Table reads the mount table of this process, older mounts before those on top of them. It asks no file
@@ -38,12 +39,12 @@ func Table() ([]Mount, error) {
 	}
 	table := make([]Mount, 0, len(all))
 	for _, info := range all {
-		options := strings.Split(info.VFSOptions, ",")
+		flags, options := strings.Split(info.Options, ","), strings.Split(info.VFSOptions, ",")
 		table = append(table, Mount{
 			Target: info.Mountpoint, Root: info.Root, FSType: info.FSType, Source: info.Source,
 			Device:   unix.Mkdev(uint32(info.Major), uint32(info.Minor)),
-			ReadOnly: slices.Contains(strings.Split(info.Options, ","), "ro") || slices.Contains(options, "ro"),
-			Options:  options,
+			ReadOnly: slices.Contains(flags, "ro") || slices.Contains(options, "ro"),
+			Flags:    flags, Options: options,
 		})
 	}
 	return table, nil

@@ -20,6 +20,8 @@ const (
 	Node   = "node"
 	// Directory is where something is that is not a volume's.
 	Directory = "directory"
+	// Device is the path of a disk's node.
+	Device = "device"
 	// Cause is the error behind a line that is not an error itself.
 	Cause = "cause"
 	// User is who asks for something through the gateway, AuditID the request in the API server's audit

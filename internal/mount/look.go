@@ -171,15 +171,20 @@ func procID(fd int) (uint64, error) {
 // topmost mount there. It needs no permission on the directory itself. While it is open, the mount
 // it is on cannot be unmounted.
 func openDirectory(path string) (int, error) {
-	if !filepath.IsAbs(path) {
-		return -1, fmt.Errorf("open %q: the path is not absolute", path)
-	}
-	// Clean removes a trailing slash, as in look.
-	fd, err := kernel.Openat(unix.AT_FDCWD, filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY)
+	fd, err := open(path, unix.O_DIRECTORY)
 	if err != nil {
 		return -1, fmt.Errorf("open directory %s: %w", shown(path), err)
 	}
 	return fd, nil
+}
+
+// open opens a path that leads to no symbolic link, to stand for what is there.
+func open(path string, flags int) (int, error) {
+	if !filepath.IsAbs(path) {
+		return -1, errors.New("the path is not absolute")
+	}
+	// Clean removes a trailing slash, as in look.
+	return kernel.Openat(unix.AT_FDCWD, filepath.Clean(path), unix.O_PATH|unix.O_NOFOLLOW|flags)
 }
 
 // handlePath is a path that leads to an open file.

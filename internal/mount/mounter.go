@@ -67,6 +67,11 @@ func NewExecutable(locked func(error)) *Mounter {
 // leaves a mount without its flags, and the flags do not reach the copies that mount propagation
 // has made in other mount namespaces by then.
 func (m *Mounter) Mount(source, target, fstype string, options []string) error {
+	return m.bind(source, target, options, openDirectory)
+}
+
+// bind binds source on target; open opens either.
+func (m *Mounter) bind(source, target string, options []string, open func(string) (int, error)) error {
 	flags, bind, err := parseOptions(options)
 	switch {
 	case err != nil:
@@ -74,12 +79,12 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	case !bind:
 		return fmt.Errorf("mount %s on %s: option %q is missing, and nothing but bind mounts is supported", shown(source), target, bindOption)
 	}
-	from, err := openDirectory(source)
+	from, err := open(source)
 	if err != nil {
 		return fmt.Errorf("bind %s on %s: %w", shown(source), target, err)
 	}
 	defer unix.Close(from)
-	onto, err := openDirectory(target)
+	onto, err := open(target)
 	if err != nil {
 		return fmt.Errorf("bind %s on %s: %w", shown(source), target, err)
 	}
@@ -94,7 +99,7 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 			m.oldMountCalls.Store(true)
 		}
 	}
-	return wrap(m.bindInSteps(from, onto, target, flags), "bind %s on %s", shown(source), target)
+	return wrap(m.bindInSteps(from, onto, target, flags, open), "bind %s on %s", shown(source), target)
 }
 
 // Unmount takes away the topmost mount at target. The error wraps the kernel's: EBUSY says that
@@ -141,8 +146,8 @@ func unsupported(err error) bool {
 }
 
 // bindInSteps does what bindAtOnce does with mount(2) alone: bind first, then set the flags, and
-// unmount again when that fails. target is the path of onto.
-func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error {
+// unmount again when that fails. target is the path of onto, which open opens.
+func (m *Mounter) bindInSteps(from, onto int, target string, flags change, open func(string) (int, error)) error {
 	if err := kernel.Mount(handlePath(from), handlePath(onto), "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
@@ -150,7 +155,7 @@ func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error
 		return nil
 	}
 	// onto is below the new mount now; the path leads to its root.
-	err := m.setFlags(flags, func(c change) error { return remount(target, c) })
+	err := m.setFlags(flags, func(c change) error { return remount(target, c, open) })
 	if err == nil {
 		return nil
 	}
@@ -161,9 +166,9 @@ func (m *Mounter) bindInSteps(from, onto int, target string, flags change) error
 }
 
 // remount changes the flags of the mount at target with mount(2), which replaces all of them: the
-// others have to be read first and repeated.
-func remount(target string, flags change) error {
-	fd, err := openDirectory(target)
+// others have to be read first and repeated. open opens the target.
+func remount(target string, flags change, open func(string) (int, error)) error {
+	fd, err := open(target)
 	if err != nil {
 		return err
 	}

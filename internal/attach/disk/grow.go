@@ -1,0 +1,106 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Grow makes the file system that is mounted at path as large as its device, and returns the size of the device in
+// bytes. One that is as large already stays as it is: Grow is for each volume that is mounted to be written to,
+// since a clone, or a restored snapshot, may be on a device that is larger than its origin's.
+//
+// The error is volume.ErrNotFound if nothing is mounted there. ext4 needs CAP_SYS_RESOURCE.
+func (t Tools) Grow(path string) (int64, error) {
+	size, err := grow(path)
+	return size, wrap(err, "grow the file system at %s", path)
+}
+
+func grow(path string) (int64, error) {
+	there, err := at(path)
+	if err != nil {
+		return 0, err
+	}
+	if there.FSType != ext4 && there.FSType != xfs {
+		return 0, fmt.Errorf("%w: it is %s", attach.ErrNotOurs, there.FSType)
+	}
+	size, err := deviceSize(there.Device)
+	if err != nil {
+		return 0, err
+	}
+	dir, err := kernel.Open(path, os.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	if there.FSType == xfs {
+		err = growXFS(int(dir.Fd()), size)
+	} else {
+		err = growExt4(int(dir.Fd()), size)
+	}
+	if errors.Is(err, unix.EROFS) {
+		err = fmt.Errorf("it is mounted read-only: %w", err)
+	}
+	return size, err
+}
+
+func growXFS(fd int, size int64) error {
+	geometry, err := kernel.GetXFSGeometry(fd)
+	if err != nil {
+		return err
+	}
+	blocks := uint64(size) / uint64(geometry.BlockSize)
+	if blocks <= geometry.DataBlocks {
+		return nil
+	}
+	return kernel.GrowXFS(fd, blocks, geometry.InodePercent)
+}
+
+func growExt4(fd int, size int64) error {
+	st, err := kernel.Fstatfs(fd)
+	if err != nil {
+		return err
+	}
+	// The kernel does nothing for the size that it has. What statfs calls blocks are fewer.
+	err = kernel.GrowExt4(fd, uint64(size)/uint64(st.Bsize))
+	if errors.Is(err, unix.EPERM) {
+		err = fmt.Errorf("the daemon lacks the capability CAP_SYS_RESOURCE: %w", err)
+	}
+	return err
+}
+
+// at returns what is mounted at a path, and volume.ErrNotFound if that is nothing.
+func at(path string) (attach.Mount, error) {
+	table, err := attach.Table()
+	if err != nil {
+		return attach.Mount{}, err
+	}
+	there, ok := attach.At(table, path)
+	if !ok {
+		return attach.Mount{}, fmt.Errorf("%w: nothing is mounted there", volume.ErrNotFound)
+	}
+	return there, nil
+}
+
+// deviceSize returns the size of a device in bytes, as the kernel knows it. It does not ask the device.
+func deviceSize(number uint64) (int64, error) {
+	const sector = 512
+	path := fmt.Sprintf("/sys/dev/block/%d:%d/size", unix.Major(number), unix.Minor(number))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	sectors, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return sectors * sector, nil
+}
