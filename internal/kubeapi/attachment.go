@@ -1,0 +1,111 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Portal is where a node finds a volume over iSCSI at present.
+type Portal struct {
+	// Target is the IQN of the array, Address its address and port.
+	Target, Address string
+	LUN             int
+}
+
+// poolAttachment is a PoolAttachment, as far as a node reads it.
+type poolAttachment struct {
+	Metadata metadata `json:"metadata"`
+	Spec     struct {
+		Protocol pools.Protocol `json:"protocol"`
+	} `json:"spec"`
+	Status struct {
+		State       string `json:"state"`
+		Target      string `json:"target"`
+		Portal      string `json:"portal"`
+		LUN         *int   `json:"lun"`
+		ISCSIStatus string `json:"iscsiStatus"`
+	} `json:"status"`
+}
+
+// States of an attachment and of a session, as the custom resource has them.
+const (
+	stateReady        = "Ready"
+	stateLoginPending = "ISCSILoginPending"
+	sessionActive     = "Active"
+	sessionGone       = "Disconnected"
+)
+
+// conflicts is how often a change is tried that meets one of the controller's.
+const conflicts = 5
+
+func (c *Client) attachment(ctx context.Context, name string) (a poolAttachment, err error) {
+	err = c.do(ctx, request{verb: "get", group: group, resource: "poolattachments", name: name}, &a)
+	return a, err
+}
+
+// Portal returns where an attachment's volume is. The array may have moved since the volume was attached;
+// the controller then writes its new address. attachment is the name that [pools.AttachmentName] returns.
+func (c *Client) Portal(ctx context.Context, attachment string) (Portal, error) {
+	a, err := c.attachment(ctx, attachment)
+	if err != nil {
+		return Portal{}, err
+	}
+	if a.Spec.Protocol != pools.ISCSI || a.Status.Portal == "" || a.Status.Target == "" || a.Status.LUN == nil {
+		return Portal{}, fmt.Errorf("%w: the PoolAttachment %s, in the state %q, does not say where its volume is; see its events",
+			volume.ErrUnavailable, attachment, a.Status.State)
+	}
+	return Portal{Target: a.Status.Target, Address: a.Status.Portal, LUN: *a.Status.LUN}, nil
+}
+
+// ReportSession writes into an attachment whether the node has the session that it needs. It changes these
+// two fields of the status and no other, and none in a version that it has not seen: the controller
+// writes the status too. An attachment that is gone needs no report.
+func (c *Client) ReportSession(ctx context.Context, attachment string, active bool) error {
+	var err error
+	for range conflicts {
+		if err = c.reportSession(ctx, attachment, active); !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	if errors.Is(err, volume.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (c *Client) reportSession(ctx context.Context, name string, active bool) error {
+	a, err := c.attachment(ctx, name)
+	if err != nil {
+		return err
+	}
+	changes := a.changes(active)
+	if len(changes) == 0 {
+		return nil
+	}
+	return c.do(ctx, request{verb: "patch", group: group, resource: "poolattachments", name: name, subresource: "status",
+		body: map[string]any{"metadata": metadata{ResourceVersion: a.Metadata.ResourceVersion}, "status": changes}}, nil)
+}
+
+// changes returns what a report changes in the status. Ready and ISCSILoginPending are the only states that
+// depend on the session.
+func (a *poolAttachment) changes(active bool) map[string]any {
+	changes := map[string]any{}
+	if a.Spec.Protocol != pools.ISCSI {
+		return changes
+	}
+	session, from, to := sessionGone, stateReady, stateLoginPending
+	if active {
+		session, from, to = sessionActive, stateLoginPending, stateReady
+	}
+	if a.Status.ISCSIStatus != session {
+		changes["iscsiStatus"] = session
+	}
+	if a.Status.State == from {
+		changes["state"] = to
+	}
+	return changes
+}
