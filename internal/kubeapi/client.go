@@ -54,6 +54,8 @@ const (
 // Client asks the API server. Its methods may be called from several goroutines.
 type Client struct {
 	cfg Config
+	// patience bounds a request.
+	patience time.Duration
 
 	mu sync.Mutex
 	// ca is the content of the file for which http was made.
@@ -74,7 +76,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.New("the namespace of the Secrets for iSCSI logins is not given")
 	}
 	cfg.Server = strings.TrimSuffix(cfg.Server, "/")
-	return &Client{cfg: cfg}, nil
+	return &Client{cfg: cfg, patience: patience}, nil
 }
 
 // client returns an HTTP client that trusts the CA that the file has now.
@@ -167,7 +169,7 @@ func (c *Client) do(ctx context.Context, r request, answer any) error {
 			return fmt.Errorf("%w: %s: %.80q is no name of an object", volume.ErrInvalid, r.what(), name)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	status, text, err := c.send(ctx, r)
 	if err != nil {

@@ -82,3 +82,16 @@ func CHAPSecretName(pool string) string {
 func IsSnapshotName(s string) bool { return snapshotted.MatchString(s) }
 
 var snapshotted = regexp.MustCompile(`^(snapshot-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|s-[0-9a-f]{40})$`)
+
+// IQN returns the name of a node's iSCSI initiator, which Katbox makes up: those that hosts come with are
+// often the same on machines that were cloned. It stays the same as long as the node's name and the cluster
+// do, and no two nodes have the same one, whatever clusters use an array.
+func IQN(node, cluster string) string {
+	const longest = 223 // RFC 7143
+	prefix := "iqn.2026-11.io.katbox:" + digest(cluster)[:16] + ":"
+	if len(prefix)+len(node) <= longest {
+		return prefix + node
+	}
+	// No name of a node has a colon.
+	return prefix + node[:longest-len(prefix)-41] + ":" + digest(node)
+}

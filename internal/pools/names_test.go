@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -64,5 +65,27 @@ func TestCommentTellsWhoseAVolumeIs(t *testing.T) {
 		if got := ParseComment(text); got.Cluster != "" || got.For() != (Claim{}) {
 			t.Errorf("%s is read as %+v", text, got)
 		}
+	}
+}
+
+// TestIQNs: they are what the definition of PoolNodes lets pass, and each node's is its own.
+func TestIQNs(t *testing.T) {
+	valid := regexp.MustCompile(`^(iqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.:-]+)?$`)
+	seen := map[string]string{}
+	long := strings.Repeat("n", 252)
+	for _, cluster := range []string{"uid-a", "uid-b"} {
+		for _, node := range []string{"node-1", "node-1.example.com", strings.Repeat("n", 184), strings.Repeat("n", 185), long + "a", long + "b"} {
+			got := IQN(node, cluster)
+			if len(got) > 223 || !valid.MatchString(got) || got != IQN(node, cluster) {
+				t.Errorf("the IQN of node %s is %q, of %d bytes", node, got, len(got))
+			}
+			if other, twice := seen[got]; twice {
+				t.Errorf("nodes %s and %s in cluster %s have one IQN", node, other, cluster)
+			}
+			seen[got] = node + " in cluster " + cluster
+		}
+	}
+	if got := IQN("node-1", "uid-a"); !strings.HasPrefix(got, "iqn.2026-11.io.katbox:") || !strings.HasSuffix(got, ":node-1") {
+		t.Errorf("the IQN %s does not say whose it is", got)
 	}
 }
