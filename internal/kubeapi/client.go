@@ -72,8 +72,8 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("the URL of the API server, %q, is not like https://10.96.0.1:443", cfg.Server)
 	case cfg.Credentials == "":
 		return nil, errors.New("the directory with the credentials for the API server is not given")
-	case cfg.CHAPNamespace == "":
-		return nil, errors.New("the namespace of the Secrets for iSCSI logins is not given")
+	case !isName(cfg.CHAPNamespace):
+		return nil, fmt.Errorf("the namespace of the Secrets for iSCSI logins, %q, is no name of a namespace", cfg.CHAPNamespace)
 	}
 	cfg.Server = strings.TrimSuffix(cfg.Server, "/")
 	return &Client{cfg: cfg, patience: patience}, nil
@@ -164,10 +164,8 @@ func (r *request) url(server string) string {
 
 // do makes a request and decodes the answer into answer, if that is not nil.
 func (c *Client) do(ctx context.Context, r request, answer any) error {
-	for _, name := range []string{r.name, r.namespace} {
-		if name != "" && !isName(name) {
-			return fmt.Errorf("%w: %s: %.80q is no name of an object", volume.ErrInvalid, r.what(), name)
-		}
+	if !isName(r.name) {
+		return fmt.Errorf("%w: %.80q is no name of a %s", volume.ErrInvalid, r.name, kinds[r.resource])
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
