@@ -105,3 +105,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "katbox.chapNamespace" -}}
 {{ .Values.pools.chapNamespace | default (printf "%s-chap" (.Release.Namespace | trunc 58 | trimSuffix "-")) }}
 {{- end }}
+
+{{- /* Whether the daemon has the host's network; empty: no. */ -}}
+{{- define "katbox.hostNetwork" -}}
+{{- if or .Values.hostNetwork .Values.pools.enabled }}true{{ end }}
+{{- end }}
+
+{{- define "katbox.httpPort" -}}
+{{- ternary .Values.pools.node.httpPort .Values.httpPort .Values.pools.enabled }}
+{{- end }}
+
+{{- define "katbox.arrayDir" -}}
+{{ .Values.kubeletDir }}/plugins/array.csi.katbox.io
+{{- end }}
