@@ -8,12 +8,14 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/katbox/katbox/internal/policy"
@@ -147,11 +149,23 @@ func pod(readOnly bool, attributes map[string]string) map[string]any {
 // returns the first message of a refusal, or "".
 func admissionPolicy(t *testing.T) func(object map[string]any, old ...map[string]any) string {
 	t.Helper()
-	accepted, err := accept(find(t, kustomize(t, withAdmission), "ValidatingAdmissionPolicy"))
-	if err != nil {
-		t.Fatal(err)
+	validate := validator(t, one[*admissionv1.ValidatingAdmissionPolicy](t, kustomize(t, withAdmission)).Spec)
+	return func(object map[string]any, old ...map[string]any) string {
+		gvk := schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint(object["kind"])}
+		resource := schema.GroupVersionResource{Version: "v1", Resource: "objects"}
+		operation, now, before := admission.Create, &unstructured.Unstructured{Object: object}, (*unstructured.Unstructured)(nil)
+		if len(old) > 0 {
+			operation, before = admission.Update, &unstructured.Unstructured{Object: old[0]}
+		}
+		return validate(now, before, gvk, resource, "", operation, nil)
 	}
-	spec := accepted.(*admissionv1.ValidatingAdmissionPolicy).Spec
+}
+
+// validator returns what evaluates a policy by the API server's own code. It returns the first message of a
+// refusal, or "".
+func validator(t *testing.T, spec admissionv1.ValidatingAdmissionPolicySpec) func(now, before *unstructured.Unstructured,
+	gvk schema.GroupVersionKind, resource schema.GroupVersionResource, subresource string, operation admission.Operation, who user.Info) string {
+	t.Helper()
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
@@ -187,19 +201,16 @@ func admissionPolicy(t *testing.T) func(object map[string]any, old ...map[string
 	validator := validating.NewValidator(compiler.CompileCondition(validations, options, environment.NewExpressions), matcher,
 		compiler.CompileCondition(nil, options, environment.NewExpressions),
 		compiler.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.NewExpressions), spec.FailurePolicy, nil)
-	return func(object map[string]any, old ...map[string]any) string {
-		gvk := schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint(object["kind"])}
-		resource := schema.GroupVersionResource{Version: "v1", Resource: "objects"}
-		now := &unstructured.Unstructured{Object: object}
+	return func(now, before *unstructured.Unstructured, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, subresource string,
+		operation admission.Operation, who user.Info,
+	) string {
 		versioned := &admission.VersionedAttributes{VersionedKind: gvk, VersionedObject: admission.NewLazyObject(now)}
-		operation, before := admission.Create, (*unstructured.Unstructured)(nil)
-		if len(old) > 0 {
-			operation, before = admission.Update, &unstructured.Unstructured{Object: old[0]}
-			versioned.VersionedOldObject = admission.NewLazyObject(before)
-			versioned.Attributes = admission.NewAttributesRecord(now, before, gvk, "default", "x", resource, "", operation, nil, false, nil)
-		} else {
-			versioned.Attributes = admission.NewAttributesRecord(now, nil, gvk, "default", "x", resource, "", operation, nil, false, nil)
+		var old runtime.Object
+		if before != nil {
+			old, versioned.VersionedOldObject = before, admission.NewLazyObject(before)
 		}
+		versioned.Attributes = admission.NewAttributesRecord(now, old, gvk, now.GetNamespace(), now.GetName(), resource, subresource,
+			operation, nil, false, who)
 		result := validator.Validate(t.Context(), resource, versioned, nil, nil, celconfig.RuntimeCELCostBudget, nil)
 		for _, d := range result.Decisions {
 			if d.Action == validating.ActionDeny {

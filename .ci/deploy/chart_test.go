@@ -25,11 +25,14 @@ func TestChartEqualsManifests(t *testing.T) {
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
 		withFile: {"--set", "gateway.enabled=true", "--set-json",
 			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},
+		withPoolsAndGateway: {"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true,gateway.enabled=true," +
+			"workdir.hostPath=/mnt/katbox/data,workdir.type=Directory,pools.node.storageNetwork=10.9.0.0/16",
+			"--set-json", `policy={"namespaces": []}`},
 		withAll: {"--set", "sidecars.enabled=true,networkPolicy.enabled=true,gateway.enabled=true"},
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects := kustomize(t, dir)
-			if dir == "overlays/with-pools" {
+			if dir == "overlays/with-pools" || dir == withPoolsAndGateway {
 				objects = append(objects, kustomize(t, definitions)...)
 			}
 			want, got := byName(objects), byName(helm(t, args...))

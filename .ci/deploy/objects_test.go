@@ -24,6 +24,8 @@ const (
 	withPolicy = "../../.ci/deploy/testdata/network-policy"
 	// withAll is one that has all components.
 	withAll = "../../.ci/deploy/testdata/gateway"
+	// withPoolsAndGateway is one that has the component pools beside others.
+	withPoolsAndGateway = "../../.ci/deploy/testdata/pools-gateway"
 	// withAdmission is one that has the component admission-policy.
 	withAdmission = "../../.ci/deploy/testdata/admission-policy"
 	// withFile is one that has the component policy-file, with a policy of its own.
@@ -32,7 +34,7 @@ const (
 
 // TestEveryObjectIsAccepted: by the API server's own decoding and validation.
 func TestEveryObjectIsAccepted(t *testing.T) {
-	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withAdmission, withFile) {
+	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withPoolsAndGateway, withAdmission, withFile) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
 	for _, path := range files(t, examples+"/*.yaml") {
