@@ -1,0 +1,30 @@
+package iscsi
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+)
+
+// inquire asks the array behind a disk which serial number it has now. sysfs has what the array said when the
+// disk appeared: an array that unmapped the LUN and gave its number to another volume makes that
+// wrong, and the disk's I/O goes to the other volume. It waits while the session is down.
+func inquire(path string) (string, error) {
+	file, err := kernel.Open(path, os.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	page, err := kernel.VitalProductData(int(file.Fd()), serialPage)
+	if err != nil {
+		return "", fmt.Errorf("INQUIRY to %s: %w", path, err)
+	}
+	serial, err := parseSerial(page)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return serial, nil
+}

@@ -1,0 +1,189 @@
+package iscsi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Scan makes one LUN of a session a disk, and returns it when its serial number is the one that is wanted. It asks the
+// array for no other LUN. A disk that is already there is asked again who it is.
+//
+// attach.ErrNotOurs means that the array has another volume at the LUN, or that a disk of another volume is still in
+// use there. volume.ErrBusy means that the volume is still in use as another disk, volume.ErrNotFound that
+// the array has no such LUN for this node, volume.ErrUnavailable that the session is down.
+//
+// A disk that is left from another volume, which had the LUN before, is removed if nothing uses it.
+func (i *Initiator) Scan(ctx context.Context, s Session, lun int, serial string) (attach.Device, error) {
+	what := fmt.Sprintf("LUN %d of iSCSI target %s", lun, s.Target)
+	unlock, err := i.targets.lock(ctx, s.Target)
+	if err != nil {
+		return attach.Device{}, fmt.Errorf("%s: %w: another operation on the target runs: %w", what, volume.ErrUnavailable, err)
+	}
+	defer unlock()
+	device, err := i.scan(ctx, s, lun, serial)
+	if err != nil {
+		return attach.Device{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return device, nil
+}
+
+func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string) (attach.Device, error) {
+	if err := i.carriesIO(ctx, s); err != nil {
+		return attach.Device{}, err
+	}
+	if err := i.nowhereElse(ctx, s, lun, serial); err != nil {
+		return attach.Device{}, err
+	}
+	d, there, err := i.at(s, lun)
+	if err != nil {
+		return attach.Device{}, err
+	}
+	if there {
+		stale, err := i.judge(d, serial)
+		switch {
+		case err != nil:
+			return attach.Device{}, err
+		case !stale:
+			return d.Device, nil
+		}
+		i.log.Info("removes the disk of a volume that had the LUN before", "device", d.Name, "serial", d.Serial, "iscsiTarget", s.Target, "lun", lun)
+		if err := i.remove(ctx, d, false); err != nil {
+			return attach.Device{}, err
+		}
+	}
+	if d, err = i.appear(ctx, s, lun); err != nil {
+		return attach.Device{}, err
+	}
+	is, err := i.inquire(d.Path)
+	if err == nil && is == serial && (d.Serial == serial || d.Serial == "") {
+		d.Serial = serial
+		return d.Device, nil
+	}
+	// No other call can know this disk yet.
+	err = errors.Join(err, i.remove(ctx, d, false))
+	if is != serial && is != "" {
+		err = errors.Join(fmt.Errorf("%w: the array has volume %s there, not %s", attach.ErrNotOurs, is, serial), err)
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: the disk's serial number changed from %q to %q while it appeared", volume.ErrUnavailable, d.Serial, is)
+	}
+	return attach.Device{}, err
+}
+
+// carriesIO returns an error for a session that is down or gone.
+func (i *Initiator) carriesIO(ctx context.Context, s Session) error {
+	all, err := i.to(ctx, s.Target)
+	if err != nil {
+		return err
+	}
+	for _, now := range all {
+		switch {
+		case now.ID != s.ID:
+		case now.LoggedIn:
+			return nil
+		default:
+			return isDown(now)
+		}
+	}
+	return fmt.Errorf("%w: iSCSI session %d is not there any more; log in again", volume.ErrUnavailable, s.ID)
+}
+
+func isDown(s Session) error {
+	return fmt.Errorf("%w: the array has not answered on iSCSI session %d to %s at %s since %s; iscsid connects again when it does",
+		volume.ErrUnavailable, s.ID, s.Target, s.Address, s.Since.Format("15:04:05 MST"))
+}
+
+// nowhereElse returns an error where the volume is in use as another disk: at the LUN that it had before, or behind a session
+// that is down. Two disks of one volume must not be in use together, because each has a cache of its own.
+func (i *Initiator) nowhereElse(ctx context.Context, s Session, lun int, serial string) error {
+	sessions, err := i.to(ctx, s.Target)
+	if err != nil {
+		return err
+	}
+	for _, other := range sessions {
+		disks, err := i.disks(other)
+		if err != nil {
+			return err
+		}
+		for _, d := range disks {
+			if d.Serial != serial || other.ID == s.ID && d.LUN == lun {
+				continue
+			}
+			by, err := i.use(d)
+			if err != nil {
+				return err
+			}
+			if by != "" {
+				return fmt.Errorf("%w: volume %s is in use as %s, LUN %d of iSCSI session %d (%s); unmount it first",
+					volume.ErrBusy, serial, d.Name, d.LUN, other.ID, by)
+			}
+			if !other.LoggedIn {
+				continue // it goes with the session
+			}
+			i.log.Info("removes the disk that the volume had at another LUN", "device", d.Name, "serial", d.Serial, "iscsiTarget", s.Target, "lun", d.LUN)
+			if err := i.remove(ctx, d, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// judge compares a disk that was there before with what the array has at its LUN now. A stale one has to be removed and
+// found again: the kernel knows the size and the features of the volume that it was made for.
+func (i *Initiator) judge(d found, serial string) (stale bool, err error) {
+	is, err := i.inquire(d.Path)
+	switch {
+	case err == nil && is == serial && d.Serial == serial:
+		return false, nil
+	case err == nil && is != serial && is == d.Serial:
+		return false, fmt.Errorf("%w: the array has volume %s there (%s), not %s", attach.ErrNotOurs, is, d.Name, serial)
+	case err != nil && !errors.Is(err, kernel.ErrSCSI):
+		return false, err
+	}
+	by, useErr := i.use(d)
+	switch {
+	case useErr != nil:
+		return false, useErr
+	case by == "":
+		return true, nil
+	case err != nil && d.Serial == serial:
+		return false, fmt.Errorf("%w: %s is in use (%s), and the array does not serve it any more: %w", volume.ErrUnavailable, d.Name, by, err)
+	case err == nil && is != serial && d.Serial == serial:
+		return false, fmt.Errorf("%w: %s is in use (%s) as volume %s, and the array has put volume %s there; end its pods",
+			attach.ErrNotOurs, d.Name, by, serial, is)
+	}
+	return false, fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods", attach.ErrNotOurs, d.Name, by, d.Serial)
+}
+
+// appear scans a LUN until it is a disk.
+func (i *Initiator) appear(ctx context.Context, s Session, lun int) (found, error) {
+	limited, cancel := context.WithTimeout(ctx, i.patience)
+	defer cancel()
+	for {
+		// Of an iSCSI session channel and target are 0. A LUN that is there already is not scanned again.
+		if err := write("0 0 "+strconv.Itoa(lun), i.class("scsi_host", "host"+strconv.Itoa(s.Host), "scan")); err != nil {
+			return found{}, fmt.Errorf("scan: %w", err)
+		}
+		d, there, err := i.at(s, lun)
+		if there || err != nil {
+			return d, err
+		}
+		if err := i.carriesIO(ctx, s); err != nil {
+			return found{}, err
+		}
+		if err := i.wait(limited); err != nil {
+			if ctx.Err() != nil {
+				return found{}, fmt.Errorf("%w: no disk appeared: %w", volume.ErrUnavailable, err)
+			}
+			return found{}, fmt.Errorf("%w: no disk appeared in %s; does the array still have the volume attached to this node's initiator name?",
+				volume.ErrNotFound, i.patience)
+		}
+	}
+}
