@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/katbox/katbox/internal/array/fake/dataplane"
 )
 
 // administration returns the handler for what is below /fake/.
@@ -35,6 +37,8 @@ func (a *Array) administration() http.Handler {
 		"GET /fake/settings":   func(*http.Request) (any, error) { return a.Settings(), nil },
 		"PATCH /fake/settings": a.patchSettings,
 		"POST /fake/switch":    func(*http.Request) (any, error) { return nil, a.SwitchController() },
+		"POST /fake/away":      a.postAway,
+		"POST /fake/back":      func(*http.Request) (any, error) { return nil, a.Return() },
 		"POST /fake/ca":        func(*http.Request) (any, error) { return nil, a.RenewCA() },
 		"POST /fake/seed":      a.postSeed,
 		"POST /fake/status":    a.postStatus,
@@ -156,6 +160,14 @@ func (a *Array) postSeed(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return nil, a.Seed(seed.Prefix, seed.Count, max(seed.Size, 1), seed.Block)
+}
+
+func (a *Array) postAway(r *http.Request) (any, error) {
+	var away struct{ How dataplane.Away }
+	if err := read(r, &away); err != nil {
+		return nil, err
+	}
+	return nil, a.Leave(away.How)
 }
 
 func (a *Array) postStatus(r *http.Request) (any, error) {

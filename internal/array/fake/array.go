@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/katbox/katbox/internal/array/fake/dataplane"
 )
 
 // Options describe an array that is started. A file with its state replaces those about the state.
@@ -22,6 +24,8 @@ type Options struct {
 	Pools []Pool
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
+	// Plane has the data; nil is an array without any.
+	Plane dataplane.Plane
 }
 
 // Array is a fake array. Its methods may be called at the same time.
@@ -29,6 +33,7 @@ type Array struct {
 	path  string
 	now   func() time.Time
 	admin http.Handler
+	plane *follower
 
 	mu      sync.Mutex
 	state   *state
@@ -56,9 +61,14 @@ func New(o Options) (*Array, error) {
 		if a.state, err = newState(o); err != nil {
 			return nil, err
 		}
-		err = a.save()
+		if err := a.save(); err != nil {
+			return nil, err
+		}
 	}
-	return a, err
+	if o.Plane != nil {
+		a.plane = &follower{plane: o.Plane}
+	}
+	return a, a.follow()
 }
 
 func newState(o Options) (*state, error) {
@@ -126,7 +136,10 @@ func (a *Array) alter(f func(s *state, now time.Time) error) error {
 	if err := f(a.state, a.now()); err != nil {
 		return err
 	}
-	return a.save()
+	if err := a.save(); err != nil {
+		return err
+	}
+	return a.follow()
 }
 
 func values[T any](of []*T) []T {

@@ -57,16 +57,20 @@ func (s *state) attachOne(c *call, v *Volume, sv *Server, access string) {
 	}
 	a := Attachment{Volume: v.ID, Server: sv.ID, LUN: -1, Access: access, ReadOnly: c.params.yes("readonly")}
 	if v.Block {
-		a.LUN, a.Access = s.freeLUN(sv.ID), ""
+		a.LUN, a.Access = s.freeLUN(sv), ""
 	}
 	s.changeVolume(v, c.now, func(v *Volume) { v.Attachments = append(v.Attachments, a) })
 	c.did(v.ID)
 }
 
-// freeLUN returns the lowest number that a server does not use.
-func (s *state) freeLUN(server string) int {
+// freeLUN returns the lowest number that a server does not use, nor another record of its initiator.
+func (s *state) freeLUN(server *Server) int {
 	used := map[int]bool{}
-	s.attachments(server, func(_ *Volume, a Attachment) { used[a.LUN] = true })
+	for _, sv := range s.servers.items {
+		if sv.IQN == server.IQN {
+			s.attachments(sv.ID, func(_ *Volume, a Attachment) { used[a.LUN] = true })
+		}
+	}
 	lun := 0
 	for used[lun] {
 		lun++

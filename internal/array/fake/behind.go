@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/katbox/katbox/internal/array/fake/dataplane"
 )
 
 // The methods in this file change the array behind the backs of its clients, as a person or another
@@ -197,6 +199,20 @@ func (a *Array) Change(change func(*Settings)) error {
 		s.settings = set
 		return nil
 	})
+}
+
+// Leave makes the array answer no more, neither requests nor, with a data plane, those who use its
+// volumes, until Return.
+func (a *Array) Leave(how dataplane.Away) error {
+	if how != dataplane.Network && how != dataplane.Down {
+		return fmt.Errorf("an array is away by %q or %q, not by %q", dataplane.Network, dataplane.Down, how)
+	}
+	return a.Change(func(set *Settings) { set.Away = how })
+}
+
+// Return makes it answer again. Requests that it has not answered stay without an answer.
+func (a *Array) Return() error {
+	return a.Change(func(set *Settings) { set.Away = dataplane.Here })
 }
 
 // SwitchController makes the other controller the active one.

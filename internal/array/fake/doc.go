@@ -25,6 +25,14 @@
 //   - A volume whose status is neither Available nor In-use is not expanded, deleted, cloned, nor
 //     snapshotted.
 //
+// # Data
+//
+// With a data plane (Options.Plane, package dataplane) the volumes have real data: what changes the state,
+// a request or an order below, is done to the data before the answer. Attached is exported, expanded is
+// larger, detached is cut off. An error of the data plane is the answer 10000; what failed is tried again
+// with the next change. The addresses of the portals are the machine's then: only the active controller's
+// answers, unless bothPortals is set.
+//
 // # Faults, and what others do to the array
 //
 // Each can be ordered by a method, and by HTTP without a token, with JSON bodies. An error is an answer
@@ -42,7 +50,9 @@
 //	GET    /fake/state                                   the whole state
 //	GET    /fake/settings           Settings             what the array is, and how it answers
 //	PATCH  /fake/settings           Change               another token, version, active controller, spelling of numbers
-//	POST   /fake/switch             SwitchController     makes the other controller the active one
+//	POST   /fake/switch             SwitchController     makes the other controller the active one, with its portal
+//	POST   /fake/away               Leave                answers no more; {"how"} is network (silence) or down
+//	POST   /fake/back               Return               answers again
 //	POST   /fake/ca                 RenewCA              another CA, which no client trusts
 //	POST   /fake/seed               Seed                 adds volumes; {"prefix", "count", "size", "block"}
 //	POST   /fake/volumes            AddVolume            adds a volume of another client

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/katbox/katbox/internal/array/fake/dataplane"
 )
 
 // Kind is what goes wrong.
@@ -133,6 +135,17 @@ func (f *Fault) matches(c *call) bool {
 }
 
 func (f *Fault) is(k Kind) bool { return f != nil && f.Kind == k }
+
+// away treats a request as an array does that is away: it does not answer.
+func (a *Array) away(r *http.Request) {
+	switch a.Settings().Away {
+	case dataplane.Here:
+	case dataplane.Network:
+		hang(r)
+	default:
+		panic(http.ErrAbortHandler)
+	}
+}
 
 // before does what goes wrong before the array begins. It returns false if that was all.
 func (f *Fault) before(w http.ResponseWriter, r *http.Request) bool {

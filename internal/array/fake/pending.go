@@ -70,7 +70,7 @@ func (a *Array) finish(now time.Time, due func(*pending) bool) {
 		// A request that is refused by now was in vain; an array does not tell that either.
 		_, _ = rt.handle(a.state, c)
 		if err := a.made(c, true); err != nil {
-			panic(err) // A test's disk is full.
+			panic(err) // A test's disk is full, or its data plane broken.
 		}
 	}
 }

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -24,6 +25,7 @@ func (a *Array) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &call{method: r.Method, path: r.URL.Path, pattern: rt.pattern, id: id, params: params{}}
 	bad := c.read(r)
+	a.away(r)
 	delay, fault := a.arrived(c)
 	if delay > 0 {
 		wait(r, delay)
@@ -101,12 +103,12 @@ func (a *Array) run(c *call, rt *route, token string, bad error, fault *Fault) (
 	var refused *refusal
 	res.answer, refused = rt.handle(a.state, c)
 	if err := a.made(c, fault.is(LoseAnswer) || fault.is(HangAfter)); err != nil {
-		return res, refuse(otherError, "The state cannot be saved: %v", err)
+		return res, refuse(otherError, "%v", err)
 	}
 	return res, refused
 }
 
-// made notes what a request has changed, and saves it.
+// made notes what a request has changed, saves it, and lets the data plane follow.
 func (a *Array) made(c *call, lost bool) error {
 	if len(c.changed) == 0 {
 		return nil
@@ -114,7 +116,10 @@ func (a *Array) made(c *call, lost bool) error {
 	for _, object := range c.changed {
 		a.changes = append(a.changes, c.change(object, lost))
 	}
-	return a.save()
+	if err := a.save(); err != nil {
+		return fmt.Errorf("the state cannot be saved: %w", err)
+	}
+	return a.follow()
 }
 
 // respond writes the envelope and what is in it.

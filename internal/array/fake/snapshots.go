@@ -149,7 +149,7 @@ func (s *state) clone(c *call) (answer, *refusal) {
 	}
 	v := &Volume{
 		Name: c.params.get("name"), Pool: source.Pool, Size: source.Size, Allocated: newVolume, Block: source.Block,
-		Options: source.Options, Created: c.now.Unix(), Modified: c.now.Unix(),
+		Source: source.ID, Options: source.Options, Created: c.now.Unix(), Modified: c.now.Unix(),
 	}
 	if !v.Block {
 		v.Export = "/export/" + v.Name
@@ -166,7 +166,7 @@ func (s *state) clone(c *call) (answer, *refusal) {
 		if sn.Group != source.Group {
 			return nil, refuse(otherError, "Snapshot %s is not of consistency group %s", id, source.Group)
 		}
-		v.Size = sn.Size
+		v.Size, v.Source = sn.Size, sn.ID
 	}
 	if _, refused := s.admit(c, v); refused != nil {
 		return nil, refused

@@ -1,6 +1,10 @@
 package fake
 
-import "time"
+import (
+	"time"
+
+	"github.com/katbox/katbox/internal/array/fake/dataplane"
+)
 
 // Pool is a pool of disks.
 type Pool struct {
@@ -43,6 +47,8 @@ type Volume struct {
 	// is 0.
 	Status string `json:"status,omitempty"`
 	Until  int64  `json:"until,omitempty"`
+	// Source is the volume or the snapshot that it was cloned from.
+	Source string `json:"source,omitempty"`
 	// Snapshots counts them.
 	Snapshots int `json:"snapshots,omitempty"`
 	// Options are the fields of the requests that made or changed it, besides those above.
@@ -116,6 +122,10 @@ type Settings struct {
 	// Portals are the addresses of both controllers; Active is the index of the one that works, or -1.
 	Portals [2]string `json:"portals"`
 	Active  int       `json:"active"`
+	// BothPortals: the data is served at both addresses, whichever controller is active.
+	BothPortals bool `json:"bothPortals,omitempty"`
+	// Away: the array does not answer, for this reason.
+	Away dataplane.Away `json:"away,omitempty"`
 	// CHAPUser and CHAPSecret are what initiators log in with.
 	CHAPUser   string `json:"chapUser"`
 	CHAPSecret string `json:"chapSecret"`

@@ -3,8 +3,9 @@ package dataplane
 // Plane keeps data as an array's state says. A call may be repeated: what is as it should be stays so,
 // and what a crash has left half done is completed. Calls come one at a time.
 type Plane interface {
-	// Found returns what there is from before, so that it can be compared with the state.
-	Found() (Found, error)
+	// Found returns what there is from before, so that it can be compared with the state. It comes first;
+	// target is the IQN of the array's iSCSI target.
+	Found(target string) (Found, error)
 	// Front sets where the array answers, and to which credentials.
 	Front(Front) error
 	// Admit lets an initiator log in; Dismiss ends its sessions and admits it no more. It has no
@@ -53,8 +54,6 @@ type Export struct {
 
 // Front is how clients reach the array.
 type Front struct {
-	// Target is the IQN of the array's iSCSI target.
-	Target string
 	// Portals are the addresses at which it answers, for iSCSI and for NFS.
 	Portals []string
 	// User and Secret are what initiators log in with (CHAP).

@@ -43,6 +43,7 @@ type flags struct {
 	block          bool
 	noRecycleBin   bool
 	strings        bool
+	data           data
 }
 
 func parse(args []string, stderr io.Writer) (*flags, error) {
@@ -65,6 +66,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.BoolVar(&f.block, "block", false, "these are block volumes")
 	set.BoolVar(&f.noRecycleBin, "no-recycle-bin", false, "deleted volumes do not go into the recycle bin")
 	set.BoolVar(&f.strings, "strings", false, "numbers are written as strings")
+	f.data.define(set)
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 		return nil, errors.New("--arrays must be at least 1")
 	}
 	f.tls = f.tls || f.cert != ""
-	return f, nil
+	return f, f.data.check(f)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -128,6 +130,9 @@ func (f *flags) start(n int) (*fake.Running, error) {
 	address, err := behind(f.listen, n)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	if err := f.data.apply(&o); err != nil {
+		return nil, err
 	}
 	a, err := fake.New(o)
 	if err != nil {

@@ -65,6 +65,8 @@ func TestRun(t *testing.T) {
 func TestWrongFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"--arrays", "0"}, {"more"}, {"--pools", "much"}, {"--listen", "nowhere"}, {"--cert", "missing", "--key", "missing"}, {"--pools", "0"},
+		{"--data-plane", "disk"}, {"--data-dir", "x"}, {"--data-plane", "kernel"}, {"--data-plane", "kernel", "--data-dir", "x"},
+		{"--data-plane", "kernel", "--data-dir", "x", "--portal", "10.0.0.1", "--arrays", "2"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v was taken", args)
