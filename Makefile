@@ -21,7 +21,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools pools-crash transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools pools-crash transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,14 @@ quota-check: ## Run the tests and the soak of limits on XFS and ext4 with projec
 		echo 'skipped: nothing was run. Set VMTEST to a directory with a run.sh that runs a command in a virtual machine; .ci/quota-check says what it has to do.'; \
 	else \
 		VMTEST="$(VMTEST)" QUOTA_FLAGS="$(QUOTA_FLAGS)" .ci/quota-check; \
+	fi
+
+# VMTEST names a directory with a run.sh; .ci/attach-check says what it has to do.
+attach-check: ## Run the tests with volumes of an array, real NFS and iSCSI, some minutes; VMTEST=DIR has run.sh, ATTACH_FLAGS="-test.run Unmap", ATTACH_PACKAGES="internal/attach/nfs"
+	@if [ -z "$(VMTEST)" ]; then \
+		echo 'skipped: nothing was run. Set VMTEST to a directory with a run.sh that runs a command in a virtual machine; .ci/attach-check says what it has to do.'; \
+	else \
+		VMTEST="$(VMTEST)" ATTACH_FLAGS="$(ATTACH_FLAGS)" ATTACH_PACKAGES="$(ATTACH_PACKAGES)" .ci/attach-check; \
 	fi
 
 image: binaries ## Build the images IMAGE:VERSION, IMAGE-gateway:VERSION and IMAGE-controller:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes them

@@ -23,7 +23,10 @@ func (k *Kernel) group() string { return filepath.Join(lio, "iscsi", k.target, "
 
 func (k *Kernel) acl(iqn string) string { return filepath.Join(k.group(), "acls", iqn) }
 
-func device(id string) string { return filepath.Join(lio, "core", "iblock_0", id) }
+// device is what LIO has for a volume. Its name is no other array's.
+func (k *Kernel) device(id string) string {
+	return filepath.Join(lio, "core", "iblock_0", k.plane()+"-"+id)
+}
 
 // lun returns where the group has a volume. Its number there is nothing that a client sees.
 func (k *Kernel) lun(id string) (string, error) {
@@ -91,7 +94,7 @@ func unlink(dir string) error {
 
 // newDevice makes a device that initiators know by the volume's ID.
 func (k *Kernel) newDevice(id, loop string) error {
-	dir := device(id)
+	dir := k.device(id)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -114,7 +117,7 @@ func (k *Kernel) removeDevice(id string) error {
 	if err := unlink(lun); err != nil {
 		return err
 	}
-	return gone(os.Remove(device(id)))
+	return gone(os.Remove(k.device(id)))
 }
 
 func (k *Kernel) initiators() ([]string, error) { return names(filepath.Join(k.group(), "acls")) }
@@ -181,7 +184,7 @@ func (k *Kernel) mapLUN(e Export, readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	if err := link(device(e.Volume), lun, e.Volume); err != nil {
+	if err := link(k.device(e.Volume), lun, e.Volume); err != nil {
 		return fmt.Errorf("volume %s as a LUN: %w", e.Volume, err)
 	}
 	at := k.mappedAt(e)
