@@ -27,7 +27,7 @@ func Start(cfg Config) (*Controller, error) {
 	}
 	system := actors.NewSystem(cfg.Log, cfg.Threads)
 	ctx, cancel := context.WithCancel(context.Background())
-	env := &environment{System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx}
+	env := newEnvironment(ctx, system, cfg)
 	if err := system.Start(newOwner(env), cfg.Metrics, nil); err != nil {
 		cancel()
 		return nil, err

@@ -93,6 +93,17 @@ type environment struct {
 	comparisons turns
 	// ctx ends when the controller stops: operations give up then.
 	ctx context.Context
+	// subjects is what the actors of volumes, snapshots and attachments have in common.
+	subjects *actors.Subjects
+}
+
+func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
+	return &environment{
+		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
+		subjects: &actors.Subjects{
+			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: cfg.Metrics.OperationEnded,
+		},
+	}
 }
 
 // early reports whether an array may still carry out requests of an earlier run. Until then it is not

@@ -3,39 +3,40 @@ package pools
 import (
 	"context"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/messages"
 )
 
-// plan returns the operation that a request asks for; nil for one that is none of this kind.
-func (s *subject) plan(m messages.Request) *operation {
+// Plan returns the operation that a request asks for; nil for one that is none of this kind.
+func (s *subject) Plan(m messages.Request) *actors.Operation {
 	switch m := m.(type) {
 	case *messages.CreateVolume:
 		same := func(o *messages.CreateVolume) bool { return sameVolume(o.New, m.New) }
-		return order("create", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.createVolume(ctx, m.New) })
+		return order(s, "create", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.createVolume(ctx, m.New) })
 	case *messages.RemoveVolume:
-		return order("delete", m, always, func(ctx context.Context, t *task) (struct{}, error) {
+		return order(s, "delete", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.removeVolume(ctx)
 		})
 	case *messages.GrowVolume:
 		same := func(o *messages.GrowVolume) bool { return o.Required == m.Required && o.Limit == m.Limit }
-		return order("grow", m, same, func(ctx context.Context, t *task) (pools.Volume, error) {
+		return order(s, "grow", m, same, func(ctx context.Context, t *task) (pools.Volume, error) {
 			return t.growVolume(ctx, m.Required, m.Limit)
 		})
 	case *messages.AttachVolume:
 		same := func(o *messages.AttachVolume) bool { return o.New == m.New }
-		return order("attach", m, same, func(ctx context.Context, t *task) (pools.Attachment, error) { return t.attach(ctx, m.New) })
+		return order(s, "attach", m, same, func(ctx context.Context, t *task) (pools.Attachment, error) { return t.attach(ctx, m.New) })
 	case *messages.DetachVolume:
-		return order("detach", m, always, func(ctx context.Context, t *task) (struct{}, error) {
+		return order(s, "detach", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.detach(ctx, m.Volume, m.Node)
 		})
 	case *messages.TakeSnapshot:
 		same := func(o *messages.TakeSnapshot) bool { return o.Volume == m.Volume }
-		return order("snapshot", m, same, func(ctx context.Context, t *task) (pools.Snapshot, error) {
+		return order(s, "snapshot", m, same, func(ctx context.Context, t *task) (pools.Snapshot, error) {
 			return t.takeSnapshot(ctx, m.Name, m.Volume)
 		})
 	case *messages.RemoveSnapshot:
-		return order("delete-snapshot", m, always, func(ctx context.Context, t *task) (struct{}, error) {
+		return order(s, "delete-snapshot", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.removeSnapshot(ctx)
 		})
 	}
@@ -45,9 +46,9 @@ func (s *subject) plan(m messages.Request) *operation {
 // always: two requests of the type, for one resource, ask for the same thing.
 func always[M any](M) bool { return true }
 
-// rest returns the operation that makes true what the resource says: an earlier one was interrupted, or
+// Rest returns the operation that makes true what the resource says: an earlier one was interrupted, or
 // a person has deleted the resource.
-func (s *subject) rest() *operation {
+func (s *subject) Rest() *actors.Operation {
 	finish := map[string]func(*task, context.Context) error{
 		kindVolume: (*task).finishVolume, kindSnapshot: (*task).finishSnapshot, kindAttachment: (*task).finishAttachment,
 		kindNode: (*task).finishNode,
@@ -55,11 +56,12 @@ func (s *subject) rest() *operation {
 	if finish == nil {
 		return nil
 	}
-	return &operation{name: "resume", run: func(ctx context.Context, t *task) (func(messages.Request), error) {
+	return &actors.Operation{Name: "resume", Run: func(ctx context.Context) actors.Outcome {
+		t := s.task()
 		err := finish(t, ctx)
 		if t.unfinished == nil {
 			t.unfinished = err
 		}
-		return nil, err
+		return actors.Outcome{Err: err, Unfinished: t.unfinished}
 	}}
 }

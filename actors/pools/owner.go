@@ -88,7 +88,7 @@ func (o *owner) Props(id volume.ID, _ any) *actor.Props {
 
 // Idle forgets what was admitted for an actor that has done all that it was asked.
 func (o *owner) Idle(id volume.ID, state any) {
-	if received, ok := state.(resting); ok && uint64(received) == o.supervisor.Sent(id) {
+	if received, ok := state.(actors.Resting); ok && uint64(received) == o.supervisor.Sent(id) {
 		delete(o.admitted, id)
 	}
 }

@@ -138,7 +138,7 @@ func (w *world) start() {
 	}
 	system := actors.NewSystem(cfg.Log, 64)
 	ctx, cancel := context.WithCancel(context.Background())
-	env := &environment{System: system, Config: cfg, servers: newServers(), started: time.Now(), ctx: ctx}
+	env := newEnvironment(ctx, system, cfg)
 	w.must(system.Start(&usablePools{owner: newOwner(env), array: w.connect(w.link)}, cfg.Metrics, nil))
 	w.Controller = &Controller{System: system, cancel: cancel}
 	w.api.watch(w.Controller)
