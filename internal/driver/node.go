@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/katbox/katbox/internal/driver/edge"
 )
 
 // topologyKey is the segment that ties a volume to its node.
@@ -43,13 +45,7 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 	if err != nil {
 		return nil, err
 	}
-	return &csi.NodeGetVolumeStatsResponse{
-		Usage: []*csi.VolumeUsage{
-			{Unit: csi.VolumeUsage_BYTES, Total: stats.Space.Total.Bytes, Available: stats.Space.Free.Bytes, Used: stats.Used.Bytes},
-			{Unit: csi.VolumeUsage_INODES, Total: stats.Space.Total.Inodes, Available: stats.Space.Free.Inodes, Used: stats.Used.Inodes},
-		},
-		VolumeCondition: &csi.VolumeCondition{Abnormal: stats.Abnormal, Message: stats.Condition},
-	}, nil
+	return edge.Stats(stats), nil
 }
 
 // NodeGetInfo returns the node's ID, its topology and its limit of volumes.
@@ -63,15 +59,9 @@ func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.Nod
 
 // NodeGetCapabilities returns the capabilities of the node service.
 func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
-	var resp csi.NodeGetCapabilitiesResponse
-	for _, capability := range []csi.NodeServiceCapability_RPC_Type{
+	return edge.NodeCapabilities(
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
 		csi.NodeServiceCapability_RPC_VOLUME_CONDITION,
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
-	} {
-		resp.Capabilities = append(resp.Capabilities, &csi.NodeServiceCapability{
-			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: capability}},
-		})
-	}
-	return &resp, nil
+	), nil
 }

@@ -9,14 +9,12 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/volume"
 )
-
-// maxPath is the longest path that the kernel accepts, without the final NUL.
-const maxPath = 4095
 
 // publication validates a publish. The error names the first field that is not acceptable; for the
 // attributes of the volume, which only count at its first publish, that is the Publication's own.
@@ -91,19 +89,10 @@ func statsOf(req *csi.NodeGetVolumeStatsRequest) (volume.ID, string, error) {
 // target accepts a path strictly below the kubelet's pods directory.
 func (d *Driver) target(path string) (string, error) {
 	const field = "target_path"
-	switch {
-	case path == "":
-		return "", volume.Invalid(field, "is missing")
-	case len(path) > maxPath:
-		return "", volume.Invalid(field, "is longer than 4095 bytes")
-	case strings.ContainsRune(path, 0):
-		return "", volume.Invalid(field, "contains a NUL byte")
-	case !filepath.IsAbs(path):
-		return "", volume.Invalid(field, "is not an absolute path")
-	case slices.Contains(strings.Split(path, "/"), ".."):
-		return "", volume.Invalid(field, `contains ".."`)
+	clean, err := edge.Path(field, path)
+	if err != nil {
+		return "", err
 	}
-	clean := filepath.Clean(path)
 	if !strings.HasPrefix(clean, d.podsDir+"/") {
 		return "", volume.Invalid(field, "is not below the kubelet's pods directory "+d.podsDir)
 	}

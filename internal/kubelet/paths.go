@@ -22,6 +22,26 @@ const (
 // is the kubelet's root directory.
 func PodsDir(root string) string { return filepath.Join(root, "pods") }
 
+// PluginsDir returns the directory in which the kubelet wants volumes staged, and block devices
+// published. root is the kubelet's root directory.
+func PluginsDir(root string) string { return filepath.Join(root, "plugins") }
+
+// ParseDevice returns the pod and the PersistentVolume of a path at which the kubelet wants a block
+// device: <plugins>/kubernetes.io/csi/volumeDevices/publish/<PersistentVolume>/<pod UID>. A path of another
+// shape has neither.
+func ParseDevice(pluginsDir, target string) (pod volume.PodUID, name string) {
+	dir, below := split(pluginsDir, target)
+	parts := strings.Split(below, "/")
+	if dir != "kubernetes.io" || len(parts) != 5 || parts[0] != "csi" || parts[1] != "volumeDevices" || parts[2] != "publish" {
+		return "", ""
+	}
+	pod, err := volume.ParsePodUID("target_path", parts[4])
+	if err != nil {
+		return "", ""
+	}
+	return pod, volume.ObjectName(parts[3])
+}
+
 // PodNames returns the names in the pods directory: the UIDs of the kubelet's pods.
 func PodNames(podsDir string) (map[string]struct{}, error) {
 	f, err := os.Open(podsDir)

@@ -16,8 +16,10 @@ const (
 	Phase    = "phase"
 	// Target is where a volume is mounted, Path where its files are on the node.
 	Target = "target"
-	Path   = "path"
-	Node   = "node"
+	// Staging is where a volume of an array is made ready for all pods of a node.
+	Staging = "staging"
+	Path    = "path"
+	Node    = "node"
 	// Directory is where something is that is not a volume's.
 	Directory = "directory"
 	// Device is the path of a disk's node.

@@ -33,11 +33,16 @@ func named(prefix, s string) string {
 // hashed is a name that was made of a hash.
 var hashed = regexp.MustCompile(`^[vs]-[0-9a-f]{40}$`)
 
+// IsID reports whether a volume or a snapshot can have the ID: all IDs are names of Kubernetes objects.
+func IsID(s string) bool {
+	const longest = 253 // of an object in Kubernetes
+	return len(s) <= longest && subdomain.MatchString(s)
+}
+
 // AttachmentName returns the name of a volume's attachment to a node. No two attachments have one name:
 // the first dot ends the volume's.
 func AttachmentName(volume, node string) string {
-	const longest = 253 // of an object in Kubernetes
-	if s := volume + "." + node; len(s) <= longest && subdomain.MatchString(s) && !strings.Contains(volume, ".") {
+	if s := volume + "." + node; IsID(s) && !strings.Contains(volume, ".") {
 		return s
 	}
 	return "a-" + digest(volume+"\x00"+node)

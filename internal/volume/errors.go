@@ -15,6 +15,8 @@ var (
 	ErrConflict = errors.New("conflicts with what is already published")
 	// ErrOtherTarget: the volume is mounted elsewhere and its access mode allows only one target.
 	ErrOtherTarget = errors.New("already published at another target")
+	// ErrNotStaged: a volume of an array has to be staged on the node before a pod can get it.
+	ErrNotStaged = errors.New("not staged")
 	// ErrForeignMount: what is mounted at the target path is not this volume.
 	ErrForeignMount = errors.New("something else is mounted there")
 	// ErrNotFound: no such volume, or it is not mounted at the given path.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -13,10 +14,10 @@ import (
 func (d *Driver) ControllerPublishVolume(
 	ctx context.Context, req *csi.ControllerPublishVolumeRequest,
 ) (*csi.ControllerPublishVolumeResponse, error) {
-	if err := required("volume_id", req.GetVolumeId()); err != nil {
+	if err := edge.RequiredID("volume_id", req.GetVolumeId()); err != nil {
 		return nil, err
 	}
-	if err := required("node_id", req.GetNodeId()); err != nil {
+	if err := edge.RequiredID("node_id", req.GetNodeId()); err != nil {
 		return nil, err
 	}
 	const field = "volume_capability"
@@ -27,7 +28,7 @@ func (d *Driver) ControllerPublishVolume(
 	if err != nil {
 		return nil, err
 	}
-	if err := known("volume_id", req.GetVolumeId()); err != nil {
+	if err := edge.KnownID("volume_id", req.GetVolumeId()); err != nil {
 		return nil, err
 	}
 	if err := node(req.GetNodeId()); err != nil {
@@ -55,10 +56,10 @@ func (d *Driver) ControllerUnpublishVolume(
 	ctx context.Context, req *csi.ControllerUnpublishVolumeRequest,
 ) (*csi.ControllerUnpublishVolumeResponse, error) {
 	id, from := req.GetVolumeId(), req.GetNodeId()
-	if err := required("volume_id", id); err != nil {
+	if err := edge.RequiredID("volume_id", id); err != nil {
 		return nil, err
 	}
-	if exists(id) && (from == "" || exists(from)) {
+	if pools.IsID(id) && (from == "" || pools.IsID(from)) {
 		if err := d.cfg.Pools.Detach(ctx, id, from); err != nil {
 			return nil, err
 		}

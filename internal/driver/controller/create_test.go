@@ -196,7 +196,7 @@ func FuzzNewVolume(f *testing.F) {
 			t.Errorf("a block volume over %q", v.Protocol)
 		case v.Shared && !v.Block && v.Protocol == pools.ISCSI:
 			t.Error("a shared file system on iSCSI")
-		case v.Name == "" || v.Class != "" && !exists(v.Class):
+		case v.Name == "" || v.Class != "" && !pools.IsID(v.Class):
 			t.Errorf("name %q, class %q", v.Name, v.Class)
 		}
 	})

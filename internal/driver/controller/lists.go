@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -28,7 +29,7 @@ func pageOf(kind, token string, most int32) (p pools.Page, err error) {
 	}
 	if token != "" {
 		id, ours := strings.CutPrefix(token, kind)
-		if !ours || !exists(id) {
+		if !ours || !pools.IsID(id) {
 			// The specification's code for this: the caller begins anew.
 			return p, status.Error(codes.Aborted, fmt.Sprintf("starting_token %.300q is not of a list of these: begin without one", token))
 		}
@@ -68,7 +69,7 @@ func (d *Driver) ListVolumes(ctx context.Context, req *csi.ListVolumesRequest) (
 func (d *Driver) ControllerGetVolume(
 	ctx context.Context, req *csi.ControllerGetVolumeRequest,
 ) (*csi.ControllerGetVolumeResponse, error) {
-	if err := known("volume_id", req.GetVolumeId()); err != nil {
+	if err := edge.KnownID("volume_id", req.GetVolumeId()); err != nil {
 		return nil, err
 	}
 	v, err := d.cfg.Pools.Volume(ctx, req.GetVolumeId())

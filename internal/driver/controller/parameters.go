@@ -62,7 +62,7 @@ func parametersOf(v *pools.NewVolume, parameters map[string]string) error {
 	if class == "" {
 		v.Class = seed
 	}
-	if v.Class != "" && !exists(v.Class) {
+	if v.Class != "" && !pools.IsID(v.Class) {
 		return volume.Invalid(parameter(keyClass), fmt.Sprintf("is %.100q, which is not the name of a PoolClass", v.Class))
 	}
 	switch p := pools.Protocol(parameters[keyProtocol]); p {

@@ -6,6 +6,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/pools"
 )
 
@@ -14,13 +15,13 @@ func (d *Driver) CreateSnapshot(ctx context.Context, req *csi.CreateSnapshotRequ
 	if err := checkName(req.GetName()); err != nil {
 		return nil, err
 	}
-	if err := required("source_volume_id", req.GetSourceVolumeId()); err != nil {
+	if err := edge.RequiredID("source_volume_id", req.GetSourceVolumeId()); err != nil {
 		return nil, err
 	}
 	if err := checkKeys(req.GetParameters(), snapshotKeys); err != nil {
 		return nil, err
 	}
-	if err := known("source_volume_id", req.GetSourceVolumeId()); err != nil {
+	if err := edge.KnownID("source_volume_id", req.GetSourceVolumeId()); err != nil {
 		return nil, err
 	}
 	s, err := d.cfg.Pools.CreateSnapshot(ctx, req.GetName(), req.GetSourceVolumeId())
@@ -41,10 +42,10 @@ func csiSnapshot(s pools.Snapshot) *csi.Snapshot {
 // DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
 func (d *Driver) DeleteSnapshot(ctx context.Context, req *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	id := req.GetSnapshotId()
-	if err := required("snapshot_id", id); err != nil {
+	if err := edge.RequiredID("snapshot_id", id); err != nil {
 		return nil, err
 	}
-	if exists(id) {
+	if pools.IsID(id) {
 		if err := d.cfg.Pools.DeleteSnapshot(ctx, id); err != nil {
 			return nil, err
 		}
@@ -60,7 +61,7 @@ func (d *Driver) ListSnapshots(ctx context.Context, req *csi.ListSnapshotsReques
 	}
 	selection := pools.SnapshotSelection{ID: req.GetSnapshotId(), Volume: req.GetSourceVolumeId()}
 	for _, id := range []string{selection.ID, selection.Volume} {
-		if id != "" && !exists(id) {
+		if id != "" && !pools.IsID(id) {
 			return &csi.ListSnapshotsResponse{}, nil
 		}
 	}

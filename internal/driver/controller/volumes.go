@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -82,10 +83,10 @@ func sourceOf(s *csi.VolumeContentSource) (from pools.Source, err error) {
 		return from, nil
 	case s.GetSnapshot() != nil:
 		from.Snapshot = s.GetSnapshot().GetSnapshotId()
-		return from, known(field+".snapshot.snapshot_id", from.Snapshot)
+		return from, edge.KnownID(field+".snapshot.snapshot_id", from.Snapshot)
 	case s.GetVolume() != nil:
 		from.Volume = s.GetVolume().GetVolumeId()
-		return from, known(field+".volume.volume_id", from.Volume)
+		return from, edge.KnownID(field+".volume.volume_id", from.Volume)
 	}
 	return from, volume.Invalid(field, "is neither a snapshot nor a volume")
 }
@@ -106,10 +107,10 @@ func csiVolume(v pools.Volume) *csi.Volume {
 // DeleteVolume deletes a volume. One that does not exist is deleted.
 func (d *Driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	id := req.GetVolumeId()
-	if err := required("volume_id", id); err != nil {
+	if err := edge.RequiredID("volume_id", id); err != nil {
 		return nil, err
 	}
-	if exists(id) {
+	if pools.IsID(id) {
 		if err := d.cfg.Pools.DeleteVolume(ctx, id); err != nil {
 			return nil, err
 		}
@@ -123,7 +124,7 @@ func (d *Driver) ControllerExpandVolume(
 	ctx context.Context, req *csi.ControllerExpandVolumeRequest,
 ) (*csi.ControllerExpandVolumeResponse, error) {
 	id := req.GetVolumeId()
-	if err := known("volume_id", id); err != nil {
+	if err := edge.KnownID("volume_id", id); err != nil {
 		return nil, err
 	}
 	if req.GetCapacityRange() == nil {
@@ -150,13 +151,13 @@ func (d *Driver) ValidateVolumeCapabilities(
 	ctx context.Context, req *csi.ValidateVolumeCapabilitiesRequest,
 ) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	id := req.GetVolumeId()
-	if err := required("volume_id", id); err != nil {
+	if err := edge.RequiredID("volume_id", id); err != nil {
 		return nil, err
 	}
 	if len(req.GetVolumeCapabilities()) == 0 {
 		return nil, volume.Invalid(capabilitiesField, "is missing")
 	}
-	if err := known("volume_id", id); err != nil {
+	if err := edge.KnownID("volume_id", id); err != nil {
 		return nil, err
 	}
 	v, err := d.cfg.Pools.Volume(ctx, id)

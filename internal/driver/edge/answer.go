@@ -1,0 +1,47 @@
+package edge
+
+import (
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Stats returns the answer to NodeGetVolumeStats. What has no fixed number of inodes, as a block device
+// has none, reports none.
+func Stats(s volume.Stats) *csi.NodeGetVolumeStatsResponse {
+	usage := []*csi.VolumeUsage{
+		{Unit: csi.VolumeUsage_BYTES, Total: s.Space.Total.Bytes, Available: s.Space.Free.Bytes, Used: s.Used.Bytes},
+	}
+	if s.Space.Total.Inodes > 0 {
+		usage = append(usage, &csi.VolumeUsage{
+			Unit: csi.VolumeUsage_INODES, Total: s.Space.Total.Inodes, Available: s.Space.Free.Inodes, Used: s.Used.Inodes,
+		})
+	}
+	return &csi.NodeGetVolumeStatsResponse{
+		Usage: usage, VolumeCondition: &csi.VolumeCondition{Abnormal: s.Abnormal, Message: s.Condition},
+	}
+}
+
+// PoolsPlugin returns the answer to GetPluginCapabilities for volumes on arrays, of the controller and of
+// the nodes, which are one plugin: there is a controller service, and volumes grow while they are in use.
+func PoolsPlugin() *csi.GetPluginCapabilitiesResponse {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{
+		{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{
+			Type: csi.PluginCapability_Service_CONTROLLER_SERVICE,
+		}}},
+		{Type: &csi.PluginCapability_VolumeExpansion_{VolumeExpansion: &csi.PluginCapability_VolumeExpansion{
+			Type: csi.PluginCapability_VolumeExpansion_ONLINE,
+		}}},
+	}}
+}
+
+// NodeCapabilities returns the answer to NodeGetCapabilities.
+func NodeCapabilities(can ...csi.NodeServiceCapability_RPC_Type) *csi.NodeGetCapabilitiesResponse {
+	var resp csi.NodeGetCapabilitiesResponse
+	for _, capability := range can {
+		resp.Capabilities = append(resp.Capabilities, &csi.NodeServiceCapability{
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: capability}},
+		})
+	}
+	return &resp
+}
