@@ -69,7 +69,7 @@ func (i *instance) register(ctx context.Context) error {
 		return nil
 	}
 	cfg := i.o.registrarConfig()
-	cfg.Log, cfg.Metrics = i.log, i.counted
+	cfg.Log, cfg.Registered = i.log, i.counted.Registered
 	return i.withRoom(ctx, func() error {
 		registrar, err := kubelet.Register(cfg)
 		if err != nil {

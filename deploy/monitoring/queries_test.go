@@ -98,6 +98,11 @@ func gather(t *testing.T) map[string]map[string][]string {
 	m.OutcomeSource("kubelet", true)
 	m.QuotaIs("none")
 	m.PolicyRead(true)
+	m.ArraysServed()
+	m.ArrayRegistered(true)
+	stage := m.ArrayMethod("NodeStageVolume")
+	stage.CallBegan()
+	stage.CallEnded("OK", time.Second)
 	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)

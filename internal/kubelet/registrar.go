@@ -15,7 +15,6 @@ import (
 
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
-	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/socket"
 )
 
@@ -25,7 +24,8 @@ type RegistrarConfig struct {
 	Name     string // the driver's
 	Endpoint string // path of the CSI socket as the kubelet sees it
 	Log      logr.Logger
-	Metrics  *metrics.Metrics
+	// Registered hears whether the kubelet has registered the driver, each time that this may have changed.
+	Registered func(bool)
 }
 
 // path returns the path of the registration socket. node-driver-registrar uses the same name, so
@@ -121,7 +121,7 @@ func (r *Registrar) setMissing(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.missing = err
-	r.cfg.Metrics.Registered(err == nil)
+	r.cfg.Registered(err == nil)
 }
 
 // Stop removes the socket, so that the kubelet unregisters the driver. Call it once.

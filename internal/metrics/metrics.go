@@ -38,6 +38,7 @@ type Metrics struct {
 	reads
 	gateways
 	outcomeSources
+	arrays          arrays
 	commits         prometheus.Histogram
 	commitChanges   prometheus.Histogram
 	commitErrors    prometheus.Counter
@@ -50,7 +51,7 @@ func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		registry: r, volumes: newVolumes(r), disk: newDisk(r), quotas: newQuotas(r), reads: newReads(r), gateways: newGateways(r),
-		outcomeSources: newOutcomeSources(r),
+		outcomeSources: newOutcomeSources(r), arrays: newArrays(r),
 		calls: histogramVec(r, "csi_operation_duration_seconds", "Duration of CSI calls, by method and gRPC code.",
 			callBuckets, "method", "code"),
 		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),

@@ -23,6 +23,14 @@ import (
 // mistake.
 var names = []string{
 	"katbox_actor_restarts_total counter",
+	"katbox_array_csi_operation_duration_seconds histogram",
+	"katbox_array_csi_operations_in_flight gauge",
+	"katbox_array_node_known gauge",
+	"katbox_array_registered gauge",
+	"katbox_array_sessions gauge",
+	"katbox_array_staged_volumes gauge",
+	"katbox_array_waiting_operations gauge",
+	"katbox_array_waiting_since_timestamp_seconds gauge",
 	"katbox_broken_guarantees_total counter",
 	"katbox_build_info gauge",
 	"katbox_csi_operation_duration_seconds histogram",
@@ -141,6 +149,17 @@ func everything() *metrics.Metrics {
 	m.GatewayAttempted("refused")
 	m.GatewayAsked()
 	m.OwnerAsks("sent", 7)
+	m.ArraysServed()
+	stage := m.ArrayMethod("NodeStageVolume")
+	stage.CallBegan()
+	stage.CallBegan()
+	stage.CallEnded("Unavailable", 10*time.Second)
+	m.ArrayRegistered(true)
+	m.ArrayNodeKnown(true)
+	m.ArrayStaged("nfs", 2)
+	m.ArrayStaged("nfs", -1)
+	m.ArraySessions(3, 1)
+	m.ArrayWaits(2, time.UnixMilli(1500))
 	return m
 }
 
@@ -205,6 +224,18 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_pods_directory_entries`: 110,
 		`katbox_registered`:             1,
 
+		`katbox_array_csi_operation_duration_seconds_count{code="Unavailable",method="NodeStageVolume"}`: 1,
+
+		`katbox_array_csi_operations_in_flight`:         1,
+		`katbox_array_registered`:                       1,
+		`katbox_array_node_known`:                       1,
+		`katbox_array_staged_volumes{protocol="nfs"}`:   1,
+		`katbox_array_staged_volumes{protocol="iscsi"}`: 0,
+		`katbox_array_sessions{state="up"}`:             3,
+		`katbox_array_sessions{state="down"}`:           1,
+		`katbox_array_waiting_operations`:               2,
+		`katbox_array_waiting_since_timestamp_seconds`:  1.5,
+
 		`katbox_log_lines_dropped_total`: 1,
 
 		`katbox_read_streams`:                                         1,
@@ -244,6 +275,11 @@ func TestNothingHasHappenedAtTheStart(t *testing.T) {
 	})
 	if _, there := values["katbox_registered"]; there {
 		t.Error("katbox_registered exists though the daemon does not register itself")
+	}
+	for name := range values {
+		if strings.HasPrefix(name, "katbox_array") {
+			t.Errorf("%s exists though the daemon serves no arrays", name)
+		}
 	}
 }
 
