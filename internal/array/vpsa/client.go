@@ -34,8 +34,9 @@ type client struct {
 	poolID  string
 	log     logr.Logger
 	metrics Metrics
-	// turns holds an item for each request in flight.
-	turns chan struct{}
+	// turns holds an item for each request in flight. A health check has a turn of its own: behind many calls it
+	// would come too late to say that the array answers.
+	turns, checks chan struct{}
 	// page is how many objects of a list are asked for at once.
 	page int
 	// largest is the most bytes of an answer; blind tells that every request counts as sent.
@@ -61,6 +62,8 @@ type call struct {
 	hints map[string]field
 	// limit is how long it may take; 0 means the client's timeout.
 	limit time.Duration
+	// check: it is part of a health check.
+	check bool
 }
 
 func (q call) path() string { return strings.Replace(q.pattern, "{id}", q.id, 1) }
@@ -119,12 +122,16 @@ func (c *client) send(ctx context.Context, q call) error {
 }
 
 func (c *client) inTurn(ctx context.Context, q call) error {
+	turns := c.turns
+	if q.check {
+		turns = c.checks
+	}
 	select {
-	case c.turns <- struct{}{}:
+	case turns <- struct{}{}:
 	case <-ctx.Done():
 		return &failure{err: fmt.Errorf("%w, while waiting for other calls", ended(ctx.Err()))}
 	}
-	defer func() { <-c.turns }()
+	defer func() { <-turns }()
 	limit := q.limit
 	if limit == 0 {
 		limit = c.timeout

@@ -31,7 +31,8 @@ type Config struct {
 	// PoolID is the array's pool of new volumes that name none.
 	PoolID string
 	Log    logr.Logger
-	// Inflight is how many requests run at once; 0 means four. Others wait.
+	// Inflight is how many requests run at once; 0 means four. Others wait, except those of a health check, one
+	// of which runs beside them.
 	Inflight int
 	// Metrics may be nil.
 	Metrics Metrics
@@ -118,6 +119,7 @@ func New(config Config) (array.Array, error) {
 		log:     config.Log,
 		metrics: config.Metrics,
 		turns:   make(chan struct{}, config.Inflight),
+		checks:  make(chan struct{}, 1),
 		page:    page,
 		largest: largest,
 		// Only the network tells when a request is under way.

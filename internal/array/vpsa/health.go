@@ -16,7 +16,7 @@ const port = "3260"
 // Health asks for the controllers, the pools and the version.
 func (c *client) Health(ctx context.Context) (array.Health, error) {
 	var controllers []controller
-	err := c.get(ctx, call{pattern: "vcontrollers", fields: map[string]field{
+	err := c.get(ctx, call{pattern: "vcontrollers", check: true, fields: map[string]field{
 		"vcontrollers": many(func(one controller) { controllers = append(controllers, one) }),
 	}})
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *client) Health(ctx context.Context) (array.Health, error) {
 	} else if ip := active.IPv4; ip != "" {
 		h.Portal = net.JoinHostPort(string(ip), port)
 	}
-	err = c.get(ctx, call{pattern: "pools", fields: map[string]field{
+	err = c.get(ctx, call{pattern: "pools", check: true, fields: map[string]field{
 		"pools": many(func(p pool) { h.Pools = append(h.Pools, p.words()) }),
 	}})
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *client) version(ctx context.Context) (string, error) {
 	for _, name := range versionNames {
 		fields[name] = read
 	}
-	err := c.get(ctx, call{pattern: "vpsaversion", fields: fields})
+	err := c.get(ctx, call{pattern: "vpsaversion", check: true, fields: fields})
 	if refused := (*Error)(nil); errors.As(err, &refused) && !errors.Is(err, array.ErrCredentials) {
 		return "", nil
 	}
