@@ -153,6 +153,7 @@ func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.
 		have, err := pool.Array.CreateVolume(ctx, array.NewVolume{
 			Name: v.Name, PoolID: pool.PoolID, Comment: comment, Size: array.InGiB(v.Spec.Size.Value()), Block: v.Spec.Protocol == v1alpha1.ISCSI,
 			Compress: flags.Compress, Dedupe: flags.Dedupe, Encrypt: flags.Encrypt, Options: flags.Extra,
+			NameFree: true,
 		})
 		return have, t.placeError(pool.Name, err, "create volume "+v.Name)
 	}
@@ -160,7 +161,9 @@ func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.
 	if err != nil {
 		return array.Volume{}, err
 	}
-	have, err := pool.Array.CloneVolume(ctx, array.NewClone{Name: v.Name, Comment: comment, Group: from.group, SnapshotID: from.snapshotID})
+	have, err := pool.Array.CloneVolume(ctx, array.NewClone{
+		Name: v.Name, Comment: comment, Group: from.group, SnapshotID: from.snapshotID, NameFree: true,
+	})
 	return have, t.placeError(pool.Name, err, "create the copy "+v.Name)
 }
 

@@ -23,7 +23,7 @@ type Array interface {
 	// VolumeNamed returns the volume with a display name; or ErrNotFound.
 	VolumeNamed(ctx context.Context, name string) (Volume, error)
 	// CreateVolume makes a volume, unless there is one with its name already: that is returned as it
-	// is, and the caller compares.
+	// is, and the caller compares. A caller who has looked says so, which saves a request.
 	CreateVolume(ctx context.Context, v NewVolume) (Volume, error)
 	// CloneVolume makes a volume that holds what a snapshot or another volume holds, as large as
 	// that, unless there is one with its name already. ErrNotFound: the source is gone.

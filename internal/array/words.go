@@ -89,6 +89,8 @@ type NewVolume struct {
 	Encrypt               bool
 	// Options are further fields of the array's own request.
 	Options map[string]string
+	// NameFree: the caller has just looked, and no volume has the name.
+	NameFree bool
 }
 
 // NewClone describes a volume to be made from another one, or from a snapshot of it.
@@ -96,6 +98,8 @@ type NewClone struct {
 	Name, Comment string
 	// Group is the consistency group of the source volume; SnapshotID one of its snapshots, or empty.
 	Group, SnapshotID string
+	// NameFree: the caller has just looked, and no volume has the name.
+	NameFree bool
 }
 
 // Snapshot is a snapshot on an array.

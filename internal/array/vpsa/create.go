@@ -32,7 +32,8 @@ func (c *client) CreateVolume(ctx context.Context, v array.NewVolume) (array.Vol
 		pool = c.poolID
 	}
 	body["name"], body["capacity"], body["pool"], body["block"] = v.Name, fmt.Sprintf("%dG", v.Size), pool, yes(v.Block)
-	return c.makeVolume(ctx, v.Name, v.Comment, call{method: http.MethodPost, pattern: "volumes", body: body}, func(made array.Volume) bool {
+	q := call{method: http.MethodPost, pattern: "volumes", body: body}
+	return c.makeVolume(ctx, v.Name, v.Comment, v.NameFree, q, func(made array.Volume) bool {
 		return made.Block == v.Block && made.Size >= v.Size // arrays may round sizes
 	})
 }
@@ -44,14 +45,15 @@ func (c *client) CloneVolume(ctx context.Context, n array.NewClone) (array.Volum
 		// Two clients of the array's maker spell it in two ways.
 		body["snapshot"], body["snapshot_id"] = n.SnapshotID, n.SnapshotID
 	}
-	return c.makeVolume(ctx, n.Name, n.Comment, call{
+	return c.makeVolume(ctx, n.Name, n.Comment, n.NameFree, call{
 		method: http.MethodPost, pattern: "consistency_groups/{id}/clone", id: n.Group, body: body,
 	}, func(array.Volume) bool { return true })
 }
 
-// makeVolume makes a volume by a request, unless there is one with its name. ours tells whether one
-// without a comment looks like what the request makes.
-func (c *client) makeVolume(ctx context.Context, name, comment string, q call, ours func(array.Volume) bool) (array.Volume, error) {
+// makeVolume makes a volume by a request, unless there is one with its name; free says that there was none a
+// moment ago. ours tells whether one without a comment looks like what the request makes.
+func (c *client) makeVolume(ctx context.Context, name, comment string, free bool, q call, ours func(array.Volume) bool,
+) (array.Volume, error) {
 	var made array.Volume
 	done := func(ctx context.Context) (bool, error) {
 		v, err := c.named(ctx, name)
@@ -61,7 +63,10 @@ func (c *client) makeVolume(ctx context.Context, name, comment string, q call, o
 		made = v
 		return err == nil, err
 	}
-	is, err := done(ctx)
+	is, err := false, error(nil)
+	if !free {
+		is, err = done(ctx)
+	}
 	if err == nil && !is {
 		err = c.make(ctx, c.creation(name), q, done)
 	}
@@ -71,7 +76,7 @@ func (c *client) makeVolume(ctx context.Context, name, comment string, q call, o
 	if comment == "" || made.Comment != "" || !ours(made) {
 		return made, nil
 	}
-	err = c.CommentVolume(ctx, made.ID, comment)
+	err = c.comment(ctx, made.ID, comment)
 	if refused := (*Error)(nil); errors.As(err, &refused) && !errors.Is(err, array.ErrUncertain) && !errors.Is(err, array.ErrNotFound) {
 		// A volume without a comment is better than none.
 		c.log.Info("the array refuses a volume's comment", "name", name, "cause", err.Error())

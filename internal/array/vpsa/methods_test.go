@@ -3,6 +3,7 @@ package vpsa
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -101,6 +102,26 @@ func TestCreateFinds(t *testing.T) {
 	v := must(c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: 8, Block: true, Comment: "mine"}))(t)
 	if v.Comment != "mine" {
 		t.Errorf("made %+v", v)
+	}
+}
+
+// TestCreateAsksLittle: of a caller that has looked, a volume takes three requests; what has the name all the
+// same is returned, and nothing is doubled.
+func TestCreateAsksLittle(t *testing.T) {
+	a := newArray(t, fake.Options{})
+	c := newClient(t, &wire{array: a})
+	for _, want := range []map[string]int{
+		{"POST /api/volumes.json": 1, "GET /api/volumes.json": 1, "POST /api/volumes/*/update_comment.json": 1},
+		{"POST /api/volumes.json": 1, "GET /api/volumes.json": 1},
+	} {
+		a.ResetCounts()
+		v := must(c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: 3, Comment: "mine", NameFree: true}))(t)
+		if v.Comment != "mine" || len(a.Volumes()) != 1 {
+			t.Errorf("made %+v, and the array has %d volumes", v, len(a.Volumes()))
+		}
+		if got := a.Counts(); !maps.Equal(got, want) {
+			t.Errorf("the array was asked %v, want %v", got, want)
+		}
 	}
 }
 

@@ -90,20 +90,24 @@ func (c *client) RenameVolume(ctx context.Context, id, name string) error {
 
 // CommentVolume changes the comment.
 func (c *client) CommentVolume(ctx context.Context, id, comment string) error {
-	done := func(ctx context.Context) (bool, error) {
-		v, err := c.Volume(ctx, id)
-		return v.Comment == comment, err
-	}
-	if is, err := done(ctx); is || err != nil {
+	if v, err := c.Volume(ctx, id); err != nil || v.Comment == comment {
 		return err
 	}
+	return c.comment(ctx, id, comment)
+}
+
+// comment changes the comment of a volume that has another one.
+func (c *client) comment(ctx context.Context, id, comment string) error {
 	err := c.change(ctx, call{
 		method: http.MethodPost, pattern: "volumes/{id}/update_comment", id: id, body: map[string]any{"new_comment": comment},
 	})
 	if err == nil {
 		return nil
 	}
-	return c.settle(ctx, err, done)
+	return c.settle(ctx, err, func(ctx context.Context) (bool, error) {
+		v, err := c.Volume(ctx, id)
+		return v.Comment == comment, err
+	})
 }
 
 // DeleteVolume deletes a volume without attachments and snapshots. Where the array has a recycle bin,
