@@ -82,17 +82,20 @@ func (t Tools) lookUnused(ctx context.Context, dev string) (content, error) {
 
 // mkfs runs the program that makes a file system, and which opens the device for itself alone.
 func (t Tools) mkfs(ctx context.Context, dev, fsType string, force bool) error {
-	// No blocks are kept for root: the volume is for pods. All inode tables are written now, not by
-	// the kernel after the mount, when pods wait for the disk.
-	args := []string{"-F", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", dev}
-	if fsType == xfs {
-		args = []string{"-q", dev}
-		if force {
-			args = []string{"-f", "-q", dev}
-		}
-	}
-	_, err := t.host().Run(ctx, host.Program{Name: "mkfs." + fsType, Args: args})
+	_, err := t.host().Run(ctx, host.Program{Name: "mkfs." + fsType, Args: mkfsArgs(dev, fsType, force)})
 	return err
+}
+
+func mkfsArgs(dev, fsType string, force bool) []string {
+	switch {
+	case fsType == ext4:
+		// No blocks are kept for root: the volume is for pods. All inode tables are written now, not by
+		// the kernel after the mount, when pods wait for the disk.
+		return []string{"-F", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", dev}
+	case force:
+		return []string{"-f", "-q", dev}
+	}
+	return []string{"-q", dev}
 }
 
 // isComplete tells whether mkfs ended well on a device where blkid finds its file system: the marks in the

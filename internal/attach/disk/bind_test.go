@@ -1,0 +1,222 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// published returns a path below which nothing is yet, whose mounts go at the end of the test.
+func published(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "published")
+	roottest.UnmountAtEnd(t, path)
+	return path
+}
+
+func TestBindOfADirectory(t *testing.T) {
+	d, staging := formatted(t, ext4, small), target(t)
+	first, second := published(t), published(t)
+	if err := quiet.Bind(staging, first, nil, false); !errors.Is(err, volume.ErrNotFound) {
+		t.Errorf("before it is staged: %v", err)
+	}
+	if _, err := os.Lstat(first); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the target was made: %v", err)
+	}
+	mustMount(t, d.path, staging, ext4, false)
+	for range 2 {
+		if err := quiet.Bind(staging, first, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := quiet.Bind(staging, second, []string{"noexec"}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(first, "file"), []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(filepath.Join(second, "file")); err != nil || string(data) != "data" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if err := os.WriteFile(filepath.Join(second, "file"), nil, 0o600); !errors.Is(err, unix.EROFS) {
+		t.Errorf("write through the one that is read-only: %v", err)
+	}
+	if there, _ := mountedAt(t, second); !there.ReadOnly || !slices.Contains(there.Flags, "noexec") {
+		t.Errorf("%+v", there)
+	}
+	for what, err := range map[string]error{
+		"read-only":         quiet.Bind(staging, first, nil, true),
+		"noexec":            quiet.Bind(staging, first, []string{"noexec"}, false),
+		"to write":          quiet.Bind(staging, second, []string{"noexec"}, false),
+		"exec":              quiet.Bind(staging, second, []string{"exec"}, true),
+		"other access time": quiet.Bind(staging, second, []string{"strictatime"}, true),
+	} {
+		if !errors.Is(err, volume.ErrConflict) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	otherDisk, other := formatted(t, ext4, small), target(t)
+	mustMount(t, otherDisk.path, other, ext4, false)
+	if err := quiet.Bind(other, first, nil, false); !errors.Is(err, attach.ErrNotOurs) {
+		t.Errorf("another volume: %v", err)
+	}
+	for _, path := range []string{first, second, staging} {
+		mustUnmount(t, path)
+		if err := quiet.Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDevice(t *testing.T) {
+	d, dir := newDevice(t, small), t.TempDir()
+	staged := filepath.Join(dir, "device")
+	roottest.UnmountAtEnd(t, staged)
+	target := published(t)
+	number, err := blockDevice(d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := quiet.DeviceAt(staged); !errors.Is(err, volume.ErrNotFound) {
+		t.Errorf("before: %v", err)
+	}
+	for range 2 {
+		if err := quiet.BindDevice(d.path, staged); err != nil {
+			t.Fatal(err)
+		}
+		if err := quiet.Bind(staged, target, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{staged, target} {
+		if got, err := quiet.DeviceAt(path); err != nil || got != number {
+			t.Errorf("%s: %d, %v; want %d", path, got, err, number)
+		}
+	}
+	// It is the device: what is written through one path is read through the other.
+	file, err := os.OpenFile(target, os.O_RDWR|unix.O_SYNC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte("data"), 4096); err != nil {
+		t.Error(err)
+	}
+	file.Close()
+	if found, err := quiet.Content(t.Context(), d.path); !errors.Is(err, attach.ErrNotOurs) {
+		t.Errorf("%q, %v", found, err)
+	}
+	stats, err := quiet.Stats(target)
+	if want := (volume.Stats{Space: volume.Space{Total: volume.Size{Bytes: small << 20}}}); err != nil || stats != want {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	other := newDevice(t, small)
+	if err := quiet.BindDevice(other.path, staged); !errors.Is(err, attach.ErrNotOurs) {
+		t.Errorf("another device: %v", err)
+	}
+	if err := quiet.Remove(target); !errors.Is(err, volume.ErrBusy) {
+		t.Errorf("remove: %v", err)
+	}
+	for _, path := range []string{target, staged} {
+		mustUnmount(t, path)
+		for range 2 {
+			if err := quiet.Remove(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := quiet.Stats(target); !errors.Is(err, volume.ErrNotFound) {
+		t.Errorf("stats when it is gone: %v", err)
+	}
+}
+
+func TestDeviceWhereSomethingElseIs(t *testing.T) {
+	d, other, dir := newDevice(t, small), formatted(t, ext4, small), target(t)
+	mustMount(t, other.path, dir, ext4, false)
+	if _, err := quiet.DeviceAt(dir); !errors.Is(err, attach.ErrNotOurs) {
+		t.Errorf("device at a file system: %v", err)
+	}
+	if err := quiet.BindDevice(d.path, dir); !errors.Is(err, attach.ErrNotOurs) {
+		t.Errorf("bind on a file system: %v", err)
+	}
+	if err := quiet.BindDevice(d.image, filepath.Join(t.TempDir(), "x")); err == nil {
+		t.Error("a file was bound as a device")
+	}
+}
+
+// TestDeviceThatIsGone: its number may be another disk's by now.
+func TestDeviceThatIsGone(t *testing.T) {
+	roottest.Need(t)
+	// As devtmpfs does when a disk goes, which no test can make a disk do.
+	dev := target(t)
+	roottest.Tmpfs(t, dev, 0)
+	node := filepath.Join(dev, "sdz")
+	if err := unix.Mknod(node, unix.S_IFBLK|0o600, int(unix.Mkdev(7, 0))); err != nil {
+		t.Skipf("no device's node may be made here: %v", err)
+	}
+	staged := filepath.Join(t.TempDir(), "device")
+	roottest.UnmountAtEnd(t, staged)
+	if err := quiet.BindDevice(node, staged); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(node); err != nil {
+		t.Fatal(err)
+	}
+	if number, err := quiet.DeviceAt(staged); !errors.Is(err, volume.ErrNotFound) {
+		t.Errorf("%d, %v", number, err)
+	}
+	if err := quiet.Bind(staged, published(t), nil, false); !errors.Is(err, volume.ErrNotFound) {
+		t.Errorf("bind: %v", err)
+	}
+	if stats, err := quiet.Stats(staged); err != nil || !stats.Abnormal {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	if err := quiet.Unmount(staged); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRemoveRefuses(t *testing.T) {
+	dir := t.TempDir()
+	full, file, link := filepath.Join(dir, "full"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := errors.Join(os.MkdirAll(filepath.Join(full, "more"), 0o700), os.WriteFile(file, []byte("data"), 0o600), os.Symlink(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{full, file, link} {
+		if err := quiet.Remove(path); !errors.Is(err, attach.ErrNotOurs) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestUnmountOfSeveral(t *testing.T) {
+	dir := target(t)
+	for range 3 {
+		if err := unix.Mount("katbox-test", dir, "tmpfs", 0, "size=1m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustUnmount(t, dir)
+	if _, ok := mountedAt(t, dir); ok {
+		t.Error("one is left")
+	}
+}
+
+func TestMakeDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	for range 2 {
+		if err := quiet.MakeDir(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := quiet.MakeDir(filepath.Join(dir, "a/b")); err == nil {
+		t.Error("it made the directory above as well")
+	}
+}

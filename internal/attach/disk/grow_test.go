@@ -1,0 +1,95 @@
+package disk
+
+import (
+	"errors"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+func TestGrow(t *testing.T) {
+	eachFileSystem(t, func(t *testing.T, fsType string) {
+		d, dir := formatted(t, fsType, small), target(t)
+		mustMount(t, d.path, dir, fsType, false)
+		if size, err := quiet.Grow(dir); errors.Is(err, unix.EPERM) {
+			t.Skipf("%v", err)
+		} else if err != nil || size != small<<20 {
+			t.Fatalf("as large as it is: %d, %v", size, err)
+		}
+		before := totalBytes(t, dir)
+		d.resize(t, 2*small)
+		if _, err := roottest.Run("losetup", "--set-capacity", d.path); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if size, err := quiet.Grow(dir); err != nil || size != 2*small<<20 {
+				t.Fatalf("%d, %v", size, err)
+			}
+		}
+		if after := totalBytes(t, dir); after < before*19/10 {
+			t.Errorf("%d bytes, %d before", after, before)
+		}
+		mustUnmount(t, dir)
+		mustMount(t, d.path, dir, fsType, true)
+		d.resize(t, 3*small)
+		if _, err := roottest.Run("losetup", "--set-capacity", d.path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := quiet.Grow(dir); !errors.Is(err, unix.EROFS) {
+			t.Errorf("read-only: %v", err)
+		}
+		mustUnmount(t, dir)
+		mustBeClean(t, d, fsType)
+	})
+}
+
+// TestGrowOfAClone: the file system of a clone is as large as its origin, whatever its device is.
+func TestGrowOfAClone(t *testing.T) {
+	eachFileSystem(t, func(t *testing.T, fsType string) {
+		origin, clone, dir := formatted(t, fsType, small), newDevice(t, 2*small), target(t)
+		if out, err := exec.Command("dd", "if="+origin.path, "of="+clone.path, "bs=1M", "conv=sparse,fsync").CombinedOutput(); err != nil {
+			t.Fatal(err, string(out))
+		}
+		mustMount(t, clone.path, dir, fsType, false)
+		before := totalBytes(t, dir)
+		if _, err := quiet.Grow(dir); errors.Is(err, unix.EPERM) {
+			t.Skipf("%v", err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if after := totalBytes(t, dir); after < before*19/10 {
+			t.Errorf("%d bytes, %d before", after, before)
+		}
+	})
+}
+
+func totalBytes(t *testing.T, dir string) int64 {
+	t.Helper()
+	stats, err := quiet.Stats(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stats.Space.Total.Bytes
+}
+
+func TestGrowOfWhatIsNoDisk(t *testing.T) {
+	dir := target(t)
+	for what, call := range map[string]func() error{
+		"grow":  func() error { _, err := quiet.Grow(dir); return err },
+		"stats": func() error { _, err := quiet.Stats(dir); return err },
+	} {
+		if err := call(); !errors.Is(err, volume.ErrNotFound) {
+			t.Errorf("%s where nothing is mounted: %v", what, err)
+		}
+	}
+	roottest.Tmpfs(t, dir, 0)
+	if _, err := quiet.Grow(dir); !errors.Is(err, attach.ErrNotOurs) {
+		t.Errorf("of a tmpfs: %v", err)
+	}
+}
+

@@ -1,0 +1,74 @@
+package disk
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/roottest"
+)
+
+// TestStatsOfAnXFSThatWasShutDown: that is what the kernel does when its disk fails.
+func TestStatsOfAnXFSThatWasShutDown(t *testing.T) {
+	d, dir := formatted(t, xfs, small), target(t)
+	mustMount(t, d.path, dir, xfs, false)
+	open, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	const shutdown, withoutJournal = 0x8004587d, 2 // XFS_IOC_GOINGDOWN
+	if err := unix.IoctlSetPointerInt(int(open.Fd()), shutdown, withoutJournal); err != nil {
+		t.Fatal(err)
+	}
+	if stats, err := quiet.Stats(dir); err != nil || !stats.Abnormal || !strings.Contains(stats.Condition, "does not work") {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	open.Close()
+	mustUnmount(t, dir)
+	mustMount(t, d.path, dir, xfs, false)
+	if stats, err := quiet.Stats(dir); err != nil || stats.Abnormal {
+		t.Errorf("mounted again: %+v, %v", stats, err)
+	}
+}
+
+// TestStatsOfAnExt4WithErrors: the kernel makes it read-only for all its mounts, which stay as they are.
+func TestStatsOfAnExt4WithErrors(t *testing.T) {
+	d, dir, other := formatted(t, ext4, small), target(t), target(t)
+	mustMount(t, d.path, dir, ext4, false)
+	roottest.Bind(t, dir, other)
+	if err := unix.Mount("", other, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	stats, err := quiet.Stats(dir)
+	if err != nil || !stats.Abnormal || !strings.Contains(stats.Condition, "read-only") || stats.Space.Total.Bytes == 0 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err == nil {
+		t.Error("it takes writes")
+	}
+}
+
+func TestErrorsInOptions(t *testing.T) {
+	for _, tt := range []struct {
+		flags, options string
+		abnormal       bool
+	}{
+		{"rw,relatime", "rw,errors=remount-ro", false},
+		{"ro,relatime", "ro,norecovery", false},
+		{"ro,relatime", "rw", false},
+		{"rw,relatime", "ro", true},
+		{"rw,relatime", "rw,emergency_ro", true},
+		{"rw,relatime", "rw,shutdown", true},
+		{"ro,relatime", "ro,shutdown", true},
+	} {
+		m := attach.Mount{FSType: ext4, Flags: strings.Split(tt.flags, ","), Options: strings.Split(tt.options, ",")}
+		if got := afterErrors(m); (got != "") != tt.abnormal {
+			t.Errorf("%s, %s: %q", tt.flags, tt.options, got)
+		}
+	}
+}
