@@ -1,0 +1,49 @@
+package persistent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/katbox/katbox/internal/attach/staged"
+	"github.com/katbox/katbox/internal/pools"
+)
+
+// recovered returns the records that earlier runs have left, without those of which nothing is on the node any
+// more, because it was booted since. It asks the mount table and sysfs only.
+func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error) {
+	all, err := cfg.Staged.All()
+	if err != nil {
+		return nil, fmt.Errorf("read the records of staged volumes: %w", err)
+	}
+	for _, r := range all {
+		t := &task{environment: &environment{Config: cfg}, volume: r.Volume}
+		stale, err := t.isStale(ctx, r)
+		if err == nil && stale {
+			err = cfg.Staged.Remove(r.Volume)
+		}
+		switch {
+		case err != nil:
+			cfg.Log.Error(err, "keeps the record of a volume, of which the node may have something", "volume", r.Volume)
+			left = append(left, r)
+		case stale:
+			cfg.Log.Info("forgets a volume of which nothing is left since the node was booted", "volume", r.Volume)
+		default:
+			left = append(left, r)
+		}
+	}
+	return left, nil
+}
+
+// isStale reports whether nothing is left of what a record tells of. A file system that is half made has to be
+// remembered.
+func (t *task) isStale(ctx context.Context, r staged.Record) (bool, error) {
+	now, err := t.trace(ctx, r)
+	if err != nil || r.Formatting || now.there || len(now.elsewhere) > 0 || len(now.devices) > 0 {
+		return false, err
+	}
+	if r.Attachment.Protocol == pools.ISCSI && r.Attachment.Target != "" {
+		_, session, err := t.Initiator.Session(ctx, r.Attachment.Target)
+		return !session, err
+	}
+	return true, nil
+}

@@ -1,0 +1,217 @@
+package persistent
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/attach/staged"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// recordOf returns what is kept of a volume that is to be staged.
+func recordOf(s pools.Staging) staged.Record {
+	r := staged.Record{
+		Volume: s.Volume, Path: s.Path, Block: s.Block, FSType: s.FSType, ReadOnly: s.ReadOnly, Options: slices.Clone(s.Options),
+		Attachment: s.Attachment, Serial: s.Attachment.Serial,
+	}
+	r.Attachment.Volume = s.Volume
+	return r
+}
+
+// sameVolume reports whether two records describe the same volume at the same place, however it is reached.
+func sameVolume(a, b staged.Record) bool {
+	x, y := a.Attachment, b.Attachment
+	return a.Path == b.Path && a.Block == b.Block && a.FSType == b.FSType && a.ReadOnly == b.ReadOnly && slices.Equal(a.Options, b.Options) &&
+		sameDevice(a, b) && x.Export == y.Export
+}
+
+func sameDevice(a, b staged.Record) bool {
+	return a.Serial == b.Serial && a.Attachment.Protocol == b.Attachment.Protocol && a.Attachment.Target == b.Attachment.Target
+}
+
+// stage makes a volume ready on the node. The record says so before the first change.
+func (t *task) stage(ctx context.Context, s pools.Staging) error {
+	r := recordOf(s)
+	before, recorded, err := t.load()
+	if err != nil {
+		return err
+	}
+	if recorded {
+		if err := t.makeWay(ctx, before, r); err != nil {
+			return err
+		}
+		r.Formatting = before.Formatting && sameDevice(before, r)
+	}
+	there, err := t.thereAlready(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !recorded || !reflect.DeepEqual(before, r) {
+		if err := t.save(r, !recorded); err != nil {
+			return err
+		}
+	}
+	if there {
+		return t.look(ctx, r)
+	}
+	return t.undoFinal(ctx, r, t.makeReady(ctx, r))
+}
+
+// makeWay deals with what the record tells of: what is staged in another way is a conflict, and what a failure
+// has left of that goes.
+func (t *task) makeWay(ctx context.Context, before, r staged.Record) error {
+	old, err := t.trace(ctx, before)
+	if err != nil {
+		return err
+	}
+	switch {
+	case old.vanished && len(old.elsewhere) > 0:
+		return problemf(volume.ErrUnavailable, "the disk of volume %s has vanished under what is mounted at %s: its iSCSI session was lost; "+
+			"delete the pods that use the volume, and it is staged anew", t.volume, old.elsewhere[0].Target)
+	case old.vanished:
+		if err := t.clear(before, old); err != nil {
+			return err
+		}
+	case sameVolume(before, r):
+		return nil
+	case old.there && !old.foreign, len(old.elsewhere) > 0:
+		return problemf(volume.ErrConflict, "volume %s is staged at %s with other parameters", t.volume, before.Path)
+	}
+	if sameDevice(before, r) {
+		return nil
+	}
+	return t.leave(ctx, before, old)
+}
+
+// thereAlready reports whether the volume is mounted at its staging path, by this daemon or an older one.
+func (t *task) thereAlready(ctx context.Context, r staged.Record) (bool, error) {
+	now, err := t.trace(ctx, r)
+	switch {
+	case err != nil:
+		return false, err
+	case now.foreign:
+		return false, t.foreignAt(now.staging)
+	case now.vanished:
+		return false, problemf(volume.ErrUnavailable, "volume %s is staged at %s, but its disk has vanished: its iSCSI session was lost; "+
+			"it is staged anew once it was unstaged", t.volume, r.Path)
+	case now.there && !r.Block && now.staging.ReadOnly != r.ReadOnly:
+		return false, problemf(volume.ErrConflict, "volume %s is staged at %s, read-only: %t", t.volume, r.Path, now.staging.ReadOnly)
+	}
+	return now.there, nil
+}
+
+// look completes what is staged, and says what is wrong with it.
+func (t *task) look(ctx context.Context, r staged.Record) error {
+	if r.Attachment.Protocol == pools.ISCSI {
+		t.progress.Waits("the session to " + server(r))
+		if err := t.useSession(ctx, r.Attachment); err != nil {
+			return because(volume.ErrUnavailable, err, "volume %s is staged, but cannot be used", t.volume)
+		}
+	}
+	return t.finish(r)
+}
+
+func (t *task) foreignAt(m attach.Mount) error {
+	return problemf(volume.ErrForeignMount, "volume %s cannot be staged: %s of %s is mounted at %s", t.volume, m.FSType, m.Source, m.Target)
+}
+
+// undoFinal undoes what a stage has begun that will never succeed: after such an error the kubelet may not unstage
+// the volume. Where that fails, the error is not a final one.
+func (t *task) undoFinal(ctx context.Context, r staged.Record, failed error) error {
+	if !errors.Is(failed, volume.ErrInvalid) {
+		return failed
+	}
+	now, err := t.trace(ctx, r)
+	if err == nil && len(now.elsewhere) == 0 {
+		err = t.clear(r, now)
+	}
+	if err == nil {
+		err = t.leave(ctx, r, now)
+	}
+	if err == nil {
+		err = t.forget(r)
+	}
+	if err != nil {
+		return because(volume.ErrUncertain, errors.Join(failed, err), "stage volume %s, and undo that", t.volume)
+	}
+	return failed
+}
+
+// makeReady mounts a volume at its staging path.
+func (t *task) makeReady(ctx context.Context, r staged.Record) error {
+	if r.Attachment.Protocol == pools.NFS {
+		t.progress.Waits(server(r))
+		if err := t.Disk.MakeDir(r.Path); err != nil {
+			return because(volume.ErrUncertain, err, "make the staging directory of volume %s", t.volume)
+		}
+		if err := t.MountNFS(r.Attachment.Export, r.Path, r.Options, r.ReadOnly); err != nil {
+			return t.failed(err, "mount "+r.Attachment.Export)
+		}
+		return t.verify(ctx, r)
+	}
+	device, err := t.connect(ctx, r)
+	if err != nil {
+		return err
+	}
+	t.progress.Waits(server(r))
+	if err := t.Disk.MakeDir(r.Path); err != nil {
+		return because(volume.ErrUncertain, err, "make the staging directory of volume %s", t.volume)
+	}
+	if r.Block {
+		if err := t.Disk.BindDevice(device.Path, stagedAt(r.Path, true)); err != nil {
+			return t.failed(err, "bind "+device.Path)
+		}
+		return t.verify(ctx, r)
+	}
+	if err := t.format(ctx, &r, device); err != nil {
+		return err
+	}
+	if err := t.Disk.Mount(device.Path, r.Path, r.FSType, r.Options, r.ReadOnly); err != nil {
+		return t.failed(err, "mount "+device.Path)
+	}
+	return t.verify(ctx, r)
+}
+
+// verify looks once more that what is mounted is the volume.
+func (t *task) verify(ctx context.Context, r staged.Record) error {
+	now, err := t.trace(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case !now.there || now.vanished:
+		return problemf(volume.ErrUncertain, "volume %s was staged at %s, and is gone from there", t.volume, r.Path)
+	case now.foreign:
+		return t.foreignAt(now.staging)
+	}
+	return t.finish(r)
+}
+
+// finish does what follows the mount: a clone can be smaller than its disk.
+func (t *task) finish(r staged.Record) error {
+	if r.Attachment.Protocol != pools.ISCSI {
+		return nil
+	}
+	if !r.Block && !r.ReadOnly {
+		t.progress.Waits(server(r))
+		if _, err := t.Disk.Grow(r.Path); err != nil {
+			return t.failed(err, "grow the file system")
+		}
+	}
+	t.report(t.volume, true)
+	return nil
+}
+
+// failed makes an error of a step that failed; the volume may be half staged. What will never succeed stays
+// such.
+func (t *task) failed(err error, doing string) error {
+	for _, kind := range []error{volume.ErrInvalid, volume.ErrConflict, volume.ErrBusy, volume.ErrUnavailable} {
+		if errors.Is(err, kind) {
+			return because(kind, err, "volume %s: %s", t.volume, doing)
+		}
+	}
+	return because(volume.ErrUncertain, err, "volume %s: %s", t.volume, doing)
+}
