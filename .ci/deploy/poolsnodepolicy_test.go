@@ -78,6 +78,7 @@ func TestANodeWritesWhatIsItsOwn(t *testing.T) {
 		"another LUN":                {report("node-1", with(active, "lun", int64(4)), pending), "the controller writes the rest"},
 		"no LUN":                     {report("node-1", with(active, "lun", nil), pending), "the controller writes the rest"},
 		"a first portal":             {report("node-1", with(active, "portal", "10.6.6.6:3260"), with(pending, "portal", nil)), "the controller writes the rest"},
+		"the address that is let in": {report("node-1", with(active, "address", "10.6.6.6"), pending), "the controller writes the rest"},
 		"another server":             {report("node-1", with(active, "serverID", "srv-2"), pending), "the controller writes the rest"},
 		"a message":                  {report("node-1", with(active, "message", "x"), pending), "the controller writes the rest"},
 		"that it is detached":        {report("node-1", with(pending, "state", "Detaching"), pending), "only between Ready and ISCSILoginPending"},

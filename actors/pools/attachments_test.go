@@ -84,8 +84,11 @@ func TestDetachBelievesTheArrayAlone(t *testing.T) {
 func TestNodeThatHasMovedGetsANewServerRecord(t *testing.T) {
 	w := newWorld(t)
 	attach := func(id string) {
-		_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: id, Node: "node1"})
-		w.must(err)
+		// Volumes follow their node, and are busy meanwhile.
+		w.must(w.repeat(func() error {
+			_, err := w.Attach(w.ctx, pools.NewAttachment{Volume: id, Node: "node1"})
+			return err
+		}))
 	}
 	w.create("pvc-1", 1, false)
 	w.create("pvc-2", 1, false)

@@ -148,7 +148,9 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	case a.DeletionTimestamp != nil:
 		return t.cutOff(ctx, a)
 	case !unfinishedAttachment(a):
-		return nil
+		if moved, err := t.nodeHasMoved(ctx, a); err != nil || !moved {
+			return err
+		}
 	}
 	if may, err := t.admitted(ctx, a); err != nil || !may {
 		return err

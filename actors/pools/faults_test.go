@@ -118,6 +118,19 @@ func scenarios() []scenario {
 			}
 			return err
 		}, func(w *world) { w.attachedOnce(id, node) }},
+		{"follow a node", func(w *world) { w.create(id, 1, false); attach(w, id) }, func(w *world) error {
+			w.move(node, "10.0.7.7")
+			w.until("the volume is attached for the new address", func() bool {
+				a := w.attachment(id, node)
+				return a == nil || a.Status.Address == "10.0.7.7"
+			})
+			return nil
+		}, func(w *world) {
+			w.attachedOnce(id, node)
+			if on := w.on(); len(on.servers) == 1 && on.servers[0].Address != "10.0.7.7" {
+				w.Errorf("the array lets in %s", on.servers[0].Address)
+			}
+		}},
 		{"detach", func(w *world) { w.create(id, 1, true); attach(w, id) }, func(w *world) error { return w.Detach(w.ctx, id, node) },
 			func(w *world) {
 				if on := w.on(); len(on.attachments)+len(on.servers) > 0 || w.attachment(id, node) != nil {

@@ -21,6 +21,8 @@ type index struct {
 	// snapshotsOf and attachmentsOf are the names of those of a volume.
 	snapshotsOf, attachmentsOf map[string][]string
 	volumeNames, snapshotNames names
+	// addresses are those of nodes, as their PoolNodes have them.
+	addresses map[string]string
 	// deleted are resources that a task has deleted and whose end no watch has reported yet, with the
 	// last version that was known: what is older than their end says nothing.
 	deleted map[goneResource]uint64
@@ -93,14 +95,16 @@ type indexedAttachment struct {
 	volume, node, pool string
 	// server is the ID of the node's record on the array.
 	server string
-	flags  flags
+	// address is the node's that the array lets in; empty where that does not matter, or is not known.
+	address string
+	flags   flags
 }
 
 func newIndex() *index {
 	return &index{
 		volumes: map[string]*indexedVolume{}, snapshots: map[string]*indexedSnapshot{}, attachments: map[string]*indexedAttachment{},
 		pools: map[string]*indexedPool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
-		deleted: map[goneResource]uint64{}, words: map[string]string{},
+		addresses: map[string]string{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
 	}
 }
 
@@ -223,7 +227,7 @@ func (x *index) seeAttachment(o *v1alpha1.PoolAttachment, version uint64) bool {
 	}
 	a := &indexedAttachment{
 		version: version, created: o.CreationTimestamp.Unix(), volume: o.Spec.VolumeName, node: x.word(o.Spec.NodeName),
-		pool: x.word(o.Spec.PoolName), server: x.word(o.Status.ServerID),
+		pool: x.word(o.Spec.PoolName), server: x.word(o.Status.ServerID), address: x.word(o.Status.Address),
 		flags: flagged(o.Spec.Shared, flagShared) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
 			flagged(unfinishedAttachment(o), flagUnfinished) |
 			flagged(o.Status.State == v1alpha1.AttachmentReady || o.Status.State == v1alpha1.AttachmentLoginPending, flagReady) |

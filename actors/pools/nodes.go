@@ -19,7 +19,11 @@ import (
 type nodes map[string]nodeKnown
 
 // nodeKnown says which objects there are of a node: Kubernetes' own, and ours.
-type nodeKnown struct{ core, ours bool }
+type nodeKnown struct {
+	core, ours bool
+	// version is that of our own.
+	version uint64
+}
 
 var nodeGVK = schema.GroupVersionKind{Version: "v1", Kind: NodeKind}
 
@@ -29,11 +33,15 @@ var errNodeStays = errors.New("the node is in the cluster")
 // nodeSeen notes a node. Kubernetes' own come as metadata alone.
 func (o *owner) nodeSeen(object client.Object) {
 	n := o.nodes[object.GetName()]
-	switch object.(type) {
+	switch object := object.(type) {
 	case *metav1.PartialObjectMetadata:
 		n.core = true
 	case *v1alpha1.PoolNode:
-		n.ours = true
+		if n.ours && older(versionOf(object), n.version) {
+			return
+		}
+		n.ours, n.version = true, versionOf(object)
+		o.nodeHas(object)
 	default:
 		return
 	}
@@ -64,7 +72,8 @@ func (o *owner) nodeGone(m *gone, node string) {
 	case NodeKind:
 		n.core = false
 	case PoolNodeKind:
-		n.ours = false
+		n.ours, n.version = false, 0
+		delete(o.index.addresses, node)
 	}
 	if n == (nodeKnown{}) {
 		delete(o.nodes, node)

@@ -260,7 +260,7 @@ func (x *index) unfinished(kind, name string) (volume.ID, bool) {
 		return keyOf(kindSnapshot, name), s != nil && s.flags.has(flagUnfinished)
 	case PoolAttachmentKind:
 		a := x.attachments[name]
-		return keyOf(kindAttachment, name), a != nil && a.flags.has(flagUnfinished)
+		return keyOf(kindAttachment, name), a != nil && (a.flags.has(flagUnfinished) || x.moved(a))
 	}
 	return "", false
 }
@@ -278,7 +278,7 @@ func (x *index) allUnfinished() (ids []volume.ID) {
 		}
 	}
 	for name, a := range x.attachments {
-		if a.flags.has(flagUnfinished) {
+		if a.flags.has(flagUnfinished) || x.moved(a) {
 			ids = append(ids, keyOf(kindAttachment, name))
 		}
 	}

@@ -46,6 +46,10 @@ type PoolAttachmentStatus struct {
 	// ServerID is the node's server record on the array; all attachments of a node share it.
 	// +optional
 	ServerID string `json:"serverID,omitempty"`
+	// Address is the node's address that the array lets in to a volume over NFS. When the node gets
+	// another one, the volume is attached for that.
+	// +optional
+	Address string `json:"address,omitempty"`
 	// Target, Portal and LUN are where the node's initiator finds a block volume.
 	// +optional
 	Target string `json:"target,omitempty"`

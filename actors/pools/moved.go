@@ -1,0 +1,48 @@
+package pools
+
+import (
+	"context"
+
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// An array lets in to a volume over NFS what comes from the address of the node's server record. When a node
+// gets another address, its daemon writes it into the PoolNode, and each volume is attached anew: first to a
+// server record for the new address, then detached from the old one, so that what the node writes goes on.
+// Kubernetes does not ask for it. Over iSCSI the initiator's name counts, which stays.
+
+// nodeHas notes the address of a node, and lets its volumes follow.
+func (o *owner) nodeHas(n *v1alpha1.PoolNode) {
+	before := o.index.addresses[n.Name]
+	if len(n.Spec.Addresses) == 0 || n.Spec.Addresses[0] == before {
+		return
+	}
+	o.index.addresses[o.index.word(n.Name)] = n.Spec.Addresses[0]
+	if !o.listed {
+		return
+	}
+	for name, a := range o.index.attachments {
+		if a.node == n.Name && o.index.moved(a) {
+			o.goOn(keyOf(kindAttachment, name))
+		}
+	}
+}
+
+// moved reports whether a volume is attached for an address that its node does not have any more.
+func (x *index) moved(a *indexedAttachment) bool {
+	address := x.addresses[a.node]
+	return a.address != "" && address != "" && a.address != address && a.flags.has(flagReady) && !a.flags.has(flagDeleting)
+}
+
+// nodeHasMoved is moved by what the API server says now.
+func (t *task) nodeHasMoved(ctx context.Context, a *v1alpha1.PoolAttachment) (bool, error) {
+	if a.Status.Address == "" || a.Status.State != v1alpha1.AttachmentReady {
+		return false, nil
+	}
+	node, err := t.node(ctx, a.Spec.NodeName, a.Spec.Protocol)
+	if err != nil {
+		return false, err
+	}
+	t.note(node) // the index may not know it yet, and would ask again and again
+	return node.Spec.Addresses[0] != a.Status.Address, nil
+}
