@@ -12,8 +12,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/pod-security-admission/api"
 )
 
@@ -263,7 +265,7 @@ func TestArrayDriver(t *testing.T) {
 // TestPoolExamplesAreAccepted: by the rules of the definitions, and each thing that one names is there.
 func TestPoolExamplesAreAccepted(t *testing.T) {
 	kinds := resourceKinds(t)
-	named := map[string]bool{}
+	named, uses := map[string]bool{}, map[string]bool{}
 	var refers []string
 	text := func(o *unstructured.Unstructured, path ...string) string {
 		s, _, err := unstructured.NestedString(o.Object, path...)
@@ -286,8 +288,14 @@ func TestPoolExamplesAreAccepted(t *testing.T) {
 					t.Errorf("%s: %v", path, err)
 				}
 			default:
-				if _, err := accept(o); err != nil {
+				object, err := accept(o)
+				if err != nil {
 					t.Errorf("%s: %v", path, err)
+					continue
+				}
+				refers = append(refers, claimsOf(t, path, object)...)
+				if set, ok := object.(*appsv1.StatefulSet); ok {
+					uses[string(set.Spec.VolumeClaimTemplates[0].Spec.AccessModes[0])+" "] = true
 				}
 			}
 			switch o.GetKind() {
@@ -300,6 +308,14 @@ func TestPoolExamplesAreAccepted(t *testing.T) {
 				}
 			case "PersistentVolumeClaim":
 				refers = append(refers, "StorageClass "+text(o, "spec", "storageClassName"))
+				if source := text(o, "spec", "dataSource", "name"); source != "" {
+					refers = append(refers, text(o, "spec", "dataSource", "kind")+" "+source)
+				}
+				modes, _, err := unstructured.NestedStringSlice(o.Object, "spec", "accessModes")
+				if err != nil || len(modes) != 1 {
+					t.Errorf("%s: the access modes are %q, %v", path, modes, err)
+				}
+				uses[strings.Join(append(modes, text(o, "spec", "volumeMode")), " ")] = true
 			case "VolumeSnapshot":
 				refers = append(refers, "VolumeSnapshotClass "+text(o, "spec", "volumeSnapshotClassName"),
 					"PersistentVolumeClaim "+text(o, "spec", "source", "persistentVolumeClaimName"))
@@ -311,7 +327,41 @@ func TestPoolExamplesAreAccepted(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	if len(refers) < 10 {
+	if len(refers) < 20 {
 		t.Errorf("the examples name only %q", refers)
 	}
+	for _, use := range []string{"ReadWriteOnce ", "ReadWriteMany ", "ReadOnlyMany ", "ReadWriteOncePod ", "ReadWriteOnce Block"} {
+		if !uses[use] {
+			t.Errorf("no example has a claim that is %s", use)
+		}
+	}
+}
+
+// claimsOf returns what the pods of an example name: claims, and the classes of those that they make.
+// None of them is more than the profile baseline lets a pod be.
+func claimsOf(t *testing.T, path string, object runtime.Object) (names []string) {
+	t.Helper()
+	var meta metav1.ObjectMeta
+	var spec corev1.PodSpec
+	switch o := object.(type) {
+	case *corev1.Pod:
+		meta, spec = o.ObjectMeta, o.Spec
+	case *appsv1.Deployment:
+		meta, spec = o.Spec.Template.ObjectMeta, o.Spec.Template.Spec
+	case *appsv1.StatefulSet:
+		meta, spec = o.Spec.Template.ObjectMeta, o.Spec.Template.Spec
+		for _, c := range o.Spec.VolumeClaimTemplates {
+			names = append(names, "StorageClass "+*c.Spec.StorageClassName)
+		}
+		names = append(names, "Service "+o.Spec.ServiceName)
+	default:
+		return nil
+	}
+	if refused := evaluate(t, api.LevelBaseline, &meta, &spec); refused != "" {
+		t.Errorf("%s: %s", path, refused)
+	}
+	for _, v := range spec.Volumes {
+		names = append(names, "PersistentVolumeClaim "+v.PersistentVolumeClaim.ClaimName)
+	}
+	return names
 }
