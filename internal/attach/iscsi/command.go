@@ -42,11 +42,8 @@ type commandError struct {
 	cause  error
 }
 
-// Exit statuses of iscsiadm that are no failure for who asks.
-const (
-	sessionExists = 15
-	noRecord      = 21
-)
+// sessionExists is an exit status of iscsiadm that is no failure of a login.
+const sessionExists = 15
 
 // failure is what an exit status means and what to do.
 type failure struct {
@@ -62,7 +59,7 @@ var failures = map[int]failure{
 	5:  {volume.ErrUnavailable, "the array did not take the login"},
 	6:  {volume.ErrUnavailable, "open-iscsi's records on the node cannot be used; look for a full disk, and for a stale /run/lock/iscsi/lock.write"},
 	7:  {volume.ErrInvalid, "iscsiadm does not accept a parameter"},
-	8:  {volume.ErrUnavailable, "the array does not answer at this address; look at route, firewall and the address"},
+	8:  {volume.ErrUnavailable, "the array does not take logins at this address for this target; look at route, firewall, address and target"},
 	9:  {volume.ErrUnavailable, "iscsid has an internal error; look at its log on the node"},
 	10: {volume.ErrUnavailable, "the array did not take the logout"},
 	11: {volume.ErrUnavailable, "the array takes connections and does not answer on them"},
@@ -77,7 +74,7 @@ var failures = map[int]failure{
 	28: {volume.ErrBusy, "iscsid says that the session is in use"},
 	29: {volume.ErrUnavailable, "iscsid wants to be asked again"},
 	31: {volume.ErrUnavailable, "iscsid lost a process"},
-	32: {volume.ErrUnavailable, "the session is not connected"},
+	32: {volume.ErrUnavailable, "iscsid tries to connect again, and does not end the session meanwhile"},
 }
 
 func (e *commandError) meaning() failure {

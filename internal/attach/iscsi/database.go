@@ -55,15 +55,19 @@ func (i *Initiator) saveInterface(ctx context.Context, initiator string) error {
 	return nil
 }
 
-// locate returns the directory of open-iscsi's records. It lets iscsiadm make a record of our interface, and looks where that
-// is: such a record names a transport, which ours do not.
+// locate returns the directory of open-iscsi's records. It lets iscsiadm make a record of our interface, and looks where
+// that is: such a record names a transport, which ours do not. iscsiadm refuses that while there are sessions of
+// ours; then an earlier process has left a record.
 func (i *Initiator) locate(ctx context.Context) (string, error) {
 	i.locating.Lock()
 	defer i.locating.Unlock()
 	if i.database != "" {
 		return i.database, nil
 	}
-	if err := i.command(ctx, "-m", "iface", "-I", i.config.Interface, "-o", "new"); err != nil {
+	err := i.command(ctx, "-m", "iface", "-I", i.config.Interface, "-o", "new")
+	var refused *commandError
+	inUse := errors.As(err, &refused) && refused.status == sessionExists
+	if err != nil && !inUse {
 		return "", fmt.Errorf("record of our interface: %w", err)
 	}
 	for _, dir := range databases {
@@ -73,12 +77,13 @@ func (i *Initiator) locate(ctx context.Context) (string, error) {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return "", fmt.Errorf("where open-iscsi keeps its records: %w", err)
-		case bytes.Contains(text, []byte("iface.transport_name")):
+		case inUse || bytes.Contains(text, []byte("iface.transport_name")):
 			i.database = dir
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("%w: iscsiadm keeps its records in none of %s below %s/", volume.ErrUnavailable, strings.Join(databases, ", "), i.config.Root)
+	return "", fmt.Errorf("%w: iscsiadm keeps its record of the interface %s in none of %s below %s/", volume.ErrUnavailable,
+		i.config.Interface, strings.Join(databases, ", "), i.config.Root)
 }
 
 // replace replaces a file of a directory by one that only root can read.

@@ -89,17 +89,22 @@ func (i *Initiator) existing(ctx context.Context, sessions []Session, r record) 
 		if err != nil {
 			return false, err
 		}
-		switch {
-		case by == "":
+		var stays error
+		if by == "" {
 			i.log.Info("logs out a session that does not serve", "iscsiTarget", s.Target, "session", s.ID, "address", s.Address, "down", !s.LoggedIn)
-			if err := i.end(ctx, s); err != nil {
-				return false, err
+			if stays = i.end(ctx, s); stays == nil {
+				continue
 			}
+		}
+		switch {
+		case stays != nil && s.LoggedIn:
+			return false, stays
 		case s.LoggedIn:
 			return false, fmt.Errorf("%w: %s of session %d, which has the initiator name %s, not %s; end the pods that use it",
 				volume.ErrBusy, by, s.ID, s.Initiator, r.Initiator)
 		case s.Address == net.JoinHostPort(r.Host, r.Port):
-			down = isDown(s)
+			// While iscsid tries to connect again, it refuses to end a session.
+			down = errors.Join(isDown(s), stays)
 		}
 	}
 	return false, down
