@@ -39,6 +39,9 @@ func (i *Initiator) mounted(d found) (string, error) {
 	}
 	for _, part := range parts {
 		text, err := attribute(part, "dev")
+		if gone(err) {
+			continue
+		}
 		if err != nil {
 			return "", err
 		}
