@@ -1,0 +1,243 @@
+package persistent
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestVolumeComesAndGoes: each kind of volume is staged, published to two pods and taken back, every call
+// twice, and nothing is left.
+func TestVolumeComesAndGoes(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		twice := func(call func() error) {
+			h.Helper()
+			h.must(call())
+			h.must(call())
+		}
+		for _, id := range kinds {
+			twice(func() error { return h.stage(id) })
+			for _, pod := range []string{"a", "b"} {
+				twice(func() error { return h.publish(id, pod) })
+				if s, err := stats(h, id, pod); err != nil || s.Abnormal || s.Space.Total.Bytes == 0 {
+					h.Errorf("stats of %s: %+v, %v", id, s, err)
+				}
+			}
+		}
+		h.pass(time.Minute)
+		if len(h.reports) != 3 || !h.reports["ext4.node"] || h.lunOf("ext4").formats != 1 || h.logins != 2 {
+			h.Errorf("reports %v, %d logins", h.reports, h.logins)
+		}
+		for _, id := range kinds {
+			if err := h.unstage(id); !errors.Is(err, volume.ErrBusy) {
+				h.Errorf("unstage of %s, which is published: %v", id, err)
+			}
+			for _, pod := range []string{"a", "b"} {
+				twice(func() error { return h.unpublish(id, pod) })
+			}
+			twice(func() error { return h.unstage(id) })
+		}
+		h.pass(time.Minute)
+		h.clean()
+		if h.reports["ext4.node"] {
+			h.Error("an unstaged volume is reported as Active")
+		}
+	})
+}
+
+// TestOtherParametersAreRefused: what is staged stays as it is.
+func TestOtherParametersAreRefused(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		for _, id := range kinds {
+			h.must(h.stage(id))
+			h.must(h.publish(id, "a"))
+			other := staging(id)
+			other.ReadOnly = true
+			if err := h.node.Stage(h.bounded(), other); !errors.Is(err, volume.ErrConflict) {
+				h.Errorf("%s read-only: %v", id, err)
+			}
+			moved := staging(id)
+			moved.Attachment.Portal = "10.0.0.9"
+			h.must(h.node.Stage(h.bounded(), moved))
+			p := publication(id, "a")
+			p.ReadOnly = true
+			if err := h.node.Publish(h.bounded(), p); !errors.Is(err, volume.ErrConflict) {
+				h.Errorf("%s published read-only: %v", id, err)
+			}
+			p = publication(id, "b")
+			p.OneTarget = true
+			if err := h.node.Publish(h.bounded(), p); !errors.Is(err, volume.ErrOtherTarget) {
+				h.Errorf("second target of %s: %v", id, err)
+			}
+			p.Target = podPath(id, "a")
+			h.must(h.node.Publish(h.bounded(), p))
+		}
+		if err := h.publish("none", "a"); !errors.Is(err, volume.ErrNotStaged) {
+			h.Errorf("publish of what is not staged: %v", err)
+		}
+	})
+}
+
+// TestHungServer: a server that does not answer makes the calls for its volumes Unavailable after a while, and
+// no others; they go on when it is back.
+func TestHungServer(t *testing.T) {
+	for _, id := range kinds {
+		t.Run(id, func(t *testing.T) {
+			inWorld(t, func(h *harness) {
+				server := nas
+				if id != "nfs" {
+					server = staging(id).Attachment.Target
+				}
+				h.set(server, true)
+				began := time.Now()
+				err := h.stage(id)
+				if took := time.Since(began); !errors.Is(err, volume.ErrUnavailable) || took > 11*time.Second || !strings.Contains(err.Error(), "since") {
+					h.Errorf("after %v: %v", took, err)
+				}
+				if id == "nfs" && !strings.Contains(err.Error(), "NFS server nas") {
+					h.Errorf("it does not say who is waited for: %v", err)
+				}
+				other := "nfs"
+				if id == "nfs" {
+					other = "xfs"
+				} else if server == targetA {
+					other = "xfs"
+				}
+				h.must(h.stage(other))
+				if err := h.unstage(id); err == nil && id == "nfs" {
+					h.Error("unstaged while it is being staged")
+				}
+				h.set(server, false)
+				h.pass(time.Minute)
+				h.must(h.stage(id))
+				h.must(h.unstage(id))
+				h.must(h.unstage(other))
+				h.pass(time.Minute)
+				h.clean()
+			})
+		})
+	}
+}
+
+// TestHungStatsAreOne: however often a volume is measured that does not answer, one goroutine waits.
+func TestHungStatsAreOne(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("nfs"))
+		h.must(h.publish("nfs", "a"))
+		h.must(h.publish("nfs", "b"))
+		h.set(nas, true)
+		for range 20 {
+			for _, pod := range []string{"a", "b"} {
+				if _, err := stats(h, "nfs", pod); !errors.Is(err, volume.ErrUnavailable) {
+					h.Errorf("stats: %v", err)
+				}
+			}
+		}
+		synctest.Wait()
+		if got := h.waiting.Load(); got != 1 {
+			h.Errorf("%d calls wait, want 1", got)
+		}
+		h.set(nas, false)
+		h.pass(time.Second)
+		if _, err := stats(h, "nfs", "b"); err != nil {
+			h.Error(err)
+		}
+	})
+}
+
+// TestOlderDaemon: what was staged without a record is unpublished and unstaged.
+func TestOlderDaemon(t *testing.T) {
+	for _, id := range kinds {
+		t.Run(id, func(t *testing.T) {
+			inWorld(t, func(h *harness) {
+				h.must(h.stage(id))
+				h.must(h.publish(id, "a"))
+				h.mu.Lock()
+				delete(h.records, id)
+				h.mu.Unlock()
+				h.restart(false)
+				if err := h.unstage(id); !errors.Is(err, volume.ErrBusy) {
+					h.Errorf("unstage while published: %v", err)
+				}
+				h.must(h.stage(id))
+				h.mu.Lock()
+				delete(h.records, id)
+				h.mu.Unlock()
+				h.must(h.unpublish(id, "a"))
+				h.must(h.unstage(id))
+				h.pass(time.Minute)
+				h.clean()
+			})
+		})
+	}
+}
+
+// TestAnotherVolumesData: a LUN with another serial number, and a disk with data, are left alone.
+func TestAnotherVolumesData(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.locked(func() { h.lunOf("ext4").serial, h.lunOf("xfs").content = "another", "data" })
+		for _, id := range []string{"ext4", "xfs"} {
+			if err := h.stage(id); err == nil || errors.Is(err, volume.ErrFailed) {
+				h.Errorf("stage of %s: %v", id, err)
+			}
+		}
+		h.locked(func() { h.lunOf("xfs").content = "ext4" })
+		if err := h.stage("xfs"); !errors.Is(err, volume.ErrUncertain) || h.lunOf("xfs").formats != 0 {
+			h.Errorf("stage of xfs, where ext4 is: %v", err)
+		}
+		for _, id := range []string{"ext4", "xfs"} {
+			h.must(h.unstage(id))
+		}
+		h.clean()
+	})
+}
+
+// TestForeignMounts are neither covered nor taken away.
+func TestForeignMounts(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		for _, path := range []string{"/staging/nfs", "/staging/ext4", podPath("xfs", "a")} {
+			h.mounts = append(h.mounts, attach.Mount{Target: path, Root: "/", FSType: "ext4", Source: "/dev/vda1", Device: 7})
+		}
+		h.must(h.stage("xfs"))
+		for name, err := range map[string]error{
+			"stage nfs": h.stage("nfs"), "stage ext4": h.stage("ext4"), "publish": h.publish("xfs", "a"), "unpublish": h.unpublish("xfs", "a"),
+			"unstage": h.unstage("ext4"),
+		} {
+			if !errors.Is(err, volume.ErrForeignMount) {
+				h.Errorf("%s: %v", name, err)
+			}
+		}
+		if len(h.mounts) != 4 {
+			h.Errorf("%v are mounted", h.mounts)
+		}
+	})
+}
+
+// TestExpand: a file system grows with its disk, and what the array has not enlarged yet is not told to be large.
+func TestExpand(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		for _, id := range kinds {
+			h.must(h.stage(id))
+			h.must(h.publish(id, "a"))
+			e := pools.NodeExpansion{Volume: id, Path: podPath(id, "a"), Block: id == "block", Required: 2 << 30}
+			if id != "nfs" {
+				if _, err := h.node.Expand(h.bounded(), e); !errors.Is(err, volume.ErrUnavailable) {
+					h.Errorf("%s, too small on the array: %v", id, err)
+				}
+				h.locked(func() { h.lunOf(id).size = 2 << 30 })
+			}
+			if size, err := h.node.Expand(h.bounded(), e); size != 2<<30 || err != nil {
+				h.Errorf("%s: %d, %v", id, size, err)
+			}
+			if id == "ext4" && h.lunOf(id).grown != 2<<30 {
+				h.Errorf("%s has %d", id, h.lunOf(id).grown)
+			}
+		}
+	})
+}

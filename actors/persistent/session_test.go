@@ -1,0 +1,156 @@
+package persistent
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestLostSession: a session that is lost under a mount is reported and made again; calls and stats say what is
+// wrong, and the volume can be taken back and staged anew.
+func TestLostSession(t *testing.T) {
+	for _, id := range kinds[1:] {
+		t.Run(id, func(t *testing.T) {
+			inWorld(t, func(h *harness) {
+				h.must(h.stage(id))
+				h.must(h.publish(id, "a"))
+				h.locked(func() { h.secret = "rotated" })
+				h.lose(staging(id).Attachment.Target)
+				for name, err := range map[string]error{"stage": h.stage(id), "publish": h.publish(id, "b")} {
+					if !errors.Is(err, volume.ErrUnavailable) {
+						h.Errorf("%s: %v", name, err)
+					}
+				}
+				if s, err := stats(h, id, "a"); err != nil || !s.Abnormal || s.Condition == "" {
+					h.Errorf("stats: %+v, %v", s, err)
+				}
+				h.pass(time.Minute)
+				if h.sessions[staging(id).Attachment.Target] == nil || !h.reports[id+".node"] {
+					h.Errorf("not logged in again, reports %v", h.reports)
+				}
+				h.must(h.unpublish(id, "a"))
+				h.must(h.stage(id))
+				h.must(h.publish(id, "a"))
+				if s, err := stats(h, id, "a"); err != nil || s.Abnormal {
+					h.Errorf("stats: %+v, %v", s, err)
+				}
+				h.must(h.unpublish(id, "a"))
+				h.must(h.unstage(id))
+				h.pass(time.Minute)
+				h.clean()
+			})
+		})
+	}
+}
+
+// TestDownSession: what is staged stays, is reported as Disconnected, and follows the array to another address.
+func TestDownSession(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.must(h.publish("ext4", "a"))
+		h.must(h.stage("xfs"))
+		h.pass(time.Minute)
+		h.set(targetA, true)
+		h.pass(time.Minute)
+		if h.reports["ext4.node"] || !h.reports["xfs.node"] {
+			h.Errorf("reports %v", h.reports)
+		}
+		if s, err := stats(h, "ext4", "a"); err != nil || !s.Abnormal {
+			h.Errorf("stats: %+v, %v", s, err)
+		}
+		if err := h.stage("block"); !errors.Is(err, volume.ErrUnavailable) {
+			h.Errorf("stage beside it: %v", err)
+		}
+		h.set(targetA, false)
+		h.mu.Lock()
+		h.sessions[targetA].up = false // open-iscsi knows the old address only
+		h.portals[targetA] = "10.0.0.2"
+		h.mu.Unlock()
+		h.pass(10 * time.Minute)
+		if !h.reports["ext4.node"] || h.sessions[targetA].address != "10.0.0.2" {
+			h.Errorf("reports %v, session at %s", h.reports, h.sessions[targetA].address)
+		}
+		h.must(h.stage("block"))
+	})
+}
+
+// TestAPIServerAway: what does not need it goes on, and reports come later.
+func TestAPIServerAway(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.pass(time.Minute)
+		h.mu.Lock()
+		h.apiDown = true
+		h.reports = map[string]bool{}
+		h.mu.Unlock()
+		h.restart(true)
+		h.must(h.stage("ext4"))
+		h.must(h.stage("block")) // the session is there
+		h.must(h.stage("nfs"))
+		if err := h.stage("xfs"); !errors.Is(err, volume.ErrUnavailable) {
+			h.Errorf("a login without its secret: %v", err)
+		}
+		h.must(h.unstage("block"))
+		h.pass(time.Hour)
+		h.locked(func() { h.apiDown = false })
+		h.pass(time.Minute)
+		if !h.reports["ext4.node"] || h.reports["block.node"] {
+			h.Errorf("reports %v", h.reports)
+		}
+		h.must(h.stage("xfs"))
+	})
+}
+
+// TestLoginsAreShared: volumes of a target wait for one login, and the node logs out after the last one.
+func TestLoginsAreShared(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.set(targetA, true)
+		done := make(chan error, 2)
+		for _, id := range []string{"ext4", "block"} {
+			go func() { done <- h.stage(id) }()
+		}
+		synctest.Wait()
+		if h.logins != 1 {
+			h.Errorf("%d logins, want 1", h.logins)
+		}
+		for range 2 {
+			if err := <-done; !errors.Is(err, volume.ErrUnavailable) {
+				h.Error(err)
+			}
+		}
+		h.set(targetA, false)
+		h.pass(time.Minute)
+		h.must(h.stage("ext4"))
+		h.must(h.stage("block"))
+		h.must(h.unstage("ext4"))
+		if h.sessions[targetA] == nil {
+			h.Error("logged out under another volume")
+		}
+		h.must(h.unstage("block"))
+		h.clean()
+	})
+}
+
+// TestBoot: after the node was booted, nothing is left of what was staged, and its records go. Nothing logs in.
+func TestBoot(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		for _, id := range kinds {
+			h.must(h.stage(id))
+		}
+		h.end(h.node, true)
+		h.mounts, h.devices, h.sessions, h.paths = nil, nil, map[string]*sessionState{}, map[string]bool{}
+		logins := h.logins
+		h.node = h.start()
+		h.pass(time.Hour)
+		h.clean()
+		if h.logins != logins {
+			h.Errorf("%d logins for nothing", h.logins-logins)
+		}
+		for _, id := range kinds {
+			h.must(h.stage(id))
+		}
+	})
+}

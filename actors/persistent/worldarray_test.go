@@ -1,0 +1,187 @@
+package persistent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/attach/iscsi"
+	"github.com/katbox/katbox/internal/kubeapi"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// longestTry is what a login takes at an address that does not answer.
+const longestTry = 15 * time.Second
+
+func (d *daemon) Login(ctx context.Context, portal iscsi.Portal, chap iscsi.CHAP) error {
+	d.mu.Lock()
+	d.logins++
+	answers := d.portals[portal.Target] == portal.Address && !d.away[portal.Target]
+	d.mu.Unlock()
+	if !answers {
+		limited, cancel := context.WithTimeout(ctx, longestTry)
+		defer cancel()
+		<-limited.Done()
+		return fmt.Errorf("%w: no answer from %s", volume.ErrUnavailable, portal.Address)
+	}
+	return d.change("login", func() error {
+		if chap.Secret != d.secret {
+			return iscsi.ErrAuth
+		}
+		d.sessions[portal.Target] = &sessionState{up: true, address: portal.Address}
+		return nil
+	})
+}
+
+func (d *daemon) Session(_ context.Context, target string) (iscsi.Session, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, ok := d.sessions[target]
+	if !ok {
+		return iscsi.Session{}, false, nil
+	}
+	return iscsi.Session{Target: target, Address: s.address, LoggedIn: s.up, Since: s.since}, true, nil
+}
+
+func (d *daemon) Scan(_ context.Context, s iscsi.Session, number int, serial string) (dev attach.Device, err error) {
+	err = d.change("scan", func() error {
+		if now := d.sessions[s.Target]; now == nil || !now.up {
+			return fmt.Errorf("%w: the session is down", volume.ErrUnavailable)
+		}
+		there := d.luns[s.Target][number]
+		switch {
+		case there == nil:
+			return errNotFound
+		case there.serial != serial:
+			return fmt.Errorf("%w: it is %s", attach.ErrNotOurs, there.serial)
+		}
+		for _, known := range d.devices {
+			if known.Target == s.Target && known.LUN == number {
+				if known.Serial == serial {
+					dev = *known
+					return nil
+				}
+				if d.inUse(known) != "" {
+					return fmt.Errorf("%w: still in use", attach.ErrNotOurs)
+				}
+				d.removeDevice(known)
+				break
+			}
+		}
+		d.numbers++
+		name := fmt.Sprintf("sd%d", d.numbers)
+		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Target: s.Target, LUN: number, Serial: serial}
+		kept := dev
+		d.devices = append(d.devices, &kept)
+		return nil
+	})
+	return dev, err
+}
+
+func (d *daemon) Devices(_ context.Context, target string) (all []attach.Device, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, dev := range d.devices {
+		if dev.Target == target {
+			all = append(all, *dev)
+		}
+	}
+	return all, nil
+}
+
+func (d *daemon) DeviceByNumber(_ context.Context, number uint64) (attach.Device, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, dev := range d.devices {
+		if dev.Number == number {
+			return *dev, nil
+		}
+	}
+	if number < 1000 {
+		return attach.Device{}, attach.ErrNotOurs // a disk of the node
+	}
+	return attach.Device{}, errNotFound
+}
+
+func (d *daemon) Rescan(_ context.Context, dev attach.Device) (size int64, err error) {
+	err = d.disk("rescan", dev.Path, func(_ *attach.Device, lun *lun) error { size = lun.size; return nil })
+	return size, err
+}
+
+func (d *daemon) Delete(_ context.Context, dev attach.Device) error {
+	return d.change("delete", func() error {
+		there, _, err := d.of(dev.Path)
+		if err != nil {
+			return nil
+		}
+		if use := d.inUse(there); use != "" {
+			d.forbid("delete of %s, which is mounted at %s", dev.Name, use)
+			return volume.ErrBusy
+		}
+		d.removeDevice(there)
+		return nil
+	})
+}
+
+// inUse is where a device is mounted. The caller holds the lock.
+func (w *world) inUse(dev *attach.Device) string {
+	for _, m := range w.mounts {
+		if !isNode(m) && m.Device == dev.Number || isNode(m) && m.Root == "/"+dev.Name {
+			return m.Target
+		}
+	}
+	return ""
+}
+
+func (d *daemon) Logout(_ context.Context, target string) error {
+	return d.change("logout", func() error {
+		for _, dev := range d.devices {
+			if dev.Target == target {
+				d.forbid("logout of %s, which has %s", target, dev.Name)
+				return volume.ErrBusy
+			}
+		}
+		delete(d.sessions, target)
+		return nil
+	})
+}
+
+func (d *daemon) Forget(context.Context, string) error {
+	return d.change("forget", func() error { return nil })
+}
+
+// cluster is the API server.
+type cluster struct{ *daemon }
+
+var errAPI = errors.New("the API server does not answer")
+
+func (c cluster) CHAP(context.Context, string) (user, secret string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.chaps++
+	if c.apiDown {
+		return "", "", errAPI
+	}
+	return "user", c.secret, nil
+}
+
+func (c cluster) ReportSession(_ context.Context, attachment string, active bool) error {
+	return c.change("report", func() error {
+		if c.apiDown {
+			return errAPI
+		}
+		c.reports[attachment] = active
+		return nil
+	})
+}
+
+func (c cluster) Portal(_ context.Context, attachment string) (kubeapi.Portal, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apiDown {
+		return kubeapi.Portal{}, errAPI
+	}
+	return kubeapi.Portal{Target: targetOf(attachment), Address: c.portals[targetOf(attachment)]}, nil
+}
