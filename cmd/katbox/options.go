@@ -80,6 +80,7 @@ type options struct {
 	keepNoexec      bool
 	quota           string
 	projectIDs      string
+	arrays          arrayOptions
 	showVersion     bool
 }
 
@@ -156,6 +157,7 @@ func (o *options) flags() *pflag.FlagSet {
 		"how much of the file system pinned volumes may take, a percentage or a quantity; 0 allows no pins")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
 		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
+	o.arrays.addTo(flags)
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
 		"address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "",
@@ -269,6 +271,9 @@ func (o options) check() error {
 		if checked.used && checked.err != nil {
 			return fmt.Errorf("--%s: %w", checked.flag, checked.err)
 		}
+	}
+	if err := o.arrays.check(o); err != nil {
+		return err
 	}
 	return o.bounds().Check()
 }

@@ -27,6 +27,9 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		headroom:     0.1, kubeletLine: "auto", pressureOrder: "oldest", pruneInterval: 5 * time.Second,
 		quota: "auto", projectIDs: "1258291200+16777216", eraseParallel: 2, tombstones: 10_000, orphanGrace: 10 * time.Minute,
 		maxPin: 168 * time.Hour, maxPinned: "10%", logLevel: "info", logFormat: "json",
+		arrays: arrayOptions{
+			driverName: "array.csi.katbox.io", chapNamespace: "katbox-chap", kubeCredentials: "/var/run/secrets/kubernetes.io/serviceaccount",
+		},
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)

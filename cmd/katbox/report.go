@@ -130,7 +130,7 @@ func (i *instance) reportUnrest(ctx context.Context, w io.Writer) error {
 
 // reportMounts writes which data directories are mounted, as the kernel tells it.
 func (i *instance) reportMounts(_ context.Context, w io.Writer) error {
-	bindings, err := i.dir.Bindings(i.o.podsDir())
+	bindings, err := i.bindings()
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,10 @@ type instance struct {
 	// then on.
 	uplink  atomic.Pointer[uplink.Uplink]
 	endings atomic.Pointer[endings]
+	// threads is how many the process may have; 0 sets no limit.
+	threads int
+	// arrays is nil without volumes of arrays.
+	arrays atomic.Pointer[arrays]
 }
 
 // live starts the daemon bottom-up, serves until ctx ends or a part fails, and stops what has
@@ -91,11 +95,11 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	if err != nil {
 		return fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
 	}
-	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 2)}
+	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 3)}
 	defer func() { err = errors.Join(err, i.stop()) }()
 	for _, start := range []func(context.Context) error{
 		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.startNode, i.startOutcomes,
-		i.listen, i.register, i.serveAdmin, i.connect,
+		i.listen, i.register, i.serveAdmin, i.connect, i.serveArrays,
 	} {
 		if err := start(ctx); err != nil {
 			return err
@@ -183,11 +187,11 @@ func (i *instance) startNode(context.Context) error {
 	if err != nil {
 		return err
 	}
-	threads, err := threadLimit(os.DirFS("/"))
+	i.threads, err = threadLimit(os.DirFS("/"))
 	if err != nil {
 		i.log.Info("no limit of threads found; if there is one, a file system that hangs may end the daemon", logkeys.Cause, err.Error())
 	}
-	i.log.V(1).Info("limits", "threads", threads)
+	i.log.V(1).Info("limits", "threads", i.threads)
 	free, err := i.limits()
 	if err != nil {
 		return err
@@ -200,10 +204,9 @@ func (i *instance) startNode(context.Context) error {
 	if err != nil {
 		return err
 	}
-	podsDir := i.o.podsDir()
 	i.node, err = ephemeral.Start(ephemeral.Config{
 		Mounter:          mounter,
-		Bindings:         func() ([]mount.Binding, error) { return i.dir.Bindings(podsDir) },
+		Bindings:         i.bindings,
 		Scratch:          i.dir,
 		Quota:            projects,
 		Space:            i.dir.Space,
@@ -212,7 +215,7 @@ func (i *instance) startNode(context.Context) error {
 		Known:            i.load,
 		Gone:             i.records.Gone,
 		Rebooted:         i.records.Rebooted(),
-		PodsDir:          podsDir,
+		PodsDir:          i.o.podsDir(),
 		Lifespan:         i.o.afterLifespan,
 		Limits:           free,
 		MinLifespan:      i.o.minLifespan,
@@ -228,7 +231,7 @@ func (i *instance) startNode(context.Context) error {
 		MaxPinned:        maxPinned,
 		Node:             i.o.nodeID,
 		WorkdirOnNode:    i.o.pathOnNode(),
-		Threads:          threads,
+		Threads:          i.threads - i.o.arrays.threads(i.threads),
 		Log:              i.log,
 		Metrics:          i.counted,
 		Tracer:           i.traces.Tracer(),
@@ -247,10 +250,21 @@ func (i *instance) startNode(context.Context) error {
 	if err := i.records.RebootSeen(); err != nil {
 		i.log.Info("the next start looks once more for mounts that went with the last boot", logkeys.Cause, err.Error())
 	}
-	i.status.Recovered(i.node.Healthy)
+	i.status.Recovered(i.healthy)
 	// What reading a million records left behind, which a daemon at rest would keep for minutes.
 	go debug.FreeOSMemory()
 	return nil
+}
+
+// bindings returns which data directories are mounted where pods see them.
+func (i *instance) bindings() ([]mount.Binding, error) {
+	bindings, err := i.dir.Bindings(i.o.podsDir())
+	return slices.DeleteFunc(bindings, func(b mount.Binding) bool { return !i.o.arrays.onNode(b.Target) }), err
+}
+
+// healthy returns nil while the actors answer and records can be made durable.
+func (i *instance) healthy(ctx context.Context) error {
+	return errors.Join(i.node.Healthy(ctx), i.arrays.Load().healthy(ctx))
 }
 
 // published passes on that a volume was published. It does not block.

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/actors/persistent"
+	"github.com/katbox/katbox/internal/attach/staged"
+	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/driver/node"
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/kubelet"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/poolnode"
+	"github.com/katbox/katbox/internal/socket"
+)
+
+const (
+	// arraysInterval is the time between two attempts to serve volumes of arrays.
+	arraysInterval = time.Second
+	// arrayCallsTimeout and arrayNodeTimeout bound the stop of that part, so that the rest has time for its
+	// own. Calls that are broken off the kubelet repeats; what they began the next daemon finds.
+	arrayCallsTimeout = 3 * time.Second
+	arrayNodeTimeout  = 5 * time.Second
+)
+
+// arrays is the part of the daemon that serves volumes of arrays. It starts behind everything else and
+// in a goroutine of its own: inline volumes wait for nothing here, and what fails here does not end the
+// daemon. It is tried again instead. A nil one stands for a daemon without this part.
+type arrays struct {
+	o       options
+	i       *instance
+	log     logr.Logger
+	records *staged.Staged
+	keeper  *poolnode.Keeper
+	// node is set once it takes calls, registrar while the driver is registered.
+	node      atomic.Pointer[persistent.Node]
+	registrar atomic.Pointer[kubelet.Registrar]
+}
+
+// serveArrays starts the part that serves volumes of arrays, if there is one. It does not wait for it.
+func (i *instance) serveArrays(context.Context) error {
+	if !i.o.arrays.serves() {
+		return nil
+	}
+	a := &arrays{o: i.o, i: i, log: i.log.WithName("arrays")}
+	i.counted.ArraysServed()
+	if i.o.registrationDir != "" {
+		i.counted.ArrayRegistered(false)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	i.onStop(func(ctx context.Context) error {
+		cancel()
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("stop serving volumes of arrays: %w", ctx.Err())
+		}
+	})
+	i.arrays.Store(a)
+	go func() {
+		defer close(ended)
+		a.live(ctx)
+	}()
+	return nil
+}
+
+// live serves until ctx ends, and stops what it has started.
+func (a *arrays) live(ctx context.Context) {
+	a.retry(ctx, a.startNode)
+	if a.node.Load() != nil {
+		a.retry(ctx, a.serve)
+	}
+	a.stop()
+}
+
+// retry calls run until it returns nil or ctx ends. Each cause of a failure is logged once.
+func (a *arrays) retry(ctx context.Context, run func(context.Context) error) {
+	reported := ""
+	for ctx.Err() == nil {
+		err := run(ctx)
+		if err == nil {
+			return
+		}
+		if err.Error() != reported {
+			reported = err.Error()
+			a.log.Error(err, "volumes of arrays are not served, trying again until they are", logkeys.Interval, duration.Format(arraysInterval))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(arraysInterval):
+		}
+	}
+}
+
+// startNode takes over what earlier daemons have staged. Nothing in it asks an array or the API server.
+func (a *arrays) startNode(ctx context.Context) (err error) {
+	if a.records == nil {
+		if a.records, err = a.openRecords(); err != nil {
+			return err
+		}
+	}
+	n, err := a.newNode()
+	if err != nil {
+		return err
+	}
+	a.node.Store(n)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case err := <-n.Failed():
+			// What the actors were doing may still run. Only a new process knows that nothing does.
+			a.i.failed <- fmt.Errorf("volumes of arrays: %w", err)
+		}
+	}()
+	return nil
+}
+
+// openRecords opens the records of the staged volumes.
+func (a *arrays) openRecords() (*staged.Staged, error) {
+	path, err := socket.Path(a.o.arrays.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return staged.Open(filepath.Join(filepath.Dir(path), stagedDir), a.log)
+}
+
+// serve serves and keeps the driver registered, until ctx ends or the socket is lost.
+func (a *arrays) serve(ctx context.Context) (err error) {
+	d, err := node.New(node.Config{
+		Name: a.o.arrays.driverName, Version: version, NodeID: a.o.nodeID, KubeletDir: a.o.kubeletDir, MaxVolumes: a.o.arrays.maxVolumes,
+		Volumes: a.node.Load(), Log: a.log, Trace: a.i.traces.Calls(),
+		Count: func(method string) edge.Calls { return a.i.counted.ArrayMethod(method) },
+	})
+	if err != nil {
+		return err
+	}
+	path, err := socket.Path(a.o.arrays.endpoint)
+	if err != nil {
+		return err
+	}
+	l, err := socket.Listen(path)
+	if err != nil {
+		return fmt.Errorf("--array-endpoint: %w", err)
+	}
+	server := node.NewServer(d)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), arrayCallsTimeout)
+		defer cancel()
+		if broken := server.Stop(ctx); broken != nil {
+			a.log.Info("stopped serving volumes of arrays", logkeys.Cause, broken.Error())
+		}
+	}()
+	if a.o.registrationDir != "" {
+		cfg := a.o.arrays.registrarConfig(a.o)
+		cfg.Log, cfg.Registered = a.log, a.i.counted.ArrayRegistered
+		registrar, err := kubelet.Register(cfg)
+		if err != nil {
+			return fmt.Errorf("--registration-dir: %w", err)
+		}
+		a.registrar.Store(registrar)
+		defer func() {
+			a.registrar.Store(nil)
+			registrar.Stop()
+		}()
+	}
+	a.log.Info("ready", "endpoint", a.o.arrays.endpoint)
+	lost := make(chan error, 1)
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { lost <- l.Lost(watching, socketInterval) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve on %s: %w", path, err)
+	case err := <-lost:
+		return err
+	}
+}
+
+// stop stops what startNode has started. Mounts and sessions stay: pods use them.
+func (a *arrays) stop() {
+	if n := a.node.Load(); n != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), arrayNodeTimeout)
+		defer cancel()
+		if err := n.Stop(ctx); err != nil {
+			a.log.Info("stopped volumes of arrays; the next start goes on with what has not ended", logkeys.Cause, err.Error())
+		}
+	}
+	if a.keeper != nil {
+		a.keeper.Stop()
+	}
+	if a.records != nil {
+		if err := a.records.Close(); err != nil {
+			a.log.Error(err, "close the records of staged volumes")
+		}
+	}
+}
+
+// healthy returns nil while the actors answer. An array or an API server that is away makes no
+// difference.
+func (a *arrays) healthy(ctx context.Context) error {
+	if a == nil || a.node.Load() == nil {
+		return nil
+	}
+	if err := a.node.Load().Ready(ctx); err != nil {
+		return fmt.Errorf("the actors of the volumes of arrays do not answer: %w", err)
+	}
+	return nil
+}
+
+// threads returns how many of the process' threads the volumes of arrays may count on; 0 sets no limit. A
+// call that waits for a dead server keeps a thread, and inline volumes need some too.
+func (o arrayOptions) threads(all int) int {
+	if !o.serves() {
+		return 0
+	}
+	return all / 3
+}
