@@ -76,7 +76,7 @@ func TestBindOfADirectory(t *testing.T) {
 	}
 }
 
-func TestDevice(t *testing.T) {
+func TestBindDevice(t *testing.T) {
 	d, dir := newDevice(t, small), t.TempDir()
 	staged := filepath.Join(dir, "device")
 	roottest.UnmountAtEnd(t, staged)

@@ -10,7 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckOfAFileSystem(t *testing.T) {
 	// The inode of the top directory, whose place debugfs knows, loses its type: no repair without a person.
 	broken := func(t *testing.T, d device) {
 		if out, err := roottest.Run("debugfs", "-w", "-R", "clri <2>", d.path); err != nil {

@@ -18,9 +18,13 @@
 // Until then [Tools.Content], [Tools.Format], [Tools.Reformat], [Tools.Check], [Tools.Mount], [Tools.Grow] and
 // [Tools.Unmount] wait, also beyond the end of their context: the kernel cannot interrupt them.
 //
-// The mounts of an NFS server wait for it as [github.com/katbox/katbox/internal/attach/nfs] says; [Tools.Bind],
-// [Tools.Unmount] and [Tools.Stats] of such a mount can wait for ever.
+// Mounts of an NFS server wait for it as [github.com/katbox/katbox/internal/attach/nfs] says: [Tools.Stats], and
+// [Tools.Unmount] of the last one.
 //
-// [Tools.BindDevice], [Tools.DeviceAt], [Tools.MakeDir] and [Tools.Remove], and all of them for a device's node,
-// wait for nothing but the node's own disk.
+// An unmount that waits has left the mount table already, while the kernel still writes and holds the device. The
+// caller does not take a path where nothing is mounted for the end of such an unmount: it waits for the call, and before
+// it takes the device away it makes sure that nothing holds it.
+//
+// [Tools.Bind], [Tools.BindDevice], [Tools.DeviceAt], [Tools.MakeDir] and [Tools.Remove], and all of them for a device's
+// node, wait for nothing but the node's own disk.
 package disk

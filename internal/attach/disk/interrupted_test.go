@@ -10,18 +10,30 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// TestFormatEndedAtAWrite ends mkfs at its writes, one after the other. What is there then can be mounted only if it is
-// complete, and Reformat makes a file system of it. It takes all writes where KATBOX_ARRAY_TESTS is set, in a virtual
-// machine, and else some of them.
-func TestFormatEndedAtAWrite(t *testing.T) {
+// TestFormatEndedAtSomeWrites ends mkfs at some of its writes, one after the other. What is there then can be mounted
+// only if it is complete, and Reformat makes a file system of it.
+func TestFormatEndedAtSomeWrites(t *testing.T) {
 	roottest.Need(t)
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skipf("%v; install strace", err)
 	}
+	const runs = 8
+	formatEnded(t, strace, runs)
+}
+
+// TestArrayFormatEndedAtEachWrite ends it at all of them.
+func TestArrayFormatEndedAtEachWrite(t *testing.T) {
+	attachtest.Need(t)
+	const all = 1 << 20
+	formatEnded(t, "strace", all)
+}
+
+func formatEnded(t *testing.T, strace string, runs int) {
 	eachFileSystem(t, func(t *testing.T, fsType string) {
 		megabytes := map[string]int{ext4: 16, xfs: small}[fsType]
 		mkfs := func(t *testing.T, dev, out string, inject ...string) error {
@@ -45,10 +57,7 @@ func TestFormatEndedAtAWrite(t *testing.T) {
 		if writes < 10 {
 			t.Fatalf("mkfs makes %d writes", writes)
 		}
-		step := max(1, writes/8)
-		if os.Getenv("KATBOX_ARRAY_TESTS") == "1" {
-			step = 1
-		}
+		step := max(1, writes/runs)
 		found := map[string]int{}
 		for n := writes; n > 0; n -= step {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {

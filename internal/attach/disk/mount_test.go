@@ -24,7 +24,7 @@ func mountedAt(t *testing.T, path string) (attach.Mount, bool) {
 	return attach.At(table, path)
 }
 
-func TestMount(t *testing.T) {
+func TestMountOfADisk(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, fsType string) {
 		d, dir := formatted(t, fsType, small), target(t)
 		for range 2 {

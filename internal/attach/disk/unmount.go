@@ -12,9 +12,9 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Unmount takes away all mounts at target; that there is none is no error. It is neither lazy nor forced: when it
-// returns nil, what was written has reached the disk or the server, and nothing on the node uses the mount any
-// more. The error is volume.ErrBusy while a process has a file open there.
+// Unmount takes away all mounts at target; that there is none is no error, see the package's comment. It is neither
+// lazy nor forced: when a mount went and it returns nil, what was written through it has reached the disk or the server.
+// The error is volume.ErrBusy while a process has a file open there.
 func (t Tools) Unmount(target string) error { return wrap(unmount(target), "unmount %s", target) }
 
 func unmount(target string) error {

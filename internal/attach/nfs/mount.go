@@ -1,8 +1,131 @@
 package nfs
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
 
-// Mount mounts an export, such as 10.0.0.1:/export/x, at the directory target.
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Mount mounts an export, such as 10.0.0.1:/export/x or [fd00::1]:/x, on the directory target, which is no
+// symbolic link. options are those of nfs(5) and mount(8) that make sense here; any other one is refused by name,
+// with volume.ErrInvalid. That the export is mounted there already with these options is no error;
+// volume.ErrConflict if it is with others, attach.ErrNotOurs if something else is.
+//
+// The error is volume.ErrUnavailable if the server cannot be reached. A server that refuses the node has not exported
+// the volume to it (yet).
+//
+// It waits while the server does not answer, and cannot be interrupted. It looks up the name of a host.
 func Mount(export, target string, options []string, readOnly bool) error {
-	return errors.ErrUnsupported
+	e, err := parseExport(export)
+	if err != nil {
+		return err
+	}
+	r, err := parseOptions(options)
+	if err != nil {
+		return err
+	}
+	if readOnly {
+		r.flags |= mount.ReadOnly
+	}
+	if err := mountExport(e, export, target, r); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", export, target, err)
+	}
+	return nil
+}
+
+func mountExport(e export, source, target string, r request) error {
+	table, err := attach.Table()
+	if err != nil {
+		return err
+	}
+	if there, ok := attach.At(table, target); ok {
+		return compare(there, source, r, r.flags&mount.ReadOnly != 0)
+	}
+	server, err := r.server(e)
+	if err != nil {
+		return err
+	}
+	client := r.clientAddress
+	if !client.IsValid() {
+		if client, err = clientAddress(server); err != nil {
+			return err
+		}
+	}
+	return explain(mount.FileSystem(source, target, r.fsType(), r.flags, r.data(server, client)), e, r, client)
+}
+
+// server returns the address of the export's host, of the family that the option proto asks for.
+func (r request) server(e export) (netip.Addr, error) {
+	network := "ip"
+	switch r.proto {
+	case "tcp", "rdma":
+		network = "ip4"
+	case "tcp6", "rdma6":
+		network = "ip6"
+	}
+	if e.address.IsValid() {
+		if network != "ip" && (network == "ip6") != e.address.Is6() {
+			return netip.Addr{}, refuse("proto="+r.proto, "does not fit the address "+e.host)
+		}
+		return e.address, nil
+	}
+	// The resolver has limits of its own.
+	found, err := net.DefaultResolver.LookupNetIP(context.Background(), network, e.host)
+	if err == nil && len(found) == 0 {
+		err = errors.New("it has no address")
+	}
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%w: the address of %s: %w", volume.ErrUnavailable, e.host, err)
+	}
+	return found[0].Unmap(), nil
+}
+
+// clientAddress returns the address from which the node reaches a server. It sends nothing.
+func clientAddress(server netip.Addr) (netip.Addr, error) {
+	const port = 2049
+	connection, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, port)))
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%w: the node has no way to %s: %w", volume.ErrUnavailable, server, err)
+	}
+	defer connection.Close()
+	return connection.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+// away are the kernel's numbers for a server that cannot be reached.
+var away = []error{unix.ECONNREFUSED, unix.ECONNRESET, unix.ECONNABORTED, unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.EHOSTDOWN,
+	unix.ENETUNREACH, unix.ENETDOWN, unix.ENOTCONN, unix.EPIPE}
+
+// explain says what the kernel's number means for a mount.
+func explain(err error, e export, r request, client netip.Addr) error {
+	for _, number := range away {
+		if errors.Is(err, number) {
+			return fmt.Errorf("%w: %s cannot be reached: %w", volume.ErrUnavailable, e.host, err)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("the array has not exported %s to this node (%s): %w", e.path, client, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no export %s, or no directory to mount it on: %w", e.path, err)
+	case errors.Is(err, unix.EPROTONOSUPPORT):
+		return fmt.Errorf("%s does not speak NFS %s; set the mount option vers= to one of %q that it speaks: %w", e.host, r.version, versions, err)
+	case errors.Is(err, unix.ENODEV):
+		return fmt.Errorf("the kernel of the node has no client for NFS %s; load its modules nfs and nfsv%.1s: %w", r.version, r.version, err)
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("the kernel of the node does not take the options %q; its log may say why: %w", append(r.own, "vers="+r.version), err)
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("%w: %w", volume.ErrBusy, err)
+	}
+	return err
 }
