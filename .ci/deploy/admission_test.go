@@ -111,7 +111,8 @@ func TestAdmissionOfWorkloads(t *testing.T) {
 			map[string]any{"name": "b", "emptyDir": map[string]any{}},
 			map[string]any{"name": "c", "csi": map[string]any{"driver": "katbox.csi.paypal.com"}},
 		}}}, ""},
-		"one of two": {map[string]any{"kind": "Pod", "spec": map[string]any{"volumes": append(volumesOf(good), volumesOf(bad)...)}}, "lifespam"},
+		"one of two": {map[string]any{"kind": "Pod", "spec": map[string]any{"volumes": append(volumesOf(good), volumesOf(bad)...)}},
+			"lifespam"},
 	} {
 		if got := admits(tt.object); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
@@ -122,7 +123,8 @@ func TestAdmissionOfWorkloads(t *testing.T) {
 	if got := admits(labeled, old); got != "" {
 		t.Errorf("an update of something else: %q", got)
 	}
-	if got := admits(map[string]any{"kind": "Job", "spec": template(bad)}, map[string]any{"kind": "Job", "spec": template(good)}); got == "" {
+	if got := admits(map[string]any{"kind": "Job", "spec": template(bad)}, map[string]any{"kind": "Job",
+		"spec": template(good)}); got == "" {
 		t.Error("an update to a bad attribute is let through")
 	}
 }
@@ -164,7 +166,8 @@ func admissionPolicy(t *testing.T) func(object map[string]any, old ...map[string
 // validator returns what evaluates a policy by the API server's own code. It returns the first message of a
 // refusal, or "".
 func validator(t *testing.T, spec admissionv1.ValidatingAdmissionPolicySpec) func(now, before *unstructured.Unstructured,
-	gvk schema.GroupVersionKind, resource schema.GroupVersionResource, subresource string, operation admission.Operation, who user.Info) string {
+	gvk schema.GroupVersionKind, resource schema.GroupVersionResource, subresource string, operation admission.Operation,
+	who user.Info) string {
 	t.Helper()
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
@@ -201,7 +204,8 @@ func validator(t *testing.T, spec admissionv1.ValidatingAdmissionPolicySpec) fun
 	validator := validating.NewValidator(compiler.CompileCondition(validations, options, environment.NewExpressions), matcher,
 		compiler.CompileCondition(nil, options, environment.NewExpressions),
 		compiler.CompileCondition(messages, cel.OptionalVariableDeclarations{}, environment.NewExpressions), spec.FailurePolicy, nil)
-	return func(now, before *unstructured.Unstructured, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, subresource string,
+	return func(now, before *unstructured.Unstructured, gvk schema.GroupVersionKind, resource schema.GroupVersionResource,
+		subresource string,
 		operation admission.Operation, who user.Info,
 	) string {
 		versioned := &admission.VersionedAttributes{VersionedKind: gvk, VersionedObject: admission.NewLazyObject(now)}

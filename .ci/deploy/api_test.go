@@ -119,7 +119,8 @@ func validate(object runtime.Object) field.ErrorList {
 	case *apps.DaemonSet:
 		return appsvalidation.ValidateDaemonSet(o, podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 	case *apps.StatefulSet:
-		return appsvalidation.ValidateStatefulSet(o, appsvalidation.StatefulSetValidationOptions{}, podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
+		return appsvalidation.ValidateStatefulSet(o, appsvalidation.StatefulSetValidationOptions{},
+			podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 	case *apps.Deployment:
 		return appsvalidation.ValidateDeployment(o, podapi.GetValidationOptionsFromPodTemplate(&o.Spec.Template, nil))
 	case *batch.Job:

@@ -109,7 +109,8 @@ func TestSidecarsReachTheController(t *testing.T) {
 			if _, elects := flags["--leader-election"]; elects {
 				t.Errorf("%s: %s elects a leader", name, c.Name)
 			}
-			if c.Name != "controller" && (flags["--timeout"] != "180s" || flags["--retry-interval-max"] != "1m" || flags["--kube-api-qps"] != "200") {
+			if c.Name != "controller" && (flags["--timeout"] != "180s" || flags["--retry-interval-max"] != "1m" ||
+				flags["--kube-api-qps"] != "200") {
 				t.Errorf("%s: %s has the flags %v", name, c.Name, flags)
 			}
 		}

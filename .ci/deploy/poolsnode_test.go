@@ -103,7 +103,8 @@ func TestDaemonOfPools(t *testing.T) {
 			t.Errorf("%s: the node's addresses are %q, of %+v", name, flags["--node-addresses"], daemon.Env)
 		}
 		// The host's port has to be one that others leave alone; the probes find it by its name.
-		if port := strings.TrimPrefix(flags["--http-endpoint"], ":"); len(daemon.Ports) != 1 || daemon.Ports[0].Name != "metrics" || port == "8080" ||
+		if port := strings.TrimPrefix(flags["--http-endpoint"], ":"); len(daemon.Ports) != 1 || daemon.Ports[0].Name != "metrics" ||
+			port == "8080" ||
 			port != map[bool]string{true: "19000", false: "9810"}[name == "chart, otherwise"] ||
 			strconv.Itoa(int(daemon.Ports[0].ContainerPort)) != port {
 			t.Errorf("%s: it listens at %s, and has the ports %+v", name, flags["--http-endpoint"], daemon.Ports)
@@ -116,7 +117,8 @@ func TestDaemonOfPools(t *testing.T) {
 			t.Errorf("%s: the storage network is %q", name, got)
 		}
 	}
-	if _, err := template("--set", "pools.enabled=true,sidecars.enabled=true"); err == nil || !strings.Contains(err.Error(), "registers the driver") {
+	if _, err := template("--set", "pools.enabled=true,sidecars.enabled=true"); err == nil || !strings.Contains(err.Error(),
+		"registers the driver") {
 		t.Errorf("pools with the classic sidecars: %v", err)
 	}
 	for _, bad := range []string{"10.9.0.0", "10.9.0.0/16x", "storage"} {
@@ -176,7 +178,8 @@ func TestDaemonMayDoNoMore(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s: the daemon may\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if controller := flagsOf(one[*appsv1.Deployment](t, deployments(t, objects, "controller")).Spec.Template.Spec.Containers[0]); logins == "" ||
+		if controller := flagsOf(one[*appsv1.Deployment](t, deployments(t, objects,
+			"controller")).Spec.Template.Spec.Containers[0]); logins == "" ||
 			controller["--chap-namespace"] != logins {
 			t.Errorf("%s: logins are written to %q, and read from %q", name, controller["--chap-namespace"], logins)
 		}

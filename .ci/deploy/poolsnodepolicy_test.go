@@ -39,7 +39,8 @@ func poolAttachment(node string, status map[string]any) map[string]any {
 func TestANodeWritesWhatIsItsOwn(t *testing.T) {
 	const daemon = "system:serviceaccount:katbox:katbox"
 	address := map[string]any{"addresses": []any{"10.9.0.7"}, "iqn": "iqn.2026-11.io.katbox:0:node-1"}
-	pending := map[string]any{"state": "ISCSILoginPending", "serverID": "srv-1", "target": "iqn.x:y", "portal": "10.9.0.1:3260", "lun": int64(3)}
+	pending := map[string]any{"state": "ISCSILoginPending", "serverID": "srv-1", "target": "iqn.x:y", "portal": "10.9.0.1:3260",
+		"lun": int64(3)}
 	with := func(status map[string]any, more ...any) map[string]any {
 		s := maps.Clone(status)
 		for i := 0; i < len(more); i += 2 {
@@ -59,35 +60,47 @@ func TestANodeWritesWhatIsItsOwn(t *testing.T) {
 		write
 		refused string
 	}{
-		"makes its own":              {write{node: "node-1", resource: "poolnodes", now: poolNode("node-1", address)}, ""},
-		"without an IQN":             {write{node: "node-1", resource: "poolnodes", now: poolNode("node-1", map[string]any{"addresses": []any{"10.0.0.1"}})}, ""},
-		"changes its own":            {write{node: "node-1", resource: "poolnodes", now: poolNode("node-1", address), before: poolNode("node-1", address)}, ""},
-		"with a very long name":      {write{node: long, resource: "poolnodes", now: poolNode(long, address)}, ""},
-		"makes another one's":        {write{node: "node-1", resource: "poolnodes", now: poolNode("node-2", address)}, "the daemon of node node-1 writes nothing of the node node-2"},
-		"changes another one's":      {write{node: "node-1", resource: "poolnodes", now: poolNode("node-2", address), before: poolNode("node-2", address)}, "writes nothing of the node node-2"},
-		"takes another one's IQN":    {write{node: "node-2", resource: "poolnodes", now: poolNode("node-2", address)}, "the IQN of a node ends"},
-		"one that ends alike":        {write{node: "1", resource: "poolnodes", now: poolNode("1", address)}, "the IQN of a node ends"},
-		"with a token of no node":    {write{resource: "poolnodes", now: poolNode("", address)}, "says no node"},
-		"a person makes one":         {write{by: "admin", resource: "poolnodes", now: poolNode("node-2", address)}, ""},
-		"the controller":             {write{by: daemon + "-controller", resource: "poolattachments/status", now: poolAttachment("node-1", active), before: poolAttachment("node-1", nil)}, ""},
-		"reports its session":        {report("node-1", active, pending), ""},
-		"reports that it is lost":    {report("node-1", with(active, "state", "ISCSILoginPending", "iscsiStatus", "Disconnected"), active), ""},
-		"reports nothing new":        {report("node-1", active, active), ""},
-		"of one that is detached":    {report("node-1", with(pending, "state", "Detaching", "iscsiStatus", "Disconnected"), with(pending, "state", "Detaching")), ""},
-		"of another node":            {report("node-2", active, pending), "writes nothing of the node node-2"},
-		"another LUN":                {report("node-1", with(active, "lun", int64(4)), pending), "the controller writes the rest"},
-		"no LUN":                     {report("node-1", with(active, "lun", nil), pending), "the controller writes the rest"},
-		"a first portal":             {report("node-1", with(active, "portal", "10.6.6.6:3260"), with(pending, "portal", nil)), "the controller writes the rest"},
+		"makes its own": {write{node: "node-1", resource: "poolnodes", now: poolNode("node-1", address)}, ""},
+		"without an IQN": {write{node: "node-1", resource: "poolnodes", now: poolNode("node-1",
+			map[string]any{"addresses": []any{"10.0.0.1"}})}, ""},
+		"changes its own": {write{node: "node-1", resource: "poolnodes", now: poolNode("node-1", address),
+			before: poolNode("node-1", address)}, ""},
+		"with a very long name": {write{node: long, resource: "poolnodes", now: poolNode(long, address)}, ""},
+		"makes another one's": {write{node: "node-1", resource: "poolnodes", now: poolNode("node-2", address)},
+			"the daemon of node node-1 writes nothing of the node node-2"},
+		"changes another one's": {write{node: "node-1", resource: "poolnodes", now: poolNode("node-2", address),
+			before: poolNode("node-2", address)}, "writes nothing of the node node-2"},
+		"takes another one's IQN": {write{node: "node-2", resource: "poolnodes", now: poolNode("node-2", address)},
+			"the IQN of a node ends"},
+		"one that ends alike":     {write{node: "1", resource: "poolnodes", now: poolNode("1", address)}, "the IQN of a node ends"},
+		"with a token of no node": {write{resource: "poolnodes", now: poolNode("", address)}, "says no node"},
+		"a person makes one":      {write{by: "admin", resource: "poolnodes", now: poolNode("node-2", address)}, ""},
+		"the controller": {write{by: daemon + "-controller", resource: "poolattachments/status", now: poolAttachment("node-1",
+			active), before: poolAttachment("node-1", nil)}, ""},
+		"reports its session":     {report("node-1", active, pending), ""},
+		"reports that it is lost": {report("node-1", with(active, "state", "ISCSILoginPending", "iscsiStatus", "Disconnected"), active), ""},
+		"reports nothing new":     {report("node-1", active, active), ""},
+		"of one that is detached": {report("node-1", with(pending, "state", "Detaching", "iscsiStatus", "Disconnected"), with(pending,
+			"state", "Detaching")), ""},
+		"of another node": {report("node-2", active, pending), "writes nothing of the node node-2"},
+		"another LUN":     {report("node-1", with(active, "lun", int64(4)), pending), "the controller writes the rest"},
+		"no LUN":          {report("node-1", with(active, "lun", nil), pending), "the controller writes the rest"},
+		"a first portal": {report("node-1", with(active, "portal", "10.6.6.6:3260"), with(pending, "portal", nil)),
+			"the controller writes the rest"},
 		"the address that is let in": {report("node-1", with(active, "address", "10.6.6.6"), pending), "the controller writes the rest"},
 		"another server":             {report("node-1", with(active, "serverID", "srv-2"), pending), "the controller writes the rest"},
 		"a message":                  {report("node-1", with(active, "message", "x"), pending), "the controller writes the rest"},
-		"that it is detached":        {report("node-1", with(pending, "state", "Detaching"), pending), "only between Ready and ISCSILoginPending"},
-		"that it is ready, detached": {report("node-1", active, with(pending, "state", "Detaching")), "only between Ready and ISCSILoginPending"},
-		"of one without a status":    {report("node-1", map[string]any{"iscsiStatus": "Active"}, nil), ""},
-		"a state for one without":    {report("node-1", map[string]any{"state": "Ready"}, nil), "only between Ready and ISCSILoginPending"},
-		"its label": {write{node: "node-1", resource: "poolattachments", now: poolAttachment("node-1", active), before: poolAttachment("node-1", active)},
+		"that it is detached": {report("node-1", with(pending, "state", "Detaching"), pending),
+			"only between Ready and ISCSILoginPending"},
+		"that it is ready, detached": {report("node-1", active, with(pending, "state", "Detaching")),
+			"only between Ready and ISCSILoginPending"},
+		"of one without a status": {report("node-1", map[string]any{"iscsiStatus": "Active"}, nil), ""},
+		"a state for one without": {report("node-1", map[string]any{"state": "Ready"}, nil), "only between Ready and ISCSILoginPending"},
+		"its label": {write{node: "node-1", resource: "poolattachments", now: poolAttachment("node-1", active),
+			before: poolAttachment("node-1", active)},
 			"nothing of an attachment but its status"},
-		"a new attachment": {write{node: "node-1", resource: "poolattachments", now: poolAttachment("node-1", nil)}, "nothing of an attachment but its status"},
+		"a new attachment": {write{node: "node-1", resource: "poolattachments", now: poolAttachment("node-1", nil)},
+			"nothing of an attachment but its status"},
 	}
 	for name, objects := range controllers(t) {
 		policies := all[*admissionv1.ValidatingAdmissionPolicy](t, objects)
@@ -117,7 +130,8 @@ func TestANodeWritesWhatIsItsOwn(t *testing.T) {
 }
 
 // ask asks for the change, and returns why it is refused; "" when it is not.
-func (w write) ask(validate func(now, before *unstructured.Unstructured, gvk schema.GroupVersionKind, resource schema.GroupVersionResource,
+func (w write) ask(validate func(now, before *unstructured.Unstructured, gvk schema.GroupVersionKind,
+	resource schema.GroupVersionResource,
 	subresource string, operation admission.Operation, who user.Info) string, by string,
 ) string {
 	resource, subresource, _ := strings.Cut(w.resource, "/")

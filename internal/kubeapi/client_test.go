@@ -75,14 +75,15 @@ func TestATokenGoesToNoOtherServer(t *testing.T) {
 		}
 		http.Redirect(w, r, "/there", http.StatusFound)
 	})
-	if _, err := dial(t, s, credentials(t, "one", ca)).ClusterID(t.Context()); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "302") {
+	if _, err := dial(t, s, credentials(t, "one", ca)).ClusterID(t.Context()); !errors.Is(err, volume.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "302") {
 		t.Errorf("a redirect: %v", err)
 	}
 }
 
 // TestErrorsSayWhatToDo, with answers as API servers give them.
 func TestErrorsSayWhatToDo(t *testing.T) {
-	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"MESSAGE","reason":"X","details":{"name":"NAME"},"code":403}`
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"MESSAGE","reason":"X","details":{"name":"NAME"}}`
 	said := func(message, name string) string {
 		return strings.NewReplacer("MESSAGE", message, "NAME", name).Replace(status)
 	}
@@ -92,14 +93,18 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		is   error
 		want []string
 	}{
-		"a right is missing": {403, said(`poolnodes.pools.katbox.io \"node-1\" is forbidden: User \"system:serviceaccount:katbox:katbox\" cannot get resource`, "node-1"),
-			volume.ErrUnavailable, []string{"get the PoolNode node-1: ", "lacks the right to get poolnodes of pools.katbox.io", "install the manifests", "system:serviceaccount:katbox:katbox"}},
-		"the admission policy": {403, said(`poolnodes.pools.katbox.io \"node-1\" is forbidden: ValidatingAdmissionPolicy 'katbox-nodes' denied request: a node`, "node-1"),
+		"a right is missing": {403,
+			said(`poolnodes.pools.katbox.io \"node-1\" is forbidden: User \"system:serviceaccount:katbox:katbox\" cannot get resource`, "node-1"),
+			volume.ErrUnavailable, []string{"get the PoolNode node-1: ", "lacks the right to get poolnodes of pools.katbox.io",
+				"install the manifests", "system:serviceaccount:katbox:katbox"}},
+		"the admission policy": {403,
+			said(`poolnodes.pools.katbox.io \"node-1\" is forbidden: ValidatingAdmissionPolicy 'katbox-nodes' denied request: a node`, "node-1"),
 			volume.ErrUnavailable, []string{"refuses it: 403", "ValidatingAdmissionPolicy 'katbox-nodes'"}},
-		"no definitions":     {404, "404 page not found\n", volume.ErrUnavailable, []string{"the cluster has no PoolNodes", "deploy/crds"}},
-		"no such token":      {401, said("Unauthorized", ""), volume.ErrUnavailable, []string{"does not accept the token in /"}},
-		"too many requests":  {429, said("too many", ""), volume.ErrUnavailable, []string{"429 too many"}},
-		"starting":           {503, "<html>\n<h1>Service\tUnavailable</h1>", volume.ErrUnavailable, []string{"503 <html> <h1>Service Unavailable</h1>"}},
+		"no definitions":    {404, "404 page not found\n", volume.ErrUnavailable, []string{"the cluster has no PoolNodes", "deploy/crds"}},
+		"no such token":     {401, said("Unauthorized", ""), volume.ErrUnavailable, []string{"does not accept the token in /"}},
+		"too many requests": {429, said("too many", ""), volume.ErrUnavailable, []string{"429 too many"}},
+		"starting": {503, "<html>\n<h1>Service\tUnavailable</h1>", volume.ErrUnavailable,
+			[]string{"503 <html> <h1>Service Unavailable</h1>"}},
 		"not Kubernetes":     {200, "hello", volume.ErrUnavailable, []string{"is not what Kubernetes says"}},
 		"a very long answer": {500, strings.Repeat("é", 1000), volume.ErrUnavailable, []string{"é..."}},
 	} {
@@ -108,7 +113,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				w.WriteHeader(tt.code)
 				_, _ = io.WriteString(w, tt.text)
 			})
-			_, err := dial(t, s, credentials(t, "secret-token", ca)).EnsureNode(t.Context(), NewNode{Name: "node-1", Addresses: []string{"10.0.0.1"}})
+			_, err := dial(t, s, credentials(t, "secret-token", ca)).EnsureNode(t.Context(), NewNode{Name: "node-1",
+				Addresses: []string{"10.0.0.1"}})
 			if !errors.Is(err, tt.is) {
 				t.Fatalf("the error is %v", err)
 			}

@@ -121,7 +121,8 @@ func (notFound) Status() metav1.Status {
 }
 
 // attachment makes a PoolAttachment with this status.
-func attachment(t *testing.T, admin client.Client, protocol v1alpha1.Protocol, status v1alpha1.PoolAttachmentStatus) *v1alpha1.PoolAttachment {
+func attachment(t *testing.T, admin client.Client, protocol v1alpha1.Protocol,
+	status v1alpha1.PoolAttachmentStatus) *v1alpha1.PoolAttachment {
 	t.Helper()
 	a := &v1alpha1.PoolAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "v.node-1", Finalizers: []string{v1alpha1.Finalizer}},
@@ -172,7 +173,8 @@ func TestSessionsAreReported(t *testing.T) {
 			if s.State != tt.want || s.ISCSIStatus != tt.reported {
 				t.Errorf("the attachment is %s, %s, want %s, %s", s.State, s.ISCSIStatus, tt.want, tt.reported)
 			}
-			if s.ServerID != "srv-1" || s.Target != "iqn.x:y" || s.Portal != "10.9.0.1:3260" || s.LUN == nil || *s.LUN != 3 || s.Message != "text" {
+			if s.ServerID != "srv-1" || s.Target != "iqn.x:y" || s.Portal != "10.9.0.1:3260" || s.LUN == nil || *s.LUN != 3 ||
+				s.Message != "text" {
 				t.Errorf("the report changed more: %+v", s)
 			}
 			if same := tt.state == tt.want && tt.session == tt.reported; same != (a.ResourceVersion == version) {
@@ -251,7 +253,8 @@ func TestThePortalIsThatOfNow(t *testing.T) {
 		t.Errorf("no attachment: %v", err)
 	}
 	a := attachment(t, admin, v1alpha1.ISCSI, v1alpha1.PoolAttachmentStatus{State: v1alpha1.AttachmentAttaching})
-	if _, err := node.Portal(t.Context(), "v.node-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), `in the state "Attaching"`) {
+	if _, err := node.Portal(t.Context(), "v.node-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(),
+		`in the state "Attaching"`) {
 		t.Errorf("not attached yet: %v", err)
 	}
 	zero := int32(0)
@@ -265,14 +268,16 @@ func TestThePortalIsThatOfNow(t *testing.T) {
 
 func TestSecretsAndTheCluster(t *testing.T) {
 	_, node, admin := start(t)
-	if _, _, err := node.CHAP(t.Context(), "chap-p"); !errors.Is(err, volume.ErrNotFound) || !strings.Contains(err.Error(), "get the Secret katbox-chap/chap-p") {
+	if _, _, err := node.CHAP(t.Context(), "chap-p"); !errors.Is(err, volume.ErrNotFound) || !strings.Contains(err.Error(),
+		"get the Secret katbox-chap/chap-p") {
 		t.Errorf("no Secret: %v", err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "katbox-chap", Name: "chap-p"}, Data: map[string][]byte{
 		corev1.BasicAuthUsernameKey: []byte("x"), chapUserKey: []byte("user"),
 	}}
 	must(t, admin.Create(t.Context(), secret))
-	if _, _, err := node.CHAP(t.Context(), "chap-p"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), chapSecretKey) {
+	if _, _, err := node.CHAP(t.Context(), "chap-p"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(),
+		chapSecretKey) {
 		t.Errorf("half a Secret: %v", err)
 	}
 	secret.Data[chapSecretKey] = []byte("twelve-bytes\n")

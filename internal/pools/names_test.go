@@ -74,7 +74,8 @@ func TestIQNs(t *testing.T) {
 	seen := map[string]string{}
 	long := strings.Repeat("n", 252)
 	for _, cluster := range []string{"uid-a", "uid-b"} {
-		for _, node := range []string{"node-1", "node-1.example.com", strings.Repeat("n", 184), strings.Repeat("n", 185), long + "a", long + "b"} {
+		for _, node := range []string{"node-1", "node-1.example.com", strings.Repeat("n", 184), strings.Repeat("n", 185), long + "a",
+			long + "b"} {
 			got := IQN(node, cluster)
 			if len(got) > 223 || !valid.MatchString(got) || got != IQN(node, cluster) {
 				t.Errorf("the IQN of node %s is %q, of %d bytes", node, got, len(got))
