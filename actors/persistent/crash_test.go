@@ -56,6 +56,38 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
+// TestKilledInUnstageWithoutRecord: what an older daemon has staged is unstaged, though the daemon is killed at any
+// step of it.
+func TestKilledInUnstageWithoutRecord(t *testing.T) {
+	for _, id := range kinds {
+		t.Run(id, func(t *testing.T) {
+			for at, killed := 1, true; killed && !t.Failed(); at++ {
+				inWorld(t, func(h *harness) {
+					h.must(h.stage(id))
+					h.pass(longReport)
+					h.locked(func() { delete(h.records, id) })
+					h.restart(false)
+					life := h.life
+					h.locked(func() { h.steps, h.killAt = 0, at })
+					err := h.unstage(id)
+					synctest.Wait()
+					h.locked(func() { killed = h.life != life; h.killAt = 0 })
+					if !killed {
+						h.must(err)
+						return
+					}
+					h.restart(true)
+					h.must(h.unstage(id))
+					h.pass(longReport)
+					if left := h.leftovers(); len(left) > 0 {
+						h.Errorf("killed at step %d: left on the node: %q", at, left)
+					}
+				})
+			}
+		})
+	}
+}
+
 // killedAt kills the daemon at a step. It returns false if there is no such step.
 func killedAt(h *harness, id string, at int, after func(*harness, string, int)) bool {
 	h.locked(func() { h.steps, h.killAt = 0, at })

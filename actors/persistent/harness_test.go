@@ -71,8 +71,8 @@ func inWorld(t *testing.T, test func(h *harness)) {
 			h.luns[a.Target][a.LUN] = &lun{serial: a.Serial, size: 1 << 30}
 		}
 		h.node = h.start()
+		defer func() { h.end(h.node, t.Failed()) }()
 		test(h)
-		h.end(h.node, false)
 	})
 }
 

@@ -178,6 +178,88 @@ func TestOlderDaemon(t *testing.T) {
 	}
 }
 
+// TestOlderDaemonKeepsItsSession: a volume that no record tells of keeps the session that it shares.
+func TestOlderDaemonKeepsItsSession(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.must(h.stage("block"))
+		h.locked(func() { delete(h.records, "ext4") })
+		h.restart(false)
+		h.must(h.unstage("block"))
+		h.must(h.unstage("ext4"))
+		h.pass(time.Minute)
+		h.clean()
+	})
+}
+
+// TestStagingMountGone: a volume that pods have is not unstaged, although a person has unmounted its staging path;
+// it can be staged again.
+func TestStagingMountGone(t *testing.T) {
+	for _, id := range kinds {
+		t.Run(id, func(t *testing.T) {
+			inWorld(t, func(h *harness) {
+				h.must(h.stage(id))
+				h.must(h.publish(id, "a"))
+				h.locked(func() { h.mounts = h.mounts[1:] })
+				if err := h.unstage(id); !errors.Is(err, volume.ErrBusy) {
+					h.Errorf("unstage while published: %v", err)
+				}
+				if err := h.publish(id, "b"); !errors.Is(err, volume.ErrNotStaged) {
+					h.Errorf("publish: %v", err)
+				}
+				h.must(h.stage(id))
+				h.must(h.publish(id, "b"))
+				h.must(h.unpublish(id, "a"))
+				h.must(h.unpublish(id, "b"))
+				h.must(h.unstage(id))
+				h.clean()
+			})
+		})
+	}
+}
+
+// TestCopiesOfTheHost: mounts below the host's root directory are copies, which use nothing.
+func TestCopiesOfTheHost(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		for _, id := range kinds {
+			h.must(h.stage(id))
+			h.must(h.publish(id, "a"))
+			h.must(h.unpublish(id, "a"))
+			h.locked(func() {
+				m := h.mounts[0]
+				m.Target = "/host" + m.Target
+				h.copies = []attach.Mount{m}
+			})
+			p := publication(id, "b")
+			p.OneTarget = true
+			h.must(h.node.Publish(h.bounded(), p))
+			h.must(h.unpublish(id, "b"))
+			h.must(h.unstage(id))
+		}
+		h.clean()
+	})
+}
+
+// TestRefusedForGood: of a stage that will never succeed nothing is left, because no unstage may follow.
+func TestRefusedForGood(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.locked(func() {
+			h.fail = func(call string) error {
+				if strings.HasPrefix(call, "mount") {
+					return volume.Invalid("mount_flags", "has something odd")
+				}
+				return nil
+			}
+		})
+		for _, id := range []string{"nfs", "ext4"} {
+			if err := h.stage(id); !errors.Is(err, volume.ErrInvalid) {
+				h.Errorf("stage of %s: %v", id, err)
+			}
+		}
+		h.clean()
+	})
+}
+
 // TestAnotherVolumesData: a LUN with another serial number, and a disk with data, are left alone.
 func TestAnotherVolumesData(t *testing.T) {
 	inWorld(t, func(h *harness) {
@@ -212,6 +294,10 @@ func TestForeignMounts(t *testing.T) {
 			if !errors.Is(err, volume.ErrForeignMount) {
 				h.Errorf("%s: %v", name, err)
 			}
+		}
+		h.locked(func() { h.mounts[len(h.mounts)-1].Device = 7 })
+		if err := h.publish("xfs", "b"); !errors.Is(err, volume.ErrNotStaged) {
+			h.Errorf("publish of what is at the staging path: %v", err)
 		}
 		if len(h.mounts) != 4 {
 			h.Errorf("%v are mounted", h.mounts)

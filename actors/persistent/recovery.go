@@ -35,10 +35,10 @@ func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error
 }
 
 // isStale reports whether nothing is left of what a record tells of. A file system that is half made has to be
-// remembered.
+// remembered. A device has a session.
 func (t *task) isStale(ctx context.Context, r staged.Record) (bool, error) {
 	now, err := t.trace(ctx, r)
-	if err != nil || r.Formatting || now.there || len(now.elsewhere) > 0 || len(now.devices) > 0 {
+	if err != nil || r.Formatting || now.there || len(now.elsewhere) > 0 {
 		return false, err
 	}
 	if r.Attachment.Protocol == pools.ISCSI && r.Attachment.Target != "" {

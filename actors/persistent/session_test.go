@@ -31,6 +31,9 @@ func TestLostSession(t *testing.T) {
 				if h.sessions[staging(id).Attachment.Target] == nil || !h.reports[id+".node"] {
 					h.Errorf("not logged in again, reports %v", h.reports)
 				}
+				if s, err := stats(h, id, "a"); err != nil || !s.Abnormal {
+					h.Errorf("stats with a new session: %+v, %v", s, err)
+				}
 				h.must(h.unpublish(id, "a"))
 				h.must(h.stage(id))
 				h.must(h.publish(id, "a"))
@@ -130,6 +133,83 @@ func TestLoginsAreShared(t *testing.T) {
 			h.Error("logged out under another volume")
 		}
 		h.must(h.unstage("block"))
+		h.clean()
+	})
+}
+
+// TestSessionIsKeptForAVolumeWithoutDisk: a volume that is still being staged needs the session too.
+func TestSessionIsKeptForAVolumeWithoutDisk(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.locked(func() { delete(h.luns[targetA], len("block")) })
+		if err := h.stage("block"); !errors.Is(err, volume.ErrUnavailable) {
+			h.Errorf("stage of what is not attached: %v", err)
+		}
+		h.must(h.unstage("ext4"))
+		if h.sessions[targetA] == nil {
+			h.Error("logged out under a volume that is being staged")
+		}
+		h.must(h.unstage("block"))
+		h.clean()
+	})
+}
+
+// TestUnstageWaitsForALogin: it is not refused, because the volume that is unstaged does nothing.
+func TestUnstageWaitsForALogin(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.must(h.stage("block"))
+		h.set(targetA, true)
+		h.lose(targetA)
+		staged := make(chan error, 1)
+		go func() { staged <- h.stage("ext4") }()
+		h.pass(9 * time.Second)
+		if err := h.unstage("block"); errors.Is(err, volume.ErrBusy) {
+			h.Error(err)
+		}
+		<-staged
+		h.pass(time.Minute)
+		h.must(h.unstage("block"))
+		h.must(h.unstage("ext4"))
+		h.pass(time.Minute)
+		h.clean()
+	})
+}
+
+// TestRestartKeepsTheWatch: a new daemon looks after the sessions of what an earlier one has staged.
+func TestRestartKeepsTheWatch(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.restart(true)
+		h.lose(targetA)
+		h.pass(time.Minute)
+		if h.sessions[targetA] == nil {
+			h.Error("not logged in again")
+		}
+	})
+}
+
+// TestBootInMkfs: what a crash of the node has left of a file system is made anew.
+func TestBootInMkfs(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.locked(func() {
+			h.fail = func(call string) error {
+				if call == "format ends" {
+					return errKilled
+				}
+				return nil
+			}
+		})
+		if err := h.stage("ext4"); err == nil {
+			h.Error("staged without a file system")
+		}
+		h.end(h.node, true)
+		h.locked(func() { h.fail, h.mounts, h.devices, h.sessions = nil, nil, nil, map[string]*sessionState{} })
+		h.node = h.start()
+		h.pass(time.Minute)
+		h.must(h.stage("ext4"))
+		h.must(h.unstage("ext4"))
+		h.pass(time.Minute)
 		h.clean()
 	})
 }

@@ -46,7 +46,7 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 		}
 		r.Formatting = before.Formatting && sameDevice(before, r)
 	}
-	there, err := t.thereAlready(ctx, r)
+	now, err := t.there(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -55,10 +55,10 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 			return err
 		}
 	}
-	if there {
+	if now.there {
 		return t.look(ctx, r)
 	}
-	return t.undoFinal(ctx, r, t.makeReady(ctx, r))
+	return t.undoFinal(ctx, r, t.makeReady(ctx, r, len(now.elsewhere) > 0))
 }
 
 // makeWay deals with what the record tells of: what is staged in another way is a conflict, and what a failure
@@ -87,21 +87,21 @@ func (t *task) makeWay(ctx context.Context, before, r staged.Record) error {
 	return t.leave(ctx, before, old)
 }
 
-// thereAlready reports whether the volume is mounted at its staging path, by this daemon or an older one.
-func (t *task) thereAlready(ctx context.Context, r staged.Record) (bool, error) {
+// there returns what the node has of the volume, perhaps by an older daemon, if it can stay.
+func (t *task) there(ctx context.Context, r staged.Record) (traces, error) {
 	now, err := t.trace(ctx, r)
 	switch {
 	case err != nil:
-		return false, err
+		return now, err
 	case now.foreign:
-		return false, t.foreignAt(now.staging)
+		return now, t.foreignAt(now.staging)
 	case now.vanished:
-		return false, problemf(volume.ErrUnavailable, "volume %s is staged at %s, but its disk has vanished: its iSCSI session was lost; "+
+		return now, problemf(volume.ErrUnavailable, "volume %s is staged at %s, but its disk has vanished: its iSCSI session was lost; "+
 			"it is staged anew once it was unstaged", t.volume, r.Path)
 	case now.there && !r.Block && now.staging.ReadOnly != r.ReadOnly:
-		return false, problemf(volume.ErrConflict, "volume %s is staged at %s, read-only: %t", t.volume, r.Path, now.staging.ReadOnly)
+		return now, problemf(volume.ErrConflict, "volume %s is staged at %s, read-only: %t", t.volume, r.Path, now.staging.ReadOnly)
 	}
-	return now.there, nil
+	return now, nil
 }
 
 // look completes what is staged, and says what is wrong with it.
@@ -141,8 +141,8 @@ func (t *task) undoFinal(ctx context.Context, r staged.Record, failed error) err
 	return failed
 }
 
-// makeReady mounts a volume at its staging path.
-func (t *task) makeReady(ctx context.Context, r staged.Record) error {
+// makeReady mounts a volume at its staging path. used: its file system is mounted elsewhere.
+func (t *task) makeReady(ctx context.Context, r staged.Record, used bool) error {
 	if r.Attachment.Protocol == pools.NFS {
 		t.progress.Waits(server(r))
 		if err := t.Disk.MakeDir(r.Path); err != nil {
@@ -167,8 +167,10 @@ func (t *task) makeReady(ctx context.Context, r staged.Record) error {
 		}
 		return t.verify(ctx, r)
 	}
-	if err := t.format(ctx, &r, device); err != nil {
-		return err
+	if !used {
+		if err := t.format(ctx, &r, device); err != nil {
+			return err
+		}
 	}
 	if err := t.Disk.Mount(device.Path, r.Path, r.FSType, r.Options, r.ReadOnly); err != nil {
 		return t.failed(err, "mount "+device.Path)

@@ -32,7 +32,9 @@ type world struct {
 	// changed is signaled when something that calls wait for may have changed.
 	changed chan struct{}
 
-	mounts  []attach.Mount
+	mounts []attach.Mount
+	// copies are mounts below the host's root directory.
+	copies  []attach.Mount
 	paths   map[string]bool
 	records map[string]staged.Record
 
