@@ -33,6 +33,9 @@ func (i *Initiator) command(ctx context.Context, args ...string) error {
 	if ctx.Err() != nil || !errors.As(err, &exit) || exit.ExitCode() < 0 {
 		return fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
 	}
+	if exit.ExitCode() == recordsUnusable {
+		err = errors.Join(err, i.breakLock())
+	}
 	return &commandError{status: exit.ExitCode(), cause: err}
 }
 
@@ -42,8 +45,11 @@ type commandError struct {
 	cause  error
 }
 
-// sessionExists is an exit status of iscsiadm that is no failure of a login.
-const sessionExists = 15
+// Exit statuses of iscsiadm.
+const (
+	recordsUnusable = 6
+	sessionExists   = 15 // no failure of a login
+)
 
 // failure is what an exit status means and what to do.
 type failure struct {

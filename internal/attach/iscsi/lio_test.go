@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach/attachtest"
 )
 
 // Of the array that the kernel plays.
@@ -33,17 +35,13 @@ type lio struct {
 	group string
 	dir   string
 	loops map[string]string
+	// name is the content of the file of the host's initiator name.
+	name []byte
 }
+
+const nameFile = "/etc/iscsi/initiatorname.iscsi"
 
 const configfs = "/sys/kernel/config"
-
-// needArray lets the test go on only where the kernel has iSCSI, target and initiator, and no others that use them.
-func needArray(t *testing.T) {
-	t.Helper()
-	if os.Getenv("KATBOX_ARRAY_TESTS") != "1" {
-		t.Skip("it needs a kernel with iSCSI, and a machine of its own; run it with make attach-check")
-	}
-}
 
 func sh(t *testing.T, format string, args ...any) string {
 	t.Helper()
@@ -57,11 +55,12 @@ func sh(t *testing.T, format string, args ...any) string {
 
 func newLIO(t *testing.T, portals ...string) *lio {
 	t.Helper()
-	needArray(t)
+	attachtest.Need(t)
 	sh(t, `modprobe -a loop target_core_mod target_core_iblock iscsi_target_mod iscsi_tcp sd_mod
 		mountpoint -q %[1]s || mount -t configfs none %[1]s
 		for a in %[2]s %[3]s; do ip address add $a/32 dev lo 2>/dev/null || true; done`, configfs, portalA, portalB)
 	l := &lio{t: t, dir: t.TempDir(), group: configfs + "/target/iscsi/" + lioTarget + "/tpgt_1", loops: make(map[string]string)}
+	l.name, _ = os.ReadFile(nameFile)
 	t.Cleanup(l.end)
 	sh(t, `mkdir -p %[1]s/acls; echo 1 >%[1]s/attrib/authentication; echo 0 >%[1]s/attrib/generate_node_acls`, l.group)
 	for _, name := range []string{ourName, itsName} {
@@ -133,14 +132,19 @@ func (l *lio) end() {
 	l.t.Helper()
 	sh(l.t, `pgrep -x iscsid >/dev/null || iscsid
 		for s in /sys/class/iscsi_session/session*; do if [ -e $s ]; then iscsiadm -m session -r ${s##*session} -u || true; fi; done
-		rm -rf /etc/iscsi/nodes /etc/iscsi/send_targets /etc/iscsi/ifaces /etc/iscsi/initiatorname.iscsi; cd %s; echo 0 >enable
+		rm -rf /etc/iscsi/nodes /etc/iscsi/send_targets /etc/iscsi/ifaces; cd %s; echo 0 >enable
 		for d in acls/*/lun_*; do if [ -e $d ]; then rm $d/v; rmdir $d; fi; done; for d in acls/* np/*; do rmdir $d; done
 		for d in lun/lun_*; do if [ -e $d ]; then rm $d/v; rmdir $d; fi; done`, l.group)
 	sh(l.t, "rmdir %s %s", l.group, filepath.Dir(l.group))
 	for name, loop := range l.loops {
 		sh(l.t, "rmdir %s; losetup -d %s", store(name), loop)
 	}
+	// The other tests in this machine need it, and the host's name.
 	stopISCSID(l.t)
+	if l.name != nil {
+		l.must(os.WriteFile(nameFile, l.name, 0o600))
+	}
+	sh(l.t, "iscsid")
 }
 
 // iscsid runs the host's daemon, without a name of the host's own.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/katbox/katbox/internal/attach/host"
 	"github.com/katbox/katbox/internal/volume"
@@ -348,6 +349,27 @@ func TestOneAtATime(t *testing.T) {
 	go func() { done <- m.i.Login(t.Context(), aPortal, aCHAP) }()
 	unlock()
 	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStaleLock: an iscsiadm that was killed has left open-iscsi's records locked.
+func TestStaleLock(t *testing.T) {
+	m := makeUp(t)
+	m.status = func([]string) int { return recordsUnusable }
+	if err := m.i.Login(t.Context(), aPortal, aCHAP); !errors.Is(err, volume.ErrUnavailable) {
+		t.Error(err)
+	}
+	m.file("", "root", recordsLock)
+	if err := m.i.Login(t.Context(), aPortal, aCHAP); !errors.Is(err, volume.ErrUnavailable) || !exists(m.path("root", recordsLock)) {
+		t.Errorf("%v; the lock of another iscsiadm exists: %v", err, exists(m.path("root", recordsLock)))
+	}
+	m.i.now = func() time.Time { return time.Now().Add(2 * staleLock) }
+	if err := m.i.Login(t.Context(), aPortal, aCHAP); !errors.Is(err, volume.ErrUnavailable) || exists(m.path("root", recordsLock)) {
+		t.Errorf("%v; the stale lock exists: %v", err, exists(m.path("root", recordsLock)))
+	}
+	m.status = nil
+	if err := m.i.Login(t.Context(), aPortal, aCHAP); err != nil {
 		t.Error(err)
 	}
 }
