@@ -171,6 +171,24 @@ func (a *Array) Detach(t testing.TB, v array.Volume, node Node) {
 	}
 }
 
+// Leave makes the array answer no more, until Return or the end of the test.
+func (a *Array) Leave(t testing.TB, how dataplane.Away) {
+	t.Helper()
+	// What is unmounted at the end of the test would wait for the array.
+	t.Cleanup(func() { a.Return(t) })
+	if err := a.Array.Leave(how); err != nil {
+		t.Fatalf("attachtest: %v", err)
+	}
+}
+
+// Return makes it answer again.
+func (a *Array) Return(t testing.TB) {
+	t.Helper()
+	if err := a.Array.Return(); err != nil {
+		t.Fatalf("attachtest: %v", err)
+	}
+}
+
 // Export is a volume's path without the array's address.
 func Export(v array.Volume) string {
 	_, path, _ := strings.Cut(v.Export, ":")

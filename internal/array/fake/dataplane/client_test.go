@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -128,7 +127,7 @@ func (s session) scan(t *testing.T, lun int) (device string) {
 		return ""
 	}
 	// The disk comes a while after its device.
-	eventually(t, "the disk of LUN "+strconv.Itoa(lun), func() bool {
+	attachtest.Eventually(t, "the disk of LUN "+strconv.Itoa(lun), func() bool {
 		found, _ := filepath.Glob(at)
 		if len(found) == 0 {
 			return false
@@ -138,15 +137,6 @@ func (s session) scan(t *testing.T, lun int) (device string) {
 		return err == nil
 	})
 	return device
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within two minutes: %s", what)
-		}
-	}
 }
 
 func read(t *testing.T, path string) string {
