@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
@@ -53,15 +51,28 @@ func bind(source, target string, options []string) error {
 	}
 	options = append(options, "bind")
 	if isNode(from) {
-		if err := makeFile(target); err != nil {
-			return err
-		}
-		return mount.New().BindFile(source, target, options)
+		return bindFile(source, target, options)
 	}
-	if err := makeDir(target); err != nil {
+	made, err := makeDir(target)
+	if err != nil {
 		return err
 	}
-	return mount.New().Mount(source, target, "", options)
+	if err = mount.New().Mount(source, target, "", options); err != nil && made {
+		err = errors.Join(err, kernel.Rmdir(target))
+	}
+	return err
+}
+
+// bindFile binds a device's node on a file, which it makes where it is missing.
+func bindFile(source, target string, options []string) error {
+	made, err := makeFile(target)
+	if err != nil {
+		return err
+	}
+	if err = mount.New().BindFile(source, target, options); err != nil && made {
+		err = errors.Join(err, kernel.Remove(target))
+	}
+	return err
 }
 
 // sameBinding compares what is mounted at a target with what should be.
@@ -116,10 +127,7 @@ func bindDevice(dev, file string) error {
 	case there.Target != "":
 		return foreign(there)
 	}
-	if err := makeFile(file); err != nil {
-		return err
-	}
-	return mount.New().BindFile(dev, file, []string{"bind"})
+	return bindFile(dev, file, []string{"bind"})
 }
 
 // DeviceAt returns the number of the device whose node is bound on a file. The error is volume.ErrNotFound where
@@ -152,7 +160,10 @@ func deviceAt(file string) (number uint64, there attach.Mount, err error) {
 }
 
 // MakeDir makes a directory; that there is one is no error.
-func (t Tools) MakeDir(path string) error { return makeDir(path) }
+func (t Tools) MakeDir(path string) error {
+	_, err := makeDir(path)
+	return err
+}
 
 // Pods of any user go through these; what they may do is up to what is mounted.
 const (
@@ -160,18 +171,23 @@ const (
 	fileMode = 0o600
 )
 
-func makeDir(path string) error {
-	if err := kernel.Mkdir(path, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+// makeDir makes a directory, and tells whether it did; that there is one is no error.
+func makeDir(path string) (made bool, err error) {
+	err = kernel.Mkdir(path, dirMode)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
 	}
-	return nil
+	return err == nil, err
 }
 
-// makeFile makes an empty file; that there is a file is no error.
-func makeFile(path string) error {
-	file, err := kernel.Create(filepath.Clean(path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, fileMode)
-	if err != nil {
-		return err
+// makeFile makes an empty file, and tells whether it did; that there is something is no error.
+func makeFile(path string) (made bool, err error) {
+	file, err := kernel.Create(filepath.Clean(path), os.O_WRONLY|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
 	}
-	return file.Close()
+	if err != nil {
+		return false, err
+	}
+	return true, file.Close()
 }

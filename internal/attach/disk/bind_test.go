@@ -183,6 +183,41 @@ func TestDeviceThatIsGone(t *testing.T) {
 	}
 }
 
+// TestBindThatFails leaves nothing behind: the kubelet may never ask for an unpublish.
+func TestBindThatFails(t *testing.T) {
+	roottest.Need(t)
+	staging, node := target(t), filepath.Join(t.TempDir(), "device")
+	roottest.Tmpfs(t, staging, 0)
+	if err := os.WriteFile(node, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A file of a tmpfs stands for a node of devtmpfs.
+	if err := os.WriteFile(filepath.Join(staging, "sdz"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roottest.Bind(t, filepath.Join(staging, "sdz"), node)
+	for _, source := range []string{staging, node} {
+		dir, bound := t.TempDir(), filepath.Join(t.TempDir(), "other")
+		to := filepath.Join(dir, "target")
+		if err := quiet.Bind(source, to, []string{"no-such-flag"}, false); err == nil {
+			t.Errorf("%s was bound", source)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+			t.Errorf("%v, %v are left", entries, err)
+		}
+		// What was there before stays.
+		if _, err := roottest.Run("cp", "-r", "--no-preserve=all", source, bound); err != nil {
+			t.Fatal(err)
+		}
+		if err := quiet.Bind(source, bound, []string{"no-such-flag"}, false); err == nil {
+			t.Errorf("%s was bound", source)
+		}
+		if _, err := os.Lstat(bound); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestRemoveRefuses(t *testing.T) {
 	dir := t.TempDir()
 	full, file, link := filepath.Join(dir, "full"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
