@@ -21,7 +21,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools pools-crash transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-array e2e-array-specs pools-crash transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -159,6 +159,18 @@ pools-crash: ## End the controller of the pools at every point of its operations
 
 e2e-pools: ## Install the controller of the pools with the real sidecars and a kubelet, 14 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_POOLS=1 E2E_FLAGS="-run TestPools $(E2E_FLAGS)"
+
+# VMTEST names a directory with a run.sh that runs a command in a virtual machine; deploy/e2e/array/run says what
+# it has to do.
+e2e-array: ## Run an array's volumes under a real kubelet in a virtual machine; VMTEST=DIR has run.sh, REALKUBELET=DIR as for e2e
+	@if [ -z "$(VMTEST)" ] || [ -z "$(REALKUBELET)" ]; then \
+		echo 'skipped: nothing was run. Set VMTEST and REALKUBELET to directories with scripts for a virtual machine and for a cluster of one node; deploy/e2e/array/run says what they do.'; \
+	else \
+		$(MAKE) binaries && VMTEST="$(VMTEST)" REALKUBELET="$(REALKUBELET)" KATBOX_E2E_SPECS="$(KATBOX_E2E_SPECS)" deploy/e2e/array/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
+	fi
+
+e2e-array-specs: ## Run the specs for storage of Kubernetes itself in such a virtual machine; VMTEST=DIR, REALKUBELET=DIR as for e2e-array
+	@$(MAKE) --no-print-directory e2e-array KATBOX_E2E_SPECS=1 E2E_FLAGS="-test.run TestArraySpecs $(E2E_FLAGS)"
 
 transcript: ## Make the README's transcript and picture of kubectl katbox, in a real cluster; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 KATBOX_E2E_WRITE=yes E2E_FLAGS="-run TestGateway/^p"

@@ -15,6 +15,10 @@
 // from its image and manifests, with the real sidecars and the controllers of persistent volumes, against an
 // array that is not real. The node's part stands in and mounts nothing.
 //
+// "make e2e-array" runs TestArray in a virtual machine, whose kernel has NFS and iSCSI: a cluster of one node with the
+// daemon, the controller and the real sidecars, and volumes of an array that is not real, but serves its volumes
+// from the same kernel.
+//
 // Only what the node demands is changed in the manifests: where its kubelet is,
 // the working directory, the host's network and the port, see manifests.go. What
 // is timed is measured in the same run beside its baseline, and fails only when it

@@ -36,6 +36,8 @@ type poolsCluster struct {
 	url        string
 	arrayFlags []string
 	stub       *stubNode
+	// overlay is the directory of what is installed.
+	overlay string
 	// removal is when the overlay was deleted, and its rights before its pods.
 	removal struct{ began, ended time.Time }
 }
@@ -175,16 +177,7 @@ func (p *poolsCluster) wantNothingLeft() {
 // newPools installs the definitions, the controller and a pool, and starts array and the node's stand-in.
 func newPools(t *testing.T) *poolsCluster {
 	t.Helper()
-	p := &poolsCluster{cluster: newCluster(t), whole: t}
-	p.node = p.cluster.node()
-	p.kubectl("apply", "--server-side", "-k", filepath.Join("..", "crds"))
-	for _, kind := range []string{"poolclasses", "pools", "poolvolumes", "poolsnapshots", "poolattachments", "poolnodes"} {
-		p.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/"+kind+".pools.katbox.io")
-	}
-	p.eventually("a ServiceAccount in namespace default", func() error {
-		_, err := p.tryKubectl("", "get", "serviceaccount", "default")
-		return err
-	})
+	p := newPoolsCluster(t, "overlay-pools")
 	p.startArray()
 	p.stub = newStubNode(t, p.node)
 	if err := os.MkdirAll(p.socketDir(), 0o755); err != nil {
@@ -195,14 +188,36 @@ func newPools(t *testing.T) *poolsCluster {
 		"--kubelet-root="+p.kubeletDir())
 	p.install()
 	p.feed(p.objects(), "apply", "--server-side", "-f", "-")
+	p.wantDriver()
+	p.wantPool("Ready")
+	return p
+}
+
+// newPoolsCluster finds the cluster, and installs the definitions of the custom resources.
+func newPoolsCluster(t *testing.T, overlay string) *poolsCluster {
+	t.Helper()
+	p := &poolsCluster{cluster: newCluster(t), whole: t, overlay: overlay}
+	p.node = p.cluster.node()
+	p.kubectl("apply", "--server-side", "-k", filepath.Join("..", "crds"))
+	for _, kind := range []string{"poolclasses", "pools", "poolvolumes", "poolsnapshots", "poolattachments", "poolnodes"} {
+		p.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/"+kind+".pools.katbox.io")
+	}
+	p.eventually("a ServiceAccount in namespace default", func() error {
+		_, err := p.tryKubectl("", "get", "serviceaccount", "default")
+		return err
+	})
+	return p
+}
+
+// wantDriver waits until the kubelet knows the driver.
+func (p *poolsCluster) wantDriver() {
+	p.t.Helper()
 	p.eventually("the driver is registered", func() error {
 		if out := p.kubectl("get", "csinode", p.node, "-o", "jsonpath={.spec.drivers[*].name}"); !strings.Contains(out, poolsDriver) {
 			return fmt.Errorf("CSINode has %q", out)
 		}
 		return nil
 	})
-	p.wantPool("Ready")
-	return p
 }
 
 // wantPool waits until the pool has a state.

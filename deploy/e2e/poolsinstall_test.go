@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +17,24 @@ import (
 	"time"
 )
 
-// poolsManifests are those of the overlay with the controller of the pools.
+// poolsManifests are those of the overlay that is installed.
 func (p *poolsCluster) poolsManifests() string {
 	p.t.Helper()
-	return p.builtManifests("overlay-pools", "controller")
+	text := p.builtManifests(p.overlay, "controller")
+	if p.stub == nil {
+		return text
+	}
+	documents := strings.Split(text, "\n---\n")
+	for i, document := range documents {
+		if strings.Contains(document, "\nkind: DaemonSet\n") {
+			documents[i] = nodesPart.ReplaceAllString(document, "")
+		}
+	}
+	return strings.Join(documents, "\n---\n")
 }
+
+// nodesPart are the flags with which the daemon serves volumes of arrays, where nothing stands in for it.
+var nodesPart = regexp.MustCompile(`(?m)^ *- --(array-[a-z-]+|chap-namespace|node-addresses|host-root)=.*\n`)
 
 // install applies the overlay, and waits until all that it starts is ready.
 func (p *poolsCluster) install() {

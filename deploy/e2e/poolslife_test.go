@@ -12,7 +12,9 @@ import (
 
 // claim is a PersistentVolumeClaim.
 type claim struct {
-	name, mode, access, source, size string
+	name, class, mode, access, size string
+	// source is the snapshot that it is made from, clone the claim.
+	source, clone string
 }
 
 func (c claim) String() string {
@@ -25,8 +27,15 @@ func (c claim) String() string {
 	if c.size == "" {
 		c.size = "1Gi"
 	}
-	if c.source != "" {
-		c.source = fmt.Sprintf("\n  dataSource: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: %s}", c.source)
+	if c.class == "" {
+		c.class = "fast"
+	}
+	source := ""
+	switch {
+	case c.source != "":
+		source = fmt.Sprintf("\n  dataSource: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: %s}", c.source)
+	case c.clone != "":
+		source = fmt.Sprintf("\n  dataSource: {kind: PersistentVolumeClaim, name: %s}", c.clone)
 	}
 	return fmt.Sprintf(`
 ---
@@ -34,11 +43,11 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: %s}
 spec:
-  storageClassName: fast
+  storageClassName: %s
   volumeMode: %s
   accessModes: [%s]
   resources: {requests: {storage: %s}}%s
-`, c.name, c.mode, c.access, c.size, c.source)
+`, c.name, c.class, c.mode, c.access, c.size, source)
 }
 
 // podWith is a pod that uses a claim.

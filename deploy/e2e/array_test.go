@@ -1,0 +1,43 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// TestArray installs all that an array's volumes need on a node, and uses them: NFS and iSCSI of the kernel,
+// which the array's data plane serves, too. "make e2e-array" runs it in a virtual machine.
+func TestArray(t *testing.T) {
+	if os.Getenv("KATBOX_E2E_ARRAY") == "" {
+		t.Skip("the node is another: \"make e2e-array\" runs this")
+	}
+	began := time.Now()
+	a := newArrayCluster(t)
+	report("installed", "%.0f s", time.Since(began).Seconds())
+	for _, scenario := range []struct {
+		name string
+		run  func(*arrayCluster)
+	}{
+		{"StatefulSets", (*arrayCluster).testStatefulSets},
+		{"access modes", (*arrayCluster).testAccessModes},
+		{"copies", (*arrayCluster).testCopies},
+		{"throughout", (*arrayCluster).testThroughout},
+		{"taken over", (*arrayCluster).testTakenOver},
+		{"crash points", (*arrayCluster).testCrashPoints},
+	} {
+		t.Run(scenario.name, func(t *testing.T) {
+			began := time.Now()
+			part := a.in(t)
+			defer func() { report(scenario.name, "%.0f s", time.Since(began).Seconds()) }()
+			part.clear()
+			scenario.run(part)
+			part.wantNothingLeft()
+			part.wantNothingOnNode()
+			part.wantAllowed()
+			a.array, a.removal = part.array, part.removal
+		})
+	}
+}
