@@ -144,6 +144,24 @@ func TestScanStops(t *testing.T) {
 	}
 }
 
+// TestScanOfAChange: the array gives the LUN to another volume, after the kernel has read what was there.
+func TestScanOfAChange(t *testing.T) {
+	m, s := withSession(t)
+	m.array[5] = "volume-2"
+	kernel.Inject(t, func(call, path string) error {
+		switch filepath.Base(path) {
+		case "scan":
+			m.disk(1, 1, 5, "volume-1")
+		case "delete":
+			return os.RemoveAll(filepath.Dir(path))
+		}
+		return nil
+	})
+	if _, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, attach.ErrNotOurs) || exists(m.path(m.diskDir(1, 5))) {
+		t.Error(err)
+	}
+}
+
 // TestScanElsewhere: the volume is there as another disk.
 func TestScanElsewhere(t *testing.T) {
 	for _, tt := range []struct {

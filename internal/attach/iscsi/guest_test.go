@@ -59,14 +59,6 @@ func TestArrayDisk(t *testing.T) {
 			t.Errorf("no %q in %s", want, shown)
 		}
 	}
-	// The host's own discovery does not use our interface.
-	stopISCSID(t)
-	sh(t, "echo InitiatorName=%s >/etc/iscsi/initiatorname.iscsi; iscsid", itsName)
-	until(t, "the session is up", func() bool { return mustSession(t, i).LoggedIn })
-	sh(t, "iscsiadm -m discovery -t st -p %s", portalA)
-	if records, _ := filepath.Glob("/etc/iscsi/nodes/*/*/*"); !slices.Equal(records, []string{filepath.Dir(record) + "/default", record}) {
-		t.Errorf("records after a discovery by the host: %v", records)
-	}
 
 	d, err := i.Scan(ctx, s, 1, "volume-1")
 	if err != nil {
@@ -133,7 +125,7 @@ func TestArrayDisk(t *testing.T) {
 	if s, ok, err := i.Session(ctx, lioTarget); ok || err != nil {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if exists(record) || exists("/etc/iscsi/ifaces/katbox") || !exists(filepath.Dir(record)+"/default") {
+	if exists(record) || exists("/etc/iscsi/ifaces/katbox") {
 		t.Error("records: ", sh(t, "find /etc/iscsi -type f"))
 	}
 	if slices.ContainsFunc(*args, func(arg string) bool {
@@ -209,6 +201,8 @@ func TestArrayStranger(t *testing.T) {
 	iscsid(t)
 	l.disk("volume-1", 32)
 	l.attach("volume-1", 1, ourName, itsName)
+	stopISCSID(t)
+	sh(t, "echo InitiatorName=%s >%s; iscsid", itsName, nameFile)
 	theHost(t)
 	until(t, "the host's disk", func() bool { return len(scsiDisks(t)) == 1 })
 	its := scsiDisks(t)[0]
@@ -219,6 +213,12 @@ func TestArrayStranger(t *testing.T) {
 	}
 	if err := errors.Join(i.Logout(ctx, lioTarget), i.Forget(ctx, lioTarget), i.Login(ctx, portalOfA, rightCHAP)); err != nil {
 		t.Fatal(err)
+	}
+	// The host's own discovery does not use our interface.
+	sh(t, "iscsiadm -m discovery -t st -p %s", portalA)
+	dir := "/etc/iscsi/nodes/" + lioTarget + "/" + portalA + ",3260,1/"
+	if records, err := filepath.Glob("/etc/iscsi/nodes/*/*/*"); err != nil || !slices.Equal(records, []string{dir + "default", dir + "katbox"}) {
+		t.Errorf("records after a discovery by the host: %v, %v", records, err)
 	}
 	s := mustSession(t, i)
 	d, err := i.Scan(ctx, s, 1, "volume-1")
@@ -232,6 +232,9 @@ func TestArrayStranger(t *testing.T) {
 	}
 	if err := errors.Join(i.Delete(ctx, stranger), i.Delete(ctx, d), i.Logout(ctx, lioTarget), i.Forget(ctx, lioTarget)); err != nil {
 		t.Fatal(err)
+	}
+	if records, err := filepath.Glob("/etc/iscsi/nodes/*/*/*"); err != nil || !slices.Equal(records, []string{dir + "default"}) {
+		t.Errorf("records that are left: %v, %v", records, err)
 	}
 	if disks := scsiDisks(t); !slices.Equal(disks, []string{its}) || exists("/sys/class/iscsi_session/session"+strconv.Itoa(s.ID)) {
 		t.Errorf("what is left: %v, %s", disks, sh(t, "ls /sys/class/iscsi_session"))
