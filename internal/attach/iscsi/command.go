@@ -14,8 +14,9 @@ import (
 // commandTime is how long iscsiadm may take. A login takes [loginTimeout], a logout as long.
 const commandTime = 2 * time.Minute
 
-// command runs iscsiadm. It runs to its end even if ctx ends: iscsiadm that is killed while it has open-iscsi's records
-// locked leaves them locked, for the whole host. iscsid goes on with a login or logout anyway.
+// command runs iscsiadm. It runs to its end even if ctx ends: iscsiadm that is killed while it has
+// open-iscsi's records locked leaves them locked, for the whole host. iscsid goes on with a login
+// or logout anyway.
 func (i *Initiator) command(ctx context.Context, args ...string) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
@@ -59,11 +60,12 @@ type failure struct {
 
 // failures are the exit statuses of iscsiadm (include/iscsi_err.h).
 var failures = map[int]failure{
-	2:  {volume.ErrUnavailable, "the node's iscsid does not know the session; restart iscsid on the node"},
-	3:  {volume.ErrUnavailable, "iscsiadm has no memory, or cannot read the record of the interface"},
-	4:  {volume.ErrUnavailable, "the connection failed; look at the network between node and array"},
-	5:  {volume.ErrUnavailable, "the array did not take the login"},
-	6:  {volume.ErrUnavailable, "open-iscsi's records on the node cannot be used; look for a full disk, and for a stale /run/lock/iscsi/lock.write"},
+	2: {volume.ErrUnavailable, "the node's iscsid does not know the session; restart iscsid on the node"},
+	3: {volume.ErrUnavailable, "iscsiadm has no memory, or cannot read the record of the interface"},
+	4: {volume.ErrUnavailable, "the connection failed; look at the network between node and array"},
+	5: {volume.ErrUnavailable, "the array did not take the login"},
+	6: {volume.ErrUnavailable, "open-iscsi's records on the node cannot be used; look for a full disk, and for a stale lock " +
+		recordsLock},
 	7:  {volume.ErrInvalid, "iscsiadm does not accept a parameter"},
 	8:  {volume.ErrUnavailable, "the array does not take logins at this address for this target; look at route, firewall, address and target"},
 	9:  {volume.ErrUnavailable, "iscsid has an internal error; look at its log on the node"},
@@ -73,7 +75,8 @@ var failures = map[int]failure{
 	13: {volume.ErrUnavailable, "iscsiadm may not; the daemon has to be privileged"},
 	15: {volume.ErrUnavailable, "the session exists"},
 	19: {volume.ErrUnavailable, "the array refuses the login for good; does it have a target of this name at this address?"},
-	20: {volume.ErrUnavailable, "iscsid does not run on the node, or the daemon is not in the host's network namespace; start iscsid.socket or iscsid on the node"},
+	20: {volume.ErrUnavailable, "iscsid does not run on the node, or the daemon is not in the host's network namespace; " +
+		"start iscsid.socket or iscsid on the node"},
 	21: {volume.ErrUnavailable, "open-iscsi does not find the record that was written for it"},
 	22: {volume.ErrUnavailable, "the kernel does not show the session"},
 	24: {ErrAuth, "look at this node's initiator name on the array, and at user and secret of CHAP"},

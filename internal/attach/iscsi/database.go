@@ -19,8 +19,8 @@ import (
 // databases is where open-iscsi may keep its records: distributions differ.
 var databases = []string{"/etc/iscsi", "/var/lib/iscsi", "/usr/local/etc/iscsi"}
 
-// save writes the records for a login. The file of the target holds the secret: only root can read it, and no command
-// line has it.
+// save writes the records for a login. The file of the target holds the secret: only root can read
+// it, and no command line has it.
 func (i *Initiator) save(ctx context.Context, r record) error {
 	if err := i.saveInterface(ctx, r.Initiator); err != nil {
 		return err
@@ -49,15 +49,16 @@ func (i *Initiator) saveInterface(ctx context.Context, initiator string) error {
 	if is, err := os.ReadFile(filepath.Join(dir, "ifaces", i.config.Interface)); err == nil && bytes.Equal(is, want) {
 		return nil
 	}
-	if err := errors.Join(kernel.MkdirAll(filepath.Join(dir, "ifaces"), 0o700), replace(filepath.Join(dir, "ifaces"), i.config.Interface, want)); err != nil {
+	dir = filepath.Join(dir, "ifaces")
+	if err := errors.Join(kernel.MkdirAll(dir, 0o700), replace(dir, i.config.Interface, want)); err != nil {
 		return fmt.Errorf("open-iscsi's record of the interface: %w", err)
 	}
 	return nil
 }
 
-// locate returns the directory of open-iscsi's records. It lets iscsiadm make a record of our interface, and looks where
-// that is: such a record names a transport, which ours do not. iscsiadm refuses that while there are sessions of
-// ours; then an earlier process has left a record.
+// locate returns the directory of open-iscsi's records. It lets iscsiadm make a record of our
+// interface, and looks where that is: such a record names a transport, which ours do not. iscsiadm
+// refuses that while there are sessions of ours; then an earlier process has left a record.
 func (i *Initiator) locate(ctx context.Context) (string, error) {
 	i.locating.Lock()
 	defer i.locating.Unlock()
@@ -109,8 +110,8 @@ func replace(dir, name string, content []byte) error {
 	return nil
 }
 
-// removeRecords removes the records of our interface for a target wherever open-iscsi may keep them, and that of the
-// interface itself if nothing uses it.
+// removeRecords removes the records of our interface for a target wherever open-iscsi may keep
+// them, and that of the interface itself if nothing uses it.
 func (i *Initiator) removeRecords(target string, noSessions bool) error {
 	var failed error
 	for _, dir := range databases {
@@ -128,7 +129,8 @@ func (i *Initiator) removeRecords(target string, noSessions bool) error {
 	return nil
 }
 
-// removeIn removes the records of our interface in the directory of a target, and the directories that are empty then.
+// removeIn removes the records of our interface in the directory of a target, and the directories
+// that are empty then.
 func (i *Initiator) removeIn(dir string) error {
 	portals, err := entries(dir)
 	for _, portal := range portals {
@@ -141,7 +143,8 @@ func (i *Initiator) removeIn(dir string) error {
 	return errors.Join(err, removed(kernel.Rmdir(dir)))
 }
 
-// removed is the error of a removal, unless the name is gone, or is a directory that another record needs.
+// removed is the error of a removal, unless the name is gone, or is a directory that another record
+// needs.
 func removed(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTDIR) {
 		return nil

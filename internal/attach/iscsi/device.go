@@ -20,8 +20,8 @@ type found struct {
 	dir string
 }
 
-// Devices returns the disks of all our sessions to a target. It asks the kernel alone: a Serial is what the array said
-// when the disk appeared, and empty where the kernel has none.
+// Devices returns the disks of all our sessions to a target. It asks the kernel alone: a Serial is
+// what the array said when the disk appeared, and empty where the kernel has none.
 func (i *Initiator) Devices(ctx context.Context, target string) ([]attach.Device, error) {
 	sessions, err := i.to(ctx, target)
 	var devices []attach.Device
@@ -35,8 +35,8 @@ func (i *Initiator) Devices(ctx context.Context, target string) ([]attach.Device
 	return devices, err
 }
 
-// DeviceByNumber returns the disk of one of our sessions that has a number: volume.ErrNotFound where no
-// device has it, attach.ErrNotOurs where another device has. It asks the kernel alone.
+// DeviceByNumber returns the disk of one of our sessions that has a number: volume.ErrNotFound
+// where no device has it, attach.ErrNotOurs where another device has. It asks the kernel alone.
 func (i *Initiator) DeviceByNumber(ctx context.Context, number uint64) (attach.Device, error) {
 	name := fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number))
 	if _, err := filepath.EvalSymlinks(filepath.Join(i.sysfs, "dev", "block", name)); gone(err) {
@@ -140,8 +140,8 @@ func (i *Initiator) at(s Session, lun int) (found, bool, error) {
 	return found{}, false, err
 }
 
-// lookUp returns the disk that a caller knows as device, and the session that it is of, and whether it is still there.
-// A later disk may have its name and number: then it is gone.
+// lookUp returns the disk that a caller knows as device, and the session that it is of, and whether
+// it is still there. A later disk may have its name and number: then it is gone.
 func (i *Initiator) lookUp(ctx context.Context, device attach.Device) (found, Session, bool, error) {
 	sessions, err := i.to(ctx, device.Target)
 	if err != nil {

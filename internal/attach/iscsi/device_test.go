@@ -36,7 +36,9 @@ func TestDevices(t *testing.T) {
 	m.disk(1, 1, 3, "volume-3")
 	m.disk(2, 2, 4, "volume-4")
 	m.file("0\n", m.diskDir(1, 9), "type") // no disk
-	want := attach.Device{Name: "sd3", Path: m.path("dev/sd3"), Number: unix.Mkdev(250, 103), Host: 1, LUN: 3, Target: aTarget, Serial: "volume-3"}
+	want := attach.Device{
+		Name: "sd3", Path: m.path("dev/sd3"), Number: unix.Mkdev(250, 103), Host: 1, LUN: 3, Target: aTarget, Serial: "volume-3",
+	}
 	if devices, err := m.i.Devices(ctx, aTarget); err != nil || !slices.Equal(devices, []attach.Device{want}) {
 		t.Errorf("%+v, %v", devices, err)
 	}
@@ -115,7 +117,8 @@ func TestScanWhileDown(t *testing.T) {
 	if _, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "since") {
 		t.Error(err)
 	}
-	if _, err := m.i.Rescan(t.Context(), attach.Device{Name: "sd5", Number: unix.Mkdev(250, 105), Host: 1, LUN: 5, Target: aTarget}); !errors.Is(err, volume.ErrUnavailable) {
+	d := attach.Device{Name: "sd5", Number: unix.Mkdev(250, 105), Host: 1, LUN: 5, Target: aTarget}
+	if _, err := m.i.Rescan(t.Context(), d); !errors.Is(err, volume.ErrUnavailable) {
 		t.Error(err)
 	}
 	m.gone(1)
@@ -144,7 +147,8 @@ func TestScanStops(t *testing.T) {
 	}
 }
 
-// TestScanOfAChange: the array gives the LUN to another volume, after the kernel has read what was there.
+// TestScanOfAChange: the array gives the LUN to another volume, after the kernel has read what was
+// there.
 func TestScanOfAChange(t *testing.T) {
 	m, s := withSession(t)
 	m.array[5] = "volume-2"
@@ -287,7 +291,8 @@ func TestDeleteLosesData(t *testing.T) {
 	}
 }
 
-// TestGarbage writes nonsense into each file of sysfs in turn: errors, no panics, and nothing that hangs.
+// TestGarbage writes nonsense into each file of sysfs in turn: errors, no panics, and nothing that
+// hangs.
 func TestGarbage(t *testing.T) {
 	m, s := withSession(t)
 	ctx := t.Context()
@@ -313,7 +318,9 @@ func TestGarbage(t *testing.T) {
 	for _, path := range files {
 		before, err := os.ReadFile(path)
 		m.must(err)
-		for _, garbage := range []string{"", "\n", "\x00", "(null)\n", "-1\n", "999999999999999999999999\n", "a:b:c:d\n", strings.Repeat("x", 10000), "\x00\x80\xff\xff"} {
+		for _, garbage := range []string{
+			"", "\n", "\x00", "(null)\n", "-1\n", "999999999999999999999999\n", "a:b:c:d\n", strings.Repeat("x", 10000), "\x00\x80\xff\xff",
+		} {
 			m.must(os.WriteFile(path, []byte(garbage), 0o600))
 			_, _ = m.i.Sessions(ctx)
 			_, _ = m.i.Devices(ctx, aTarget)

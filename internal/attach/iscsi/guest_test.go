@@ -53,8 +53,12 @@ func TestArrayDisk(t *testing.T) {
 	if info, err := os.Stat(record); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	shown := sh(t, "iscsiadm -m node -I katbox -T %s -p %s -o show; cat /sys/class/iscsi_session/session%d/recovery_tmo", lioTarget, portalA, s.ID)
-	for _, want := range []string{"node.startup = manual", "node.conn[0].startup = manual", "node.session.scan = manual", "node.session.timeo.replacement_timeout = 300", "\n300"} {
+	shown := sh(t, "iscsiadm -m node -I katbox -T %s -p %s -o show; cat /sys/class/iscsi_session/session%d/recovery_tmo",
+		lioTarget, portalA, s.ID)
+	for _, want := range []string{
+		"node.startup = manual", "node.conn[0].startup = manual", "node.session.scan = manual", "node.session.timeo.replacement_timeout = 300",
+		"\n300",
+	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("no %q in %s", want, shown)
 		}
@@ -217,7 +221,8 @@ func TestArrayStranger(t *testing.T) {
 	// The host's own discovery does not use our interface.
 	sh(t, "iscsiadm -m discovery -t st -p %s", portalA)
 	dir := "/etc/iscsi/nodes/" + lioTarget + "/" + portalA + ",3260,1/"
-	if records, err := filepath.Glob("/etc/iscsi/nodes/*/*/*"); err != nil || !slices.Equal(records, []string{dir + "default", dir + "katbox"}) {
+	records, err := filepath.Glob("/etc/iscsi/nodes/*/*/*")
+	if err != nil || !slices.Equal(records, []string{dir + "default", dir + "katbox"}) {
 		t.Errorf("records after a discovery by the host: %v, %v", records, err)
 	}
 	s := mustSession(t, i)
@@ -233,7 +238,7 @@ func TestArrayStranger(t *testing.T) {
 	if err := errors.Join(i.Delete(ctx, stranger), i.Delete(ctx, d), i.Logout(ctx, lioTarget), i.Forget(ctx, lioTarget)); err != nil {
 		t.Fatal(err)
 	}
-	if records, err := filepath.Glob("/etc/iscsi/nodes/*/*/*"); err != nil || !slices.Equal(records, []string{dir + "default"}) {
+	if records, err = filepath.Glob("/etc/iscsi/nodes/*/*/*"); err != nil || !slices.Equal(records, []string{dir + "default"}) {
 		t.Errorf("records that are left: %v, %v", records, err)
 	}
 	if disks := scsiDisks(t); !slices.Equal(disks, []string{its}) || exists("/sys/class/iscsi_session/session"+strconv.Itoa(s.ID)) {
@@ -303,7 +308,8 @@ func TestArrayReusesLUN(t *testing.T) {
 	}
 }
 
-// TestArrayAway: an array that is away and comes back, with I/O in between, iscsid restarted, and a new process.
+// TestArrayAway: an array that is away and comes back, with I/O in between, iscsid restarted, and a
+// new process.
 func TestArrayAway(t *testing.T) {
 	l := newLIO(t, portalA)
 	iscsid(t)
@@ -412,7 +418,8 @@ func TestArrayMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// iscsid does not move the first session, not even when it starts anew and its record names the new address.
+	// iscsid does not move the first session, not even when it starts anew and its record names the
+	// new address.
 	old := "/etc/iscsi/nodes/" + lioTarget + "/" + portalA + ",3260,1/katbox"
 	sh(t, "sed -i 's/^node.conn.0..address = .*/node.conn[0].address = %s/' %s", portalB, old)
 	stopISCSID(t)

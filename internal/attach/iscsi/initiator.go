@@ -15,8 +15,8 @@ import (
 
 // Config says how to reach the host's initiator.
 type Config struct {
-	// Root is the host's root directory, in which iscsiadm runs and open-iscsi keeps its records; empty for
-	// that of this process.
+	// Root is the host's root directory, in which iscsiadm runs and open-iscsi keeps its records;
+	// empty for that of this process.
 	Root string
 	// Interface is the name of our interface in open-iscsi. What bears another name is not touched.
 	Interface string
@@ -27,8 +27,8 @@ type Config struct {
 	Log         logr.Logger
 }
 
-// Initiator is the iSCSI initiator of the node, as far as it is ours. Its methods may be called from any
-// goroutine. Those that change something to a target wait for each other.
+// Initiator is the iSCSI initiator of the node, as far as it is ours. Its methods may be called
+// from any goroutine. Those that change something to a target wait for each other.
 type Initiator struct {
 	config     Config
 	sysfs, dev string

@@ -9,9 +9,10 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// inquire asks the array behind a disk which serial number it has now. sysfs has what the array said when the
-// disk appeared: an array that unmapped the LUN and gave its number to another volume makes that
-// wrong, and the disk's I/O goes to the other volume. It waits while the session is down.
+// inquire asks the array behind a disk which serial number it has now. sysfs has what the array
+// said when the disk appeared: an array that unmapped the LUN and gave its number to another volume
+// makes that wrong, and the disk's I/O goes to the other volume. It waits while the session is
+// down.
 func inquire(path string) (string, error) {
 	file, err := kernel.Open(path, os.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {

@@ -161,7 +161,8 @@ func stopISCSID(t *testing.T) {
 	sh(t, `pkill -KILL -x iscsid; while pgrep -x iscsid; do sleep 0.05; done >/dev/null`)
 }
 
-// real returns an Initiator, as a new process makes it, and the arguments of all commands that it runs.
+// real returns an Initiator, as a new process makes it, and the arguments of all commands that it
+// runs.
 func real(t *testing.T) (*Initiator, *[]string) {
 	t.Helper()
 	i, err := New(Config{Interface: "katbox", IQN: func(context.Context) (string, error) { return ourName, nil }})
@@ -177,7 +178,8 @@ func real(t *testing.T) (*Initiator, *[]string) {
 	return i, &args
 }
 
-// theHost logs in as the host's administrator does: by the default interface, with a name in iscsid's file.
+// theHost logs in as the host's administrator does: by the default interface, with a name in
+// iscsid's file.
 func theHost(t *testing.T) {
 	t.Helper()
 	l := "/etc/iscsi/nodes/" + lioTarget + "/" + portalA + ",3260,1"
@@ -243,9 +245,8 @@ func writeBlock(path string) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Munmap(page)
 	_, err = unix.Pwrite(fd, page, 0)
-	return err
+	return errors.Join(err, unix.Munmap(page))
 }
 
 func exists(path string) bool {

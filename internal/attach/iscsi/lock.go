@@ -10,11 +10,13 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// recordsLock is a second name of a file, which iscsiadm makes while it reads or writes open-iscsi's records, for
-// milliseconds. One that is killed then leaves it, and no iscsiadm on the host can work any more.
+// recordsLock is a second name of a file, which iscsiadm makes while it reads or writes
+// open-iscsi's records, for milliseconds. One that is killed then leaves it, and no iscsiadm on the
+// host can work any more.
 const recordsLock = "/run/lock/iscsi/lock.write"
 
-// staleLock is the age from which a lock is of an iscsiadm that was killed. iscsiadm itself waits half a minute for it.
+// staleLock is the age from which a lock is of an iscsiadm that was killed. iscsiadm itself waits
+// half a minute for it.
 const staleLock = time.Minute
 
 // breakLock removes a stale lock. The next command finds the records unlocked.

@@ -12,15 +12,17 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Login makes sure that there is a session of ours to the target, which carries I/O. One that does is left as it is, at
-// whatever address: its disks are in use.
+// Login makes sure that there is a session of ours to the target, which carries I/O. One that does
+// is left as it is, at whatever address: its disks are in use.
 //
-// A session that is down is logged out when nothing uses its disks, and made anew. Else it stays. If it logs in at the
-// same address, Login returns volume.ErrUnavailable: iscsid connects again as soon as the array answers. If it logs in at
-// another one, Login makes a second session beside it, for other volumes; see "Portals that move".
+// A session that is down is logged out when nothing uses its disks, and made anew. Else it stays.
+// If it logs in at the same address, Login returns volume.ErrUnavailable: iscsid connects again as
+// soon as the array answers. If it logs in at another one, Login makes a second session beside it,
+// for other volumes; see "Portals that move".
 //
-// Other errors: [ErrAuth], volume.ErrInvalid for a name or an address that cannot be one, volume.ErrBusy for a session with
-// another initiator name whose disks are in use, and volume.ErrUnavailable, which says what did not answer.
+// Other errors: [ErrAuth], volume.ErrInvalid for a name or an address that cannot be one,
+// volume.ErrBusy for a session with another initiator name whose disks are in use, and
+// volume.ErrUnavailable, which says what did not answer.
 func (i *Initiator) Login(ctx context.Context, p Portal, c CHAP) error {
 	err := i.login(ctx, p, c)
 	if err != nil {

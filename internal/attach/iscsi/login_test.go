@@ -52,7 +52,8 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	iface, err := os.ReadFile(m.path("root/etc/iscsi/ifaces/katbox"))
-	if err != nil || !strings.Contains(string(iface), "iface.initiatorname = "+aName+"\n") || strings.Contains(string(iface), "transport_name") {
+	if err != nil || !strings.Contains(string(iface), "iface.initiatorname = "+aName+"\n") ||
+		strings.Contains(string(iface), "transport_name") {
 		t.Errorf("%s, %v", iface, err)
 	}
 	for _, path := range []string{aRecord, "root/etc/iscsi/ifaces/katbox"} {
@@ -98,7 +99,8 @@ func TestLoginRefuses(t *testing.T) {
 		m := makeUp(t)
 		p, c := aPortal, aCHAP
 		change(&p, &c, m)
-		if err := m.i.Login(t.Context(), p, c); !errors.Is(err, volume.ErrInvalid) || len(m.commands) > 0 || strings.Contains(err.Error(), aSecret) {
+		err := m.i.Login(t.Context(), p, c)
+		if !errors.Is(err, volume.ErrInvalid) || len(m.commands) > 0 || strings.Contains(err.Error(), aSecret) {
 			t.Errorf("%s: %v, %v", name, err, m.commands)
 		}
 	}
@@ -111,7 +113,10 @@ func TestLoginRefuses(t *testing.T) {
 }
 
 func TestLoginFails(t *testing.T) {
-	for status, is := range map[int]error{1: volume.ErrUnavailable, 2: volume.ErrUnavailable, 8: volume.ErrUnavailable, 24: ErrAuth, 28: volume.ErrBusy, 20: volume.ErrUnavailable, 99: volume.ErrUnavailable} {
+	for status, is := range map[int]error{
+		1: volume.ErrUnavailable, 2: volume.ErrUnavailable, 8: volume.ErrUnavailable, 20: volume.ErrUnavailable, 24: ErrAuth,
+		28: volume.ErrBusy, 99: volume.ErrUnavailable,
+	} {
 		m := makeUp(t)
 		m.status = func(args []string) int {
 			if slices.Contains(args, "--login") {
@@ -250,7 +255,9 @@ func TestLogoutAndForget(t *testing.T) {
 	if ran := m.ran(); len(ran) != 2 || ran[1] != "-m session -r 1 --logout" {
 		t.Errorf("%q", ran)
 	}
-	for path, want := range map[string]bool{aRecord: false, "root/etc/iscsi/ifaces/katbox": false, stranger: true, "sys/class/iscsi_session/session2": true} {
+	for path, want := range map[string]bool{
+		aRecord: false, "root/etc/iscsi/ifaces/katbox": false, stranger: true, "sys/class/iscsi_session/session2": true,
+	} {
 		if exists(m.path(path)) != want {
 			t.Errorf("%s exists: %v", path, !want)
 		}

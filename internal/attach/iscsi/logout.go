@@ -9,8 +9,9 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Logout ends our sessions to a target, after the last of their disks was deleted: volume.ErrBusy while a session has any.
-// A session that is down may have some that nothing uses; they go with it. No session is no error.
+// Logout ends our sessions to a target, after the last of their disks was deleted: volume.ErrBusy
+// while a session has any. A session that is down may have some that nothing uses; they go with it.
+// No session is no error.
 func (i *Initiator) Logout(ctx context.Context, target string) error {
 	if err := i.logout(ctx, target); err != nil {
 		return fmt.Errorf("log out of iSCSI target %s: %w", target, err)
@@ -40,7 +41,8 @@ func (i *Initiator) logoutOf(ctx context.Context, s Session) error {
 		return err
 	}
 	if s.LoggedIn && len(disks) > 0 {
-		return fmt.Errorf("%w: session %d still has %d disks, %s (volume %s) among them", volume.ErrBusy, s.ID, len(disks), disks[0].Name, disks[0].Serial)
+		return fmt.Errorf("%w: session %d still has %d disks, %s (volume %s) among them", volume.ErrBusy, s.ID, len(disks),
+			disks[0].Name, disks[0].Serial)
 	}
 	by, err := i.usedDisk(s)
 	if err != nil {
@@ -80,8 +82,9 @@ func (i *Initiator) end(ctx context.Context, s Session) error {
 	}
 }
 
-// Forget removes our records of a target from the host's open-iscsi, and that of our interface after the last of them.
-// It wants no session of ours to the target: volume.ErrBusy. No record is no error.
+// Forget removes our records of a target from the host's open-iscsi, and that of our interface
+// after the last of them. It wants no session of ours to the target: volume.ErrBusy. No record is
+// no error.
 func (i *Initiator) Forget(ctx context.Context, target string) error {
 	if err := i.forget(ctx, target); err != nil {
 		return fmt.Errorf("forget iSCSI target %s: %w", target, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Rescan makes the kernel learn the size that a disk has on the array, and returns it in bytes. attach.ErrNotOurs means
-// that the array has another volume there by now.
+// Rescan makes the kernel learn the size that a disk has on the array, and returns it in bytes.
+// attach.ErrNotOurs means that the array has another volume there by now.
 func (i *Initiator) Rescan(ctx context.Context, device attach.Device) (bytes int64, err error) {
 	unlock, err := i.targets.lock(ctx, device.Target)
 	if err != nil {
@@ -63,9 +63,9 @@ func (i *Initiator) rescan(ctx context.Context, device attach.Device) (int64, er
 	return sectors * sector, nil
 }
 
-// Delete writes what the kernel holds back for a disk, and removes the disk from the node. The array keeps
-// the LUN. A disk that is gone is no error. volume.ErrBusy means that the disk is in use, and says by what;
-// attach.ErrNotOurs that it is another volume's by now.
+// Delete writes what the kernel holds back for a disk, and removes the disk from the node. The
+// array keeps the LUN. A disk that is gone is no error. volume.ErrBusy means that the disk is in
+// use, and says by what; attach.ErrNotOurs that it is another volume's by now.
 //
 // Data that cannot be written is lost, and Delete says so once: it removes the disk all the same.
 func (i *Initiator) Delete(ctx context.Context, device attach.Device) error {
@@ -96,8 +96,9 @@ func (i *Initiator) Delete(ctx context.Context, device attach.Device) error {
 	return nil
 }
 
-// remove removes a disk that nothing uses. While it does, nothing can mount it. The kernel writes what it holds back of a disk when the last
-// process closes it; with flush, remove says if that failed, and makes the array write what it holds back.
+// remove removes a disk that nothing uses. While it does, nothing can mount it. The kernel writes
+// what it holds back of a disk when the last process closes it; with flush, remove says if that
+// failed, and makes the array write what it holds back.
 func (i *Initiator) remove(ctx context.Context, d found, flush bool) error {
 	var flushed error
 	file, err := kernel.Open(d.Path, os.O_RDONLY|unix.O_EXCL)

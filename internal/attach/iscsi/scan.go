@@ -11,12 +11,14 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Scan makes one LUN of a session a disk, and returns it when its serial number is the one that is wanted. It asks the
-// array for no other LUN. A disk that is already there is asked again who it is.
+// Scan makes one LUN of a session a disk, and returns it when its serial number is the one that is
+// wanted. It asks the array for no other LUN. A disk that is already there is asked again who it
+// is.
 //
-// attach.ErrNotOurs means that the array has another volume at the LUN, or that a disk of another volume is still in
-// use there. volume.ErrBusy means that the volume is still in use as another disk, volume.ErrNotFound that
-// the array has no such LUN for this node, volume.ErrUnavailable that the session is down.
+// attach.ErrNotOurs means that the array has another volume at the LUN, or that a disk of another
+// volume is still in use there. volume.ErrBusy means that the volume is still in use as another
+// disk, volume.ErrNotFound that the array has no such LUN for this node, volume.ErrUnavailable that
+// the session is down.
 //
 // A disk that is left from another volume, which had the LUN before, is removed if nothing uses it.
 func (i *Initiator) Scan(ctx context.Context, s Session, lun int, serial string) (attach.Device, error) {
@@ -52,7 +54,7 @@ func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string)
 		case !stale:
 			return d.Device, nil
 		}
-		i.log.Info("removes the disk of a volume that had the LUN before", "device", d.Name, "serial", d.Serial, "iscsiTarget", s.Target, "lun", lun)
+		i.log.Info("removes the disk of a volume that had the LUN before", about(d)...)
 		if err := i.remove(ctx, d, false); err != nil {
 			return attach.Device{}, err
 		}
@@ -74,6 +76,10 @@ func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string)
 		err = fmt.Errorf("%w: the disk's serial number changed from %q to %q while it appeared", volume.ErrUnavailable, d.Serial, is)
 	}
 	return attach.Device{}, err
+}
+
+func about(d found) []any {
+	return []any{"device", d.Name, "serial", d.Serial, "iscsiTarget", d.Target, "lun", d.LUN}
 }
 
 // carriesIO returns an error for a session that is down or gone.
@@ -99,8 +105,9 @@ func isDown(s Session) error {
 		volume.ErrUnavailable, s.ID, s.Target, s.Address, s.Since.Format("15:04:05 MST"))
 }
 
-// nowhereElse returns an error where the volume is in use as another disk: at the LUN that it had before, or behind a session
-// that is down. Two disks of one volume must not be in use together, because each has a cache of its own.
+// nowhereElse returns an error where the volume is in use as another disk: at the LUN that it had
+// before, or behind a session that is down. Two disks of one volume must not be in use together,
+// because each has a cache of its own.
 func (i *Initiator) nowhereElse(ctx context.Context, s Session, lun int, serial string) error {
 	sessions, err := i.to(ctx, s.Target)
 	if err != nil {
@@ -126,7 +133,7 @@ func (i *Initiator) nowhereElse(ctx context.Context, s Session, lun int, serial 
 			if !other.LoggedIn {
 				continue // it goes with the session
 			}
-			i.log.Info("removes the disk that the volume had at another LUN", "device", d.Name, "serial", d.Serial, "iscsiTarget", s.Target, "lun", d.LUN)
+			i.log.Info("removes the disk that the volume had at another LUN", about(d)...)
 			if err := i.remove(ctx, d, false); err != nil {
 				return err
 			}
@@ -135,8 +142,9 @@ func (i *Initiator) nowhereElse(ctx context.Context, s Session, lun int, serial 
 	return nil
 }
 
-// judge compares a disk that was there before with what the array has at its LUN now. A stale one has to be removed and
-// found again: the kernel knows the size and the features of the volume that it was made for.
+// judge compares a disk that was there before with what the array has at its LUN now. A stale one
+// has to be removed and found again: the kernel knows the size and the features of the volume that
+// it was made for.
 func (i *Initiator) judge(d found, serial string) (stale bool, err error) {
 	is, err := i.inquire(d.Path)
 	switch {
@@ -159,7 +167,8 @@ func (i *Initiator) judge(d found, serial string) (stale bool, err error) {
 		return false, fmt.Errorf("%w: %s is in use (%s) as volume %s, and the array has put volume %s there; end its pods",
 			attach.ErrNotOurs, d.Name, by, serial, is)
 	}
-	return false, fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods", attach.ErrNotOurs, d.Name, by, d.Serial)
+	return false, fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods",
+		attach.ErrNotOurs, d.Name, by, d.Serial)
 }
 
 // appear scans a LUN until it is a disk.
@@ -167,7 +176,8 @@ func (i *Initiator) appear(ctx context.Context, s Session, lun int) (found, erro
 	limited, cancel := context.WithTimeout(ctx, i.patience)
 	defer cancel()
 	for {
-		// Of an iSCSI session channel and target are 0. A LUN that is there already is not scanned again.
+		// Of an iSCSI session channel and target are 0. A LUN that is there already is not scanned
+		// again.
 		if err := write("0 0 "+strconv.Itoa(lun), i.class("scsi_host", "host"+strconv.Itoa(s.Host), "scan")); err != nil {
 			return found{}, fmt.Errorf("scan: %w", err)
 		}

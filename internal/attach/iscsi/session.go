@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Session returns our session to a target, and whether there is one. Of several it returns one that is logged
-// in, else the newest. It asks the kernel alone.
+// Session returns our session to a target, and whether there is one. Of several it returns one that
+// is logged in, else the newest. It asks the kernel alone.
 func (i *Initiator) Session(ctx context.Context, target string) (Session, bool, error) {
 	all, err := i.to(ctx, target)
 	if err != nil || len(all) == 0 {
@@ -54,7 +54,8 @@ func (i *Initiator) to(ctx context.Context, target string) ([]Session, error) {
 
 var errStranger = errors.New("the session is not ours")
 
-// session reads a session, which is named session and its number. [errStranger] is one of another interface.
+// session reads a session, which is named session and its number. [errStranger] is one of another
+// interface.
 func (i *Initiator) session(name string) (s Session, err error) {
 	dir := i.class("iscsi_session", name)
 	switch by, err := attribute(dir, "ifacename"); {

@@ -107,8 +107,8 @@ func parseNumber(text string) (uint64, error) {
 // serialPage is the page of vital product data (VPD) that has a disk's serial number.
 const serialPage = 0x80
 
-// parseSerial reads VPD page 0x80 of a disk: four bytes, the third and fourth of which are the length of what
-// follows. Arrays fill the serial number up with blanks or zeros.
+// parseSerial reads VPD page 0x80 of a disk: four bytes, the third and fourth of which are the
+// length of what follows. Arrays fill the serial number up with blanks or zeros.
 func parseSerial(page []byte) (string, error) {
 	const header = 4
 	if len(page) < header || page[1] != serialPage {

@@ -14,9 +14,9 @@ import (
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// use says in a few words what uses a disk: a mount, another block device, or a process that has it open. It is empty for
-// a disk that is not used. Of processes it knows those that /proc shows: all of the node where the daemon is
-// in the host's PID namespace.
+// use says in a few words what uses a disk: a mount, another block device, or a process that has it
+// open. It is empty for a disk that is not used. Of processes it knows those that /proc shows: all
+// of the node where the daemon is in the host's PID namespace.
 func (i *Initiator) use(d found) (string, error) {
 	for _, look := range []func(found) (string, error){i.mounted, i.held, i.looped, i.opened} {
 		if by, err := look(d); by != "" || err != nil {
@@ -106,7 +106,8 @@ func (i *Initiator) looped(d found) (string, error) {
 		if !strings.HasPrefix(name, "loop") {
 			continue
 		}
-		// To ask a loop device is to ask the file system of its file, which may be a server that does not answer.
+		// To ask a loop device is to ask the file system of its file, which may be a server that
+		// does not answer.
 		file, err := attribute(i.sysfs, "block", name, "loop", "backing_file")
 		if err != nil || !strings.HasPrefix(file, "/dev/") && !strings.Contains(file, "/volumeDevices/") {
 			continue

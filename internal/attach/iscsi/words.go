@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// ReplacementTimeout is how long the kernel keeps the I/O of a session that is down, before it fails it.
-// A failed write makes a file system read-only (ext4) or shuts it down (XFS) until all pods on it have
-// ended. An array that changes its active controller is away for up to a minute, one that is upgraded or
-// restarted for a few: five minutes outlast both. A longer time would do harm where an array is gone
-// for good: that is how long an unmount waits for it.
+// ReplacementTimeout is how long the kernel keeps the I/O of a session that is down, before it
+// fails it. A failed write makes a file system read-only (ext4) or shuts it down (XFS) until all
+// pods on it have ended. An array that changes its active controller is away for up to a minute,
+// one that is upgraded or restarted for a few: five minutes outlast both. A longer time would do
+// harm where an array is gone for good: that is how long an unmount waits for it.
 const ReplacementTimeout = 5 * time.Minute
 
-// ErrAuth: the array refused the initiator's name, or the user and secret of CHAP. Repeating helps only when
-// one of them changes.
+// ErrAuth: the array refused the initiator's name, or the user and secret of CHAP. Repeating helps
+// only when one of them changes.
 var ErrAuth = errors.New("the array refuses the login")
 
 // Portal is a target at an address.
@@ -44,13 +44,13 @@ func (c CHAP) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", c.St
 type Session struct {
 	// ID is the kernel's number of the session; Host that of its SCSI host.
 	ID, Host int
-	// Target is the target's name; Address is host:port of the portal at which the session logs in, when it
-	// connects again too.
+	// Target is the target's name; Address is host:port of the portal at which the session logs in,
+	// when it connects again too.
 	Target, Address string
 	// Initiator is the initiator's name that it logged in with.
 	Initiator string
-	// LoggedIn: it carries I/O. Else it is down, and iscsid connects again until it succeeds or the session is
-	// logged out.
+	// LoggedIn: it carries I/O. Else it is down, and iscsid connects again until it succeeds or the
+	// session is logged out.
 	LoggedIn bool
 	// Since is when this process first saw it down; zero while it is logged in.
 	Since time.Time
