@@ -64,9 +64,13 @@ func (t *task) removeVolume(ctx context.Context) error {
 	return t.clean(ctx, v)
 }
 
-// finishRemoval deletes a volume whose resource was deleted, unless something uses it.
+// finishRemoval deletes a volume whose resource was deleted, unless something uses or needs it.
 func (t *task) finishRemoval(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	if err := t.mayDelete(ctx, kindVolume); err != nil {
+	err := t.mayDelete(ctx, kindVolume)
+	if err == nil && v.Spec.Management != v1alpha1.External {
+		err = t.needed(ctx, v)
+	}
+	if err != nil {
 		if errors.Is(err, pools.ErrInUse) {
 			t.blocked(ctx, v, err)
 		}

@@ -22,6 +22,8 @@ type Config struct {
 	// Namespace is the controller's: the Secrets with the arrays' tokens are there. CHAPNamespace is
 	// the one in which it writes Secrets with what nodes log in with.
 	Namespace, CHAPNamespace string
+	// Driver is the name of the CSI driver, which PersistentVolumes name.
+	Driver string
 	// Cluster is the UID of the namespace kube-system. It marks our volumes on arrays that several
 	// clusters use.
 	Cluster string
@@ -71,7 +73,7 @@ func (c Config) check() error {
 		ok   bool
 	}{
 		{"Resources", c.Resources.Client != nil && c.Resources.Events != nil}, {"Connect", c.Connect != nil},
-		{"Namespace", c.Namespace != ""}, {"CHAPNamespace", c.CHAPNamespace != ""}, {"Cluster", c.Cluster != ""},
+		{"Namespace", c.Namespace != ""}, {"CHAPNamespace", c.CHAPNamespace != ""}, {"Driver", c.Driver != ""}, {"Cluster", c.Cluster != ""},
 		{"ProbeInterval", c.ProbeInterval > 0}, {"SyncInterval", c.SyncInterval > 0}, {"Metrics", c.Metrics != nil},
 	} {
 		if !field.ok {
@@ -87,6 +89,8 @@ type environment struct {
 	Config
 	// servers are the server records of nodes.
 	servers *servers
+	// namers are the PersistentVolumes that name volumes.
+	namers *namers
 	// started is when the controller started.
 	started time.Time
 	// comparisons of arrays with their resources wait for one another.
@@ -99,7 +103,7 @@ type environment struct {
 
 func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
 	return &environment{
-		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
+		System: system, Config: cfg, servers: newServers(), namers: &namers{}, comparisons: newTurns(), started: time.Now(), ctx: ctx,
 		subjects: &actors.Subjects{
 			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: cfg.Metrics.OperationEnded,
 		},

@@ -133,7 +133,7 @@ func (w *world) start() {
 	w.Helper()
 	w.link = &link{kubeAPI: w.api, steps: w.steps}
 	cfg := Config{
-		Resources: Resources{Client: w.link, Events: &record.FakeRecorder{}}, Cluster: "cluster", Log: logr.Discard(),
+		Resources: Resources{Client: w.link, Events: &record.FakeRecorder{}}, Driver: testDriver, Cluster: "cluster", Log: logr.Discard(),
 		Namespace: "katbox", CHAPNamespace: "chap", Metrics: quiet{}, Settle: w.settle,
 	}
 	system := actors.NewSystem(cfg.Log, 64)

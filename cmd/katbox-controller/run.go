@@ -215,7 +215,7 @@ func (i *instance) startActors(ctx context.Context) error {
 			Events: events.NewRecorder(i.cluster.scheme, corev1.EventSource{Component: programName}),
 		},
 		Connect:   i.array,
-		Namespace: i.o.namespace, CHAPNamespace: i.o.chapNamespace, Cluster: cluster,
+		Namespace: i.o.namespace, CHAPNamespace: i.o.chapNamespace, Driver: i.o.driverName, Cluster: cluster,
 		ProbeInterval: i.o.probeInterval, SyncInterval: i.o.syncInterval, Settle: arraysSettle,
 		Metrics: i.counted, Log: i.log,
 	})

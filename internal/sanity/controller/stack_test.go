@@ -84,7 +84,7 @@ func start(t *testing.T) *grpc.ClientConn {
 			return vpsa.New(vpsa.Config{Endpoint: a.Endpoint, Token: vpsa.Token(a.Token), PoolID: a.PoolID, Log: log, Metrics: counted,
 				Transport: remote.Transport()})
 		},
-		Namespace: "katbox", CHAPNamespace: "katbox-chap", Cluster: "sanity",
+		Namespace: "katbox", CHAPNamespace: "katbox-chap", Driver: "array.csi.katbox.io", Cluster: "sanity",
 		ProbeInterval: time.Second, SyncInterval: time.Minute, Metrics: counted, Log: log,
 	})
 	must(t, err)
