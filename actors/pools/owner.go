@@ -28,12 +28,14 @@ type owner struct {
 	// pools are the Pools, as they were seen last.
 	pools map[string]*v1alpha1.Pool
 	nodes nodes
+	// places are the pools on arrays, with the Pool that has each.
+	places places
 	// listed: every resource has been seen once.
 	listed bool
 }
 
 func newOwner(env *environment) *owner {
-	return &owner{environment: env, index: newIndex(), admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}}
+	return &owner{environment: env, index: newIndex(), admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}, places: places{}}
 }
 
 // Start spawns the actor of the classes.
@@ -132,6 +134,8 @@ func (o *owner) Receive(c actor.Context) {
 		m.Send(o.index.counts(m.name), nil)
 	case *listPool:
 		m.Send(o.index.contents(m.name), nil)
+	case *takePlace:
+		m.Send(o.takePlace(m), nil)
 	case *mayDelete:
 		o.answerMayDelete(m)
 	case *mayGoOn:
@@ -188,6 +192,7 @@ func (o *owner) drop(m *gone) {
 	switch m.kind {
 	case PoolKind:
 		delete(o.pools, m.name)
+		o.places.leave(m.name)
 		o.supervisor.Tell(keyOf(kindPool, m.name), &poolEnds{})
 		o.Root.Send(o.Single(classesName), &poolGone{m.name})
 	case PoolClassKind:
@@ -230,6 +235,7 @@ func (o *owner) begin() {
 	}
 	o.listed = true
 	o.Root.Send(o.Single(classesName), &listed{})
+	o.places.remember(o.pools)
 	for name := range o.pools {
 		o.wakePool(name)
 	}

@@ -78,6 +78,8 @@ type poolActor struct {
 	again bool
 	// syncedAt is when the last comparison has ended, in this run; lastSync for people.
 	syncedAt time.Time
+	// refused are the IDs of what could not be imported; the comparison that runs uses it.
+	refused map[string]bool
 	// dirty: the status has to be written. told is what the last Event said.
 	dirty    bool
 	told     v1alpha1.PoolState
@@ -89,7 +91,7 @@ type poolActor struct {
 }
 
 func poolProps(env *environment, name string, object *v1alpha1.Pool) *actor.Props {
-	p := &poolActor{environment: env, name: name, object: object}
+	p := &poolActor{environment: env, name: name, object: object, refused: map[string]bool{}}
 	if object != nil {
 		p.remember()
 	}

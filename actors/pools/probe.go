@@ -69,6 +69,9 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	if found.on, found.compatible = compatible(object, found.health); !found.compatible.ok() {
 		return found
 	}
+	if found.compatible, found.err = found.alone(ctx, p.environment); found.err != nil || !found.compatible.ok() {
+		return found
+	}
 	found.configure(ctx, p.environment)
 	return found
 }

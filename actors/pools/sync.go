@@ -33,6 +33,8 @@ type comparison struct {
 	// servers are where the volumes with attachments are attached on the array.
 	servers  map[string][]string
 	attached map[string]bool
+	// refused are the IDs of what cannot be imported, each of which is told once.
+	refused map[string]bool
 	findings
 }
 
@@ -63,7 +65,7 @@ func (p *poolActor) startSync(c actor.Context) {
 		!p.reachable.ok() || !p.compatible.ok() || !p.configured.ok() {
 		return
 	}
-	x := &comparison{environment: p.environment, pool: p.object, array: p.client, poolID: p.last.on.ID}
+	x := &comparison{environment: p.environment, pool: p.object, array: p.client, poolID: p.last.on.ID, refused: p.refused}
 	work(p, c, &p.syncing, &syncEnded{}, func(ctx context.Context) synced {
 		defer p.comparisons.take(ctx)()
 		return synced{err: x.run(ctx), findings: x.findings, generation: x.pool.Generation}
@@ -105,6 +107,16 @@ func (p *poolActor) synced(c actor.Context, s synced) {
 	if s.findings != (findings{}) {
 		p.probeNow(c) // for the counters
 	}
+}
+
+// nameTaken tells that a volume or a snapshot gets no resource, because another one has its name.
+func (x *comparison) nameTaken(kind, id, name, has string) {
+	if x.refused[id] {
+		return
+	}
+	x.refused[id] = true
+	x.Resources.Events.Event(x.pool, corev1.EventTypeWarning, "NotImported",
+		fmt.Sprintf("%s %s (%s) has no resource, because %s; rename it on the array", kind, name, id, has))
 }
 
 // run compares all.

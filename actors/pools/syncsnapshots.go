@@ -78,6 +78,9 @@ func (x *comparison) adoptSnapshot(ctx context.Context, listed array.Snapshot, b
 	err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &have)
 	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil ||
 		have.Spec.PoolName != x.pool.Name || have.Spec.VolumeName != of) {
+		if have.Spec.PoolName != x.pool.Name || have.Status.ID != "" && have.Status.ID != listed.ID {
+			x.nameTaken("snapshot", listed.ID, listed.Name, "PoolSnapshot "+name+" is snapshot "+have.Status.ID+" of pool "+have.Spec.PoolName)
+		}
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {

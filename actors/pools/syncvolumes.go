@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,9 @@ func (x *comparison) adopt(ctx context.Context, listed *array.Volume) error {
 	err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &have)
 	if err == nil && (have.Spec.Management != v1alpha1.External || have.Status.ID != "" || have.DeletionTimestamp != nil ||
 		have.Spec.PoolName != x.pool.Name) {
+		if have.Spec.PoolName != x.pool.Name || have.Status.ID != "" && have.Status.ID != listed.ID {
+			x.nameTaken("volume", listed.ID, listed.Name, "PoolVolume "+name+" is volume "+have.Status.ID+" of pool "+have.Spec.PoolName)
+		}
 		return nil // made meanwhile, or another volume has its name
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -218,5 +222,7 @@ func (x *comparison) attachAgain(ctx context.Context, a content) error {
 	}
 	base := object.DeepCopy()
 	object.Status.State, object.Status.Message = v1alpha1.AttachmentAttaching, "the array had lost it"
+	x.Resources.Events.Event(&object, corev1.EventTypeWarning, "AttachmentLost", fmt.Sprintf("the array of pool %s had detached volume %s from "+
+		"node %s; it is attached again", x.pool.Name, a.volume, object.Spec.NodeName))
 	return x.patchStatus(ctx, &object, base)
 }
