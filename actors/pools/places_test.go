@@ -20,10 +20,7 @@ func TestTwoPoolsOfOneArrayPool(t *testing.T) {
 	}, func(h *testPools) {
 		h.wantState("b", v1alpha1.PoolReady, "", "")
 		h.pass(2 * time.Second) // the second one is younger
-		second := h.addPool("a", "fast")
-		second.mu.Lock()
-		second.health.IQN = "iqn.2011-04.com.zadara:b" // it is the same array, under another address
-		second.mu.Unlock()
+		h.addPoolAt("a", "fast", "https://b", "token-b")
 		h.pass(time.Second)
 		h.wantState("a", v1alpha1.PoolIncompatible, v1alpha1.ConditionCompatible, "SamePool")
 		h.wantEvents("a Warning Incompatible: pool-00000001 of the array iqn.2011-04.com.zadara:b is that of Pool b already", 1)

@@ -44,6 +44,7 @@ type flags struct {
 	noRecycleBin   bool
 	strings        bool
 	data           data
+	serial         uint
 }
 
 func parse(args []string, stderr io.Writer) (*flags, error) {
@@ -65,6 +66,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.Int64Var(&f.size, "size", 1, "size of these in GiB")
 	set.BoolVar(&f.block, "block", false, "these are block volumes")
 	set.BoolVar(&f.noRecycleBin, "no-recycle-bin", false, "deleted volumes do not go into the recycle bin")
+	set.UintVar(&f.serial, "serial", 1, "serial number of the first array, by which arrays are told apart; the others have the next ones")
 	set.BoolVar(&f.strings, "strings", false, "numbers are written as strings")
 	f.data.define(set)
 	if err := set.Parse(args); err != nil {
@@ -114,7 +116,7 @@ func (f *flags) start(n int) (*fake.Running, error) {
 		Path:         f.state,
 		NoRecycleBin: f.noRecycleBin,
 		Settings: fake.Settings{
-			Token: f.token, Version: f.version, Serial: uint32(n + 1), Strings: f.strings,
+			Token: f.token, Version: f.version, Serial: uint32(f.serial) + uint32(n), Strings: f.strings,
 		},
 	}
 	if f.state != "" && f.arrays > 1 {
