@@ -4,15 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
@@ -283,39 +279,10 @@ func TestNothingHasHappenedAtTheStart(t *testing.T) {
 	}
 }
 
-// TestNames: each metric has its name, its kind and a help text, there are no others, and
-// Prometheus' own linter finds no fault.
+// TestNames: there are no others, except those of Go and of the process.
 func TestNames(t *testing.T) {
-	families, err := everything().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	goAndProcess := 0
-	for _, family := range families {
-		if family.GetHelp() == "" {
-			t.Errorf("%s has no help text", family.GetName())
-		}
-		if !strings.HasPrefix(family.GetName(), "katbox_") {
-			goAndProcess++
-			continue
-		}
-		got = append(got, family.GetName()+" "+strings.ToLower(family.GetType().String()))
-	}
-	if !slices.Equal(got, names) {
-		t.Errorf("the metrics are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(names, "\n"))
-	}
-	if goAndProcess < 20 {
-		t.Errorf("%d metrics of Go and of the process", goAndProcess)
-	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range problems {
-		if strings.HasPrefix(problem.Metric, "katbox_") {
-			t.Errorf("%s: %s", problem.Metric, problem.Text)
-		}
+	if others := metricstest.WantNames(t, everything(), names); others < 20 {
+		t.Errorf("%d metrics of Go and of the process", others)
 	}
 }
 
@@ -328,19 +295,7 @@ func TestBuildInfo(t *testing.T) {
 	t.Error("no katbox_build_info with version, revision and version of Go")
 }
 
-// TestReadmeNamesEveryMetric: a metric without an explanation is of no use.
-func TestReadmeNamesEveryMetric(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		name, _, _ := strings.Cut(name, " ")
-		if !regexp.MustCompile("`" + name + "[`{]").Match(readme) {
-			t.Errorf("the README does not name the metric %s", name)
-		}
-	}
-}
+func TestReadmeNamesEveryMetric(t *testing.T) { metricstest.WantReadme(t, "../..", names) }
 
 // slowReader is a client that reads nothing of an answer before letGo is closed.
 type slowReader struct {

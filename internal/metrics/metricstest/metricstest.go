@@ -1,4 +1,5 @@
-// Package metricstest reads metrics as a Prometheus server does, without a Prometheus library.
+// Package metricstest reads metrics as a Prometheus server does, without a Prometheus library, and checks that
+// each has its name, its kind and its place in the README.
 package metricstest
 
 import (

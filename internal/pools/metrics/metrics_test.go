@@ -3,14 +3,10 @@ package metrics_test
 import (
 	"context"
 	"errors"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -109,48 +105,11 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 	}
 }
 
-// TestNames: each metric has its name, its kind and a help text, there are no others, and
-// Prometheus' own linter finds no fault.
+// TestNames: there are no others.
 func TestNames(t *testing.T) {
 	m := metrics.New("v1.2.3", "0123abc")
 	everything(m)
-	families, err := m.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, family := range families {
-		if family.GetHelp() == "" {
-			t.Errorf("%s has no help text", family.GetName())
-		}
-		if strings.HasPrefix(family.GetName(), "katbox_") {
-			got = append(got, family.GetName()+" "+strings.ToLower(family.GetType().String()))
-		}
-	}
-	if !slices.Equal(got, names) {
-		t.Errorf("the metrics are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(names, "\n"))
-	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range problems {
-		if strings.HasPrefix(problem.Metric, "katbox_") {
-			t.Errorf("%s: %s", problem.Metric, problem.Text)
-		}
-	}
+	metricstest.WantNames(t, m, names)
 }
 
-// TestReadmeNamesEveryMetric: a metric without an explanation is of no use.
-func TestReadmeNamesEveryMetric(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		name, _, _ := strings.Cut(name, " ")
-		if !regexp.MustCompile("`" + name + "[`{]").Match(readme) {
-			t.Errorf("the README does not name the metric %s", name)
-		}
-	}
-}
+func TestReadmeNamesEveryMetric(t *testing.T) { metricstest.WantReadme(t, "../../..", names) }
