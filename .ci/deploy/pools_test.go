@@ -165,6 +165,7 @@ func TestControllerMayDoNoMore(t *testing.T) {
 		": pools.katbox.io poolvolumes get list watch create update patch delete",
 		": pools.katbox.io poolvolumes/status update patch",
 		": snapshot.storage.k8s.io volumesnapshotclasses get list watch",
+		": snapshot.storage.k8s.io volumesnapshotcontents get list",
 		": snapshot.storage.k8s.io volumesnapshotcontents get list watch update patch",
 		": snapshot.storage.k8s.io volumesnapshotcontents/status update patch",
 		": snapshot.storage.k8s.io volumesnapshots get list watch update",

@@ -89,8 +89,8 @@ type environment struct {
 	Config
 	// servers are the server records of nodes.
 	servers *servers
-	// namers are the PersistentVolumes that name volumes.
-	namers *namers
+	// volumeNamers and snapshotNamers are the objects of Kubernetes that need volumes and snapshots.
+	volumeNamers, snapshotNamers *namers
 	// started is when the controller started.
 	started time.Time
 	// comparisons of arrays with their resources wait for one another.
@@ -107,6 +107,13 @@ func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *env
 		subjects: &actors.Subjects{
 			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: cfg.Metrics.OperationEnded,
 		},
+	}
+}
+
+func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
+	return &environment{
+		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
+		volumeNamers: newVolumeNamers(cfg.Driver), snapshotNamers: newSnapshotNamers(cfg.Driver),
 	}
 }
 

@@ -2,10 +2,10 @@ package pools
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/pools"
@@ -17,7 +17,7 @@ import (
 // held up, because Kubernetes has decided before. One that was interrupted is not either: its PersistentVolume
 // is Released, and to be deleted.
 func (t *task) needed(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	name, err := t.namers.of(ctx, t.environment, v)
+	name, err := t.volumeNamers.of(ctx, t.Resources, v.Name, v.Spec.RequestName)
 	if err != nil || name == "" {
 		return err
 	}
@@ -25,78 +25,79 @@ func (t *task) needed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		"and what is on the array goes then", name, v.Name)
 }
 
-// namers knows which PersistentVolumes name volumes. A provisioned one has the name of its volume. One that a
-// person has made may have any, and only a list tells.
-type namers struct {
-	mu sync.Mutex
-	// listed is when the last list began; byHandle has the PersistentVolumes of that list, by volume.
-	listed   time.Time
-	byHandle map[string]string
-}
-
-// of returns the PersistentVolume that needs a volume; empty where there is none.
-func (n *namers) of(ctx context.Context, e *environment, v *v1alpha1.PoolVolume) (string, error) {
-	asked := time.Now()
-	for _, name := range []string{v.Name, v.Spec.RequestName, n.known(v.Name)} {
-		if name == "" {
-			continue
-		}
-		var pv corev1.PersistentVolume
-		err := e.Resources.Get(ctx, client.ObjectKey{Name: name}, &pv)
-		if client.IgnoreNotFound(err) != nil {
-			return "", kubernetesError(err, "read the PersistentVolume "+name)
-		}
-		if err == nil && e.needs(&pv) == v.Name {
-			return name, nil
-		}
+// snapshotNeeded is needed for a snapshot, which a VolumeSnapshotContent names.
+func (t *task) snapshotNeeded(ctx context.Context, s *v1alpha1.PoolSnapshot) error {
+	name, err := t.snapshotNamers.of(ctx, t.Resources, s.Name, contentName(s))
+	if err != nil || name == "" {
+		return err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.listed.After(asked) { // else a list that serves this question too was made while it waited
-		if err := n.list(ctx, e); err != nil {
-			return "", err
-		}
-	}
-	return n.byHandle[v.Name], nil
+	return problemf(pools.ErrInUse, "the VolumeSnapshotContent %s names snapshot %s; delete its VolumeSnapshot, or the VolumeSnapshotContent if "+
+		"that is gone, and what is on the array goes then", name, s.Name)
 }
 
-func (n *namers) known(volume string) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.byHandle[volume]
-}
-
-// list asks for all PersistentVolumes. mu is held.
-func (n *namers) list(ctx context.Context, e *environment) error {
-	began, byHandle := time.Now(), map[string]string{}
-	page := client.ListOptions{Limit: 500}
-	for {
-		var list corev1.PersistentVolumeList
-		if err := e.Resources.List(ctx, &list, &page); err != nil {
-			return kubernetesError(err, "list the PersistentVolumes")
-		}
-		for i := range list.Items {
-			if handle := e.needs(&list.Items[i]); handle != "" {
-				byHandle[handle] = list.Items[i].Name
+// newVolumeNamers returns the PersistentVolumes of a CSI driver that need their volume.
+func newVolumeNamers(driver string) *namers {
+	return &namers{
+		kind: "PersistentVolume", one: func() client.Object { return &corev1.PersistentVolume{} },
+		all: func() client.ObjectList { return &corev1.PersistentVolumeList{} },
+		needs: func(o client.Object) string {
+			pv := o.(*corev1.PersistentVolume)
+			switch source := pv.Spec.CSI; {
+			case source == nil || source.Driver != driver:
+				return ""
+			case pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+				return "" // its claim is gone, and it is to be deleted with its volume
+			default:
+				return source.VolumeHandle
 			}
-		}
-		if page.Continue = list.Continue; page.Continue == "" {
-			break
-		}
+		},
 	}
-	n.listed, n.byHandle = began, byHandle
-	return nil
 }
 
-// needs returns the volume that a PersistentVolume needs: its own, unless its claim is gone and it is to be
-// deleted with its volume.
-func (e *environment) needs(pv *corev1.PersistentVolume) string {
-	source := pv.Spec.CSI
-	switch {
-	case source == nil || source.Driver != e.Driver:
-		return ""
-	case pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+// snapshotContents is the kind of what Kubernetes has for a snapshot. A cluster may not have it.
+var snapshotContents = schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotContent"}
+
+// newSnapshotNamers returns the VolumeSnapshotContents of a CSI driver that need their snapshot.
+func newSnapshotNamers(driver string) *namers {
+	return &namers{
+		kind: snapshotContents.Kind,
+		one: func() client.Object {
+			content := &unstructured.Unstructured{}
+			content.SetGroupVersionKind(snapshotContents)
+			return content
+		},
+		all: func() client.ObjectList {
+			contents := &unstructured.UnstructuredList{}
+			contents.SetGroupVersionKind(snapshotContents.GroupVersion().WithKind(snapshotContents.Kind + "List"))
+			return contents
+		},
+		needs: func(o client.Object) string {
+			content := o.(*unstructured.Unstructured).Object
+			text := func(fields ...string) string {
+				s, _, _ := unstructured.NestedString(content, fields...)
+				return s
+			}
+			if text("spec", "driver") != driver || o.GetDeletionTimestamp() != nil && text("spec", "deletionPolicy") == "Delete" {
+				return ""
+			}
+			if handle := text("status", "snapshotHandle"); handle != "" {
+				return handle
+			}
+			return text("spec", "source", "snapshotHandle")
+		},
+	}
+}
+
+// contentName is the name that external-snapshotter gives to what it has for a snapshot that it asks for; empty
+// for another snapshot.
+func contentName(s *v1alpha1.PoolSnapshot) string {
+	const asked, has = "snapshot-", "snapcontent-"
+	name := s.Name
+	if s.Spec.RequestName != "" {
+		name = s.Spec.RequestName
+	}
+	if len(name) <= len(asked) || name[:len(asked)] != asked {
 		return ""
 	}
-	return source.VolumeHandle
+	return has + name[len(asked):]
 }

@@ -65,6 +65,7 @@ func TestNameThatIsTakenIsTold(t *testing.T) {
 	}, func(h *testPools) {
 		h.pass(testInterval)
 		h.addVolume(h.addPool("a-b", "fast"), "c", "", 7, false)
+		h.pass(time.Second) // the Pool's status is written
 		h.changePool("a-b", func(p *v1alpha1.Pool) { p.Spec.VPSA.ManageExternal = true })
 		h.pass(time.Hour)
 		if v := get[v1alpha1.PoolVolume](h, "a-b-c"); v.Spec.PoolName != "a" || v.Status.Capacity.Value() != 5<<30 {

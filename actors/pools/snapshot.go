@@ -160,7 +160,14 @@ func (t *task) finishSnapshot(ctx context.Context) error {
 	t.note(s)
 	switch {
 	case s.DeletionTimestamp != nil:
-		if err := t.mayDelete(ctx, kindSnapshot); err != nil {
+		err := t.mayDelete(ctx, kindSnapshot)
+		if err == nil && s.Spec.Management != v1alpha1.External {
+			err = t.snapshotNeeded(ctx, s)
+		}
+		if err != nil {
+			if errors.Is(err, pools.ErrInUse) {
+				t.snapshotBlocked(ctx, s, err)
+			}
 			return err
 		}
 		return t.cleanSnapshot(ctx, s)
@@ -172,6 +179,17 @@ func (t *task) finishSnapshot(ctx context.Context) error {
 		return nil // the resource is gone; the next call learns why
 	}
 	return err
+}
+
+// snapshotBlocked says on the resource, and in an event, why a snapshot is not deleted yet, once for each reason.
+func (t *task) snapshotBlocked(ctx context.Context, s *v1alpha1.PoolSnapshot, why error) {
+	if s.Status.State == v1alpha1.SnapshotDeleting && s.Status.Message == why.Error() {
+		return
+	}
+	t.warn(s, "DeleteBlocked", why)
+	if err := t.writeStatus(ctx, s, func() { s.Status.State, s.Status.Message = v1alpha1.SnapshotDeleting, why.Error() }); err != nil {
+		t.Log.V(1).Info("the reason why a snapshot is not deleted cannot be written", "resource", t.name, "reason", err.Error())
+	}
 }
 
 // removeSnapshot deletes a snapshot for a call.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -220,69 +219,6 @@ func TestResourcesDeletedByHandWaitForWhatUsesThem(t *testing.T) {
 	w.must(w.api.Delete(w.ctx, w.attachment("pvc-1", "node1")))
 	w.until("both are gone", func() bool { return w.volume("pvc-1") == nil })
 	w.nothingLeft()
-}
-
-// TestVolumeThatAPersistentVolumeNamesIsNotDeletedByHand: only a call deletes it, or the deletion of that one.
-func TestVolumeThatAPersistentVolumeNamesIsNotDeletedByHand(t *testing.T) {
-	ours := func(name, volume string) *corev1.PersistentVolume {
-		return &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.PersistentVolumeSpec{
-				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
-				PersistentVolumeSource: corev1.PersistentVolumeSource{
-					CSI: &corev1.CSIPersistentVolumeSource{Driver: testDriver, VolumeHandle: volume},
-				},
-			},
-			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
-		}
-	}
-	for name, test := range map[string]struct {
-		pv     *corev1.PersistentVolume
-		change func(*corev1.PersistentVolume)
-		needed bool
-	}{
-		"provisioned":      {ours("pvc-1", "pvc-1"), nil, true},
-		"made by a person": {ours("static", "pvc-1"), nil, true},
-		"released, and retained": {ours("pvc-1", "pvc-1"), func(pv *corev1.PersistentVolume) {
-			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain
-		}, true},
-		"released":         {ours("pvc-1", "pvc-1"), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }, false},
-		"another volume's": {ours("pvc-1", "pvc-2"), nil, false},
-		"another driver's": {ours("pvc-1", "pvc-1"), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other" }, false},
-		"of another kind":  {ours("pvc-1", "pvc-1"), func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil }, false},
-	} {
-		for _, by := range []string{"a call", "the end of the PersistentVolume"} {
-			t.Run(name+", then "+by, func(t *testing.T) {
-				w := newWorld(t)
-				w.create("pvc-1", 1, false)
-				if test.change != nil {
-					test.change(test.pv)
-				}
-				pv := test.pv.DeepCopy()
-				w.must(w.api.Create(w.ctx, pv))
-				pv.Status = test.pv.Status
-				w.must(w.api.Status().Update(w.ctx, pv))
-				w.must(w.api.Delete(w.ctx, w.volume("pvc-1")))
-				if test.needed {
-					w.until("the resource says why it waits", func() bool {
-						v := w.volume("pvc-1")
-						return v != nil && v.Status.State == v1alpha1.VolumeDeleting &&
-							strings.Contains(v.Status.Message, "PersistentVolume "+test.pv.Name)
-					})
-					if len(w.on().volumes) != 1 {
-						t.Fatal("the volume is gone")
-					}
-					if by == "a call" {
-						w.must(w.DeleteVolume(w.ctx, "pvc-1"))
-					} else {
-						w.must(w.api.Delete(w.ctx, pv))
-					}
-				}
-				w.until("the volume is gone", func() bool { return w.volume("pvc-1") == nil })
-				w.nothingLeft()
-			})
-		}
-	}
 }
 
 func TestExternalVolumeStaysOnTheArray(t *testing.T) {
