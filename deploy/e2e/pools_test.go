@@ -23,6 +23,12 @@ func TestPools(t *testing.T) {
 		{"life of a volume", (*poolsCluster).testLife},
 		{"in use", (*poolsCluster).testInUse},
 		{"array away", (*poolsCluster).testArrayAway},
+		{"states", (*poolsCluster).testStates},
+		{"import", (*poolsCluster).testImport},
+		{"capacity", (*poolsCluster).testCapacity},
+		{"allocator", (*poolsCluster).testAllocator},
+		{"steps that fail", (*poolsCluster).testStepsThatFail},
+		{"finalizers", (*poolsCluster).testFinalizers},
 		{"two replicas", (*poolsCluster).testReplicas},
 		{"uninstall", (*poolsCluster).testUninstall},
 		{"many claims", (*poolsCluster).testManyClaims},
@@ -32,7 +38,7 @@ func TestPools(t *testing.T) {
 			scenario.run(part)
 			part.wantNothingLeft()
 			part.wantAllowed()
-			p.array, p.removal = part.array, part.removal
+			p.array, p.removals = part.array, part.removals
 		})
 	}
 }

@@ -38,9 +38,12 @@ type poolsCluster struct {
 	stub       *stubNode
 	// overlay is the directory of what is installed.
 	overlay string
-	// removal is when the overlay was deleted, and its rights before its pods.
-	removal struct{ began, ended time.Time }
+	// removals are when the overlay or the chart was deleted, and its rights before its pods.
+	removals []removal
 }
+
+// removal is a time in which what is refused is no mistake.
+type removal struct{ began, ended time.Time }
 
 func (p *poolsCluster) in(t *testing.T) *poolsCluster {
 	other := *p
@@ -249,7 +252,8 @@ kind: Pool
 metadata: {name: a}
 spec:
   className: fast
-  vpsa: {endpoint: %q, credentialsSecretRef: {name: array}}
+  # A request without an answer is in doubt for twice this time: then the array works on it no more.
+  vpsa: {endpoint: %q, credentialsSecretRef: {name: array}, requestTimeout: 15s}
 ---
 apiVersion: pools.katbox.io/v1alpha1
 kind: PoolNode

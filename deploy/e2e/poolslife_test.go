@@ -107,8 +107,7 @@ func (p *poolsCluster) testLife() {
 		}
 	}
 
-	p.apply(`{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {name: snap},
-  spec: {volumeSnapshotClassName: fast, source: {persistentVolumeClaimName: one}}}`)
+	p.apply(snapshotOf("snap", "one"))
 	p.kubectl("wait", "--for=jsonpath={.status.readyToUse}=true", "--timeout=120s", "volumesnapshot/snap")
 	p.apply(claim{name: "two", source: "snap", size: "3Gi"}.String())
 	copied := p.bound("two")
