@@ -21,8 +21,8 @@ func (t *task) needed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if err != nil || name == "" {
 		return err
 	}
-	return problemf(pools.ErrInUse, "the PersistentVolume %s names volume %s; delete its claim, or the PersistentVolume if the claim is gone, "+
-		"and what is on the array goes then", name, v.Name)
+	return problemf(pools.ErrInUse, "the PersistentVolume %s names volume %s; delete its claim, or the PersistentVolume if the claim "+
+		"is gone, and what is on the array goes then", name, v.Name)
 }
 
 // snapshotNeeded is needed for a snapshot, which a VolumeSnapshotContent names.
@@ -31,8 +31,8 @@ func (t *task) snapshotNeeded(ctx context.Context, s *v1alpha1.PoolSnapshot) err
 	if err != nil || name == "" {
 		return err
 	}
-	return problemf(pools.ErrInUse, "the VolumeSnapshotContent %s names snapshot %s; delete its VolumeSnapshot, or the VolumeSnapshotContent if "+
-		"that is gone, and what is on the array goes then", name, s.Name)
+	return problemf(pools.ErrInUse, "the VolumeSnapshotContent %s names snapshot %s; delete its VolumeSnapshot, or the "+
+		"VolumeSnapshotContent if that is gone, and what is on the array goes then", name, s.Name)
 }
 
 // newVolumeNamers returns the PersistentVolumes of a CSI driver that need their volume.

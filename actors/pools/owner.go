@@ -35,7 +35,9 @@ type owner struct {
 }
 
 func newOwner(env *environment) *owner {
-	return &owner{environment: env, index: newIndex(), admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}, places: places{}}
+	return &owner{
+		environment: env, index: newIndex(), admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}, places: places{},
+	}
 }
 
 // Start spawns the actor of the classes.

@@ -81,7 +81,8 @@ func TestLostAttachmentIsTold(t *testing.T) {
 	inPools(t, func(h *testPools) {
 		a := h.addPool("a", "fast")
 		v := h.addVolume(a, "pvc-1", pools.NewComment(testCluster, pools.Claim{}).String(), 5, true)
-		server, err := a.EnsureServer(context.Background(), array.NewServer{Name: "node1-x", IQN: "iqn.2026-11.io.katbox:c:node1", Address: "10.0.0.1"})
+		node := array.NewServer{Name: "node1-x", IQN: "iqn.2026-11.io.katbox:c:node1", Address: "10.0.0.1"}
+		server, err := a.EnsureServer(context.Background(), node)
 		if err != nil {
 			h.Fatal(err)
 		}

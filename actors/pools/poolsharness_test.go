@@ -57,7 +57,8 @@ func inPools(t *testing.T, prepare func(h *testPools), test func(h *testPools)) 
 func (h *testPools) start() {
 	c, err := Start(Config{
 		Resources: Resources{Client: h.kube, Events: h.events}, Connect: h.connect, Namespace: "katbox", CHAPNamespace: "katbox-chap",
-		Driver: testDriver, Cluster: testCluster, ProbeInterval: testInterval, SyncInterval: 5 * time.Minute, Metrics: countNothing{}, Log: logr.Discard(),
+		Driver: testDriver, Cluster: testCluster, ProbeInterval: testInterval, SyncInterval: 5 * time.Minute,
+		Metrics: countNothing{}, Log: logr.Discard(),
 	})
 	if err != nil {
 		h.Fatal(err)

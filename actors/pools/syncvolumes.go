@@ -222,7 +222,7 @@ func (x *comparison) attachAgain(ctx context.Context, a content) error {
 	}
 	base := object.DeepCopy()
 	object.Status.State, object.Status.Message = v1alpha1.AttachmentAttaching, "the array had lost it"
-	x.Resources.Events.Event(&object, corev1.EventTypeWarning, "AttachmentLost", fmt.Sprintf("the array of pool %s had detached volume %s from "+
-		"node %s; it is attached again", x.pool.Name, a.volume, object.Spec.NodeName))
+	x.Resources.Events.Event(&object, corev1.EventTypeWarning, "AttachmentLost", fmt.Sprintf("the array of pool %s had detached volume %s "+
+		"from node %s; it is attached again", x.pool.Name, a.volume, object.Spec.NodeName))
 	return x.patchStatus(ctx, &object, base)
 }
