@@ -351,7 +351,12 @@ func TestVolumeMadeByHandTakesNoStrangersVolume(t *testing.T) {
 			if says := w.volume("data").Status.Message; !strings.Contains(says, before.ID) {
 				t.Errorf("the message is %q", says)
 			}
-			w.wants(w.DeleteVolume(w.ctx, "data"), volume.ErrUncertain, before.ID)
+			var refused error
+			w.until("nothing else changes the volume", func() bool {
+				refused = w.DeleteVolume(w.ctx, "data")
+				return !errors.Is(refused, volume.ErrBusy)
+			})
+			w.wants(refused, volume.ErrUncertain, before.ID)
 			w.must(w.api.Delete(w.ctx, w.volume("data")))
 			w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, "data") }))
 			if after := w.on().named(w, "data"); after.ID != before.ID || after.Comment != before.Comment {
