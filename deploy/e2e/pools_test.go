@@ -31,6 +31,7 @@ func TestPools(t *testing.T) {
 		{"finalizers", (*poolsCluster).testFinalizers},
 		{"two replicas", (*poolsCluster).testReplicas},
 		{"uninstall", (*poolsCluster).testUninstall},
+		{"chart", (*poolsCluster).testChart},
 		{"many claims", (*poolsCluster).testManyClaims},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {

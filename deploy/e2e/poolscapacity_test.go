@@ -66,7 +66,7 @@ func (p *poolsCluster) testCapacity() {
 	p.kubectl("delete", "pod", "one", "--wait=true")
 	p.kubectl("delete", "volumesnapshot", "snap", "--wait=true", "--timeout=120s")
 	p.kubectl("delete", "pvc", "one", "--wait=true", "--timeout=120s")
-	p.wantField("pool", pool, "{.status.counters.volumes} {.status.counters.snapshots} {.status.counters.attachments}", "  ") // zeros are left out
+	p.wantField("pool", pool, "{.status.counters.volumes} {.status.counters.snapshots} {.status.counters.attachments}", "  ") // no zeros
 	p.dropBeside("b", "c")
 }
 
@@ -80,7 +80,8 @@ func (p *poolsCluster) testAllocator() {
 		name  string
 		why   string
 	}{
-		{&away, "away", "Unreachable"}, {&old, "old", "Incompatible: its version is 19.08"}, {&guarded, "guarded", "the capacity mode is protected"},
+		{&away, "away", "Unreachable"}, {&old, "old", "Incompatible: its version is 19.08"},
+		{&guarded, "guarded", "the capacity mode is protected"},
 		{&full, "full", "2 GiB free; 10 GiB are needed"}, {&not, "not", "unschedulable"},
 	}
 	var names, why []string

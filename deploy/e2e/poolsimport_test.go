@@ -82,8 +82,9 @@ func (p *poolsCluster) importOthers() {
 	p.wantState("pool", "b", "Ready")
 	p.wantEvent("Pool", "b", "Imported", "3 volumes and snapshots of others")
 	p.wantField("pool", "b", "{.status.counters.external} {.status.counters.volumes} {.status.counters.snapshots}", "2 0 1")
-	p.wantField("poolvolume", "b-theirs", "{.spec.management} {.status.state} {.status.capacity} {.spec.protocol}", "External Ready 2Gi nfs")
-	p.wantField("poolvolume", "b-their-disk", "{.spec.management} {.status.state} {.status.capacity} {.spec.protocol}", "External Ready 3Gi iscsi")
+	const imported = "{.spec.management} {.status.state} {.status.capacity} {.spec.protocol}"
+	p.wantField("poolvolume", "b-theirs", imported, "External Ready 2Gi nfs")
+	p.wantField("poolvolume", "b-their-disk", imported, "External Ready 3Gi iscsi")
 
 	// What comes later is found by the next comparison.
 	b.orders(http.MethodPost, "/fake/volumes", map[string]any{"name": "later"})

@@ -215,8 +215,8 @@ func (c *crowd) measure(what string, claims int, latency time.Duration, do func(
 	each := float64(requests) / float64(claims)
 	rate = float64(claims) / took.Seconds()
 	most := inFlight / (each * latency.Seconds())
-	report(fmt.Sprintf("%d claims %s, array takes %s", claims, what, latency), "%.1f/s, %.1f requests each: %.0f %% of the %.1f/s that the array allows",
-		rate, each, 100*rate/most, most)
+	report(fmt.Sprintf("%d claims %s, array takes %s", claims, what, latency),
+		"%.1f/s, %.1f requests each: %.0f %% of the %.1f/s that the array allows", rate, each, 100*rate/most, most)
 	t.Logf("%s at %s, in %.1f s: %v", what, latency, took.Seconds(), counts)
 	t.Logf("CPU: %s", usedSince(t, before, took))
 	t.Logf("requests to the API server, for each claim: %s", c.p.requestsSince(began, claims))
