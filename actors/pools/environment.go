@@ -103,17 +103,11 @@ type environment struct {
 
 func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
 	return &environment{
-		System: system, Config: cfg, servers: newServers(), namers: &namers{}, comparisons: newTurns(), started: time.Now(), ctx: ctx,
+		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
+		volumeNamers: newVolumeNamers(cfg.Driver), snapshotNamers: newSnapshotNamers(cfg.Driver),
 		subjects: &actors.Subjects{
 			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: cfg.Metrics.OperationEnded,
 		},
-	}
-}
-
-func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
-	return &environment{
-		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
-		volumeNamers: newVolumeNamers(cfg.Driver), snapshotNamers: newSnapshotNamers(cfg.Driver),
 	}
 }
 

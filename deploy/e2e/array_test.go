@@ -37,7 +37,7 @@ func TestArray(t *testing.T) {
 			part.wantNothingLeft()
 			part.wantNothingOnNode()
 			part.wantAllowed()
-			a.array, a.removal = part.array, part.removal
+			a.array, a.removals = part.array, part.removals
 		})
 	}
 }

@@ -117,10 +117,10 @@ func (a *arrayCluster) daemonReady() {
 // deleteOverlay deletes daemon and controller, and checks that no volume is touched by that.
 func (a *arrayCluster) deleteOverlay() {
 	a.t.Helper()
-	a.removal.began = time.Now()
+	began := time.Now()
 	attached := len(a.onArray("servers"))
 	a.feed(a.poolsManifests(), "delete", "--wait", "--timeout", patience.String(), "-f", "-")
-	a.removal.ended = time.Now()
+	a.removals = append(a.removals, removal{began, time.Now()})
 	if now := len(a.onArray("servers")); now != attached {
 		a.t.Errorf("the array had %d servers, and has %d without Katbox", attached, now)
 	}

@@ -40,9 +40,7 @@ func serverAway(t *testing.T, how dataplane.Away) {
 	again := filepath.Join(t.TempDir(), "again")
 	roottest.UnmountAtEnd(t, again)
 
-	if err := a.Leave(how); err != nil {
-		t.Fatal(err)
-	}
+	a.Leave(t, how)
 	waiting := map[string]chan error{}
 	wait := func(what string, call func() error) {
 		done := make(chan error, 1)
@@ -75,9 +73,7 @@ func serverAway(t *testing.T, how dataplane.Away) {
 		default:
 		}
 	}
-	if err := a.Return(); err != nil {
-		t.Fatal(err)
-	}
+	a.Return(t)
 	for what, done := range waiting {
 		if err := <-done; err != nil {
 			t.Errorf("%s, when the server is back: %v", what, err)
@@ -95,9 +91,7 @@ func TestArrayLastUnmountWhileAway(t *testing.T) {
 			if err := nfs.Mount(a.Attach(t, a.Create(t, "one", 1, false), attachtest.ThisNode(t), false).Export, dir, nil, false); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.Leave(how); err != nil {
-				t.Fatal(err)
-			}
+			a.Leave(t, how)
 			done := make(chan error, 1)
 			go func() { done <- tools.Unmount(dir) }()
 			for mountedAt(t, dir).Target != "" {
@@ -109,9 +103,7 @@ func TestArrayLastUnmountWhileAway(t *testing.T) {
 				done <- err
 			default:
 			}
-			if err := a.Return(); err != nil {
-				t.Fatal(err)
-			}
+			a.Return(t)
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
