@@ -24,7 +24,8 @@ func TestSplitOptions(t *testing.T) {
 		{options: "ro", flags: unix.MS_RDONLY | unix.MS_RELATIME},
 		{options: "ro,rw", flags: unix.MS_RELATIME},
 		{options: "noatime,sync,discard,commit=5", flags: unix.MS_NOATIME | unix.MS_SYNCHRONOUS, own: []string{"discard", "commit=5"}},
-		{options: "nosuid,nodev,noexec,lazytime,dirsync", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_LAZYTIME | unix.MS_DIRSYNC | unix.MS_RELATIME},
+		{options: "nosuid,nodev,noexec,lazytime,dirsync",
+			flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_LAZYTIME | unix.MS_DIRSYNC | unix.MS_RELATIME},
 		{options: "noatime,strictatime", flags: unix.MS_STRICTATIME},
 		{options: "bind,remount", own: []string{"bind", "remount"}},
 	} {

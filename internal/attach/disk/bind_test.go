@@ -221,7 +221,8 @@ func TestBindThatFails(t *testing.T) {
 func TestRemoveRefuses(t *testing.T) {
 	dir := t.TempDir()
 	full, file, link := filepath.Join(dir, "full"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := errors.Join(os.MkdirAll(filepath.Join(full, "more"), 0o700), os.WriteFile(file, []byte("data"), 0o600), os.Symlink(dir, link)); err != nil {
+	err := errors.Join(os.MkdirAll(filepath.Join(full, "more"), 0o700), os.WriteFile(file, []byte("data"), 0o600), os.Symlink(dir, link))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{full, file, link} {

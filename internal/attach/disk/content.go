@@ -68,11 +68,10 @@ func (t Tools) look(ctx context.Context, dev string) (content, error) {
 func parseBlkid(output string) (c content) {
 	var table string
 	for line := range strings.Lines(output) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		switch {
-		case key == "TYPE":
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
+		case "TYPE":
 			c.fsType = value
-		case key == "PTTYPE":
+		case "PTTYPE":
 			table = value
 		}
 	}
@@ -93,7 +92,8 @@ func (t Tools) sameNode(dev string) error {
 	}
 	hosts, err := blockDevice(filepath.Join(t.Root, dev))
 	if err == nil && own != hosts {
-		err = fmt.Errorf("%s is device %d:%d, and %d:%d for the host", dev, unix.Major(own), unix.Minor(own), unix.Major(hosts), unix.Minor(hosts))
+		err = fmt.Errorf("%s is device %d:%d, and %d:%d for the host", dev,
+			unix.Major(own), unix.Minor(own), unix.Major(hosts), unix.Minor(hosts))
 	}
 	return err
 }

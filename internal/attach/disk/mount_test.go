@@ -101,11 +101,13 @@ func TestMountOptions(t *testing.T) {
 	eachFileSystem(t, func(t *testing.T, fsType string) {
 		d, dir := formatted(t, fsType, small), target(t)
 		for _, option := range []string{"journal_path=/dev/sda", "journal_dev=5", "logdev=/dev/sda", "rtdev=/dev/sda", "loop", "offset=4096"} {
-			if err := quiet.Mount(d.path, dir, fsType, []string{option}, false); !errors.Is(err, volume.ErrInvalid) || !strings.Contains(err.Error(), option) {
+			err := quiet.Mount(d.path, dir, fsType, []string{option}, false)
+			if !errors.Is(err, volume.ErrInvalid) || !strings.Contains(err.Error(), option) {
 				t.Errorf("%s: %v", option, err)
 			}
 		}
-		if err := quiet.Mount(d.path, dir, fsType, []string{"no-such-option"}, false); !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "no-such-option") {
+		err := quiet.Mount(d.path, dir, fsType, []string{"no-such-option"}, false)
+		if !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "no-such-option") {
 			t.Errorf("an option that the kernel does not know: %v", err)
 		}
 		if err := quiet.Mount(d.path, dir, map[string]string{ext4: xfs, xfs: ext4}[fsType], nil, false); err == nil {

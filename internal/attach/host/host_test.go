@@ -47,7 +47,8 @@ func TestRun(t *testing.T) {
 }
 
 func TestMissingProgram(t *testing.T) {
-	if _, err := Root("").Run(t.Context(), Program{Name: "no-such-program"}); !errors.Is(err, ErrNoProgram) || !strings.Contains(err.Error(), "no-such-program") {
+	_, err := Root("").Run(t.Context(), Program{Name: "no-such-program"})
+	if !errors.Is(err, ErrNoProgram) || !strings.Contains(err.Error(), "no-such-program") {
 		t.Error(err)
 	}
 }

@@ -119,7 +119,8 @@ func explain(err error, e export, r request, client netip.Addr) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no export %s, or no directory to mount it on: %w", e.path, err)
 	case errors.Is(err, unix.EPROTONOSUPPORT):
-		return fmt.Errorf("%s does not speak NFS %s; set the mount option vers= to one of %q that it speaks: %w", e.host, r.version, versions, err)
+		return fmt.Errorf("%s does not speak NFS %s; set the mount option vers= to one of %q that it speaks: %w",
+			e.host, r.version, versions, err)
 	case errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("the kernel of the node has no client for NFS %s; load its modules nfs and nfsv%.1s: %w", r.version, r.version, err)
 	case errors.Is(err, unix.EINVAL):

@@ -114,7 +114,8 @@ func parseOptions(options []string) (request, error) {
 		}
 	}
 	if r.version == "3" && !locks {
-		return r, refuse("vers=3", "needs nolock beside it, with which locks hold on one node only, or lock, for which the node has to run rpc.statd")
+		return r, refuse("vers=3", "needs nolock beside it, with which locks hold on one node only, "+
+			"or lock, for which the node has to run rpc.statd")
 	}
 	return r, nil
 }

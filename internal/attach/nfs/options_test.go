@@ -25,7 +25,8 @@ func TestParseExport(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", ":/x", "host", "host:x", "/x", "fd00::1:/x", "[fd00::1:/x", "fd00::1]:/x", "[10.0.0.1]:/x", "[::ffff:10.0.0.1]:/x", "[]:/x", "[host]:/x",
+		"", ":/x", "host", "host:x", "/x", "fd00::1:/x", "[fd00::1:/x", "fd00::1]:/x", "[10.0.0.1]:/x",
+		"[::ffff:10.0.0.1]:/x", "[]:/x", "[host]:/x",
 		"a,b:/x", "a b:/x", "-host:/x", "a..b:/x", "host:/x\ny", "host:/x\x00", "ho\nst:/x", "../x:/y",
 	} {
 		if got, err := parseExport(text); !errors.Is(err, volume.ErrInvalid) {
@@ -47,14 +48,16 @@ func TestOptions(t *testing.T) {
 		{"", six, "nfs4", "vers=4.2,proto=tcp6,addr=fd00::1,clientaddr=10.0.0.9", 0},
 		{"proto=tcp6", six, "nfs4", "vers=4.2,proto=tcp6,addr=fd00::1,clientaddr=10.0.0.9", 0},
 		{"vers=4.1,hard,timeo=600,retrans=2,rsize=1048576,nconnect=4,sec=krb5p,lookupcache=pos,noresvport", four, "nfs4",
-			"vers=4.1,hard,timeo=600,retrans=2,rsize=1048576,nconnect=4,sec=krb5p,lookupcache=pos,noresvport,proto=tcp,addr=10.0.0.1,clientaddr=10.0.0.9", 0},
+			"vers=4.1,hard,timeo=600,retrans=2,rsize=1048576,nconnect=4,sec=krb5p,lookupcache=pos,noresvport," +
+				"proto=tcp,addr=10.0.0.1,clientaddr=10.0.0.9", 0},
 		{"nfsvers=4.0,soft,defaults,_netdev", four, "nfs4", "vers=4.0,soft,proto=tcp,addr=10.0.0.1,clientaddr=10.0.0.9", 0},
 		{"noatime,nosuid,nocto", four, "nfs4", "vers=4.2,nocto,proto=tcp,addr=10.0.0.1,clientaddr=10.0.0.9", unix.MS_NOATIME | unix.MS_NOSUID},
 		{"noexec,exec", four, "nfs4", "vers=4.2,proto=tcp,addr=10.0.0.1,clientaddr=10.0.0.9", unix.MS_RELATIME},
 		{"vers=3,nolock", four, "nfs", "vers=3,nolock,proto=tcp,addr=10.0.0.1,mountproto=tcp,mountaddr=10.0.0.1", 0},
 		{"vers=3,lock,mountport=20048,mountproto=udp6,local_lock=none", six, "nfs",
 			"vers=3,lock,mountport=20048,mountproto=udp6,local_lock=none,proto=tcp6,addr=fd00::1,mountaddr=fd00::1", 0},
-		{"vers=3,nolock,proto=rdma,port=20049", four, "nfs", "vers=3,nolock,port=20049,proto=rdma,addr=10.0.0.1,mountproto=tcp,mountaddr=10.0.0.1", 0},
+		{"vers=3,nolock,proto=rdma,port=20049", four, "nfs",
+			"vers=3,nolock,port=20049,proto=rdma,addr=10.0.0.1,mountproto=tcp,mountaddr=10.0.0.1", 0},
 	} {
 		r, err := parseOptions(split(tt.options))
 		if err != nil {
@@ -138,7 +141,9 @@ func TestTransportAndAddress(t *testing.T) {
 }
 
 func TestMountRefusesBeforeItDoesAnything(t *testing.T) {
-	for _, err := range []error{Mount("nowhere", "/no/such/directory", nil, false), Mount("10.0.0.1:/x", "/no/such/directory", []string{"x"}, false)} {
+	for _, err := range []error{
+		Mount("nowhere", "/no/such/directory", nil, false), Mount("10.0.0.1:/x", "/no/such/directory", []string{"x"}, false),
+	} {
 		if !errors.Is(err, volume.ErrInvalid) {
 			t.Error(err)
 		}

@@ -102,7 +102,8 @@ func TestFormatOfTheFiles(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "records"))
-	for _, id := range []string{"", ".", "..", "../a", "a/b", "/a", ".hidden", "a\x00b", "a\nb", "a b", "ä", "a~b", strings.Repeat("a", 2000)} {
+	for _, id := range []string{"", ".", "..", "../a", "a/b", "/a", ".hidden", "a\x00b", "a\nb", "a b", "ä", "a~b",
+		strings.Repeat("a", 2000)} {
 		_, load := s.Load(id)
 		for call, err := range map[string]error{"save": s.Save(Record{Volume: id}), "load": load, "remove": s.Remove(id)} {
 			if !errors.Is(err, volume.ErrInvalid) {
