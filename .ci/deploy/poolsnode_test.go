@@ -121,6 +121,10 @@ func TestDaemonOfPools(t *testing.T) {
 		"registers the driver") {
 		t.Errorf("pools with the classic sidecars: %v", err)
 	}
+	if _, err := template("--kube-version", "1.29.9", "--set", "pools.enabled=true"); err == nil || !strings.Contains(err.Error(),
+		"Kubernetes 1.30") {
+		t.Errorf("pools with Kubernetes 1.29: %v", err)
+	}
 	for _, bad := range []string{"10.9.0.0", "10.9.0.0/16x", "storage"} {
 		if _, err := template("--set", "pools.enabled=true,pools.node.storageNetwork="+bad); err == nil {
 			t.Errorf("the storage network %q is accepted", bad)
