@@ -249,6 +249,10 @@ func TestDelete(t *testing.T) {
 	if err := m.i.Delete(ctx, d); !errors.Is(err, volume.ErrBusy) || !strings.Contains(err.Error(), "dm-1") {
 		t.Error(err)
 	}
+	m.file("mpath-360014\n", "sys/block/dm-1/dm/uuid")
+	if err := m.i.Delete(ctx, d); !errors.Is(err, volume.ErrBusy) || !strings.Contains(err.Error(), "multipath.conf") {
+		t.Error(err)
+	}
 	m.must(os.RemoveAll(m.path(m.diskDir(1, 5), "block/sd5/holders")))
 	anothers := d
 	anothers.Serial = "volume-2"

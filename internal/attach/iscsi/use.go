@@ -89,9 +89,15 @@ func (i *Initiator) held(d found) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if len(holders) > 0 {
-			return "part of " + strings.Join(holders, ", "), nil
+		if len(holders) == 0 {
+			continue
 		}
+		by := "part of " + strings.Join(holders, ", ")
+		uuid, err := attribute(i.sysfs, "block", holders[0], "dm", "uuid")
+		if err == nil && strings.HasPrefix(uuid, "mpath-") {
+			by += ", of multipathd; let it leave the array's disks alone: blacklist in /etc/multipath.conf on the node"
+		}
+		return by, nil
 	}
 	return "", nil
 }
