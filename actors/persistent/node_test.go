@@ -280,6 +280,19 @@ func TestAnotherVolumesData(t *testing.T) {
 	})
 }
 
+// TestReadOnlyAfterErrors: a file system that the kernel has made read-only is no other staging.
+func TestReadOnlyAfterErrors(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.locked(func() { h.mounts[0].ReadOnly = true })
+		if err := h.stage("ext4"); !errors.Is(err, volume.ErrUnavailable) {
+			h.Errorf("stage: %v", err)
+		}
+		h.must(h.unstage("ext4"))
+		h.must(h.stage("ext4"))
+	})
+}
+
 // TestForeignMounts are neither covered nor taken away.
 func TestForeignMounts(t *testing.T) {
 	inWorld(t, func(h *harness) {

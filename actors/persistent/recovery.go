@@ -9,17 +9,20 @@ import (
 )
 
 // recovered returns the records that earlier runs have left, without those of which nothing is on the node any
-// more, because it was booted since. It asks the mount table and sysfs only.
+// more, because it was booted since, and without notes. It asks the mount table and sysfs only.
 func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error) {
 	all, err := cfg.Staged.All()
 	if err != nil {
 		return nil, fmt.Errorf("read the records of staged volumes: %w", err)
 	}
 	for _, r := range all {
+		if isNote(r) {
+			continue
+		}
 		t := &task{environment: &environment{Config: cfg}, volume: r.Volume}
 		stale, err := t.isStale(ctx, r)
 		if err == nil && stale {
-			err = cfg.Staged.Remove(r.Volume)
+			err = t.drop(r)
 		}
 		switch {
 		case err != nil:
@@ -34,11 +37,10 @@ func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error
 	return left, nil
 }
 
-// isStale reports whether nothing is left of what a record tells of. A file system that is half made has to be
-// remembered. A device has a session.
+// isStale reports whether nothing is left of what a record tells of. A device has a session.
 func (t *task) isStale(ctx context.Context, r staged.Record) (bool, error) {
 	now, err := t.trace(ctx, r)
-	if err != nil || r.Formatting || now.there || len(now.elsewhere) > 0 {
+	if err != nil || now.there || len(now.elsewhere) > 0 {
 		return false, err
 	}
 	if r.Attachment.Protocol == pools.ISCSI && r.Attachment.Target != "" {

@@ -207,10 +207,29 @@ func TestBootInMkfs(t *testing.T) {
 		h.locked(func() { h.fail, h.mounts, h.devices, h.sessions = nil, nil, nil, map[string]*sessionState{} })
 		h.node = h.start()
 		h.pass(time.Minute)
+		if h.logins != 1 {
+			h.Error("logged in for nothing")
+		}
+		h.locked(func() {
+			h.fail = func(call string) error {
+				if call == "reformat" {
+					return errKilled
+				}
+				return nil
+			}
+		})
+		if err := h.stage("ext4"); err == nil {
+			h.Error("staged without a file system")
+		}
+		h.must(h.unstage("ext4"))
+		h.locked(func() { h.fail = nil })
 		h.must(h.stage("ext4"))
 		h.must(h.unstage("ext4"))
 		h.pass(time.Minute)
 		h.clean()
+		if len(h.records) > 0 {
+			h.Errorf("left: %v", h.records)
+		}
 	})
 }
 

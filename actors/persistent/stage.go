@@ -44,9 +44,9 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 		if err := t.makeWay(ctx, before, r); err != nil {
 			return err
 		}
-		r.Formatting = before.Formatting && sameDevice(before, r)
 	}
-	now, err := t.there(ctx, r)
+	r.Formatting = before.Formatting && sameDevice(before, r)
+	now, err := t.there(ctx, r, recorded)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (t *task) makeWay(ctx context.Context, before, r staged.Record) error {
 }
 
 // there returns what the node has of the volume, perhaps by an older daemon, if it can stay.
-func (t *task) there(ctx context.Context, r staged.Record) (traces, error) {
+func (t *task) there(ctx context.Context, r staged.Record, recorded bool) (traces, error) {
 	now, err := t.trace(ctx, r)
 	switch {
 	case err != nil:
@@ -98,6 +98,9 @@ func (t *task) there(ctx context.Context, r staged.Record) (traces, error) {
 	case now.vanished:
 		return now, problemf(volume.ErrUnavailable, "volume %s is staged at %s, but its disk has vanished: its iSCSI session was lost; "+
 			"it is staged anew once it was unstaged", t.volume, r.Path)
+	case now.there && recorded && now.staging.ReadOnly && !r.ReadOnly && !r.Block:
+		return now, problemf(volume.ErrUnavailable, "the kernel has made the file system of volume %s at %s read-only after an error; "+
+			"delete the pods that use the volume, and it is checked and staged anew", t.volume, r.Path)
 	case now.there && !r.Block && now.staging.ReadOnly != r.ReadOnly:
 		return now, problemf(volume.ErrConflict, "volume %s is staged at %s, read-only: %t", t.volume, r.Path, now.staging.ReadOnly)
 	}
@@ -133,7 +136,7 @@ func (t *task) undoFinal(ctx context.Context, r staged.Record, failed error) err
 		err = t.leave(ctx, r, now)
 	}
 	if err == nil {
-		err = t.forget(r)
+		err = t.forget()
 	}
 	if err != nil {
 		return because(volume.ErrUncertain, errors.Join(failed, err), "stage volume %s, and undo that", t.volume)

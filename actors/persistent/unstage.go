@@ -35,7 +35,7 @@ func (t *task) unstage(ctx context.Context, path string) error {
 	if r.Attachment.Protocol == pools.ISCSI {
 		t.report(t.volume, false)
 	}
-	return t.forget(r)
+	return t.forget()
 }
 
 // clear takes the mount at the staging path away, unless that is something else's.

@@ -2,11 +2,9 @@ package persistent
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
@@ -95,36 +93,4 @@ type task struct {
 	*environment
 	volume   string
 	progress actors.Progress
-}
-
-// load reads the record of the volume.
-func (t *task) load() (r staged.Record, found bool, err error) {
-	r, err = t.Staged.Load(t.volume)
-	switch {
-	case errors.Is(err, volume.ErrNotFound):
-		return staged.Record{}, false, nil
-	case err != nil:
-		return staged.Record{}, false, because(volume.ErrUncertain, err, "read the record of volume %s", t.volume)
-	}
-	return r, true, nil
-}
-
-// save writes the record of the volume. fresh: it had none.
-func (t *task) save(r staged.Record, fresh bool) error {
-	if err := t.Staged.Save(r); err != nil {
-		return because(volume.ErrUncertain, err, "write the record of volume %s", t.volume)
-	}
-	if fresh {
-		t.Metrics.ArrayStaged(string(r.Attachment.Protocol), 1)
-	}
-	return nil
-}
-
-// forget removes the record of the volume.
-func (t *task) forget(r staged.Record) error {
-	if err := t.Staged.Remove(t.volume); err != nil {
-		return because(volume.ErrUncertain, err, "remove the record of volume %s", t.volume)
-	}
-	t.Metrics.ArrayStaged(string(r.Attachment.Protocol), -1)
-	return nil
 }

@@ -227,7 +227,10 @@ func (w *world) leftovers() (left []string) {
 	for target := range w.sessions {
 		left = append(left, "session to "+target)
 	}
-	for id := range w.records {
+	for id, r := range w.records {
+		if isNote(r) && r.Formatting {
+			continue
+		}
 		left = append(left, "record of "+id)
 	}
 	for path := range w.paths {
