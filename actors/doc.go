@@ -5,6 +5,8 @@
 //     resumes the ones that are stuck.
 //   - The recorder makes records durable, many with one sync. A kind whose records are elsewhere
 //     does without.
+//   - [Subjects] are actors that change one thing each: one operation at a time, whose outcome the
+//     same requests share, and which goes on when its callers have lost patience.
 //   - [Workers] carry operations out.
 //
 // Three rules hold everywhere. Receive never blocks: an operation runs in a goroutine of its own

@@ -90,12 +90,12 @@ func (s *subject) dismiss(callers []waiting) (left []waiting) {
 			left = append(left, m)
 			continue
 		}
-		m.Fail(fmt.Errorf("%w: %s: %s %sruns since %s and goes on; the same call gets its outcome", volume.ErrUnavailable, s.name, op.Name,
-			op.Progress, op.began.Format(time.RFC3339)))
 		if !op.late && s.Late != nil {
 			op.late = true
 			s.Late(s.id, op.began)
 		}
+		m.Fail(fmt.Errorf("%w: %s: %s %sruns since %s and goes on; the same call gets its outcome", volume.ErrUnavailable, s.name, op.Name,
+			op.Progress, op.began.Format(time.RFC3339)))
 	}
 	return left
 }

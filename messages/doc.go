@@ -45,6 +45,28 @@
 //	| that is changing, and its task             |                            ^
 //	+--------------------------------------------+          ClassCapacity ----+ gRPC handlers
 //
+// On a node with volumes of arrays:
+//
+//	gRPC handlers
+//	  | StageVolume, PublishStaged, UnpublishStaged,
+//	  | UnstageVolume, ExpandStaged, StagedStats
+//	  v
+//	+--------------------------------------------------+
+//	| supervisor: knows no volumes; at rest they are a |
+//	| record, mounts and devices. Watches the sessions |
+//	+--------------------------------------------------+
+//	 | requests   | Resume             ^ UseSession, ReleaseSession, ReportSession
+//	 |            v                    |
+//	 |  +---------------------------+  |    +----------------------------------+
+//	 |  | session: one for each     |--+    | report: writes the status of an  |
+//	 |  | target that is in use     |  |    | attachment until it has succeeded |
+//	 |  +---------------------------+  |    +----------------------------------+
+//	 v                                 |
+//	+-----------------------------------------+
+//	| volume: one for each that is changing,  |
+//	| one for each that is measured; its task |
+//	+-----------------------------------------+
+//
 // Messages are orders (PublishVolume), questions (VolumeStats) or facts (Stuck). No one changes a
 // message after it was sent. Messages are sent as pointers.
 package messages

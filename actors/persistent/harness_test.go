@@ -92,7 +92,7 @@ func (h *harness) restart(kill bool) {
 // within bounds a call, as the kubelet does.
 func (h *harness) bounded() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	h.T.Cleanup(cancel)
+	h.Cleanup(cancel)
 	return ctx
 }
 

@@ -72,8 +72,8 @@ func (t *task) stats(ctx context.Context, path string) (volume.Stats, error) {
 		return volume.Stats{}, err
 	}
 	if now.vanished {
-		return volume.Stats{Abnormal: true, Condition: "its disk has vanished: the iSCSI session was lost. Delete the pods that use the volume, " +
-			"and it is staged anew"}, nil
+		return volume.Stats{Abnormal: true, Condition: "its disk has vanished: the iSCSI session was lost. Delete the pods that use " +
+			"the volume, and it is staged anew"}, nil
 	}
 	at := path
 	if path == r.Path {

@@ -97,7 +97,8 @@ func TestHungServer(t *testing.T) {
 				h.set(server, true)
 				began := time.Now()
 				err := h.stage(id)
-				if took := time.Since(began); !errors.Is(err, volume.ErrUnavailable) || took > 11*time.Second || !strings.Contains(err.Error(), "since") {
+				took := time.Since(began)
+				if !errors.Is(err, volume.ErrUnavailable) || took > 11*time.Second || !strings.Contains(err.Error(), "since") {
 					h.Errorf("after %v: %v", took, err)
 				}
 				if id == "nfs" && !strings.Contains(err.Error(), "NFS server nas") {

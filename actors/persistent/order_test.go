@@ -146,7 +146,8 @@ func (c *chaos) calls() {
 			ended <- func() {
 				c.note("%s%s: %v", m.name, m.target, err)
 				// A publish at the same time as an unpublish of the same target may have come first.
-				if unpublished := slices.ContainsFunc(made, func(o call) bool { return o.target == m.target && !o.publishes }); m.publishes && err == nil && !unpublished {
+				unpublished := slices.ContainsFunc(made, func(o call) bool { return o.target == m.target && !o.publishes })
+				if m.publishes && err == nil && !unpublished {
 					c.published[m.target] = true
 				}
 			}

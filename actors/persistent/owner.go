@@ -27,7 +27,8 @@ type environment struct {
 }
 
 func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
-	e := &environment{System: system, Config: cfg, figures: figures{metrics: cfg.Metrics, late: map[volume.ID]time.Time{}, sessions: map[string]bool{}}}
+	e := &environment{System: system, Config: cfg}
+	e.figures.metrics, e.figures.late, e.figures.sessions = cfg.Metrics, map[volume.ID]time.Time{}, map[string]bool{}
 	e.reports = actors.Subjects{
 		Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: func(string, time.Duration, error) {},
 	}

@@ -92,7 +92,12 @@ func (t *task) mayUnmount(ctx context.Context, m attach.Mount) error {
 		}
 	}
 	if !isNFS(m) && !isNode(m) && !slices.Contains([]string{"ext4", "xfs"}, m.FSType) {
-		return problemf(volume.ErrForeignMount, "%s of %s is mounted at %s, which is no volume of an array", m.FSType, m.Source, m.Target)
+		return t.noVolume(m)
 	}
 	return nil
+}
+
+func (t *task) noVolume(m attach.Mount) error {
+	return problemf(volume.ErrForeignMount, "volume %s: %s of %s is mounted at %s, which is no volume of an array", t.volume, m.FSType,
+		m.Source, m.Target)
 }

@@ -127,7 +127,7 @@ func (s *session) look(ctx context.Context, a pools.Attachment, mend bool) error
 		return s.login(ctx, a)
 	}
 	now, ok, err := s.Initiator.Session(ctx, s.target)
-	if err == nil && !(ok && now.LoggedIn) {
+	if err == nil && (!ok || !now.LoggedIn) {
 		err = problemf(volume.ErrUnavailable, "the session to %s is lost or down", s.target)
 	}
 	return err

@@ -185,7 +185,7 @@ func (t *task) find(ctx context.Context, path string) (r staged.Record, recorded
 	switch {
 	case errors.Is(err, volume.ErrNotFound): // it has vanished
 	case errors.Is(err, attach.ErrNotOurs):
-		return r, false, true, problemf(volume.ErrForeignMount, "%s of %s is mounted at %s, which is no volume of an array", m.FSType, m.Source, m.Target)
+		return r, false, true, t.noVolume(m)
 	case err != nil:
 		return r, false, true, because(volume.ErrUncertain, err, "look for the device at %s", m.Target)
 	}

@@ -142,13 +142,6 @@ func (d *daemon) dies() bool {
 	return false
 }
 
-// dead reports whether the daemon was killed.
-func (d *daemon) dead() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.life != d.world.life
-}
-
 // waits blocks while a server does not answer, as a system call does.
 func (d *daemon) waits(server string) error {
 	for {
@@ -288,17 +281,17 @@ func (noMetrics) ArrayWaits(int, time.Time) {}
 type records struct{ *daemon }
 
 func (r records) Save(record staged.Record) error {
-	return r.change("save", func() error { r.daemon.records[record.Volume] = record; return nil })
+	return r.change("save", func() error { r.records[record.Volume] = record; return nil })
 }
 
 func (r records) Remove(id string) error {
-	return r.change("remove record", func() error { delete(r.daemon.records, id); return nil })
+	return r.change("remove record", func() error { delete(r.records, id); return nil })
 }
 
 func (r records) Load(id string) (staged.Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	record, ok := r.daemon.records[id]
+	record, ok := r.records[id]
 	if !ok {
 		return record, fmt.Errorf("%w: no record", errNotFound)
 	}
@@ -308,7 +301,7 @@ func (r records) Load(id string) (staged.Record, error) {
 func (r records) All() (all []staged.Record, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, record := range r.daemon.records {
+	for _, record := range r.records {
 		all = append(all, record)
 	}
 	return all, nil

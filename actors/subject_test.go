@@ -1,0 +1,212 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/go-logr/logr"
+
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// doWork asks a subject to work until it may end, or to panic.
+type doWork struct {
+	messages.Routing
+	what   string
+	until  chan struct{}
+	panics bool
+	messages.Reply[string]
+}
+
+// worker is a subject, and what it was asked.
+type worker struct {
+	progress Progress
+	worked   []string
+	// left is how often an operation leaves something to do.
+	left int
+	// queued: other work waits for its turn.
+	queued bool
+}
+
+func (w *worker) Plan(m messages.Request) *Operation {
+	work, ok := m.(*doWork)
+	if !ok {
+		return nil
+	}
+	w.worked = append(w.worked, work.what)
+	op := Order("work", work, func(o *doWork) bool { return o.what == work.what }, func(ctx context.Context) (string, error, error) {
+		w.progress.Waits("the end of " + work.what)
+		if work.panics {
+			panic("for the test")
+		}
+		select {
+		case <-work.until:
+		case <-ctx.Done():
+		}
+		if w.left > 0 {
+			return work.what, errors.New("half done"), nil
+		}
+		return work.what, nil, ctx.Err()
+	})
+	op.Progress = &w.progress
+	op.Behind = func(messages.Request) bool { return w.queued }
+	return op
+}
+
+func (w *worker) Rest() *Operation {
+	if w.left == 0 {
+		return nil
+	}
+	w.left--
+	w.worked = append(w.worked, "rest")
+	return &Operation{Name: "rest", Run: func(context.Context) Outcome { return Outcome{} }}
+}
+
+// subjectKind is a kind with one subject.
+type subjectKind struct {
+	counters
+	subjects Subjects
+	worker   *worker
+}
+
+func (k *subjectKind) Start(s *Supervisor)       { k.supervisor = s }
+func (k *subjectKind) Wake(messages.Request) any { return nil }
+func (k *subjectKind) Sleep(volume.ID, any)      {}
+func (k *subjectKind) Props(id volume.ID, _ any) *actor.Props {
+	return k.subjects.Props(id, "thing "+string(id), k.worker)
+}
+
+// inSubjects runs a test with a subject, of which late tells since when callers do not wait for it any more.
+func inSubjects(t *testing.T, test func(t *testing.T, w *worker, ask func(*doWork) error, late *time.Time)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSystem(logr.Discard(), 0)
+		var late time.Time
+		w := &worker{}
+		k := &subjectKind{worker: w, subjects: Subjects{
+			Log: logr.Discard(), Workers: s.Workers, Context: t.Context(), Longest: time.Hour, Patience: 10 * time.Second,
+			Ended: func(string, time.Duration, error) {}, Late: func(_ volume.ID, since time.Time) { late = since },
+		}}
+		if err := s.Start(k, noMetrics{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		test(t, w, func(m *doWork) error {
+			m.ID = "a"
+			got, err := Ask(context.Background(), s.Root, s.Supervisor(), m)
+			if err == nil && got != m.what {
+				t.Errorf("asked for %s, got %s", m.what, got)
+			}
+			return err
+		}, &late)
+		synctest.Wait()
+		if k.supervisor.IsAwake("a") {
+			t.Error("awake with nothing to do")
+		}
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Second) // the library's dead letter throttle
+	})
+}
+
+// TestSubjectLosesPatience: callers are answered after a while and learn what is waited for; the operation goes on,
+// and the same call gets its outcome.
+func TestSubjectLosesPatience(t *testing.T) {
+	inSubjects(t, func(t *testing.T, w *worker, ask func(*doWork) error, late *time.Time) {
+		end := make(chan struct{})
+		began := time.Now()
+		err := ask(&doWork{what: "x", until: end})
+		took := time.Since(began)
+		if !errors.Is(err, volume.ErrUnavailable) || took != 10*time.Second || !strings.Contains(err.Error(), "the end of x since") {
+			t.Errorf("after %v: %v", took, err)
+		}
+		synctest.Wait()
+		if !late.Equal(began) {
+			t.Errorf("late since %v, want %v", late, began)
+		}
+		again := make(chan error, 1)
+		go func() { again <- ask(&doWork{what: "x"}) }()
+		if err := ask(&doWork{what: "y"}); !errors.Is(err, volume.ErrBusy) {
+			t.Errorf("other work: %v", err)
+		}
+		synctest.Wait()
+		close(end)
+		err = <-again
+		synctest.Wait()
+		if err != nil || len(w.worked) != 1 || !late.IsZero() {
+			t.Errorf("%v, worked %v, late since %v", err, w.worked, late)
+		}
+	})
+}
+
+// TestSubjectTakesTurns: requests that may wait are carried out one after the other; those that have waited too
+// long are not carried out.
+func TestSubjectTakesTurns(t *testing.T) {
+	inSubjects(t, func(t *testing.T, w *worker, ask func(*doWork) error, _ *time.Time) {
+		w.queued = true
+		end := make(chan struct{})
+		ended := make(chan error, 4)
+		for _, what := range []string{"x", "y", "y"} {
+			go func() { ended <- ask(&doWork{what: what, until: end}) }()
+			synctest.Wait()
+		}
+		close(end)
+		for range 3 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		if got := strings.Join(w.worked, " "); got != "x y" {
+			t.Errorf("worked %s", got)
+		}
+		hangs := make(chan struct{})
+		go func() { ended <- ask(&doWork{what: "z", until: hangs}) }()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if err := ask(&doWork{what: "late"}); !errors.Is(err, volume.ErrUnavailable) {
+			t.Errorf("behind what hangs: %v", err)
+		}
+		if err := <-ended; !errors.Is(err, volume.ErrUnavailable) {
+			t.Errorf("what hangs: %v", err)
+		}
+		close(hangs)
+		synctest.Wait()
+		if got := strings.Join(w.worked, " "); got != "x y z" {
+			t.Errorf("worked %s", got)
+		}
+	})
+}
+
+// TestSubjectGoesOnLater: what an operation has left is done, and the actor stays until then.
+func TestSubjectGoesOnLater(t *testing.T) {
+	inSubjects(t, func(t *testing.T, w *worker, ask func(*doWork) error, _ *time.Time) {
+		end := make(chan struct{})
+		close(end)
+		w.left = 1
+		if err := ask(&doWork{what: "x", until: end}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := strings.Join(w.worked, " "); got != "x rest" {
+			t.Errorf("worked %s", got)
+		}
+	})
+}
+
+// TestSubjectPanics: a mistake in an operation answers its callers.
+func TestSubjectPanics(t *testing.T) {
+	inSubjects(t, func(t *testing.T, _ *worker, ask func(*doWork) error, _ *time.Time) {
+		if err := ask(&doWork{what: "x", panics: true}); !errors.Is(err, volume.ErrUncertain) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+	})
+}
