@@ -21,7 +21,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs pools-crash transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs pools-crash transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ attach-check: ## Run the tests with volumes of an array, real NFS and iSCSI, som
 	else \
 		VMTEST="$(VMTEST)" ATTACH_FLAGS="$(ATTACH_FLAGS)" ATTACH_PACKAGES="$(ATTACH_PACKAGES)" .ci/attach-check; \
 	fi
+
+attach-bench: ## Compare the CPU of stage and publish with that of the bare system calls and commands; VMTEST=DIR as for attach-check
+	@$(MAKE) --no-print-directory attach-check ATTACH_PACKAGES=cmd/katbox ATTACH_FLAGS='-test.run none -test.bench ArrayStage -test.benchtime 3x'
 
 image: binaries ## Build the images IMAGE:VERSION, IMAGE-gateway:VERSION and IMAGE-controller:VERSION for amd64 and arm64, with buildah or docker; PUSH=yes pushes them
 	.ci/image $(IMAGE) $(TAG) $(REVISION)

@@ -54,29 +54,41 @@ func (node) NodeUnstageVolume(context.Context, *csi.NodeUnstageVolumeRequest) (*
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
-// start starts the whole controller with one pool, as its main program does, and returns a connection to
-// it. What is left on the array at the end is an error.
+// start starts the controller with a node service that only stands in, and returns a connection to it.
 func start(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	remote, err := fake.New(fake.Options{})
+	must(t, err)
+	_, kube := startAPI(t, remote.Settings().Token)
+	must(t, kube.Create(t.Context(), &v1alpha1.PoolNode{ObjectMeta: metav1.ObjectMeta{Name: nodeName},
+		Spec: v1alpha1.PoolNodeSpec{Addresses: []string{"10.1.0.1"}, IQN: "iqn.2026-11.io.katbox:test:n1"}}))
+	return startController(t, kube, remote, node{})
+}
+
+// startAPI starts an API server with a node and one pool.
+func startAPI(t *testing.T, token string) (*apitest.Server, client.WithWatch) {
 	t.Helper()
 	api := apitest.Start()
 	t.Cleanup(api.Close)
 	kube, err := api.Client()
 	must(t, err)
-	remote, err := fake.New(fake.Options{})
-	must(t, err)
 	for _, object := range []client.Object{
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "katbox", Name: "array"}, Data: map[string][]byte{"token": []byte("token")}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "katbox", Name: "array"}, Data: map[string][]byte{"token": []byte(token)}},
 		&v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"},
 			Spec: v1alpha1.PoolClassSpec{Default: true, Allocator: v1alpha1.Weighted, Protocol: v1alpha1.NFS}},
 		&v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.PoolSpec{ClassName: "fast", Overcommit: "0",
 			VPSA: v1alpha1.VPSA{Endpoint: "http://array", CredentialsSecretRef: v1alpha1.SecretRef{Name: "array"}}}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}},
-		&v1alpha1.PoolNode{ObjectMeta: metav1.ObjectMeta{Name: nodeName},
-			Spec: v1alpha1.PoolNodeSpec{Addresses: []string{"10.1.0.1"}, IQN: "iqn.2026-11.io.katbox:test:n1"}},
 	} {
 		must(t, kube.Create(t.Context(), object))
 	}
+	return api, kube
+}
 
+// startController starts the whole controller, as its main program does, and returns a connection to
+// it. What is left on the array at the end is an error. nodes is served beside it; nil for none.
+func startController(t *testing.T, kube client.WithWatch, remote *fake.Array, nodes csi.NodeServer) *grpc.ClientConn {
+	t.Helper()
 	log, counted := testr.New(t), metrics.New("sanity", "")
 	actors, err := pools.Start(pools.Config{
 		Resources: pools.Resources{Client: kube, Events: &record.FakeRecorder{}},
@@ -109,7 +121,9 @@ func start(t *testing.T) *grpc.ClientConn {
 		Count: func(method string) edge.Calls { return counted.Method(method) }})
 	must(t, err)
 	server := controller.NewServer(driver)
-	csi.RegisterNodeServer(server, node{})
+	if nodes != nil {
+		csi.RegisterNodeServer(server, nodes)
+	}
 	path := filepath.Join(t.TempDir(), "csi.sock")
 	listener, err := net.Listen("unix", path)
 	must(t, err)
