@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/poolnode"
 	"github.com/katbox/katbox/internal/socket"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -203,6 +206,30 @@ func (a *arrays) stop() {
 			a.log.Error(err, "close the records of staged volumes")
 		}
 	}
+}
+
+// reportArrays writes which volumes of arrays are staged, as far as the records say.
+func (i *instance) reportArrays(_ context.Context, w io.Writer) error {
+	a := i.arrays.Load()
+	switch {
+	case a == nil:
+		_, err := fmt.Fprintln(w, "not served: there is no --array-endpoint")
+		return err
+	case a.node.Load() == nil:
+		return errors.New("not served yet; the log says why")
+	}
+	if err := a.registrar.Load().Registered(); err != nil {
+		fmt.Fprintf(w, "kubelet   %s\n", volume.OneLine(err))
+	}
+	records, err := a.records.All()
+	if err != nil {
+		return err
+	}
+	for _, r := range records[:min(len(records), mostReported)] {
+		fmt.Fprintf(w, "%s %q block=%t readOnly=%t %s %q %q lun=%d\n", r.Volume, r.Path, r.Block, r.ReadOnly, r.Attachment.Protocol,
+			r.Attachment.Export+r.Attachment.Target, r.Attachment.Portal, r.Attachment.LUN)
+	}
+	return more(w, len(records))
 }
 
 // healthy returns nil while the actors answer. An array or an API server that is away makes no
