@@ -59,7 +59,7 @@ func (i *Initiator) mounted(d found) (string, error) {
 		switch {
 		case numbers[m.Device]:
 			return "mounted at " + m.Target, nil
-		case m.FSType == "devtmpfs" && m.Root == "/"+d.Name:
+		case (m.FSType == "devtmpfs" || m.FSType == "tmpfs") && m.Root == "/"+d.Name:
 			return "its node is mounted at " + m.Target, nil
 		}
 	}
