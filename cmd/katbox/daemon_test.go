@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/roottest"
 )
 
@@ -35,6 +36,7 @@ var hangs = func() time.Duration {
 const asDaemon = "KATBOX_TEST_AS_DAEMON"
 
 func TestMain(m *testing.M) {
+	attachtest.BecomeWriter()
 	switch {
 	case os.Getenv(asDaemon) == "1":
 		enterGroup()

@@ -20,14 +20,21 @@ const writerVariable = "KATBOX_TEST_WRITER"
 
 // Main runs the tests of a package that has writers.
 func Main(m *testing.M) {
-	if path := os.Getenv(writerVariable); path != "" {
-		if err := writes(path, os.Stdin, os.Stdout); err != nil {
-			fmt.Println("error", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	BecomeWriter()
 	os.Exit(m.Run())
+}
+
+// BecomeWriter is for a TestMain that does more: in a writer's process it writes, and does not return.
+func BecomeWriter() {
+	path := os.Getenv(writerVariable)
+	if path == "" {
+		return
+	}
+	if err := writes(path, os.Stdin, os.Stdout); err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // block is what a writer writes at once, pause how long it rests then: it is not to fill the volume.
@@ -39,7 +46,12 @@ const (
 // writes appends blocks of random bytes to a file, each made durable, until its input ends. It tells the
 // number of each, and in the end the sum of all.
 func writes(path string, in io.Reader, out io.Writer) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	flags := os.O_WRONLY
+	// A device is there already, and must not become a file where it is not.
+	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
+		flags |= os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return err
 	}
@@ -178,16 +190,26 @@ func (w *Writer) End(t testing.TB) {
 	w.Check(t, w.path)
 }
 
-// Check compares a file with what was written.
+// Check compares a file, or the beginning of a device, with what was written.
 func (w *Writer) Check(t testing.TB, path string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != w.sum || int64(len(data)) != w.Blocks()*block {
-		t.Errorf("%s has %d bytes with the sum %x; %d blocks with the sum %s were written", path, len(data), sum, w.Blocks(), w.sum)
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.CopyN(sum, f, w.Blocks()*block)
+	if err != nil {
+		t.Errorf("reading %s, after %d bytes of %d: %v", path, n, w.Blocks()*block, err)
+		return
+	}
+	if info, err := f.Stat(); err != nil || info.Mode().IsRegular() && info.Size() != n {
+		t.Errorf("%s has %d bytes instead of %d, %v", path, info.Size(), n, err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != w.sum {
+		t.Errorf("the %d blocks of %s have the sum %s, but %s was written", w.Blocks(), path, got, w.sum)
 	}
 }
 
