@@ -111,7 +111,8 @@ func TestArrayPortalMoves(t *testing.T) {
 	if err := a.Change(func(set *fake.Settings) { set.BothPortals = false }); err != nil {
 		t.Fatal(err)
 	}
-	if out := attachtest.Run(t, "ip", "-oneline", "address", "show", "dev", "lo"); !addressOf(out, after.Export) || addressOf(out, before.Export) {
+	out := attachtest.Run(t, "ip", "-oneline", "address", "show", "dev", "lo")
+	if !addressOf(out, after.Export) || addressOf(out, before.Export) {
 		t.Errorf("the addresses are %s", out)
 	}
 	mountNFS(t, after)

@@ -101,7 +101,8 @@ func (k *Kernel) newDevice(id, loop string) error {
 	if enabled, err := os.ReadFile(filepath.Join(dir, "enable")); err != nil {
 		return err
 	} else if strings.TrimSpace(string(enabled)) != "1" {
-		if err := errors.Join(write("udev_path="+loop, dir, "control"), write(id, dir, "wwn", "vpd_unit_serial"), write("1", dir, "enable")); err != nil {
+		err := errors.Join(write("udev_path="+loop, dir, "control"), write(id, dir, "wwn", "vpd_unit_serial"), write("1", dir, "enable"))
+		if err != nil {
 			return fmt.Errorf("volume %s on %s: %w", id, loop, err)
 		}
 	}
@@ -206,7 +207,8 @@ func (k *Kernel) serveTarget(f Front, portals []netip.Addr) error {
 	if err := os.MkdirAll(k.group(), 0o755); err != nil {
 		return err
 	}
-	if err := errors.Join(write("1", k.group(), "attrib", "authentication"), write("0", k.group(), "attrib", "generate_node_acls")); err != nil {
+	err := errors.Join(write("1", k.group(), "attrib", "authentication"), write("0", k.group(), "attrib", "generate_node_acls"))
+	if err != nil {
 		return err
 	}
 	initiators, err := k.initiators()

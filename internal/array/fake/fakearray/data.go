@@ -18,10 +18,13 @@ type data struct {
 }
 
 func (d *data) define(set *flag.FlagSet) {
-	set.StringVar(&d.plane, "data-plane", "none", "what has the data: none, or kernel (iSCSI and NFS of this machine, which should be a virtual one)")
-	set.StringVar(&d.dir, "data-dir", "", "directory for the data, on a file system with reflinks; the state is there too, unless --state is set")
+	set.StringVar(&d.plane, "data-plane", "none",
+		"what has the data: none, or kernel (iSCSI and NFS of this machine, which should be a virtual one)")
+	set.StringVar(&d.dir, "data-dir", "",
+		"directory for the data, on a file system with reflinks; the state is there too, unless --state is set")
 	set.StringVar(&d.portals, "portal", "", "addresses of both controllers for the data, with a comma; one is that of both")
-	set.StringVar(&d.source, "source-address", "", "address from which clients on this machine are to come, as the server record of its node has it")
+	set.StringVar(&d.source, "source-address", "",
+		"address from which clients on this machine are to come, as the server record of its node has it")
 }
 
 // check refuses flags that do not fit, and fills in the file of the state.
