@@ -75,8 +75,8 @@ func (t *task) formatted(r *staged.Record) error {
 	return t.save(*r, false)
 }
 
-// sessionUp returns an error if a volume needs a session that does not carry I/O.
-func (t *task) sessionUp(ctx context.Context, r staged.Record) error {
+// sessionUp returns an error if the session of a staged volume does not carry I/O.
+func (t *task) sessionUp(ctx context.Context, r staged.Record, device attach.Device) error {
 	if r.Attachment.Protocol != pools.ISCSI {
 		return nil
 	}
@@ -89,6 +89,9 @@ func (t *task) sessionUp(ctx context.Context, r staged.Record) error {
 	case !session.LoggedIn:
 		return problemf(volume.ErrUnavailable, "volume %s: the array at %s (target %s) has not answered since %s", t.volume, session.Address,
 			session.Target, session.Since.Format(timeFormat))
+	case device.Name != "" && session.Host != device.Host:
+		return problemf(volume.ErrUnavailable, "the array of volume %s has moved to %s, and its disk %s is still where the array was; delete the "+
+			"pods that use the volume, and it is staged anew", t.volume, session.Address, device.Name)
 	}
 	return nil
 }

@@ -25,12 +25,12 @@ func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error)
 		stats, err := t.Disk.Stats(e.Path)
 		return stats.Space.Total.Bytes, err
 	}
-	if now.vanished || len(now.devices) == 0 {
+	if now.vanished || now.device.Name == "" {
 		return 0, problemf(volume.ErrUnavailable, "volume %s cannot grow: its disk has vanished", t.volume)
 	}
-	size, err := t.Initiator.Rescan(ctx, now.devices[0])
+	size, err := t.Initiator.Rescan(ctx, now.device)
 	if err != nil {
-		return 0, t.failed(err, "ask for the size of "+now.devices[0].Name)
+		return 0, t.failed(err, "ask for the size of "+now.device.Name)
 	}
 	if size < e.Required {
 		return 0, problemf(volume.ErrUnavailable, "volume %s has %d bytes on its array, which is less than the %d that it should have",
@@ -87,7 +87,7 @@ func (t *task) stats(ctx context.Context, path string) (volume.Stats, error) {
 		}
 		return stats, t.failed(err, "measure it at "+path)
 	}
-	if err := t.sessionUp(ctx, r); err != nil {
+	if err := t.sessionUp(ctx, r, now.device); err != nil {
 		stats.Abnormal, stats.Condition = true, err.Error()
 	}
 	return stats, nil

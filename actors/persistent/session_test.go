@@ -76,6 +76,17 @@ func TestDownSession(t *testing.T) {
 		if !h.reports["ext4.node"] || h.sessions[targetA].address != "10.0.0.2" {
 			h.Errorf("reports %v, session at %s", h.reports, h.sessions[targetA].address)
 		}
+		// The disk of what is mounted stays behind the session that is down.
+		if s, err := stats(h, "ext4", "a"); err != nil || !s.Abnormal {
+			h.Errorf("stats: %+v, %v", s, err)
+		}
+		h.must(h.unpublish("ext4", "a"))
+		h.must(h.unstage("ext4"))
+		h.must(h.stage("ext4"))
+		h.must(h.publish("ext4", "a"))
+		if s, err := stats(h, "ext4", "a"); err != nil || s.Abnormal {
+			h.Errorf("stats: %+v, %v", s, err)
+		}
 		h.must(h.stage("block"))
 	})
 }
@@ -167,7 +178,9 @@ func TestUnstageWaitsForALogin(t *testing.T) {
 		if err := h.unstage("block"); errors.Is(err, volume.ErrBusy) {
 			h.Error(err)
 		}
-		<-staged
+		if err := <-staged; !errors.Is(err, volume.ErrUnavailable) {
+			h.Errorf("stage without an array: %v", err)
+		}
 		h.pass(time.Minute)
 		h.must(h.unstage("block"))
 		h.must(h.unstage("ext4"))

@@ -56,7 +56,7 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 		}
 	}
 	if now.there {
-		return t.look(ctx, r)
+		return t.look(ctx, r, now)
 	}
 	return t.undoFinal(ctx, r, t.makeReady(ctx, r, len(now.elsewhere) > 0))
 }
@@ -108,11 +108,14 @@ func (t *task) there(ctx context.Context, r staged.Record, recorded bool) (trace
 }
 
 // look completes what is staged, and says what is wrong with it.
-func (t *task) look(ctx context.Context, r staged.Record) error {
+func (t *task) look(ctx context.Context, r staged.Record, now traces) error {
 	if r.Attachment.Protocol == pools.ISCSI {
 		t.progress.Waits("the session to " + server(r))
 		if err := t.useSession(ctx, r.Attachment); err != nil {
 			return because(volume.ErrUnavailable, err, "volume %s is staged, but cannot be used", t.volume)
+		}
+		if err := t.sessionUp(ctx, r, now.device); err != nil {
+			return err
 		}
 	}
 	return t.finish(r)

@@ -32,6 +32,8 @@ type traces struct {
 	foreign bool
 	// vanished: that is the volume, whose device is gone.
 	vanished bool
+	// device is the one that is mounted there, or whose node is.
+	device attach.Device
 	// elsewhere are the other mounts of the volume: those for pods.
 	elsewhere []attach.Mount
 	// devices are the volume's.
@@ -52,7 +54,7 @@ func (t *task) trace(ctx context.Context, r staged.Record) (s traces, err error)
 		}
 	}
 	if s.there {
-		if s.foreign, s.vanished, err = t.judge(ctx, r, s.staging); err != nil {
+		if err := t.judge(ctx, r, &s); err != nil {
 			return s, err
 		}
 	}
@@ -87,27 +89,29 @@ func (t *task) devices(ctx context.Context, r staged.Record) (own []attach.Devic
 }
 
 // judge tells what the mount is that is where a volume is staged.
-func (t *task) judge(ctx context.Context, r staged.Record, m attach.Mount) (foreign, vanished bool, err error) {
+func (t *task) judge(ctx context.Context, r staged.Record, s *traces) (err error) {
 	if r.Attachment.Protocol == pools.NFS {
-		return !ofExport(m, r), false, nil
+		s.foreign = !ofExport(s.staging, r)
+		return nil
 	}
-	number := m.Device
+	number := s.staging.Device
 	if r.Block {
-		number, err = t.Disk.DeviceAt(m.Target)
+		number, err = t.Disk.DeviceAt(s.staging.Target)
 	}
-	var d attach.Device
 	if err == nil {
-		d, err = t.Initiator.DeviceByNumber(ctx, number)
+		s.device, err = t.Initiator.DeviceByNumber(ctx, number)
 	}
 	switch {
 	case errors.Is(err, attach.ErrNotOurs):
-		return true, false, nil
+		s.foreign = true
 	case errors.Is(err, volume.ErrNotFound):
-		return false, true, nil
+		s.vanished = true
 	case err != nil:
-		return false, false, because(volume.ErrUncertain, err, "look for the device at %s", m.Target)
+		return because(volume.ErrUncertain, err, "look for the device at %s", s.staging.Target)
+	default:
+		s.foreign = r.Serial != "" && s.device.Serial != r.Serial
 	}
-	return r.Serial != "" && d.Serial != r.Serial, false, nil
+	return nil
 }
 
 // within reports whether a mount shows what another one shows, or a part of it.

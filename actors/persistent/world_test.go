@@ -48,6 +48,7 @@ type world struct {
 	sessions map[string]*sessionState
 	portals  map[string]string
 	numbers  uint64
+	hosts    int
 
 	// waiting counts the calls that a server does not answer.
 	waiting atomic.Int32
@@ -72,6 +73,7 @@ type lun struct {
 
 type sessionState struct {
 	up      bool
+	host    int
 	address string
 	since   time.Time
 }

@@ -30,7 +30,8 @@ func (d *daemon) Login(ctx context.Context, portal iscsi.Portal, chap iscsi.CHAP
 		if chap.Secret != d.secret {
 			return iscsi.ErrAuth
 		}
-		d.sessions[portal.Target] = &sessionState{up: true, address: portal.Address}
+		d.hosts++
+		d.sessions[portal.Target] = &sessionState{up: true, host: d.hosts, address: portal.Address}
 		return nil
 	})
 }
@@ -42,7 +43,7 @@ func (d *daemon) Session(_ context.Context, target string) (iscsi.Session, bool,
 	if !ok {
 		return iscsi.Session{}, false, nil
 	}
-	return iscsi.Session{Target: target, Address: s.address, LoggedIn: s.up, Since: s.since}, true, nil
+	return iscsi.Session{Target: target, Address: s.address, Host: s.host, LoggedIn: s.up, Since: s.since}, true, nil
 }
 
 func (d *daemon) Scan(_ context.Context, s iscsi.Session, number int, serial string) (dev attach.Device, err error) {
@@ -72,7 +73,7 @@ func (d *daemon) Scan(_ context.Context, s iscsi.Session, number int, serial str
 		}
 		d.numbers++
 		name := fmt.Sprintf("sd%d", d.numbers)
-		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Target: s.Target, LUN: number, Serial: serial}
+		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Host: d.sessions[s.Target].host, Target: s.Target, LUN: number, Serial: serial}
 		kept := dev
 		d.devices = append(d.devices, &kept)
 		return nil
