@@ -22,10 +22,10 @@ func TestArray(t *testing.T) {
 		run  func(*arrayCluster)
 	}{
 		{"StatefulSets", (*arrayCluster).testStatefulSets},
-		{"access modes", (*arrayCluster).testAccessModes},
-		{"copies", (*arrayCluster).testCopies},
 		{"throughout", (*arrayCluster).testThroughout},
+		{"copies", (*arrayCluster).testCopies},
 		{"taken over", (*arrayCluster).testTakenOver},
+		{"access modes", (*arrayCluster).testAccessModes},
 		{"crash points", (*arrayCluster).testCrashPoints},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
