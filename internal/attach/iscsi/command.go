@@ -83,7 +83,7 @@ var failures = map[int]failure{
 	28: {volume.ErrBusy, "iscsid says that the session is in use"},
 	29: {volume.ErrUnavailable, "iscsid wants to be asked again"},
 	31: {volume.ErrUnavailable, "iscsid lost a process"},
-	32: {volume.ErrUnavailable, "iscsid tries to connect again, and does not end the session meanwhile"},
+	32: {volume.ErrUnavailable, "iscsid was restarted while the session was down, and does not end it before the array answers"},
 }
 
 func (e *commandError) meaning() failure {

@@ -43,8 +43,8 @@
 //
 // open-iscsi cannot move a session. iscsid keeps the address of the first login in its memory, and the
 // kernel keeps it beside the session, where nothing can write it. A restart of iscsid takes it from
-// the kernel, and ignores a record that says otherwise. The same holds for user and secret of CHAP.
-// What was tried, with open-iscsi 2.1.8:
+// the kernel; a record with another address does not change it. The same holds for user and secret of
+// CHAP. What was tried, with open-iscsi 2.1.8:
 //
 //   - The array answers at the old address again, in time: I/O goes on.
 //   - The array answers at another address: the session stays down, and its I/O fails after
@@ -55,4 +55,7 @@
 // So [Initiator.Login] at another address leaves a session that is down as long as anything uses its
 // disks, and logs in beside it. [Initiator.Scan] refuses a volume that is still in use as a disk of the
 // session that is down: if that came back, two disks would write to one volume.
+//
+// A session that is down can be ended at once, with one exception: after iscsid was restarted meanwhile, it
+// refuses (status 32) until the array answers at the address, or the node reboots.
 package iscsi
