@@ -497,6 +497,21 @@ func TestArrayDoesNotAnswer(t *testing.T) {
 	if s := mustSession(t, i); !s.LoggedIn {
 		t.Errorf("%+v after %+v", s, first)
 	}
+	// iscsid that was restarted meanwhile does not end it.
+	l.serve(false)
+	until(t, "the session is down", func() bool { return !mustSession(t, i).LoggedIn })
+	stopISCSID(t)
+	sh(t, "iscsid")
+	for name, call := range map[string]func() error{
+		"login":  func() error { return i.Login(ctx, portalOfA, rightCHAP) },
+		"logout": func() error { return i.Logout(ctx, lioTarget) },
+	} {
+		if err := call(); !errors.Is(err, volume.ErrUnavailable) {
+			t.Errorf("%s after a restart of iscsid: %v", name, err)
+		}
+	}
+	l.serve(true)
+	until(t, "the session is up", func() bool { return mustSession(t, i).LoggedIn })
 	if err := errors.Join(i.Logout(ctx, lioTarget), i.Forget(ctx, lioTarget)); err != nil {
 		t.Error(err)
 	}

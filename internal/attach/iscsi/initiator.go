@@ -41,7 +41,11 @@ type Initiator struct {
 	patience, pause time.Duration
 	now             func() time.Time
 
-	targets keyed
+	// targets are locked for logins and logouts, and the SCSI hosts of sessions for what is done to
+	// their disks and for the end of the session: work on the disks of a session that is down may hang,
+	// and does not hold up those of another session to the target.
+	targets keyed[string]
+	hosts   keyed[int]
 
 	mu   sync.Mutex
 	down map[int]time.Time
@@ -94,35 +98,48 @@ func (i *Initiator) wait(ctx context.Context) error {
 }
 
 // keyed is a lock for each key.
-type keyed struct {
+type keyed[K comparable] struct {
 	mu   sync.Mutex
-	held map[string]chan struct{}
+	held map[K]chan struct{}
+}
+
+// tryLock takes the lock of a key if it is free.
+func (k *keyed[K]) tryLock(key K) (unlock func(), ok bool) {
+	unlock, _ = k.take(key)
+	return unlock, unlock != nil
 }
 
 // lock waits for the lock of a key, and returns what gives it back.
-func (k *keyed) lock(ctx context.Context, key string) (unlock func(), err error) {
+func (k *keyed[K]) lock(ctx context.Context, key K) (unlock func(), err error) {
 	for {
-		k.mu.Lock()
-		other, held := k.held[key]
-		if !held {
-			if k.held == nil {
-				k.held = make(map[string]chan struct{})
-			}
-			free := make(chan struct{})
-			k.held[key] = free
-			k.mu.Unlock()
-			return func() {
-				k.mu.Lock()
-				delete(k.held, key)
-				k.mu.Unlock()
-				close(free)
-			}, nil
+		unlock, other := k.take(key)
+		if unlock != nil {
+			return unlock, nil
 		}
-		k.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-other:
 		}
 	}
+}
+
+// take takes a lock, or returns what is closed when it is given back.
+func (k *keyed[K]) take(key K) (unlock func(), other <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if other, held := k.held[key]; held {
+		return nil, other
+	}
+	if k.held == nil {
+		k.held = make(map[K]chan struct{})
+	}
+	free := make(chan struct{})
+	k.held[key] = free
+	return func() {
+		k.mu.Lock()
+		delete(k.held, key)
+		k.mu.Unlock()
+		close(free)
+	}, nil
 }

@@ -87,16 +87,12 @@ func (i *Initiator) existing(ctx context.Context, sessions []Session, r record) 
 		if s.LoggedIn && s.Initiator == r.Initiator {
 			return true, nil
 		}
-		by, err := i.usedDisk(s)
-		if err != nil {
+		by, stays, err := i.discard(ctx, s)
+		switch {
+		case err != nil:
 			return false, err
-		}
-		var stays error
-		if by == "" {
-			i.log.Info("logs out a session that does not serve", "iscsiTarget", s.Target, "session", s.ID, "address", s.Address, "down", !s.LoggedIn)
-			if stays = i.end(ctx, s); stays == nil {
-				continue
-			}
+		case by == "" && stays == nil:
+			continue
 		}
 		switch {
 		case stays != nil && s.LoggedIn:
@@ -110,6 +106,22 @@ func (i *Initiator) existing(ctx context.Context, sessions []Session, r record) 
 		}
 	}
 	return false, down
+}
+
+// discard logs out of a session that does not serve, unless something uses a disk of it. It says what does,
+// or why the session stays. While it is busy with a disk of the session, that counts as used.
+func (i *Initiator) discard(ctx context.Context, s Session) (by string, stays, err error) {
+	unlock, ok := i.hosts.tryLock(s.Host)
+	if !ok {
+		return "another operation runs on the disks", nil, nil
+	}
+	defer unlock()
+	if by, err = i.usedDisk(s); by != "" || err != nil {
+		return by, nil, err
+	}
+	i.log.Info("logs out a session that does not serve", "iscsiTarget", s.Target, "session", s.ID, "address", s.Address,
+		"down", !s.LoggedIn)
+	return "", i.end(ctx, s), nil
 }
 
 // usedDisk says which disk of a session is used, and by what; empty if none is.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/host"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -337,16 +338,19 @@ func TestCHAPIsNotShown(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	m := makeUp(t)
 	unlock, err := m.i.targets.lock(t.Context(), aTarget)
-	if err != nil {
+	unlockHost, hostErr := m.i.hosts.lock(t.Context(), 1)
+	if err := errors.Join(err, hostErr); err != nil {
 		t.Fatal(err)
 	}
+	defer unlockHost()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, call := range map[string]func() error{
 		"login":  func() error { return m.i.Login(ended, aPortal, aCHAP) },
 		"logout": func() error { return m.i.Logout(ended, aTarget) },
 		"forget": func() error { return m.i.Forget(ended, aTarget) },
-		"scan":   func() error { _, err := m.i.Scan(ended, Session{Target: aTarget}, 1, "x"); return err },
+		"scan":   func() error { _, err := m.i.Scan(ended, Session{Host: 1, Target: aTarget}, 1, "x"); return err },
+		"delete": func() error { return m.i.Delete(ended, attach.Device{Host: 1, Target: aTarget}) },
 	} {
 		if err := call(); !errors.Is(err, volume.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
@@ -378,5 +382,36 @@ func TestStaleLock(t *testing.T) {
 	m.status = nil
 	if err := m.i.Login(t.Context(), aPortal, aCHAP); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHangingDisk: work on a disk of a session that is down hangs. That holds up no login elsewhere.
+func TestHangingDisk(t *testing.T) {
+	m := makeUp(t)
+	m.session(7, "katbox", aTarget, aName, "FAILED")
+	unlock, err := m.i.hosts.lock(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := m.i.Login(t.Context(), aPortal, aCHAP); !errors.Is(err, volume.ErrUnavailable) {
+		t.Errorf("at the same address: %v", err)
+	}
+	if err := m.i.Login(t.Context(), Portal{Target: aTarget, Address: "10.0.0.2"}, aCHAP); err != nil {
+		t.Errorf("at another address: %v", err)
+	}
+	if err := m.i.Logout(t.Context(), aTarget); !errors.Is(err, volume.ErrUnavailable) || exists(m.path("sys/class/iscsi_session/session1")) {
+		t.Errorf("logout: %v", err)
+	}
+	if err := m.i.Login(t.Context(), Portal{Target: aTarget, Address: "10.0.0.2"}, aCHAP); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	s, ok, err := m.i.Session(t.Context(), aTarget)
+	if !ok || err != nil || s.ID != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	m.array[5] = "volume-5"
+	if _, err := m.i.Scan(t.Context(), s, 5, "volume-5"); err != nil {
+		t.Errorf("a disk of the session beside it: %v", err)
 	}
 }

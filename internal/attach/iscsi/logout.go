@@ -36,6 +36,11 @@ func (i *Initiator) logout(ctx context.Context, target string) error {
 }
 
 func (i *Initiator) logoutOf(ctx context.Context, s Session) error {
+	unlock, ok := i.hosts.tryLock(s.Host)
+	if !ok {
+		return fmt.Errorf("%w: an operation on a disk of session %d still runs", volume.ErrUnavailable, s.ID)
+	}
+	defer unlock()
 	disks, err := i.disks(s)
 	if err != nil {
 		return err

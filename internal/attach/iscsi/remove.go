@@ -18,9 +18,9 @@ import (
 // Rescan makes the kernel learn the size that a disk has on the array, and returns it in bytes.
 // attach.ErrNotOurs means that the array has another volume there by now.
 func (i *Initiator) Rescan(ctx context.Context, device attach.Device) (bytes int64, err error) {
-	unlock, err := i.targets.lock(ctx, device.Target)
+	unlock, err := i.hosts.lock(ctx, device.Host)
 	if err != nil {
-		return 0, fmt.Errorf("rescan %s: %w: another operation on the target runs: %w", device.Name, volume.ErrUnavailable, err)
+		return 0, fmt.Errorf("rescan %s: %w: another operation on the session runs: %w", device.Name, volume.ErrUnavailable, err)
 	}
 	defer unlock()
 	bytes, err = i.rescan(ctx, device)
@@ -69,9 +69,9 @@ func (i *Initiator) rescan(ctx context.Context, device attach.Device) (int64, er
 //
 // Data that cannot be written is lost, and Delete says so once: it removes the disk all the same.
 func (i *Initiator) Delete(ctx context.Context, device attach.Device) error {
-	unlock, err := i.targets.lock(ctx, device.Target)
+	unlock, err := i.hosts.lock(ctx, device.Host)
 	if err != nil {
-		return fmt.Errorf("remove %s: %w: another operation on the target runs: %w", device.Name, volume.ErrUnavailable, err)
+		return fmt.Errorf("remove %s: %w: another operation on the session runs: %w", device.Name, volume.ErrUnavailable, err)
 	}
 	defer unlock()
 	d, _, there, err := i.lookUp(ctx, device)

@@ -23,9 +23,9 @@ import (
 // A disk that is left from another volume, which had the LUN before, is removed if nothing uses it.
 func (i *Initiator) Scan(ctx context.Context, s Session, lun int, serial string) (attach.Device, error) {
 	what := fmt.Sprintf("LUN %d of iSCSI target %s", lun, s.Target)
-	unlock, err := i.targets.lock(ctx, s.Target)
+	unlock, err := i.hosts.lock(ctx, s.Host)
 	if err != nil {
-		return attach.Device{}, fmt.Errorf("%s: %w: another operation on the target runs: %w", what, volume.ErrUnavailable, err)
+		return attach.Device{}, fmt.Errorf("%s: %w: another operation on the session runs: %w", what, volume.ErrUnavailable, err)
 	}
 	defer unlock()
 	device, err := i.scan(ctx, s, lun, serial)
