@@ -66,7 +66,8 @@ func (io *arrayIO) retried(what string, call func(context.Context) error) {
 			return
 		}
 	}
-	io.t.Fatalf("%s: %v\n%s", what, err, io.stdout)
+	log := io.stdout.String()
+	io.t.Fatalf("%s: %v\n...%s", what, err, log[max(0, len(log)-4000):])
 }
 
 // goOn waits until each writer has written more.
