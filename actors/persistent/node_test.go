@@ -152,6 +152,40 @@ func TestHungStatsAreOne(t *testing.T) {
 	})
 }
 
+// TestPodsTakeTurns: pods that share a volume and start or end together wait for each other, and get no errors.
+func TestPodsTakeTurns(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("nfs"))
+		for _, call := range []func(id, pod string) error{h.publish, h.unpublish} {
+			h.set(nas, true)
+			ended := make(chan error, 3)
+			for _, pod := range []string{"a", "b", "c"} {
+				go func() { ended <- call("nfs", pod) }()
+			}
+			h.pass(time.Second)
+			h.set(nas, false)
+			for range 3 {
+				h.must(<-ended)
+			}
+		}
+	})
+}
+
+// TestOtherVolumeStagedThere: what another volume's disk shows at the staging path is left alone.
+func TestOtherVolumeStagedThere(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("xfs"))
+		h.locked(func() {
+			m := h.mounts[0]
+			m.Target = "/staging/ext4"
+			h.mounts = append(h.mounts, m)
+		})
+		if err := h.stage("ext4"); !errors.Is(err, volume.ErrForeignMount) {
+			h.Errorf("stage: %v", err)
+		}
+	})
+}
+
 // TestOlderDaemon: what was staged without a record is unpublished and unstaged.
 func TestOlderDaemon(t *testing.T) {
 	for _, id := range kinds {

@@ -148,6 +148,61 @@ func TestLoginsAreShared(t *testing.T) {
 	})
 }
 
+// TestMovedBeforeTheLogin: the array may have another address than when the volume was attached.
+func TestMovedBeforeTheLogin(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.locked(func() { h.portals[targetA] = "10.0.0.2:3260" })
+		if err := h.stage("ext4"); !errors.Is(err, volume.ErrUnavailable) {
+			h.Errorf("stage while the old address is tried: %v", err)
+		}
+		h.pass(time.Minute)
+		h.must(h.stage("ext4"))
+		if h.logins != 2 {
+			h.Errorf("%d logins, want 2", h.logins)
+		}
+	})
+}
+
+// TestFiguresAndReports: they follow what changes, and nothing is reported twice for nothing.
+func TestFiguresAndReports(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		want := func(want string) {
+			h.Helper()
+			synctest.Wait()
+			if got := h.figures.String(); got != want {
+				h.Errorf("%s, want %s", got, want)
+			}
+		}
+		for _, id := range kinds {
+			h.must(h.stage(id))
+		}
+		want("staged map[iscsi:3 nfs:1], sessions up 2, down 0, late 0")
+		h.pass(time.Minute)
+		reported := h.reported
+		h.pass(time.Hour)
+		if h.reported != reported {
+			h.Errorf("%d reports of nothing new", h.reported-reported)
+		}
+		h.must(h.publish("nfs", "a"))
+		h.set(targetB, true)
+		h.set(nas, true)
+		if _, err := stats(h, "nfs", "a"); !errors.Is(err, volume.ErrUnavailable) {
+			h.Error(err)
+		}
+		h.pass(time.Minute)
+		want("staged map[iscsi:3 nfs:1], sessions up 1, down 1, late 1")
+		h.set(targetB, false)
+		h.set(nas, false)
+		h.pass(time.Hour)
+		want("staged map[iscsi:3 nfs:1], sessions up 2, down 0, late 0")
+		h.must(h.unpublish("nfs", "a"))
+		for _, id := range kinds {
+			h.must(h.unstage(id))
+		}
+		want("staged map[iscsi:0 nfs:0], sessions up 0, down 0, late 0")
+	})
+}
+
 // TestSessionIsKeptForAVolumeWithoutDisk: a volume that is still being staged needs the session too.
 func TestSessionIsKeptForAVolumeWithoutDisk(t *testing.T) {
 	inWorld(t, func(h *harness) {
@@ -242,6 +297,31 @@ func TestBootInMkfs(t *testing.T) {
 		h.clean()
 		if len(h.records) > 0 {
 			h.Errorf("left: %v", h.records)
+		}
+	})
+}
+
+// TestNoteNeedsNoSession: what is remembered of a volume that is not staged keeps no session.
+func TestNoteNeedsNoSession(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("block"))
+		note := recordOf(staging("ext4"))
+		note.Path, note.Formatting = "", true
+		h.locked(func() { h.records["ext4"] = note })
+		h.restart(true)
+		h.must(h.unstage("block"))
+		h.clean()
+		// A read-only volume gets no file system, and what is half made stays.
+		h.locked(func() { h.lunOf("ext4").content = "partial" })
+		s := staging("ext4")
+		s.ReadOnly = true
+		if err := h.node.Stage(h.bounded(), s); err == nil || h.lunOf("ext4").formats != 0 {
+			h.Errorf("stage of what is half made, read-only: %v", err)
+		}
+		s = staging("xfs")
+		s.ReadOnly = true
+		if err := h.node.Stage(h.bounded(), s); !errors.Is(err, volume.ErrUncertain) || h.lunOf("xfs").formats != 0 {
+			h.Errorf("stage of what is empty, read-only: %v", err)
 		}
 	})
 }

@@ -26,7 +26,8 @@ type world struct {
 	t  testing.TB
 	mu sync.Mutex
 	// life is the number of the daemon that runs; the calls of earlier ones do nothing.
-	life int
+	life    int
+	figures counts
 	// steps counts the changes of this daemon's life, before and after each; it is killed at the killAt-th.
 	steps, killAt int
 	// changed is signaled when something that calls wait for may have changed.
@@ -56,6 +57,8 @@ type world struct {
 	apiDown bool
 	secret  string
 	reports map[string]bool
+	// reported counts the reports.
+	reported int
 	// logins and chaps count.
 	logins, chaps int
 }
@@ -247,7 +250,7 @@ func (w *world) start() *Node {
 	w.mu.Unlock()
 	n, err := Start(Config{
 		NodeName: "node", Table: d.Table, MountNFS: d.MountNFS, Disk: d, Initiator: d, Staged: records{d}, Cluster: cluster{d},
-		Metrics: noMetrics{}, HostRoot: "/host", Log: logr.Discard(),
+		Metrics: &w.figures, HostRoot: "/host", Log: logr.Discard(),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -270,14 +273,43 @@ func (w *world) end(n *Node, kill bool) {
 	time.Sleep(2 * time.Second) // the library's dead letter throttle
 }
 
-type noMetrics struct{}
+// counts are the metrics of all lives.
+type counts struct {
+	mu             sync.Mutex
+	staged         map[string]int
+	up, down, late int
+}
 
-func (noMetrics) VolumeParked()             {}
-func (noMetrics) VolumeUnparked()           {}
-func (noMetrics) ActorRestarted()           {}
-func (noMetrics) ArrayStaged(string, int)   {}
-func (noMetrics) ArraySessions(int, int)    {}
-func (noMetrics) ArrayWaits(int, time.Time) {}
+func (*counts) VolumeParked()   {}
+func (*counts) VolumeUnparked() {}
+func (*counts) ActorRestarted() {}
+
+func (c *counts) ArrayStaged(protocol string, delta int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.staged == nil {
+		c.staged = map[string]int{}
+	}
+	c.staged[protocol] += delta
+}
+
+func (c *counts) ArraySessions(up, down int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.up, c.down = up, down
+}
+
+func (c *counts) ArrayWaits(calls int, _ time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late = calls
+}
+
+func (c *counts) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("staged %v, sessions up %d, down %d, late %d", c.staged, c.up, c.down, c.late)
+}
 
 // records are the durable ones.
 type records struct{ *daemon }

@@ -174,6 +174,7 @@ func (c cluster) ReportSession(_ context.Context, attachment string, active bool
 			return errAPI
 		}
 		c.reports[attachment] = active
+		c.reported++
 		return nil
 	})
 }
