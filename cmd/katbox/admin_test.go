@@ -313,7 +313,8 @@ func TestReport(t *testing.T) {
 		return err == nil
 	})
 	for _, want := range []string{"## Katbox", "node      node-1", "--afterlifespan=1h30m", "--admin-socket=auto", "## Disk",
-		`katbox_volumes{phase="Published"} 1`, "## Volumes that are changing or stuck", "there is no --array-endpoint", d.target(testPod), "1 in all", "RssAnon",
+		`katbox_volumes{phase="Published"} 1`, "## Volumes that are changing or stuck", "there is no --array-endpoint", d.target(testPod),
+		"1 in all", "RssAnon",
 		"# TYPE katbox_csi_operations_in_flight gauge"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not have %q:\n%s", want, text)

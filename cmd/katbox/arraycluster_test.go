@@ -5,10 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/attach/attachtest"
+	"github.com/katbox/katbox/internal/kubeapi"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/apitest"
 )
@@ -34,13 +34,15 @@ func newArrayCluster(t testing.TB) *arrayCluster {
 	t.Cleanup(c.api.Close)
 	admin, err := c.api.Client()
 	must(t, err)
-	var cluster corev1.Namespace
-	must(t, admin.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &cluster))
 	must(t, admin.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "katbox-chap", Name: "chap-array"},
 		Data:       map[string][]byte{"node.session.auth.username": []byte(c.User), "node.session.auth.password": []byte(c.Secret)},
 	}))
-	c.node.IQN = pools.IQN(c.node.Name, string(cluster.UID))
+	asking, err := kubeapi.New(kubeapi.Config{Server: c.api.URL(), Credentials: credentialsDir(t, t.TempDir()), CHAPNamespace: "katbox-chap"})
+	must(t, err)
+	cluster, err := asking.ClusterID(t.Context())
+	must(t, err)
+	c.node.IQN = pools.IQN(c.node.Name, cluster)
 	return c
 }
 

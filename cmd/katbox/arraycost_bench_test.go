@@ -27,7 +27,7 @@ func BenchmarkArrayStage(b *testing.B) {
 
 func compareCost(b *testing.B, kind string) {
 	cluster := newArrayCluster(b)
-	a := newArrayDaemon(b, cluster.api.URL())
+	a := newArrayDaemon(b, cluster.api.URL(), "--log-level", "info")
 	a.program = os.Getenv("KATBOX_PROGRAM")
 	a.start()
 	// There is a session already, and a file system.

@@ -36,9 +36,7 @@ func newArrayDaemon(t testing.TB, api string, flags ...string) *arrayDaemon {
 // servesArrays gives the daemon what it needs for volumes of arrays.
 func (a *arrayDaemon) servesArrays(api string) {
 	a.t.Helper()
-	credentials := filepath.Join(a.dir, "credentials")
-	must(a.t, os.Mkdir(credentials, 0o700))
-	must(a.t, os.WriteFile(filepath.Join(credentials, "token"), []byte("token"), 0o600))
+	credentials := credentialsDir(a.t, a.dir)
 	a.flags = append(a.flags, "--array-endpoint", "unix://"+a.arraySocket(), "--node-addresses", "127.0.0.1", "--kube-api", api,
 		"--kube-credentials", credentials)
 	retries := grpc.ConnectParams{MinConnectTimeout: time.Minute,
@@ -52,6 +50,15 @@ func (a *arrayDaemon) servesArrays(api string) {
 		}
 	})
 	a.arrayNode = csi.NewNodeClient(conn)
+}
+
+// credentialsDir makes a directory with a token, as a pod has it.
+func credentialsDir(t testing.TB, in string) string {
+	t.Helper()
+	dir := filepath.Join(in, "credentials")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("token"), 0o600))
+	return dir
 }
 
 // silentServer takes connections and says nothing, like an API server that hangs.
