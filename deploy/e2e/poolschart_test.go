@@ -71,7 +71,8 @@ pools:
     resizer: {image: "localhost/realkubelet/csi-resizer:1"}
     snapshotter: {image: "localhost/realkubelet/csi-snapshotter:1"}
 `, p.kubeletDir(), p.workdir(), name, own, tag)
-	args := []string{verb, "katbox", filepath.Join("..", "helm", "katbox"), "--values", "-", "--wait", "--timeout", patience.String()}
+	args := []string{verb, "katbox", filepath.Join("..", "helm", "katbox"), "--values", "-", "--post-renderer", "./without-nodes-part",
+		"--wait", "--timeout", patience.String()}
 	p.runHelm(values, append(args, more...)...)
 }
 

@@ -96,6 +96,21 @@ func (p *poolsCluster) testFinalizers() {
 func (p *poolsCluster) withoutDefinition() {
 	p.apply(claim{name: "two"}.String())
 	volume := p.bound("two")
+	p.apply(snapshotOf("snap", "two"))
+	p.kubectl("wait", "--for=jsonpath={.status.readyToUse}=true", "--timeout=120s", "volumesnapshot/snap")
+	snapshot := p.kubectl("get", "poolsnapshots", "-o", "jsonpath={.items[*].metadata.name}")
+	p.kubectl("delete", "poolsnapshot", snapshot, "--wait=false")
+	p.wantEvent("PoolSnapshot", snapshot, "DeleteBlocked", "names snapshot "+snapshot)
+	if left := p.onArray("snapshots"); len(left) != 1 {
+		p.t.Errorf("a PoolSnapshot is deleted by hand, and the array has %v", left)
+	}
+	p.kubectl("delete", "volumesnapshot", "snap", "--wait=true", "--timeout=120s")
+	p.eventually("the snapshot is gone", func() error {
+		if left := p.onArray("snapshots"); len(left) > 0 {
+			return fmt.Errorf("there is %v", left[0])
+		}
+		return nil
+	})
 	p.kubectl("delete", "crd", "poolvolumes.pools.katbox.io", "--wait=false")
 	p.wantEvent("PoolVolume", volume, "DeleteBlocked", "the PersistentVolume "+volume+" names volume "+volume)
 	if left := p.onArray("volumes"); len(left) != 1 {
