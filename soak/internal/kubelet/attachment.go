@@ -37,6 +37,14 @@ func (a *API) attached(handle string) (map[string]string, bool) {
 	return nil, false
 }
 
+// HasAttachment tells whether there is a VolumeAttachment of a volume, attached
+// or not.
+func (a *API) HasAttachment(handle string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.attachments[handle] != nil
+}
+
 // toAttach creates the VolumeAttachments that are missing, and returns copies of
 // all that are not attached and should be.
 func (a *API) toAttach() []attachment {

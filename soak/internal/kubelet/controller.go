@@ -48,7 +48,7 @@ func (c client) controllerPublish(ctx context.Context, v *Volume, nodeID string)
 		answer, err := csi.NewControllerClient(conn).ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
 			VolumeId:         v.Plan.ID,
 			NodeId:           nodeID,
-			VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER),
+			VolumeCapability: capabilityOf(v, csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER),
 		})
 		publishContext = answer.GetPublishContext()
 		return err

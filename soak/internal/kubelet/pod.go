@@ -97,7 +97,7 @@ func (p *Pod) add(root string, plan workload.Volume) *Volume {
 		PodName:   p.Plan.Name,
 		Pod:       p.Plan.UID,
 		Name:      plan.Name,
-		Target:    filepath.Join(volumesDir(root, p.Plan.UID), v.directory(), "mount"),
+		Target:    v.target(root),
 		ReadOnly:  plan.ReadOnly,
 		OnFailure: plan.OnFailure,
 		Lifespan:  plan.Lifespan,

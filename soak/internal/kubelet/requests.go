@@ -31,21 +31,30 @@ func (c capabilities) staging() bool {
 	return c[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME]
 }
 
-// access is the volume capability of a ReadWriteOnce volume, which is what an
-// inline volume is too.
-func (c capabilities) access() *csi.VolumeCapability {
+// access is the volume capability of a volume: a ReadWriteOnce one, which is what
+// an inline volume is too, or a ReadWriteMany one.
+func (c capabilities) access(v *Volume) *csi.VolumeCapability {
 	mode := csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
 	if c[csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER] {
 		mode = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 	}
-	return mountCapability(mode)
+	return capabilityOf(v, mode)
 }
 
-func mountCapability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
-	return &csi.VolumeCapability{
+// capabilityOf is the volume capability of a volume. The mode is that of a
+// ReadWriteOnce one.
+func capabilityOf(v *Volume, mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
+	if v.Plan.Shared {
+		mode = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	}
+	c := &csi.VolumeCapability{
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
 	}
+	if v.Plan.Block {
+		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+	}
+	return c
 }
 
 // podInfo is the volume context that a driver with podInfoOnMount gets.

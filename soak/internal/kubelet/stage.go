@@ -21,7 +21,7 @@ func (k *Kubelet) verify(v *Volume) operation {
 // stage stages a volume, if the driver does that at all. As in the kubelet the
 // directory is made in any case.
 func (k *Kubelet) stage(ctx context.Context, v *Volume, before mount) (verdict, error) {
-	path := stagingPath(k.cfg.Root, k.cfg.Driver, v.Plan.ID)
+	path := v.StagingPath(k.cfg.Root, k.cfg.Driver)
 	publishContext, ok := k.cfg.API.attached(v.Plan.ID)
 	if !ok {
 		return untouched, errNotAttached
@@ -44,7 +44,7 @@ func (k *Kubelet) stage(ctx context.Context, v *Volume, before mount) (verdict, 
 		VolumeId:          v.Plan.ID,
 		PublishContext:    publishContext,
 		StagingTargetPath: path,
-		VolumeCapability:  can.access(),
+		VolumeCapability:  can.access(v),
 	})
 	what := verdictOf(err)
 	if what == failed && !before.reconstructed {
@@ -62,7 +62,7 @@ func (k *Kubelet) unmountDevice(handle string) operation {
 		if err != nil {
 			return nothing, err
 		}
-		path := stagingPath(k.cfg.Root, k.cfg.Driver, handle)
+		path := v.StagingPath(k.cfg.Root, k.cfg.Driver)
 		if can.staging() {
 			if err := k.client.unstage(ctx, v, path); err != nil {
 				return nothing, err

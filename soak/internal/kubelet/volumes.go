@@ -83,7 +83,7 @@ func (k *Kubelet) publishRequest(ctx context.Context, v *Volume) (*csi.NodePubli
 			return nil, err
 		}
 		if can.staging() {
-			r.StagingTargetPath = stagingPath(k.cfg.Root, k.cfg.Driver, v.Plan.ID)
+			r.StagingTargetPath = v.StagingPath(k.cfg.Root, k.cfg.Driver)
 		}
 		publishContext, ok := k.cfg.API.attached(v.Plan.ID)
 		if !ok {
@@ -99,7 +99,7 @@ func (k *Kubelet) publishRequest(ctx context.Context, v *Volume) (*csi.NodePubli
 	if err != nil {
 		return nil, err
 	}
-	r.VolumeCapability = can.access()
+	r.VolumeCapability = can.access(v)
 	return r, nil
 }
 

@@ -34,10 +34,13 @@ type Volume struct {
 	// of a persistent one, which several pods may have.
 	ID         string
 	Persistent bool
-	ReadOnly   bool
-	Content    Content
-	Publish    Call
-	Unpublish  Call
+	// Block says, of a persistent volume, that its pods get a device; Shared that pods on several nodes
+	// may write to it. No plan of a run has such.
+	Block, Shared bool
+	ReadOnly      bool
+	Content       Content
+	Publish       Call
+	Unpublish     Call
 	// OnFailure says that it is to be kept only if its pod fails.
 	OnFailure bool
 	// Attributes are what the pod says of it beyond that. Lifespan is how long it is kept
