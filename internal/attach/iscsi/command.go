@@ -21,6 +21,9 @@ func (i *Initiator) command(ctx context.Context, args ...string) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
 	}
+	if err := i.breakLock(); err != nil {
+		return fmt.Errorf("%w: lock of open-iscsi's records: %w", volume.ErrUnavailable, err)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTime)
 	defer cancel()
 	_, err := i.run(ctx, args...)
@@ -34,9 +37,6 @@ func (i *Initiator) command(ctx context.Context, args ...string) error {
 	if ctx.Err() != nil || !errors.As(err, &exit) || exit.ExitCode() < 0 {
 		return fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
 	}
-	if exit.ExitCode() == recordsUnusable {
-		err = errors.Join(err, i.breakLock())
-	}
 	return &commandError{status: exit.ExitCode(), cause: err}
 }
 
@@ -46,11 +46,8 @@ type commandError struct {
 	cause  error
 }
 
-// Exit statuses of iscsiadm.
-const (
-	recordsUnusable = 6
-	sessionExists   = 15 // no failure of a login
-)
+// sessionExists is an exit status of iscsiadm that is no failure of a login.
+const sessionExists = 15
 
 // failure is what an exit status means and what to do.
 type failure struct {

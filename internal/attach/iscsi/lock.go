@@ -11,15 +11,14 @@ import (
 )
 
 // recordsLock is a second name of a file, which iscsiadm makes while it reads or writes
-// open-iscsi's records, for milliseconds. One that is killed then leaves it, and no iscsiadm on the
-// host can work any more.
+// open-iscsi's records, for milliseconds. One that is killed then leaves it. Each iscsiadm on the host
+// waits for it, half a minute for each record, and fails.
 const recordsLock = "/run/lock/iscsi/lock.write"
 
-// staleLock is the age from which a lock is of an iscsiadm that was killed. iscsiadm itself waits
-// half a minute for it.
+// staleLock is the age from which a lock is of an iscsiadm that was killed.
 const staleLock = time.Minute
 
-// breakLock removes a stale lock. The next command finds the records unlocked.
+// breakLock removes a stale lock.
 func (i *Initiator) breakLock() error {
 	path := filepath.Join(i.config.Root, recordsLock)
 	var st unix.Stat_t
