@@ -154,10 +154,10 @@ func TestArrayIOGoesOnWithoutTheDaemon(t *testing.T) {
 func TestArrayIOGoesOnAfterTheArrayWasAway(t *testing.T) {
 	io := newArrayIO(t)
 	io.goOn("at first")
+	another := io.cluster.attach(t, nfsVolume, "another")
 	left := time.Now()
 	io.cluster.Leave(t, dataplane.Network)
 	io.wantWaits("the statistics of NFS", func(ctx context.Context) error { return io.stats(ctx, io.volumes[0]) })
-	another := io.cluster.attach(t, nfsVolume, "another")
 	io.wantWaits("staging NFS", func(ctx context.Context) error { return io.stage(ctx, another.at, false) })
 	io.signal(syscall.SIGTERM)
 	io.start()
