@@ -90,8 +90,8 @@ func (t *task) sessionUp(ctx context.Context, r staged.Record, device attach.Dev
 		return problemf(volume.ErrUnavailable, "volume %s: the array at %s (target %s) has not answered since %s", t.volume, session.Address,
 			session.Target, session.Since.Format(timeFormat))
 	case device.Name != "" && session.Host != device.Host:
-		return problemf(volume.ErrUnavailable, "the array of volume %s has moved to %s, and its disk %s is still where the array was; delete the "+
-			"pods that use the volume, and it is staged anew", t.volume, session.Address, device.Name)
+		return problemf(volume.ErrUnavailable, "the array of volume %s has moved to %s, and its disk %s is still where the array was; delete "+
+			"the pods that use the volume, and it is staged anew", t.volume, session.Address, device.Name)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package persistent
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -146,8 +147,7 @@ func (s *session) saw(up bool) {
 	}
 }
 
-// login makes sure that there is a session that carries I/O. One that is down is left to open-iscsi, which
-// connects again, except that the array may have another address by now.
+// login makes sure that there is a session that carries I/O.
 func (s *session) login(ctx context.Context, a pools.Attachment) error {
 	now, ok, err := s.Initiator.Session(ctx, s.target)
 	switch {
@@ -169,17 +169,20 @@ func (s *session) login(ctx context.Context, a pools.Attachment) error {
 	return s.loginAt(ctx, a, portal)
 }
 
-// follow logs in where the array is by now, for a session that is down.
+// follow logs in again for a session that is down. open-iscsi connects it again by itself, but neither where the
+// array is by now, nor with a secret that has changed since.
 func (s *session) follow(ctx context.Context, a pools.Attachment, now iscsi.Session) error {
-	if portal, changed := s.moved(ctx, a, now.Address); changed {
-		if err := s.loginAt(ctx, a, portal); err != nil {
-			return err
-		}
+	portal, changed := s.moved(ctx, a, now.Address)
+	if !changed {
+		portal = cmp.Or(now.Address, a.Portal)
+	}
+	err := s.loginAt(ctx, a, portal)
+	if err == nil {
 		if again, ok, err := s.Initiator.Session(ctx, s.target); err == nil && ok && again.LoggedIn {
 			return nil
 		}
 	}
-	return problemf(volume.ErrUnavailable, "the array at %s (target %s) has not answered since %s", now.Address, s.target,
+	return because(volume.ErrUnavailable, err, "the array at %s (target %s) has not answered since %s", now.Address, s.target,
 		now.Since.Format(timeFormat))
 }
 

@@ -148,6 +148,20 @@ func TestLoginsAreShared(t *testing.T) {
 	})
 }
 
+// TestRotatedSecret: a session that went down, and for which open-iscsi has an old secret, is made anew.
+func TestRotatedSecret(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.locked(func() { h.secret, h.sessions[targetA].up = "rotated", false })
+		h.pass(time.Minute)
+		up := false
+		h.locked(func() { up = h.sessions[targetA].up })
+		if !up {
+			h.Error("the session is still down")
+		}
+	})
+}
+
 // TestMovedBeforeTheLogin: the array may have another address than when the volume was attached.
 func TestMovedBeforeTheLogin(t *testing.T) {
 	inWorld(t, func(h *harness) {

@@ -73,7 +73,8 @@ func (d *daemon) Scan(_ context.Context, s iscsi.Session, number int, serial str
 		}
 		d.numbers++
 		name := fmt.Sprintf("sd%d", d.numbers)
-		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Host: d.sessions[s.Target].host, Target: s.Target, LUN: number, Serial: serial}
+		host := d.sessions[s.Target].host
+		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Host: host, Target: s.Target, LUN: number, Serial: serial}
 		kept := dev
 		d.devices = append(d.devices, &kept)
 		return nil
