@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,8 +210,10 @@ func (c *crowd) measure(what string, claims int, latency time.Duration, do func(
 	requests := 0
 	var counts map[string]int
 	c.p.fakeInto(&counts, c.p.url, http.MethodGet, "/fake/counts", nil)
-	for _, n := range counts {
-		requests += n
+	for call, n := range counts {
+		if strings.Contains(call, "/volumes") { // health checks have a turn of their own
+			requests += n
+		}
 	}
 	each := float64(requests) / float64(claims)
 	rate = float64(claims) / took.Seconds()
