@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/go-logr/logr"
@@ -125,4 +126,20 @@ func (s *System) Stop(ctx context.Context) error {
 	}
 	s.system.Shutdown()
 	return err
+}
+
+// lastOperations is how long operations have to end by themselves when the process stops. Most take less.
+const lastOperations = 5 * time.Second
+
+// StopAndCancel is [System.Stop] for operations that give up when cancel is called. Most may end before that: one that
+// is cut off leaves its outcome unknown.
+func (s *System) StopAndCancel(ctx context.Context, cancel context.CancelFunc) error {
+	wait := lastOperations
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	cutOff := time.AfterFunc(wait, cancel)
+	defer cutOff.Stop()
+	defer cancel()
+	return s.Stop(ctx)
 }

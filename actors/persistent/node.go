@@ -2,7 +2,6 @@ package persistent
 
 import (
 	"context"
-	"time"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/pools"
@@ -36,20 +35,10 @@ func Start(cfg Config) (*Node, error) {
 	return &Node{System: system, cancel: cancel}, nil
 }
 
-// lastOperations is how long operations have to end when the node's daemon stops. Most take less.
-const lastOperations = 5 * time.Second
-
 // Stop lets running operations end, then ends the actors. Mounts and sessions stay. It is to be called once,
 // after the last call was answered. Its error says what did not end before ctx did.
 func (n *Node) Stop(ctx context.Context) error {
-	wait := lastOperations
-	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(deadline)/2)
-	}
-	cutOff := time.AfterFunc(wait, n.cancel)
-	defer cutOff.Stop()
-	defer n.cancel()
-	return n.System.Stop(ctx)
+	return n.StopAndCancel(ctx, n.cancel)
 }
 
 // Stage makes a volume ready on the node. A volume that is staged is looked at; one that is staged in

@@ -3,7 +3,6 @@ package pools
 import (
 	"context"
 	"errors"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,21 +34,10 @@ func Start(cfg Config) (*Controller, error) {
 	return &Controller{System: system, cancel: cancel}, nil
 }
 
-// lastOperations is how long operations have to end when the controller stops. Most take less.
-const lastOperations = 5 * time.Second
-
 // Stop lets running operations end, then ends the actors. It is to be called once, after the last call
 // was answered. Its error says what did not end before ctx did.
 func (c *Controller) Stop(ctx context.Context) error {
-	// An operation that is cut off leaves its outcome unknown, so most may end. A stopped timer does no harm.
-	wait := lastOperations
-	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(deadline)/2)
-	}
-	cutOff := time.AfterFunc(wait, c.cancel)
-	defer cutOff.Stop()
-	defer c.cancel()
-	return c.System.Stop(ctx)
+	return c.StopAndCancel(ctx, c.cancel)
 }
 
 // Seen tells that a watch has reported a resource, which is not changed any more.
