@@ -28,8 +28,9 @@ func (a *arrayCluster) onNode() (left []string) {
 		if len(fields) < 5 {
 			continue
 		}
-		if strings.HasPrefix(fields[4], a.kubeletDir()) && strings.Contains(fields[4], "kubernetes.io~csi") ||
-			strings.HasPrefix(fields[4], filepath.Join(a.kubeletDir(), "plugins", "kubernetes.io", "csi")) || strings.Contains(line, " - nfs") {
+		below, isBelow := strings.CutPrefix(fields[4], a.kubeletDir())
+		if isBelow && (strings.Contains(below, "kubernetes.io~csi") || strings.HasPrefix(below, "/plugins/kubernetes.io/csi")) ||
+			strings.Contains(line, " - nfs4 ") || strings.Contains(line, " - nfs ") {
 			left = append(left, "mount: "+line)
 		}
 	}
