@@ -104,7 +104,7 @@ func (c *arrayCrash) play(step arrayStep) {
 }
 
 // repeat repeats a call until it succeeds.
-func (c *arrayCrash) repeat(what string, call func() error) {
+func (c *arrayDaemon) repeat(what string, call func() error) {
 	c.t.Helper()
 	for deadline := time.Now().Add(3 * hangs); ; time.Sleep(50 * time.Millisecond) {
 		err := call()
@@ -179,6 +179,7 @@ func TestArrayCrashAtEveryStep(t *testing.T) {
 		c.takeDown(v)
 		cluster.Detach(t, v.on, cluster.node)
 	}
+	c.playOnlyVolume(cluster)
 	c.wantNothingLeft("at the end")
 	wantNoSessions(t, "at the end")
 	t.Logf("%d crashes at %d points", c.played, len(c.met))
@@ -193,7 +194,32 @@ func TestArrayCrashAtEveryStep(t *testing.T) {
 }
 
 // attachOutOfReach are the points that no step of TestArrayCrashAtEveryStep reaches, and why.
-var attachOutOfReach = map[string]string{}
+var attachOutOfReach = map[string]string{
+	"disk.bind/Rmdir":                        "after a bind that has failed",
+	"disk.bindFile/Remove":                   "after a bind that has failed",
+	"disk.growXFS/GrowXFS":                   "XFS; the volumes here have ext4",
+	"iscsi.Initiator.breakLock/Remove":       "of a lock that a killed iscsiadm has left",
+	"iscsi.replace/RemoveIn":                 "after a write that has failed",
+	"staged.Open/MkdirAll":                   "at the start of the daemon",
+	"staged.Staged.removeLeftovers/RemoveIn": "at the start of the daemon",
+	"staged.Staged.setAside/RenameIn":        "of records that are damaged",
+}
+
+// playOnlyVolume plays what the first and the last volume of an array need: login and logout.
+func (c *arrayCrash) playOnlyVolume(cluster *arrayCluster) {
+	v := cluster.attach(c.t, blockVolume, "only")
+	stage := call(func(ctx context.Context) error { return c.stage(ctx, v.at, v.block) })
+	unstage := call(func(ctx context.Context) error { return c.unstage(ctx, v.at, v.block) })
+	again := func(what string, f func() error) func() error {
+		return func() error {
+			c.repeat(what, f)
+			return nil
+		}
+	}
+	c.play(arrayStep{name: "stage the only volume", prepare: nothing, call: stage, after: again("unstage", unstage)})
+	c.play(arrayStep{name: "unstage the only volume", prepare: again("stage", stage), call: unstage, after: nothing})
+	cluster.Detach(c.t, v.on, cluster.node)
+}
 
 // playVolume plays all calls for a volume, each with a crash at each of its points.
 func (c *arrayCrash) playVolume(cluster *arrayCluster, kind string) {
@@ -272,14 +298,14 @@ func (c *arrayCrash) useVolume(v attached) error {
 // bringUp stages and publishes a volume, takeDown undoes that.
 func (c *arrayDaemon) bringUp(v attached) {
 	c.t.Helper()
-	must(c.t, call(func(ctx context.Context) error { return c.stage(ctx, v.at, v.block) })())
-	must(c.t, call(func(ctx context.Context) error { return c.publishStaged(ctx, v.at, v.block) })())
+	c.repeat("stage", call(func(ctx context.Context) error { return c.stage(ctx, v.at, v.block) }))
+	c.repeat("publish", call(func(ctx context.Context) error { return c.publishStaged(ctx, v.at, v.block) }))
 }
 
 func (c *arrayDaemon) takeDown(v attached) {
 	c.t.Helper()
-	must(c.t, call(func(ctx context.Context) error { return c.unpublishStaged(ctx, v.at, v.block) })())
-	must(c.t, call(func(ctx context.Context) error { return c.unstage(ctx, v.at, v.block) })())
+	c.repeat("unpublish", call(func(ctx context.Context) error { return c.unpublishStaged(ctx, v.at, v.block) }))
+	c.repeat("unstage", call(func(ctx context.Context) error { return c.unstage(ctx, v.at, v.block) }))
 }
 
 // writer writes to a file, a block at a time and each durably, as dd with oflag=sync does.
