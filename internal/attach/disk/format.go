@@ -89,9 +89,9 @@ func (t Tools) mkfs(ctx context.Context, dev, fsType string, force bool) error {
 func mkfsArgs(dev, fsType string, force bool) []string {
 	switch {
 	case fsType == ext4:
-		// No blocks are kept for root: the volume is for pods. All inode tables are written now, not by
-		// the kernel after the mount, when pods wait for the disk.
-		return []string{"-F", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", dev}
+		// No blocks are kept for root: the volume is for pods. The inode tables are left to the kernel, which
+		// writes them after the mount: those of a large disk take longer than a kubelet waits.
+		return []string{"-F", "-q", "-m", "0", dev}
 	case force:
 		return []string{"-f", "-q", dev}
 	}
