@@ -28,8 +28,8 @@ func (a *arrayCluster) testCopies() {
 	}
 	place := map[string]string{"nfs": "/v/data", "ext4": "/v/data", "xfs": "/v/data", "block": "/dev/v"}
 	write := func(c claim) string {
-		return a.exec(c.name, fmt.Sprintf("dd if=/dev/urandom of=%[1]s bs=1M count=16 conv=fsync,notrunc 2>/dev/null && dd if=%[1]s bs=1M count=16 2>/dev/null | sha256sum",
-			place[c.name]))
+		return a.exec(c.name, fmt.Sprintf("dd if=/dev/urandom of=%[1]s bs=1M count=16 conv=fsync,notrunc 2>/dev/null && "+
+			"dd if=%[1]s bs=1M count=16 2>/dev/null | sha256sum", place[c.name]))
 	}
 	for _, c := range sources {
 		a.apply(c.String(), container{name: c.name, script: sleep, claim: c}.String())

@@ -67,7 +67,9 @@ func (a *arrayCluster) testCrashPoints() {
 
 // passing are volumes that come and go.
 func passing() (claims []claim) {
-	for _, c := range []claim{{name: "nfs", class: "nfs"}, {name: "ext4", class: "ext4"}, {name: "xfs", class: "xfs"}, {name: "block", class: "ext4", mode: "Block"}} {
+	for _, c := range []claim{
+		{name: "nfs", class: "nfs"}, {name: "ext4", class: "ext4"}, {name: "xfs", class: "xfs"}, {name: "block", class: "ext4", mode: "Block"},
+	} {
 		c.name = "passing-" + c.name
 		claims = append(claims, c)
 	}
@@ -144,7 +146,7 @@ func (a *arrayCluster) newDaemon() {
 // daemonWith lets the DaemonSet run an image, which talks through a directory beside the socket if it can.
 func (a *arrayCluster) daemonWith(image string) {
 	a.t.Helper()
-	a.kubectl("-n", namespace, "patch", "daemonset", "katbox", "-p", fmt.Sprintf(
-		`{"spec":{"template":{"spec":{"containers":[{"name":"katbox","image":%q,"env":[{"name":"KATBOX_CRASHPOINTS","value":"/array/crashpoints"}]}]}}}}`, image))
+	container := fmt.Sprintf(`{"name":"katbox","image":%q,"env":[{"name":"KATBOX_CRASHPOINTS","value":"/array/crashpoints"}]}`, image)
+	a.kubectl("-n", namespace, "patch", "daemonset", "katbox", "-p", `{"spec":{"template":{"spec":{"containers":[`+container+`]}}}}`)
 	a.daemonReady()
 }

@@ -29,7 +29,8 @@ func TestArraySpecs(t *testing.T) {
 	defer log.Close()
 	files := filepath.Join("..", "..", "deploy", "e2e", "array")
 	cmd := exec.Command(program, "-kubeconfig", os.Getenv("KUBECONFIG"), "-ginkgo.v", "-ginkgo.no-color",
-		"-ginkgo.skip", leftOut, "-ginkgo.focus", os.Getenv("KATBOX_E2E_SPECS_FOCUS"), "-ginkgo.timeout", "3h", "-ginkgo.junit-report", out+".xml",
+		"-ginkgo.skip", leftOut, "-ginkgo.focus", os.Getenv("KATBOX_E2E_SPECS_FOCUS"),
+		"-ginkgo.timeout", "3h", "-ginkgo.junit-report", out+".xml",
 		"-storage.testdriver", filepath.Join(files, "specs-nfs.yaml"), "-storage.testdriver", filepath.Join(files, "specs-iscsi.yaml"))
 	cmd.Stdout, cmd.Stderr = log, log
 	failed := cmd.Run()

@@ -31,7 +31,9 @@ func (a *arrayCluster) startWriting(c claim) *steadyWriter {
 	if c.mode == "Block" {
 		w.path = "/dev/v"
 	}
-	script := fmt.Sprintf(`i=0; while [ ! -e /tmp/stop ]; do yes %s-$i | dd of=%s bs=%d count=1 iflag=fullblock seek=$((i %% %d)) conv=notrunc,fsync 2>/tmp/error || { echo failed at $i: $(cat /tmp/error); exit 1; }; echo $i; i=$((i+1)); done`,
+	script := fmt.Sprintf("i=0; while [ ! -e /tmp/stop ]; do "+
+		"yes %s-$i | dd of=%s bs=%d count=1 iflag=fullblock seek=$((i %% %d)) conv=notrunc,fsync 2>/tmp/error || "+
+		"{ echo failed at $i: $(cat /tmp/error); exit 1; }; echo $i; i=$((i+1)); done",
 		c.name, w.path, blockSize, blocks)
 	a.apply(c.String(), container{name: c.name, script: script, claim: c}.String())
 	return w
