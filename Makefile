@@ -21,7 +21,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs pools-crash transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs pools-crash transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,14 @@ attach-check: ## Run the tests with volumes of an array, real NFS and iSCSI, som
 		echo 'skipped: nothing was run. Set VMTEST to a directory with a run.sh that runs a command in a virtual machine; .ci/attach-check says what it has to do.'; \
 	else \
 		VMTEST="$(VMTEST)" ATTACH_FLAGS="$(ATTACH_FLAGS)" ATTACH_PACKAGES="$(ATTACH_PACKAGES)" .ci/attach-check; \
+	fi
+
+# VMTEST names a directory with a run.sh; .ci/attach-check says what it has to do.
+soak-arrays: ## Play the kubelet on volumes of an array while the array fails and Katbox is killed, some minutes; VMTEST=DIR has run.sh, ARRAYS_FLAGS="--seed 7 --for 20m"
+	@if [ -z "$(VMTEST)" ]; then \
+		echo 'skipped: nothing was run. Set VMTEST to a directory with a run.sh that runs a command in a virtual machine; .ci/attach-check says what it has to do.'; \
+	else \
+		VMTEST="$(VMTEST)" ARRAYS_FLAGS="$(ARRAYS_FLAGS)" .ci/soak-arrays; \
 	fi
 
 attach-bench: ## Compare the CPU of stage and publish with that of the bare system calls and commands; VMTEST=DIR as for attach-check

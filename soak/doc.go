@@ -26,7 +26,8 @@
 // one by one what drivers have lost data by.
 //
 // It does not prove what a power cut leaves behind, as the page cache survives
-// every kill: powercut, a program of its own beside internal, does. It does not
+// every kill: powercut, a program of its own beside internal, does; arrays, another one,
+// plays pods on persistent volumes. It does not
 // measure capacity; bench, another one, measures what calls cost. demo shows it to
 // people, and proves nothing.
 package main

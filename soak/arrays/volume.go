@@ -1,0 +1,66 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/katbox/katbox/soak/internal/workload"
+)
+
+// The kinds of volumes: how pods reach them, and what they are.
+const (
+	nfs       = "nfs"
+	sharedNFS = "nfs-shared"
+	ext4      = "ext4"
+	xfs       = "xfs"
+	block     = "block"
+)
+
+var kinds = []string{nfs, sharedNFS, ext4, xfs, block}
+
+func isKind(name string) bool { return slices.Contains(kinds, name) }
+
+// volume is one of the run's volumes.
+type volume struct {
+	// name is what the provisioner calls it, id what Katbox does.
+	name, id string
+	kind     string
+	// shared: pods on several nodes may write to it.
+	shared bool
+	// size is in GiB.
+	size    int64
+	content workload.Content
+}
+
+func newVolume(name, kind string, content workload.Content) *volume {
+	v := &volume{name: name, kind: kind, size: 1, content: content}
+	if kind == sharedNFS {
+		v.kind, v.shared = nfs, true
+	}
+	return v
+}
+
+// restored is a volume for a snapshot of this one.
+func (v *volume) restored() *volume {
+	other := *v
+	other.name, other.id = v.name+"-restored", ""
+	return &other
+}
+
+func (v *volume) capability() *csi.VolumeCapability {
+	c := &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+	}
+	switch v.kind {
+	case block:
+		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+	case ext4, xfs:
+		c.GetMount().FsType = v.kind
+	}
+	if v.shared {
+		c.AccessMode.Mode = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	}
+	return c
+}
