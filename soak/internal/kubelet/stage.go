@@ -65,7 +65,7 @@ func (k *Kubelet) unmountDevice(handle string) operation {
 		path := v.StagingPath(k.cfg.Root, k.cfg.Driver)
 		if can.staging() {
 			if err := k.client.unstage(ctx, v, path); err != nil {
-				return nothing, err
+				return func() { k.doubt(handle) }, err
 			}
 		}
 		stillMounted, err := removeMountDir(path, k.cfg.Mounted)
@@ -78,6 +78,14 @@ func (k *Kubelet) unmountDevice(handle string) operation {
 		}
 		return func() { k.actual.devices[handle].mount = mount{} }, nil
 	}
+}
+
+// doubt notes that an unstage did not succeed, and may yet: a pod that comes now
+// has the volume staged again (kubernetes operation_generator.go,
+// GenerateUnmountDeviceFunc and GenerateUnmapDeviceFunc).
+func (k *Kubelet) doubt(handle string) {
+	d := k.actual.devices[handle]
+	d.state = min(d.state, uncertain)
 }
 
 // prepareStaging makes the staging path, which unlike a target is the kubelet's,

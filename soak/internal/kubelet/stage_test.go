@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -132,6 +133,25 @@ func TestFailedStageOfAPodThatEnds(t *testing.T) {
 		r.await("volume pv never mounted", 1)
 		r.empty()
 	}
+}
+
+// TestUnstageThatMaySucceedYet: a pod that comes after it has the volume staged again.
+func TestUnstageThatMaySucceedYet(t *testing.T) {
+	r := newRig(t, whole)
+	r.driver.next("unstage", "pv", fault{code: codes.Unavailable, does: true})
+	var next sync.Once
+	r.onCall = func(_ *Volume, c history.Call) {
+		if c.Method == history.Unstage {
+			next.Do(func() { r.create("q", persistent("pv")) })
+		}
+	}
+	r.start()
+	r.startAttachments()
+	p := r.create("p", persistent("pv"))
+	r.await("pod p mounted", 1)
+	r.api.Finish(p)
+	r.await("pod q mounted", 1)
+	r.equal("attach pv", "stage pv", "publish pv", "unpublish pv", "unstage pv", "stage pv", "publish pv")
 }
 
 func TestErrorsOnTheWayOfAPersistentVolume(t *testing.T) {
