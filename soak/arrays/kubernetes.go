@@ -30,8 +30,8 @@ func startKubernetes(ctx context.Context, array string) (kubernetes, error) {
 	for path, object := range map[string]string{
 		"/api/v1/namespaces/katbox/secrets": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"array","namespace":"katbox"},` +
 			`"data":{"token":"dG9rZW4="}}`,
-		"/api/v1/nodes":                     `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + nodeName + `"}}`,
-		"/api/v1/nodes?other":               `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + otherNode + `"}}`,
+		"/api/v1/nodes":       `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + nodeName + `"}}`,
+		"/api/v1/nodes?other": `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + otherNode + `"}}`,
 		group + "/poolnodes": `{"apiVersion":"pools.katbox.io/v1alpha1","kind":"PoolNode","metadata":{"name":"` + otherNode + `"},` +
 			`"spec":{"addresses":["10.255.0.99"],"iqn":"iqn.2026-11.io.katbox:soak:other"}}`,
 		group + "/poolclasses": `{"apiVersion":"pools.katbox.io/v1alpha1","kind":"PoolClass","metadata":{"name":"fast"},` +

@@ -33,7 +33,8 @@ func (r *run) nothingLeft(ctx context.Context) {
 		if len(left) == 0 {
 			return
 		}
-		if time.Now().After(end) || !sleep(ctx, time.Second) {
+		// After a life that ended early there is always something.
+		if r.found.Sum() > 0 || time.Now().After(end) || !sleep(ctx, time.Second) {
 			break
 		}
 	}

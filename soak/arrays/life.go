@@ -18,7 +18,7 @@ import (
 func (r *run) life(ctx context.Context, number int) {
 	random := rand.New(rand.NewPCG(r.o.seed, uint64(number)))
 	// All is drawn at once: a life that ends early does not change the others.
-	kind := r.o.kinds[random.IntN(len(r.o.kinds))]
+	kind := r.o.kinds[number%len(r.o.kinds)]
 	v := newVolume(fmt.Sprintf("pvc-50a4-%06d", number), kind, workload.Content{
 		Marker: fmt.Sprintf("%016x", random.Uint64()), Seed: random.Uint64(), Files: 1 + random.IntN(10), Bytes: 300_000,
 		Names: random.IntN(4) == 0, Links: random.IntN(4) == 0,
@@ -28,7 +28,7 @@ func (r *run) life(ctx context.Context, number int) {
 		second: v.kind != block && random.IntN(3) == 0, length: time.Duration(random.IntN(4000)) * time.Millisecond,
 	}
 	again := round{length: time.Duration(random.IntN(1000)) * time.Millisecond}
-	cold := random.IntN(2) == 0
+	cold := random.IntN(2) == 0 || r.o.meddle != nil
 	r.counted(v.kind)
 
 	if err := r.provisioner.create(ctx, v, ""); r.failed(ctx, v, "create", err) {

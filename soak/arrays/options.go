@@ -41,7 +41,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.nodeAddress, "node-address", "10.255.0.1", "an address of this machine, from which the array sees its clients come")
 	flags.Uint64Var(&o.seed, "seed", 1, "decides what happens to volumes, and the faults")
 	flags.DurationVar(&o.length, "for", 2*time.Minute, "how long new volumes are made; those that there are then come to their end")
-	flags.IntVar(&o.parallel, "parallel", 6, "how many volumes live at the same time")
+	flags.IntVar(&o.parallel, "parallel", 10, "how many volumes live at the same time")
 	flags.StringSliceVar(&o.kinds, "kinds", kinds, "of which kinds volumes are")
 	flags.BoolVar(&o.faults, "faults", true, "break things meanwhile")
 	if err := flags.Parse(args); err != nil {
