@@ -66,6 +66,13 @@ type ReleaseSession struct {
 	Reply[struct{}]
 }
 
+// ClearDetached orders what a stage has left of a volume to be removed from the node, if nothing of it is mounted
+// and it is not attached to the node any more. Leftovers -> supervisor -> volume.
+type ClearDetached struct {
+	Routing
+	Reply[struct{}]
+}
+
 // ReportSession orders to write into a PoolAttachment whether its session carries I/O. It is repeated until that
 // has succeeded, or another report has taken its place. Task, session -> supervisor -> report.
 type ReportSession struct {

@@ -104,6 +104,8 @@ type Staged interface {
 type Cluster interface {
 	CHAP(ctx context.Context, secret string) (user, password string, err error)
 	ReportSession(ctx context.Context, attachment string, active bool) error
+	// Attached reports whether an attachment is there, also while it is being deleted.
+	Attached(ctx context.Context, attachment string) (bool, error)
 	Portal(ctx context.Context, attachment string) (kubeapi.Portal, error)
 }
 

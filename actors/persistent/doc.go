@@ -2,7 +2,8 @@
 // pods, takes it back and unstages it.
 //
 // What changes has an actor: a volume, the session to an iSCSI target, and a report to the API server; a
-// volume whose room is measured has a second one. A volume that is staged and rests has none: all that is
+// volume whose room is measured has a second one. One more looks now and then for volumes that the kubelet has
+// forgotten in the middle of a stage. A volume that is staged and rests has none: all that is
 // known of it is its record, the mount table and sysfs. So a new daemon, and one that was killed at any point, takes over
 // what an earlier one has staged without asking the API server or an array.
 //

@@ -16,6 +16,8 @@ const (
 	kindSession = "session"
 	// kindReport writes the status of an attachment.
 	kindReport = "report"
+	// kindLeftovers looks for volumes that no call will ever take off the node. There is one.
+	kindLeftovers = "leftovers"
 )
 
 func keyOf(kind, name string) volume.ID { return volume.ID(kind + "/" + name) }

@@ -44,13 +44,16 @@ type owner struct {
 	// records are those of earlier runs.
 	records []staged.Record
 	watch   *time.Timer
+	// left is what the actor of the leftovers knows; looked is when it was last told to look.
+	left   *leftovers
+	looked time.Time
 }
 
 // watchDue says that the sessions are to be looked at.
 type watchDue struct{}
 
 func newOwner(env *environment, records []staged.Record) *owner {
-	return &owner{environment: env, records: records}
+	return &owner{environment: env, records: records, left: &leftovers{environment: env}}
 }
 
 // Start begins to watch the sessions of what earlier runs have staged.
@@ -93,6 +96,8 @@ func (o *owner) Props(id volume.ID, state any) *actor.Props {
 		return o.changes.Props(id, "session to "+name, &session{environment: o.environment, target: name, users: u})
 	case kindReport:
 		return o.reports.Props(id, "report of "+name, &report{environment: o.environment, attachment: name})
+	case kindLeftovers:
+		return o.reports.Props(id, "what is left of detached volumes", o.left)
 	default:
 		return o.changes.Props(id, "volume "+name, &subject{environment: o.environment, volume: name})
 	}
@@ -113,10 +118,21 @@ func (o *owner) Receive(c actor.Context) {
 				o.supervisor.Tell(id, &messages.Resume{})
 			}
 		}
+		o.lookForLeftovers()
 		o.watchLater()
 	default:
 		actors.IgnoreLifecycle(o.Log, c)
 	}
+}
+
+// lookForLeftovers wakes the actor of the leftovers now and then.
+func (o *owner) lookForLeftovers() {
+	id := keyOf(kindLeftovers, "")
+	if time.Since(o.looked) < leftoversInterval || o.supervisor.IsAwake(id) {
+		return
+	}
+	o.looked = time.Now()
+	o.supervisor.Wake(id, nil, &messages.Resume{})
 }
 
 func (o *owner) watchLater() {

@@ -28,6 +28,9 @@ func (s *subject) Plan(m messages.Request) *actors.Operation {
 	case *messages.UnstageVolume:
 		same := func(o *messages.UnstageVolume) bool { return o.Path == m.Path }
 		return order(s, "unstage", m, same, func(ctx context.Context, t *task) (struct{}, error) { return struct{}{}, t.unstage(ctx, m.Path) })
+	case *messages.ClearDetached:
+		same := func(*messages.ClearDetached) bool { return true }
+		return order(s, "clear", m, same, func(ctx context.Context, t *task) (struct{}, error) { return struct{}{}, t.clearDetached(ctx) })
 	case *messages.PublishStaged:
 		same := func(o *messages.PublishStaged) bool { return samePublication(o.Publication, m.Publication) }
 		return inTurn(order(s, "publish", m, same, func(ctx context.Context, t *task) (struct{}, error) {

@@ -61,6 +61,9 @@ type world struct {
 	reported int
 	// logins and chaps count.
 	logins, chaps int
+	// detached are the attachments that are gone; asked counts the questions about that.
+	detached map[string]bool
+	asked    int
 }
 
 // lun is a volume on an array.
@@ -85,7 +88,7 @@ func newWorld(t testing.TB) *world {
 	return &world{
 		t: t, changed: make(chan struct{}), paths: map[string]bool{}, records: map[string]staged.Record{}, away: map[string]bool{},
 		luns: map[string]map[int]*lun{}, sessions: map[string]*sessionState{}, portals: map[string]string{}, secret: "right",
-		reports: map[string]bool{},
+		reports: map[string]bool{}, detached: map[string]bool{},
 	}
 }
 

@@ -180,6 +180,16 @@ func (c cluster) ReportSession(_ context.Context, attachment string, active bool
 	})
 }
 
+func (c cluster) Attached(_ context.Context, attachment string) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	if c.apiDown {
+		return false, errAPI
+	}
+	return !c.detached[attachment], nil
+}
+
 func (c cluster) Portal(_ context.Context, attachment string) (kubeapi.Portal, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,6 +61,16 @@ func (c *Client) Portal(ctx context.Context, attachment string) (Portal, error) 
 	return Portal{Target: a.Status.Target, Address: a.Status.Portal, LUN: *a.Status.LUN}, nil
 }
 
+// Attached reports whether an attachment is there. One that is being deleted still is: its volume may be attached
+// on the array.
+func (c *Client) Attached(ctx context.Context, attachment string) (bool, error) {
+	_, err := c.attachment(ctx, attachment)
+	if errors.Is(err, volume.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // ReportSession writes into an attachment whether the node has the session that it needs. It changes these
 // two fields of the status and no other, and none in a version that it has not seen: the controller
 // writes the status too. An attachment that is gone needs no report.

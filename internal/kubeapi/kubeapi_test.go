@@ -266,6 +266,30 @@ func TestThePortalIsThatOfNow(t *testing.T) {
 	}
 }
 
+// TestAttachedUntilItIsGone: an attachment that is being deleted is there, and a server that does not say is an error.
+func TestAttachedUntilItIsGone(t *testing.T) {
+	s, node, admin := start(t)
+	attached := func(want bool) {
+		t.Helper()
+		if is, err := node.Attached(t.Context(), "v.node-1"); err != nil || is != want {
+			t.Errorf("attached: %t, error %v, want %t", is, err, want)
+		}
+	}
+	attached(false)
+	a := attachment(t, admin, v1alpha1.NFS, v1alpha1.PoolAttachmentStatus{State: v1alpha1.AttachmentReady})
+	attached(true)
+	must(t, admin.Delete(t.Context(), a))
+	attached(true)
+	must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+	a.Finalizers = nil
+	must(t, admin.Update(t.Context(), a))
+	attached(false)
+	s.Refuse(func(*http.Request) error { return conflict{} })
+	if is, err := node.Attached(t.Context(), "v.node-1"); is || !errors.Is(err, volume.ErrUnavailable) {
+		t.Errorf("a server that refuses: attached %t, error %v", is, err)
+	}
+}
+
 func TestSecretsAndTheCluster(t *testing.T) {
 	_, node, admin := start(t)
 	if _, _, err := node.CHAP(t.Context(), "chap-p"); !errors.Is(err, volume.ErrNotFound) || !strings.Contains(err.Error(),

@@ -19,7 +19,7 @@ import (
 )
 
 // Staged is the directory of records. It is safe for concurrent use for different volumes; for one volume
-// the caller makes one call at a time, and none while [Staged.All] runs.
+// the caller makes one call at a time. [Staged.All] may run beside: it sees a record as before or as after.
 type Staged struct {
 	dir *os.Root
 	log logr.Logger
