@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/katbox/katbox/internal/kernel"
 )
@@ -37,6 +38,9 @@ type Program struct {
 
 // directories is where a host has such programs. Sbin comes first: that is where they are.
 var directories = []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// waitDelay is how long the output of a program may stay open after its end.
+var waitDelay = 10 * time.Second
 
 // Run runs a program to its end, and returns what it wrote to stdout and stderr. An exit status other than 0 is
 // an *exec.ExitError, which says what the program wrote; a missing program is [ErrNoProgram].
@@ -65,6 +69,9 @@ func (r Root) run(ctx context.Context, file string, p Program) (string, error) {
 	if p.Input != nil {
 		command.Stdin = bytes.NewReader(p.Input)
 	}
+	// A process that the program has left behind may hold its output open. Then it is not known whether the output
+	// is whole, and the run has failed.
+	command.WaitDelay = waitDelay
 	var out bounded
 	command.Stdout, command.Stderr = &out, &out
 	err := kernel.Run(command)

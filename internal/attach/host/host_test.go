@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/roottest"
 )
@@ -43,6 +46,27 @@ func TestRun(t *testing.T) {
 				t.Errorf("%v does not say %q", err, tt.output)
 			}
 		})
+	}
+}
+
+// TestChildHoldsTheOutput: a program that starts a service, which goes on, is not waited for until the service ends,
+// and does not succeed with half an output.
+func TestChildHoldsTheOutput(t *testing.T) {
+	defer func(d time.Duration) { waitDelay = d }(waitDelay)
+	waitDelay = time.Millisecond
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The child ends when the test closes the pipe.
+	end, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	if _, err := Root("").Run(t.Context(), Program{Name: "sh", Args: []string{"-c", "cat " + fifo + " & exit 0"}}); !errors.Is(err, exec.ErrWaitDelay) {
+		t.Errorf("%v, want %v", err, exec.ErrWaitDelay)
 	}
 }
 
