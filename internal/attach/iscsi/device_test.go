@@ -109,6 +109,18 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// TestScanWithoutSerial: a disk that could not be told from others when it is unstaged is not used.
+func TestScanWithoutSerial(t *testing.T) {
+	m, s := withSession(t)
+	m.array[5], m.mute = "volume-1", true
+	if d, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "vpd_pg80") {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := os.Stat(m.path(m.diskDir(1, 5))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the disk is left: %v", err)
+	}
+}
+
 func TestScanWhileDown(t *testing.T) {
 	m, s := withSession(t)
 	m.state(1, "FAILED")

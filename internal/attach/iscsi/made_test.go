@@ -27,6 +27,8 @@ type made struct {
 	i   *Initiator
 	// array is what the array has: a volume's serial number for each LUN.
 	array map[int]string
+	// mute: the kernel does not get the serial numbers of disks.
+	mute bool
 	// commands are what was run; status gives a command's exit status.
 	commands [][]string
 	status   func(args []string) int
@@ -147,7 +149,9 @@ func (m *made) disk(session, _, lun int, serial string) {
 		return
 	}
 	name := "sd" + strconv.Itoa(lun)
-	m.file(page(serial), dir, "vpd_pg80")
+	if !m.mute {
+		m.file(page(serial), dir, "vpd_pg80")
+	}
 	m.file("", dir, "delete")
 	m.file("", dir, "rescan")
 	m.file(fmt.Sprintf("250:%d\n", session*100+lun), dir, "block", name, "dev")

@@ -63,14 +63,17 @@ func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string)
 		return attach.Device{}, err
 	}
 	is, err := i.inquire(d.Path)
-	if err == nil && is == serial && (d.Serial == serial || d.Serial == "") {
-		d.Serial = serial
+	if err == nil && is == serial && d.Serial == serial {
 		return d.Device, nil
 	}
 	// No other call can know this disk yet.
 	err = errors.Join(err, i.remove(ctx, d, false))
 	if is != serial && is != "" {
 		err = errors.Join(fmt.Errorf("%w: the array has volume %s there, not %s", attach.ErrNotOurs, is, serial), err)
+	}
+	if err == nil && d.Serial == "" {
+		// Without it the disk could not be told from others later, when it is unstaged.
+		err = fmt.Errorf("%w: the kernel has no serial number of the disk %s (vpd_pg80)", volume.ErrUnavailable, d.Name)
 	}
 	if err == nil {
 		err = fmt.Errorf("%w: the disk's serial number changed from %q to %q while it appeared", volume.ErrUnavailable, d.Serial, is)
