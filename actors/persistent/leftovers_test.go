@@ -44,17 +44,17 @@ func neverUnstaged(h *harness, id string, at int) (killed, cleared bool) {
 	mounted := 0
 	h.locked(func() { mounted = len(h.mounts) })
 	before := h.leftovers()
-	h.pass(20 * time.Minute)
+	h.pass(8 * time.Minute)
 	if after := h.leftovers(); len(after) < len(before) {
 		h.Errorf("killed at step %d: of %q only %q is left while the volume is attached", at, before, after)
 	}
 	h.locked(func() { h.detached[id+".node"], h.apiDown = true, true })
-	h.pass(20 * time.Minute)
+	h.pass(8 * time.Minute)
 	if after := h.leftovers(); len(after) < len(before) {
 		h.Errorf("killed at step %d: of %q only %q is left while the API server is away", at, before, after)
 	}
 	h.locked(func() { h.apiDown = false })
-	h.pass(20 * time.Minute)
+	h.pass(8 * time.Minute)
 	if mounted > 0 {
 		if after := h.leftovers(); len(after) < len(before) {
 			h.Errorf("killed at step %d: of %q only %q is left, though the volume is mounted", at, before, after)

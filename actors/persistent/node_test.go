@@ -186,6 +186,35 @@ func TestOtherVolumeStagedThere(t *testing.T) {
 	})
 }
 
+// TestUnstageOfSomethingElse: a volume that is staged by its record, and of which the node shows something else at the
+// staging path, is not reported as unstaged: what is mounted there may be in use, and would be detached.
+func TestUnstageOfSomethingElse(t *testing.T) {
+	for _, id := range kinds {
+		t.Run(id, func(t *testing.T) {
+			inWorld(t, func(h *harness) {
+				h.must(h.stage(id))
+				own := attach.Mount{}
+				h.locked(func() {
+					own = h.mounts[0]
+					h.mounts[0] = attach.Mount{Target: own.Target, Root: "/", FSType: "ext4", Source: "/dev/vda1", Device: 7}
+				})
+				if err := h.unstage(id); !errors.Is(err, volume.ErrForeignMount) {
+					h.Errorf("unstage: %v", err)
+				}
+				h.locked(func() {
+					if len(h.mounts) != 1 || len(h.records) != 1 {
+						h.Errorf("%d mounts, %d records", len(h.mounts), len(h.records))
+					}
+					h.mounts[0] = own
+				})
+				h.must(h.unstage(id))
+				h.pass(time.Minute)
+				h.clean()
+			})
+		})
+	}
+}
+
 // TestOlderDaemon: what was staged without a record is unpublished and unstaged.
 func TestOlderDaemon(t *testing.T) {
 	for _, id := range kinds {

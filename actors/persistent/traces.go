@@ -114,8 +114,12 @@ func (t *task) judge(ctx context.Context, r staged.Record, s *traces) (err error
 	return nil
 }
 
-// within reports whether a mount shows what another one shows, or a part of it.
+// within reports whether a mount shows what another one shows, or a part of it. A server may have several exports on
+// one file system. The nodes of devices are all on one, and that of a device that is gone is called sda//deleted.
 func within(m, of attach.Mount) bool {
+	if isNFS(m) && m.Source != of.Source || isNode(m) && m.Root != of.Root {
+		return false
+	}
 	return m.Device == of.Device && (m.Root == of.Root || strings.HasPrefix(m.Root, strings.TrimSuffix(of.Root, "/")+"/"))
 }
 

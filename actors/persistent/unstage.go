@@ -19,6 +19,9 @@ func (t *task) unstage(ctx context.Context, path string) error {
 	switch {
 	case err != nil:
 		return err
+	case now.there && now.foreign: // it may be the volume after all, and must not be detached then
+		return problemf(volume.ErrForeignMount, "volume %s cannot be unstaged: %s of %s is mounted at %s; find out what that is, and unmount it",
+			t.volume, now.staging.FSType, now.staging.Source, now.staging.Target)
 	case len(now.elsewhere) > 0:
 		return problemf(volume.ErrBusy, "volume %s is still published at %s", t.volume, now.elsewhere[0].Target)
 	case !recorded: // the intent, for a crash after the mount has gone
