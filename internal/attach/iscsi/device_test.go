@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -118,6 +119,30 @@ func TestScanWithoutSerial(t *testing.T) {
 	}
 	if _, err := os.Stat(m.path(m.diskDir(1, 5))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the disk is left: %v", err)
+	}
+}
+
+// TestScanOfANewNode: the kernel shows a disk a moment before its node can be opened.
+func TestScanOfANewNode(t *testing.T) {
+	m, s := withSession(t)
+	m.array[3] = "volume-3"
+	answer, asked := m.i.inquire, 0
+	m.i.patience = time.Minute
+	m.i.inquire = func(path string) (string, error) {
+		if asked++; asked%3 != 0 {
+			return "", &fs.PathError{Op: "open", Path: path, Err: []error{unix.ENXIO, unix.ENOENT}[asked%2]}
+		}
+		return answer(path)
+	}
+	for _, when := range []string{"a new disk", "a disk that is there"} {
+		if d, err := m.i.Scan(t.Context(), s, 3, "volume-3"); err != nil || d.Name != "sd3" {
+			t.Errorf("%s: %+v, %v", when, d, err)
+		}
+	}
+	m.i.patience, asked = 20*time.Millisecond, 0
+	m.i.inquire = func(string) (string, error) { asked++; return "", unix.ENXIO }
+	if _, err := m.i.Scan(t.Context(), s, 3, "volume-3"); !errors.Is(err, volume.ErrUnavailable) || asked < 2 {
+		t.Errorf("a node that cannot be opened, tried %d times: %v", asked, err)
 	}
 }
 

@@ -47,7 +47,7 @@ func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string)
 		return attach.Device{}, err
 	}
 	if there {
-		stale, err := i.judge(d, serial)
+		stale, err := i.judge(ctx, d, serial)
 		switch {
 		case err != nil:
 			return attach.Device{}, err
@@ -62,7 +62,7 @@ func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string)
 	if d, err = i.appear(ctx, s, lun); err != nil {
 		return attach.Device{}, err
 	}
-	is, err := i.inquire(d.Path)
+	is, err := i.ask(ctx, d)
 	if err == nil && is == serial && d.Serial == serial {
 		return d.Device, nil
 	}
@@ -148,8 +148,8 @@ func (i *Initiator) nowhereElse(ctx context.Context, s Session, lun int, serial 
 // judge compares a disk that was there before with what the array has at its LUN now. A stale one
 // has to be removed and found again: the kernel knows the size and the features of the volume that
 // it was made for.
-func (i *Initiator) judge(d found, serial string) (stale bool, err error) {
-	is, err := i.inquire(d.Path)
+func (i *Initiator) judge(ctx context.Context, d found, serial string) (stale bool, err error) {
+	is, err := i.ask(ctx, d)
 	switch {
 	case err == nil && is == serial && d.Serial == serial:
 		return false, nil
@@ -197,6 +197,21 @@ func (i *Initiator) appear(ctx context.Context, s Session, lun int) (found, erro
 			}
 			return found{}, fmt.Errorf("%w: no disk appeared in %s; does the array still have the volume attached to this node's initiator name?",
 				volume.ErrNotFound, i.patience)
+		}
+	}
+}
+
+// ask asks a disk for its serial number. sysfs has a new disk a moment before its node in /dev can be opened.
+func (i *Initiator) ask(ctx context.Context, d found) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, i.patience)
+	defer cancel()
+	for {
+		serial, err := i.inquire(d.Path)
+		if !gone(err) {
+			return serial, err
+		}
+		if i.wait(limited) != nil {
+			return "", fmt.Errorf("%w: %s cannot be opened: %w", volume.ErrUnavailable, d.Path, err)
 		}
 	}
 }
