@@ -94,16 +94,20 @@ func (a *arrayDaemon) plugins() string {
 	return filepath.Join(a.dir, "kubelet/plugins/kubernetes.io/csi")
 }
 
-// pathsOf returns where the kubelet wants a volume staged and published, and makes what it makes itself.
+// pathsOf returns where the kubelet wants a volume staged and published. It looks at neither: what looks at a
+// volume of an array that is away waits for the array.
 func (a *arrayDaemon) pathsOf(id string, block bool) (staging, target string) {
-	a.t.Helper()
 	if block {
-		staging = filepath.Join(a.plugins(), "volumeDevices/staging", id)
-		target = filepath.Join(a.plugins(), "volumeDevices/publish", id, testPod)
-	} else {
-		staging = filepath.Join(a.plugins(), "array.csi.katbox.io", id, "globalmount")
-		target = filepath.Join(a.dir, "kubelet/pods", testPod, "volumes/kubernetes.io~csi", id, "mount")
+		return filepath.Join(a.plugins(), "volumeDevices/staging", id), filepath.Join(a.plugins(), "volumeDevices/publish", id, testPod)
 	}
+	return filepath.Join(a.plugins(), "array.csi.katbox.io", id, "globalmount"),
+		filepath.Join(a.dir, "kubelet/pods", testPod, "volumes/kubernetes.io~csi", id, "mount")
+}
+
+// makePathsOf makes what the kubelet makes of them itself, before it stages and publishes.
+func (a *arrayDaemon) makePathsOf(id string, block bool) (staging, target string) {
+	a.t.Helper()
+	staging, target = a.pathsOf(id, block)
 	must(a.t, os.MkdirAll(staging, 0o750))
 	must(a.t, os.MkdirAll(filepath.Dir(target), 0o750))
 	return staging, target
@@ -123,7 +127,7 @@ func capabilityOf(block bool) *csi.VolumeCapability {
 
 // stage, publish, unpublish and unstage are the kubelet's calls for an attached volume.
 func (a *arrayDaemon) stage(ctx context.Context, at pools.Attachment, block bool) error {
-	staging, _ := a.pathsOf(at.Volume, block)
+	staging, _ := a.makePathsOf(at.Volume, block)
 	_, err := a.arrayNode.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
 		VolumeId: at.Volume, PublishContext: at.PublishContext(block), StagingTargetPath: staging, VolumeCapability: capabilityOf(block),
 	})
@@ -131,7 +135,7 @@ func (a *arrayDaemon) stage(ctx context.Context, at pools.Attachment, block bool
 }
 
 func (a *arrayDaemon) publishStaged(ctx context.Context, at pools.Attachment, block bool) error {
-	staging, target := a.pathsOf(at.Volume, block)
+	staging, target := a.makePathsOf(at.Volume, block)
 	_, err := a.arrayNode.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
 		VolumeId: at.Volume, PublishContext: at.PublishContext(block), StagingTargetPath: staging, TargetPath: target,
 		VolumeCapability: capabilityOf(block),
