@@ -65,10 +65,23 @@ func (d deed) run(ctx context.Context) error {
 	}
 	process := exec.CommandContext(ctx, self)
 	process.Env = append(os.Environ(), containerVariable+"="+string(text))
-	if out, err := process.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+	ended := make(chan error, 1)
+	go func() {
+		out, err := process.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		ended <- errors.Join(err, ctx.Err())
+	}()
+	// What waits for an array cannot be killed.
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case err := <-ended:
+		return err
+	case <-patient.Done():
+		return fmt.Errorf("%s stands still since %s: %w", d.Path, patience, patient.Err())
 	}
-	return ctx.Err()
 }
 
 func (d deed) do() error {

@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	// callLimit is the deadline of each call, mostTries how often it is made until the run gives up.
+	// callLimit is the deadline of each call.
 	callLimit = 30 * time.Second
-	mostTries = 100
 	gib       = 1 << 30
 )
 
@@ -51,7 +50,7 @@ func (p *provisioner) close() {
 // repeat calls until there is an answer that is final.
 func repeat[T any](ctx context.Context, call func(context.Context) (T, error)) (answer T, err error) {
 	wait := 250 * time.Millisecond
-	for range mostTries {
+	for began := time.Now(); time.Since(began) < patience; {
 		one, cancel := context.WithTimeout(ctx, callLimit)
 		answer, err = call(one)
 		cancel()
@@ -61,7 +60,7 @@ func repeat[T any](ctx context.Context, call func(context.Context) (T, error)) (
 		sleep(ctx, wait)
 		wait = min(2*wait, 4*time.Second)
 	}
-	return answer, fmt.Errorf("%d tries: %w", mostTries, err)
+	return answer, fmt.Errorf("for %s: %w", patience, err)
 }
 
 // sleep waits, and tells whether the run goes on.
