@@ -99,6 +99,11 @@ func TestScan(t *testing.T) {
 			if err != nil && (!strings.Contains(err.Error(), "LUN 5") || !strings.Contains(err.Error(), aTarget)) {
 				t.Errorf("%v does not say where", err)
 			}
+			// The pods of a volume must not write to the one that has its LUN now. In doubt their disk stays as it is.
+			state, _ := os.ReadFile(m.path(m.diskDir(1, 5), "state"))
+			if offline := strings.HasPrefix(string(state), "offline"); offline != (tt.name == "stale and used") {
+				t.Errorf("the disk is offline: %t", offline)
+			}
 			left, err := os.ReadFile(m.path(m.diskDir(1, 5), "vpd_pg80"))
 			if tt.left == "" && !errors.Is(err, fs.ErrNotExist) || tt.left != "" && string(left) != page(tt.left) {
 				t.Errorf("left %q, want %q", left, tt.left)
@@ -107,6 +112,30 @@ func TestScan(t *testing.T) {
 				t.Errorf("scanned %q, %v", word, err)
 			}
 		})
+	}
+}
+
+// TestScanOfOfflineDisk: it is removed once its pods have ended.
+func TestScanOfOfflineDisk(t *testing.T) {
+	m, s := withSession(t)
+	m.disk(1, 1, 5, "volume-1")
+	m.array[5] = "volume-2"
+	asked := m.i.inquire
+	m.i.inquire = func(path string) (string, error) {
+		if state, _ := os.ReadFile(m.path(m.diskDir(1, 5), "state")); strings.HasPrefix(string(state), "offline") {
+			return "", unix.ENXIO // as the kernel says when such a disk is opened
+		}
+		return asked(path)
+	}
+	m.file("", m.diskDir(1, 5), "block/sd5/holders/dm-1")
+	for range 2 {
+		if _, err := m.i.Scan(t.Context(), s, 5, "volume-2"); !errors.Is(err, attach.ErrNotOurs) || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("in use: %v", err)
+		}
+	}
+	m.must(os.Remove(m.path(m.diskDir(1, 5), "block/sd5/holders/dm-1")))
+	if d, err := m.i.Scan(t.Context(), s, 5, "volume-2"); err != nil || d.Serial != "volume-2" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

@@ -154,6 +154,7 @@ func (m *made) disk(session, _, lun int, serial string) {
 	}
 	m.file("", dir, "delete")
 	m.file("", dir, "rescan")
+	m.file("running\n", dir, "state")
 	m.file(fmt.Sprintf("250:%d\n", session*100+lun), dir, "block", name, "dev")
 	m.file("2048\n", dir, "block", name, "size")
 	m.link(dir+"/block/"+name, fmt.Sprintf("sys/dev/block/250:%d", session*100+lun))

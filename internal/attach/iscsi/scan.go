@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
@@ -20,7 +22,8 @@ import (
 // disk, volume.ErrNotFound that the array has no such LUN for this node, volume.ErrUnavailable that
 // the session is down.
 //
-// A disk that is left from another volume, which had the LUN before, is removed if nothing uses it.
+// A disk that is left from another volume, which had the LUN before, is removed if nothing uses it. If something
+// does, it is taken offline: its I/O would go to the volume that has the LUN now.
 func (i *Initiator) Scan(ctx context.Context, s Session, lun int, serial string) (attach.Device, error) {
 	what := fmt.Sprintf("LUN %d of iSCSI target %s", lun, s.Target)
 	unlock, err := i.hosts.lock(ctx, s.Host)
@@ -155,7 +158,7 @@ func (i *Initiator) judge(ctx context.Context, d found, serial string) (stale bo
 		return false, nil
 	case err == nil && is != serial && is == d.Serial:
 		return false, fmt.Errorf("%w: the array has volume %s there (%s), not %s", attach.ErrNotOurs, is, d.Name, serial)
-	case err != nil && !errors.Is(err, kernel.ErrSCSI):
+	case err != nil && !errors.Is(err, kernel.ErrSCSI) && !errors.Is(err, unix.ENXIO): // ENXIO: it is offline
 		return false, err
 	}
 	by, useErr := i.use(d)
@@ -170,8 +173,25 @@ func (i *Initiator) judge(ctx context.Context, d found, serial string) (stale bo
 		return false, fmt.Errorf("%w: %s is in use (%s) as volume %s, and the array has put volume %s there; end its pods",
 			attach.ErrNotOurs, d.Name, by, serial, is)
 	}
-	return false, fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods",
-		attach.ErrNotOurs, d.Name, by, d.Serial)
+	var offline error
+	if err == nil && is == serial {
+		offline = i.offline(d, serial)
+	}
+	err = fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods", attach.ErrNotOurs, d.Name, by, d.Serial)
+	return false, errors.Join(err, offline)
+}
+
+// offline makes the I/O of a disk fail that is in use and was unmapped, and whose LUN the array has given to another
+// volume since: what its pods write would go to that volume. A node that was away for a while may have one.
+func (i *Initiator) offline(d found, now string) error {
+	if d.Serial == "" {
+		return nil // it may be the volume
+	}
+	i.log.Info("takes a disk offline that is in use: the array has given its LUN to another volume", append(about(d), "now", now)...)
+	if err := write("offline", d.dir, "state"); err != nil {
+		return fmt.Errorf("take %s offline, whose I/O goes to volume %s: %w", d.Name, now, err)
+	}
+	return nil
 }
 
 // appear scans a LUN until it is a disk.
