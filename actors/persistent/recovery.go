@@ -22,6 +22,7 @@ func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error
 		t := &task{environment: &environment{Config: cfg}, volume: r.Volume}
 		stale, err := t.isStale(ctx, r)
 		if err == nil && stale {
+			t.forgetTarget(ctx, r)
 			err = t.drop(r)
 		}
 		switch {
@@ -35,6 +36,16 @@ func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error
 		}
 	}
 	return left, nil
+}
+
+// forgetTarget removes what the host keeps of a target without a session: it holds the secret of CHAP. A login writes
+// it again. That it fails is no reason to keep the volume's record.
+func (t *task) forgetTarget(ctx context.Context, r staged.Record) {
+	if target := r.Attachment.Target; target != "" {
+		if err := t.Initiator.Forget(ctx, target); err != nil {
+			t.Log.Error(err, "leaves what the host's open-iscsi keeps of a target, and with it the secret of the login", "iscsiTarget", target)
+		}
+	}
 }
 
 // isStale reports whether nothing is left of what a record tells of. A device has a session.

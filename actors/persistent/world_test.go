@@ -61,6 +61,8 @@ type world struct {
 	reported int
 	// logins and chaps count.
 	logins, chaps int
+	// kept are the targets of which the host keeps a record with the secret.
+	kept map[string]bool
 	// detached are the attachments that are gone; asked counts the questions about that.
 	detached map[string]bool
 	asked    int
@@ -88,7 +90,7 @@ func newWorld(t testing.TB) *world {
 	return &world{
 		t: t, changed: make(chan struct{}), paths: map[string]bool{}, records: map[string]staged.Record{}, away: map[string]bool{},
 		luns: map[string]map[int]*lun{}, sessions: map[string]*sessionState{}, portals: map[string]string{}, secret: "right",
-		reports: map[string]bool{}, detached: map[string]bool{},
+		reports: map[string]bool{}, detached: map[string]bool{}, kept: map[string]bool{},
 	}
 }
 
@@ -227,6 +229,9 @@ func (w *world) leftovers() (left []string) {
 	}
 	for target := range w.sessions {
 		left = append(left, "session to "+target)
+	}
+	for target := range w.kept {
+		left = append(left, "the host's record of "+target)
 	}
 	for id, r := range w.records {
 		if isNote(r) && r.Formatting {

@@ -31,6 +31,7 @@ func (d *daemon) Login(ctx context.Context, portal iscsi.Portal, chap iscsi.CHAP
 			return iscsi.ErrAuth
 		}
 		d.hosts++
+		d.kept[portal.Target] = true
 		d.sessions[portal.Target] = &sessionState{up: true, host: d.hosts, address: portal.Address}
 		return nil
 	})
@@ -150,8 +151,14 @@ func (d *daemon) Logout(_ context.Context, target string) error {
 	})
 }
 
-func (d *daemon) Forget(context.Context, string) error {
-	return d.change("forget", func() error { return nil })
+func (d *daemon) Forget(_ context.Context, target string) error {
+	return d.change("forget", func() error {
+		if d.sessions[target] != nil {
+			return fmt.Errorf("%w: there is a session", volume.ErrBusy)
+		}
+		delete(d.kept, target)
+		return nil
+	})
 }
 
 // cluster is the API server.
