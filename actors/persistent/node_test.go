@@ -51,6 +51,33 @@ func TestVolumeComesAndGoes(t *testing.T) {
 	})
 }
 
+// TestArrayWithSeveralAddresses: the kernel knows the NFS server by another address, which the mount table shows;
+// later the volume is attached by that one.
+func TestArrayWithSeveralAddresses(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		server, path, _ := strings.Cut(staging("nfs").Attachment.Export, ":")
+		h.shownAs = map[string]string{server: "10.9.9.9"}
+		h.must(h.stage("nfs"))
+		h.must(h.stage("nfs"))
+		h.must(h.publish("nfs", "a"))
+		other := staging("nfs")
+		other.Attachment.Export = "10.9.9.9:" + path
+		h.must(h.node.Stage(h.bounded(), other))
+		if err := h.unstage("nfs"); !errors.Is(err, volume.ErrBusy) {
+			h.Errorf("unstage of a volume that is published: %v", err)
+		}
+		h.must(h.unpublish("nfs", "a"))
+		h.must(h.unstage("nfs"))
+		h.clean()
+		other.Attachment.Export += "x"
+		h.must(h.stage("nfs"))
+		if err := h.node.Stage(h.bounded(), other); !errors.Is(err, volume.ErrConflict) {
+			h.Errorf("another export: %v", err)
+		}
+		h.must(h.unstage("nfs"))
+	})
+}
+
 // TestOtherParametersAreRefused: what is staged stays as it is.
 func TestOtherParametersAreRefused(t *testing.T) {
 	inWorld(t, func(h *harness) {

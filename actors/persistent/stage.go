@@ -26,7 +26,7 @@ func recordOf(s pools.Staging) staged.Record {
 func sameVolume(a, b staged.Record) bool {
 	x, y := a.Attachment, b.Attachment
 	return a.Path == b.Path && a.Block == b.Block && a.FSType == b.FSType && a.ReadOnly == b.ReadOnly && slices.Equal(a.Options, b.Options) &&
-		sameDevice(a, b) && x.Export == y.Export
+		sameDevice(a, b) && pathOf(x.Export) == pathOf(y.Export)
 }
 
 func sameDevice(a, b staged.Record) bool {

@@ -91,7 +91,9 @@ func (t *task) devices(ctx context.Context, r staged.Record) (own []attach.Devic
 // judge tells what the mount is that is where a volume is staged.
 func (t *task) judge(ctx context.Context, r staged.Record, s *traces) (err error) {
 	if r.Attachment.Protocol == pools.NFS {
-		s.foreign = !ofExport(s.staging, r)
+		// The directory is the volume's own. The kernel shows the address at which it knows the server already,
+		// where an array has several.
+		s.foreign = !isNFS(s.staging) || pathOf(s.staging.Source) != pathOf(r.Attachment.Export)
 		return nil
 	}
 	number := s.staging.Device
@@ -128,6 +130,12 @@ func isNFS(m attach.Mount) bool { return m.FSType == "nfs" || m.FSType == "nfs4"
 
 func ofExport(m attach.Mount, r staged.Record) bool {
 	return r.Attachment.Protocol == pools.NFS && isNFS(m) && m.Source == r.Attachment.Export
+}
+
+// pathOf returns the path of an export, which follows its server.
+func pathOf(export string) string {
+	_, path, _ := strings.Cut(export, ":/")
+	return path
 }
 
 // isNode reports whether a mount is the node of a device: these are in memory.

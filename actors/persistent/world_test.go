@@ -39,6 +39,8 @@ type world struct {
 	paths   map[string]bool
 	records map[string]staged.Record
 
+	// shownAs are NFS servers by the names that the mount table shows in place of others.
+	shownAs map[string]string
 	// away are the NFS servers and targets that do not answer.
 	away map[string]bool
 	// fail, where it is set, makes a call fail.

@@ -33,8 +33,12 @@ func (d *daemon) MountNFS(export, target string, _ []string, readOnly bool) erro
 		if _, ok := d.at(target); ok {
 			d.forbid("mount %s over what is at %s", export, target)
 		}
+		source := export
+		if name := d.shownAs[server]; name != "" {
+			source = name + strings.TrimPrefix(export, server)
+		}
 		d.mounts = append(d.mounts, attach.Mount{
-			Target: target, Root: "/", FSType: "nfs4", Source: export, Device: uint64(crc32.ChecksumIEEE([]byte(export))), ReadOnly: readOnly,
+			Target: target, Root: "/", FSType: "nfs4", Source: source, Device: uint64(crc32.ChecksumIEEE([]byte(export))), ReadOnly: readOnly,
 		})
 		return nil
 	})
