@@ -65,7 +65,8 @@ func TestChildHoldsTheOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer end.Close()
-	if _, err := Root("").Run(t.Context(), Program{Name: "sh", Args: []string{"-c", "cat " + fifo + " & exit 0"}}); !errors.Is(err, exec.ErrWaitDelay) {
+	leaves := Program{Name: "sh", Args: []string{"-c", "cat " + fifo + " & exit 0"}}
+	if _, err := Root("").Run(t.Context(), leaves); !errors.Is(err, exec.ErrWaitDelay) {
 		t.Errorf("%v, want %v", err, exec.ErrWaitDelay)
 	}
 }

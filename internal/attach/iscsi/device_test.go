@@ -143,7 +143,8 @@ func TestScanOfOfflineDisk(t *testing.T) {
 func TestScanWithoutSerial(t *testing.T) {
 	m, s := withSession(t)
 	m.array[5], m.mute = "volume-1", true
-	if d, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "vpd_pg80") {
+	d, err := m.i.Scan(t.Context(), s, 5, "volume-1")
+	if !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "vpd_pg80") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if _, err := os.Stat(m.path(m.diskDir(1, 5))); !errors.Is(err, fs.ErrNotExist) {

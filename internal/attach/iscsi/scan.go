@@ -177,7 +177,8 @@ func (i *Initiator) judge(ctx context.Context, d found, serial string) (stale bo
 	if err == nil && is == serial {
 		offline = i.offline(d, serial)
 	}
-	err = fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods", attach.ErrNotOurs, d.Name, by, d.Serial)
+	err = fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods",
+		attach.ErrNotOurs, d.Name, by, d.Serial)
 	return false, errors.Join(err, offline)
 }
 
