@@ -2,6 +2,7 @@ package persistent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/katbox/katbox/actors"
@@ -35,21 +36,20 @@ func (l *leftovers) Plan(messages.Request) *actors.Operation { return nil }
 // Rest returns the operation that looks once. The next look is up to the watch, whatever comes of this one.
 func (l *leftovers) Rest() *actors.Operation {
 	return &actors.Operation{Name: "look for leftovers", Run: func(ctx context.Context) actors.Outcome {
-		return actors.Outcome{Answer: func(messages.Request) {}, Err: l.look(ctx)}
+		err := l.look(ctx)
+		if err != nil {
+			l.Log.V(1).Info("cannot look for all that is left of volumes", "reason", volume.OneLine(err))
+		}
+		return actors.Outcome{Answer: func(messages.Request) {}, Err: err}
 	}}
 }
 
 // look clears the volumes of which nothing has been mounted for a while and which are not attached.
 func (l *leftovers) look(ctx context.Context) error {
-	records, err := l.Staged.All()
-	if err != nil {
-		l.Log.Error(err, "cannot look for what is left of volumes that are detached")
-		return err
-	}
+	records, unread := l.Staged.All() // those that it could read
 	table, err := l.Table()
 	if err != nil {
-		l.Log.Error(err, "cannot look for what is left of volumes that are detached")
-		return err
+		return errors.Join(err, unread)
 	}
 	since := map[string]time.Time{}
 	for _, r := range records {
@@ -69,7 +69,7 @@ func (l *leftovers) look(ctx context.Context) error {
 		}
 	}
 	l.since = since
-	return nil
+	return unread
 }
 
 // clear asks the API server before the volume's actor does, so that no call of the kubelet meets a busy volume
