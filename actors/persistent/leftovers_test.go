@@ -65,6 +65,20 @@ func neverUnstaged(h *harness, id string, at int) (killed, cleared bool) {
 	return true, len(before) > 0
 }
 
+// TestOneRecordCannotBeRead: the other volumes are served all the same, and what is left of them goes.
+func TestOneRecordCannotBeRead(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		h.must(h.stage("ext4"))
+		h.locked(func() { h.unread = errNotFound })
+		h.restart(false)
+		h.must(h.publish("ext4", "a"))
+		h.must(h.unpublish("ext4", "a"))
+		h.locked(func() { h.detached["ext4.node"], h.mounts = true, nil })
+		h.pass(8 * time.Minute)
+		h.clean()
+	})
+}
+
 // TestLeftoversAreNotHurried: a volume that is being staged for a while is not asked about, and one that is staged or
 // published never is.
 func TestLeftoversAreNotHurried(t *testing.T) {

@@ -22,11 +22,7 @@ func Start(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	records, err := recovered(ctx, cfg)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
+	records := recovered(ctx, cfg)
 	system := actors.NewSystem(cfg.Log, cfg.Threads)
 	if err := system.Start(newOwner(newEnvironment(ctx, system, cfg), records), cfg.Metrics, nil); err != nil {
 		cancel()

@@ -2,7 +2,6 @@ package persistent
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/pools"
@@ -10,10 +9,11 @@ import (
 
 // recovered returns the records that earlier runs have left, without those of which nothing is on the node any
 // more, because it was booted since, and without notes. It asks the mount table and sysfs only.
-func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error) {
+func recovered(ctx context.Context, cfg Config) (left []staged.Record) {
 	all, err := cfg.Staged.All()
 	if err != nil {
-		return nil, fmt.Errorf("read the records of staged volumes: %w", err)
+		// Calls for these fail as long as their records cannot be read, and a session stays while it has disks.
+		cfg.Log.Error(err, "some records of staged volumes cannot be read; goes on with the others", "read", len(all))
 	}
 	for _, r := range all {
 		if isNote(r) {
@@ -35,7 +35,7 @@ func recovered(ctx context.Context, cfg Config) (left []staged.Record, err error
 			left = append(left, r)
 		}
 	}
-	return left, nil
+	return left
 }
 
 // forgetTarget removes what the host keeps of a target without a session: it holds the secret of CHAP. A login writes

@@ -65,6 +65,8 @@ type world struct {
 	logins, chaps int
 	// kept are the targets of which the host keeps a record with the secret.
 	kept map[string]bool
+	// unread is why a record cannot be read.
+	unread error
 	// detached are the attachments that are gone; asked counts the questions about that.
 	detached map[string]bool
 	asked    int
@@ -348,5 +350,5 @@ func (r records) All() (all []staged.Record, err error) {
 	for _, record := range r.records {
 		all = append(all, record)
 	}
-	return all, nil
+	return all, r.unread
 }
