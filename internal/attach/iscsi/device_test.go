@@ -101,7 +101,7 @@ func TestScan(t *testing.T) {
 			}
 			// The pods of a volume must not write to the one that has its LUN now. In doubt their disk stays as it is.
 			state, _ := os.ReadFile(m.path(m.diskDir(1, 5), "state"))
-			if offline := strings.HasPrefix(string(state), "offline"); offline != (tt.name == "stale and used") {
+			if offline := strings.HasPrefix(string(state), "offline\n"); offline != (tt.name == "stale and used") {
 				t.Errorf("the disk is offline: %t", offline)
 			}
 			left, err := os.ReadFile(m.path(m.diskDir(1, 5), "vpd_pg80"))

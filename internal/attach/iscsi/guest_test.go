@@ -272,17 +272,25 @@ func TestArrayReusesLUN(t *testing.T) {
 	if serial := sh(t, "tr -dc 'a-z0-9-' </sys/block/%s/device/vpd_pg80", stale.Name); serial != "volume-1" {
 		t.Errorf("the kernel knows of the exchange: %s", serial)
 	}
-	held, err := os.Open(stale.Path)
+	held, err := os.OpenFile(stale.Path, os.O_RDWR|unix.O_DIRECT, 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := i.Rescan(ctx, stale); !errors.Is(err, attach.ErrNotOurs) {
+		t.Errorf("rescan of the stale disk: %v", err)
 	}
 	for _, serial := range []string{"volume-1", "volume-2"} {
 		if _, err := i.Scan(ctx, s, 1, serial); !errors.Is(err, attach.ErrNotOurs) {
 			t.Errorf("scan for %s while the stale disk is open: %v", serial, err)
 		}
 	}
-	if _, err := i.Rescan(ctx, stale); !errors.Is(err, attach.ErrNotOurs) {
-		t.Errorf("rescan of the stale disk: %v", err)
+	// What the first volume's pods write does not get into the second volume.
+	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.WriteAt(page, 0); err == nil {
+		t.Errorf("the stale disk takes what is written to it; it is %s", sh(t, "cat /sys/block/%s/device/state", stale.Name))
 	}
 	if err := held.Close(); err != nil {
 		t.Fatal(err)

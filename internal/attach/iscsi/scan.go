@@ -189,7 +189,7 @@ func (i *Initiator) offline(d found, now string) error {
 		return nil // it may be the volume
 	}
 	i.log.Info("takes a disk offline that is in use: the array has given its LUN to another volume", append(about(d), "now", now)...)
-	if err := write("offline", d.dir, "state"); err != nil {
+	if err := write("offline\n", d.dir, "state"); err != nil { // without the end of the line the kernel does not take it
 		return fmt.Errorf("take %s offline, whose I/O goes to volume %s: %w", d.Name, now, err)
 	}
 	return nil
