@@ -203,6 +203,7 @@ var attachOutOfReach = map[string]string{
 	"staged.Open/MkdirAll":                   "at the start of the daemon",
 	"staged.Staged.removeLeftovers/RemoveIn": "at the start of the daemon",
 	"staged.Staged.setAside/RenameIn":        "of records that are damaged",
+	"staged.syncDirectory/Sync":              "at the start of the daemon",
 }
 
 // playOnlyVolume plays what the first and the last volume of an array need: login and logout.

@@ -3,13 +3,14 @@ package mount
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -30,6 +31,12 @@ func readTable() ([]*mountinfo.Info, error) {
 	return table, wrap(err, "parse %s", tablePath)
 }
 
+// readsConsistently tells whether reading the table once is enough; see readConsistently.
+var readsConsistently = sync.OnceValue(func() bool {
+	_, _, err := mountRoot("/")
+	return !errors.Is(err, errNoMountRoot)
+})
+
 // readConsistently reads a file of /proc. Before Linux 5.8, which also taught statx(2) about mount
 // points, a mount that goes while the table is being read can hide another one that stays; there
 // the same content has to be read twice in a row.
@@ -38,7 +45,7 @@ func readConsistently(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, _, err := mountRoot("/"); !errors.Is(err, errNoMountRoot) {
+	if readsConsistently() {
 		return content, nil
 	}
 	const tries = 10
@@ -59,20 +66,35 @@ func readConsistently(name string) (string, error) {
 // buffer that grows step by step to 8 MB takes five times as much.
 var lastSize atomic.Int64
 
-// readFile reads a file that does not tell its size.
+// readFile reads a file that does not tell its size. It does so past Go's poller: to that one the mount table is
+// always ready, which wakes another thread for each time that it is opened.
 func readFile(name string) (string, error) {
-	f, err := os.Open(name)
+	fd, err := kernel.Openat(unix.AT_FDCWD, name, unix.O_RDONLY)
 	if err != nil {
-		return "", err
+		return "", wrap(err, "open %s", name)
 	}
-	defer f.Close()
-	var content strings.Builder
-	content.Grow(int(lastSize.Load() + lastSize.Load()/8))
-	if _, err := io.Copy(&content, f); err != nil {
-		return "", err
+	defer unix.Close(fd)
+	const atLeast = 4096
+	content := make([]byte, 0, atLeast+lastSize.Load()+lastSize.Load()/8)
+	for {
+		var n int
+		err := kernel.IgnoreEINTR(func() (err error) {
+			n, err = unix.Read(fd, content[len(content):cap(content)])
+			return err
+		})
+		switch {
+		case err != nil:
+			return "", wrap(err, "read %s", name)
+		case n == 0:
+			lastSize.Store(int64(len(content)))
+			// Nothing writes to content any more.
+			return unsafe.String(unsafe.SliceData(content), len(content)), nil
+		}
+		content = content[:len(content)+n]
+		if len(content) == cap(content) {
+			content = slices.Grow(content, len(content))
+		}
 	}
-	lastSize.Store(int64(content.Len()))
-	return content.String(), nil
 }
 
 // directory is a directory as the mount table sees it: its path without symbolic links, the mount

@@ -89,17 +89,6 @@ func (r request) server(e export) (netip.Addr, error) {
 	return found[0].Unmap(), nil
 }
 
-// clientAddress returns the address from which the node reaches a server. It sends nothing.
-func clientAddress(server netip.Addr) (netip.Addr, error) {
-	const port = 2049
-	connection, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, port)))
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%w: the node has no way to %s: %w", volume.ErrUnavailable, server, err)
-	}
-	defer connection.Close()
-	return connection.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
-}
-
 // away are the kernel's numbers for a server that cannot be reached.
 var away = []error{unix.ECONNREFUSED, unix.ECONNRESET, unix.ECONNABORTED, unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.EHOSTDOWN,
 	unix.ENETUNREACH, unix.ENETDOWN, unix.ENOTCONN, unix.EPIPE}
