@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
@@ -50,7 +48,7 @@ func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string)
 		return attach.Device{}, err
 	}
 	if there {
-		stale, err := i.judge(ctx, d, serial)
+		stale, err := i.judge(d, serial)
 		switch {
 		case err != nil:
 			return attach.Device{}, err
@@ -151,14 +149,14 @@ func (i *Initiator) nowhereElse(ctx context.Context, s Session, lun int, serial 
 // judge compares a disk that was there before with what the array has at its LUN now. A stale one
 // has to be removed and found again: the kernel knows the size and the features of the volume that
 // it was made for.
-func (i *Initiator) judge(ctx context.Context, d found, serial string) (stale bool, err error) {
-	is, err := i.ask(ctx, d)
+func (i *Initiator) judge(d found, serial string) (stale bool, err error) {
+	is, err := i.inquire(d.Path)
 	switch {
 	case err == nil && is == serial && d.Serial == serial:
 		return false, nil
 	case err == nil && is != serial && is == d.Serial:
 		return false, fmt.Errorf("%w: the array has volume %s there (%s), not %s", attach.ErrNotOurs, is, d.Name, serial)
-	case err != nil && !errors.Is(err, kernel.ErrSCSI) && !errors.Is(err, unix.ENXIO): // ENXIO: it is offline
+	case err != nil && !errors.Is(err, kernel.ErrSCSI) && !gone(err): // one that is offline does not open
 		return false, err
 	}
 	by, useErr := i.use(d)
