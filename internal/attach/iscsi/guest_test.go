@@ -436,7 +436,9 @@ func TestArrayMoves(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if err := errors.Join(i.Login(ctx, portalOfB, rightCHAP), i.Delete(ctx, d2)); err != nil {
+	// An iscsid that starts connects the sessions anew, each is down for a moment.
+	until(t, "the second session is up", func() bool { return i.Login(ctx, portalOfB, rightCHAP) == nil })
+	if err := i.Delete(ctx, d2); err != nil {
 		t.Error(err)
 	}
 	if err := i.Logout(ctx, lioTarget); !errors.Is(err, volume.ErrBusy) {
