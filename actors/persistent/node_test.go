@@ -242,7 +242,7 @@ func TestUnstageOfSomethingElse(t *testing.T) {
 	}
 }
 
-// TestOlderDaemon: what was staged without a record is unpublished and unstaged.
+// TestOlderDaemon: what was staged without a record grows, is measured, unpublished and unstaged.
 func TestOlderDaemon(t *testing.T) {
 	for _, id := range kinds {
 		t.Run(id, func(t *testing.T) {
@@ -253,6 +253,16 @@ func TestOlderDaemon(t *testing.T) {
 				delete(h.records, id)
 				h.mu.Unlock()
 				h.restart(false)
+				if id != "nfs" {
+					h.locked(func() { h.lunOf(id).size = 2 << 30 })
+				}
+				e := pools.NodeExpansion{Volume: id, Path: podPath(id, "a"), Block: id == "block", Required: 2 << 30}
+				if size, err := h.node.Expand(h.bounded(), e); size != 2<<30 || err != nil {
+					h.Errorf("expanded to %d: %v", size, err)
+				}
+				if s, err := stats(h, id, "a"); err != nil || s.Abnormal {
+					h.Errorf("stats: %+v, %v", s, err)
+				}
 				if err := h.unstage(id); !errors.Is(err, volume.ErrBusy) {
 					h.Errorf("unstage while published: %v", err)
 				}

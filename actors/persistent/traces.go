@@ -161,6 +161,16 @@ func server(r staged.Record) string {
 	return "the array at " + r.Attachment.Portal + " (target " + r.Attachment.Target + ")"
 }
 
+// staging returns the mount of a device where it is staged, for one where a pod has it.
+func (t *task) staging(table []attach.Mount, of attach.Mount) (attach.Mount, bool) {
+	for _, m := range table {
+		if isNode(m) && within(m, of) && m.Target != of.Target && filepath.Base(m.Target) == deviceFile && !t.copied(m) {
+			return m, true
+		}
+	}
+	return attach.Mount{}, false
+}
+
 // find returns the record of the volume. Without one it says what can be seen of it at a path: an older daemon
 // may have staged it. known is false where nothing is mounted there.
 func (t *task) find(ctx context.Context, path string) (r staged.Record, recorded, known bool, err error) {
@@ -181,8 +191,11 @@ func (t *task) find(ctx context.Context, path string) (r staged.Record, recorded
 	switch {
 	case !ok:
 		return r, false, false, nil
-	case isNode(m) && !r.Block:
-		return r, false, false, nil // a pod has the device there
+	case isNode(m) && !r.Block: // a pod has the device there
+		if m, ok = t.staging(table, m); !ok {
+			return r, false, false, nil
+		}
+		r.Path, r.Block = filepath.Dir(m.Target), true
 	case isNFS(m):
 		r.Attachment.Protocol, r.Attachment.Export = pools.NFS, m.Source
 		return r, false, true, nil
