@@ -110,7 +110,7 @@ func TestVolumesFollowTheirNode(t *testing.T) {
 		t.Errorf("on the array: %+v", on)
 	}
 
-	// It moves back, and once more, while nobody looks.
+	// It moves back, and once more, between two looks.
 	w.stop()
 	w.move("node1", "10.0.8.8")
 	w.start()

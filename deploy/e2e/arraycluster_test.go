@@ -160,7 +160,7 @@ func (a *arrayCluster) running(names ...string) {
 	}
 }
 
-// phase waits until a pod has a phase, and fails with what is told of the pod.
+// phase waits until a pod has a phase, and fails with the description of the pod.
 func (a *arrayCluster) phase(name, phase string) {
 	a.t.Helper()
 	if out, err := a.tryKubectl("", "wait", "--for=jsonpath={.status.phase}="+phase, "--timeout", patience.String(), "pod/"+name); err != nil {

@@ -57,7 +57,7 @@ func (p *poolsCluster) importOurs() {
 	p.wantNothingLeft()
 }
 
-// scaleController waits until there are so many pods of the controller.
+// scaleController waits until the controller has that number of pods.
 func (p *poolsCluster) scaleController(replicas int) {
 	p.t.Helper()
 	p.kubectl("-n", namespace, "scale", "deployment/katbox-controller", fmt.Sprintf("--replicas=%d", replicas))

@@ -48,7 +48,7 @@ func TestArrayNFS(t *testing.T) {
 	same(t, filepath.Join(restored, "file"), old)
 }
 
-// TestArrayNFSReadOnly: whoever is root on a node cannot write to what is attached read-only.
+// TestArrayNFSReadOnly: root on a node cannot write to what is attached read-only.
 func TestArrayNFSReadOnly(t *testing.T) {
 	a := attachtest.NewArray(t)
 	v := a.Create(t, "archive", 1, false)
