@@ -84,7 +84,10 @@ func (s *subject) impatient(c actor.Context) {
 
 // dismiss answers those of the callers that have waited long enough, and returns the others.
 func (s *subject) dismiss(callers []waiting) (left []waiting) {
-	op := s.running
+	op, kind := s.running, s.Impatient
+	if kind == nil {
+		kind = volume.ErrUnavailable
+	}
 	for _, m := range callers {
 		if time.Since(m.asked) < s.Patience {
 			left = append(left, m)
@@ -94,7 +97,7 @@ func (s *subject) dismiss(callers []waiting) (left []waiting) {
 			op.late = true
 			s.Late(s.id, op.began)
 		}
-		m.Fail(fmt.Errorf("%w: %s: %s %sruns since %s and goes on; the same call gets its outcome", volume.ErrUnavailable, s.name, op.Name,
+		m.Fail(fmt.Errorf("%w: %s: %s %sruns since %s and goes on; the same call gets its outcome", kind, s.name, op.Name,
 			op.Progress, op.began.Format(time.RFC3339)))
 	}
 	return left

@@ -24,6 +24,8 @@ type Subjects struct {
 	Longest time.Duration
 	// Patience is how long a caller waits for an operation that goes on; 0 sets no limit.
 	Patience time.Duration
+	// Impatient is the kind of error that such a caller gets; nil means [volume.ErrUnavailable].
+	Impatient error
 	// Ended: an operation has ended.
 	Ended func(operation string, took time.Duration, err error)
 	// Late, where it is set: a subject has an operation since then that callers do not wait for any

@@ -67,6 +67,22 @@
 //	| one for each that is measured; its task |
 //	+-----------------------------------------+
 //
+// On a node with pools on its disks:
+//
+//	gRPC handlers              the controller's questions
+//	  | StageVolume, ...         | MakeLocal, GrowLocal, CommentLocal,     | LocalPools, ListLocal,
+//	  v                          v DeleteLocal, SnapshotLocal              | UseLocal
+//	+----------------------------------------------------+                |
+//	| supervisor: knows no volumes; at rest they are a    |                v
+//	| record on the pool's disk, and mounts               | <------ +----------------------------+
+//	+----------------------------------------------------+  Local- | keeper: knows the disks, and |
+//	 | requests, Resume      ^ AtRest, Stuck            Unfinished | promises their room          |
+//	 v                       |                                     +------------------------------+
+//	+----------------------------------------------+ UseLocal, ReserveLocal,     ^
+//	| volume, snapshot: one for each that is        | SettleLocal, ClaimLocal,    |
+//	| changing, one for each that is measured; task | ForgetLocal ----------------+
+//	+----------------------------------------------+
+//
 // Messages are orders (PublishVolume), questions (VolumeStats) or facts (Stuck). No one changes a
 // message after it was sent. Messages are sent as pointers.
 package messages

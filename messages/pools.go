@@ -69,6 +69,8 @@ type FindVolume struct {
 
 // ListVolumes asks for the volumes that there are on arrays. Front -> supervisor.
 type ListVolumes struct {
+	// Kind of pools that the volumes are in; empty means all.
+	Kind pools.Kind
 	Page pools.Page
 	Reply[VolumePage]
 }
@@ -83,7 +85,9 @@ type VolumePage struct {
 // ListSnapshots asks for the snapshots that there are on arrays. Front -> supervisor.
 type ListSnapshots struct {
 	Selection pools.SnapshotSelection
-	Page      pools.Page
+	// Kind of pools that the snapshots are in; empty means all.
+	Kind pools.Kind
+	Page pools.Page
 	Reply[SnapshotPage]
 }
 
@@ -111,6 +115,8 @@ type UsablePool struct {
 	PoolID, IQN, Portal string
 	// CHAPSecret names the Secret with what initiators log in with.
 	CHAPSecret string
+	// Disk is what holds the pool, where that is on a node.
+	Disk array.Disk
 }
 
 // DoubtPool says that a call of a pool's array got no answer, so that the array is asked at once how
@@ -122,15 +128,25 @@ type DoubtPool struct {
 }
 
 // ReservePool asks for a pool with room for a new volume, and reserves that there until ReleasePool.
-// The same volume asks again without harm. Task -> classes.
+// Where none has room, retained volumes are evicted before the answer. The same volume asks again without harm.
+// Task -> classes.
 type ReservePool struct {
 	Volume string
 	// Class is the volume's; empty means the default one.
 	Class string
 	// Pool is the only one that will do, such as that of the source; empty means any.
 	Pool string
+	// Kind is that of the pools that will do; empty means [pools.KindArray].
+	Kind pools.Kind
+	// Near are the pools of nodes that will do, told by their UUIDs: lists, the best first. Empty means that any
+	// will do.
+	Near [][]string
+	// Block: it is to be a block device. Copy: its data come from another one, or from a snapshot.
+	Block, Copy bool
 	// Bytes is the volume's size.
 	Bytes int64
+	// Refused are pools whose arrays have just said that they have no room, whatever they said before.
+	Refused []string
 	// Decided: the resource names the pool already, which takes the volume however full it is.
 	Decided bool
 	Reply[Reservation]
@@ -140,7 +156,9 @@ type ReservePool struct {
 type Reservation struct {
 	Class, Pool string
 	// Protocol and the flags are what the class says of new volumes.
-	Protocol                  pools.Protocol
+	Protocol pools.Protocol
+	// Images: volumes of the pool, which is on a node, have a file system of their own.
+	Images                    bool
 	Compress, Dedupe, Encrypt bool
 	Extra                     map[string]string
 }
@@ -156,5 +174,10 @@ type ReleasePool struct {
 type ClassCapacity struct {
 	// Class is empty for the default one.
 	Class string
+	// Kind and Near say which of its pools are meant, as in ReservePool.
+	Kind pools.Kind
+	Near [][]string
+	// Block: it is asked for block devices.
+	Block bool
 	Reply[pools.Capacity]
 }

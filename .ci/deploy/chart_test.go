@@ -22,6 +22,7 @@ func TestChartEqualsManifests(t *testing.T) {
 		"overlays/data-disk":    {"--set", "workdir.hostPath=/mnt/katbox/data,workdir.type=Directory"},
 		"overlays/with-gateway": {"--set", "gateway.enabled=true"},
 		"overlays/with-pools":   {"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true"},
+		"overlays/with-local":   {"--set", "pools.enabled=true,pools.sidecars.snapshotter.enabled=true", "--set-json", localPools},
 		withAdmission:           {"--set", "admissionPolicy.enabled=true"},
 		withFile: {"--set", "gateway.enabled=true", "--set-json",
 			`policy={"namespaces": [{"match": ["ci", "team-*"], "lifespan": "3d"}]}`},
@@ -32,7 +33,7 @@ func TestChartEqualsManifests(t *testing.T) {
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects := kustomize(t, dir)
-			if dir == "overlays/with-pools" || dir == withPoolsAndGateway {
+			if dir == "overlays/with-pools" || dir == "overlays/with-local" || dir == withPoolsAndGateway {
 				objects = append(objects, kustomize(t, definitions)...)
 			}
 			want, got := byName(objects), byName(helm(t, args...))

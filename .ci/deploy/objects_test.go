@@ -15,7 +15,8 @@ import (
 )
 
 // overlays are the directories with a kustomization.
-var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk", "overlays/with-gateway", "overlays/with-pools"}
+var overlays = []string{"base", "overlays/sidecars", "overlays/data-disk", "overlays/with-gateway", "overlays/with-pools",
+	"overlays/with-local"}
 
 const (
 	// definitions is what is there before the controller of the pools, and stays after it.
@@ -68,6 +69,7 @@ func acceptAll(t *testing.T, objects []*unstructured.Unstructured) {
 func TestKustomizationsAreListed(t *testing.T) {
 	listed := map[string]bool{}
 	for _, dir := range append(slices.Clip(overlays), "components/network-policy", "components/gateway", "components/pools",
+		"components/local",
 		"components/admission-policy", "components/policy-file") {
 		listed[filepath.Join(manifests, dir, "kustomization.yaml")] = true
 	}

@@ -147,8 +147,9 @@ func TestControllerMayDoNoMore(t *testing.T) {
 	want := []string{
 		": events create patch",
 		": events list watch create update patch",
-		": namespaces/kube-system get",
+		": namespaces get",
 		": nodes get list watch",
+		": persistentvolumeclaims get list watch",
 		": persistentvolumeclaims get list watch update",
 		": persistentvolumeclaims/status patch",
 		": persistentvolumes get list",
@@ -306,7 +307,7 @@ func TestPoolExamplesAreAccepted(t *testing.T) {
 				refers = append(refers, "PoolClass "+text(o, "spec", "className"), "Secret "+text(o, "spec", "vpsa", "credentialsSecretRef", "name"))
 			case "StorageClass":
 				refers = append(refers, "PoolClass "+text(o, "parameters", "poolClass"))
-				if text(o, "provisioner") != "array.csi.katbox.io" {
+				if driver := text(o, "provisioner"); driver != "array.csi.katbox.io" && driver != "local.csi.katbox.io" {
 					t.Errorf("%s is of %s", o.GetName(), text(o, "provisioner"))
 				}
 			case "PersistentVolumeClaim":
@@ -364,6 +365,10 @@ func claimsOf(t *testing.T, path string, object runtime.Object) (names []string)
 		t.Errorf("%s: %s", path, refused)
 	}
 	for _, v := range spec.Volumes {
+		if e := v.Ephemeral; e != nil {
+			names = append(names, "StorageClass "+*e.VolumeClaimTemplate.Spec.StorageClassName)
+			continue
+		}
 		names = append(names, "PersistentVolumeClaim "+v.PersistentVolumeClaim.ClaimName)
 	}
 	return names

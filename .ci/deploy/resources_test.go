@@ -197,11 +197,11 @@ func TestRulesOfResources(t *testing.T) {
 		{"PoolVolume", update, "spec.source", nil, "the source cannot change"},
 		{"PoolVolume", either, "spec.source.volume", "v", "a snapshot or a volume"},
 		{"PoolVolume", either, "spec.source.snapshot", nil, "a snapshot or a volume"},
-		{"PoolVolume", update, "spec.requestName", "other", "the name of the request cannot change"},
-		{"PoolVolume", update, "spec.requestName", nil, "the name of the request cannot change"},
+		{"PoolVolume", never, "spec.requestName", "other", ""}, // as when another claim gets the data back
+		{"PoolVolume", never, "spec.lifespan", "24h", ""},
 		{"PoolVolume", update, "spec.fsType", "xfs", "the file system cannot change"},
 		{"PoolVolume", update, "spec.fsType", nil, "the file system cannot change"},
-		{"PoolVolume", update, "spec.claimRef.name", "other", "the claim cannot change"},
+		{"PoolVolume", never, "spec.claimRef.name", "other", ""}, // as when an administrator gives it to another namespace
 		{"PoolVolume", never, "spec.size", "20Gi", ""},
 		{"PoolVolume", never, "spec.size", "5Gi", ""}, // as after a growth that the array has refused
 		{"PoolVolume", either, "spec.size", "much", "size"},

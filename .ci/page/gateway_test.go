@@ -24,10 +24,10 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/gateway/nodes"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/server"
 	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/hub"
 )
 
 // namespaceUID is the UID of each namespace: volumes are those of the namespaces as they are now.
@@ -42,7 +42,7 @@ type gateway struct {
 	address, nodesAddress string
 	// ca has signed its certificate.
 	ca       *authority
-	registry *nodes.Registry
+	registry *hub.Registry
 }
 
 // newGateway starts a gateway that believes certificates of proxies. It waits for nodes with these
@@ -84,7 +84,7 @@ func newGateway(t testing.TB, proxies *authority, expected []string) *gateway {
 	must(t, err)
 	namespaces.Start(ctx)
 	pods := daemons{expected, time.Now()}
-	g.registry, err = nodes.New(nodes.Config{
+	g.registry, err = hub.New(hub.Config{
 		Reviewer: pods, Expected: pods, Owners: pods, Namespace: "katbox", ServiceAccount: "katbox", Hash: resource.NodeHash,
 	})
 	must(t, err)
@@ -149,18 +149,18 @@ type daemons struct {
 	since time.Time
 }
 
-func (daemons) Review(_ context.Context, token string) (nodes.Identity, error) {
-	return nodes.Identity{Namespace: "katbox", ServiceAccount: "katbox", Pod: "katbox-" + token, PodUID: "pod-" + token, Node: token}, nil
+func (daemons) Review(_ context.Context, token string) (hub.Identity, error) {
+	return hub.Identity{Namespace: "katbox", ServiceAccount: "katbox", Pod: "katbox-" + token, PodUID: "pod-" + token, Node: token}, nil
 }
 
-func (daemons) Pod(uid string) (nodes.Pod, bool) {
+func (daemons) Pod(uid string) (hub.Pod, bool) {
 	node := uid[len("pod-"):]
-	return nodes.Pod{Name: "katbox-" + node, UID: uid, Node: node}, true
+	return hub.Pod{Name: "katbox-" + node, UID: uid, Node: node}, true
 }
 
-func (daemons) Read(_ context.Context, name string) (nodes.Pod, error) {
+func (daemons) Read(_ context.Context, name string) (hub.Pod, error) {
 	node := name[len("katbox-"):]
-	return nodes.Pod{Name: name, UID: "pod-" + node, Node: node}, nil
+	return hub.Pod{Name: name, UID: "pod-" + node, Node: node}, nil
 }
 
 func (d daemons) Expects(node string) bool { return slices.Contains(d.nodes, node) }
@@ -178,13 +178,13 @@ func (daemons) Ask(context.Context, string, []api.OwnerAsk) []api.OwnerAnswer { 
 func (daemons) Verdict(string, string) (owner api.Owner, known bool)          { return owner, false }
 
 // fleetNodes are the nodes of the registry in the words of the fleet.
-type fleetNodes struct{ *nodes.Registry }
+type fleetNodes struct{ *hub.Registry }
 
 func (f fleetNodes) With(namespace string) []fleet.Held { return heldOf(f.Registry.With(namespace)) }
 
 func (f fleetNodes) Connected() []fleet.Held { return heldOf(f.Registry.Connected()) }
 
-func heldOf(found []nodes.Held) (held []fleet.Held) {
+func heldOf(found []hub.Held) (held []fleet.Held) {
 	for _, h := range found {
 		held = append(held, fleet.Held{Node: fleetNode{h.Conn}, Holdings: h.Holdings, Skip: h.Skip})
 	}
@@ -209,7 +209,7 @@ func (f fleetNodes) Missing() (missing []fleet.Missing) {
 	return missing
 }
 
-type fleetNode struct{ nodes.Conn }
+type fleetNode struct{ hub.Conn }
 
 func (n fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
 	return n.Client().OnBehalf(by.User, by.AuditID).List(ctx, q)

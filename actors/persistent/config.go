@@ -19,8 +19,9 @@ import (
 type Config struct {
 	// NodeName is the node's name in Kubernetes.
 	NodeName string
-	// Table reads the mount table. It asks no file system.
+	// Table reads the mount table, and Look looks at a path only. Neither asks a file system.
 	Table func() ([]attach.Mount, error)
+	Look  func(path string) (attach.Point, error)
 	// MountNFS mounts an export at a directory.
 	MountNFS  func(export, target string, options []string, readOnly bool) error
 	Disk      Disk
@@ -80,9 +81,9 @@ type Initiator interface {
 	Session(ctx context.Context, target string) (iscsi.Session, bool, error)
 	Devices(ctx context.Context, target string) ([]attach.Device, error)
 	DeviceByNumber(ctx context.Context, number uint64) (attach.Device, error)
-	// Scan makes one LUN appear, and returns its device once that has the serial number; else the error is
-	// [attach.ErrNotOurs].
-	Scan(ctx context.Context, session iscsi.Session, lun int, serial string) (attach.Device, error)
+	// Scan makes one LUN of the session to a target appear, and returns its device once that has the serial
+	// number; else the error is [attach.ErrNotOurs].
+	Scan(ctx context.Context, target string, lun int, serial string) (attach.Device, error)
 	// Rescan asks the array for the size of a device, and returns it.
 	Rescan(ctx context.Context, device attach.Device) (bytes int64, err error)
 	// Delete removes a device that nothing uses; one that is gone is deleted.
@@ -133,8 +134,9 @@ func (c *Config) complete() error {
 		name string
 		ok   bool
 	}{
-		{"NodeName", c.NodeName != ""}, {"Table", c.Table != nil}, {"MountNFS", c.MountNFS != nil}, {"Disk", c.Disk != nil},
-		{"Initiator", c.Initiator != nil}, {"Staged", c.Staged != nil}, {"Cluster", c.Cluster != nil}, {"Metrics", c.Metrics != nil},
+		{"NodeName", c.NodeName != ""}, {"Table", c.Table != nil}, {"Look", c.Look != nil}, {"MountNFS", c.MountNFS != nil},
+		{"Disk", c.Disk != nil}, {"Initiator", c.Initiator != nil}, {"Staged", c.Staged != nil}, {"Cluster", c.Cluster != nil},
+		{"Metrics", c.Metrics != nil},
 	} {
 		if !field.ok {
 			return fmt.Errorf("persistent: Config.%s is missing", field.name)

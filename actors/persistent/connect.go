@@ -19,12 +19,8 @@ func (t *task) connect(ctx context.Context, r staged.Record) (attach.Device, err
 	if err := t.useSession(ctx, r.Attachment); err != nil {
 		return attach.Device{}, err
 	}
-	session, ok, err := t.Initiator.Session(ctx, r.Attachment.Target)
-	if err != nil || !ok {
-		return attach.Device{}, because(volume.ErrUnavailable, err, "volume %s: the session to %s is lost again", t.volume, r.Attachment.Target)
-	}
 	t.progress.Waits(server(r))
-	device, err := t.Initiator.Scan(ctx, session, r.Attachment.LUN, r.Serial)
+	device, err := t.Initiator.Scan(ctx, r.Attachment.Target, r.Attachment.LUN, r.Serial)
 	switch {
 	case errors.Is(err, volume.ErrNotFound):
 		return device, because(volume.ErrUnavailable, err, "volume %s is not attached to this node on the array", t.volume)

@@ -2,6 +2,7 @@ package persistent
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,32 @@ func TestVolumeComesAndGoes(t *testing.T) {
 		h.clean()
 		if h.reports["ext4.node"] {
 			h.Error("an unstaged volume is reported as Active")
+		}
+	})
+}
+
+// TestFewReadingsOfTheMountTable: with thousands of mounts it costs more than all else.
+func TestFewReadingsOfTheMountTable(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		reads := func(call func() error) (n int) {
+			h.Helper()
+			h.locked(func() { h.readings = 0 })
+			h.must(call())
+			h.locked(func() { n = h.readings })
+			return n
+		}
+		for id, want := range map[string]struct{ stage, publish int }{
+			// The table alone says which export is mounted, and whether the disk is for other pods.
+			"nfs": {0, 1}, "ext4": {1, 0}, "xfs": {1, 0}, "block": {0, 0},
+		} {
+			if n := reads(func() error { return h.stage(id) }); n != want.stage {
+				h.Errorf("stage of %s reads it %d times, want %d", id, n, want.stage)
+			}
+			if n := reads(func() error { return h.publish(id, "a") }); n != want.publish {
+				h.Errorf("publish of %s reads it %d times, want %d", id, n, want.publish)
+			}
+			h.must(h.unpublish(id, "a"))
+			h.must(h.unstage(id))
 		}
 	})
 }
@@ -294,29 +321,40 @@ func TestOlderDaemonKeepsItsSession(t *testing.T) {
 }
 
 // TestStagingMountGone: a volume that pods have is not unstaged, although a person has unmounted its staging path;
-// it can be staged again.
+// it can be staged again, also where nothing tells that it was.
 func TestStagingMountGone(t *testing.T) {
 	for _, id := range kinds {
-		t.Run(id, func(t *testing.T) {
-			inWorld(t, func(h *harness) {
-				h.must(h.stage(id))
-				h.must(h.publish(id, "a"))
-				h.locked(func() { h.mounts = h.mounts[1:] })
-				if err := h.unstage(id); !errors.Is(err, volume.ErrBusy) {
-					h.Errorf("unstage while published: %v", err)
-				}
-				if err := h.publish(id, "b"); !errors.Is(err, volume.ErrNotStaged) {
-					h.Errorf("publish: %v", err)
-				}
-				h.must(h.stage(id))
-				h.must(h.publish(id, "b"))
-				h.must(h.unpublish(id, "a"))
-				h.must(h.unpublish(id, "b"))
-				h.must(h.unstage(id))
-				h.clean()
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/lost=%t", id, lost), func(t *testing.T) {
+				inWorld(t, func(h *harness) { stagingMountGone(h, id, lost) })
 			})
-		})
+		}
 	}
+}
+
+func stagingMountGone(h *harness, id string, lost bool) {
+	h.must(h.stage(id))
+	h.must(h.publish(id, "a"))
+	h.locked(func() {
+		h.mounts = h.mounts[1:]
+		if lost {
+			delete(h.records, id)
+		}
+	})
+	if !lost {
+		if err := h.unstage(id); !errors.Is(err, volume.ErrBusy) {
+			h.Errorf("unstage while published: %v", err)
+		}
+	}
+	if err := h.publish(id, "b"); !errors.Is(err, volume.ErrNotStaged) {
+		h.Errorf("publish: %v", err)
+	}
+	h.must(h.stage(id))
+	h.must(h.publish(id, "b"))
+	h.must(h.unpublish(id, "a"))
+	h.must(h.unpublish(id, "b"))
+	h.must(h.unstage(id))
+	h.clean()
 }
 
 // TestCopiesOfTheHost: mounts below the host's root directory are copies, which use nothing.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -19,7 +20,7 @@ func (t *task) publish(ctx context.Context, p pools.NodePublication) error {
 	if !known || r.Block != p.Block || recorded && r.Path != p.Staging {
 		return t.notStaged(p)
 	}
-	now, err := t.trace(ctx, r)
+	now, err := t.stagedNow(ctx, r, recorded && !p.OneTarget)
 	switch {
 	case err != nil:
 		return err
@@ -46,6 +47,26 @@ func (t *task) publish(ctx context.Context, p pools.NodePublication) error {
 		return t.failed(err, "publish it at "+p.Target)
 	}
 	return nil
+}
+
+// stagedNow returns what is mounted where a volume is staged; unless that will do, it looks for the other mounts
+// of the volume too. The node of a device and the number of a file system's tell which disk it is; of an export
+// only the mount table says which it is.
+func (t *task) stagedNow(ctx context.Context, r staged.Record, willDo bool) (s traces, err error) {
+	if !willDo || r.Attachment.Protocol != pools.ISCSI {
+		return t.trace(ctx, r)
+	}
+	path := stagedAt(r.Path, r.Block)
+	at, err := t.Look(path)
+	if err != nil {
+		return s, because(volume.ErrUncertain, err, "look what is mounted at %s", path)
+	}
+	s.there = at.Mounted
+	if s.there {
+		s.staging = attach.Mount{Target: path, Device: at.Device}
+		err = t.judge(ctx, r, &s)
+	}
+	return s, err
 }
 
 func (t *task) notStaged(p pools.NodePublication) error {

@@ -58,7 +58,7 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 	if now.there {
 		return t.look(ctx, r, now)
 	}
-	return t.undoFinal(ctx, r, t.makeReady(ctx, r, len(now.elsewhere) > 0))
+	return t.undoFinal(ctx, r, t.makeReady(ctx, r))
 }
 
 // makeWay deals with what the record tells of: what is staged in another way is a conflict, and what a failure
@@ -89,6 +89,13 @@ func (t *task) makeWay(ctx context.Context, before, r staged.Record) error {
 
 // there returns what the node has of the volume, perhaps by an older daemon, if it can stay.
 func (t *task) there(ctx context.Context, r staged.Record, recorded bool) (traces, error) {
+	if !recorded {
+		// Most volumes come for the first time. Of a disk that is there already the scan will tell.
+		at, err := t.Look(stagedAt(r.Path, r.Block))
+		if err == nil && !at.Mounted {
+			return traces{}, nil
+		}
+	}
 	now, err := t.trace(ctx, r)
 	switch {
 	case err != nil:
@@ -147,8 +154,8 @@ func (t *task) undoFinal(ctx context.Context, r staged.Record, failed error) err
 	return failed
 }
 
-// makeReady mounts a volume at its staging path. used: its file system is mounted elsewhere.
-func (t *task) makeReady(ctx context.Context, r staged.Record, used bool) error {
+// makeReady mounts a volume at its staging path.
+func (t *task) makeReady(ctx context.Context, r staged.Record) error {
 	if r.Attachment.Protocol == pools.NFS {
 		t.progress.Waits(server(r))
 		if err := t.Disk.MakeDir(r.Path); err != nil {
@@ -157,7 +164,7 @@ func (t *task) makeReady(ctx context.Context, r staged.Record, used bool) error 
 		if err := t.MountNFS(r.Attachment.Export, r.Path, r.Options, r.ReadOnly); err != nil {
 			return t.failed(err, "mount "+r.Attachment.Export)
 		}
-		return t.verify(ctx, r)
+		return t.verify(ctx, r, func(at attach.Point) bool { return at.Directory })
 	}
 	device, err := t.connect(ctx, r)
 	if err != nil {
@@ -171,21 +178,38 @@ func (t *task) makeReady(ctx context.Context, r staged.Record, used bool) error 
 		if err := t.Disk.BindDevice(device.Path, stagedAt(r.Path, true)); err != nil {
 			return t.failed(err, "bind "+device.Path)
 		}
-		return t.verify(ctx, r)
+		return t.verify(ctx, r, func(at attach.Point) bool { return at.Node == device.Number && !at.Gone })
 	}
-	if !used {
-		if err := t.format(ctx, &r, device); err != nil {
-			return err
-		}
+	used, err := t.isMounted(r, device)
+	if err == nil && !used {
+		err = t.format(ctx, &r, device)
+	}
+	if err != nil {
+		return err
 	}
 	if err := t.Disk.Mount(device.Path, r.Path, r.FSType, r.Options, r.ReadOnly); err != nil {
 		return t.failed(err, "mount "+device.Path)
 	}
-	return t.verify(ctx, r)
+	return t.verify(ctx, r, func(at attach.Point) bool { return at.Device == device.Number })
 }
 
-// verify looks once more that what is mounted is the volume.
-func (t *task) verify(ctx context.Context, r staged.Record) error {
+// isMounted reports whether the file system of a device is mounted, for a pod. Then it is neither checked nor made anew.
+func (t *task) isMounted(r staged.Record, device attach.Device) (bool, error) {
+	table, err := t.Table()
+	if err != nil {
+		return false, because(volume.ErrUncertain, err, "read the mount table")
+	}
+	return slices.ContainsFunc(table, func(m attach.Mount) bool {
+		return !t.copied(m) && ofDevices(m, r, []attach.Device{device})
+	}), nil
+}
+
+// verify looks once more that what is mounted is the volume. isVolume tells whether something is that was mounted
+// just now, as far as a look at the path can tell.
+func (t *task) verify(ctx context.Context, r staged.Record, isVolume func(attach.Point) bool) error {
+	if at, err := t.Look(stagedAt(r.Path, r.Block)); err == nil && at.Mounted && isVolume(at) {
+		return t.finish(r)
+	}
 	now, err := t.trace(ctx, r)
 	switch {
 	case err != nil:

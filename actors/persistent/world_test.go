@@ -28,6 +28,8 @@ type world struct {
 	// life is the number of the daemon that runs; the calls of earlier ones do nothing.
 	life    int
 	figures counts
+	// readings counts how often the mount table was read.
+	readings int
 	// steps counts the changes of this daemon's life, before and after each; it is killed at the killAt-th.
 	steps, killAt int
 	// changed is signaled when something that calls wait for may have changed.
@@ -261,7 +263,7 @@ func (w *world) start() *Node {
 	d := &daemon{w, w.life}
 	w.mu.Unlock()
 	n, err := Start(Config{
-		NodeName: "node", Table: d.Table, MountNFS: d.MountNFS, Disk: d, Initiator: d, Staged: records{d}, Cluster: cluster{d},
+		NodeName: "node", Table: d.Table, Look: d.Look, MountNFS: d.MountNFS, Disk: d, Initiator: d, Staged: records{d}, Cluster: cluster{d},
 		Metrics: &w.figures, HostRoot: "/host", Log: logr.Discard(),
 	})
 	if err != nil {

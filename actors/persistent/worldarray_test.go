@@ -47,12 +47,12 @@ func (d *daemon) Session(_ context.Context, target string) (iscsi.Session, bool,
 	return iscsi.Session{Target: target, Address: s.address, Host: s.host, LoggedIn: s.up, Since: s.since}, true, nil
 }
 
-func (d *daemon) Scan(_ context.Context, s iscsi.Session, number int, serial string) (dev attach.Device, err error) {
+func (d *daemon) Scan(_ context.Context, target string, number int, serial string) (dev attach.Device, err error) {
 	err = d.change("scan", func() error {
-		if now := d.sessions[s.Target]; now == nil || !now.up {
+		if now := d.sessions[target]; now == nil || !now.up {
 			return fmt.Errorf("%w: the session is down", volume.ErrUnavailable)
 		}
-		there := d.luns[s.Target][number]
+		there := d.luns[target][number]
 		switch {
 		case there == nil:
 			return errNotFound
@@ -60,7 +60,7 @@ func (d *daemon) Scan(_ context.Context, s iscsi.Session, number int, serial str
 			return fmt.Errorf("%w: it is %s", attach.ErrNotOurs, there.serial)
 		}
 		for _, known := range d.devices {
-			if known.Target == s.Target && known.LUN == number {
+			if known.Target == target && known.LUN == number {
 				if known.Serial == serial {
 					dev = *known
 					return nil
@@ -74,8 +74,8 @@ func (d *daemon) Scan(_ context.Context, s iscsi.Session, number int, serial str
 		}
 		d.numbers++
 		name := fmt.Sprintf("sd%d", d.numbers)
-		host := d.sessions[s.Target].host
-		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Host: host, Target: s.Target, LUN: number, Serial: serial}
+		host := d.sessions[target].host
+		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Host: host, Target: target, LUN: number, Serial: serial}
 		kept := dev
 		d.devices = append(d.devices, &kept)
 		return nil

@@ -20,7 +20,25 @@ const nodes = 6
 func (d *daemon) Table() ([]attach.Mount, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.readings++
 	return slices.Concat(d.mounts, d.copies), nil
+}
+
+// Look looks at a path.
+func (d *daemon) Look(path string) (p attach.Point, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, ok := d.at(path)
+	if !ok {
+		return p, nil
+	}
+	p = attach.Point{Mounted: true, Directory: !isNode(m), Device: m.Device, Gone: strings.HasSuffix(m.Root, "//deleted")}
+	for _, dev := range d.devices {
+		if isNode(m) && m.Root == "/"+dev.Name {
+			p.Node = dev.Number
+		}
+	}
+	return p, nil
 }
 
 // MountNFS mounts an export, once its server answers.

@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/local/onarray"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 )
 
@@ -24,6 +26,10 @@ var errNoKey = errors.New("has no key")
 // access reads how the array of a pool is reached. The Secrets are read at each probe, so that a new
 // token is used from the next one on.
 func (e *environment) access(ctx context.Context, p *v1alpha1.Pool) (Access, error) {
+	if on := p.Spec.Local; on != nil {
+		at, err := actors.Ask(ctx, e.Root, e.Supervisor(), &findDisk{uuid: on.UUID, last: p.Status.Local.Node})
+		return Access{Pool: p.Name, disk: at}, err
+	}
 	spec := p.Spec.VPSA
 	a := Access{Pool: p.Name, Endpoint: spec.Endpoint, Insecure: spec.InsecureSkipVerify, PoolID: spec.Pool}
 	if spec.RequestTimeout != nil {
@@ -57,5 +63,13 @@ func (e *environment) secret(ctx context.Context, name, key string) ([]byte, err
 // same reports whether the same client reaches the array.
 func (a Access) same(b Access) bool {
 	return a.Endpoint == b.Endpoint && a.Token == b.Token && bytes.Equal(a.CA, b.CA) && a.Insecure == b.Insecure &&
-		a.PoolID == b.PoolID && a.Timeout == b.Timeout
+		a.PoolID == b.PoolID && a.Timeout == b.Timeout && a.disk == b.disk
+}
+
+// client makes the client of an array, or of a pool on a node.
+func (e *environment) client(a Access) (array.Array, error) {
+	if a.disk.on != nil {
+		return onarray.New(a.disk.node, a.disk.version, a.disk.uuid, a.disk.on), nil
+	}
+	return e.Connect(a)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -35,6 +36,7 @@ const (
 	detaching
 	snapshotting
 	removingSnapshot
+	restoring
 )
 
 // add notes an operation until its actor has ended.
@@ -87,6 +89,10 @@ func (o *owner) judge(m messages.Request) (admission, error) {
 			return op, cmp.Or(o.mayBeUnknown("volume "+m.Name), o.mayRemove(m.Name))
 		}
 		return op, o.mayRemove(m.Name)
+	case *messages.EndRetained:
+		return admission{does: removing, volume: m.Name}, o.mayRemove(m.Name)
+	case *messages.RestoreVolume:
+		return admission{does: restoring, volume: m.Name}, o.mayRestore(m.Name)
 	case *messages.GrowVolume:
 		return admission{does: growing, volume: m.Name}, o.mayChange(m.Name)
 	case *messages.AttachVolume:
@@ -144,6 +150,21 @@ func (o *owner) mayChange(name string) error {
 	switch {
 	case v == nil:
 		return fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, name)
+	case v.flags.has(flagDeleting) || o.admitted.any(func(op admission) bool { return op.does == removing && op.volume == name }):
+		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
+	case v.flags.has(flagRetained):
+		return fmt.Errorf("%w: volume %s is retained, because its claim was deleted; a new claim gets it with the annotation %s",
+			volume.ErrNotFound, name, v1alpha1.RestoreAnnotation)
+	}
+	return nil
+}
+
+// mayRestore refuses to give a volume to a claim that goes just now.
+func (o *owner) mayRestore(name string) error {
+	v := o.index.volumes[name]
+	switch {
+	case v == nil:
+		return fmt.Errorf("%w: the retained volume %s is gone", volume.ErrNotFound, name)
 	case v.flags.has(flagDeleting) || o.admitted.any(func(op admission) bool { return op.does == removing && op.volume == name }):
 		return fmt.Errorf("%w: volume %s is being deleted", volume.ErrBusy, name)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 )
 
@@ -52,12 +53,16 @@ func share(text string, otherwise float64) float64 {
 }
 
 // capacityVerdict tells whether a pool takes new volumes as far as its room goes.
-func capacityVerdict(mode array.Mode, on array.Pool) verdict {
+func capacityVerdict(mode array.Mode, on array.Pool, kind pools.Kind) verdict {
 	if mode == array.Normal {
 		return good("Normal")
 	}
-	return bad("Mode"+capitalized(string(mode)), fmt.Sprintf("the capacity mode is %s: %d of %d GiB are free; it takes no new volumes",
-		mode, on.Available>>30, on.Total>>30))
+	then := "; it takes no new volumes"
+	if kind == pools.KindLocal {
+		then = "; it takes new volumes as far as it has room that is not promised"
+	}
+	return bad("Mode"+capitalized(string(mode)), fmt.Sprintf("the capacity mode is %s: %d of %d GiB are free%s",
+		mode, on.Available>>30, on.Total>>30, then))
 }
 
 func capitalized(s string) string { return string(s[0]-'a'+'A') + s[1:] }

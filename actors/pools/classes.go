@@ -35,6 +35,12 @@ type countReserved struct {
 	messages.Reply[int]
 }
 
+// classStrict asks whether a class has the enforcement Strict. Pool -> classes.
+type classStrict struct {
+	class string
+	messages.Reply[bool]
+}
+
 // classes knows all classes and how their pools are. It chooses the pool for each new volume and keeps
 // room there, in one place, so that two volumes never take the same room; and it writes the classes'
 // status.
@@ -44,6 +50,11 @@ type classes struct {
 	pools   map[string]*poolIs
 	// reservations are those of volumes, by name.
 	reservations map[string]*reservation
+	// retention has all retained volumes, expiry the timer for the next one that goes. evictions are the
+	// reservations, by volume, that wait until retained volumes have left their room.
+	retention *retention
+	expiry    *time.Timer
+	evictions map[string]*eviction
 	// listed: all pools are known, so that a class without members can go.
 	listed bool
 }
@@ -68,14 +79,17 @@ type reservation struct {
 }
 
 func classesProps(env *environment) *actor.Props {
-	k := &classes{environment: env, classes: map[string]*class{}, pools: map[string]*poolIs{}, reservations: map[string]*reservation{}}
+	k := &classes{
+		environment: env, classes: map[string]*class{}, pools: map[string]*poolIs{}, reservations: map[string]*reservation{},
+		retention: newRetention(), evictions: map[string]*eviction{},
+	}
 	return actor.PropsFromFunc(k.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log)), actors.AtOnce)
 }
 
 func (k *classes) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *messages.ReservePool:
-		m.Send(k.reserve(m))
+		k.answer(c, m, 0)
 	case *countReserved:
 		n := 0
 		for _, r := range k.reservations {
@@ -84,10 +98,13 @@ func (k *classes) Receive(c actor.Context) {
 			}
 		}
 		m.Send(n, nil)
+	case *classStrict:
+		c := k.classes[m.class]
+		m.Send(c != nil && c.object.Spec.Enforcement == v1alpha1.Strict, nil)
 	case *messages.ReleasePool:
 		k.release(m)
 	case *messages.ClassCapacity:
-		m.Send(k.capacity(m.Class))
+		m.Send(k.capacity(m))
 	case *classSeen:
 		k.see(m.object)
 		k.update(c, m.object.Name)
@@ -96,7 +113,7 @@ func (k *classes) Receive(c actor.Context) {
 	case *poolMember:
 		before := k.pools[m.pool]
 		if before == nil {
-			k.pools[m.pool] = &poolIs{name: m.pool, class: m.class}
+			k.pools[m.pool] = &poolIs{name: m.pool, class: m.class, kind: m.kind, uuid: m.uuid}
 		} else if before.class != m.class {
 			moved := *before
 			moved.class = m.class
@@ -107,7 +124,24 @@ func (k *classes) Receive(c actor.Context) {
 	case *poolIs:
 		k.learn(m)
 		k.update(c, m.class)
+		k.expire(c)
+	case *retainedIs:
+		k.retention.set(m, time.Now())
+		k.expire(c)
+	case *retainedNot:
+		k.retention.remove(m.name)
+	case *retainedEnded:
+		k.ended(c, m)
+	case *retentionDue:
+		k.expire(c)
+	case *lifespanOfClass:
+		m.Send(k.lifespanOf(m.class), nil)
+	case *nameOfClass:
+		m.Send(k.nameOf(m.class))
+	case *actor.Stopping:
+		actors.StopTimer(k.expiry)
 	case *poolGone:
+		k.retention.forget(m.name)
 		if p := k.pools[m.name]; p != nil {
 			delete(k.pools, m.name)
 			k.update(c, p.class)
@@ -117,6 +151,7 @@ func (k *classes) Receive(c actor.Context) {
 		for name := range k.classes {
 			k.update(c, name)
 		}
+		k.expire(c)
 	case *classSaved:
 		k.saved(c, m.name)
 	case *classAgain:
@@ -143,6 +178,7 @@ func (k *classes) learn(m *poolIs) {
 		return
 	}
 	k.pools[m.name] = m
+	k.retention.learn(m)
 	for name, r := range k.reservations {
 		if r.pool == m.name && !r.made.IsZero() && m.measured.After(r.made) {
 			delete(k.reservations, name)
@@ -197,16 +233,28 @@ func (k *classes) candidate(p *poolIs, but string) pools.Candidate {
 	return p.candidate(bytes, making)
 }
 
-// capacity returns what a class has room for.
-func (k *classes) capacity(name string) (all pools.Capacity, err error) {
-	c, err := k.find(name)
+// capacity returns what a class has room for. On a node volumes whose claims are gone give way to new ones.
+func (k *classes) capacity(m *messages.ClassCapacity) (all pools.Capacity, err error) {
+	c, err := k.find(m.Class)
 	if err != nil {
 		return all, err
 	}
-	for _, p := range k.members(c.object.Name) {
-		room := k.candidate(p, "").Room()
-		all.Available += room
-		all.Largest = max(all.Largest, room)
+	asked := &messages.ReservePool{Kind: m.Kind, Near: m.Near, Block: m.Block}
+	groups, err := k.groups(c.object, asked)
+	if err != nil {
+		return all, err
+	}
+	for _, group := range groups {
+		for _, p := range group {
+			one := k.candidateFor(c.object, p, asked)
+			if p.kind == pools.KindLocal {
+				one.Provisioned -= p.counts.retained
+				one.Available = min(one.Available+p.counts.retained, one.Total)
+			}
+			room := one.Room()
+			all.Available += room
+			all.Largest = max(all.Largest, room)
+		}
 	}
 	return all, nil
 }

@@ -27,7 +27,7 @@ func TestEmptyClassIsReady(t *testing.T) {
 		if c.Status.State != v1alpha1.ClassReady || c.Status.Capacity.Mode != "normal" || c.Status.Counters != (v1alpha1.ClassCounters{}) {
 			h.Errorf("an empty class is %+v", c.Status)
 		}
-		if got, err := h.controller.Capacity(h.Context(), "fast"); err != nil || got != (pools.Capacity{}) {
+		if got, err := h.controller.Capacity(h.Context(), pools.Wanted{Class: "fast"}); err != nil || got != (pools.Capacity{}) {
 			h.Errorf("it has room for %+v, %v", got, err)
 		}
 		if _, err := h.reserve("v", "fast", 1); !errors.Is(err, volume.ErrNoSpace) || !strings.Contains(err.Error(), "it has no pools") {
@@ -145,8 +145,9 @@ func TestVolumeGoesToAHealthyPoolWithRoom(t *testing.T) {
 		if _, err := h.reserve("w", "", 30); !errors.Is(err, volume.ErrNoSpace) {
 			h.Errorf("two volumes take the same room: %v", err)
 		}
-		if got, err := h.controller.Capacity(h.Context(), ""); err != nil || got != (pools.Capacity{Available: 20 << 30, Largest: 20 << 30}) {
-			h.Errorf("room for %+v, %v", got, err)
+		room, err := h.controller.Capacity(h.Context(), pools.Wanted{})
+		if err != nil || room != (pools.Capacity{Available: 20 << 30, Largest: 20 << 30}) {
+			h.Errorf("room for %+v, %v", room, err)
 		}
 	})
 }
@@ -164,7 +165,8 @@ func TestRoomOfAMadeVolumeIsKeptUntilTheArrayCountsIt(t *testing.T) {
 			(&environment{System: h.controller.System}).release("v", made)
 			h.pass(0)
 			h.controller.Root.Send(h.controller.Single(classesName), &poolIs{ // of a look before
-				name: "a", class: "fast", state: v1alpha1.PoolReady, on: h.arrays["https://a"].health.Pools[0], measured: time.Now().Add(-time.Second),
+				name: "a", class: "fast", kind: pools.KindArray, state: v1alpha1.PoolReady, on: h.arrays["https://a"].health.Pools[0],
+				measured: time.Now().Add(-time.Second),
 			})
 			h.pass(0)
 			_, err := h.reserve("w", "fast", 800)
@@ -229,7 +231,7 @@ func TestClassThatIsNotThere(t *testing.T) {
 			if _, err := h.reserve("v", class, 1); !errors.Is(err, volume.ErrInvalid) {
 				h.Errorf("class %q: %v", class, err)
 			}
-			if _, err := h.controller.Capacity(h.Context(), class); !errors.Is(err, volume.ErrNotFound) {
+			if _, err := h.controller.Capacity(h.Context(), pools.Wanted{Class: class}); !errors.Is(err, volume.ErrNotFound) {
 				h.Errorf("capacity of class %q: %v", class, err)
 			}
 		}

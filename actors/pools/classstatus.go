@@ -34,11 +34,13 @@ func classStatus(c *v1alpha1.PoolClass, members []*poolIs) v1alpha1.PoolClassSta
 	s := v1alpha1.PoolClassStatus{State: v1alpha1.ClassReady, ObservedGeneration: c.Generation}
 	s.Conditions = slices.Clone(c.Status.Conditions)
 	mode, failed := array.Normal, []string{}
-	var total, available, provisioned int64
+	var total, available, provisioned, retained int64
 	for _, p := range members {
 		s.Counters.Pools++
 		s.Counters.Volumes += int32(p.counts.managed + p.counts.external)
 		s.Counters.Snapshots += int32(p.counts.snapshots)
+		s.Counters.Retained += int32(p.counts.retainedVolumes)
+		retained += p.counts.retained
 		total, available, provisioned = total+p.on.Total, available+p.on.Available, provisioned+p.on.Provisioned
 		mode = worse(mode, p.mode)
 		switch p.state {
@@ -49,7 +51,8 @@ func classStatus(c *v1alpha1.PoolClass, members []*poolIs) v1alpha1.PoolClassSta
 		}
 	}
 	s.Capacity = v1alpha1.Capacity{
-		Total: quantity(total), Available: quantity(available), Provisioned: quantity(provisioned), Mode: v1alpha1.CapacityMode(mode),
+		Total: quantity(total), Available: quantity(available), Provisioned: quantity(provisioned), Retained: quantity(retained),
+		Mode: v1alpha1.CapacityMode(mode),
 	}
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: c.Generation}
 	if len(failed) > 0 {

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/katbox/katbox/internal/array"
@@ -11,9 +12,9 @@ import (
 
 // sameVolume reports whether two calls ask for the same volume.
 func sameVolume(a, b pools.NewVolume) bool {
-	return a.Name == b.Name && a.Class == b.Class && a.Required == b.Required && a.Limit == b.Limit && a.Block == b.Block &&
-		a.Protocol == b.Protocol && a.FSType == b.FSType && a.Shared == b.Shared && a.Source == b.Source && a.Claim == b.Claim &&
-		maps.Equal(a.Options, b.Options)
+	return a.Name == b.Name && a.Class == b.Class && a.Kind == b.Kind && a.Required == b.Required && a.Limit == b.Limit &&
+		a.Block == b.Block && a.Protocol == b.Protocol && a.FSType == b.FSType && a.Shared == b.Shared && a.Source == b.Source &&
+		a.Claim == b.Claim && maps.Equal(a.Options, b.Options)
 }
 
 // sameAs refuses a call for a volume that there is with other properties.
@@ -21,12 +22,20 @@ func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 	if v.DeletionTimestamp != nil {
 		return problemf(volume.ErrBusy, "volume %s is being deleted; try again", v.Name)
 	}
+	if s := v.Spec.RequestName; s != "" && pools.VolumeName(s) != t.name {
+		return problemf(volume.ErrConflict, "volume %s was given to another claim, whose request is %s", v.Name, s)
+	}
+	if v.Status.State == v1alpha1.VolumeRetained || isEnding(v) {
+		return notAnymore(v)
+	}
 	conflict := func(what string, has, asked any) error {
 		return problemf(volume.ErrConflict, "volume %s exists with %s %v, asked for %v", v.Name, what, has, asked)
 	}
 	size := v.Spec.Size.Value()
 	asked := v.Spec.Protocol
-	if n.Block {
+	if n.Kind == pools.KindLocal {
+		asked = v1alpha1.Local
+	} else if n.Block {
 		asked = v1alpha1.ISCSI
 	} else if n.Protocol != "" {
 		asked = v1alpha1.Protocol(n.Protocol)
@@ -38,6 +47,8 @@ func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 	switch {
 	case v.Spec.Management == v1alpha1.External:
 		return problemf(volume.ErrConflict, "volume %s exists and was not made by Katbox", v.Name)
+	case kindOfVolume(v) == pools.KindLocal && n.Kind != pools.KindLocal:
+		return problemf(volume.ErrConflict, "volume %s exists in pool %s, which is on a node", v.Name, v.Spec.PoolName)
 	case n.Class != "" && n.Class != v.Spec.ClassName:
 		return conflict("PoolClass", v.Spec.ClassName, n.Class)
 	case size < n.Required:
@@ -48,8 +59,10 @@ func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 		return conflict("volume mode", v.Spec.VolumeMode, volumeModeOf(n.Block))
 	case asked != v.Spec.Protocol:
 		return conflict("protocol", v.Spec.Protocol, asked)
-	case v.Spec.FSType != "" && fsTypeOf(n, v.Spec.Protocol) != v.Spec.FSType:
+	case v.Spec.FSType != "" && asked != v1alpha1.Local && fsTypeOf(n, v.Spec.Protocol) != v.Spec.FSType:
 		return conflict("file system", v.Spec.FSType, fsTypeOf(n, v.Spec.Protocol))
+	case v.Spec.FSType != "" && asked == v1alpha1.Local && v.Spec.Source == nil && cmp.Or(n.FSType, pools.DefaultFSType) != v.Spec.FSType:
+		return conflict("file system", v.Spec.FSType, cmp.Or(n.FSType, pools.DefaultFSType))
 	case has != n.Source:
 		return conflict("source", has, n.Source)
 	}
@@ -73,11 +86,11 @@ func (t *task) ours(v *v1alpha1.PoolVolume, have array.Volume, m mark) error {
 		return problemf(volume.ErrConflict, "the array of pool %s has a volume %s already (%s), %s; rename or delete that one",
 			v.Spec.PoolName, have.Name, have.ID, why)
 	}
-	want, by := array.InGiB(v.Spec.Size.Value()), t.whose(v, have)
+	want, by := sizeFor(v), t.whose(v, have)
 	switch {
 	case m == marked && by != byThis, by == byAnotherCluster:
 		return taken("which this cluster has not made for this claim")
-	case have.Block != (v.Spec.Protocol == v1alpha1.ISCSI):
+	case have.Block != onDevice(v):
 		return taken("which is reached over another protocol")
 	case m == perhapsUnmarked && (by == byThis || by == byCluster):
 		return nil // the array may round sizes
@@ -124,14 +137,20 @@ func (t *task) comment(v *v1alpha1.PoolVolume) pools.Comment {
 	}
 	comment := pools.NewComment(t.Cluster, claim)
 	comment.FSType = v.Spec.FSType
+	if c := v.Spec.ClaimRef; c != nil {
+		comment.ClaimUID, comment.NamespaceUID = string(c.UID), string(c.NamespaceUID)
+	}
 	return comment
 }
 
 // describeVolume returns a volume as callers know it.
-func describeVolume(v *v1alpha1.PoolVolume) pools.Volume {
+func (e *environment) describeVolume(v *v1alpha1.PoolVolume) pools.Volume {
 	d := pools.Volume{
 		ID: v.Name, Size: v.Status.Capacity.Value(), Class: v.Spec.ClassName, Pool: v.Spec.PoolName,
 		Block: v.Spec.VolumeMode == v1alpha1.Block, Protocol: pools.Protocol(v.Spec.Protocol), FSType: v.Spec.FSType,
+	}
+	if v.Spec.Protocol == v1alpha1.Local {
+		d.On = e.uuidOf(v.Spec.PoolName)
 	}
 	if s := v.Spec.Source; s != nil {
 		d.Source = pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}

@@ -32,7 +32,10 @@ func parseVersion(text string) (v version, ok bool) {
 }
 
 // compatible tells whether an array fits, and which of its pools is used.
-func compatible(p *v1alpha1.Pool, h array.Health) (array.Pool, verdict) {
+func compatible(p *v1alpha1.Pool, h array.Health, strict bool) (array.Pool, verdict) {
+	if p.Spec.Local != nil {
+		return compatibleDisk(p, h, strict)
+	}
 	v, ok := parseVersion(h.Version)
 	switch {
 	case !ok:
@@ -53,6 +56,18 @@ func compatible(p *v1alpha1.Pool, h array.Health) (array.Pool, verdict) {
 		return array.Pool{}, bad("NoSuchPool", "it has no pool; make one there")
 	case len(h.Pools) > 1:
 		return array.Pool{}, bad("SeveralPools", fmt.Sprintf("it has the pools %s; name one in spec.vpsa.pool", poolIDs(h)))
+	}
+	return h.Pools[0], good("Compatible")
+}
+
+// compatibleDisk tells whether a pool on a node fits its class, which may be strict.
+func compatibleDisk(p *v1alpha1.Pool, h array.Health, strict bool) (array.Pool, verdict) {
+	switch {
+	case h.IQN != p.Spec.Local.UUID || len(h.Pools) != 1:
+		return array.Pool{}, bad("NotThisArray", fmt.Sprintf("what answers is the pool with the UUID %s; this Pool is that of %s",
+			h.IQN, p.Spec.Local.UUID))
+	case strict && !h.Disk.HardLimit:
+		return array.Pool{}, bad("NoHardLimit", noHardLimit(p.Spec.ClassName, h.Disk))
 	}
 	return h.Pools[0], good("Compatible")
 }

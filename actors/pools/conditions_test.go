@@ -106,7 +106,7 @@ func TestVersionsOfAnArray(t *testing.T) {
 		"20.12-sp2": true, "20.12-sp2-120": true, "20.12-sp3": true, "21.01": true, "22.06-sp1-123": true, "23.09.1-5": true,
 		"20.12": false, "20.12-sp1-900": false, "20.11-sp9": false, "16.05": false, "0.0.09-05.1--77.7": false, "": false, "new": false,
 	} {
-		_, v := compatible(&v1alpha1.Pool{}, array.Health{Version: text, Pools: []array.Pool{{ID: "pool-1"}}})
+		_, v := compatible(&v1alpha1.Pool{}, array.Health{Version: text, Pools: []array.Pool{{ID: "pool-1"}}}, false)
 		if v.ok() != fits || !fits && v.reason != "VersionTooOld" {
 			t.Errorf("version %q: %+v, want %v", text, v, fits)
 		}
@@ -132,7 +132,7 @@ func TestWhichArraysFit(t *testing.T) {
 		p := &v1alpha1.Pool{}
 		p.Spec.VPSA.Pool, p.Status.VPSA.IQN = tc.pool, tc.known
 		tc.health.Version = "22.06"
-		on, v := compatible(p, tc.health)
+		on, v := compatible(p, tc.health, false)
 		if v.reason != tc.want || on.ID != tc.id {
 			t.Errorf("%s: %+v with pool %q, want %s with %q", tc.name, v, on.ID, tc.want, tc.id)
 		}

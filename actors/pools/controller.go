@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
@@ -41,7 +43,11 @@ func (c *Controller) Stop(ctx context.Context) error {
 }
 
 // Seen tells that a watch has reported a resource, which is not changed any more.
-func (c *Controller) Seen(_ string, object client.Object) {
+func (c *Controller) Seen(kind string, object client.Object) {
+	if claim, ok := object.(*metav1.PartialObjectMetadata); ok && kind == PersistentVolumeClaimKind {
+		// In lists and watches of metadata the kind of each object is PartialObjectMetadata.
+		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	}
 	c.Root.Send(c.Supervisor(), &seen{object: object})
 }
 
@@ -127,7 +133,8 @@ func (c *Controller) Snapshots(ctx context.Context, which pools.SnapshotSelectio
 	return got.Snapshots, got.More, err
 }
 
-// Capacity returns what a class has room for; the default class's where none is named.
-func (c *Controller) Capacity(ctx context.Context, class string) (pools.Capacity, error) {
-	return actors.Ask(ctx, c.Root, c.Single(classesName), &messages.ClassCapacity{Class: class})
+// Capacity returns what a class has room for on arrays; the default class's where none is named.
+func (c *Controller) Capacity(ctx context.Context, want pools.Wanted) (pools.Capacity, error) {
+	return actors.Ask(ctx, c.Root, c.Single(classesName),
+		&messages.ClassCapacity{Class: want.Class, Kind: want.Kind, Near: want.Near, Block: want.Block})
 }

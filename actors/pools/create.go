@@ -30,49 +30,80 @@ func (t *task) createVolume(ctx context.Context, n pools.NewVolume) (pools.Volum
 		}
 		err = t.provision(ctx, v)
 	} else {
-		err = t.newVolume(ctx, v, n)
+		var c *claim
+		if c, err = t.asking(ctx, n); err != nil {
+			return pools.Volume{}, err
+		}
+		if back, given, err := t.given(ctx, n, c); given {
+			return back, err
+		}
+		err = t.newVolumeIn(ctx, v, n, c)
 	}
 	if err != nil {
 		return pools.Volume{}, err
 	}
-	return describeVolume(v), nil
+	return t.describeVolume(v), nil
 }
 
-// newVolume chooses a pool, makes the resource, and then the volume.
-func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume) (err error) {
+// refusals bounds how many times an array may refuse a volume for which it should have room.
+const refusals = 20
+
+// newVolumeIn makes a volume in a pool that has room. Where the array of one says that it has none after all,
+// retained volumes make room there, or another pool takes the volume.
+func (t *task) newVolumeIn(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume, c *claim) error {
+	var refused []string
+	for {
+		pool, err := t.newVolume(ctx, v, n, c, refused)
+		if pool == "" || !errors.Is(err, volume.ErrNoSpace) || isOpen(err) || len(refused) >= refusals {
+			return err
+		}
+		refused = append(refused, pool)
+	}
+}
+
+// newVolume chooses a pool, makes the resource, and then the volume. It returns the pool whose array was asked.
+func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume, c *claim, refused []string,
+) (asked string, err error) {
 	from, err := t.findSource(ctx, n.Source)
 	if err != nil {
-		return err
+		return "", err
 	}
 	size, err := sizeOf(n, from)
 	if err != nil {
-		return err
+		return "", err
 	}
-	ask := messages.ReservePool{Volume: t.name, Class: n.Class, Bytes: size.Bytes()}
+	ask := messages.ReservePool{
+		Volume: t.name, Class: n.Class, Bytes: size.Bytes(), Kind: n.Kind, Near: n.Near, Block: n.Block, Copy: from != nil, Refused: refused,
+	}
 	if from != nil {
 		ask.Pool = from.pool
 		if n.Class != "" && n.Class != from.class {
-			return from.fits(n, n.Class, from.protocol)
+			return "", from.fits(n, n.Class, from.protocol)
 		}
 	}
 	chosen, err := t.reserve(ctx, ask)
 	if err != nil {
-		return err
+		t.release(t.name, false) // the answer may come late
+		return "", err
 	}
 	made := false
 	defer func() { t.release(t.name, made) }()
 	protocol, err := protocolOf(n, chosen, from)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := from.fits(n, chosen.Class, protocol); err != nil {
-		return err
+		return "", err
 	}
 	pool, err := t.pool(ctx, chosen.Pool)
 	if err != nil {
-		return err
+		return t.elsewhere(n.Kind, chosen.Pool, err)
 	}
 	*v = t.wanted(n, chosen, protocol, size)
+	if protocol == v1alpha1.Local {
+		v.Spec.FSType = localFSType(n, chosen, from)
+	}
+	isFor(v, c)
 	// The name has to be free before the resource claims it: later an unmarked volume of this name is
 	// ours, whose mark is yet to be written.
 	have, err := pool.Array.VolumeNamed(ctx, t.name)
@@ -80,41 +111,35 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 	switch {
 	case free:
 	case err != nil:
-		return t.arrayError(pool.Name, err, "look for volume "+t.name)
+		return t.elsewhere(n.Kind, pool.Name, t.arrayError(pool.Name, err, "look for volume "+t.name))
 	default:
 		if err := t.ours(v, have, marked); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if err := t.create(ctx, v); err != nil {
-		return err
+		return "", err
 	}
 	err = t.make(ctx, v, pool, !free)
 	made = err == nil
-	return err
+	return chosen.Pool, err
 }
 
-// sizeOf returns the size of a new volume: whole GiB within the bounds, and not less than the source.
-func sizeOf(n pools.NewVolume, from *source) (array.GiB, error) {
-	size := max(array.InGiB(n.Required), 1)
-	if from != nil {
-		size = max(size, from.size)
+// elsewhere makes an error of a pool in which nothing has begun. One on a node that cannot be asked has no room: the
+// volume may go to another node, which Kubernetes tries after no other error.
+func (t *task) elsewhere(kind pools.Kind, pool string, err error) (asked string, _ error) {
+	if kind == pools.KindLocal && errors.Is(err, volume.ErrUnavailable) {
+		return pool, problemf(volume.ErrNoSpace, "nothing was made: %s", volume.OneLine(err))
 	}
-	return size, within(size, n.Limit)
-}
-
-// within refuses a size above a limit in bytes.
-func within(size array.GiB, limit int64) error {
-	if limit > 0 && size.Bytes() > limit {
-		return problemf(pools.ErrOutOfRange, "the size would be %d GiB (arrays count in GiB), more than limit_bytes %d", size, limit)
-	}
-	return nil
+	return "", err
 }
 
 // protocolOf returns how nodes reach a new volume.
 func protocolOf(n pools.NewVolume, chosen messages.Reservation, from *source) (v1alpha1.Protocol, error) {
 	protocol := v1alpha1.Protocol(n.Protocol)
 	switch {
+	case n.Kind == pools.KindLocal:
+		return v1alpha1.Local, nil
 	case n.Block && n.Protocol == pools.NFS:
 		return "", volume.Invalid("volume_capabilities", "want a block volume, which the protocol nfs cannot be")
 	case n.Block:
@@ -131,7 +156,7 @@ func protocolOf(n pools.NewVolume, chosen messages.Reservation, from *source) (v
 }
 
 // wanted is the resource of a new volume.
-func (t *task) wanted(n pools.NewVolume, chosen messages.Reservation, protocol v1alpha1.Protocol, size array.GiB) v1alpha1.PoolVolume {
+func (t *task) wanted(n pools.NewVolume, chosen messages.Reservation, protocol v1alpha1.Protocol, size array.Size) v1alpha1.PoolVolume {
 	v := v1alpha1.PoolVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},
 		Spec: v1alpha1.PoolVolumeSpec{
@@ -164,6 +189,20 @@ func volumeModeOf(block bool) v1alpha1.VolumeMode {
 		return v1alpha1.Block
 	}
 	return v1alpha1.Filesystem
+}
+
+// localFSType returns the file system of a new volume on a node: where volumes are directories they have the disk's,
+// and a copy has that of its source.
+func localFSType(n pools.NewVolume, chosen messages.Reservation, from *source) string {
+	switch {
+	case n.Block || !chosen.Images:
+		return ""
+	case from != nil:
+		return from.fsType
+	case n.FSType == "":
+		return pools.DefaultFSType
+	}
+	return n.FSType
 }
 
 // fsTypeOf returns the file system that a node makes on a volume.

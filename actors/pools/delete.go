@@ -43,7 +43,7 @@ func (t *task) mayDelete(ctx context.Context, kind string) error {
 	return err
 }
 
-// removeVolume deletes a volume for a call: nothing uses it.
+// removeVolume deletes a volume for a call, or retains it: nothing uses it.
 func (t *task) removeVolume(ctx context.Context) error {
 	v := &v1alpha1.PoolVolume{}
 	found, err := t.read(ctx, t.name, v)
@@ -56,6 +56,9 @@ func (t *task) removeVolume(ctx context.Context) error {
 		}
 	}
 	if err := t.keep(ctx, v); err != nil {
+		return err
+	}
+	if kept, err := t.retain(ctx, v); kept || err != nil {
 		return err
 	}
 	if gone, err := t.startDeletion(ctx, v); gone || err != nil {
@@ -87,6 +90,7 @@ func (t *task) clean(ctx context.Context, v *v1alpha1.PoolVolume) error {
 			t.blocked(ctx, v, err)
 			return err
 		}
+		t.tombstone(v)
 	}
 	return t.letGo(ctx, v)
 }
@@ -103,7 +107,7 @@ func (t *task) deleteOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error 
 	}
 	err = pool.Array.DeleteVolume(ctx, have.ID)
 	doing := "delete volume " + v.Name
-	if errors.Is(err, array.ErrAttached) {
+	if errors.Is(err, array.ErrAttached) && len(have.Servers) > 0 {
 		doing += ", which is attached to " + strings.Join(have.Servers, ", ") + ","
 	}
 	if err != nil {

@@ -11,6 +11,9 @@
 //   - one subject for each volume, snapshot and attachment that is changing. It runs one task at a
 //     time.
 //
+// A pool on a disk of a node is an array like others, whose client asks the node's daemon: the owner knows which
+// disks the nodes have that are connected, and lets their Pools be made.
+//
 // A custom resource is the durable record. A CSI call makes the resource say what is wanted, the
 // actor makes that true on the array, and the answer comes from the resource's status. So the
 // controller may end at any instant: the next one reads the resources, looks at the array, and goes on.

@@ -61,7 +61,7 @@ func TestRequestsOfAnEarlierRunMayStillCome(t *testing.T) {
 				w.must(w.api.Update(w.ctx, v))
 			},
 			func(w *world) {
-				_, err := w.mem.GrowVolume(w.ctx, w.volume("pvc-1").Status.ID, 5)
+				_, err := w.mem.GrowVolume(w.ctx, w.volume("pvc-1").Status.ID, 5*array.GiB)
 				w.must(err)
 			},
 			func(w *world) error { _, err := w.GrowVolume(w.ctx, "pvc-1", 5*gib, 0); return err },
@@ -78,7 +78,7 @@ func TestRequestsOfAnEarlierRunMayStillCome(t *testing.T) {
 			},
 			func(w *world) {
 				comment := pools.NewComment("cluster", pools.Claim{}).String()
-				_, err := w.mem.CreateVolume(w.ctx, array.NewVolume{Name: "pvc-2", Size: 1, Comment: comment})
+				_, err := w.mem.CreateVolume(w.ctx, array.NewVolume{Name: "pvc-2", Size: array.GiB, Comment: comment})
 				w.must(err)
 			},
 			func(w *world) error { return w.DeleteVolume(w.ctx, "pvc-2") },

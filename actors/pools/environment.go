@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,8 +23,9 @@ type Config struct {
 	// Namespace is the controller's: the Secrets with the arrays' tokens are there. CHAPNamespace is
 	// the one in which it writes Secrets with what nodes log in with.
 	Namespace, CHAPNamespace string
-	// Driver is the name of the CSI driver, which PersistentVolumes name.
-	Driver string
+	// Driver is the name of the CSI driver, which PersistentVolumes name; LocalDriver that of the driver for
+	// pools on nodes, and may be empty.
+	Driver, LocalDriver string
 	// Cluster is the UID of the namespace kube-system. It marks our volumes on arrays that several
 	// clusters use.
 	Cluster string
@@ -51,10 +53,12 @@ type Access struct {
 	PoolID string
 	// Timeout of a request; 0 leaves it to the client.
 	Timeout time.Duration
+	// disk is where the pool is, if that is on a node; then the fields above are empty.
+	disk diskAt
 }
 
 // String hides the token.
-func (a Access) String() string { return a.Pool + " at " + a.Endpoint }
+func (a Access) String() string { return a.Pool + " at " + a.Endpoint + a.disk.node }
 
 // GoString hides the token.
 func (a Access) GoString() string { return a.String() }
@@ -64,6 +68,16 @@ type Metrics interface {
 	actors.Metrics
 	// OperationEnded: an operation, such as "create" or "attach", has ended.
 	OperationEnded(operation string, took time.Duration, err error)
+	// RetainedEnded: a volume is not retained any more, for a reason such as "Expired"; see [pools.End].
+	RetainedEnded(reason string)
+}
+
+// drivers are the names of all CSI drivers.
+func (c Config) drivers() []string {
+	if c.LocalDriver == "" {
+		return []string{c.Driver}
+	}
+	return []string{c.Driver, c.LocalDriver}
 }
 
 // check names the first field that is missing.
@@ -91,6 +105,8 @@ type environment struct {
 	servers *servers
 	// volumeNamers and snapshotNamers are the objects of Kubernetes that need volumes and snapshots.
 	volumeNamers, snapshotNamers *namers
+	// uuids are those of the pools on nodes, by the names of their Pools.
+	uuids sync.Map
 	// started is when the controller started.
 	started time.Time
 	// comparisons of arrays with their resources wait for one another.
@@ -104,7 +120,7 @@ type environment struct {
 func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *environment {
 	return &environment{
 		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
-		volumeNamers: newVolumeNamers(cfg.Driver), snapshotNamers: newSnapshotNamers(cfg.Driver),
+		volumeNamers: newVolumeNamers(cfg.drivers()...), snapshotNamers: newSnapshotNamers(cfg.drivers()...),
 		subjects: &actors.Subjects{
 			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: cfg.Metrics.OperationEnded,
 		},

@@ -48,7 +48,7 @@ func scenarios() []scenario {
 			return err
 		}
 	}
-	return []scenario{
+	return append(afterlifeScenarios(), []scenario{
 		{"create", func(*world) {}, func(w *world) error {
 			_, err := w.CreateVolume(w.ctx, newVolume(id, 3, false))
 			return err
@@ -143,7 +143,7 @@ func scenarios() []scenario {
 			attach(w, id)
 			attach(w, other)
 		}, func(w *world) error { return w.Detach(w.ctx, id, "") }, func(w *world) { w.attachedOnce(other, node) }},
-	}
+	}...)
 }
 
 // volumeIs checks a volume that is done: once on the array, as its resource says.
@@ -151,7 +151,7 @@ func (w *world) volumeIs(name string, size int64) {
 	w.Helper()
 	have, v := w.on().named(w, name), w.volume(name)
 	if v == nil || v.Status.State != v1alpha1.VolumeReady || v.Status.ID != have.ID || v.Status.Capacity.Value() != size*gib ||
-		int64(have.Size) != size || pools.ParseComment(have.Comment) != (pools.Comment{Cluster: "cluster", Claim: "ns/" + name}) {
+		have.Size.Bytes() != size*gib || pools.ParseComment(have.Comment) != (pools.Comment{Cluster: "cluster", Claim: "ns/" + name}) {
 		w.Errorf("the array has %+v, the resource says %+v", have, v.Status)
 	}
 }
@@ -184,6 +184,7 @@ func (w *world) removeAll() {
 	for _, id := range []string{"pvc-1", "pvc-2"} {
 		w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, id) }))
 	}
+	w.eraseRetained()
 	w.nothingLeft()
 }
 

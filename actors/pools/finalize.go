@@ -42,9 +42,14 @@ func blockedBy(has poolCounts) string {
 	if has.managed == 0 && has.attachments == 0 && has.managedSnapshots == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the pool has %d volumes and %d snapshots of Katbox, and %d attachments; delete the claims, "+
+	volumes, what := fmt.Sprintf("%d volumes", has.managed), "delete the claims"
+	if has.retainedVolumes > 0 {
+		volumes += fmt.Sprintf(" (%d of them retained)", has.retainedVolumes)
+		what += " and the PoolVolumes that are Retained"
+	}
+	return fmt.Sprintf("the pool has %s and %d snapshots of Katbox, and %d attachments; %s, "+
 		"or, if the array is gone for ever, set the annotation %s to \"true\": its resources go then, and nothing on the array",
-		has.managed, has.managedSnapshots, has.attachments, v1alpha1.Forget)
+		volumes, has.managedSnapshots, has.attachments, what, v1alpha1.Forget)
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
@@ -78,8 +83,10 @@ func (e *environment) leave(ctx context.Context, p *v1alpha1.Pool, forget bool) 
 	if err := e.nothingComes(ctx, p.Name); err != nil {
 		return err
 	}
-	if err := e.removeCHAP(ctx, p.Name); err != nil {
-		return err
+	if p.Spec.Local == nil {
+		if err := e.removeCHAP(ctx, p.Name); err != nil {
+			return err
+		}
 	}
 	return e.unprotect(ctx, &v1alpha1.Pool{}, p.Name)
 }

@@ -30,8 +30,9 @@ func (t *task) growVolume(ctx context.Context, required, limit int64) (pools.Vol
 	if err := t.growing(v); err != nil {
 		return pools.Volume{}, err
 	}
-	size := array.InGiB(max(required, v.Status.Capacity.Value()))
-	if err := within(size, limit); err != nil {
+	unit := unitOf(pools.Protocol(v.Spec.Protocol).Kind())
+	size := array.Size(max(required, v.Status.Capacity.Value())).Up(unit)
+	if err := within(size, limit, unit); err != nil {
 		return pools.Volume{}, err
 	}
 	if want := resource.NewQuantity(size.Bytes(), resource.BinarySI); v.Spec.Size.Cmp(*want) != 0 {
@@ -42,7 +43,7 @@ func (t *task) growVolume(ctx context.Context, required, limit int64) (pools.Vol
 	if err := t.finishGrowth(ctx, v); err != nil {
 		return pools.Volume{}, err
 	}
-	return describeVolume(v), nil
+	return t.describeVolume(v), nil
 }
 
 // growing refuses to grow a volume that an earlier run may have begun to grow: the array may still carry
@@ -63,12 +64,13 @@ func (t *task) finishGrowth(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return nil
 	}
 	err := t.growOnArray(ctx, v)
-	if errors.Is(err, volume.ErrNoSpace) {
+	refused := errors.Is(err, volume.ErrNoSpace) || errors.Is(err, pools.ErrOutOfRange)
+	if refused {
 		if undone := t.writeSpec(ctx, v, func() { v.Spec.Size = v.Status.Capacity }); undone != nil {
 			err = because(volume.ErrUncertain, errors.Join(err, undone), "the size in the resource of volume %s is not put back", t.name)
 		}
 	}
-	if err != nil && !errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrUncertain) {
+	if err != nil && !refused || errors.Is(err, volume.ErrUncertain) {
 		t.unfinished = err
 	}
 	return err
@@ -79,10 +81,12 @@ func (t *task) growOnArray(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if err != nil {
 		return err
 	}
-	have, err := pool.Array.GrowVolume(ctx, v.Status.ID, array.InGiB(v.Spec.Size.Value()))
+	have, err := pool.Array.GrowVolume(ctx, v.Status.ID, sizeFor(v))
 	switch {
 	case errors.Is(err, array.ErrNoRoom) && !errors.Is(err, array.ErrUncertain):
 		return because(volume.ErrNoSpace, err, "grow volume %s in pool %s", v.Name, pool.Name)
+	case errors.Is(err, array.ErrRefused):
+		return because(pools.ErrOutOfRange, err, "grow volume %s in pool %s", v.Name, pool.Name)
 	case err != nil:
 		return t.arrayError(pool.Name, err, "grow volume "+v.Name)
 	}

@@ -20,10 +20,10 @@ func metaIn(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// addVolume puts a volume on an array.
-func (h *testPools) addVolume(a *testArray, name, comment string, size array.GiB, block bool) array.Volume {
+// addVolume puts a volume of some GiB on an array.
+func (h *testPools) addVolume(a *testArray, name, comment string, size array.Size, block bool) array.Volume {
 	h.Helper()
-	wanted := array.NewVolume{Name: name, PoolID: "pool-00000001", Comment: comment, Size: size, Block: block}
+	wanted := array.NewVolume{Name: name, PoolID: "pool-00000001", Comment: comment, Size: size * array.GiB, Block: block}
 	v, err := a.CreateVolume(context.Background(), wanted)
 	if err != nil {
 		h.Fatal(err)
@@ -45,7 +45,7 @@ func TestExistingVolumesAndSnapshotsAreImported(t *testing.T) {
 		a.room = 1 << 40
 		for i := range 10_000 {
 			id := fmt.Sprintf("volume-1%07x", i)
-			a.volumes[id] = array.Volume{ID: id, Name: fmt.Sprint("stranger-", i), PoolID: "pool-00000001", Size: 1, Usable: true}
+			a.volumes[id] = array.Volume{ID: id, Name: fmt.Sprint("stranger-", i), PoolID: "pool-00000001", Size: array.GiB, Usable: true}
 		}
 		nas := h.addOurs(a, "pvc-nas")
 		h.addVolume(a, "pvc-raw", pools.NewComment(testCluster, pools.Claim{}).String(), 5, true)
@@ -180,7 +180,7 @@ func TestVolumesThatVanishFail(t *testing.T) {
 			h.Errorf("a volume that vanished: %+v", s)
 		}
 		h.wantEvents("a Warning Imported: imported 0 volumes and 0 snapshots again, and 0 volumes and snapshots of others; 1 are missing", 1)
-		v.Size = 20
+		v.Size = 20 * array.GiB
 		a.memArray.mu.Lock()
 		a.volumes[id] = v
 		a.memArray.mu.Unlock()

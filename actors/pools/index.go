@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
@@ -26,8 +27,14 @@ type index struct {
 	// deleted are resources that a task has deleted and whose end no watch has reported yet, with the
 	// last version that was known: what is older than their end says nothing.
 	deleted map[goneResource]uint64
+	// uuidOf returns the UUID of a pool on a node.
+	uuidOf func(pool string) string
 	// words are strings that many resources share.
 	words map[string]string
+	// ofClaim are volumes by the UID of their claim, requested those that have another name than the one by
+	// which CSI asked for them last, and retained those whose claims are gone.
+	ofClaim, requested map[string]string
+	retained           map[string]*indexedVolume
 }
 
 type goneResource struct{ kind, name string }
@@ -43,12 +50,15 @@ type indexedPool struct {
 // poolCounts counts the resources on a pool.
 type poolCounts struct {
 	managed, external, attachments int
+	// retainedVolumes are among the managed; retained is their size in bytes.
+	retainedVolumes int
+	retained        int64
 	// managedSnapshots are among the snapshots.
 	snapshots, managedSnapshots int
 }
 
 // flags of an indexed resource.
-type flags uint8
+type flags uint16
 
 const (
 	flagBlock flags = 1 << iota
@@ -61,6 +71,9 @@ const (
 	flagShared
 	flagReady
 	flagFailed
+	// flagLocal: it is on a node. flagRetained: its claim is gone, and it is kept for a lifespan.
+	flagLocal
+	flagRetained
 )
 
 func (f flags) has(all flags) bool { return f&all == all }
@@ -79,6 +92,13 @@ type indexedVolume struct {
 	fsType, message string
 	source          *pools.Source
 	flags           flags
+	// lifespan is what the resource says; [noLifespan] where it says nothing.
+	lifespan time.Duration
+	// claim is the UID of the claim that it was made for; request the name by which CSI asked for it last,
+	// where that is not the volume's.
+	claim, request string
+	// past is what a retained volume was, or one that was given to another claim; nil for others.
+	past *past
 }
 
 type indexedSnapshot struct {
@@ -105,6 +125,8 @@ func newIndex() *index {
 		volumes: map[string]*indexedVolume{}, snapshots: map[string]*indexedSnapshot{}, attachments: map[string]*indexedAttachment{},
 		pools: map[string]*indexedPool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
 		addresses: map[string]string{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
+		uuidOf:  func(string) string { return "" },
+		ofClaim: map[string]string{}, requested: map[string]string{}, retained: map[string]*indexedVolume{},
 	}
 }
 
@@ -165,8 +187,11 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 		flags: flagged(o.Spec.VolumeMode == v1alpha1.Block, flagBlock) | flagged(o.Spec.Protocol == v1alpha1.ISCSI, flagISCSI) |
 			flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
 			flagged(unfinishedVolume(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.VolumeReady, flagReady) |
-			flagged(o.Status.State == v1alpha1.VolumeFailed, flagFailed),
+			flagged(o.Status.State == v1alpha1.VolumeFailed, flagFailed) | flagged(o.Spec.Protocol == v1alpha1.Local, flagLocal) |
+			flagged(o.Status.State == v1alpha1.VolumeRetained || isEnding(o), flagRetained),
+		lifespan: saidIn(o.Spec.Lifespan), past: x.pastOf(o),
 	}
+	v.claim, v.request = claimUIDOf(o), o.Spec.RequestName
 	if s := o.Spec.Source; s != nil {
 		v.source = &pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
 	}
@@ -179,6 +204,7 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	p := x.pool(v.pool)
 	p.volumes[o.Name] = v
 	*p.counts.of(v) += 1
+	x.enterAfterlife(o.Name, v)
 	return true
 }
 
@@ -187,6 +213,15 @@ func (x *index) leave(name string, v *indexedVolume) {
 	p := x.pool(v.pool)
 	delete(p.volumes, name)
 	*p.counts.of(v) -= 1
+	x.leaveAfterlife(name, v)
+}
+
+// kind of the pool that the volume is in.
+func (v *indexedVolume) kind() pools.Kind {
+	if v.flags.has(flagLocal) {
+		return pools.KindLocal
+	}
+	return pools.KindArray
 }
 
 func (c *poolCounts) of(v *indexedVolume) *int {

@@ -106,7 +106,7 @@ func TestIndexPages(t *testing.T) {
 	}
 	var all []string
 	for page := (pools.Page{Limit: 3}); ; {
-		got := x.volumePage(page)
+		got := x.volumePage("", page)
 		for _, v := range got.Volumes {
 			all = append(all, v.ID)
 		}
@@ -127,14 +127,14 @@ func TestIndexPages(t *testing.T) {
 // TestIndexIsSmall: 200,000 volumes take less than 100 MiB. A quarter of them is enough to tell.
 func TestIndexIsSmall(t *testing.T) {
 	const volumes = 50_000
-	x, before := newIndex(), heap() // what earlier tests leave may still go, which only makes the difference smaller
+	x, before := newIndex(), heapInUse() // what earlier tests leave may still go, which only makes the difference smaller
 	v := aVolume("", "", 1)
 	for i := range volumes {
 		v.Name, v.Spec.PoolName = fmt.Sprintf("pvc-%08x-0000-4000-8000-%012x", i, i), fmt.Sprint("pool-", i%20)
 		v.Status.ID = fmt.Sprintf("volume-%08x", i)
 		x.see(&seen{object: v})
 	}
-	if got := heap() - before; got > 25<<20 {
+	if got := heapInUse() - before; got > 25<<20 {
 		t.Errorf("%d volumes take %d MiB", volumes, got>>20)
 	} else {
 		t.Logf("%d volumes take %d MiB", volumes, got>>20)
@@ -142,7 +142,7 @@ func TestIndexIsSmall(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-func heap() int64 {
+func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

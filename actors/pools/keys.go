@@ -15,6 +15,10 @@ const (
 	kindPool       = "pool"
 	// kindNode is a PoolNode that may have to be deleted.
 	kindNode = "node"
+	// kindDisk is a disk of a node whose Pool may have to be made; its name is the pool's UUID.
+	kindDisk = "disk"
+	// kindLabels are the topology labels of a node.
+	kindLabels = "labels"
 )
 
 func keyOf(kind, name string) volume.ID { return volume.ID(kind + "/" + name) }

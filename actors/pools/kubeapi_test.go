@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,11 +62,20 @@ func (k *kubeAPI) watch(w watcher) {
 		return
 	}
 	for key, o := range k.objects {
-		w.Seen(key.kind, clone(o))
+		w.Seen(key.kind, told(o))
 	}
 }
 
 func clone(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) }
+
+// told is an object as a watch tells it: of metadata alone the kind is not that of the object.
+func told(o client.Object) client.Object {
+	o = clone(o)
+	if _, ok := o.(*metav1.PartialObjectMetadata); ok {
+		o.GetObjectKind().SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
+	}
+	return o
+}
 
 func (k *kubeAPI) keyOf(o client.Object, name types.NamespacedName) kubeKey {
 	gvk, err := apiutil.GVKForObject(o, k.scheme)
@@ -86,13 +96,13 @@ func (k *kubeAPI) store(key kubeKey, o client.Object) {
 	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
 		delete(k.objects, key)
 		if k.watcher != nil {
-			k.watcher.Gone(key.kind, key.name)
+			k.watcher.Gone(key.kind, strings.TrimPrefix(key.namespace+"/"+key.name, "/"))
 		}
 		return
 	}
 	k.objects[key] = clone(o)
 	if k.watcher != nil {
-		k.watcher.Seen(key.kind, clone(o))
+		k.watcher.Seen(key.kind, told(o))
 	}
 }
 

@@ -14,6 +14,10 @@ import (
 // find answers for one volume.
 func (o *owner) find(m *messages.FindVolume) {
 	v := o.index.volumes[m.Name]
+	if v != nil && v.flags.has(flagRetained) {
+		m.Fail(fmt.Errorf("%w: volume %s is retained, because its claim was deleted", volume.ErrNotFound, m.Name))
+		return
+	}
 	if v == nil {
 		m.Fail(cmp.Or(o.mayBeUnknown("volume "+m.Name), fmt.Errorf("%w: there is no PoolVolume %s", volume.ErrNotFound, m.Name)))
 		return
@@ -32,8 +36,11 @@ func (x *index) describe(name string, v *indexedVolume) pools.Volume {
 	found := pools.Volume{
 		ID: name, Size: v.size, Class: v.class, Pool: v.pool, Block: v.flags.has(flagBlock), Protocol: pools.NFS, FSType: v.fsType,
 	}
-	if v.flags.has(flagISCSI) {
+	switch {
+	case v.flags.has(flagISCSI):
 		found.Protocol = pools.ISCSI
+	case v.flags.has(flagLocal):
+		found.Protocol, found.On = pools.Local, x.uuidOf(v.pool)
 	}
 	if v.source != nil {
 		found.Source = *v.source
@@ -51,11 +58,11 @@ func (x *index) describe(name string, v *indexedVolume) pools.Volume {
 	return found
 }
 
-// volumePage returns a page of those volumes that there are on arrays.
-func (x *index) volumePage(page pools.Page) (got messages.VolumePage) {
+// volumePage returns a page of those volumes of a kind that there are on arrays.
+func (x *index) volumePage(kind pools.Kind, page pools.Page) (got messages.VolumePage) {
 	for _, name := range after(&x.volumeNames, x.volumes, page.After) {
 		v := x.volumes[name]
-		if v.id == "" {
+		if v.id == "" || kind != "" && v.kind() != kind || v.flags.has(flagRetained) {
 			continue
 		}
 		if page.Limit > 0 && len(got.Volumes) == page.Limit {
@@ -67,8 +74,24 @@ func (x *index) volumePage(page pools.Page) (got messages.VolumePage) {
 	return got
 }
 
-// snapshotPage returns a page of those snapshots that there are on arrays.
-func (x *index) snapshotPage(which pools.SnapshotSelection, page pools.Page) (got messages.SnapshotPage) {
+// uuidOf returns the UUID of a pool on a node; empty for another one.
+func (e *environment) uuidOf(pool string) string {
+	if uuid, ok := e.uuids.Load(pool); ok {
+		return uuid.(string)
+	}
+	return ""
+}
+
+// kindOfSnapshot is the kind of the pool that a snapshot is in: that of its volume, which it keeps.
+func (x *index) kindOfSnapshot(s *indexedSnapshot) pools.Kind {
+	if v := x.volumes[s.volume]; v != nil {
+		return v.kind()
+	}
+	return pools.KindArray
+}
+
+// snapshotPage returns a page of those snapshots of a kind that there are on arrays.
+func (x *index) snapshotPage(kind pools.Kind, which pools.SnapshotSelection, page pools.Page) (got messages.SnapshotPage) {
 	candidates := after(&x.snapshotNames, x.snapshots, page.After)
 	switch {
 	case which.ID != "":
@@ -79,7 +102,8 @@ func (x *index) snapshotPage(which pools.SnapshotSelection, page pools.Page) (go
 	}
 	for _, name := range candidates {
 		s := x.snapshots[name]
-		if s == nil || s.id == "" || which.Volume != "" && s.volume != which.Volume {
+		if s == nil || s.id == "" || which.Volume != "" && s.volume != which.Volume ||
+			kind != "" && x.kindOfSnapshot(s) != kind {
 			continue
 		}
 		if page.Limit > 0 && len(got.Snapshots) == page.Limit {

@@ -125,7 +125,7 @@ func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
 		made, err := w.mem.CloneVolume(w.ctx, array.NewClone{Name: "pvc-2", Comment: comment, Group: from.Group})
 		w.must(err)
 		task := &task{environment: &environment{}, name: "pvc-2"}
-		v := task.wanted(n, messages.Reservation{Class: "class", Pool: "pool"}, v1alpha1.NFS, 5)
+		v := task.wanted(n, messages.Reservation{Class: "class", Pool: "pool"}, v1alpha1.NFS, 5*array.GiB)
 		v.Finalizers = []string{v1alpha1.Finalizer}
 		w.must(w.api.Create(w.ctx, &v))
 		w.settle = 30 * time.Second
@@ -134,10 +134,10 @@ func TestCopyThatMayBeGrowingIsNotGrownTwice(t *testing.T) {
 		if _, err := w.CreateVolume(w.ctx, n); !repeatable(err) {
 			t.Errorf("at once: %v", err)
 		}
-		_, err = w.mem.GrowVolume(w.ctx, made.ID, 5)
+		_, err = w.mem.GrowVolume(w.ctx, made.ID, 5*array.GiB)
 		w.must(err)
 		w.must(w.repeat(func() error { _, err := w.CreateVolume(w.ctx, n); return err }))
-		if got := w.on().named(w, "pvc-2"); got.Size != 5 || w.grown(got.ID) != 1 {
+		if got := w.on().named(w, "pvc-2"); got.Size != 5*array.GiB || w.grown(got.ID) != 1 {
 			t.Errorf("%+v has grown %d times", got, w.grown(got.ID))
 		}
 	})

@@ -16,7 +16,7 @@ import (
 type memArray struct {
 	mu          sync.Mutex
 	next        int
-	room        array.GiB
+	room        array.Size
 	volumes     map[string]array.Volume
 	snapshots   map[string]array.Snapshot
 	servers     map[string]array.Server
@@ -31,7 +31,7 @@ type attachedTo struct{ volume, server string }
 
 func newMemArray() *memArray {
 	return &memArray{
-		room: 1000, volumes: map[string]array.Volume{}, snapshots: map[string]array.Snapshot{}, servers: map[string]array.Server{},
+		room: 1000 * array.GiB, volumes: map[string]array.Volume{}, snapshots: map[string]array.Snapshot{}, servers: map[string]array.Server{},
 		attachments: map[attachedTo]array.Attachment{}, grown: map[string]int{},
 	}
 }
@@ -159,7 +159,7 @@ func (a *memArray) CloneVolume(_ context.Context, c array.NewClone) (array.Volum
 	return array.Volume{}, array.ErrNotFound
 }
 
-func (a *memArray) GrowVolume(_ context.Context, id string, to array.GiB) (array.Volume, error) {
+func (a *memArray) GrowVolume(_ context.Context, id string, to array.Size) (array.Volume, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	v, ok := a.volumes[id]

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,15 +36,15 @@ func (t *task) snapshotNeeded(ctx context.Context, s *v1alpha1.PoolSnapshot) err
 		"VolumeSnapshotContent if that is gone, and what is on the array goes then", name, s.Name)
 }
 
-// newVolumeNamers returns the PersistentVolumes of a CSI driver that need their volume.
-func newVolumeNamers(driver string) *namers {
+// newVolumeNamers returns the PersistentVolumes of CSI drivers that need their volume.
+func newVolumeNamers(drivers ...string) *namers {
 	return &namers{
 		kind: "PersistentVolume", one: func() client.Object { return &corev1.PersistentVolume{} },
 		all: func() client.ObjectList { return &corev1.PersistentVolumeList{} },
 		needs: func(o client.Object) string {
 			pv := o.(*corev1.PersistentVolume)
 			switch source := pv.Spec.CSI; {
-			case source == nil || source.Driver != driver:
+			case source == nil || !slices.Contains(drivers, source.Driver):
 				return ""
 			case pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
 				return "" // its claim is gone, and it is to be deleted with its volume
@@ -57,8 +58,8 @@ func newVolumeNamers(driver string) *namers {
 // snapshotContents is the kind of what Kubernetes has for a snapshot. A cluster may not have it.
 var snapshotContents = schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotContent"}
 
-// newSnapshotNamers returns the VolumeSnapshotContents of a CSI driver that need their snapshot.
-func newSnapshotNamers(driver string) *namers {
+// newSnapshotNamers returns the VolumeSnapshotContents of CSI drivers that need their snapshot.
+func newSnapshotNamers(drivers ...string) *namers {
 	return &namers{
 		kind: snapshotContents.Kind,
 		one: func() client.Object {
@@ -77,7 +78,7 @@ func newSnapshotNamers(driver string) *namers {
 				s, _, _ := unstructured.NestedString(content, fields...)
 				return s
 			}
-			if text("spec", "driver") != driver || o.GetDeletionTimestamp() != nil && text("spec", "deletionPolicy") == "Delete" {
+			if !slices.Contains(drivers, text("spec", "driver")) || o.GetDeletionTimestamp() != nil && text("spec", "deletionPolicy") == "Delete" {
 				return ""
 			}
 			if handle := text("status", "snapshotHandle"); handle != "" {

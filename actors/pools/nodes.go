@@ -36,6 +36,7 @@ func (o *owner) nodeSeen(object client.Object) {
 	switch object := object.(type) {
 	case *metav1.PartialObjectMetadata:
 		n.core = true
+		defer o.labelsSeen(object.Name, object.Labels)
 	case *v1alpha1.PoolNode:
 		if n.ours && older(versionOf(object), n.version) {
 			return
@@ -71,6 +72,7 @@ func (o *owner) nodeGone(m *gone, node string) {
 	switch m.kind {
 	case NodeKind:
 		n.core = false
+		o.labelsSeen(m.name, nil)
 	case PoolNodeKind:
 		n.ours, n.version = false, 0
 		delete(o.index.addresses, node)

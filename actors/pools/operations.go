@@ -18,6 +18,13 @@ func (s *subject) Plan(m messages.Request) *actors.Operation {
 		return order(s, "delete", m, always, func(ctx context.Context, t *task) (struct{}, error) {
 			return struct{}{}, t.removeVolume(ctx)
 		})
+	case *messages.EndRetained:
+		return order(s, "end-retained", m, always, func(ctx context.Context, t *task) (struct{}, error) {
+			return struct{}{}, t.endRetained(ctx, m)
+		})
+	case *messages.RestoreVolume:
+		same := func(o *messages.RestoreVolume) bool { return sameVolume(o.New, m.New) && o.For == m.For }
+		return order(s, "restore", m, same, func(ctx context.Context, t *task) (pools.Volume, error) { return t.giveBack(ctx, m) })
 	case *messages.GrowVolume:
 		same := func(o *messages.GrowVolume) bool { return o.Required == m.Required && o.Limit == m.Limit }
 		return order(s, "grow", m, same, func(ctx context.Context, t *task) (pools.Volume, error) {
@@ -51,7 +58,7 @@ func always[M any](M) bool { return true }
 func (s *subject) Rest() *actors.Operation {
 	finish := map[string]func(*task, context.Context) error{
 		kindVolume: (*task).finishVolume, kindSnapshot: (*task).finishSnapshot, kindAttachment: (*task).finishAttachment,
-		kindNode: (*task).finishNode,
+		kindNode: (*task).finishNode, kindDisk: (*task).finishDisk, kindLabels: (*task).finishLabels,
 	}[s.kind]
 	if finish == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
@@ -30,13 +31,20 @@ type owner struct {
 	nodes nodes
 	// places are the pools on arrays, with the Pool that has each.
 	places places
+	// disks are those of nodes.
+	disks *disks
+	// claims are those with something to say of their volumes.
+	claims claims
 	// listed: every resource has been seen once.
 	listed bool
 }
 
 func newOwner(env *environment) *owner {
+	index := newIndex()
+	index.uuidOf = env.uuidOf
 	return &owner{
-		environment: env, index: newIndex(), admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}, places: places{},
+		environment: env, index: index, admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}, places: places{},
+		disks: newDisks(), claims: newClaims(),
 	}
 }
 
@@ -105,9 +113,14 @@ func (o *owner) Sleep(id volume.ID, _ any) {
 	switch kind {
 	case kindPool:
 		o.wakePool(name)
+	case kindDisk:
+		o.settleDisk(name)
+	case kindLabels:
+		o.settleLabels(name)
 	case kindVolume, kindSnapshot, kindAttachment:
 		// A person may have deleted the resource while the last task ran.
-		if id, ok := o.index.unfinished(resourceOf[kind], name); ok {
+		if id, ok := o.index.unfinished(resourceOf[kind], name); ok || kind == kindVolume && o.claims.behind[name] {
+			delete(o.claims.behind, name)
 			o.goOn(id)
 		}
 	}
@@ -136,10 +149,24 @@ func (o *owner) Receive(c actor.Context) {
 		m.Send(o.index.counts(m.name), nil)
 	case *listPool:
 		m.Send(o.index.contents(m.name), nil)
+	case *nodePools:
+		o.toldOf(m)
+	case *nodeAway:
+		o.left(m)
+	case *findDisk:
+		m.Send(o.disks.find(m.uuid, m.last))
+	case *wantedPool:
+		m.Send(o.wantedPool(m.uuid), nil)
+	case *staleLabels:
+		m.Send(o.staleLabels(m.node), nil)
 	case *takePlace:
 		m.Send(o.takePlace(m), nil)
 	case *mayDelete:
 		o.answerMayDelete(m)
+	case *findRequested:
+		m.Send(o.index.requested[m.request], nil)
+	case *listRetained:
+		m.Send(o.index.retainedOf(m.namespace), nil)
 	case *mayGoOn:
 		m.Send(struct{}{}, o.mayFinish(m.attachment))
 	case *messages.FindVolume:
@@ -148,11 +175,11 @@ func (o *owner) Receive(c actor.Context) {
 		}
 	case *messages.ListVolumes:
 		if o.answers(m) {
-			m.Send(o.index.volumePage(m.Page), nil)
+			m.Send(o.index.volumePage(m.Kind, m.Page), nil)
 		}
 	case *messages.ListSnapshots:
 		if o.answers(m) {
-			m.Send(o.index.snapshotPage(m.Selection, m.Page), nil)
+			m.Send(o.index.snapshotPage(m.Kind, m.Selection, m.Page), nil)
 		}
 	default:
 		actors.IgnoreLifecycle(o.Log, c)
@@ -169,16 +196,25 @@ func (o *owner) answers(m messages.Failer) bool {
 
 // see takes over what a resource is, and lets what is unfinished go on.
 func (o *owner) see(m *seen) {
+	if c, ok := m.object.(*metav1.PartialObjectMetadata); ok && c.Kind == PersistentVolumeClaimKind {
+		o.claimSeen(c)
+		return
+	}
 	o.nodeSeen(m.object)
+	retained := o.isRetained(m.object)
 	if !o.index.see(m) {
 		return
 	}
 	switch object := m.object.(type) {
+	case *v1alpha1.PoolVolume:
+		o.volumeSeen(object)
+		o.tellRetention(object, retained)
 	case *v1alpha1.Pool:
 		o.seePool(object)
 		return
 	case *v1alpha1.PoolClass:
 		o.Root.Send(o.Single(classesName), &classSeen{object})
+		o.lookAtClass(object)
 		return
 	}
 	if id, ok := o.index.unfinished(kindOf(m.object), m.object.GetName()); ok {
@@ -188,12 +224,23 @@ func (o *owner) see(m *seen) {
 
 // drop forgets a resource, of which a pool or a class that is being deleted may have waited for the end.
 func (o *owner) drop(m *gone) {
+	if m.kind == PersistentVolumeClaimKind {
+		o.claimGone(m.name)
+		return
+	}
 	node := o.nodeOf(m)
 	pool := o.index.drop(m)
 	o.nodeGone(m, node)
 	switch m.kind {
 	case PoolKind:
 		delete(o.pools, m.name)
+		o.uuids.Delete(m.name)
+		for uuid := range o.disks.pools {
+			if o.disks.pools[uuid][m.name] {
+				out(o.disks.pools, uuid, m.name)
+				defer o.settleDisk(uuid) // made anew, if a node has it
+			}
+		}
 		o.places.leave(m.name)
 		o.supervisor.Tell(keyOf(kindPool, m.name), &poolEnds{})
 		o.Root.Send(o.Single(classesName), &poolGone{m.name})
@@ -201,7 +248,13 @@ func (o *owner) drop(m *gone) {
 		o.Root.Send(o.Single(classesName), &classGone{m.name})
 	default:
 		if m.kind == PoolVolumeKind && pool != "" {
+			delete(o.claims.behind, m.name)
+			o.Root.Send(o.Single(classesName), &retainedNot{m.name})
 			o.Root.Send(o.Single(classesName), &messages.ReleasePool{Volume: m.name})
+		}
+		if p := o.pools[pool]; p != nil && p.Spec.Local != nil {
+			o.look(p.Spec.Local.UUID, true) // it has more room now
+			o.settleDisk(p.Spec.Local.UUID)
 		}
 		if p := o.pools[pool]; p != nil && p.DeletionTimestamp != nil {
 			o.supervisor.Tell(keyOf(kindPool, pool), &poolLeft{counts: o.index.counts(pool)})
@@ -215,7 +268,14 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 		return
 	}
 	o.pools[p.Name] = p
-	o.Root.Send(o.Single(classesName), &poolMember{pool: p.Name, class: p.Spec.ClassName})
+	member := &poolMember{pool: p.Name, class: p.Spec.ClassName, kind: kindOfPool(p)}
+	if p.Spec.Local != nil {
+		member.uuid = p.Spec.Local.UUID
+		o.uuids.Store(p.Name, member.uuid)
+		in(o.disks.pools, member.uuid, p.Name)
+		defer o.settleDisk(member.uuid)
+	}
+	o.Root.Send(o.Single(classesName), member)
 	if id := keyOf(kindPool, p.Name); o.supervisor.IsAwake(id) {
 		o.supervisor.Tell(id, &poolSeen{object: p, counts: o.index.counts(p.Name)})
 	} else {
@@ -244,8 +304,16 @@ func (o *owner) begin() {
 	for _, id := range o.index.allUnfinished() {
 		o.goOn(id)
 	}
+	for name := range o.claims.behind {
+		delete(o.claims.behind, name)
+		o.goOn(keyOf(kindVolume, name))
+	}
 	for node := range o.nodes {
 		o.forgetNode(node)
+		o.settleLabels(node)
+	}
+	for uuid := range o.disks.holders {
+		o.settleDisk(uuid)
 	}
 }
 

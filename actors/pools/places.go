@@ -50,11 +50,19 @@ func (p places) remember(all map[string]*v1alpha1.Pool) {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}
 	for _, one := range slices.SortedFunc(maps.Values(all), older) {
-		at := place{one.Status.VPSA.IQN, one.Status.VPSA.PoolID}
+		at := placeOf(one)
 		if at.iqn != "" && at.poolID != "" && p[at] == "" {
 			p[at] = one.Name
 		}
 	}
+}
+
+// placeOf returns the place that an earlier run has found for a Pool; an empty one where it has found none.
+func placeOf(p *v1alpha1.Pool) place {
+	if p.Spec.Local != nil {
+		return place{p.Status.Local.UUID, p.Status.Local.UUID}
+	}
+	return place{p.Status.VPSA.IQN, p.Status.VPSA.PoolID}
 }
 
 // alone tells whether no other Pool has the pool on the array that a probe has found.

@@ -76,6 +76,8 @@ type poolActor struct {
 	dropping chan error
 	// again: another probe is wanted once the one that runs has ended.
 	again bool
+	// soon: the next probe comes sooner than usual.
+	soon bool
 	// syncedAt is when the last comparison has ended, in this run; lastSync for people.
 	syncedAt time.Time
 	// refused are the IDs of what could not be imported; the comparison that runs uses it.
@@ -100,7 +102,7 @@ func poolProps(env *environment, name string, object *v1alpha1.Pool) *actor.Prop
 
 // remember takes over what an earlier run has found.
 func (p *poolActor) remember() {
-	p.verdicts, p.iqn = known(p.object), p.object.Status.VPSA.IQN
+	p.verdicts, p.iqn = known(p.object), placeOf(p.object).iqn
 	p.told = p.object.Status.State
 	p.toldMode, p.mode = array.Mode(p.object.Status.Capacity.Mode), array.Mode(p.object.Status.Capacity.Mode)
 }
@@ -133,6 +135,8 @@ func (p *poolActor) Receive(c actor.Context) {
 		p.counts, p.counted = m.counts, true
 		p.dirty = true
 		p.finalize(c)
+	case *poolLooks:
+		p.lookAgain(c, m.soon)
 	case *probeDue:
 		p.probeNow(c)
 	case *actor.Started, *probeEnded, *syncEnded, *saveEnded, *dropEnded, *messages.Resume:
@@ -237,6 +241,7 @@ func (p *poolActor) use(m *messages.UsePool) {
 	}
 	m.Send(messages.UsablePool{
 		Name: p.name, Array: p.client, PoolID: p.last.on.ID, IQN: p.last.health.IQN, Portal: p.last.health.Portal, CHAPSecret: p.last.chapSecret,
+		Disk: p.last.health.Disk,
 	}, nil)
 }
 
@@ -274,7 +279,7 @@ func (p *poolActor) probeNow(c actor.Context) {
 		return
 	}
 	actors.StopTimer(p.timer)
-	p.timer = nil
+	p.timer, p.soon = nil, false
 	asked := probe{object: p.object, access: p.access, client: p.client, configured: p.configured, iqn: p.iqn}
 	work(p, c, &p.probing, &probeEnded{}, func(ctx context.Context) probe { return p.probe(ctx, asked) })
 	if p.probing == nil {
@@ -288,6 +293,25 @@ func (p *poolActor) schedule(c actor.Context, in time.Duration) {
 	root, self := c.ActorSystem().Root, c.Self()
 	actors.StopTimer(p.timer)
 	p.timer = time.AfterFunc(in, func() { root.Send(self, &probeDue{}) })
+}
+
+// nodesConnect is how long after the controller's start its nodes may need to connect.
+const nodesConnect = 30 * time.Second
+
+// lookAfter is how soon a pool on a node is asked how it is when something there has changed.
+const lookAfter = 2 * time.Second
+
+// lookAgain asks the node of a pool how that is: at once, or soon.
+func (p *poolActor) lookAgain(c actor.Context, soon bool) {
+	switch {
+	case !soon:
+		p.probeNow(c)
+	case p.probing != nil:
+		p.soon = true
+	case !p.soon && p.timer != nil:
+		p.soon = true
+		p.schedule(c, lookAfter)
+	}
 }
 
 // confirmAfter is how much sooner than usual a probe without an answer is repeated.
@@ -310,6 +334,9 @@ func (p *poolActor) probed(c actor.Context, found probe) {
 		p.answered(found)
 	}
 	p.doubted, p.dirty = false, true
+	if p.soon {
+		next = min(next, lookAfter)
+	}
 	switch {
 	case p.ended:
 	case p.again:
@@ -329,6 +356,9 @@ func (p *poolActor) probed(c actor.Context, found probe) {
 // failure has to be confirmed.
 func (p *poolActor) unanswered(err error) (confirm bool) {
 	p.failures++
+	if p.reachable.status == "" && errors.Is(err, array.ErrNodeAway) && time.Since(p.started) < nodesConnect {
+		return true
+	}
 	if p.reachable.ok() && p.failures < 2 && !p.doubted {
 		return true
 	}
@@ -339,6 +369,10 @@ func (p *poolActor) unanswered(err error) (confirm bool) {
 // unreachableReason is one word for why an array gives no answer.
 func unreachableReason(err error) string {
 	switch {
+	case errors.Is(err, array.ErrNodeAway):
+		return "NodeAway"
+	case errors.Is(err, array.ErrDiskAway):
+		return "DiskAway"
 	case errors.Is(err, array.ErrCredentials):
 		return "InvalidCredentials"
 	case errors.Is(err, array.ErrTLS):
@@ -361,7 +395,7 @@ func (p *poolActor) answered(found probe) {
 	}
 	p.last, p.iqn = found, found.health.IQN
 	p.mode = modeOf(found.on, p.object.Spec.CapacityThresholds)
-	p.capacity = capacityVerdict(p.mode, found.on)
+	p.capacity = capacityVerdict(p.mode, found.on, kindOfPool(p.object))
 	p.healthy = good("Healthy")
 	if found.on.Failed != "" {
 		p.healthy = bad("PoolFailed", found.on.Failed)

@@ -54,16 +54,20 @@ func inPools(t *testing.T, prepare func(h *testPools), test func(h *testPools)) 
 	})
 }
 
-func (h *testPools) start() {
+func (h *testPools) start() { h.startTold(func(*Controller) {}) }
+
+// startTold lets others tell the controller something before it knows all resources.
+func (h *testPools) startTold(tell func(*Controller)) {
 	c, err := Start(Config{
 		Resources: Resources{Client: h.kube, Events: h.events}, Connect: h.connect, Namespace: "katbox", CHAPNamespace: "katbox-chap",
-		Driver: testDriver, Cluster: testCluster, ProbeInterval: testInterval, SyncInterval: 5 * time.Minute,
+		Driver: testDriver, LocalDriver: "local.csi.katbox.io", Cluster: testCluster, ProbeInterval: testInterval, SyncInterval: 5 * time.Minute,
 		Metrics: countNothing{}, Log: logr.Discard(),
 	})
 	if err != nil {
 		h.Fatal(err)
 	}
 	h.controller = c
+	tell(c)
 	h.kube.watch(&loggingWatcher{c, h.states})
 	c.Listed()
 	synctest.Wait()
@@ -258,6 +262,10 @@ type testArray struct {
 	holdsList chan struct{}
 	tokens    []string
 	calls     map[string]int
+	// measures is the size in GiB of an array that tells what is free; 0: it tells what health says. others is
+	// what others have put there.
+	measures int64
+	others   array.Size
 }
 
 // asking is a testArray for a client with a token.
@@ -298,6 +306,11 @@ func (a *asking) Health(ctx context.Context) (array.Health, error) {
 	defer a.mu.Unlock()
 	h := a.health
 	h.Pools = slices.Clone(h.Pools)
+	if a.measures > 0 {
+		a.memArray.mu.Lock()
+		h.Pools[0].Total, h.Pools[0].Available = a.measures<<30, (a.room - a.others).Bytes()
+		a.memArray.mu.Unlock()
+	}
 	return h, nil
 }
 
@@ -366,6 +379,7 @@ func (countNothing) VolumeParked()                               {}
 func (countNothing) VolumeUnparked()                             {}
 func (countNothing) ActorRestarted()                             {}
 func (countNothing) OperationEnded(string, time.Duration, error) {}
+func (countNothing) RetainedEnded(string)                        {}
 
 // metaProtected is the metadata of a resource that waits for us before it goes.
 func metaProtected(name string) metav1.ObjectMeta {

@@ -32,19 +32,39 @@ func (p *poolActor) status() v1alpha1.PoolStatus {
 	s.ObservedGeneration = p.object.Generation
 	s.Counters = v1alpha1.PoolCounters{
 		Volumes: int32(p.counts.managed), External: int32(p.counts.external),
-		Snapshots: int32(p.counts.snapshots), Attachments: int32(p.counts.attachments),
+		Snapshots: int32(p.counts.snapshots), Attachments: int32(p.counts.attachments), Retained: int32(p.counts.retainedVolumes),
 	}
 	if p.last.client != nil {
 		s.Version = p.last.health.Version
 		s.Capacity = capacityOf(p.last.on, p.mode)
-		s.VPSA = v1alpha1.VPSAStatus{
-			PoolID: p.last.on.ID, IQN: p.last.health.IQN, Portal: p.last.health.Portal, CHAPSecretName: p.last.chapSecret,
-		}
+		s.Capacity.Retained = quantity(p.counts.retained)
+		s.VPSA, s.Local = p.arrayStatus(), p.localStatus()
 	}
 	if !p.syncedAt.IsZero() {
 		s.LastSyncTime = &metav1.Time{Time: p.syncedAt.Truncate(time.Second)}
 	}
 	return s
+}
+
+// arrayStatus is what the array says of itself; empty for a pool on a node.
+func (p *poolActor) arrayStatus() v1alpha1.VPSAStatus {
+	if p.object.Spec.Local != nil {
+		return v1alpha1.VPSAStatus{}
+	}
+	return v1alpha1.VPSAStatus{
+		PoolID: p.last.on.ID, IQN: p.last.health.IQN, Portal: p.last.health.Portal, CHAPSecretName: p.last.chapSecret,
+	}
+}
+
+// localStatus is what the node says of the pool on its disk.
+func (p *poolActor) localStatus() v1alpha1.LocalStatus {
+	on := p.last.health.Disk
+	if p.object.Spec.Local == nil {
+		return v1alpha1.LocalStatus{}
+	}
+	return v1alpha1.LocalStatus{
+		UUID: p.last.on.ID, Node: on.Node, Path: on.Path, Backend: on.Backend, FSType: on.FSType, HardLimit: on.HardLimit,
+	}
 }
 
 // differs reports whether a status has to be written: the times of the last look alone are no reason

@@ -49,14 +49,14 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 		found.counts, found.counted = counts, true
 	}
 	access, err := p.environment.access(ctx, asked.object)
-	if err != nil && asked.client != nil && !isRefused(err) {
+	if err != nil && asked.client != nil && asked.object.Spec.Local == nil && !isRefused(err) {
 		access = asked.access // it is the API server that gives no answer
 	} else if err != nil {
 		found.err = err
 		return found
 	}
 	if asked.client == nil || !access.same(asked.access) {
-		if found.client, found.err = p.Connect(access); found.err != nil {
+		if found.client, found.err = p.environment.client(access); found.err != nil {
 			return found
 		}
 		found.access = access
@@ -66,7 +66,8 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	}
 	object := asked.object.DeepCopy()
 	object.Status.VPSA.IQN = asked.iqn
-	if found.on, found.compatible = compatible(object, found.health); !found.compatible.ok() {
+	strict := p.strict(ctx, object)
+	if found.on, found.compatible = compatible(object, found.health, strict); !found.compatible.ok() {
 		return found
 	}
 	if found.compatible, found.err = found.alone(ctx, p.environment); found.err != nil || !found.compatible.ok() {
@@ -74,6 +75,15 @@ func (p *poolActor) probe(ctx context.Context, asked probe) probe {
 	}
 	found.configure(ctx, p.environment)
 	return found
+}
+
+// strict reports whether the class of a pool on a node wants limits that hold against every pod.
+func (e *environment) strict(ctx context.Context, p *v1alpha1.Pool) bool {
+	if p.Spec.Local == nil {
+		return false
+	}
+	strict, err := actors.Ask(ctx, e.Root, e.Single(classesName), &classStrict{class: p.Spec.ClassName})
+	return err == nil && strict
 }
 
 // isRefused reports whether a Secret is not there or has not what it must have, as far as the API server

@@ -20,6 +20,8 @@ func (t *task) provision(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return nil
 	case v1alpha1.VolumeFailed:
 		return problemf(volume.ErrUnavailable, "volume %s has failed: %s", v.Name, v.Status.Message)
+	case v1alpha1.VolumeRetained, v1alpha1.VolumeDeleting:
+		return notAnymore(v)
 	}
 	pool, err := t.pool(ctx, v.Spec.PoolName)
 	if err != nil {
@@ -66,7 +68,8 @@ func isFinal(err error) bool {
 	if errors.Is(err, volume.ErrUncertain) || errors.Is(err, volume.ErrBusy) || errors.Is(err, volume.ErrUnavailable) {
 		return false
 	}
-	return errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrNotFound) || errors.Is(err, volume.ErrConflict)
+	return errors.Is(err, volume.ErrNoSpace) || errors.Is(err, volume.ErrNotFound) || errors.Is(err, volume.ErrConflict) ||
+		errors.Is(err, volume.ErrInvalid)
 }
 
 func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, look bool) error {
@@ -90,7 +93,7 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 		}
 		return problemf(volume.ErrBusy, "volume %s is not usable yet, its status on the array is %q", v.Name, have.Status)
 	}
-	if want := array.InGiB(v.Spec.Size.Value()); have.Size < want {
+	if want := sizeFor(v); have.Size < want {
 		if look && t.early() {
 			return problemf(volume.ErrUncertain, "the copy %s may be growing on its array, by a request of an earlier run of the controller", v.Name)
 		}
@@ -151,7 +154,7 @@ func (t *task) place(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.
 	comment, flags := t.comment(v).String(), v.Spec.Flags
 	if v.Spec.Source == nil {
 		have, err := pool.Array.CreateVolume(ctx, array.NewVolume{
-			Name: v.Name, PoolID: pool.PoolID, Comment: comment, Size: array.InGiB(v.Spec.Size.Value()), Block: v.Spec.Protocol == v1alpha1.ISCSI,
+			Name: v.Name, PoolID: pool.PoolID, Comment: comment, Size: sizeFor(v), Block: onDevice(v), FSType: v.Spec.FSType,
 			Compress: flags.Compress, Dedupe: flags.Dedupe, Encrypt: flags.Encrypt, Options: flags.Extra,
 			NameFree: true,
 		})
@@ -177,6 +180,8 @@ func (t *task) placeError(pool string, err error, doing string) error {
 		return because(volume.ErrNoSpace, err, "%s in pool %s", doing, pool)
 	case errors.Is(err, array.ErrNotFound):
 		return because(volume.ErrNotFound, err, "%s in pool %s", doing, pool)
+	case errors.Is(err, array.ErrRefused):
+		return because(volume.ErrInvalid, err, "%s in pool %s", doing, pool)
 	case errors.Is(err, array.ErrExists):
 		return because(volume.ErrConflict, err, "%s in pool %s", doing, pool)
 	}
@@ -214,7 +219,19 @@ func (t *task) finishVolume(ctx context.Context) error {
 		return t.finishRemoval(ctx, v)
 	case v.Spec.Management == v1alpha1.External || v.Status.State == v1alpha1.VolumeFailed:
 		return nil
+	case isEnding(v):
+		return t.finishEnd(ctx, v)
+	case isGiven(v):
+		return t.finishGiving(ctx, v)
+	case v.Status.State == v1alpha1.VolumeRetained:
+		if !unfinishedRetained(v) {
+			return nil
+		}
+		return t.finishRetained(ctx, v)
 	case v.Status.State == v1alpha1.VolumeReady:
+		if err := t.follow(ctx, v); err != nil {
+			return err
+		}
 		if err := t.growing(v); err != nil {
 			return err
 		}

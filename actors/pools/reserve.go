@@ -2,8 +2,10 @@ package pools
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
@@ -28,15 +30,23 @@ func (k *classes) reserve(m *messages.ReservePool) (messages.Reservation, error)
 		return messages.Reservation{}, err
 	}
 	k.reservations[m.Volume] = &reservation{pool: pool, bytes: m.Bytes}
-	spec := c.object.Spec
+	return k.reservationIn(c.object, pool, m.Kind), nil
+}
+
+// reservationIn is the answer for a volume of a class.
+func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.Kind) messages.Reservation {
+	spec := c.Spec
 	protocol := pools.Protocol(spec.Protocol)
-	if protocol == "" {
+	switch {
+	case kind == pools.KindLocal:
+		protocol = pools.Local
+	case protocol == "":
 		protocol = pools.NFS
 	}
 	return messages.Reservation{
-		Class: c.object.Name, Pool: pool, Protocol: protocol,
+		Class: c.Name, Pool: pool, Protocol: protocol, Images: k.pools[pool] != nil && k.pools[pool].disk.Images,
 		Compress: spec.VolumeFlags.Compress, Dedupe: spec.VolumeFlags.Dedupe, Encrypt: spec.VolumeFlags.Encrypt, Extra: spec.VolumeFlags.Extra,
-	}, nil
+	}
 }
 
 // choose returns the pool that takes a volume.
@@ -44,19 +54,23 @@ func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string
 	if m.Decided {
 		return m.Pool, nil
 	}
+	groups, err := k.groups(c, m)
+	if err != nil {
+		return "", err
+	}
+	kind := volume.ErrNoSpace
 	var candidates []pools.Candidate
-	elsewhere, kind := "", volume.ErrNoSpace
-	for _, p := range k.members(c.Name) {
-		if m.Pool == "" || p.name == m.Pool {
-			candidates = append(candidates, k.candidate(p, m.Volume))
+	for _, group := range groups {
+		for _, p := range group {
+			one := k.candidateFor(c, p, m)
+			if slices.Contains(m.Refused, p.name) && one.Refuses == "" {
+				one.Refuses = "it says that it has no room"
+			}
+			candidates = append(candidates, one)
 			if p.starts() {
 				kind = volume.ErrUnavailable // it may take the volume soon
 			}
 		}
-	}
-	if m.Pool != "" && len(candidates) == 0 {
-		elsewhere = fmt.Sprintf("the source is in pool %s, which is none of PoolClass %s", m.Pool, c.Name)
-		return "", volume.Invalid("volume_content_source", elsewhere)
 	}
 	if kept := k.reservations[m.Volume]; kept != nil && kept.bytes == m.Bytes {
 		for _, one := range candidates {
@@ -65,21 +79,33 @@ func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string
 			}
 		}
 	}
-	pool, why := pools.Allocate(pools.Rule(c.Spec.Allocator), candidates, m.Bytes)
-	if pool != "" {
-		return pool, nil
+	why, left := "", candidates
+	var asked [][]pools.Candidate
+	for _, group := range groups {
+		asked = append(asked, left[:len(group)])
+		pool, refused := pools.Allocate(pools.Rule(c.Spec.Allocator), left[:len(group)], m.Bytes)
+		if pool != "" {
+			return pool, nil
+		}
+		why, left = joined(why, refused), left[len(group):]
 	}
 	if why == "" {
-		why = "it has no pools"
+		why = noneOf(m)
 	}
-	return "", &noPool{kind, fmt.Sprintf("no pool of PoolClass %s takes a volume of %d GiB: %s", c.Name, m.Bytes>>30, why)}
+	return "", &noPool{
+		class: c, candidates: asked, kind: kind,
+		why: fmt.Sprintf("no pool of PoolClass %s takes a volume of %s: %s", c.Name, array.Size(m.Bytes), why),
+	}
 }
 
 // noPool is a [volume.ErrNoSpace] that says why for each pool; a [volume.ErrUnavailable] while a pool is not
 // known yet.
 type noPool struct {
-	kind error
-	why  string
+	// class and candidates are those among which none takes the volume, the best ones first.
+	class      *v1alpha1.PoolClass
+	candidates [][]pools.Candidate
+	kind       error
+	why        string
 }
 
 func (e *noPool) Error() string        { return e.why }
@@ -88,6 +114,10 @@ func (e *noPool) Is(target error) bool { return target == e.kind }
 // release gives room back. What was made is counted until the array was asked anew.
 func (k *classes) release(m *messages.ReleasePool) {
 	r := k.reservations[m.Volume]
+	if under := k.evictions[m.Volume]; under != nil {
+		delete(k.evictions, m.Volume)
+		under.m.Fail(fmt.Errorf("%w: the reservation of volume %s was given back", volume.ErrUnavailable, m.Volume))
+	}
 	switch {
 	case r == nil:
 	case m.Made:

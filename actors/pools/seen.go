@@ -34,6 +34,8 @@ const (
 	PoolAttachmentKind = "PoolAttachment"
 	PoolNodeKind       = "PoolNode"
 	NodeKind           = "Node"
+	// PersistentVolumeClaimKind: of claims the metadata alone are watched.
+	PersistentVolumeClaimKind = "PersistentVolumeClaim"
 )
 
 // kindOf returns the kind of a resource; empty for any other object.

@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,15 @@ func (t *task) newSnapshot(ctx context.Context, s *v1alpha1.PoolSnapshot, reques
 	v, err := t.usableVolume(ctx, of)
 	if err != nil {
 		return err
+	}
+	if kindOfVolume(v) == pools.KindLocal {
+		pool, err := t.pool(ctx, v.Spec.PoolName)
+		if err != nil {
+			return err
+		}
+		if !pool.Disk.Copies {
+			return volume.Invalid("source_volume_id", fmt.Sprintf("is in pool %s: %s", pool.Name, noCopies(pool.Disk)))
+		}
 	}
 	*s = v1alpha1.PoolSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},

@@ -14,9 +14,11 @@ type source struct {
 	class, pool string
 	block       bool
 	protocol    v1alpha1.Protocol
-	size        array.GiB
+	size        array.Size
 	// group and snapshotID are the array's.
 	group, snapshotID string
+	// fsType is the file system of one on a node.
+	fsType string
 }
 
 // findSource looks the source of a new volume up. nil: there is none.
@@ -44,8 +46,8 @@ func (t *task) volumeSource(ctx context.Context, name string) (*source, error) {
 		return nil, problemf(volume.ErrBusy, "volume %s, to make a volume from, is not Ready", name)
 	}
 	return &source{
-		class: v.Spec.ClassName, pool: v.Spec.PoolName, block: v.Spec.Protocol == v1alpha1.ISCSI, protocol: v.Spec.Protocol,
-		size: array.InGiB(v.Status.Capacity.Value()), group: v.Status.GroupID,
+		class: v.Spec.ClassName, pool: v.Spec.PoolName, block: onDevice(v), protocol: v.Spec.Protocol,
+		size: array.Size(v.Status.Capacity.Value()), group: v.Status.GroupID, fsType: v.Spec.FSType,
 	}, nil
 }
 
@@ -71,7 +73,7 @@ func (t *task) snapshotSource(ctx context.Context, name string) (*source, error)
 	if s.Status.GroupID != "" {
 		from.group = s.Status.GroupID
 	}
-	if size := array.InGiB(s.Status.Size.Value()); size > 0 {
+	if size := array.Size(s.Status.Size.Value()); size > 0 {
 		from.size = size
 	}
 	return from, nil
@@ -85,6 +87,12 @@ func (from *source) fits(n pools.NewVolume, class string, protocol v1alpha1.Prot
 	case class != from.class:
 		return volume.Invalid("volume_content_source", "is of the PoolClass "+from.class+", the volume of "+class+
 			"; a copy stays in the pool of its source")
+	case (protocol == v1alpha1.Local) != (from.protocol == v1alpha1.Local):
+		return volume.Invalid("volume_content_source", "is in the pool "+from.pool+", of another kind; a copy stays in the pool of its source")
+	case protocol == v1alpha1.Local && n.Block != from.block:
+		return volume.Invalid("volume_content_source", "is used in another volume mode; a copy keeps that of its source")
+	case protocol == v1alpha1.Local:
+		return nil
 	case (protocol == v1alpha1.ISCSI) != from.block && n.Block:
 		return volume.Invalid("volume_content_source", "is reached over "+string(from.protocol)+", which cannot be a block volume")
 	case (protocol == v1alpha1.ISCSI) != from.block:

@@ -181,7 +181,7 @@ func (a steppedArray) CloneVolume(ctx context.Context, c array.NewClone) (array.
 	return called(a, "CloneVolume", func() (array.Volume, error) { return a.Array.CloneVolume(ctx, c) })
 }
 
-func (a steppedArray) GrowVolume(ctx context.Context, id string, to array.GiB) (array.Volume, error) {
+func (a steppedArray) GrowVolume(ctx context.Context, id string, to array.Size) (array.Volume, error) {
 	return called(a, "GrowVolume", func() (array.Volume, error) { return a.Array.GrowVolume(ctx, id, to) })
 }
 

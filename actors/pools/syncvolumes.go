@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/internal/array"
@@ -63,8 +64,15 @@ func (x *comparison) adopt(ctx context.Context, listed *array.Volume) error {
 			return x.notMade(fmt.Errorf("make PoolVolume %s of volume %s: %w", name, v.ID, err))
 		}
 	}
+	kept, err := x.stillKept(ctx, object, comment)
+	if err != nil {
+		return err
+	}
 	base := object.DeepCopy()
 	object.Status = volumeStatus(object.Status, &v)
+	if kept != nil {
+		retainedAgain(object, *kept)
+	}
 	if err := x.patchStatus(ctx, object, base); err != nil {
 		return fmt.Errorf("write the status of PoolVolume %s: %w", name, err)
 	}
@@ -95,21 +103,37 @@ func (x *comparison) volumeResource(
 	if name != v.Name && management == v1alpha1.Managed {
 		object.Spec.RequestName = v.Name
 	}
-	if v.Block {
-		object.Spec.Protocol = v1alpha1.ISCSI
-		switch comment.FSType {
-		case "":
+	switch {
+	case x.pool.Spec.Local != nil:
+		object.Spec.Protocol, object.Spec.FSType = v1alpha1.Local, fileSystemIn(comment)
+		if v.Block {
 			object.Spec.VolumeMode = v1alpha1.Block
-		case "ext4", "xfs":
-			object.Spec.FSType = comment.FSType // nodes run mkfs of this name, and others can change comments
 		}
+	case v.Block:
+		object.Spec.Protocol = v1alpha1.ISCSI
+		if comment.FSType == "" {
+			object.Spec.VolumeMode = v1alpha1.Block
+		}
+		object.Spec.FSType = fileSystemIn(comment)
 	}
 	label(object, v1alpha1.LabelPool, x.pool.Name)
 	if claim := comment.For(); claim != (pools.Claim{}) && management == v1alpha1.Managed {
-		object.Spec.ClaimRef = &v1alpha1.ClaimRef{Namespace: claim.Namespace, Name: claim.Name}
+		object.Spec.ClaimRef = &v1alpha1.ClaimRef{
+			Namespace: claim.Namespace, Name: claim.Name, UID: types.UID(comment.ClaimUID), NamespaceUID: types.UID(comment.NamespaceUID),
+		}
 		label(object, v1alpha1.LabelNamespace, claim.Namespace)
 	}
 	return object
+}
+
+// fileSystemIn returns the file system that a comment names, if nodes make it: they run mkfs of this name, and others
+// can change comments.
+func fileSystemIn(comment pools.Comment) string {
+	switch comment.FSType {
+	case "ext4", "xfs":
+		return comment.FSType
+	}
+	return ""
 }
 
 // notMade lets the import go on without one resource that exists by now, or that the API server takes in
@@ -158,11 +182,15 @@ func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) 
 
 // missingVolume marks a PoolVolume as Failed whose volume is gone.
 func (x *comparison) missingVolume(ctx context.Context, known content) error {
-	if known.id == "" || x.seen[known.id] || !known.flags.has(flagReady) || known.flags.has(flagDeleting) {
+	kept := known.flags.has(flagRetained)
+	if known.id == "" || x.seen[known.id] || !known.flags.has(flagReady) && !kept || known.flags.has(flagDeleting) {
 		return nil
 	}
 	if _, err := x.array.Volume(ctx, known.id); !errors.Is(err, array.ErrNotFound) {
 		return err // it is there, or that is not known
+	}
+	if kept {
+		return x.vanished(ctx, known)
 	}
 	var object v1alpha1.PoolVolume
 	if err := x.Resources.Get(ctx, client.ObjectKey{Name: known.name}, &object); err != nil {

@@ -26,6 +26,8 @@ func unfinishedVolume(v *v1alpha1.PoolVolume) bool {
 		return false
 	case v1alpha1.VolumeReady:
 		return v.Spec.Management != v1alpha1.External && v.Spec.Size.Cmp(v.Status.Capacity) > 0
+	case v1alpha1.VolumeRetained:
+		return unfinishedRetained(v)
 	default:
 		return true
 	}

@@ -83,13 +83,13 @@ func TestStrangersVolumeIsLeftAlone(t *testing.T) {
 		have  array.NewVolume
 		adopt bool
 	}{
-		"no comment":      {array.NewVolume{Size: 2}, false},
-		"another text":    {array.NewVolume{Size: 2, Comment: "do not touch"}, false},
-		"another cluster": {array.NewVolume{Size: 2, Comment: `{"cluster":"b","pvc":"ns/pvc-1"}`}, false},
-		"another claim":   {array.NewVolume{Size: 2, Comment: `{"cluster":"cluster","pvc":"ns/pvc-2"}`}, false},
-		"another size":    {array.NewVolume{Size: 3, Comment: ours}, false},
-		"block":           {array.NewVolume{Size: 2, Comment: ours, Block: true}, false},
-		"ours":            {array.NewVolume{Size: 2, Comment: ours}, true},
+		"no comment":      {array.NewVolume{Size: 2 * array.GiB}, false},
+		"another text":    {array.NewVolume{Size: 2 * array.GiB, Comment: "do not touch"}, false},
+		"another cluster": {array.NewVolume{Size: 2 * array.GiB, Comment: `{"cluster":"b","pvc":"ns/pvc-1"}`}, false},
+		"another claim":   {array.NewVolume{Size: 2 * array.GiB, Comment: `{"cluster":"cluster","pvc":"ns/pvc-2"}`}, false},
+		"another size":    {array.NewVolume{Size: 3 * array.GiB, Comment: ours}, false},
+		"block":           {array.NewVolume{Size: 2 * array.GiB, Comment: ours, Block: true}, false},
+		"ours":            {array.NewVolume{Size: 2 * array.GiB, Comment: ours}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -329,7 +329,7 @@ func TestVolumeMadeByHandTakesNoStrangersVolume(t *testing.T) {
 	}{"no comment": {"", false}, "another text": {"finance", false}, "ours": {ours, true}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			before, err := w.mem.CreateVolume(w.ctx, array.NewVolume{Name: "data", PoolID: "pool-00000001", Size: 1, Comment: test.comment})
+			before, err := w.mem.CreateVolume(w.ctx, array.NewVolume{Name: "data", PoolID: "pool-00000001", Size: array.GiB, Comment: test.comment})
 			w.must(err)
 			byHand := func(name string) {
 				w.must(w.api.Create(w.ctx, &v1alpha1.PoolVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PoolVolumeSpec{

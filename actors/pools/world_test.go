@@ -1,8 +1,11 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,22 +50,36 @@ type world struct {
 	hang  time.Duration
 	// settle is the controllers'.
 	settle time.Duration
-	steps  *steps
-	link   *link
+	// lifespan is the class's.
+	lifespan atomic.Int64
+	steps    *steps
+	link     *link
+	// events are the controllers'.
+	events record.EventRecorder
 	*Controller
 }
 
 // usablePools answers for the pools' actors.
 type usablePools struct {
 	*owner
-	array array.Array
+	array    array.Array
+	lifespan *atomic.Int64
 }
 
 func (u *usablePools) Start(s *actors.Supervisor) {
 	u.supervisor = s
 	s.Spawn(classesName, actor.PropsFromFunc(func(c actor.Context) {
-		if m, ok := c.Message().(*messages.ReservePool); ok {
+		switch m := c.Message().(type) {
+		case *messages.ReservePool:
+			if len(m.Refused) > 0 {
+				m.Fail(fmt.Errorf("%w: the only pool has refused it", volume.ErrNoSpace))
+				return
+			}
 			m.Send(messages.Reservation{Class: "class", Pool: "pool", Protocol: pools.NFS}, nil)
+		case *lifespanOfClass:
+			m.Send(time.Duration(u.lifespan.Load()), nil)
+		case *nameOfClass:
+			m.Send(cmp.Or(m.class, "class"), nil)
 		}
 	}))
 }
@@ -89,6 +106,7 @@ func (quiet) VolumeParked()                               {}
 func (quiet) VolumeUnparked()                             {}
 func (quiet) ActorRestarted()                             {}
 func (quiet) OperationEnded(string, time.Duration, error) {}
+func (quiet) RetainedEnded(string)                        {}
 
 func newWorld(t *testing.T) *world {
 	return newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return a })
@@ -106,7 +124,7 @@ func newMemWorld(t *testing.T, mem *memArray, wrong func(*memArray) array.Array)
 func newWorldOn(t *testing.T, hang time.Duration, on array.Array, connect func(*link) array.Array) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hang)
-	w := &world{T: t, ctx: ctx, hang: hang, api: newKubeAPI(), array: on, connect: connect, steps: &steps{}}
+	w := &world{T: t, ctx: ctx, hang: hang, api: newKubeAPI(), array: on, connect: connect, steps: &steps{}, events: &record.FakeRecorder{}}
 	for _, name := range []string{"node1", "node2"} {
 		w.must(w.api.Create(ctx, &v1alpha1.PoolNode{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -133,13 +151,13 @@ func (w *world) start() {
 	w.Helper()
 	w.link = &link{kubeAPI: w.api, steps: w.steps}
 	cfg := Config{
-		Resources: Resources{Client: w.link, Events: &record.FakeRecorder{}}, Driver: testDriver, Cluster: "cluster", Log: logr.Discard(),
+		Resources: Resources{Client: w.link, Events: w.events}, Driver: testDriver, Cluster: "cluster", Log: logr.Discard(),
 		Namespace: "katbox", CHAPNamespace: "chap", Metrics: quiet{}, Settle: w.settle,
 	}
 	system := actors.NewSystem(cfg.Log, 64)
 	ctx, cancel := context.WithCancel(context.Background())
 	env := newEnvironment(ctx, system, cfg)
-	w.must(system.Start(&usablePools{owner: newOwner(env), array: w.connect(w.link)}, cfg.Metrics, nil))
+	w.must(system.Start(&usablePools{owner: newOwner(env), array: w.connect(w.link), lifespan: &w.lifespan}, cfg.Metrics, nil))
 	w.Controller = &Controller{System: system, cancel: cancel}
 	w.api.watch(w.Controller)
 	w.Listed()

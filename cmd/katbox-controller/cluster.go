@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	core "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -34,7 +35,9 @@ type clients struct {
 	resources client.WithWatch
 	events    core.EventsGetter
 	leases    coordination.LeasesGetter
-	scheme    *runtime.Scheme
+	// core is for the port of the nodes.
+	core   kubernetes.Interface
+	scheme *runtime.Scheme
 }
 
 // connect makes the clients. They ask nothing yet.
@@ -55,10 +58,11 @@ func connect(o options) (c clients, err error) {
 	// repeated before the deadline.
 	leasing := rest.CopyConfig(config)
 	leasing.Timeout = max(o.renewDeadline/2, time.Second)
-	var failed [3]error
+	var failed [4]error
 	c.resources, failed[0] = client.NewWithWatch(config, client.Options{Scheme: c.scheme, Mapper: mapper()})
 	c.events, failed[1] = core.NewForConfig(config)
 	c.leases, failed[2] = coordination.NewForConfig(leasing)
+	c.core, failed[3] = kubernetes.NewForConfig(config)
 	c.resources = crashing{c.resources, c.scheme}
 	return c, errors.Join(failed[:]...)
 }

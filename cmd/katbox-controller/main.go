@@ -1,5 +1,5 @@
-// Command katbox-controller makes persistent volumes on remote arrays: the CSI controller of
-// array.csi.katbox.io. It runs in one pod with the usual CSI sidecars, and keeps all that it knows in
+// Command katbox-controller makes persistent volumes on remote arrays and on the disks of nodes: the CSI controller of
+// array.csi.katbox.io and of local.csi.katbox.io. It runs in one pod with the usual CSI sidecars, and keeps all that it knows in
 // custom resources. Of several replicas the leader serves.
 package main
 

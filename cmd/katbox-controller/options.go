@@ -30,11 +30,16 @@ type options struct {
 	endpoint     string
 	driverName   string
 	httpEndpoint string
+	// For pools on nodes.
+	localEndpoint   string
+	localDriverName string
 
 	namespace     string
 	chapNamespace string
 	probeInterval time.Duration
 	syncInterval  time.Duration
+
+	nodes nodesOptions
 
 	elect          bool
 	lease          string
@@ -59,6 +64,9 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.endpoint, "endpoint", "unix:///csi/csi.sock",
 		"Unix socket for the sidecars; the leader alone answers on it, beside others they wait")
 	flags.StringVar(&o.driverName, "driver-name", "array.csi.katbox.io", "name of the CSIDriver object")
+	flags.StringVar(&o.localEndpoint, "local-endpoint", "",
+		"Unix socket for the sidecars of the volumes on nodes' disks; empty where there are none")
+	flags.StringVar(&o.localDriverName, "local-driver-name", "local.csi.katbox.io", "name of the CSIDriver object for volumes on nodes' disks")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
 		"address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
 	flags.StringVar(&o.namespace, "namespace", "", "namespace of the controller, and of the Secrets that Pools name (required)")
@@ -67,6 +75,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.DurationVar(&o.probeInterval, "probe-interval", 50*time.Second, "how often each array is asked how it is")
 	flags.DurationVar(&o.syncInterval, "sync-interval", 5*time.Minute,
 		"how often the volumes and snapshots of each array are compared with the resources")
+	o.nodes.addTo(flags)
 	flags.BoolVar(&o.elect, "leader-election", true, "serve only while this replica holds the lease")
 	flags.StringVar(&o.lease, "leader-election-lease", programName, "name of the Lease")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "namespace of the Lease; empty for --namespace")
@@ -88,7 +97,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	var o options
 	flags := o.flags()
 	flags.Usage = func() {
-		fmt.Fprintf(stdout, "katbox-controller makes persistent volumes on remote arrays.\n\nFlags:\n%s", flags.FlagUsages())
+		fmt.Fprintf(stdout, "katbox-controller makes persistent volumes on remote arrays and on nodes' disks.\n\nFlags:\n%s", flags.FlagUsages())
 	}
 	if err := program.Parse(programName, flags, args); err != nil || o.showVersion {
 		return o, err
@@ -119,6 +128,8 @@ func (o options) check() error {
 	}{
 		{"endpoint", checkSocket(o.endpoint)},
 		{"driver-name", driver.CheckName(o.driverName)},
+		{"local-endpoint", checkLocal(o.localEndpoint, o.endpoint)},
+		{"local-driver-name", checkLocalName(o.localDriverName, o.driverName)},
 		{"http-endpoint", ops.CheckEndpoint(o.httpEndpoint)},
 		{"namespace", checkName(o.namespace, validation.IsDNS1123Label)},
 		{"chap-namespace", checkName(o.chapNamespace, validation.IsDNS1123Label)},
@@ -130,6 +141,9 @@ func (o options) check() error {
 		if checked.err != nil {
 			return fmt.Errorf("--%s: %w", checked.flag, checked.err)
 		}
+	}
+	if err := o.nodes.check(); err != nil {
+		return err
 	}
 	switch {
 	case o.retryPeriod <= 0:
@@ -149,6 +163,24 @@ func checkSocket(endpoint string) error {
 		return err
 	}
 	return socket.CheckPath(path)
+}
+
+// checkLocal refuses a socket that is not acceptable, or is the other driver's.
+func checkLocal(endpoint, other string) error {
+	switch endpoint {
+	case "":
+		return nil
+	case other:
+		return errors.New("is the same as --endpoint: each driver has a socket of its own")
+	}
+	return checkSocket(endpoint)
+}
+
+func checkLocalName(name, other string) error {
+	if name == other {
+		return errors.New("is the same as --driver-name: volumes on nodes' disks have a driver of their own")
+	}
+	return driver.CheckName(name)
 }
 
 func checkInterval(d time.Duration) error {

@@ -18,24 +18,36 @@ const good = "--namespace=katbox --chap-namespace=katbox-chap "
 
 func TestFlagsAreChecked(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                            "--namespace is missing",
-		"--namespace=k":                               "--chap-namespace is missing",
-		"--namespace=k --chap-namespace=k":            "may read all Secrets",
-		good + "--namespace=Kat_Box":                  "--namespace",
-		good + "more":                                 "unexpected argument \"more\"",
-		good + "--none":                               "--none",
-		good + "--endpoint=tcp://x":                   "--endpoint",
-		good + "--endpoint=":                          "--endpoint",
-		good + "--driver-name=_":                      "--driver-name",
-		good + "--http-endpoint=8":                    "--http-endpoint",
-		good + "--probe-interval=0s":                  "--probe-interval: 0s is shorter",
-		good + "--sync-interval=1ms":                  "--sync-interval",
-		good + "--leader-election-lease=/":            "--leader-election-lease",
-		good + "--leader-election-namespace=_":        "--leader-election-namespace",
-		good + "--leader-election-identity=":          "--leader-election-identity is missing",
-		good + "--leader-election-retry-period=0":     "retry-period 0s is not positive",
-		good + "--leader-election-renew-deadline=3s":  "less than two times the retry period",
-		good + "--leader-election-lease-duration=11s": "two replicas would serve",
+		"":                                 "--namespace is missing",
+		"--namespace=k":                    "--chap-namespace is missing",
+		"--namespace=k --chap-namespace=k": "may read all Secrets",
+		good + "--namespace=Kat_Box":       "--namespace",
+		good + "more":                      "unexpected argument \"more\"",
+		good + "--none":                    "--none",
+		good + "--endpoint=tcp://x":        "--endpoint",
+		good + "--endpoint=":               "--endpoint",
+		good + "--driver-name=_":           "--driver-name",
+		good + "--local-endpoint=tcp://x":  "--local-endpoint",
+		good + "--local-endpoint=unix:///csi/csi.sock":         "--local-endpoint: is the same as --endpoint",
+		good + "--local-driver-name=_":                         "--local-driver-name",
+		good + "--local-driver-name=array.csi.katbox.io":       "--local-driver-name: is the same as --driver-name",
+		good + "--http-endpoint=8":                             "--http-endpoint",
+		good + "--probe-interval=0s":                           "--probe-interval: 0s is shorter",
+		good + "--sync-interval=1ms":                           "--sync-interval",
+		good + "--leader-election-lease=/":                     "--leader-election-lease",
+		good + "--leader-election-namespace=_":                 "--leader-election-namespace",
+		good + "--leader-election-identity=":                   "--leader-election-identity is missing",
+		good + "--leader-election-retry-period=0":              "retry-period 0s is not positive",
+		good + "--leader-election-renew-deadline=3s":           "less than two times the retry period",
+		good + "--leader-election-lease-duration=11s":          "two replicas would serve",
+		good + "--nodes-endpoint=9":                            "--nodes-endpoint",
+		good + "--nodes-endpoint=:9 --nodes-service=_":         "--nodes-service",
+		good + "--nodes-endpoint=:9 --nodes-service-account=_": "--nodes-service-account",
+		good + "--nodes-endpoint=:9 --nodes-selector=":         "it selects all pods",
+		good + "--nodes-endpoint=:9 --nodes-selector=,":        "--nodes-selector",
+		good + "--nodes-endpoint=:9 --nodes-audience=":         "--nodes-audience: it is empty",
+		good + "--nodes-endpoint=:9 --nodes-cert-secret=_":     "--nodes-cert-secret",
+		good + "--nodes-endpoint=:9 --nodes-ca-configmap=":     "--nodes-ca-configmap",
 	} {
 		_, err := parse(strings.Fields(args), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -49,7 +61,8 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.leaseNamespace != "katbox" || !o.elect || o.identity == "" || o.driverName != "array.csi.katbox.io" {
+	if o.leaseNamespace != "katbox" || !o.elect || o.identity == "" || o.driverName != "array.csi.katbox.io" ||
+		o.localDriverName != "local.csi.katbox.io" || o.localEndpoint != "" {
 		t.Errorf("%+v", o)
 	}
 }

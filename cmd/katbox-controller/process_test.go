@@ -190,6 +190,40 @@ func (r *replica) hasSocket() bool {
 	return err == nil
 }
 
+// TestEachDriverHasItsSocket: what is on arrays does not exist for the driver of the volumes on nodes.
+func TestEachDriverHasItsSocket(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	socket := filepath.Join(w.dir, "local.sock")
+	r := w.start("one", "--local-endpoint=unix://"+socket)
+	r.create("pvc-1")
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer conn.Close()
+	info, err := csi.NewIdentityClient(conn).GetPluginInfo(t.Context(), &csi.GetPluginInfoRequest{})
+	if err != nil || info.GetName() != "local.csi.katbox.io" {
+		t.Errorf("it is %v, %v", info, err)
+	}
+	local := csi.NewControllerClient(conn)
+	if all, err := local.ListVolumes(t.Context(), &csi.ListVolumesRequest{}); err != nil || len(all.GetEntries()) > 0 {
+		t.Errorf("it lists %v, %v", all, err)
+	}
+	if _, err := local.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "pvc-1"}); err != nil || len(w.array.Volumes()) != 1 {
+		t.Errorf("it has deleted a volume of the array: %v", err)
+	}
+	room, err := local.GetCapacity(t.Context(), &csi.GetCapacityRequest{})
+	if err != nil || room.GetAvailableCapacity() != 0 {
+		t.Errorf("without nodes there is room for %v, %v", room, err)
+	}
+	must(t, r.cmd.Process.Signal(syscall.SIGTERM))
+	if code := r.ends(); code != 0 || r.hasSocket() {
+		t.Errorf("exit code %d, socket %t; want 0 and none", code, r.hasSocket())
+	}
+	if _, err := os.Stat(socket); err == nil {
+		t.Error("the socket for the volumes on nodes is left")
+	}
+}
+
 // create asks for a volume until it is there, as a provisioner does.
 func (r *replica) create(name string) *csi.Volume {
 	r.t.Helper()

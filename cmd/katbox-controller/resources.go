@@ -11,8 +11,8 @@ import (
 	"github.com/katbox/katbox/internal/pools/watch"
 )
 
-// kinds are the objects that are watched. Of nodes only the metadata are read, as Secrets are read when
-// they are needed.
+// kinds are the objects that are watched. Of nodes and claims only the metadata are read, as Secrets are read
+// when they are needed.
 var kinds = []watch.Kind{
 	{Name: pools.PoolClassKind, List: func() client.ObjectList { return &v1alpha1.PoolClassList{} }},
 	{Name: pools.PoolKind, List: func() client.ObjectList { return &v1alpha1.PoolList{} }},
@@ -20,11 +20,17 @@ var kinds = []watch.Kind{
 	{Name: pools.PoolSnapshotKind, List: func() client.ObjectList { return &v1alpha1.PoolSnapshotList{} }},
 	{Name: pools.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
 	{Name: pools.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
-	{Name: pools.NodeKind, List: func() client.ObjectList {
-		nodes := &metav1.PartialObjectMetadataList{}
-		nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-		return nodes
-	}},
+	{Name: pools.NodeKind, List: metadata("NodeList")},
+	{Name: pools.PersistentVolumeClaimKind, List: metadata("PersistentVolumeClaimList")},
+}
+
+// metadata returns an empty list of a core kind, of which the metadata alone are read.
+func metadata(kind string) func() client.ObjectList {
+	return func() client.ObjectList {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		return list
+	}
 }
 
 // resources passes objects on to the actors, and shows the states of the pools.

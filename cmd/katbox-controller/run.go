@@ -24,6 +24,7 @@ import (
 	"github.com/katbox/katbox/internal/logging"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/ops"
+	words "github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/metrics"
 	"github.com/katbox/katbox/internal/pools/watch"
 	"github.com/katbox/katbox/internal/program"
@@ -84,15 +85,20 @@ type instance struct {
 	lease   *leadership
 	actors  *pools.Controller
 	watches *watch.Watches
+	// nodes is nil without --nodes-endpoint.
+	nodes *nodePools
 
-	// server answers about pools once began is closed.
-	server *edge.Server
-	late   latePools
+	// fronts answer about pools once began is closed.
+	fronts []*front
 	began  chan struct{}
 }
 
-// latePools are set before the first call of a method.
-type latePools struct{ controller.Pools }
+// front is a CSI driver on its socket. Its Pools are set before the first call of a method.
+type front struct {
+	kind words.Kind
+	controller.Pools
+	server *edge.Server
+}
 
 // live starts the controller bottom-up, serves until ctx ends or a part fails, and stops what has
 // started in reverse. A controller that has lost its lease is not stopped in order: it ends at once.
@@ -102,7 +108,7 @@ func live(ctx context.Context, o options, cluster clients, counted *metrics.Metr
 	if err != nil {
 		return fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
 	}
-	i := &instance{o: o, cluster: cluster, counted: counted, log: log, failed: make(chan error, 2), began: make(chan struct{})}
+	i := &instance{o: o, cluster: cluster, counted: counted, log: log, failed: make(chan error, 7), began: make(chan struct{})}
 	status.Recovered(i.healthy)
 	// A replica that waits for the lease is as it should be. While one is replaced by another the old
 	// one goes when the new one is ready, and only then is the lease free.
@@ -125,7 +131,7 @@ func live(ctx context.Context, o options, cluster clients, counted *metrics.Metr
 
 // serve starts all parts, and waits until ctx ends or one fails.
 func (i *instance) serve(ctx context.Context, status *ops.Server) error {
-	for _, start := range []func(context.Context) error{i.listen, i.lead, i.startActors, i.follow, i.begin} {
+	for _, start := range []func(context.Context) error{i.listen, i.startNodes, i.lead, i.startActors, i.follow, i.begin} {
 		err := start(ctx)
 		switch {
 		case errors.Is(err, errLost):
@@ -215,7 +221,8 @@ func (i *instance) startActors(ctx context.Context) error {
 			Events: events.NewRecorder(i.cluster.scheme, corev1.EventSource{Component: programName}),
 		},
 		Connect:   i.array,
-		Namespace: i.o.namespace, CHAPNamespace: i.o.chapNamespace, Driver: i.o.driverName, Cluster: cluster,
+		Namespace: i.o.namespace, CHAPNamespace: i.o.chapNamespace, Driver: i.o.driverName, LocalDriver: i.o.localDriverName,
+		Cluster:       cluster,
 		ProbeInterval: i.o.probeInterval, SyncInterval: i.o.syncInterval, Settle: arraysSettle,
 		Metrics: i.counted, Log: i.log,
 	})
@@ -276,50 +283,74 @@ func (i *instance) follow(ctx context.Context) error {
 	}
 }
 
-// listen opens the socket for the sidecars, which wait there until this replica serves.
+// listen opens the sockets for the sidecars, which wait there until this replica serves.
 func (i *instance) listen(ctx context.Context) error {
+	for _, driver := range []struct {
+		kind                 words.Kind
+		name, flag, endpoint string
+	}{
+		{words.KindArray, i.o.driverName, "endpoint", i.o.endpoint},
+		{words.KindLocal, i.o.localDriverName, "local-endpoint", i.o.localEndpoint},
+	} {
+		if driver.endpoint == "" {
+			continue
+		}
+		if err := i.open(ctx, driver.kind, driver.name, driver.endpoint); err != nil {
+			return fmt.Errorf("--%s: %w", driver.flag, err)
+		}
+	}
+	return nil
+}
+
+// open opens the socket of one driver.
+func (i *instance) open(ctx context.Context, kind words.Kind, name, endpoint string) error {
+	f := &front{kind: kind}
 	d, err := controller.New(controller.Config{
-		Name: i.o.driverName, Version: version, Pools: &i.late, Serving: i.began, Log: i.log,
+		Kind: kind, Name: name, Version: version, Pools: f, Serving: i.began, Log: i.log.WithValues("driver", name),
 		Count: func(method string) edge.Calls { return i.counted.Method(method) },
 	})
 	if err != nil {
 		return err
 	}
-	path, err := socket.Path(i.o.endpoint)
+	path, err := socket.Path(endpoint)
 	if err != nil {
 		return err
 	}
 	l, err := socket.Listen(path)
 	if err != nil {
-		return fmt.Errorf("--endpoint: %w", err)
+		return err
 	}
-	i.server = controller.NewServer(d)
-	i.onStop(func(context.Context) { i.server.Server.Stop() }) // calls that still wait
+	f.server = controller.NewServer(d)
+	i.fronts = append(i.fronts, f)
+	i.onStop(func(context.Context) { f.server.Server.Stop() }) // calls that still wait
 	go func() {
-		if err := i.server.Serve(l); err != nil {
+		if err := f.server.Serve(l); err != nil {
 			i.failed <- fmt.Errorf("serve on %s: %w", path, err)
 		}
 	}()
 	go func() {
 		if err := l.Lost(ctx, socketInterval); err != nil {
-			i.failed <- fmt.Errorf("--endpoint: %w", err)
+			i.failed <- fmt.Errorf("%s: %w", name, err)
 		}
 	}()
-	i.log.Info("listening", "path", path)
+	i.log.Info("listening", "path", path, "driver", name)
 	return nil
 }
 
 // begin serves the calls that wait, and all others.
 func (i *instance) begin(context.Context) error {
-	i.late.Pools = i.actors
-	i.onStop(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, callsTimeout)
-		defer cancel()
-		if err := i.server.Stop(ctx); err != nil {
-			// The sidecars repeat their calls.
-			i.log.Info("stopped serving", logkeys.Cause, err.Error())
-		}
-	})
+	for _, f := range i.fronts {
+		f.Pools = i.actors.OfKind(f.kind)
+		i.onStop(func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, callsTimeout)
+			defer cancel()
+			if err := f.server.Stop(ctx); err != nil {
+				// The sidecars repeat their calls.
+				i.log.Info("stopped serving", logkeys.Cause, err.Error())
+			}
+		})
+	}
+	i.nodes.lead(i.actors)
 	close(i.began)
 	return nil
 }

@@ -5,11 +5,11 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/fleet"
-	"github.com/katbox/katbox/internal/gateway/nodes"
+	"github.com/katbox/katbox/internal/hub"
 )
 
 // fleetNodes are the nodes of the registry in the words of the fleet, which knows no connections.
-type fleetNodes struct{ *nodes.Registry }
+type fleetNodes struct{ *hub.Registry }
 
 // With returns the connected nodes that may hold volumes of a namespace.
 func (f fleetNodes) With(namespace string) []fleet.Held {
@@ -19,7 +19,7 @@ func (f fleetNodes) With(namespace string) []fleet.Held {
 // Connected returns all nodes that are connected.
 func (f fleetNodes) Connected() []fleet.Held { return heldOf(f.Registry.Connected()) }
 
-func heldOf(found []nodes.Held) []fleet.Held {
+func heldOf(found []hub.Held) []fleet.Held {
 	held := make([]fleet.Held, len(found))
 	for i, h := range found {
 		held[i] = fleet.Held{Node: fleetNode{h.Conn}, Holdings: h.Holdings, Skip: h.Skip}
@@ -51,7 +51,7 @@ func (f fleetNodes) Missing() []fleet.Missing {
 }
 
 // fleetNode asks a node for a list.
-type fleetNode struct{ nodes.Conn }
+type fleetNode struct{ hub.Conn }
 
 // List asks on behalf of a reader, for the node's log.
 func (n fleetNode) List(ctx context.Context, by fleet.Reader, q api.Query) (api.VolumeList, error) {
@@ -64,7 +64,7 @@ func (n fleetNode) Gone(ctx context.Context, by fleet.Reader, q api.GoneQuery) (
 }
 
 // clientOf returns how the client of a node is found.
-func clientOf(registry *nodes.Registry) func(string) (*api.Client, bool) {
+func clientOf(registry *hub.Registry) func(string) (*api.Client, bool) {
 	return func(node string) (*api.Client, bool) {
 		conn, ok := registry.Get(node)
 		if !ok {

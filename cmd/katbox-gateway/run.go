@@ -13,15 +13,15 @@ import (
 	"github.com/go-logr/zapr"
 	"k8s.io/klog/v2"
 
-	"github.com/katbox/katbox/internal/gateway/certs"
+	"github.com/katbox/katbox/internal/certs"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/metrics"
-	"github.com/katbox/katbox/internal/gateway/nodes"
 	"github.com/katbox/katbox/internal/gateway/outcomes"
 	"github.com/katbox/katbox/internal/gateway/owners"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/server"
 	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/hub"
 	"github.com/katbox/katbox/internal/logging"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/ops"
@@ -79,8 +79,8 @@ type instance struct {
 	owners     *owners.Owners
 	// outcomes is nil with --outcomes=off.
 	outcomes *outcomes.Outcomes
-	pods     *nodes.Pods
-	registry *nodes.Registry
+	pods     *hub.Pods
+	registry *hub.Registry
 	fleet    *fleet.Fleet
 }
 
@@ -175,10 +175,12 @@ func (i *instance) startCert(ctx context.Context) (err error) {
 	ends := func(end time.Time) { i.counted.CertificateEnds(metrics.Serving, end) }
 	log := i.log.WithName("certificate")
 	if i.o.certMode == givenCert {
-		i.cert, err = certs.NewFiles(certs.FilesConfig{Directory: i.o.certDir, Publishing: publishing, Ends: ends, Log: log})
+		i.cert, err = certs.NewFiles(certs.FilesConfig{
+			Program: programName, Directory: i.o.certDir, Publishing: publishing, Ends: ends, Log: log,
+		})
 	} else {
 		i.cert, err = certs.NewBuiltin(certs.BuiltinConfig{
-			Client: i.cluster.core, Namespace: i.o.namespace, Secret: i.o.certSecret, Names: i.o.names(),
+			Program: programName, Client: i.cluster.core, Namespace: i.o.namespace, Secret: i.o.certSecret, Names: i.o.names(),
 			Publishing: publishing, Ends: ends, Log: log,
 		})
 	}
@@ -243,12 +245,12 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	i.pods, err = nodes.NewPods(nodes.PodsConfig{Client: i.cluster.core.CoreV1(), Namespace: i.o.namespace, Selector: i.o.nodeSelector})
+	i.pods, err = hub.NewPods(hub.PodsConfig{Client: i.cluster.core.CoreV1(), Namespace: i.o.namespace, Selector: i.o.nodeSelector})
 	if err != nil {
 		return err
 	}
-	i.registry, err = nodes.New(nodes.Config{
-		Reviewer: nodes.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience),
+	i.registry, err = hub.New(hub.Config{
+		Reviewer: hub.NewTokenReviews(i.cluster.core.AuthenticationV1().TokenReviews(), i.o.audience),
 		Expected: i.pods, Owners: i.owners, Namespace: i.o.namespace, ServiceAccount: i.o.nodeServiceAccount,
 		Joined: func(node string) {
 			if i.outcomes != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -79,6 +80,13 @@ func (r *bare) record(v attached, staging string) {
 	r.undos = append(r.undos, func() error { return os.Remove(name) })
 }
 
+// waitFor waits until something is there. It does not take the CPU meanwhile, as the daemon does not either.
+func waitFor(there func() bool) {
+	for !there() {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // disk makes a LUN appear, and stages it. It returns what is to be bound.
 func (r *bare) disk(v attached, staging string) string {
 	r.b.Helper()
@@ -90,16 +98,19 @@ func (r *bare) disk(v attached, staging string) string {
 	must(r.b, os.WriteFile("/sys/class/scsi_host/"+host+"/scan", fmt.Appendf(nil, "0 0 %d", v.at.LUN), 0))
 	disk := fmt.Sprintf("/sys/class/scsi_disk/%s:0:0:%d/device", strings.TrimPrefix(host, "host"), v.at.LUN)
 	var names []string
-	for len(names) == 0 {
+	waitFor(func() bool {
 		names, err = filepath.Glob(disk + "/block/*")
 		must(r.b, err)
-	}
+		return len(names) > 0
+	})
 	r.undos = append(r.undos, func() error { return os.WriteFile(disk+"/delete", []byte("1"), 0) })
 	dev := "/dev/" + filepath.Base(names[0])
 	wantSerial(r.b, disk, v.at.Serial)
-	// The device's node appears a little later than the disk.
-	for _, err := os.Stat(dev); err != nil; _, err = os.Stat(dev) {
-	}
+	// The device's node can be opened a little later than the disk appears.
+	waitFor(func() bool {
+		node, err := os.Open(dev)
+		return err == nil && node.Close() == nil
+	})
 	if v.block {
 		file := filepath.Join(staging, "device")
 		must(r.b, os.WriteFile(file, nil, 0o600))

@@ -40,6 +40,7 @@ func (a *arrays) newNode() (*persistent.Node, error) {
 		NodeName:  a.o.nodeID,
 		HostRoot:  o.hostRoot,
 		Table:     attach.Table,
+		Look:      attach.Look,
 		MountNFS:  nfs.Mount,
 		Disk:      disk.Tools{Root: o.hostRoot, Log: a.log},
 		Initiator: initiator,

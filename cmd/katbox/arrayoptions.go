@@ -165,5 +165,5 @@ func (o arrayOptions) registrarConfig(all options) kubelet.RegistrarConfig {
 // onNode tells whether a path of the mount table is one of the node as this process sees it, and not a
 // copy below --host-root: each mount of the kubelet's directories appears there once more.
 func (o arrayOptions) onNode(path string) bool {
-	return !o.serves() || o.hostRoot == "" || filepath.Clean(o.hostRoot) == "/" || !below(o.hostRoot, path)
+	return o.hostRoot == "" || filepath.Clean(o.hostRoot) == "/" || !below(o.hostRoot, path)
 }

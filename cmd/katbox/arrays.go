@@ -15,22 +15,16 @@ import (
 	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/driver/node"
-	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/kubelet"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/poolnode"
+	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/socket"
 	"github.com/katbox/katbox/internal/volume"
 )
 
-const (
-	// arraysInterval is the time between two attempts to serve volumes of arrays.
-	arraysInterval = time.Second
-	// arrayCallsTimeout and arrayNodeTimeout bound the stop of that part, so that the rest has time for its
-	// own. Calls that are broken off the kubelet repeats; what they began the next daemon finds.
-	arrayCallsTimeout = 3 * time.Second
-	arrayNodeTimeout  = 5 * time.Second
-)
+// arrayNodeTimeout bounds the stop of that part, so that the rest has time for its own.
+const arrayNodeTimeout = 5 * time.Second
 
 // arrays is the part of the daemon that serves volumes of arrays. It starts behind everything else and
 // in a goroutine of its own: inline volumes wait for nothing here, and what fails here does not end the
@@ -77,30 +71,11 @@ func (i *instance) serveArrays(context.Context) error {
 
 // live serves until ctx ends, and stops what it has started.
 func (a *arrays) live(ctx context.Context) {
-	a.retry(ctx, a.startNode)
+	a.part().retry(ctx, a.startNode)
 	if a.node.Load() != nil {
-		a.retry(ctx, a.serve)
+		a.part().retry(ctx, a.serve)
 	}
 	a.stop()
-}
-
-// retry calls run until it returns nil or ctx ends. Each cause of a failure is logged once.
-func (a *arrays) retry(ctx context.Context, run func(context.Context) error) {
-	reported := ""
-	for ctx.Err() == nil {
-		err := run(ctx)
-		if err == nil {
-			return
-		}
-		if err.Error() != reported {
-			reported = err.Error()
-			a.log.Error(err, "volumes of arrays are not served, trying again until they are", logkeys.Interval, duration.Format(arraysInterval))
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(arraysInterval):
-		}
-	}
 }
 
 // startNode takes over what earlier daemons have staged. Nothing in it asks an array or the API server.
@@ -136,57 +111,23 @@ func (a *arrays) openRecords() (*staged.Staged, error) {
 }
 
 // serve serves and keeps the driver registered, until ctx ends or the socket is lost.
-func (a *arrays) serve(ctx context.Context) (err error) {
+func (a *arrays) serve(ctx context.Context) error {
 	d, err := node.New(node.Config{
-		Name: a.o.arrays.driverName, Version: version, NodeID: a.o.nodeID, KubeletDir: a.o.kubeletDir, MaxVolumes: a.o.arrays.maxVolumes,
-		Volumes: a.node.Load(), Log: a.log, Trace: a.i.traces.Calls(),
+		Kind: pools.KindArray, Name: a.o.arrays.driverName, Version: version, NodeID: a.o.nodeID, KubeletDir: a.o.kubeletDir,
+		MaxVolumes: a.o.arrays.maxVolumes, Volumes: a.node.Load(), Log: a.log, Trace: a.i.traces.Calls(),
 		Count: func(method string) edge.Calls { return a.i.counted.ArrayMethod(method) },
 	})
 	if err != nil {
 		return err
 	}
-	path, err := socket.Path(a.o.arrays.endpoint)
-	if err != nil {
-		return err
-	}
-	l, err := socket.Listen(path)
-	if err != nil {
-		return fmt.Errorf("--array-endpoint: %w", err)
-	}
-	server := node.NewServer(d)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), arrayCallsTimeout)
-		defer cancel()
-		if broken := server.Stop(ctx); broken != nil {
-			a.log.Info("stopped serving volumes of arrays", logkeys.Cause, broken.Error())
-		}
-	}()
-	if a.o.registrationDir != "" {
-		cfg := a.o.arrays.registrarConfig(a.o)
-		cfg.Log, cfg.Registered = a.log, a.i.counted.ArrayRegistered
-		registrar, err := kubelet.Register(cfg)
-		if err != nil {
-			return fmt.Errorf("--registration-dir: %w", err)
-		}
-		a.registrar.Store(registrar)
-		defer func() {
-			a.registrar.Store(nil)
-			registrar.Stop()
-		}()
-	}
-	a.log.Info("ready", "endpoint", a.o.arrays.endpoint)
-	lost := make(chan error, 1)
-	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { lost <- l.Lost(watching, socketInterval) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve on %s: %w", path, err)
-	case err := <-lost:
-		return err
-	}
+	registration := a.o.arrays.registrarConfig(a.o)
+	registration.Registered = a.i.counted.ArrayRegistered
+	return a.part().serve(ctx, d, registration)
+}
+
+// part is what serves the driver.
+func (a *arrays) part() *part {
+	return &part{what: "volumes of arrays", flag: "--array-endpoint", endpoint: a.o.arrays.endpoint, log: a.log, registrar: &a.registrar}
 }
 
 // stop stops what startNode has started. Mounts and sessions stay: pods use them.

@@ -47,8 +47,14 @@ func (i *instance) reportGateway(_ context.Context, w io.Writer) error {
 		_, err := fmt.Fprintln(w, "no --gateway is given")
 		return err
 	}
-	for _, s := range u.States() {
-		fmt.Fprintf(w, "%s %s ", s.Gateway, s.Address)
+	reportStates(w, u.States())
+	return nil
+}
+
+// reportStates writes how it stands with each address.
+func reportStates(w io.Writer, all []uplink.State) {
+	for _, s := range all {
+		fmt.Fprintf(w, "%s %s ", s.Target, s.Address)
 		if !s.Since.IsZero() {
 			fmt.Fprintf(w, "connected since %s ", s.Since.UTC().Format(time.RFC3339))
 		}
@@ -57,5 +63,4 @@ func (i *instance) reportGateway(_ context.Context, w io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	return nil
 }

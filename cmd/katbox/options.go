@@ -81,6 +81,7 @@ type options struct {
 	quota           string
 	projectIDs      string
 	arrays          arrayOptions
+	local           localOptions
 	showVersion     bool
 }
 
@@ -158,6 +159,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
 		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
 	o.arrays.addTo(flags)
+	o.local.addTo(flags)
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
 		"address for /healthz, /readyz and /metrics, such as \":8080\"; empty for none of them")
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "",
@@ -260,7 +262,7 @@ func (o options) check() error {
 		{"project-ids", true, checkIDs(o.projectIDs)},
 		{"endpoint", true, notASocket},
 		{"admin-socket", true, o.checkAdminSocket()},
-		{"gateway", o.gateway != "", uplink.CheckGateway(o.gateway)},
+		{"gateway", o.gateway != "", uplink.CheckTarget(o.gateway)},
 		{"outcomes", true, o.checkOutcomes()},
 		{"read-rate", true, badRate},
 		{"http-endpoint", true, ops.CheckEndpoint(o.httpEndpoint)},
@@ -273,6 +275,9 @@ func (o options) check() error {
 		}
 	}
 	if err := o.arrays.check(o); err != nil {
+		return err
+	}
+	if err := o.local.check(o); err != nil {
 		return err
 	}
 	return o.bounds().Check()

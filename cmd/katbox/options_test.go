@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +31,12 @@ func TestDefaultsAreTheOldDrivers(t *testing.T) {
 		arrays: arrayOptions{
 			driverName: "array.csi.katbox.io", chapNamespace: "katbox-chap", kubeCredentials: "/var/run/secrets/kubernetes.io/serviceaccount",
 		},
+		local: localOptions{
+			driverName: "local.csi.katbox.io",
+			controller: controllerOptions{ca: "/var/run/katbox-controller/ca.crt", token: "/var/run/katbox-controller/token"},
+		},
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

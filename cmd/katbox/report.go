@@ -32,7 +32,8 @@ func (i *instance) report(ctx context.Context, w io.Writer) error {
 	}{
 		{"Katbox", i.reportProgram}, {"Flags", i.reportFlags}, {"Disk", i.reportDisk}, {"Volumes", i.reportVolumes},
 		{"Volumes that are changing or stuck", i.reportUnrest}, {"Mounts", i.reportMounts},
-		{"Volumes of arrays", i.reportArrays}, {"Gateway", i.reportGateway}, {"Outcomes of pods", i.reportOutcomes}, {"Memory", reportMemory},
+		{"Volumes of arrays", i.reportArrays}, {"Pools on the node's disks", i.reportLocal}, {"Gateway", i.reportGateway},
+		{"Controller of these pools", i.reportController}, {"Outcomes of pods", i.reportOutcomes}, {"Memory", reportMemory},
 		{"Metrics", func(_ context.Context, w io.Writer) error { return i.counted.WriteText(w) }},
 	} {
 		if err := ctx.Err(); err != nil {

@@ -82,6 +82,8 @@ type instance struct {
 	threads int
 	// arrays is nil without volumes of arrays.
 	arrays atomic.Pointer[arrays]
+	// locals is nil without pools on the node's disks.
+	locals atomic.Pointer[locals]
 }
 
 // live starts the daemon bottom-up, serves until ctx ends or a part fails, and stops what has
@@ -95,11 +97,11 @@ func live(ctx context.Context, o options, counted *metrics.Metrics, log logr.Log
 	if err != nil {
 		return fmt.Errorf("--http-endpoint %s: %w", o.httpEndpoint, err)
 	}
-	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 3)}
+	i := &instance{o: o, counted: counted, log: log, status: status, failed: make(chan error, 4)}
 	defer func() { err = errors.Join(err, i.stop()) }()
 	for _, start := range []func(context.Context) error{
 		i.startTracing, i.openWorkdir, i.openRecords, i.readPolicy, i.startNode, i.startOutcomes,
-		i.listen, i.register, i.serveAdmin, i.connect, i.serveArrays,
+		i.listen, i.register, i.serveAdmin, i.connect, i.serveArrays, i.serveLocal,
 	} {
 		if err := start(ctx); err != nil {
 			return err
@@ -231,7 +233,7 @@ func (i *instance) startNode(context.Context) error {
 		MaxPinned:        maxPinned,
 		Node:             i.o.nodeID,
 		WorkdirOnNode:    i.o.pathOnNode(),
-		Threads:          i.threads - i.o.arrays.threads(i.threads),
+		Threads:          i.threads - i.o.arrays.threads(i.threads) - i.o.local.threads(i.threads),
 		Log:              i.log,
 		Metrics:          i.counted,
 		Tracer:           i.traces.Tracer(),
@@ -264,7 +266,7 @@ func (i *instance) bindings() ([]mount.Binding, error) {
 
 // healthy returns nil while the actors answer and records can be made durable.
 func (i *instance) healthy(ctx context.Context) error {
-	return errors.Join(i.node.Healthy(ctx), i.arrays.Load().healthy(ctx))
+	return errors.Join(i.node.Healthy(ctx), i.arrays.Load().healthy(ctx), i.locals.Load().healthy(ctx))
 }
 
 // published passes on that a volume was published. It does not block.

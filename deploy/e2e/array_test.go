@@ -26,18 +26,21 @@ func TestArray(t *testing.T) {
 		{"copies", (*arrayCluster).testCopies},
 		{"taken over", (*arrayCluster).testTakenOver},
 		{"access modes", (*arrayCluster).testAccessModes},
+		{"stopped waiting", (*arrayCluster).testStoppedWaiting},
 		{"crash points", (*arrayCluster).testCrashPoints},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			began := time.Now()
 			part := a.in(t)
-			defer func() { report(scenario.name, "%.0f s", time.Since(began).Seconds()) }()
+			defer func() {
+				report(scenario.name, "%.0f s", time.Since(began).Seconds())
+				a.array, a.removals = part.array, part.removals // though it has failed
+			}()
 			part.clear()
 			scenario.run(part)
 			part.wantNothingLeft()
 			part.wantNothingOnNode()
 			part.wantAllowed()
-			a.array, a.removals = part.array, part.removals
 		})
 	}
 }

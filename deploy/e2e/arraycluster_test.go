@@ -153,27 +153,27 @@ spec:
 const sleep = "exec sleep 99999"
 
 // running waits until pods run.
-func (a *arrayCluster) running(names ...string) {
-	a.t.Helper()
+func (p *poolsCluster) running(names ...string) {
+	p.t.Helper()
 	for _, name := range names {
-		a.phase(name, "Running")
+		p.phase(name, "Running")
 	}
 }
 
 // phase waits until a pod has a phase, and fails with the description of the pod.
-func (a *arrayCluster) phase(name, phase string) {
-	a.t.Helper()
-	if out, err := a.tryKubectl("", "wait", "--for=jsonpath={.status.phase}="+phase, "--timeout", patience.String(), "pod/"+name); err != nil {
-		logs, _ := a.tryKubectl("", "logs", name)
-		a.t.Fatalf("%v\n%s\n%s\n%s\n%s", err, out, a.kubectl("describe", "pod", name), logs,
-			a.kubectl("-n", namespace, "logs", "-l", "app.kubernetes.io/name=katbox", "--tail=30"))
+func (p *poolsCluster) phase(name, phase string) {
+	p.t.Helper()
+	if out, err := p.tryKubectl("", "wait", "--for=jsonpath={.status.phase}="+phase, "--timeout", patience.String(), "pod/"+name); err != nil {
+		logs, _ := p.tryKubectl("", "logs", name)
+		p.t.Fatalf("%v\n%s\n%s\n%s\n%s", err, out, p.kubectl("describe", "pod", name), logs,
+			p.kubectl("-n", namespace, "logs", "-l", "app.kubernetes.io/name=katbox", "--tail=30"))
 	}
 }
 
 // exec runs a script in a pod, and returns what it prints.
-func (a *arrayCluster) exec(name, script string) string {
-	a.t.Helper()
-	return strings.TrimSpace(a.kubectl("exec", name, "--", "sh", "-c", script))
+func (p *poolsCluster) exec(name, script string) string {
+	p.t.Helper()
+	return strings.TrimSpace(p.kubectl("exec", name, "--", "sh", "-c", script))
 }
 
 // answer runs a script with a claim in a pod of its own, and returns what it prints.

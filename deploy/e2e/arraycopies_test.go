@@ -23,9 +23,7 @@ spec: {volumeSnapshotClassName: fast, source: {persistentVolumeClaimName: %s}}
 // testCopies: what is restored from a snapshot is what the volume had then, and a clone is what its
 // source has, by checksum; both are used beside their source, on the same node, and are larger where that is wanted.
 func (a *arrayCluster) testCopies() {
-	sources := []claim{
-		{name: "nfs", class: "nfs"}, {name: "ext4", class: "ext4"}, {name: "xfs", class: "xfs"}, {name: "block", class: "ext4", mode: "Block"},
-	}
+	sources := kindsOfVolumes()
 	place := map[string]string{"nfs": "/v/data", "ext4": "/v/data", "xfs": "/v/data", "block": "/dev/v"}
 	write := func(c claim) string {
 		return a.exec(c.name, fmt.Sprintf("dd if=/dev/urandom of=%[1]s bs=1M count=16 conv=fsync,notrunc 2>/dev/null && "+

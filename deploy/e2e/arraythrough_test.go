@@ -14,9 +14,7 @@ import (
 // written are volumes of each kind that are written to.
 func (a *arrayCluster) written() (writers []*steadyWriter) {
 	a.t.Helper()
-	for _, c := range []claim{
-		{name: "nfs", class: "nfs"}, {name: "ext4", class: "ext4"}, {name: "xfs", class: "xfs"}, {name: "block", class: "ext4", mode: "Block"},
-	} {
+	for _, c := range kindsOfVolumes() {
 		writers = append(writers, a.startWriting(c))
 	}
 	for _, w := range writers {
@@ -86,8 +84,18 @@ func (a *arrayCluster) killDaemon() {
 	a.daemonReady()
 }
 
-// daemonProcess is the PID of the daemon, which is the only process of that name.
+// daemonProcess is the PID of the daemon.
 func (a *arrayCluster) daemonProcess() int {
+	a.t.Helper()
+	processes := a.daemonProcesses()
+	if len(processes) != 1 {
+		a.t.Fatalf("the processes of the daemon are %d", processes)
+	}
+	return processes[0]
+}
+
+// daemonProcesses are those with its name.
+func (a *arrayCluster) daemonProcesses() (pids []int) {
 	a.t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -100,11 +108,10 @@ func (a *arrayCluster) daemonProcess() int {
 			if err != nil {
 				a.t.Fatal(err)
 			}
-			return pid
+			pids = append(pids, pid)
 		}
 	}
-	a.t.Fatal("there is no process of the daemon")
-	return 0
+	return pids
 }
 
 // daemonReady waits until the pod of the DaemonSet is ready, after it was restarted.

@@ -3,18 +3,23 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// A steady writer writes blocks, one after the other, each with fsync, and begins anew after the last.
+// A steady writer writes blocks, one after the other, each with fsync, and begins anew after the last. It rests
+// between them: the machine has one CPU, and is slow in starting processes.
 const (
 	blockSize = 64 << 10
 	blocks    = 1024
+	rest      = "0.4"
 )
 
 // steadyWriter is a pod that never ceases to write into its volume, and ends with the first error.
@@ -22,6 +27,7 @@ type steadyWriter struct {
 	*arrayCluster
 	claim claim
 	path  string
+	log   string // empty until it was looked for
 }
 
 // startWriting makes a volume and a pod that writes to it.
@@ -33,21 +39,30 @@ func (a *arrayCluster) startWriting(c claim) *steadyWriter {
 	}
 	script := fmt.Sprintf("i=0; while [ ! -e /tmp/stop ]; do "+
 		"yes %s-$i | dd of=%s bs=%d count=1 iflag=fullblock seek=$((i %% %d)) conv=notrunc,fsync 2>/tmp/error || "+
-		"{ echo failed at $i: $(cat /tmp/error); exit 1; }; echo $i; i=$((i+1)); done",
-		c.name, w.path, blockSize, blocks)
+		"{ echo failed at $i: $(cat /tmp/error); exit 1; }; echo $i; i=$((i+1)); sleep %s; done",
+		c.name, w.path, blockSize, blocks, rest)
 	a.apply(c.String(), container{name: c.name, script: script, claim: c}.String())
 	return w
 }
 
-// last is the number of the last block that was written.
+// last is the number of the last block that was written, from the log where it lies on the node.
 func (w *steadyWriter) last() (int, error) {
-	out, err := w.tryKubectl("", "logs", "--tail=1", w.claim.name)
+	if w.log == "" {
+		uid, err := w.tryKubectl("", "get", "pod", w.claim.name, "-o", "jsonpath={.metadata.uid}")
+		if err != nil {
+			return 0, err
+		}
+		w.log = filepath.Join(w.state, "podlogs", "default_"+w.claim.name+"_"+uid, "c", "0.log")
+	}
+	content, err := os.ReadFile(w.log)
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(out))
+	whole := strings.TrimSuffix(string(content[:bytes.LastIndexByte(content, '\n')+1]), "\n")
+	fields := strings.SplitN(whole[strings.LastIndexByte(whole, '\n')+1:], " ", 4) // time, stream, tag and what the pod says
+	n, err := strconv.Atoi(fields[len(fields)-1])
 	if err != nil {
-		return 0, fmt.Errorf("the writer %s says %q", w.claim.name, out)
+		return 0, fmt.Errorf("the writer %s says %q", w.claim.name, fields)
 	}
 	return n, nil
 }

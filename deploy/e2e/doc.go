@@ -17,7 +17,11 @@
 //
 // "make e2e-array" runs TestArray in a virtual machine, whose kernel has NFS and iSCSI: a cluster of one node with the
 // daemon, the controller and the real sidecars, and volumes of an array that is not real, but serves its volumes
-// from the same kernel.
+// from the same kernel. "make e2e-array-specs" runs TestArraySpecs there: the specs for storage of Kubernetes itself, with
+// volumes of that array.
+//
+// "make e2e-local" runs TestLocal in a cluster of three nodes with RBAC and a network for pods: volumes on the nodes' own
+// disks, which are image files of XFS and ext4, while nodes, daemons and the controller go and come back.
 //
 // Only what the node demands is changed in the manifests: where its kubelet is,
 // the working directory, the host's network and the port, see manifests.go. What

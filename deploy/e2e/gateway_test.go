@@ -35,7 +35,7 @@ func TestGateway(t *testing.T) {
 		t.Skip("the cluster has no aggregation: \"make e2e-gateway\" runs this")
 	}
 	c := &gatewayCluster{cluster: newCluster(t), began: time.Now()}
-	c.serveDNS()
+	c.serveDNS(nodesService)
 	c.people()
 	// Node 3 is to go without a replica.
 	c.kubectl("cordon", c.nodeName(3))
@@ -143,14 +143,14 @@ type rv struct {
 }
 
 // nodeName and nodeDir are those of node n, from 1 on.
-func (c *gatewayCluster) nodeName(n int) string {
+func (c *cluster) nodeName(n int) string {
 	if n == 1 {
 		return "rk-node"
 	}
 	return fmt.Sprintf("rk-node-%d", n)
 }
 
-func (c *gatewayCluster) nodeDir(n int) string {
+func (c *cluster) nodeDir(n int) string {
 	if n == 1 {
 		return c.state
 	}
@@ -158,7 +158,7 @@ func (c *gatewayCluster) nodeDir(n int) string {
 }
 
 // script runs a script of the cluster.
-func (c *gatewayCluster) script(name string, args ...string) {
+func (c *cluster) script(name string, args ...string) {
 	c.t.Helper()
 	if out, err := c.try("", "bash", append([]string{filepath.Join(c.scripts, name)}, args...)...); err != nil {
 		c.t.Fatalf("%v\n%s", err, out)

@@ -15,11 +15,11 @@ import (
 // dnsAddress is the resolver of all pods: the first node's address.
 const dnsAddress = "10.254.254.1:53"
 
-// nodesService is the headless Service that the daemons look for.
+// nodesService is the headless Service of the gateway that the daemons look for.
 const nodesService = "katbox-gateway-nodes"
 
-// serveDNS answers pods that ask for the headless Service, as a cluster's DNS does.
-func (c *gatewayCluster) serveDNS() {
+// serveDNS answers pods that ask for a headless Service, as a cluster's DNS does.
+func (c *cluster) serveDNS(service string) {
 	c.t.Helper()
 	conn, err := net.ListenPacket("udp", dnsAddress)
 	if err != nil {
@@ -40,18 +40,18 @@ func (c *gatewayCluster) serveDNS() {
 				return
 			}
 			if time.Since(read) > time.Second {
-				addresses, read = c.endpoints(), time.Now()
+				addresses, read = c.endpoints(service), time.Now()
 			}
-			if answer, err := resolve(buffer[:n], addresses); err == nil {
+			if answer, err := resolve(buffer[:n], service, addresses); err == nil {
 				_, _ = conn.WriteTo(answer, from)
 			}
 		}
 	})
 }
 
-// endpoints are the addresses of the Service that are ready.
-func (c *gatewayCluster) endpoints() (addresses []netip.Addr) {
-	out, err := c.tryKubectl("", "-n", namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+nodesService,
+// endpoints are the addresses of a Service that are ready.
+func (c *cluster) endpoints(service string) (addresses []netip.Addr) {
+	out, err := c.tryKubectl("", "-n", namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+service,
 		"-o", `jsonpath={range .items[*].endpoints[?(@.conditions.ready==true)]}{.addresses[0]}{"\n"}{end}`)
 	if err != nil {
 		return nil
@@ -65,7 +65,7 @@ func (c *gatewayCluster) endpoints() (addresses []netip.Addr) {
 }
 
 // resolve answers a question.
-func resolve(question []byte, addresses []netip.Addr) ([]byte, error) {
+func resolve(question []byte, service string, addresses []netip.Addr) ([]byte, error) {
 	var asked dnsmessage.Message
 	if err := asked.Unpack(question); err != nil || len(asked.Questions) != 1 {
 		return nil, err
@@ -77,7 +77,7 @@ func resolve(question []byte, addresses []netip.Addr) ([]byte, error) {
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(q.Name.String(), "."), ".cluster.local")
 	switch {
-	case name != nodesService+"."+namespace+".svc" || len(addresses) == 0:
+	case name != service+"."+namespace+".svc" || len(addresses) == 0:
 		answer.RCode = dnsmessage.RCodeNameError
 	case q.Type == dnsmessage.TypeA:
 		for _, address := range addresses {

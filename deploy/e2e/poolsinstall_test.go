@@ -120,7 +120,7 @@ func (p *poolsCluster) wantWell(name string) {
 		if pod.Metadata.Name != name {
 			continue
 		}
-		if len(pod.Status.ContainerStatuses) != 5 {
+		if want := map[bool]int{true: 8, false: 5}[p.overlay == "overlay-local"]; len(pod.Status.ContainerStatuses) != want {
 			p.t.Errorf("the pod has the containers %+v", pod.Status.ContainerStatuses)
 		}
 		for _, c := range pod.Status.ContainerStatuses {

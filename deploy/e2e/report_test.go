@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// lines are what is printed at the end.
-var lines []string
+// lines are what is printed at the end, and tables what is printed behind them.
+var lines, tables []string
 
 // report adds a line to the table at the end.
 func report(what, format string, args ...any) {
@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 		for _, line := range lines {
 			fmt.Println(line)
 		}
+	}
+	for _, table := range tables {
+		fmt.Printf("\n%s", table)
 	}
 	os.Exit(status)
 }

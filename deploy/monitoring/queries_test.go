@@ -18,6 +18,7 @@ import (
 
 	"github.com/katbox/katbox/internal/driver"
 	gateway "github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/metrics"
 	pools "github.com/katbox/katbox/internal/pools/metrics"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
@@ -99,6 +100,11 @@ func gather(t *testing.T) map[string]map[string][]string {
 	m.QuotaIs("none")
 	m.PolicyRead(true)
 	m.ArraysServed()
+	m.LocalServed()
+	m.LocalRegistered(true)
+	m.LocalMethod("NodeStageVolume").CallEnded("OK", time.Second)
+	m.LocalOperation("make", time.Second, nil)
+	m.LocalPool(local.Pool{Class: "fast", Path: "/a"}, local.Counts{}, true)
 	m.ArrayRegistered(true)
 	stage := m.ArrayMethod("NodeStageVolume")
 	stage.CallBegan()

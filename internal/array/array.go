@@ -29,7 +29,7 @@ type Array interface {
 	// that, unless there is one with its name already. ErrNotFound: the source is gone.
 	CloneVolume(ctx context.Context, c NewClone) (Volume, error)
 	// GrowVolume makes a volume at least as large as said. It never shrinks one.
-	GrowVolume(ctx context.Context, id string, to GiB) (Volume, error)
+	GrowVolume(ctx context.Context, id string, to Size) (Volume, error)
 	// RenameVolume changes a volume's display name.
 	RenameVolume(ctx context.Context, id, name string) error
 	// CommentVolume changes a volume's comment.

@@ -3,5 +3,6 @@
 //
 // An array has no idempotency keys, and an answer can get lost after the change was made. So each
 // method that changes something looks first: it may be repeated after any error, and makes nothing
-// twice. An error that leaves open whether the change was made, or will be, is [ErrUncertain].
+// twice. Sizes are bytes; an array counts in a unit, and rounds up to it what it is asked for.
+// An error that leaves open whether the change was made, or will be, is [ErrUncertain].
 package array

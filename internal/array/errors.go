@@ -16,6 +16,8 @@ var (
 	ErrHasSnapshots = errors.New("has snapshots on the array")
 	// ErrNoRoom: the array has no room for it.
 	ErrNoRoom = errors.New("no room on the array")
+	// ErrRefused: it cannot be, however often it is asked for.
+	ErrRefused = errors.New("refused by the array")
 	// ErrBusy: it cannot be done now, because of what the array is doing with the object.
 	ErrBusy = errors.New("busy on the array")
 	// ErrUncertain: whether the change was made, or will be, is not known. Repeat the call to learn it.
@@ -29,6 +31,10 @@ var (
 	ErrTLS = fmt.Errorf("%w: its certificate is not trusted", ErrUnreachable)
 	// ErrTimeout: no answer came in time.
 	ErrTimeout = fmt.Errorf("%w: no answer in time", ErrUnreachable)
+	// ErrNodeAway: the node whose disk has the pool is not connected.
+	ErrNodeAway = fmt.Errorf("%w: its node is not connected", ErrUnreachable)
+	// ErrDiskAway: the node is connected, and has no such disk.
+	ErrDiskAway = fmt.Errorf("%w: its disk is not there", ErrUnreachable)
 	// ErrBadAnswer: something answered that is no array, or one that is starting.
 	ErrBadAnswer = fmt.Errorf("%w: what answers is no array, or is starting", ErrUnreachable)
 )

@@ -2,17 +2,48 @@ package array
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
-// GiB is a size in units of 2^30 bytes, in which arrays count.
-type GiB int64
+// Size is a number of bytes. Arrays count in units: what is asked of one is a whole multiple of its unit.
+type Size int64
+
+// The units.
+const (
+	MiB Size = 1 << 20
+	GiB Size = 1 << 30
+)
 
 // Bytes returns the size in bytes.
-func (g GiB) Bytes() int64 { return int64(g) << 30 }
+func (s Size) Bytes() int64 { return int64(s) }
 
-// InGiB returns the size that holds a number of bytes.
-func InGiB(bytes int64) GiB { return GiB((bytes-1)>>30 + 1) }
+// In returns how many of a unit hold the size.
+func (s Size) In(unit Size) int64 {
+	if s <= 0 {
+		return 0
+	}
+	return int64((s-1)/unit) + 1
+}
+
+// Up returns the smallest multiple of a unit that holds the size; of a size that no array has, that size.
+func (s Size) Up(unit Size) Size {
+	if n := s.In(unit); n <= math.MaxInt64/int64(unit) {
+		return Size(n) * unit
+	}
+	return s
+}
+
+// String is for people.
+func (s Size) String() string {
+	switch {
+	case s == 0 || s%MiB != 0:
+		return fmt.Sprintf("%d bytes", int64(s))
+	case s%GiB != 0:
+		return fmt.Sprintf("%d MiB", int64(s/MiB))
+	}
+	return fmt.Sprintf("%d GiB", int64(s/GiB))
+}
 
 // Health is what an array says of itself.
 type Health struct {
@@ -24,6 +55,17 @@ type Health struct {
 	CHAP CHAP
 	// Pools of the array's disks.
 	Pools []Pool
+	// Disk is what holds the pool, where that is on a disk of a node.
+	Disk Disk
+}
+
+// Disk is a directory on a disk of a node.
+type Disk struct {
+	Node, Path      string
+	Backend, FSType string
+	// HardLimit: no pod can write more into a volume than its size. Block: volumes may be block devices. Images:
+	// each has a file system of its own. Copies: there are snapshots, and volumes made from them and from others.
+	HardLimit, Block, Images, Copies bool
 }
 
 // CHAP is a user and a secret for iSCSI logins. It prints as nothing that can be used.
@@ -68,8 +110,9 @@ type Volume struct {
 	ID, Name, Group string
 	PoolID          string
 	Comment         string
-	Size            GiB
-	// Block: it is reached over iSCSI; else over NFS, at Export, such as 10.0.0.1:/export/x.
+	Size            Size
+	// Block: it is reached over iSCSI; else over NFS, at Export, such as 10.0.0.1:/export/x. One on a disk of a
+	// node is a block device, or a file system.
 	Block  bool
 	Export string
 	// Status is the array's word; Usable tells whether the volume can be used as it is.
@@ -83,10 +126,12 @@ type Volume struct {
 // NewVolume describes a volume to be made.
 type NewVolume struct {
 	Name, PoolID, Comment string
-	Size                  GiB
+	Size                  Size
 	Block                 bool
-	Compress, Dedupe      bool
-	Encrypt               bool
+	// FSType is the file system on it, where that is made with it.
+	FSType           string
+	Compress, Dedupe bool
+	Encrypt          bool
 	// Options are further fields of the array's own request.
 	Options map[string]string
 	// NameFree: the caller has just looked, and no volume has the name.
@@ -109,7 +154,7 @@ type Snapshot struct {
 	VolumeID, Group string
 	PoolID          string
 	// Size is the volume's; 0 where the array does not tell.
-	Size    GiB
+	Size    Size
 	Created time.Time
 	// Status is the array's word; Usable tells whether the snapshot can be used.
 	Status string

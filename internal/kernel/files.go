@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
@@ -90,6 +91,29 @@ func CreateIn(dir *os.Root, name string, flag int, mode os.FileMode) (file *os.F
 	return file, err
 }
 
+// Createat is openat(2) with O_CREAT. Like [ReadFile], it goes past Go's poller.
+func Createat(dir int, name string, flags int, mode uint32) (fd int, err error) {
+	err = do("Createat", object{dir, name}, func() error {
+		fd, err = unix.Openat(dir, name, flags|unix.O_CREAT|unix.O_CLOEXEC, mode)
+		return err
+	})
+	return fd, err
+}
+
+// Pwrite writes all of b to an open file.
+func Pwrite(fd int, b []byte, offset int64) error {
+	return do("Pwrite", object{dir: fd}, func() error {
+		for done := 0; done < len(b); {
+			n, err := unix.Pwrite(fd, b[done:], offset+int64(done))
+			if err != nil {
+				return err
+			}
+			done += n
+		}
+		return nil
+	})
+}
+
 // Update runs one transaction of a database (bbolt's), which is durable when Update returns nil.
 // Update does not repeat it: after an error the transaction may be there.
 func Update[T any](db database[T], transaction func(T) error) (err error) {
@@ -107,6 +131,22 @@ func WriteAt(file *os.File, b []byte, offset int64) error {
 	return do("WriteAt", at(file.Name()), func() error {
 		_, err := file.WriteAt(b, offset)
 		return err
+	})
+}
+
+// Order writes a word into a file of sysfs, which the kernel obeys before Order returns. Like [ReadFile], it goes
+// past Go's poller.
+func Order(path, word string) error {
+	return do("Order", at(path), func() error {
+		fd, err := Openat(unix.AT_FDCWD, path, unix.O_WRONLY)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", path, err)
+		}
+		_, err = unix.Write(fd, []byte(word))
+		if err = errors.Join(err, unix.Close(fd)); err != nil {
+			return fmt.Errorf("write %q to %s: %w", word, path, err)
+		}
+		return nil
 	})
 }
 
@@ -184,11 +224,12 @@ func Unmount(target string) error {
 	return do("Unmount", at(target), func() error { return unix.Unmount(target, unix.UMOUNT_NOFOLLOW) })
 }
 
-// OpenTree returns a copy of the mount at the open directory fd. The copy is attached nowhere, and
-// goes when its handle is closed.
-func OpenTree(fd int) (tree int, err error) {
-	err = do("OpenTree", object{dir: fd}, func() error {
-		tree, err = unix.OpenTree(fd, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+// OpenTree returns a copy of the mount at a path, from there on. It follows no symbolic link there. The copy is
+// attached nowhere, and goes when its handle is closed.
+func OpenTree(path string) (tree int, err error) {
+	err = do("OpenTree", at(path), func() error {
+		const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+		tree, err = unix.OpenTree(unix.AT_FDCWD, path, flags)
 		return err
 	})
 	return tree, err
@@ -199,9 +240,9 @@ func MountSetattr(fd int, attr *unix.MountAttr) error {
 	return do("MountSetattr", object{dir: fd}, func() error { return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr) })
 }
 
-// MoveMount attaches the mount tree on the open directory onto.
-func MoveMount(tree, onto int) error {
-	return do("MoveMount", object{dir: onto}, func() error {
-		return unix.MoveMount(tree, "", onto, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+// MoveMount attaches the mount tree at the path target. It follows no symbolic link there.
+func MoveMount(tree int, target string) error {
+	return do("MoveMount", at(target), func() error {
+		return unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	})
 }

@@ -76,6 +76,8 @@ type Registrar struct {
 	said  chan error
 	stop  context.CancelFunc
 	ended chan struct{}
+	// anew asks for a new socket.
+	anew chan struct{}
 
 	mu      sync.Mutex
 	missing error // why the driver is not registered; nil when it is
@@ -96,7 +98,7 @@ func register(cfg RegistrarConfig, p pace) (*Registrar, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Registrar{cfg: cfg, pace: p, said: make(chan error), stop: stop, ended: make(chan struct{})}
+	r := &Registrar{cfg: cfg, pace: p, said: make(chan error), stop: stop, ended: make(chan struct{}), anew: make(chan struct{}, 1)}
 	o, err := r.open()
 	if err != nil {
 		stop()
@@ -122,6 +124,18 @@ func (r *Registrar) setMissing(err error) {
 	defer r.mu.Unlock()
 	r.missing = err
 	r.cfg.Registered(err == nil)
+}
+
+// Again makes the kubelet register the driver anew, and so ask for what has changed: it asks a driver what it is, and
+// where its volumes can be, only then. It does not wait for that.
+func (r *Registrar) Again() {
+	if r == nil {
+		return
+	}
+	select {
+	case r.anew <- struct{}{}:
+	default: // it will be made anew anyway
+	}
 }
 
 // Stop removes the socket, so that the kubelet unregisters the driver. Call it once.
@@ -169,6 +183,9 @@ func (r *Registrar) attend(ctx context.Context, o *opening, refusals int) int {
 				again = time.After(wait)
 			}
 		case <-again:
+			return refusals
+		case <-r.anew:
+			log.Info("making the registration socket anew, for the kubelet to ask again what the driver is")
 			return refusals
 		case <-silent:
 			log.Error(errNotAsked, "check that this is the kubelet's directory plugins_registry, and mounted into the container",

@@ -101,6 +101,20 @@ func TestRegisters(t *testing.T) {
 	wantMissing(t, r, "stopping")
 }
 
+// TestAgain: the kubelet asks a driver what it is when it finds a new socket.
+func TestAgain(t *testing.T) {
+	cfg := newConfig(t)
+	k, _ := startKubelet(t, cfg.Dir, accept)
+	r := startRegistrar(t, cfg, usualPace)
+	k.want(t, "registered")
+	for range 3 {
+		r.Again()
+		k.want(t, "unregistered", "registered")
+	}
+	wantRegistered(t, r)
+	(*Registrar)(nil).Again()
+}
+
 // TestRefusal: the kubelet asks again only when there is another socket.
 func TestRefusal(t *testing.T) {
 	cfg := newConfig(t)

@@ -28,6 +28,37 @@ func newGateways(r *prometheus.Registry) gateways {
 	return g
 }
 
+// controllers are metrics of the connections to the controller.
+type controllers struct {
+	toController     prometheus.Gauge
+	controllerDials  *prometheus.CounterVec
+	controllerAsking prometheus.Counter
+}
+
+func newControllers(r *prometheus.Registry) controllers {
+	c := controllers{
+		toController: gauge(r, "controller_connected", "Replicas of the controller that this node is connected to."),
+		controllerDials: counterVec(r, "controller_connects_total",
+			"Attempts to connect to a replica of the controller, by outcome: connected, busy, refused or failed.", "outcome"),
+		controllerAsking: counter(r, "controller_asked_total", "Requests that controllers have sent to this node."),
+	}
+	for _, outcome := range []string{"connected", "busy", "refused", "failed"} {
+		c.controllerDials.WithLabelValues(outcome)
+	}
+	return c
+}
+
+// ControllerConnected counts a replica of the controller that the node is connected to, or with -1 no longer.
+func (m *Metrics) ControllerConnected(change int) { m.toController.Add(float64(change)) }
+
+// ControllerAttempted counts an attempt to connect: connected, busy, refused or failed.
+func (m *Metrics) ControllerAttempted(outcome string) {
+	m.controllerDials.WithLabelValues(outcome).Inc()
+}
+
+// ControllerAsked counts a request of a controller.
+func (m *Metrics) ControllerAsked() { m.controllerAsking.Inc() }
+
 // GatewayConnected counts a replica of the gateway that the node is connected to, or with -1 no
 // longer.
 func (m *Metrics) GatewayConnected(change int) {

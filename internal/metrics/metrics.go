@@ -37,8 +37,10 @@ type Metrics struct {
 	quotas
 	reads
 	gateways
+	controllers
 	outcomeSources
 	arrays          arrays
+	locals          locals
 	commits         prometheus.Histogram
 	commitChanges   prometheus.Histogram
 	commitErrors    prometheus.Counter
@@ -51,7 +53,8 @@ func New(version, revision string) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		registry: r, volumes: newVolumes(r), disk: newDisk(r), quotas: newQuotas(r), reads: newReads(r), gateways: newGateways(r),
-		outcomeSources: newOutcomeSources(r), arrays: newArrays(r),
+		controllers:    newControllers(r),
+		outcomeSources: newOutcomeSources(r), arrays: newArrays(r), locals: newLocals(r),
 		calls: histogramVec(r, "csi_operation_duration_seconds", "Duration of CSI calls, by method and gRPC code.",
 			callBuckets, "method", "code"),
 		inFlight: gauge(r, "csi_operations_in_flight", "CSI calls that are not answered yet."),

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/volume"
@@ -29,6 +30,9 @@ var names = []string{
 	"katbox_array_waiting_since_timestamp_seconds gauge",
 	"katbox_broken_guarantees_total counter",
 	"katbox_build_info gauge",
+	"katbox_controller_asked_total counter",
+	"katbox_controller_connected gauge",
+	"katbox_controller_connects_total counter",
 	"katbox_csi_operation_duration_seconds histogram",
 	"katbox_csi_operations_in_flight gauge",
 	"katbox_deadline_lateness_seconds histogram",
@@ -50,6 +54,14 @@ var names = []string{
 	"katbox_gateway_connects_total counter",
 	"katbox_kubelet_line_bytes gauge",
 	"katbox_kubelet_line_inodes gauge",
+	"katbox_local_csi_operation_duration_seconds histogram",
+	"katbox_local_csi_operations_in_flight gauge",
+	"katbox_local_operation_duration_seconds histogram",
+	"katbox_local_pool_bytes gauge",
+	"katbox_local_pool_up gauge",
+	"katbox_local_registered gauge",
+	"katbox_local_snapshots gauge",
+	"katbox_local_volumes gauge",
 	"katbox_log_lines_dropped_total counter",
 	"katbox_mounts gauge",
 	"katbox_outcome_source_up gauge",
@@ -144,6 +156,10 @@ func everything() *metrics.Metrics {
 	m.GatewayConnected(-1)
 	m.GatewayAttempted("refused")
 	m.GatewayAsked()
+	m.ControllerConnected(2)
+	m.ControllerConnected(-1)
+	m.ControllerAttempted("busy")
+	m.ControllerAsked()
 	m.OwnerAsks("sent", 7)
 	m.ArraysServed()
 	stage := m.ArrayMethod("NodeStageVolume")
@@ -156,12 +172,32 @@ func everything() *metrics.Metrics {
 	m.ArrayStaged("nfs", -1)
 	m.ArraySessions(3, 1)
 	m.ArrayWaits(2, time.UnixMilli(1500))
+	m.LocalServed()
+	m.LocalMethod("NodeStageVolume").CallEnded("OK", time.Second)
+	m.LocalRegistered(true)
+	m.LocalOperation("make", time.Second, nil)
+	m.LocalOperation("make", time.Second, errors.New("no room"))
+	pool := local.Pool{Class: "fast", Path: "/mnt", Total: 3, Free: 2, Provisioned: 1}
+	m.LocalPool(pool, local.Counts{Ready: 4, Retained: 3, Unfinished: 2, Snapshots: 1}, true)
 	return m
 }
 
 func TestEverythingIsCountedUnderItsName(t *testing.T) {
 	m := everything()
 	metricstest.Of(t, m).Want(t, "after everything", metricstest.Values{
+		`katbox_local_csi_operation_duration_seconds_count{code="OK",method="NodeStageVolume"}`: 1,
+		`katbox_local_registered`: 1,
+		`katbox_local_operation_duration_seconds_count{operation="make",result="ok"}`:    1,
+		`katbox_local_operation_duration_seconds_count{operation="make",result="error"}`: 1,
+		`katbox_local_pool_up{class="fast",path="/mnt"}`:                                 1,
+		`katbox_local_pool_bytes{class="fast",kind="size",path="/mnt"}`:                  3,
+		`katbox_local_pool_bytes{class="fast",kind="free",path="/mnt"}`:                  2,
+		`katbox_local_pool_bytes{class="fast",kind="promised",path="/mnt"}`:              1,
+		`katbox_local_volumes{class="fast",path="/mnt",state="ready"}`:                   4,
+		`katbox_local_volumes{class="fast",path="/mnt",state="retained"}`:                3,
+		`katbox_local_volumes{class="fast",path="/mnt",state="unfinished"}`:              2,
+		`katbox_local_snapshots{class="fast",path="/mnt"}`:                               1,
+
 		`katbox_csi_operations_in_flight`: 1,
 		`katbox_csi_operation_duration_seconds_bucket{code="OK",method="NodePublishVolume",le="0.0025"}`: 0,
 		`katbox_csi_operation_duration_seconds_bucket{code="OK",method="NodePublishVolume",le="0.005"}`:  1,
@@ -239,6 +275,9 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_read_bytes_total`:                                     512,
 		`katbox_read_requests_total{outcome="complete",verb="bytes"}`: 1,
 
+		`katbox_controller_connected`:                      1,
+		`katbox_controller_connects_total{outcome="busy"}`: 1,
+		`katbox_controller_asked_total`:                    1,
 		`katbox_gateway_connected`:                         1,
 		`katbox_outcome_source_up{source="kubelet"}`:       1,
 		`katbox_outcome_source_up{source="gateway"}`:       1,

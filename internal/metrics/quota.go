@@ -22,15 +22,26 @@ func newQuotas(r *prometheus.Registry) quotas {
 	}
 }
 
-// QuotaIs sets what the file system does about project quotas: none, accounted or enforced.
-func (m *Metrics) QuotaIs(state string) { m.quotas.state.WithLabelValues(state).Set(1) }
+// QuotaIs sets what the file system does about project quotas: none, accounted or enforced. This and what follows
+// concern the working directory; the pools on the node's disks count nothing, with a nil *Metrics.
+func (m *Metrics) QuotaIs(state string) {
+	if m != nil {
+		m.quotas.state.WithLabelValues(state).Set(1)
+	}
+}
 
 // ProjectsTaken sets the number of project IDs that no new volume may get, and of those among them
 // that are set aside.
 func (m *Metrics) ProjectsTaken(taken, foreign int) {
-	m.projects.Set(float64(taken))
-	m.foreign.Set(float64(foreign))
+	if m != nil {
+		m.projects.Set(float64(taken))
+		m.foreign.Set(float64(foreign))
+	}
 }
 
 // LimitNotEnforced counts a volume whose limit is not enforced.
-func (m *Metrics) LimitNotEnforced() { m.notEnforced.Inc() }
+func (m *Metrics) LimitNotEnforced() {
+	if m != nil {
+		m.notEnforced.Inc()
+	}
+}

@@ -57,7 +57,12 @@ func SplitOptions(options []string) (flags Flags, own []string) {
 
 // BindFile binds a file, such as a device's node, on the file target, as [Mounter.Mount] does with a directory.
 func (m *Mounter) BindFile(source, target string, options []string) error {
-	return m.bind(source, target, options, openFile)
+	return m.bind(source, target, options, ofFiles)
+}
+
+// isFile tells whether a type, as of stat(2), is that of an ordinary file or of a block device's node.
+func isFile(mode uint32) bool {
+	return mode&unix.S_IFMT == unix.S_IFREG || mode&unix.S_IFMT == unix.S_IFBLK
 }
 
 // openFile returns a handle that stands for the file at path, or for what is mounted there.
@@ -67,7 +72,7 @@ func openFile(path string) (int, error) {
 		return -1, fmt.Errorf("open %s: %w", shown(path), err)
 	}
 	st, err := kernel.Fstat(fd)
-	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG && st.Mode&unix.S_IFMT != unix.S_IFBLK {
+	if err == nil && !isFile(st.Mode) {
 		err = fmt.Errorf("%s is neither a file nor a block device", shown(path))
 	}
 	if err != nil {

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
@@ -99,6 +101,105 @@ func mountRoot(path string) (at inode, mounted bool, err error) {
 	}
 	at = inode{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, links: uint64(st.Nlink)}
 	return at, st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+}
+
+// Point is what is at a path.
+type Point struct {
+	// Mounted: something is mounted there.
+	Mounted bool
+	// Mode is its type and its permissions, as of stat(2).
+	Mode uint32
+	// Device is the number of the file system's device. Node is that of the device whose node it is.
+	Device, Node uint64
+	// Removed: it has no name any more.
+	Removed bool
+}
+
+// LookCached tells what is at a path, from what the kernel has in memory: it asks no file system, which may be a
+// server that does not answer. What it tells of the file may be old; whether something is mounted, and on which
+// device, is not. The error wraps fs.ErrNotExist when there is nothing at path.
+//
+// Of a file system that refuses to answer, such as an XFS that has shut down after errors of its disk, it tells what
+// the mount table does.
+//
+// On kernels before 5.8 it reads the mount table, and before 4.11 it asks the file system.
+func LookCached(path string) (Point, error) {
+	path = filepath.Clean(path)
+	p, err := lookAt(unix.AT_FDCWD, path, lookFlags)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+		if there, ok := refusing(path); ok {
+			return there, nil
+		}
+	}
+	return p, wrap(err, "look at %s", path)
+}
+
+// refusing tells what is mounted at a path whose file system refuses to answer, and whether the mount table has it.
+// A file that is mounted is not told.
+func refusing(path string) (Point, bool) {
+	fd, err := openDirectory(path) // it reads nothing
+	if err == nil {
+		unix.Close(fd)
+	}
+	if errors.Is(err, unix.ENOTDIR) {
+		return Point{}, false
+	}
+	table, err := readTable()
+	for _, m := range slices.Backward(table) {
+		if err == nil && m.Mountpoint == path {
+			return Point{Mounted: true, Mode: unix.S_IFDIR, Device: unix.Mkdev(uint32(m.Major), uint32(m.Minor))}, true
+		}
+	}
+	return Point{}, false
+}
+
+// LookOpen is LookCached for an open file.
+func LookOpen(fd int) (Point, error) { return lookAt(fd, "", lookFlags|unix.AT_EMPTY_PATH) }
+
+const lookFlags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC
+
+// lookAt looks at a path, or at an open file if the path is empty.
+func lookAt(fd int, path string, flags int) (p Point, err error) {
+	var st unix.Statx_t
+	err = kernel.IgnoreEINTR(func() error { return unix.Statx(fd, path, flags, unix.STATX_BASIC_STATS, &st) })
+	switch {
+	case unsupported(err):
+		return lookBefore(fd, path, flags)
+	case err != nil:
+		return p, err
+	}
+	p = Point{
+		Mounted: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, Mode: uint32(st.Mode), Removed: st.Nlink == 0,
+		Device: unix.Mkdev(st.Dev_major, st.Dev_minor), Node: unix.Mkdev(st.Rdev_major, st.Rdev_minor),
+	}
+	if st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+		p.Mounted, err = inTable(fd, path)
+	}
+	return p, err
+}
+
+// lookBefore does what lookAt does where there is no statx(2).
+func lookBefore(fd int, path string, flags int) (p Point, err error) {
+	var st unix.Stat_t
+	err = kernel.IgnoreEINTR(func() error { return unix.Fstatat(fd, path, &st, flags&^unix.AT_STATX_DONT_SYNC) })
+	if err != nil {
+		return p, err
+	}
+	p = Point{Mode: st.Mode, Removed: st.Nlink == 0, Device: st.Dev, Node: st.Rdev}
+	p.Mounted, err = inTable(fd, path)
+	return p, err
+}
+
+// inTable tells whether the mount table has a mount at a path, or at the path of an open file if that is empty.
+func inTable(fd int, path string) (bool, error) {
+	if path == "" {
+		var err error
+		if path, err = os.Readlink(handlePath(fd)); err != nil {
+			return false, err
+		}
+	}
+	table, err := readTable()
+	return slices.ContainsFunc(table, func(m *mountinfo.Info) bool { return m.Mountpoint == path }), err
 }
 
 // hasOwnMount finds mount points on older kernels: a mount point is on another mount than the

@@ -67,11 +67,11 @@ func NewExecutable(locked func(error)) *Mounter {
 // leaves a mount without its flags, and the flags do not reach the copies that mount propagation
 // has made in other mount namespaces by then.
 func (m *Mounter) Mount(source, target, fstype string, options []string) error {
-	return m.bind(source, target, options, openDirectory)
+	return m.bind(source, target, options, ofDirectories)
 }
 
-// bind binds source on target; open opens either.
-func (m *Mounter) bind(source, target string, options []string, open func(string) (int, error)) error {
+// bind binds source on target, which both are of a kind.
+func (m *Mounter) bind(source, target string, options []string, of kind) error {
 	flags, bind, err := parseOptions(options)
 	switch {
 	case err != nil:
@@ -79,27 +79,49 @@ func (m *Mounter) bind(source, target string, options []string, open func(string
 	case !bind:
 		return fmt.Errorf("mount %s on %s: option %q is missing, and nothing but bind mounts is supported", shown(source), target, bindOption)
 	}
-	from, err := open(source)
+	if filepath.IsAbs(source) && filepath.IsAbs(target) && !m.oldMountCalls.Load() {
+		switch err = m.bindAtOnce(filepath.Clean(source), filepath.Clean(target), flags, of); {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.ENOSYS):
+			m.oldMountCalls.Store(true)
+		case !unsupported(err):
+			// The kernel has one number for most mistakes.
+			if wrong := openBoth(source, target, of, func(_, _ int) error { return nil }); wrong != nil {
+				err = wrong
+			}
+			return fmt.Errorf("bind %s on %s: %w", shown(source), target, err)
+		}
+	}
+	err = openBoth(source, target, of, func(from, onto int) error { return m.bindInSteps(from, onto, target, flags, of.open) })
+	return wrap(err, "bind %s on %s", shown(source), target)
+}
+
+// kind is what is bound.
+type kind struct {
+	open func(path string) (int, error)
+	// fits tells whether a type, as of stat(2), is one of the kind.
+	fits func(mode uint32) bool
+}
+
+var (
+	ofDirectories = kind{openDirectory, func(mode uint32) bool { return mode&unix.S_IFMT == unix.S_IFDIR }}
+	ofFiles       = kind{openFile, isFile}
+)
+
+// openBoth calls f with handles of source and target.
+func openBoth(source, target string, of kind, f func(from, onto int) error) error {
+	from, err := of.open(source)
 	if err != nil {
-		return fmt.Errorf("bind %s on %s: %w", shown(source), target, err)
+		return err
 	}
 	defer unix.Close(from)
-	onto, err := open(target)
+	onto, err := of.open(target)
 	if err != nil {
-		return fmt.Errorf("bind %s on %s: %w", shown(source), target, err)
+		return err
 	}
 	defer unix.Close(onto)
-
-	if !m.oldMountCalls.Load() {
-		err = m.bindAtOnce(from, onto, flags)
-		if !unsupported(err) {
-			return wrap(err, "bind %s on %s", shown(source), target)
-		}
-		if errors.Is(err, unix.ENOSYS) {
-			m.oldMountCalls.Store(true)
-		}
-	}
-	return wrap(m.bindInSteps(from, onto, target, flags, open), "bind %s on %s", shown(source), target)
+	return f(from, onto)
 }
 
 // Unmount takes away the topmost mount at target. The error wraps the kernel's: EBUSY says that
@@ -108,21 +130,35 @@ func (m *Mounter) Unmount(target string) error {
 	return wrap(kernel.Unmount(filepath.Clean(target)), "unmount %s", target)
 }
 
-// bindAtOnce binds directory from on directory onto, with its flags from the first moment.
-func (m *Mounter) bindAtOnce(from, onto int, flags change) error {
-	tree, err := kernel.OpenTree(from)
+// bindAtOnce binds source on target, with its flags from the first moment.
+func (m *Mounter) bindAtOnce(source, target string, flags change, of kind) error {
+	tree, err := kernel.OpenTree(source)
 	if err != nil {
 		return fmt.Errorf("open_tree: %w", err)
 	}
 	// Until it is attached, closing the handle takes the new mount away again.
 	defer unix.Close(tree)
+	from, err := LookOpen(tree)
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", shown(source), err)
+	}
+	onto := from
+	// The kernel sees to it that either both are directories or none is.
+	if from.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if onto, err = LookCached(target); err != nil {
+			return err
+		}
+	}
+	if !of.fits(from.Mode) || !of.fits(onto.Mode) {
+		return fmt.Errorf("%w: one of them is of another type", unix.EINVAL)
+	}
 	// A copy of a shared mount is a peer of it: the kernel repeats every later mount below the one
 	// in the other. A private copy shares, once attached, only what the target's mount shares.
 	err = m.setFlags(flags, func(c change) error { return setAttributes(tree, c, unix.MS_PRIVATE) })
 	if err != nil {
 		return err
 	}
-	return wrap(kernel.MoveMount(tree, onto), "move_mount")
+	return wrap(kernel.MoveMount(tree, target), "move_mount")
 }
 
 // setAttributes changes the flags of the mount that fd is the root of, and its propagation unless

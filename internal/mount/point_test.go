@@ -108,3 +108,70 @@ func TestIDFromBothSources(t *testing.T) {
 		t.Error("no error for a bad descriptor")
 	}
 }
+
+func TestLookCached(t *testing.T) {
+	roottest.Need(t)
+	base := t.TempDir()
+	path := func(name string) string { return filepath.Join(base, name) }
+	for _, name := range []string{"plain", "tmpfs", "twice", "removed"} {
+		mkdir(t, path(name))
+	}
+	for _, name := range []string{"file", "boundfile"} {
+		if err := os.WriteFile(path(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("tmpfs", path("link")); err != nil {
+		t.Fatal(err)
+	}
+	roottest.Tmpfs(t, path("tmpfs"), 0)
+	mkdir(t, path("tmpfs/inner"))
+	roottest.Bind(t, path("plain"), path("twice"))
+	roottest.Bind(t, path("tmpfs/inner"), path("twice"))
+	roottest.Bind(t, path("file"), path("boundfile"))
+	roottest.Bind(t, path("tmpfs/inner"), path("removed"))
+	var on, in unix.Stat_t
+	if err := errors.Join(unix.Stat(base, &on), unix.Stat(path("tmpfs"), &in), os.Remove(path("tmpfs/inner"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Point{
+		"plain":      {Mode: unix.S_IFDIR, Device: on.Dev},
+		"plain/":     {Mode: unix.S_IFDIR, Device: on.Dev},
+		"file":       {Mode: unix.S_IFREG, Device: on.Dev},
+		"boundfile":  {Mode: unix.S_IFREG, Device: on.Dev, Mounted: true},
+		"link":       {Mode: unix.S_IFLNK, Device: on.Dev},
+		"tmpfs":      {Mode: unix.S_IFDIR, Device: in.Dev, Mounted: true},
+		"twice":      {Mode: unix.S_IFDIR, Device: in.Dev, Mounted: true, Removed: true},
+		"removed":    {Mode: unix.S_IFDIR, Device: in.Dev, Mounted: true, Removed: true},
+		"/dev/null":  {Mode: unix.S_IFCHR, Node: unix.Mkdev(1, 3)},
+		"/proc/self": {Mode: unix.S_IFLNK},
+	} {
+		at := name
+		if !filepath.IsAbs(name) {
+			at = base + "/" + name
+		}
+		fd, err := unix.Open(filepath.Clean(at), unix.O_PATH|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byPath, pathErr := LookCached(at)
+		byHandle, handleErr := LookOpen(fd)
+		before, beforeErr := lookBefore(unix.AT_FDCWD, filepath.Clean(at), lookFlags)
+		unix.Close(fd)
+		if err := errors.Join(pathErr, handleErr, beforeErr); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if byPath != byHandle || byPath != before && !want.Removed {
+			t.Errorf("%s: %+v by its path, %+v by a handle, %+v without statx", name, byPath, byHandle, before)
+		}
+		if byPath.Mode &= unix.S_IFMT; filepath.IsAbs(name) {
+			byPath.Device = 0
+		}
+		if byPath != want {
+			t.Errorf("%s: %+v, want %+v", name, byPath, want)
+		}
+	}
+	if p, err := LookCached(path("none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing: %+v, %v", p, err)
+	}
+}

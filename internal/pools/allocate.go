@@ -27,11 +27,15 @@ type Candidate struct {
 	Name string
 	// Refuses says why it takes none, however small; empty when it takes some.
 	Refuses string
+	// Full: it refuses because it is nearly full, and for no other reason.
+	Full bool
 	// Total, Available and Provisioned are bytes, as the array has said last; Reserved is what was
 	// promised since.
 	Total, Available, Provisioned, Reserved int64
 	// Volumes is how many it has, with those that are being made.
 	Volumes int
+	// Headroom is bytes that are promised to no volume.
+	Headroom int64
 	// Overcommit is how many times its size may be promised to volumes; 0 sets no limit.
 	Overcommit float64
 }
@@ -41,11 +45,21 @@ func (c Candidate) Room() int64 {
 	if c.Refuses != "" {
 		return 0
 	}
-	room := c.Available - c.Reserved
+	room := c.Available - c.Headroom - c.Reserved
 	if c.Overcommit > 0 {
-		room = min(room, int64(c.Overcommit*float64(c.Total))-c.Provisioned-c.Reserved)
+		room = min(room, int64(c.Overcommit*float64(c.Total))-c.Headroom-c.Provisioned-c.Reserved)
 	}
 	return max(room, 0)
+}
+
+// Lacking returns by how many bytes a volume is larger than what is free, or may be promised; negative if it is
+// smaller.
+func (c Candidate) Lacking(bytes int64) int64 {
+	lacking := bytes - (c.Available - c.Headroom - c.Reserved)
+	if c.Overcommit > 0 {
+		lacking = max(lacking, bytes-(int64(c.Overcommit*float64(c.Total))-c.Headroom-c.Provisioned-c.Reserved))
+	}
+	return lacking
 }
 
 // used is the rule Weighted: 1000 volumes count as much as a pool that is full, or promised once.
@@ -97,6 +111,9 @@ func (c Candidate) refusal(bytes int64) string {
 	reason := fmt.Sprintf("%s free", inGiB(c.Available))
 	if c.Reserved > 0 {
 		reason += fmt.Sprintf(", of which %s are reserved for volumes that are being made", inGiB(c.Reserved))
+	}
+	if c.Headroom > 0 {
+		reason += fmt.Sprintf(", %s are kept free", inGiB(c.Headroom))
 	}
 	if c.Overcommit > 0 {
 		reason += fmt.Sprintf(", %s promised of at most %s", inGiB(c.Provisioned+c.Reserved), inGiB(int64(c.Overcommit*float64(c.Total))))

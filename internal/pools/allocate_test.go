@@ -34,6 +34,9 @@ func TestAllocatorsChooseAmongPoolsWithRoom(t *testing.T) {
 		{"refuses", Linear, []Candidate{with(a, func(c *Candidate) { c.Refuses = "Unreachable" }), b}, gib, "b"},
 		{"within overcommit", Linear, []Candidate{with(a, func(c *Candidate) { c.Overcommit = 1 })}, 40 * gib, "a"},
 		{"beyond overcommit", Linear, []Candidate{with(a, func(c *Candidate) { c.Overcommit = 0.9 }), b}, 40 * gib, "b"},
+		{"below the headroom", Linear, []Candidate{with(a, func(c *Candidate) { c.Headroom = 10 * gib })}, 30 * gib, "a"},
+		{"into the headroom", Linear, []Candidate{with(a, func(c *Candidate) { c.Headroom = 10*gib + 1 })}, 30 * gib, ""},
+		{"the headroom is not promised", Linear, []Candidate{with(a, func(c *Candidate) { c.Headroom, c.Overcommit = gib, 1 })}, 40 * gib, ""},
 		{"none", Weighted, nil, gib, ""},
 	} {
 		if got, why := Allocate(tc.rule, tc.candidates, tc.size); got != tc.want {

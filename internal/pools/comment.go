@@ -3,6 +3,7 @@ package pools
 import (
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // Comment is what the comment of a volume on an array tells, to people and to a later import.
@@ -13,6 +14,18 @@ type Comment struct {
 	Claim string `json:"pvc,omitempty"`
 	// FSType is the file system on an iSCSI volume; empty for one that pods get as a block device.
 	FSType string `json:"fs,omitempty"`
+	// ClaimUID and NamespaceUID are those of the claim and of its namespace.
+	ClaimUID     string `json:"uid,omitempty"`
+	NamespaceUID string `json:"nsUID,omitempty"`
+	// Retained is set from the deletion of the claim on.
+	Retained *Retention `json:"retained,omitempty"`
+}
+
+// Retention is how long a volume is kept whose claim is gone.
+type Retention struct {
+	// Since is when the claim was deleted, Until when the volume goes if there is no pressure before.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
 }
 
 // NewComment returns the comment of a volume that a cluster makes for a claim.

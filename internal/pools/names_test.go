@@ -90,3 +90,11 @@ func TestIQNs(t *testing.T) {
 		t.Errorf("the IQN %s does not say whose it is", got)
 	}
 }
+
+func TestEachKindHasAUnit(t *testing.T) {
+	for protocol, want := range map[Protocol]int64{"": 1 << 30, NFS: 1 << 30, ISCSI: 1 << 30, Local: 1 << 20} {
+		if got := protocol.Kind().Unit(); got != want {
+			t.Errorf("volumes over %q are multiples of %d bytes, want %d", protocol, got, want)
+		}
+	}
+}

@@ -14,8 +14,10 @@ type Staging struct {
 	ReadOnly bool
 	// Options are mount options, as NFS and the file systems know them.
 	Options []string
-	// Attachment is how the node reaches the volume.
+	// Attachment is how the node reaches the volume of an array.
 	Attachment Attachment
+	// Pool is the UUID of the pool that has the volume, where that is on the node.
+	Pool string
 }
 
 // NodePublication describes a staged volume that a pod is to get.

@@ -9,7 +9,34 @@ type Protocol string
 const (
 	NFS   Protocol = "nfs"
 	ISCSI Protocol = "iscsi"
+	// Local: the volume is on a disk of the node itself.
+	Local Protocol = "local"
 )
+
+// Kind returns the kind of the pools whose volumes nodes reach in this way.
+func (p Protocol) Kind() Kind {
+	if p == Local {
+		return KindLocal
+	}
+	return KindArray
+}
+
+// Kind is what a pool is; each kind has a CSI driver of its own.
+type Kind string
+
+// The kinds.
+const (
+	KindArray Kind = "array"
+	KindLocal Kind = "local"
+)
+
+// Unit is what the sizes of volumes in pools of the kind are whole multiples of, in bytes.
+func (k Kind) Unit() int64 {
+	if k == KindLocal {
+		return 1 << 20
+	}
+	return 1 << 30
+}
 
 // Claim is the PersistentVolumeClaim that a volume is made for; empty where that is not known.
 type Claim struct{ Namespace, Name string }
@@ -23,6 +50,11 @@ type NewVolume struct {
 	Name string
 	// Class is the PoolClass; empty means the default one.
 	Class string
+	// Kind says which driver asks: pools of the other kind take nothing.
+	Kind Kind
+	// Near are the pools of nodes that will do, told by their UUIDs: a list for each node, the best first.
+	// Empty means that any will do.
+	Near [][]string
 	// Required and Limit bound the size in bytes; 0 sets no bound.
 	Required, Limit int64
 	// Block: pods get a block device, else a file system.
@@ -52,6 +84,8 @@ type Volume struct {
 	Protocol Protocol
 	FSType   string
 	Source   Source
+	// On is the UUID of its pool, where that is on a node.
+	On string
 	// Nodes are those that it is attached to.
 	Nodes []string
 	// Abnormal says what is wrong with it; empty when nothing is.
@@ -101,6 +135,15 @@ type SnapshotSelection struct{ ID, Volume string }
 type Page struct {
 	After string
 	Limit int
+}
+
+// Wanted says which room is meant: that of the pools of a class and a kind, for volumes as in NewVolume.
+type Wanted struct {
+	// Class is empty for the default one.
+	Class string
+	Kind  Kind
+	Near  [][]string
+	Block bool
 }
 
 // Capacity is what a class has room for.

@@ -117,7 +117,7 @@ func New(cfg Config) *Projects {
 	if p.why != nil {
 		cause = p.why.Error()
 	}
-	cfg.Log.Info("project quotas of the working directory's file system", "state", p.state.String(), "givesProjects", p.gives,
+	cfg.Log.Info("project quotas of the file system", "state", p.state.String(), "givesProjects", p.gives,
 		logkeys.Cause, cause)
 	return p
 }

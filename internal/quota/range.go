@@ -18,6 +18,15 @@ type Range struct{ First, Size uint32 }
 // administrators and container engines count up from 1.
 var DefaultRange = Range{First: 1258291200, Size: 1 << 24}
 
+// LocalRange is for the volumes of pools on the node's disks. It has no ID of the default one: a pool may be on the
+// working directory's file system.
+var LocalRange = Range{First: DefaultRange.First + DefaultRange.Size, Size: DefaultRange.Size}
+
+// Overlaps tells whether an ID is in both ranges.
+func (r Range) Overlaps(other Range) bool {
+	return uint64(r.First) < uint64(other.First)+uint64(other.Size) && uint64(other.First) < uint64(r.First)+uint64(r.Size)
+}
+
 // String returns the range as [ParseRange] reads it.
 func (r Range) String() string { return fmt.Sprintf("%d+%d", r.First, r.Size) }
 

@@ -74,11 +74,11 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 func (l *link) reach(ctx context.Context) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.u.pace.connect)
 	defer cancel()
-	token, err := readToken(l.u.cfg.TokenFile)
+	token, err := l.u.peer.readToken(l.u.cfg.TokenFile)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := readCA(l.u.cfg.CAFile)
+	roots, err := l.u.peer.readCA(l.u.cfg.CAFile)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +94,12 @@ func (l *link) reach(ctx context.Context) (*wire, error) {
 	return newWire(secure, rest), nil
 }
 
-func readToken(path string) (string, error) {
+func (p peer) readToken(path string) (string, error) {
 	content, err := readFile(path)
-	const advice = "mount a projected token of the ServiceAccount with the audience katbox-gateway there, " +
-		"or name its file with --gateway-token"
+	advice := "mount a projected token of the ServiceAccount with the audience katbox-" + p.name + " there, " +
+		"or name its file with " + p.flag + "-token"
 	if err != nil {
-		return "", refuse("read the token for the gateway: %w; %s", err, advice)
+		return "", refuse("read the token for %s: %w; %s", p, err, advice)
 	}
 	token := string(bytes.TrimSpace(content))
 	odd := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
@@ -109,11 +109,11 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-func readCA(path string) (*x509.CertPool, error) {
+func (p peer) readCA(path string) (*x509.CertPool, error) {
 	content, err := readFile(path)
-	const advice = "mount the ConfigMap katbox-gateway-ca there, or name the file with --gateway-ca"
+	advice := "mount the ConfigMap katbox-" + p.name + "-ca there, or name the file with " + p.flag + "-ca"
 	if err != nil {
-		return nil, refuse("read the CA of the gateway: %w; %s", err, advice)
+		return nil, refuse("read the CA of %s: %w; %s", p, err, advice)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(content) {
@@ -136,7 +136,7 @@ func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, error
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "tcp", l.address.String())
 	if err != nil {
-		return nil, fmt.Errorf("connect to the gateway: %w; check that it runs, and that no NetworkPolicy keeps the node away", plain(err))
+		return nil, fmt.Errorf("connect to %s: %w; check that it runs, and that no NetworkPolicy keeps the node away", l.u.peer, plain(err))
 	}
 	secure := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: l.target.host, NextProtos: []string{"http/1.1"},
@@ -146,10 +146,10 @@ func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, error
 	}
 	raw.Close()
 	if verify := (*tls.CertificateVerificationError)(nil); errors.As(err, &verify) {
-		return nil, refuse("the gateway's certificate is not accepted: %w; "+
-			"check that %s, the file of --gateway-ca, has the CA that the gateway uses now", plain(verify.Err), l.u.cfg.CAFile)
+		return nil, refuse("%s's certificate is not accepted: %w; check that %s, the file of %s-ca, has the CA that %s uses now",
+			l.u.peer, plain(verify.Err), l.u.cfg.CAFile, l.u.peer.flag, l.u.peer)
 	}
-	return nil, fmt.Errorf("begin TLS with the gateway: %w; check that --gateway names its port for nodes", plain(err))
+	return nil, fmt.Errorf("begin TLS with %s: %w; check that %s names its port for nodes", l.u.peer, plain(err), l.u.peer.flag)
 }
 
 // upgrade asks the gateway to take the connection. It returns what the gateway has sent behind its
@@ -166,26 +166,26 @@ func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest [
 		api.HeaderNode: {l.u.cfg.Node}, api.HeaderVersion: {l.u.cfg.Version},
 	}
 	if err := request.Write(conn); err != nil {
-		return nil, fmt.Errorf("ask the gateway for a connection: %w", plain(err))
+		return nil, fmt.Errorf("ask %s for a connection: %w", l.u.peer, plain(err))
 	}
 	limited := &io.LimitedReader{R: conn, N: mostAnswer}
 	reader := bufio.NewReader(limited)
 	answer, err := http.ReadResponse(reader, request)
 	if err != nil {
-		return nil, fmt.Errorf("the gateway did not answer the request to connect: %w", plain(err))
+		return nil, fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, plain(err))
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		defer answer.Body.Close()
 		return nil, l.refused(answer)
 	}
 	if !strings.EqualFold(answer.Header.Get("Upgrade"), api.ConnectProtocol) {
-		return nil, refuse("the gateway switches to the protocol %q, and this node speaks %s; are both of versions that belong together?",
-			shorten(answer.Header.Get("Upgrade")), api.ConnectProtocol)
+		return nil, refuse("%s switches to the protocol %q, and this node speaks %s; are both of versions that belong together?",
+			l.u.peer, shorten(answer.Header.Get("Upgrade")), api.ConnectProtocol)
 	}
 	rest, _ = reader.Peek(reader.Buffered())
 	rest = bytes.Clone(rest)
 	if !stop() {
-		return nil, fmt.Errorf("the gateway did not answer the request to connect: %w", errSilent)
+		return nil, fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, errSilent)
 	}
 	return rest, nil
 }
@@ -205,17 +205,17 @@ func (l *link) refused(answer *http.Response) error {
 	}
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
-		r.error = fmt.Errorf("the gateway does not accept the node's token (401): %s; "+
-			"check that the token in %s is of the audience katbox-gateway", message, l.u.cfg.TokenFile)
+		r.error = fmt.Errorf("%s does not accept the node's token (401): %s; check that the token in %s is of the audience katbox-%s",
+			l.u.peer, message, l.u.cfg.TokenFile, l.u.peer.name)
 	case http.StatusForbidden:
-		r.error = fmt.Errorf("the gateway does not let this node in (403): %s; check that the daemon runs in the namespace and with the "+
-			"ServiceAccount that the gateway expects, and that --nodeid, %s, is the node's name", message, l.u.cfg.Node)
+		r.error = fmt.Errorf("%s does not let this node in (403): %s; check that the daemon runs in the namespace and with the "+
+			"ServiceAccount that %s expects, and that --nodeid, %s, is the node's name", l.u.peer, message, l.u.peer, l.u.cfg.Node)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusGatewayTimeout:
 		r.busy = true
-		r.error = fmt.Errorf("the gateway has no time (%d): %s", answer.StatusCode, message)
+		r.error = fmt.Errorf("%s has no time (%d): %s", l.u.peer, answer.StatusCode, message)
 	default:
-		r.error = fmt.Errorf("the gateway answers the request to connect with %d: %s; check that --gateway names its port for nodes",
-			answer.StatusCode, message)
+		r.error = fmt.Errorf("%s answers the request to connect with %d: %s; check that %s names its port for nodes",
+			l.u.peer, answer.StatusCode, message, l.u.peer.flag)
 	}
 	return r
 }

@@ -153,7 +153,7 @@ func (c *connection) cause() error {
 	err := c.wire.failure()
 	switch {
 	case err == nil, errors.Is(err, net.ErrClosed):
-		return errors.New("the gateway does not answer, or breaks the rules of HTTP/2")
+		return fmt.Errorf("%s does not answer, or breaks the rules of HTTP/2", c.u.peer)
 	}
 	return plain(err)
 }
@@ -164,9 +164,9 @@ func (c *connection) inUse(ctx context.Context) error {
 	case <-c.asked:
 		return nil
 	case <-c.over():
-		return fmt.Errorf("the gateway took the connection and ended it without a question: %w", c.cause())
+		return fmt.Errorf("%s took the connection and ended it without a question: %w", c.u.peer, c.cause())
 	case <-ctx.Done():
-		return fmt.Errorf("the gateway took the connection and does not ask for the summary: %w", plain(ctx.Err()))
+		return fmt.Errorf("%s took the connection and does not ask for the summary: %w", c.u.peer, plain(ctx.Err()))
 	}
 }
 

@@ -53,7 +53,7 @@ func (u *Uplink) resolveAll(ctx context.Context) {
 			return
 		}
 		if u.noteResolved(t, err) {
-			u.cfg.Log.Error(err, "cannot find the gateway, trying again until it works", logkeys.Interval, duration.Format(u.pace.missed))
+			u.cfg.Log.Error(err, "cannot find "+u.peer.String()+", trying again until it works", logkeys.Interval, duration.Format(u.pace.missed))
 		}
 		if err == nil {
 			u.want(ctx, t, addresses)
@@ -91,8 +91,8 @@ func (u *Uplink) resolve(ctx context.Context, t target) ([]netip.AddrPort, error
 			if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
 				why = errors.New(dns.Err)
 			}
-			return nil, fmt.Errorf("resolve the name %s of --gateway: %w; "+
-				"check that the gateway's Service exists, and that the daemon's pod uses the cluster's DNS", t.host, why)
+			return nil, fmt.Errorf("resolve the name %s of %s: %w; "+
+				"check that %s's Service exists, and that the daemon's pod uses the cluster's DNS", t.host, u.peer.flag, why, u.peer)
 		}
 	}
 	all := make([]netip.AddrPort, 0, len(addresses))
@@ -102,7 +102,7 @@ func (u *Uplink) resolve(ctx context.Context, t target) ([]netip.AddrPort, error
 	slices.SortFunc(all, netip.AddrPort.Compare)
 	all = slices.Compact(all)
 	if len(all) == 0 {
-		return nil, fmt.Errorf("the name %s of --gateway has no addresses; check that the gateway runs and is ready", t.host)
+		return nil, fmt.Errorf("the name %s of %s has no addresses; check that %s runs and is ready", t.host, u.peer.flag, u.peer)
 	}
 	return all[:min(len(all), mostAddresses)], nil
 }
@@ -125,7 +125,7 @@ func (u *Uplink) want(ctx context.Context, t target, addresses []netip.AddrPort)
 			continue
 		}
 		l := &link{u: u, target: t, address: address, wanted: true,
-			log: u.cfg.Log.WithValues("gateway", t.String(), "address", address.String())}
+			log: u.cfg.Log.WithValues(u.peer.name, t.String(), "address", address.String())}
 		u.links[address] = l
 		u.tasks.Go(func() { l.run(ctx) })
 	}

@@ -354,6 +354,12 @@ func (s *scene) resolves(err error, to ...netip.Addr) {
 func (s *scene) start(port string) *Uplink {
 	s.t.Helper()
 	s.cfg.Gateway = net.JoinHostPort(gatewayName, port)
+	return s.startIt()
+}
+
+// startIt starts an Uplink to what the configuration names.
+func (s *scene) startIt() *Uplink {
+	s.t.Helper()
 	u, err := start(s.cfg, s.pace, s.lookup)
 	must(s.t, err)
 	s.t.Cleanup(func() { stop(s.t, u) })

@@ -32,7 +32,7 @@ type link struct {
 
 // report is called with Uplink.mu.
 func (l *link) report() State {
-	return State{Gateway: l.target.String(), Address: l.address.String(), Since: l.since, Err: l.err}
+	return State{Target: l.target.String(), Address: l.address.String(), Since: l.since, Err: l.err}
 }
 
 // note keeps how it stands with the link. A connection that is renewed has a new since.
@@ -44,7 +44,7 @@ func (l *link) note(since time.Time, err error) {
 		if since.IsZero() {
 			change = -1
 		}
-		l.u.cfg.Metrics.GatewayConnected(change)
+		l.u.peer.counts.connected(l.u.cfg.Metrics, change)
 	}
 	l.since, l.err = since, err
 }
@@ -65,7 +65,7 @@ func (l *link) run(ctx context.Context) {
 			return
 		case <-settled:
 			l.reported, settled = "", nil
-			l.log.Info("connected to the gateway again")
+			l.log.Info("connected to " + l.u.peer.String() + " again")
 		case <-current.over():
 			due.Reset(l.lost(current))
 			current, settled = nil, nil
@@ -103,15 +103,15 @@ func (l *link) run(ctx context.Context) {
 // connection that is lost again at once is no news.
 func (l *link) connected(before, now *connection) (again bool) {
 	l.refusals = 0
-	l.u.cfg.Metrics.GatewayAttempted("connected")
+	l.u.peer.counts.attempted(l.u.cfg.Metrics, "connected")
 	l.note(now.began, nil)
 	switch {
 	case l.reported != "":
 		return true
 	case before == nil:
-		l.log.Info("connected to the gateway")
+		l.log.Info("connected to " + l.u.peer.String())
 	default:
-		l.log.V(1).Info("the connection to the gateway is renewed")
+		l.log.V(1).Info("the connection to " + l.u.peer.String() + " is renewed")
 	}
 	return false
 }
@@ -139,14 +139,14 @@ func (l *link) failed(err error, current *connection) time.Duration {
 	if r == nil || r.busy {
 		l.refusals = 0
 	}
-	l.u.cfg.Metrics.GatewayAttempted(outcome)
+	l.u.peer.counts.attempted(l.u.cfg.Metrics, outcome)
 	l.say(err, wait)
 	return wait
 }
 
 // lost notes that a connection ended by itself. It returns when to connect again.
 func (l *link) lost(c *connection) time.Duration {
-	err := fmt.Errorf("the connection to the gateway is lost: %w", c.cause())
+	err := fmt.Errorf("the connection to %s is lost: %w", l.u.peer, c.cause())
 	l.note(time.Time{}, err)
 	wait := upTo(l.u.pace.back)
 	l.say(err, wait)
@@ -159,7 +159,8 @@ func (l *link) say(err error, wait time.Duration) {
 		return
 	}
 	l.reported = err.Error()
-	l.log.Error(err, "not connected to the gateway, trying again until it works", logkeys.Interval, duration.Format(wait.Round(time.Second)))
+	l.log.Error(err, "not connected to "+l.u.peer.String()+", trying again until it works",
+		logkeys.Interval, duration.Format(wait.Round(time.Second)))
 }
 
 var errStopping = errors.New("the daemon is stopping")

@@ -28,7 +28,7 @@ const (
 	ownLimit = 10 * time.Second
 )
 
-// handle answers a request of the gateway.
+// handle answers a request of the other end.
 func (c *connection) handle(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != api.SummaryPath {
 		c.u.running.Add(1)
@@ -37,7 +37,12 @@ func (c *connection) handle(w http.ResponseWriter, r *http.Request) {
 	if c.limit.Wait(r.Context()) != nil {
 		return // the gateway is gone, or has given up
 	}
-	c.u.cfg.Metrics.GatewayAsked()
+	c.u.peer.counts.asked(c.u.cfg.Metrics)
+	c.u.peer.route(c, w, r)
+}
+
+// forGateway answers a request of a gateway.
+func (c *connection) forGateway(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == api.SummaryPath:
 		c.only(http.MethodGet, w, r, c.summary)

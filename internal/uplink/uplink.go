@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -34,16 +35,19 @@ type Volumes interface {
 
 // Config is what an Uplink works with.
 type Config struct {
-	// Gateway is where gateways listen: HOST:PORT, or several separated by commas.
-	Gateway string
-	// CAFile holds the certificates that sign the gateway's. TokenFile holds the token of the pod's
+	// Gateway is where gateways listen, or else Controller where controllers do: HOST:PORT, or several
+	// separated by commas.
+	Gateway, Controller string
+	// CAFile holds the certificates that sign those of the other end. TokenFile holds the token of the pod's
 	// ServiceAccount. Both are read for each connection, and may appear later.
 	CAFile, TokenFile string
 	// Node is the node's name in the cluster, Version that of the daemon.
 	Node, Version string
-	// Handler answers requests below /v1/volumes.
+	// Handler answers a gateway's requests below /v1/volumes; Volumes are what it is told of.
 	Handler http.Handler
 	Volumes Volumes
+	// Pools are what a controller is told of, and asks.
+	Pools local.Pools
 	// Outcomes may be nil: then gateways are told that this node takes none in. Of a pod's volumes only
 	// those of the CSI driver with the name Driver count; all of them if that is empty.
 	Outcomes Outcomes
@@ -53,15 +57,15 @@ type Config struct {
 	Log logr.Logger
 }
 
-// CheckGateway returns why a Config.Gateway cannot be used.
-func CheckGateway(gateway string) error {
-	_, err := parseTargets(gateway)
+// CheckTarget returns why a Config.Gateway, or a Config.Controller, cannot be used.
+func CheckTarget(text string) error {
+	_, err := parseTargets(text)
 	return err
 }
 
 // checkFiles does not look whether they are there.
 func (c Config) checkFiles() error {
-	for _, file := range []struct{ name, path string }{{"the file of the gateway's CA", c.CAFile}, {"the file of the token", c.TokenFile}} {
+	for _, file := range []struct{ name, path string }{{"the file of the CA", c.CAFile}, {"the file of the token", c.TokenFile}} {
 		if !filepath.IsAbs(file.path) {
 			return fmt.Errorf("%s, %q, is not an absolute path", file.name, file.path)
 		}
@@ -75,12 +79,16 @@ func (c Config) check() error {
 		name string
 		ok   bool
 	}{
-		{"Gateway", c.Gateway != ""}, {"CAFile", c.CAFile != ""}, {"TokenFile", c.TokenFile != ""}, {"Node", c.Node != ""},
-		{"Handler", c.Handler != nil}, {"Volumes", c.Volumes != nil}, {"Metrics", c.Metrics != nil},
+		{"Gateway", c.Gateway != "" || c.Controller != ""}, {"CAFile", c.CAFile != ""}, {"TokenFile", c.TokenFile != ""},
+		{"Node", c.Node != ""}, {"Handler", c.Gateway == "" || c.Handler != nil}, {"Volumes", c.Gateway == "" || c.Volumes != nil},
+		{"Pools", c.Controller == "" || c.Pools != nil}, {"Metrics", c.Metrics != nil},
 	} {
 		if !field.ok {
 			return fmt.Errorf("uplink: Config.%s is missing", field.name)
 		}
+	}
+	if c.Gateway != "" && c.Controller != "" {
+		return errors.New("uplink: Config.Gateway and Config.Controller are both given; each has an Uplink of its own")
 	}
 	return c.checkFiles()
 }
@@ -104,9 +112,10 @@ func parseTargets(text string) (all []target, err error) {
 	return all, nil
 }
 
-// Uplink keeps the connections to the gateways.
+// Uplink keeps the connections to the gateways, or to the controllers.
 type Uplink struct {
 	cfg     Config
+	peer    peer
 	pace    pace
 	targets []target
 	lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -129,22 +138,28 @@ type Uplink struct {
 // Start begins to connect. It returns at once.
 func Start(cfg Config) (*Uplink, error) { return start(cfg, usualPace, resolver.lookup) }
 
-func start(cfg Config, p pace, lookup func(context.Context, string) ([]netip.Addr, error)) (*Uplink, error) {
+func start(cfg Config, times pace, lookup func(context.Context, string) ([]netip.Addr, error)) (*Uplink, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	targets, err := parseTargets(cfg.Gateway)
+	p := gateways
+	if cfg.Controller != "" {
+		p = controllers(cfg.Pools)
+	}
+	targets, err := parseTargets(cfg.Gateway + cfg.Controller)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	u := &Uplink{
-		cfg: cfg, pace: p, targets: targets, lookup: lookup, cancel: cancel, asks: newAsks(p.again, cfg.Metrics),
+		cfg: cfg, peer: p, pace: times, targets: targets, lookup: lookup, cancel: cancel, asks: newAsks(times.again, cfg.Metrics),
 		owning: make(chan struct{}, mostOwning), links: map[netip.AddrPort]*link{}, connections: map[*connection]struct{}{},
 		unresolved: map[target]error{},
 	}
 	u.tasks.Go(func() { u.find(ctx) })
-	u.tasks.Go(func() { u.repeatAsks(ctx) })
+	if cfg.Volumes != nil {
+		u.tasks.Go(func() { u.repeatAsks(ctx) })
+	}
 	return u, nil
 }
 
@@ -187,15 +202,16 @@ func (u *Uplink) Stop(ctx context.Context) error {
 	case <-last.Done():
 	}
 	if !idle(last, &u.running) || !idle(last, &u.summaries) {
-		return fmt.Errorf("%d requests of the gateway are still running", u.running.Load()+u.summaries.Load())
+		return fmt.Errorf("%d requests of %s are still running", u.running.Load()+u.summaries.Load(), u.peer)
 	}
 	if cut {
-		return errCut
+		return fmt.Errorf("%w: %s's", errCut, u.peer)
 	}
 	return nil
 }
 
-var errCut = errors.New("readers that came through the gateway were cut off")
+// errCut: not all was answered.
+var errCut = errors.New("requests were cut off")
 
 // handlersInterval is the time between two looks whether all requests have ended.
 const handlersInterval = 10 * time.Millisecond
@@ -222,10 +238,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// State is how it stands with one address of the gateway.
+// State is how it stands with one address of the gateway, or of the controller.
 type State struct {
-	// Gateway is the HOST:PORT that the address belongs to. Address is empty if there is none.
-	Gateway, Address string
+	// Target is the HOST:PORT that the address belongs to. Address is empty if there is none.
+	Target, Address string
 	// Since is when the connection was made; zero if there is none.
 	Since time.Time
 	// Err is why there is no connection, or why it cannot be renewed.
@@ -237,13 +253,13 @@ func (u *Uplink) States() (all []State) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for t, err := range u.unresolved {
-		all = append(all, State{Gateway: t.String(), Err: err})
+		all = append(all, State{Target: t.String(), Err: err})
 	}
 	for _, l := range u.links {
 		all = append(all, l.report())
 	}
 	slices.SortFunc(all, func(a, b State) int {
-		return strings.Compare(a.Gateway+" "+a.Address, b.Gateway+" "+b.Address)
+		return strings.Compare(a.Target+" "+a.Address, b.Target+" "+b.Address)
 	})
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/local/fake"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 	"github.com/katbox/katbox/internal/volume"
@@ -28,14 +29,16 @@ func TestConfig(t *testing.T) {
 	must(t, whole.check())
 	for name, change := range map[string]func(*Config){
 		"Config.Gateway is missing": func(c *Config) { c.Gateway = "" }, "Config.Volumes is missing": func(c *Config) { c.Volumes = nil },
+		"both given":                func(c *Config) { c.Controller, c.Pools = "b:1", &fake.Node{} },
+		"Config.Pools is missing":   func(c *Config) { c.Gateway, c.Controller = "", "b:1" },
 		"Config.Handler is missing": func(c *Config) { c.Handler = nil }, "Config.Node is missing": func(c *Config) { c.Node = "" },
-		`"a" is not HOST:PORT`:       func(c *Config) { c.Gateway = "a" },
-		`"" is not HOST:PORT`:        func(c *Config) { c.Gateway = "a:1," },
-		`"a:0" is not HOST:PORT`:     func(c *Config) { c.Gateway = "b:1,a:0" },
-		`"a:https" is not HOST:PORT`: func(c *Config) { c.Gateway = "a:https" },
-		`":9443" is not HOST:PORT`:   func(c *Config) { c.Gateway = ":9443" },
-		"the file of the gateway's CA, \"ca.crt\", is not an absolute path": func(c *Config) { c.CAFile = "ca.crt" },
-		"the file of the token, \"token\", is not an absolute path":         func(c *Config) { c.TokenFile = "token" },
+		`"a" is not HOST:PORT`:                                      func(c *Config) { c.Gateway = "a" },
+		`"" is not HOST:PORT`:                                       func(c *Config) { c.Gateway = "a:1," },
+		`"a:0" is not HOST:PORT`:                                    func(c *Config) { c.Gateway = "b:1,a:0" },
+		`"a:https" is not HOST:PORT`:                                func(c *Config) { c.Gateway = "a:https" },
+		`":9443" is not HOST:PORT`:                                  func(c *Config) { c.Gateway = ":9443" },
+		"the file of the CA, \"ca.crt\", is not an absolute path":   func(c *Config) { c.CAFile = "ca.crt" },
+		"the file of the token, \"token\", is not an absolute path": func(c *Config) { c.TokenFile = "token" },
 	} {
 		cfg := whole
 		change(&cfg)

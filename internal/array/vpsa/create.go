@@ -31,7 +31,7 @@ func (c *client) CreateVolume(ctx context.Context, v array.NewVolume) (array.Vol
 	if pool == "" {
 		pool = c.poolID
 	}
-	body["name"], body["capacity"], body["pool"], body["block"] = v.Name, fmt.Sprintf("%dG", v.Size), pool, yes(v.Block)
+	body["name"], body["capacity"], body["pool"], body["block"] = v.Name, fmt.Sprintf("%dG", v.Size.In(array.GiB)), pool, yes(v.Block)
 	q := call{method: http.MethodPost, pattern: "volumes", body: body}
 	return c.makeVolume(ctx, v.Name, v.Comment, v.NameFree, q, func(made array.Volume) bool {
 		return made.Block == v.Block && made.Size >= v.Size // arrays may round sizes

@@ -67,8 +67,8 @@ type operation struct {
 
 var operations = []operation{
 	{"create", func(ctx context.Context, w *world) error {
-		v, err := w.client.CreateVolume(ctx, array.NewVolume{Name: "new", Size: 7, Comment: "mine"})
-		if err == nil && (v.Name != "new" || v.Size != 7 || v.Comment != "mine" || v.ID == "" || v.Export == "") {
+		v, err := w.client.CreateVolume(ctx, array.NewVolume{Name: "new", Size: 7 * array.GiB, Comment: "mine"})
+		if err == nil && (v.Name != "new" || v.Size != 7*array.GiB || v.Comment != "mine" || v.ID == "" || v.Export == "") {
 			return fmt.Errorf("made %+v", v)
 		}
 		return err
@@ -88,9 +88,9 @@ var operations = []operation{
 		return nil
 	}},
 	{"grow", func(ctx context.Context, w *world) error {
-		v, err := w.client.GrowVolume(ctx, first, 150)
-		if err == nil && v.Size != 150 {
-			return fmt.Errorf("grew to %d", v.Size)
+		v, err := w.client.GrowVolume(ctx, first, 150*array.GiB)
+		if err == nil && v.Size != 150*array.GiB {
+			return fmt.Errorf("grew to %s", v.Size)
 		}
 		return err
 	}, func(w *world) error {
@@ -128,7 +128,7 @@ var operations = []operation{
 	}},
 	{"snapshot", func(ctx context.Context, w *world) error {
 		s, err := w.client.CreateSnapshot(ctx, array.NewSnapshot{Name: "s2", VolumeID: second, Group: group2})
-		if err == nil && (s.ID == "" || s.Name != "s2" || s.VolumeID != second || s.Size != 100) {
+		if err == nil && (s.ID == "" || s.Name != "s2" || s.VolumeID != second || s.Size != 100*array.GiB) {
 			return fmt.Errorf("took %+v", s)
 		}
 		return err
@@ -212,7 +212,7 @@ var operations = []operation{
 	}},
 	{"create and think better of it", func(ctx context.Context, w *world) error {
 		if w.wire.count() == 0 {
-			_, _ = w.client.CreateVolume(ctx, array.NewVolume{Name: "new", Size: 7})
+			_, _ = w.client.CreateVolume(ctx, array.NewVolume{Name: "new", Size: 7 * array.GiB})
 		}
 		v, err := w.client.VolumeNamed(ctx, "new")
 		if errors.Is(err, array.ErrUncertain) {

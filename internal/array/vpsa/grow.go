@@ -9,7 +9,7 @@ import (
 )
 
 // GrowVolume reads the size and asks for what is missing, once no earlier expansion can come any more.
-func (c *client) GrowVolume(ctx context.Context, id string, to array.GiB) (array.Volume, error) {
+func (c *client) GrowVolume(ctx context.Context, id string, to array.Size) (array.Volume, error) {
 	unlock, err := c.growing(ctx, id)
 	if err != nil {
 		return array.Volume{}, err
@@ -31,7 +31,7 @@ func (c *client) GrowVolume(ctx context.Context, id string, to array.GiB) (array
 	}
 	err = c.make(ctx, doubt, call{
 		method: http.MethodPost, pattern: "volumes/{id}/expand", id: id, limit: min(shortTime, c.timeout),
-		body: map[string]any{"capacity": fmt.Sprintf("%dG", to-seen.Size)},
+		body: map[string]any{"capacity": fmt.Sprintf("%dG", (to - seen.Size).In(array.GiB))},
 	}, done)
 	if err != nil {
 		return array.Volume{}, err

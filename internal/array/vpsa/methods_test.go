@@ -70,10 +70,10 @@ func TestCreateSendsOptions(t *testing.T) {
 	a := newArray(t, fake.Options{})
 	c := newClient(t, &wire{array: a})
 	v := must(c.CreateVolume(within(t), array.NewVolume{
-		Name: "v", Size: 3, Encrypt: true, Compress: true,
+		Name: "v", Size: 3 * array.GiB, Encrypt: true, Compress: true,
 		Options: map[string]string{"readaheadkb": "64", "name": "other", "capacity": "1000", "block": "YES"},
 	}))(t)
-	if v.Name != "v" || v.Size != 3 || v.Block || v.Export == "" || v.PoolID != "pool-00000001" || !v.Usable {
+	if v.Name != "v" || v.Size != 3*array.GiB || v.Block || v.Export == "" || v.PoolID != "pool-00000001" || !v.Usable {
 		t.Errorf("made %+v", v)
 	}
 	params := a.Changes("POST /api/volumes.json")[0].Params
@@ -93,13 +93,15 @@ func TestCreateFinds(t *testing.T) {
 	if _, err := a.AddVolume(fake.Volume{Name: "v", Size: 9, Block: true, Pool: "pool-00000001"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []array.NewVolume{{Name: "v", Size: 3, Comment: "mine"}, {Name: "v", Size: 10, Block: true, Comment: "mine"}} {
-		if v := must(c.CreateVolume(within(t), other))(t); v.Size != 9 || v.Comment != "" || len(a.Volumes()) != 1 {
+	for _, other := range []array.NewVolume{
+		{Name: "v", Size: 3 * array.GiB, Comment: "mine"}, {Name: "v", Size: 10 * array.GiB, Block: true, Comment: "mine"},
+	} {
+		if v := must(c.CreateVolume(within(t), other))(t); v.Size != 9*array.GiB || v.Comment != "" || len(a.Volumes()) != 1 {
 			t.Errorf("made %+v", v)
 		}
 	}
 	// The array may have rounded the size.
-	v := must(c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: 8, Block: true, Comment: "mine"}))(t)
+	v := must(c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: 8 * array.GiB, Block: true, Comment: "mine"}))(t)
 	if v.Comment != "mine" {
 		t.Errorf("made %+v", v)
 	}
@@ -115,7 +117,7 @@ func TestCreateAsksLittle(t *testing.T) {
 		{"POST /api/volumes.json": 1, "GET /api/volumes.json": 1},
 	} {
 		a.ResetCounts()
-		v := must(c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: 3, Comment: "mine", NameFree: true}))(t)
+		v := must(c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: 3 * array.GiB, Comment: "mine", NameFree: true}))(t)
 		if v.Comment != "mine" || len(a.Volumes()) != 1 {
 			t.Errorf("made %+v, and the array has %d volumes", v, len(a.Volumes()))
 		}
@@ -128,7 +130,7 @@ func TestCreateAsksLittle(t *testing.T) {
 func TestRefusedCommentStopsNothing(t *testing.T) {
 	a := newArray(t, fake.Options{})
 	must(a.Fail(fake.Fault{Kind: fake.Refuse, Path: "/api/volumes/*/update_comment.json", Text: "unknown request"}))(t)
-	v := must(newClient(t, &wire{array: a}).CreateVolume(within(t), array.NewVolume{Name: "v", Size: 3, Comment: "mine"}))(t)
+	v := must(newClient(t, &wire{array: a}).CreateVolume(within(t), array.NewVolume{Name: "v", Size: 3 * array.GiB, Comment: "mine"}))(t)
 	if v.ID != first {
 		t.Errorf("made %+v", v)
 	}
@@ -152,10 +154,10 @@ func TestErrorsOfMethods(t *testing.T) {
 			{"volume with a path as ID", volume(c.Volume(ctx, "../users")), array.ErrNotFound},
 			{"volume by name", volume(c.VolumeNamed(ctx, "on")), array.ErrNotFound},
 			{"volume by a name with blanks", volume(c.VolumeNamed(ctx, "one more")), array.ErrNotFound},
-			{"grow", volume(c.GrowVolume(ctx, "volume-00000099", 200)), array.ErrNotFound},
-			{"grow too far", volume(c.GrowVolume(ctx, first, 1_000)), array.ErrNoRoom},
-			{"grow by nothing", volume(c.GrowVolume(ctx, first, 50)), nil},
-			{"create too large", volume(c.CreateVolume(ctx, array.NewVolume{Name: "v", Size: 1_000})), array.ErrNoRoom},
+			{"grow", volume(c.GrowVolume(ctx, "volume-00000099", 200*array.GiB)), array.ErrNotFound},
+			{"grow too far", volume(c.GrowVolume(ctx, first, 1_000*array.GiB)), array.ErrNoRoom},
+			{"grow by nothing", volume(c.GrowVolume(ctx, first, 50*array.GiB)), nil},
+			{"create too large", volume(c.CreateVolume(ctx, array.NewVolume{Name: "v", Size: 1_000 * array.GiB})), array.ErrNoRoom},
 			{"clone of nothing", volume(c.CloneVolume(ctx, array.NewClone{Name: "v", Group: "cg-00000099"})), array.ErrNotFound},
 			{"rename", c.RenameVolume(ctx, first, "two"), array.ErrExists},
 			{"rename what is gone", c.RenameVolume(ctx, "volume-00000099", "v"), array.ErrNotFound},
@@ -212,7 +214,7 @@ func TestTwoWithOneName(t *testing.T) {
 			"snapshots":[{"name":"snap-00000001","display_name":"v"},{"name":"snap-00000002","display_name":"v"}],
 			"volume":{"name":"volume-00000001","display_name":"v","cg_name":"cg-00000001"}}}`)
 		ctx := t.Context()
-		_, err := c.CreateVolume(ctx, array.NewVolume{Name: "v", Size: 1})
+		_, err := c.CreateVolume(ctx, array.NewVolume{Name: "v", Size: array.GiB})
 		wantError(t, err, array.ErrExists)
 		wantText(t, err, "volume-00000001 and volume-00000002", `both named "v"`)
 		_, err = c.VolumeNamed(ctx, "v")
@@ -236,7 +238,7 @@ func TestAttachments(t *testing.T) {
 	if again != a || len(w.Changes("POST /api/servers/*/volumes.json")) != 2 {
 		t.Errorf("attached again as %+v", again)
 	}
-	nas := must(c.CreateVolume(ctx, array.NewVolume{Name: "nas", Size: 1}))(t)
+	nas := must(c.CreateVolume(ctx, array.NewVolume{Name: "nas", Size: array.GiB}))(t)
 	if a := must(c.Attach(ctx, array.NewAttachment{ServerID: node, VolumeID: nas.ID, NFS: true}))(t); a.ServerID != node {
 		t.Errorf("attached as %+v", a)
 	}
@@ -256,7 +258,7 @@ func TestSnapshots(t *testing.T) {
 		all = append(all, page...)
 		return nil
 	})
-	if err != nil || len(all) != 1 || all[0].VolumeID != second || all[0].Size != 100 || !all[0].Usable || all[0].Created.IsZero() {
+	if err != nil || len(all) != 1 || all[0].VolumeID != second || all[0].Size != 100*array.GiB || !all[0].Usable || all[0].Created.IsZero() {
 		t.Errorf("the snapshots are %+v, %v", all, err)
 	}
 	if s := must(w.client.Snapshot(within(t), snap))(t); s.ID != snap || s.Group != group2 {
@@ -290,11 +292,11 @@ func TestGrowTogether(t *testing.T) {
 		w := newWorld(t)
 		must(w.Fail(fake.Fault{Kind: fake.Delay, Delay: time.Second}))(t)
 		var all sync.WaitGroup
-		for _, to := range []array.GiB{150, 150, 120} {
+		for _, to := range []array.Size{150 * array.GiB, 150 * array.GiB, 120 * array.GiB} {
 			all.Go(func() {
 				v, err := w.client.GrowVolume(t.Context(), first, to)
 				if err != nil || v.Size < to {
-					t.Errorf("grew to %d, %v", v.Size, err)
+					t.Errorf("grew to %s, %v", v.Size, err)
 				}
 			})
 		}
@@ -314,9 +316,9 @@ func TestAnotherClient(t *testing.T) {
 		must(w.Fail(fake.Fault{Kind: fake.Submit, Path: "/api/volumes/*/expand.json", Delay: 20 * time.Second, Times: 1}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := c.GrowVolume(ctx, first, 150)
+		_, err := c.GrowVolume(ctx, first, 150*array.GiB)
 		wantError(t, err, array.ErrUncertain)
-		must(must(New(config))(t).GrowVolume(t.Context(), first, 150))(t)
+		must(must(New(config))(t).GrowVolume(t.Context(), first, 150*array.GiB))(t)
 		time.Sleep(time.Hour)
 		w.Settle()
 		if v, _ := w.volume("one"); v.Size != 150 {
@@ -351,7 +353,7 @@ func TestSubmitted(t *testing.T) {
 		w := newWorld(t)
 		must(w.Fail(fake.Fault{Kind: fake.Submit, Method: http.MethodPost, Delay: 30 * time.Second, Times: 1}))(t)
 		v := must(w.client.CloneVolume(t.Context(), array.NewClone{Name: "new", Group: group2, SnapshotID: snap, Comment: "mine"}))(t)
-		if v.Size != 100 || v.Comment != "mine" {
+		if v.Size != 100*array.GiB || v.Comment != "mine" {
 			t.Errorf("made %+v", v)
 		}
 	})
@@ -368,7 +370,7 @@ func TestMadeMeanwhile(t *testing.T) {
 		}
 		return pass()
 	}
-	must(w.client.CreateVolume(within(t), array.NewVolume{Name: "new", Size: 7, Comment: "mine"}))(t)
+	must(w.client.CreateVolume(within(t), array.NewVolume{Name: "new", Size: 7 * array.GiB, Comment: "mine"}))(t)
 	if _, n := w.volume("new"); n != 1 {
 		t.Errorf("%d volumes", n)
 	}

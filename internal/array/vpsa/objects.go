@@ -26,7 +26,7 @@ func (v volume) words() array.Volume {
 	return array.Volume{
 		ID: string(v.ID), Name: string(v.Name), Group: string(v.Group), PoolID: string(v.Pool), Comment: string(v.Comment),
 		// A volume that is a little smaller than a size is not as large.
-		Size:  array.GiB(math.Floor(float64(v.Capacity))),
+		Size:  array.Size(math.Floor(float64(v.Capacity))) * array.GiB,
 		Block: strings.EqualFold(string(v.DataType), "block"), Export: string(v.Export),
 		Status: string(v.Status), Usable: isOneOf(v.Status, "available", "in-use"),
 		Servers: split(v.Servers), HasSnapshots: bool(v.HasSnapshots),
@@ -47,7 +47,7 @@ type snapshot struct {
 func (s snapshot) words() array.Snapshot {
 	return array.Snapshot{
 		ID: string(s.ID), Name: string(s.Name), Group: string(s.Group), PoolID: string(s.Pool), VolumeID: string(s.Volume),
-		Size:    array.GiB(math.Ceil(float64(s.MiB) / 1024)),
+		Size:    array.Size(math.Ceil(float64(s.MiB)/1024)) * array.GiB,
 		Created: timeOf(s.Created), Status: string(s.Status), Usable: isOneOf(s.Status, "normal", "available"),
 	}
 }

@@ -82,7 +82,7 @@ func TestNothingListens(t *testing.T) {
 	s := httptest.NewServer(nil)
 	s.Close()
 	c := must(New(Config{Endpoint: s.URL, Token: "token"}))(t)
-	_, err := c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: 1})
+	_, err := c.CreateVolume(within(t), array.NewVolume{Name: "v", Size: array.GiB})
 	wantError(t, err, array.ErrUnreachable)
 	if errors.Is(err, array.ErrUncertain) || errors.Is(err, array.ErrTimeout) {
 		t.Errorf("the error is %v", err)
@@ -152,7 +152,7 @@ func TestOddValues(t *testing.T) {
 		"data_type":"BLOCK","status":"In-use","comment":{"odd":1},"cg_name":"cg-00000001","pool_name":"p"},"status":"0"}}`)
 	v, err := c.Volume(t.Context(), first)
 	want := fmt.Sprintf("%+v", array.Volume{
-		ID: first, Name: "17", Group: "cg-00000001", PoolID: "p", Size: 200, Block: true, Status: "In-use", Usable: true,
+		ID: first, Name: "17", Group: "cg-00000001", PoolID: "p", Size: 200 * array.GiB, Block: true, Status: "In-use", Usable: true,
 		Servers: []string{other, node}, HasSnapshots: true,
 	})
 	if got := fmt.Sprintf("%+v", v); err != nil || got != want {
@@ -219,8 +219,8 @@ func TestArrayIsTold(t *testing.T) {
 		c := newClient(t, w)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		must(c.CreateVolume(ctx, array.NewVolume{Name: "v", Size: 1}))(t)
-		must(c.GrowVolume(t.Context(), first, 2))(t)
+		must(c.CreateVolume(ctx, array.NewVolume{Name: "v", Size: array.GiB}))(t)
+		must(c.GrowVolume(t.Context(), first, 2*array.GiB))(t)
 		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		must(c.Volume(short, first))(t)

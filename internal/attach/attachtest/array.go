@@ -92,7 +92,7 @@ func NewArray(t testing.TB) *Array {
 // Create makes a volume.
 func (a *Array) Create(t testing.TB, name string, gib int, block bool) array.Volume {
 	t.Helper()
-	v, err := a.Client.CreateVolume(t.Context(), array.NewVolume{Name: name, PoolID: a.pool, Size: array.GiB(gib), Block: block})
+	v, err := a.Client.CreateVolume(t.Context(), array.NewVolume{Name: name, PoolID: a.pool, Size: array.Size(gib) * array.GiB, Block: block})
 	if err != nil {
 		t.Fatalf("attachtest: %v", err)
 	}
@@ -122,7 +122,7 @@ func (a *Array) Snapshot(t testing.TB, name string, of array.Volume) string {
 // Grow makes a volume larger.
 func (a *Array) Grow(t testing.TB, v array.Volume, gib int) {
 	t.Helper()
-	if _, err := a.Client.GrowVolume(t.Context(), v.ID, array.GiB(gib)); err != nil {
+	if _, err := a.Client.GrowVolume(t.Context(), v.ID, array.Size(gib)*array.GiB); err != nil {
 		t.Fatalf("attachtest: %v", err)
 	}
 }

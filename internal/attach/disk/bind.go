@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
@@ -35,27 +35,34 @@ func (t Tools) Bind(source, target string, options []string, readOnly bool) erro
 }
 
 func bind(source, target string, options []string) error {
-	table, err := attach.Table()
-	if err != nil {
-		return err
-	}
-	from, ok := attach.At(table, source)
+	from, err := attach.Look(source)
 	switch {
-	case !ok:
+	case err != nil:
+		return err
+	case !from.Mounted:
 		return fmt.Errorf("%w: nothing is mounted at %s", volume.ErrNotFound, source)
-	case strings.HasSuffix(from.Root, removed):
+	case from.Gone:
 		return fmt.Errorf("%w: the device is gone", volume.ErrNotFound)
 	}
-	if there, ok := attach.At(table, target); ok {
-		return sameBinding(from, there, options)
+	makeTarget := makeFile
+	if from.Directory {
+		makeTarget = makeDir
 	}
-	options = append(options, "bind")
-	if isNode(from) {
-		return bindFile(source, target, options)
-	}
-	made, err := makeDir(target)
+	made, err := makeTarget(target)
 	if err != nil {
 		return err
+	}
+	if !made {
+		switch there, err := attach.Look(target); {
+		case err != nil:
+			return err
+		case there.Mounted:
+			return sameBinding(source, target, options)
+		}
+	}
+	options = append(options, "bind")
+	if !from.Directory {
+		return bindFile(source, target, options, made)
 	}
 	if err = mount.New().Mount(source, target, "", options); err != nil && made {
 		err = errors.Join(err, kernel.Rmdir(target))
@@ -63,20 +70,26 @@ func bind(source, target string, options []string) error {
 	return err
 }
 
-// bindFile binds a device's node on a file, which it makes where it is missing.
-func bindFile(source, target string, options []string) error {
-	made, err := makeFile(target)
-	if err != nil {
-		return err
-	}
-	if err = mount.New().BindFile(source, target, options); err != nil && made {
+// bindFile binds a device's node on a file. made: the file was made for that, and goes if it fails.
+func bindFile(source, target string, options []string, made bool) error {
+	err := mount.New().BindFile(source, target, options)
+	if err != nil && made {
 		err = errors.Join(err, kernel.Remove(target))
 	}
 	return err
 }
 
 // sameBinding compares what is mounted at a target with what should be.
-func sameBinding(from, there attach.Mount, options []string) error {
+func sameBinding(source, target string, options []string) error {
+	table, err := attach.Table()
+	if err != nil {
+		return err
+	}
+	from, isSource := attach.At(table, source)
+	there, isTarget := attach.At(table, target)
+	if !isSource || !isTarget {
+		return fmt.Errorf("%w: a mount went while it was looked at", volume.ErrBusy)
+	}
 	if there.Device != from.Device || there.Root != from.Root {
 		return foreign(there)
 	}
@@ -116,47 +129,53 @@ func bindDevice(dev, file string) error {
 	if err != nil {
 		return err
 	}
-	bound, there, err := deviceAt(file)
-	switch {
-	case err == nil && bound == number:
-		return nil
-	case err == nil:
-		return foreign(there)
-	case !errors.Is(err, volume.ErrNotFound):
-		return err
-	case there.Target != "":
-		return foreign(there)
+	made, err := makeFile(file)
+	var there attach.Point
+	if err == nil && !made {
+		there, err = attach.Look(file)
 	}
-	return bindFile(dev, file, []string{"bind"})
+	switch {
+	case err != nil:
+		return err
+	case !there.Mounted:
+		return bindFile(dev, file, []string{"bind"}, made)
+	case there.Node == number && !there.Gone:
+		return nil
+	}
+	return foreignAt(file)
 }
 
 // DeviceAt returns the number of the device whose node is bound on a file. The error is volume.ErrNotFound where
 // nothing is mounted, or where the device is gone, and attach.ErrNotOurs where something else is mounted. It asks
 // neither the device nor the array.
 func (t Tools) DeviceAt(file string) (uint64, error) {
-	number, _, err := deviceAt(file)
+	number, err := deviceAt(file)
 	return number, wrap(err, "which device is at %s", file)
 }
 
-func deviceAt(file string) (number uint64, there attach.Mount, err error) {
+func deviceAt(file string) (uint64, error) {
+	there, err := attach.Look(file)
+	switch {
+	case err != nil:
+		return 0, err
+	case !there.Mounted:
+		return 0, volume.ErrNotFound
+	case there.Gone:
+		return 0, fmt.Errorf("%w: the device is gone", volume.ErrNotFound)
+	case there.Node == 0:
+		return 0, foreignAt(file)
+	}
+	return there.Node, nil
+}
+
+// foreignAt is the error of what is mounted at a path and should not be.
+func foreignAt(path string) error {
 	table, err := attach.Table()
 	if err != nil {
-		return 0, attach.Mount{}, err
+		return err
 	}
-	there, ok := attach.At(table, file)
-	switch {
-	case !ok:
-		return 0, attach.Mount{}, volume.ErrNotFound
-	case strings.HasSuffix(there.Root, removed):
-		return 0, there, fmt.Errorf("%w: the device is gone", volume.ErrNotFound)
-	case !isNode(there):
-		return 0, there, foreign(there)
-	}
-	// This asks devtmpfs, which is in memory.
-	if number, err = blockDevice(file); err != nil {
-		err = fmt.Errorf("%w: %w", attach.ErrNotOurs, err)
-	}
-	return number, there, err
+	there, _ := attach.At(table, path)
+	return foreign(there)
 }
 
 // MakeDir makes a directory; that there is one is no error.
@@ -182,12 +201,12 @@ func makeDir(path string) (made bool, err error) {
 
 // makeFile makes an empty file, and tells whether it did; that there is something is no error.
 func makeFile(path string) (made bool, err error) {
-	file, err := kernel.Create(filepath.Clean(path), os.O_WRONLY|os.O_EXCL, fileMode)
+	fd, err := kernel.Createat(unix.AT_FDCWD, filepath.Clean(path), unix.O_WRONLY|unix.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("create %s: %w", path, err)
 	}
-	return true, file.Close()
+	return true, unix.Close(fd)
 }

@@ -3,7 +3,6 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -25,26 +24,34 @@ func (t Tools) Grow(path string) (int64, error) {
 }
 
 func grow(path string) (int64, error) {
-	there, err := at(path)
+	dir, err := kernel.Openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return 0, fmt.Errorf("open it: %w", err)
+	}
+	defer unix.Close(dir)
+	there, err := attach.LookOpen(dir)
+	if err == nil && !there.Mounted {
+		err = fmt.Errorf("%w: nothing is mounted there", volume.ErrNotFound)
+	}
 	if err != nil {
 		return 0, err
 	}
-	if there.FSType != ext4 && there.FSType != xfs {
-		return 0, fmt.Errorf("%w: it is %s", attach.ErrNotOurs, there.FSType)
+	st, err := kernel.Fstatfs(dir)
+	if err != nil {
+		return 0, err
+	}
+	if st.Type != unix.EXT4_SUPER_MAGIC && st.Type != unix.XFS_SUPER_MAGIC {
+		return 0, fmt.Errorf("%w: it is neither %s nor %s", attach.ErrNotOurs, ext4, xfs)
 	}
 	size, err := deviceSize(there.Device)
 	if err != nil {
 		return 0, err
 	}
-	dir, err := kernel.Open(path, os.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return 0, err
-	}
-	defer dir.Close()
-	if there.FSType == xfs {
-		err = growXFS(int(dir.Fd()), size)
+	if st.Type == unix.XFS_SUPER_MAGIC {
+		err = growXFS(dir, size)
 	} else {
-		err = growExt4(int(dir.Fd()), size)
+		// The kernel does nothing for the size that it has. What statfs calls blocks are fewer.
+		err = growExt4(dir, uint64(size)/uint64(st.Bsize))
 	}
 	if errors.Is(err, unix.EROFS) {
 		err = fmt.Errorf("it is mounted read-only: %w", err)
@@ -64,13 +71,8 @@ func growXFS(fd int, size int64) error {
 	return kernel.GrowXFS(fd, blocks, geometry.InodePercent)
 }
 
-func growExt4(fd int, size int64) error {
-	st, err := kernel.Fstatfs(fd)
-	if err != nil {
-		return err
-	}
-	// The kernel does nothing for the size that it has. What statfs calls blocks are fewer.
-	err = kernel.GrowExt4(fd, uint64(size)/uint64(st.Bsize))
+func growExt4(fd int, blocks uint64) error {
+	err := kernel.GrowExt4(fd, blocks)
 	if errors.Is(err, unix.EPERM) {
 		err = fmt.Errorf("the daemon lacks the capability CAP_SYS_RESOURCE: %w", err)
 	}
@@ -94,7 +96,8 @@ func at(path string) (attach.Mount, error) {
 func deviceSize(number uint64) (int64, error) {
 	const sector = 512
 	path := fmt.Sprintf("/sys/dev/block/%d:%d/size", unix.Major(number), unix.Minor(number))
-	content, err := os.ReadFile(path)
+	const most = 100
+	content, err := kernel.ReadFile(unix.AT_FDCWD, path, 0, most)
 	if err != nil {
 		return 0, err
 	}

@@ -45,23 +45,12 @@ func (t Tools) Mount(dev, target, fsType string, options []string, readOnly bool
 }
 
 func (t Tools) mount(dev, target, fsType string, flags mount.Flags, own []string) error {
-	number, err := blockDevice(dev)
-	if err != nil {
-		return err
-	}
-	table, err := attach.Table()
-	if err != nil {
-		return err
-	}
 	readOnly := flags&mount.ReadOnly != 0
-	if there, ok := attach.At(table, target); ok {
-		switch {
-		case there.Device != number || there.FSType != fsType || there.Root != "/":
-			return foreign(there)
-		case there.ReadOnly != readOnly:
-			return fmt.Errorf("%w: it is mounted there, read-only %t", volume.ErrConflict, there.ReadOnly)
-		}
-		return nil
+	switch there, err := attach.Look(target); {
+	case err != nil:
+		return err
+	case there.Mounted:
+		return sameMount(dev, target, fsType, readOnly)
 	}
 	without := "noload"
 	if fsType == xfs {
@@ -70,7 +59,7 @@ func (t Tools) mount(dev, target, fsType string, flags mount.Flags, own []string
 			own = append(slices.Clip(own), "nouuid")
 		}
 	}
-	err = mount.FileSystem(dev, target, fsType, flags, strings.Join(own, ","))
+	err := mount.FileSystem(dev, target, fsType, flags, strings.Join(own, ","))
 	if readOnly && errors.Is(err, unix.EROFS) {
 		if err = mount.FileSystem(dev, target, fsType, flags, strings.Join(append(slices.Clip(own), without), ",")); err == nil {
 			t.Log.Info("a file system is mounted without its journal, which has changes that were not carried out: "+
@@ -78,6 +67,24 @@ func (t Tools) mount(dev, target, fsType string, flags mount.Flags, own []string
 		}
 	}
 	return explain(err, own)
+}
+
+// sameMount compares what is mounted at a target with what should be.
+func sameMount(dev, target, fsType string, readOnly bool) error {
+	number, err := blockDevice(dev)
+	if err != nil {
+		return err
+	}
+	there, err := at(target)
+	switch {
+	case err != nil:
+		return err
+	case there.Device != number || there.FSType != fsType || there.Root != "/":
+		return foreign(there)
+	case there.ReadOnly != readOnly:
+		return fmt.Errorf("%w: it is mounted there, read-only %t", volume.ErrConflict, there.ReadOnly)
+	}
+	return nil
 }
 
 // explain says what the kernel's number means for a mount.

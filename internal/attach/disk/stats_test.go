@@ -16,19 +16,10 @@ import (
 func TestStatsOfAnXFSThatWasShutDown(t *testing.T) {
 	d, dir := formatted(t, xfs, small), target(t)
 	mustMount(t, d.path, dir, xfs, false)
-	open, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	const shutdown, withoutJournal = 0x8004587d, 2 // XFS_IOC_GOINGDOWN
-	if err := unix.IoctlSetPointerInt(int(open.Fd()), shutdown, withoutJournal); err != nil {
-		t.Fatal(err)
-	}
+	shutDown(t, dir)
 	if stats, err := quiet.Stats(dir); err != nil || !stats.Abnormal || !strings.Contains(stats.Condition, "does not work") {
 		t.Errorf("%+v, %v", stats, err)
 	}
-	open.Close()
 	mustUnmount(t, dir)
 	mustMount(t, d.path, dir, xfs, false)
 	if stats, err := quiet.Stats(dir); err != nil || stats.Abnormal {

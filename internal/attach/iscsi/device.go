@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -39,30 +40,85 @@ func (i *Initiator) Devices(ctx context.Context, target string) ([]attach.Device
 // where no device has it, attach.ErrNotOurs where another device has. It asks the kernel alone.
 func (i *Initiator) DeviceByNumber(ctx context.Context, number uint64) (attach.Device, error) {
 	name := fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number))
-	if _, err := filepath.EvalSymlinks(filepath.Join(i.sysfs, "dev", "block", name)); gone(err) {
-		return attach.Device{}, fmt.Errorf("block device %s: %w", name, volume.ErrNotFound)
-	} else if err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return attach.Device{}, fmt.Errorf("block device %s: %w", name, err)
 	}
-	sessions, err := i.Sessions(ctx)
-	for _, s := range sessions {
-		disks, diskErr := i.disks(s)
-		err = errors.Join(err, diskErr)
-		for _, d := range disks {
-			if d.Number == number {
-				return d.Device, nil
-			}
-		}
+	d, err := i.byNumber(name, number)
+	switch {
+	case gone(err):
+		return attach.Device{}, fmt.Errorf("block device %s: %w", name, volume.ErrNotFound)
+	case errors.Is(err, errStranger):
+		return attach.Device{}, fmt.Errorf("block device %s is no disk of our iSCSI sessions: %w", name, attach.ErrNotOurs)
+	case err != nil:
+		return attach.Device{}, fmt.Errorf("block device %s: %w", name, err)
 	}
+	return d, nil
+}
+
+// byNumber follows the kernel's link from a block device to its session and its LUN:
+// .../host2/session1/target2:0:0/2:0:0:5/block/sda. [errStranger] is one of other things.
+func (i *Initiator) byNumber(name string, number uint64) (attach.Device, error) {
+	link := filepath.Join(i.sysfs, "dev", "block", name)
+	path, err := kernel.Readlink(link)
 	if err != nil {
 		return attach.Device{}, err
 	}
-	return attach.Device{}, fmt.Errorf("block device %s is no disk of our iSCSI sessions: %w", name, attach.ErrNotOurs)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(link), path)
+	}
+	block := filepath.Dir(path)
+	lun := filepath.Dir(block)
+	session := filepath.Dir(filepath.Dir(lun))
+	if filepath.Base(block) != "block" || !strings.HasPrefix(filepath.Base(session), "session") {
+		return attach.Device{}, errStranger
+	}
+	s, err := i.session(filepath.Base(session))
+	if err != nil {
+		return attach.Device{}, err
+	}
+	disk := filepath.Base(path)
+	d := attach.Device{Name: disk, Path: filepath.Join(i.dev, disk), Number: number, Host: s.Host, Target: s.Target}
+	if d.LUN, err = lunOf(s, lun); err != nil {
+		return attach.Device{}, err
+	}
+	if d.Serial, err = serialOf(lun); err == nil && d.Serial == "" {
+		// It has none, or is gone by now.
+		again, err := i.disk(s, lun)
+		return again.Device, err
+	}
+	return d, err
+}
+
+// lunOf returns the LUN whose directory of a session is dir.
+func lunOf(s Session, dir string) (int, error) {
+	a, err := parseAddress(filepath.Base(dir))
+	if err == nil && a.host != s.Host {
+		err = fmt.Errorf("sysfs: %s is not of host%d", filepath.Base(dir), s.Host)
+	}
+	return a.lun, err
 }
 
 // disks returns what LUNs of a session are disks.
-func (i *Initiator) disks(s Session) (disks []found, err error) {
-	dir := i.class("iscsi_session", "session"+strconv.Itoa(s.ID), "device")
+func (i *Initiator) disks(s Session) ([]found, error) {
+	return i.disksOf(s, func(string) (bool, error) { return true, nil })
+}
+
+// disksWith returns the disks of a session that have a serial number.
+func (i *Initiator) disksWith(s Session, serial string) ([]found, error) {
+	return i.disksOf(s, func(dir string) (bool, error) {
+		is, err := serialOf(dir)
+		return is == serial, err
+	})
+}
+
+// directory is where sysfs has the targets of a session.
+func (i *Initiator) directory(s Session) string {
+	return i.class("iscsi_session", "session"+strconv.Itoa(s.ID), "device")
+}
+
+// disksOf returns the disks of a session whose directories are wanted.
+func (i *Initiator) disksOf(s Session, wanted func(dir string) (bool, error)) (disks []found, err error) {
+	dir := i.directory(s)
 	targets, err := entries(dir)
 	for _, target := range targets {
 		if !strings.HasPrefix(target, "target") {
@@ -74,9 +130,14 @@ func (i *Initiator) disks(s Session) (disks []found, err error) {
 			if !strings.Contains(name, ":") {
 				continue
 			}
-			d, diskErr := i.disk(s, filepath.Join(dir, target, name))
+			at := filepath.Join(dir, target, name)
+			want, diskErr := wanted(at)
+			var d found
+			if want {
+				d, diskErr = i.disk(s, at)
+			}
 			switch {
-			case gone(diskErr):
+			case gone(diskErr), diskErr == nil && !want:
 			case diskErr != nil:
 				err = errors.Join(err, diskErr)
 			default:
@@ -93,14 +154,10 @@ func (i *Initiator) disks(s Session) (disks []found, err error) {
 // disk reads a SCSI device. One that is no disk, or not one yet, does not exist.
 func (i *Initiator) disk(s Session, dir string) (found, error) {
 	d := found{dir: dir, Device: attach.Device{Host: s.Host, Target: s.Target}}
-	a, err := parseAddress(filepath.Base(dir))
-	if err != nil {
+	var err error
+	if d.LUN, err = lunOf(s, dir); err != nil {
 		return d, err
 	}
-	if a.host != s.Host {
-		return d, fmt.Errorf("sysfs: %s is not of host%d", filepath.Base(dir), s.Host)
-	}
-	d.LUN = a.lun
 	blocks, err := entries(filepath.Join(dir, "block"))
 	if err != nil {
 		return d, err
@@ -116,28 +173,39 @@ func (i *Initiator) disk(s Session, dir string) (found, error) {
 	if d.Number, err = parseNumber(number); err != nil {
 		return d, err
 	}
-	page, err := contents(filepath.Join(dir, "vpd_pg80"))
-	if gone(err) || errors.Is(err, unix.EINVAL) { // the array had none
-		return d, nil
-	}
-	if err == nil {
-		d.Serial, err = parseSerial(page)
-	}
-	if err != nil {
+	if d.Serial, err = serialOf(dir); err != nil {
 		return d, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	return d, nil
 }
 
-// at returns the disk at a LUN of a session, and whether there is one.
-func (i *Initiator) at(s Session, lun int) (found, bool, error) {
-	disks, err := i.disks(s)
-	for _, d := range disks {
-		if d.LUN == lun {
-			return d, true, nil
-		}
+// serialOf returns the serial number that the kernel has of a disk; empty where the array had none.
+func serialOf(dir string) (string, error) {
+	page, err := contents(filepath.Join(dir, "vpd_pg80"))
+	if gone(err) || errors.Is(err, unix.EINVAL) {
+		return "", nil
 	}
-	return found{}, false, err
+	if err != nil {
+		return "", err
+	}
+	serial, err := parseSerial(page)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", filepath.Base(dir), err)
+	}
+	return serial, nil
+}
+
+// at returns the disk at a LUN of a session, and whether there is one. Of an iSCSI session channel and target are 0.
+func (i *Initiator) at(s Session, lun int) (found, bool, error) {
+	target := fmt.Sprintf("%d:0:0", s.Host)
+	d, err := i.disk(s, filepath.Join(i.directory(s), "target"+target, target+":"+strconv.Itoa(lun)))
+	switch {
+	case gone(err):
+		return found{}, false, nil
+	case err != nil:
+		return found{}, false, fmt.Errorf("LUN %d of iSCSI session %d to %s: %w", lun, s.ID, s.Target, err)
+	}
+	return d, true, nil
 }
 
 // lookUp returns the disk that a caller knows as device, and the session that it is of, and whether

@@ -53,8 +53,15 @@ func TestDevices(t *testing.T) {
 		t.Errorf("no disk: %+v, %v", d, err)
 	}
 	m.must(os.Remove(m.path(m.diskDir(1, 3), "vpd_pg80")))
+	if d, err := m.i.DeviceByNumber(ctx, want.Number); err != nil || d.Name != "sd3" || d.Serial != "" {
+		t.Errorf("without a serial number: %+v, %v", d, err)
+	}
 	if devices, err := m.i.Devices(ctx, aTarget); err != nil || len(devices) != 1 || devices[0].Serial != "" {
 		t.Errorf("without a serial number: %+v, %v", devices, err)
+	}
+	m.must(os.RemoveAll(m.path(m.diskDir(1, 3))))
+	if d, err := m.i.DeviceByNumber(ctx, want.Number); !errors.Is(err, volume.ErrNotFound) {
+		t.Errorf("one that is gone: %+v, %v", d, err)
 	}
 }
 
@@ -92,7 +99,7 @@ func TestScan(t *testing.T) {
 			if tt.array != "" {
 				m.array[5] = tt.array
 			}
-			d, err := m.i.Scan(t.Context(), s, 5, wanted)
+			d, err := m.i.Scan(t.Context(), s.Target, 5, wanted)
 			if !errors.Is(err, tt.is) || err == nil && (d.Serial != wanted || d.LUN != 5 || d.Name != "sd5") {
 				t.Errorf("%+v, %v, want %v", d, err, tt.is)
 			}
@@ -129,12 +136,13 @@ func TestScanOfOfflineDisk(t *testing.T) {
 	}
 	m.file("", m.diskDir(1, 5), "block/sd5/holders/dm-1")
 	for range 2 {
-		if _, err := m.i.Scan(t.Context(), s, 5, "volume-2"); !errors.Is(err, attach.ErrNotOurs) || !strings.Contains(err.Error(), "in use") {
+		_, err := m.i.Scan(t.Context(), s.Target, 5, "volume-2")
+		if !errors.Is(err, attach.ErrNotOurs) || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("in use: %v", err)
 		}
 	}
 	m.must(os.Remove(m.path(m.diskDir(1, 5), "block/sd5/holders/dm-1")))
-	if d, err := m.i.Scan(t.Context(), s, 5, "volume-2"); err != nil || d.Serial != "volume-2" {
+	if d, err := m.i.Scan(t.Context(), s.Target, 5, "volume-2"); err != nil || d.Serial != "volume-2" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -143,7 +151,7 @@ func TestScanOfOfflineDisk(t *testing.T) {
 func TestScanWithoutSerial(t *testing.T) {
 	m, s := withSession(t)
 	m.array[5], m.mute = "volume-1", true
-	d, err := m.i.Scan(t.Context(), s, 5, "volume-1")
+	d, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1")
 	if !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "vpd_pg80") {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -165,13 +173,13 @@ func TestScanOfANewNode(t *testing.T) {
 		return answer(path)
 	}
 	for _, when := range []string{"a new disk", "a disk that is there"} {
-		if d, err := m.i.Scan(t.Context(), s, 3, "volume-3"); err != nil || d.Name != "sd3" {
+		if d, err := m.i.Scan(t.Context(), s.Target, 3, "volume-3"); err != nil || d.Name != "sd3" {
 			t.Errorf("%s: %+v, %v", when, d, err)
 		}
 	}
 	m.i.patience = 0
 	m.i.inquire = func(string) (string, error) { return "", unix.ENXIO }
-	if _, err := m.i.Scan(t.Context(), s, 3, "volume-3"); !errors.Is(err, volume.ErrUnavailable) {
+	if _, err := m.i.Scan(t.Context(), s.Target, 3, "volume-3"); !errors.Is(err, volume.ErrUnavailable) {
 		t.Errorf("a node that cannot be opened: %v", err)
 	}
 }
@@ -181,7 +189,8 @@ func TestScanWhileDown(t *testing.T) {
 	m.state(1, "FAILED")
 	m.disk(1, 1, 5, "volume-1")
 	m.i.inquire = func(string) (string, error) { t.Error("asked the array"); return "", nil }
-	if _, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "since") {
+	_, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1")
+	if !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "since") {
 		t.Error(err)
 	}
 	d := attach.Device{Name: "sd5", Number: unix.Mkdev(250, 105), Host: 1, LUN: 5, Target: aTarget}
@@ -189,7 +198,7 @@ func TestScanWhileDown(t *testing.T) {
 		t.Error(err)
 	}
 	m.gone(1)
-	if _, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) {
+	if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) {
 		t.Error(err)
 	}
 }
@@ -203,13 +212,13 @@ func TestScanStops(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) {
+	if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) {
 		t.Error(err)
 	}
 	m, s = withSession(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	kernel.Inject(t, func(string, string) error { cancel(); return nil })
-	if _, err := m.i.Scan(ctx, s, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+	if _, err := m.i.Scan(ctx, s.Target, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -228,7 +237,7 @@ func TestScanOfAChange(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, attach.ErrNotOurs) || exists(m.path(m.diskDir(1, 5))) {
+	if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, attach.ErrNotOurs) || exists(m.path(m.diskDir(1, 5))) {
 		t.Error(err)
 	}
 }
@@ -255,7 +264,7 @@ func TestScanElsewhere(t *testing.T) {
 			if tt.used {
 				m.file("", m.diskDir(tt.session, 4), "block/sd4/holders/dm-1")
 			}
-			if _, err := m.i.Scan(t.Context(), s, 5, "volume-1"); !errors.Is(err, tt.is) {
+			if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, tt.is) {
 				t.Errorf("%v, want %v", err, tt.is)
 			}
 			if exists(m.path(m.diskDir(tt.session, 4))) != tt.left {
@@ -396,7 +405,7 @@ func TestGarbage(t *testing.T) {
 			_, _ = m.i.Sessions(ctx)
 			_, _ = m.i.Devices(ctx, aTarget)
 			_, _ = m.i.DeviceByNumber(ctx, device.Number)
-			if d, err := m.i.Scan(ctx, s, 5, "volume-1"); err == nil && d.Serial != "volume-1" {
+			if d, err := m.i.Scan(ctx, s.Target, 5, "volume-1"); err == nil && d.Serial != "volume-1" {
 				t.Errorf("%s is %q: scan finds %+v", path, garbage, d)
 			}
 			if _, err := m.i.Rescan(ctx, device); err == nil {

@@ -47,8 +47,10 @@ type Initiator struct {
 	targets keyed[string]
 	hosts   keyed[int]
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// down is since when sessions are down; seen has what was read of the others.
 	down map[int]time.Time
+	seen map[string]seen
 
 	locating sync.Mutex
 	database string // the directory of open-iscsi's records, once it is known
@@ -66,7 +68,7 @@ func New(c Config) (*Initiator, error) {
 	}
 	i := &Initiator{
 		config: c, sysfs: c.Sysfs, dev: "/dev", proc: c.Proc, log: c.Log, inquire: inquire,
-		patience: 10 * time.Second, pause: 100 * time.Millisecond, now: time.Now, down: make(map[int]time.Time),
+		patience: 10 * time.Second, pause: 100 * time.Millisecond, now: time.Now, down: make(map[int]time.Time), seen: make(map[string]seen),
 	}
 	if i.sysfs == "" {
 		i.sysfs = "/sys"

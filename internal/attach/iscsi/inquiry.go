@@ -2,7 +2,6 @@ package iscsi
 
 import (
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -14,12 +13,12 @@ import (
 // makes that wrong, and the disk's I/O goes to the other volume. It waits while the session is
 // down.
 func inquire(path string) (string, error) {
-	file, err := kernel.Open(path, os.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := kernel.Openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("open %s: %w", path, err)
 	}
-	defer file.Close()
-	page, err := kernel.VitalProductData(int(file.Fd()), serialPage)
+	defer unix.Close(fd)
+	page, err := kernel.VitalProductData(fd, serialPage)
 	if err != nil {
 		return "", fmt.Errorf("INQUIRY to %s: %w", path, err)
 	}

@@ -11,36 +11,49 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Scan makes one LUN of a session a disk, and returns it when its serial number is the one that is
+// Scan makes one LUN of our session to a target a disk, and returns it when its serial number is the one that is
 // wanted. It asks the array for no other LUN. A disk that is already there is asked again who it
 // is.
 //
 // attach.ErrNotOurs means that the array has another volume at the LUN, or that a disk of another
 // volume is still in use there. volume.ErrBusy means that the volume is still in use as another
 // disk, volume.ErrNotFound that the array has no such LUN for this node, volume.ErrUnavailable that
-// the session is down.
+// no session carries I/O.
 //
 // A disk that is left from another volume, which had the LUN before, is removed if nothing uses it. If something
 // does, it is taken offline: its I/O would go to the volume that has the LUN now.
-func (i *Initiator) Scan(ctx context.Context, s Session, lun int, serial string) (attach.Device, error) {
-	what := fmt.Sprintf("LUN %d of iSCSI target %s", lun, s.Target)
-	unlock, err := i.hosts.lock(ctx, s.Host)
+func (i *Initiator) Scan(ctx context.Context, target string, lun int, serial string) (attach.Device, error) {
+	device, err := i.scan(ctx, target, lun, serial)
 	if err != nil {
-		return attach.Device{}, fmt.Errorf("%s: %w: another operation on the session runs: %w", what, volume.ErrUnavailable, err)
-	}
-	defer unlock()
-	device, err := i.scan(ctx, s, lun, serial)
-	if err != nil {
-		return attach.Device{}, fmt.Errorf("%s: %w", what, err)
+		return attach.Device{}, fmt.Errorf("LUN %d of iSCSI target %s: %w", lun, target, err)
 	}
 	return device, nil
 }
 
-func (i *Initiator) scan(ctx context.Context, s Session, lun int, serial string) (attach.Device, error) {
-	if err := i.carriesIO(ctx, s); err != nil {
-		return attach.Device{}, err
+func (i *Initiator) scan(ctx context.Context, target string, lun int, serial string) (attach.Device, error) {
+	sessions, err := i.to(ctx, target)
+	if err != nil {
+		return attach.Device{}, fmt.Errorf("%w: look for the session: %w", volume.ErrUnavailable, err)
 	}
-	if err := i.nowhereElse(ctx, s, lun, serial); err != nil {
+	s, ok := best(sessions)
+	if !ok {
+		return attach.Device{}, fmt.Errorf("%w: there is no iSCSI session to %s any more; log in again", volume.ErrUnavailable, target)
+	}
+	unlock, ok := i.hosts.tryLock(s.Host)
+	if !ok {
+		if unlock, err = i.hosts.lock(ctx, s.Host); err != nil {
+			return attach.Device{}, fmt.Errorf("%w: another operation on the session runs: %w", volume.ErrUnavailable, err)
+		}
+		sessions, err = i.to(ctx, target) // there may be others by now
+	}
+	defer unlock()
+	if err == nil {
+		err = carriesIO(sessions, s)
+	}
+	if err == nil {
+		err = i.nowhereElse(ctx, sessions, s, lun, serial)
+	}
+	if err != nil {
 		return attach.Device{}, err
 	}
 	d, there, err := i.at(s, lun)
@@ -86,12 +99,8 @@ func about(d found) []any {
 	return []any{"device", d.Name, "serial", d.Serial, "iscsiTarget", d.Target, "lun", d.LUN}
 }
 
-// carriesIO returns an error for a session that is down or gone.
-func (i *Initiator) carriesIO(ctx context.Context, s Session) error {
-	all, err := i.to(ctx, s.Target)
-	if err != nil {
-		return err
-	}
+// carriesIO returns an error for a session that is down or gone, of those that there are now.
+func carriesIO(all []Session, s Session) error {
 	for _, now := range all {
 		switch {
 		case now.ID != s.ID:
@@ -112,13 +121,9 @@ func isDown(s Session) error {
 // nowhereElse returns an error where the volume is in use as another disk: at the LUN that it had
 // before, or behind a session that is down. Two disks of one volume must not be in use together,
 // because each has a cache of its own.
-func (i *Initiator) nowhereElse(ctx context.Context, s Session, lun int, serial string) error {
-	sessions, err := i.to(ctx, s.Target)
-	if err != nil {
-		return err
-	}
+func (i *Initiator) nowhereElse(ctx context.Context, sessions []Session, s Session, lun int, serial string) error {
 	for _, other := range sessions {
-		disks, err := i.disks(other)
+		disks, err := i.disksWith(other, serial)
 		if err != nil {
 			return err
 		}
@@ -207,7 +212,11 @@ func (i *Initiator) appear(ctx context.Context, s Session, lun int) (found, erro
 		if there || err != nil {
 			return d, err
 		}
-		if err := i.carriesIO(ctx, s); err != nil {
+		now, err := i.to(ctx, s.Target)
+		if err == nil {
+			err = carriesIO(now, s)
+		}
+		if err != nil {
 			return found{}, err
 		}
 		if err := i.wait(limited); err != nil {

@@ -7,20 +7,26 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+
+	"github.com/katbox/katbox/internal/kernel"
 )
 
 // Session returns our session to a target, and whether there is one. Of several it returns one that
 // is logged in, else the newest. It asks the kernel alone.
 func (i *Initiator) Session(ctx context.Context, target string) (Session, bool, error) {
 	all, err := i.to(ctx, target)
-	if err != nil || len(all) == 0 {
-		return Session{}, false, err
+	s, ok := best(all)
+	return s, ok && err == nil, err
+}
+
+// best returns the newest session that is logged in, else the newest, and whether there is one.
+func best(all []Session) (s Session, ok bool) {
+	for n, other := range all {
+		if n == 0 || other.LoggedIn && !s.LoggedIn || other.LoggedIn == s.LoggedIn && other.ID > s.ID {
+			s = other
+		}
 	}
-	slices.SortFunc(all, func(a, b Session) int { return b.ID - a.ID })
-	if up := slices.IndexFunc(all, func(s Session) bool { return s.LoggedIn }); up >= 0 {
-		return all[up], true, nil
-	}
-	return all[0], true, nil
+	return s, len(all) > 0
 }
 
 // Sessions returns all sessions of ours, those of an earlier process too. It asks the kernel alone.
@@ -43,7 +49,7 @@ func (i *Initiator) Sessions(ctx context.Context) ([]Session, error) {
 			ours = append(ours, s)
 		}
 	}
-	i.remember(ours)
+	i.remember(names, ours)
 	return ours, nil
 }
 
@@ -55,9 +61,59 @@ func (i *Initiator) to(ctx context.Context, target string) ([]Session, error) {
 var errStranger = errors.New("the session is not ours")
 
 // session reads a session, which is named session and its number. [errStranger] is one of another
-// interface.
-func (i *Initiator) session(name string) (s Session, err error) {
+// interface. Of one that carries I/O, as it did before, it reads nothing but that: what else there is to a
+// session does not change while it does.
+func (i *Initiator) session(name string) (Session, error) {
 	dir := i.class("iscsi_session", name)
+	// The kernel gives each object of sysfs a number of its own.
+	st, err := kernel.Stat(dir)
+	if err != nil {
+		return Session{}, err
+	}
+	if before, known := i.known(name, st.Ino); known {
+		up, err := isLoggedIn(dir)
+		if up || err != nil {
+			return before.Session, err
+		}
+	}
+	s, err := i.readSession(dir, name)
+	i.learn(name, seen{st.Ino, s}, err == nil && s.LoggedIn)
+	return s, err
+}
+
+// isLoggedIn tells whether a session carries I/O.
+func isLoggedIn(dir string) (bool, error) {
+	state, err := attribute(dir, "state")
+	return state == "LOGGED_IN", err
+}
+
+// seen is what was read of a session before.
+type seen struct {
+	inode uint64
+	Session
+}
+
+// known returns what was read of the session before, if it is the same one.
+func (i *Initiator) known(name string, inode uint64) (seen, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s, ok := i.seen[name]
+	return s, ok && s.inode == inode
+}
+
+// learn keeps what was read of a session that is ours and carries I/O.
+func (i *Initiator) learn(name string, s seen, up bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if up {
+		i.seen[name] = s
+	} else {
+		delete(i.seen, name)
+	}
+}
+
+// readSession reads a session.
+func (i *Initiator) readSession(dir, name string) (s Session, err error) {
 	switch by, err := attribute(dir, "ifacename"); {
 	case err != nil:
 		return s, err
@@ -73,11 +129,9 @@ func (i *Initiator) session(name string) (s Session, err error) {
 	if s.Initiator, err = attribute(dir, "initiatorname"); err != nil {
 		return s, err
 	}
-	state, err := attribute(dir, "state")
-	if err != nil {
+	if s.LoggedIn, err = isLoggedIn(dir); err != nil {
 		return s, err
 	}
-	s.LoggedIn = state == "LOGGED_IN"
 	device, err := filepath.EvalSymlinks(filepath.Join(dir, "device"))
 	if err != nil {
 		return s, err
@@ -103,10 +157,15 @@ func (i *Initiator) portal(session int) (string, error) {
 	return net.JoinHostPort(ip, port), nil
 }
 
-// remember notes since when sessions are down.
-func (i *Initiator) remember(sessions []Session) {
+// remember notes since when sessions are down, and forgets those that are not there any more.
+func (i *Initiator) remember(names []string, sessions []Session) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	for name := range i.seen {
+		if !slices.Contains(names, name) {
+			delete(i.seen, name)
+		}
+	}
 	down := make(map[int]bool)
 	for n := range sessions {
 		s := &sessions[n]

@@ -72,6 +72,39 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// TestSessionIsReadAnew: what is known of a session holds while it is the same one and carries I/O.
+func TestSessionIsReadAnew(t *testing.T) {
+	m := makeUp(t)
+	look := func(want Session) {
+		t.Helper()
+		want.Since = time.Time{}
+		s, _, err := m.i.Session(t.Context(), want.Target)
+		if s.Since = (time.Time{}); s != want || err != nil {
+			t.Errorf("%+v, %v, want %+v", s, err, want)
+		}
+	}
+	s := Session{ID: 1, Host: 1, Target: aTarget, Address: "10.0.0.1:3260", Initiator: aName, LoggedIn: true}
+	m.session(1, "katbox", aTarget, aName, "LOGGED_IN")
+	look(s)
+	m.state(1, "FAILED")
+	m.file("10.0.0.2\n", "sys/class/iscsi_connection/connection1:0/persistent_address")
+	s.Address, s.LoggedIn = "10.0.0.2:3260", false
+	look(s)
+	m.state(1, "LOGGED_IN")
+	m.file("10.0.0.3\n", "sys/class/iscsi_connection/connection1:0/persistent_address")
+	s.Address, s.LoggedIn = "10.0.0.3:3260", true
+	look(s)
+	// Another one gets its number.
+	m.must(os.Rename(m.path("sys/devices/platform/host1"), m.path("old")))
+	m.session(1, "katbox", aTarget+"2", aName, "LOGGED_IN")
+	s.Target, s.Address = aTarget+"2", "10.0.0.1:3260"
+	look(s)
+	m.gone(1)
+	if _, ok, err := m.i.Session(t.Context(), s.Target); ok || err != nil || len(m.i.seen) != 0 {
+		t.Errorf("when it is gone: %t, %v, %v is still known", ok, err, m.i.seen)
+	}
+}
+
 func TestSessionsOfABadTree(t *testing.T) {
 	for _, tt := range []struct{ file, content, says string }{
 		{"sys/class/iscsi_session/sessionX/ifacename", "katbox\n", "sessionX"},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,36 +32,17 @@ func attribute(path ...string) (string, error) {
 
 // contents reads a file of sysfs, which is no longer than a page.
 func contents(path string) ([]byte, error) {
-	var content []byte
-	err := kernel.IgnoreEINTR(func() error {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		content, err = io.ReadAll(io.LimitReader(file, int64(os.Getpagesize())))
-		return err
-	})
-	return content, err
+	return kernel.ReadFile(unix.AT_FDCWD, path, 0, os.Getpagesize())
 }
 
 // write writes a word into a file of sysfs. The kernel acts upon it before write returns.
-func write(word string, path ...string) error {
-	file, err := kernel.Open(filepath.Join(path...), os.O_WRONLY)
-	if err != nil {
-		return err
-	}
-	return errors.Join(kernel.WriteAt(file, []byte(word), 0), file.Close())
-}
+func write(word string, path ...string) error { return kernel.Order(filepath.Join(path...), word) }
 
 // entries is the names in a directory of sysfs; none where there is no such directory.
 func entries(path string) (names []string, err error) {
-	dir, err := os.ReadDir(path)
+	names, err = kernel.Names(path)
 	if gone(err) {
 		return nil, nil
-	}
-	for _, entry := range dir {
-		names = append(names, entry.Name())
 	}
 	return names, err
 }

@@ -23,15 +23,18 @@ func TestArrayServerAway(t *testing.T) {
 func serverAway(t *testing.T, how dataplane.Away) {
 	a := attachtest.NewArray(t)
 	node := attachtest.ThisNode(t)
-	mount := func(name string) string {
-		dir := directory(t)
-		// The kernel remembers no attributes: what asks the server, asks it each time.
-		if err := nfs.Mount(a.Attach(t, a.Create(t, name, 1, false), node, false).Export, dir, []string{"actimeo=0"}, false); err != nil {
+	// The kernel remembers no attributes: what asks the server, asks it each time.
+	options := []string{"actimeo=0"}
+	mount := func(name string) (dir, export string) {
+		dir, export = directory(t), a.Attach(t, a.Create(t, name, 1, false), node, false).Export
+		if err := nfs.Mount(export, dir, options, false); err != nil {
 			t.Fatal(err)
 		}
-		return dir
+		return dir, export
 	}
-	used, published, idle := mount("used"), filepath.Join(t.TempDir(), "published"), mount("idle")
+	used, usedExport := mount("used")
+	idle, _ := mount("idle")
+	published := filepath.Join(t.TempDir(), "published")
 	late, lateDir := a.Attach(t, a.Create(t, "late", 1, false), node, false), directory(t)
 	roottest.UnmountAtEnd(t, published)
 	if err := tools.Bind(used, published, nil, false); err != nil {
@@ -57,7 +60,16 @@ func serverAway(t *testing.T, how dataplane.Away) {
 		call func() error
 	}{
 		{"the mount table", func() error { _, err := attach.Table(); return err }},
+		{"a look", func() error {
+			at, err := attach.Look(used)
+			if !at.Mounted || !at.Directory {
+				t.Errorf("a look: %+v", at)
+			}
+			return err
+		}},
+		{"a mount that is there", func() error { return nfs.Mount(usedExport, used, options, false) }},
 		{"a bind", func() error { return tools.Bind(used, again, nil, false) }},
+		{"the same again", func() error { return tools.Bind(used, again, nil, false) }},
 		{"an unmount of a bind", func() error { return tools.Unmount(published) }},
 		{"the removal of its directory", func() error { return tools.Remove(published) }},
 		{"an unmount of an export, not the server's last", func() error { return tools.Unmount(idle) }},

@@ -8,18 +8,16 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/katbox/katbox/internal/volume"
 )
 
-// clientAddress returns the address from which the node reaches a server. It sends nothing. The socket is not one of
-// Go's, which would have its poller watch it and wake another thread.
-func clientAddress(server netip.Addr) (netip.Addr, error) {
+// clientAddress says from which address the node reaches a server, for an error: the kernel finds it itself. It sends
+// nothing. The socket is not one of Go's, which would have its poller watch it and wake another thread.
+func clientAddress(server netip.Addr) string {
 	own, err := routeFrom(server)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%w: the node has no way to %s: %w", volume.ErrUnavailable, server, err)
+		return "it has no way to " + server.String() + ": " + err.Error()
 	}
-	return own, nil
+	return own.String()
 }
 
 func routeFrom(server netip.Addr) (netip.Addr, error) {

@@ -43,24 +43,30 @@ func Mount(export, target string, options []string, readOnly bool) error {
 }
 
 func mountExport(e export, source, target string, r request) error {
-	table, err := attach.Table()
-	if err != nil {
+	switch there, err := attach.Look(target); {
+	case err != nil:
 		return err
-	}
-	if there, ok := attach.At(table, target); ok {
-		return compare(there, source, r, r.flags&mount.ReadOnly != 0)
+	case there.Mounted:
+		return compareAt(target, source, r)
 	}
 	server, err := r.server(e)
 	if err != nil {
 		return err
 	}
-	client := r.clientAddress
-	if !client.IsValid() {
-		if client, err = clientAddress(server); err != nil {
-			return err
-		}
+	return explain(mount.FileSystem(source, target, r.fsType(), r.flags, r.data(server)), e, r, server)
+}
+
+// compareAt compares what is mounted at a target with what should be.
+func compareAt(target, source string, r request) error {
+	table, err := attach.Table()
+	if err != nil {
+		return err
 	}
-	return explain(mount.FileSystem(source, target, r.fsType(), r.flags, r.data(server, client)), e, r, client)
+	there, ok := attach.At(table, target)
+	if !ok {
+		return fmt.Errorf("%w: what was mounted there went while it was looked at", volume.ErrBusy)
+	}
+	return compare(there, source, r, r.flags&mount.ReadOnly != 0)
 }
 
 // server returns the address of the export's host, of the family that the option proto asks for.
@@ -94,7 +100,7 @@ var away = []error{unix.ECONNREFUSED, unix.ECONNRESET, unix.ECONNABORTED, unix.E
 	unix.ENETUNREACH, unix.ENETDOWN, unix.ENOTCONN, unix.EPIPE}
 
 // explain says what the kernel's number means for a mount.
-func explain(err error, e export, r request, client netip.Addr) error {
+func explain(err error, e export, r request, server netip.Addr) error {
 	for _, number := range away {
 		if errors.Is(err, number) {
 			return fmt.Errorf("%w: %s cannot be reached: %w", volume.ErrUnavailable, e.host, err)
@@ -104,7 +110,7 @@ func explain(err error, e export, r request, client netip.Addr) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.EACCES):
-		return fmt.Errorf("the array has not exported %s to this node (%s): %w", e.path, client, err)
+		return fmt.Errorf("the array has not exported %s to this node (%s): %w", e.path, clientAddress(server), err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no export %s, or no directory to mount it on: %w", e.path, err)
 	case errors.Is(err, unix.EPROTONOSUPPORT):

@@ -148,8 +148,9 @@ func refuse(option, reason string) error {
 	return volume.Invalid("volume_capability.mount.mount_flags", fmt.Sprintf("has %.80q, which %s", option, reason))
 }
 
-// data returns the options as the kernel takes them.
-func (r request) data(server, client netip.Addr) string {
+// data returns the options as the kernel takes them. It finds out itself where a server of NFS 4.0 calls back, unless
+// an option says so.
+func (r request) data(server netip.Addr) string {
 	data := append([]string{"vers=" + r.version}, r.own...)
 	proto := r.proto
 	if proto == "" && server.Is6() {
@@ -165,7 +166,10 @@ func (r request) data(server, client netip.Addr) string {
 		}
 		return strings.Join(append(data, "mountaddr="+server.String()), ",")
 	}
-	return strings.Join(append(data, "clientaddr="+client.String()), ",")
+	if r.clientAddress.IsValid() {
+		data = append(data, "clientaddr="+r.clientAddress.String())
+	}
+	return strings.Join(data, ",")
 }
 
 // fsType is the name under which the kernel has the version.

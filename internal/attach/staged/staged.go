@@ -3,7 +3,6 @@ package staged
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -83,19 +82,20 @@ func (s *Staged) Save(r Record) error {
 
 // write replaces a file as a whole.
 func (s *Staged) write(name string, content []byte) error {
-	file, err := kernel.CreateIn(s.dir, name+newSuffix, os.O_WRONLY|os.O_TRUNC, 0o600)
+	dir := s.directory()
+	fd, err := kernel.Createat(dir, name+newSuffix, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return err
+		return fmt.Errorf("create %s: %w", name+newSuffix, err)
 	}
-	err = kernel.WriteAt(file, content, 0)
+	err = kernel.Pwrite(fd, content, 0)
 	if err == nil {
-		err = kernel.Sync(file)
+		err = kernel.Fsync(fd)
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
+	if err = errors.Join(err, unix.Close(fd)); err != nil {
+		return fmt.Errorf("write %s: %w", name+newSuffix, err)
 	}
-	if err := kernel.RenameIn(s.dir, name+newSuffix, name); err != nil {
-		return err
+	if err := kernel.Renameat(dir, name+newSuffix, dir, name); err != nil {
+		return fmt.Errorf("rename %s to %s: %w", name+newSuffix, name, err)
 	}
 	return s.sync()
 }
@@ -132,8 +132,7 @@ func (s *Staged) load(name string) (Record, error) {
 const largest = 1 << 20
 
 func (s *Staged) read(name string) (Record, error) {
-	// name has no slash. Past Go's poller, which has no use for a file on a disk, that is half of the system calls.
-	dir := int(s.here.Fd())
+	dir := s.directory()
 	st, err := kernel.Lstatat(dir, name)
 	switch {
 	case err != nil:
@@ -141,13 +140,7 @@ func (s *Staged) read(name string) (Record, error) {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return Record{}, fmt.Errorf("%w: it is no regular file", errDamaged)
 	}
-	fd, err := kernel.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW)
-	if err != nil {
-		return Record{}, fmt.Errorf("open %s: %w", name, err)
-	}
-	file := os.NewFile(uintptr(fd), name)
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, largest))
+	content, err := kernel.ReadFile(dir, name, unix.O_NOFOLLOW, largest)
 	if err != nil {
 		return Record{}, err
 	}
@@ -237,7 +230,10 @@ func (s *Staged) Remove(id string) error {
 	return nil
 }
 
-func (s *Staged) sync() error { return kernel.Sync(s.here) }
+// directory is the open directory. Names in it have no slash.
+func (s *Staged) directory() int { return int(s.here.Fd()) }
+
+func (s *Staged) sync() error { return kernel.Fsync(s.directory()) }
 
 func syncDirectory(path string) error {
 	dir, err := kernel.Open(path, os.O_RDONLY)

@@ -264,7 +264,9 @@ func TestOrderOfTheChanges(t *testing.T) {
 	if err := errors.Join(s.Save(full("v")), s.Remove("v")); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"CreateIn v.json.new", "WriteAt v.json.new", "Sync v.json.new", "RenameIn v.json", "Sync .", "RemoveIn v.json", "Sync ."}
+	want := []string{
+		"Createat v.json.new", "Pwrite v.json.new", "Fsync v.json.new", "Renameat v.json", "Fsync .", "RemoveIn v.json", "Fsync .",
+	}
 	if !reflect.DeepEqual(changes, want) {
 		t.Errorf("got  %q\nwant %q", changes, want)
 	}
@@ -273,7 +275,7 @@ func TestOrderOfTheChanges(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	s := open(t, t.TempDir())
 	kernel.Inject(t, func(call, _ string) error {
-		if call == "WriteAt" {
+		if call == "Pwrite" {
 			return unix.ENOSPC
 		}
 		return nil

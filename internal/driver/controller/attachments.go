@@ -4,16 +4,24 @@ import (
 	"context"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
 
+// errNotAttached answers what is asked of volumes on nodes.
+var errNotAttached = status.Error(codes.Unimplemented, "volumes on nodes are not attached: the CSIDriver has attachRequired false")
+
 // ControllerPublishVolume attaches a volume to a node.
 func (d *Driver) ControllerPublishVolume(
 	ctx context.Context, req *csi.ControllerPublishVolumeRequest,
 ) (*csi.ControllerPublishVolumeResponse, error) {
+	if d.cfg.Kind == pools.KindLocal {
+		return nil, errNotAttached
+	}
 	if err := edge.RequiredID("volume_id", req.GetVolumeId()); err != nil {
 		return nil, err
 	}
@@ -55,6 +63,9 @@ func (d *Driver) ControllerPublishVolume(
 func (d *Driver) ControllerUnpublishVolume(
 	ctx context.Context, req *csi.ControllerUnpublishVolumeRequest,
 ) (*csi.ControllerUnpublishVolumeResponse, error) {
+	if d.cfg.Kind == pools.KindLocal {
+		return nil, errNotAttached
+	}
 	id, from := req.GetVolumeId(), req.GetNodeId()
 	if err := edge.RequiredID("volume_id", id); err != nil {
 		return nil, err

@@ -115,6 +115,11 @@ func sharedFileSystem(field string) error {
 
 // fits returns why a volume cannot be used in this way.
 func (u use) fits(field string, v pools.Volume) error {
+	if v.Protocol == pools.Local {
+		if _, err := onNode(field, u); err != nil {
+			return err
+		}
+	}
 	wantsNFS := u.fsType == "nfs" || u.fsType == "nfs4"
 	switch {
 	case u.block && !v.Block:

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
@@ -40,16 +42,16 @@ type Pools interface {
 	Volumes(ctx context.Context, p pools.Page) ([]pools.Volume, bool, error)
 	// Snapshots returns a page of the selected snapshots by their IDs, and whether there are more.
 	Snapshots(ctx context.Context, s pools.SnapshotSelection, p pools.Page) ([]pools.Snapshot, bool, error)
-	// Capacity returns what a class has room for; volume.ErrNotFound if there is no such class. An
-	// empty name means the default class.
-	Capacity(ctx context.Context, class string) (pools.Capacity, error)
+	// Capacity returns what a class has room for; volume.ErrNotFound if there is no such class.
+	Capacity(ctx context.Context, want pools.Wanted) (pools.Capacity, error)
 	// Ready returns nil when calls can be served.
 	Ready(ctx context.Context) error
 }
 
 // Config is what a Driver works with. All fields except Serving and Trace are required.
 type Config struct {
-	Name    string // as in the CSIDriver object
+	Kind    pools.Kind // what the volumes are on
+	Name    string     // as in the CSIDriver object
 	Version string
 	Pools   Pools
 	// Serving is closed once Pools may be asked; nil means from the start. Until then Probe and all calls
@@ -73,6 +75,8 @@ func New(cfg Config) (*Driver, error) {
 		return nil, err
 	}
 	switch {
+	case cfg.Kind != pools.KindArray && cfg.Kind != pools.KindLocal:
+		return nil, fmt.Errorf("controller: Config.Kind %q is not known", cfg.Kind)
 	case cfg.Pools == nil:
 		return nil, errors.New("controller: Config.Pools is missing")
 	case cfg.Count == nil:
@@ -125,8 +129,12 @@ func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 	return &csi.GetPluginInfoResponse{Name: d.cfg.Name, VendorVersion: d.cfg.Version}, nil
 }
 
-// GetPluginCapabilities reports the controller service, and that volumes grow while they are in use.
+// GetPluginCapabilities reports the controller service, and that volumes grow while they are in use. One on a node's
+// disk is on that node alone.
 func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	if d.cfg.Kind == pools.KindLocal {
+		return edge.PoolsPlugin(csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS), nil
+	}
 	return edge.PoolsPlugin(), nil
 }
 
@@ -139,7 +147,7 @@ func (d *Driver) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResp
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(err == nil)}, nil
 }
 
-// capabilities are what the controller service can do.
+// capabilities are what the controller service can do, for volumes on arrays.
 var capabilities = []csi.ControllerServiceCapability_RPC_Type{
 	csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 	csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
@@ -156,12 +164,22 @@ var capabilities = []csi.ControllerServiceCapability_RPC_Type{
 	csi.ControllerServiceCapability_RPC_VOLUME_CONDITION,
 }
 
+// notLocal are those that it does not have for volumes on nodes, which are not attached.
+var notLocal = []csi.ControllerServiceCapability_RPC_Type{
+	csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
+	csi.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES,
+	csi.ControllerServiceCapability_RPC_PUBLISH_READONLY,
+}
+
 // ControllerGetCapabilities returns the capabilities of the controller service.
 func (d *Driver) ControllerGetCapabilities(
 	context.Context, *csi.ControllerGetCapabilitiesRequest,
 ) (*csi.ControllerGetCapabilitiesResponse, error) {
 	var resp csi.ControllerGetCapabilitiesResponse
 	for _, capability := range capabilities {
+		if d.cfg.Kind == pools.KindLocal && slices.Contains(notLocal, capability) {
+			continue
+		}
 		resp.Capabilities = append(resp.Capabilities, &csi.ControllerServiceCapability{
 			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: capability}},
 		})

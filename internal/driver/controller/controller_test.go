@@ -43,10 +43,11 @@ func TestIdentity(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	good := Config{Name: "array.csi.katbox.io", Pools: &fakePools{}, Log: logr.Discard(),
+	good := Config{Kind: pools.KindArray, Name: "array.csi.katbox.io", Pools: &fakePools{}, Log: logr.Discard(),
 		Count: func(string) edge.Calls { return uncounted{} }}
 	for name, change := range map[string]func(*Config){
 		"name": func(c *Config) { c.Name = "" }, "pools": func(c *Config) { c.Pools = nil }, "count": func(c *Config) { c.Count = nil },
+		"kind": func(c *Config) { c.Kind = "" },
 	} {
 		c := good
 		change(&c)

@@ -18,7 +18,7 @@ func TestWhatIsAskedForAVolume(t *testing.T) {
 		t.Helper()
 		req := createRequest()
 		change(req)
-		got, err := newVolume(req)
+		got, err := driverOf(t, &fakePools{}, pools.KindArray).newVolume(req)
 		if err != nil {
 			t.Errorf("%v: %v", req, err)
 		}
@@ -79,7 +79,7 @@ func TestWhatIsAskedForAVolume(t *testing.T) {
 		}, func(v *pools.NewVolume) { v.Source.Volume = "pvc-0" }},
 		"no size": {func(r *csi.CreateVolumeRequest) { r.CapacityRange = nil }, func(v *pools.NewVolume) { v.Required = 0 }},
 	} {
-		want := pools.NewVolume{Name: "pvc-1", Required: 1 << 30}
+		want := pools.NewVolume{Name: "pvc-1", Kind: pools.KindArray, Required: 1 << 30}
 		tt.want(&want)
 		if got := asked(tt.change); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -125,6 +125,7 @@ func TestBadRequestsAreRefusedWithTheirField(t *testing.T) {
 		`parameters["zzz"] is not known`:                                                parameters("zzz", ""),
 		"give one of them":                                                              parameters("poolClass", "a", "VSCStorageClassName", "b"),
 		`"No Name", which is not the name of`:                                           parameters("poolClass", "No Name"),
+		`is local, and neither nfs nor iscsi: volumes on the nodes`:                     parameters("protocol", "local"),
 		`is "smb", and neither nfs nor iscsi`:                                           parameters("protocol", "smb"),
 		"is not a JSON object":                                                          parameters("volumeOptions", "[1]"),
 		"has something after its JSON object":                                           parameters("volumeOptions", "{} {}"),
@@ -181,12 +182,13 @@ func groupMount() *csi.VolumeCapability {
 func FuzzNewVolume(f *testing.F) {
 	f.Add("pvc-1", "poolClass", "fast", "ext4", int32(single), false)
 	f.Add("x", "volumeOptions", `{"a": 1.5e3, "b": null}`, "nfs", int32(multi), true)
+	d := driverOf(f, &fakePools{}, pools.KindArray)
 	f.Fuzz(func(t *testing.T, name, key, value, fsType string, m int32, block bool) {
 		c := mountOf(mode(m), fsType)
 		if block {
 			c = blockOf(mode(m))
 		}
-		v, err := newVolume(&csi.CreateVolumeRequest{Name: name, Parameters: map[string]string{key: value},
+		v, err := d.newVolume(&csi.CreateVolumeRequest{Name: name, Parameters: map[string]string{key: value},
 			VolumeCapabilities: []*csi.VolumeCapability{c}})
 		if err != nil {
 			return

@@ -1,5 +1,5 @@
 // Package controller is the CSI edge of the controller: the Identity and Controller services for
-// volumes on remote arrays. It validates requests, turns them into the words of package pools, and
+// volumes on remote arrays, or on the disks of nodes. It validates requests, turns them into the words of package pools, and
 // turns errors into gRPC codes. It keeps no state and takes no locks; the [Pools] behind it do the work.
 //
 // What a code means to the sidecars decides whether something leaks: after a final code the provisioner

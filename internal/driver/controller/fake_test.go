@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type fakePools struct {
 	more     bool
 	attached pools.Attachment
 	capacity pools.Capacity
+	// protocol of volumes that grow.
+	protocol pools.Protocol
 }
 
 func (f *fakePools) ask(what any) error {
@@ -61,7 +64,6 @@ type (
 		selection pools.SnapshotSelection
 		page      pools.Page
 	}
-	room struct{ class string }
 )
 
 func (f *fakePools) CreateVolume(_ context.Context, v pools.NewVolume) (pools.Volume, error) {
@@ -69,7 +71,7 @@ func (f *fakePools) CreateVolume(_ context.Context, v pools.NewVolume) (pools.Vo
 }
 func (f *fakePools) DeleteVolume(_ context.Context, id string) error { return f.ask(deleted{id}) }
 func (f *fakePools) GrowVolume(_ context.Context, id string, required, _ int64) (pools.Volume, error) {
-	return pools.Volume{ID: id, Size: required, Protocol: pools.ISCSI}, f.ask(grown{id})
+	return pools.Volume{ID: id, Size: required, Protocol: cmp.Or(f.protocol, pools.ISCSI)}, f.ask(grown{id})
 }
 func (f *fakePools) Attach(_ context.Context, a pools.NewAttachment) (pools.Attachment, error) {
 	return f.attached, f.ask(a)
@@ -102,8 +104,8 @@ func (f *fakePools) Volumes(_ context.Context, p pools.Page) ([]pools.Volume, bo
 func (f *fakePools) Snapshots(_ context.Context, s pools.SnapshotSelection, p pools.Page) ([]pools.Snapshot, bool, error) {
 	return f.snaps, f.more, f.ask(selected{s, p})
 }
-func (f *fakePools) Capacity(_ context.Context, class string) (pools.Capacity, error) {
-	return f.capacity, f.ask(room{class})
+func (f *fakePools) Capacity(_ context.Context, want pools.Wanted) (pools.Capacity, error) {
+	return f.capacity, f.ask(want)
 }
 func (f *fakePools) Ready(context.Context) error { return f.err }
 
@@ -116,11 +118,23 @@ func (uncounted) CallEnded(string, time.Duration) {}
 // serve serves a driver on a real socket and returns a connection to it.
 func serve(t *testing.T, f *fakePools) *grpc.ClientConn {
 	t.Helper()
-	d, err := New(Config{Name: "array.csi.katbox.io", Version: "1", Pools: f, Log: logr.Discard(),
+	return serveKind(t, f, pools.KindArray)
+}
+
+// driverOf is a driver of a kind.
+func driverOf(t testing.TB, f *fakePools, kind pools.Kind) *Driver {
+	t.Helper()
+	d, err := New(Config{Kind: kind, Name: string(kind) + ".csi.katbox.io", Version: "1", Pools: f, Log: logr.Discard(),
 		Count: func(string) edge.Calls { return uncounted{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+func serveKind(t *testing.T, f *fakePools, kind pools.Kind) *grpc.ClientConn {
+	t.Helper()
+	d := driverOf(t, f, kind)
 	path := filepath.Join(t.TempDir(), "csi.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {

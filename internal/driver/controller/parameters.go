@@ -50,7 +50,7 @@ const maxOptions = 4096
 
 // parametersOf reads the parameters of a StorageClass into v. The error names the one that is not
 // acceptable.
-func parametersOf(v *pools.NewVolume, parameters map[string]string) error {
+func parametersOf(kind pools.Kind, v *pools.NewVolume, parameters map[string]string) error {
 	if err := checkKeys(parameters, volumeKeys); err != nil {
 		return err
 	}
@@ -65,17 +65,34 @@ func parametersOf(v *pools.NewVolume, parameters map[string]string) error {
 	if v.Class != "" && !pools.IsID(v.Class) {
 		return volume.Invalid(parameter(keyClass), fmt.Sprintf("is %.100q, which is not the name of a PoolClass", v.Class))
 	}
-	switch p := pools.Protocol(parameters[keyProtocol]); p {
-	case "", pools.NFS, pools.ISCSI:
-		v.Protocol = p
-	default:
-		return volume.Invalid(parameter(keyProtocol), fmt.Sprintf("is %.100q, and neither nfs nor iscsi", string(p)))
+	if v.Protocol = pools.Protocol(parameters[keyProtocol]); v.Protocol != "" {
+		if err := protocolFits(kind, v.Protocol); err != nil {
+			return err
+		}
 	}
 	v.FSType = parameters[keyFSType]
 	v.Claim = pools.Claim{Namespace: parameters[keyClaimNamespace], Name: parameters[keyClaimName]}
 	options, err := optionsOf(parameters[keyOptions])
+	if err == nil && len(options) > 0 && kind == pools.KindLocal {
+		err = volume.Invalid(parameter(keyOptions), "is for arrays: a volume on a node has no options")
+	}
 	v.Options = options
 	return err
+}
+
+// protocolFits refuses a protocol by which no volume of the kind is reached.
+func protocolFits(kind pools.Kind, p pools.Protocol) error {
+	switch {
+	case kind == pools.KindLocal && p != pools.Local:
+		return volume.Invalid(parameter(keyProtocol), fmt.Sprintf("is %.100q, and volumes of this driver are on the nodes: "+
+			"leave it out, or give local", string(p)))
+	case kind == pools.KindArray && p == pools.Local:
+		return volume.Invalid(parameter(keyProtocol), "is local, and neither nfs nor iscsi: volumes on the nodes' disks have a driver of "+
+			"their own")
+	case kind == pools.KindArray && p != pools.NFS && p != pools.ISCSI:
+		return volume.Invalid(parameter(keyProtocol), fmt.Sprintf("is %.100q, and neither nfs nor iscsi", string(p)))
+	}
+	return nil
 }
 
 // checkKeys refuses a parameter that is not known.

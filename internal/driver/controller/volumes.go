@@ -8,7 +8,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/driver/edge"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
@@ -16,7 +15,7 @@ import (
 
 // CreateVolume makes a volume, empty or with the data of a snapshot or another volume.
 func (d *Driver) CreateVolume(ctx context.Context, req *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	wanted, err := newVolume(req)
+	wanted, err := d.newVolume(req)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +27,8 @@ func (d *Driver) CreateVolume(ctx context.Context, req *csi.CreateVolumeRequest)
 }
 
 // newVolume validates a request for a volume.
-func newVolume(req *csi.CreateVolumeRequest) (v pools.NewVolume, err error) {
+func (d *Driver) newVolume(req *csi.CreateVolumeRequest) (v pools.NewVolume, err error) {
+	v.Kind = d.cfg.Kind
 	v.Name = req.GetName()
 	if err := checkName(v.Name); err != nil {
 		return v, err
@@ -37,7 +37,7 @@ func newVolume(req *csi.CreateVolumeRequest) (v pools.NewVolume, err error) {
 	if err != nil {
 		return v, err
 	}
-	if err := parametersOf(&v, req.GetParameters()); err != nil {
+	if err := parametersOf(v.Kind, &v, req.GetParameters()); err != nil {
 		return v, err
 	}
 	if len(req.GetMutableParameters()) > 0 {
@@ -50,10 +50,13 @@ func newVolume(req *csi.CreateVolumeRequest) (v pools.NewVolume, err error) {
 		use.fsType = v.FSType
 	}
 	v.Block, v.Shared = use.block, use.writers
-	if v.Protocol, v.FSType, err = protocolOf(capabilitiesField, v.Protocol, use); err != nil {
+	if v.Protocol, v.FSType, err = d.reached(v.Protocol, use); err != nil {
 		return v, err
 	}
-	v.Source, err = sourceOf(req.GetVolumeContentSource())
+	if v.Source, err = sourceOf(req.GetVolumeContentSource()); err != nil || v.Kind != pools.KindLocal {
+		return v, err
+	}
+	v.Near, err = near(req.GetAccessibilityRequirements())
 	return v, err
 }
 
@@ -93,6 +96,10 @@ func sourceOf(s *csi.VolumeContentSource) (from pools.Source, err error) {
 
 func csiVolume(v pools.Volume) *csi.Volume {
 	answer := &csi.Volume{VolumeId: v.ID, CapacityBytes: v.Size}
+	if v.On != "" {
+		answer.AccessibleTopology = []*csi.Topology{{Segments: map[string]string{pools.TopologyKey(v.On): pools.TopologyValue}}}
+		answer.VolumeContext = map[string]string{pools.PoolContext: v.On}
+	}
 	switch {
 	case v.Source.Snapshot != "":
 		answer.ContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
@@ -119,7 +126,7 @@ func (d *Driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest)
 }
 
 // ControllerExpandVolume makes a volume larger. The node has to look again at a device; to an NFS mount
-// the new size shows by itself.
+// the new size shows by itself, and a node makes its own volumes larger wherever they are mounted.
 func (d *Driver) ControllerExpandVolume(
 	ctx context.Context, req *csi.ControllerExpandVolumeRequest,
 ) (*csi.ControllerExpandVolumeResponse, error) {
@@ -164,7 +171,7 @@ func (d *Driver) ValidateVolumeCapabilities(
 	if err != nil {
 		return nil, err
 	}
-	if err := validate(req, v); err != nil {
+	if err := d.validate(req, v); err != nil {
 		return &csi.ValidateVolumeCapabilitiesResponse{Message: err.Error()}, nil
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
@@ -173,13 +180,13 @@ func (d *Driver) ValidateVolumeCapabilities(
 }
 
 // validate returns why a volume is not as a request says.
-func validate(req *csi.ValidateVolumeCapabilitiesRequest, v pools.Volume) error {
+func (d *Driver) validate(req *csi.ValidateVolumeCapabilitiesRequest, v pools.Volume) error {
 	use, err := usesOf(capabilitiesField, req.GetVolumeCapabilities()...)
 	if err != nil {
 		return err
 	}
 	var of pools.NewVolume
-	if err := parametersOf(&of, req.GetParameters()); err != nil {
+	if err := parametersOf(d.cfg.Kind, &of, req.GetParameters()); err != nil {
 		return err
 	}
 	if of.Class != "" && of.Class != v.Class {
@@ -194,25 +201,34 @@ func validate(req *csi.ValidateVolumeCapabilitiesRequest, v pools.Volume) error 
 // GetCapacity returns what a class has room for: nothing, where there is no such class.
 func (d *Driver) GetCapacity(ctx context.Context, req *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	var of pools.NewVolume
-	if err := parametersOf(&of, req.GetParameters()); err != nil {
+	if err := parametersOf(d.cfg.Kind, &of, req.GetParameters()); err != nil {
 		return nil, err
 	}
+	want := pools.Wanted{Class: of.Class, Kind: d.cfg.Kind}
 	if len(req.GetVolumeCapabilities()) > 0 {
 		use, err := usesOf(capabilitiesField, req.GetVolumeCapabilities()...)
 		if err == nil {
-			_, _, err = protocolOf(capabilitiesField, of.Protocol, use)
+			_, _, err = d.reached(of.Protocol, use)
 		}
 		if err != nil {
 			return &csi.GetCapacityResponse{}, nil // there is no room for what cannot be made
 		}
+		want.Block = use.block
 	}
-	room, err := d.cfg.Pools.Capacity(ctx, of.Class)
+	if at := req.GetAccessibleTopology(); at != nil && d.cfg.Kind == pools.KindLocal {
+		here := segment(at)
+		if len(here) == 0 {
+			return &csi.GetCapacityResponse{}, nil // nor where there is no pool
+		}
+		want.Near = [][]string{here}
+	}
+	room, err := d.cfg.Pools.Capacity(ctx, want)
 	if err != nil && !errors.Is(err, volume.ErrNotFound) {
 		return nil, err
 	}
 	return &csi.GetCapacityResponse{
 		AvailableCapacity: room.Available,
 		MaximumVolumeSize: wrapperspb.Int64(room.Largest),
-		MinimumVolumeSize: wrapperspb.Int64(array.GiB(1).Bytes()),
+		MinimumVolumeSize: wrapperspb.Int64(d.cfg.Kind.Unit()),
 	}, nil
 }

@@ -23,9 +23,10 @@ func Stats(s volume.Stats) *csi.NodeGetVolumeStatsResponse {
 }
 
 // PoolsPlugin returns the answer to GetPluginCapabilities for volumes on arrays, of the controller and of
-// the nodes, which are one plugin: there is a controller service, and volumes grow while they are in use.
-func PoolsPlugin() *csi.GetPluginCapabilitiesResponse {
-	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{
+// the nodes, which are one plugin: there is a controller service, and volumes grow while they are in use. more is
+// what only volumes on nodes have.
+func PoolsPlugin(more ...csi.PluginCapability_Service_Type) *csi.GetPluginCapabilitiesResponse {
+	resp := &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{
 		{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{
 			Type: csi.PluginCapability_Service_CONTROLLER_SERVICE,
 		}}},
@@ -33,6 +34,11 @@ func PoolsPlugin() *csi.GetPluginCapabilitiesResponse {
 			Type: csi.PluginCapability_VolumeExpansion_ONLINE,
 		}}},
 	}}
+	for _, service := range more {
+		resp.Capabilities = append(resp.Capabilities,
+			&csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: service}}})
+	}
+	return resp
 }
 
 // NodeCapabilities returns the answer to NodeGetCapabilities.

@@ -58,12 +58,17 @@ func New(cfg Config) *Server {
 	if cfg.Hold != nil {
 		around = slices.Insert(around, 0, cfg.Hold)
 	}
-	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...))
+	// Requests are small. Windows that adapt themselves to the bandwidth would measure it with each call, which costs
+	// a message there and back.
+	s := grpc.NewServer(grpc.ChainUnaryInterceptor(around...), grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))
 	for _, service := range cfg.Services {
 		s.RegisterService(service.Desc, service.Implementation)
 	}
 	return &Server{s}
 }
+
+// window is how many bytes of a request, and of all that come at the same time, may be on their way to the server.
+const window = 1 << 20
 
 // Stop accepts no further calls and waits for the running ones. If ctx ends first, it breaks them
 // off and returns an error.

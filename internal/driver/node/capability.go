@@ -27,10 +27,10 @@ var fileSystems = []string{pools.DefaultFSType, "xfs"}
 // use is what a capability wants of a volume.
 type use struct {
 	block, readOnly bool
-	// oneTarget: one pod of the node at a time; writers: pods on several nodes write.
-	oneTarget, writers bool
-	fsType             string
-	options            []string
+	// oneTarget: one pod of the node at a time; nodes: pods on several nodes; writers: several of those write.
+	oneTarget, nodes, writers bool
+	fsType                    string
+	options                   []string
 }
 
 // useOf reads a capability. The error names the field that is not acceptable for any volume.
@@ -54,9 +54,9 @@ func useOf(c *csi.VolumeCapability) (u use, err error) {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY:
 		u.oneTarget, u.readOnly = true, true
 	case csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
-		u.readOnly = true
+		u.readOnly, u.nodes = true, true
 	case csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
-		u.writers = true
+		u.writers, u.nodes = true, true
 	case csi.VolumeCapability_AccessMode_UNKNOWN:
 		return use{}, volume.Invalid(capabilityField+".access_mode", "is missing")
 	default:

@@ -1,4 +1,5 @@
-// Package node is the CSI edge of the nodes for volumes on remote arrays: the Identity and Node services.
+// Package node is the CSI edge of the nodes for persistent volumes, on remote arrays or on the node's own disks: the
+// Identity and Node services.
 // It validates requests, turns them into the words of package pools, and turns errors into gRPC codes. It
 // keeps no state and takes no locks; the [Volumes] behind it do the work.
 //

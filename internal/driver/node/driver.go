@@ -39,17 +39,21 @@ type Volumes interface {
 	Ready(ctx context.Context) error
 }
 
-// Config is what a Driver works with. All fields except MaxVolumes and Trace are required.
+// Config is what a Driver works with. All fields except MaxVolumes and Trace are required, and Segments for
+// [pools.KindLocal] alone.
 type Config struct {
-	Name       string // as in the CSIDriver object
+	Kind       pools.Kind // what the volumes are on
+	Name       string     // as in the CSIDriver object
 	Version    string
 	NodeID     string // the node's name in the cluster
 	KubeletDir string // the kubelet's root directory
 	MaxVolumes int64  // how many volumes may be attached to the node; 0 leaves that to the orchestrator
 	Volumes    Volumes
-	Log        logr.Logger
-	Count      func(method string) edge.Calls // the counters of a CSI method
-	Trace      grpc.UnaryServerInterceptor    // makes a span of each call; nil for none
+	// Segments returns the topology of the node: which pools its volumes can be in.
+	Segments func(context.Context) (map[string]string, error)
+	Log      logr.Logger
+	Count    func(method string) edge.Calls // the counters of a CSI method
+	Trace    grpc.UnaryServerInterceptor    // makes a span of each call; nil for none
 }
 
 // Driver implements the CSI Identity and Node services.
@@ -71,6 +75,10 @@ func New(cfg Config) (*Driver, error) {
 		return nil, fmt.Errorf("kubelet directory %q is not an absolute path", cfg.KubeletDir)
 	case cfg.MaxVolumes < 0:
 		return nil, fmt.Errorf("maximum of volumes per node %d is negative", cfg.MaxVolumes)
+	case cfg.Kind != pools.KindArray && cfg.Kind != pools.KindLocal:
+		return nil, fmt.Errorf("driver/node: Config.Kind %q is not known", cfg.Kind)
+	case (cfg.Segments == nil) != (cfg.Kind == pools.KindArray):
+		return nil, errors.New("driver/node: Config.Segments is for pools on the node, and for those alone")
 	case cfg.Volumes == nil:
 		return nil, errors.New("driver/node: Config.Volumes is missing")
 	case cfg.Count == nil:
@@ -123,8 +131,11 @@ func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 }
 
 // GetPluginCapabilities reports what the controller's plugin reports: there is a controller service, and
-// volumes grow while they are in use.
+// volumes grow while they are in use. One on a node's disk is on that node alone.
 func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	if d.cfg.Kind == pools.KindLocal {
+		return edge.PoolsPlugin(csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS), nil
+	}
 	return edge.PoolsPlugin(), nil
 }
 

@@ -84,7 +84,7 @@ func testDriver(t testing.TB, volumes Volumes, log logr.Logger) *Driver {
 	t.Helper()
 	counted := metrics.New("", "")
 	d, err := New(Config{
-		Name: "array.csi.katbox.io", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet/", MaxVolumes: 7,
+		Kind: pools.KindArray, Name: "array.csi.katbox.io", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet/", MaxVolumes: 7,
 		Volumes: volumes, Log: log, Count: func(method string) edge.Calls { return counted.Method(method) },
 	})
 	if err != nil {

@@ -28,6 +28,9 @@ func (d *Driver) staging(req *csi.NodeStageVolumeRequest) (s pools.Staging, err 
 	if err := edge.KnownID("volume_id", req.GetVolumeId()); err != nil {
 		return s, err
 	}
+	if d.cfg.Kind == pools.KindLocal {
+		return localStaging(req, path, u)
+	}
 	a, err := d.attachment(req.GetVolumeId(), req.GetPublishContext())
 	if err != nil {
 		return s, err

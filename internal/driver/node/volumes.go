@@ -20,7 +20,7 @@ func (d *Driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRe
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// NodeUnstageVolume undoes that. After its success the volume may be detached.
+// NodeUnstageVolume undoes that. After its success the volume may be detached, or deleted.
 func (d *Driver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	id, path, err := d.unstaging(req)
 	if err != nil {
@@ -83,9 +83,20 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 }
 
 // NodeGetInfo returns the node's ID, which is its name, and its limit of volumes. All nodes reach the
-// arrays, so there is no topology.
-func (d *Driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: d.cfg.NodeID, MaxVolumesPerNode: d.cfg.MaxVolumes}, nil
+// arrays, so there is no topology for those. The kubelet asks for it once, when it registers the driver.
+func (d *Driver) NodeGetInfo(ctx context.Context, _ *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	info := &csi.NodeGetInfoResponse{NodeId: d.cfg.NodeID, MaxVolumesPerNode: d.cfg.MaxVolumes}
+	if d.cfg.Segments == nil {
+		return info, nil
+	}
+	segments, err := d.cfg.Segments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(segments) > 0 {
+		info.AccessibleTopology = &csi.Topology{Segments: segments}
+	}
+	return info, nil
 }
 
 // NodeGetCapabilities returns the capabilities of the node service.

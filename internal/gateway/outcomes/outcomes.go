@@ -12,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/metrics"
+	"github.com/katbox/katbox/internal/hub"
 	"github.com/katbox/katbox/internal/logkeys"
 )
 
@@ -36,9 +37,9 @@ type Nodes interface {
 
 var (
 	// ErrAway: the node is not connected.
-	ErrAway = errors.New("the node is not connected")
+	ErrAway = hub.ErrAway
 	// ErrRefused: the node does not take outcomes, because it has another source or is an older version.
-	ErrRefused = errors.New("the node takes no outcomes")
+	ErrRefused = hub.ErrRefused
 )
 
 const (

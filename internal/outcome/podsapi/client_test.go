@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -69,7 +70,12 @@ type kubelet struct {
 
 func startKubelet(t testing.TB, socket string, steps ...step) *kubelet {
 	t.Helper()
-	l, err := net.Listen("unix", socket)
+	// The socket has its name when it takes connections, not a moment before.
+	l, err := net.Listen("unix", socket+"-")
+	if err == nil {
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		err = os.Rename(socket+"-", socket)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,8 @@ func (s *Server) Client() (client.WithWatch, error) {
 	for _, group := range groups {
 		for kind := range s.scheme.KnownTypes(group) {
 			scope := meta.RESTScopeRoot
-			if kind == "Secret" || kind == "Lease" || kind == "Event" {
+			switch kind {
+			case "Secret", "Lease", "Event", "PersistentVolumeClaim":
 				scope = meta.RESTScopeNamespace
 			}
 			mapper.Add(group.WithKind(kind), scope)

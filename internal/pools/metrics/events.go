@@ -26,11 +26,13 @@ func (m *Metrics) Pool(p *v1alpha1.Pool) {
 	c, n := p.Status.Capacity, p.Status.Counters
 	for of, quantity := range map[string]float64{
 		"total": float64(c.Total.Value()), "available": float64(c.Available.Value()), "provisioned": float64(c.Provisioned.Value()),
+		"retained": float64(c.Retained.Value()),
 	} {
 		m.capacity.WithLabelValues(name, of).Set(quantity)
 	}
 	for of, number := range map[string]int32{
 		"volumes": n.Volumes, "external": n.External, "snapshots": n.Snapshots, "attachments": n.Attachments,
+		"retained": n.Retained,
 	} {
 		m.objects.WithLabelValues(name, of).Set(float64(number))
 	}
@@ -47,6 +49,9 @@ func (m *Metrics) PoolGone(name string) {
 func (m *Metrics) OperationEnded(operation string, took time.Duration, err error) {
 	m.operations.WithLabelValues(operation, outcomeOf(err)).Observe(took.Seconds())
 }
+
+// RetainedEnded counts a volume that is not retained any more, by the reason.
+func (m *Metrics) RetainedEnded(reason string) { m.retainedEnds.WithLabelValues(reason).Inc() }
 
 // outcomeOf is the word for how an operation ended.
 func outcomeOf(err error) string {

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/katbox/katbox/internal/pools"
 )
 
 const (
@@ -29,19 +31,20 @@ var callBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30
 type Metrics struct {
 	registry *prometheus.Registry
 
-	leader     prometheus.Gauge
-	watched    *prometheus.GaugeVec
-	states     *prometheus.GaugeVec
-	modes      *prometheus.GaugeVec
-	capacity   *prometheus.GaugeVec
-	objects    *prometheus.GaugeVec
-	operations *prometheus.HistogramVec
-	arrayCalls *prometheus.HistogramVec
-	restarts   prometheus.Counter
-	parked     prometheus.Gauge
-	calls      *prometheus.HistogramVec
-	inFlight   prometheus.Gauge
-	dropped    prometheus.Counter
+	leader       prometheus.Gauge
+	watched      *prometheus.GaugeVec
+	states       *prometheus.GaugeVec
+	modes        *prometheus.GaugeVec
+	capacity     *prometheus.GaugeVec
+	objects      *prometheus.GaugeVec
+	operations   *prometheus.HistogramVec
+	retainedEnds *prometheus.CounterVec
+	arrayCalls   *prometheus.HistogramVec
+	restarts     prometheus.Counter
+	parked       prometheus.Gauge
+	calls        *prometheus.HistogramVec
+	inFlight     prometheus.Gauge
+	dropped      prometheus.Counter
 }
 
 // New returns the metrics of a controller of the given version and revision, each with its first value.
@@ -57,11 +60,15 @@ func New(version, revision string) *Metrics {
 		modes: with.NewGaugeVec(gauge("pool_capacity_mode",
 			"1 for how full a pool is: normal, alert, protected or emergency. New volumes go to normal ones."), []string{"pool", "mode"}),
 		capacity: with.NewGaugeVec(gauge("pool_capacity_bytes",
-			"Size of a pool: total, available on its disks, provisioned to volumes."), []string{"pool", "of"}),
+			"Size of a pool: total, available on its disks, provisioned to volumes, retained for deleted claims."), []string{"pool", "of"}),
 		objects: with.NewGaugeVec(gauge("pool_objects",
-			"Objects of a pool: volumes, external (volumes that Katbox has not made), snapshots, attachments."), []string{"pool", "of"}),
+			"Objects of a pool: volumes, retained (volumes of deleted claims, among them), external (volumes that Katbox has not made), "+
+				"snapshots, attachments."), []string{"pool", "of"}),
 		operations: with.NewHistogramVec(histogram("operation_duration_seconds",
 			"Duration of operations on volumes, snapshots and attachments, by operation and outcome."), []string{"operation", "outcome"}),
+		retainedEnds: with.NewCounterVec(counter("retained_ended_total",
+			"Volumes of deleted claims that are not retained any more, by reason: Expired, Evicted, Erased, Vanished or Restored."),
+			[]string{"reason"}),
 		arrayCalls: with.NewHistogramVec(histogram("array_call_duration_seconds",
 			"Duration of requests to arrays, by method, path and outcome; waiting for a turn counts."), []string{"method", "path", "outcome"}),
 		restarts: with.NewCounter(counter("actor_restarts_total", "Restarts of an actor after a panic.")),
@@ -72,6 +79,9 @@ func New(version, revision string) *Metrics {
 		inFlight: with.NewGauge(gauge("csi_operations_in_flight", "CSI calls that are running.")),
 		dropped: with.NewCounter(counter("log_lines_dropped_total",
 			"Log lines that were dropped because stdout was not read fast enough.")),
+	}
+	for _, reason := range pools.Ends {
+		m.retainedEnds.WithLabelValues(string(reason))
 	}
 	with.NewGaugeVec(gauge("build_info", "Always 1; which build of the controller this is."),
 		[]string{"version", "revision", "goversion"}).WithLabelValues(version, revision, runtime.Version()).Set(1)

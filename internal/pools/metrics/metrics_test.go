@@ -33,14 +33,16 @@ var names = []string{
 	"katbox_pools_pool_capacity_mode gauge",
 	"katbox_pools_pool_objects gauge",
 	"katbox_pools_pool_state gauge",
+	"katbox_pools_retained_ended_total counter",
 	"katbox_pools_watch_up gauge",
 }
 
 func pool(name string, state v1alpha1.PoolState) *v1alpha1.Pool {
 	return &v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.PoolStatus{State: state,
 		Capacity: v1alpha1.Capacity{Mode: "alert",
-			Total: resource.MustParse("100Gi"), Available: resource.MustParse("40Gi"), Provisioned: resource.MustParse("200Gi")},
-		Counters: v1alpha1.PoolCounters{Volumes: 3, External: 2, Snapshots: 1, Attachments: 4}}}
+			Total: resource.MustParse("100Gi"), Available: resource.MustParse("40Gi"), Provisioned: resource.MustParse("200Gi"),
+			Retained: resource.MustParse("20Gi")},
+		Counters: v1alpha1.PoolCounters{Volumes: 3, Retained: 1, External: 2, Snapshots: 1, Attachments: 4}}}
 }
 
 // everything makes one event of each kind happen.
@@ -58,6 +60,7 @@ func everything(m *metrics.Metrics) {
 		volume.ErrUnavailable, context.Canceled, volume.ErrNoSpace, volume.ErrNotFound, pools.ErrInUse, errors.New("odd")} {
 		m.OperationEnded("create", time.Second, err)
 	}
+	m.RetainedEnded("Evicted")
 	m.Called("POST", "volumes", "ok", 2*time.Second)
 	m.ActorRestarted()
 	m.VolumeParked()
@@ -87,6 +90,10 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_pools_pool_capacity_bytes{of="provisioned",pool="a"}`: 200 << 30,
 		`katbox_pools_pool_objects{of="volumes",pool="a"}`:            3,
 		`katbox_pools_pool_objects{of="external",pool="a"}`:           2,
+		`katbox_pools_pool_objects{of="retained",pool="a"}`:           1,
+		`katbox_pools_pool_capacity_bytes{of="retained",pool="a"}`:    20 << 30,
+		`katbox_pools_retained_ended_total{reason="Evicted"}`:         1,
+		`katbox_pools_retained_ended_total{reason="Expired"}`:         0,
 		`katbox_pools_pool_objects{of="snapshots",pool="a"}`:          1,
 		`katbox_pools_pool_objects{of="attachments",pool="a"}`:        4,
 		operation("ok"): 1, operation("uncertain"): 2, operation("busy"): 1, operation("unavailable"): 2, operation("no_room"): 1,

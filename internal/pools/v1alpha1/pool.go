@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pool is a place that volumes are made in: a pool of a Zadara VPSA.
+// Pool is a place that volumes are made in: a pool of a Zadara VPSA, or a directory on a disk of a node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -13,6 +13,7 @@ import (
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.spec.className`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.vpsa.endpoint`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.local.node`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="CapacityMode",type=string,JSONPath=`.status.capacity.mode`
 // +kubebuilder:printcolumn:name="Total",type=string,JSONPath=`.status.capacity.total`
@@ -26,6 +27,8 @@ type Pool struct {
 }
 
 // PoolSpec is where a pool is, and what it may take.
+// +kubebuilder:validation:XValidation:rule="has(self.vpsa) != has(self.local)",message="a pool is one of vpsa and local"
+// +kubebuilder:validation:XValidation:rule="has(self.local) == has(oldSelf.local)",message="a pool on an array cannot become one of a node, nor the other way round"
 type PoolSpec struct {
 	// ClassName is the PoolClass that the pool is a member of. It can change only while the pool has
 	// no volumes.
@@ -41,7 +44,7 @@ type PoolSpec struct {
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 	// Overcommit is how many times its size may be promised to volumes, such as "2.5"; "0" sets no
-	// limit: volumes are thin.
+	// limit: volumes are thin. The controller makes pools of nodes with "1": what is promised is there.
 	// +optional
 	// +kubebuilder:default="0"
 	// +kubebuilder:validation:Pattern=`^[0-9]{1,4}(\.[0-9]{1,3})?$`
@@ -51,7 +54,12 @@ type PoolSpec struct {
 	// +optional
 	CapacityThresholds CapacityThresholds `json:"capacityThresholds,omitzero"`
 	// VPSA is the array. It cannot become another one.
-	VPSA VPSA `json:"vpsa"`
+	// +optional
+	VPSA VPSA `json:"vpsa,omitzero"`
+	// Local is a directory on a disk of a node. The controller makes such Pools, when a node tells of the
+	// directory for the first time.
+	// +optional
+	Local *LocalPool `json:"local,omitempty"`
 }
 
 // CapacityThresholds are free shares of the size, such as "0.2".
@@ -103,6 +111,19 @@ type VPSA struct {
 	RequestTimeout *metav1.Duration `json:"requestTimeout,omitempty"`
 }
 
+// LocalPool is a directory on a disk of a node, told by the UUID that a file in it has: the disk may move to
+// another node, and the node may get another name.
+type LocalPool struct {
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the UUID cannot change: it tells one disk from another"
+	UUID string `json:"uuid"`
+	// Headroom is the share of the disk that is promised to no volume, such as "0.1".
+	// +optional
+	// +kubebuilder:default="0.1"
+	// +kubebuilder:validation:Pattern=`^0(\.[0-9]{1,3})?$`
+	Headroom string `json:"headroom,omitempty"`
+}
+
 // SecretRef names a Secret in the controller's namespace.
 type SecretRef struct {
 	// +kubebuilder:validation:MinLength=1
@@ -136,6 +157,8 @@ type PoolStatus struct {
 	// +optional
 	VPSA VPSAStatus `json:"vpsa,omitzero"`
 	// +optional
+	Local LocalStatus `json:"local,omitzero"`
+	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
@@ -153,6 +176,28 @@ type VPSAStatus struct {
 	// CHAPSecretName is the Secret with the user and the secret of iSCSI logins.
 	// +optional
 	CHAPSecretName string `json:"chapSecretName,omitempty"`
+}
+
+// LocalStatus is what a node says of a pool on its disk.
+type LocalStatus struct {
+	// UUID is that of the directory.
+	// +optional
+	UUID string `json:"uuid,omitempty"`
+	// Node has the disk at present, or had it last.
+	// +optional
+	Node string `json:"node,omitempty"`
+	// Path is the directory on the node.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// Backend keeps the volumes: projectQuota, image, btrfs or directory.
+	// +optional
+	Backend string `json:"backend,omitempty"`
+	// FSType is the disk's file system.
+	// +optional
+	FSType string `json:"fsType,omitempty"`
+	// HardLimit: no pod can write more into a volume than its size. Project quotas are no such limit.
+	// +optional
+	HardLimit bool `json:"hardLimit,omitempty"`
 }
 
 // PoolState is the state of a pool.
@@ -200,6 +245,9 @@ type PoolCounters struct {
 	Snapshots int32 `json:"snapshots"`
 	// +optional
 	Attachments int32 `json:"attachments"`
+	// Retained volumes, whose claims are gone.
+	// +optional
+	Retained int32 `json:"retained,omitempty"`
 }
 
 // PoolList is a list of Pools.

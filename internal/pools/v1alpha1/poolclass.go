@@ -49,7 +49,26 @@ type PoolClassSpec struct {
 	// +optional
 	// +kubebuilder:default=nfs
 	Protocol Protocol `json:"protocol,omitempty"`
+	// Lifespan is how long the data of a volume is kept after its claim was deleted, such as 24h, where the
+	// claim does not say. Without it, and with 0s, nothing is kept. Under pressure the oldest go earlier.
+	// +optional
+	Lifespan *metav1.Duration `json:"lifespan,omitempty"`
+	// Enforcement of sizes in pools of nodes. BestEffort: by project quotas, too, which a hostile pod can
+	// evade. Strict: only pools where no pod can write more than its volume's size.
+	// +optional
+	// +kubebuilder:default=BestEffort
+	Enforcement Enforcement `json:"enforcement,omitempty"`
 }
+
+// Enforcement says how a volume's size has to hold.
+// +kubebuilder:validation:Enum=BestEffort;Strict
+type Enforcement string
+
+// The enforcements.
+const (
+	BestEffort Enforcement = "BestEffort"
+	Strict     Enforcement = "Strict"
+)
 
 // Allocator is a rule by which a pool is chosen.
 // +kubebuilder:validation:Enum=Weighted;MostAvailable;Even;Linear
@@ -63,14 +82,15 @@ const (
 	Linear        Allocator = "Linear"
 )
 
-// Protocol is how nodes reach a volume.
-// +kubebuilder:validation:Enum=nfs;iscsi
+// Protocol is how nodes reach a volume; local: its disk is in the node.
+// +kubebuilder:validation:Enum=nfs;iscsi;local
 type Protocol string
 
 // The protocols.
 const (
 	NFS   Protocol = "nfs"
 	ISCSI Protocol = "iscsi"
+	Local Protocol = "local"
 )
 
 // VolumeFlags are properties of a volume on its array.
@@ -125,6 +145,9 @@ type Capacity struct {
 	// Provisioned is promised to volumes, which are thin.
 	// +optional
 	Provisioned resource.Quantity `json:"provisioned,omitzero"`
+	// Retained is what volumes take whose claims are gone. They make room for new ones.
+	// +optional
+	Retained resource.Quantity `json:"retained,omitzero"`
 	// Mode: normal, alert, protected or emergency.
 	// +optional
 	Mode CapacityMode `json:"mode,omitempty"`
@@ -143,6 +166,9 @@ type ClassCounters struct {
 	Ready int32 `json:"ready"`
 	// +optional
 	Volumes int32 `json:"volumes"`
+	// Retained volumes, whose claims are gone.
+	// +optional
+	Retained int32 `json:"retained,omitempty"`
 	// +optional
 	Snapshots int32 `json:"snapshots"`
 }

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // PoolVolume is a volume in a pool. Its name is the handle of its PersistentVolume, and the volume's
@@ -19,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.status.id`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.claimRef.namespace`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
+// +kubebuilder:printcolumn:name="Until",type=date,JSONPath=`.status.retainedUntil`
 // +kubebuilder:printcolumn:name="Management",type=string,JSONPath=`.spec.management`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PoolVolume struct {
@@ -29,14 +31,13 @@ type PoolVolume struct {
 }
 
 // PoolVolumeSpec is what is wanted of a volume.
-// +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.protocol == 'iscsi'",message="a volume in the mode Block has the protocol iscsi"
+// +kubebuilder:validation:XValidation:rule="self.volumeMode != 'Block' || self.protocol != 'nfs'",message="a volume in the mode Block has the protocol iscsi or local"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",message="the source cannot change"
 // +kubebuilder:validation:XValidation:rule="has(self.fsType) == has(oldSelf.fsType)",message="the file system cannot change"
-// +kubebuilder:validation:XValidation:rule="has(self.requestName) == has(oldSelf.requestName)",message="the name of the request cannot change"
 type PoolVolumeSpec struct {
-	// RequestName is the name by which CSI asked for the volume, where that is not the resource's.
+	// RequestName is the name by which CSI asked for the volume, where that is not the resource's. It
+	// changes when a retained volume is given to another claim.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the name of the request cannot change"
 	RequestName string `json:"requestName,omitempty"`
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the class cannot change"
@@ -53,7 +54,7 @@ type PoolVolumeSpec struct {
 	VolumeMode VolumeMode `json:"volumeMode"`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the protocol cannot change"
 	Protocol Protocol `json:"protocol"`
-	// FSType is the file system on an iSCSI volume in the mode Filesystem.
+	// FSType is the file system on an iSCSI volume, or in an image file, in the mode Filesystem.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the file system cannot change"
 	FSType string `json:"fsType,omitempty"`
@@ -63,14 +64,19 @@ type PoolVolumeSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the source cannot change"
 	Source *VolumeSource `json:"source,omitempty"`
-	// ClaimRef is the claim that it was made for.
+	// ClaimRef is the claim that it was made for, or that got it back. An administrator may give a retained
+	// volume to a claim in another namespace by changing it.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the claim cannot change"
 	ClaimRef *ClaimRef `json:"claimRef,omitempty"`
 	// Management: Managed by Katbox, or External: Katbox attaches it, and deletes nothing but this resource.
 	// +optional
 	// +kubebuilder:default=Managed
 	Management Management `json:"management,omitempty"`
+	// Lifespan is how long it is kept after its claim was deleted. It follows the claim's annotation
+	// pools.katbox.io/lifespan. Where the claim says nothing it is empty, and becomes that of the class when the
+	// claim is deleted. An administrator may change it from then on.
+	// +optional
+	Lifespan *metav1.Duration `json:"lifespan,omitempty"`
 }
 
 // VolumeMode is what pods get.
@@ -105,6 +111,12 @@ type VolumeSource struct {
 type ClaimRef struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+	// UID is the claim's.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// NamespaceUID is the namespace's: a later one of the same name may be somebody else's.
+	// +optional
+	NamespaceUID types.UID `json:"namespaceUID,omitempty"`
 }
 
 // PoolVolumeStatus is how a volume is.
@@ -123,6 +135,12 @@ type PoolVolumeStatus struct {
 	// ExportPath is where NFS clients mount it from.
 	// +optional
 	ExportPath string `json:"exportPath,omitempty"`
+	// RetainedSince is when its claim was deleted, RetainedUntil when it goes if there is no pressure
+	// before.
+	// +optional
+	RetainedSince *metav1.Time `json:"retainedSince,omitempty"`
+	// +optional
+	RetainedUntil *metav1.Time `json:"retainedUntil,omitempty"`
 	// Message says why it is in its state, where that needs a reason.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -135,7 +153,7 @@ type PoolVolumeStatus struct {
 }
 
 // VolumeState is the state of a volume.
-// +kubebuilder:validation:Enum=Creating;Provisioning;Cloning;Ready;Deleting;Failed
+// +kubebuilder:validation:Enum=Creating;Provisioning;Cloning;Ready;Retained;Deleting;Failed
 type VolumeState string
 
 // The states of a volume.
@@ -144,6 +162,7 @@ const (
 	VolumeProvisioning VolumeState = "Provisioning"
 	VolumeCloning      VolumeState = "Cloning"
 	VolumeReady        VolumeState = "Ready"
+	VolumeRetained     VolumeState = "Retained"
 	VolumeDeleting     VolumeState = "Deleting"
 	VolumeFailed       VolumeState = "Failed"
 )

@@ -17,6 +17,14 @@ const (
 	Forget = "pools.katbox.io/forget"
 	// LabelNamespace is the label with the namespace of the claim that a volume was made for.
 	LabelNamespace = "pools.katbox.io/namespace"
+	// LifespanAnnotation of a claim is how long the data of its volume is kept after its deletion, such as 24h;
+	// 0s: it is deleted at once. Without it the PoolClass says so.
+	LifespanAnnotation = "pools.katbox.io/lifespan"
+	// RestoreAnnotation of a new claim asks for what a deleted claim of its namespace has left: that claim's
+	// name or UID, or latest.
+	RestoreAnnotation = "pools.katbox.io/restore"
+	// RestoredFromAnnotation of a PoolVolume is what it was, in JSON, before it was given to its present claim.
+	RestoredFromAnnotation = "pools.katbox.io/restored-from"
 	// LabelPool is the label with the name of the pool that a resource belongs to.
 	LabelPool = "pools.katbox.io/pool"
 )

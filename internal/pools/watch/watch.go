@@ -40,11 +40,11 @@ type API interface {
 type Sink interface {
 	// Seen tells that there is an object. It is the sink's from then on.
 	Seen(kind string, object client.Object)
-	// Gone tells that there is no object of a name any more.
+	// Gone tells that there is no object of a name any more; namespace/name where it is in a namespace.
 	Gone(kind, name string)
 }
 
-// Kind is one kind of objects without a namespace.
+// Kind is one kind of objects.
 type Kind struct {
 	// Name is passed to the sink.
 	Name string
@@ -187,8 +187,16 @@ func (f *follower) all(ctx context.Context) (version string, err error) {
 }
 
 func (f *follower) seen(object client.Object) {
-	f.known[object.GetName()] = f.list
+	f.known[nameOf(object)] = f.list
 	f.cfg.Sink.Seen(f.kind.Name, object)
+}
+
+// nameOf tells an object from others of its kind.
+func nameOf(object client.Object) string {
+	if namespace := object.GetNamespace(); namespace != "" {
+		return namespace + "/" + object.GetName()
+	}
+	return object.GetName()
 }
 
 func (f *follower) gone(name string) {
@@ -230,7 +238,7 @@ func (f *follower) follow(ctx context.Context, version string) (string, error) {
 			case watch.Added, watch.Modified:
 				f.seen(object)
 			case watch.Deleted:
-				f.gone(object.GetName())
+				f.gone(nameOf(object))
 			}
 		}
 	}

@@ -315,3 +315,12 @@ func TestNothingIsListedBeforeAllIs(t *testing.T) {
 		s.want(t, "at last", api, true)
 	})
 }
+
+// TestObjectsOfOneNameInTwoNamespaces are two.
+func TestObjectsOfOneNameInTwoNamespaces(t *testing.T) {
+	one, two := volume("data", 1), volume("data", 2)
+	one.Namespace, two.Namespace = "shop", "bank"
+	if a, b := nameOf(one), nameOf(two); a != "shop/data" || b != "bank/data" {
+		t.Errorf("they are told as %s and %s", a, b)
+	}
+}

@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"os"
+	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
@@ -29,6 +32,43 @@ var controllerSpecs = specs.Specs{
 		"ModifyVolume [Controller Server] should modify a volume created without a volume attribute class",
 	},
 	NotTested: []string{"Node Service ", "GroupController Service "},
+}
+
+// localSpecs are those for volumes on nodes. They are not attached, which all specs need that skip themselves here
+// besides those above.
+var localSpecs = specs.Specs{
+	Passing: 44,
+	Skipped: slices.Sorted(slices.Values(append([]string{
+		"Controller Service [Controller Server] ControllerPublishVolume should fail when no node id is provided",
+		"Controller Service [Controller Server] ControllerPublishVolume should fail when no volume capability is provided",
+		"Controller Service [Controller Server] ControllerPublishVolume should fail when no volume id is provided",
+		"Controller Service [Controller Server] ControllerPublishVolume should fail when the node does not exist",
+		"Controller Service [Controller Server] ControllerPublishVolume should fail when the volume does not exist",
+		"Controller Service [Controller Server] ControllerPublishVolume should fail when the volume is already published but is incompatible",
+		"Controller Service [Controller Server] ControllerUnpublishVolume should fail when no volume id is provided",
+		"Controller Service [Controller Server] volume lifecycle should be idempotent",
+		"Controller Service [Controller Server] volume lifecycle should work",
+	}, controllerSpecs.Skipped...))),
+	NotTested: controllerSpecs.NotTested,
+}
+
+// TestLocalSanity runs the same specs against the driver of the volumes on nodes, in a process of its own.
+func TestLocalSanity(t *testing.T) {
+	if os.Getenv(kindVariable) != "local" {
+		again := exec.Command(os.Args[0], "-test.v", "-test.run", "^TestLocalSanity$", "-test.timeout", "10m")
+		again.Env = append(os.Environ(), kindVariable+"=local")
+		out, err := again.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	config := sanity.NewTestConfig()
+	config.TargetPath, config.StagingPath = t.TempDir()+"/target", t.TempDir()+"/staging"
+	suite := sanity.GinkgoTest(&config)
+	conn := startLocal(t)
+	suite.Conn, suite.ControllerConn = conn, conn
+	localSpecs.Run(t)
 }
 
 // TestSanity can run once in a process: ginkgo allows no more.

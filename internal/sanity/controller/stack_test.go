@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"testing"
@@ -22,6 +24,9 @@ import (
 	"github.com/katbox/katbox/internal/array/vpsa"
 	"github.com/katbox/katbox/internal/driver/controller"
 	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/local"
+	localfake "github.com/katbox/katbox/internal/local/fake"
+	words "github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/apitest"
 	"github.com/katbox/katbox/internal/pools/metrics"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
@@ -35,10 +40,18 @@ const (
 )
 
 // node stands in for the node service, which csi-sanity asks for the node's ID.
-type node struct{ csi.UnimplementedNodeServer }
+type node struct {
+	csi.UnimplementedNodeServer
+	// segments are the node's topology.
+	segments map[string]string
+}
 
-func (node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: nodeName}, nil
+func (n node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	info := &csi.NodeGetInfoResponse{NodeId: nodeName}
+	if len(n.segments) > 0 {
+		info.AccessibleTopology = &csi.Topology{Segments: n.segments}
+	}
+	return info, nil
 }
 
 func (node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
@@ -63,6 +76,57 @@ func start(t *testing.T) *grpc.ClientConn {
 	must(t, kube.Create(t.Context(), &v1alpha1.PoolNode{ObjectMeta: metav1.ObjectMeta{Name: nodeName},
 		Spec: v1alpha1.PoolNodeSpec{Addresses: []string{"10.1.0.1"}, IQN: "iqn.2026-11.io.katbox:test:n1"}}))
 	return startController(t, kube, remote, node{})
+}
+
+// disk is the UUID of the pool on the node.
+const disk = "11111111-1111-4111-8111-111111111111"
+
+// startLocal starts the controller with a node that has a pool in memory, and returns a connection to the driver of
+// such volumes.
+func startLocal(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	on := &localfake.Node{}
+	on.Add(localfake.NewDisk(local.Pool{
+		UUID: disk, Class: localClass, Backend: local.Image, HardLimit: true, Block: true, Copies: true, Total: 1 << 43,
+	}))
+	nodes := node{segments: map[string]string{words.TopologyKey(disk): words.TopologyValue}}
+	return startLocalWith(t, on, disk, nodes, func() string {
+		if v, s := on.On(disk); len(v)+len(s) > 0 {
+			return fmt.Sprintf("left on the node: %d volumes, %d snapshots", len(v), len(s))
+		}
+		return ""
+	})
+}
+
+// localClass is the class of pools on nodes.
+const localClass = "nvme"
+
+// startLocalWith starts the controller with a node that has a pool, and serves nodes beside it. left says what is
+// left at the end.
+func startLocalWith(t *testing.T, on local.Pools, pool string, nodes csi.NodeServer, left func() string) *grpc.ClientConn {
+	t.Helper()
+	api := apitest.Start()
+	t.Cleanup(api.Close)
+	kube, err := api.Client()
+	must(t, err)
+	for _, object := range []client.Object{
+		&v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: localClass},
+			Spec: v1alpha1.PoolClassSpec{Default: true, Allocator: v1alpha1.Weighted, Protocol: v1alpha1.NFS, Enforcement: v1alpha1.Strict}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}},
+	} {
+		must(t, kube.Create(t.Context(), object))
+	}
+	conn := startStack(t, kube, stack{
+		kind: words.KindLocal, nodes: nodes, left: left,
+		connect: func(pools.Access) (array.Array, error) { return nil, errors.New("there is no array") },
+		tell: func(actors *pools.Controller) {
+			all, err := on.Pools(t.Context())
+			must(t, err)
+			actors.NodePools(nodeName, "sanity", on, all)
+		},
+	})
+	ready(t, kube, words.LocalPoolName(localClass, pool))
+	return conn
 }
 
 // startAPI starts an API server with a node and one pool.
@@ -90,13 +154,43 @@ func startAPI(t *testing.T, token string) (*apitest.Server, client.WithWatch) {
 func startController(t *testing.T, kube client.WithWatch, remote *fake.Array, nodes csi.NodeServer) *grpc.ClientConn {
 	t.Helper()
 	log, counted := testr.New(t), metrics.New("sanity", "")
-	actors, err := pools.Start(pools.Config{
-		Resources: pools.Resources{Client: kube, Events: &record.FakeRecorder{}},
-		Connect: func(a pools.Access) (array.Array, error) {
+	conn := startStack(t, kube, stack{
+		kind: words.KindArray, nodes: nodes,
+		connect: func(a pools.Access) (array.Array, error) {
 			return vpsa.New(vpsa.Config{Endpoint: a.Endpoint, Token: vpsa.Token(a.Token), PoolID: a.PoolID, Log: log, Metrics: counted,
 				Transport: remote.Transport()})
 		},
-		Namespace: "katbox", CHAPNamespace: "katbox-chap", Driver: "array.csi.katbox.io", Cluster: "sanity",
+		tell: func(*pools.Controller) {},
+		left: func() string {
+			if v, s, n := remote.Volumes(), remote.Snapshots(), remote.Servers(); len(v)+len(s)+len(n) > 0 {
+				return fmt.Sprintf("left on the array: %d volumes, %d snapshots, %d servers", len(v), len(s), len(n))
+			}
+			return ""
+		},
+	})
+	ready(t, kube, "a")
+	return conn
+}
+
+// stack is what a controller is started with.
+type stack struct {
+	kind    words.Kind
+	connect func(pools.Access) (array.Array, error)
+	nodes   csi.NodeServer
+	// tell tells the controller of nodes; left says what is left at the end.
+	tell func(*pools.Controller)
+	left func() string
+}
+
+// startStack starts the whole controller, and returns a connection to the driver of a kind.
+func startStack(t *testing.T, kube client.WithWatch, with stack) *grpc.ClientConn {
+	t.Helper()
+	log, counted := testr.New(t), metrics.New("sanity", "")
+	actors, err := pools.Start(pools.Config{
+		Resources: pools.Resources{Client: kube, Events: &record.FakeRecorder{}},
+		Connect:   with.connect,
+		Namespace: "katbox", CHAPNamespace: "katbox-chap", Driver: "array.csi.katbox.io", LocalDriver: "local.csi.katbox.io",
+		Cluster:       "sanity",
 		ProbeInterval: time.Second, SyncInterval: time.Minute, Metrics: counted, Log: log,
 	})
 	must(t, err)
@@ -116,13 +210,15 @@ func startController(t *testing.T, kube client.WithWatch, remote *fake.Array, no
 	}})
 	<-watches.Listed()
 	actors.Listed()
+	with.tell(actors)
 
-	driver, err := controller.New(controller.Config{Name: "array.csi.katbox.io", Version: "sanity", Pools: actors, Log: log,
+	driver, err := controller.New(controller.Config{Kind: with.kind, Name: string(with.kind) + ".csi.katbox.io", Version: "sanity",
+		Pools: actors.OfKind(with.kind), Log: log,
 		Count: func(method string) edge.Calls { return counted.Method(method) }})
 	must(t, err)
 	server := controller.NewServer(driver)
-	if nodes != nil {
-		csi.RegisterNodeServer(server, nodes)
+	if with.nodes != nil {
+		csi.RegisterNodeServer(server, with.nodes)
 	}
 	path := filepath.Join(t.TempDir(), "csi.sock")
 	listener, err := net.Listen("unix", path)
@@ -140,25 +236,25 @@ func startController(t *testing.T, kube client.WithWatch, remote *fake.Array, no
 		end()
 		watches.Wait()
 		must(t, actors.Stop(ctx))
-		if v, s, n := remote.Volumes(), remote.Snapshots(), remote.Servers(); len(v)+len(s)+len(n) > 0 {
-			t.Errorf("left on the array: %d volumes, %d snapshots, %d servers", len(v), len(s), len(n))
+		if left := with.left(); left != "" {
+			t.Error(left)
 		}
 	})
-	ready(t, kube)
 	return conn
 }
 
 // ready waits until the pool takes volumes.
-func ready(t *testing.T, kube client.Client) {
+func ready(t *testing.T, kube client.Client, pool string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		var pool v1alpha1.Pool
-		must(t, kube.Get(ctx, client.ObjectKey{Name: "a"}, &pool))
-		if pool.Status.State == v1alpha1.PoolReady {
+		var p v1alpha1.Pool
+		must(t, client.IgnoreNotFound(kube.Get(ctx, client.ObjectKey{Name: pool}, &p)))
+		if p.Status.State == v1alpha1.PoolReady {
 			return
 		}
+		must(t, ctx.Err())
 		time.Sleep(20 * time.Millisecond)
 	}
 }

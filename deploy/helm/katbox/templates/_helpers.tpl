@@ -118,3 +118,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "katbox.arrayDir" -}}
 {{ .Values.kubeletDir }}/plugins/array.csi.katbox.io
 {{- end }}
+
+{{- define "katbox.localDir" -}}
+{{ .Values.kubeletDir }}/plugins/local.csi.katbox.io
+{{- end }}
+
+{{- /* The Service by which the daemons reach the controller; a Service's name has 63 letters at most. */ -}}
+{{- define "katbox.controllerNodes" -}}
+{{ include "katbox.name" . | trunc 45 | trimSuffix "-" }}-controller-nodes
+{{- end }}
+
+{{- /* The directories above the pools, one in a line. */ -}}
+{{- define "katbox.aboveLocalPools" -}}
+{{- $all := list }}
+{{- range .Values.localPools }}
+{{- $all = append $all (dir .path) }}
+{{- end }}
+{{- uniq $all | join "\n" }}
+{{- end }}

@@ -87,14 +87,16 @@ func own(a netip.Addr) bool {
 
 func single(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
 
+// listenAt makes the machine answer at an address. The route with the source comes first: a client connects
+// again in the moment in which the address is there, and from another address it would be a stranger.
 func (k *Kernel) listenAt(a netip.Addr) error {
-	if _, err := run("ip", "address", "replace", single(a), "dev", "lo"); err != nil {
-		return err
+	if k.source.IsValid() && k.source.Is4() == a.Is4() {
+		_, err := run("ip", "route", "replace", "local", single(a), "dev", "lo", "table", "local", "src", k.source.String())
+		if err != nil {
+			return err
+		}
 	}
-	if !k.source.IsValid() || k.source.Is4() != a.Is4() {
-		return nil
-	}
-	_, err := run("ip", "route", "replace", "local", single(a), "dev", "lo", "table", "local", "src", k.source.String())
+	_, err := run("ip", "address", "replace", single(a), "dev", "lo")
 	return err
 }
 

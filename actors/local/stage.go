@@ -1,0 +1,240 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// deviceFile is the name of the file in the staging directory of a block volume on which its device is bound.
+const deviceFile = "device"
+
+// stagedAt is where a volume that is staged at a path is mounted.
+func stagedAt(path string, block bool) string {
+	if block {
+		return filepath.Join(path, deviceFile)
+	}
+	return filepath.Clean(path)
+}
+
+// table reads the mount table, without the copies below the host's root.
+func (e *environment) table() ([]attach.Mount, error) {
+	all, err := e.Machine.Table()
+	if err != nil {
+		return nil, because(volume.ErrUncertain, err, "read the mount table")
+	}
+	if e.HostRoot == "" || filepath.Clean(e.HostRoot) == "/" {
+		return all, nil
+	}
+	below := filepath.Clean(e.HostRoot) + "/"
+	return slices.DeleteFunc(all, func(m attach.Mount) bool { return strings.HasPrefix(m.Target, below) }), nil
+}
+
+// stage makes a volume ready for the pods of the node.
+func (t *task) stage(ctx context.Context, s pools.Staging) error {
+	p, err := t.use(ctx, s.Pool)
+	if err != nil {
+		return err
+	}
+	defer p.Release()
+	r, err := t.whole(p)
+	switch {
+	case err != nil:
+		return err
+	case isRetained(r):
+		return problemf(volume.ErrUnavailable, "volume %s is retained since %s: its claim was deleted. A new claim gets it back by the "+
+			"annotation pools.katbox.io/restore", t.volume, pools.ParseComment(r.Comment).Retained.Since.Format("2006-01-02 15:04:05 MST"))
+	case r.Block != s.Block:
+		return volume.Invalid("volume_capability", "does not fit volume "+t.volume+", which was made as "+kindOf(r.Block))
+	case !r.Block && s.FSType != "" && r.FSType != "" && s.FSType != r.FSType:
+		return volume.Invalid("volume_capability.mount.fs_type", "is "+s.FSType+", and volume "+t.volume+" has "+r.FSType)
+	}
+	if err := t.Machine.MakeDir(s.Path); err != nil {
+		return because(volume.ErrUncertain, err, "make the staging directory of volume %s", t.volume)
+	}
+	if err := p.Stage(ctx, r, s.Path, s.Options, s.ReadOnly); err != nil {
+		return t.undo(ctx, p, s, t.failed(err, "stage it at "+s.Path))
+	}
+	if s.ReadOnly {
+		return nil
+	}
+	if err := p.Grow(ctx, r); err != nil { // a crash may have come between
+		return t.failed(err, "grow it")
+	}
+	return nil
+}
+
+func kindOf(block bool) string {
+	if block {
+		return "a block device"
+	}
+	return "a file system"
+}
+
+// undo undoes a stage that will never succeed, where nothing had been staged before: the kubelet does not unstage
+// after such an error. Where that fails, the error is not a final one.
+func (t *task) undo(ctx context.Context, p interface {
+	Mounts(table []attach.Mount, name string) ([]attach.Mount, error)
+}, s pools.Staging, failed error) error {
+	if !errors.Is(failed, volume.ErrInvalid) {
+		return failed
+	}
+	table, err := t.table()
+	if err == nil {
+		var own []attach.Mount
+		if own, err = p.Mounts(table, t.volume); err == nil && len(own) == 0 {
+			err = t.Machine.Unstage(ctx, t.volume, s.Path)
+		}
+	}
+	if err != nil {
+		return because(volume.ErrUncertain, errors.Join(failed, err), "stage volume %s, and undo that", t.volume)
+	}
+	return failed
+}
+
+// unstage undoes stage. It needs no disk.
+func (t *task) unstage(ctx context.Context, path string) error {
+	table, err := t.table()
+	if err != nil {
+		return err
+	}
+	for _, at := range []string{stagedAt(path, true), stagedAt(path, false)} {
+		if m, there := attach.At(table, at); there {
+			if name, ok := t.nameOf(m); !ok || name != t.volume {
+				return t.foreign(m)
+			}
+		}
+	}
+	for _, m := range t.named(table) {
+		if m.Target != stagedAt(path, true) && m.Target != stagedAt(path, false) {
+			return problemf(volume.ErrBusy, "volume %s is still published at %s", t.volume, m.Target)
+		}
+	}
+	if err := t.Machine.Unstage(ctx, t.volume, path); err != nil {
+		return t.failed(err, "unstage it from "+path)
+	}
+	return nil
+}
+
+func (t *task) foreign(m attach.Mount) error {
+	return problemf(volume.ErrForeignMount, "%s of %s is mounted at %s, which is not volume %s; find out what that is, and unmount it",
+		m.FSType, m.Source, m.Target, t.volume)
+}
+
+// publish gives a staged volume to a pod. It needs no disk: what is staged is in the mount table.
+func (t *task) publish(p pools.NodePublication) error {
+	table, err := t.table()
+	if err != nil {
+		return err
+	}
+	from := stagedAt(p.Staging, p.Block)
+	m, there := attach.At(table, from)
+	if there {
+		name, ok := t.nameOf(m)
+		there = ok && name == t.volume
+	}
+	if !there {
+		return problemf(volume.ErrNotStaged, "volume %s is not staged at %s", t.volume, p.Staging)
+	}
+	if p.OneTarget {
+		for _, o := range t.named(table) {
+			if o.Target != from && o.Target != p.Target {
+				return problemf(volume.ErrOtherTarget, "volume %s may have one target only, and is published at %s", t.volume, o.Target)
+			}
+		}
+	}
+	if err := t.Machine.Bind(from, p.Target, p.Options, p.ReadOnly); err != nil {
+		return t.failed(err, "publish it at "+p.Target)
+	}
+	return nil
+}
+
+// unpublish takes a volume back from a pod. It needs no disk.
+func (t *task) unpublish(target string) error {
+	table, err := t.table()
+	if err != nil {
+		return err
+	}
+	if m, there := attach.At(table, target); there {
+		if name, ok := t.nameOf(m); !ok || name != t.volume {
+			return t.foreign(m)
+		}
+		if err := t.Machine.Unmount(target); err != nil {
+			return t.failed(err, "unmount "+target)
+		}
+	}
+	if err := t.Machine.Remove(target); err != nil {
+		return t.failed(err, "remove "+target)
+	}
+	return nil
+}
+
+// expand completes a growth: the volume is as large as its record says already, unless a crash came between.
+func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
+	if err := t.mountedAt(e.Path); err != nil {
+		return 0, err
+	}
+	p, err := t.use(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	defer p.Release()
+	r, err := t.whole(p)
+	if err != nil {
+		return 0, err
+	}
+	if r.Size < e.Required {
+		return 0, problemf(volume.ErrUnavailable, "volume %s has %d bytes in its pool, which is less than the %d that it should have", t.volume,
+			r.Size, e.Required)
+	}
+	if err := p.Grow(ctx, r); err != nil {
+		return 0, t.failed(err, "grow it")
+	}
+	return r.Size, nil
+}
+
+// mountedAt fails where the volume is neither staged nor published at a path.
+func (t *task) mountedAt(path string) error {
+	table, err := t.table()
+	if err != nil {
+		return err
+	}
+	for _, at := range []string{stagedAt(path, false), stagedAt(path, true)} {
+		if m, there := attach.At(table, at); there {
+			if name, ok := t.nameOf(m); ok && name == t.volume {
+				return nil
+			}
+		}
+	}
+	return problemf(volume.ErrNotFound, "volume %s is not mounted at %s", t.volume, path)
+}
+
+// stats measures a volume, and says whether it can be used.
+func (t *task) stats(ctx context.Context, path string) (volume.Stats, error) {
+	if err := t.mountedAt(path); err != nil {
+		return volume.Stats{}, err
+	}
+	p, err := t.use(ctx, "")
+	if errors.Is(err, volume.ErrUnavailable) {
+		return volume.Stats{Abnormal: true, Condition: volume.OneLine(err)}, nil
+	}
+	if err != nil {
+		return volume.Stats{}, err
+	}
+	defer p.Release()
+	r, err := t.whole(p)
+	if err != nil {
+		return volume.Stats{}, err
+	}
+	stats, err := p.Stats(r, path)
+	if err != nil {
+		return stats, t.failed(err, "measure it at "+path)
+	}
+	return stats, nil
+}

@@ -1,0 +1,242 @@
+package local
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// subject is a volume or a snapshot that is being changed, or a volume that is being measured.
+type subject struct {
+	*environment
+	kind, volume string
+	// unfinished is the pool in which something may be unfinished.
+	unfinished string
+}
+
+// text names the subject in errors.
+func (s *subject) text() string {
+	if s.kind == kindSnapshot {
+		return "snapshot " + s.volume
+	}
+	return "volume " + s.volume
+}
+
+// Rest finishes what was begun.
+func (s *subject) Rest() *actors.Operation {
+	if s.unfinished == "" {
+		return nil
+	}
+	t := s.task()
+	return &actors.Operation{Name: "finish", Run: func(ctx context.Context) actors.Outcome {
+		return actors.Outcome{Unfinished: t.finish(ctx, s.unfinished)}
+	}, Behind: anything, Progress: &t.progress}
+}
+
+// Plan returns the operation that a request asks for.
+func (s *subject) Plan(m messages.Request) *actors.Operation {
+	switch m := m.(type) {
+	case *messages.MakeLocal:
+		s.unfinished = m.Pool
+		same := func(o *messages.MakeLocal) bool { return o.Pool == m.Pool && o.New == m.New }
+		return order(s, "make", m, same, func(ctx context.Context, t *task) (local.Volume, error, error) { return t.make(ctx, m.Pool, m.New) })
+	case *messages.SnapshotLocal:
+		s.unfinished = m.Pool
+		same := func(o *messages.SnapshotLocal) bool { return o.Pool == m.Pool && o.Of == m.Of }
+		return order(s, "snapshot", m, same, func(ctx context.Context, t *task) (local.Snapshot, error, error) {
+			return t.snapshot(ctx, m.Pool, m.Of)
+		})
+	case *messages.DeleteLocal:
+		s.unfinished = m.Pool
+		same := func(o *messages.DeleteLocal) bool { return o.Pool == m.Pool }
+		op := order(s, "delete", m, same, func(ctx context.Context, t *task) (struct{}, error, error) {
+			unfinished, err := t.delete(ctx, m.Pool, m.Snapshot)
+			return struct{}{}, unfinished, err
+		})
+		op.Behind = anything
+		return op
+	case *messages.GrowLocal:
+		same := func(o *messages.GrowLocal) bool { return o.Pool == m.Pool && o.Bytes == m.Bytes }
+		return simple(s, "grow", m, same, func(ctx context.Context, t *task) (local.Volume, error) { return t.grow(ctx, m.Pool, m.Bytes) })
+	case *messages.CommentLocal:
+		same := func(o *messages.CommentLocal) bool { return o.Pool == m.Pool && o.Comment == m.Comment }
+		return simple(s, "comment", m, same, func(ctx context.Context, t *task) (local.Volume, error) {
+			return t.comment(ctx, m.Pool, m.Comment)
+		})
+	case *messages.StageVolume:
+		same := func(o *messages.StageVolume) bool { return sameStaging(o.Staging, m.Staging) }
+		return simple(s, "stage", m, same, nothing(func(ctx context.Context, t *task) error { return t.stage(ctx, m.Staging) }))
+	case *messages.UnstageVolume:
+		same := func(o *messages.UnstageVolume) bool { return o.Path == m.Path }
+		return simple(s, "unstage", m, same, nothing(func(ctx context.Context, t *task) error { return t.unstage(ctx, m.Path) }))
+	case *messages.PublishStaged:
+		same := func(o *messages.PublishStaged) bool { return samePublication(o.Publication, m.Publication) }
+		return simple(s, "publish", m, same, nothing(func(_ context.Context, t *task) error { return t.publish(m.Publication) }))
+	case *messages.UnpublishStaged:
+		same := func(o *messages.UnpublishStaged) bool { return o.Target == m.Target }
+		return simple(s, "unpublish", m, same, nothing(func(_ context.Context, t *task) error { return t.unpublish(m.Target) }))
+	case *messages.ExpandStaged:
+		same := func(o *messages.ExpandStaged) bool { return o.Expansion == m.Expansion }
+		return simple(s, "expand", m, same, func(ctx context.Context, t *task) (int64, error) { return t.expand(ctx, m.Expansion) })
+	case *messages.StagedStats:
+		same := func(o *messages.StagedStats) bool { return o.Path == m.Path }
+		return simple(s, "stats", m, same, func(ctx context.Context, t *task) (volume.Stats, error) { return t.stats(ctx, m.Path) })
+	}
+	return nil
+}
+
+// anything waits for its turn behind an operation that takes no longer than the disk needs for an entry of a directory.
+// What meets the making of a volume is refused instead, which may copy much.
+func anything(messages.Request) bool { return true }
+
+// order makes an operation of a request. same compares it with another request of its type.
+func order[M interface {
+	messages.Request
+	Send(R, error)
+}, R any](
+	s *subject, name string, m M, same func(M) bool, run func(context.Context, *task) (value R, unfinished, err error),
+) *actors.Operation {
+	t := s.task()
+	op := actors.Order(name, m, same, func(ctx context.Context) (R, error, error) { return run(ctx, t) })
+	op.Progress = &t.progress
+	return op
+}
+
+// simple is order for what leaves nothing unfinished, and is soon over.
+func simple[M interface {
+	messages.Request
+	Send(R, error)
+}, R any](s *subject, name string, m M, same func(M) bool, run func(context.Context, *task) (R, error)) *actors.Operation {
+	op := order(s, name, m, same, func(ctx context.Context, t *task) (R, error, error) {
+		value, err := run(ctx, t)
+		return value, nil, err
+	})
+	op.Behind = anything
+	return op
+}
+
+// nothing is for what has no answer but an error.
+func nothing(run func(context.Context, *task) error) func(context.Context, *task) (struct{}, error) {
+	return func(ctx context.Context, t *task) (struct{}, error) { return struct{}{}, run(ctx, t) }
+}
+
+func sameStaging(a, b pools.Staging) bool {
+	options := slices.Equal(a.Options, b.Options)
+	return options && a.Pool == b.Pool && a.Path == b.Path && a.Block == b.Block && a.FSType == b.FSType && a.ReadOnly == b.ReadOnly
+}
+
+func samePublication(a, b pools.NodePublication) bool {
+	options := slices.Equal(a.Options, b.Options)
+	return options && a.Staging == b.Staging && a.Target == b.Target && a.Block == b.Block && a.ReadOnly == b.ReadOnly &&
+		a.OneTarget == b.OneTarget
+}
+
+func (s *subject) task() *task {
+	return &task{environment: s.environment, volume: s.volume, text: s.text()}
+}
+
+// task is one operation: sequential code in a goroutine of its own.
+type task struct {
+	*environment
+	// volume is the name of the volume or the snapshot, text names it in errors.
+	volume, text string
+	progress     actors.Progress
+}
+
+// use returns the directory of a pool, or of the one that has the volume where pool is empty.
+func (t *task) use(ctx context.Context, pool string) (messages.UsableLocal, error) {
+	return t.environment.use(ctx, &messages.UseLocal{Pool: pool, Name: t.volume})
+}
+
+// load returns the record of what the task is about.
+func (t *task) load(p messages.UsableLocal) (r local.Record, known bool, err error) {
+	r, err = p.Load(t.volume)
+	switch {
+	case isNotFound(err):
+		return r, false, nil
+	case err != nil:
+		return r, false, t.failed(err, "read its record")
+	}
+	return r, true, nil
+}
+
+// whole returns the record of a volume that is whole.
+func (t *task) whole(p messages.UsableLocal) (local.Record, error) {
+	r, known, err := t.load(p)
+	switch {
+	case err != nil:
+		return r, err
+	case !known || r.IsSnapshot() || r.State == local.Deleting:
+		return r, problemf(volume.ErrNotFound, "pool %s has no volume %s", p.UUID, t.volume)
+	case r.State != local.Ready:
+		return r, problemf(volume.ErrBusy, "volume %s is being made", t.volume)
+	}
+	return r, nil
+}
+
+// save makes a record durable, and the keeper know it.
+func (t *task) save(p messages.UsableLocal, r local.Record) error {
+	if err := p.Save(r); err != nil {
+		return t.failed(volume.WantsRoom(err), "save its record")
+	}
+	t.settle(p, r)
+	return nil
+}
+
+func (t *task) settle(p messages.UsableLocal, r local.Record) {
+	t.Root.Send(t.keeper, &messages.SettleLocal{Pool: p.UUID, Record: r})
+}
+
+func (t *task) gone(p messages.UsableLocal) {
+	t.Root.Send(t.keeper, &messages.ForgetLocal{Pool: p.UUID, Name: t.volume})
+}
+
+// reserve promises the pool's room to a record.
+func (t *task) reserve(ctx context.Context, p messages.UsableLocal, r local.Record) error {
+	_, err := actors.Ask(ctx, t.Root, t.keeper, &messages.ReserveLocal{Pool: p.UUID, Record: r})
+	return err
+}
+
+// mounts returns the mounts of the volume that the pool and the mount table know of.
+func (t *task) mounts(p messages.UsableLocal) ([]attach.Mount, error) {
+	table, err := t.table()
+	if err != nil {
+		return nil, err
+	}
+	own, err := p.Mounts(table, t.volume)
+	if err != nil {
+		return nil, t.failed(err, "look where it is mounted")
+	}
+	for _, m := range t.named(table) {
+		if !slices.ContainsFunc(own, func(o attach.Mount) bool { return o.Target == m.Target }) {
+			own = append(own, m)
+		}
+	}
+	return own, nil
+}
+
+// named returns the mounts that show the volume's name.
+func (t *task) named(table []attach.Mount) (own []attach.Mount) {
+	for _, m := range table {
+		if name, ok := t.nameOf(m); ok && name == t.volume {
+			own = append(own, m)
+		}
+	}
+	return own
+}
+
+// nameOf returns the volume that a mount is of. Of most mounts their lines tell that they are of none, so that a long
+// table costs little.
+func (e *environment) nameOf(m attach.Mount) (string, bool) {
+	if !strings.Contains(m.Root, "/volumes/") && !strings.HasPrefix(m.Source, "/dev/loop") && !strings.HasPrefix(m.Root, "/loop") {
+		return "", false
+	}
+	return e.Machine.NameOf(m)
+}

@@ -1,0 +1,253 @@
+package pools
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/messages"
+)
+
+// disks are the pools on the disks of the nodes whose daemons are connected. Only the supervisor's turn uses them.
+type disks struct {
+	daemons map[string]*daemon
+	// holders are the nodes that have the disks, or had them last, by the UUIDs of the pools.
+	holders map[string]string
+	// pools are the names of the Pools of a disk. There is one, unless a person has made another.
+	pools map[string]map[string]bool
+	// labelled are the nodes that have the label of a disk.
+	labelled map[string]map[string]bool
+	// told are the classes that nodes want, and that an Event has said are not those of the Pools.
+	told map[string]string
+	// classes are the generations of the PoolClasses.
+	classes map[string]int64
+}
+
+// daemon is that of a node.
+type daemon struct {
+	version string
+	on      local.Pools
+	pools   map[string]local.Pool
+	// refused are the disks that another node had when this one told of them.
+	refused map[string]bool
+}
+
+func newDisks() *disks {
+	return &disks{
+		daemons: map[string]*daemon{}, holders: map[string]string{}, pools: map[string]map[string]bool{},
+		labelled: map[string]map[string]bool{}, told: map[string]string{}, classes: map[string]int64{},
+	}
+}
+
+type (
+	// nodePools tells which pools a node has. Front -> supervisor.
+	nodePools struct {
+		node, version string
+		on            local.Pools
+		all           []local.Pool
+	}
+	// nodeAway tells that the connection of a node has ended. Front -> supervisor.
+	nodeAway struct {
+		node string
+		on   local.Pools
+	}
+	// findDisk asks where the disk of a pool is. Task -> supervisor.
+	findDisk struct {
+		uuid string
+		// last is the node that had it, as far as the Pool says.
+		last string
+		messages.Reply[diskAt]
+	}
+	// poolLooks lets a pool on a node be asked how it is. Supervisor -> pool.
+	poolLooks struct {
+		messages.Routing
+		// soon: not at once, but sooner than usual.
+		soon bool
+	}
+)
+
+// diskAt is a disk on a node that is connected.
+type diskAt struct {
+	node, version, uuid string
+	on                  local.Pools
+}
+
+// NodePools tells which pools a node has, when its daemon has connected and when they have changed. on asks the
+// daemon, and is the same one as long as the connection lasts.
+func (c *Controller) NodePools(node, version string, on local.Pools, all []local.Pool) {
+	c.Root.Send(c.Supervisor(), &nodePools{node: node, version: version, on: on, all: slices.Clone(all)})
+}
+
+// NodeAway tells that the connection of a node has ended. Another one of the node may have begun since.
+func (c *Controller) NodeAway(node string, on local.Pools) {
+	c.Root.Send(c.Supervisor(), &nodeAway{node: node, on: on})
+}
+
+// has reports whether a node is connected and has a disk that works.
+func (d *disks) has(node, uuid string) bool {
+	n := d.daemons[node]
+	if n == nil || n.refused[uuid] {
+		return false
+	}
+	p, ok := n.pools[uuid]
+	return ok && p.Failed == ""
+}
+
+// holder returns the node that has a disk; empty where none that is connected has it.
+func (d *disks) holder(uuid string) string {
+	if node := d.holders[uuid]; d.has(node, uuid) {
+		return node
+	}
+	return ""
+}
+
+// toldOf notes the pools of a node. It returns those that it has or had, and those that another node has.
+func (d *disks) toldOf(m *nodePools) (changed, refused []string) {
+	before := d.daemons[m.node]
+	now := &daemon{version: m.version, on: m.on, pools: map[string]local.Pool{}, refused: map[string]bool{}}
+	if before != nil && before.on == m.on {
+		now.refused = before.refused
+	}
+	d.daemons[m.node] = now
+	for _, p := range m.all {
+		now.pools[p.UUID] = p
+	}
+	for _, uuid := range slices.Sorted(maps.Keys(now.pools)) {
+		if has := d.holders[uuid]; has != m.node && (now.refused[uuid] || d.has(has, uuid)) {
+			if !now.refused[uuid] {
+				refused = append(refused, uuid)
+			}
+			now.refused[uuid] = true
+			continue
+		}
+		d.holders[uuid] = m.node
+		changed = append(changed, uuid)
+	}
+	if before != nil {
+		for _, uuid := range slices.Sorted(maps.Keys(before.pools)) {
+			if _, still := now.pools[uuid]; !still && d.holders[uuid] == m.node {
+				changed = append(changed, uuid)
+			}
+		}
+	}
+	maps.DeleteFunc(now.refused, func(uuid string, _ bool) bool { _, still := now.pools[uuid]; return !still })
+	return changed, refused
+}
+
+// left notes that a connection of a node has ended. It returns the pools that the node had.
+func (d *disks) left(m *nodeAway) (had []string) {
+	n := d.daemons[m.node]
+	if n == nil || n.on != m.on {
+		return nil
+	}
+	delete(d.daemons, m.node)
+	for _, uuid := range slices.Sorted(maps.Keys(n.pools)) {
+		if d.holders[uuid] == m.node {
+			had = append(had, uuid)
+		}
+	}
+	return had
+}
+
+// find returns where a disk is. The error says whether its node is away, or the disk.
+func (d *disks) find(uuid, last string) (diskAt, error) {
+	node := d.holders[uuid]
+	if n := d.daemons[node]; n != nil {
+		if _, there := n.pools[uuid]; there {
+			return diskAt{node: node, version: n.version, uuid: uuid, on: n.on}, nil // the node says itself what is wrong with it
+		}
+	}
+	if node == "" {
+		node = last
+	}
+	switch {
+	case node == "":
+		return diskAt{}, fmt.Errorf("%w: no node that is connected has the disk with the UUID %s", array.ErrNodeAway, uuid)
+	case d.daemons[node] != nil:
+		return diskAt{}, fmt.Errorf("%w: node %s is connected, and does not have the disk with the UUID %s, which it had last",
+			array.ErrDiskAway, node, uuid)
+	}
+	return diskAt{}, fmt.Errorf("%w: node %s had the disk with the UUID %s last", array.ErrNodeAway, node, uuid)
+}
+
+// toldOf takes over which pools a node has.
+func (o *owner) toldOf(m *nodePools) {
+	m.all = slices.DeleteFunc(m.all, func(p local.Pool) bool {
+		bad := !pools.IsUUID(p.UUID) || !pools.IsID(p.Class)
+		if bad {
+			o.Log.Info("a pool of a node is not taken: its UUID or its class is none", "node", m.node, "path", p.Path, "uuid", p.UUID,
+				"class", p.Class)
+		}
+		return bad
+	})
+	changed, refused := o.disks.toldOf(m)
+	for _, uuid := range refused {
+		o.sameDisk(uuid, m.node)
+	}
+	for _, uuid := range changed {
+		o.look(uuid, false)
+		o.settleDisk(uuid)
+		for node := range o.disks.labelled[uuid] {
+			o.settleLabels(node)
+		}
+	}
+}
+
+// sameDisk tells that a node claims a disk that another node has.
+func (o *owner) sameDisk(uuid, node string) {
+	has := o.disks.holders[uuid]
+	text := fmt.Sprintf("node %s tells of a pool at %s with the UUID %s, which node %s has; it is not used: remove pool.json from a copied "+
+		"disk before the daemon sees it, or, if the disk has moved, restart the daemon of node %s",
+		node, o.disks.daemons[node].pools[uuid].Path, uuid, has, node)
+	for name := range o.disks.pools[uuid] {
+		o.warnPool(name, "SameDisk", text)
+	}
+	o.Log.Info("two nodes tell of one disk", "cause", text)
+}
+
+// left takes over that a node is not connected.
+func (o *owner) left(m *nodeAway) {
+	for _, uuid := range o.disks.left(m) {
+		o.look(uuid, false)
+	}
+}
+
+// look lets the pools of a disk be asked how they are.
+func (o *owner) look(uuid string, soon bool) {
+	for name := range o.disks.pools[uuid] {
+		o.supervisor.Tell(keyOf(kindPool, name), &poolLooks{soon: soon})
+	}
+}
+
+// lookAtClass lets the pools on nodes of a class that has changed be asked how they are: it may be strict now.
+func (o *owner) lookAtClass(c *v1alpha1.PoolClass) {
+	if o.disks.classes[c.Name] == c.Generation {
+		return
+	}
+	o.disks.classes[c.Name] = c.Generation
+	for name, p := range o.pools {
+		if p.Spec.Local != nil && p.Spec.ClassName == c.Name {
+			o.supervisor.Tell(keyOf(kindPool, name), &poolLooks{})
+		}
+	}
+}
+
+// in adds a name to a set of a key.
+func in(sets map[string]map[string]bool, key, name string) {
+	if sets[key] == nil {
+		sets[key] = map[string]bool{}
+	}
+	sets[key][name] = true
+}
+
+// out removes it.
+func out(sets map[string]map[string]bool, key, name string) {
+	delete(sets[key], name)
+	if len(sets[key]) == 0 {
+		delete(sets, key)
+	}
+}

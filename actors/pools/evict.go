@@ -1,0 +1,152 @@
+package pools
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// evictions bounds how often retained volumes are evicted for one reservation: others may take what comes free.
+const evictions = 3
+
+// eviction is a reservation that waits until retained volumes have left its room.
+type eviction struct {
+	m *messages.ReservePool
+	// waiting are the retained volumes; failed is why one of them stays.
+	waiting map[string]bool
+	failed  error
+	tries   int
+}
+
+// answer answers a question for room: at once, or once retained volumes have left it.
+func (k *classes) answer(c actor.Context, m *messages.ReservePool, tries int) {
+	if under := k.evictions[m.Volume]; under != nil {
+		under.m.Fail(fmt.Errorf("%w: the volume was asked for again", volume.ErrBusy))
+		under.m = m
+		return
+	}
+	got, err := k.reserve(m)
+	if err == nil {
+		m.Send(got, nil)
+		return
+	}
+	full, ok := errors.AsType[*noPool](err)
+	if !ok || !errors.Is(err, volume.ErrNoSpace) {
+		m.Fail(err)
+		return
+	}
+	if tries >= evictions {
+		m.Fail(fmt.Errorf("%w: retained volumes were evicted to make room, which others have taken; try again", volume.ErrUnavailable))
+		return
+	}
+	pool, going := "", []*keptVolume(nil)
+	for _, candidates := range full.candidates {
+		if pool, going = k.yields(full.class, candidates, m); pool != "" {
+			break
+		}
+	}
+	if pool == "" {
+		m.Fail(err)
+		return
+	}
+	k.reservations[m.Volume] = &reservation{pool: pool, bytes: m.Bytes}
+	under := &eviction{m: m, waiting: map[string]bool{}, tries: tries + 1}
+	k.evictions[m.Volume] = under
+	for name, v := range k.retention.pools[pool].volumes {
+		if v.ending {
+			under.waiting[name] = true
+		}
+	}
+	for _, v := range going {
+		under.waiting[v.name] = true
+		k.end(c, v, pools.Evicted, fmt.Sprintf("a new volume, %s, needs the room in pool %s", m.Volume, pool))
+	}
+	k.proceed(c, under)
+}
+
+// yields returns the pool that takes a volume once some of its retained volumes are gone, and which those are:
+// the oldest, just enough.
+func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate, m *messages.ReservePool) (string, []*keptVolume) {
+	now := time.Now()
+	var able []pools.Candidate
+	needs := map[string]int64{}
+	for _, one := range candidates {
+		kept := k.retention.pools[one.Name]
+		refused := slices.Contains(m.Refused, one.Name)
+		if one.Refuses != "" && !one.Full && !refused || kept == nil {
+			continue
+		}
+		_, evictable := kept.evictable(now)
+		need := one.Lacking(m.Bytes) - kept.relieved()
+		if one.Full {
+			need = max(need, kept.wanted-kept.free-kept.relieved())
+		}
+		if refused {
+			need = max(need, m.Bytes-kept.relieved(), 1)
+		}
+		if need > evictable {
+			continue
+		}
+		needs[one.Name] = need
+		one.Refuses = ""
+		lacking := max(one.Lacking(m.Bytes), 0)
+		one.Available, one.Provisioned = one.Available+lacking, one.Provisioned-lacking
+		able = append(able, one)
+	}
+	pool, _ := pools.Allocate(pools.Rule(class.Spec.Allocator), able, m.Bytes)
+	if pool == "" {
+		return "", nil
+	}
+	all, _ := k.retention.pools[pool].evictable(now)
+	need := needs[pool]
+	for i, v := range all {
+		if need <= 0 {
+			return pool, all[:i]
+		}
+		need -= v.size
+	}
+	return pool, all
+}
+
+// madeRoom tells those who wait for it that a retained volume is gone, or stays.
+func (k *classes) madeRoom(c actor.Context, m *retainedEnded) {
+	for _, under := range k.evictions {
+		if !under.waiting[m.name] {
+			continue
+		}
+		delete(under.waiting, m.name)
+		if m.err != nil {
+			under.failed = m.err
+		}
+		k.proceed(c, under)
+	}
+}
+
+// proceed answers a reservation that waits for no retained volume any more. Where one of them stays, another may go.
+func (k *classes) proceed(c actor.Context, under *eviction) {
+	if len(under.waiting) > 0 {
+		return
+	}
+	delete(k.evictions, under.m.Volume)
+	if under.failed != nil {
+		delete(k.reservations, under.m.Volume)
+		k.answer(c, under.m, under.tries)
+		return
+	}
+	kept := k.reservations[under.m.Volume]
+	class, err := k.find(under.m.Class)
+	if err != nil || kept == nil {
+		delete(k.reservations, under.m.Volume)
+		under.m.Fail(fmt.Errorf("%w: the class or the pool of volume %s has gone; try again", volume.ErrUnavailable, under.m.Volume))
+		return
+	}
+	under.m.Send(k.reservationIn(class.object, kept.pool, under.m.Kind), nil)
+}

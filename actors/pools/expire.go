@@ -1,0 +1,91 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// retainedIs tells the classes of a retained volume. Supervisor -> classes.
+type retainedIs struct {
+	name, pool string
+	size       int64
+	since      time.Time
+	lifespan   time.Duration
+}
+
+// retainedNot tells the classes that a volume is not retained any more. Supervisor -> classes.
+type retainedNot struct{ name string }
+
+type (
+	// retentionDue: it is time to look which retained volumes go.
+	retentionDue struct{}
+	// retainedEnded announces that a worker has deleted a retained volume, or could not.
+	retainedEnded struct {
+		name, pool string
+		err        error
+	}
+)
+
+// expire deletes the retained volumes whose time has come, and sets the timer for the next one.
+func (k *classes) expire(c actor.Context) {
+	actors.StopTimer(k.expiry)
+	k.expiry = nil
+	if !k.listed || k.ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	due, again := k.retention.due(now)
+	for _, e := range due {
+		reason, why := pools.Expired, "its lifespan of "+duration.Format(e.lifespan)+" is over"
+		if e.early {
+			p := k.retention.pools[e.pool]
+			reason = pools.Evicted
+			why = fmt.Sprintf("pool %s is nearly full, which leaves %.0f%% of lifespans of %s", e.pool, 100*p.factor, duration.Format(e.lifespan))
+		}
+		k.end(c, e.keptVolume, reason, why)
+	}
+	root, self := c.ActorSystem().Root, c.Self()
+	k.expiry = time.AfterFunc(again.Sub(now), func() { root.Send(self, &retentionDue{}) })
+}
+
+// end lets a worker delete a retained volume.
+func (k *classes) end(c actor.Context, v *keptVolume, reason pools.End, why string) {
+	order := &messages.EndRetained{
+		Routing: messages.Routing{ID: keyOf(kindVolume, v.name)}, Name: v.name, Since: v.written, Reason: reason, Why: why,
+	}
+	name, pool := v.name, v.pool
+	root, self := c.ActorSystem().Root, c.Self()
+	k.retention.begin(v)
+	err := k.Workers.Go(func() {
+		err := actors.Guard(k.Log, func() error {
+			ctx, cancel := context.WithTimeout(k.ctx, longestOperation)
+			defer cancel()
+			_, err := actors.Ask(ctx, k.Root, k.Supervisor(), order)
+			return err
+		})
+		root.Send(self, &retainedEnded{name, pool, err})
+	})
+	if err != nil { // it is stopping
+		k.retention.ended(name, pool, false, time.Now())
+	}
+}
+
+// ended takes over what came of the deletion of a retained volume, and lets go on what waits for its room.
+func (k *classes) ended(c actor.Context, m *retainedEnded) {
+	k.retention.ended(m.name, m.pool, m.err == nil, time.Now())
+	if m.err != nil && !errors.Is(m.err, volume.ErrConflict) && k.ctx.Err() == nil {
+		k.Log.Info("a retained volume cannot be deleted yet", "volume", m.name, "pool", m.pool, "cause", m.err.Error())
+	}
+	k.madeRoom(c, m)
+	k.expire(c)
+}

@@ -1,0 +1,98 @@
+package pools
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+)
+
+// When a volume is to be deleted, its claim is gone, and with it what the claim said of its lifespan. So the
+// resource of the volume follows the claim while there is one: the supervisor compares the two, whenever it sees
+// either, and lets the volume's actor write what has changed.
+
+// claims are what the claims of the cluster say that have the annotation of a lifespan. Only the supervisor's
+// turn uses it.
+type claims struct {
+	// said is by namespace/name; a claim that has taken its annotation back stays in it, until it is gone.
+	said map[string]claimSaid
+	// behind are the volumes whose resource does not say yet what their claim does.
+	behind map[string]bool
+}
+
+type claimSaid struct {
+	uid      string
+	lifespan time.Duration
+	invalid  string
+}
+
+func newClaims() claims { return claims{said: map[string]claimSaid{}, behind: map[string]bool{}} }
+
+// claimSeen takes over what a claim says.
+func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
+	key := c.Namespace + "/" + c.Name
+	lifespan, invalid := lifespanOf(c)
+	before, known := o.claims.said[key]
+	if lifespan == noLifespan && invalid == nil && !known && o.index.ofClaim[string(c.UID)] == "" {
+		return
+	}
+	now := claimSaid{uid: string(c.UID), lifespan: lifespan}
+	if invalid != nil {
+		now.invalid = c.Annotations[v1alpha1.LifespanAnnotation]
+	}
+	name := o.index.ofClaim[now.uid]
+	if now.invalid != "" && now != before && name != "" && o.listed {
+		(&task{environment: o.environment}).warn(c, "InvalidLifespan", invalid)
+	}
+	if known || now.lifespan != noLifespan || now.invalid != "" {
+		o.claims.said[key] = now
+	}
+	if name != "" {
+		o.compareClaim(name, now.lifespan)
+	}
+}
+
+// claimGone forgets a claim. Its volume keeps what it said last.
+func (o *owner) claimGone(key string) { delete(o.claims.said, key) }
+
+// volumeSeen compares a volume with what is known of its claim.
+func (o *owner) volumeSeen(v *v1alpha1.PoolVolume) {
+	delete(o.claims.behind, v.Name)
+	c := v.Spec.ClaimRef
+	if c == nil {
+		return
+	}
+	if said, ok := o.claims.said[c.Namespace+"/"+c.Name]; ok && said.uid == string(c.UID) {
+		o.compareClaim(v.Name, said.lifespan)
+	}
+}
+
+// compareClaim lets a volume follow its claim.
+func (o *owner) compareClaim(name string, lifespan time.Duration) {
+	v := o.index.volumes[name]
+	if v == nil || v.lifespan == lifespan || !v.flags.has(flagReady) || v.flags.has(flagDeleting) {
+		return
+	}
+	id := keyOf(kindVolume, name)
+	if !o.listed || o.supervisor.IsAwake(id) {
+		o.claims.behind[name] = true // it goes on when all is listed, or the actor has ended
+		return
+	}
+	o.goOn(id)
+}
+
+// follow writes down what the claim of a volume says of its lifespan, while there is the claim.
+func (t *task) follow(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	ref := v.Spec.ClaimRef
+	if ref == nil || ref.UID == "" || v.Spec.Management == v1alpha1.External || v.Status.State != v1alpha1.VolumeReady {
+		return nil
+	}
+	c, err := t.readClaim(ctx, pools.Claim{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil || c == nil || c.UID != string(ref.UID) || c.Lifespan == saidIn(v.Spec.Lifespan) {
+		return err
+	}
+	return t.writeSpec(ctx, v, func() { v.Spec.Lifespan = orNone(c.Lifespan) })
+}

@@ -1,0 +1,205 @@
+package pools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/messages"
+)
+
+// The Pools of nodes' disks are made when a node tells of a disk for the first time. One that a person deletes is
+// made anew, if a node still has the disk.
+
+type (
+	// wantedPool asks what is to be done for the Pool of a disk. Task -> supervisor.
+	wantedPool struct {
+		uuid string
+		messages.Reply[poolWork]
+	}
+	// staleLabels asks which topology labels of a node are those of disks that other nodes have. Task -> supervisor.
+	staleLabels struct {
+		node string
+		messages.Reply[[]string]
+	}
+)
+
+// poolWork is what is to be done for the Pool of a disk: nothing, where class is empty.
+type poolWork struct {
+	node  string
+	disk  local.Pool
+	class string
+	// pool is the Pool that there is, which gets the class; empty where one is to be made.
+	pool string
+}
+
+// settleDisk lets the Pool of a disk be made, or get the class that the node says.
+func (o *owner) settleDisk(uuid string) {
+	if o.listed && o.wantedPool(uuid).class != "" {
+		o.goOn(keyOf(kindDisk, uuid))
+	}
+}
+
+// wantedPool decides what is to be done for the Pool of a disk. A pool with volumes keeps its class.
+func (o *owner) wantedPool(uuid string) (work poolWork) {
+	node := o.disks.holder(uuid)
+	if node == "" {
+		return work
+	}
+	disk := o.disks.daemons[node].pools[uuid]
+	names := slices.Sorted(maps.Keys(o.disks.pools[uuid]))
+	if len(names) == 0 {
+		return poolWork{node: node, disk: disk, class: disk.Class}
+	}
+	p := o.pools[names[0]]
+	switch {
+	case len(names) > 1, p.DeletionTimestamp != nil:
+	case p.Spec.ClassName == disk.Class:
+		delete(o.disks.told, uuid)
+	case o.index.counts(p.Name) == poolCounts{}:
+		return poolWork{node: node, disk: disk, class: disk.Class, pool: p.Name}
+	case o.disks.told[uuid] != disk.Class:
+		o.disks.told[uuid] = disk.Class
+		o.warnPool(p.Name, "OtherClass", fmt.Sprintf("node %s wants %s in PoolClass %s; the pool has volumes, and stays in PoolClass %s",
+			node, disk.Path, disk.Class, p.Spec.ClassName))
+	}
+	return work
+}
+
+// warnPool makes a warning of a Pool.
+func (o *owner) warnPool(name, reason, text string) {
+	if p := o.pools[name]; p != nil {
+		o.Resources.Events.Event(p, corev1.EventTypeWarning, reason, text)
+	}
+}
+
+// finishDisk makes the Pool of a disk, or changes its class.
+func (t *task) finishDisk(ctx context.Context) error {
+	work, err := actors.Ask(ctx, t.Root, t.Supervisor(), &wantedPool{uuid: t.name})
+	switch {
+	case err != nil || work.class == "":
+		return err
+	case work.pool != "":
+		return t.changeClass(ctx, work)
+	}
+	name := pools.LocalPoolName(work.class, t.name)
+	p := &v1alpha1.Pool{}
+	found, err := t.read(ctx, name, p)
+	if err != nil {
+		return err
+	}
+	if found {
+		if p.Spec.Local == nil || p.Spec.Local.UUID != t.name {
+			t.warn(p, "NameTaken", fmt.Errorf("the Pool of the disk %s of node %s would have this name; make one by hand", t.name, work.node))
+			return nil
+		}
+		t.note(p)
+		return nil
+	}
+	*p = v1alpha1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.PoolSpec{
+		ClassName: work.class, Overcommit: "1", Local: &v1alpha1.LocalPool{UUID: t.name},
+	}}
+	if err := t.create(ctx, p); err != nil {
+		return err
+	}
+	t.tell(p, "Created", fmt.Sprintf("node %s has it at %s", work.node, work.disk.Path))
+	return nil
+}
+
+// changeClass puts an empty pool into the class that its node says.
+func (t *task) changeClass(ctx context.Context, work poolWork) error {
+	p := &v1alpha1.Pool{}
+	found, err := t.read(ctx, work.pool, p)
+	if err != nil || !found || p.DeletionTimestamp != nil {
+		return err
+	}
+	before := p.Spec.ClassName
+	if err := t.writeSpec(ctx, p, func() { p.Spec.ClassName = work.class }); err != nil {
+		return err
+	}
+	t.tell(p, "ClassChanged", fmt.Sprintf("node %s wants it in PoolClass %s; it was in %s, and has no volumes", work.node, work.class, before))
+	return nil
+}
+
+// labelsSeen notes the topology labels of a node.
+func (o *owner) labelsSeen(node string, labels map[string]string) {
+	for uuid := range o.disks.labelled {
+		if _, still := labels[pools.TopologyKey(uuid)]; !still {
+			out(o.disks.labelled, uuid, node)
+		}
+	}
+	for key := range labels {
+		if uuid, ok := pools.PoolOfKey(key); ok {
+			in(o.disks.labelled, uuid, node)
+		}
+	}
+	o.settleLabels(node)
+}
+
+// settleLabels lets labels of a node be removed, where other nodes have their disks.
+func (o *owner) settleLabels(node string) {
+	if o.listed && len(o.staleLabels(node)) > 0 {
+		o.goOn(keyOf(kindLabels, node))
+	}
+}
+
+// staleLabels returns the disks whose labels a node has, and that another node has.
+func (o *owner) staleLabels(node string) (stale []string) {
+	for uuid, nodes := range o.disks.labelled {
+		if !nodes[node] {
+			continue
+		}
+		has := o.disks.holder(uuid)
+		if d := o.disks.daemons[node]; has == "" || has == node || d != nil && d.tells(uuid) {
+			continue
+		}
+		stale = append(stale, uuid)
+	}
+	slices.Sort(stale)
+	return stale
+}
+
+func (d *daemon) tells(uuid string) bool {
+	_, ok := d.pools[uuid]
+	return ok
+}
+
+// finishLabels removes the labels of disks from a node that another node has: the scheduler would place pods on both.
+func (t *task) finishLabels(ctx context.Context) error {
+	stale, err := actors.Ask(ctx, t.Root, t.Supervisor(), &staleLabels{node: t.name})
+	if err != nil || len(stale) == 0 {
+		return err
+	}
+	gone := map[string]any{}
+	for _, uuid := range stale {
+		gone[pools.TopologyKey(uuid)] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": gone}})
+	if err != nil {
+		return err
+	}
+	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: t.name}}
+	node.SetGroupVersionKind(nodeGVK)
+	err = t.Resources.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return kubernetesError(err, "remove the topology labels of disks that moved from the Node "+t.name)
+	}
+	t.Log.Info("a node had topology labels of disks that other nodes have", "node", t.name, "uuids", stale)
+	t.note(node)
+	return nil
+}

@@ -1,0 +1,159 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// A new claim gets the volume of a deleted one back if it asks for that with an annotation. The call for the new
+// claim's volume has a task of its own, which finds the volume and asks the volume's actor for it: so the end of
+// a retained volume and two claims that want it are one after the other.
+
+// nameOfClass asks for the name of a class; empty means the default one. Task -> classes.
+type nameOfClass struct {
+	class string
+	messages.Reply[string]
+}
+
+func (k *classes) nameOf(class string) (string, error) {
+	if class != "" {
+		return class, nil
+	}
+	c, err := k.find(class)
+	if err != nil {
+		return "", volume.Invalid("parameters", "name no class that there is: "+err.Error())
+	}
+	return c.object.Name, nil
+}
+
+// given returns the volume that was bound to a request before, or that its claim wants to have back now. found is
+// false for a claim that wants a new volume.
+func (t *task) given(ctx context.Context, n pools.NewVolume, c *claim) (v pools.Volume, found bool, err error) {
+	bound, err := actors.Ask(ctx, t.Root, t.Supervisor(), &findRequested{request: n.Name})
+	switch {
+	case err != nil:
+		return v, true, err
+	case bound == "" && (c == nil || c.restore == ""):
+		return v, false, nil
+	}
+	if n.Class, err = actors.Ask(ctx, t.Root, t.Single(classesName), &nameOfClass{class: n.Class}); err != nil {
+		return v, true, err
+	}
+	if c == nil {
+		c = &claim{ClaimOf: pools.ClaimOf{Claim: n.Claim, Lifespan: noLifespan}}
+	}
+	if bound == "" {
+		bound, err = t.findFor(ctx, n, c)
+	}
+	if err == nil {
+		v, err = actors.Ask(ctx, t.Root, t.Supervisor(), &messages.RestoreVolume{
+			Routing: routing(ctx, kindVolume, bound), Name: bound, New: n, For: c.ClaimOf,
+		})
+	}
+	if err != nil && c.object != nil && !isOpen(err) {
+		t.warn(c.object, "RestoreFailed", err)
+	}
+	return v, true, err
+}
+
+// isOpen reports whether an error says that the same call may succeed soon.
+func isOpen(err error) bool {
+	return errors.Is(err, volume.ErrUncertain) || errors.Is(err, volume.ErrBusy) || errors.Is(err, volume.ErrUnavailable)
+}
+
+// findFor finds the retained volume that a claim asks for.
+func (t *task) findFor(ctx context.Context, n pools.NewVolume, c *claim) (string, error) {
+	if n.Source != (pools.Source{}) {
+		return "", volume.Invalid("volume_content_source", "is set, and the claim has the annotation "+v1alpha1.RestoreAnnotation+
+			" as well: its data can come from one of them")
+	}
+	if c.NamespaceUID == "" {
+		return "", problemf(volume.ErrUnavailable, "the namespace %s cannot be told from a former one of its name", c.Namespace)
+	}
+	all, err := actors.Ask(ctx, t.Root, t.Supervisor(), &listRetained{namespace: c.Namespace})
+	if err != nil {
+		return "", err
+	}
+	return choose(all, n.Class, c)
+}
+
+// choose returns the volume that a claim asks for, of those that its namespace's name has. The error says what
+// there would be.
+func choose(all []retainedVolume, class string, c *claim) (string, error) {
+	var own []retainedVolume
+	elsewhere, given := "", ""
+	for _, v := range all {
+		if v.namespaceUID != c.NamespaceUID {
+			continue
+		}
+		wanted := c.restore == v.claimUID || c.restore == v.claim
+		switch {
+		case v.given && wanted:
+			given = v.to
+		case v.given:
+		case (wanted || c.restore == pools.Latest) && v.class == class:
+			return v.name, nil
+		case wanted:
+			elsewhere = v.class
+		}
+		if !v.given {
+			own = append(own, v)
+		}
+	}
+	wanted := fmt.Sprintf("nothing is retained of a claim %.100q in the namespace %s", c.restore, c.Namespace)
+	if c.restore == pools.Latest {
+		wanted = fmt.Sprintf("nothing is retained in the namespace %s of the PoolClass %s", c.Namespace, class)
+	}
+	switch {
+	case elsewhere != "":
+		return "", volume.Invalid("parameters", fmt.Sprintf("the data of claim %s are of the PoolClass %s, and this claim's volume would "+
+			"be of %s; name a StorageClass of %s", c.restore, elsewhere, class, elsewhere))
+	case given != "":
+		wanted = fmt.Sprintf("the data of claim %s were given to claim %s", c.restore, given)
+	}
+	return "", problemf(volume.ErrNotFound, "%s; %s", wanted, offer(own))
+}
+
+// offered is how many retained volumes a message tells of.
+const offered = 10
+
+// offer says what there would be.
+func offer(all []retainedVolume) string {
+	if len(all) == 0 {
+		return "there is nothing that could be restored"
+	}
+	var each []string
+	for _, v := range all[:min(len(all), offered)] {
+		each = append(each, fmt.Sprintf("%s (UID %s, %s, PoolClass %s, until %s)", v.claim, v.claimUID, sizeText(v.size), v.class,
+			v.until.UTC().Format(time.RFC3339)))
+	}
+	text := "there would be " + strings.Join(each, ", ")
+	if more := len(all) - len(each); more > 0 {
+		text += fmt.Sprintf(", and %d older ones", more)
+	}
+	return text
+}
+
+// sizeText is a size for people.
+func sizeText(bytes int64) string {
+	q := quantity(bytes)
+	return q.String()
+}
+
+// notAnymore refuses a request for a volume that was deleted, or that was given to another claim.
+func notAnymore(v *v1alpha1.PoolVolume) error {
+	if v.Status.State == v1alpha1.VolumeRetained {
+		return problemf(volume.ErrConflict, "volume %s is retained, because its claim was deleted; a new claim gets it with the annotation %s",
+			v.Name, v1alpha1.RestoreAnnotation)
+	}
+	return problemf(volume.ErrBusy, "volume %s is being deleted; try again", v.Name)
+}

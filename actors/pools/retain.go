@@ -1,0 +1,294 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/array"
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// A volume whose claim was deleted is kept for a lifespan, as it is on its array. Its resource says so with the
+// state Retained and two times, and its comment on the array says the same, for an import. The comment is
+// written before the state: a volume that is Retained has both.
+//
+// A volume that is being given to another claim has the annotation [v1alpha1.RestoredFromAnnotation] while it is
+// still Retained.
+
+// isKept reports whether a volume is retained for whoever wants it back.
+func isKept(v *v1alpha1.PoolVolume) bool {
+	return v.DeletionTimestamp == nil && v.Status.State == v1alpha1.VolumeRetained && v.Annotations[v1alpha1.RestoredFromAnnotation] == ""
+}
+
+// isGiven reports whether a retained volume is bound to another claim, and is yet to be handed over.
+func isGiven(v *v1alpha1.PoolVolume) bool {
+	return v.DeletionTimestamp == nil && v.Status.State == v1alpha1.VolumeRetained && v.Annotations[v1alpha1.RestoredFromAnnotation] != ""
+}
+
+// isEnding reports whether a retained volume is to be deleted, and its resource does not say so yet.
+func isEnding(v *v1alpha1.PoolVolume) bool {
+	return v.DeletionTimestamp == nil && v.Status.State == v1alpha1.VolumeDeleting && v.Status.RetainedSince != nil
+}
+
+// retain keeps a volume that a call deletes, if its lifespan is longer than nothing. kept is false for one that
+// is to be deleted.
+func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, err error) {
+	switch {
+	case isKept(v):
+		return true, nil // asked again
+	case isGiven(v):
+		return false, problemf(volume.ErrBusy, "volume %s is being given to another claim", v.Name)
+	case v.DeletionTimestamp != nil || v.Spec.Management == v1alpha1.External || v.Status.State != v1alpha1.VolumeReady:
+		return false, nil
+	}
+	if err := t.stillClaimed(ctx, v); err != nil {
+		return false, err
+	}
+	lifespan, err := t.lifespan(ctx, v)
+	if err != nil || lifespan <= 0 {
+		return false, err
+	}
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err != nil {
+		return false, err
+	}
+	have, found, err := t.findOnArray(ctx, v, pool)
+	if err != nil || !found {
+		return false, err
+	}
+	if err := t.unused(ctx, v, have, pool); err != nil {
+		return false, err
+	}
+	namespace, err := t.sameNamespace(ctx, v)
+	if err != nil {
+		return false, err
+	}
+	if v.Spec.Lifespan == nil || v.Annotations[v1alpha1.RestoredFromAnnotation] != "" || namespace != nil {
+		if err := t.writeSpec(ctx, v, func() {
+			v.Spec.Lifespan = &metav1.Duration{Duration: lifespan}
+			delete(v.Annotations, v1alpha1.RestoredFromAnnotation)
+			if namespace != nil && v.Spec.ClaimRef != nil {
+				v.Spec.ClaimRef.NamespaceUID = namespace.UID
+			}
+		}); err != nil {
+			return false, err
+		}
+	}
+	since := metav1.NewTime(time.Now().Truncate(time.Second))
+	until := metav1.NewTime(since.Add(lifespan))
+	if err := t.comments(ctx, v, have.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
+		return false, err
+	}
+	if err := t.writeStatus(ctx, v, func() {
+		v.Status.State, v.Status.Message = v1alpha1.VolumeRetained, ""
+		v.Status.RetainedSince, v.Status.RetainedUntil = &since, &until
+		v.Status.Conditions, v.Status.ObservedGeneration = nil, v.Generation
+	}); err != nil {
+		return false, err
+	}
+	t.tellBoth(v, "Retained", "retained until "+until.UTC().Format(time.RFC3339)+", "+duration.Format(lifespan)+
+		" after its claim was deleted, unless room is needed before; a new claim gets the data back with the annotation "+
+		v1alpha1.RestoreAnnotation)
+	return true, nil
+}
+
+// lifespan is how long a volume is kept: what its claim has said, else its PersistentVolume, else the class.
+func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume) (time.Duration, error) {
+	if v.Spec.Lifespan != nil {
+		return v.Spec.Lifespan.Duration, nil
+	}
+	for _, name := range persistentVolumes(v) {
+		pv := &corev1.PersistentVolume{}
+		err := t.Resources.Get(ctx, client.ObjectKey{Name: name}, pv)
+		if client.IgnoreNotFound(err) != nil {
+			return 0, kubernetesError(err, "read the PersistentVolume "+name)
+		}
+		if err != nil || !namesVolume(pv, v) {
+			continue
+		}
+		lifespan, invalid := lifespanOf(pv)
+		if invalid != nil {
+			t.warn(pv, "InvalidLifespan", invalid)
+		}
+		if lifespan >= 0 {
+			return lifespan, nil
+		}
+	}
+	return actors.Ask(ctx, t.Root, t.Single(classesName), &lifespanOfClass{class: v.Spec.ClassName})
+}
+
+// lifespanOfClass asks how long volumes of a class are kept whose claims do not say. Task -> classes.
+type lifespanOfClass struct {
+	class string
+	messages.Reply[time.Duration]
+}
+
+// lifespanOf answers; a class that is gone keeps nothing.
+func (k *classes) lifespanOf(class string) time.Duration {
+	if c := k.classes[class]; c != nil && c.object.Spec.Lifespan != nil {
+		return c.object.Spec.Lifespan.Duration
+	}
+	return 0
+}
+
+// persistentVolumes are the names that a volume's PersistentVolume may have, unless a person has made it.
+func persistentVolumes(v *v1alpha1.PoolVolume) []string {
+	if v.Spec.RequestName == "" || v.Spec.RequestName == v.Name {
+		return []string{v.Name}
+	}
+	return []string{v.Spec.RequestName, v.Name}
+}
+
+// namesVolume reports whether a PersistentVolume is that of a volume.
+func namesVolume(pv *corev1.PersistentVolume, v *v1alpha1.PoolVolume) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.VolumeHandle == v.Name
+}
+
+// stillClaimed refuses to delete a volume that was restored, while the PersistentVolume of its present claim is
+// bound: the call is about an earlier one, which has the same handle.
+func (t *task) stillClaimed(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	if v.Annotations[v1alpha1.RestoredFromAnnotation] == "" {
+		return nil
+	}
+	pv := &corev1.PersistentVolume{}
+	err := t.Resources.Get(ctx, client.ObjectKey{Name: v.Spec.RequestName}, pv)
+	if client.IgnoreNotFound(err) != nil {
+		return kubernetesError(err, "read the PersistentVolume "+v.Spec.RequestName)
+	}
+	if err == nil && namesVolume(pv, v) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil {
+		return problemf(pools.ErrInUse, "volume %s was given to another claim, and its PersistentVolume %s is bound", v.Name, pv.Name)
+	}
+	return nil
+}
+
+// unused refuses to retain a volume that its array has attached somewhere, as its deletion is refused. What a
+// node does with a volume on its disk the node says, when the comment is written.
+func (t *task) unused(ctx context.Context, v *v1alpha1.PoolVolume, have array.Volume, pool messages.UsablePool) error {
+	if v.Spec.Protocol == v1alpha1.Local {
+		return nil
+	}
+	there, err := pool.Array.Attachments(ctx, have.ID)
+	if err != nil {
+		return t.arrayError(pool.Name, err, "look where volume "+v.Name+" is attached")
+	}
+	var servers []string
+	for _, at := range there {
+		servers = append(servers, at.ServerID)
+	}
+	if len(servers) > 0 {
+		return problemf(pools.ErrInUse, "volume %s, whose claim is deleted, is attached to %s on the array of pool %s; detach it there",
+			v.Name, strings.Join(servers, ", "), pool.Name)
+	}
+	return nil
+}
+
+// sameNamespace reads the namespace of a claim whose UID was not written down when the volume was made; nil
+// where that is not needed, or where the namespace is a later one of the name.
+func (t *task) sameNamespace(ctx context.Context, v *v1alpha1.PoolVolume) (*metav1.PartialObjectMetadata, error) {
+	c := v.Spec.ClaimRef
+	if c == nil || c.NamespaceUID != "" {
+		return nil, nil
+	}
+	namespace, err := t.namespace(ctx, c.Namespace)
+	if err != nil || namespace.UID == "" || v.CreationTimestamp.Time.Before(namespace.CreationTimestamp.Time) {
+		return nil, err
+	}
+	return namespace, nil
+}
+
+// comments writes the comment of a volume, with how long it is kept if it is retained. An array that refuses the
+// comment keeps the volume as it is.
+func (t *task) comments(ctx context.Context, v *v1alpha1.PoolVolume, id string, pool messages.UsablePool, kept *pools.Retention) error {
+	comment := t.comment(v)
+	comment.Retained = kept
+	err := pool.Array.CommentVolume(ctx, id, comment.String())
+	if err == nil {
+		return nil
+	}
+	for _, open := range []error{
+		array.ErrUncertain, array.ErrUnreachable, array.ErrBusy, array.ErrAttached, array.ErrNotFound, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, open) {
+			return t.arrayError(pool.Name, err, "mark volume "+v.Name)
+		}
+	}
+	t.warn(v, "NotMarked", err)
+	return nil
+}
+
+// finishRetained makes true what a person has changed of a retained volume: how long it is kept, or whose it is.
+func (t *task) finishRetained(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	pool, err := t.pool(ctx, v.Spec.PoolName)
+	if err != nil {
+		return err
+	}
+	if err := t.handedOver(ctx, v); err != nil {
+		return err
+	}
+	if v.Spec.Lifespan == nil {
+		if err := t.writeSpec(ctx, v, func() {
+			v.Spec.Lifespan = &metav1.Duration{Duration: v.Status.RetainedUntil.Sub(v.Status.RetainedSince.Time)}
+		}); err != nil {
+			return err
+		}
+	}
+	since, until := *v.Status.RetainedSince, metav1.NewTime(v.Status.RetainedSince.Add(v.Spec.Lifespan.Duration))
+	if err := t.comments(ctx, v, v.Status.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
+		return err
+	}
+	return t.writeStatus(ctx, v, func() {
+		v.Status.RetainedUntil, v.Status.ObservedGeneration = &until, v.Generation
+	})
+}
+
+// handedOver writes down whose a retained volume is that an administrator has given to a claim in another
+// namespace, by changing spec.claimRef: the UIDs there are those of the former owner.
+func (t *task) handedOver(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	c := v.Spec.ClaimRef
+	if c == nil || c.Namespace == v.Labels[v1alpha1.LabelNamespace] {
+		return nil
+	}
+	namespace, err := t.namespace(ctx, c.Namespace)
+	if err != nil {
+		return err
+	}
+	if namespace.UID == "" {
+		return problemf(volume.ErrNotFound, "volume %s is to be given to the namespace %s, which does not exist", v.Name, c.Namespace)
+	}
+	if err := t.writeSpec(ctx, v, func() {
+		v.Spec.ClaimRef.UID, v.Spec.ClaimRef.NamespaceUID = "", namespace.UID
+		if v.Labels == nil {
+			v.Labels = map[string]string{}
+		}
+		label(v, v1alpha1.LabelNamespace, c.Namespace)
+	}); err != nil {
+		return err
+	}
+	t.tell(v, "HandedOver", "a claim in the namespace "+c.Namespace+" may have it back as "+c.Name)
+	return nil
+}
+
+// unfinishedRetained reports whether something is left to do for a retained volume.
+func unfinishedRetained(v *v1alpha1.PoolVolume) bool {
+	if isGiven(v) {
+		return true
+	}
+	if v.Status.RetainedSince == nil || v.Status.RetainedUntil == nil {
+		return false
+	}
+	c := v.Spec.ClaimRef
+	return v.Spec.Lifespan == nil || !v.Status.RetainedSince.Add(v.Spec.Lifespan.Duration).Equal(v.Status.RetainedUntil.Time) ||
+		c != nil && c.Namespace != v.Labels[v1alpha1.LabelNamespace]
+}

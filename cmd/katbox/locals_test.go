@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	actorslocal "github.com/katbox/katbox/actors/local"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// localScene is the part of a daemon that serves volumes on the node's disks, in the process of the test: only the
+// controller makes volumes.
+type localScene struct {
+	testing.TB
+	dir   string
+	flags []string
+	i     *instance
+	node  *actorslocal.Node
+	csi   csi.NodeClient
+	pool  string
+}
+
+func newLocalScene(t testing.TB, flags ...string) *localScene {
+	t.Helper()
+	roottest.Need(t)
+	s := &localScene{TB: t, dir: t.TempDir()}
+	roottest.UnmountBelowAtEnd(t, s.dir)
+	s.flags = append([]string{
+		"--nodeid", "node-1", "--kubelet-dir", filepath.Join(s.dir, "kubelet"), "--local-endpoint", "unix://" + s.socket(),
+	}, flags...)
+	conn, err := grpc.NewClient("unix://"+s.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	must(t, err)
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.csi = csi.NewNodeClient(conn)
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func (s *localScene) socket() string { return filepath.Join(s.dir, "csi.sock") }
+
+func (s *localScene) start() {
+	s.Helper()
+	o, err := parse(s.flags, os.Stdout)
+	must(s, err)
+	s.i = &instance{o: o, counted: metrics.New("", ""), log: logr.Discard(), failed: make(chan error, 1)}
+	must(s, s.i.serveLocal(s.Context()))
+	// It answers once the disks were looked at.
+	info, err := s.csi.NodeGetInfo(s.Context(), &csi.NodeGetInfoRequest{})
+	must(s, err)
+	s.node = s.i.locals.Load().node.Load()
+	for key, value := range info.GetAccessibleTopology().GetSegments() {
+		uuid, ok := pools.PoolOfKey(key)
+		if !ok || value != pools.TopologyValue || s.pool != "" && s.pool != uuid {
+			s.Fatalf("the topology has %s=%s, of pool %s", key, value, s.pool)
+		}
+		s.pool = uuid
+	}
+}
+
+func (s *localScene) stop() {
+	for _, stop := range s.i.stops {
+		if err := stop(context.Background()); err != nil {
+			s.Error(err)
+		}
+	}
+	s.i.stops = nil
+}
+
+func (s *localScene) restart() {
+	s.Helper()
+	s.stop()
+	s.start()
+}
+
+func (s *localScene) create(v local.NewVolume) local.Volume {
+	s.Helper()
+	made, err := s.node.CreateVolume(s.Context(), s.pool, v)
+	must(s, err)
+	return made
+}
+
+func (s *localScene) paths(id string) (staging, target string) {
+	s.Helper()
+	staging = filepath.Join(s.dir, "kubelet/plugins/kubernetes.io/csi/local.csi.katbox.io", id, "globalmount")
+	target = filepath.Join(s.dir, "kubelet/pods", testPod, "volumes/kubernetes.io~csi", id, "mount")
+	must(s, errors.Join(os.MkdirAll(staging, 0o750), os.MkdirAll(filepath.Dir(target), 0o750)))
+	return staging, target
+}
+
+func (s *localScene) stage(id string, block bool) error {
+	staging, _ := s.paths(id)
+	_, err := s.csi.NodeStageVolume(s.Context(), &csi.NodeStageVolumeRequest{
+		VolumeId: id, StagingTargetPath: staging, VolumeCapability: capabilityOf(block),
+		VolumeContext: map[string]string{pools.PoolContext: s.pool},
+	})
+	return err
+}
+
+// use stages and publishes a volume, and returns where a pod has it.
+func (s *localScene) use(id string, block bool) string {
+	s.Helper()
+	must(s, s.stage(id, block))
+	staging, target := s.paths(id)
+	_, err := s.csi.NodePublishVolume(s.Context(), &csi.NodePublishVolumeRequest{
+		VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: capabilityOf(block),
+	})
+	must(s, err)
+	return target
+}
+
+// leave takes a volume away from the pod and from the node.
+func (s *localScene) leave(id string) {
+	s.Helper()
+	staging, target := s.paths(id)
+	_, err := s.csi.NodeUnpublishVolume(s.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
+	must(s, err)
+	_, err = s.csi.NodeUnstageVolume(s.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging})
+	must(s, err)
+}
+
+const mebi = 1 << 20
+
+// TestLocalVolumesOnRealDisks: data survives the daemon, growth, snapshots, clones and retention, and nothing is left.
+func TestLocalVolumesOnRealDisks(t *testing.T) {
+	for _, tt := range []struct{ fsType, backend string }{{"xfs", "image"}, {"btrfs", "btrfs"}} {
+		t.Run(tt.fsType, func(t *testing.T) {
+			disk := filepath.Join(roottest.FileSystem(t, tt.fsType, 2048), "pool")
+			s := newLocalScene(t, "--local-pool", "fast="+disk+",backend="+tt.backend)
+			v := s.create(local.NewVolume{Name: "pvc-1", Size: 320 * mebi, FSType: "xfs", Comment: "mine"})
+			if !v.Ready || v.Size != 320*mebi || v.Pool != s.pool {
+				t.Errorf("made %+v", v)
+			}
+			target := s.use("pvc-1", false)
+			must(t, os.WriteFile(filepath.Join(target, "file"), []byte("data"), 0o600))
+			if err := s.node.DeleteVolume(t.Context(), s.pool, "pvc-1"); !errors.Is(err, pools.ErrInUse) {
+				t.Errorf("delete what is in use: %v", err)
+			}
+			s.restart()
+			wantFile(t, target, "data", "after a restart")
+			if v, err := s.node.Volume(t.Context(), s.pool, "pvc-1"); err != nil || !v.InUse || v.Comment != "mine" {
+				t.Errorf("after a restart: %+v, %v", v, err)
+			}
+			_, err := s.node.GrowVolume(t.Context(), s.pool, "pvc-1", 384*mebi)
+			must(t, err)
+			expanded, err := s.csi.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{
+				VolumeId: "pvc-1", VolumePath: target, CapacityRange: &csi.CapacityRange{RequiredBytes: 384 * mebi},
+			})
+			if err != nil || expanded.GetCapacityBytes() != 384*mebi {
+				t.Errorf("expanded %v, %v", expanded, err)
+			}
+			stats, err := s.csi.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-1", VolumePath: target})
+			if err != nil || stats.GetUsage()[0].GetTotal() < 256*mebi || stats.GetUsage()[0].GetTotal() > 384*mebi {
+				t.Errorf("stats %v, %v", stats, err)
+			}
+			if _, err := s.node.CreateSnapshot(t.Context(), s.pool, "snap-1", "pvc-1"); err != nil {
+				t.Fatal(err)
+			}
+			must(t, os.WriteFile(filepath.Join(target, "file"), []byte("later"), 0o600))
+			s.create(local.NewVolume{Name: "pvc-2", Size: 384 * mebi, Source: local.Source{Snapshot: "snap-1"}})
+			wantFile(t, s.use("pvc-2", false), "data", "from a snapshot")
+			s.create(local.NewVolume{Name: "pvc-3", Size: 384 * mebi, Source: local.Source{Volume: "pvc-1"}})
+			wantFile(t, s.use("pvc-3", false), "later", "from a volume")
+			s.leave("pvc-1")
+			retained := pools.Comment{Retained: &pools.Retention{Since: time.Now()}}.String()
+			_, err = s.node.CommentVolume(t.Context(), s.pool, "pvc-1", retained)
+			must(t, err)
+			s.restart()
+			if err := s.stage("pvc-1", false); status.Code(err) != codes.Unavailable {
+				t.Errorf("stage what is retained: %v", err)
+			}
+			_, err = s.node.CommentVolume(t.Context(), s.pool, "pvc-1", "restored")
+			must(t, err)
+			wantFile(t, s.use("pvc-1", false), "later", "restored")
+			must(t, s.node.DeleteSnapshot(t.Context(), s.pool, "snap-1"))
+			for _, id := range []string{"pvc-1", "pvc-2", "pvc-3"} {
+				s.leave(id)
+				must(t, s.node.DeleteVolume(t.Context(), s.pool, id))
+			}
+			wantNothingLocal(t, disk)
+		})
+	}
+}
+
+// TestLocalBlockVolume: a pod gets a device, also after a restart of the daemon.
+func TestLocalBlockVolume(t *testing.T) {
+	disk := filepath.Join(roottest.FileSystem(t, "xfs", 512), "pool")
+	s := newLocalScene(t, "--local-pool", "fast="+disk+",backend=image")
+	s.create(local.NewVolume{Name: "pvc-1", Size: 64 * mebi, Block: true})
+	if err := s.stage("pvc-1", false); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("stage a block volume as a file system: %v", err)
+	}
+	target := s.use("pvc-1", true)
+	must(t, os.WriteFile(target, []byte("data"), 0))
+	s.restart()
+	content := make([]byte, 4)
+	device, err := os.Open(target)
+	must(t, err)
+	_, err = device.Read(content)
+	if must(t, errors.Join(err, device.Close())); string(content) != "data" {
+		t.Errorf("the device has %q", content)
+	}
+	_, err = s.node.GrowVolume(t.Context(), s.pool, "pvc-1", 96*mebi)
+	must(t, err)
+	stats, err := s.csi.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-1", VolumePath: target})
+	if err != nil || stats.GetUsage()[0].GetTotal() != 96*mebi {
+		t.Errorf("stats %v, %v", stats, err)
+	}
+	s.leave("pvc-1")
+	must(t, s.node.DeleteVolume(t.Context(), s.pool, "pvc-1"))
+	wantNothingLocal(t, disk)
+}
+
+// TestLocalPoolWithoutRoom refuses a volume, and leaves nothing of it.
+func TestLocalPoolWithoutRoom(t *testing.T) {
+	disk := filepath.Join(roottest.FileSystem(t, "xfs", 512), "pool")
+	s := newLocalScene(t, "--local-pool", "fast="+disk+",backend=image")
+	s.create(local.NewVolume{Name: "pvc-1", Size: 64 * mebi})
+	for _, size := range []int64{1024 * mebi, 448 * mebi} { // more than is promised; more than is there
+		if _, err := s.node.CreateVolume(t.Context(), s.pool, local.NewVolume{Name: "pvc-2", Size: size}); !errors.Is(err, volume.ErrNoSpace) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	must(t, s.node.DeleteVolume(t.Context(), s.pool, "pvc-1"))
+	wantNothingLocal(t, disk)
+}
+
+func wantFile(t *testing.T, dir, want, when string) {
+	t.Helper()
+	if got, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(got) != want {
+		t.Errorf("%s: %q, %v, want %q", when, got, err, want)
+	}
+}
+
+// wantNothingLocal checks that a pool has nothing but itself, once the trash is empty.
+func wantNothingLocal(t *testing.T, pool string) {
+	t.Helper()
+	var left []string
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		left = nil
+		for _, dir := range []string{"volumes", "snapshots", "records", ".trash"} {
+			entries, err := os.ReadDir(filepath.Join(pool, dir))
+			if err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			for _, entry := range entries {
+				if !strings.HasPrefix(entry.Name(), ".") {
+					left = append(left, filepath.Join(dir, entry.Name()))
+				}
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("left in the pool: %q", left)
+}
+
+// TestLocalPoolComesAndGoes: a disk that is not mounted gets no pool, holds up nothing, and its return makes the kubelet
+// ask anew.
+func TestLocalPoolComesAndGoes(t *testing.T) {
+	disk := filepath.Join(roottest.FileSystem(t, "xfs", 512), "pool")
+	must(t, os.Mkdir(disk, 0o750))
+	d := newRegisteringDaemon(t)
+	at := filepath.Join(d.dir, "disk")
+	must(t, os.Mkdir(at, 0o750))
+	mount := func() { must(t, unix.Mount(disk, at, "", unix.MS_BIND, "")) }
+	registration := filepath.Join(d.dir, "reg", "local.csi.katbox.io-reg.sock")
+	endpoint := filepath.Join(d.dir, "local", "csi.sock")
+	d.flags = append(d.flags, "--local-pool", "fast="+at+",backend=image", "--local-endpoint", "unix://"+endpoint, "--local-max-volumes", "9")
+	segments := func() map[string]string {
+		conn, err := grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+		must(t, err)
+		defer conn.Close()
+		info, err := csi.NewNodeClient(conn).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
+		must(t, err)
+		if info.GetMaxVolumesPerNode() != 9 {
+			t.Errorf("the node is %v", info)
+		}
+		return info.GetAccessibleTopology().GetSegments()
+	}
+	mount()
+	d.start()
+	d.eventually("registering", func() bool { return exists(registration) })
+	d.registerAt(registration, "")
+	before := segments()
+	if len(before) != 1 {
+		t.Fatalf("the topology is %v", before)
+	}
+	labels := `{class="fast",path="` + at + `"}`
+	d.metrics().Want(t, "with the disk", metricstest.Values{"katbox_local_registered": 1, "katbox_local_pool_up" + labels: 1})
+
+	must(t, unix.Unmount(at, unix.MNT_DETACH)) // it is in use
+	d.eventually("missing the disk", func() bool { return d.metrics()["katbox_local_pool_up"+labels] == 0 })
+	if len(segments()) != 0 {
+		t.Error("the topology has a pool whose disk is away")
+	}
+	d.publish(testPod, volumeID(1))
+	d.wantAnswer("/healthz", http.StatusOK, "")
+	d.crash() // and a start without the disk
+	d.eventually("registering without the disk", func() bool { return exists(registration) })
+	d.registerAt(registration, "")
+	if entries, err := os.ReadDir(at); err != nil || len(entries) > 0 || len(segments()) != 0 {
+		t.Errorf("in the directory without its disk there is %v, %v; the topology is %v", entries, err, segments())
+	}
+	first, err := os.Stat(registration)
+	must(t, err)
+	mount()
+	d.eventually("using the disk again", func() bool { return d.metrics()["katbox_local_pool_up"+labels] == 1 })
+	d.eventually("making the registration socket anew", func() bool {
+		now, err := os.Stat(registration)
+		return err == nil && (!os.SameFile(first, now) || !first.ModTime().Equal(now.ModTime()))
+	})
+	d.registerAt(registration, "")
+	if after := segments(); len(after) != 1 || after[firstKey(before)] != pools.TopologyValue {
+		t.Errorf("the topology is %v, and was %v", after, before)
+	}
+	d.unpublish(testPod, volumeID(1))
+	if code := d.signal(syscall.SIGTERM); code != 0 || exists(registration) || exists(endpoint) || d.stderr.String() != "" {
+		t.Errorf("after SIGTERM: exit code %d, stderr %q, and sockets may be left", code, d.stderr)
+	}
+}
+
+func firstKey(m map[string]string) string {
+	for key := range m {
+		return key
+	}
+	return ""
+}

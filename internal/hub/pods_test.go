@@ -1,0 +1,216 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func daemonPod(name, uid, node string) *core.Pod {
+	return &core.Pod{
+		ObjectMeta: meta.ObjectMeta{
+			Namespace: "katbox", Name: name, UID: types.UID(uid), Labels: map[string]string{"app.kubernetes.io/name": "katbox"},
+			CreationTimestamp: meta.Unix(1700000000, 0),
+		},
+		Spec: core.PodSpec{NodeName: node},
+	}
+}
+
+// watching returns Pods that run, and the UIDs of pods that went.
+func watching(t *testing.T, client *fake.Clientset) (*Pods, chan Pod) {
+	p, err := NewPods(PodsConfig{Client: client.CoreV1(), Namespace: "katbox", Selector: "app.kubernetes.io/name=katbox"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, ended := make(chan Pod, 10), make(chan struct{})
+	// The fake client loses what changes after the list and before the watch.
+	watched := make(chan struct{})
+	var once sync.Once
+	client.PrependWatchReactor("pods", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := client.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		once.Do(func() { close(watched) })
+		return true, w, err
+	})
+	running, stop := context.WithCancel(context.Background())
+	go func() {
+		defer close(ended)
+		p.Run(running, func(pod Pod) { gone <- pod })
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	for _, begun := range []<-chan struct{}{p.Synced(), watched} {
+		select {
+		case <-begun:
+		case <-time.After(patience):
+			t.Fatal("the pods are not listed and watched")
+		}
+	}
+	return p, gone
+}
+
+// TestPods: the pods of the daemons are known by UID, and their nodes are expected.
+func TestPods(t *testing.T) {
+	other := daemonPod("other", "u9", "n9")
+	other.Labels = nil
+	failed := daemonPod("failed", "u8", "n8")
+	failed.Status.Phase = core.PodFailed
+	client := fake.NewClientset(daemonPod("a", "u1", "n1"), daemonPod("b", "u2", ""), other, failed)
+	p, gone := watching(t, client)
+	if pod, ok := p.Pod("u1"); !ok || pod.Name != "a" || pod.Node != "n1" || pod.Created.Unix() != 1700000000 {
+		t.Errorf("u1 is %+v, %v", pod, ok)
+	}
+	if _, ok := p.Pod("u9"); ok {
+		t.Error("a pod that is no daemon is known")
+	}
+	if nodes, synced := p.Nodes(); !synced || len(nodes) != 1 || nodes["n1"].Unix() != 1700000000 {
+		t.Errorf("nodes are %v, %v", nodes, synced)
+	}
+	if !p.Expects("n1") || p.Expects("n8") || p.Expects("n9") {
+		t.Error("other nodes are expected than n1")
+	}
+
+	pods := client.CoreV1().Pods("katbox")
+	scheduled := daemonPod("b", "u2", "n2")
+	if _, err := pods.Update(ctx(t), scheduled, meta.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pods.Create(ctx(t), daemonPod("c", "u3", "n3"), meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t}
+	s.wait("the new nodes", func() bool { return p.Expects("n2") && p.Expects("n3") })
+	if err := pods.Delete(ctx(t), "a", meta.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case pod := <-gone:
+		if pod.UID != "u1" || pod.Node != "n1" {
+			t.Errorf("%+v is gone", pod)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody was told that a pod is gone")
+	}
+	if _, ok := p.Pod("u1"); ok {
+		t.Error("a pod that is gone is known")
+	}
+	// A DaemonSet is about to make another.
+	if nodes, _ := p.Nodes(); len(nodes) != 3 || !p.Expects("n1") || time.Since(nodes["n1"]) > time.Hour {
+		t.Errorf("nodes are %v", nodes)
+	}
+	p.mu.Lock()
+	p.replaced["n1"] = time.Now().Add(-2 * replacement)
+	p.mu.Unlock()
+	if p.Expects("n1") {
+		t.Error("a node without a daemon is expected for ever")
+	}
+	if nodes, _ := p.Nodes(); len(nodes) != 2 || len(p.replaced) != 0 {
+		t.Errorf("nodes are %v, replaced %v", nodes, p.replaced)
+	}
+}
+
+// TestPodsRead: one pod is read by its name.
+func TestPodsRead(t *testing.T) {
+	client := fake.NewClientset(daemonPod("a", "u1", "n1"))
+	p, err := NewPods(PodsConfig{Client: client.CoreV1(), Namespace: "katbox", Selector: "x=y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod, err := p.Read(ctx(t), "a"); err != nil || pod.UID != "u1" || pod.Node != "n1" {
+		t.Errorf("a is %+v, %v", pod, err)
+	}
+	if _, err := p.Read(ctx(t), "b"); !errors.Is(err, ErrNoPod) {
+		t.Errorf("b: %v", err)
+	}
+	client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewServiceUnavailable("down")
+	})
+	if _, err := p.Read(ctx(t), "a"); err == nil || errors.Is(err, ErrNoPod) {
+		t.Errorf("without an API server: %v", err)
+	}
+	if _, synced := p.Nodes(); synced || !p.Expects("any") {
+		t.Error("what was never listed is known")
+	}
+	if _, err := NewPods(PodsConfig{}); err == nil {
+		t.Error("an empty configuration is accepted")
+	}
+}
+
+// TestPodsReplace: after a new list only its pods are left, and of the others the callback is told.
+func TestPodsReplace(t *testing.T) {
+	p, err := NewPods(PodsConfig{Client: fake.NewClientset().CoreV1(), Namespace: "katbox", Selector: "x=y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gone []string
+	p.gone = func(pod Pod) { gone = append(gone, pod.UID) }
+	store := (*podStore)(p)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(store.Replace([]any{daemonPod("a", "u1", "n1"), daemonPod("b", "u2", "n2")}, "1"))
+	must(store.Add(daemonPod("c", "u3", "n1")))
+	must(store.Replace([]any{daemonPod("b", "u2", "n2"), daemonPod("c", "u3", "n1")}, "2"))
+	if !slices.Equal(gone, []string{"u1"}) || !p.Expects("n1") || len(p.replaced) != 0 {
+		t.Errorf("gone are %q, replaced %v", gone, p.replaced)
+	}
+	must(store.Update(daemonPod("c", "u3", "n4")))
+	if p.byNode["n1"] != 0 || p.byNode["n4"] != 1 {
+		t.Errorf("nodes are %v", p.byNode)
+	}
+	for _, err := range []error{store.Add("x"), store.Delete("x"), store.Replace([]any{"x"}, "3")} {
+		if err == nil {
+			t.Error("what is no pod is accepted")
+		}
+	}
+}
+
+// TestSlim: a pod is reduced to what is needed before it is kept.
+func TestSlim(t *testing.T) {
+	whole := daemonPod("a", "u1", "n1")
+	whole.ResourceVersion = "7"
+	whole.Annotations = map[string]string{"x": "y"}
+	whole.Spec.Containers = []core.Container{{Name: "c"}}
+	whole.Status.Phase = core.PodRunning
+	client := fake.NewClientset(whole)
+	p, err := NewPods(PodsConfig{Client: client.CoreV1(), Namespace: "katbox", Selector: "app.kubernetes.io/name=katbox"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := p.list(ctx(t), meta.ListOptions{ResourceVersion: "0", Limit: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := list.(*core.PodList).Items[0]
+	if pod.Annotations != nil || pod.Spec.Containers != nil || pod.Labels != nil || pod.ResourceVersion == "" || podOf(&pod) != podOf(whole) {
+		t.Errorf("kept are %+v", pod)
+	}
+	object, err := (*podStore)(p).Transformer()(whole)
+	if kept, ok := object.(*core.Pod); err != nil || !ok || kept.Annotations != nil {
+		t.Errorf("kept are %+v, %v", object, err)
+	}
+	if object, err := (*podStore)(p).Transformer()("bookmark"); err != nil || object != "bookmark" {
+		t.Errorf("kept are %+v, %v", object, err)
+	}
+	for _, action := range client.Actions() {
+		if o := action.(clienttesting.ListActionImpl).ListOptions; o.ResourceVersion != "" || o.LabelSelector != "app.kubernetes.io/name=katbox" {
+			t.Errorf("asked with %+v", o)
+		}
+	}
+}

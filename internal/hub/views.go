@@ -1,0 +1,195 @@
+package hub
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Conn is a node that can be asked.
+type Conn interface {
+	// Node is the node's name, as its token says.
+	Node() string
+	// Client asks the node over the connection that is the newest at that moment. Answers in JSON are
+	// bounded by 4 MiB.
+	Client() *api.Client
+}
+
+// Held is what a connected node says that it holds.
+type Held struct {
+	Conn Conn
+	// Holdings are those that may be of the namespace that was asked for. There are several if the node
+	// has volumes of earlier namespaces of that name.
+	Holdings []api.Holding
+	// Skip is NotAnswering if the node should not be asked now; else it is empty.
+	Skip string
+}
+
+// SumOfNamespaces is the namespace of a holding that is a sum; see [Registry.With]. No namespace has
+// that name.
+const SumOfNamespaces = "+"
+
+// unknown are the holdings of a node of which nothing is known.
+var unknown = []api.Holding{{Namespace: volume.OtherNamespaces, Volumes: 1}}
+
+// Why a node is missing.
+const (
+	// NotConnected: there is no connection.
+	NotConnected = "NotConnected"
+	// NotAnswering: the node is connected, and did not answer twice in a row. It is not asked for ten
+	// seconds.
+	NotAnswering = "NotAnswering"
+)
+
+// Missing is a node that should be connected and is not.
+type Missing struct {
+	Node string
+	// Since is when the last connection ended, or since when the node is waited for.
+	Since  time.Time
+	Reason string
+}
+
+// NodeState is a node that is connected or should be.
+type NodeState struct {
+	Node string
+	// Conn is nil if there is no connection. The node is then one of those that Missing returns.
+	Conn Conn
+	// Reason is empty, NotConnected or NotAnswering, and Since says since when.
+	Since  time.Time
+	Reason string
+}
+
+// Counts are numbers of nodes.
+type Counts struct {
+	// Expected counts the nodes that are connected or should be.
+	Expected, Connected int
+}
+
+// With returns the connected nodes that may hold volumes of the namespace. A node that has too many
+// namespaces to count each has a holding of [volume.OtherNamespaces], and so has one that has not
+// said yet what it holds.
+//
+// With no namespace it returns the nodes that hold any volume. Each has at most three holdings: that
+// without a namespace, that of OtherNamespaces, and a sum of all others, of [SumOfNamespaces].
+func (r *Registry) With(namespace string) []Held {
+	var held []Held
+	for _, n := range r.all() {
+		l := n.look()
+		if !l.connected {
+			continue
+		}
+		h := Held{Conn: n, Holdings: unknown}
+		if l.skipped {
+			h.Skip = NotAnswering
+		}
+		switch {
+		case l.heard == nil:
+		case namespace == "":
+			h.Holdings = l.heard.holdings.sums()
+		default:
+			h.Holdings = l.heard.holdings.of(namespace)
+		}
+		if len(h.Holdings) > 0 {
+			held = append(held, h)
+		}
+	}
+	return held
+}
+
+// Connected returns all connected nodes. Their holdings say nothing.
+func (r *Registry) Connected() []Held {
+	var held []Held
+	for _, n := range r.all() {
+		switch l := n.look(); {
+		case l.connected && l.skipped:
+			held = append(held, Held{Conn: n, Holdings: unknown, Skip: NotAnswering})
+		case l.connected:
+			held = append(held, Held{Conn: n, Holdings: unknown})
+		}
+	}
+	return held
+}
+
+// Get returns a connected node, also one that did not answer lately.
+func (r *Registry) Get(node string) (Conn, bool) {
+	if n := r.find(node); n != nil && n.current() != nil {
+		return n, true
+	}
+	return nil, false
+}
+
+// ByHash returns the nodes with that hash, connected or not, ordered by name.
+func (r *Registry) ByHash(hash uint32) []NodeState {
+	return r.states(func(node string, n *node) bool {
+		if n != nil {
+			return n.hash == hash
+		}
+		return r.Hash(node) == hash
+	})
+}
+
+// Missing returns the nodes that should be connected and are not, ordered by name.
+func (r *Registry) Missing() []Missing {
+	var missing []Missing
+	for _, s := range r.states(func(string, *node) bool { return true }) {
+		if s.Conn == nil {
+			missing = append(missing, Missing{Node: s.Node, Since: s.Since, Reason: s.Reason})
+		}
+	}
+	return missing
+}
+
+// Count returns how many nodes there are, the missing ones among them.
+func (r *Registry) Count() int { return r.Counts().Expected }
+
+// Counts counts nodes.
+func (r *Registry) Counts() Counts {
+	var c Counts
+	for _, s := range r.states(func(string, *node) bool { return true }) {
+		c.Expected++
+		if s.Conn != nil {
+			c.Connected++
+		}
+	}
+	return c
+}
+
+// states returns the state of all nodes that are picked. n is nil if the node was never connected.
+func (r *Registry) states(pick func(name string, n *node) bool) []NodeState {
+	expected, synced := r.Expected.Nodes()
+	var states []NodeState
+	for _, n := range r.all() {
+		_, should := expected[n.name]
+		delete(expected, n.name)
+		if !pick(n.name, n) {
+			continue
+		}
+		switch l := n.look(); {
+		case l.connected && l.skipped:
+			states = append(states, NodeState{Node: n.name, Conn: n, Since: l.failed, Reason: NotAnswering})
+		case l.connected:
+			states = append(states, NodeState{Node: n.name, Conn: n})
+		case should || !synced:
+			states = append(states, NodeState{Node: n.name, Since: l.lost, Reason: NotConnected})
+		default:
+			r.forget(n)
+		}
+	}
+	for name, since := range expected {
+		if pick(name, nil) {
+			states = append(states, NodeState{Node: name, Since: latest(r.started, since), Reason: NotConnected})
+		}
+	}
+	slices.SortFunc(states, func(a, b NodeState) int { return strings.Compare(a.Node, b.Node) })
+	return states
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,80 @@
+package local
+
+import (
+	"context"
+	"time"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// State is how far a volume or a snapshot is, as its record says.
+type State string
+
+// The states.
+const (
+	// Making: its data is being made. What an unfinished attempt has left is made anew.
+	Making State = "making"
+	Ready  State = "ready"
+	// Deleting: it is on its way to the trash, whatever happens.
+	Deleting State = "deleting"
+)
+
+// Record is what is durably known of a volume or a snapshot. At rest it is all that is known.
+type Record struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Of is the volume that this is a snapshot of; empty for a volume.
+	Of string `json:"of,omitempty"`
+	// Size is the bytes that are promised to it, Block and FSType how pods see it.
+	Size    int64     `json:"size"`
+	Block   bool      `json:"block,omitempty"`
+	FSType  string    `json:"fsType,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+	Source  Source    `json:"source,omitzero"`
+	Created time.Time `json:"created"`
+}
+
+// IsSnapshot reports whether the record is a snapshot's.
+func (r Record) IsSnapshot() bool { return r.Of != "" }
+
+// Dir is a pool's directory that was opened: what is done on the disk and with its mounts. Volumes and snapshots
+// share one namespace of names. Every call may be repeated, also after a crash at any point of an earlier one.
+// Those for one name come one after the other; those for different names come at the same time, and none waits for
+// another. What hangs holds up nothing else.
+type Dir interface {
+	// Describe says what was found when it was opened, except Class and Provisioned.
+	Describe() Pool
+	// Look asks how full the disk is. The error is [volume.ErrUnavailable] where the directory of the pool is
+	// not there any more.
+	Look() (total, free int64, err error)
+	// Close gives the directory back. It is called once, after all other calls.
+	Close() error
+
+	// Records returns those of all volumes and snapshots; Load one of them, or [volume.ErrNotFound].
+	Records() ([]Record, error)
+	Load(name string) (Record, error)
+	// Save is durable when it returns; so is Forget, of a record that may be gone already.
+	Save(Record) error
+	Forget(name string) error
+
+	// Make makes the data of a new volume or a snapshot. It begins with removing what an unfinished Make has left.
+	// [volume.ErrNoSpace]: there is no room for it.
+	Make(ctx context.Context, r Record) error
+	// Grow makes a volume's data as large as its record says, wherever it is mounted.
+	Grow(ctx context.Context, r Record) error
+	// Trash moves the data of what is mounted nowhere to the trash; data that is not there is there.
+	Trash(r Record) error
+	// Erase frees the space of what is in the trash.
+	Erase(ctx context.Context) error
+
+	// Mounts returns the mounts of a volume in the mount table: those of its directory or its disk, and of the
+	// disk's node.
+	Mounts(table []attach.Mount, name string) ([]attach.Mount, error)
+	// Stage makes a volume appear at a path: its file system, or at the file device in it the node of its disk. That
+	// it is there already is no error; [volume.ErrConflict] if it is there with other flags, [attach.ErrNotOurs] if
+	// something else is.
+	Stage(ctx context.Context, r Record, path string, options []string, readOnly bool) error
+	// Stats measures a volume that is mounted at a path.
+	Stats(r Record, path string) (volume.Stats, error)
+}

@@ -1,0 +1,149 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// directories keeps each volume in a directory of its own, with a project quota.
+type directories struct{ *Pool }
+
+func (d directories) create(_ context.Context, r local.Record, project uint32) error {
+	_, err := d.dir.CreateAs(d.place(r), scratch.Making{Prepare: func(fd int) error {
+		_, err := d.ids.Set(fd, project, limitOf(r))
+		return err
+	}})
+	if err != nil {
+		return err
+	}
+	dir, err := d.openData(r)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return kernel.Sync(dir)
+}
+
+func (d directories) clone(context.Context, local.Record, local.Record, uint32) error {
+	return volume.Invalid("volume_content_source", "or a snapshot is not possible in a pool of directories")
+}
+
+func (d directories) grow(r local.Record, project uint32) error {
+	if project == 0 {
+		return errNoProject
+	}
+	limit := limitOf(r)
+	if before, ok := d.ids.Of(project); ok && before.Limit.Bytes >= limit.Bytes {
+		return nil
+	}
+	return d.ids.Kernel.SetLimit(project, limit)
+}
+
+func (d directories) free(local.Record) error { return nil }
+
+func (d directories) stage(_ context.Context, r local.Record, path string, options []string, readOnly bool) error {
+	return d.bind(r, path, options, readOnly)
+}
+
+// bind binds the directory of a volume at a path.
+func (p *Pool) bind(r local.Record, path string, options []string, readOnly bool) error {
+	for _, option := range options {
+		if !mount.KnownFlag(option) {
+			return volume.Invalid("volume_capability.mount.mount_flags",
+				fmt.Sprintf("has %.80q, which is not possible for a directory", option))
+		}
+	}
+	options = slices.Clone(options)
+	if readOnly {
+		options = append(options, "ro")
+	}
+	table, err := attach.Table()
+	if err != nil {
+		return err
+	}
+	if there, ok := attach.At(table, path); ok {
+		return p.sameBinding(r, there, options)
+	}
+	if err := p.tools.MakeDir(path); err != nil {
+		return err
+	}
+	return mount.New().Mount(p.dir.Source(p.place(r)), path, "", append(options, "bind"))
+}
+
+// sameBinding compares what is mounted at a path with what should be.
+func (p *Pool) sameBinding(r local.Record, there attach.Mount, options []string) error {
+	if there.Device != p.location.Device || there.Root != p.rootOf(r.Name) {
+		return fmt.Errorf("%w: %w: %s of %s, from %s", attach.ErrNotOurs, volume.ErrForeignMount, there.FSType, there.Source, there.Root)
+	}
+	for _, option := range options {
+		// The table has no line for what is not there, and for how files are accessed unless told otherwise.
+		is := slices.Contains(there.Flags, option)
+		switch option {
+		case "exec", "dev", "suid", "rw":
+			is = !slices.Contains(there.Flags, map[string]string{"exec": "noexec", "dev": "nodev", "suid": "nosuid", "rw": "ro"}[option])
+		case "strictatime":
+			is = !slices.Contains(there.Flags, "noatime") && !slices.Contains(there.Flags, "relatime")
+		}
+		if !is {
+			return fmt.Errorf("%w: it is mounted there without %s", volume.ErrConflict, option)
+		}
+	}
+	if !slices.Contains(options, "ro") && slices.Contains(there.Flags, "ro") {
+		return fmt.Errorf("%w: it is mounted there read-only", volume.ErrConflict)
+	}
+	return nil
+}
+
+// rootOf is the directory of a volume in the pool's file system.
+func (p *Pool) rootOf(name string) string { return filepath.Join(p.location.Root, volumesName, name) }
+
+func (d directories) mounts(table []attach.Mount, name string) ([]attach.Mount, error) {
+	return d.bindings(table, name), nil
+}
+
+// bindings returns the mounts of the directory of a volume, and of what is in it.
+func (p *Pool) bindings(table []attach.Mount, name string) (found []attach.Mount) {
+	root := p.rootOf(name)
+	for _, m := range table {
+		if m.Device == p.location.Device && within(strings.TrimSuffix(m.Root, removedMark), root) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func (d directories) stats(r local.Record, path string, project uint32) (volume.Stats, error) {
+	return d.counted(r, path, project)
+}
+
+// counted measures a directory by what its project uses.
+func (p *Pool) counted(r local.Record, path string, project uint32) (volume.Stats, error) {
+	stats, err := p.tools.Stats(path)
+	if err != nil || stats.Abnormal {
+		return stats, err
+	}
+	free, err := kernel.Fstatfs(int(p.here.Fd()))
+	if err != nil {
+		return volume.Stats{}, err
+	}
+	used, ok := p.ids.Of(project)
+	if !ok {
+		return volume.Stats{}, fmt.Errorf("read what its project %d uses: %w", project, unix.ENODATA)
+	}
+	stats.Used = used.Used
+	stats.Space.Total.Bytes = r.Size
+	stats.Space.Free.Bytes = max(0, min(r.Size-used.Used.Bytes, int64(free.Bavail)*free.Bsize))
+	return stats, nil
+}

@@ -1,0 +1,47 @@
+// Package disk keeps the volumes of one pool in a directory of a node: [Pool] is the directory that was opened.
+// internal/local says what is where in it.
+//
+// # Which directory is a pool
+//
+// [Open] makes a pool only of an empty directory, or where there is none: it writes pool.json with a new UUID before
+// anything else. Any other directory without that file is refused and stays as it is. A disk that is not mounted
+// looks like an empty directory, too. So the caller says which UUID was at the path before: then nothing is made.
+// One process at a time has a pool open.
+//
+// # What keeps a volume
+//
+// A project quota limits a directory of XFS or ext4. A process without privileges can give its own files another
+// project, unless it runs in a user namespace: this limit is none against a hostile pod. Such a pool has no
+// snapshots: a copy of a directory in which a pod writes would have files of different moments.
+//
+// An image is a file, all of whose blocks are set aside when it is made, and which a loop device makes a disk of. The
+// device discards nothing, so that the file keeps them. A copy shares the blocks of its origin where the file system
+// of the pool can (FICLONE); those that are written to need room then. There is room while no more is promised than
+// the disk has, and nothing else is on it. The device's blocks have 4096 bytes, whatever the disk's have: the
+// volume's file system fits on any disk.
+//
+// A subvolume of btrfs counts in a quota group of its own, whose number is that of a project. With simple quotas
+// (Linux 6.7), which a new pool turns on where btrfs has none, a subvolume that a pod makes in its volume counts in
+// the same group, and the limit is hard. With the older kind of quotas a pod could leave its group in that way: such a
+// disk gets images. What a copy has in common with its origin counts for the origin alone.
+//
+// Any user may write to the top of a new directory or subvolume. That of a file system on an image is root's, as on
+// the disks of arrays: a pod that is not root sets fsGroup.
+//
+// # Project IDs
+//
+// All pools of a process share one [Projects], and of those on the same file system each gets other IDs. They are of
+// a range of their own ([quota.LocalRange]): inline volumes on the same file system have other ones. An ID is in the
+// volume's record before a file has it. A volume that is made again after a crash gets another ID.
+//
+// # Crashes
+//
+// Every step may be the last one before a crash, and every call may be repeated. What an unfinished [Pool.Make] has
+// left goes to the trash when it is repeated, so half a volume is never taken for a whole one. A loop device of a file
+// system goes by itself when nothing has it open, so a crash leaves none; one of a block device stays until
+// [Pool.Release], or [Unstage]. A file system that was frozen for a snapshot when the daemon ended is thawed by the
+// next Open.
+//
+// A volume that is in use is never touched: no image is moved or removed that a loop device has, and no loop device
+// is taken away that is mounted, bound or open.
+package disk

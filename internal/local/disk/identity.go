@@ -1,0 +1,158 @@
+package disk
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// identity is what pool.json says.
+type identity struct {
+	Version int    `json:"version"`
+	UUID    string `json:"uuid"`
+	// Backend is what keeps the volumes, for good.
+	Backend local.Backend `json:"backend"`
+}
+
+// formatVersion is that of the format of pool.json and of the records.
+const formatVersion = 1
+
+// newPrefix begins the name of a file that is being written.
+const newPrefix = ".new-"
+
+// identify reads pool.json, or makes it.
+func (p *Pool) identify() error {
+	found, err := p.readIdentity()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p.makeIdentity()
+	case err != nil:
+		return err
+	case p.Expect != "" && p.Expect != found.UUID:
+		return fmt.Errorf("%w: pool %s is there, where pool %s was; mount the right disk there", volume.ErrConflict, found.UUID, p.Expect)
+	case p.Backend != local.Auto && p.Backend != found.Backend:
+		return fmt.Errorf("%w: it keeps its volumes as %s, not as %s, and cannot change that; "+
+			"to do so, delete its volumes and empty the directory", volume.ErrConflict, found.Backend, p.Backend)
+	}
+	p.identity = found
+	return nil
+}
+
+// makeIdentity makes the pool. The identity is written last, with what it depends on.
+func (p *Pool) makeIdentity() error {
+	foreign, err := p.foreign()
+	switch {
+	case err != nil:
+		return err
+	case foreign != "" && p.Expect != "":
+		return fmt.Errorf("%w: it has no %s, where pool %s was; mount its disk there", volume.ErrUnavailable, poolFile, p.Expect)
+	case foreign != "":
+		return volume.Invalid("path", fmt.Sprintf("has %.80q and no %s; only an empty directory is made a pool", foreign, poolFile))
+	case p.Expect != "":
+		return fmt.Errorf("%w: the directory is empty, where pool %s was; mount its disk there", volume.ErrUnavailable, p.Expect)
+	}
+	chosen, err := p.detect()
+	if err != nil {
+		return err
+	}
+	p.identity = identity{Version: formatVersion, UUID: newUUID(), Backend: chosen}
+	content, err := json.Marshal(p.identity)
+	if err == nil {
+		err = writeFile(p.here, poolFile, append(content, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("make %s: %w", poolFile, volume.WantsRoom(err))
+	}
+	p.Log.Info("a new pool", "pool", p.identity.UUID, "path", p.path, "backend", string(chosen))
+	return nil
+}
+
+// foreign returns the name of something in the directory that no unfinished attempt to make a pool has left.
+func (p *Pool) foreign() (string, error) {
+	names, err := namesIn(p.here)
+	for _, name := range names {
+		if name != lostAndFound && !strings.HasPrefix(name, newPrefix) {
+			return name, err
+		}
+	}
+	return "", err
+}
+
+func (p *Pool) readIdentity() (found identity, err error) {
+	content, err := readFile(p.here, poolFile)
+	if err != nil {
+		return identity{}, err
+	}
+	if err := json.Unmarshal(content, &found); err != nil {
+		return identity{}, fmt.Errorf("%s cannot be read; restore it: %w", poolFile, err)
+	}
+	switch {
+	case found.Version > formatVersion:
+		return identity{}, fmt.Errorf("%s is of a later version of Katbox: its format is version %d, this one knows %d", poolFile,
+			found.Version, formatVersion)
+	case found.Version < 1 || !pools.IsUUID(found.UUID):
+		return identity{}, fmt.Errorf("%s has no version or no UUID; restore it", poolFile)
+	}
+	return found, nil
+}
+
+// newUUID returns a random UUID (version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// namesIn returns the names in an open directory, sorted.
+func namesIn(dir *os.File) ([]string, error) {
+	return kernel.Names(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
+}
+
+// largest is more than any file of a pool's own has.
+const largest = 1 << 20
+
+// readFile reads a file of the pool's own.
+func readFile(dir *os.File, name string) ([]byte, error) {
+	return kernel.ReadFile(int(dir.Fd()), name, unix.O_NOFOLLOW|unix.O_NONBLOCK, largest)
+}
+
+// writeFile replaces a file as a whole, durably.
+func writeFile(dir *os.File, name string, content []byte) error {
+	fresh := newPrefix + rand.Text()
+	file, err := kernel.Create(filepath.Join(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), fresh), os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = kernel.WriteAt(file, content, 0)
+	if err == nil {
+		err = kernel.Sync(file)
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = kernel.Renameat(int(dir.Fd()), fresh, int(dir.Fd()), name)
+	}
+	if err != nil {
+		return errors.Join(err, ignoreMissing(kernel.Unlinkat(int(dir.Fd()), fresh)))
+	}
+	return kernel.Sync(dir)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,490 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// images keeps each volume in a file that a loop device makes a disk of.
+type images struct {
+	*Pool
+	// copyOnWrite: the disk is btrfs, where only a file with a flag is written to in place.
+	copyOnWrite bool
+}
+
+// fsTypeOf returns the file system of a volume that is no block device.
+func fsTypeOf(r local.Record) string { return cmp.Or(r.FSType, "ext4") }
+
+const (
+	imageDirMode = 0o700
+	mebibyte     = 1 << 20
+	// noCopyOnWrite is FS_NOCOW_FL.
+	noCopyOnWrite = 0x800000
+)
+
+// smallest is the size in MiB from which on there is a file system.
+var smallest = map[string]int64{"ext4": 8, "xfs": 300}
+
+func (i *images) create(ctx context.Context, r local.Record, _ uint32) error {
+	if least := smallest[fsTypeOf(r)] * mebibyte; !r.Block && r.Size < least {
+		return fmt.Errorf("%w: the least for %s are %d bytes", pools.ErrOutOfRange, fsTypeOf(r), least)
+	}
+	image, err := i.newImage(r)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	if err := kernel.Fallocate(int(image.Fd()), 0, 0, r.Size); err != nil {
+		return i.noRoom(image, err)
+	}
+	if !r.Block {
+		if err := i.format(ctx, image, fsTypeOf(r)); err != nil {
+			return err
+		}
+	}
+	return i.settle(r, image)
+}
+
+// newImage makes the directory and the empty file of a volume or a snapshot.
+func (i *images) newImage(r local.Record) (*os.File, error) {
+	if _, err := i.dir.CreateAs(i.place(r), scratch.Making{Mode: imageDirMode}); err != nil {
+		return nil, err
+	}
+	dir, err := i.openData(r)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	image, err := kernel.Create(filepath.Join(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), imageName), os.O_RDWR|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if i.copyOnWrite {
+		if err := kernel.SetFlags(int(image.Fd()), noCopyOnWrite); err != nil {
+			image.Close()
+			return nil, fmt.Errorf("make btrfs write to the image in place: %w", err)
+		}
+	}
+	return image, nil
+}
+
+// format makes a file system on a new image.
+func (i *images) format(ctx context.Context, image *os.File, fsType string) error {
+	l, err := attachLoop(image, kernel.LoopAutoclear)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	format := i.tools.Format
+	var failed error
+	err = insist(ctx, func() error {
+		failed = format(ctx, l.path(), fsType)
+		// Nothing but this call knows the image yet.
+		format = i.tools.Reformat
+		var status *exec.ExitError
+		if errors.As(failed, &status) && ctx.Err() == nil {
+			return volume.ErrBusy // mkfs does not say in its status whether that is why
+		}
+		return failed
+	})
+	return cmp.Or(failed, err)
+}
+
+// settle makes an image durable. What mkfs has freed of its blocks is set aside again.
+func (i *images) settle(r local.Record, image *os.File) error {
+	if !r.IsSnapshot() {
+		if err := setAside(image, r.Size); err != nil {
+			return i.noRoom(image, err)
+		}
+	}
+	if err := kernel.Sync(image); err != nil {
+		return err
+	}
+	dir, err := i.openData(r)
+	if err != nil {
+		return err
+	}
+	return errors.Join(kernel.Sync(dir), dir.Close())
+}
+
+// piece is the longest range of an image in which blocks are set aside that may be there.
+const piece = 16 * mebibyte
+
+// setAside sets aside all blocks of an image that are not there. XFS demands as many free blocks as a range is long,
+// also where none is missing. So it goes in pieces, except behind the end, where all are missing.
+func setAside(image *os.File, size int64) error {
+	st, err := kernel.Fstat(int(image.Fd()))
+	if err != nil {
+		return err
+	}
+	end := min(st.Size, size)
+	for at := int64(0); at < end; at += piece {
+		if err := kernel.Fallocate(int(image.Fd()), 0, at, min(piece, end-at)); err != nil {
+			return err
+		}
+	}
+	if end == size {
+		return nil
+	}
+	return kernel.Fallocate(int(image.Fd()), 0, end, size-end)
+}
+
+// noRoom is the error of setting blocks aside. It gives back at once what was set aside of a new image: in the trash
+// it would be in the way of the next volume.
+func (i *images) noRoom(image *os.File, err error) error {
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("the pool's file system, %s, cannot set blocks aside: %w", i.location.FSType, err)
+	}
+	if freed := kernel.Truncate(image, 0); freed != nil {
+		err = errors.Join(err, freed)
+	}
+	return fmt.Errorf("set the blocks of the volume aside: %w", err)
+}
+
+func (i *images) clone(ctx context.Context, r, from local.Record, _ uint32) error {
+	origin, err := i.openImage(from, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer origin.Close()
+	image, err := i.newImage(r)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	thaw, err := i.freeze(from, origin)
+	if err != nil {
+		return err
+	}
+	err = kernel.Clone(int(image.Fd()), int(origin.Fd()))
+	if err := errors.Join(wrap(err, "share the blocks of %s", from.Name), thaw()); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return i.settle(r, image)
+}
+
+// freeze makes the file system on an image whole and still, if it is mounted, until thaw is called. What is on a block
+// device is up to those who write to it.
+func (i *images) freeze(r local.Record, image *os.File) (thaw func() error, err error) {
+	nothing := func() error { return nil }
+	if r.IsSnapshot() || r.Block {
+		return nothing, nil
+	}
+	mounted, err := i.openMounted(r, image)
+	if err != nil || mounted == nil {
+		return nothing, err
+	}
+	err = kernel.Freeze(int(mounted.Fd()))
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		// Another one froze it, and thaws it. It is still.
+		mounted.Close()
+		return nothing, nil
+	case err != nil:
+		mounted.Close()
+		return nothing, fmt.Errorf("freeze the file system of %s: %w", r.Name, err)
+	}
+	return func() error {
+		defer mounted.Close()
+		return wrap(thawed(kernel.Thaw(int(mounted.Fd()))), "thaw the file system of %s", r.Name)
+	}, nil
+}
+
+func thawed(err error) error {
+	if errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return err
+}
+
+// openMounted opens the top of the file system of an image where it is mounted; nil if it is not.
+func (i *images) openMounted(r local.Record, image *os.File) (*os.File, error) {
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return nil, err
+	}
+	defer closeLoops(loops)
+	if len(loops) == 0 {
+		return nil, nil
+	}
+	table, err := attach.Table()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range table {
+		if !slices.ContainsFunc(loops, func(l *loop) bool { return l.number == m.Device }) {
+			continue
+		}
+		dir, err := kernel.Open(m.Target, unix.O_DIRECTORY|unix.O_NOFOLLOW)
+		if err != nil {
+			continue // something covers it, or it has gone; another mount of it may be there
+		}
+		st, err := kernel.Fstat(int(dir.Fd()))
+		if err == nil && st.Dev == m.Device {
+			return dir, nil
+		}
+		dir.Close()
+	}
+	return nil, nil
+}
+
+// thawOrigin thaws the origin of a copy that the daemon was making when it ended.
+func (i *images) thawOrigin(r local.Record) {
+	name := cmp.Or(r.Of, r.Source.Volume)
+	if name == "" {
+		return
+	}
+	from := local.Record{Name: name}
+	image, err := i.openImage(from, os.O_RDONLY)
+	if err != nil {
+		return // then there is nothing of it to be mounted
+	}
+	defer image.Close()
+	mounted, err := i.openMounted(from, image)
+	if err == nil && mounted != nil {
+		err = thawed(kernel.Thaw(int(mounted.Fd())))
+		mounted.Close()
+	}
+	if err != nil {
+		i.Log.Error(err, "cannot thaw the file system of a volume that may be frozen for a copy; run fsfreeze -u on it", logkeys.Volume, name)
+	}
+}
+
+// suffix is how the path of a record's image ends.
+func (p *Pool) suffix(r local.Record) string {
+	part, _ := p.part(r)
+	return filepath.Join("/", part, r.Name, imageName)
+}
+
+func (p *Pool) openImage(r local.Record, flags int) (*os.File, error) {
+	dir, err := p.openData(r)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd, err := kernel.Openat(int(dir.Fd()), imageName, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("image of %s: %w", r.Name, err)
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(dir.Name(), imageName)), nil
+}
+
+func (i *images) grow(r local.Record, _ uint32) error {
+	image, err := i.openImage(r, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	if err := i.enlarge(r, image); err != nil {
+		return err
+	}
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return err
+	}
+	defer closeLoops(loops)
+	for _, l := range loops {
+		if err := kernel.LoopResize(int(l.Fd())); err != nil {
+			return fmt.Errorf("make %s as large as its file: %w", l.name, err)
+		}
+	}
+	if len(loops) == 0 || r.Block {
+		return nil
+	}
+	table, err := attach.Table()
+	if err != nil {
+		return err
+	}
+	for _, m := range table {
+		at := slices.IndexFunc(loops, func(l *loop) bool { return l.number == m.Device })
+		if at >= 0 && !m.ReadOnly {
+			return i.growMounted(loops[at], fsTypeOf(r), m.Target)
+		}
+	}
+	// The next stage grows it.
+	return nil
+}
+
+// enlarge sets aside what an image lacks of the size in its record.
+func (i *images) enlarge(r local.Record, image *os.File) error {
+	st, err := kernel.Fstat(int(image.Fd()))
+	if err != nil || st.Size >= r.Size {
+		return err
+	}
+	// The blocks before are there: see setAside.
+	err = kernel.Fallocate(int(image.Fd()), 0, st.Size, r.Size-st.Size)
+	if err != nil {
+		// Some file systems keep what they found before the room was over. Nothing has seen it yet.
+		return errors.Join(fmt.Errorf("set the blocks of the volume aside: %w", err), kernel.Truncate(image, st.Size))
+	}
+	return kernel.Sync(image)
+}
+
+func (i *images) stage(ctx context.Context, r local.Record, path string, options []string, readOnly bool) error {
+	image, err := i.openImage(r, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	if err := i.tools.MakeDir(path); err != nil {
+		return err
+	}
+	l, err := i.loopFor(r, image, r.Block && readOnly)
+	if err != nil {
+		return err
+	}
+	// Until it is closed, the device stays.
+	defer l.Close()
+	if r.Block {
+		return i.tools.BindDevice(l.path(), filepath.Join(path, DeviceFile))
+	}
+	table, err := attach.Table()
+	if err != nil {
+		return err
+	}
+	if len(mountsOf(table, l.name, l.number)) == 0 {
+		if err := i.tools.Check(ctx, l.path(), fsTypeOf(r)); err != nil {
+			return err
+		}
+	}
+	err = insist(ctx, func() error { return i.tools.Mount(l.path(), path, fsTypeOf(r), options, readOnly) })
+	if err != nil || readOnly {
+		return err
+	}
+	return i.growMounted(l, fsTypeOf(r), path)
+}
+
+// growMounted makes the file system of a loop device as large as that, where it is mounted.
+func (i *images) growMounted(l *loop, fsType, path string) error {
+	if fits, err := fitsDevice(l, fsType); err != nil || fits {
+		return err
+	}
+	_, err := i.tools.Grow(path)
+	return err
+}
+
+// fitsDevice tells whether an ext4 is as large as its device: to ask the kernel to grow it takes a capability.
+func fitsDevice(l *loop, fsType string) (bool, error) {
+	if fsType != "ext4" {
+		return false, nil
+	}
+	size, err := l.Seek(0, io.SeekEnd)
+	if err != nil {
+		return false, fmt.Errorf("size of %s: %w", l.name, err)
+	}
+	// From the kernel's memory: of a file system that is mounted, the disk may be behind.
+	const superblock, logBlockSize, blocks, blocksHigh = 1024, 0x18, 0x4, 0x150
+	block := make([]byte, 1024)
+	if _, err := l.ReadAt(block, superblock); err != nil {
+		return false, fmt.Errorf("read the superblock on %s: %w", l.name, err)
+	}
+	blockSize := int64(1024) << (binary.LittleEndian.Uint32(block[logBlockSize:]) & 0x1f)
+	count := int64(binary.LittleEndian.Uint32(block[blocks:])) | int64(binary.LittleEndian.Uint32(block[blocksHigh:]))<<32
+	return count >= size/blockSize, nil
+}
+
+// loopFor returns the loop device of a volume, and makes one if there is none. That of a file system goes by itself
+// when the last mount of it goes.
+func (i *images) loopFor(r local.Record, image *os.File, readOnly bool) (*loop, error) {
+	var flags uint32
+	if !r.Block {
+		flags |= kernel.LoopAutoclear
+	}
+	if readOnly {
+		flags |= kernel.LoopReadOnly
+	}
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return nil, err
+	}
+	if len(loops) == 0 {
+		return attachLoop(image, flags)
+	}
+	closeLoops(loops[1:])
+	l := loops[0]
+	const matters = kernel.LoopAutoclear | kernel.LoopReadOnly
+	switch different := (l.Flags ^ flags) & matters; {
+	case different&kernel.LoopReadOnly != 0:
+		err = fmt.Errorf("%w: its device is there, read-only %t", volume.ErrConflict, l.Flags&kernel.LoopReadOnly != 0)
+	case different != 0 && r.Block:
+		err = fmt.Errorf("%w: its former device, %s, is about to go", volume.ErrBusy, l.name)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (i *images) free(r local.Record) error {
+	image, err := i.openImage(r, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return err
+	}
+	for _, l := range loops {
+		l.Close()
+		err := detach(context.Background(), l.name, func(there *loop) bool { return there.Inode == l.Inode && there.Device == l.Device })
+		if err != nil {
+			return fmt.Errorf("%w: %w", pools.ErrInUse, err)
+		}
+	}
+	return nil
+}
+
+func (i *images) mounts(table []attach.Mount, name string) (found []attach.Mount, err error) {
+	r := local.Record{Name: name}
+	image, err := i.openImage(r, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return nil, err
+	}
+	defer closeLoops(loops)
+	for _, l := range loops {
+		found = append(found, mountsOf(table, l.name, l.number)...)
+	}
+	return found, nil
+}
+
+func (i *images) stats(r local.Record, path string, _ uint32) (volume.Stats, error) {
+	stats, err := i.tools.Stats(path)
+	if r.Block && errors.Is(err, volume.ErrNotFound) {
+		return i.tools.Stats(filepath.Join(path, DeviceFile))
+	}
+	return stats, err
+}

@@ -1,0 +1,284 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/internal/attach"
+	attachdisk "github.com/katbox/katbox/internal/attach/disk"
+	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/pace"
+	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// Config says how to open a pool.
+type Config struct {
+	// Class is the PoolClass that the administrator wants the pool in.
+	Class string
+	// Backend is what is to keep the volumes; empty or [local.Auto] for what fits the disk. A pool keeps the one
+	// that it was made with, and Open refuses another one.
+	Backend local.Backend
+	// Expect is the UUID of the pool that was at the path before; empty for none. Then Open makes none there, and
+	// opens no other one.
+	Expect string
+	// HostRoot is the host's root directory, in which mkfs and fsck are run; empty for this process' own.
+	HostRoot string
+	// Projects gives IDs to volumes; all pools of a process share it.
+	Projects *Projects
+	// Turns are those in which the trash is erased; nil for all at once.
+	Turns *pace.Turns
+	Log   logr.Logger
+}
+
+// Pool is an open pool. See [local.Dir] for who may call what at the same time.
+type Pool struct {
+	Config
+	path     string
+	identity identity
+	dir      *scratch.Dir
+	// here is the pool's directory, locked; the others are directories in it.
+	here, volumes, snapshots, records *os.File
+	// location is the pool's in its file system.
+	location mount.Location
+	backend  backend
+	// found is what Describe says.
+	found local.Pool
+	// ids gives project IDs; nil for images.
+	ids   *fsProjects
+	tools attachdisk.Tools
+
+	mu sync.Mutex
+	// projects are the IDs of those volumes that have one, as in their records.
+	projects map[string]uint32
+}
+
+var _ local.Dir = (*Pool)(nil)
+
+// backend keeps the data of volumes and snapshots; places are in the pool's directory.
+type backend interface {
+	// create makes the data of a new volume, and clone that of a snapshot, or of a volume that begins with the data
+	// of another record. project is the volume's, 0 where the backend has none. After an error there may be a part.
+	create(ctx context.Context, r local.Record, project uint32) error
+	clone(ctx context.Context, r, from local.Record, project uint32) error
+	// grow makes a volume as large as its record says.
+	grow(r local.Record, project uint32) error
+	stage(ctx context.Context, r local.Record, path string, options []string, readOnly bool) error
+	// free makes sure that nothing uses the data of a volume or a snapshot, so that it can be moved.
+	free(r local.Record) error
+	stats(r local.Record, path string, project uint32) (volume.Stats, error)
+	mounts(table []attach.Mount, name string) ([]attach.Mount, error)
+}
+
+// The names in a pool's directory.
+const (
+	poolFile      = "pool.json"
+	volumesName   = "volumes"
+	snapshotsName = "snapshots"
+	recordsName   = "records"
+	lostAndFound  = "lost+found"
+)
+
+const dirMode = 0o750
+
+// Open opens the pool at a path, and makes it in an empty directory, or where there is none. Errors, besides those
+// of the disk: [volume.ErrUnavailable] if the pool that Config expects is not there, or another process has it open,
+// [volume.ErrConflict] if another pool is there, or it keeps its volumes in another way, [volume.ErrInvalid] if the
+// directory is not empty and no pool, or cannot be one.
+func Open(path string, cfg Config) (*Pool, error) {
+	p, err := open(path, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("pool %s: %w", path, err)
+	}
+	return p, nil
+}
+
+func open(path string, cfg Config) (_ *Pool, err error) {
+	if !filepath.IsAbs(path) {
+		return nil, volume.Invalid("path", "is not absolute")
+	}
+	if cfg.Backend == "" {
+		cfg.Backend = local.Auto
+	}
+	if cfg.Projects == nil {
+		cfg.Projects = NewProjects(quota.LocalRange, nil, cfg.Log)
+	}
+	p := &Pool{Config: cfg, path: filepath.Clean(path), projects: map[string]uint32{},
+		tools: attachdisk.Tools{Root: cfg.HostRoot, Log: cfg.Log}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	if err := p.openDirectory(); err != nil {
+		return nil, err
+	}
+	if err := p.identify(); err != nil {
+		return nil, err
+	}
+	if err := p.openParts(); err != nil {
+		return nil, err
+	}
+	if err := p.chooseBackend(); err != nil {
+		return nil, err
+	}
+	if err := p.recover(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// openDirectory opens and locks the pool's directory, which it makes where nothing is expected.
+func (p *Pool) openDirectory() error {
+	if p.Expect == "" {
+		if err := kernel.MkdirAll(p.path, dirMode); err != nil {
+			return err
+		}
+		if err := syncDirectory(filepath.Dir(p.path)); err != nil {
+			return err
+		}
+	}
+	dir, err := kernel.Open(p.path, unix.O_DIRECTORY)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: there is no directory, but pool %s was there; mount its disk", volume.ErrUnavailable, p.Expect)
+	case err != nil:
+		return err
+	}
+	p.here = dir
+	err = kernel.IgnoreEINTR(func() error { return unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%w: another process has it open", volume.ErrUnavailable)
+	}
+	if err == nil {
+		p.location, err = mount.Locate(dir)
+	}
+	return err
+}
+
+// openParts opens what is in the directory, and makes what is missing.
+func (p *Pool) openParts() (err error) {
+	if p.dir, err = scratch.Open(p.path); err != nil {
+		return err
+	}
+	for name, part := range map[string]**os.File{volumesName: &p.volumes, snapshotsName: &p.snapshots, recordsName: &p.records} {
+		if *part, err = p.openPart(name); err != nil {
+			return err
+		}
+	}
+	return kernel.Sync(p.here)
+}
+
+// keepName is a file that keeps a directory from being empty: an empty one is removed with the last volume in it.
+const keepName = ".keep"
+
+func (p *Pool) openPart(name string) (*os.File, error) {
+	here := int(p.here.Fd())
+	if err := kernel.Mkdirat(here, name, dirMode); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("make %s: %w", name, volume.WantsRoom(err))
+	}
+	fd, err := kernel.Openat(here, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	part := os.NewFile(uintptr(fd), filepath.Join(p.path, name))
+	keep, err := kernel.Create(fmt.Sprintf("/proc/self/fd/%d/%s", fd, keepName), os.O_RDONLY, 0o600)
+	if err == nil {
+		err = errors.Join(kernel.Sync(part), keep.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make %s/%s: %w", name, keepName, volume.WantsRoom(err)), part.Close())
+	}
+	return part, nil
+}
+
+// Describe says what was found when the pool was opened, except Class and Provisioned.
+func (p *Pool) Describe() local.Pool { return p.found }
+
+// Look returns how full the disk is. The error is [volume.ErrUnavailable] where the path leads to the pool no more, or
+// its file system does not work any more.
+func (p *Pool) Look() (total, free int64, err error) {
+	err = p.dir.CheckPath()
+	switch {
+	case errors.Is(err, scratch.ErrCovered):
+		return 0, 0, fmt.Errorf("%w: %s does not lead to pool %s any more; mount its disk there again", volume.ErrUnavailable, p.path,
+			p.identity.UUID)
+	case err != nil:
+		return 0, 0, fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
+	}
+	// A file system that was shut down tells how full it was.
+	if _, err := kernel.Lstatat(int(p.here.Fd()), poolFile); err != nil {
+		return 0, 0, fmt.Errorf("%w: look at %s: %w", volume.ErrUnavailable, poolFile, err)
+	}
+	space, err := p.dir.Space()
+	if err != nil {
+		return 0, 0, fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
+	}
+	return space.Total.Bytes, space.Free.Bytes, nil
+}
+
+// Close gives the directory back. It is called once, after all other calls.
+func (p *Pool) Close() error {
+	var errs []error
+	if p.ids != nil {
+		errs = append(errs, p.ids.release())
+	}
+	for _, file := range []*os.File{p.volumes, p.snapshots, p.records} {
+		if file != nil {
+			errs = append(errs, file.Close())
+		}
+	}
+	if p.dir != nil {
+		errs = append(errs, p.dir.Close())
+	}
+	if p.here != nil {
+		errs = append(errs, p.here.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// part returns the name of the directory in which the data of a record is, and that directory.
+func (p *Pool) part(r local.Record) (string, *os.File) {
+	if r.IsSnapshot() {
+		return snapshotsName, p.snapshots
+	}
+	return volumesName, p.volumes
+}
+
+// place is where the data of a record is.
+func (p *Pool) place(r local.Record) volume.Place {
+	part, _ := p.part(r)
+	return volume.Place{Pod: volume.PodUID(part), ID: volume.ID(r.Name)}
+}
+
+func checkName(name string) error {
+	_, err := volume.ParseID("name", name)
+	return err
+}
+
+func syncDirectory(path string) error {
+	dir, err := kernel.Open(path, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	return errors.Join(kernel.Sync(dir), dir.Close())
+}
+
+// wrap puts what was tried in front of an error. It returns nil for nil.
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

@@ -1,0 +1,116 @@
+package messages
+
+import "github.com/katbox/katbox/internal/local"
+
+// MakeLocal orders a volume to be made in a pool of the node. Front -> supervisor -> volume.
+type MakeLocal struct {
+	Routing
+	// Pool is the pool's UUID.
+	Pool string
+	New  local.NewVolume
+	Reply[local.Volume]
+}
+
+// GrowLocal orders a volume to have at least so many bytes. Front -> supervisor -> volume.
+type GrowLocal struct {
+	Routing
+	Pool, Name string
+	Bytes      int64
+	Reply[local.Volume]
+}
+
+// CommentLocal orders a volume to have a comment, which may say that it is retained.
+// Front -> supervisor -> volume.
+type CommentLocal struct {
+	Routing
+	Pool, Name, Comment string
+	Reply[local.Volume]
+}
+
+// SnapshotLocal orders a snapshot of a volume to be made. Front -> supervisor -> snapshot.
+type SnapshotLocal struct {
+	Routing
+	Pool, Name, Of string
+	Reply[local.Snapshot]
+}
+
+// DeleteLocal orders a volume or a snapshot to be deleted. Front -> supervisor -> volume, snapshot.
+type DeleteLocal struct {
+	Routing
+	Pool, Name string
+	// Snapshot: it is a snapshot.
+	Snapshot bool
+	Reply[struct{}]
+}
+
+// LocalPools asks what pools there are. Front -> keeper.
+type LocalPools struct {
+	// Usable: only those whose disks are there.
+	Usable bool
+	Reply[[]local.Pool]
+}
+
+// UseLocal asks for a pool's directory, to read or change something there: that of the pool with a UUID, or, where
+// that is not known, of the pool that has what is called Name. Task, front -> keeper.
+type UseLocal struct {
+	Pool, Name string
+	Reply[UsableLocal]
+}
+
+// UsableLocal answers UseLocal.
+type UsableLocal struct {
+	local.Dir
+	// UUID is the pool's.
+	UUID string
+	// Release is called once the directory is not used any more.
+	Release func()
+}
+
+// ReserveLocal asks for room for a volume or a snapshot that is to be made, or for more of it for one that is to grow
+// to the size of this record. It is refused where the pool has not promised so little, and where the source of a new
+// one is not there. The same record asks again without harm. Task -> keeper.
+type ReserveLocal struct {
+	Pool   string
+	Record local.Record
+	Reply[struct{}]
+}
+
+// SettleLocal says what the record of a volume or a snapshot is now. Task -> keeper.
+type SettleLocal struct {
+	Pool   string
+	Record local.Record
+}
+
+// ClaimLocal asks whether a volume or a snapshot may be deleted: nothing was made of it that needs it. From then on
+// nothing is, until SettleLocal or ForgetLocal. Task -> keeper.
+type ClaimLocal struct {
+	Pool, Name string
+	Reply[struct{}]
+}
+
+// ForgetLocal says that a volume or a snapshot is gone. Task -> keeper.
+type ForgetLocal struct{ Pool, Name string }
+
+// ListLocal asks for the names of at most Limit (0: all) volumes or snapshots of a pool that come after a name; or for
+// the one that is called Only. Task, front -> keeper.
+type ListLocal struct {
+	Pool, After string
+	Only        string
+	Snapshots   bool
+	Limit       int
+	Reply[[]LocalName]
+}
+
+// LocalName is what the keeper knows of a volume or a snapshot.
+type LocalName struct {
+	Name string
+	// HasSnapshots: it is a volume that has some.
+	HasSnapshots bool
+}
+
+// LocalUnfinished names what earlier runs have begun to make or to delete in a pool that was opened. Keeper ->
+// supervisor, which wakes their actors.
+type LocalUnfinished struct {
+	Pool               string
+	Volumes, Snapshots []string
+}
