@@ -2,10 +2,13 @@ package attach
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 )
 
@@ -29,6 +32,42 @@ func Look(path string) (Point, error) {
 		return Point{}, nil
 	}
 	return pointOf(p), err
+}
+
+// Straight refuses the path of a mount to come that leads through a symbolic link: the mount table would show the mount
+// elsewhere, and whoever looks for it there, to take it away, would find nothing. A path that does not exist is none of
+// its business. What is mounted at the path itself is not asked.
+func Straight(path string) error {
+	dir := filepath.Dir(filepath.Clean(path))
+	var fd int
+	err := kernel.IgnoreEINTR(func() (err error) {
+		fd, err = unix.Openat2(unix.AT_FDCWD, dir, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+		})
+		return err
+	})
+	switch {
+	case err == nil:
+		return unix.Close(fd)
+	case errors.Is(err, unix.ELOOP):
+		return crooked(path)
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // before Linux 5.6, or refused by a filter
+		return straightBefore(path, dir)
+	}
+	return nil
+}
+
+// straightBefore does what Straight does where there is no openat2(2).
+func straightBefore(path, dir string) error {
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil && resolved != dir {
+		return crooked(path)
+	}
+	return nil
+}
+
+func crooked(path string) error {
+	return fmt.Errorf("%w: %s leads through a symbolic link, where a mount is not found again: "+
+		"let --kubelet-dir and the kubelet's own directory be real paths", ErrNotOurs, path)
 }
 
 // LookOpen is Look for an open file or directory.

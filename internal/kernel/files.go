@@ -100,6 +100,14 @@ func Createat(dir int, name string, flags int, mode uint32) (fd int, err error) 
 	return fd, err
 }
 
+// Mkfile makes an empty file with mknod(2), which looks at nothing that is mounted at the path. open(2) would, and could
+// wait for a server that is away.
+func Mkfile(path string, mode uint32) error {
+	return do("Mkfile", at(path), func() error {
+		return IgnoreEINTR(func() error { return unix.Mknod(path, unix.S_IFREG|mode, 0) })
+	})
+}
+
 // Pwrite writes all of b to an open file.
 func Pwrite(fd int, b []byte, offset int64) error {
 	return do("Pwrite", object{dir: fd}, func() error {

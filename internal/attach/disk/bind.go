@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
@@ -43,6 +41,9 @@ func bind(source, target string, options []string) error {
 		return fmt.Errorf("%w: nothing is mounted at %s", volume.ErrNotFound, source)
 	case from.Gone:
 		return fmt.Errorf("%w: the device is gone", volume.ErrNotFound)
+	}
+	if err := attach.Straight(target); err != nil {
+		return err
 	}
 	makeTarget := makeFile
 	if from.Directory {
@@ -129,6 +130,9 @@ func bindDevice(dev, file string) error {
 	if err != nil {
 		return err
 	}
+	if err := attach.Straight(file); err != nil {
+		return err
+	}
 	made, err := makeFile(file)
 	var there attach.Point
 	if err == nil && !made {
@@ -201,12 +205,12 @@ func makeDir(path string) (made bool, err error) {
 
 // makeFile makes an empty file, and tells whether it did; that there is something is no error.
 func makeFile(path string) (made bool, err error) {
-	fd, err := kernel.Createat(unix.AT_FDCWD, filepath.Clean(path), unix.O_WRONLY|unix.O_EXCL, fileMode)
+	err = kernel.Mkfile(filepath.Clean(path), fileMode)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("create %s: %w", path, err)
 	}
-	return true, unix.Close(fd)
+	return true, nil
 }

@@ -52,6 +52,9 @@ func (t Tools) mount(dev, target, fsType string, flags mount.Flags, own []string
 	case there.Mounted:
 		return sameMount(dev, target, fsType, readOnly)
 	}
+	if err := attach.Straight(target); err != nil {
+		return err
+	}
 	without := "noload"
 	if fsType == xfs {
 		without = "norecovery"

@@ -49,6 +49,9 @@ func mountExport(e export, source, target string, r request) error {
 	case there.Mounted:
 		return compareAt(target, source, r)
 	}
+	if err := attach.Straight(target); err != nil {
+		return err
+	}
 	server, err := r.server(e)
 	if err != nil {
 		return err
