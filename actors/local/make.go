@@ -73,6 +73,9 @@ func (t *task) like(p messages.UsableLocal, r local.Record) (local.Record, error
 	case r.FSType == "":
 		r.FSType = origin.FSType
 	}
+	if origin.GrowsFrom != 0 { // whoever asks does not know yet how large it is to be
+		r.Size = max(r.Size, origin.Size)
+	}
 	return r, nil
 }
 
@@ -264,8 +267,8 @@ func (t *task) finish(ctx context.Context, pool string) error {
 	return nil
 }
 
-// grow makes a volume larger. The record says so first; what a crash leaves undone the next grow does, or the next
-// stage.
+// grow makes a volume larger. The record says so first, and from which size: that is the volume's until it has really
+// grown. What a crash or a refusal of the kernel leaves undone the next grow does, or the next stage.
 func (t *task) grow(ctx context.Context, pool string, bytes int64) (v local.Volume, err error) {
 	p, err := t.use(ctx, pool)
 	if err != nil {
@@ -281,18 +284,35 @@ func (t *task) grow(ctx context.Context, pool string, bytes int64) (v local.Volu
 		if err := t.reserve(ctx, p, r); err != nil {
 			return v, err
 		}
+		r.GrowsFrom = before.Has()
 		if err := t.save(p, r); err != nil {
 			return v, err
 		}
 	}
-	if err := volume.WantsRoom(p.Grow(ctx, r)); err != nil {
-		err = t.failed(err, fmt.Sprintf("grow it to %d bytes", r.Size))
+	grown, err := t.complete(ctx, p, r)
+	if err != nil {
 		if errors.Is(err, volume.ErrNoSpace) && r.Size > before.Size {
 			err = errors.Join(err, t.save(p, before)) // the room is another's
 		}
 		return v, err
 	}
-	return t.describe(ctx, p, r)
+	return t.describe(ctx, p, grown)
+}
+
+// complete makes a volume as large as its record says. Then the record says that, too.
+func (t *task) complete(ctx context.Context, p messages.UsableLocal, r local.Record) (local.Record, error) {
+	if err := volume.WantsRoom(p.Grow(ctx, r)); err != nil {
+		doing := fmt.Sprintf("grow it to %d bytes", r.Size)
+		if r.GrowsFrom != 0 {
+			doing = fmt.Sprintf("grow it from %d to %d bytes; that is tried again when it is staged next", r.GrowsFrom, r.Size)
+		}
+		return r, t.failed(err, doing)
+	}
+	if r.GrowsFrom == 0 {
+		return r, nil
+	}
+	r.GrowsFrom = 0
+	return r, t.save(p, r)
 }
 
 // comment changes a volume's comment. One that is in use does not become retained.
@@ -334,7 +354,7 @@ func (t *task) describe(ctx context.Context, p messages.UsableLocal, r local.Rec
 
 func volumeOf(pool string, r local.Record, used, hasSnapshots bool) local.Volume {
 	return local.Volume{
-		Name: r.Name, Pool: pool, Size: r.Size, Block: r.Block, FSType: r.FSType, Comment: r.Comment, Source: r.Source,
+		Name: r.Name, Pool: pool, Size: r.Has(), Block: r.Block, FSType: r.FSType, Comment: r.Comment, Source: r.Source,
 		Ready: r.State == local.Ready, InUse: used, HasSnapshots: hasSnapshots, Created: r.Created,
 	}
 }

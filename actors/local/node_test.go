@@ -193,6 +193,85 @@ func TestSnapshots(t *testing.T) {
 	})
 }
 
+// TestGrowthThatIsRefused: a volume is as large as it was until it has really grown, also for a later daemon. It is used
+// as it is meanwhile, and copies of it are as large as it is to be.
+func TestGrowthThatIsRefused(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		refused := errors.New("operation not permitted")
+		refuse := func(do bool) {
+			h.locked(func() {
+				h.fail = nil
+				if do {
+					h.fail = func(call, name string) error {
+						if call == "grow" && name == "v" {
+							return refused
+						}
+						return nil
+					}
+				}
+			})
+		}
+		grow := func(size int64) error {
+			v, err := h.node.GrowVolume(h.bounded(), fast, "v", size)
+			if err == nil && v.Size != size {
+				h.Errorf("it grew to %d bytes, which are not %d", v.Size, size)
+			}
+			return err
+		}
+		has := func(size int64, when string) {
+			h.Helper()
+			all, err := h.node.Volumes(h.bounded(), fast, "", 1)
+			if v, failed := h.find("v"); err != nil || failed != nil || v.Size != size || all[0].Size != size {
+				h.Errorf("%s: %+v, %v; listed %+v, %v; want %d bytes", when, v, failed, all, err, size)
+			}
+		}
+		expand := func() error {
+			_, err := h.node.Expand(h.bounded(), pools.NodeExpansion{Volume: "v", Path: "/staging/v", Required: 2 * gib})
+			return err
+		}
+		h.must(h.create("v", gib))
+		h.must(h.stage("v"))
+		refuse(true)
+		for range 2 {
+			h.want(grow(2*gib), volume.ErrUncertain, "grow what cannot")
+			has(gib, "refused")
+		}
+		h.want(expand(), volume.ErrUncertain, "expand what cannot")
+		h.restart(true)
+		has(gib, "after a restart")
+		h.want(grow(2*gib), volume.ErrUncertain, "grow what cannot, after a restart")
+		h.must(h.clone("w", "v"))
+		if w, err := h.node.Volume(h.bounded(), fast, "w"); err != nil || w.Size != 2*gib {
+			h.Errorf("the copy is %+v, %v", w, err)
+		}
+		h.must(h.remove("w"))
+		h.must(h.unstage("v"))
+		h.must(h.stage("v"))
+		has(gib, "staged as it is")
+		h.must(h.unstage("v"))
+		refuse(false)
+		h.must(h.stage("v"))
+		has(2*gib, "staged once it can grow")
+		refuse(true)
+		h.want(grow(3*gib), volume.ErrUncertain, "grow what cannot once more")
+		h.want(grow(20*gib), volume.ErrNoSpace, "grow to more than there is")
+		has(2*gib, "refused once more")
+		refuse(false)
+		h.must(expand())
+		has(3*gib, "expanded")
+		refuse(true)
+		h.must(h.unstage("v"))
+		h.want(h.stage("v"), volume.ErrUncertain, "stage what is smaller than it should be")
+		refuse(false)
+		h.must(h.unstage("v"))
+		h.must(h.remove("v"))
+		h.pass(time.Second)
+		if all, err := h.node.Pools(h.bounded()); err != nil || all[0].Provisioned != 0 {
+			h.Errorf("pools %+v, %v", all, err)
+		}
+	})
+}
+
 // TestRetained: what is retained is staged for nobody, and what is in use is not retained.
 func TestRetained(t *testing.T) {
 	inWorld(t, func(h *harness) {

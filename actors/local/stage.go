@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -64,8 +65,11 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 	if s.ReadOnly {
 		return nil
 	}
-	if err := p.Grow(ctx, r); err != nil { // a crash may have come between
-		return t.failed(err, "grow it")
+	if _, err := t.complete(ctx, p, r); err != nil {
+		if r.GrowsFrom == 0 {
+			return err
+		}
+		t.Log.Error(err, "a volume that is to be larger is used with the size that it has", logkeys.Volume, t.volume, "bytes", r.GrowsFrom)
 	}
 	return nil
 }
@@ -175,7 +179,8 @@ func (t *task) unpublish(target string) error {
 	return nil
 }
 
-// expand completes a growth: the volume is as large as its record says already, unless a crash came between.
+// expand completes a growth: the volume is as large as its record says already, unless that was refused, or a crash
+// came between.
 func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
 	if err := t.mountedAt(e.Path); err != nil {
 		return 0, err
@@ -193,8 +198,8 @@ func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error)
 		return 0, problemf(volume.ErrUnavailable, "volume %s has %d bytes in its pool, which is less than the %d that it should have", t.volume,
 			r.Size, e.Required)
 	}
-	if err := p.Grow(ctx, r); err != nil {
-		return 0, t.failed(err, "grow it")
+	if _, err := t.complete(ctx, p, r); err != nil {
+		return 0, err
 	}
 	return r.Size, nil
 }
@@ -232,6 +237,7 @@ func (t *task) stats(ctx context.Context, path string) (volume.Stats, error) {
 	if err != nil {
 		return volume.Stats{}, err
 	}
+	r.Size = r.Has()
 	stats, err := p.Stats(r, path)
 	if err != nil {
 		return stats, t.failed(err, "measure it at "+path)

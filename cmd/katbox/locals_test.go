@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	actorslocal "github.com/katbox/katbox/actors/local"
+	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
@@ -233,6 +234,58 @@ func TestLocalBlockVolume(t *testing.T) {
 	}
 	s.leave("pvc-1")
 	must(t, s.node.DeleteVolume(t.Context(), s.pool, "pvc-1"))
+	wantNothingLocal(t, disk)
+}
+
+// TestLocalGrowthThatTheKernelRefuses: the volume has its former size for all who ask, until a later stage has made its
+// file system larger.
+func TestLocalGrowthThatTheKernelRefuses(t *testing.T) {
+	disk := filepath.Join(roottest.FileSystem(t, "xfs", 1024), "pool")
+	s := newLocalScene(t, "--local-pool", "fast="+disk+",backend=image")
+	for fsType, size := range map[string]int64{"ext4": 64 * mebi, "xfs": 320 * mebi} {
+		id := "pvc-" + fsType
+		s.create(local.NewVolume{Name: id, Size: size, FSType: fsType})
+		target := s.use(id, false)
+		refuses := true
+		kernel.Inject(t, func(call, _ string) error {
+			if refuses && (call == "GrowXFS" || call == "GrowExt4") {
+				return unix.EPERM
+			}
+			return nil
+		})
+		total := func() int64 {
+			t.Helper()
+			stats, err := s.csi.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: target})
+			must(t, err)
+			return stats.GetUsage()[0].GetTotal()
+		}
+		before, wanted := total(), size+64*mebi
+		for i := range 3 {
+			_, err := s.node.GrowVolume(t.Context(), s.pool, id, wanted)
+			v, failed := s.node.Volume(t.Context(), s.pool, id)
+			if !errors.Is(err, volume.ErrUncertain) || failed != nil || v.Size != size || total() != before {
+				t.Errorf("%s: grow: %v; it is %+v, %v, with %d bytes; it had %d", fsType, err, v, failed, total(), before)
+			}
+			if i == 1 {
+				s.restart()
+			}
+		}
+		s.leave(id)
+		s.use(id, false)
+		if v, err := s.node.Volume(t.Context(), s.pool, id); err != nil || v.Size != size || total() != before {
+			t.Errorf("%s: used with the size that it has: %+v, %v, with %d bytes", fsType, v, err, total())
+		}
+		s.leave(id)
+		if fsType == "xfs" { // an ext4 needs a capability that root does not have everywhere
+			refuses = false
+			s.use(id, false)
+			if v, err := s.node.Volume(t.Context(), s.pool, id); err != nil || v.Size != wanted || total() < before+32*mebi {
+				t.Errorf("%s: staged anew: %+v, %v, with %d bytes; it had %d", fsType, v, err, total(), before)
+			}
+			s.leave(id)
+		}
+		must(t, s.node.DeleteVolume(t.Context(), s.pool, id))
+	}
 	wantNothingLocal(t, disk)
 }
 

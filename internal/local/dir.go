@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -26,14 +27,19 @@ type Record struct {
 	State State  `json:"state"`
 	// Of is the volume that this is a snapshot of; empty for a volume.
 	Of string `json:"of,omitempty"`
-	// Size is the bytes that are promised to it, Block and FSType how pods see it.
-	Size    int64     `json:"size"`
-	Block   bool      `json:"block,omitempty"`
-	FSType  string    `json:"fsType,omitempty"`
-	Comment string    `json:"comment,omitempty"`
-	Source  Source    `json:"source,omitzero"`
-	Created time.Time `json:"created"`
+	// Size is the bytes that are promised to it. GrowsFrom is the size that it had before a growth that is not over;
+	// 0 for none. Block and FSType are how pods see it.
+	Size      int64     `json:"size"`
+	GrowsFrom int64     `json:"growsFrom,omitempty"`
+	Block     bool      `json:"block,omitempty"`
+	FSType    string    `json:"fsType,omitempty"`
+	Comment   string    `json:"comment,omitempty"`
+	Source    Source    `json:"source,omitzero"`
+	Created   time.Time `json:"created"`
 }
+
+// Has returns the size that its data has for certain.
+func (r Record) Has() int64 { return cmp.Or(r.GrowsFrom, r.Size) }
 
 // IsSnapshot reports whether the record is a snapshot's.
 func (r Record) IsSnapshot() bool { return r.Of != "" }
@@ -61,7 +67,8 @@ type Dir interface {
 	// Make makes the data of a new volume or a snapshot. It begins with removing what an unfinished Make has left.
 	// [volume.ErrNoSpace]: there is no room for it.
 	Make(ctx context.Context, r Record) error
-	// Grow makes a volume's data as large as its record says, wherever it is mounted.
+	// Grow makes a volume's data as large as its record says, wherever it is mounted. A file system that is mounted
+	// nowhere grows with the next Stage and the Grow after that.
 	Grow(ctx context.Context, r Record) error
 	// Trash moves the data of what is mounted nowhere to the trash; data that is not there is there.
 	Trash(r Record) error

@@ -48,7 +48,7 @@ type Volume struct {
 	// Name is that of its PoolVolume.
 	Name    string `json:"name"`
 	Pool    string `json:"pool"` // the UUID
-	Size    int64  `json:"size"` // bytes
+	Size    int64  `json:"size"` // bytes; one that grows has the former size until that is over
 	Block   bool   `json:"block,omitempty"`
 	FSType  string `json:"fsType,omitempty"`
 	Comment string `json:"comment,omitempty"`

@@ -17,7 +17,8 @@ import (
 // bytes. One that is as large already stays as it is: Grow is for each volume that is mounted to be written to,
 // since a clone, or a restored snapshot, may be on a device that is larger than its origin's.
 //
-// The error is volume.ErrNotFound if nothing is mounted there. ext4 needs CAP_SYS_RESOURCE.
+// The error is volume.ErrNotFound if nothing is mounted there. ext4 needs CAP_SYS_RESOURCE,
+// and no errors.
 func (t Tools) Grow(path string) (int64, error) {
 	size, err := grow(path)
 	return size, wrap(err, "grow the file system at %s", path)
@@ -74,7 +75,8 @@ func growXFS(fd int, size int64) error {
 func growExt4(fd int, blocks uint64) error {
 	err := kernel.GrowExt4(fd, blocks)
 	if errors.Is(err, unix.EPERM) {
-		err = fmt.Errorf("the daemon lacks the capability CAP_SYS_RESOURCE: %w", err)
+		err = fmt.Errorf("the daemon lacks the capability CAP_SYS_RESOURCE, or the file system has errors, which fsck corrects when no pod "+
+			"uses the volume: %w", err)
 	}
 	return err
 }

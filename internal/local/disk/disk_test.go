@@ -193,6 +193,7 @@ func (p *testPool) stage(r local.Record, options ...string) string {
 	p.t.Helper()
 	path := target(p.t)
 	must(p.t, p.Stage(p.t.Context(), r, path, options, false))
+	must(p.t, p.Grow(p.t.Context(), r))
 	p.t.Cleanup(func() {
 		if err := Unstage(context.Background(), r.Name, path); err != nil {
 			p.t.Error(err)

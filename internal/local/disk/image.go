@@ -322,7 +322,7 @@ func (i *images) grow(r local.Record, _ uint32) error {
 			return i.growMounted(loops[at], fsTypeOf(r), m.Target)
 		}
 	}
-	// The next stage grows it.
+	// The next stage comes here again.
 	return nil
 }
 
@@ -368,11 +368,7 @@ func (i *images) stage(ctx context.Context, r local.Record, path string, options
 			return err
 		}
 	}
-	err = insist(ctx, func() error { return i.tools.Mount(l.path(), path, fsTypeOf(r), options, readOnly) })
-	if err != nil || readOnly {
-		return err
-	}
-	return i.growMounted(l, fsTypeOf(r), path)
+	return insist(ctx, func() error { return i.tools.Mount(l.path(), path, fsTypeOf(r), options, readOnly) })
 }
 
 // growMounted makes the file system of a loop device as large as that, where it is mounted.
