@@ -188,7 +188,7 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 			return nil // the data is there
 		}
 		_, err := t.Scratch.CreateAs(p.Place(), scratch.Making{Mode: t.record.Terms.Mode, Prepare: t.setProject})
-		return volume.WantsRoom(err)
+		return volume.WantsRoom(err, volume.InWorkdir)
 	})
 	if err != nil {
 		return false, err

@@ -88,7 +88,7 @@ func (t *task) save(next volume.Record) error {
 		return fmt.Errorf("volume %s cannot change from %s to %s", t.id, from, next.Phase)
 	}
 	if err := t.in("record", func() error { return t.Recorder.Save(next) }); err != nil {
-		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, volume.WantsRoom(err))
+		return fmt.Errorf("record volume %s as %s: %w", t.id, next.Phase, volume.WantsRoom(err, volume.InWorkdir))
 	}
 	t.setRecord(&next)
 	return nil
@@ -109,7 +109,7 @@ func (t *task) drop(remove func() error) error {
 	project := t.record.Project
 	t.Quota.Unlimit(project)
 	if err := t.in("forget", remove); err != nil {
-		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err))
+		return fmt.Errorf("forget volume %s: %w", t.id, volume.WantsRoom(err, volume.InWorkdir))
 	}
 	t.setRecord(nil)
 	t.Quota.Forgotten(project)

@@ -147,7 +147,7 @@ func (t *task) fill(ctx context.Context, p messages.UsableLocal, r local.Record)
 	if r.Source != (local.Source{}) || r.IsSnapshot() {
 		t.progress.Waits("the copy of " + r.Source.Snapshot + r.Source.Volume + r.Of)
 	}
-	err = volume.WantsRoom(p.Make(ctx, r))
+	err = p.Make(ctx, r)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil: // it goes on after the next start
@@ -301,7 +301,7 @@ func (t *task) grow(ctx context.Context, pool string, bytes int64) (v local.Volu
 
 // complete makes a volume as large as its record says. Then the record says that, too.
 func (t *task) complete(ctx context.Context, p messages.UsableLocal, r local.Record) (local.Record, error) {
-	if err := volume.WantsRoom(p.Grow(ctx, r)); err != nil {
+	if err := p.Grow(ctx, r); err != nil {
 		doing := fmt.Sprintf("grow it to %d bytes", r.Size)
 		if r.GrowsFrom != 0 {
 			doing = fmt.Sprintf("grow it from %d to %d bytes; that is tried again when it is staged next", r.GrowsFrom, r.Size)

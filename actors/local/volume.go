@@ -184,7 +184,7 @@ func (t *task) whole(p messages.UsableLocal) (local.Record, error) {
 // save makes a record durable, and the keeper know it.
 func (t *task) save(p messages.UsableLocal, r local.Record) error {
 	if err := p.Save(r); err != nil {
-		return t.failed(volume.WantsRoom(err), "save its record")
+		return t.failed(err, "save its record")
 	}
 	t.settle(p, r)
 	return nil

@@ -60,7 +60,8 @@ type Dir interface {
 	// Records returns those of all volumes and snapshots; Load one of them, or [volume.ErrNotFound].
 	Records() ([]Record, error)
 	Load(name string) (Record, error)
-	// Save is durable when it returns; so is Forget, of a record that may be gone already.
+	// Save is durable when it returns; so is Forget, of a record that may be gone already. [volume.ErrNoSpace]: the disk
+	// is full.
 	Save(Record) error
 	Forget(name string) error
 
@@ -68,7 +69,7 @@ type Dir interface {
 	// [volume.ErrNoSpace]: there is no room for it.
 	Make(ctx context.Context, r Record) error
 	// Grow makes a volume's data as large as its record says, wherever it is mounted. A file system that is mounted
-	// nowhere grows with the next Stage and the Grow after that.
+	// nowhere grows with the next Stage and the Grow after that. [volume.ErrNoSpace]: there is no room for it.
 	Grow(ctx context.Context, r Record) error
 	// Trash moves the data of what is mounted nowhere to the trash; data that is not there is there.
 	Trash(r Record) error

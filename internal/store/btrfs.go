@@ -49,12 +49,12 @@ func btrfsFlags(file *os.File) (flags uint32, on bool) {
 
 // again repeats a transaction that found no room, and left nothing behind, after makeRoom.
 func again(transaction, makeRoom func() error) error {
-	err := volume.WantsRoom(transaction())
+	err := volume.WantsRoom(transaction(), volume.InWorkdir)
 	for range mostTries - 1 {
 		if !errors.Is(err, volume.ErrNoSpace) || makeRoom() != nil {
 			break
 		}
-		err = volume.WantsRoom(transaction())
+		err = volume.WantsRoom(transaction(), volume.InWorkdir)
 	}
 	return err
 }

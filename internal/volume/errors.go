@@ -39,8 +39,8 @@ var (
 	ErrFailed = errors.New("failed and undone")
 	// ErrUncertain: it failed and its effects may not all be undone.
 	ErrUncertain = errors.New("failed, state of the mount is uncertain")
-	// ErrNoSpace: there is no room on the working directory's file system.
-	ErrNoSpace = errors.New("no space left in the working directory")
+	// ErrNoSpace: there is no room where the data or the records of volumes are.
+	ErrNoSpace = errors.New("no space left")
 	// ErrRecordsDamaged: the file of the records cannot be used, and nothing can be recorded.
 	ErrRecordsDamaged = errors.New("damaged")
 )
@@ -53,27 +53,30 @@ var (
 	ErrUnavailable = errors.New("not available now")
 )
 
+// InWorkdir is where [WantsRoom] misses room for inline volumes.
+const InWorkdir = "in the working directory"
+
 // WantsRoom marks an error of a data directory or a record as [ErrNoSpace] if it means that the
-// file system is full. It is not for other errors: the kernel returns the same numbers when the
+// file system is full; where says which one. It is not for other errors: the kernel returns the same numbers when the
 // kubelet's file system is full and when there are too many mounts (fs.mount-max). bbolt keeps only
 // the text of some errors; they get their number back.
-func WantsRoom(err error) error {
+func WantsRoom(err error, where string) error {
 	if err == nil || errors.Is(err, ErrNoSpace) {
 		return err
 	}
 	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
 		switch {
 		case errors.Is(err, number):
-			return fmt.Errorf("%w: %w", ErrNoSpace, err)
+			return fmt.Errorf("%w %s: %w", ErrNoSpace, where, err)
 		case strings.Contains(err.Error(), number.Error()):
-			return fmt.Errorf("%w: %w (%w)", ErrNoSpace, err, number)
+			return fmt.Errorf("%w %s: %w (%w)", ErrNoSpace, where, err, number)
 		}
 	}
 	return err
 }
 
 // IsNoSpace reports whether [WantsRoom] marks the error.
-func IsNoSpace(err error) bool { return errors.Is(WantsRoom(err), ErrNoSpace) }
+func IsNoSpace(err error) bool { return errors.Is(WantsRoom(err, ""), ErrNoSpace) }
 
 // InvalidError says which field of a request is not acceptable and why.
 type InvalidError struct {

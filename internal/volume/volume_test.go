@@ -176,19 +176,22 @@ func TestWantsRoom(t *testing.T) {
 		fmt.Errorf("mkdir: %w", syscall.ENOSPC),
 		errors.New("file resize error: truncate: no space left on device"),
 	} {
-		marked := WantsRoom(full)
+		marked := WantsRoom(full, "in a place")
 		if !IsNoSpace(full) || !errors.Is(marked, ErrNoSpace) || !errors.Is(marked, full) {
 			t.Errorf("%v became %v, want ErrNoSpace as well", full, marked)
 		}
-		if twice := WantsRoom(marked); twice.Error() != marked.Error() {
+		if !errors.Is(full, ErrNoSpace) && !strings.HasPrefix(marked.Error(), "no space left in a place: ") {
+			t.Errorf("%q does not say where there is no room", marked)
+		}
+		if twice := WantsRoom(marked, InWorkdir); twice.Error() != marked.Error() {
 			t.Errorf("%v is marked twice: %v", full, twice)
 		}
 	}
-	if marked := WantsRoom(errors.New("write: disk quota exceeded")); !errors.Is(marked, syscall.EDQUOT) {
+	if marked := WantsRoom(errors.New("write: disk quota exceeded"), InWorkdir); !errors.Is(marked, syscall.EDQUOT) {
 		t.Errorf("%v, want EDQUOT as well", marked)
 	}
 	for _, other := range []error{nil, syscall.EIO, ErrBusy} {
-		if got := WantsRoom(other); !errors.Is(got, other) || errors.Is(got, ErrNoSpace) || IsNoSpace(other) {
+		if got := WantsRoom(other, InWorkdir); !errors.Is(got, other) || errors.Is(got, ErrNoSpace) || IsNoSpace(other) {
 			t.Errorf("%v became %v, want it as it is", other, got)
 		}
 	}

@@ -75,7 +75,7 @@ func (s *Staged) Save(r Record) error {
 		err = s.write(name, content)
 	}
 	if err != nil {
-		return fmt.Errorf("record of volume %s: %w", r.Volume, volume.WantsRoom(err))
+		return fmt.Errorf("record of volume %s: %w", r.Volume, volume.WantsRoom(err, "in "+s.here.Name()))
 	}
 	return nil
 }

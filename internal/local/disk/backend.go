@@ -66,7 +66,7 @@ func (p *Pool) canImages() error {
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		err = volume.Invalid("backend", "is image, and "+p.location.FSType+" cannot set blocks aside for a file")
 	}
-	return errors.Join(volume.WantsRoom(err), remove())
+	return errors.Join(p.wantsRoom(err), remove())
 }
 
 // canShare tells whether files on the disk can share blocks.
@@ -92,7 +92,7 @@ func (p *Pool) trial() (file *os.File, remove func() error, err error) {
 	name := newPrefix + rand.Text()
 	file, err = kernel.Create(fmt.Sprintf("/proc/self/fd/%d/%s", p.here.Fd(), name), os.O_RDWR|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, nil, volume.WantsRoom(err)
+		return nil, nil, p.wantsRoom(err)
 	}
 	return file, func() error { return errors.Join(file.Close(), kernel.Unlinkat(int(p.here.Fd()), name)) }, nil
 }

@@ -73,7 +73,7 @@ func (p *Pool) makeIdentity() error {
 		err = writeFile(p.here, poolFile, append(content, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("make %s: %w", poolFile, volume.WantsRoom(err))
+		return fmt.Errorf("make %s: %w", poolFile, p.wantsRoom(err))
 	}
 	p.Log.Info("a new pool", "pool", p.identity.UUID, "path", p.path, "backend", string(chosen))
 	return nil

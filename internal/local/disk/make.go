@@ -22,7 +22,7 @@ import (
 // unfinished Make has left goes to the trash first. The data is durable when Make returns. After an error nothing is
 // there, unless the error says so.
 func (p *Pool) Make(ctx context.Context, r local.Record) error {
-	return wrap(volume.WantsRoom(p.make(ctx, r)), "make %s in pool %s", r.Name, p.path)
+	return wrap(p.wantsRoom(p.make(ctx, r)), "make %s in pool %s", r.Name, p.path)
 }
 
 func (p *Pool) make(ctx context.Context, r local.Record) error {
@@ -123,7 +123,7 @@ func (p *Pool) Grow(_ context.Context, r local.Record) error {
 	if err := checkName(r.Name); err != nil {
 		return err
 	}
-	return wrap(volume.WantsRoom(p.backend.grow(r, p.projectOf(r.Name))), "grow %s to %d bytes in pool %s", r.Name, r.Size, p.path)
+	return wrap(p.wantsRoom(p.backend.grow(r, p.projectOf(r.Name))), "grow %s to %d bytes in pool %s", r.Name, r.Size, p.path)
 }
 
 // Trash moves the data of a volume or a snapshot to the trash, durably; data that is not there is there already. The

@@ -186,7 +186,7 @@ const keepName = ".keep"
 func (p *Pool) openPart(name string) (*os.File, error) {
 	here := int(p.here.Fd())
 	if err := kernel.Mkdirat(here, name, dirMode); err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("make %s: %w", name, volume.WantsRoom(err))
+		return nil, fmt.Errorf("make %s: %w", name, p.wantsRoom(err))
 	}
 	fd, err := kernel.Openat(here, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *Pool) openPart(name string) (*os.File, error) {
 		err = errors.Join(kernel.Sync(part), keep.Close())
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make %s/%s: %w", name, keepName, volume.WantsRoom(err)), part.Close())
+		return nil, errors.Join(fmt.Errorf("make %s/%s: %w", name, keepName, p.wantsRoom(err)), part.Close())
 	}
 	return part, nil
 }
@@ -273,6 +273,11 @@ func syncDirectory(path string) error {
 		return err
 	}
 	return errors.Join(kernel.Sync(dir), dir.Close())
+}
+
+// wantsRoom is [volume.WantsRoom] for the pool's directory.
+func (p *Pool) wantsRoom(err error) error {
+	return volume.WantsRoom(err, "in the pool's directory "+p.path)
 }
 
 // wrap puts what was tried in front of an error. It returns nil for nil.

@@ -129,7 +129,7 @@ func (p *Pool) save(r local.Record, project uint32) error {
 	if err == nil {
 		err = writeFile(p.records, r.Name, append(content, '\n'))
 	}
-	return wrap(volume.WantsRoom(err), "record of %s", r.Name)
+	return wrap(p.wantsRoom(err), "record of %s", r.Name)
 }
 
 // Forget removes a record durably; that there is none is no error.
