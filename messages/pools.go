@@ -127,7 +127,8 @@ type DoubtPool struct {
 	Reply[struct{}]
 }
 
-// ReservePool asks for a pool with room for a new volume, and reserves that there until ReleasePool.
+// ReservePool asks for a pool with room for a new volume, or for the growth of one, and reserves that there until
+// ReleasePool.
 // Where none has room, retained volumes are evicted before the answer. The same volume asks again without harm.
 // Task -> classes.
 type ReservePool struct {
@@ -147,6 +148,8 @@ type ReservePool struct {
 	Bytes int64
 	// Refused are pools whose arrays have just said that they have no room, whatever they said before.
 	Refused []string
+	// Growth: the volume is there, in Pool, and is to have so many bytes more. What is kept free of new volumes is for it.
+	Growth bool
 	// Decided: the resource names the pool already, which takes the volume however full it is.
 	Decided bool
 	Reply[Reservation]

@@ -65,9 +65,13 @@ func (k *classes) answer(c actor.Context, m *messages.ReservePool, tries int) {
 			under.waiting[name] = true
 		}
 	}
+	why := fmt.Sprintf("a new volume, %s, needs the room in pool %s", m.Volume, pool)
+	if m.Growth {
+		why = fmt.Sprintf("volume %s needs the room in pool %s to grow", m.Volume, pool)
+	}
 	for _, v := range going {
 		under.waiting[v.name] = true
-		k.end(c, v, pools.Evicted, fmt.Sprintf("a new volume, %s, needs the room in pool %s", m.Volume, pool))
+		k.end(c, v, pools.Evicted, why)
 	}
 	k.proceed(c, under)
 }
@@ -85,11 +89,17 @@ func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate
 			continue
 		}
 		_, evictable := kept.evictable(now)
+		if m.Growth {
+			one.Headroom = 0
+		}
 		need := one.Lacking(m.Bytes) - kept.relieved()
-		if one.Full {
+		if one.Full && !m.Growth {
 			need = max(need, kept.wanted-kept.free-kept.relieved())
 		}
-		if refused {
+		switch {
+		case refused && m.Growth:
+			need = max(need, 1)
+		case refused:
 			need = max(need, m.Bytes-kept.relieved(), 1)
 		}
 		if need > evictable {

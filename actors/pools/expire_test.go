@@ -189,6 +189,36 @@ func TestRoomIsMadeWhereTheArrayRefuses(t *testing.T) {
 	})
 }
 
+// TestRoomIsMadeForGrowth: the oldest retained volumes of the pool go, just enough; none where all of them do not suffice.
+func TestRoomIsMadeForGrowth(t *testing.T) {
+	var a *testArray
+	inPools(t, func(h *testPools) {
+		h.addClass("fast", oneClass(24*time.Hour))
+		a = h.sized("a", 100)
+	}, func(h *testPools) {
+		for i := range 4 {
+			name := fmt.Sprint("pvc-", i)
+			h.bind(name, 15, nil)
+			h.pass(testInterval)
+			h.retain(name)
+			h.pass(time.Minute)
+		}
+		if _, err := h.controller.CreateVolume(h.Context(), newVolume("v", 20, false)); err != nil {
+			h.Fatal(err)
+		}
+		h.pass(2 * testInterval)
+		if _, err := h.controller.GrowVolume(h.Context(), "v", 101*gib, 0); !errors.Is(err, volume.ErrNoSpace) {
+			h.Errorf("grow to more than there is: %v", err)
+		}
+		h.wantVolumes("refused", a, "pvc-0:Retained", "pvc-1:Retained", "pvc-2:Retained", "pvc-3:Retained", "v:Ready")
+		if got, err := h.controller.GrowVolume(h.Context(), "v", 60*gib, 0); err != nil || got.Size != 60*gib {
+			h.Fatalf("grew to %+v, %v", got, err)
+		}
+		h.wantVolumes("then", a, "pvc-2:Retained", "pvc-3:Retained", "v:Ready")
+		h.wantEvents("volume v needs the room in pool a to grow", 4)
+	})
+}
+
 // TestPressureEvicts the oldest first, and as much as is short.
 func TestPressureEvicts(t *testing.T) {
 	var a *testArray

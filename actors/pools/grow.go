@@ -10,6 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
 )
 
 // growVolume makes a volume at least as large as required. The size that is wanted is in the resource
@@ -63,7 +64,7 @@ func (t *task) finishGrowth(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if v.Spec.Size.Cmp(v.Status.Capacity) <= 0 {
 		return nil
 	}
-	err := t.growOnArray(ctx, v)
+	err := t.growWithRoom(ctx, v)
 	refused := errors.Is(err, volume.ErrNoSpace) || errors.Is(err, pools.ErrOutOfRange)
 	if refused {
 		if undone := t.writeSpec(ctx, v, func() { v.Spec.Size = v.Status.Capacity }); undone != nil {
@@ -72,6 +73,28 @@ func (t *task) finishGrowth(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	}
 	if err != nil && !refused || errors.Is(err, volume.ErrUncertain) {
 		t.unfinished = err
+	}
+	return err
+}
+
+// growWithRoom grows a volume on its array. Where that has no room, retained volumes of the pool make some.
+func (t *task) growWithRoom(ctx context.Context, v *v1alpha1.PoolVolume) error {
+	err := t.growOnArray(ctx, v)
+	if !errors.Is(err, volume.ErrNoSpace) || isOpen(err) {
+		return err
+	}
+	defer func() { t.release(t.name, err == nil) }()
+	ask := messages.ReservePool{
+		Volume: t.name, Class: v.Spec.ClassName, Pool: v.Spec.PoolName, Bytes: v.Spec.Size.Value() - v.Status.Capacity.Value(),
+		Kind: kindOfVolume(v), Refused: []string{v.Spec.PoolName}, Growth: true,
+	}
+	for range refusals {
+		if _, none := t.reserve(ctx, ask); none != nil {
+			return err
+		}
+		if err = t.growOnArray(ctx, v); !errors.Is(err, volume.ErrNoSpace) || isOpen(err) {
+			return err
+		}
 	}
 	return err
 }

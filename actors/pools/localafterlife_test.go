@@ -138,6 +138,35 @@ func TestRetainedVolumesOfANodeGiveWay(t *testing.T) {
 	})
 }
 
+// TestRetainedVolumesOfANodeGiveWayToGrowth, also into what is kept free of new volumes.
+func TestRetainedVolumesOfANodeGiveWayToGrowth(t *testing.T) {
+	inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
+		one := nodeWith(disk1)
+		h.connects("n1", one)
+		for _, name := range []string{"a", "b", "c"} {
+			h.bindLocal(name, 20, []string{disk1})
+			h.pass(testInterval)
+			h.retainLocal(name)
+			h.pass(2 * testInterval)
+		}
+		if _, err := h.local().CreateVolume(h.Context(), newLocal("v", 20, []string{disk1})); err != nil {
+			h.Fatal(err)
+		}
+		h.pass(2 * testInterval)
+		if got, err := h.local().GrowVolume(h.Context(), "v", 55*gib, 0); err != nil || got.Size != 55*gib {
+			h.Fatalf("grew to %+v, %v", got, err)
+		}
+		h.wantOn("then", one, disk1, "b* c* v")
+		if got, err := h.local().GrowVolume(h.Context(), "v", 95*gib, 0); err != nil || got.Size != 95*gib {
+			h.Fatalf("grew to %+v, %v", got, err)
+		}
+		h.wantOn("then", one, disk1, "v")
+		if _, err := h.local().GrowVolume(h.Context(), "v", 101*gib, 0); !errors.Is(err, volume.ErrNoSpace) {
+			h.Errorf("grow to more than there is: %v", err)
+		}
+	})
+}
+
 // TestRetainedVolumesOfANodeThatIsAway wait for it.
 func TestRetainedVolumesOfANodeThatIsAway(t *testing.T) {
 	inLocalAfterlife(t, time.Hour, func(h *testPools) {
