@@ -9,4 +9,5 @@
 //	<pool>/snapshots/<name>/   a snapshot
 //	<pool>/records/<name>      what is durably known of a volume or a snapshot
 //	<pool>/.trash/             what is being erased
+//	<pool>/.reserve            room that is given up when the disk is full, so that volumes can be deleted
 package local

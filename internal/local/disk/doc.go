@@ -34,6 +34,11 @@
 // a range of their own ([quota.LocalRange]): inline volumes on the same file system have other ones. An ID is in the
 // volume's record before a file has it. A volume that is made again after a crash gets another ID.
 //
+// # A full disk
+//
+// Something else than the volumes may take all room of a disk, or pods that evade their limits. Then no volume is made or
+// grown, and each can be retained and deleted: its record takes room from the file .reserve, which has 4 MiB for that.
+//
 // # Crashes
 //
 // Every step may be the last one before a crash, and every call may be repeated. What an unfinished [Pool.Make] has

@@ -200,7 +200,7 @@ func (p *Pool) Erase(ctx context.Context) error {
 	}
 	if removed {
 		_, err = p.dir.SpaceAfterErase(space)
-		failed = append(failed, err)
+		failed = append(failed, err, p.refill())
 	}
 	return errors.Join(failed...)
 }

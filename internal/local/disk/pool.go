@@ -58,6 +58,8 @@ type Pool struct {
 	// ids gives project IDs; nil for images.
 	ids   *fsProjects
 	tools attachdisk.Tools
+	// reserve is what records may take when the disk is full.
+	reserve reserve
 
 	mu sync.Mutex
 	// projects are the IDs of those volumes that have one, as in their records.
@@ -134,6 +136,9 @@ func open(path string, cfg Config) (_ *Pool, err error) {
 		return nil, err
 	}
 	if err := p.recover(); err != nil {
+		return nil, err
+	}
+	if err := p.openReserve(); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -234,7 +239,7 @@ func (p *Pool) Close() error {
 	if p.ids != nil {
 		errs = append(errs, p.ids.release())
 	}
-	for _, file := range []*os.File{p.volumes, p.snapshots, p.records} {
+	for _, file := range []*os.File{p.volumes, p.snapshots, p.records, p.reserve.file} {
 		if file != nil {
 			errs = append(errs, file.Close())
 		}

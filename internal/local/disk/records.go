@@ -118,7 +118,8 @@ func (p *Pool) setAside(name string, cause error) error {
 	return nil
 }
 
-// Save writes a record durably, in place of an earlier one. The error is [volume.ErrNoSpace] on a full disk.
+// Save writes a record durably, in place of an earlier one. The error is [volume.ErrNoSpace] on a full disk. Records of
+// what is there already may take the reserve, so that it can be retained and deleted.
 func (p *Pool) Save(r local.Record) error { return p.save(r, p.projectOf(r.Name)) }
 
 func (p *Pool) save(r local.Record, project uint32) error {
@@ -127,7 +128,12 @@ func (p *Pool) save(r local.Record, project uint32) error {
 	}
 	content, err := json.Marshal(kept{Version: formatVersion, Record: r, Project: project})
 	if err == nil {
-		err = writeFile(p.records, r.Name, append(content, '\n'))
+		write := func() error { return writeFile(p.records, r.Name, append(content, '\n')) }
+		if r.State == local.Making {
+			err = write()
+		} else {
+			err = p.withReserve(write)
+		}
 	}
 	return wrap(p.wantsRoom(err), "record of %s", r.Name)
 }
