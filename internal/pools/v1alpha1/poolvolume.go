@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.status.id`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.claimRef.namespace`
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.spec.claimRef.name`
-// +kubebuilder:printcolumn:name="Until",type=date,JSONPath=`.status.retainedUntil`
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.retainedUntil`
 // +kubebuilder:printcolumn:name="Management",type=string,JSONPath=`.spec.management`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PoolVolume struct {
