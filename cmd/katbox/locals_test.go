@@ -294,7 +294,7 @@ func TestLocalPoolWithoutRoom(t *testing.T) {
 	disk := filepath.Join(roottest.FileSystem(t, "xfs", 512), "pool")
 	s := newLocalScene(t, "--local-pool", "fast="+disk+",backend=image")
 	s.create(local.NewVolume{Name: "pvc-1", Size: 64 * mebi})
-	for size, says := range map[int64]string{1024 * mebi: "has promised", 448 * mebi: "no space left in the pool's directory " + disk} {
+	for size, says := range map[int64]string{1024 * mebi: "has promised", 384 * mebi: "no space left in the pool's directory " + disk} {
 		_, err := s.node.CreateVolume(t.Context(), s.pool, local.NewVolume{Name: "pvc-2", Size: size})
 		if !errors.Is(err, volume.ErrNoSpace) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%d bytes: %v, want %q", size, err, says)
