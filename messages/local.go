@@ -45,8 +45,8 @@ type DeleteLocal struct {
 
 // LocalPools asks what pools there are. Front -> keeper.
 type LocalPools struct {
-	// Usable: only those whose disks are there.
-	Usable bool
+	// Usable: only those whose disks are there. Missing: also the directories that were no pool since the start.
+	Usable, Missing bool
 	Reply[[]local.Pool]
 }
 

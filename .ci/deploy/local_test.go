@@ -190,7 +190,7 @@ func TestDaemonOfLocalPools(t *testing.T) {
 	all := locals(t)
 	all["several"] = helm(t, "--values", "testdata/accepted/pools-local.yaml")
 	want := map[string][]string{
-		"several": {"nvme=/var/lib/katbox-pools/nvme", "bulk.example.com=/srv/disks/hdd0,backend=image"},
+		"several": {"nvme=/var/lib/katbox-pools/nvme", "bulk.example.com=/srv/disks/hdd0,backend=image,on-root-disk"},
 	}
 	for name, objects := range all {
 		spec := one[*appsv1.DaemonSet](t, objects).Spec.Template.Spec

@@ -41,6 +41,8 @@ type Place struct {
 	// Class is the PoolClass that the pool is to be in.
 	Class, Path string
 	Backend     local.Backend
+	// OnRootDisk: a new pool may be on the node's own disk.
+	OnRootDisk bool
 	// UUID is that of the pool that was there before; empty for none.
 	UUID string
 }

@@ -98,7 +98,7 @@ func (k *keeper) Receive(c actor.Context) {
 	case *erased:
 		k.erased(m)
 	case *messages.LocalPools:
-		m.Send(k.describe(m.Usable), nil)
+		m.Send(k.describe(m), nil)
 	case *messages.UseLocal:
 		m.Send(k.use(m))
 	case *messages.ReserveLocal:
@@ -222,11 +222,11 @@ func (k *keeper) list(m *messages.ListLocal) {
 	}
 }
 
-// describe describes the pools that were there, or those that are usable.
-func (k *keeper) describe(usable bool) []local.Pool {
+// describe describes the pools that were there, or those that are usable, or all directories.
+func (k *keeper) describe(m *messages.LocalPools) []local.Pool {
 	all := []local.Pool{}
 	for _, p := range k.pools {
-		if p.is.UUID != "" && (!usable || p.failed == "") {
+		if (p.is.UUID != "" || m.Missing) && (!m.Usable || p.failed == "") {
 			all = append(all, p.described())
 		}
 	}

@@ -58,6 +58,11 @@ func (n *Node) Pools(ctx context.Context) ([]local.Pool, error) {
 	return actors.Ask(ctx, n.Root, n.env.keeper, &messages.LocalPools{})
 }
 
+// Places describes all directories that pools are to be in. One that was no pool since the start has no UUID.
+func (n *Node) Places(ctx context.Context) ([]local.Pool, error) {
+	return actors.Ask(ctx, n.Root, n.env.keeper, &messages.LocalPools{Missing: true})
+}
+
 // Segments returns the topology of the node: a segment for each pool whose disk is there.
 func (n *Node) Segments(ctx context.Context) (map[string]string, error) {
 	usable, err := actors.Ask(ctx, n.Root, n.env.keeper, &messages.LocalPools{Usable: true})

@@ -30,8 +30,9 @@ type localOptions struct {
 
 func (o *localOptions) addTo(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.pools, "local-pool", nil,
-		"CLASS=PATH[,backend=NAME]: a directory of the node in which persistent volumes are made, and the PoolClass that it is in; "+
-			"NAME is projectQuota, image, btrfs or auto, which takes what fits the disk; may be given several times; none for no such volumes")
+		placeForm+": a directory of the node in which persistent volumes are made, and the PoolClass that it is in; "+
+			"NAME is projectQuota, image, btrfs or auto, which takes what fits the disk; on-root-disk makes a pool also where no disk is mounted; "+
+			"may be given several times; none for no such volumes")
 	flags.StringVar(&o.endpoint, "local-endpoint", "",
 		"CSI socket of the driver for volumes in the directories of --local-pool; the file "+knownName+" beside it says which pool is in which")
 	flags.StringVar(&o.kubeletPath, "local-kubelet-registration-path", "",
@@ -61,20 +62,29 @@ func (o localOptions) places() (all []actorslocal.Place, err error) {
 	return all, nil
 }
 
-// parsePlace reads CLASS=PATH[,backend=NAME].
+// placeForm is what --local-pool looks like.
+const placeForm = "CLASS=PATH[,backend=NAME][,on-root-disk]"
+
+// parsePlace reads what has the form of [placeForm].
 func parsePlace(text string) (p actorslocal.Place, err error) {
 	class, rest, ok := strings.Cut(text, "=")
 	if !ok {
-		return p, errors.New("is not CLASS=PATH[,backend=NAME]")
+		return p, errors.New("is not " + placeForm)
 	}
-	path, options, more := strings.Cut(rest, ",")
+	options := strings.Split(rest, ",")
+	path := options[0]
 	p = actorslocal.Place{Class: class, Path: filepath.Clean(path), Backend: local.Auto}
-	if more {
-		name, ok := strings.CutPrefix(options, "backend=")
-		p.Backend = local.Backend(name)
+	for _, option := range options[1:] {
+		name, ok := strings.CutPrefix(option, "backend=")
 		known := []local.Backend{local.Auto, local.ProjectQuota, local.Image, local.Btrfs}
-		if !ok || !slices.Contains(known, p.Backend) {
-			return p, fmt.Errorf("has the option %q: give backend=projectQuota, backend=image, backend=btrfs or backend=auto", options)
+		switch {
+		case option == "on-root-disk":
+			p.OnRootDisk = true
+		case ok && slices.Contains(known, local.Backend(name)):
+			p.Backend = local.Backend(name)
+		default:
+			return p, fmt.Errorf("has the option %q: give backend=projectQuota, backend=image, backend=btrfs or backend=auto, and on-root-disk",
+				option)
 		}
 	}
 	switch {

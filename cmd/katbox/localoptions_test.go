@@ -14,14 +14,14 @@ import (
 const localFlags = "--nodeid n --local-endpoint unix:///local/csi.sock --local-pool fast=/mnt/a"
 
 func TestFlagsOfLocalPools(t *testing.T) {
-	o, err := parse(strings.Fields(localFlags+" --local-pool bulk=/mnt/b/,backend=image --local-pool fast=/mnt/c,backend=auto "+
+	o, err := parse(strings.Fields(localFlags+" --local-pool bulk=/mnt/b/,on-root-disk,backend=image --local-pool fast=/mnt/c,backend=auto "+
 		"--registration-dir /reg --local-kubelet-registration-path /kubelet/csi.sock"), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := o.local.places()
 	want := []actorslocal.Place{
-		{Class: "fast", Path: "/mnt/a", Backend: local.Auto}, {Class: "bulk", Path: "/mnt/b", Backend: local.Image},
+		{Class: "fast", Path: "/mnt/a", Backend: local.Auto}, {Class: "bulk", Path: "/mnt/b", Backend: local.Image, OnRootDisk: true},
 		{Class: "fast", Path: "/mnt/c", Backend: local.Auto},
 	}
 	if err != nil || !slices.Equal(got, want) {
@@ -45,12 +45,13 @@ func TestBadFlagsOfLocalPoolsAreRefusedInOneLine(t *testing.T) {
 		localFlags + " --controller c":                           `--controller: "c" is not HOST:PORT`,
 		localFlags + " --controller c:1 --controller-ca ca.crt":  `--controller-ca "ca.crt" is not an absolute path`,
 		localFlags + " --controller c:1 --controller-token t":    `--controller-token "t" is not an absolute path`,
-		localFlags + " --local-pool x":                           `--local-pool: "x" is not CLASS=PATH[,backend=NAME]`,
+		localFlags + " --local-pool x":                           `--local-pool: "x" is not CLASS=PATH[,backend=NAME][,on-root-disk]`,
 		localFlags + " --local-pool A=/mnt/b":                    `the class "A", which is no name of a PoolClass`,
 		localFlags + " --local-pool b=mnt":                       `the path "mnt", which is not absolute`,
 		localFlags + " --local-pool b=/mnt/../x":                 `contains ".."`,
 		localFlags + " --local-pool b=/":                         "the path /, which cannot be a pool",
 		localFlags + " --local-pool b=/mnt/b,backend=lvm":        `the option "backend=lvm"`,
+		localFlags + " --local-pool b=/mnt/b,on-root-disk,":      `the option ""`,
 		localFlags + " --local-pool b=/mnt/b,image":              `the option "image"`,
 		localFlags + " --local-pool b=/mnt/a/":                   "is the directory of another pool",
 		localFlags + " --local-pool b=/mnt/a/b":                  "is the directory of another pool",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (l *locals) startNode(ctx context.Context) error {
 		return err
 	}
 	d := &disks{
-		known: pools, hostRoot: l.o.arrays.hostRoot, log: l.log, projects: disk.NewProjects(quota.LocalRange, reserved, l.log),
+		known: pools, hostRoot: l.o.arrays.hostRoot, own: []string{cmp.Or(l.o.arrays.hostRoot, "/"), l.o.kubeletDir}, log: l.log, projects: disk.NewProjects(quota.LocalRange, reserved, l.log),
 		turns: pace.NewTurns(l.o.eraseParallel, pace.NewCalls(), actors.LowPriority, func(int) {}),
 	}
 	n, err := actorslocal.Start(actorslocal.Config{
@@ -161,6 +162,8 @@ func (l *locals) startNode(ctx context.Context) error {
 type disks struct {
 	known    *known
 	hostRoot string
+	// own are directories on the node's own disks, which get a pool only where that is wanted.
+	own      []string
 	projects *disk.Projects
 	turns    *pace.Turns
 	log      logr.Logger
@@ -168,8 +171,13 @@ type disks struct {
 
 // open opens the pool in a directory. Where there was none before, the one that is there is expected from now on.
 func (d *disks) open(_ context.Context, place actorslocal.Place) (local.Dir, error) {
+	notOn := d.own
+	if place.OnRootDisk {
+		notOn = nil
+	}
 	p, err := disk.Open(place.Path, disk.Config{
-		Class: place.Class, Backend: place.Backend, Expect: place.UUID, HostRoot: d.hostRoot, Projects: d.projects, Turns: d.turns, Log: d.log,
+		Class: place.Class, Backend: place.Backend, Expect: place.UUID, NotOn: notOn, HostRoot: d.hostRoot, Projects: d.projects,
+		Turns: d.turns, Log: d.log,
 	})
 	if err != nil {
 		return nil, err
@@ -273,12 +281,12 @@ func (i *instance) reportLocal(ctx context.Context, w io.Writer) error {
 	if err := l.registrar.Load().Registered(); err != nil {
 		fmt.Fprintf(w, "kubelet   %s\n", volume.OneLine(err))
 	}
-	all, err := l.node.Load().Pools(ctx)
+	all, err := l.node.Load().Places(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
-		fmt.Fprintf(w, "%s class=%s %q backend=%s fs=%s hardLimit=%t total=%d free=%d promised=%d %s\n", p.UUID, p.Class, p.Path, p.Backend,
+		fmt.Fprintf(w, "%s class=%s %q backend=%s fs=%s hardLimit=%t total=%d free=%d promised=%d %s\n", cmp.Or(p.UUID, "-"), p.Class, p.Path, p.Backend,
 			p.FSType, p.HardLimit, p.Total, p.Free, p.Provisioned, p.Failed)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -398,6 +399,22 @@ func TestLocalPoolComesAndGoes(t *testing.T) {
 	d.unpublish(testPod, volumeID(1))
 	if code := d.signal(syscall.SIGTERM); code != 0 || exists(registration) || exists(endpoint) || d.stderr.String() != "" {
 		t.Errorf("after SIGTERM: exit code %d, stderr %q, and sockets may be left", code, d.stderr)
+	}
+}
+
+// TestLocalPoolNeedsADiskOfItsOwn, unless its directory may be on the root disk; the report says so.
+func TestLocalPoolNeedsADiskOfItsOwn(t *testing.T) {
+	own := roottest.FileSystem(t, "xfs", 512)
+	s := newLocalScene(t, "--local-pool", "fast="+filepath.Join(own, "pool")+",backend=image", "--host-root", own)
+	var report strings.Builder
+	must(t, s.i.reportLocal(t.Context(), &report))
+	if !strings.Contains(report.String(), "is on the file system of /, so its disk is not mounted") || s.pool != "" {
+		t.Errorf("the pool is %q, the report is %s", s.pool, report.String())
+	}
+	s.flags[slices.Index(s.flags, "--local-pool")+1] += ",on-root-disk"
+	s.restart()
+	if s.pool == "" {
+		t.Error("with the option there is no pool")
 	}
 }
 

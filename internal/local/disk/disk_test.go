@@ -507,6 +507,30 @@ func TestOpenOfAPool(t *testing.T) {
 	wants(t, err, volume.ErrInvalid)
 }
 
+// TestNoNewPoolOnADiskOfTheNode makes none where no disk seems to be mounted, and opens one that is there.
+func TestNoNewPoolOnADiskOfTheNode(t *testing.T) {
+	own, disk := roottest.FileSystem(t, "ext4", 16), roottest.FileSystem(t, "ext4", 16)
+	cfg := Config{Backend: local.Image, NotOn: []string{filepath.Join(own, "missing"), own}, Log: logr.Discard()}
+	path := filepath.Join(own, "above", "pool")
+	_, err := Open(path, cfg)
+	wants(t, err, volume.ErrInvalid)
+	if !strings.Contains(err.Error(), "on-root-disk") {
+		t.Errorf("%v does not say what to do", err)
+	}
+	if names, err := os.ReadDir(path); err != nil || len(names) > 0 {
+		t.Errorf("in the directory there is %v, %v", names, err)
+	}
+	p, err := Open(filepath.Join(disk, "pool"), cfg)
+	must(t, err)
+	must(t, p.Close())
+	p, err = Open(path, Config{Backend: local.Image, Log: logr.Discard()})
+	must(t, err)
+	must(t, p.Close())
+	p, err = Open(path, cfg)
+	must(t, err)
+	must(t, p.Close())
+}
+
 // TestAutoBackend takes what fits the disk.
 func TestAutoBackend(t *testing.T) {
 	for _, k := range []kind{imageOnExt4, imageOnXFS, quotaOnXFS, quotaOnExt4, onBtrfs} {

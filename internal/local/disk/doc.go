@@ -5,7 +5,8 @@
 //
 // [Open] makes a pool only of an empty directory, or where there is none: it writes pool.json with a new UUID before
 // anything else. Any other directory without that file is refused and stays as it is. A disk that is not mounted
-// looks like an empty directory, too. So the caller says which UUID was at the path before: then nothing is made.
+// looks like an empty directory, too. So the caller says which UUID was at the path before: then nothing is made. It
+// also says on which file systems no pool is made, such as the root's.
 // One process at a time has a pool open.
 //
 // # What keeps a volume

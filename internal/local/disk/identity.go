@@ -14,6 +14,7 @@ import (
 
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -63,6 +64,9 @@ func (p *Pool) makeIdentity() error {
 	case p.Expect != "":
 		return fmt.Errorf("%w: the directory is empty, where pool %s was; mount its disk there", volume.ErrUnavailable, p.Expect)
 	}
+	if err := p.onItsOwn(); err != nil {
+		return err
+	}
 	chosen, err := p.detect()
 	if err != nil {
 		return err
@@ -76,6 +80,29 @@ func (p *Pool) makeIdentity() error {
 		return fmt.Errorf("make %s: %w", poolFile, p.wantsRoom(err))
 	}
 	p.Log.Info("a new pool", "pool", p.identity.UUID, "path", p.path, "backend", string(chosen))
+	return nil
+}
+
+// onItsOwn refuses a new pool on a file system that is to have none.
+func (p *Pool) onItsOwn() error {
+	for _, path := range p.NotOn {
+		dir, err := kernel.Open(path, unix.O_DIRECTORY)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		there, err := mount.Locate(dir)
+		if err = errors.Join(err, dir.Close()); err != nil {
+			return err
+		}
+		if there.Device == p.location.Device {
+			return volume.Invalid("path", fmt.Sprintf("is on the file system of %s, so its disk is not mounted: mount it there; "+
+				"to have a pool on the node's own disk, give --local-pool the option on-root-disk",
+				filepath.Join("/", strings.TrimPrefix(path, p.HostRoot))))
+		}
+	}
 	return nil
 }
 

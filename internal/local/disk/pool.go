@@ -33,6 +33,9 @@ type Config struct {
 	// Expect is the UUID of the pool that was at the path before; empty for none. Then Open makes none there, and
 	// opens no other one.
 	Expect string
+	// NotOn are directories on whose file systems Open makes no pool, such as the root: it takes a directory there for
+	// one whose disk is not mounted yet. What is missing of them does not matter. It opens a pool that is there.
+	NotOn []string
 	// HostRoot is the host's root directory, in which mkfs and fsck are run; empty for this process' own.
 	HostRoot string
 	// Projects gives IDs to volumes; all pools of a process share it.
