@@ -1,6 +1,11 @@
 package messages
 
-import "github.com/katbox/katbox/internal/local"
+import (
+	"context"
+
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/volume"
+)
 
 // MakeLocal orders a volume to be made in a pool of the node. Front -> supervisor -> volume.
 type MakeLocal struct {
@@ -107,6 +112,30 @@ type LocalName struct {
 	// HasSnapshots: it is a volume that has some.
 	HasSnapshots bool
 }
+
+// RetainedLocal asks for the volumes that are kept without a claim, the one that was retained last first. The answer
+// is not changed by anyone. Front -> keeper.
+type RetainedLocal struct{ Reply[[]volume.Description] }
+
+// ReadLocal asks for permission to read a volume that is kept without a claim, until EndReadLocal. It is refused with
+// [volume.ErrNotFound] where no pool has such a volume, and with [volume.ErrNotRetained] or [volume.ErrGone] where it
+// is retained no more. Front -> keeper.
+type ReadLocal struct {
+	Name string
+	Reply[LocalLease]
+}
+
+// LocalLease answers ReadLocal.
+type LocalLease struct {
+	UsableLocal
+	volume.Description
+	// Lost ends when a claim gets the volume back, when it is deleted, or when its disk is away; its cause says which.
+	// Nobody waits for the reader then.
+	Lost context.Context
+}
+
+// EndReadLocal says that a reading has ended, or that its answer is not waited for. Front -> keeper.
+type EndReadLocal struct{ Begun *ReadLocal }
 
 // LocalUnfinished names what earlier runs have begun to make or to delete in a pool that was opened. Keeper ->
 // supervisor, which wakes their actors.

@@ -8,6 +8,9 @@
 // The record says what is to be, before anything is made or deleted. So a new daemon, and one that was killed at any
 // point, finishes what an earlier one has begun. Only what the mount table shows to be mounted nowhere is deleted.
 //
+// A volume that is kept without a claim is described by its record's comment, and may be read. The keeper lends it: who
+// reads it is told when a claim gets it back, when it is deleted, or when its disk goes, and none of these waits.
+//
 // A pool whose disk is away answers [volume.ErrUnavailable], and the others go on. It is looked for until it is back.
 // Volumes of it are taken away from pods all the same: that needs the mount table alone.
 package local

@@ -20,6 +20,9 @@ type index struct {
 	counts            local.Counts
 	// sorted are the names in their order; nil where that is not known.
 	sorted []string
+	// kept are the volumes that are kept without a claim, the one that was retained last first; nil where that is not
+	// known. It is not changed, but made anew.
+	kept []volume.Description
 }
 
 // entry is what the index has of a record.
@@ -27,7 +30,8 @@ type entry struct {
 	size       int64
 	state      local.State
 	of, source string
-	retained   bool
+	// kept describes a volume that is kept without a claim; nil for any other.
+	kept *volume.Description
 }
 
 func newIndex() *index {
@@ -44,7 +48,7 @@ func indexOf(records []local.Record) *index {
 }
 
 func entryOf(r local.Record) entry {
-	e := entry{size: r.Size, state: r.State, of: r.Of, retained: isRetained(r)}
+	e := entry{size: r.Size, state: r.State, of: r.Of, kept: keptOf(r)}
 	if r.State == local.Making {
 		e.source = r.Source.Volume + r.Source.Snapshot + r.Of // one of them
 	}
@@ -58,8 +62,8 @@ func isRetained(r local.Record) bool { return pools.ParseComment(r.Comment).Reta
 func (x *index) settle(r local.Record) {
 	x.forget(r.Name)
 	x.entries[r.Name] = entryOf(r)
-	x.count(entryOf(r), 1)
-	x.sorted = nil
+	x.count(x.entries[r.Name], 1)
+	x.sorted, x.kept = nil, nil
 }
 
 // forget drops a volume or a snapshot.
@@ -67,7 +71,7 @@ func (x *index) forget(name string) {
 	if e, ok := x.entries[name]; ok {
 		x.count(e, -1)
 		delete(x.entries, name)
-		x.sorted = nil
+		x.sorted, x.kept = nil, nil
 	}
 }
 
@@ -81,7 +85,7 @@ func (x *index) count(e entry, by int) {
 		x.counts.Snapshots += by
 	case e.state != local.Ready:
 		x.counts.Unfinished += by
-	case e.retained:
+	case e.kept != nil:
 		x.counts.Retained += by
 	default:
 		x.counts.Ready += by
@@ -148,8 +152,40 @@ func (x *index) claim(name string) error {
 		e.state = local.Deleting
 		x.entries[name] = e
 		x.count(e, 1)
+		x.kept = nil
 	}
 	return nil
+}
+
+// retained returns the volumes that are kept without a claim, the one that was retained last first.
+func (x *index) retained() []volume.Description {
+	if x.kept != nil {
+		return x.kept
+	}
+	x.kept = []volume.Description{}
+	for name := range x.entries {
+		if d, err := x.readable(name); err == nil {
+			x.kept = append(x.kept, d)
+		}
+	}
+	slices.SortFunc(x.kept, newestFirst)
+	return x.kept
+}
+
+func newestFirst(a, b volume.Description) int { return b.Record.Key().Compare(a.Record.Key()) }
+
+// readable returns a volume that is kept without a claim, or why that of this name cannot be read.
+func (x *index) readable(name string) (volume.Description, error) {
+	switch e, ok := x.entries[name]; {
+	case !ok, e.of != "":
+		return volume.Description{}, problemf(volume.ErrNotFound, "no pool of this node has a volume %s", name)
+	case e.state == local.Deleting:
+		return volume.Description{}, problemf(volume.ErrGone, "volume %s is being deleted", name)
+	case e.kept == nil, e.state != local.Ready:
+		return volume.Description{}, problemf(volume.ErrNotRetained, "volume %s has a claim", name)
+	default:
+		return *e.kept, nil
+	}
 }
 
 // only returns a volume or a snapshot, if there is one of this name.

@@ -49,6 +49,8 @@ type pool struct {
 	erasing, trash bool
 	// eraseFailed is what the log has of erasing.
 	eraseFailed string
+	// readings are those of its volumes, by what asked for them.
+	readings map[*messages.ReadLocal]reading
 }
 
 type (
@@ -77,6 +79,7 @@ func keeperProps(env *environment) *actor.Props {
 	for _, place := range env.Places {
 		k.pools = append(k.pools, &pool{
 			Place: place, is: local.Pool{UUID: place.UUID}, index: newIndex(), failed: "its disk was not looked at yet",
+			readings: map[*messages.ReadLocal]reading{},
 		})
 	}
 	return actor.PropsFromFunc(k.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log)), actors.AtOnce)
@@ -104,13 +107,26 @@ func (k *keeper) Receive(c actor.Context) {
 	case *messages.ReserveLocal:
 		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { return p.promise(m.Record) }))
 	case *messages.ClaimLocal:
-		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { return p.claim(m.Name) }))
+		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { defer p.recall(m.Name); return p.claim(m.Name) }))
 	case *messages.SettleLocal:
-		_ = k.change(m.Pool, func(p *pool) error { p.settle(m.Record); return nil }) // an index is read anew with its disk
+		// An index is read anew with its disk.
+		_ = k.change(m.Pool, func(p *pool) error { p.settle(m.Record); p.recall(m.Record.Name); return nil })
 	case *messages.ForgetLocal:
-		_ = k.change(m.Pool, func(p *pool) error { p.forget(m.Name); p.trash = true; k.erase(p); return nil })
+		_ = k.change(m.Pool, func(p *pool) error {
+			p.forget(m.Name)
+			p.recall(m.Name)
+			p.trash = true
+			k.erase(p)
+			return nil
+		})
 	case *messages.ListLocal:
 		k.list(m)
+	case *messages.RetainedLocal:
+		m.Send(k.retained(), nil)
+	case *messages.ReadLocal:
+		m.Send(k.read(m))
+	case *messages.EndReadLocal:
+		k.endReading(m.Begun)
 	default:
 		actors.IgnoreLifecycle(k.Log, c)
 	}
@@ -121,6 +137,7 @@ func (k *keeper) stop() {
 	for _, p := range k.pools {
 		actors.StopTimer(p.timer)
 		if p.dir != nil {
+			p.recallAll(problemf(volume.ErrUnavailable, "the daemon stops"))
 			p.dir.leave()
 			p.dir = nil
 		}
@@ -336,6 +353,7 @@ func (k *keeper) looked(c actor.Context, m *looked) {
 	case m.opened:
 		m.at.leave()
 	case p.dir != nil:
+		p.recallAll(problemf(volume.ErrUnavailable, "the disk of the pool in %s is away", p.Path))
 		p.dir.leave()
 		p.dir = nil
 	}

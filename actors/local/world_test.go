@@ -13,8 +13,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/beneath"
+	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/local"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
@@ -355,6 +358,25 @@ func (d *dir) Stage(_ context.Context, r local.Record, path string, _ []string, 
 		}
 		return d.mount(r.Name, stagedAt(path, r.Block), readOnly)
 	})
+}
+
+// Read opens a directory, which is the test's: what is on a disk here has no files.
+func (d *dir) Read(ctx context.Context, r local.Record) (*files.Tree, error) {
+	if r.Block {
+		return nil, volume.Invalid("volume", "is a block device")
+	}
+	if err := d.wait(ctx, func() bool { return d.disk.hangs }); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(d.t.TempDir(), unix.O_DIRECTORY|unix.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	opener, err := beneath.New(fd)
+	if err != nil {
+		return nil, err
+	}
+	return files.New(fd, opener), nil
 }
 
 func (d *dir) Stats(r local.Record, _ string) (s volume.Stats, err error) {

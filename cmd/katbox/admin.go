@@ -121,9 +121,21 @@ func (i *instance) newHandler(gateway bool) (http.Handler, error) {
 		return nil, err
 	}
 	return node.NewHandler(node.Config{
-		Volumes: i.node, Node: i.o.nodeID, Space: i.dir.Space, LowPriority: actors.LowPriority, Pace: i.node.Pace,
+		Volumes: i.volumes(), Node: i.o.nodeID, Space: i.dir.Space, LowPriority: actors.LowPriority, Pace: i.node.Pace,
 		Report: i.report, Log: i.log, Metrics: i.counted, Gateway: gateway, ReadRate: rate,
 	})
+}
+
+// volumes are the inline volumes of the node, and those of deleted claims in its pools.
+func (i *instance) volumes() node.Joined {
+	return node.Joined{Inline: i.node, Claims: func() node.Claims {
+		if l := i.locals.Load(); l != nil {
+			if n := l.node.Load(); n != nil {
+				return n
+			}
+		}
+		return nil
+	}}
 }
 
 func noRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

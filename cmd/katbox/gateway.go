@@ -22,7 +22,7 @@ func (i *instance) connect(context.Context) error {
 	}
 	config := uplink.Config{
 		Gateway: i.o.gateway, CAFile: i.o.gatewayCA, TokenFile: i.o.gatewayToken, Node: i.o.nodeID, Version: version, Driver: i.o.driverName,
-		Handler: handler, Volumes: i.node, Log: i.log, Metrics: i.counted,
+		Handler: handler, Volumes: i.volumes(), Log: i.log, Metrics: i.counted,
 	}
 	if i.o.fromGateway() {
 		config.Outcomes = i.endings.Load()

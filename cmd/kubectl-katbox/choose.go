@@ -174,6 +174,9 @@ func (s *session) files(v resource.RetainedVolume) verbs.Volume {
 
 // describe returns a volume for messages: "volume scratch of pod ci/nightly-x7k2q".
 func describe(v resource.RetainedVolume) string {
+	if v.Spec.ClaimName != "" {
+		return fmt.Sprintf("volume %s of claim %s/%s", v.Name, v.Namespace, v.Spec.ClaimName)
+	}
 	if v.Spec.PodName == "" || v.Spec.VolumeName == "" {
 		return "volume " + v.Name
 	}

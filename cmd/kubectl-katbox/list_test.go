@@ -164,7 +164,7 @@ func TestListWrongUsage(t *testing.T) {
 	u := as(t, c, "vic")
 	for args, part := range map[string]string{
 		"a b": "unexpected argument", "a:b": "a path names a file", "a/b/c": "the namespace is given with -n",
-		"etl/a": `"etl" is neither pod nor job`,
+		"etl/a": `"etl" is none of pod, job and pvc`,
 		"UPPER": "is not a target", "job/": "is not a target", "pod/a --pod b": "give one", "job/a --job b": "give one", "--limit -1": "negative",
 		"--watch --limit 3": "--watch and --limit", "-w --strict": "--watch and --strict", "-w -o yaml": "events with -o json",
 		"-o xml": `"xml" is not wide`, "--since yesterday": "90m, 6h or 2d", "--since -5m": "90m, 6h or 2d", "--job a/b": "not the name of a job",

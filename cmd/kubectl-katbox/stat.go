@@ -55,9 +55,13 @@ func (s *session) statVolume(v resource.RetainedVolume, asJSON bool) error {
 	table := terminal.NewTable(s.Stdout)
 	table.Row("Name:", v.Name)
 	table.Row("Namespace:", v.Namespace)
-	table.Row("Pod:", verbs.Known(v.Spec.PodName))
-	table.Row("Pod UID:", verbs.Known(v.Spec.PodUID))
-	table.Row("Volume:", verbs.Known(v.Spec.VolumeName))
+	if v.Spec.ClaimName != "" {
+		table.Row("Claim:", v.Spec.ClaimName)
+	} else {
+		table.Row("Pod:", verbs.Known(v.Spec.PodName))
+		table.Row("Pod UID:", verbs.Known(v.Spec.PodUID))
+		table.Row("Volume:", verbs.Known(v.Spec.VolumeName))
+	}
 	table.Row("Owner:", owner(v.Spec.Owner))
 	table.Row("Node:", verbs.Known(v.Spec.NodeName))
 	table.Row("ID:", v.Spec.VolumeID)

@@ -50,11 +50,13 @@ func (t volumeTable) row(v *resource.RetainedVolume, first ...string) {
 }
 
 // owner returns the controller of a pod: "job/nightly-29000000". One with a question mark is guessed from
-// the pod's name.
+// the pod's name. That of a claim's volume is the claim: "pvc/data".
 func owner(o *resource.Owner) string {
 	switch {
 	case o == nil:
 		return terminal.Unknown
+	case o.Kind == "PersistentVolumeClaim":
+		return "pvc/" + o.Name
 	case o.Guessed:
 		return strings.ToLower(o.Kind) + "/" + o.Name + "?"
 	}

@@ -13,30 +13,32 @@ import (
 )
 
 // targetNotes end the usage of each verb that takes a target.
-const targetNotes = `TARGET is the name of a pod (POD or pod/POD), a Job (job/JOB), or a retained volume (POD.xxxxxxxxxxxx, as
-list shows it). If it matches several volumes, --last takes the newest, --volume NAME the one with this name in
-the pod, and --selector those with a label.
+const targetNotes = `TARGET is the name of a pod (POD or pod/POD), a Job (job/JOB), a deleted claim (pvc/CLAIM), or a retained volume
+(POD.xxxxxxxxxxxx or CLAIM.xxxxxxxxxxxx, as list shows it). If it matches several volumes, --last takes the newest,
+--volume NAME the one with this name in the pod, and --selector those with a label.
 PATH begins at the top of the volume. If there is one more colon before it, it is percent-encoded: POD::out/a%0Ab.`
 
 // The fields and the label that volumes are found by.
 const (
 	fieldName = "metadata.name"
 	fieldPod  = "spec.podName"
-	fieldNode = "spec.nodeName"
+	// fieldClaim is that of volumes that had a claim, and no pod of their own.
+	fieldClaim = "spec.claimName"
+	fieldNode  = "spec.nodeName"
 	// fieldPhase is Gone for volumes that were deleted.
 	fieldPhase = "status.phase"
 )
 
 // target is what the user names: volumes, and perhaps a path in them. One of its names is set.
 type target struct {
-	// volume is the name of a retained volume, pod and job those of whose volumes are meant.
-	volume, pod, job string
+	// volume is the name of a retained volume, pod, job and claim those of whose volumes are meant.
+	volume, pod, job, claim string
 	// hasPath says that a colon came. path is the path behind it, as the API takes it.
 	hasPath bool
 	path    string
 }
 
-// parseTarget reads [pod/|job/]NAME[:PATH].
+// parseTarget reads [pod/|job/|pvc/]NAME[:PATH].
 func parseTarget(text string) (target, error) {
 	head, path, hasPath, err := verbs.CutTarget(text)
 	t := target{hasPath: hasPath, path: path}
@@ -48,7 +50,7 @@ func parseTarget(text string) (target, error) {
 		name = head
 	}
 	if !objectName(name) {
-		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, or the name of a retained volume%s",
+		return t, verbs.WrongUsage("%s is not a target: give POD, pod/POD, job/JOB, pvc/CLAIM, or the name of a retained volume%s",
 			verbs.Quoted(text), hintOf(head))
 	}
 	if !hasKind {
@@ -64,11 +66,13 @@ func parseTarget(text string) (target, error) {
 		t.pod = name
 	case "job", "jobs", "job.batch", "jobs.batch":
 		t.job = name
+	case "pvc", "persistentvolumeclaim", "persistentvolumeclaims":
+		t.claim = name
 	case resource.Short, resource.Singular, resource.Resource,
 		resource.Singular + "." + resource.Group, resource.Resource + "." + resource.Group:
 		t.volume = name
 	default:
-		return t, verbs.WrongUsage("%s: %s is neither pod nor job; the namespace is given with -n", verbs.Quoted(text), verbs.Quoted(kind))
+		return t, verbs.WrongUsage("%s: %s is none of pod, job and pvc; the namespace is given with -n", verbs.Quoted(text), verbs.Quoted(kind))
 	}
 	return t, nil
 }
@@ -100,6 +104,8 @@ func (t target) String() string {
 		return "job/" + t.job
 	case t.pod != "":
 		return "pod/" + t.pod
+	case t.claim != "":
+		return "pvc/" + t.claim
 	}
 	return t.volume
 }
@@ -113,6 +119,8 @@ func (t target) query(namespace, selector string) cluster.Query {
 		q.LabelSelector = and(labels.Set{resource.LabelJob: t.job}.String(), selector)
 	case t.pod != "":
 		q.FieldSelector = equals(fieldPod, t.pod)
+	case t.claim != "":
+		q.FieldSelector = equals(fieldClaim, t.claim)
 	case t.volume != "":
 		q.FieldSelector = equals(fieldName, t.volume)
 	}

@@ -16,6 +16,8 @@ func TestParseTarget(t *testing.T) {
 		"PODS/web-0":                   {pod: "web-0"},
 		"job/nightly":                  {job: "nightly"},
 		"job.batch/nightly":            {job: "nightly"},
+		"pvc/data":                     {claim: "data"},
+		"PersistentVolumeClaims/a:b":   {claim: "a", hasPath: true, path: "b"},
 		"a.b.c":                        {pod: "a.b.c"},
 		"web-0.q3fd7k2m9c4a":           {volume: "web-0.q3fd7k2m9c4a"},
 		"a.b.q3fd7k2m9c4a":             {volume: "a.b.q3fd7k2m9c4a"},

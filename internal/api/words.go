@@ -4,10 +4,13 @@ import "time"
 
 // Volume is one volume of a node, as JSON.
 type Volume struct {
-	ID             string `json:"id"`
-	Namespace      string `json:"namespace,omitempty"`
-	Pod            string `json:"pod,omitempty"`
-	PodUID         string `json:"podUID"`
+	ID        string `json:"id"`
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	PodUID    string `json:"podUID"`
+	// Claim is the name of the deleted PersistentVolumeClaim whose volume it was. Such a volume has no pod, nor a name in
+	// one, and is kept in a pool on the node's disks: nothing but its files can be asked for.
+	Claim          string `json:"claim,omitempty"`
 	Volume         string `json:"volume,omitempty"` // its name in the pod's spec
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// Owner is absent while nobody has asked whose the volume is.
@@ -22,7 +25,8 @@ type Volume struct {
 	// the pressure makes this earlier than the end of its lifespan.
 	ExpiresAt    *time.Time `json:"expiresAt,omitempty"`
 	MayGoEarlier bool       `json:"mayGoEarlier,omitempty"`
-	// Bytes and Inodes are what the volume takes on the disk; absent while that is not known.
+	// Bytes and Inodes are what the volume takes on the disk; absent while that is not known. Those of a claim's volume
+	// are set aside for it.
 	Bytes  *int64 `json:"bytes,omitempty"`
 	Inodes *int64 `json:"inodes,omitempty"`
 	// Outcome is how the pod ended: Succeeded, Failed or Stopped; empty while that is not known.

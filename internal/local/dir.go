@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/attach"
+	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -83,6 +84,10 @@ type Dir interface {
 	// it is there already is no error; [volume.ErrConflict] if it is there with other flags, [attach.ErrNotOurs] if
 	// something else is.
 	Stage(ctx context.Context, r Record, path string, options []string, readOnly bool) error
+	// Read opens the files of a volume that is staged nowhere, to be read. They are not changed, and nothing waits for
+	// the reader: a Stage, a Grow and a Trash go their way, and what is read after that may be damaged.
+	// [volume.ErrInvalid]: volumes of its kind are not read.
+	Read(ctx context.Context, r Record) (*files.Tree, error)
 	// Stats measures a volume that is mounted at a path.
 	Stats(r Record, path string) (volume.Stats, error)
 }

@@ -9,6 +9,9 @@ import (
 // Description is what is known of a volume.
 type Description struct {
 	Record Record
+	// Claim is the name of the deleted PersistentVolumeClaim whose volume it was. Its record has no pod, and of its
+	// owner the namespace's UID. It is empty for an inline volume, and where no claim is known.
+	Claim string
 	// Size is what a retained volume takes; zero while that is not known.
 	Size Size
 	// Deadline is when a retained volume goes if the disk pressure stays as it is. Early says that
@@ -71,6 +74,13 @@ func (s Selection) Selects(r Record) bool {
 		return false
 	}
 	return !r.Key().Unpublished.Before(s.Since.Round(0))
+}
+
+// SelectsDescribed is Selects for what is described: a claim stands for the pod that a claim's volume does not have.
+func (s Selection) SelectsDescribed(d Description) bool {
+	r := d.Record
+	r.PodName = cmp.Or(r.PodName, d.Claim)
+	return s.Selects(r)
 }
 
 // Page is a part of a list of retained volumes, the newest first.

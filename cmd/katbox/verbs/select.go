@@ -190,13 +190,21 @@ func (t volumeTable) row(v api.Volume) {
 		size = terminal.Size(*v.Bytes)
 	}
 	cells := []string{
-		verbs.Known(v.Namespace), verbs.Known(v.Pod), verbs.Known(v.Volume), size,
+		verbs.Known(v.Namespace), verbs.Known(podOf(v)), verbs.Known(v.Volume), size,
 		terminal.Ago(now, at(v.RetainedAt)), terminal.In(now, at(v.ExpiresAt)) + verbs.HoldNote(holdKind(v)),
 	}
 	if t.wide {
 		cells = append(cells, verbs.Known(v.Outcome), v.ID)
 	}
 	t.Row(cells...)
+}
+
+// podOf is the pod that a volume is of. A claim's volume has its claim instead, and is named by its ID.
+func podOf(v api.Volume) string {
+	if v.Claim != "" {
+		return "pvc/" + v.Claim
+	}
+	return v.Pod
 }
 
 // holdKind is what a person has decided about a volume; empty if there is no decision.

@@ -45,11 +45,16 @@ func (s *session) statVolume(v api.Volume, asJSON bool) error {
 		return s.WriteJSON(v)
 	}
 	table := terminal.NewTable(s.Stdout)
-	table.Row("Volume:", verbs.Known(v.Volume))
-	table.Row("Namespace:", verbs.Known(v.Namespace))
-	table.Row("Pod:", verbs.Known(v.Pod))
-	table.Row("Pod UID:", v.PodUID)
-	table.Row("Service account:", verbs.Known(v.ServiceAccount))
+	if v.Claim != "" {
+		table.Row("Claim:", v.Claim)
+		table.Row("Namespace:", verbs.Known(v.Namespace))
+	} else {
+		table.Row("Volume:", verbs.Known(v.Volume))
+		table.Row("Namespace:", verbs.Known(v.Namespace))
+		table.Row("Pod:", verbs.Known(v.Pod))
+		table.Row("Pod UID:", verbs.Known(v.PodUID))
+		table.Row("Service account:", verbs.Known(v.ServiceAccount))
+	}
 	table.Row("Node:", verbs.Known(v.Node))
 	table.Row("ID:", v.ID)
 	table.Row("Phase:", v.Phase)

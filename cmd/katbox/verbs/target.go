@@ -56,11 +56,18 @@ func parseTarget(text string) (target, error) {
 	return t, nil
 }
 
-// parseSelector reads what ls lists: a target, or NAMESPACE. The ID of a volume is longer than any
-// name of a namespace.
+// isID reports whether a name is that of a volume: an inline one's, or that of a claim, which begins with "pvc-" and has
+// the claim's UID.
+func isID(name string) bool {
+	uid, ok := strings.CutPrefix(name, "pvc-")
+	return volume.ID(name).FromKubelet() || ok && volume.PodUID(uid).FromKubelet()
+}
+
+// parseSelector reads what ls lists: a target, or NAMESPACE. The ID of an inline volume is
+// longer than any name of a namespace.
 func parseSelector(text string) (target, error) {
 	t, err := parseTarget(text)
-	if err == nil && t.id != "" && !t.hasPath && !volume.ID(t.id).FromKubelet() {
+	if err == nil && t.id != "" && !t.hasPath && !isID(t.id) {
 		if volume.ObjectName(t.id) == "" {
 			return t, verbs.WrongUsage("%s is neither a namespace nor the ID of a volume", verbs.Quoted(text))
 		}
@@ -87,6 +94,9 @@ func nameOf(v api.Volume) string {
 
 // describe returns a volume for messages: "volume scratch of pod etl/nightly-x7k2q".
 func describe(v api.Volume) string {
+	if v.Claim != "" {
+		return fmt.Sprintf("volume %s of claim %s/%s", v.ID, v.Namespace, v.Claim)
+	}
 	if v.Namespace == "" || v.Pod == "" || v.Volume == "" {
 		return "volume " + v.ID
 	}

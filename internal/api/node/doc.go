@@ -6,6 +6,9 @@
 // in five minutes ends. A directory is in memory until its reader has it, so two are listed at once,
 // and others wait.
 //
+// [Joined] are the volumes of a node that has both inline ones and pools: those of deleted claims stand in the same
+// lists, and are read in the same ways.
+//
 // The package authenticates no one. The daemon has two handlers: one on a Unix socket that only root
 // may use, and one on the connections to the gateway, which says in a header whose request it is. Each
 // has limits of its own: whatever comes through the gateway, root on the node can read, and the other

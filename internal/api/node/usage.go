@@ -91,6 +91,9 @@ func (h *handler) countRetained(ctx context.Context, u *usage) error {
 			return err
 		}
 		for _, d := range page.Volumes {
+			if d.Record.Pod == "" {
+				continue // a claim's volume is on another disk
+			}
 			u.add(d.Record, api.PodUsage{Retained: 1, RetainedBytes: d.Size.Bytes, Inodes: d.Size.Inodes,
 				Unmeasured: unmeasured(d.Size != volume.Size{})})
 		}

@@ -72,7 +72,7 @@ func (a *answer) describe(ctx context.Context) error {
 func (h *handler) volume(d volume.Description) api.Volume {
 	r := d.Record
 	v := api.Volume{
-		ID: string(r.ID), Namespace: r.Namespace, Pod: r.PodName, PodUID: string(r.Pod), Volume: r.VolumeName,
+		ID: string(r.ID), Namespace: r.Namespace, Pod: r.PodName, PodUID: string(r.Pod), Claim: d.Claim, Volume: r.VolumeName,
 		ServiceAccount: r.ServiceAccount, Node: h.Node, Phase: r.Phase.String(),
 		PublishedAt: known(r.Published), RetainedAt: known(r.Unpublished), ExpiresAt: known(d.Deadline), MayGoEarlier: d.Early,
 	}
@@ -82,7 +82,10 @@ func (h *handler) volume(d volume.Description) api.Volume {
 		}
 	}
 	if d.Size != (volume.Size{}) {
-		v.Bytes, v.Inodes = &d.Size.Bytes, &d.Size.Inodes
+		v.Bytes = &d.Size.Bytes
+		if r.Pod != "" { // of a claim's volume the bytes alone are known
+			v.Inodes = &d.Size.Inodes
+		}
 	}
 	if r.Outcome != volume.OutcomeUnknown {
 		v.Outcome = r.Outcome.String()

@@ -75,6 +75,13 @@ func New(t testing.TB) *Cluster {
 	return c
 }
 
+// Namespace makes a namespace anew.
+func (c *Cluster) Namespace(name string, now volume.Tenancy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tenancies[name] = now
+}
+
 // Grant gives a user a role in a namespace, or in all if that is empty.
 func (c *Cluster) Grant(user, namespace string, role Role) {
 	c.mu.Lock()

@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,14 +92,35 @@ func (n *Node) Put(number int, namespace, job, pod string, change ...func(*volum
 	for _, f := range change {
 		f(&d)
 	}
-	path = n.dir.Path(d.Record.Place())
+	path = n.dir.Path(placeOf(d))
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		n.c.t.Fatal(err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all[d.Record.ID] = d
-	return Name(d.Record.PodName, n.name, number), path
+	return Name(cmp.Or(d.Record.PodName, d.Claim), n.name, number), path
+}
+
+// PutClaim is Put for the volume of a claim that was deleted.
+func (n *Node) PutClaim(number int, namespace, claim string) (name, path string) {
+	n.c.t.Helper()
+	return n.Put(number, namespace, "", "", func(d *volume.Description) {
+		d.Claim, d.Size = claim, volume.Size{Bytes: 1 << 30}
+		d.Record.Pod, d.Record.VolumeName = "", ""
+		d.Record.Owner = volume.Owner{
+			Verdict: volume.Confirmed, NamespaceUID: "uid-" + namespace, Kind: "PersistentVolumeClaim", Name: claim, UID: "uid-" + claim,
+		}
+	})
+}
+
+// placeOf is where a node has a volume. A claim's volume has no pod.
+func placeOf(d volume.Description) volume.Place {
+	place := d.Record.Place()
+	if place.Pod == "" {
+		place.Pod = "pool"
+	}
+	return place
 }
 
 // Volumes returns how many volumes the node has.
@@ -123,7 +145,7 @@ func (v volumes) List(_ context.Context, s volume.Selection) (volume.Page, error
 	defer v.n.mu.Unlock()
 	var page volume.Page
 	for _, d := range v.n.all {
-		if s.Selects(d.Record) {
+		if s.SelectsDescribed(d) {
 			page.Volumes = append(page.Volumes, d)
 		}
 	}
@@ -152,7 +174,7 @@ func (v volumes) Read(ctx context.Context, id volume.ID) (*files.Reading, error)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := v.n.dir.Tree(d.Record.Place())
+	tree, err := v.n.dir.Tree(placeOf(d))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,10 +34,15 @@ func credible(v *api.Volume, node string, q api.Query) error {
 	if _, err := volume.ParseID("id", v.ID); err != nil {
 		return err
 	}
-	if _, err := volume.ParsePodUID("podUID", v.PodUID); err != nil {
-		return err
+	if v.PodUID != "" || v.Pod != "" { // else it is a claim's
+		if _, err := volume.ParsePodUID("podUID", v.PodUID); err != nil {
+			return err
+		}
 	}
-	for _, name := range [...]string{v.Namespace, v.Pod, v.Volume, v.ServiceAccount} {
+	if v.Claim != "" && v.Pod != "" {
+		return fmt.Errorf("it is of claim %.300q and of pod %q", v.Claim, v.Pod)
+	}
+	for _, name := range [...]string{v.Namespace, v.Pod, v.Claim, v.Volume, v.ServiceAccount} {
 		if volume.ObjectName(name) != name {
 			return fmt.Errorf("%.300q is no name of Kubernetes", name)
 		}
@@ -49,8 +55,8 @@ func credible(v *api.Volume, node string, q api.Query) error {
 	switch {
 	case q.Namespace != "" && v.Namespace != q.Namespace, q.NoNamespace && v.Namespace != "":
 		return fmt.Errorf("it is of namespace %q", v.Namespace)
-	case q.Pod != "" && v.Pod != q.Pod, !strings.HasPrefix(v.Pod, q.PodPrefix), q.PodUID != "" && v.PodUID != q.PodUID:
-		return fmt.Errorf("it is of pod %q with UID %q", v.Pod, v.PodUID)
+	case q.Pod != "" && ofName(v) != q.Pod, !strings.HasPrefix(ofName(v), q.PodPrefix), q.PodUID != "" && v.PodUID != q.PodUID:
+		return fmt.Errorf("it is of pod %q with UID %q, or of claim %q", v.Pod, v.PodUID, v.Claim)
 	case v.RetainedAt.Before(q.Since):
 		return fmt.Errorf("it was retained at %v", v.RetainedAt)
 	}
@@ -70,6 +76,9 @@ func credible(v *api.Volume, node string, q api.Query) error {
 	}
 	return credibleOwner(v)
 }
+
+// ofName is the name of the pod that a volume is of, or of its claim. A node selects both as pods.
+func ofName(v *api.Volume) string { return cmp.Or(v.Pod, v.Claim) }
 
 // credibleTime returns nil for a time as clients get it: they refuse a whole list with a year of five
 // digits.
@@ -101,8 +110,10 @@ func credibleOwner(v *api.Volume) error {
 // says. It returns false if the reader may not see the volume. tenancy is the namespace of the query;
 // nil if that does not select by it.
 func (f *Fleet) judge(v api.Volume, by Reader, tenancy *volume.Tenancy) (*Entry, bool) {
-	if known, ok := f.cfg.Owners.Verdict(v.PodUID, v.Node); ok {
-		v.Owner = &known
+	if v.PodUID != "" {
+		if known, ok := f.cfg.Owners.Verdict(v.PodUID, v.Node); ok {
+			v.Owner = &known
+		}
 	}
 	e := &Entry{Volume: v, Foreign: !f.belongs(&v, tenancy)}
 	return e, by.Everywhere || !e.Foreign

@@ -7,9 +7,10 @@
 //
 // # Names
 //
-// The name of a volume is the name of its pod, cut at 240 bytes, a dot, and 12 digits of base 32: 4
-// are from the hash of the node's name, 8 from the hash of the volume's ID. So the gateway knows
-// from a name which node to ask, and needs no index of volumes. See [Name] and [ParseName].
+// The name of a volume is the name of its pod, or of the deleted claim that had it, cut at 240 bytes, a
+// dot, and 12 digits of base 32: 4 are from the hash of the node's name, 8 from the hash of the volume's
+// ID. So the gateway knows from a name which node to ask, and needs no index of volumes. See [Name] and
+// [ParseName].
 //
 // # Labels
 //

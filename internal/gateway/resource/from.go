@@ -26,7 +26,8 @@ func From(v api.Volume, home string, foreign bool) RetainedVolume {
 			Name: Name(v), Namespace: cmp.Or(volume.ObjectName(v.Namespace), home), UID: uid(v),
 		},
 		Spec: Spec{
-			PodName: v.Pod, PodUID: v.PodUID, VolumeName: v.Volume, NodeName: v.Node, VolumeID: v.ID, Owner: owner(v),
+			PodName: v.Pod, PodUID: v.PodUID, ClaimName: v.Claim, VolumeName: v.Volume, NodeName: v.Node, VolumeID: v.ID,
+			Owner: owner(v),
 		},
 		Status: Status{
 			Phase: v.Phase, Outcome: v.Outcome, PublishedAt: timeOf(v.PublishedAt), RetainedAt: timeOf(v.RetainedAt),

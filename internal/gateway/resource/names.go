@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
@@ -25,9 +26,9 @@ const (
 // digits are the digits of base 32 that people hardly confuse: without i, l, o and u.
 var digits = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// Name returns the name of a volume.
+// Name returns the name of a volume. A claim's name stands for that of a pod.
 func Name(v api.Volume) string {
-	pod := volume.ObjectName(v.Pod)
+	pod := volume.ObjectName(cmp.Or(v.Pod, v.Claim))
 	if pod == "" {
 		pod = unknownPod
 	}
@@ -49,7 +50,8 @@ func ParseName(name string) (podPrefix string, exact bool, nodeHash uint32, idHa
 	id, ok2 := parse(rest[min(len(rest), nodeDigits):], idDigits)
 	if !ok || !ok2 || len(pod) > maxPodName || volume.ObjectName(pod) == "" {
 		return "", false, 0, 0, fmt.Errorf(
-			"%q is not the name of a retained volume: that is the name of a pod, a dot, and %d digits and letters", name, nodeDigits+idDigits)
+			"%q is not the name of a retained volume: that is the name of a pod or a claim, a dot, and %d digits and letters", name,
+			nodeDigits+idDigits)
 	}
 	if pod == unknownPod {
 		return "", false, uint32(node), id, nil

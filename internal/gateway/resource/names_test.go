@@ -40,6 +40,14 @@ func TestName(t *testing.T) {
 	}
 }
 
+// TestNameOfAClaim: the claim's name stands where that of a pod is.
+func TestNameOfAClaim(t *testing.T) {
+	name := Name(api.Volume{Claim: "data-web-0", Node: "n17", ID: "pvc-1"})
+	if want := Name(api.Volume{Pod: "data-web-0", Node: "n17", ID: "pvc-1"}); name != want || !strings.HasPrefix(name, "data-web-0.") {
+		t.Errorf("%q, want %q", name, want)
+	}
+}
+
 func TestNamesDiffer(t *testing.T) {
 	seen := map[string]string{}
 	for node := range 100 {

@@ -16,6 +16,7 @@ const (
 	fieldName    = "metadata.name"
 	fieldPod     = "spec.podName"
 	fieldPodUID  = "spec.podUID"
+	fieldClaim   = "spec.claimName"
 	fieldNode    = "spec.nodeName"
 	fieldPhase   = "status.phase"
 	phaseOfLists = "Retained"
@@ -41,7 +42,7 @@ func ParseSelector(labelSelector, fieldSelector string) (Selector, error) {
 		return s, BadRequest(api.BadParameter, "fieldSelector", "fieldSelector=%q cannot be read: %v", fieldSelector, err)
 	}
 	s.fields = byField.Requirements()
-	known := []string{fieldName, fieldPod, fieldPodUID, fieldNode, fieldPhase}
+	known := []string{fieldName, fieldPod, fieldPodUID, fieldClaim, fieldNode, fieldPhase}
 	for _, r := range s.fields {
 		if !slices.Contains(known, r.Field) {
 			return s, BadRequest(api.BadParameter, "fieldSelector", "fieldSelector: volumes are not selected by %q, but by %v", r.Field, known)
@@ -54,6 +55,9 @@ func ParseSelector(labelSelector, fieldSelector string) (Selector, error) {
 func (s Selector) Narrow(q api.Query) api.Query {
 	if pod, ok := s.field(fieldPod); ok {
 		q.Pod = pod
+	}
+	if claim, ok := s.field(fieldClaim); ok && claim != "" {
+		q.Pod = claim // a node selects claims as pods
 	}
 	if uid, ok := s.field(fieldPodUID); ok {
 		q.PodUID = uid
@@ -192,6 +196,8 @@ func value(v *RetainedVolume, field string) string {
 		return v.Spec.PodName
 	case fieldPodUID:
 		return v.Spec.PodUID
+	case fieldClaim:
+		return v.Spec.ClaimName
 	case fieldNode:
 		return v.Spec.NodeName
 	case fieldPhase:

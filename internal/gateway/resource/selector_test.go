@@ -90,6 +90,30 @@ func TestSelector(t *testing.T) {
 	}
 }
 
+// TestSelectorOfClaims: the node selects by the name, whosever it is, and the selector by what it is of.
+func TestSelectorOfClaims(t *testing.T) {
+	v := api.Volume{ID: "pvc-1", Namespace: "ci", Claim: "data", Node: "n17", Phase: "Retained", RetainedAt: &now,
+		Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: "ns-1", Kind: "PersistentVolumeClaim", Name: "data", UID: "claim-1"}}
+	claim, pod := From(v, "katbox", false), example()
+	pod.Pod = "data"
+	inline := From(pod, "katbox", false)
+	if claim.Spec.ClaimName != "data" || claim.Spec.PodName != "" || claim.Spec.Owner == nil || claim.Spec.NamespaceUID != "ns-1" {
+		t.Errorf("spec %+v", claim.Spec)
+	}
+	for selector, wantClaim := range map[[2]string]bool{
+		{"", "spec.claimName=data"}: true, {"", "spec.podName=data"}: false, {LabelOwnerKind + "=PersistentVolumeClaim", ""}: true,
+		{"", "spec.podName=data,spec.claimName="}: false,
+	} {
+		s := parsed(t, selector[0], selector[1])
+		if s.Matches(&claim) != wantClaim || s.Matches(&inline) == wantClaim {
+			t.Errorf("%v: of the claim %v, of the pod %v", selector, s.Matches(&claim), s.Matches(&inline))
+		}
+		if q := s.Narrow(api.Query{}); selector[0] == "" && q.Pod != "data" {
+			t.Errorf("%v asks nodes for %+v", selector, q)
+		}
+	}
+}
+
 func TestSelectorKnowsWhatIsEmpty(t *testing.T) {
 	for selector, want := range map[[2]string]bool{
 		{"app=web", ""}: true, {"app", ""}: true, {"app!=web", ""}: false, {"!app", ""}: false, {"", "metadata.name=x"}: true,

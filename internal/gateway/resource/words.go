@@ -34,7 +34,7 @@ const (
 // GroupVersion is the API group and its version.
 var GroupVersion = schema.GroupVersion{Group: Group, Version: Version}
 
-// RetainedVolume is the storage of a pod that has ended.
+// RetainedVolume is the storage of a pod that has ended, or of a claim that was deleted.
 type RetainedVolume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -48,13 +48,15 @@ type Spec struct {
 	// PodName is empty for a volume whose pod is not known.
 	PodName string `json:"podName,omitempty"`
 	PodUID  string `json:"podUID,omitempty"`
+	// ClaimName is the PersistentVolumeClaim whose volume it was; empty for an inline volume, which has a pod instead.
+	ClaimName string `json:"claimName,omitempty"`
 	// VolumeName is the volume's name in the pod.
 	VolumeName string `json:"volumeName,omitempty"`
 	NodeName   string `json:"nodeName"`
 	VolumeID   string `json:"volumeID"`
-	// Owner is the pod's controller; nil if it has none, or if it is not known.
+	// Owner is the pod's controller; nil if it has none, or if it is not known. That of a claim's volume is the claim.
 	Owner *Owner `json:"owner,omitempty"`
-	// NamespaceUID is the UID of the namespace that the pod was in; empty if it is not known.
+	// NamespaceUID is the UID of the namespace that the pod or the claim was in; empty if it is not known.
 	NamespaceUID string `json:"namespaceUID,omitempty"`
 	// KeepUntil is until when the volume is kept at least because a person has pinned it, KeepReason why;
 	// nil and empty if it is not pinned.
@@ -85,7 +87,8 @@ type Status struct {
 	// that the pressure makes this earlier than the end of the volume's lifespan.
 	ExpiresAt    *metav1.Time `json:"expiresAt,omitempty"`
 	MayGoEarlier bool         `json:"mayGoEarlier"`
-	// Bytes and Inodes are what the volume takes on the disk; nil while that is not known.
+	// Bytes and Inodes are what the volume takes on the disk; nil while that is not known. Those of a claim's volume are
+	// set aside for it.
 	Bytes  *int64 `json:"bytes,omitempty"`
 	Inodes *int64 `json:"inodes,omitempty"`
 	// Hold is what a person has decided; nil without a decision.

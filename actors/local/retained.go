@@ -1,0 +1,204 @@
+package local
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+// kindClaim is the kind of the owner of a volume that a claim had.
+const kindClaim = "PersistentVolumeClaim"
+
+// keptOf describes a volume that is kept without a claim, by its record; nil for any other. Its comment has whose it
+// was. Where it does not name the namespace's UID, nobody's reader sees it but those who may see all.
+func keptOf(r local.Record) *volume.Description {
+	if r.IsSnapshot() {
+		return nil
+	}
+	comment := pools.ParseComment(r.Comment)
+	if comment.Retained == nil {
+		return nil
+	}
+	claim := comment.For()
+	d := &volume.Description{
+		Record: volume.Record{
+			ID: volume.ID(r.Name), Namespace: claim.Namespace, Phase: volume.Retained, Published: r.Created,
+			Unpublished: comment.Retained.Since, Lifespan: comment.Retained.Until.Sub(comment.Retained.Since),
+			Owner: volume.Owner{
+				Verdict: volume.Confirmed, NamespaceUID: comment.NamespaceUID, Kind: kindClaim, Name: claim.Name, UID: comment.ClaimUID,
+			},
+		},
+		Claim: claim.Name, Size: volume.Size{Bytes: r.Size}, Deadline: comment.Retained.Until,
+	}
+	if claim.Name == "" || d.Record.Owner.Check() != nil {
+		d.Record.Owner = volume.Owner{Verdict: volume.Denied}
+	}
+	return d
+}
+
+// reading is one of a volume of a pool.
+type reading struct {
+	name    string
+	lose    context.CancelCauseFunc
+	release func()
+}
+
+// retained returns the volumes that are kept without a claim, the one that was retained last first. Those whose disk
+// is away are there as they were.
+func (k *keeper) retained() (all []volume.Description) {
+	if len(k.pools) == 1 {
+		return k.pools[0].retained()
+	}
+	for _, p := range k.pools {
+		all = append(all, p.retained()...)
+	}
+	slices.SortFunc(all, newestFirst)
+	return all
+}
+
+// read lends a volume to a reader.
+func (k *keeper) read(m *messages.ReadLocal) (lease messages.LocalLease, err error) {
+	p, err := k.whereIs(m.Name)
+	if err != nil {
+		return lease, err
+	}
+	d, err := p.readable(m.Name)
+	switch {
+	case err != nil:
+		return lease, err
+	case p.dir == nil || p.failed != "":
+		return lease, p.away()
+	}
+	lost, lose := context.WithCancelCause(context.Background())
+	r := reading{m.Name, lose, p.dir.use()}
+	p.readings[m] = r
+	return messages.LocalLease{
+		UsableLocal: messages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: r.release}, Description: d, Lost: lost,
+	}, nil
+}
+
+// endReading ends a reading, if it was granted.
+func (k *keeper) endReading(m *messages.ReadLocal) {
+	for _, p := range k.pools {
+		if r, ok := p.readings[m]; ok {
+			delete(p.readings, m)
+			r.lose(nil)
+			r.release()
+		}
+	}
+}
+
+// recall tells the readers of a volume that it is not theirs any more, if that is so. Nothing waits for them.
+func (p *pool) recall(name string) {
+	if len(p.readings) == 0 {
+		return
+	}
+	if _, err := p.readable(name); err != nil {
+		p.lose(err, func(r reading) bool { return r.name == name })
+	}
+}
+
+// recallAll is recall for all volumes of a pool.
+func (p *pool) recallAll(why error) { p.lose(why, func(reading) bool { return true }) }
+
+func (p *pool) lose(why error, which func(reading) bool) {
+	for _, r := range p.readings {
+		if which(r) {
+			r.lose(why)
+		}
+	}
+}
+
+// Retained describes the volumes that are kept without a claim, the one that was retained last first. The caller does
+// not change what it gets.
+func (n *Node) Retained(ctx context.Context) ([]volume.Description, error) {
+	return actors.Ask(ctx, n.Root, n.env.keeper, &messages.RetainedLocal{})
+}
+
+// Read begins to read the files of a volume that is kept without a claim. The error is a [volume.ErrNotFound], a
+// [volume.ErrNotRetained] when a claim has it, a [volume.ErrGone] when it is being deleted, a [volume.ErrUnavailable]
+// when its disk is away, or a [volume.ErrInvalid] when volumes of its kind are not read.
+func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
+	name := string(id)
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	begin := &messages.ReadLocal{Name: name}
+	lease, err := actors.Ask(ctx, n.Root, n.env.keeper, begin)
+	forget := func() { n.Root.Send(n.env.keeper, &messages.EndReadLocal{Begun: begin}) }
+	if err != nil {
+		forget() // the answer may come yet
+		return nil, err
+	}
+	end := func() {
+		lease.Release() // also where the keeper has stopped
+		forget()
+	}
+	type result struct {
+		tree *files.Tree
+		err  error
+	}
+	opened := make(chan result) // a reader that has left takes nothing from it
+	err = n.Workers.Go(func() {
+		var r result
+		if err := actors.Guard(n.env.Log, func() error { r.tree, r.err = n.open(lease, name); return nil }); err != nil {
+			r.err = err
+		}
+		select {
+		case opened <- r:
+		case <-ctx.Done():
+			if r.tree != nil {
+				r.tree.Close()
+			}
+			end()
+		}
+	})
+	if err != nil {
+		end()
+		return nil, err
+	}
+	select {
+	case r := <-opened:
+		if r.err != nil {
+			end()
+			return nil, r.err
+		}
+		return &files.Reading{
+			Volume: lease.Description, Tree: r.tree, Lost: lease.Lost,
+			Close: sync.OnceFunc(func() {
+				r.tree.Close()
+				end()
+			}),
+		}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// open opens the volume that a lease is for. The record is read once more: it has the last word.
+func (n *Node) open(lease messages.LocalLease, name string) (*files.Tree, error) {
+	r, err := lease.Load(name)
+	switch {
+	case isNotFound(err):
+		return nil, problemf(volume.ErrGone, "volume %s was deleted", name)
+	case err != nil:
+		return nil, because(volume.ErrUnavailable, err, "read the record of %s", name)
+	case r.State != local.Ready || keptOf(r) == nil:
+		return nil, problemf(volume.ErrNotRetained, "volume %s has a claim", name)
+	}
+	tree, err := lease.Read(n.env.ctx, r)
+	if lost := context.Cause(lease.Lost); lost != nil {
+		if err == nil {
+			tree.Close()
+		}
+		return nil, lost
+	}
+	return tree, err
+}
