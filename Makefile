@@ -74,12 +74,13 @@ fleet: ## Measure the gateway with 5,000 made-up nodes; KUBECONFIG=FILE is a clu
 # machine on a fresh disk, waits for its first line of output and then a random
 # time, cuts the power, drops what the disk had not flushed, boots again, and runs
 # another command with the output of the first in the file acks. --seed repeats the
-# times and what the disk kept; the guest has seeds of its own, among the acks.
-powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh, POWERCUT_FLAGS="--rounds 9 --disk xfs:1G"
+# times and what the disk kept; the guest has seeds of its own, among the acks. The
+# disk is mounted with prjquota, for the local pool with project quotas.
+powercut: ## Cut the power under the churn, 50 times; VMTEST=DIR has powercut.sh, POWERCUT_FLAGS="--rounds 9 --disk xfs:1G:prjquota"
 	@test -x "$(VMTEST)/powercut.sh" || { echo 'Set VMTEST to a directory with a powercut.sh that boots a virtual machine and cuts its power; the Makefile says what it has to do.' >&2; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/powercut/ ./cmd/katbox ./soak/powercut
 	"$(VMTEST)/powercut.sh" --payload bin/powercut --run './powercut run --dir /mnt/0' --check './powercut check --dir /mnt/0' \
-		--disk ext4:512M --window 2:10 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
+		--disk ext4:1G:prjquota --window 2:10 --timeout 400 --seed $(POWERCUT_SEED) $(POWERCUT_FLAGS)
 
 # VMTEST names a directory with a run.sh; .ci/quota-check says what it has to do.
 quota-check: ## Run the tests and the soak of limits on XFS and ext4 with project quotas, half an hour; VMTEST=DIR has run.sh, QUOTA_FLAGS="-test.run Hostile"

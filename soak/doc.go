@@ -15,8 +15,10 @@
 //   - reader reads retained volumes beside all that, as people do.
 //   - check judges: answers, published data, deadlines, what is left over.
 //   - faults breaks things; daemon runs the driver; wallclock gives it a clock.
+//   - local plays the controller, the kubelet and the pods of local persistent volumes.
 //   - kubelet is a kubelet's volume manager; misuse makes calls with bad input.
-//   - content is what pods write, host the disk and the mounts below all that.
+//   - content is what pods write, synced what is known to be on the disk, host the disk
+//     and the mounts below all that.
 //   - history is the story of each volume, and the promises.
 //   - workload is what a run does, decided by a seed before it happens.
 //   - pause waits, quantile sums up times, and readme puts text into a page, for

@@ -66,11 +66,13 @@ func (l *life) live(ctx context.Context) {
 	}
 	l.report.Count.Containers.Add(1)
 	l.each((*scratch).begin)
+	local := l.beginLocal(ctx)
 	l.arrive()
 	if l.rest(ctx, l.planned.Length) != nil {
 		return
 	}
 	l.each((*scratch).finish)
+	l.endLocal(ctx, local)
 	if s := l.podsAPI; s != nil {
 		s.Ended(l.pod)
 	}

@@ -36,9 +36,12 @@ type options struct {
 	dryRun   bool
 	dir      string
 	keep     bool
-	log      string
-	json     string
-	report   string
+	// local: each pod has a local persistent volume, too. locals is what they are made by; nil without.
+	local  bool
+	locals *locals
+	log    string
+	json   string
+	report string
 	// tolerance is how long after its deadline data may still be there. It is
 	// always the constant, but for tests.
 	tolerance time.Duration
@@ -73,6 +76,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.report, "report", "", "write the result to this file, an HTML page with charts")
 	flags.StringVar(&o.dir, "dir", "", "an empty or new directory for everything (default: a temporary one)")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory; after a violation it is kept anyway")
+	flags.BoolVar(&o.local, "local", false, "each pod also has a persistent volume of a local pool, as root of the machine")
 	flags.StringVar(&o.log, "log", "daemon.log", "the daemon's log, a file name inside the directory")
 	changes := []struct {
 		name  string
@@ -133,6 +137,9 @@ func parseOptions(args []string) (options, error) {
 	}
 	if err := o.workload.Check(); err != nil {
 		return o, fmt.Errorf("%w: %s with %s: %w", errUsage, o.name, strings.Join(o.changes, " "), err)
+	}
+	if o.local {
+		o.changes = append(o.changes, "--local")
 	}
 	if !flags.Changed("seed") {
 		// Short enough to be typed again.

@@ -45,6 +45,9 @@ func (s *stage) prove(ctx context.Context) error {
 	if err := s.driver.Start(ctx); err != nil {
 		return s.died(ctx, err)
 	}
+	if err := s.locals.open(ctx); err != nil {
+		return err
+	}
 	background.Go(func() {
 		select {
 		case err := <-s.driver.Died():
@@ -87,6 +90,9 @@ func (s *stage) prove(ctx context.Context) error {
 	}
 	if err := site.Close(); err != nil {
 		s.findings.Add(history.BadInput, nil, err.Error())
+	}
+	if err := s.locals.audit(ctx, s.findings); err != nil {
+		return err
 	}
 	if err := s.checker.Finish(ctx); err != nil {
 		return err

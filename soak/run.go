@@ -40,14 +40,23 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 	if err != nil {
 		return 0, err
 	}
+	args := daemon.Flags(l, o.workload.Driver)
+	if o.local {
+		if o.locals, err = newLocals(l, o.seed); err != nil {
+			return 0, errors.Join(err, l.Remove())
+		}
+		defer o.locals.controller.Close()
+		args = append(args, o.locals.flags...)
+	}
 	result, err := play(ctx, o, l, daemon.New(daemon.Config{
-		Binary: binary, Args: daemon.Flags(l, o.workload.Driver), Log: l.Log, Socket: l.Socket,
+		Binary: binary, Args: args, Log: l.Log, Socket: l.Socket,
 		OwnClock: hasFault(o.workload, workload.ClockStep),
 	}), out)
 	if result == nil {
 		return 0, errors.Join(err, l.Remove())
 	}
 	result.Terminal(out)
+	o.locals.report(out)
 	err = errors.Join(err, files.Save(result, out))
 	violations = result.Summary.Violations
 	if o.keep || violations > 0 {

@@ -42,6 +42,8 @@ type stage struct {
 	timeline *history.Timeline
 	findings *history.Findings
 	checker  *check.Checker
+	// locals is nil if no pod has a local volume.
+	locals *locals
 	// reader is nil if nobody reads.
 	reader *reader.Reader
 	// podsAPI is nil if the kubelet does not say how pods end.
@@ -55,7 +57,7 @@ type stage struct {
 // setStage makes everything that a run needs and starts nothing.
 func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 	s := &stage{
-		plan: o.plan(), layout: l, driver: d, api: &kubelet.API{},
+		plan: o.plan(), layout: l, driver: d, api: &kubelet.API{}, locals: o.locals,
 		timeline: &history.Timeline{}, findings: &history.Findings{}, injected: &counts{},
 	}
 	w := o.workload
@@ -70,6 +72,9 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 	if s.canaries, err = host.MakeCanaries(l.Canaries, canaryDirectories); err != nil {
 		return nil, errors.Join(err, s.disk.Close())
 	}
+	if err := s.locals.set(); err != nil {
+		return nil, errors.Join(err, s.disk.Close())
+	}
 	s.checker, err = check.New(check.Config{
 		Work: l.Work, Kubelet: l.Kubelet,
 		Lifespan: w.Driver.Lifespan.D(), OrphanGrace: w.Driver.OrphanGrace.D(),
@@ -81,7 +86,7 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 		Canaries: s.canaries.Check, Look: s.look,
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.disk.Close())
+		return nil, errors.Join(err, s.locals.strike(), s.disk.Close())
 	}
 	if w.Reading.Readers > 0 {
 		s.reader = reader.New(reader.Config{
@@ -106,14 +111,14 @@ func (s *stage) strike() error {
 	}
 	// The last ones may be on top of others, and the first is the disk.
 	for _, m := range slices.Backward(mounts) {
-		if m.Point == s.layout.Work && s.disk.Own() {
+		if m.Point == s.layout.Work && s.disk.Own() || s.locals.isDisk(m.Point) {
 			continue
 		}
 		if err := host.Unmount(m.Point); err != nil {
 			return fmt.Errorf("clean up: %w; remove %s yourself", err, s.layout.Dir)
 		}
 	}
-	return s.disk.Close()
+	return errors.Join(s.locals.strike(), s.disk.Close())
 }
 
 // spec is what is in a volume. Its symlinks lead to one of the canaries.

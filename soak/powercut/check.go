@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/local"
 	"github.com/katbox/katbox/soak/internal/pause"
 )
 
@@ -28,8 +29,12 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 		return 0, err
 	}
 	c := &checker{findings: &findings{out: out}}
+	if c.locals, err = newLocals(o, "after", func(local.Event) error { return nil }); err != nil {
+		return 0, err
+	}
+	defer c.locals.close()
 	for _, d := range nodes {
-		n, err := newNode(o, d.name, o.lifespan, o.grace)
+		n, err := newNode(o, d.name, o.lifespan, o.grace, c.locals)
 		if err != nil {
 			return 0, err
 		}
@@ -44,6 +49,7 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 		return c.findings.total, errors.New("the acks have no volume, so they prove nothing; cut later")
 	}
 	fmt.Fprintf(out, "%d acks: %s\n", len(acks), c.standing(began))
+	c.locals.standing(out)
 	if err := c.play(ctx, o, began); err != nil {
 		return c.findings.total, err
 	}
@@ -56,6 +62,7 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 type checker struct {
 	nodes     []*node
 	followers map[string]*follower
+	locals    *locals
 	findings  *findings
 }
 
@@ -67,6 +74,11 @@ func (c *checker) read(o options, acks []event) error {
 		case e.volume != "":
 		case e.what == failed:
 			c.findings.add("during the run: "+e.text, nil)
+			continue
+		case e.what == locally:
+			if err := c.locals.told(e.text); err != nil {
+				return err
+			}
 			continue
 		default:
 			continue
@@ -138,7 +150,8 @@ func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
 	}
 	now := time.Now()
 	var group sync.WaitGroup
-	errs := make(chan error, len(c.followers))
+	errs := make(chan error, len(c.followers)+1)
+	group.Go(func() { errs <- c.checkLocals(ctx) })
 	for _, f := range c.followers {
 		f.add(event{at: now, what: ready})
 		group.Go(func() { errs <- f.follow(ctx) })

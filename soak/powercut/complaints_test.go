@@ -11,6 +11,7 @@ func TestComplaints(t *testing.T) {
 {"level":"error","msg":"record cannot be read; its data directory is retained for a full lifespan","volumeID":"csi-1"}
 {"level":"info","msg":"retained","podUID":"p","volumeID":"csi-2","reason":"adopted"}
 {"level":"info","msg":"retained","volumeID":"csi-3","reason":"abandoned"}
+{"level":"error","msg":"call failed","volumeID":"pvc-1","error":"volume pvc-1 is retained since 2026-01-01 00:00:00 UTC: its claim"}
 panic: oh
 
 `

@@ -19,6 +19,12 @@
 // so that a volume whose lifespan was forgotten is found out. One that was published
 // before keeps what it was promised then, if that was durable.
 //
+// One of the daemons also has local pools, of images and of directories with project
+// quotas, whose volumes and snapshots are made, used, copied, enlarged, retained and
+// deleted meanwhile. Afterwards every one that was made is there, with its size and
+// with what was synced, and a pod can write as much as was promised, and no more. What
+// was deleted is gone, and in the end the pools are empty.
+//
 // All times are the machine's wall clock, which tells the daemon how long the
 // machine was off. So it does not matter that a clock which was read from the
 // hardware is up to a second slow: daemon and check go by the same one, and the

@@ -21,6 +21,7 @@ const (
 	gone      verb = "gone"      // there is no data directory
 	failed    verb = "failed"    // an answer or a sight that should not be, see text
 	note      verb = "note"      // for people
+	locally   verb = "local"     // something of a local volume, as JSON in text
 )
 
 // What only check sees or does.
@@ -109,7 +110,7 @@ func parseEvent(line string) (event, error) {
 		e.n, err = strconv.Atoi(rest)
 	case unpublish, retained:
 		e.lifespan, err = time.ParseDuration(rest)
-	case failed, note:
+	case failed, note, locally:
 		e.text = rest
 	case publish, gone:
 	default:

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+
+	"github.com/katbox/katbox/soak/internal/local"
 )
 
 // mostTold is how many violations are told in full. One that has a single cause
@@ -27,6 +29,17 @@ func (f *findings) add(what string, v *follower) {
 	}
 	fmt.Fprintf(f.out, "  volume %s, %s, treatment %s\n", v.volume, v.id, v.treatment)
 	for _, e := range v.told() {
+		fmt.Fprintf(f.out, "    %s\n", e)
+	}
+}
+
+// addLocal tells a violation of what was promised of local volumes.
+func (f *findings) addLocal(v local.Violation) {
+	f.add("local volumes: "+v.What, nil)
+	if f.total > mostTold {
+		return
+	}
+	for _, e := range v.Told {
 		fmt.Fprintf(f.out, "    %s\n", e)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/internal/synced"
 )
 
 // lookPause is between two looks whether a volume has expired.
@@ -90,7 +91,7 @@ func (l *life) write(ctx context.Context) error {
 		if l.rest(ctx, 100*time.Millisecond) != nil || l.quiet.wait(ctx) != nil {
 			return errOver
 		}
-		if err := writeMarker(l.target(), l.volume, l.markers+1); err != nil {
+		if err := synced.Write(l.target(), synced.Name(l.markers+1), l.volume, l.markers+1); err != nil {
 			return err
 		}
 		l.markers++

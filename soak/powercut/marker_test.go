@@ -1,10 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/katbox/katbox/soak/internal/synced"
 )
 
 func TestLook(t *testing.T) {
@@ -18,19 +19,19 @@ func TestLook(t *testing.T) {
 	}{
 		{"whole", func(string) error { return nil }, whole, 2, false},
 		{"more than was acknowledged", func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, markerName(3)), []byte("x"), 0o644)
+			return os.WriteFile(filepath.Join(dir, synced.Name(3)), []byte("x"), 0o644)
 		}, whole, 2, false},
-		{"one lost", func(dir string) error { return os.Remove(filepath.Join(dir, markerName(1))) }, partial, 0, true},
-		{"one empty", func(dir string) error { return os.Truncate(filepath.Join(dir, markerName(2)), 0) }, partial, 0, true},
+		{"one lost", func(dir string) error { return os.Remove(filepath.Join(dir, synced.Name(1))) }, partial, 0, true},
+		{"one empty", func(dir string) error { return os.Truncate(filepath.Join(dir, synced.Name(2)), 0) }, partial, 0, true},
 		{"one with zeros", func(dir string) error {
-			path := filepath.Join(dir, markerName(2))
+			path := filepath.Join(dir, synced.Name(2))
 			info, err := os.Stat(path)
 			if err != nil {
 				return err
 			}
 			return os.WriteFile(path, make([]byte, info.Size()), 0o644)
 		}, partial, 0, true},
-		{"of another volume", func(dir string) error { return writeMarker(dir, "short/p/b", 2) }, partial, 0, true},
+		{"of another volume", func(dir string) error { return synced.Write(dir, synced.Name(2), "short/p/b", 2) }, partial, 0, true},
 		{"emptied", func(dir string) error {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
@@ -47,7 +48,7 @@ func TestLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			for k := 1; k <= 2; k++ {
-				if err := writeMarker(dir, volume, k); err != nil {
+				if err := synced.Write(dir, synced.Name(k), volume, k); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -61,17 +62,5 @@ func TestLook(t *testing.T) {
 				t.Errorf("%d markers, %v; want %d", got, err, test.count)
 			}
 		})
-	}
-}
-
-func TestMarkersDiffer(t *testing.T) {
-	t.Parallel()
-	if !bytes.Equal(marker("a", 1), marker("a", 1)) {
-		t.Error("the same marker differs from itself")
-	}
-	for _, other := range [][]byte{marker("a", 2), marker("b", 1)} {
-		if bytes.Equal(marker("a", 1), other) {
-			t.Error("two markers are the same")
-		}
 	}
 }

@@ -55,7 +55,7 @@ type node struct {
 
 // newNode starts nothing. The directories are those of an earlier boot, if there
 // was one; the log is not, as it would be full of holes.
-func newNode(o options, name string, lifespan, grace time.Duration) (*node, error) {
+func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (*node, error) {
 	dir := filepath.Join(o.dir, name)
 	n := &node{name: name, lifespan: lifespan, grace: grace, layout: host.Layout{
 		Dir: dir, Socket: filepath.Join(dir, "csi.sock"), Work: filepath.Join(dir, "work"),
@@ -71,12 +71,13 @@ func newNode(o options, name string, lifespan, grace time.Duration) (*node, erro
 	if err := os.Remove(n.layout.Log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make a new log of node %s: %w", name, err)
 	}
-	n.driver = daemon.New(daemon.Config{
-		Binary: o.daemon, Log: n.layout.Log, Socket: n.layout.Socket,
-		Args: daemon.Flags(n.layout, workload.Driver{
-			Lifespan: workload.Duration(lifespan), PruneInterval: workload.Duration(time.Second), OrphanGrace: workload.Duration(grace),
-		}),
+	args := daemon.Flags(n.layout, workload.Driver{
+		Lifespan: workload.Duration(lifespan), PruneInterval: workload.Duration(time.Second), OrphanGrace: workload.Duration(grace),
 	})
+	if l != nil && name == localNode {
+		args = append(args, l.flags...)
+	}
+	n.driver = daemon.New(daemon.Config{Binary: o.daemon, Log: n.layout.Log, Socket: n.layout.Socket, Args: args})
 	var err error
 	// The first call on it connects.
 	n.conn, err = grpc.NewClient("unix://"+n.layout.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -9,7 +9,7 @@ import (
 // testNode is a node whose daemon is never started.
 func testNode(t *testing.T) *node {
 	t.Helper()
-	n, err := newNode(options{dir: t.TempDir(), logs: t.TempDir(), daemon: "/nonexistent"}, "long", 0, 0)
+	n, err := newNode(options{dir: t.TempDir(), logs: t.TempDir(), daemon: "/nonexistent"}, "long", 0, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/soak/internal/local"
 )
 
 // errUsage marks an error in the command line.
@@ -29,6 +32,8 @@ type options struct {
 	lifespan  time.Duration
 	grace     time.Duration
 	tolerance time.Duration
+	// pools are the local pools by their classes.
+	pools map[string]local.Backend
 }
 
 func parseOptions(args []string) (options, error) {
@@ -44,6 +49,8 @@ func parseOptions(args []string) (options, error) {
 	flags.DurationVar(&o.lifespan, "lifespan", 2*time.Second, "check: the daemons' --afterlifespan")
 	flags.DurationVar(&o.grace, "orphan-grace", 3*time.Second, "check: the daemons' --orphan-grace")
 	flags.DurationVar(&o.tolerance, "tolerance", 10*time.Second, "check: how long after its deadline data may still be there")
+	backends := flags.StringSlice("local", []string{string(local.Image), string(local.ProjectQuota)},
+		"the backends of the local pools; projectQuota needs a disk that is mounted with prjquota, and an empty list is none")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err
@@ -54,6 +61,13 @@ func parseOptions(args []string) (options, error) {
 		return o, fmt.Errorf("%w: say run or check, once", errUsage)
 	}
 	o.half = flags.Arg(0)
+	o.pools = make(map[string]local.Backend)
+	for _, b := range *backends {
+		if b != string(local.Image) && b != string(local.ProjectQuota) {
+			return o, fmt.Errorf("%w: --local: %q is no backend that is played; there are image and projectQuota", errUsage, b)
+		}
+		o.pools[strings.ToLower(b)] = local.Backend(b)
+	}
 	if o.seed == 0 {
 		o.seed = newSeed()
 	}

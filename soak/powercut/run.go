@@ -24,8 +24,13 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c := &churn{acks: &journal{out: out}, seed: o.seed, stop: stop}
+	locals, err := newLocals(o, fmt.Sprintf("%x", o.seed), c.acks.tellLocal)
+	if err != nil {
+		return err
+	}
+	defer locals.close()
 	for _, d := range nodes {
-		n, err := newNode(o, d.name, d.lifespan, longGrace)
+		n, err := newNode(o, d.name, d.lifespan, longGrace, locals)
 		if err != nil {
 			return err
 		}
@@ -35,10 +40,16 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := start(ctx, c.nodes); err != nil {
 		return err
 	}
+	if err := locals.open(ctx); err != nil {
+		return err
+	}
 	if err := c.acks.add(event{what: note, text: fmt.Sprintf("seed %d", o.seed)}); err != nil {
 		return err
 	}
 	c.group.Go(func() { c.quiet.come(ctx, rand.New(rand.NewPCG(o.seed, 0))) })
+	for w := range locals.workers() {
+		c.group.Go(func() { c.workLocally(ctx, locals, rand.New(rand.NewPCG(o.seed, uint64(1000+w)))) })
+	}
 	for i, n := range c.nodes {
 		for w := range workers {
 			c.group.Go(func() { c.work(ctx, n, rand.New(rand.NewPCG(o.seed, uint64(1+i*workers+w)))) })
@@ -94,13 +105,18 @@ func (c *churn) fail(volume string, err error) {
 	_ = c.acks.add(event{volume: volume, what: failed, text: text})
 }
 
+// newPod returns the UID of another pod.
+func (c *churn) newPod() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pods++
+	return fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(c.seed), c.pods)
+}
+
 // work lets one pod after the other live on a node.
 func (c *churn) work(ctx context.Context, n *node, random *rand.Rand) {
 	for ctx.Err() == nil {
-		c.mu.Lock()
-		c.pods++
-		pod := fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(c.seed), c.pods)
-		c.mu.Unlock()
+		pod := c.newPod()
 		var volumes sync.WaitGroup
 		for _, name := range []string{"a", "b"}[:1+random.IntN(2)] {
 			l := &life{churn: c, place: n.place(pod, name), random: rand.New(rand.NewPCG(random.Uint64(), 0))}

@@ -31,6 +31,7 @@ const (
 // What the run itself needs, beyond the design's promises.
 const (
 	ReadOnly  Promise = "read-only volumes cannot be written"
+	Locals    Promise = "local volumes stay as they were left"
 	Lives     Promise = "the driver starts, lives and ends as told"
 	Completed Promise = "the run comes to its end"
 )
@@ -40,5 +41,5 @@ var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
 	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, Limits, KeepsFailed,
 	Attached, Tombstones,
-	ReadOnly, Lives, Completed,
+	ReadOnly, Locals, Lives, Completed,
 }

@@ -1,0 +1,126 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/pause"
+)
+
+const (
+	// callLimit is how long a call may take, with its repetitions. The machine may be an emulated one, and the daemon
+	// may be started again meanwhile.
+	callLimit = 90 * time.Second
+	// tryLimit is how long one try may take.
+	tryLimit = 30 * time.Second
+	// again is the pause before a call is repeated.
+	again = 50 * time.Millisecond
+	// mostAnswer bounds an answer.
+	mostAnswer = 8 << 20
+)
+
+// failure is an error that a node answers with.
+type failure struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Error is the node's message.
+func (f *failure) Error() string { return f.Reason + ": " + f.Message }
+
+// isNoSpace tells whether a node has refused because there is no room.
+func isNoSpace(err error) bool {
+	f := (*failure)(nil)
+	return errors.As(err, &f) && f.Reason == "NoSpace"
+}
+
+// mayRepeat tells whether a call may succeed when it is repeated. Without an answer nobody knows what was done.
+func mayRepeat(err error) bool {
+	f := (*failure)(nil)
+	if !errors.As(err, &f) {
+		return true
+	}
+	return f.Reason == "Busy" || f.Reason == "Unavailable" || f.Reason == "Uncertain"
+}
+
+// ask asks the node, and repeats that until there is an answer that says more than to repeat it.
+func ask[T any](ctx context.Context, c *Controller, method, path string, body any) (answer T, err error) {
+	limited, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for {
+		answer, err = askOnce[T](limited, c, method, path, body)
+		if err == nil || !mayRepeat(err) {
+			return answer, err
+		}
+		if pause.For(limited, again) != nil {
+			return answer, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+}
+
+func askOnce[T any](ctx context.Context, c *Controller, method, path string, body any) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	node, err := c.connection(ctx)
+	if err != nil {
+		return answer, err
+	}
+	var content []byte
+	if body != nil {
+		if content, err = json.Marshal(body); err != nil {
+			return answer, err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://node/v1/pools"+path, bytes.NewReader(content))
+	if err != nil {
+		return answer, err
+	}
+	response, err := node.RoundTrip(request)
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	if err != nil {
+		return answer, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return answer, json.Unmarshal(text, &answer)
+	}
+	var f failure
+	if err := json.Unmarshal(text, &f); err != nil || f.Reason == "" {
+		return answer, fmt.Errorf("the node answers %d: %.200s", response.StatusCode, text)
+	}
+	return answer, &f
+}
+
+// pools returns the node's pools by their classes, once all of them are there.
+func (c *Controller) pools(ctx context.Context, classes []string) (map[string]pool, error) {
+	limited, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for {
+		all, err := ask[list[pool]](limited, c, http.MethodGet, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		by := make(map[string]pool)
+		failed := ""
+		for _, p := range all.Items {
+			if by[p.Class] = p; p.Failed != "" || p.UUID == "" {
+				failed = p.Class + ": " + p.Failed
+			}
+		}
+		if len(by) == len(classes) && failed == "" {
+			return by, nil
+		}
+		if pause.For(limited, again) != nil {
+			return nil, fmt.Errorf("of %q there are the pools %v; %s", classes, by, failed)
+		}
+	}
+}
