@@ -24,97 +24,15 @@ var attachRooms = []string{"attach.", "disk.", "host.", "iscsi.", "mount.", "nfs
 // arrayCrash is a daemon with crash points, which is killed at each of those that a call reaches.
 type arrayCrash struct {
 	*arrayDaemon
-	// met are the points that were reached.
-	met map[string]bool
-	// played counts crashes.
-	played int
+	*stepCrash
 }
 
 func newArrayCrash(t *testing.T, binary, api string) *arrayCrash {
 	t.Helper()
-	c := &arrayCrash{arrayDaemon: newArrayDaemon(t, api), met: map[string]bool{}}
-	c.program, c.env = binary, []string{pointsVariable + "=" + c.points()}
-	must(t, os.Mkdir(c.points(), 0o700))
-	c.start()
-	return c
-}
-
-func (c *arrayCrash) points() string { return filepath.Join(c.dir, "points") }
-
-// trace returns the points of volumes of arrays that were reached so far.
-func (c *arrayCrash) trace() []string {
-	c.t.Helper()
-	content, err := os.ReadFile(filepath.Join(c.points(), "trace"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		c.t.Fatal(err)
-	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSuffix(string(content), "\n"), "\n"), func(line string) bool {
-		_, name, _ := strings.Cut(line, " ")
-		return !slices.ContainsFunc(attachRooms, func(room string) bool { return strings.HasPrefix(name, room) })
-	})
-}
-
-// arrayStep is a call, what makes the node ready for it, and what checks the node and makes it as it was.
-type arrayStep struct {
-	name          string
-	prepare, call func() error
-	after         func() error
-}
-
-// play makes the call once without a crash, and then with a crash before each change that it makes, and after the
-// last. A crash after another one is the same as before the next. The kubelet repeats a call until it is answered
-// with a success.
-func (c *arrayCrash) play(step arrayStep) {
-	c.t.Helper()
-	must(c.t, step.prepare())
-	from := len(c.trace())
-	must(c.t, step.call())
-	trace := c.trace()[from:]
-	must(c.t, step.after())
-	for _, point := range trace {
-		_, name, _ := strings.Cut(point, " ")
-		c.met[name] = true
-	}
-	began := time.Now()
-	for i, o := range occurrences(trace, 0) {
-		if strings.HasPrefix(o.point, "after ") && i != len(trace)-1 {
-			continue
-		}
-		c.played++
-		must(c.t, step.prepare())
-		kill := filepath.Join(c.points(), "kill")
-		must(c.t, os.WriteFile(kill+".new", fmt.Appendln(nil, o.point, o.time), 0o600))
-		must(c.t, os.Rename(kill+".new", kill))
-		err := step.call()
-		if exists(kill) {
-			// A repeated look at something that was not ready yet need not come again.
-			must(c.t, os.Remove(kill))
-			c.t.Logf("%s did not reach %s for the %d. time: %v", step.name, o.point, o.time, err)
-		} else {
-			<-c.exited
-			c.wait()
-			c.start()
-			c.repeat(fmt.Sprintf("%s, killed %s", step.name, o.point), step.call)
-		}
-		if err := step.after(); err != nil {
-			c.t.Fatalf("%s, killed %s (%d. time): %v\n%s", step.name, o.point, o.time, err, c.stdout)
-		}
-	}
-	c.t.Logf("%s: %d changes, %d crashes so far, %s", step.name, len(trace)/2, c.played, time.Since(began).Round(time.Second))
-}
-
-// repeat repeats a call until it succeeds.
-func (c *arrayDaemon) repeat(what string, call func() error) {
-	c.t.Helper()
-	for deadline := time.Now().Add(3 * hangs); ; time.Sleep(50 * time.Millisecond) {
-		err := call()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%s: still %v\n%s", what, err, c.stdout)
-		}
-	}
+	a := newArrayDaemon(t, api)
+	return &arrayCrash{a, newStepCrash(a.daemon, binary, func(point string) bool {
+		return slices.ContainsFunc(attachRooms, func(room string) bool { return strings.HasPrefix(point, room) })
+	})}
 }
 
 // call makes a call that may take as long as a kubelet waits.
@@ -145,7 +63,7 @@ func TestCrashWhileAStageFails(t *testing.T) {
 		c.wantNothingLeft("after the unstage")
 		return nil
 	}
-	c.play(arrayStep{name: "stage", prepare: nothing, call: stage, after: left})
+	c.play(crashStep{name: "stage", prepare: nothing, call: stage, after: left})
 	if c.played < 3 {
 		t.Errorf("only %d crashes", c.played)
 	}
@@ -217,8 +135,8 @@ func (c *arrayCrash) playOnlyVolume(cluster *arrayCluster) {
 			return nil
 		}
 	}
-	c.play(arrayStep{name: "stage the only volume", prepare: nothing, call: stage, after: again("unstage", unstage)})
-	c.play(arrayStep{name: "unstage the only volume", prepare: again("stage", stage), call: unstage, after: nothing})
+	c.play(crashStep{name: "stage the only volume", prepare: nothing, call: stage, after: again("unstage", unstage)})
+	c.play(crashStep{name: "unstage the only volume", prepare: again("stage", stage), call: unstage, after: nothing})
 	cluster.Detach(c.t, v.on, cluster.node)
 }
 
@@ -250,18 +168,18 @@ func (c *arrayCrash) playVolume(cluster *arrayCluster, kind string) {
 		cluster.Detach(t, v.on, cluster.node)
 		return cluster.Client.DeleteVolume(t.Context(), v.on.ID)
 	}
-	c.play(arrayStep{name: "stage a new volume, " + kind, prepare: fresh, call: stage, after: drop})
+	c.play(crashStep{name: "stage a new volume, " + kind, prepare: fresh, call: stage, after: drop})
 	must(t, errors.Join(fresh(), stage(), unstage())) // it has a file system from now on
-	c.play(arrayStep{name: "stage " + kind, prepare: nothing, call: stage, after: unstage})
-	c.play(arrayStep{name: "unstage " + kind, prepare: stage, call: unstage, after: nothing})
+	c.play(crashStep{name: "stage " + kind, prepare: nothing, call: stage, after: unstage})
+	c.play(crashStep{name: "unstage " + kind, prepare: stage, call: unstage, after: nothing})
 	must(t, stage())
-	c.play(arrayStep{name: "publish " + kind, prepare: nothing, call: publish, after: func() error {
+	c.play(crashStep{name: "publish " + kind, prepare: nothing, call: publish, after: func() error {
 		return errors.Join(c.useVolume(v), unpublish())
 	}})
-	c.play(arrayStep{name: "unpublish " + kind, prepare: publish, call: unpublish, after: nothing})
+	c.play(crashStep{name: "unpublish " + kind, prepare: publish, call: unpublish, after: nothing})
 	must(t, publish())
 	gib := 1
-	c.play(arrayStep{name: "expand " + kind, prepare: func() error {
+	c.play(crashStep{name: "expand " + kind, prepare: func() error {
 		gib++
 		size = int64(gib) << 30
 		cluster.Grow(t, v.on, gib)

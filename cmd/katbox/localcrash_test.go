@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/local/wire"
+	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/internal/uplink/uplinktest"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// controllerEnd is the controller's end of the daemon's connections. Requests go over the newest.
+type controllerEnd struct {
+	mu   sync.Mutex
+	node *uplinktest.Node
+}
+
+// take takes a connection of the daemon, and listens to what it tells until that has ended.
+func (c *controllerEnd) take(ctx context.Context, conn net.Conn, ca *uplinktest.Authority, t *testing.T) {
+	n, err := uplinktest.Take(ctx, conn, ca.Leaf(t, "localhost"))
+	if err != nil {
+		return
+	}
+	summary, err := n.Ask(http.MethodGet, api.SummaryPath, nil)
+	if err != nil {
+		return
+	}
+	defer summary.Body.Close()
+	c.become(n)
+	_, _ = io.Copy(io.Discard, summary.Body) // the daemon is gone
+	c.become(nil)
+}
+
+func (c *controllerEnd) become(n *uplinktest.Node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.node = n
+}
+
+func (c *controllerEnd) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	n := c.node
+	c.mu.Unlock()
+	if n == nil {
+		return nil, fmt.Errorf("%w: the node is away", volume.ErrUnavailable)
+	}
+	return n.Client.RoundTrip(r)
+}
+
+// localCrash is a daemon with crash points and a pool, with what the controller and the kubelet ask of it.
+type localCrash struct {
+	*daemon
+	*stepCrash
+	local.Pools
+	csi  csi.NodeClient
+	uuid string
+	disk string
+}
+
+func newLocalCrash(t *testing.T, binary, fsType, backend string) *localCrash {
+	t.Helper()
+	ca, end := uplinktest.NewAuthority(t), &controllerEnd{}
+	address := listenAsGateway(t, func(conn net.Conn) { end.take(t.Context(), conn, ca, t) })
+	_, port, err := net.SplitHostPort(address)
+	must(t, err)
+	c := &localCrash{daemon: newDaemon(t), Pools: wire.NewClient("node-1", end)}
+	c.disk = filepath.Join(roottest.FileSystem(t, fsType, 4096), "pool")
+	for name, content := range map[string][]byte{"token": []byte("token"), "ca.crt": ca.PEM} {
+		must(t, os.WriteFile(filepath.Join(c.dir, name), content, 0o600))
+	}
+	socket := filepath.Join(c.dir, "local", "csi.sock")
+	c.flags = append(c.flags, "--local-pool", "fast="+c.disk+",backend="+backend, "--local-endpoint", "unix://"+socket,
+		"--controller", "localhost:"+port, "--controller-ca", filepath.Join(c.dir, "ca.crt"), "--controller-token", filepath.Join(c.dir, "token"))
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	t.Cleanup(func() { must(t, conn.Close()) })
+	c.csi = csi.NewNodeClient(conn)
+	// There is no inline volume, and so no other point than those of this pool, except at the start.
+	c.stepCrash = newStepCrash(c.daemon, binary, func(string) bool { return true })
+	c.stepCrash.ready = func() error {
+		all, err := c.Pools.Pools(t.Context())
+		if err == nil && (len(all) != 1 || all[0].Failed != "") {
+			err = fmt.Errorf("the pools are %+v", all)
+		}
+		if err == nil {
+			c.uuid = all[0].UUID
+		}
+		return err
+	}
+	c.repeat("find the pool", c.stepCrash.ready)
+	return c
+}
+
+const crashSize = 320 * mebi
+
+func (c *localCrash) make(name string, from local.Source) func() error {
+	return call(func(ctx context.Context) error {
+		v, err := c.CreateVolume(ctx, c.uuid, local.NewVolume{Name: name, Size: crashSize, FSType: "xfs", Source: from})
+		if err == nil && (!v.Ready || v.Size < crashSize) {
+			err = fmt.Errorf("made %+v", v)
+		}
+		return err
+	})
+}
+
+func (c *localCrash) paths(id string) (staging, target string) {
+	staging = filepath.Join(c.dir, "kubelet/plugins/kubernetes.io/csi/local.csi.katbox.io", id, "globalmount")
+	target = filepath.Join(c.dir, "kubelet/pods", testPod, "volumes/kubernetes.io~csi", id, "mount")
+	must(c.t, errors.Join(os.MkdirAll(staging, 0o750), os.MkdirAll(filepath.Dir(target), 0o750)))
+	return staging, target
+}
+
+func (c *localCrash) stage(id string) func() error {
+	staging, _ := c.paths(id)
+	return call(func(ctx context.Context) error {
+		_, err := c.csi.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+			VolumeId: id, StagingTargetPath: staging, VolumeCapability: capabilityOf(false),
+			VolumeContext: map[string]string{pools.PoolContext: c.uuid},
+		})
+		return err
+	})
+}
+
+func (c *localCrash) publish(id string) func() error {
+	staging, target := c.paths(id)
+	return call(func(ctx context.Context) error {
+		_, err := c.csi.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+			VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: capabilityOf(false),
+		})
+		return err
+	})
+}
+
+func (c *localCrash) unpublish(id string) func() error {
+	_, target := c.paths(id)
+	return call(func(ctx context.Context) error {
+		_, err := c.csi.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
+		return err
+	})
+}
+
+func (c *localCrash) unstage(id string) func() error {
+	staging, _ := c.paths(id)
+	return call(func(ctx context.Context) error {
+		_, err := c.csi.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging})
+		return err
+	})
+}
+
+// remove deletes a volume, and waits until its room is free.
+func (c *localCrash) remove(id string) func() error {
+	return call(func(ctx context.Context) error {
+		if err := c.DeleteVolume(ctx, c.uuid, id); err != nil {
+			return err
+		}
+		return c.erased()
+	})
+}
+
+func (c *localCrash) erased() error {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		left, err := os.ReadDir(filepath.Join(c.disk, ".trash"))
+		if len(left) == 0 || err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d are left in the trash", len(left))
+		}
+	}
+}
+
+func (c *localCrash) comment(id, text string) func() error {
+	return call(func(ctx context.Context) error {
+		_, err := c.CommentVolume(ctx, c.uuid, id, text)
+		return err
+	})
+}
+
+// inOrder does one thing after the other, until one fails.
+func inOrder(all ...func() error) func() error {
+	return func() error {
+		for _, do := range all {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// holds uses a volume that is not staged, and checks what is in it.
+func (c *localCrash) holds(id, want string) func() error {
+	_, target := c.paths(id)
+	return inOrder(c.stage(id), c.publish(id), func() error {
+		got, err := os.ReadFile(filepath.Join(target, "file"))
+		if want == "" && os.IsNotExist(err) {
+			err = os.WriteFile(filepath.Join(target, "file"), []byte("x"), 0o600)
+		} else if err == nil && string(got) != want {
+			err = fmt.Errorf("%s has %q, want %q", id, got, want)
+		}
+		return err
+	}, c.unpublish(id), c.unstage(id))
+}
+
+// promised checks that the pool has promised room for so many times the size, and has so many records.
+func (c *localCrash) promised(records int, bytes int64) func() error {
+	return func() error {
+		all, err := c.Pools.Pools(c.t.Context())
+		if err != nil {
+			return err
+		}
+		names, err := filepath.Glob(filepath.Join(c.disk, "records", "[^.]*"))
+		if err == nil && (all[0].Provisioned != bytes || len(names) != records) {
+			err = fmt.Errorf("%d bytes are promised, and there are %d records, want %d and %d", all[0].Provisioned, len(names), bytes, records)
+		}
+		return err
+	}
+}
+
+// TestLocalCrashAtEveryStep kills the daemon at each point that the calls of the controller and the kubelet reach for a
+// volume on the node's disk. What was made is whole, what was deleted is gone, and in the end nothing is left.
+func TestLocalCrashAtEveryStep(t *testing.T) {
+	roottest.Need(t)
+	binary := buildCrashing(t)
+	met := map[string]bool{}
+	for _, on := range []struct{ fsType, backend string }{{"xfs", "image"}, {"btrfs", "btrfs"}} {
+		t.Run(on.backend, func(t *testing.T) {
+			c := newLocalCrash(t, binary, on.fsType, on.backend)
+			c.playVolume()
+			wantNothingLocal(t, c.disk)
+			must(t, c.promised(0, 0)())
+			t.Logf("%d crashes at %d points", c.played, len(c.met))
+			if c.played < 40 {
+				t.Errorf("only %d crashes", c.played)
+			}
+			for point := range c.met {
+				met[point] = true
+			}
+		})
+	}
+	if !t.Failed() {
+		for _, wrong := range compare(pointsBelow(t, "../../", "internal/local", "actors/local"), met, localOutOfReach) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// localOutOfReach are the points that no step of TestLocalCrashAtEveryStep reaches, and why.
+var localOutOfReach = map[string]string{
+	"disk.Pool.canImages/Fallocate":       "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.canShare/Clone":            "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.openDirectory/MkdirAll":    "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.openPart/Create":           "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.openPart/Mkdirat":          "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.openPart/Sync":             "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.openParts/Sync":            "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.setAside/Renameat":         "of a record that is damaged",
+	"disk.Pool.setAside/Sync":             "of a record that is damaged",
+	"disk.Pool.trial/Create":              "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.Pool.trial/Unlinkat":            "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.attachOne/LoopClear":            "of a loop device that another took",
+	"disk.detach/LoopClear":               "of a block device",
+	"disk.directories.create/Sync":        "where the file system has project quotas",
+	"disk.images.newImage/SetFlags":       "of images on btrfs",
+	"disk.images.noRoom/Truncate":         "on a full disk",
+	"disk.images.thawOrigin/Thaw":         "at a start after a crash between freeze and thaw",
+	"disk.removeUnfinished/Unlinkat":      "at a start after a crash",
+	"disk.simpleQuotas/EnableQuotaGroups": "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.syncDirectory/Sync":             "when a pool is made or opened; the tests of internal/local/disk end it there",
+	"disk.writeFile/Unlinkat":             "after a write that has failed",
+}
+
+// playVolume plays all calls for a volume, each with a crash at each of its points.
+func (c *localCrash) playVolume() {
+	t := c.t
+	const origin, data = "pvc-1", "data"
+	size := int64(crashSize)
+	c.play(crashStep{name: "make", prepare: nothing, call: c.make("pvc-2", local.Source{}), after: inOrder(
+		c.holds("pvc-2", ""), c.promised(1, size), c.remove("pvc-2"), c.promised(0, 0))})
+	must(t, c.make(origin, local.Source{})())
+	c.play(crashStep{name: "stage", prepare: nothing, call: c.stage(origin), after: c.unstage(origin)})
+	c.play(crashStep{name: "unstage", prepare: c.stage(origin), call: c.unstage(origin), after: nothing})
+	must(t, c.stage(origin)())
+	c.play(crashStep{name: "publish", prepare: nothing, call: c.publish(origin), after: c.unpublish(origin)})
+	c.play(crashStep{name: "unpublish", prepare: c.publish(origin), call: c.unpublish(origin), after: nothing})
+	must(t, c.publish(origin)())
+	_, target := c.paths(origin)
+	must(t, os.WriteFile(filepath.Join(target, "file"), []byte(data), 0o600))
+	c.play(crashStep{name: "grow", prepare: func() error { size += 16 * mebi; return nil }, call: call(func(ctx context.Context) error {
+		if _, err := c.GrowVolume(ctx, c.uuid, origin, size); err != nil {
+			return err
+		}
+		got, err := c.csi.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
+			VolumeId: origin, VolumePath: target, CapacityRange: &csi.CapacityRange{RequiredBytes: size},
+		})
+		if err == nil && got.GetCapacityBytes() != size {
+			err = fmt.Errorf("expanded to %v, want %d", got, size)
+		}
+		return err
+	}), after: func() error { return c.promised(1, size)() }})
+	take := call(func(ctx context.Context) error {
+		s, err := c.CreateSnapshot(ctx, c.uuid, "snap", origin)
+		if err == nil && (!s.Ready || s.Volume != origin) {
+			err = fmt.Errorf("took %+v", s)
+		}
+		return err
+	})
+	untake := inOrder(call(func(ctx context.Context) error { return c.DeleteSnapshot(ctx, c.uuid, "snap") }), c.erased)
+	clone := func(from local.Source) func() error {
+		return call(func(ctx context.Context) error {
+			_, err := c.CreateVolume(ctx, c.uuid, local.NewVolume{Name: "pvc-3", Size: size, Source: from})
+			return err
+		})
+	}
+	restored := inOrder(clone(local.Source{Snapshot: "snap"}), c.holds("pvc-3", data), c.remove("pvc-3"))
+	c.play(crashStep{name: "snapshot", prepare: nothing, call: take, after: inOrder(c.promised(2, 2*size), restored, untake)})
+	c.play(crashStep{name: "clone", prepare: nothing, call: clone(local.Source{Volume: origin}), after: inOrder(
+		c.promised(2, 2*size), c.holds("pvc-3", data), c.remove("pvc-3"))})
+	c.play(crashStep{name: "delete a snapshot", prepare: take, call: untake, after: c.promised(1, size)})
+	must(t, inOrder(c.unpublish(origin), c.unstage(origin))())
+	retained := pools.Comment{Retained: &pools.Retention{Since: time.Now(), Until: time.Now().Add(time.Hour)}}.String()
+	c.play(crashStep{name: "retain", prepare: nothing, call: c.comment(origin, retained), after: func() error {
+		if err := c.stage(origin)(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "is retained since") {
+			return fmt.Errorf("stage what is retained: %w", err)
+		}
+		return c.comment(origin, "mine")()
+	}})
+	c.play(crashStep{name: "restore", prepare: c.comment(origin, retained), call: c.comment(origin, ""), after: c.holds(origin, data)})
+	c.play(crashStep{name: "delete", prepare: c.make("pvc-2", local.Source{}), call: c.remove("pvc-2"), after: c.promised(1, size)})
+	must(t, c.remove(origin)())
+}
