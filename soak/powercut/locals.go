@@ -39,7 +39,9 @@ func newLocals(o options, prefix string, journal func(local.Event) error) (*loca
 	socket := filepath.Join(dir, "local.sock")
 	l := &locals{controller: c, pools: len(o.pools), flags: append(c.Flags(), "--local-endpoint", "unix://"+socket)}
 	for class, backend := range o.pools {
-		l.flags = append(l.flags, "--local-pool", fmt.Sprintf("%s=%s,backend=%s", class, filepath.Join(dir, "pool-"+class), backend))
+		// The kubelet's directory is on the same disk.
+		l.flags = append(l.flags, "--local-pool",
+			fmt.Sprintf("%s=%s,backend=%s,on-root-disk", class, filepath.Join(dir, "pool-"+class), backend))
 	}
 	l.player, err = local.NewPlayer(local.Config{
 		Controller: c, Socket: socket, Kubelet: filepath.Join(dir, "kubelet"), Pools: o.pools, FSType: "ext4", Prefix: prefix,
