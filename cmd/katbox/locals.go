@@ -136,8 +136,9 @@ func (l *locals) startNode(ctx context.Context) error {
 		return err
 	}
 	d := &disks{
-		known: pools, hostRoot: l.o.arrays.hostRoot, own: []string{cmp.Or(l.o.arrays.hostRoot, "/"), l.o.kubeletDir}, log: l.log, projects: disk.NewProjects(quota.LocalRange, reserved, l.log),
-		turns: pace.NewTurns(l.o.eraseParallel, pace.NewCalls(), actors.LowPriority, func(int) {}),
+		known: pools, hostRoot: l.o.arrays.hostRoot, own: []string{cmp.Or(l.o.arrays.hostRoot, "/"), l.o.kubeletDir}, log: l.log,
+		projects: disk.NewProjects(quota.LocalRange, reserved, l.log),
+		turns:    pace.NewTurns(l.o.eraseParallel, pace.NewCalls(), actors.LowPriority, func(int) {}),
 	}
 	n, err := actorslocal.Start(actorslocal.Config{
 		Places: places, Open: d.open, Machine: machine{attachdisk.Tools{Root: l.o.arrays.hostRoot, Log: l.log}}, Metrics: l.i.counted,
@@ -286,8 +287,8 @@ func (i *instance) reportLocal(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, p := range all {
-		fmt.Fprintf(w, "%s class=%s %q backend=%s fs=%s hardLimit=%t total=%d free=%d promised=%d %s\n", cmp.Or(p.UUID, "-"), p.Class, p.Path, p.Backend,
-			p.FSType, p.HardLimit, p.Total, p.Free, p.Provisioned, p.Failed)
+		fmt.Fprintf(w, "%s class=%s %q backend=%s fs=%s hardLimit=%t total=%d free=%d promised=%d %s\n", cmp.Or(p.UUID, "-"), p.Class, p.Path,
+			p.Backend, p.FSType, p.HardLimit, p.Total, p.Free, p.Provisioned, p.Failed)
 	}
 	return nil
 }

@@ -18,8 +18,9 @@ func TestNoQuotaGroupsOfDeletedSubvolumes(t *testing.T) {
 	var release unix.Utsname
 	must(t, unix.Uname(&release))
 	var major, minor int
-	if _, err := fmt.Sscanf(unix.ByteSliceToString(release.Release[:]), "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 11 {
-		t.Skipf("the kernel %s leaves the quota groups of subvolumes, %v", unix.ByteSliceToString(release.Release[:]), err)
+	version := unix.ByteSliceToString(release.Release[:])
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 11 {
+		t.Skipf("the kernel %s leaves the quota groups of subvolumes, %v", version, err)
 	}
 	p := newPool(t, onBtrfs)
 	groups := func() int {

@@ -98,4 +98,6 @@ func (p *Pool) giveUp() (bool, error) {
 }
 
 // noRoom tells whether an error means that the disk is full.
-func noRoom(err error) bool { return errors.Is(volume.WantsRoom(err, "on the disk"), volume.ErrNoSpace) }
+func noRoom(err error) bool {
+	return errors.Is(volume.WantsRoom(err, "on the disk"), volume.ErrNoSpace)
+}
