@@ -281,6 +281,7 @@ var localOutOfReach = map[string]string{
 	"disk.attachOne/LoopClear":            "of a loop device that another took",
 	"disk.detach/LoopClear":               "of a block device",
 	"disk.directories.create/Sync":        "where the file system has project quotas",
+	"disk.images.enlarge/Truncate":        "on a disk without room for the growth",
 	"disk.images.newImage/SetFlags":       "of images on btrfs",
 	"disk.images.noRoom/Truncate":         "on a full disk",
 	"disk.images.thawOrigin/Thaw":         "at a start after a crash between freeze and thaw",
