@@ -21,7 +21,7 @@ TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local pools-crash transcript e2e-disk lint generate portable compiler binaries
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate pools-crash transcript e2e-disk lint generate portable compiler binaries
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -177,8 +177,12 @@ e2e-pools: bin/helm ## Install the controller of the pools with the real sidecar
 e2e-pools-rate: ## Measure how fast claims are bound and deleted with the real sidecars, 10 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_POOLS=1 E2E_FLAGS="-run TestRateOfClaims $(E2E_FLAGS)"
 
-e2e-local: ## Run volumes on the nodes' own disks in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e
+e2e-local: ## Run volumes on the nodes' own disks in a real cluster of three nodes, 30 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_LOCAL=1 E2E_FLAGS="-run TestLocal $(E2E_FLAGS)"
+
+# RK_CONTROLLER_MANAGER_EXTRA as for e2e-pools-rate; KATBOX_E2E_CLAIMS=1000 makes fewer than 10,000.
+e2e-local-rate: ## Measure how fast claims on a node's own disk are bound and deleted, 40 minutes; REALKUBELET=DIR as for e2e
+	@$(MAKE) --no-print-directory e2e KATBOX_E2E_LOCAL=1 E2E_FLAGS="-run TestRateOfLocalClaims $(E2E_FLAGS)"
 
 # VMTEST names a directory with a run.sh that runs a command in a virtual machine; deploy/e2e/array/run says what
 # it has to do.

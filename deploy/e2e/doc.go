@@ -21,7 +21,8 @@
 // volumes of that array.
 //
 // "make e2e-local" runs TestLocal in a cluster of three nodes with RBAC and a network for pods: volumes on the nodes' own
-// disks, which are image files of XFS and ext4, while nodes, daemons and the controller go and come back.
+// disks, which are image files of XFS and ext4, while nodes, disks, daemons and the controller go and come back.
+// "make e2e-local-rate" measures there how fast such volumes are made and deleted.
 //
 // Only what the node demands is changed in the manifests: where its kubelet is,
 // the working directory, the host's network and the port, see manifests.go. What

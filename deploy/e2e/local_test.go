@@ -27,6 +27,11 @@ func TestLocal(t *testing.T) {
 		{"comes back", (*localCluster).testComesBack},
 		{"grows", (*localCluster).testGrows},
 		{"node lost", (*localCluster).testNodeLost},
+		{"registered again", (*localCluster).testRegisteredAgain},
+		{"drained", (*localCluster).testDrained},
+		{"disk full", (*localCluster).testDiskFull},
+		{"disk away", (*localCluster).testDiskAway},
+		{"disk moved", (*localCluster).testDiskMoved},
 		{"uninstall", (*localCluster).testUninstalled},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {

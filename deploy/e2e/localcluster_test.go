@@ -16,6 +16,8 @@ const (
 	// nodesWithDisks is how many nodes there are, each with a disk of localDiskSize.
 	nodesWithDisks = 3
 	localDiskSize  = 2 << 30
+	// anotherNode is one that is started later.
+	anotherNode = nodesWithDisks + 1
 	// localNodes is the headless Service of the controller that the daemons look for.
 	localNodes = "katbox-controller-nodes"
 	// noDisk is a file below the mount point of a node's disk, as the README has it.
@@ -32,8 +34,9 @@ func newLocalCluster(t *testing.T) *localCluster {
 	t.Helper()
 	l := &localCluster{newPoolsCluster(t, "overlay-local")}
 	l.serveDNS(localNodes)
-	for n := 1; n <= nodesWithDisks; n++ {
-		l.makeDisk(n)
+	for n, fsType := range map[int]string{1: "xfs", 2: "xfs", nodesWithDisks: "ext4"} {
+		l.makeMountPoint(n)
+		l.makeDisk(n, fsType, localDiskSize)
 		l.mountDisk(n)
 	}
 	l.install()
@@ -69,8 +72,15 @@ volumeBindingMode: WaitForFirstConsumer
 // install applies the overlay with the directory of these nodes.
 func (l *localCluster) install() {
 	l.t.Helper()
+	l.installAs(func(text string) string { return text })
+}
+
+// installAs is install with manifests that are changed.
+func (l *localCluster) installAs(change func(string) string) {
+	l.t.Helper()
 	text := strings.ReplaceAll(l.poolsManifests(), "/var/lib/katbox-pools/nvme", l.diskDir()+",backend=image")
-	l.feed(strings.ReplaceAll(text, "/var/lib/katbox-pools", filepath.Dir(l.diskDir())), "apply", "-f", "-")
+	text = strings.ReplaceAll(text, "/var/lib/katbox-pools", filepath.Dir(l.diskDir()))
+	l.feed(change(text), "apply", "-f", "-")
 	l.controllerReady()
 	l.daemonsReady()
 }
@@ -86,31 +96,53 @@ func (l *localCluster) daemonsReady() {
 // diskDir is where a disk is mounted on each node, as the node sees it.
 func (l *localCluster) diskDir() string { return filepath.Join(l.state, "pools", "disk") }
 
-// makeDisk makes the disk of a node: the last one has ext4, the others XFS.
-func (l *localCluster) makeDisk(n int) {
+// makeMountPoint makes the directory of a node's disk, as the README has it. The node may be down.
+func (l *localCluster) makeMountPoint(n int) {
 	l.t.Helper()
-	image := filepath.Join(l.nodeDir(n), "disk.img")
-	f, err := os.Create(image)
+	dir := filepath.Join(l.nodeDir(n), "pools", "disk")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, noDisk), nil, 0o600)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// diskImage is the disk of a node, as the host sees it.
+func (l *localCluster) diskImage(n int) string { return filepath.Join(l.nodeDir(n), "disk.img") }
+
+// makeDisk makes the disk of a node.
+func (l *localCluster) makeDisk(n int, fsType string, size int64) {
+	l.t.Helper()
+	f, err := os.Create(l.diskImage(n))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if err := errors.Join(f.Truncate(localDiskSize), f.Close()); err != nil {
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
 		l.t.Fatal(err)
 	}
-	mkfs := []string{"mkfs.xfs", "-q", image}
-	if n == nodesWithDisks {
-		mkfs = []string{"mkfs.ext4", "-q", "-F", image}
+	mkfs := []string{"-q", l.diskImage(n)}
+	if fsType == "ext4" {
+		mkfs = append([]string{"-F"}, mkfs...)
 	}
-	if _, err := l.try("", mkfs[0], mkfs[1:]...); err != nil {
+	if _, err := l.try("", "mkfs."+fsType, mkfs...); err != nil {
 		l.t.Fatal(err)
 	}
-	l.onNode(n, "mkdir -p "+l.diskDir()+" && touch "+filepath.Join(l.diskDir(), noDisk))
 }
 
 // mountDisk mounts the disk of a node, as it does when it boots.
 func (l *localCluster) mountDisk(n int) {
 	l.t.Helper()
 	l.onNode(n, "mount -o loop "+filepath.Join(l.state, "disk.img")+" "+l.diskDir())
+}
+
+// powerCut ends a node in one instant. What the script cleans up behind it may be busy for a moment.
+func (l *localCluster) powerCut(n int) {
+	l.t.Helper()
+	l.eventually("node "+fmt.Sprint(n)+" is down", func() error {
+		out, err := l.try("", "bash", filepath.Join(l.scripts, "node.sh"), "kill", fmt.Sprint(n))
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return err
+	})
 }
 
 // onNode runs a script on a node, and returns what it prints.
@@ -193,16 +225,22 @@ func (l *localCluster) clear() {
 func (l *localCluster) wantNothingLeft() {
 	l.t.Helper()
 	l.clear()
+	for n := 1; n <= nodesWithDisks; n++ {
+		l.wantNothingLeftOf(n)
+	}
+}
+
+// wantNothingLeftOf waits until there is no volume any more, neither in the cluster nor on a node's disk.
+func (l *localCluster) wantNothingLeftOf(n int) {
+	l.t.Helper()
 	l.eventually("nothing is left", func() error {
 		out, err := l.tryKubectl("", "get", "pv,poolvolumes,poolsnapshots", "-o", "name")
 		if err == nil && out != "" {
-			err = errors.New(out)
+			err = fmt.Errorf("%d objects: %.200s", strings.Count(out, "\n"), out)
 		}
-		for n := 1; n <= nodesWithDisks && err == nil; n++ {
-			for _, part := range []string{"volumes", "snapshots", "records", ".trash"} {
-				if left := l.onDisk(n, part); len(left) > 0 {
-					err = fmt.Errorf("node %d has %q in %s", n, left, part)
-				}
+		for _, part := range []string{"volumes", "snapshots", "records", ".trash"} {
+			if left := l.onDisk(n, part); err == nil && len(left) > 0 {
+				err = fmt.Errorf("node %d has %d in %s, such as %s", n, len(left), part, left[0])
 			}
 		}
 		return err

@@ -106,33 +106,50 @@ func (l *localCluster) testSameRoom() {
 	promised()
 }
 
-// testComesBack: a deleted claim's data are there for a new claim, with every byte, after daemons, controller, kubelets
-// and the node itself were started again.
+// testComesBack: a deleted claim's data are there for a new claim, with every byte and within their lifespan, after
+// everything was started again: etcd, API server, scheduler, controllers, sidecars, daemons, kubelets, and the node.
+// What has a shorter lifespan goes all the same.
 func (l *localCluster) testComesBack() {
 	const node = 2
 	l.apply(localClaim("kept", "600Mi", "pools.katbox.io/lifespan: 1h"), localPod{name: "writer", claim: "kept", node: node}.String())
 	l.running("writer")
 	volume := l.bound("kept")
 	sum := l.exec("writer", write("/v/data", 200)+" && mkdir /v/d && echo small >/v/d/small && sync && sha256sum </v/data")
-	l.kubectl("delete", "pod", "writer", "--wait=true")
-	l.kubectl("delete", "pvc", "kept", "--wait=true")
+	l.apply(localClaim("brief", "100Mi", "pools.katbox.io/lifespan: 1m"), localPod{name: "brief", claim: "brief", node: node}.String())
+	l.running("brief")
+	brief := l.bound("brief")
+	l.kubectl("delete", "pod", "writer", "brief", "--wait=true")
+	l.kubectl("delete", "pvc", "kept", "brief", "--wait=true")
+	until := ""
 	retained := func() error {
-		out, err := l.tryKubectl("", "get", "poolvolume", volume, "-o", "jsonpath={.status.state}")
-		if err == nil && out != "Retained" {
-			err = errors.New("it is " + out)
+		out, err := l.tryKubectl("", "get", "poolvolume", volume, "-o", "jsonpath={.status.state} {.status.retainedUntil}")
+		state, end, _ := strings.Cut(out, " ")
+		switch {
+		case err != nil:
+			return err
+		case state != "Retained" || end == "":
+			return fmt.Errorf("it is %q", out)
+		case until != "" && end != until:
+			l.t.Fatalf("it is retained until %s, and was until %s", end, until)
 		}
-		return err
+		until = end
+		return nil
 	}
 	l.eventually("the volume is retained", retained)
+	if table := l.kubectl("get", "poolvolume", volume); !strings.Contains(table, until) {
+		l.t.Errorf("people who ask until when it is retained read %s", table)
+	}
 
+	l.restartControlPlane()
 	l.kubectl("-n", namespace, "rollout", "restart", "daemonset/katbox", "deployment/katbox-controller")
 	l.daemonsReady()
 	l.controllerReady()
 	for n := 1; n <= nodesWithDisks; n++ {
-		l.script("kubelet.sh", "restart", strconv.Itoa(n))
+		l.script("kubelet.sh", "crash", strconv.Itoa(n))
 	}
 	l.bootNode(node)
 	l.eventually("the volume is retained after all was started again", retained)
+	l.eventually("the lifespan of the other one is over", func() error { return l.gone("poolvolume", brief) })
 
 	l.apply(localClaim("again", "600Mi", "pools.katbox.io/restore: kept"), localPod{name: "reader", claim: "again", node: node}.String())
 	l.running("reader")
@@ -153,7 +170,7 @@ func (l *localCluster) testComesBack() {
 // bootNode cuts the power of a node, starts it, and mounts its disk late, as a slow one.
 func (l *localCluster) bootNode(n int) {
 	l.t.Helper()
-	l.script("node.sh", "kill", strconv.Itoa(n))
+	l.powerCut(n)
 	l.script("node.sh", "start", strconv.Itoa(n))
 	if left := l.onDisk(n, ""); !slices.Equal(left, []string{noDisk}) {
 		l.t.Errorf("without its disk, node %d has %q there", n, left)
@@ -163,21 +180,71 @@ func (l *localCluster) bootNode(n int) {
 	l.wantPoolOf(n, "Ready")
 }
 
-// testGrows: a volume grows while a pod uses it. XFS grows also where root lacks CAP_SYS_RESOURCE.
+// gone fails while there is an object.
+func (l *localCluster) gone(kind, name string) error {
+	out, err := l.tryKubectl("", "get", kind, name, "--ignore-not-found", "-o", "name")
+	if err == nil && out != "" {
+		err = errors.New(out)
+	}
+	return err
+}
+
+// testGrows: a volume grows while a pod uses it. XFS grows also where root lacks CAP_SYS_RESOURCE. Where the kernel refuses
+// that of ext4, the claim says so and keeps its size, and its pods go on.
 func (l *localCluster) testGrows() {
 	l.apply(strings.Replace(localClaim("grows", "300Mi", ""), "storageClassName: nvme", "storageClassName: nvme-xfs", 1),
-		localPod{name: "grows", claim: "grows"}.String())
-	l.running("grows")
+		localPod{name: "grows", claim: "grows"}.String(),
+		localClaim("ext4", "300Mi", ""), localPod{name: "ext4", claim: "ext4"}.String())
+	l.running("grows", "ext4")
 	l.exec("grows", write("/v/f", 200)+" && sync")
-	l.kubectl("patch", "pvc", "grows", "-p", `{"spec": {"resources": {"requests": {"storage": "700Mi"}}}}`)
+	sum := l.exec("ext4", write("/v/data", 100)+" && sync && sha256sum </v/data")
+	for _, name := range []string{"grows", "ext4"} {
+		l.kubectl("patch", "pvc", name, "-p", `{"spec": {"resources": {"requests": {"storage": "700Mi"}}}}`)
+	}
 	l.eventually("the pod has more room", func() error {
-		size, err := strconv.Atoi(l.exec("grows", "df -k /v | tail -n 1 | awk '{print $2}'"))
-		if err == nil && size < 600<<10 {
-			err = fmt.Errorf("%d KiB", size)
+		if size := l.room("grows"); size < 600 {
+			return fmt.Errorf("%d MiB", size)
 		}
-		return err
+		return nil
 	})
 	l.exec("grows", write("/v/g", 300)+" && sync")
+
+	volume := l.bound("ext4")
+	refused := false
+	l.eventually("ext4 has grown, or the claim says why not", func() error {
+		events := l.kubectl("get", "events", "--field-selector=involvedObject.name=ext4,reason=VolumeResizeFailed", "-o",
+			"jsonpath={.items[*].message}")
+		refused = strings.Contains(events, volume)
+		if size := l.room("ext4"); size < 600 && !refused {
+			return fmt.Errorf("%d MiB, and its events are %q", size, events)
+		}
+		return nil
+	})
+	report("ext4 grows while a pod uses it", "%t", !refused)
+	if refused {
+		time.Sleep(10 * time.Second) // it is tried again
+		for _, object := range [][]string{
+			{"pvc", "ext4", "jsonpath={.status.capacity.storage}"}, {"pv", volume, "jsonpath={.spec.capacity.storage}"},
+		} {
+			if size := l.kubectl("get", object[0], object[1], "-o", object[2]); size != "300Mi" {
+				l.t.Errorf("the %s has %s, and its file system has 300Mi", object[0], size)
+			}
+		}
+	}
+	l.kubectl("delete", "pod", "ext4", "--wait=true", "--timeout", patience.String())
+	l.apply(localPod{name: "ext4", claim: "ext4"}.String())
+	l.running("ext4")
+	l.wantData("ext4", sum)
+}
+
+// room is the size in MiB of a pod's volume, as the pod sees it.
+func (l *localCluster) room(pod string) int {
+	l.t.Helper()
+	size, err := strconv.Atoi(l.exec(pod, "df -m /v | tail -n 1 | awk '{print $2}'"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return size
 }
 
 // testNodeLost: the pool of a node that lost its power is Unreachable, others take new volumes, and when the node is
@@ -189,7 +256,7 @@ func (l *localCluster) testNodeLost() {
 	volume := l.bound("stays")
 	sum := l.exec("stays", write("/v/data", 100)+" && sync && sha256sum </v/data")
 
-	l.script("node.sh", "kill", strconv.Itoa(node))
+	l.powerCut(node)
 	l.wantPoolOf(node, "Unreachable")
 	pool := l.pools()[l.nodeName(node)]
 	away := func(c struct{ Type, Status, Reason, Message string }) bool { return c.Reason == "NodeAway" }

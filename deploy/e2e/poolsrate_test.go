@@ -65,6 +65,7 @@ func (p *poolsCluster) arrayWaits(latency time.Duration) {
 type crowd struct {
 	p      *poolsCluster
 	api    kubernetes.Interface
+	spec   corev1.PersistentVolumeClaimSpec // of each claim
 	mu     sync.Mutex
 	bound  map[string]string // the volume of each claim
 	pvs    map[string]bool
@@ -87,7 +88,9 @@ func newCrowd(p *poolsCluster) *crowd {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	c := &crowd{p: p, api: api, bound: map[string]string{}, pvs: map[string]bool{}, change: make(chan struct{})}
+	c := &crowd{
+		p: p, api: api, spec: crowdSpec("fast", "1Gi"), bound: map[string]string{}, pvs: map[string]bool{}, change: make(chan struct{}),
+	}
 	all := informers.NewSharedInformerFactory(api, 0)
 	for _, informer := range []cache.SharedIndexInformer{
 		all.Core().V1().PersistentVolumeClaims().Informer(), all.Core().V1().PersistentVolumes().Informer(),
@@ -145,17 +148,20 @@ func (c *crowd) until(ctx context.Context, is func() bool) error {
 	}
 }
 
+// crowdSpec is what a claim asks for.
+func crowdSpec(class, size string) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+	}
+}
+
 func claimName(n int) string { return fmt.Sprintf("c-%04d", n) }
 
 // make makes a claim and waits until it is bound.
 func (c *crowd) make(ctx context.Context, n int) error {
-	class := "fast"
 	_, err := c.api.CoreV1().PersistentVolumeClaims("default").Create(ctx, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: claimName(n)},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: claimName(n)}, Spec: c.spec,
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err
