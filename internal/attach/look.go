@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/mount"
 )
 
@@ -39,13 +38,11 @@ func Look(path string) (Point, error) {
 // its business. What is mounted at the path itself is not asked.
 func Straight(path string) error {
 	dir := filepath.Dir(filepath.Clean(path))
-	var fd int
-	err := kernel.IgnoreEINTR(func() (err error) {
-		fd, err = unix.Openat2(unix.AT_FDCWD, dir, &unix.OpenHow{
-			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
-		})
-		return err
-	})
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
+	for errors.Is(err, unix.EINTR) {
+		fd, err = unix.Openat2(unix.AT_FDCWD, dir, how)
+	}
 	switch {
 	case err == nil:
 		return unix.Close(fd)
