@@ -165,7 +165,7 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 E2E_FLAGS="-run TestGateway $(E2E_FLAGS)"
 
-pools-crash: ## End the controller of the pools at every point of its operations, and let each request of theirs fail, 5 minutes
+pools-crash: ## End the controller of the pools at every point of its operations, and let each request of theirs fail, 12 minutes
 	@KATBOX_POOLS_FAULTS=all go test -race -count=1 -timeout 30m -run TestFaultAtEach ./actors/pools
 	@go test -tags crashpoints -count=1 -timeout 30m -run TestCrashAtEveryPoint ./cmd/katbox-controller
 

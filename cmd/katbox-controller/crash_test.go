@@ -131,6 +131,7 @@ func (s *story) deletes(id string) {
 // play plays the story, and checks what is on the array on the way.
 func (s *story) play() {
 	s.t.Helper()
+	s.afterlife()
 	s.makes("pvc-1", 2, false, nil)
 	s.makes("pvc-2", 1, true, nil)
 	s.call("snapshot", func(ctx context.Context, c csi.ControllerClient) error {
