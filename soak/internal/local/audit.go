@@ -84,7 +84,7 @@ func (a audit) all(ctx context.Context) error {
 		}
 		v := &volume{class: a.class, name: e.name, size: e.least, retained: strings.Contains(e.comments[0], "retained")}
 		kept[e.name] = v
-		if err := a.use(ctx, v); err != nil {
+		if err := a.use(ctx, v, e); err != nil {
 			a.breaks(ctx, e, err)
 		}
 	}
@@ -143,7 +143,7 @@ func (a audit) rest(ctx context.Context) (is pool, volumes, snapshots []found, e
 }
 
 // use gives a volume to a pod once more.
-func (a audit) use(ctx context.Context, v *volume) error {
+func (a audit) use(ctx context.Context, v *volume, e *entry) error {
 	if v.retained {
 		if err := a.stageOnce(ctx, a.is[v.class].UUID, v.name); status.Code(err) != codes.Unavailable {
 			return fmt.Errorf("it is retained, and staging it was answered with %w", err)
@@ -156,6 +156,14 @@ func (a audit) use(ctx context.Context, v *volume) error {
 	if err != nil {
 		return err
 	}
+	is, err := ask[found](ctx, a.Controller, http.MethodGet, a.pathOf(v), nil)
+	if err == nil && (is.Size < e.least || is.Size > e.most) {
+		err = fmt.Errorf("it is staged with %d bytes, and should have between %d and %d", is.Size, e.least, e.most)
+	}
+	if err != nil {
+		return errors.Join(err, a.leave(ctx, v.name, auditor))
+	}
+	v.size = is.Size
 	u := &Use{Player: a.Player, volume: v, pod: auditor, target: target}
 	err = errors.Join(u.Verify(), a.fill(u), u.write())
 	if err == nil {

@@ -39,6 +39,8 @@ func TestBook(t *testing.T) {
 		{"not asked for", nil, []found{a}, nil, 0, "nobody has made"},
 		{"a volume that is a snapshot", [][]Event{made}, nil, []found{a}, 0, "nobody has made"},
 		{"growing, and not grown", [][]Event{made, {of(Grow, "a", 20)}}, []found{a}, nil, 0, ""},
+		{"growing, and promised that", [][]Event{made, {of(Grow, "a", 20)}}, []found{a}, nil, 20, ""},
+		{"growing, and promised more", [][]Event{made, {of(Grow, "a", 20)}}, []found{a}, nil, 30, "has promised 30"},
 		{"growing, and grown", [][]Event{made, {of(Grow, "a", 20)}}, []found{grown}, nil, 0, ""},
 		{"grown, and not grown", [][]Event{made, {of(Grow, "a", 20), of(Grown, "a", 20)}}, []found{a}, nil, 0, "should have between 20 and 20"},
 		{"not asked to grow", [][]Event{made}, []found{grown}, nil, 0, "should have between 10 and 10"},
