@@ -15,10 +15,18 @@ import (
 // when the array is back. The next one goes on with what it did.
 func (a *arrayCluster) testStoppedWaiting() {
 	c := claim{name: "ext4", class: "ext4"}
-	a.apply(c.String(), container{name: "ext4", script: "echo hello >/v/from && sync && exec sleep 99999", claim: c}.String())
-	a.running("ext4")
+	a.apply(c.String(), container{name: "ext4", script: "echo hello >/v/from && sync && echo durable && exec sleep 99999", claim: c}.String())
+	// A pod that still writes when the array goes away does not end before the disk has failed.
+	a.eventually("the pod has written", func() error {
+		out, err := a.tryKubectl("", "logs", "ext4")
+		if out = strings.TrimSpace(out); err == nil && out != "durable" {
+			err = fmt.Errorf("the pod's log is %q", out)
+		}
+		return err
+	})
 	daemon := a.daemonProcess()
 	a.order("POST", "away", `{"how":"network"}`)
+	defer a.order("POST", "back", "") // whatever happens: the next scenario needs it
 	away := time.Now()
 	a.kubectl("delete", "pod", "ext4", "--wait=false")
 	a.eventually("the daemon waits for the disk", func() error { return waitsInKernel(daemon) })
