@@ -14,7 +14,7 @@
 //   - report tells what came of it: tables, page, JSON, progress.
 //   - reader reads retained volumes beside all that, as people do.
 //   - check judges: answers, published data, deadlines, what is left over.
-//   - faults breaks things; daemon runs the driver; wallclock gives it a clock.
+//   - faults breaks things; daemon runs the driver; clock is one that steps.
 //   - local plays the controller, the kubelet and the pods of local persistent volumes.
 //   - kubelet is a kubelet's volume manager; misuse makes calls with bad input.
 //   - content is what pods write, synced what is known to be on the disk, host the disk

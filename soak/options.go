@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/katbox/katbox/soak/internal/clock"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
@@ -67,7 +68,7 @@ func parseOptions(args []string) (options, error) {
 			fmt.Fprintf(os.Stderr, "  %-7s %s\n", name, workload.Describe(name))
 		}
 	}
-	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary)")
+	flags.StringVar(&o.daemon, "daemon", "", "the katbox binary (default: katbox beside this binary, or katbox-clock for steps of the clock)")
 	flags.StringVar(&preset, "preset", "smoke", "the workload, one of "+strings.Join(workload.Presets(), ", "))
 	flags.StringVar(&file, "workload", "", "the workload, a YAML file; the presets' files are examples")
 	flags.Uint64Var(&o.seed, "seed", 0, "decides everything random (default: a new one, printed first)")
@@ -184,15 +185,20 @@ func quoted(word string) string {
 // plainLetters mean nothing to a shell.
 const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@%,"
 
-// binary is the absolute path of the daemon's binary. Its error wraps errUsage.
+// binary is the absolute path of the daemon's binary: of the one that is shipped, unless the
+// workload steps its clock. Its error wraps errUsage.
 func (o options) binary() (string, error) {
+	name, steps := "katbox", hasFault(o.workload, workload.ClockStep)
+	if steps {
+		name = "katbox-clock"
+	}
 	path := o.daemon
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return "", fmt.Errorf("find the katbox binary beside this one: %w; name it with --daemon", err)
 		}
-		path = filepath.Join(filepath.Dir(self), "katbox")
+		path = filepath.Join(filepath.Dir(self), name)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -201,9 +207,19 @@ func (o options) binary() (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: katbox binary: %w; build it, or name it with --daemon", errUsage, err)
+		return "", fmt.Errorf("%w: katbox binary: %w; build it with \"make bin/%s\", or name it with --daemon", errUsage, err, name)
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
 		return "", fmt.Errorf("%w: katbox binary: %s is not a program; name another with --daemon", errUsage, path)
+	}
+	if !steps {
+		return path, nil
+	}
+	switch follows, err := clock.Follows(path); {
+	case err != nil:
+		return "", fmt.Errorf("%w: katbox binary: %w; name another with --daemon", errUsage, err)
+	case !follows:
+		return "", fmt.Errorf("%w: katbox binary: %s steps the clock, and %s follows the machine's;"+
+			" \"make bin/katbox-clock\" builds one to name with --daemon", errUsage, o.name, path)
 	}
 	return path, nil
 }

@@ -129,4 +129,14 @@ func TestBinary(t *testing.T) {
 	if got, err := (options{daemon: self}).binary(); err != nil || got != self {
 		t.Errorf("%s, %v; want %s", got, err, self)
 	}
+	steps := workload.Workload{Faults: []workload.Fault{{Kind: workload.ClockStep, Times: 1}}}
+	for path, want := range map[string]string{"": "make bin/katbox-clock", "/bin/sh": "/bin/sh follows the machine's"} {
+		if _, err := (options{daemon: path, workload: steps}).binary(); !isUsage(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q for a workload that steps the clock: %v, want a wrong usage with %q", path, err, want)
+		}
+	}
+	// This program knows of clocks too.
+	if got, err := (options{daemon: self, workload: steps}).binary(); err != nil || got != self {
+		t.Errorf("%s, %v; want %s", got, err, self)
+	}
 }

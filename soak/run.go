@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
+	"github.com/katbox/katbox/soak/internal/clock"
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
@@ -48,10 +50,14 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 		defer o.locals.controller.Close()
 		args = append(args, o.locals.flags...)
 	}
-	result, err := play(ctx, o, l, daemon.New(daemon.Config{
-		Binary: binary, Args: args, Log: l.Log, Socket: l.Socket,
-		OwnClock: hasFault(o.workload, workload.ClockStep),
-	}), out)
+	driver := daemon.Config{Binary: binary, Args: args, Log: l.Log, Socket: l.Socket}
+	if hasFault(o.workload, workload.ClockStep) {
+		if driver.Clock, err = clock.New(filepath.Join(l.Dir, "clock")); err != nil {
+			return 0, errors.Join(err, l.Remove())
+		}
+		defer driver.Clock.Close()
+	}
+	result, err := play(ctx, o, l, daemon.New(driver), out)
 	if result == nil {
 		return 0, errors.Join(err, l.Remove())
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/katbox/katbox/soak/internal/clock"
 	"github.com/katbox/katbox/soak/internal/host"
-	"github.com/katbox/katbox/soak/internal/wallclock"
 )
 
 const (
@@ -37,10 +38,9 @@ type Config struct {
 	Log    string
 	// Socket is where it listens.
 	Socket string
-	// OwnClock gives it a wall clock that SetClock can set. That makes each look
-	// at the wall clock a detour through this program, so it is only done for
-	// runs that need it.
-	OwnClock bool
+	// Clock is the wall clock that it follows, if it was built to; nil is the
+	// machine's.
+	Clock *clock.Clock
 	// StartLimit is how long it may take until it is ready; 0 is a minute.
 	StartLimit time.Duration
 }
@@ -48,7 +48,6 @@ type Config struct {
 // Binary is a [Driver] that is a program.
 type Binary struct {
 	config Config
-	clock  wallclock.Clock
 	died   chan error
 	used   consumption
 
@@ -61,11 +60,11 @@ func New(c Config) *Binary { return &Binary{config: c, died: make(chan error, 1)
 
 // Start is described at [Driver].
 func (b *Binary) Start(ctx context.Context) error {
-	start := (*exec.Cmd).Start
-	if b.config.OwnClock {
-		start = b.clock.Start
+	cmd := exec.Command(b.config.Binary, b.config.Args...)
+	if b.config.Clock != nil {
+		cmd.Env = append(os.Environ(), b.config.Clock.Environment())
 	}
-	p, err := startProcess(b.config.Binary, b.config.Args, b.config.Log, start)
+	p, err := startProcess(cmd, b.config.Log)
 	if err != nil {
 		return err
 	}
@@ -143,8 +142,8 @@ func (b *Binary) Stop() error {
 // Died is described at [Driver].
 func (b *Binary) Died() <-chan error { return b.died }
 
-// SetClock is described at [Driver]. It has an effect only with an OwnClock.
-func (b *Binary) SetClock(offset time.Duration) { b.clock.Set(offset) }
+// SetClock is described at [Driver]. It needs a Clock.
+func (b *Binary) SetClock(offset time.Duration) { b.config.Clock.Set(offset) }
 
 // Usage is described at [Driver].
 func (b *Binary) Usage() (host.Usage, bool) { return b.used.look() }

@@ -21,15 +21,14 @@ type process struct {
 	err   error
 }
 
-// startProcess starts the binary with its output appended to the log. The start
-// function starts the command, as exec.Cmd.Start does.
-func startProcess(binary string, args []string, log string, start func(*exec.Cmd) error) (*process, error) {
+// startProcess starts the command with its output appended to the log.
+func startProcess(cmd *exec.Cmd, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the daemon's log: %w", err)
 	}
 	defer out.Close()
-	p := &process{cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	// A group of its own keeps the terminal's Ctrl-C away from it: this program
 	// ends it when it is time.
@@ -41,7 +40,7 @@ func startProcess(binary string, args []string, log string, start func(*exec.Cmd
 		// stay as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := start(p.cmd)
+		err := p.cmd.Start()
 		started <- err
 		if err != nil {
 			return
