@@ -41,8 +41,8 @@ func (c *churn) sendBadCall(ctx context.Context, pick workload.BadCall) error {
 	if answer.Unanswered() && c.timeline.During(answer.Call.From, answer.Call.To, workload.DaemonKill) {
 		return nil
 	}
-	if wrong := misuse.Objection(answer); wrong != "" {
-		c.checker.BadAnswer(fmt.Sprintf("%s: %s", answer.What, wrong))
+	if answer.Objection != "" {
+		c.checker.BadAnswer(answer.Objection)
 	}
 	if err := c.site.Traces(); err != nil {
 		c.checker.BadAnswer(fmt.Sprintf("after %s: %v", answer.What, err))

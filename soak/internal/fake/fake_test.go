@@ -317,10 +317,10 @@ func TestBadInput(t *testing.T) {
 		n.try(err)
 		objections := 0
 		for pick := range misuse.Number() {
-			if why := misuse.Objection(misuse.Send(t.Context(), conn, uint64(pick), site)); why != "" {
+			if a := misuse.Send(t.Context(), conn, uint64(pick), site); a.Objection != "" {
 				objections++
 				if bug == "" {
-					t.Error(why)
+					t.Error(a.Objection)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,8 +51,8 @@ func NewSite(kubelet, work string) (*Site, error) {
 	if err := os.MkdirAll(filepath.Dir(s.target), 0o750); err != nil {
 		return nil, fmt.Errorf("make a pod for bad calls: %w", err)
 	}
-	for _, b := range bads {
-		for _, path := range b.leadsTo(s) {
+	for _, c := range calls {
+		for _, path := range s.leadsTo(c.request(s)) {
 			if _, ok := s.watched[path]; ok {
 				continue
 			}
@@ -68,6 +69,45 @@ func NewSite(kubelet, work string) (*Site, error) {
 func (s *Site) pods() string { return filepath.Join(s.kubelet, "pods") }
 
 func (s *Site) pod() string { return filepath.Join(s.pods(), podUID) }
+
+// expand puts the site's paths into a value.
+func (s *Site) expand(value string) string {
+	return os.Expand(value, func(name string) string {
+		return map[string]string{"kubelet": s.kubelet, "pods": s.pods(), "pod": s.pod(), "target": s.target, "work": s.work}[name]
+	})
+}
+
+// good is a request with nothing wrong.
+func (s *Site) good() *request {
+	return &request{
+		VolumeId:   volumeID,
+		TargetPath: s.target,
+		VolumeCapability: &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		},
+		VolumeContext: map[string]string{
+			keyEphemeral:                             "true",
+			keyPodUID:                                podUID,
+			"csi.storage.k8s.io/pod.name":            "misuse",
+			"csi.storage.k8s.io/pod.namespace":       "soak",
+			"csi.storage.k8s.io/serviceAccount.name": "default",
+		},
+	}
+}
+
+// leadsTo are the paths that a request leads to if a driver takes it as it is.
+func (s *Site) leadsTo(r *request) []string {
+	// Not joined, but written one after the other, so that they are read as a careless driver does.
+	paths := mayBe(s.work + "/" + r.GetVolumeContext()[keyPodUID] + "/" + r.GetVolumeId())
+	if filepath.IsAbs(r.GetTargetPath()) {
+		return append(paths, mayBe(r.GetTargetPath())...)
+	}
+	for _, from := range []string{"/", s.kubelet, s.work} {
+		paths = append(paths, mayBe(from+"/"+r.GetTargetPath())...)
+	}
+	return paths
+}
 
 // Close removes the pod's directory. An error says that something is in it
 // that was not there before.
