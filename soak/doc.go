@@ -24,7 +24,7 @@
 //   - pause waits, quantile sums up times, and readme puts text into a page, for
 //     all of them and for the programs beside them.
 //
-// Only tests have fake and archived, two drivers that do wrong; dataloss plays
+// Only tests have fake, a driver that does wrong in one way or another; dataloss plays
 // one by one what drivers have lost data by.
 //
 // It does not prove what a power cut leaves behind, as the page cache survives

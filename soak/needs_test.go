@@ -34,7 +34,7 @@ func fault(kind workload.FaultKind, times int, length time.Duration) workload.Fa
 type need struct {
 	change func(*workload.Workload)
 	// also is what such a driver breaks besides, and cannot but break.
-	also history.Promise
+	also []history.Promise
 }
 
 // waves lets pods come and go for some seconds, so that at all times some are
@@ -107,7 +107,7 @@ var needs = map[fake.Bug]need{
 		w.Faults = []workload.Fault{{Kind: workload.ClockStep, Times: 1, Step: workload.Duration(time.Hour)}}
 	}},
 	// Nobody finds the data where it was published, so that is lost as well.
-	fake.Unmounts: {also: history.PublishedData, change: func(w *workload.Workload) {
+	fake.Unmounts: {also: []history.Promise{history.PublishedData}, change: func(w *workload.Workload) {
 		waves(w)
 		w.Length.Mean = workload.Duration(1500 * time.Millisecond)
 		w.Faults = []workload.Fault{fault(workload.DaemonKill, 3, 50*time.Millisecond)}
@@ -133,7 +133,7 @@ var needs = map[fake.Bug]need{
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}},
 	// Where an older volume of another pod is due, that of a failed one goes before it is due itself.
-	fake.EvictsFailures: {also: history.Durable, change: func(w *workload.Workload) {
+	fake.EvictsFailures: {also: []history.Promise{history.Durable}, change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 40, 4
 		w.Disk.Size = 16 << 20
 		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
@@ -190,6 +190,27 @@ var needs = map[fake.Bug]need{
 	fake.ShortensFailed: {change: func(w *workload.Workload) {
 		waves(w)
 		w.Failed, w.Volumes.OnFailure, w.Driver.ReleaseGrace = 0.5, 0.5, workload.Duration(200*time.Millisecond)
+	}},
+	// The targets are busy until the deadline in the queue is past, so that nothing is left to be retained.
+	fake.DeletesBusy: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 12, 4
+		w.Faults = []workload.Fault{fault(workload.BusyTarget, 4, 9*time.Second)}
+	}},
+	// The second life of all pods is longer than the lifespan.
+	fake.DeletesAgain: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel, w.Again = 8, 8, 1
+		w.Length.Mean = workload.Duration(8 * time.Second)
+	}},
+	fake.DeletesFailed: {change: func(w *workload.Workload) {
+		waves(w)
+		w.Again = 1
+		w.Faults = []workload.Fault{fault(workload.DiskFull, 4, 2*time.Second)}
+	}},
+	fake.FollowsID: {change: func(w *workload.Workload) { w.Pods, w.Calls.Bad = 12, 10 }},
+	// What is retained is deleted, too, and no call with bad input should be taken.
+	fake.TakesDot: {also: []history.Promise{history.Durable, history.BadInput}, change: func(w *workload.Workload) {
+		waves(w)
+		w.Calls.Bad, w.Length.Mean = 10, workload.Duration(3*time.Second)
 	}},
 	fake.AttachesWritable: attached(),
 	fake.DeletesAttached:  attached(),

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/soak/internal/archived"
 	"github.com/katbox/katbox/soak/internal/daemon"
+	"github.com/katbox/katbox/soak/internal/fake"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/workload"
@@ -34,7 +34,7 @@ type node struct {
 	layout   host.Layout
 	lifespan time.Duration
 	settings workload.Driver
-	// daemon is the real one; it is nil where the driver is the archived one.
+	// daemon is the real one; it is nil where the driver is a fake one.
 	daemon *daemon.Binary
 	conn   *grpc.ClientConn
 	client csi.NodeClient
@@ -95,15 +95,17 @@ func (n *node) newDaemon(l host.Layout) *daemon.Binary {
 	return daemon.New(daemon.Config{Binary: binary, Args: daemon.Flags(l, n.settings), Log: l.Log, Socket: l.Socket})
 }
 
-// startArchived has the archived driver on the node.
-func (n *node) startArchived() {
+// startFake has a fake driver on the node, which may harm all that is on the tmpfs.
+func (n *node) startFake(bug fake.Bug) {
 	n.t.Helper()
 	n.lifespan = 300 * time.Millisecond
-	d, err := archived.Start(archived.Config{
-		Socket: n.layout.Socket, Work: n.layout.Work, Ground: n.ground, Lifespan: n.lifespan, PruneInterval: 20 * time.Millisecond,
+	d, err := fake.New(fake.Config{
+		Socket: n.layout.Socket, Work: n.layout.Work, Kubelet: n.layout.Kubelet, Outside: n.ground,
+		Lifespan: n.lifespan, OrphanGrace: time.Hour, PruneInterval: 20 * time.Millisecond, Bug: bug,
 	})
 	n.try(err)
-	n.t.Cleanup(d.Stop)
+	n.try(d.Start(n.t.Context()))
+	n.t.Cleanup(func() { n.try(d.Stop()) })
 	n.connect()
 	n.t.Cleanup(func() { n.conn.Close() })
 }
@@ -139,7 +141,7 @@ func (n *node) try(errs ...error) {
 	}
 }
 
-// answers checks the daemon's answer. Those of the archived driver do not matter.
+// answers checks the daemon's answer. Those of a fake driver do not matter.
 func (n *node) answers(want codes.Code, err error) {
 	n.t.Helper()
 	if got := status.Code(err); n.daemon != nil && got != want {

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/katbox/katbox/soak/internal/fake"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 )
@@ -25,20 +26,23 @@ type way struct {
 // in use, or what never was its own.
 func TestSixWaysToLoseData(t *testing.T) {
 	t.Parallel()
-	for _, way := range []way{
-		{"a failed unmount", failedUnmount},
-		{"published again within its lifespan", publishedAgain},
-		{"a failed mount", failedMount},
-		{"a volume ID that leads up", idLeadsUp},
-		{"the volume ID of a dot", idIsDot},
-		{"a mount inside a retained volume", mountInside},
+	for _, way := range []struct {
+		way
+		bug fake.Bug
+	}{
+		{way{"a failed unmount", failedUnmount}, fake.DeletesBusy},
+		{way{"published again within its lifespan", publishedAgain}, fake.DeletesAgain},
+		{way{"a failed mount", failedMount}, fake.DeletesFailed},
+		{way{"a volume ID that leads up", idLeadsUp}, fake.FollowsID},
+		{way{"the volume ID of a dot", idIsDot}, fake.TakesDot},
+		{way{"a mount inside a retained volume", mountInside}, fake.EntersMounts},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			t.Run("archived", func(t *testing.T) {
+			t.Run("fake", func(t *testing.T) {
 				t.Parallel()
 				n := newNode(t)
-				n.startArchived()
+				n.startFake(way.bug)
 				err := way.play(n)
 				if !errors.Is(err, errLost) {
 					t.Errorf("%v, want something to be lost", err)
@@ -82,10 +86,10 @@ func TestOrdinaryLife(t *testing.T) {
 		return n.lost()
 	}}
 	life.runWithDaemon(t)
-	t.Run("archived", func(t *testing.T) {
+	t.Run("fake", func(t *testing.T) {
 		t.Parallel()
 		n := newNode(t)
-		n.startArchived()
+		n.startFake("")
 		if err := life.play(n); err != nil {
 			t.Error(err)
 		}

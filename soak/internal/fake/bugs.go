@@ -76,8 +76,16 @@ const (
 	BuriesTwice      Bug = "leaves two tombstones"
 	BuriesExpired    Bug = "remembers that all expired"
 	BuriesOthers     Bug = "remembers volumes as those of another pod"
-	Crashes          Bug = "crashes"
-	EndsBadly        Bug = "ends badly"
+	// Those of the driver that Katbox carries on, with EntersMounts. It deletes after a lifespan what it
+	// has once put into a queue, whatever that is by then.
+	DeletesBusy   Bug = "deletes what it could not unmount"                      // a busy target, for longer than the lifespan
+	DeletesAgain  Bug = "deletes at its old deadline what is published again"    // pods that come again for longer than that
+	DeletesFailed Bug = "takes a failed publish back with the data"              // a full disk, pods that come again
+	FollowsID     Bug = "deletes where a volume ID leads"                        // bad calls
+	TakesDot      Bug = "takes a volume called dot for the whole work directory" // bad calls
+
+	Crashes   Bug = "crashes"
+	EndsBadly Bug = "ends badly"
 )
 
 var breaks = map[Bug]history.Promise{
@@ -128,6 +136,8 @@ var breaks = map[Bug]history.Promise{
 	HurriesAttached: history.Attached, BuriesLookers: history.Attached,
 	BuriesNothing: history.Tombstones, BuriesTwice: history.Tombstones,
 	BuriesExpired: history.Tombstones, BuriesOthers: history.Tombstones,
+	DeletesBusy: history.Durable, DeletesAgain: history.PublishedData, DeletesFailed: history.Durable,
+	FollowsID: history.BadInput, TakesDot: history.PublishedData,
 	Crashes:   history.Lives,
 	EndsBadly: history.Lives,
 }

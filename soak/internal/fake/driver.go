@@ -54,6 +54,8 @@ type Driver struct {
 	calls int
 	cpu   time.Duration
 	clock time.Duration
+	// doomed is what it deletes wrongly, after a lifespan.
+	doomed []doomed
 	// projects is how many volumes have got a project.
 	projects uint32
 }

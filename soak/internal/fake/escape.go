@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 )
 
 // escape does what a deletion must not do, if that is the bug: it deletes what
@@ -55,6 +57,53 @@ func (r *run) damage(path string) {
 		}
 		return fs.SkipAll
 	})
+}
+
+// doomed is a path in the queue of a driver that asks no more what it leads to.
+type doomed struct {
+	path  string
+	since time.Time
+}
+
+func (r *run) doom(path string, since time.Time) {
+	r.Driver.mu.Lock()
+	defer r.Driver.mu.Unlock()
+	r.doomed = append(r.doomed, doomed{path, since})
+}
+
+// reap deletes what is doomed and due. Like all of its kind it harms nothing but the working
+// directory and what is in Config.Outside.
+func (r *run) reap() {
+	r.Driver.mu.Lock()
+	defer r.Driver.mu.Unlock()
+	r.doomed = slices.DeleteFunc(r.doomed, func(d doomed) bool {
+		if time.Since(d.since) < r.cfg.Lifespan {
+			return false
+		}
+		if mounts, err := mountsBelow(d.path); err != nil || len(mounts) > 0 {
+			return true
+		}
+		if within, err := filepath.Rel(r.cfg.Work, d.path); err != nil || !filepath.IsLocal(within) {
+			r.damage(d.path)
+			return true
+		}
+		entries, _ := filepath.Glob(filepath.Join(d.path, "[^.]*"))
+		for _, entry := range entries {
+			_ = removeAll(entry) // what is left is no loss
+		}
+		return true
+	})
+}
+
+// leads tells whether a volume ID is one that the driver takes for a path.
+func (r *run) leads(id string) bool {
+	switch r.cfg.Bug {
+	case FollowsID:
+		return strings.HasPrefix(filepath.Clean(id), "..") && !strings.Contains(id, "\x00")
+	case TakesDot:
+		return id == "."
+	}
+	return false
 }
 
 // emptyDir deletes what is in a directory.

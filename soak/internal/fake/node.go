@@ -120,6 +120,9 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 	if r.cfg.Bug == LosesAgain && ok && !known.published {
 		_ = emptyDir(r.data(next)) // what is left is not what it was
 	}
+	if r.cfg.Bug == DeletesAgain && ok && !known.published {
+		r.doom(r.data(next), known.unpublished)
+	}
 	if err := r.mount(next, q.GetVolumeContext(), q.GetReadonly()); err != nil {
 		if ok {
 			r.disk.put(known)
@@ -151,11 +154,18 @@ func (r *run) mount(v record, attributes map[string]string, readOnly bool) error
 		return fmt.Errorf("data directory: %w", err)
 	}
 	undo := func() {
+		if r.cfg.Bug == DeletesFailed {
+			_ = emptyDir(data) // what is left is no loss
+		}
 		_ = os.Remove(v.target)
 		_ = os.Remove(data) // neither goes if anything is in there
 		_ = os.Remove(filepath.Dir(data))
 	}
-	if err := r.limit(data, attributes); err != nil {
+	err := r.limit(data, attributes)
+	if r.cfg.Bug == DeletesFailed && r.scarce() {
+		err = unix.ENOSPC
+	}
+	if err != nil {
 		undo()
 		return err
 	}
@@ -196,6 +206,9 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 		})
 	} else {
 		if err := r.unmount(ctx, target); err != nil {
+			if r.cfg.Bug == DeletesBusy && r.once(id) {
+				r.doom(r.data(known), time.Now())
+			}
 			return nil, status.Errorf(codes.Aborted, "unmount %s: %v", target, err)
 		}
 		if r.cfg.Bug != LeavesTargets {
@@ -205,6 +218,8 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 		}
 	}
 	switch {
+	case r.leads(id):
+		r.doom(filepath.Join(r.cfg.Work, id), time.Now())
 	case ok && known.source != "":
 		if err := r.detach(known); err != nil {
 			return nil, err

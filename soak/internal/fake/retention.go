@@ -78,8 +78,10 @@ func (r *run) age(v record) time.Duration {
 // sweep deletes what is due, and harms what is published if that is its bug.
 func (r *run) sweep(ctx context.Context) {
 	for pause(ctx, sweepInterval) {
+		r.reap()
 		for _, v := range r.disk.all(false) {
 			if reason := r.due(v); reason != "" && ctx.Err() == nil {
+				r.reap() // what became due before
 				r.delete(v, reason)
 			}
 		}

@@ -49,6 +49,9 @@ func (r *run) checkElement(field, value string) error {
 // nothing comes of it that would leak, nor leads further than beside the working
 // directory.
 func (r *run) checkID(id string, makes bool) error {
+	if !makes && r.leads(id) {
+		return nil
+	}
 	if r.cfg.Bug == TakesAnyID && !makes && id != "" && filepath.IsLocal(filepath.Join("work", "pod", id)) {
 		return nil
 	}
