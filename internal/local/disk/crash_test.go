@@ -118,7 +118,7 @@ func (p *testPool) gone(name string) error {
 	if _, err := p.Load(name); !errors.Is(err, volume.ErrNotFound) {
 		return fmt.Errorf("the record is there: %w", err)
 	}
-	devices, err := loopNames(filepath.Join("/", volumesName, name, imageName))
+	devices, err := p.loops(name)
 	if len(devices) > 0 {
 		err = errors.Join(err, fmt.Errorf("%q are left", devices))
 	}
@@ -175,7 +175,7 @@ func TestCrashOfAStage(t *testing.T) {
 				return err
 			}
 			unstaged := func() error {
-				devices, err := loopNames(filepath.Join("/", volumesName, r.Name, imageName))
+				devices, err := p.loops(r.Name)
 				if len(devices) > 0 {
 					err = errors.Join(err, fmt.Errorf("%q are left", devices))
 				}

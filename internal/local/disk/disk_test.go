@@ -236,12 +236,9 @@ func (p *testPool) mounted(name string) (targets []string) {
 	return targets
 }
 
-// loops returns the loop devices of a volume.
-func loops(t *testing.T, name string) []string {
-	t.Helper()
-	names, err := loopNames(filepath.Join("/", volumesName, name, imageName))
-	must(t, err)
-	return names
+// loops returns the loop devices of a volume of this pool. Other pools on the machine may have one of that name.
+func (p *testPool) loops(name string) ([]string, error) {
+	return loopNames(filepath.Join(p.path, volumesName, name, imageName))
 }
 
 // canGrow tells whether this process may grow a volume that is mounted: an ext4 takes a capability.
@@ -272,6 +269,9 @@ func TestVolumeOfAPool(t *testing.T) {
 		path := p.stage(r)
 		must(t, p.Stage(t.Context(), r, path, nil, false)) // again
 		write(t, path+"/file", "content")
+		if got, err := p.loops("pvc-1"); err != nil || (len(got) == 1) != (k.backend == local.Image) {
+			t.Fatalf("loop devices %q, %v", got, err)
+		}
 		if got := p.mounted("pvc-1"); !slices.Equal(got, []string{path}) {
 			t.Fatalf("mounted at %q, want %q", got, path)
 		}
@@ -299,8 +299,8 @@ func TestVolumeOfAPool(t *testing.T) {
 		if got := p.mounted("pvc-1"); got != nil {
 			t.Fatalf("mounted at %q after unstage", got)
 		}
-		if got := loops(t, "pvc-1"); got != nil {
-			t.Fatalf("%q are left", got)
+		if got, err := p.loops("pvc-1"); err != nil || got != nil {
+			t.Fatalf("%q are left, %v", got, err)
 		}
 		p.reopen()
 		loaded, err := p.Load("pvc-1")
@@ -378,8 +378,8 @@ func TestBlockVolume(t *testing.T) {
 		}
 		must(t, file.Close())
 		p.unstage(r, path)
-		if got := loops(t, "pvc-1"); got != nil {
-			t.Fatalf("%q are left", got)
+		if got, err := p.loops("pvc-1"); err != nil || got != nil {
+			t.Fatalf("%q are left, %v", got, err)
 		}
 		p.delete(r)
 	})

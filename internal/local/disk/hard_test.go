@@ -241,8 +241,8 @@ func TestUnstageWithoutThePool(t *testing.T) {
 			must(t, Unstage(t.Context(), "pvc-2", second))
 		}
 		for _, name := range []string{"pvc-1", "pvc-2"} {
-			if left := loops(t, name); left != nil {
-				t.Errorf("%q are left", left)
+			if left, err := p.loops(name); err != nil || left != nil {
+				t.Errorf("%q are left, %v", left, err)
 			}
 		}
 	})
@@ -311,17 +311,19 @@ func BenchmarkMakeAndDelete(b *testing.B) {
 }
 
 // TestManyVolumesAtOnce live through all at the same time: none waits for another, or takes its loop device.
+// Their names are no other process's: what uses a loop device of a volume of that name holds up an unstage.
 func TestManyVolumesAtOnce(t *testing.T) {
 	each(t, []kind{imageOnXFS, onBtrfs}, func(t *testing.T, k kind) {
 		p := newPool(t, k)
 		const many = 12
+		name := func(n int) string { return fmt.Sprintf("pvc-%d-%d", os.Getpid(), n) }
 		ended := make(chan error)
 		for n := range many {
 			path := target(t)
 			go func() {
 				ended <- func() error {
 					for round := range 3 {
-						r := record(fmt.Sprint("pvc-", n), 8*mib)
+						r := record(name(n), 8*mib)
 						r.Block = k.backend == local.Image && round == 1
 						if err := p.tryMake(r); err != nil {
 							return err
@@ -353,7 +355,7 @@ func TestManyVolumesAtOnce(t *testing.T) {
 		}
 		must(t, errors.Join(append(failed, p.Erase(t.Context()))...))
 		for n := range many {
-			if err := p.gone(fmt.Sprint("pvc-", n)); err != nil {
+			if err := p.gone(name(n)); err != nil {
 				t.Error(err)
 			}
 		}
