@@ -6,6 +6,7 @@ GO_TEST ?= go test
 FUZZTIME ?= 11s
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
+FUZZ_JOBS ?= 1
 FLEET_FLAGS ?=
 POOLS_SCALE_FLAGS ?=
 DEMO_FLAGS ?=
@@ -48,7 +49,7 @@ sanity: compiler ## Run csi-sanity against the driver, as root or in a user name
 	cd internal/sanity && CGO_ENABLED=1 $(GO_TEST) -race -count=1 -timeout=20m ./controller
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
-	FUZZTIME=$(FUZZTIME) .ci/fuzz
+	FUZZTIME=$(FUZZTIME) FUZZ_JOBS=$(FUZZ_JOBS) .ci/fuzz
 
 soak: build ## Play the kubelet against bin/katbox; SOAK_FLAGS="--preset churn"
 	@if bin/soak $(SOAK_FLAGS) --dry-run 2>/dev/null | grep -q '^fault clock-step '; then $(MAKE) --no-print-directory bin/katbox-clock; fi
