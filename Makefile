@@ -4,9 +4,9 @@ SOAK_FLAGS ?= --preset smoke
 # .ci/run sets this; .ci/go-test says why.
 GO_TEST ?= go test
 FUZZTIME ?= 11s
+FUZZ_JOBS ?= 1
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
-FUZZ_JOBS ?= 1
 FLEET_FLAGS ?=
 POOLS_SCALE_FLAGS ?=
 DEMO_FLAGS ?=
@@ -20,6 +20,10 @@ REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # What a registry takes as a tag.
 TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
+
+# What needs no race detector is compiled as make build compiles it, and so not again for each target. go vet runs
+# once, and not again before each test: make test and make lint see all that go test would have it look at.
+PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
@@ -38,15 +42,15 @@ build: ## Build bin/katbox, bin/katbox-gateway, bin/katbox-controller, bin/kubec
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller ./cmd/kubectl-katbox ./soak
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
-	go vet -tags e2e ./...
-	CGO_ENABLED=1 $(GO_TEST) -race -timeout=20m ./...
+	$(PLAIN) go vet -tags e2e ./...
+	CGO_ENABLED=1 $(GO_TEST) -race -vet=off -timeout=20m ./...
 
 test-root: compiler ## Run all tests that may skip, with real mounts, as root or in a user namespace
 	GO_TEST='$(GO_TEST)' .ci/test-root .
 
 sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace, and against the controller
 	GO_TEST='$(GO_TEST)' .ci/test-root internal/sanity
-	cd internal/sanity && CGO_ENABLED=1 $(GO_TEST) -race -count=1 -timeout=20m ./controller
+	cd internal/sanity && CGO_ENABLED=1 $(GO_TEST) -race -vet=off -count=1 -timeout=20m ./controller
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) FUZZ_JOBS=$(FUZZ_JOBS) .ci/fuzz
@@ -147,10 +151,10 @@ chart-files: ## Copy the alert rules and the dashboard into the Helm chart, whic
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
 
 deploy-check: bin/helm bin/kustomize bin/controller-gen ## Render manifests and chart, and have each object validated by the API server's code
-	cd .ci/deploy && go vet ./... && go test -count=1 ./...
+	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 ./...
 
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
-	cd .ci/deploy && CGO_ENABLED=0 go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
+	cd .ci/deploy && $(PLAIN) go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
 
 # With PAGE_KUBECONFIG=FILE, TestRealCluster visits a volume of a real cluster; it says what else it has to
 # be told.
@@ -217,12 +221,12 @@ monitoring-check: compiler bin/promtool ## Check the dashboard and the alert rul
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml
 	bin/promtool check rules --lint=all --lint-fatal deploy/monitoring/rules.yaml
 	bin/promtool test rules deploy/monitoring/rules_test.yaml
-	PROMTOOL=$(CURDIR)/bin/promtool CGO_ENABLED=1 go test -race -count=1 ./deploy/monitoring
+	PROMTOOL=$(CURDIR)/bin/promtool CGO_ENABLED=1 go test -race -vet=off -count=1 ./deploy/monitoring
 
 # promtool checks rules and nothing else here, so it is built without what finds
 # targets in two dozen clouds.
 bin/promtool: .ci/promtool/go.mod .ci/promtool/go.sum
-	cd .ci/promtool && go build -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/promtool
+	cd .ci/promtool && $(PLAIN) go build -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/promtool
 
 # The tests of internal/cluster have a real node behind them, which is for Linux.
 portable: ## Compile kubectl-katbox for macOS and Windows, and vet what it is made of there
@@ -230,23 +234,21 @@ portable: ## Compile kubectl-katbox for macOS and Windows, and vet what it is ma
 		go vet $$(go list -deps ./cmd/kubectl-katbox | grep '^github.com/katbox/katbox/internal/' | grep -v '/internal/cluster$$'); done
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
-	bin/golangci-lint run ./...
-	cd internal/sanity && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
-	cd .ci/deploy && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
-	cd .ci/page && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
+	set -e; export $(PLAIN); for module in . internal/sanity .ci/deploy .ci/page; do \
+		echo "golangci-lint run: $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: bin/controller-gen ## Write what is made from the types of the custom resources
 	bin/controller-gen object crd:crdVersions=v1 paths=./internal/pools/v1alpha1 output:crd:dir=deploy/crds
 	cp deploy/crds/pools.katbox.io_*.yaml deploy/helm/katbox/files/crds/
 
 bin/controller-gen: .ci/controllergen/go.mod .ci/controllergen/go.sum
-	cd .ci/controllergen && CGO_ENABLED=0 go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	cd .ci/controllergen && $(PLAIN) go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
 bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
-	cd .ci/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	cd .ci/tools && $(PLAIN) go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 bin/gotestsum: .ci/gotestsum/go.mod .ci/gotestsum/go.sum
-	cd .ci/gotestsum && CGO_ENABLED=0 go build -ldflags '-s -w' -o ../../$@ gotest.tools/gotestsum
+	cd .ci/gotestsum && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ gotest.tools/gotestsum
 
 compiler:
 	@command -v $(firstword $(shell go env CC)) >/dev/null || { \

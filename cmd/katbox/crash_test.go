@@ -88,7 +88,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 func buildCrashing(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "katbox")
-	build := exec.Command("go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", binary, ".")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "crashpoints", "-o", binary, ".")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the daemon: %v\n%s", err, out)

@@ -28,7 +28,7 @@ func TestQuotaCrash(t *testing.T) {
 	binary := os.Getenv(crashProgram)
 	if binary == "" {
 		binary = filepath.Join(t.TempDir(), "katbox")
-		build := exec.Command("go", "build", "-buildvcs=false", "-tags", "crashpoints", "-o", binary, ".")
+		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "crashpoints", "-o", binary, ".")
 		build.Env = append(build.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build the daemon: %v\n%s", err, out)

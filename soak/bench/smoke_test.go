@@ -19,7 +19,7 @@ import (
 func TestSmoke(t *testing.T) {
 	mounttest.Need(t)
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "github.com/katbox/katbox/cmd/katbox", "github.com/katbox/katbox/soak/bench")
+	build := exec.Command("go", "build", "-trimpath", "-o", bin, "github.com/katbox/katbox/cmd/katbox", "github.com/katbox/katbox/soak/bench")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -35,7 +35,7 @@ var programs = sync.OnceValues(func() (dir string, err error) {
 		return "", err
 	}
 	builtIn = dir
-	build := exec.Command("go", "build", "-o", dir, "github.com/katbox/katbox/cmd/katbox", "github.com/katbox/katbox/soak/demo")
+	build := exec.Command("go", "build", "-trimpath", "-o", dir, "github.com/katbox/katbox/cmd/katbox", "github.com/katbox/katbox/soak/demo")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("%w: %s", err, out)
