@@ -3,6 +3,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 SOAK_FLAGS ?= --preset smoke
 # .ci/run sets this; .ci/go-test says why.
 GO_TEST ?= go test
+# What make test tests. .ci/run leaves out what it tests as root.
+PACKAGES ?= ./...
 FUZZTIME ?= 11s
 FUZZ_JOBS ?= 1
 POWERCUT_FLAGS ?= --rounds 50
@@ -43,7 +45,7 @@ build: ## Build bin/katbox, bin/katbox-gateway, bin/katbox-controller, bin/kubec
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
 	$(PLAIN) go vet -tags e2e ./...
-	CGO_ENABLED=1 $(GO_TEST) -race -vet=off -timeout=20m ./...
+	CGO_ENABLED=1 $(GO_TEST) -race -vet=off -timeout=20m $(PACKAGES)
 
 test-root: compiler ## Run all tests that may skip, with real mounts, as root or in a user namespace
 	GO_TEST='$(GO_TEST)' .ci/test-root .
