@@ -46,6 +46,7 @@ func (h *testNode) leaveBehind() {
 	h.t.Helper()
 	h.publish()
 	h.writeMarker(testPod, testID)
+	synctest.Wait() // the worker that published is free again
 	h.unpublish()
 	h.removePod(testPod)
 	synctest.Wait()
@@ -205,8 +206,10 @@ func TestDetachWithOneWorker(t *testing.T) {
 		synctest.Wait()
 		h.detach()
 		time.Sleep(testRelease - time.Minute)
+		synctest.Wait()
 		h.wantMarker("in the grace")
 		time.Sleep(time.Until(h.wantPhase(testID, volume.Retained).Until()) + time.Minute)
+		synctest.Wait()
 		h.wantGone(testPod, testID)
 		h.stop()
 	})

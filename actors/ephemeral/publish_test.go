@@ -211,6 +211,37 @@ func TestSameCallSharesTheOutcomeAndAnotherIsRefused(t *testing.T) {
 	})
 }
 
+// TestPublishWithOtherAttributesSharesNothing: an answer to other attributes is no answer to these.
+func TestPublishWithOtherAttributesSharesNothing(t *testing.T) {
+	for name, change := range map[string]func(*volume.Publication){
+		"other terms": func(p *volume.Publication) { p.Terms.Lifespan = time.Hour },
+		"refused terms": func(p *volume.Publication) {
+			p.Refused = volume.Invalid("volume_context", "has a key that is not known")
+		},
+		"attach": func(p *volume.Publication) { p.Attach = volume.Place{Pod: "another", ID: "csi-another"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withNode(t, func(t *testing.T, h *testNode) {
+				release := make(chan struct{})
+				h.mounter.fail(func(string) error { <-release; return nil }, nil)
+				first := make(chan error, 1)
+				go func() { first <- h.node.Publish(t.Context(), h.publication()) }()
+				synctest.Wait()
+				p := h.publication()
+				change(&p)
+				other := make(chan error, 1)
+				go func() { other <- h.node.Publish(t.Context(), p) }()
+				synctest.Wait()
+				close(release)
+				wantError(t, <-other, volume.ErrBusy)
+				if err := <-first; err != nil {
+					t.Errorf("the publish that came first: %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestCancelledPublishGoesOnAndItsRepeatSucceeds(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
 		release := make(chan struct{})

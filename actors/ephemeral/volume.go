@@ -138,10 +138,17 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 	}
 }
 
+// samePublish reports which requests the outcome of a publish answers, too: those that ask for the same in all that
+// decides how it ends.
 func samePublish(m *messages.PublishVolume) func(messages.Request) bool {
 	return func(other messages.Request) bool {
 		o, ok := other.(*messages.PublishVolume)
-		return ok && o.Publication.Pod == m.Publication.Pod && o.Publication.Target.SameMount(m.Publication.Target)
+		if !ok {
+			return false
+		}
+		p, q := m.Publication, o.Publication
+		return p.Pod == q.Pod && p.Target.SameMount(q.Target) && p.Terms == q.Terms && p.Attach == q.Attach &&
+			(p.Refused == nil) == (q.Refused == nil)
 	}
 }
 
