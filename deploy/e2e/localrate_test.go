@@ -21,11 +21,15 @@ const (
 	rateDisk = 120 << 30
 	// rateNode is the node that has it.
 	rateNode = 1
+	// mostOfFew is how many claims there are at most of a kind that is measured for comparison.
+	mostOfFew = 500
 )
 
-// rateFlags are those of the sidecars with which they send more requests than they do as installed.
+// rateFlags are those of the sidecars with which they send more requests than they do as installed. The controller looks
+// at its pools as often as it does as installed.
 var rateFlags = strings.NewReplacer("--kube-api-qps=200", "--kube-api-qps=1000", "--kube-api-burst=400", "--kube-api-burst=2000",
-	"- --strict-topology=true", "- --strict-topology=true\n        - --worker-threads=200")
+	"- --strict-topology=true", "- --strict-topology=true\n        - --worker-threads=200",
+	"--probe-interval=2s", "--probe-interval=50s", "--sync-interval=5s", "--sync-interval=5m", "--log-level=debug", "--log-level=info")
 
 // rateClass makes volumes in the one pool that there is, before any pod wants them.
 const rateClass = `
@@ -44,6 +48,9 @@ volumeBindingMode: Immediate
 // TestRateOfLocalClaims measures how fast claims are bound, and their volumes deleted, 50 at a time, on one disk of one
 // node, and what daemon and controller take with all of them. KATBOX_E2E_CLAIMS says how many; by default 10,000. As in
 // TestRateOfClaims the controller manager needs limits of its own.
+//
+// Kubernetes binds one claim at a time, with three requests in a row. How long these take, and so how fast claims can be
+// bound at all, is reported beside each rate, and the rate of a driver whose volumes are empty directories.
 func TestRateOfLocalClaims(t *testing.T) {
 	if os.Getenv("KATBOX_E2E_LOCAL") == "" {
 		t.Skip(`the cluster is another: "make e2e-local-rate" runs this`)
@@ -68,6 +75,10 @@ func TestRateOfLocalClaims(t *testing.T) {
 	l.wantPoolOf(rateNode, "Ready")
 	c := newCrowd(l.poolsCluster)
 	t.Logf("the controller manager has the flags %q", os.Getenv("RK_CONTROLLER_MANAGER_EXTRA"))
+	fewer := min(claims/10, mostOfFew)
+	made, gone := l.rateOfFloor(c, fewer)
+	t.Logf("%d claims of a driver of empty directories: %.1f/s made, %.1f/s deleted", fewer, made, gone)
+	l.in(t).wantNothingLeftOf(rateNode)
 	block := corev1.PersistentVolumeBlock
 	for _, one := range []struct {
 		what   string
@@ -75,26 +86,38 @@ func TestRateOfLocalClaims(t *testing.T) {
 		mode   *corev1.PersistentVolumeMode
 		claims int
 	}{
-		{"with ext4, 8 MiB", "8Mi", nil, claims / 10},
+		{"with ext4, 8 MiB", "8Mi", nil, fewer},
 		{"block, 1 MiB", "1Mi", &block, claims},
 	} {
 		c.spec = crowdSpec("nvme", one.size)
 		c.spec.VolumeMode = one.mode
 		before := l.took()
-		made := l.rate(c, "made, "+one.what, one.claims, c.make)
+		made := l.rate(c, "made, "+one.what, one.claims, c.make, binding)
 		with := l.took()
 		report(fmt.Sprintf("memory with %d volumes, %s", one.claims, one.what),
 			"daemon %.0f MiB (%.0f before), controller %.0f MiB (%.0f before)", with.daemon, before.daemon, with.controller, before.controller)
 		l.measureStart(one.claims, one.what)
-		gone := l.rate(c, "deleted, "+one.what, one.claims, c.remove)
+		l.wantProvisioner(c, one.claims)
+		gone := l.rate(c, "deleted, "+one.what, one.claims, c.remove, releasing)
 		l.in(t).wantNothingLeftOf(rateNode)
 		t.Logf("%d claims, %s: %.1f/s made, %.1f/s deleted", one.claims, one.what, made, gone)
 	}
 	l.in(t).wantAllowed()
 }
 
+// wantProvisioner waits until the sidecars, which end with the controller, are there again: until one more claim was bound
+// and has gone.
+func (l *localCluster) wantProvisioner(c *crowd, n int) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	defer cancel()
+	if err := errors.Join(c.make(ctx, n), c.remove(ctx, n)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
 // rate does something for each claim, and reports how fast that was and what has taken the time.
-func (l *localCluster) rate(c *crowd, what string, claims int, do func(context.Context, int) error) float64 {
+func (l *localCluster) rate(c *crowd, what string, claims int, do func(context.Context, int) error, one turn) float64 {
 	l.t.Helper()
 	before := usedByPrograms(l.t)
 	ctx, cancel := context.WithTimeout(l.t.Context(), crowdLongest)
@@ -105,8 +128,15 @@ func (l *localCluster) rate(c *crowd, what string, claims int, do func(context.C
 	}
 	took := time.Since(began)
 	rate := float64(claims) / took.Seconds()
-	report(fmt.Sprintf("%d local claims %s (wanted: 20/s)", claims, what), "%.1f/s", rate)
-	l.t.Logf("%s: %.1f s; CPU: %s", what, took.Seconds(), usedSince(l.t, before, took))
+	steps, turnTakes := l.stepsSince(began, one)
+	report(fmt.Sprintf("%d claims %s (wanted: 20/s)", claims, what), "%.1f/s; the binder takes %.0f ms for each, one at a time: %.1f/s at most",
+		rate, turnTakes.Seconds()*1000, 1/turnTakes.Seconds())
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Logf("%s: %.1f s; load of the machine: %s; CPU: %s", what, took.Seconds(), strings.TrimSpace(string(load)), usedSince(l.t, before, took))
+	l.t.Logf("the way of a claim: %s", steps)
 	l.t.Logf("requests to the API server, for each claim: %s", l.requestsSince(began, claims))
 	return rate
 }

@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -73,33 +71,8 @@ func largest[V cmp.Ordered](of map[string]V) []string {
 // requestsSince says how many requests each client has sent to the API server for each of a number of claims.
 func (p *poolsCluster) requestsSince(began time.Time, claims int) string {
 	p.t.Helper()
-	log, err := os.Open(filepath.Join(p.state, "logs", "audit.log"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer log.Close()
 	count := map[string]int{}
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var event struct {
-			Stage, Verb, UserAgent   string
-			RequestReceivedTimestamp time.Time
-			ObjectRef                struct{ Resource, Subresource string }
-		}
-		if json.Unmarshal(lines.Bytes(), &event) != nil || event.Stage != "ResponseComplete" || event.RequestReceivedTimestamp.Before(began) {
-			continue // the last line may be half written
-		}
-		client, _, _ := strings.Cut(event.UserAgent, "/")
-		if _, controller, found := strings.Cut(event.UserAgent, "system:serviceaccount:kube-system:"); found {
-			client = controller
-		}
-		object := event.ObjectRef.Resource
-		if event.ObjectRef.Subresource != "" {
-			object += "/" + event.ObjectRef.Subresource
-		}
-		count[client+" "+event.Verb+" "+object]++
-	}
+	p.answeredSince(began, func(r request) { count[r.by()+" "+r.what()]++ })
 	var words []string
 	for _, what := range largest(count) {
 		if each := float64(count[what]) / float64(claims); each >= 0.1 {
