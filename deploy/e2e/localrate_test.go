@@ -22,7 +22,7 @@ const (
 	// rateNode is the node that has it.
 	rateNode = 1
 	// mostOfFew is how many claims there are at most of a kind that is measured for comparison.
-	mostOfFew = 500
+	mostOfFew = 200
 )
 
 // rateFlags are those of the sidecars with which they send more requests than they do as installed. The controller looks
@@ -94,7 +94,7 @@ func TestRateOfLocalClaims(t *testing.T) {
 		before := l.took()
 		made := l.rate(c, "made, "+one.what, one.claims, c.make, binding)
 		with := l.took()
-		report(fmt.Sprintf("memory with %d volumes, %s", one.claims, one.what),
+		l.found(fmt.Sprintf("memory with %d volumes, %s", one.claims, one.what),
 			"daemon %.0f MiB (%.0f before), controller %.0f MiB (%.0f before)", with.daemon, before.daemon, with.controller, before.controller)
 		l.measureStart(one.claims, one.what)
 		l.wantProvisioner(c, one.claims)
@@ -129,7 +129,7 @@ func (l *localCluster) rate(c *crowd, what string, claims int, do func(context.C
 	took := time.Since(began)
 	rate := float64(claims) / took.Seconds()
 	steps, turnTakes := l.stepsSince(began, one)
-	report(fmt.Sprintf("%d claims %s (wanted: 20/s)", claims, what), "%.1f/s; the binder takes %.0f ms for each, one at a time: %.1f/s at most",
+	l.found(fmt.Sprintf("%d claims %s (wanted: 20/s)", claims, what), "%.1f/s; the binder takes %.0f ms for each, one at a time: %.1f/s at most",
 		rate, turnTakes.Seconds()*1000, 1/turnTakes.Seconds())
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -139,6 +139,13 @@ func (l *localCluster) rate(c *crowd, what string, claims int, do func(context.C
 	l.t.Logf("the way of a claim: %s", steps)
 	l.t.Logf("requests to the API server, for each claim: %s", l.requestsSince(began, claims))
 	return rate
+}
+
+// found reports a figure, and logs it at once: the whole takes long.
+func (l *localCluster) found(what, format string, args ...any) {
+	l.t.Helper()
+	report(what, format, args...)
+	l.t.Logf("%s: %s", what, fmt.Sprintf(format, args...))
 }
 
 // programs is what the programs have in memory, in MiB.
@@ -185,6 +192,6 @@ func (l *localCluster) measureStart(volumes int, what string) {
 	l.wantPoolOf(rateNode, "Ready")
 	controller := time.Since(began)
 	after := l.took()
-	report(fmt.Sprintf("start with %d volumes, %s", volumes, what), "daemon %.1f s, %.0f MiB; controller %.1f s, %.0f MiB",
+	l.found(fmt.Sprintf("start with %d volumes, %s", volumes, what), "daemon %.1f s, %.0f MiB; controller %.1f s, %.0f MiB",
 		daemon.Seconds(), after.daemon, controller.Seconds(), after.controller)
 }
