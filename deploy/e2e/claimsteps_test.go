@@ -40,15 +40,21 @@ func (r request) what() string {
 // answeredSince visits the requests since a moment, in the order of their answers.
 func (p *poolsCluster) answeredSince(began time.Time, visit func(request)) {
 	p.t.Helper()
-	logs, err := filepath.Glob(filepath.Join(p.state, "logs", "audit*.log")) // "audit.log" is the newest, and sorted last
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	for _, name := range logs {
+	for _, name := range p.auditLogs() {
 		if err := answeredIn(name, began, visit); err != nil {
 			p.t.Fatal(err)
 		}
 	}
+}
+
+// auditLogs are the files of the audit log, the oldest first: the API server begins another one after 100 MB.
+func (p *poolsCluster) auditLogs() []string {
+	p.t.Helper()
+	logs, err := filepath.Glob(filepath.Join(p.state, "logs", "audit*.log")) // "audit.log" is the newest, and sorted last
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return logs
 }
 
 func answeredIn(name string, began time.Time, visit func(request)) error {

@@ -129,13 +129,14 @@ func (l *localCluster) rate(c *crowd, what string, claims int, do func(context.C
 	took := time.Since(began)
 	rate := float64(claims) / took.Seconds()
 	steps, turnTakes := l.stepsSince(began, one)
-	l.found(fmt.Sprintf("%d claims %s (wanted: 20/s)", claims, what), "%.1f/s; the binder takes %.0f ms for each, one at a time: %.1f/s at most",
-		rate, turnTakes.Seconds()*1000, 1/turnTakes.Seconds())
+	l.found(fmt.Sprintf("%d claims %s (wanted: 20/s)", claims, what),
+		"%.1f/s; the binder takes %.0f ms for each, one at a time: %.1f/s at most", rate, turnTakes.Seconds()*1000, 1/turnTakes.Seconds())
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.t.Logf("%s: %.1f s; load of the machine: %s; CPU: %s", what, took.Seconds(), strings.TrimSpace(string(load)), usedSince(l.t, before, took))
+	l.t.Logf("%s: %.1f s; load of the machine: %s; CPU: %s", what, took.Seconds(), strings.TrimSpace(string(load)),
+		usedSince(l.t, before, took))
 	l.t.Logf("the way of a claim: %s", steps)
 	l.t.Logf("requests to the API server, for each claim: %s", l.requestsSince(began, claims))
 	return rate
@@ -161,7 +162,8 @@ func (l *localCluster) took() programs {
 }
 
 // measureStart kills daemon and controller, and reports how long each takes from the moment that its next process is there
-// until the pool can be used, with all its volumes.
+// until it has all volumes: the daemon can use the pool, the controller answers. Its nodes connect within half a minute,
+// not all at once.
 func (l *localCluster) measureStart(volumes int, what string) {
 	l.t.Helper()
 	l.killDaemon(rateNode)
@@ -189,9 +191,11 @@ func (l *localCluster) measureStart(volumes int, what string) {
 	})
 	began = time.Now()
 	l.controllerReady()
-	l.wantPoolOf(rateNode, "Ready")
 	controller := time.Since(began)
+	l.wantPoolOf(rateNode, "Ready")
+	connected := time.Since(began)
 	after := l.took()
-	l.found(fmt.Sprintf("start with %d volumes, %s", volumes, what), "daemon %.1f s, %.0f MiB; controller %.1f s, %.0f MiB",
-		daemon.Seconds(), after.daemon, controller.Seconds(), after.controller)
+	l.found(fmt.Sprintf("start with %d volumes, %s", volumes, what),
+		"daemon %.1f s, %.0f MiB; controller %.1f s, %.0f MiB; its node is back after %.1f s",
+		daemon.Seconds(), after.daemon, controller.Seconds(), after.controller, connected.Seconds())
 }

@@ -340,9 +340,13 @@ func (p *poolsCluster) reinstall() {
 // wantAllowed fails if the API server has refused anything to what the overlay runs, or a log says so.
 func (p *poolsCluster) wantAllowed() {
 	p.t.Helper()
-	log, err := os.ReadFile(filepath.Join(p.state, "logs", "audit.log"))
-	if err != nil {
-		p.t.Fatal(err)
+	var log []byte
+	for _, name := range p.auditLogs() {
+		more, err := os.ReadFile(name)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		log = append(log, more...)
 	}
 	requests := 0
 	for line := range strings.Lines(string(log)) {
