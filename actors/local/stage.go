@@ -66,10 +66,8 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 		return nil
 	}
 	if _, err := t.complete(ctx, p, r); err != nil {
-		if r.GrowsFrom == 0 {
-			return err
-		}
-		t.Log.Error(err, "a volume that is to be larger is used with the size that it has", logkeys.Volume, t.volume, "bytes", r.GrowsFrom)
+		// Its pods run, and an expansion and each later stage try again.
+		t.Log.Error(err, "a volume that is to be larger is used with the size that it has", logkeys.Volume, t.volume, "bytes", r.Has())
 	}
 	return nil
 }

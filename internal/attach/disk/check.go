@@ -27,7 +27,11 @@ func (t Tools) Check(ctx context.Context, dev, fsType string) error {
 	if err := t.sameNode(dev); err != nil {
 		return fmt.Errorf("check %s: %w", dev, err)
 	}
-	_, err := t.host().Run(ctx, host.Program{Name: "fsck." + fsType, Args: []string{"-a", dev}})
+	return t.fsck(ctx, dev, host.Program{Name: "fsck." + fsType, Args: []string{"-a", dev}})
+}
+
+func (t Tools) fsck(ctx context.Context, dev string, program host.Program) error {
+	_, err := t.host().Run(ctx, program)
 	var status *exec.ExitError
 	switch {
 	case err == nil:

@@ -367,8 +367,27 @@ func (i *images) stage(ctx context.Context, r local.Record, path string, options
 		if err := i.tools.Check(ctx, l.path(), fsTypeOf(r)); err != nil {
 			return err
 		}
+		if !readOnly {
+			i.growUnmounted(ctx, r, l)
+		}
 	}
 	return insist(ctx, func() error { return i.tools.Mount(l.path(), path, fsTypeOf(r), options, readOnly) })
+}
+
+// growUnmounted makes an ext4 as large as its image before it is mounted: the kernel may refuse that later. A failure is
+// logged, and the volume used as it is.
+func (i *images) growUnmounted(ctx context.Context, r local.Record, l *loop) {
+	fsType := fsTypeOf(r)
+	if fsType != "ext4" {
+		return
+	}
+	fits, err := fitsDevice(l, fsType)
+	if err == nil && !fits {
+		err = i.tools.GrowUnmounted(ctx, l.path())
+	}
+	if err != nil {
+		i.Log.Error(err, "cannot grow the file system of a volume before it is mounted", logkeys.Volume, r.Name)
+	}
 }
 
 // growMounted makes the file system of a loop device as large as that, where it is mounted.
