@@ -235,6 +235,7 @@ func TestControllerOfLocalPoolsMayDoNoMore(t *testing.T) {
 	want := []string{
 		": authentication.k8s.io tokenreviews create",
 		": nodes get list watch patch",
+		": persistentvolumeclaims patch",
 		": pools.katbox.io pools create",
 		"katbox: apps replicasets get",
 		"katbox: configmaps/katbox-controller-ca get update",

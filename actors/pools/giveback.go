@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,29 +102,6 @@ func (t *task) fitsClaim(ctx context.Context, v *v1alpha1.PoolVolume, m *message
 // rounded is the size that a volume gets for a claim that asks for some bytes.
 func rounded(v *v1alpha1.PoolVolume, bytes int64) int64 {
 	return array.Size(bytes).Up(unitOf(pools.Protocol(v.Spec.Protocol).Kind())).Bytes()
-}
-
-// near refuses a volume that is on a disk of a node where the claim's pod cannot be: the scheduler has chosen the
-// node before, and looks for another one after this answer.
-func (t *task) near(ctx context.Context, v *v1alpha1.PoolVolume, n pools.NewVolume) error {
-	if len(n.Near) == 0 || v.Spec.Protocol != v1alpha1.Local {
-		return nil
-	}
-	p := &v1alpha1.Pool{}
-	found, err := t.read(ctx, v.Spec.PoolName, p)
-	switch {
-	case err != nil:
-		return err
-	case !found || p.Spec.Local == nil:
-		return errUnknownPool(v.Spec.PoolName)
-	}
-	for _, group := range n.Near {
-		if slices.Contains(group, p.Spec.Local.UUID) {
-			return nil
-		}
-	}
-	return problemf(volume.ErrNoSpace, "the data of volume %s are on a disk of node %s, and the pod was to run on another one; "+
-		"it can run on %s alone", v.Name, p.Status.Local.Node, p.Status.Local.Node)
 }
 
 // unnamed waits until the PersistentVolume of the deleted claim is gone. Kubernetes may still ask for the deletion
@@ -235,7 +211,8 @@ func (t *task) hand(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if since != nil {
 		of += ", which was deleted at " + since.UTC().Format(time.RFC3339) + ","
 	}
-	t.tellBoth(v, string(pools.Restored), fmt.Sprintf("the data of %s are back: volume %s, %s", of, v.Name, v.Status.Capacity.String()))
+	t.tellBoth(v, string(pools.Restored), fmt.Sprintf("the data of %s are back: volume %s, %s%s", of, v.Name, v.Status.Capacity.String(),
+		t.whereabouts(ctx, v)))
 	t.Metrics.RetainedEnded(string(pools.Restored))
 	return nil
 }

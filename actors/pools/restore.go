@@ -59,6 +59,9 @@ func (t *task) given(ctx context.Context, n pools.NewVolume, c *claim) (v pools.
 			Routing: routing(ctx, kindVolume, bound), Name: bound, New: n, For: c.ClaimOf,
 		})
 	}
+	if far, ok := errors.AsType[*onOtherNode](err); ok && c.object != nil {
+		return v, true, t.lead(ctx, c, far)
+	}
 	if err != nil && c.object != nil && !isOpen(err) {
 		t.warn(c.object, "RestoreFailed", err)
 	}

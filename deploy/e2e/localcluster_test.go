@@ -252,12 +252,18 @@ type localPod struct {
 	name, script, claim, size string
 	// node is the one that it has to be on; 0 for any.
 	node int
+	// prefers is the one on which the scheduler puts it, if nothing is against that; 0 for none.
+	prefers int
 }
 
 func (p localPod) String() string {
 	on, use := "", fmt.Sprintf("persistentVolumeClaim: {claimName: %s}", p.claim)
 	if p.node > 0 {
 		on = fmt.Sprintf("\n  nodeSelector: {kubernetes.io/hostname: %s}", (&cluster{}).nodeName(p.node))
+	}
+	if p.prefers > 0 {
+		on += fmt.Sprintf("\n  affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: "+
+			"{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}}]}}", (&cluster{}).nodeName(p.prefers))
 	}
 	if p.size != "" {
 		use = fmt.Sprintf("ephemeral: {volumeClaimTemplate: {spec: {storageClassName: nvme, accessModes: [ReadWriteOnce], "+

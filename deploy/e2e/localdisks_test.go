@@ -246,7 +246,7 @@ func (l *localCluster) testDiskMoved() {
 		l.t.Errorf("the pod is on %s, and its disk is not", on)
 	}
 	l.wantData("moves", sum)
-	l.apply(localClaim("again", "200Mi", "pools.katbox.io/restore: kept"), localPod{name: "again", claim: "again", node: anotherNode}.String(),
+	l.apply(localClaim("again", "200Mi", "pools.katbox.io/restore: kept"), localPod{name: "again", claim: "again"}.String(),
 		localPod{name: "new", size: "100Mi", node: anotherNode}.String())
 	l.running("again", "new")
 	l.wantData("again", kept)

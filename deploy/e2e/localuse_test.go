@@ -110,7 +110,7 @@ func (l *localCluster) testSameRoom() {
 // everything was started again: etcd, API server, scheduler, controllers, sidecars, daemons, kubelets, and the node.
 // What has a shorter lifespan goes all the same.
 func (l *localCluster) testComesBack() {
-	const node = 2
+	const node, other = 2, 1
 	l.apply(localClaim("kept", "600Mi", "pools.katbox.io/lifespan: 1h"), localPod{name: "writer", claim: "kept", node: node}.String())
 	l.running("writer")
 	volume := l.bound("kept")
@@ -151,8 +151,13 @@ func (l *localCluster) testComesBack() {
 	l.eventually("the volume is retained after all was started again", retained)
 	l.eventually("the lifespan of the other one is over", func() error { return l.gone("poolvolume", brief) })
 
-	l.apply(localClaim("again", "600Mi", "pools.katbox.io/restore: kept"), localPod{name: "reader", claim: "again", node: node}.String())
+	// No pod names the node. The scheduler would take another one.
+	l.apply(localClaim("again", "600Mi", "pools.katbox.io/restore: kept, pools.katbox.io/lifespan: 1h"),
+		localPod{name: "reader", claim: "again", prefers: other}.String())
 	l.running("reader")
+	if on := l.nodeOf("reader"); on != l.nodeName(node) {
+		l.t.Errorf("the pod is on %s, and its data are on %s", on, l.nodeName(node))
+	}
 	if again := l.bound("again"); again != volume {
 		if handle := l.kubectl("get", "pv", again, "-o", "jsonpath={.spec.csi.volumeHandle}"); handle != volume {
 			l.t.Errorf("the claim has the volume %s, and %s was retained", handle, volume)
@@ -165,6 +170,39 @@ func (l *localCluster) testComesBack() {
 	if !strings.Contains(out, "Restored") {
 		l.t.Errorf("the claim has the events %s", out)
 	}
+	l.kubectl("delete", "pod", "reader", "--wait=true")
+	l.kubectl("delete", "pvc", "again", "--wait=true")
+	l.elsewhere(volume, node, other, sum)
+}
+
+// elsewhere: the pod of a new claim may not run where the data are. It waits, the claim says where they are, and nothing is
+// lost.
+func (l *localCluster) elsewhere(volume string, node, other int, sum string) {
+	l.t.Helper()
+	l.eventually("the volume is retained once more", func() error {
+		state, err := l.tryKubectl("", "get", "poolvolume", volume, "-o", "jsonpath={.status.state}")
+		if err == nil && state != "Retained" {
+			err = fmt.Errorf("it is %q", state)
+		}
+		return err
+	})
+	l.apply(localClaim("elsewhere", "600Mi", "pools.katbox.io/restore: again"),
+		localPod{name: "elsewhere", claim: "elsewhere", node: other}.String())
+	l.eventually("the claim says where its data are", func() error {
+		out, err := l.tryKubectl("", "get", "events", "--field-selector=involvedObject.name=elsewhere,reason=Restored", "-o",
+			"jsonpath={.items[*].message}")
+		if err == nil && !strings.Contains(out, "on a disk of node "+l.nodeName(node)) {
+			err = fmt.Errorf("its events say %q", out)
+		}
+		return err
+	})
+	if on := l.nodeOf("elsewhere"); on != "" {
+		l.t.Errorf("the pod is on %s", on)
+	}
+	l.kubectl("delete", "pod", "elsewhere", "--wait=true")
+	l.apply(localPod{name: "elsewhere", claim: "elsewhere"}.String())
+	l.running("elsewhere")
+	l.wantData("elsewhere", sum)
 }
 
 // bootNode cuts the power of a node, starts it, and mounts its disk late, as a slow one.
