@@ -221,11 +221,11 @@ func (k *classes) members(class string) (all []*poolIs) {
 	return all
 }
 
-// candidate is a pool for the allocator, without what is reserved for one volume.
+// candidate is a pool for the allocator, without what is reserved for one volume that is being made or grows.
 func (k *classes) candidate(p *poolIs, but string) pools.Candidate {
 	bytes, making := int64(0), 0
 	for name, r := range k.reservations {
-		if r.pool == p.name && name != but {
+		if r.pool == p.name && (name != but || !r.made.IsZero()) {
 			bytes += r.bytes
 			making++
 		}

@@ -57,11 +57,11 @@ func (k *classes) answer(c actor.Context, m *messages.ReservePool, tries int) {
 		m.Fail(err)
 		return
 	}
-	k.reservations[m.Volume] = &reservation{pool: pool, bytes: m.Bytes}
+	k.hold(m, pool)
 	under := &eviction{m: m, waiting: map[string]bool{}, tries: tries + 1}
 	k.evictions[m.Volume] = under
 	for name, v := range k.retention.pools[pool].volumes {
-		if v.ending {
+		if v.ending && name != m.Volume {
 			under.waiting[name] = true
 		}
 	}
@@ -88,7 +88,7 @@ func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate
 		if one.Refuses != "" && !one.Full && !refused || kept == nil {
 			continue
 		}
-		_, evictable := kept.evictable(now)
+		_, evictable := kept.evictable(now, m.Volume)
 		if m.Growth {
 			one.Headroom = 0
 		}
@@ -115,7 +115,7 @@ func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate
 	if pool == "" {
 		return "", nil
 	}
-	all, _ := k.retention.pools[pool].evictable(now)
+	all, _ := k.retention.pools[pool].evictable(now, m.Volume)
 	need := needs[pool]
 	for i, v := range all {
 		if need <= 0 {

@@ -190,7 +190,7 @@ func (t *task) hand(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return err
 	}
 	if v.Spec.Size.Cmp(v.Status.Capacity) > 0 {
-		if err := t.growOnArray(ctx, v); err != nil {
+		if err := t.growWithRoom(ctx, v); err != nil {
 			return err
 		}
 	}

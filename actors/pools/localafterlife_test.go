@@ -167,6 +167,39 @@ func TestRetainedVolumesOfANodeGiveWayToGrowth(t *testing.T) {
 	})
 }
 
+// TestRetainedVolumesOfANodeGiveWayToARestore that asks for more than its pool has free. The one that is restored stays,
+// although it is the oldest.
+func TestRetainedVolumesOfANodeGiveWayToARestore(t *testing.T) {
+	inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
+		one := nodeWith(disk1)
+		h.connects("n1", one)
+		for _, name := range []string{"a", "b", "c"} {
+			h.bindLocal(name, 20, []string{disk1})
+			h.pass(testInterval)
+			h.retainLocal(name)
+			h.pass(2 * testInterval)
+		}
+		addClaim(h.T, h.kube, "ns", "again", restores("a"))
+		got, err := h.local().CreateVolume(h.Context(), newLocal("again", 75, []string{disk1}))
+		if err != nil || got.ID != "a" || got.Size != 75*gib {
+			h.Fatalf("restored %+v, %v", got, err)
+		}
+		h.wantOn("then", one, disk1, "a c*")
+
+		// More than there is: nothing goes, and the volume is retained as before.
+		h.retainLocal2("again", "a")
+		addClaim(h.T, h.kube, "ns", "more", restores("again"))
+		if _, err := h.local().CreateVolume(h.Context(), newLocal("more", 101, []string{disk1})); !errors.Is(err, volume.ErrNoSpace) {
+			h.Errorf("more than there is: %v", err)
+		}
+		synctest.Wait()
+		h.wantEvents("needs the room in pool", 2) // b, and its claim
+		if v := get[v1alpha1.PoolVolume](h, "a"); !isKept(v) || v.Spec.ClaimRef.Name != "again" {
+			h.Errorf("the volume is %+v, %+v", v.Spec, v.Status)
+		}
+	})
+}
+
 // TestRetainedVolumesOfANodeThatIsAway wait for it.
 func TestRetainedVolumesOfANodeThatIsAway(t *testing.T) {
 	inLocalAfterlife(t, time.Hour, func(h *testPools) {

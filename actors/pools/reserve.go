@@ -29,8 +29,17 @@ func (k *classes) reserve(m *messages.ReservePool) (messages.Reservation, error)
 	if err != nil {
 		return messages.Reservation{}, err
 	}
-	k.reservations[m.Volume] = &reservation{pool: pool, bytes: m.Bytes}
+	k.hold(m, pool)
 	return k.reservationIn(c.object, pool, m.Kind), nil
+}
+
+// hold keeps room for a volume. What the volume took a moment ago, and its array does not count yet, stays kept.
+func (k *classes) hold(m *messages.ReservePool, pool string) {
+	kept := &reservation{pool: pool, bytes: m.Bytes}
+	if before := k.reservations[m.Volume]; before != nil && before.pool == pool && !before.made.IsZero() {
+		kept.bytes += before.bytes
+	}
+	k.reservations[m.Volume] = kept
 }
 
 // reservationIn is the answer for a volume of a class.

@@ -188,10 +188,11 @@ func (p *keptPool) relieved() (bytes int64) {
 	return bytes
 }
 
-// evictable returns the volumes that may go for new ones, the oldest first, and their size.
-func (p *keptPool) evictable(now time.Time) (all []*keptVolume, bytes int64) {
+// evictable returns the volumes that may go for another one, the oldest first, and their size. The other one may be
+// a retained volume that grows while it is given back, which was retained until a moment ago.
+func (p *keptPool) evictable(now time.Time, other string) (all []*keptVolume, bytes int64) {
 	for _, v := range p.volumes {
-		if v.ready(now) {
+		if v.name != other && v.ready(now) {
 			all, bytes = append(all, v), bytes+v.size
 		}
 	}
