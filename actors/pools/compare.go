@@ -83,8 +83,8 @@ const (
 // ours refuses a volume on the array that has the name of the resource and is another one.
 func (t *task) ours(v *v1alpha1.PoolVolume, have array.Volume, m mark) error {
 	taken := func(why string) error {
-		return problemf(volume.ErrConflict, "the array of pool %s has a volume %s already (%s), %s; rename or delete that one",
-			v.Spec.PoolName, have.Name, have.ID, why)
+		return problemf(volume.ErrConflict, "%s has a volume %s already (%s), %s; rename or delete that one",
+			t.ground(v.Spec.PoolName), have.Name, have.ID, why)
 	}
 	want, by := sizeFor(v), t.whose(v, have)
 	switch {

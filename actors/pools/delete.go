@@ -132,8 +132,8 @@ func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	switch {
 	case errors.Is(err, array.ErrNotFound) && v.Status.ID == "" && t.early():
-		return have, false, problemf(volume.ErrUncertain, "volume %s is not on the array of pool %s, and may still be made by a request of an "+
-			"earlier run of the controller", v.Name, pool.Name)
+		return have, false, problemf(volume.ErrUncertain, "volume %s is not on %s, and may still be made by a request of an "+
+			"earlier run of the controller", v.Name, t.ground(pool.Name))
 	case errors.Is(err, array.ErrNotFound):
 		return have, false, nil
 	case err != nil:
@@ -143,8 +143,8 @@ func (t *task) findOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 	case byAnotherCluster:
 		return have, false, nil
 	case byPerson:
-		return have, false, problemf(volume.ErrUncertain, "the array of pool %s has a volume %s (%s) whose comment does not say that it is "+
-			"ours; delete its comment if it is, or rename it", pool.Name, v.Name, have.ID)
+		return have, false, problemf(volume.ErrUncertain, "%s has a volume %s (%s) whose comment does not say that it is "+
+			"ours; delete its comment if it is, or rename it", t.ground(pool.Name), v.Name, have.ID)
 	}
 	return have, true, nil
 }

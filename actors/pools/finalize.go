@@ -25,7 +25,7 @@ func (p *poolActor) finalize(c actor.Context) {
 		return
 	}
 	forget := p.object.Annotations[v1alpha1.Forget] == "true"
-	if why := blockedBy(p.counts); why != "" && !forget {
+	if why := blockedBy(p.object, p.counts); why != "" && !forget {
 		if why != p.blocked {
 			p.Resources.Events.Event(p.object, corev1.EventTypeWarning, "DeleteBlocked", why)
 		}
@@ -38,7 +38,7 @@ func (p *poolActor) finalize(c actor.Context) {
 }
 
 // blockedBy says what a Pool that is being deleted waits for; empty when it waits for nothing.
-func blockedBy(has poolCounts) string {
+func blockedBy(p *v1alpha1.Pool, has poolCounts) string {
 	if has.managed == 0 && has.attachments == 0 && has.managedSnapshots == 0 {
 		return ""
 	}
@@ -48,8 +48,8 @@ func blockedBy(has poolCounts) string {
 		what += " and the PoolVolumes that are Retained"
 	}
 	return fmt.Sprintf("the pool has %s and %d snapshots of Katbox, and %d attachments; %s, "+
-		"or, if the array is gone for ever, set the annotation %s to \"true\": its resources go then, and nothing on the array",
-		volumes, has.managedSnapshots, has.attachments, what, v1alpha1.Forget)
+		"or, if the %[5]s is gone for ever, set the annotation %[6]s to \"true\": its resources go then, and nothing on the %[5]s",
+		volumes, has.managedSnapshots, has.attachments, what, mediumOf(kindOfPool(p)), v1alpha1.Forget)
 }
 
 // leave drops what resources the Pool has, and the Pool. Nothing on the array changes.
@@ -58,7 +58,7 @@ func (e *environment) leave(ctx context.Context, p *v1alpha1.Pool, forget bool) 
 	if err != nil {
 		return err
 	}
-	if why := blockedBy(counts); why != "" && !forget {
+	if why := blockedBy(p, counts); why != "" && !forget {
 		return errors.New(why)
 	}
 	there, err := actors.Ask(ctx, e.Root, e.Supervisor(), &listPool{name: p.Name})

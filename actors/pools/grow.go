@@ -53,8 +53,8 @@ func (t *task) growing(v *v1alpha1.PoolVolume) error {
 	if !t.early() || v.Spec.Size.Cmp(v.Status.Capacity) <= 0 {
 		return nil
 	}
-	t.unfinished = problemf(volume.ErrUncertain, "volume %s may be growing on its array, by a request of an earlier run of the controller; "+
-		"try again", v.Name)
+	t.unfinished = problemf(volume.ErrUncertain, "volume %s may be growing on its %s, by a request of an earlier run of the controller; "+
+		"try again", v.Name, medium(v))
 	return t.unfinished
 }
 

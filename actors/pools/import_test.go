@@ -176,7 +176,7 @@ func TestVolumesThatVanishFail(t *testing.T) {
 		delete(a.volumes, id)
 		a.memArray.mu.Unlock()
 		h.pass(6 * time.Minute)
-		if s := get[v1alpha1.PoolVolume](h, "pvc-1").Status; s.State != v1alpha1.VolumeFailed || s.Message != missingMessage {
+		if s := get[v1alpha1.PoolVolume](h, "pvc-1").Status; s.State != v1alpha1.VolumeFailed || s.Message != missingMessage(pools.KindArray) {
 			h.Errorf("a volume that vanished: %+v", s)
 		}
 		h.wantEvents("a Warning Imported: imported 0 volumes and 0 snapshots again, and 0 volumes and snapshots of others; 1 are missing", 1)

@@ -44,7 +44,7 @@ func (x *comparison) vanished(ctx context.Context, known content) error {
 	}
 	order := &messages.EndRetained{
 		Routing: messages.Routing{ID: keyOf(kindVolume, known.name)}, Name: known.name, Since: object.Status.RetainedSince.Time,
-		Reason: pools.Vanished, Why: missingMessage,
+		Reason: pools.Vanished, Why: missingMessage(kindOfPool(x.pool)),
 	}
 	order.Prepare()
 	x.Root.Send(x.Supervisor(), order)

@@ -23,7 +23,7 @@ func (t *task) needed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 		return err
 	}
 	return problemf(pools.ErrInUse, "the PersistentVolume %s names volume %s; delete its claim, or the PersistentVolume if the claim "+
-		"is gone, and what is on the array goes then", name, v.Name)
+		"is gone, and what is on the %s goes then", name, v.Name, medium(v))
 }
 
 // snapshotNeeded is needed for a snapshot, which a VolumeSnapshotContent names.
@@ -33,7 +33,7 @@ func (t *task) snapshotNeeded(ctx context.Context, s *v1alpha1.PoolSnapshot) err
 		return err
 	}
 	return problemf(pools.ErrInUse, "the VolumeSnapshotContent %s names snapshot %s; delete its VolumeSnapshot, or the "+
-		"VolumeSnapshotContent if that is gone, and what is on the array goes then", name, s.Name)
+		"VolumeSnapshotContent if that is gone, and what is on %s goes then", name, s.Name, t.ground(s.Spec.PoolName))
 }
 
 // newVolumeNamers returns the PersistentVolumes of CSI drivers that need their volume.

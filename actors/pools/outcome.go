@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -54,10 +55,28 @@ func kubernetesError(err error, doing string) error {
 	return because(volume.ErrUnavailable, err, "%s: the Kubernetes API refuses", doing)
 }
 
+// ground is what a pool is on, for people.
+func (e *environment) ground(pool string) string {
+	if e.uuidOf(pool) != "" {
+		return "the disk of pool " + pool
+	}
+	return "the array of pool " + pool
+}
+
+// medium is what a volume is on, for people: an array, or a disk of a node.
+func medium(v *v1alpha1.PoolVolume) string { return mediumOf(kindOfVolume(v)) }
+
+func mediumOf(kind pools.Kind) string {
+	if kind == pools.KindLocal {
+		return "disk"
+	}
+	return "array"
+}
+
 // arrayError makes an error of a call of an array. None of those that it makes tells that nothing was
 // done, except that something is in use.
 func (t *task) arrayError(pool string, err error, doing string) error {
-	doing += " on the array of pool " + pool
+	doing += " on " + t.ground(pool)
 	switch {
 	case errors.Is(err, array.ErrUncertain):
 		t.doubtIfUnreachable(pool, err)

@@ -72,5 +72,8 @@ func (f *probe) alone(ctx context.Context, e *environment) (verdict, error) {
 	if err != nil || has == f.object.Name {
 		return f.compatible, err
 	}
+	if f.object.Spec.Local != nil {
+		return bad("SamePool", fmt.Sprintf("the disk with the UUID %s is that of Pool %s already; delete this Pool", at.poolID, has)), nil
+	}
 	return bad("SamePool", fmt.Sprintf("%s of the array %s is that of Pool %s already; delete this Pool", at.poolID, at.iqn, has)), nil
 }

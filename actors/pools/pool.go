@@ -234,7 +234,7 @@ func (p *poolActor) use(m *messages.UsePool) {
 		state := p.state(false)
 		why := p.reason(state)
 		if p.client == nil && why == "" {
-			why = "the array has not answered yet"
+			why = "the " + mediumOf(kindOfPool(p.object)) + " has not answered yet"
 		}
 		m.Fail(fmt.Errorf("%w: pool %s is %s: %s", volume.ErrUnavailable, p.name, state, why))
 		return

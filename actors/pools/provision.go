@@ -91,11 +91,12 @@ func (t *task) makeOnArray(ctx context.Context, v *v1alpha1.PoolVolume, pool mes
 				return err
 			}
 		}
-		return problemf(volume.ErrBusy, "volume %s is not usable yet, its status on the array is %q", v.Name, have.Status)
+		return problemf(volume.ErrBusy, "volume %s is not usable yet, its status on the %s is %q", v.Name, medium(v), have.Status)
 	}
 	if want := sizeFor(v); have.Size < want {
 		if look && t.early() {
-			return problemf(volume.ErrUncertain, "the copy %s may be growing on its array, by a request of an earlier run of the controller", v.Name)
+			return problemf(volume.ErrUncertain, "the copy %s may be growing on its %s, by a request of an earlier run of the controller",
+				v.Name, medium(v))
 		}
 		if have, err = pool.Array.GrowVolume(ctx, have.ID, want); err != nil {
 			return t.arrayError(pool.Name, err, "grow the copy "+v.Name)
@@ -193,7 +194,7 @@ func (t *task) placeError(pool string, err error, doing string) error {
 func (t *task) giveUp(ctx context.Context, v *v1alpha1.PoolVolume, pool messages.UsablePool, cause error) error {
 	have, err := pool.Array.VolumeNamed(ctx, v.Name)
 	if err == nil && t.ours(v, have, perhapsUnmarked) == nil {
-		return because(volume.ErrUncertain, cause, "volume %s is on the array all the same", v.Name)
+		return because(volume.ErrUncertain, cause, "volume %s is on the %s all the same", v.Name, medium(v))
 	}
 	if err != nil && !errors.Is(err, array.ErrNotFound) {
 		return errors.Join(t.arrayError(pool.Name, err, "look for volume "+v.Name), cause)

@@ -241,8 +241,8 @@ func (t *task) deleteSnapshotOnArray(ctx context.Context, s *v1alpha1.PoolSnapsh
 		}
 		switch {
 		case id == "" && t.early():
-			return problemf(volume.ErrUncertain, "snapshot %s is not on the array of pool %s, and may still be taken by a request of an "+
-				"earlier run of the controller", s.Name, pool.Name)
+			return problemf(volume.ErrUncertain, "snapshot %s is not on %s, and may still be taken by a request of an "+
+				"earlier run of the controller", s.Name, t.ground(pool.Name))
 		case id == "":
 			return nil
 		}

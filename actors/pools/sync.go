@@ -46,7 +46,7 @@ type findings struct {
 }
 
 func (f findings) String() string {
-	return fmt.Sprintf("imported %d volumes and %d snapshots again, and %d volumes and snapshots of others; %d are missing on the array",
+	return fmt.Sprintf("imported %d volumes and %d snapshots again, and %d volumes and snapshots of others; %d are missing",
 		f.volumes, f.snapshots, f.external, f.missing)
 }
 
@@ -116,7 +116,8 @@ func (x *comparison) nameTaken(kind, id, name, has string) {
 	}
 	x.refused[id] = true
 	x.Resources.Events.Event(x.pool, corev1.EventTypeWarning, "NotImported",
-		fmt.Sprintf("%s %s (%s) has no resource, because %s; rename it on the array", kind, name, id, has))
+		fmt.Sprintf("%s %s (%s) has no resource, because %s; rename it on the %s", kind, name, id, has,
+			mediumOf(kindOfPool(x.pool))))
 }
 
 // run compares all.

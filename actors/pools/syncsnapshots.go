@@ -143,7 +143,7 @@ func (x *comparison) missingSnapshot(ctx context.Context, known content) error {
 		return nil
 	}
 	base := object.DeepCopy()
-	object.Status.State, object.Status.Message = v1alpha1.SnapshotFailed, missingMessage
+	object.Status.State, object.Status.Message = v1alpha1.SnapshotFailed, missingMessage(kindOfPool(x.pool))
 	x.missing++
 	return x.patchStatus(ctx, &object, base)
 }

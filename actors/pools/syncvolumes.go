@@ -18,7 +18,14 @@ import (
 )
 
 // missingMessage is why a PoolVolume or PoolSnapshot is Failed whose object is gone from the array.
-const missingMessage = "it does not exist on the array any more"
+func missingMessage(kind pools.Kind) string {
+	return "it does not exist on the " + mediumOf(kind) + " any more"
+}
+
+// isMissing tells that message from others, also from that of an earlier version, which called a disk an array.
+func isMissing(message string) bool {
+	return message == missingMessage(pools.KindArray) || message == missingMessage(pools.KindLocal)
+}
 
 // wants tells whether a volume without a PoolVolume gets one: a volume of this cluster, or any if the
 // Pool says so.
@@ -143,7 +150,7 @@ func (x *comparison) notMade(err error) error {
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case apierrors.IsInvalid(err):
-		x.Log.Error(err, "what is on an array cannot be imported", "pool", x.pool.Name)
+		x.Log.Error(err, "what is in a pool cannot be imported", "pool", x.pool.Name)
 		return nil
 	}
 	return err
@@ -170,7 +177,7 @@ func (x *comparison) refresh(ctx context.Context, name string, v *array.Volume) 
 	if err := x.Resources.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	missing := object.Status.State == v1alpha1.VolumeFailed && object.Status.Message == missingMessage
+	missing := object.Status.State == v1alpha1.VolumeFailed && isMissing(object.Status.Message)
 	ready := object.Status.State == v1alpha1.VolumeReady && object.Status.Capacity.Value() < v.Size.Bytes()
 	if object.DeletionTimestamp != nil || object.Status.ID != v.ID || !missing && !ready {
 		return nil
@@ -200,7 +207,7 @@ func (x *comparison) missingVolume(ctx context.Context, known content) error {
 		return nil
 	}
 	base := object.DeepCopy()
-	object.Status.State, object.Status.Message = v1alpha1.VolumeFailed, missingMessage
+	object.Status.State, object.Status.Message = v1alpha1.VolumeFailed, missingMessage(kindOfPool(x.pool))
 	x.missing++
 	return x.patchStatus(ctx, &object, base)
 }

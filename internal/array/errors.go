@@ -32,9 +32,20 @@ var (
 	// ErrTimeout: no answer came in time.
 	ErrTimeout = fmt.Errorf("%w: no answer in time", ErrUnreachable)
 	// ErrNodeAway: the node whose disk has the pool is not connected.
-	ErrNodeAway = fmt.Errorf("%w: its node is not connected", ErrUnreachable)
+	ErrNodeAway error = &reason{"its node is not connected", ErrUnreachable}
 	// ErrDiskAway: the node is connected, and has no such disk.
-	ErrDiskAway = fmt.Errorf("%w: its disk is not there", ErrUnreachable)
+	ErrDiskAway error = &reason{"its disk is not there", ErrUnreachable}
 	// ErrBadAnswer: something answered that is no array, or one that is starting.
 	ErrBadAnswer = fmt.Errorf("%w: what answers is no array, or is starting", ErrUnreachable)
 )
+
+// reason is an error of a kind whose text says nothing of arrays: the pool is on a disk of a node.
+type reason struct {
+	text string
+	kind error
+}
+
+func (r *reason) Error() string { return r.text }
+
+// Unwrap is for package errors.
+func (r *reason) Unwrap() error { return r.kind }

@@ -71,7 +71,7 @@ func sizes(r *csi.CapacityRange) (required, limit int64, err error) {
 	case required < 0 || limit < 0:
 		return 0, 0, volume.Invalid("capacity_range", "is negative")
 	case required > maxSize:
-		return 0, 0, fmt.Errorf("capacity_range: the required %d bytes are more than any array has: %w", required, pools.ErrOutOfRange)
+		return 0, 0, fmt.Errorf("capacity_range: the required %d bytes are more than any pool has: %w", required, pools.ErrOutOfRange)
 	case limit > 0 && limit < required:
 		return 0, 0, fmt.Errorf("capacity_range: the limit of %d bytes is less than the required %d: %w", limit, required, pools.ErrOutOfRange)
 	}

@@ -28,19 +28,29 @@ func New(node, version, uuid string, on local.Pools) array.Array {
 // errNoServers answers what is asked of servers.
 var errNoServers = fmt.Errorf("%w: a pool on a node has no servers that volumes are attached to", array.ErrRefused)
 
+// failure is an error of one of the kinds of package array, in the words of the node: the kinds' are of arrays.
+type failure struct{ kind, cause error }
+
+func of(kind, cause error) error { return &failure{kind, cause} }
+
+func (f *failure) Error() string { return f.cause.Error() }
+
+// Unwrap is for package errors.
+func (f *failure) Unwrap() []error { return []error{f.kind, f.cause} }
+
 // read makes an error of a question.
 func read(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, volume.ErrNotFound):
-		return fmt.Errorf("%w: %w", array.ErrNotFound, err)
+		return of(array.ErrNotFound, err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w", array.ErrTimeout, err)
+		return of(array.ErrTimeout, fmt.Errorf("the node has not answered in time: %w", err))
 	case errors.Is(err, volume.ErrUnavailable):
-		return fmt.Errorf("%w: %w", array.ErrUnreachable, err)
+		return of(array.ErrUnreachable, err)
 	case errors.Is(err, volume.ErrBusy):
-		return fmt.Errorf("%w: %w", array.ErrBusy, err)
+		return of(array.ErrBusy, err)
 	}
 	return err
 }
@@ -51,15 +61,15 @@ func changed(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, volume.ErrUncertain), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: %w", array.ErrUncertain, err)
+		return of(array.ErrUncertain, err)
 	case errors.Is(err, volume.ErrNoSpace):
-		return fmt.Errorf("%w: %w", array.ErrNoRoom, err)
+		return of(array.ErrNoRoom, err)
 	case errors.Is(err, volume.ErrConflict):
-		return fmt.Errorf("%w: %w", array.ErrExists, err)
+		return of(array.ErrExists, err)
 	case errors.Is(err, pools.ErrInUse):
-		return fmt.Errorf("%w: %w", array.ErrAttached, err)
+		return of(array.ErrAttached, err)
 	case errors.Is(err, volume.ErrInvalid), errors.Is(err, pools.ErrOutOfRange):
-		return fmt.Errorf("%w: %w", array.ErrRefused, err)
+		return of(array.ErrRefused, err)
 	}
 	return read(err)
 }
