@@ -14,6 +14,8 @@ type EndRetained struct {
 	Name string
 	// Since is when its claim was deleted: the order is about that deletion.
 	Since time.Time
+	// Lifespan is how long the volume was to be kept when that was decided. One that is to be kept longer since stays.
+	Lifespan time.Duration
 	// Reason is one word, Why a sentence.
 	Reason pools.End
 	Why    string

@@ -158,7 +158,8 @@ func afterlifeScenarios() []scenario {
 				return nil
 			}
 			_, err := actors.Ask(w.ctx, w.Root, w.Supervisor(), &messages.EndRetained{
-				Routing: routing(w.ctx, kindVolume, id), Name: id, Since: v.Status.RetainedSince.Time, Reason: pools.Expired, Why: "a test",
+				Routing: routing(w.ctx, kindVolume, id), Name: id, Since: v.Status.RetainedSince.Time, Lifespan: 24 * time.Hour,
+				Reason: pools.Expired, Why: "a test",
 			})
 			return err
 		}, func(w *world) { w.nothingLeft() }},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,13 +29,22 @@ func (t *task) endRetained(ctx context.Context, m *messages.EndRetained) error {
 		return t.finishEnd(ctx, v)
 	case !isKept(v) || v.Status.RetainedSince == nil || !v.Status.RetainedSince.Time.Equal(m.Since):
 		return problemf(volume.ErrConflict, "volume %s is not the retained one that was to go: its state is %q", v.Name, v.Status.State)
+	case m.Reason != pools.Vanished && saidIn(v.Spec.Lifespan) > m.Lifespan:
+		return problemf(volume.ErrConflict, "volume %s is to be kept longer than was known when it was to go", v.Name)
 	}
 	if _, err := t.pool(ctx, v.Spec.PoolName); err != nil {
 		return err // a claim may still get it back
 	}
-	if err := t.writeStatus(ctx, v, func() { ends(v, m.Reason, m.Why) }); err != nil {
-		return err
+	ends(v, m.Reason, m.Why)
+	// What has changed since it was read may be that the volume stays: that is decided anew, and not written again.
+	err = t.Resources.Status().Update(ctx, v)
+	switch {
+	case apierrors.IsConflict(err):
+		return problemf(volume.ErrBusy, "volume %s has changed while it was to go; it is looked at again", v.Name)
+	case err != nil:
+		return t.notWritten(err, "change the PoolVolume "+v.Name)
 	}
+	t.note(v)
 	return t.finishEnd(ctx, v)
 }
 

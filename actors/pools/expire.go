@@ -61,7 +61,8 @@ func (k *classes) expire(c actor.Context) {
 // end lets a worker delete a retained volume.
 func (k *classes) end(c actor.Context, v *keptVolume, reason pools.End, why string) {
 	order := &messages.EndRetained{
-		Routing: messages.Routing{ID: keyOf(kindVolume, v.name)}, Name: v.name, Since: v.written, Reason: reason, Why: why,
+		Routing: messages.Routing{ID: keyOf(kindVolume, v.name)}, Name: v.name, Since: v.written, Lifespan: v.lifespan,
+		Reason: reason, Why: why,
 	}
 	name, pool := v.name, v.pool
 	root, self := c.ActorSystem().Root, c.Self()

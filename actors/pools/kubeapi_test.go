@@ -33,6 +33,8 @@ type kubeAPI struct {
 	version int
 	objects map[kubeKey]client.Object
 	watcher watcher
+	// before is called before an object is replaced, if it is set: others may change it then.
+	before func(client.Object)
 }
 
 type kubeKey struct{ kind, namespace, name string }
@@ -162,6 +164,12 @@ func (k *kubeAPI) Update(_ context.Context, o client.Object, _ ...client.UpdateO
 
 // update replaces an object, after keep has put back into it what the call must not change.
 func (k *kubeAPI) update(o client.Object, keep func(was client.Object)) error {
+	k.mu.Lock()
+	before := k.before
+	k.mu.Unlock()
+	if before != nil {
+		before(o)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	key := k.keyOf(o, client.ObjectKeyFromObject(o))
