@@ -182,6 +182,9 @@ func (w *world) removeAll() {
 	}
 	w.must(w.repeat(func() error { return w.DeleteSnapshot(w.ctx, "snapshot-1") }))
 	for _, id := range []string{"pvc-1", "pvc-2"} {
+		w.must(client.IgnoreNotFound(w.api.Delete(w.ctx, claimObject("ns", id, ""))))
+	}
+	for _, id := range []string{"pvc-1", "pvc-2"} {
 		w.must(w.repeat(func() error { return w.DeleteVolume(w.ctx, id) }))
 	}
 	w.eraseRetained()

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,5 +63,31 @@ func TestPersonKeepsAVolumeAtTheLastMoment(t *testing.T) {
 		h.wantOn("kept longer at the last moment", one, disk1, "a* b*")
 		h.pass(25 * time.Hour)
 		h.wantOn("then", one, disk1, "")
+	})
+}
+
+// TestLateDeletionOfARestoredVolume: the call is about the claim that had it before, and the next one has no
+// PersistentVolume yet.
+func TestLateDeletionOfARestoredVolume(t *testing.T) {
+	inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
+		one := nodeWith(disk1)
+		h.connects("n1", one)
+		h.bindLocal("v1", 10, []string{disk1})
+		h.retainLocal("v1")
+		annotations := restores("v1")
+		annotations[v1alpha1.LifespanAnnotation] = "0s" // it is not to be retained again
+		addClaim(h.T, h.kube, "ns", "v2", annotations)
+		if got, err := h.local().CreateVolume(h.Context(), newLocal("v2", 10, []string{disk1})); err != nil || got.ID != "v1" {
+			h.Fatalf("restored %+v, %v", got, err)
+		}
+		if err := h.local().DeleteVolume(h.Context(), "v1"); !errors.Is(err, pools.ErrInUse) {
+			h.Errorf("deleted: %v", err)
+		}
+		h.wantOn("then", one, disk1, "v1")
+		dropClaim(h.T, h.kube, "ns", "v2")
+		if err := h.local().DeleteVolume(h.Context(), "v1"); err != nil {
+			h.Error(err)
+		}
+		h.wantOn("at last", one, disk1, "")
 	})
 }

@@ -157,7 +157,7 @@ func namesVolume(pv *corev1.PersistentVolume, v *v1alpha1.PoolVolume) bool {
 }
 
 // stillClaimed refuses to delete a volume that was restored, while the PersistentVolume of its present claim is
-// bound: the call is about an earlier one, which has the same handle.
+// bound, or that claim waits for it: the call is about an earlier one, which has the same handle.
 func (t *task) stillClaimed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if v.Annotations[v1alpha1.RestoredFromAnnotation] == "" {
 		return nil
@@ -170,7 +170,14 @@ func (t *task) stillClaimed(ctx context.Context, v *v1alpha1.PoolVolume) error {
 	if err == nil && namesVolume(pv, v) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil {
 		return problemf(pools.ErrInUse, "volume %s was given to another claim, and its PersistentVolume %s is bound", v.Name, pv.Name)
 	}
-	return nil
+	if err == nil || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID == "" {
+		return nil
+	}
+	c, err := t.readClaim(ctx, pools.Claim{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name})
+	if err == nil && c != nil && c.UID == string(v.Spec.ClaimRef.UID) && c.object.DeletionTimestamp == nil {
+		return problemf(pools.ErrInUse, "volume %s was given to claim %s, which gets a PersistentVolume next", v.Name, c.Name)
+	}
+	return err
 }
 
 // unused refuses to retain a volume that its array has attached somewhere, as its deletion is refused. What a
