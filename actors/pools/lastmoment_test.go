@@ -91,3 +91,19 @@ func TestLateDeletionOfARestoredVolume(t *testing.T) {
 		h.wantOn("at last", one, disk1, "")
 	})
 }
+
+// TestLatestOfOneSecond is what was retained last, by times in seconds.
+func TestLatestOfOneSecond(t *testing.T) {
+	inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
+		one := nodeWith(disk1)
+		h.connects("n1", one)
+		h.bindLocal("v1", 10, []string{disk1})
+		h.bindLocal("v2", 10, []string{disk1})
+		h.retainLocal("v1")
+		h.retainLocal("v2")
+		addClaim(h.T, h.kube, "ns", "again", restores("latest"))
+		if got, err := h.local().CreateVolume(h.Context(), newLocal("again", 10, []string{disk1})); err != nil || got.ID != "v2" {
+			h.Errorf("restored %+v, %v", got, err)
+		}
+	})
+}

@@ -129,17 +129,19 @@ type retainedVolume struct {
 	past
 	name, pool, class string
 	size              int64
+	version           uint64
 }
 
 // retainedOf returns those of a namespace, the one first that was retained last.
 func (x *index) retainedOf(namespace string) (all []retainedVolume) {
 	for name, v := range x.retained {
 		if v.past.namespace == namespace {
-			all = append(all, retainedVolume{past: *v.past, name: name, pool: v.pool, class: v.class, size: v.size})
+			all = append(all, retainedVolume{past: *v.past, name: name, pool: v.pool, class: v.class, size: v.size, version: v.version})
 		}
 	}
 	slices.SortFunc(all, func(a, b retainedVolume) int {
-		return cmp.Or(b.since.Compare(a.since), cmp.Compare(a.name, b.name))
+		// Times are in seconds. Of one second that is the later one which was written later.
+		return cmp.Or(b.since.Compare(a.since), cmp.Compare(b.version, a.version), cmp.Compare(a.name, b.name))
 	})
 	return all
 }
