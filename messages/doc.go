@@ -80,7 +80,7 @@
 //	 v                       |                                     +------------------------------+
 //	+----------------------------------------------+ UseLocal, ReserveLocal,     ^
 //	| volume, snapshot: one for each that is        | SettleLocal, ClaimLocal,    |
-//	| changing, one for each that is measured; task | ForgetLocal ----------------+
+//	| changing, one for each that is measured; task | ForgetLocal, UnshowLocal ---+
 //	+----------------------------------------------+
 //
 // Messages are orders (PublishVolume), questions (VolumeStats) or facts (Stuck). No one changes a

@@ -129,13 +129,22 @@ type ReadLocal struct {
 type LocalLease struct {
 	UsableLocal
 	volume.Description
+	// Open opens the files of the volume. It reaches the disk.
+	Open local.OpenTree
 	// Lost ends when a claim gets the volume back, when it is deleted, or when its disk is away; its cause says which.
-	// Nobody waits for the reader then.
+	// The reader then ends within seconds: a stage and a deletion of an image wait for that, but not for long.
 	Lost context.Context
 }
 
 // EndReadLocal says that a reading has ended, or that its answer is not waited for. Front -> keeper.
 type EndReadLocal struct{ Begun *ReadLocal }
+
+// UnshowLocal says that a volume is about to be staged or deleted. The answer is closed once no reader keeps it in use;
+// nil if there is none. Task -> keeper.
+type UnshowLocal struct {
+	Name string
+	Reply[<-chan struct{}]
+}
 
 // LocalUnfinished names what earlier runs have begun to make or to delete in a pool that was opened. Keeper ->
 // supervisor, which wakes their actors.

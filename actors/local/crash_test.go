@@ -30,6 +30,13 @@ var whole = []struct {
 		_, err := h.node.CommentVolume(h.bounded(), fast, "v", retained)
 		return err
 	}},
+	{"read", func(h *harness) error {
+		r, err := h.node.Read(h.bounded(), "v")
+		if err == nil {
+			r.Close()
+		}
+		return err
+	}},
 	{"delete the snapshot", func(h *harness) error { return h.node.DeleteSnapshot(h.bounded(), fast, "s") }},
 	{"delete", func(h *harness) error { return h.remove("v") }},
 	{"delete the clone", func(h *harness) error { return h.remove("w") }},

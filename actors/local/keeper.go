@@ -22,6 +22,8 @@ type keeper struct {
 	*environment
 	self  *actor.PID
 	pools []*pool
+	// slots has one for each image that is mounted for readers.
+	slots chan struct{}
 }
 
 // pool is one directory that a pool is in, or was.
@@ -51,6 +53,8 @@ type pool struct {
 	eraseFailed string
 	// readings are those of its volumes, by what asked for them.
 	readings map[*messages.ReadLocal]reading
+	// showings are what was made readable of its volumes, by their names.
+	showings map[string]*showing
 }
 
 type (
@@ -75,11 +79,11 @@ type (
 )
 
 func keeperProps(env *environment) *actor.Props {
-	k := &keeper{environment: env}
+	k := &keeper{environment: env, slots: make(chan struct{}, mostShown)}
 	for _, place := range env.Places {
 		k.pools = append(k.pools, &pool{
 			Place: place, is: local.Pool{UUID: place.UUID}, index: newIndex(), failed: "its disk was not looked at yet",
-			readings: map[*messages.ReadLocal]reading{},
+			readings: map[*messages.ReadLocal]reading{}, showings: map[string]*showing{},
 		})
 	}
 	return actor.PropsFromFunc(k.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log)), actors.AtOnce)
@@ -107,14 +111,14 @@ func (k *keeper) Receive(c actor.Context) {
 	case *messages.ReserveLocal:
 		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { return p.promise(m.Record) }))
 	case *messages.ClaimLocal:
-		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { defer p.recall(m.Name); return p.claim(m.Name) }))
+		m.Send(struct{}{}, k.change(m.Pool, func(p *pool) error { defer k.recall(p, m.Name); return p.claim(m.Name) }))
 	case *messages.SettleLocal:
 		// An index is read anew with its disk.
-		_ = k.change(m.Pool, func(p *pool) error { p.settle(m.Record); p.recall(m.Record.Name); return nil })
+		_ = k.change(m.Pool, func(p *pool) error { p.settle(m.Record); k.recall(p, m.Record.Name); return nil })
 	case *messages.ForgetLocal:
 		_ = k.change(m.Pool, func(p *pool) error {
 			p.forget(m.Name)
-			p.recall(m.Name)
+			k.recall(p, m.Name)
 			p.trash = true
 			k.erase(p)
 			return nil
@@ -127,6 +131,14 @@ func (k *keeper) Receive(c actor.Context) {
 		m.Send(k.read(m))
 	case *messages.EndReadLocal:
 		k.endReading(m.Begun)
+	case *messages.UnshowLocal:
+		m.Send(k.unshow(m.Name), nil)
+	case *lingered:
+		k.lingered(m.pool, m.showing)
+	case *shownNoMore:
+		if m.pool.showings[m.name] == m.showing {
+			delete(m.pool.showings, m.name)
+		}
 	default:
 		actors.IgnoreLifecycle(k.Log, c)
 	}
@@ -137,7 +149,7 @@ func (k *keeper) stop() {
 	for _, p := range k.pools {
 		actors.StopTimer(p.timer)
 		if p.dir != nil {
-			p.recallAll(problemf(volume.ErrUnavailable, "the daemon stops"))
+			k.recallAll(p, problemf(volume.ErrUnavailable, "the daemon stops"))
 			p.dir.leave()
 			p.dir = nil
 		}
@@ -353,7 +365,7 @@ func (k *keeper) looked(c actor.Context, m *looked) {
 	case m.opened:
 		m.at.leave()
 	case p.dir != nil:
-		p.recallAll(problemf(volume.ErrUnavailable, "the disk of the pool in %s is away", p.Path))
+		k.recallAll(p, problemf(volume.ErrUnavailable, "the disk of the pool in %s is away", p.Path))
 		p.dir.leave()
 		p.dir = nil
 	}

@@ -119,7 +119,7 @@ func (t *task) ensure(ctx context.Context, p messages.UsableLocal, r local.Recor
 		return r, nil, err
 	}
 	if known && before.State == local.Deleting { // by an earlier run
-		if err := t.bury(p, before); err != nil {
+		if err := t.bury(ctx, p, before); err != nil {
 			return r, err, err
 		}
 		known = false
@@ -136,7 +136,7 @@ func (t *task) ensure(ctx context.Context, p messages.UsableLocal, r local.Recor
 		return r, nil, err
 	}
 	if err := t.save(p, r); err != nil { // it may be there all the same
-		unfinished, err := t.abandon(p, r, err)
+		unfinished, err := t.abandon(ctx, p, r, err)
 		return r, unfinished, err
 	}
 	return t.fill(ctx, p, r)
@@ -155,7 +155,7 @@ func (t *task) fill(ctx context.Context, p messages.UsableLocal, r local.Record)
 	case errors.Is(err, volume.ErrUnavailable): // it goes on once the disk is back
 		return r, nil, t.failed(err, "make it")
 	default:
-		unfinished, err := t.abandon(p, r, t.failed(err, "make it"))
+		unfinished, err := t.abandon(ctx, p, r, t.failed(err, "make it"))
 		return r, unfinished, err
 	}
 	r.State = local.Ready
@@ -166,11 +166,11 @@ func (t *task) fill(ctx context.Context, p messages.UsableLocal, r local.Record)
 }
 
 // abandon leaves nothing of what could not be made.
-func (t *task) abandon(p messages.UsableLocal, r local.Record, why error) (unfinished, err error) {
+func (t *task) abandon(ctx context.Context, p messages.UsableLocal, r local.Record, why error) (unfinished, err error) {
 	r.State = local.Deleting
 	t.settle(p, r)
 	_ = p.Save(r) // on a full disk it may be impossible; then the next run tries to make it once more
-	if err := t.bury(p, r); err != nil {
+	if err := t.bury(ctx, p, r); err != nil {
 		return err, because(volume.ErrUncertain, errors.Join(why, err), "%s was not made, and that is not undone yet", t.text)
 	}
 	return nil, why
@@ -208,15 +208,18 @@ func (t *task) delete(ctx context.Context, pool string, snapshot bool) (unfinish
 			return nil, err
 		}
 	}
-	if err := t.bury(p, r); err != nil {
+	if err := t.bury(ctx, p, r); err != nil {
 		return err, err
 	}
 	return nil, nil
 }
 
 // bury moves the data of what is recorded as being deleted to the trash, and forgets it.
-func (t *task) bury(p messages.UsableLocal, r local.Record) error {
+func (t *task) bury(ctx context.Context, p messages.UsableLocal, r local.Record) error {
 	if err := t.unused(p, "deleted"); err != nil {
+		return err
+	}
+	if err := t.unshown(ctx); err != nil {
 		return err
 	}
 	if err := p.Trash(r); err != nil {
@@ -262,7 +265,7 @@ func (t *task) finish(ctx context.Context, pool string) error {
 		_, unfinished, _ := t.fill(ctx, p, r)
 		return unfinished
 	case r.State == local.Deleting:
-		return t.bury(p, r)
+		return t.bury(ctx, p, r)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func keptOf(r local.Record) *volume.Description {
 
 // reading is one of a volume of a pool.
 type reading struct {
-	name    string
+	*showing
 	lose    context.CancelCauseFunc
 	release func()
 }
@@ -76,11 +76,17 @@ func (k *keeper) read(m *messages.ReadLocal) (lease messages.LocalLease, err err
 	case p.dir == nil || p.failed != "":
 		return lease, p.away()
 	}
+	s, err := k.show(p, m.Name)
+	if err != nil {
+		return lease, err
+	}
+	s.readers++
+	actors.StopTimer(s.timer)
 	lost, lose := context.WithCancelCause(context.Background())
-	r := reading{m.Name, lose, p.dir.use()}
+	r := reading{s, lose, p.dir.use()}
 	p.readings[m] = r
 	return messages.LocalLease{
-		UsableLocal: messages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: r.release}, Description: d, Lost: lost,
+		UsableLocal: messages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: r.release}, Description: d, Lost: lost, Open: s.open,
 	}, nil
 }
 
@@ -91,27 +97,34 @@ func (k *keeper) endReading(m *messages.ReadLocal) {
 			delete(p.readings, m)
 			r.lose(nil)
 			r.release()
+			k.leave(p, r.showing)
 		}
 	}
 }
 
-// recall tells the readers of a volume that it is not theirs any more, if that is so. Nothing waits for them.
-func (p *pool) recall(name string) {
-	if len(p.readings) == 0 {
+// recall tells the readers of a volume that it is not theirs any more, if that is so. Nothing waits for them here.
+func (k *keeper) recall(p *pool, name string) {
+	if len(p.showings) == 0 {
 		return
 	}
 	if _, err := p.readable(name); err != nil {
-		p.lose(err, func(r reading) bool { return r.name == name })
+		k.lose(p, err, func(of string) bool { return of == name })
 	}
 }
 
 // recallAll is recall for all volumes of a pool.
-func (p *pool) recallAll(why error) { p.lose(why, func(reading) bool { return true }) }
+func (k *keeper) recallAll(p *pool, why error) { k.lose(p, why, func(string) bool { return true }) }
 
-func (p *pool) lose(why error, which func(reading) bool) {
+// lose ends the showings of some volumes, and tells their readers why.
+func (k *keeper) lose(p *pool, why error, which func(name string) bool) {
 	for _, r := range p.readings {
-		if which(r) {
+		if which(r.name) {
 			r.lose(why)
+		}
+	}
+	for name, s := range p.showings {
+		if which(name) {
+			k.endShowing(p, s)
 		}
 	}
 }
@@ -124,7 +137,7 @@ func (n *Node) Retained(ctx context.Context) ([]volume.Description, error) {
 
 // Read begins to read the files of a volume that is kept without a claim. The error is a [volume.ErrNotFound], a
 // [volume.ErrNotRetained] when a claim has it, a [volume.ErrGone] when it is being deleted, a [volume.ErrUnavailable]
-// when its disk is away, or a [volume.ErrInvalid] when volumes of its kind are not read.
+// when its disk is away or too many images are read, or a [volume.ErrInvalid] when it cannot be read.
 func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	name := string(id)
 	if err := checkName(name); err != nil {
@@ -148,7 +161,7 @@ func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 	opened := make(chan result) // a reader that has left takes nothing from it
 	err = n.Workers.Go(func() {
 		var r result
-		if err := actors.Guard(n.env.Log, func() error { r.tree, r.err = n.open(lease, name); return nil }); err != nil {
+		if err := actors.Guard(n.env.Log, func() error { r.tree, r.err = n.open(ctx, lease, name); return nil }); err != nil {
 			r.err = err
 		}
 		select {
@@ -183,7 +196,7 @@ func (n *Node) Read(ctx context.Context, id volume.ID) (*files.Reading, error) {
 }
 
 // open opens the volume that a lease is for. The record is read once more: it has the last word.
-func (n *Node) open(lease messages.LocalLease, name string) (*files.Tree, error) {
+func (n *Node) open(ctx context.Context, lease messages.LocalLease, name string) (*files.Tree, error) {
 	r, err := lease.Load(name)
 	switch {
 	case isNotFound(err):
@@ -193,7 +206,7 @@ func (n *Node) open(lease messages.LocalLease, name string) (*files.Tree, error)
 	case r.State != local.Ready || keptOf(r) == nil:
 		return nil, problemf(volume.ErrNotRetained, "volume %s has a claim", name)
 	}
-	tree, err := lease.Read(n.env.ctx, r)
+	tree, err := lease.Open(ctx, r)
 	if lost := context.Cause(lease.Lost); lost != nil {
 		if err == nil {
 			tree.Close()

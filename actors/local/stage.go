@@ -59,6 +59,9 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 	if err := t.Machine.MakeDir(s.Path); err != nil {
 		return because(volume.ErrUncertain, err, "make the staging directory of volume %s", t.volume)
 	}
+	if err := t.unshown(ctx); err != nil {
+		return err
+	}
 	if err := p.Stage(ctx, r, s.Path, s.Options, s.ReadOnly); err != nil {
 		return t.undo(ctx, p, s, t.failed(err, "stage it at "+s.Path))
 	}

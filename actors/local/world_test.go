@@ -49,6 +49,12 @@ type world struct {
 	// fail, where it is set, makes a call fail.
 	fail func(call, name string) error
 
+	// shown are the volumes that are shown to readers: the kernel ends that with the daemon. held are those of which
+	// readers have files open, slow those that take their time to be mounted. shows counts all that were shown, most how
+	// many were at a time.
+	shown, held, slow map[string]bool
+	shows, most       int
+
 	disks  map[string]*disk // by path
 	mounts []attach.Mount
 	paths  map[string]bool
@@ -324,7 +330,7 @@ func (d *dir) Grow(_ context.Context, r local.Record) error {
 
 func (d *dir) Trash(r local.Record) error {
 	return d.write("trash", r.Name, func() error {
-		if d.isMounted(r.Name) {
+		if d.isMounted(r.Name) || d.shown[r.Name] && d.disk.is.Backend == local.Image {
 			d.forbid("%s is deleted while it is mounted", r.Name)
 		}
 		if _, ok := d.disk.data[r.Name]; ok {
@@ -353,6 +359,9 @@ func (d *dir) Stage(_ context.Context, r local.Record, path string, _ []string, 
 		if d.disk.data[r.Name] == 0 {
 			d.forbid("%s is staged and not whole", r.Name)
 		}
+		if d.shown[r.Name] && d.disk.is.Backend == local.Image {
+			d.forbid("%s is staged while readers have it", r.Name)
+		}
 		if !d.paths[path] {
 			d.forbid("%s is staged at %s, which is not there", r.Name, path)
 		}
@@ -360,15 +369,43 @@ func (d *dir) Stage(_ context.Context, r local.Record, path string, _ []string, 
 	})
 }
 
-// Read opens a directory, which is the test's: what is on a disk here has no files.
-func (d *dir) Read(ctx context.Context, r local.Record) (*files.Tree, error) {
+// Show opens a directory, which is the test's: what is on a disk here has no files.
+func (d *dir) Show(ctx context.Context, r local.Record) (local.Shown, error) {
 	if r.Block {
 		return nil, volume.Invalid("volume", "is a block device")
 	}
 	if err := d.wait(ctx, func() bool { return d.disk.hangs }); err != nil {
 		return nil, err
 	}
-	fd, err := unix.Open(d.t.TempDir(), unix.O_DIRECTORY|unix.O_RDONLY, 0)
+	if err := d.wait(context.Background(), func() bool { return d.slow[r.Name] }); err != nil { // in mount(2)
+		return nil, err
+	}
+	err := d.change("show", r.Name, func() error {
+		if d.shown[r.Name] {
+			d.forbid("%s is shown twice", r.Name)
+		}
+		if d.isMounted(r.Name) {
+			d.forbid("%s is shown while it is mounted", r.Name)
+		}
+		d.shown[r.Name] = true
+		d.shows++
+		d.most = max(d.most, len(d.shown))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &shownVolume{d, r.Name}, nil
+}
+
+// shownVolume is what Show has made.
+type shownVolume struct {
+	*dir
+	name string
+}
+
+func (s *shownVolume) Tree() (*files.Tree, error) {
+	fd, err := unix.Open(s.t.TempDir(), unix.O_DIRECTORY|unix.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -377,6 +414,14 @@ func (d *dir) Read(ctx context.Context, r local.Record) (*files.Tree, error) {
 		return nil, err
 	}
 	return files.New(fd, opener), nil
+}
+
+// End waits for readers that have files open.
+func (s *shownVolume) End() error {
+	if err := s.wait(context.Background(), func() bool { return s.held[s.name] }); err != nil {
+		return err
+	}
+	return s.change("end", s.name, func() error { delete(s.shown, s.name); return nil })
 }
 
 func (d *dir) Stats(r local.Record, _ string) (s volume.Stats, err error) {
@@ -494,7 +539,8 @@ func inWorld(t *testing.T, test func(h *harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, changed: make(chan struct{}), disks: map[string]*disk{"/fast": newDisk(fast), "/slow": newDisk(slow)},
-			paths: map[string]bool{}, figures: map[string]local.Counts{}, ups: map[string]bool{},
+			paths: map[string]bool{}, shown: map[string]bool{}, held: map[string]bool{}, slow: map[string]bool{},
+			figures: map[string]local.Counts{}, ups: map[string]bool{},
 		}
 		h := &harness{T: t, world: w}
 		h.start()
@@ -530,6 +576,11 @@ func (h *harness) end(kill bool) {
 		}
 		for _, d := range h.disks {
 			d.hangs, d.holds = false, false
+		}
+		clear(h.held)
+		clear(h.slow)
+		if kill {
+			clear(h.shown)
 		}
 	})
 	if err := h.node.Stop(context.Background()); err != nil {
@@ -637,6 +688,9 @@ func (h *harness) leftovers() (left []string) {
 		for _, name := range d.trash {
 			left = append(left, "trash of "+name+" in "+path)
 		}
+	}
+	for name := range h.shown {
+		left = append(left, "mount of "+name+" for readers")
 	}
 	for path := range h.paths {
 		if strings.HasPrefix(path, "/pods/") {

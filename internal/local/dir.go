@@ -45,6 +45,18 @@ func (r Record) Has() int64 { return cmp.Or(r.GrowsFrom, r.Size) }
 // IsSnapshot reports whether the record is a snapshot's.
 func (r Record) IsSnapshot() bool { return r.Of != "" }
 
+// Shown are the files of a volume, for those who read them.
+type Shown interface {
+	// Tree opens the files. It is not called after End.
+	Tree() (*files.Tree, error)
+	// End takes away what Show has made. It is called once, and returns when nothing is left: after all trees and all
+	// files that were opened through them are closed, where they keep the volume in use.
+	End() error
+}
+
+// OpenTree opens the files of a volume with this record.
+type OpenTree func(ctx context.Context, r Record) (*files.Tree, error)
+
 // Dir is a pool's directory that was opened: what is done on the disk and with its mounts. Volumes and snapshots
 // share one namespace of names. Every call may be repeated, also after a crash at any point of an earlier one.
 // Those for one name come one after the other; those for different names come at the same time, and none waits for
@@ -84,10 +96,10 @@ type Dir interface {
 	// it is there already is no error; [volume.ErrConflict] if it is there with other flags, [attach.ErrNotOurs] if
 	// something else is.
 	Stage(ctx context.Context, r Record, path string, options []string, readOnly bool) error
-	// Read opens the files of a volume that is staged nowhere, to be read. They are not changed, and nothing waits for
-	// the reader: a Stage, a Grow and a Trash go their way, and what is read after that may be damaged.
-	// [volume.ErrInvalid]: volumes of its kind are not read.
-	Read(ctx context.Context, r Record) (*files.Tree, error)
+	// Show makes the files of a volume that is staged nowhere readable, until the Shown has ended. They are not changed.
+	// Of one volume there is one Shown at a time, and no Stage, Make or Trash comes before its End.
+	// [volume.ErrInvalid]: volumes of its kind are not read, or this one cannot be without a change.
+	Show(ctx context.Context, r Record) (Shown, error)
 	// Stats measures a volume that is mounted at a path.
 	Stats(r Record, path string) (volume.Stats, error)
 }

@@ -53,7 +53,11 @@ const mib = 1 << 20
 // newDisk mounts a file system for pools of a kind.
 func newDisk(t *testing.T, k kind) string {
 	t.Helper()
-	const megabytes = 512
+	return diskOf(t, k, 512)
+}
+
+func diskOf(t *testing.T, k kind, megabytes int) string {
+	t.Helper()
 	if k.backend == local.ProjectQuota {
 		return quotaDisk(t, k.fsType)
 	}
@@ -103,7 +107,12 @@ type testPool struct {
 
 func newPool(t *testing.T, k kind) *testPool {
 	t.Helper()
-	p := &testPool{t: t, path: filepath.Join(newDisk(t, k), "pool"), kind: k}
+	return newPoolOn(t, newDisk(t, k), k)
+}
+
+func newPoolOn(t *testing.T, disk string, k kind) *testPool {
+	t.Helper()
+	p := &testPool{t: t, path: filepath.Join(disk, "pool"), kind: k}
 	p.open()
 	t.Cleanup(func() {
 		if p.Pool != nil {

@@ -40,6 +40,18 @@
 // Something else than the volumes may take all room of a disk, or pods that evade their limits. Then no volume is made or
 // grown, and each can be retained and deleted: its record takes room from the file .reserve, which has 4 MiB for that.
 //
+// # Reading
+//
+// A volume that is staged nowhere is shown to readers ([Pool.Show]). A directory is opened. An image gets a loop device
+// that refuses writes, and a mount that is attached nowhere ([kernel.MountUnattached]): no mount table has it and no
+// path leads to it, so no pod sees it, and nothing propagates. Mount and device go with the last file that a reader has
+// open, and with the process if that is killed: a start has nothing to undo. While the device is there the volume is in
+// use, whatever the mount table says.
+//
+// An image that was not unmounted in order is refused. The kernel could show it without what is in its journal: files
+// as they were before, as if they were the last. A block volume is refused, too: it may hold anything, and no node
+// should take that for a file system.
+//
 // # Crashes
 //
 // Every step may be the last one before a crash, and every call may be repeated. What an unfinished [Pool.Make] has

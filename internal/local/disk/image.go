@@ -297,7 +297,11 @@ func (i *images) stage(ctx context.Context, r local.Record, path string, options
 	if err := i.tools.MakeDir(path); err != nil {
 		return err
 	}
-	l, err := i.loopFor(r, image, r.Block && readOnly)
+	var l *loop
+	err = insist(ctx, func() (err error) {
+		l, err = i.loopFor(r, image, r.Block && readOnly)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -342,6 +346,9 @@ func (i *images) loopFor(r local.Record, image *os.File, readOnly bool) (*loop, 
 	l := loops[0]
 	const matters = kernel.LoopAutoclear | kernel.LoopReadOnly
 	switch different := (l.Flags ^ flags) & matters; {
+	case different&kernel.LoopReadOnly != 0 && !r.Block:
+		// A daemon that was killed leaves it to the kernel.
+		err = fmt.Errorf("%w: it was being read, and %s is about to go", volume.ErrBusy, l.name)
 	case different&kernel.LoopReadOnly != 0:
 		err = fmt.Errorf("%w: its device is there, read-only %t", volume.ErrConflict, l.Flags&kernel.LoopReadOnly != 0)
 	case different != 0 && r.Block:

@@ -1,0 +1,262 @@
+package local
+
+import (
+	"context"
+	"time"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/messages"
+)
+
+const (
+	// mostShown bounds the images that are mounted for readers: each takes a loop device and memory of the kernel.
+	mostShown = 16
+	// linger is how long an image stays mounted behind its last reader: a list and a look at a file mount it once.
+	linger = 5 * time.Second
+	// readersLeave is how long a stage and a deletion wait for readers, which are told to leave.
+	readersLeave = 10 * time.Second
+)
+
+// showing makes the files of one volume readable: it serves all who read the volume. An image is mounted for that
+// meanwhile. The keeper owns it; what reaches the disk runs in the goroutines of readers, and in one that ends it.
+type showing struct {
+	name string
+	dir  *opened
+	// ctx ends when the showing is to end. gone is closed when nothing is left of it.
+	ctx    context.Context
+	cancel context.CancelFunc
+	gone   chan struct{}
+	// before is closed when an earlier showing of the volume is gone; nil if there was none.
+	before <-chan struct{}
+	// slots has one for each image that may be mounted; nil for volumes that need none.
+	slots chan struct{}
+	// release gives the pool's directory back.
+	release func()
+
+	// These are the keeper's. idle is since when there are no readers.
+	readers int
+	idle    time.Time
+	timer   *time.Timer
+	ending  bool
+
+	// opening has room for the one that opens the files, or ends that. It guards is and over: a reader that leaves does
+	// not wait for it.
+	opening chan struct{}
+	is      local.Shown
+	// over: it is not to be opened any more.
+	over bool
+}
+
+type (
+	// lingered says that a showing may have had no readers for a while.
+	lingered struct {
+		pool *pool
+		*showing
+	}
+	// shownNoMore says that nothing is left of a showing.
+	shownNoMore struct {
+		pool *pool
+		*showing
+	}
+)
+
+// open opens the files. The first one that comes makes them readable.
+func (s *showing) open(ctx context.Context, r local.Record) (*files.Tree, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	select {
+	case s.opening <- struct{}{}:
+		defer func() { <-s.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s.over {
+		return nil, problemf(volume.ErrUnavailable, "volume %s is not shown to readers any more", s.name)
+	}
+	if s.is == nil {
+		if err := s.show(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return s.is.Tree()
+}
+
+// show waits for an earlier showing, and for a slot.
+func (s *showing) show(ctx context.Context, r local.Record) error {
+	if s.before != nil {
+		select {
+		case <-s.before:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if s.slots != nil {
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	is, err := s.dir.Show(ctx, r)
+	if err != nil {
+		s.leaveSlot()
+		return err
+	}
+	s.is = is
+	return nil
+}
+
+func (s *showing) leaveSlot() {
+	if s.slots != nil {
+		<-s.slots
+	}
+}
+
+// end ends what was shown, and waits until nothing is left. It may hang.
+func (s *showing) end() error {
+	s.opening <- struct{}{}
+	s.over = true
+	is := s.is
+	<-s.opening
+	if s.before != nil {
+		<-s.before
+	}
+	if is == nil {
+		return nil
+	}
+	defer s.leaveSlot()
+	return is.End()
+}
+
+// show returns the showing that a new reader of a volume has, unless too many images are shown.
+func (k *keeper) show(p *pool, name string) (*showing, error) {
+	s := p.showings[name]
+	image := p.is.Backend == local.Image
+	switch {
+	case s != nil && !s.ending && s.readers > 0:
+		return s, nil
+	case image:
+		if err := k.makeRoom(s); err != nil {
+			return nil, err
+		}
+	}
+	if s != nil && !s.ending {
+		return s, nil
+	}
+	fresh := &showing{name: name, dir: p.dir, release: p.dir.use(), gone: make(chan struct{}), opening: make(chan struct{}, 1)}
+	fresh.ctx, fresh.cancel = context.WithCancel(k.ctx)
+	if s != nil {
+		fresh.before = s.gone
+	}
+	if image {
+		fresh.slots = k.slots
+	}
+	p.showings[name] = fresh
+	return fresh, nil
+}
+
+// makeRoom makes sure that one more image may be shown, which may be one without readers. Of the others without
+// readers, the one that has been so for the longest time ends if its slot is needed.
+func (k *keeper) makeRoom(unless *showing) error {
+	read, all := 0, 0
+	var oldest *showing
+	var of *pool
+	for _, p := range k.pools {
+		for _, s := range p.showings {
+			switch {
+			case s.slots == nil || s.ending || s == unless:
+			case s.readers > 0:
+				read++
+				all++
+			default:
+				all++
+				if oldest == nil || s.idle.Before(oldest.idle) {
+					oldest, of = s, p
+				}
+			}
+		}
+	}
+	if read >= mostShown {
+		return problemf(volume.ErrUnavailable, "%d images of this node are being read, which is the most at a time: close what is open, "+
+			"or wait until others have", read)
+	}
+	if all >= mostShown {
+		k.endShowing(of, oldest)
+	}
+	return nil
+}
+
+// leave notes that a reader has left.
+func (k *keeper) leave(p *pool, s *showing) {
+	if s.readers--; s.readers > 0 || s.ending {
+		return
+	}
+	if s.slots == nil {
+		k.endShowing(p, s)
+		return
+	}
+	s.idle = time.Now()
+	root, self := k.Root, k.self
+	s.timer = time.AfterFunc(linger, func() { root.Send(self, &lingered{p, s}) })
+}
+
+func (k *keeper) lingered(p *pool, s *showing) {
+	if s.readers == 0 && time.Since(s.idle) >= linger {
+		k.endShowing(p, s)
+	}
+}
+
+// endShowing lets a goroutine end a showing. The readers that it has were told.
+func (k *keeper) endShowing(p *pool, s *showing) {
+	if s.ending {
+		return
+	}
+	s.ending = true
+	actors.StopTimer(s.timer)
+	s.cancel()
+	root, self := k.Root, k.self
+	go func() { // not a worker: it waits for readers, and those for workers
+		if err := actors.Guard(k.Log, s.end); err != nil {
+			k.Log.Error(err, "a volume that was read", logkeys.Volume, s.name)
+		}
+		close(s.gone)
+		s.release()
+		root.Send(self, &shownNoMore{p, s})
+	}()
+}
+
+// unshow ends the showing of a volume, and returns what is closed when nothing is left of it; nil if there is none.
+func (k *keeper) unshow(name string) <-chan struct{} {
+	for _, p := range k.pools {
+		if s := p.showings[name]; s != nil {
+			k.lose(p, problemf(volume.ErrNotRetained, "volume %s is used, or deleted", name), func(of string) bool { return of == name })
+			return s.gone
+		}
+	}
+	return nil
+}
+
+// unshown waits until no reader keeps the volume in use.
+func (t *task) unshown(ctx context.Context) error {
+	gone, err := actors.Ask(ctx, t.Root, t.keeper, &messages.UnshowLocal{Name: t.volume})
+	if err != nil || gone == nil {
+		return err
+	}
+	t.progress.Waits("readers of the volume")
+	defer t.progress.Waits("")
+	patience := time.NewTimer(readersLeave)
+	defer patience.Stop()
+	select {
+	case <-gone:
+		return nil
+	case <-patience.C:
+		return problemf(volume.ErrBusy, "%s is still open to readers, which were told to leave", t.text)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
