@@ -249,14 +249,15 @@ func (t *task) unshown(ctx context.Context) error {
 	}
 	t.progress.Waits("readers of the volume")
 	defer t.progress.Waits("")
-	patience := time.NewTimer(readersLeave)
-	defer patience.Stop()
+	waiting, cancel := context.WithTimeout(ctx, readersLeave)
+	defer cancel()
 	select {
 	case <-gone:
 		return nil
-	case <-patience.C:
+	case <-waiting.Done():
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		return problemf(volume.ErrBusy, "%s is still open to readers, which were told to leave", t.text)
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
