@@ -198,6 +198,22 @@ func (c *localCrash) comment(id, text string) func() error {
 	})
 }
 
+// read reads what is retained, as a person does.
+func (c *localCrash) read(id, want string) func() error {
+	return call(func(ctx context.Context) error {
+		stream, err := c.admin().Bytes(ctx, id, api.BytesQuery{Path: "file"})
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		got, err := io.ReadAll(stream)
+		if err == nil && string(got) != want {
+			err = fmt.Errorf("read %q of %s, want %q", got, id, want)
+		}
+		return err
+	})
+}
+
 // inOrder does one thing after the other, until one fails.
 func inOrder(all ...func() error) func() error {
 	return func() error {
@@ -361,6 +377,8 @@ func (c *localCrash) playVolume() {
 		return c.comment(origin, "mine")()
 	}})
 	c.play(crashStep{name: "restore", prepare: c.comment(origin, retained), call: c.comment(origin, ""), after: c.holds(origin, data)})
+	c.play(crashStep{name: "read", prepare: c.comment(origin, retained), call: c.read(origin, data), after: inOrder(
+		c.comment(origin, ""), c.holds(origin, data))})
 	c.play(crashStep{name: "delete", prepare: c.make(other, local.Source{}), call: c.remove(other), after: c.promised(1, size)})
 	must(t, c.remove(origin)())
 }
