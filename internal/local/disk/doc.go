@@ -43,7 +43,7 @@
 // # Reading
 //
 // A volume that is staged nowhere is shown to readers ([Pool.Show]). A directory is opened. An image gets a loop device
-// that refuses writes, and a mount that is attached nowhere ([kernel.MountUnattached]): no mount table has it and no
+// that refuses writes, and a mount that is attached nowhere (fsmount(2)): no mount table has it and no
 // path leads to it, so no pod sees it, and nothing propagates. Mount and device go with the last file that a reader has
 // open, and with the process if that is killed: a start has nothing to undo. While the device is there the volume is in
 // use, whatever the mount table says.
