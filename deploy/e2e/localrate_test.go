@@ -162,8 +162,8 @@ func (l *localCluster) took() programs {
 }
 
 // measureStart kills daemon and controller, and reports how long each takes from the moment that its next process is there
-// until it has all volumes: the daemon can use the pool, the controller answers. Its nodes connect within half a minute,
-// not all at once.
+// until it has all volumes: the daemon can use the pool, the controller's pod is ready. That waits for its sidecars too,
+// which end with the controller, and the node connects within half a minute, as not all do at once.
 func (l *localCluster) measureStart(volumes int, what string) {
 	l.t.Helper()
 	l.killDaemon(rateNode)
@@ -196,6 +196,6 @@ func (l *localCluster) measureStart(volumes int, what string) {
 	connected := time.Since(began)
 	after := l.took()
 	l.found(fmt.Sprintf("start with %d volumes, %s", volumes, what),
-		"daemon %.1f s, %.0f MiB; controller %.1f s, %.0f MiB; its node is back after %.1f s",
+		"daemon %.1f s, %.0f MiB; controller's pod %.1f s, %.0f MiB; its node is back after %.1f s",
 		daemon.Seconds(), after.daemon, controller.Seconds(), after.controller, connected.Seconds())
 }
