@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/katbox/katbox/internal/volume"
@@ -16,6 +17,19 @@ type export struct {
 	address netip.Addr
 	// path begins with a slash.
 	path string
+}
+
+// zoneName is the name, or the number, of an interface.
+var zoneName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,15}$`)
+
+// parseAddress reads an IP address. Its zone may be anything for netip, but the kernel reads what follows a comma in
+// it as an option of the mount.
+func parseAddress(text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err == nil && a.Zone() != "" && !zoneName.MatchString(a.Zone()) {
+		return netip.Addr{}, fmt.Errorf("the zone of %q is no interface", text)
+	}
+	return a, err
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,252})$`)
@@ -38,8 +52,11 @@ func parseExport(text string) (export, error) {
 	if bracketed {
 		inner, bracketed = strings.CutSuffix(inner, "]")
 	}
+	if slices.Contains(strings.Split(path, "/"), "..") {
+		return refuse("whose path leads upwards")
+	}
 	var err error
-	switch e.address, err = netip.ParseAddr(inner); {
+	switch e.address, err = parseAddress(inner); {
 	case bracketed && (err != nil || !e.address.Is6() || e.address.Is4In6()):
 		return refuse("where no IPv6 address is between the brackets")
 	case !bracketed && err == nil && e.address.Is6():

@@ -92,7 +92,7 @@ func parseOptions(options []string) (request, error) {
 			r.version = value
 			continue
 		case "clientaddr":
-			if r.clientAddress, err = netip.ParseAddr(value); err != nil {
+			if r.clientAddress, err = parseAddress(value); err != nil {
 				return r, refuse(option, "is not an IP address")
 			}
 			continue

@@ -28,6 +28,9 @@ func TestParseExport(t *testing.T) {
 		"", ":/x", "host", "host:x", "/x", "fd00::1:/x", "[fd00::1:/x", "fd00::1]:/x", "[10.0.0.1]:/x",
 		"[::ffff:10.0.0.1]:/x", "[]:/x", "[host]:/x",
 		"a,b:/x", "a b:/x", "-host:/x", "a..b:/x", "host:/x\ny", "host:/x\x00", "ho\nst:/x", "../x:/y",
+		// What follows a comma is an option of its own for the kernel.
+		"[fe80::1%eth0,sec=none]:/x", "[fe80::1%eth0,soft,addr=10.0.0.2]:/x", "[fe80::1%a b]:/x", "[fe80::1%]:/x",
+		"host:/a/../b", "host:/..",
 	} {
 		if got, err := parseExport(text); !errors.Is(err, volume.ErrInvalid) {
 			t.Errorf("%q: %+v, %v", text, got, err)
@@ -118,7 +121,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		}
 	}
 	// A comma inside one option would make two of it.
-	for _, option := range []string{"timeo=600,addr=10.0.0.2", "sec=sys,soft", "clientaddr=10.0.0.1,soft", "vers=4.1,soft"} {
+	for _, option := range []string{"timeo=600,addr=10.0.0.2", "sec=sys,soft", "clientaddr=10.0.0.1,soft", "clientaddr=fe80::1%eth0,soft", "vers=4.1,soft"} {
 		if _, err := parseOptions([]string{option}); !errors.Is(err, volume.ErrInvalid) {
 			t.Errorf("%s: %v", option, err)
 		}
