@@ -39,17 +39,23 @@ func (a *arrayDaemon) servesArrays(api string) {
 	credentials := credentialsDir(a.t, a.dir)
 	a.flags = append(a.flags, "--array-endpoint", "unix://"+a.arraySocket(), "--node-addresses", "127.0.0.1", "--kube-api", api,
 		"--kube-credentials", credentials)
+	a.arrayNode = nodeClient(a.t, a.arraySocket())
+}
+
+// nodeClient returns the calls of a driver at a socket, once it serves there.
+func nodeClient(t testing.TB, path string) csi.NodeClient {
+	t.Helper()
 	retries := grpc.ConnectParams{MinConnectTimeout: time.Minute,
 		Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}}
-	conn, err := grpc.NewClient("unix://"+a.arraySocket(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(retries), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-	must(a.t, err)
-	a.t.Cleanup(func() {
+	must(t, err)
+	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {
-			a.t.Error(err)
+			t.Error(err)
 		}
 	})
-	a.arrayNode = csi.NewNodeClient(conn)
+	return csi.NewNodeClient(conn)
 }
 
 // credentialsDir makes a directory with a token, as a pod has it.

@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 		return
 	case os.Getenv(kernelVariable) != "":
 		execUnderFilter()
+	case os.Getenv(asBare) != "":
+		fmt.Fprintln(os.Stderr, serveBare(os.Getenv(asBare)))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
