@@ -95,7 +95,24 @@ func lunOf(s Session, dir string) (int, error) {
 	if err == nil && a.host != s.Host {
 		err = fmt.Errorf("sysfs: %s is not of host%d", filepath.Base(dir), s.Host)
 	}
+	if a.lun>>14 == flatFormat {
+		a.lun &= 1<<14 - 1
+	}
 	return a.lun, err
+}
+
+// flatFormat are the two highest bits of a LUN in the flat format of SCSI (SAM), which has 14 bits for the number.
+const flatFormat = 1
+
+// encodings are the numbers by which the kernel may know a LUN. Above 255 SCSI wants the flat format, but some arrays, LIO
+// among them, take the number as it is and nothing else. To an array that looks at the lower 8 bits alone that would
+// be another LUN, so it comes last.
+func encodings(lun int) []int {
+	const simple = 256
+	if lun < simple {
+		return []int{lun}
+	}
+	return []int{flatFormat<<14 | lun, lun}
 }
 
 // disks returns what LUNs of a session are disks.
@@ -195,17 +212,25 @@ func serialOf(dir string) (string, error) {
 	return serial, nil
 }
 
-// at returns the disk at a LUN of a session, and whether there is one. Of an iSCSI session channel and target are 0.
-func (i *Initiator) at(s Session, lun int) (found, bool, error) {
+// lunDir is where sysfs has a LUN of a session. Of an iSCSI session channel and target are 0.
+func (i *Initiator) lunDir(s Session, encoded int) string {
 	target := fmt.Sprintf("%d:0:0", s.Host)
-	d, err := i.disk(s, filepath.Join(i.directory(s), "target"+target, target+":"+strconv.Itoa(lun)))
-	switch {
-	case gone(err):
-		return found{}, false, nil
-	case err != nil:
-		return found{}, false, fmt.Errorf("LUN %d of iSCSI session %d to %s: %w", lun, s.ID, s.Target, err)
+	return filepath.Join(i.directory(s), "target"+target, target+":"+strconv.Itoa(encoded))
+}
+
+// at returns the disk at a LUN of a session, and whether there is one.
+func (i *Initiator) at(s Session, lun int) (found, bool, error) {
+	for _, encoded := range encodings(lun) {
+		d, err := i.disk(s, i.lunDir(s, encoded))
+		switch {
+		case gone(err):
+		case err != nil:
+			return found{}, false, fmt.Errorf("LUN %d of iSCSI session %d to %s: %w", lun, s.ID, s.Target, err)
+		default:
+			return d, true, nil
+		}
 	}
-	return d, true, nil
+	return found{}, false, nil
 }
 
 // lookUp returns the disk that a caller knows as device, and the session that it is of, and whether

@@ -29,7 +29,8 @@
 // number (VPD page 0x80) is the array's ID of the volume. A LUN's number identifies nothing: an array
 // gives the number of a detached volume to the next one. The kernel notices that only sometimes, so
 // [Initiator.Scan] and [Initiator.Rescan] ask the array. A disk with another serial number is
-// attach.ErrNotOurs; while anything uses it, it is left as it is.
+// attach.ErrNotOurs; while anything uses it, it is left as it is. A LUN above 255 is looked for in the flat format of
+// SCSI first, then as the plain number, which some arrays want.
 //
 // # Calls that hang
 //

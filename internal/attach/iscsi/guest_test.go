@@ -514,3 +514,42 @@ func TestArrayDoesNotAnswer(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestArrayLargeLUN: an array encodes a LUN above 255 in one of two ways, and knows no other. LIO takes the
+// number as it is; a LUN of its own with bit 14 stands for that of an array that wants the flat format of SAM.
+func TestArrayLargeLUN(t *testing.T) {
+	l := newLIO(t, portalA)
+	iscsid(t)
+	luns := map[string]int{"volume-1": 300, "volume-2": 301}
+	l.disk("volume-1", 32)
+	l.disk("volume-2", 64)
+	l.attach("volume-1", luns["volume-1"], ourName)
+	l.attach("volume-2", luns["volume-2"]|1<<14, ourName)
+	i, _ := real(t)
+	ctx := t.Context()
+	if err := i.Login(ctx, portalOfA, rightCHAP); err != nil {
+		t.Fatal(err)
+	}
+	for name, lun := range luns {
+		d, err := i.Scan(ctx, lioTarget, lun, name)
+		if err != nil || d.LUN != lun {
+			t.Errorf("LUN %d: %+v, %v", lun, d, err)
+			continue
+		}
+		if again, err := i.Scan(ctx, lioTarget, lun, name); err != nil || again != d {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		if other, err := i.DeviceByNumber(ctx, d.Number); err != nil || other != d {
+			t.Errorf("by number: %+v, %v, want %+v", other, err, d)
+		}
+		if _, err := i.Rescan(ctx, d); err != nil {
+			t.Error(err)
+		}
+		if err := i.Delete(ctx, d); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := i.Logout(ctx, lioTarget); err != nil || len(scsiDisks(t)) != 0 {
+		t.Errorf("%v, %v", err, scsiDisks(t))
+	}
+}

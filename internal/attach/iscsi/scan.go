@@ -203,9 +203,7 @@ func (i *Initiator) appear(ctx context.Context, s Session, lun int) (found, erro
 	limited, cancel := context.WithTimeout(ctx, i.patience)
 	defer cancel()
 	for {
-		// Of an iSCSI session channel and target are 0. A LUN that is there already is not scanned
-		// again.
-		if err := write("0 0 "+strconv.Itoa(lun), i.class("scsi_host", "host"+strconv.Itoa(s.Host), "scan")); err != nil {
+		if err := i.order(s, lun); err != nil {
 			return found{}, fmt.Errorf("scan: %w", err)
 		}
 		d, there, err := i.at(s, lun)
@@ -227,6 +225,21 @@ func (i *Initiator) appear(ctx context.Context, s Session, lun int) (found, erro
 				volume.ErrNotFound, i.patience)
 		}
 	}
+}
+
+// order lets the kernel look for a LUN. One that is there already is not scanned again.
+func (i *Initiator) order(s Session, lun int) error {
+	for _, encoded := range encodings(lun) {
+		// Of an iSCSI session channel and target are 0.
+		if err := write("0 0 "+strconv.Itoa(encoded), i.class("scsi_host", "host"+strconv.Itoa(s.Host), "scan")); err != nil {
+			return err
+		}
+		// It may be there and not be a disk yet. Under a second number it would become a second disk.
+		if _, err := kernel.Stat(i.lunDir(s, encoded)); err == nil || !gone(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // ask asks a disk for its serial number. sysfs has a new disk a moment before its node in /dev can be opened.
