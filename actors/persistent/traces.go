@@ -3,6 +3,7 @@ package persistent
 import (
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -132,10 +133,11 @@ func ofExport(m attach.Mount, r staged.Record) bool {
 	return r.Attachment.Protocol == pools.NFS && isNFS(m) && m.Source == r.Attachment.Export
 }
 
-// pathOf returns the path of an export, which follows its server.
+// pathOf returns the path of an export, which follows its server. The record of an older daemon may have it with
+// slashes that the mount table does not show.
 func pathOf(export string) string {
-	_, path, _ := strings.Cut(export, ":/")
-	return path
+	_, name, _ := strings.Cut(export, ":/")
+	return path.Clean("/" + name)
 }
 
 // isNode reports whether a mount is the node of a device: these are in memory.
