@@ -14,7 +14,8 @@ func TestArrayExportSpelledDifferently(t *testing.T) {
 	v := cluster.attach(t, nfsVolume, "volume")
 	export := v.at.Export
 	host, path, _ := strings.Cut(export, ":")
-	for _, spelled := range []string{export + "/", export + "//", host + ":/" + path, strings.ReplaceAll(export, "/", "//"), host + ":/." + path} {
+	everywhere := strings.ReplaceAll(export, "/", "//")
+	for _, spelled := range []string{export + "/", export + "//", host + ":/" + path, everywhere, host + ":/." + path} {
 		v.at.Export = spelled
 		for range 2 { // the kubelet repeats
 			a.makePathsOf(v.at.Volume, false)

@@ -121,7 +121,9 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		}
 	}
 	// A comma inside one option would make two of it.
-	for _, option := range []string{"timeo=600,addr=10.0.0.2", "sec=sys,soft", "clientaddr=10.0.0.1,soft", "clientaddr=fe80::1%eth0,soft", "vers=4.1,soft"} {
+	for _, option := range []string{
+		"timeo=600,addr=10.0.0.2", "sec=sys,soft", "clientaddr=10.0.0.1,soft", "clientaddr=fe80::1%eth0,soft", "vers=4.1,soft",
+	} {
 		if _, err := parseOptions([]string{option}); !errors.Is(err, volume.ErrInvalid) {
 			t.Errorf("%s: %v", option, err)
 		}
