@@ -418,3 +418,26 @@ func TestGarbage(t *testing.T) {
 		m.must(os.WriteFile(path, before, 0o600))
 	}
 }
+
+// TestScanOfALargeLUN: a LUN that is known under one of its two numbers is not looked for under the other one, which
+// could make a second disk of the volume, even if it is not a disk yet.
+func TestScanOfALargeLUN(t *testing.T) {
+	for _, tt := range []struct {
+		there, scanned string
+	}{
+		{"1:0:0:300", ""},
+		{"1:0:0:16684", ""},
+		{"1:0:0:301", "0 0 300"},
+	} {
+		m, s := withSession(t)
+		m.file("", filepath.Dir(m.diskDir(1, 300)), tt.there, "type")
+		if d, err := m.i.Scan(t.Context(), s.Target, 300, "volume-1"); !errors.Is(err, volume.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", tt.there, d, err)
+		}
+		// The file keeps the end of what was written first.
+		word, err := os.ReadFile(m.path("sys/class/scsi_host/host1/scan"))
+		if err != nil || !strings.HasPrefix(string(word), tt.scanned) || (len(word) > 0) != (tt.scanned != "") {
+			t.Errorf("%s is there: scanned %q, %v", tt.there, word, err)
+		}
+	}
+}

@@ -227,19 +227,40 @@ func (i *Initiator) appear(ctx context.Context, s Session, lun int) (found, erro
 	}
 }
 
-// order lets the kernel look for a LUN. One that is there already is not scanned again.
+// order lets the kernel look for a LUN. One that it knows under one of two numbers is not looked for under the other
+// one: that could make a second disk of the volume, even if the first is not a disk yet.
 func (i *Initiator) order(s Session, lun int) error {
-	for _, encoded := range encodings(lun) {
-		// Of an iSCSI session channel and target are 0.
-		if err := write("0 0 "+strconv.Itoa(encoded), i.class("scsi_host", "host"+strconv.Itoa(s.Host), "scan")); err != nil {
+	numbers := encodings(lun)
+	if len(numbers) == 1 {
+		return i.scanFor(s, lun)
+	}
+	there, err := i.knows(s, numbers...)
+	for _, encoded := range numbers {
+		if there || err != nil {
 			return err
 		}
-		// It may be there and not be a disk yet. Under a second number it would become a second disk.
-		if _, err := kernel.Stat(i.lunDir(s, encoded)); err == nil || !gone(err) {
+		if err := i.scanFor(s, encoded); err != nil {
 			return err
+		}
+		there, err = i.knows(s, encoded)
+	}
+	return err
+}
+
+// scanFor scans one number. The kernel does not scan a LUN again that it has. Of an iSCSI session channel and target
+// are 0.
+func (i *Initiator) scanFor(s Session, encoded int) error {
+	return write("0 0 "+strconv.Itoa(encoded), i.class("scsi_host", "host"+strconv.Itoa(s.Host), "scan"))
+}
+
+// knows reports whether the kernel has one of these LUNs, be it a disk or not.
+func (i *Initiator) knows(s Session, encoded ...int) (bool, error) {
+	for _, number := range encoded {
+		if _, err := kernel.Stat(i.lunDir(s, number)); err == nil || !gone(err) {
+			return err == nil, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // ask asks a disk for its serial number. sysfs has a new disk a moment before its node in /dev can be opened.
