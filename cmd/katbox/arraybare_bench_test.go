@@ -39,7 +39,9 @@ func serveBare(path string) error {
 	if err != nil {
 		return err
 	}
-	s := grpc.NewServer()
+	// As the daemon does, it saves the messages of windows that adapt themselves.
+	const window = 1 << 20
+	s := grpc.NewServer(grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))
 	csi.RegisterNodeServer(s, &bare{dir: filepath.Dir(path)})
 	return s.Serve(l)
 }
