@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/attach/attachtest"
 )
 
@@ -38,8 +39,8 @@ func TestArrayNFS(t *testing.T) {
 	clone := a.Clone(t, "restored", v, snapshot)
 	restored := mountNFS(t, a.Attach(t, clone, node, false))
 	same(t, filepath.Join(restored, "file"), old)
-	if clone.Size != 1 {
-		t.Errorf("the clone of a snapshot of 1 GiB has %d", clone.Size)
+	if clone.Size != array.GiB {
+		t.Errorf("the clone of a snapshot of 1 GiB has %s", clone.Size)
 	}
 	twin := mountNFS(t, a.Attach(t, a.Clone(t, "twin", v, ""), node, false))
 	same(t, filepath.Join(twin, "file"), sum(t, filepath.Join(dir, "file")))
