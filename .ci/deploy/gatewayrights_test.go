@@ -22,6 +22,7 @@ func TestGatewayMayDoNoMore(t *testing.T) {
 		cluster + ": apiregistration.k8s.io apiservices/v1alpha1.katbox.io get patch",
 		cluster + ": namespaces get list watch",
 		cluster + ": pods get list watch",
+		cluster + ": pools.katbox.io poolvolumes list watch",
 		cluster + ": as system:auth-delegator",
 		system + ": as extension-apiserver-authentication-reader",
 	}

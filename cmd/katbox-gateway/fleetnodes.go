@@ -4,16 +4,30 @@ import (
 	"context"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/arrays"
 	"github.com/katbox/katbox/internal/gateway/fleet"
+	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/hub"
 )
 
-// fleetNodes are the nodes of the registry in the words of the fleet, which knows no connections.
-type fleetNodes struct{ *hub.Registry }
+// fleetNodes are the nodes of the registry in the words of the fleet, which knows no connections; and what is retained
+// on arrays, as if a node had that.
+type fleetNodes struct {
+	*hub.Registry
+	arrays *arrays.Arrays
+}
 
 // With returns the connected nodes that may hold volumes of a namespace.
 func (f fleetNodes) With(namespace string) []fleet.Held {
-	return heldOf(f.Registry.With(namespace))
+	return append(heldOf(f.Registry.With(namespace)), f.arrays.With(namespace)...)
+}
+
+// Count returns how many nodes there are.
+func (f fleetNodes) Count() int {
+	if f.arrays.There() {
+		return f.Registry.Count() + 1
+	}
+	return f.Registry.Count()
 }
 
 // Connected returns all nodes that are connected.
@@ -37,6 +51,13 @@ func (f fleetNodes) ByHash(hash uint32) []fleet.State {
 			states[i].Node = fleetNode{s.Conn}
 		}
 	}
+	if hash == resource.NodeHash(fleet.Arrays) && f.arrays.There() {
+		state := fleet.State{Node: f.arrays}
+		if missing, is := f.arrays.Missing(); is {
+			state = fleet.State{Missing: missing}
+		}
+		states = append(states, state)
+	}
 	return states
 }
 
@@ -46,6 +67,9 @@ func (f fleetNodes) Missing() []fleet.Missing {
 	missing := make([]fleet.Missing, len(found))
 	for i, m := range found {
 		missing[i] = fleet.Missing(m)
+	}
+	if one, is := f.arrays.Missing(); is {
+		missing = append(missing, one)
 	}
 	return missing
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/katbox/katbox/internal/certs"
+	"github.com/katbox/katbox/internal/gateway/arrays"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/gateway/outcomes"
@@ -81,6 +82,7 @@ type instance struct {
 	outcomes *outcomes.Outcomes
 	pods     *hub.Pods
 	registry *hub.Registry
+	arrays   *arrays.Arrays
 	fleet    *fleet.Fleet
 }
 
@@ -277,8 +279,14 @@ func (i *instance) startNodes(ctx context.Context) (err error) {
 		}
 	})
 	i.ready.settle(i.countNodes)
+	i.arrays, err = arrays.New(arrays.Config{Client: i.cluster.dynamic, Log: i.log.WithName("arrays")})
+	if err != nil {
+		return err
+	}
+	i.waits = append(i.waits, i.arrays.Wait)
+	i.arrays.Start(ctx)
 	i.fleet, err = fleet.New(fleet.Config{
-		Nodes: fleetNodes{i.registry}, Namespaces: i.namespaces, Owners: i.owners, Key: i.key, Namespace: i.o.namespace,
+		Nodes: fleetNodes{i.registry, i.arrays}, Namespaces: i.namespaces, Owners: i.owners, Key: i.key, Namespace: i.o.namespace,
 		Log: i.log.WithName("fleet"), Dropped: func(_ string, entries int) { i.counted.EntriesDropped(entries) },
 	})
 	return err

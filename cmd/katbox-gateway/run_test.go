@@ -130,7 +130,9 @@ func newGateway(t *testing.T, change func(*options, *fake.Clientset)) *gateway {
 	)
 	g.cluster.core = core
 	g.cluster.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{apiServices: "APIServiceList"},
+		map[schema.GroupVersionResource]string{
+			apiServices: "APIServiceList", {Group: "pools.katbox.io", Version: "v1alpha1", Resource: "poolvolumes"}: "PoolVolumeList",
+		},
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": apiService},
 			"spec": map[string]any{},

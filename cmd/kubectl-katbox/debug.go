@@ -83,6 +83,10 @@ func (s *session) debug(ctx context.Context, c *choice, o *debugOptions, text st
 	if err != nil {
 		return err
 	}
+	if v.Spec.PoolName != "" {
+		return fmt.Errorf("%s is on a remote array, where no pod can name it: %s ls %s says how a claim gets it back",
+			describe(v), s.Program, v.Name)
+	}
 	if v.Spec.PodUID == "" || v.Spec.VolumeName == "" {
 		return fmt.Errorf("the pod of %s is not known, so no other pod can name the volume: copy its files with %s cp", describe(v), s.Program)
 	}

@@ -63,7 +63,12 @@ func (s *session) statVolume(v resource.RetainedVolume, asJSON bool) error {
 		table.Row("Volume:", verbs.Known(v.Spec.VolumeName))
 	}
 	table.Row("Owner:", owner(v.Spec.Owner))
-	table.Row("Node:", verbs.Known(v.Spec.NodeName))
+	if v.Spec.PoolName != "" {
+		table.Row("Pool:", v.Spec.PoolName)
+		table.Row("PoolClass:", v.Spec.ClassName)
+	} else {
+		table.Row("Node:", verbs.Known(v.Spec.NodeName))
+	}
 	table.Row("ID:", v.Spec.VolumeID)
 	table.Row("Phase:", v.Status.Phase)
 	table.Row("Outcome:", verbs.Known(v.Status.Outcome))

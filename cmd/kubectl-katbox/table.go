@@ -44,7 +44,7 @@ func (t volumeTable) row(v *resource.RetainedVolume, first ...string) {
 	cells = append(cells, v.Name, owner(v.Spec.Owner), verbs.Known(v.Status.Outcome), size(v),
 		terminal.Ago(now, at(v.Status.RetainedAt)), expires(v, now))
 	if t.wide {
-		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), v.Spec.NodeName, verbs.Known(v.Spec.PodUID))
+		cells = append(cells, verbs.Known(v.Spec.PodName), verbs.Known(v.Spec.VolumeName), resource.NodeCell(v), verbs.Known(v.Spec.PodUID))
 	}
 	t.Row(cells...)
 }

@@ -9,7 +9,8 @@ type Volume struct {
 	Pod       string `json:"pod,omitempty"`
 	PodUID    string `json:"podUID"`
 	// Claim is the name of the deleted PersistentVolumeClaim whose volume it was. Such a volume has no pod, nor a name in
-	// one, and is kept in a pool on the node's disks: nothing but its files can be asked for.
+	// one, and is kept in a pool on the node's disks: nothing but its files can be asked for. One with Array is kept there,
+	// and nothing can be asked for.
 	Claim          string `json:"claim,omitempty"`
 	Volume         string `json:"volume,omitempty"` // its name in the pod's spec
 	ServiceAccount string `json:"serviceAccount,omitempty"`
@@ -35,6 +36,18 @@ type Volume struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// Terms are what the volume was promised; absent if these are the daemon's defaults.
 	Terms *Terms `json:"terms,omitempty"`
+	// Array is where a claim's volume is kept that no node has. The gateway alone knows it: a node cannot say so.
+	Array *Array `json:"-"`
+}
+
+// Array says what is known of a volume that is kept on a remote array.
+type Array struct {
+	// Pool is where it is, and Class the PoolClass that it is of.
+	Pool, Class string
+	// Block: pods get it as a block device.
+	Block bool
+	// Size is the least size of a claim that gets it back, such as 10Gi.
+	Size string
 }
 
 // VolumeList is a page of retained volumes, the newest first.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/arrays"
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/server"
@@ -43,6 +44,7 @@ type Cluster struct {
 	tenancies map[string]volume.Tenancy
 	nodes     map[string]*Node
 	missing   []fleet.Missing
+	arrays    *arrays.Arrays
 	owners    map[string]api.Owner
 	absent    bool
 	down      bool

@@ -74,6 +74,9 @@ func (r registry) With(namespace string) (held []fleet.Held) {
 	for _, n := range r.c.nodes {
 		held = append(held, fleet.Held{Node: fleetNode{n}, Holdings: []api.Holding{{Namespace: namespace, Volumes: 1}}})
 	}
+	if r.c.arrays != nil {
+		held = append(held, r.c.arrays.With(namespace)...)
+	}
 	return held
 }
 
@@ -90,6 +93,9 @@ func (r registry) ByHash(hash uint32) (states []fleet.State) {
 			states = append(states, fleet.State{Missing: m})
 		}
 	}
+	if r.c.arrays != nil && resource.NodeHash(fleet.Arrays) == hash {
+		states = append(states, fleet.State{Node: r.c.arrays})
+	}
 	return states
 }
 
@@ -102,7 +108,11 @@ func (r registry) Missing() []fleet.Missing {
 func (r registry) Count() int {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
-	return len(r.c.nodes) + len(r.c.missing)
+	count := len(r.c.nodes) + len(r.c.missing)
+	if r.c.arrays != nil {
+		count++
+	}
+	return count
 }
 
 type namespaces struct{ c *Cluster }

@@ -29,6 +29,9 @@ type NotConnectedError struct {
 func (e *NotConnectedError) Error() string {
 	m := e.Missing[0]
 	text := fmt.Sprintf("node %s is not connected to this gateway", m.Node)
+	if m.Node == Arrays {
+		text = "the API server has not told this gateway what is retained in " + Arrays
+	}
 	if !m.Since.IsZero() {
 		text += " since " + m.Since.UTC().Format(time.RFC3339)
 	}

@@ -65,7 +65,12 @@ const (
 	NoAnswer = "NoAnswer"
 	// Failed: the node answered with an error, or with something else than a list.
 	Failed = "Failed"
+	// NotListed: the API server has not said what is retained on arrays.
+	NotListed = "NotListed"
 )
+
+// Arrays stands for a node where volumes are kept on remote arrays, which no node has. It is the name of no node.
+const Arrays = "pools on arrays"
 
 // Namespaces say what a namespace is now.
 type Namespaces interface {
@@ -136,7 +141,7 @@ type Page struct {
 
 // Status says how many nodes a list could ask.
 type Status struct {
-	// Nodes are those of the cluster, Asked those that are connected and may hold such volumes, and
+	// Nodes are those of the cluster, and one more for the pools on arrays, if there may be any. Asked those that are connected and may hold such volumes, and
 	// Answered those that have answered.
 	Nodes, Asked, Answered int
 	// Missing are nodes whose volumes are not in this list, or not all, on this page or an earlier

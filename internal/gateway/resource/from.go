@@ -34,6 +34,9 @@ func From(v api.Volume, home string, foreign bool) RetainedVolume {
 			ExpiresAt: timeOf(v.ExpiresAt), MayGoEarlier: v.MayGoEarlier, Bytes: v.Bytes, Inodes: v.Inodes,
 		},
 	}
+	if a := v.Array; a != nil {
+		r.Spec.NodeName, r.Spec.PoolName, r.Spec.ClassName = "", a.Pool, a.Class
+	}
 	if t := v.Terms; t != nil {
 		r.Status.Terms = (*Terms)(t)
 	}

@@ -50,8 +50,10 @@ var (
 		func(v *RetainedVolume, _ time.Time) string { return sizeCell(v.Status.Bytes) },
 	}
 	nodeColumn = column{
-		metav1.TableColumnDefinition{Name: "Node", Type: "string", Priority: 1, Description: "Node that has the volume."},
-		func(v *RetainedVolume, _ time.Time) string { return v.Spec.NodeName },
+		metav1.TableColumnDefinition{
+			Name: "Node", Type: "string", Priority: 1, Description: "Node that has the volume, or the pool on a remote array.",
+		},
+		func(v *RetainedVolume, _ time.Time) string { return NodeCell(v) },
 	}
 	podUIDColumn = column{
 		metav1.TableColumnDefinition{Name: "Pod-UID", Type: "string", Priority: 1, Description: "UID of the pod."},
@@ -236,4 +238,12 @@ func clone[T any](p *T) *T {
 	}
 	v := *p
 	return &v
+}
+
+// NodeCell is where a volume is: its node, or pool/NAME and its PoolClass for one on a remote array.
+func NodeCell(v *RetainedVolume) string {
+	if v.Spec.PoolName == "" {
+		return v.Spec.NodeName
+	}
+	return "pool/" + v.Spec.PoolName + " (" + v.Spec.ClassName + ")"
 }

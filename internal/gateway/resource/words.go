@@ -52,8 +52,12 @@ type Spec struct {
 	ClaimName string `json:"claimName,omitempty"`
 	// VolumeName is the volume's name in the pod.
 	VolumeName string `json:"volumeName,omitempty"`
-	NodeName   string `json:"nodeName"`
-	VolumeID   string `json:"volumeID"`
+	// NodeName is empty for a claim's volume on a remote array. PoolName and ClassName, its PoolClass, are those of such a
+	// volume. Nobody reads its files there; a new claim gets them back.
+	NodeName  string `json:"nodeName"`
+	PoolName  string `json:"poolName,omitempty"`
+	ClassName string `json:"className,omitempty"`
+	VolumeID  string `json:"volumeID"`
 	// Owner is the pod's controller; nil if it has none, or if it is not known. That of a claim's volume is the claim.
 	Owner *Owner `json:"owner,omitempty"`
 	// NamespaceUID is the UID of the namespace that the pod or the claim was in; empty if it is not known.
@@ -147,7 +151,7 @@ type RetainedVolumeList struct {
 
 // Fleet says how many nodes a list comes from, and which are missing.
 type Fleet struct {
-	// Nodes is how many nodes there are. Asked is how many of them are connected and may have such
+	// Nodes is how many nodes there are, and one more for the pools on remote arrays, if there may be any. Asked is how many of them are connected and may have such
 	// volumes, and Answered how many of those answered.
 	Nodes    int `json:"nodes"`
 	Asked    int `json:"asked"`

@@ -211,6 +211,9 @@ func (c *call) reach(ctx context.Context) (found fleet.Found, node *api.Client, 
 		return found, nil, err
 	}
 	c.node = found.Node.Node()
+	if found.Volume.Array != nil {
+		return found, nil, c.onArray(found.Volume)
+	}
 	client, ok := c.s.Client(c.node)
 	if !ok {
 		return found, nil, &fleet.NotConnectedError{Missing: []fleet.Missing{{Node: c.node, Reason: fleet.NotConnected}}}

@@ -53,7 +53,7 @@ export function compact({ metadata, spec, status }) {
   const owner = spec.owner ? `${spec.owner.kind.toLowerCase()}/${spec.owner.name}` : "";
   const volume = {
     namespace: metadata.namespace, name: metadata.name,
-    pod: spec.podName ?? "", volume: spec.volumeName ?? "", node: spec.nodeName ?? "",
+    pod: spec.podName ?? "", volume: spec.volumeName ?? "", node: spec.poolName ? `pool/${spec.poolName}` : spec.nodeName ?? "",
     owner: visible(owner), guessed: spec.owner?.guessed === true, jobIndex: spec.owner?.jobIndex ?? "",
     bytes: status.bytes, inodes: status.inodes,
     published: Date.parse(status.publishedAt), retained: Date.parse(status.retainedAt), expires: Date.parse(status.expiresAt),

@@ -1,0 +1,75 @@
+package arrays
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// The words of a PoolVolume, as internal/pools/v1alpha1 has them.
+const (
+	stateRetained = "Retained"
+	localProtocol = "local"
+	blockMode     = "Block"
+	restoredFrom  = "pools.katbox.io/restored-from"
+)
+
+// kindClaim is the kind of the owner of a volume that a claim had.
+const kindClaim = "PersistentVolumeClaim"
+
+// keptOf describes a PoolVolume that is retained on an array; nil for any other. One that is being given to a claim is not
+// retained any more. Where it does not say of which namespace it is, by its UID, only those who may see all see it.
+func keptOf(o *unstructured.Unstructured) *entry {
+	since, until := timeIn(o, "status", "retainedSince"), timeIn(o, "status", "retainedUntil")
+	switch {
+	case textIn(o, "status", "state") != stateRetained, textIn(o, "spec", "protocol") == localProtocol,
+		o.GetDeletionTimestamp() != nil, o.GetAnnotations()[restoredFrom] != "", since.IsZero() || until.IsZero():
+		return nil
+	}
+	name, claim := o.GetName(), textIn(o, "spec", "claimRef", "name")
+	r := volume.Record{
+		ID: volume.ID(name), Namespace: textIn(o, "spec", "claimRef", "namespace"), PodName: claim, Phase: volume.Retained,
+		Published: o.GetCreationTimestamp().UTC(), Unpublished: since, Owner: volume.Owner{
+			Verdict: volume.Confirmed, NamespaceUID: textIn(o, "spec", "claimRef", "namespaceUID"),
+			Kind: kindClaim, Name: claim, UID: textIn(o, "spec", "claimRef", "uid"),
+		},
+	}
+	if claim == "" || r.Owner.Check() != nil {
+		r.Owner = volume.Owner{Verdict: volume.Denied}
+	}
+	v := api.Volume{
+		ID: name, Namespace: r.Namespace, Claim: claim, Phase: r.Phase.String(),
+		PublishedAt: &r.Published, RetainedAt: &since, ExpiresAt: &until, Owner: &api.Owner{
+			Verdict: r.Owner.Verdict.String(), NamespaceUID: r.Owner.NamespaceUID, Kind: r.Owner.Kind, Name: r.Owner.Name, UID: r.Owner.UID,
+		},
+		Array: &api.Array{
+			Pool: textIn(o, "spec", "poolName"), Class: textIn(o, "spec", "className"), Block: textIn(o, "spec", "volumeMode") == blockMode,
+			Size: cmp.Or(textIn(o, "status", "capacity"), textIn(o, "spec", "size")),
+		},
+	}
+	if size, err := resource.ParseQuantity(v.Array.Size); err == nil {
+		bytes := size.Value()
+		v.Bytes = &bytes
+	}
+	return &entry{record: r, volume: v}
+}
+
+// textIn returns a text; empty where it is none.
+func textIn(o *unstructured.Unstructured, fields ...string) string {
+	text, _, _ := unstructured.NestedString(o.Object, fields...)
+	return text
+}
+
+// timeIn returns a time; zero where it is none.
+func timeIn(o *unstructured.Unstructured, fields ...string) time.Time {
+	at, err := time.Parse(time.RFC3339, textIn(o, fields...))
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
