@@ -36,6 +36,8 @@ const (
 	leastPause  = time.Second
 	mostPause   = 30 * time.Second
 	absentPause = 30 * time.Second
+	// shortWatch is how long a watch lasts at least. One that ends sooner was not ended by its time.
+	shortWatch = time.Second
 )
 
 // Config is what Arrays works with. The client is required.
@@ -52,8 +54,10 @@ type Arrays struct {
 	all bool
 
 	mu sync.RWMutex
-	// volumes are those that are retained; nil while they are not known.
+	// volumes are those that are retained, as far as is known; nil before the first list.
 	volumes *index
+	// behind: they could not be followed, and are not read again yet.
+	behind bool
 	// absent: the cluster has no pools.
 	absent bool
 }
@@ -72,11 +76,11 @@ func (a *Arrays) Start(ctx context.Context) { a.ended.Go(func() { a.run(ctx) }) 
 // Wait returns when what Start has begun has ended.
 func (a *Arrays) Wait() { a.ended.Wait() }
 
-// Missing returns true while it is not known what is retained on arrays.
+// Missing returns true while it is not known what is retained on arrays by now.
 func (a *Arrays) Missing() (fleet.Missing, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return fleet.Missing{Node: fleet.Arrays, Reason: fleet.NotListed}, a.volumes == nil && !a.absent
+	return fleet.Missing{Node: fleet.Arrays, Reason: fleet.NotListed}, (a.volumes == nil || a.behind) && !a.absent
 }
 
 // There reports whether the cluster has pools, or may have some.
@@ -110,6 +114,7 @@ func (a *Arrays) run(ctx context.Context) {
 			cause = err.Error()
 			a.cfg.Log.Info("the retained volumes on arrays cannot be followed, trying again", logkeys.Cause, volume.OneLine(err))
 		}
+		a.fallBehind()
 		waiting, cancel := context.WithTimeout(ctx, pause/2+rand.N(pause/2))
 		<-waiting.Done()
 		cancel()
@@ -120,7 +125,13 @@ func (a *Arrays) run(ctx context.Context) {
 func (a *Arrays) set(volumes *index, absent bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.volumes, a.absent = volumes, absent
+	a.volumes, a.absent, a.behind = volumes, absent, false
+}
+
+func (a *Arrays) fallBehind() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.behind = true
 }
 
 // list reads all that are retained, and returns the version from which on they can be followed.
@@ -163,11 +174,15 @@ func (a *Arrays) follow(ctx context.Context, version string) (string, error) {
 		return "", fmt.Errorf("watch: %w", err)
 	}
 	defer changes.Stop()
+	began := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return version, nil
 		case change, ok := <-changes.ResultChan():
+			if !ok && time.Since(began) < shortWatch {
+				return "", errors.New("the API server has ended the watch at once")
+			}
 			if !ok {
 				return version, nil // its time is over
 			}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -259,6 +260,49 @@ func TestRefused(t *testing.T) {
 		if _, missing := w.Missing(); missing {
 			t.Error("it is still missing")
 		}
+		w.want(api.Query{}, "pvc-001")
+	})
+}
+
+// TestFallsBehind: what cannot be followed any more is listed as it was last known, and named as missing until it is
+// read again. A watch that ends as soon as it has begun is no reason to ask without a pause.
+func TestFallsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var watches []*watch.RaceFreeFakeWatcher
+		w := newWorld(t, func(w *world) {
+			w.client.PrependWatchReactor("poolvolumes", func(clienttesting.Action) (bool, watch.Interface, error) {
+				watches = append(watches, watch.NewRaceFreeFake())
+				return true, watches[len(watches)-1], nil
+			})
+		}, poolVolume(1, "ci", "data", nil))
+		missing := func(want bool, when string) {
+			t.Helper()
+			if _, is := w.Missing(); is != want {
+				t.Errorf("missing %s: %t", when, is)
+			}
+		}
+		missing(false, "once they are listed")
+		time.Sleep(time.Minute)
+		watches[0].Stop() // in its time
+		synctest.Wait()
+		missing(false, "after the end of a watch")
+		if len(watches) != 2 {
+			t.Fatalf("%d watches, want another one at once", len(watches))
+		}
+		w.refuse(apierrors.NewServiceUnavailable("the API server is away"))
+		watches[1].Stop() // at once
+		synctest.Wait()
+		missing(true, "while nothing is heard")
+		w.want(api.Query{}, "pvc-001")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if lists := len(w.lists); lists > 6 {
+			t.Errorf("%d lists within ten seconds", lists)
+		}
+		w.refuse(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		missing(false, "once they are listed again")
 		w.want(api.Query{}, "pvc-001")
 	})
 }

@@ -141,8 +141,8 @@ type Page struct {
 
 // Status says how many nodes a list could ask.
 type Status struct {
-	// Nodes are those of the cluster, and one more for the pools on arrays, if there may be any. Asked those that are connected and may hold such volumes, and
-	// Answered those that have answered.
+	// Nodes are those of the cluster, and one more for the pools on arrays, if there may be any. Asked are those that are
+	// connected and may hold such volumes, and Answered those that have answered.
 	Nodes, Asked, Answered int
 	// Missing are nodes whose volumes are not in this list, or not all, on this page or an earlier
 	// one: at most 20. MissingMore is how many more there are at least.
