@@ -150,8 +150,6 @@ type ReservePool struct {
 	Refused []string
 	// Growth: the volume is there, in Pool, and is to have so many bytes more. What is kept free of new volumes is for it.
 	Growth bool
-	// Decided: the resource names the pool already, which takes the volume however full it is.
-	Decided bool
 	Reply[Reservation]
 }
 
@@ -166,11 +164,13 @@ type Reservation struct {
 	Extra                     map[string]string
 }
 
-// ReleasePool gives a reservation back: the volume was made, or will not be. Task -> classes.
+// ReleasePool gives a reservation back: the volume was made, or will not be. Task, owner -> classes.
 type ReleasePool struct {
 	Volume string
 	// Made: the pool counts it as reserved until the array was asked anew.
 	Made bool
+	// Gone: the volume was deleted. Room that is kept for another one of its name, which is yet to be made, stays kept.
+	Gone bool
 }
 
 // ClassCapacity asks what a class has room for. Front -> classes.

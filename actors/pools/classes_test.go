@@ -20,6 +20,23 @@ func (h *testPools) reserve(name, class string, gib int64) (messages.Reservation
 	return ask(h, &messages.ReservePool{Volume: name, Class: class, Bytes: gib << 30})
 }
 
+// TestReservationOutlivesAVolumeThatIsGone: that an earlier volume of the name is gone may be heard late, when room is
+// kept for another one already.
+func TestReservationOutlivesAVolumeThatIsGone(t *testing.T) {
+	inPools(t, func(h *testPools) {
+		h.addClass("fast", nil)
+		h.sized("a", 100)
+	}, func(h *testPools) {
+		if _, err := h.reserve("v", "fast", 60); err != nil {
+			h.Fatal(err)
+		}
+		h.controller.Root.Send(h.controller.Single(classesName), &messages.ReleasePool{Volume: "v", Gone: true})
+		if _, err := h.reserve("w", "fast", 60); !errors.Is(err, volume.ErrNoSpace) {
+			h.Errorf("the room that is kept was given away: %v", err)
+		}
+	})
+}
+
 // TestEmptyClassIsReady.
 func TestEmptyClassIsReady(t *testing.T) {
 	inPools(t, func(h *testPools) { h.addClass("fast", nil) }, func(h *testPools) {
@@ -184,7 +201,7 @@ func TestRoomOfAMadeVolumeIsKeptUntilTheArrayCountsIt(t *testing.T) {
 	})
 }
 
-// TestRoomOfADeletedVolumeIsFree, whatever its task has left.
+// TestRoomOfADeletedVolumeIsFree, also before the array was asked anew.
 func TestRoomOfADeletedVolumeIsFree(t *testing.T) {
 	inPools(t, func(h *testPools) {
 		h.addClass("fast", nil)
@@ -193,6 +210,7 @@ func TestRoomOfADeletedVolumeIsFree(t *testing.T) {
 		if _, err := h.reserve("v", "fast", 800); err != nil {
 			h.Fatal(err)
 		}
+		(&environment{System: h.controller.System}).release("v", true)
 		h.controller.Seen(PoolVolumeKind, aVolume("v", "a", 1_000_000))
 		h.controller.Gone(PoolVolumeKind, "v")
 		h.pass(0)

@@ -250,7 +250,7 @@ func (o *owner) drop(m *gone) {
 		if m.kind == PoolVolumeKind && pool != "" {
 			delete(o.claims.behind, m.name)
 			o.Root.Send(o.Single(classesName), &retainedNot{m.name})
-			o.Root.Send(o.Single(classesName), &messages.ReleasePool{Volume: m.name})
+			o.Root.Send(o.Single(classesName), &messages.ReleasePool{Volume: m.name, Gone: true})
 		}
 		if p := o.pools[pool]; p != nil && p.Spec.Local != nil {
 			o.look(p.Spec.Local.UUID, true) // it has more room now

@@ -16,13 +16,9 @@ import (
 func (k *classes) reserve(m *messages.ReservePool) (messages.Reservation, error) {
 	c, err := k.find(m.Class)
 	switch {
-	case err != nil && m.Decided:
-		// The class has gone since; the volume is made as its resource says.
-		k.reservations[m.Volume] = &reservation{pool: m.Pool, bytes: m.Bytes}
-		return messages.Reservation{Class: m.Class, Pool: m.Pool}, nil
 	case err != nil:
 		return messages.Reservation{}, volume.Invalid("parameters", "name no class that there is: "+err.Error())
-	case c.object.DeletionTimestamp != nil && !m.Decided:
+	case c.object.DeletionTimestamp != nil:
 		return messages.Reservation{}, fmt.Errorf("%w: PoolClass %s is being deleted", volume.ErrUnavailable, c.object.Name)
 	}
 	pool, err := k.choose(c.object, m)
@@ -60,9 +56,6 @@ func (k *classes) reservationIn(c *v1alpha1.PoolClass, pool string, kind pools.K
 
 // choose returns the pool that takes a volume.
 func (k *classes) choose(c *v1alpha1.PoolClass, m *messages.ReservePool) (string, error) {
-	if m.Decided {
-		return m.Pool, nil
-	}
 	groups, err := k.groups(c, m)
 	if err != nil {
 		return "", err
@@ -123,6 +116,9 @@ func (e *noPool) Is(target error) bool { return target == e.kind }
 // release gives room back. What was made is counted until the array was asked anew.
 func (k *classes) release(m *messages.ReleasePool) {
 	r := k.reservations[m.Volume]
+	if m.Gone && (r == nil || r.made.IsZero()) {
+		return // whoever makes it gives that back
+	}
 	if under := k.evictions[m.Volume]; under != nil {
 		delete(k.evictions, m.Volume)
 		under.m.Fail(fmt.Errorf("%w: the reservation of volume %s was given back", volume.ErrUnavailable, m.Volume))
