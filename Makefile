@@ -28,7 +28,7 @@ POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -203,6 +203,9 @@ e2e-local-rate: ## Measure how fast claims on a node's own disk are bound and de
 
 # VMTEST names a directory with a run.sh that runs a command in a virtual machine; deploy/e2e/array/run says what
 # it has to do.
+e2e-claims: ## Let people list, read and restore what deleted claims left on the nodes' disks, 5 minutes; REALKUBELET=DIR as for e2e
+	@$(MAKE) --no-print-directory e2e KATBOX_E2E_LOCAL=1 KATBOX_E2E_GATEWAY=1 E2E_FLAGS="-run TestClaims $(E2E_FLAGS)"
+
 e2e-array: ## Run an array's volumes under a real kubelet in a virtual machine; VMTEST=DIR has run.sh, REALKUBELET=DIR as for e2e
 	@if [ -z "$(VMTEST)" ] || [ -z "$(REALKUBELET)" ]; then \
 		echo 'skipped: nothing was run. Set VMTEST and REALKUBELET to directories with scripts for a virtual machine and for a cluster of one node; deploy/e2e/array/run says what they do.'; \

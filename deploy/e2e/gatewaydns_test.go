@@ -18,8 +18,8 @@ const dnsAddress = "10.254.254.1:53"
 // nodesService is the headless Service of the gateway that the daemons look for.
 const nodesService = "katbox-gateway-nodes"
 
-// serveDNS answers pods that ask for a headless Service, as a cluster's DNS does.
-func (c *cluster) serveDNS(service string) {
+// serveDNS answers pods that ask for headless Services, as a cluster's DNS does.
+func (c *cluster) serveDNS(services ...string) {
 	c.t.Helper()
 	conn, err := net.ListenPacket("udp", dnsAddress)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *cluster) serveDNS(service string) {
 		running.Wait()
 	})
 	running.Go(func() {
-		var addresses []netip.Addr
+		known := map[string][]netip.Addr{}
 		var read time.Time
 		buffer := make([]byte, 4096)
 		for {
@@ -40,9 +40,12 @@ func (c *cluster) serveDNS(service string) {
 				return
 			}
 			if time.Since(read) > time.Second {
-				addresses, read = c.endpoints(service), time.Now()
+				for _, service := range services {
+					known[service+"."+namespace+".svc"] = c.endpoints(service)
+				}
+				read = time.Now()
 			}
-			if answer, err := resolve(buffer[:n], service, addresses); err == nil {
+			if answer, err := resolve(buffer[:n], known); err == nil {
 				_, _ = conn.WriteTo(answer, from)
 			}
 		}
@@ -64,8 +67,8 @@ func (c *cluster) endpoints(service string) (addresses []netip.Addr) {
 	return addresses
 }
 
-// resolve answers a question.
-func resolve(question []byte, service string, addresses []netip.Addr) ([]byte, error) {
+// resolve answers a question by the addresses that names have.
+func resolve(question []byte, known map[string][]netip.Addr) ([]byte, error) {
 	var asked dnsmessage.Message
 	if err := asked.Unpack(question); err != nil || len(asked.Questions) != 1 {
 		return nil, err
@@ -75,9 +78,9 @@ func resolve(question []byte, service string, addresses []netip.Addr) ([]byte, e
 		Header:    dnsmessage.Header{ID: asked.ID, Response: true, Authoritative: true, RecursionDesired: asked.RecursionDesired},
 		Questions: asked.Questions,
 	}
-	name := strings.TrimSuffix(strings.TrimSuffix(q.Name.String(), "."), ".cluster.local")
+	addresses := known[strings.TrimSuffix(strings.TrimSuffix(q.Name.String(), "."), ".cluster.local")]
 	switch {
-	case name != service+"."+namespace+".svc" || len(addresses) == 0:
+	case len(addresses) == 0:
 		answer.RCode = dnsmessage.RCodeNameError
 	case q.Type == dnsmessage.TypeA:
 		for _, address := range addresses {
