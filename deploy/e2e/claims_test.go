@@ -50,6 +50,7 @@ func TestClaims(t *testing.T) {
 	})
 
 	const node, other = 2, 1
+	l = l.in(t) // of its own: names are resolved beside this
 	l.pods = "ci"
 	l.apply(localClaim("kept", "300Mi", "pools.katbox.io/lifespan: 1h"), localPod{name: "writer", claim: "kept", node: node}.String())
 	l.running("writer")
