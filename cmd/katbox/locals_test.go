@@ -239,7 +239,7 @@ func TestLocalBlockVolume(t *testing.T) {
 }
 
 // TestLocalGrowthThatTheKernelRefuses: the volume has its former size for all who ask, until a later stage has made its
-// file system larger.
+// file system larger. An ext4 grows before it is mounted, which does not take the kernel.
 func TestLocalGrowthThatTheKernelRefuses(t *testing.T) {
 	disk := filepath.Join(roottest.FileSystem(t, "xfs", 1024), "pool")
 	s := newLocalScene(t, "--local-pool", "fast="+disk+",backend=image")
@@ -273,18 +273,21 @@ func TestLocalGrowthThatTheKernelRefuses(t *testing.T) {
 		}
 		s.leave(id)
 		s.use(id, false)
-		if v, err := s.node.Volume(t.Context(), s.pool, id); err != nil || v.Size != size || total() != before {
-			t.Errorf("%s: used with the size that it has: %+v, %v, with %d bytes", fsType, v, err, total())
+		v, err := s.node.Volume(t.Context(), s.pool, id)
+		if fsType == "xfs" {
+			if err != nil || v.Size != size || total() != before {
+				t.Errorf("%s: used with the size that it has: %+v, %v, with %d bytes", fsType, v, err, total())
+			}
+			refuses = false
+			s.leave(id)
+			s.use(id, false)
+			v, err = s.node.Volume(t.Context(), s.pool, id)
+		}
+		// An ext4 has grown before it was mounted: the kernel is not asked for that.
+		if err != nil || v.Size != wanted || total() < before+32*mebi {
+			t.Errorf("%s: staged anew: %+v, %v, with %d bytes; it had %d", fsType, v, err, total(), before)
 		}
 		s.leave(id)
-		if fsType == "xfs" { // an ext4 needs a capability that root does not have everywhere
-			refuses = false
-			s.use(id, false)
-			if v, err := s.node.Volume(t.Context(), s.pool, id); err != nil || v.Size != wanted || total() < before+32*mebi {
-				t.Errorf("%s: staged anew: %+v, %v, with %d bytes; it had %d", fsType, v, err, total(), before)
-			}
-			s.leave(id)
-		}
 		must(t, s.node.DeleteVolume(t.Context(), s.pool, id))
 	}
 	wantNothingLocal(t, disk)
