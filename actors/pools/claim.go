@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"time"
 
@@ -119,6 +120,15 @@ func saidIn(lifespan *metav1.Duration) time.Duration {
 		return noLifespan
 	}
 	return lifespan.Duration
+}
+
+// wholeSeconds is a lifespan as the times in a resource tell it, which have whole seconds: rounded up, so that nothing goes
+// early.
+func wholeSeconds(lifespan time.Duration) time.Duration {
+	if whole := lifespan.Truncate(time.Second); lifespan > whole && whole < math.MaxInt64-time.Second {
+		return whole + time.Second
+	}
+	return lifespan
 }
 
 // isFor writes into a resource whose it is.

@@ -29,7 +29,7 @@ func (t *task) endRetained(ctx context.Context, m *messages.EndRetained) error {
 		return t.finishEnd(ctx, v)
 	case !isKept(v) || v.Status.RetainedSince == nil || !v.Status.RetainedSince.Time.Equal(m.Since):
 		return problemf(volume.ErrConflict, "volume %s is not the retained one that was to go: its state is %q", v.Name, v.Status.State)
-	case m.Reason != pools.Vanished && saidIn(v.Spec.Lifespan) > m.Lifespan:
+	case m.Reason != pools.Vanished && wholeSeconds(saidIn(v.Spec.Lifespan)) > m.Lifespan:
 		return problemf(volume.ErrConflict, "volume %s is to be kept longer than was known when it was to go", v.Name)
 	}
 	if _, err := t.pool(ctx, v.Spec.PoolName); err != nil {

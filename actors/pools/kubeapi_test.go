@@ -68,7 +68,18 @@ func (k *kubeAPI) watch(w watcher) {
 	}
 }
 
-func clone(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) }
+// clone copies an object as it goes to the API server and back: its times have whole seconds then.
+func clone(o client.Object) client.Object {
+	o = o.DeepCopyObject().(client.Object)
+	if v, ok := o.(*v1alpha1.PoolVolume); ok {
+		for _, at := range []*metav1.Time{v.Status.RetainedSince, v.Status.RetainedUntil} {
+			if at != nil {
+				*at = at.Rfc3339Copy()
+			}
+		}
+	}
+	return o
+}
 
 // told is an object as a watch tells it: of metadata alone the kind is not that of the object.
 func told(o client.Object) client.Object {

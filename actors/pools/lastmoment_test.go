@@ -66,6 +66,21 @@ func TestPersonKeepsAVolumeAtTheLastMoment(t *testing.T) {
 	})
 }
 
+// TestLifespanWithAFraction of a second ends too: times in resources have whole seconds.
+func TestLifespanWithAFraction(t *testing.T) {
+	inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
+		one := nodeWith(disk1)
+		h.connects("n1", one)
+		h.bindLocal("a", 10, []string{disk1})
+		h.keepLonger("a", 3*time.Hour+500*time.Millisecond)
+		h.retainLocal("a")
+		h.pass(3 * time.Hour)
+		h.wantOn("until its last second", one, disk1, "a*")
+		h.pass(time.Minute)
+		h.wantOn("then", one, disk1, "")
+	})
+}
+
 // TestLateDeletionOfARestoredVolume: the call is about the claim that had it before, and the next one has no
 // PersistentVolume yet.
 func TestLateDeletionOfARestoredVolume(t *testing.T) {

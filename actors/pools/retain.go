@@ -87,7 +87,7 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 		}
 	}
 	since := metav1.NewTime(time.Now().Truncate(time.Second))
-	until := metav1.NewTime(since.Add(lifespan))
+	until := metav1.NewTime(since.Add(wholeSeconds(lifespan)))
 	if err := t.comments(ctx, v, have.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
 		return false, err
 	}
@@ -251,7 +251,7 @@ func (t *task) finishRetained(ctx context.Context, v *v1alpha1.PoolVolume) error
 			return err
 		}
 	}
-	since, until := *v.Status.RetainedSince, metav1.NewTime(v.Status.RetainedSince.Add(v.Spec.Lifespan.Duration))
+	since, until := *v.Status.RetainedSince, metav1.NewTime(v.Status.RetainedSince.Add(wholeSeconds(v.Spec.Lifespan.Duration)))
 	if err := t.comments(ctx, v, v.Status.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
 		return err
 	}
@@ -296,6 +296,7 @@ func unfinishedRetained(v *v1alpha1.PoolVolume) bool {
 		return false
 	}
 	c := v.Spec.ClaimRef
-	return v.Spec.Lifespan == nil || !v.Status.RetainedSince.Add(v.Spec.Lifespan.Duration).Equal(v.Status.RetainedUntil.Time) ||
+	return v.Spec.Lifespan == nil ||
+		!v.Status.RetainedSince.Add(wholeSeconds(v.Spec.Lifespan.Duration)).Equal(v.Status.RetainedUntil.Time) ||
 		c != nil && c.Namespace != v.Labels[v1alpha1.LabelNamespace]
 }

@@ -151,8 +151,8 @@ type RetainedVolumeList struct {
 
 // Fleet says how many nodes a list comes from, and which are missing.
 type Fleet struct {
-	// Nodes is how many nodes there are, and one more for the pools on remote arrays, if there may be any. Asked is how many of them are connected and may have such
-	// volumes, and Answered how many of those answered.
+	// Nodes is how many nodes there are, and one more for the pools on remote arrays, if there may be any. Asked is how
+	// many of them are connected and may have such volumes, and Answered how many of those answered.
 	Nodes    int `json:"nodes"`
 	Asked    int `json:"asked"`
 	Answered int `json:"answered"`
