@@ -101,12 +101,46 @@ func fitsDevice(l *loop, fsType string) (bool, error) {
 		return false, fmt.Errorf("size of %s: %w", l.name, err)
 	}
 	// From the kernel's memory: of a file system that is mounted, the disk may be behind.
-	const superblock, logBlockSize, blocks, blocksHigh = 1024, 0x18, 0x4, 0x150
+	const superblock = 1024
 	block := make([]byte, 1024)
 	if _, err := l.ReadAt(block, superblock); err != nil {
 		return false, fmt.Errorf("read the superblock on %s: %w", l.name, err)
 	}
-	blockSize := int64(1024) << (binary.LittleEndian.Uint32(block[logBlockSize:]) & 0x1f)
-	count := int64(binary.LittleEndian.Uint32(block[blocks:])) | int64(binary.LittleEndian.Uint32(block[blocksHigh:]))<<32
-	return count >= size/blockSize, nil
+	return fillsDevice(block, size), nil
+}
+
+// fillsDevice tells by the superblock of an ext4 whether it is as large as it can be on a device of a size. mke2fs and
+// resize2fs leave out a last group with room for little more than its own tables (lib/ext2fs/initialize.c, "rem <
+// overhead+50"), so some are smaller than their device for good.
+func fillsDevice(superblock []byte, size int64) bool {
+	u16 := func(at int) int64 { return int64(binary.LittleEndian.Uint16(superblock[at:])) }
+	u32 := func(at int) int64 { return int64(binary.LittleEndian.Uint32(superblock[at:])) }
+	blockSize := int64(1024) << (u32(0x18) & 0x1f)
+	count, perGroup := u32(0x4)|u32(0x150)<<32, u32(0x20)
+	rest, before := size/blockSize-count, count-u32(0x14)
+	if rest <= 0 || perGroup == 0 || before%perGroup != 0 {
+		return rest <= 0
+	}
+	group := before / perGroup // the one that is left out
+	overhead := 2 + u32(0x28)*u16(0x58)/blockSize
+	if hasSuperblock(group) {
+		descriptors := (group + 1) * max(u16(0xfe), 32)
+		overhead += 1 + (descriptors+blockSize-1)/blockSize + u16(0xce)
+	}
+	const spare = 50
+	return rest < overhead+spare
+}
+
+// hasSuperblock tells whether a group has a copy of the superblock: 0, 1, and the powers of 3, 5 and 7 have one.
+func hasSuperblock(group int64) bool {
+	for _, base := range []int64{3, 5, 7} {
+		power := base
+		for power < group {
+			power *= base
+		}
+		if power == group {
+			return true
+		}
+	}
+	return group <= 1
 }
