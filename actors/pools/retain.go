@@ -87,7 +87,7 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 		}
 	}
 	since := metav1.NewTime(time.Now().Truncate(time.Second))
-	until := metav1.NewTime(since.Add(wholeSeconds(lifespan)))
+	until := untilOf(since, lifespan)
 	if err := t.comments(ctx, v, have.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
 		return false, err
 	}
@@ -102,6 +102,11 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 		" after its claim was deleted, unless room is needed before; a new claim gets the data back with the annotation "+
 		v1alpha1.RestoreAnnotation)
 	return true, nil
+}
+
+// untilOf is the end of a lifespan that begins.
+func untilOf(since metav1.Time, lifespan time.Duration) metav1.Time {
+	return metav1.NewTime(since.Add(wholeSeconds(lifespan)))
 }
 
 // lifespan is how long a volume is kept: what its claim has said, else its PersistentVolume, else the class.
@@ -251,7 +256,7 @@ func (t *task) finishRetained(ctx context.Context, v *v1alpha1.PoolVolume) error
 			return err
 		}
 	}
-	since, until := *v.Status.RetainedSince, metav1.NewTime(v.Status.RetainedSince.Add(wholeSeconds(v.Spec.Lifespan.Duration)))
+	since, until := *v.Status.RetainedSince, untilOf(*v.Status.RetainedSince, v.Spec.Lifespan.Duration)
 	if err := t.comments(ctx, v, v.Status.ID, pool, &pools.Retention{Since: since.UTC(), Until: until.UTC()}); err != nil {
 		return err
 	}
@@ -296,7 +301,7 @@ func unfinishedRetained(v *v1alpha1.PoolVolume) bool {
 		return false
 	}
 	c := v.Spec.ClaimRef
-	return v.Spec.Lifespan == nil ||
-		!v.Status.RetainedSince.Add(wholeSeconds(v.Spec.Lifespan.Duration)).Equal(v.Status.RetainedUntil.Time) ||
+	until := v.Status.RetainedUntil
+	return v.Spec.Lifespan == nil || !until.Time.Equal(untilOf(*v.Status.RetainedSince, v.Spec.Lifespan.Duration).Time) ||
 		c != nil && c.Namespace != v.Labels[v1alpha1.LabelNamespace]
 }
