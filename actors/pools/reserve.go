@@ -117,7 +117,7 @@ func (e *noPool) Is(target error) bool { return target == e.kind }
 func (k *classes) release(m *messages.ReleasePool) {
 	r := k.reservations[m.Volume]
 	if m.Gone && (r == nil || r.made.IsZero()) {
-		return // whoever makes it gives that back
+		return // the task that makes it gives that back
 	}
 	if under := k.evictions[m.Volume]; under != nil {
 		delete(k.evictions, m.Volume)

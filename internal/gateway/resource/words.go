@@ -53,7 +53,7 @@ type Spec struct {
 	// VolumeName is the volume's name in the pod.
 	VolumeName string `json:"volumeName,omitempty"`
 	// NodeName is empty for a claim's volume on a remote array. PoolName and ClassName, its PoolClass, are those of such a
-	// volume. Nobody reads its files there; a new claim gets them back.
+	// volume. No reader gets its files there; a new claim gets them back.
 	NodeName  string `json:"nodeName"`
 	PoolName  string `json:"poolName,omitempty"`
 	ClassName string `json:"className,omitempty"`

@@ -1,5 +1,5 @@
 // Package clock gives a daemon a wall clock that can be stepped at will while it runs, as if
-// somebody had set the machine's. Its monotonic clock stays right, and with it its timers.
+// an administrator had set the machine's. Its monotonic clock stays right, and with it its timers.
 //
 // The daemon's source is not touched. It is built with "go build -overlay", which gives it another
 // package time: there, time.Now adds to the wall clock an offset from a file. So whatever asks
