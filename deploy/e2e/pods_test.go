@@ -18,6 +18,8 @@ type pod struct {
 	// volume, MountReadOnly that its mounts in the containers can only be read.
 	Security                string
 	ReadOnly, MountReadOnly bool
+	// SubPaths lets each container see a directory of its own of the volume, which is named like the container.
+	SubPaths bool
 	// Node is where the pod runs; empty for where the scheduler puts it.
 	Node string
 }
@@ -40,7 +42,7 @@ spec:
     - name: c{{$i}}
       image: {{$.Image}}
       command: [sh, -c, {{printf "%q" $script}}]
-      volumeMounts: [{name: scratch, mountPath: /scratch, readOnly: {{$.MountReadOnly}}}]
+      volumeMounts: [{name: scratch, mountPath: /scratch, readOnly: {{$.MountReadOnly}}{{if $.SubPaths}}, subPath: c{{$i}}{{end}}}]
 {{- end}}
   volumes:
     - name: scratch

@@ -42,6 +42,11 @@ func (c *cluster) testUses() {
 		"until [ -e /scratch/one ]; do sleep 0.1; done; cat /scratch/one > /scratch/two",
 	}})
 	c.want(c.file(uid, "two"), "one\n")
+
+	// The kubelet binds each directory once more, and takes those away before it asks for the volume's end.
+	uid = c.succeeds(pod{Name: "subpaths", SubPaths: true, Scripts: []string{"echo one > /scratch/file", "echo two > /scratch/file"}})
+	c.want(c.file(uid, "c0/file"), "one\n")
+	c.want(c.file(uid, "c1/file"), "two\n")
 	c.wantNoMounts()
 	c.examples()
 }

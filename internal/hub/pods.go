@@ -71,13 +71,20 @@ func NewPods(c PodsConfig) (*Pods, error) {
 // Run watches until ctx ends. It calls gone for each pod that was deleted.
 func (p *Pods) Run(ctx context.Context, gone func(Pod)) {
 	p.gone = gone
-	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{
+	reflector := cache.NewReflectorWithOptions(inPages{&cache.ListWatch{
 		ListWithContextFunc:  p.list,
 		WatchFuncWithContext: p.watch,
-	}, &core.Pod{}, (*podStore)(p), cache.ReflectorOptions{Name: "pods of the daemons"})
+	}}, &core.Pod{}, (*podStore)(p), cache.ReflectorOptions{Name: "pods of the daemons"})
 	reflector.WatchListPageSize = 500
 	reflector.RunWithContext(ctx)
 }
+
+// inPages has the reflector list before it watches. client-go would rather begin with a watch that sends all pods, and
+// then keeps them all until the last has come.
+type inPages struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what client-go asks for.
+func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Synced is closed once all pods have been listed.
 func (p *Pods) Synced() <-chan struct{} { return p.synced }
