@@ -28,7 +28,7 @@ POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check docs page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,6 +152,9 @@ admission-policy: ## Write the ValidatingAdmissionPolicy in deploy, from the dae
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
 
+docs: ## Write what in the documents is made from elsewhere: the pictures, and the sections of the alerts
+	go run ./deploy/docs
+
 deploy-check: bin/helm bin/kustomize bin/controller-gen ## Render manifests and chart, and have each object validated by the API server's code
 	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 ./...
 
@@ -216,7 +219,7 @@ e2e-array: ## Run an array's volumes under a real kubelet in a virtual machine; 
 e2e-array-specs: ## Run the specs for storage of Kubernetes itself in such a virtual machine; VMTEST=DIR, REALKUBELET=DIR as for e2e-array
 	@$(MAKE) --no-print-directory e2e-array KATBOX_E2E_SPECS=1 E2E_FLAGS="-test.run TestArraySpecs $(E2E_FLAGS)"
 
-transcript: ## Make the README's transcript and picture of kubectl katbox, in a real cluster; REALKUBELET=DIR as for e2e
+transcript: ## Make the transcript and the pictures of kubectl katbox in deploy/docs/users.md, in a real cluster; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 KATBOX_E2E_WRITE=yes E2E_FLAGS="-run TestGateway/^p"
 
 e2e-disk: ## Fill the one disk of a real kubelet's node, with its own thresholds; REALKUBELET=DIR, takes 12 GB

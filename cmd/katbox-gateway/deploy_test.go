@@ -63,16 +63,18 @@ func TestManifestStartsTheGateway(t *testing.T) {
 	}
 }
 
-// TestReadmeNamesEveryFlag, as it does for the daemon.
-func TestReadmeNamesEveryFlag(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// TestReferenceNamesEveryFlag, as it does for the daemon.
+func TestReferenceNamesEveryFlag(t *testing.T) {
+	page, err := os.ReadFile("../../deploy/docs/reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, section, _ := strings.Cut(string(page), "\n## The gateway\n")
+	section, _, _ = strings.Cut(section, "\n## ")
 	var o options
 	o.flags().VisitAll(func(flag *pflag.Flag) {
-		if !strings.Contains(string(readme), "`--"+flag.Name+"`") {
-			t.Errorf("the README does not name the flag --%s", flag.Name)
+		if !strings.Contains(section, "`--"+flag.Name+"`") {
+			t.Errorf("deploy/docs/reference.md does not name the flag --%s", flag.Name)
 		}
 	})
 }

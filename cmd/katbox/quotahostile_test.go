@@ -33,7 +33,7 @@ func TestQuotaOfAHostilePod(t *testing.T) {
 			}
 		}
 
-		// As an ordinary user. The README says so, and this test shows that it is still true.
+		// As an ordinary user. deploy/docs/limits.md says so, and this test shows that it is still true.
 		must(asPod(roottest.AsPod, "mkdir", "free", "guest", "plain"))
 		must(asPod(roottest.AsPod, "chattr", "-p", "0", "free"))
 		if size, err := n.write(hostile, "free/big", 3); err != nil {

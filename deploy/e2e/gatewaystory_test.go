@@ -11,16 +11,16 @@ import (
 
 const (
 	transcriptFile = "../plugin/transcript.txt"
-	readmeFile     = "../../README.md"
+	usersFile      = "../docs/users.md"
 	// The pictures of the page.
 	listPicture = "../plugin/page-list.png"
 	filePicture = "../plugin/page-file.png"
-	// readmePart is what in the README is the transcript, between two lines.
-	readmePart = "plugin"
+	// usersPart is what on that page is the transcript, between two lines.
+	usersPart = "plugin"
 )
 
 // story is what a person types who looks for the files of a job that failed, and what is printed.
-// The README shows it. With KATBOX_E2E_WRITE it is written there; otherwise it has to be the same, except what
+// The page for users shows it. With KATBOX_E2E_WRITE it is written there; otherwise it has to be the same, except what
 // is another each time.
 func (c *gatewayCluster) story() {
 	c.t.Helper()
@@ -52,23 +52,23 @@ func (c *gatewayCluster) story() {
 	}
 }
 
-// write writes the transcript, and puts it into the README.
+// write writes the transcript, and puts it into the page for users.
 func (c *gatewayCluster) write(transcript string) {
 	c.t.Helper()
-	begin, end := "<!-- "+readmePart+" -->\n", "<!-- /"+readmePart+" -->\n"
-	page := string(c.readFile(readmeFile))
+	begin, end := "<!-- "+usersPart+" -->\n", "<!-- /"+usersPart+" -->\n"
+	page := string(c.readFile(usersFile))
 	before, rest, found := strings.Cut(page, begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
-		c.t.Fatalf("the README has no %s%s", begin, end)
+		c.t.Fatalf("the page has no %s%s", begin, end)
 	}
 	page = before + begin + "```\n" + transcript + "```\n" + end + after
-	for path, content := range map[string]string{transcriptFile: transcript, readmeFile: page} {
+	for path, content := range map[string]string{transcriptFile: transcript, usersFile: page} {
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	c.t.Logf("%s and %s have the transcript", filepath.Clean(transcriptFile), filepath.Clean(readmeFile))
+	c.t.Logf("%s and %s have the transcript", filepath.Clean(transcriptFile), filepath.Clean(usersFile))
 }
 
 // variable is what is another each time: names that are made up, times and ages, and with them the width of columns.

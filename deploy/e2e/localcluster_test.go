@@ -20,7 +20,7 @@ const (
 	anotherNode = nodesWithDisks + 1
 	// localNodes is the headless Service of the controller that the daemons look for.
 	localNodes = "katbox-controller-nodes"
-	// noDisk is a file below the mount point of a node's disk, as the README has it.
+	// noDisk is a file below the mount point of a node's disk, as deploy/docs/local-pools.md has it.
 	noDisk = "no-disk-is-mounted-here"
 )
 
@@ -96,7 +96,7 @@ func (l *localCluster) daemonsReady() {
 // diskDir is where a disk is mounted on each node, as the node sees it.
 func (l *localCluster) diskDir() string { return filepath.Join(l.state, "pools", "disk") }
 
-// makeMountPoint makes the directory of a node's disk, as the README has it. The node may be down.
+// makeMountPoint makes the directory of a node's disk, as deploy/docs/local-pools.md has it. The node may be down.
 func (l *localCluster) makeMountPoint(n int) {
 	l.t.Helper()
 	dir := filepath.Join(l.nodeDir(n), "pools", "disk")

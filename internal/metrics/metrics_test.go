@@ -334,7 +334,7 @@ func TestBuildInfo(t *testing.T) {
 	t.Error("no katbox_build_info with version, revision and version of Go")
 }
 
-func TestReadmeNamesEveryMetric(t *testing.T) { metricstest.WantReadme(t, "../..", names) }
+func TestReferenceNamesEveryMetric(t *testing.T) { metricstest.WantExplained(t, "../..", names) }
 
 // slowReader is a client that reads nothing of an answer before letGo is closed.
 type slowReader struct {

@@ -19,6 +19,9 @@ import (
 	"github.com/katbox/katbox/soak/internal/readme"
 )
 
+// demoPage holds what the demo prints.
+const demoPage = "../../deploy/docs/demo.md"
+
 // lifespans are tried one after the other: a slow machine needs a longer one.
 var lifespans = []string{"8s", "30s", "2m"}
 
@@ -111,12 +114,12 @@ func (p *play) checkEnd(t *testing.T, code int) {
 	}
 }
 
-// TestReadmeShowsTheDemo plays the demo and compares what it prints with what the
-// README says that it prints.
-func TestReadmeShowsTheDemo(t *testing.T) {
+// TestPageShowsTheDemo plays the demo and compares what it prints with what the
+// page of the demo says that it prints.
+func TestPageShowsTheDemo(t *testing.T) {
 	bin := build(t)
 	t.Parallel()
-	page, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile(demoPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +131,10 @@ func TestReadmeShowsTheDemo(t *testing.T) {
 	if normal(printed) == normal(shown) {
 		return
 	}
-	t.Errorf("make demo does not print what the README shows; run make demo DEMO_FLAGS=\"--readme README.md\". It prints:\n%s", printed)
+	t.Errorf("make demo does not print what deploy/docs/demo.md shows; run make demo DEMO_FLAGS=\"--readme deploy/docs/demo.md\". It prints:\n%s", printed)
 	for i, line := range strings.Split(normal(printed), "\n") {
 		if lines := strings.Split(normal(shown), "\n"); i >= len(lines) || lines[i] != line {
-			t.Fatalf("line %d is %q, and in the README:\n%q", i+1, line, lines[min(i, len(lines)-1)])
+			t.Fatalf("line %d is %q, and on the page:\n%q", i+1, line, lines[min(i, len(lines)-1)])
 		}
 	}
 }

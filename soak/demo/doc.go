@@ -3,7 +3,7 @@
 // volumes, and uses the commands that an administrator uses on a node. It prints
 // each command and its output.
 //
-// The README holds what it prints. A test runs the demo and compares.
+// The page deploy/docs/demo.md holds what it prints. A test runs the demo and compares.
 //
 //   - main.go and options.go are the command line.
 //   - node.go is the node: the disk, the daemon, and a stand-in for the kubelet.

@@ -1,5 +1,5 @@
 // Package metricstest reads metrics as a Prometheus server does, without a Prometheus library, and checks that
-// each has its name, its kind and its place in the README.
+// each has its name, its kind and its place in deploy/docs/reference.md.
 package metricstest
 
 import (

@@ -50,18 +50,18 @@ func WantNames(t testing.TB, from prometheus.Gatherer, names []string) (others i
 	return others
 }
 
-// WantReadme checks that the README explains each metric: without that it is of no use. The root directory is
-// that of the README.
-func WantReadme(t testing.TB, root string, names []string) {
+// WantExplained checks that deploy/docs/reference.md explains each metric: without that it is of no use. The root
+// directory is that of the repository.
+func WantExplained(t testing.TB, root string, names []string) {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/reference.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
 		name, _, _ := strings.Cut(name, " ")
-		if !regexp.MustCompile("`" + name + "[`{]").Match(readme) {
-			t.Errorf("the README does not name the metric %s", name)
+		if !regexp.MustCompile("`" + name + "[`{]").Match(page) {
+			t.Errorf("deploy/docs/reference.md does not name the metric %s", name)
 		}
 	}
 }

@@ -119,4 +119,4 @@ func TestNames(t *testing.T) {
 	metricstest.WantNames(t, m, names)
 }
 
-func TestReadmeNamesEveryMetric(t *testing.T) { metricstest.WantReadme(t, "../../..", names) }
+func TestReferenceNamesEveryMetric(t *testing.T) { metricstest.WantExplained(t, "../../..", names) }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestReadme: the README shows the transcript and the pictures that "make transcript" has made in a real
+// TestPage: the page for users shows the transcript and the pictures that "make transcript" has made in a real
 // cluster.
-func TestReadme(t *testing.T) {
-	page, err := os.ReadFile("../../README.md")
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/users.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,11 +20,11 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	if part := "\n<!-- plugin -->\n```\n" + string(transcript) + "```\n<!-- /plugin -->\n"; !strings.Contains(string(page), part) {
-		t.Errorf("the README has another transcript than deploy/plugin/transcript.txt; make transcript writes both. It should have:%s", part)
+		t.Errorf("deploy/docs/users.md has another transcript than deploy/plugin/transcript.txt; make transcript writes both. It should have:%s", part)
 	}
 	for _, name := range []string{"page-list.png", "page-file.png"} {
-		if !strings.Contains(string(page), "](deploy/plugin/"+name+")") {
-			t.Errorf("the README does not show deploy/plugin/%s", name)
+		if !strings.Contains(string(page), "](../plugin/"+name+")") {
+			t.Errorf("deploy/docs/users.md does not show deploy/plugin/%s", name)
 		}
 		picture, err := os.ReadFile(name)
 		if err != nil {

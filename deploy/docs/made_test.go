@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/lifespan"
+)
+
+// TestMadeAnew: the pictures and the sections of the alerts are those that "make docs" makes.
+func TestMadeAnew(t *testing.T) {
+	made, err := pictures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, picture := range made {
+		if read(t, path) != picture {
+			t.Errorf("%s is not what make docs makes: run it", path)
+		}
+	}
+	alerts, err := alertSections(filepath.Join(root, rulesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, in, _, err := part(read(t, troubleshootingFile), alertsPart)
+	if err != nil || in != alerts {
+		t.Errorf("%s does not have the alerts of %s: run make docs: %v", troubleshootingFile, rulesFile, err)
+	}
+}
+
+// TestEachAlertHasASection, at the anchor that its runbook_url has: its name in lower case.
+func TestEachAlertHasASection(t *testing.T) {
+	alerts, err := readAlerts(filepath.Join(root, rulesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := anchors(t, troubleshootingFile)
+	for _, one := range alerts {
+		if !there[strings.ToLower(one.Alert)] {
+			t.Errorf("%s has no section for the alert %s: run make docs", troubleshootingFile, one.Alert)
+		}
+		if one.Annotations.Summary == "" || one.Annotations.Description == "" || one.Annotations.Runbook == "" {
+			t.Errorf("the alert %s does not say what is wrong and what to do: %+v", one.Alert, one.Annotations)
+		}
+	}
+}
+
+// TestPicturesHaveTheDefaults of the daemon.
+func TestPicturesHaveTheDefaults(t *testing.T) {
+	reference := read(t, "deploy/docs/reference.md")
+	for _, line := range []string{fmt.Sprintf("| `--headroom` | `%g` |", headroom), fmt.Sprintf("| `--afterlifespan` | `%s` |", duration.Format(longLifespan)),
+		fmt.Sprintf("`auto` is `%s` where `--workdir`", lifespan.DefaultLine)} {
+		if !strings.Contains(reference, line) {
+			t.Errorf("deploy/docs/reference.md does not have %q: what has the picture of the pressure?", line)
+		}
+	}
+}
+
+// TestReadmeHasAnExcerpt of the demo: each of its lines is one of the demo's, in the same order.
+func TestReadmeHasAnExcerpt(t *testing.T) {
+	_, demo, _, err := part(read(t, "deploy/docs/demo.md"), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, excerpt, _, err := part(read(t, "README.md"), "demo-excerpt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.Trim(excerpt, "`\n"), "\n")
+	if len(lines) < 5 {
+		t.Errorf("the excerpt has the lines %q", lines)
+	}
+	for _, line := range lines {
+		_, rest, found := strings.Cut(demo, line+"\n")
+		if !found {
+			t.Errorf("README.md shows the line %q, which the demo does not print there", line)
+		}
+		demo = rest
+	}
+}
