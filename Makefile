@@ -152,7 +152,7 @@ admission-policy: ## Write the ValidatingAdmissionPolicy in deploy, from the dae
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
 
-docs: ## Write what in the documents is made from elsewhere: the pictures, and the sections of the alerts
+docs: ## Write what in the documents is made from elsewhere: the pictures, all messages, and the alerts
 	go run ./deploy/docs
 
 deploy-check: bin/helm bin/kustomize bin/controller-gen ## Render manifests and chart, and have each object validated by the API server's code

@@ -10,7 +10,7 @@ import (
 	"github.com/katbox/katbox/internal/lifespan"
 )
 
-// TestMadeAnew: the pictures and the sections of the alerts are those that "make docs" makes.
+// TestMadeAnew: the pictures, the page of all messages and the sections of the alerts are those that "make docs" makes.
 func TestMadeAnew(t *testing.T) {
 	made, err := pictures()
 	if err != nil {
@@ -20,6 +20,13 @@ func TestMadeAnew(t *testing.T) {
 		if read(t, path) != picture {
 			t.Errorf("%s is not what make docs makes: run it", path)
 		}
+	}
+	messages, err := messagesPage(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read(t, messagesFile) != messages {
+		t.Errorf("%s does not have the messages of the source: run make docs, and read what has become of the page", messagesFile)
 	}
 	alerts, err := alertSections(filepath.Join(root, rulesFile))
 	if err != nil {

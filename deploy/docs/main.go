@@ -37,6 +37,14 @@ func run(root string) error {
 			return err
 		}
 	}
+	messages, err := messagesPage(root)
+	if err != nil {
+		return err
+	}
+	//nolint:gosec // a person writes files of the repository
+	if err := os.WriteFile(filepath.Join(root, messagesFile), []byte(messages), 0o644); err != nil {
+		return err
+	}
 	alerts, err := alertSections(filepath.Join(root, rulesFile))
 	if err != nil {
 		return err

@@ -33,9 +33,17 @@ var (
 	wordOf = regexp.MustCompile(`[A-Za-z]{2,}`)
 )
 
+// isUsage are the fields with the usage of a verb, which is shown as it is asked for.
+var isUsage = regexp.MustCompile(`^(Arguments|Summary|Notes)$`)
+
+// noMessage are texts that no user meets as a message: those without a blank, such as names of headers; usage; scripts;
+// a field of a Config that is missing, which is a defect that the first test of the program shows.
+var noMessage = regexp.MustCompile(`^\S+$|^\S+ \S+$|^Examples:|Examples: |^[#{]|^HTTP/|\bConfig\.|\bConfig is missing|[A-Za-z]Config\.|` +
+	`it does not know$|^text/|filename=|^quantity\(`)
+
 // leastWords is how many words a text has that says something by itself. With fewer it is a name, or says what was
 // tried, before a colon and the message.
-const leastWords = 4
+const leastWords = 3
 
 // messagesOf returns the texts of at least leastWords words in the Go files of a directory, tests excepted.
 func messagesOf(root, dir string) ([]message, error) {
@@ -60,12 +68,15 @@ func messagesOf(root, dir string) ([]message, error) {
 				return !isNotShown(n)
 			case *ast.Field, *ast.ImportSpec:
 				return false
+			case *ast.KeyValueExpr:
+				key, ok := n.Key.(*ast.Ident)
+				return !ok || !isUsage.MatchString(key.Name)
 			case ast.Expr:
 				text, ok := constant(n)
 				if !ok {
 					return true
 				}
-				if text = placeholders(text); len(wordOf.FindAllString(text, -1)) >= leastWords {
+				if text = placeholders(text); len(wordOf.FindAllString(text, -1)) >= leastWords && !noMessage.MatchString(text) {
 					found = append(found, message{text: text, file: name, line: files.Position(n.Pos()).Line})
 				}
 				return false
@@ -124,5 +135,6 @@ func placeholders(text string) string {
 		before = text
 		text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "%w: "), "%w; "), ": %w")
 	}
-	return strings.ReplaceAll(verb.ReplaceAllString(text, "…"), "%%", "%")
+	const percent = "\x00"
+	return strings.ReplaceAll(verb.ReplaceAllString(strings.ReplaceAll(text, "%%", percent), "…"), percent, "%")
 }
