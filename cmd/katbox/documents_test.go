@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/katbox/katbox/deploy/docs/pages"
 )
 
 // TestDocumentsNameWhatIsThere: the tests that prove the promises exist, and so does each that any document names.
@@ -18,7 +20,11 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	if n := len(named.FindAllString(read(t, "deploy/docs/promises.md"), -1)); n < 10 {
 		t.Errorf("deploy/docs/promises.md names only %d tests", n)
 	}
-	for _, path := range documents(t) {
+	paths, err := pages.All("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
 		for _, name := range named.FindAllStringSubmatch(read(t, path), -1) {
 			if !tests[name[1]] {
 				t.Errorf("%s names %s, and there is no such test", path, name[1])
@@ -70,25 +76,6 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(content)
-}
-
-// documents returns the paths of README.md and of the pages below deploy, soak and .github.
-func documents(t *testing.T) []string {
-	t.Helper()
-	found := []string{"README.md"}
-	for _, dir := range []string{"deploy", "soak", ".github"} {
-		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
-			if err == nil && strings.HasSuffix(path, ".md") {
-				path, err = filepath.Rel("../..", path)
-				found = append(found, path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return found
 }
 
 // testNames returns the names of all tests below a directory.

@@ -1,32 +1,21 @@
 package main
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/deploy/docs/pages"
 )
 
 const root = "../.."
 
-// pages returns the paths of all Markdown files of the repository, from its root directory.
-func pages(t *testing.T) []string {
+// documents returns the paths of all Markdown files of the repository, from its root directory.
+func documents(t *testing.T) []string {
 	t.Helper()
-	var found []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin" || entry.Name() == "node_modules"):
-			return fs.SkipDir
-		case !entry.IsDir() && strings.HasSuffix(path, ".md"):
-			path, err = filepath.Rel(root, path)
-			found = append(found, path)
-		}
-		return err
-	})
+	found, err := pages.All(root)
 	if err != nil || len(found) < 20 {
 		t.Fatalf("pages %q, %v", found, err)
 	}
@@ -61,7 +50,7 @@ var (
 // TestLinksLeadSomewhere: each relative link of each page leads to a file, and to a heading in it if it has an anchor.
 func TestLinksLeadSomewhere(t *testing.T) {
 	count := 0
-	for _, page := range pages(t) {
+	for _, page := range documents(t) {
 		text := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(read(t, page), ""), "")
 		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			target, anchor, hasAnchor := strings.Cut(found[1], "#")
