@@ -53,6 +53,7 @@ var runners = []runner{
 	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize", why: "what it renders; deploy/e2e applies it"},
 	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`, why: "deploy/e2e/examples_test.go applies them"},
 	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm", why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
+	{form: `helm test katbox --namespace katbox`, why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
 	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go", does: "TestNamespaceAdmitsTheDaemon",
 		why: "that the label admits the daemon"},
 	{form: `oc -n katbox adm policy .*`, why: "OpenShift is not there; .ci/deploy/openshift_test.go checks what the chart does in its place"},
