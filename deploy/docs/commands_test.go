@@ -23,6 +23,8 @@ type runner struct {
 
 const noCluster = "it only shows something, and what it shows is read by other means: "
 
+const noRelease = "there is no release, nor a registry, to run it against"
+
 // runners has each command of the documents. The first form that fits counts.
 var runners = []runner{
 	// make
@@ -34,6 +36,7 @@ var runners = []runner{
 	{form: `make image PUSH=yes .*`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
 
 	// katbox, on a node
+	{form: `katbox --version`, by: "cmd/katbox/options_test.go", does: "--version"},
 	{form: `katbox .*`, by: "soak/demo/demo_test.go", does: "TestPageShowsTheDemo"},
 	{form: `kubectl -n katbox exec KATBOX-POD -- /katbox .*`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "without a daemon; deploy/e2e/reading_test.go does the same in a cluster"},
@@ -44,6 +47,7 @@ var runners = []runner{
 	{form: `kubectl get pods -l job-name=nightly|kubectl katbox (list --job nightly|ls -l --last job/nightly:|tail -n \d+ --last job/nightly:log|cp job/nightly ./nightly)|find nightly .*`,
 		by: "deploy/e2e/gatewaystory_test.go", does: "kubectl katbox cp job/nightly ./nightly", why: "the same words with another number"},
 	{form: `kubectl katbox ui`, by: "deploy/e2e/gatewaypage_test.go", does: `"katbox", "ui", "--no-browser"`},
+	{form: `kubectl katbox version --client`, by: "cmd/kubectl-katbox/check_test.go", does: `"version", "--client"`},
 	{form: `kubectl katbox .*`, by: "cmd/kubectl-katbox/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "without a cluster; deploy/e2e/gatewayplugin_test.go and claims_test.go do the same in one"},
 	{form: `sudo tar xzf kubectl-katbox_.*`, by: "deploy/plugin/archives_test.go", does: "TestArchives", why: "what is in the archives"},
@@ -52,6 +56,8 @@ var runners = []runner{
 	// Install
 	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize", why: "what it renders; deploy/e2e applies it"},
 	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`, why: "deploy/e2e/examples_test.go applies them"},
+	{form: `helm install katbox oci://.*`, why: noRelease},
+	{form: `cosign verify.*|sha256sum --check .*|gh attestation verify .*|crane export .*`, why: noRelease},
 	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm", why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
 	{form: `helm test katbox --namespace katbox`, why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
 	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go", does: "TestNamespaceAdmitsTheDaemon",
