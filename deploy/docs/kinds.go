@@ -125,7 +125,7 @@ var kinds = []kind{
 		cure:  "Correct the request, as [the gateway](gateway.md) has it, or try again. A list names the nodes that are missing in it.",
 		from: []string{
 			"internal/gateway/server", "internal/gateway/fleet", "internal/gateway/resource", "internal/gateway/trust", "internal/gateway/owners",
-			"internal/gateway/arrays", "internal/gateway/outcomes", "internal/gateway/metrics",
+			"internal/gateway/arrays", "internal/gateway/outcomes",
 		},
 	},
 	{
@@ -162,7 +162,7 @@ var kinds = []kind{
 		title: "Pools, and the controller", met: "in events and the status of Pools, PoolClasses and PoolVolumes, and in the controller's log",
 		cause: "What the resource names is not there, is another one's, or is still needed.",
 		cure:  "The message says which object to correct or to delete. `kubectl describe vpsa` shows a Pool with its conditions.",
-		from:  []string{"actors/pools", "internal/pools/watch", "internal/pools/metrics", "internal/pools/v1alpha1"},
+		from:  []string{"actors/pools", "internal/pools/watch", "internal/pools/v1alpha1"},
 	},
 	{
 		title: "A volume of an array is not attached", met: "in the pod's events, which the attacher writes",
@@ -222,7 +222,9 @@ var noUsers = map[string]string{
 	"internal/attach/attachtest":     "helps tests",
 	"internal/cluster/clustertest":   "helps tests",
 	"internal/crashpoint":            "ends programs in tests",
+	"internal/gateway/metrics":       "what metrics are for: reference.md has it",
 	"internal/local/fake":            "a node for tests",
+	"internal/pools/metrics":         "what metrics are for: reference.md has it",
 	"internal/metrics":               "what metrics are for: reference.md has it",
 	"internal/metrics/metricstest":   "helps tests",
 	"internal/outcome/intake":        "words of the log",

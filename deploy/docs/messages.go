@@ -29,17 +29,17 @@ var notShown = regexp.MustCompile(`^(Info|V|WithValues|Debug|Fprint|Fprintf|Fpri
 
 // wordOf is a word of a text; verbs are none.
 var (
-	verb   = regexp.MustCompile(`%[-+# 0]*[0-9]*(\.[0-9]+)?(\[\d+\])?[a-zA-Z]`)
+	verb   = regexp.MustCompile(`%[-+#0]*[0-9]*(\.[0-9]+)?(\[\d+\])?[a-zA-Z]`)
 	wordOf = regexp.MustCompile(`[A-Za-z]{2,}`)
 )
 
-// isUsage are the fields with the usage of a verb, which is shown as it is asked for.
-var isUsage = regexp.MustCompile(`^(Arguments|Summary|Notes)$`)
+// isUsage are the fields with the usage of a verb and with what a column or a metric is, which are shown as they are asked for.
+var isUsage = regexp.MustCompile(`^(Arguments|Summary|Notes|Description|Help)$`)
 
 // noMessage are texts that no user meets as a message: those without a blank, such as names of headers; usage; scripts;
 // a field of a Config that is missing, which is a defect that the first test of the program shows.
 var noMessage = regexp.MustCompile(`^\S+$|^\S+ \S+$|^Examples:|Examples: |^[#{]|^HTTP/|\bConfig\.|\bConfig is missing|[A-Za-z]Config\.|` +
-	`it does not know$|^text/|filename=|^quantity\(`)
+	`it does not know$|^text/|filename=|^quantity\(|<!doctype|^">|^[a-z]+: [A-Z]\w+( or [A-Z]\w+)* is missing`)
 
 // leastWords is how many words a text has that says something by itself. With fewer it is a name, or says what was
 // tried, before a colon and the message.
