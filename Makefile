@@ -28,7 +28,7 @@ POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check docs page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ demo: ## See Katbox work in half a minute, without a cluster, as root or in a us
 	@echo 'Building Katbox; the first time takes a minute or two.'
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak/demo
 	@bin/demo $(DEMO_FLAGS)
+
+.PHONY: docs
+docs: ## Write what in the documents is made from elsewhere: the pictures, all messages, and the alerts
+	go run ./deploy/docs
 
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
@@ -151,9 +155,6 @@ admission-policy: ## Write the ValidatingAdmissionPolicy in deploy, from the dae
 
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
-
-docs: ## Write what in the documents is made from elsewhere: the pictures, all messages, and the alerts
-	go run ./deploy/docs
 
 deploy-check: bin/helm bin/kustomize bin/controller-gen ## Render manifests and chart, and have each object validated by the API server's code
 	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 ./...
