@@ -38,10 +38,6 @@ demo: ## See Katbox work in half a minute, without a cluster, as root or in a us
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak/demo
 	@bin/demo $(DEMO_FLAGS)
 
-.PHONY: docs
-docs: ## Write what in the documents is made from elsewhere: the pictures, all messages, and the alerts
-	go run ./deploy/docs
-
 # The version is set here, so the build need not ask git, which refuses in a
 # checkout that somebody else owns.
 build: ## Build bin/katbox, bin/katbox-gateway, bin/katbox-controller, bin/kubectl-katbox and bin/soak, static
@@ -57,6 +53,10 @@ test-root: compiler ## Run all tests that may skip, with real mounts, as root or
 sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace, and against the controller
 	GO_TEST='$(GO_TEST)' .ci/test-root internal/sanity
 	cd internal/sanity && CGO_ENABLED=1 $(GO_TEST) -race -vet=off -count=1 -timeout=20m ./controller
+
+.PHONY: docs
+docs: ## Write what in the documents is made from elsewhere: the pictures, all messages, and the alerts
+	go run ./deploy/docs
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) FUZZ_JOBS=$(FUZZ_JOBS) .ci/fuzz
