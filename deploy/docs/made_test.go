@@ -88,3 +88,12 @@ func TestReadmeHasAnExcerpt(t *testing.T) {
 		demo = rest
 	}
 }
+
+// TestPagesHaveTheirParts: each page has the part that a program writes, by its flag --readme or in a cluster.
+func TestPagesHaveTheirParts(t *testing.T) {
+	for page, name := range map[string]string{"soak/bench/README.md": "bench", "deploy/docs/demo.md": "demo", "deploy/docs/users.md": "plugin"} {
+		if _, in, _, err := part(read(t, page), name); err != nil || in == "" {
+			t.Errorf("%s: %v", page, err)
+		}
+	}
+}
