@@ -45,6 +45,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
 	t.Chdir(t.TempDir())
+	names := strings.NewReplacer("NAMESPACE", "ci", "NAME", "nightly", "POD", "nightly-x7k2p")
 	count := 0
 	for _, command := range found {
 		text, isOurs := strings.CutPrefix(command.Text, "kubectl katbox ")
@@ -54,11 +55,12 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 		}
 		count++
 		var stdout, stderr bytes.Buffer
-		args := append([]string{"kubectl-katbox"}, words(strings.NewReplacer("NAMESPACE", "ci", "NAME", "nightly", "POD", "nightly-x7k2p").Replace(text))...)
+		args := append([]string{"kubectl-katbox"}, words(names.Replace(text))...)
 		if len(args) > 1 && args[1] == "rm" {
 			args = append(args, "--yes") // a terminal asks
 		}
-		if code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != verbs.CodeFailed || !strings.Contains(stdout.String()+stderr.String(), "127.0.0.1:1") {
+		code := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+		if code != verbs.CodeFailed || !strings.Contains(stdout.String()+stderr.String(), "127.0.0.1:1") {
 			t.Errorf("%s: %s: exit code %d: %s%s", command.Page, command.Text, code, stdout.String(), stderr.String())
 		}
 	}

@@ -44,54 +44,69 @@ var runners = []runner{
 		why: "what is in the loop"},
 
 	// kubectl katbox
-	{form: `kubectl get pods -l job-name=nightly|kubectl katbox (list --job nightly|ls -l --last job/nightly:|tail -n \d+ --last job/nightly:log|cp job/nightly ./nightly)|find nightly .*`,
+	{form: `kubectl get pods -l job-name=nightly|find nightly .*|` +
+		`kubectl katbox (list --job nightly|ls -l --last job/nightly:|tail -n \d+ --last job/nightly:log|cp job/nightly ./nightly)`,
 		by: "deploy/e2e/gatewaystory_test.go", does: "kubectl katbox cp job/nightly ./nightly", why: "the same words with another number"},
 	{form: `kubectl katbox ui`, by: "deploy/e2e/gatewaypage_test.go", does: `"katbox", "ui", "--no-browser"`},
 	{form: `kubectl katbox version --client`, by: "cmd/kubectl-katbox/check_test.go", does: `"version", "--client"`},
 	{form: `kubectl katbox .*`, by: "cmd/kubectl-katbox/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "without a cluster; deploy/e2e/gatewayplugin_test.go and claims_test.go do the same in one"},
 	{form: `sudo tar xzf kubectl-katbox_.*`, by: "deploy/plugin/archives_test.go", does: "TestArchives", why: "what is in the archives"},
-	{form: `kubectl krew install .*`, by: "deploy/plugin/archives_test.go", does: "TestArchives", why: "the manifest; krew itself is not there"},
+	{form: `kubectl krew install .*`, by: "deploy/plugin/archives_test.go", does: "TestArchives",
+		why: "the manifest; krew itself is not there"},
 
 	// Install
-	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize", why: "what it renders; deploy/e2e applies it"},
-	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`, why: "deploy/e2e/examples_test.go applies them"},
+	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize",
+		why: "what it renders; deploy/e2e applies it"},
+	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`,
+		why: "deploy/e2e/examples_test.go applies them"},
 	{form: `helm install katbox oci://.*`, why: noRelease},
 	{form: `cosign verify.*|sha256sum --check .*|gh attestation verify .*|crane export .*`, why: noRelease},
-	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm", why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
+	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm",
+		why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
 	{form: `helm test katbox --namespace katbox`, why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
-	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go", does: "TestNamespaceAdmitsTheDaemon",
-		why: "that the label admits the daemon"},
+	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go",
+		does: "TestNamespaceAdmitsTheDaemon",
+		why:  "that the label admits the daemon"},
 	{form: `oc -n katbox adm policy .*`, why: "OpenShift is not there; .ci/deploy/openshift_test.go checks what the chart does in its place"},
 
 	// Look at it
-	{form: `kubectl -n katbox rollout status daemonset/katbox`, by: "deploy/e2e/manifests_test.go", does: `"rollout", "status", "daemonset/katbox"`},
+	{form: `kubectl -n katbox rollout status daemonset/katbox`, by: "deploy/e2e/manifests_test.go",
+		does: `"rollout", "status", "daemonset/katbox"`},
 	{form: `kubectl get csinodes .*`, by: "deploy/e2e/manifests_test.go", does: `"csinode"`, why: "the same field of one node"},
 	{form: `kubectl wait --for=condition=Ready pod/scratch|kubectl exec scratch .*|kubectl get pod scratch .*|kubectl delete pod scratch`,
 		by: "deploy/e2e/examples_test.go", does: `c.wantPhase("scratch", "Running")`, why: "the same pod, by other means"},
-	{form: `kubectl -n katbox (describe daemonsets,pods|logs KATBOX-POD|port-forward KATBOX-POD 8080)`, why: noCluster + "deploy/e2e reads log, events and port"},
+	{form: `kubectl -n katbox (describe daemonsets,pods|logs KATBOX-POD|port-forward KATBOX-POD 8080)`,
+		why: noCluster + "deploy/e2e reads log, events and port"},
 	{form: `kubectl -n katbox get pods -o wide --field-selector spec.nodeName=NODE`, why: noCluster + "deploy/e2e knows its nodes"},
 	{form: `kubectl -n katbox logs -l app.kubernetes.io/name=katbox .*`, by: "cmd/katbox/afterlife_test.go",
 		does: "TestLogTellsAPersonWhatIsRetainedAndWhatIsGone", why: "the line of the log"},
-	{form: `kubectl get pods -A .* \| grep katbox.csi.paypal.com`, why: noCluster + "it lists pods by their drivers, and deploy/e2e knows them"},
-	{form: `kubectl get (vscsc|vpsa|vscnode|vscsc,vpsa|vscsc,vpsa,vscnode)`, by: "deploy/e2e/poolsinstall_test.go", does: `"get", "vscsc", "fast"`, why: "by the same short names"},
+	{form: `kubectl get pods -A .* \| grep katbox.csi.paypal.com`,
+		why: noCluster + "it lists pods by their drivers, and deploy/e2e knows them"},
+	{form: `kubectl get (vscsc|vpsa|vscnode|vscsc,vpsa|vscsc,vpsa,vscnode)`, by: "deploy/e2e/poolsinstall_test.go",
+		does: `"get", "vscsc", "fast"`, why: "by the same short names"},
 	{form: `kubectl -n katbox get csistoragecapacities`, by: "deploy/e2e/localcluster_test.go", does: `"get", "csistoragecapacities"`},
-	{form: `kubectl get poolvolumes -l pools.katbox.io/namespace=shop`, by: "deploy/e2e/poolsinstall_test.go", does: "poolvolumes", why: "without the label"},
+	{form: `kubectl get poolvolumes -l pools.katbox.io/namespace=shop`, by: "deploy/e2e/poolsinstall_test.go", does: "poolvolumes",
+		why: "without the label"},
 
 	// The gateway
 	{form: `kubectl wait --for=condition=Available apiservice/v1alpha1.katbox.io`, by: "deploy/e2e/gateway_test.go",
 		does: `"wait", "--for=condition=Available", "apiservice/v1alpha1.katbox.io"`},
-	{form: `kubectl get (retainedvolumes -A|rv -n ci)`, by: "deploy/e2e/claims_test.go", does: `"get", "retainedvolumes", "-n", "ci"`, why: "for one namespace"},
+	{form: `kubectl get (retainedvolumes -A|rv -n ci)`, by: "deploy/e2e/claims_test.go", does: `"get", "retainedvolumes", "-n", "ci"`,
+		why: "for one namespace"},
 	{form: `kubectl -n katbox patch secret katbox-gateway .*`, why: "internal/certs has tests with an empty Secret"},
 	{form: `kubectl -n katbox rollout restart deployment/katbox-gateway`, by: "deploy/e2e/gatewayplugin_test.go",
 		does: `"rollout", "restart", "deployment/katbox-gateway"`},
-	{form: `kubectl delete apiservice v1alpha1.katbox.io`, by: "deploy/e2e/gatewaynamespaces_test.go", does: `"delete", "apiservice", "v1alpha1.katbox.io"`},
-	{form: `kubectl (-n katbox |-n kube-system |)delete .* -l app.kubernetes.io/name=katbox-gateway`, by: "deploy/e2e/gatewaynamespaces_test.go", does: "testRemoval",
+	{form: `kubectl delete apiservice v1alpha1.katbox.io`, by: "deploy/e2e/gatewaynamespaces_test.go",
+		does: `"delete", "apiservice", "v1alpha1.katbox.io"`},
+	{form: `kubectl (-n katbox |-n kube-system |)delete .* -l app.kubernetes.io/name=katbox-gateway`,
+		by: "deploy/e2e/gatewaynamespaces_test.go", does: "testRemoval",
 		why: "the same objects, by their manifests"},
 
 	// Upgrade, and nodes
-	{form: `kubectl -n katbox delete daemonset csi-katboxplugin --cascade=foreground`, by: "deploy/e2e/upgrade_test.go", does: "archivedDatabase",
-		why: "the archived driver is not there; its database is"},
+	{form: `kubectl -n katbox delete daemonset csi-katboxplugin --cascade=foreground`, by: "deploy/e2e/upgrade_test.go",
+		does: "archivedDatabase",
+		why:  "the archived driver is not there; its database is"},
 	{form: `mkdir -p /var/lib/katbox-pools/nvme|mkfs.xfs -m reflink=1 .*|echo .* >> /etc/fstab|mount /var/lib/katbox-pools/nvme`,
 		by: "deploy/e2e/localcluster_test.go", does: `"mkfs."+fsType`, why: "on image files"},
 }
@@ -113,7 +128,8 @@ func TestEachCommandIsRun(t *testing.T) {
 			}
 		}
 		if !known {
-			t.Errorf("%s shows the command %q: let a test run it, and write that down in commands_test.go, or why none can", command.Page, command.Text)
+			t.Errorf("%s shows the command %q: let a test run it, and write that down in commands_test.go, or why none can",
+				command.Page, command.Text)
 		}
 	}
 	for i, r := range runners {

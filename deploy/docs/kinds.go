@@ -11,33 +11,42 @@ type kind struct {
 var kinds = []kind{
 	{
 		title: "Attributes of a volume", met: "in the pod's events, and with the admission policy at `kubectl apply`",
-		cause: "The pod's spec has an attribute that Katbox does not know, a value that is malformed, or one beyond what the administrator allows.",
-		cure:  "Correct `volumeAttributes` in the pod's spec; [For users](users.md#attributes) has all of them. Bounds of a namespace are in the [policy file](administrators.md#by-namespace).",
-		from:  []string{"internal/policy", "internal/duration", "internal/nearest"},
+		cause: "The pod's spec has an attribute that Katbox does not know, a value that is malformed, or one beyond what the " +
+			"administrator allows.",
+		cure: "Correct `volumeAttributes` in the pod's spec; [For users](users.md#attributes) has all of them. Bounds of a namespace " +
+			"are in the [policy file](administrators.md#by-namespace).",
+		from: []string{"internal/policy", "internal/duration", "internal/nearest"},
 	},
 	{
 		title: "The request of the kubelet", met: "in the pod's events",
-		cause: "The pod asks for something that inline volumes do not have, such as a mount option; or the daemon has another kubelet's directory.",
-		cure:  "Ask for what [a pod gets](users.md#what-a-pod-gets). If a path is refused, compare `--kubelet-dir` with the kubelet's `--root-dir`.",
-		from:  []string{"internal/driver", "internal/driver/edge", "internal/volume"},
+		cause: "The pod asks for something that inline volumes do not have, such as a mount option; or the daemon has another " +
+			"kubelet's directory.",
+		cure: "Ask for what [a pod gets](users.md#what-a-pod-gets). If a path is refused, compare `--kubelet-dir` with the kubelet's " +
+			"`--root-dir`.",
+		from: []string{"internal/driver", "internal/driver/edge", "internal/volume"},
 	},
 	{
 		title: "A volume is not published", met: "in the events of a pod that stays ContainerCreating",
-		cause: "The volume is in another state than the call expects, its disk or its directory does not answer, or something that is not Katbox' is at its path.",
-		cure:  "Most of these go by themselves: the kubelet tries again. Where the message names a path, unmount or remove what is there. The daemon's log has the whole story.",
-		from:  []string{"actors/ephemeral"},
+		cause: "The volume is in another state than the call expects, its disk or its directory does not answer, or something that is " +
+			"not Katbox' is at its path.",
+		cure: "Most of these go by themselves: the kubelet tries again. Where the message names a path, unmount or remove what is " +
+			"there. The daemon's log has the whole story.",
+		from: []string{"actors/ephemeral"},
 	},
 	{
 		title: "A volume is not attached to a pod", met: "in the events of a pod with the attribute `attach`",
 		cause: "The volume is not retained on this node, is of another namespace, or another pod has it.",
-		cure:  "See [Look at a retained volume from a pod](users.md#look-at-a-retained-volume-from-a-pod): pod UID, volume name, node and namespace have to be right, and one pod at a time has it.",
-		from:  []string{"actors/ephemeral/attach.go"},
+		cure: "See [Look at a retained volume from a pod](users.md#look-at-a-retained-volume-from-a-pod): pod UID, volume name, node " +
+			"and namespace have to be right, and one pod at a time has it.",
+		from: []string{"actors/ephemeral/attach.go"},
 	},
 	{
 		title: "A pod stays Terminating", met: "in the pod's events, and in the daemon's log",
-		cause: "A process still uses the volume's mount, something else is mounted there, or the outcome cannot be recorded because the disk is full.",
-		cure:  "End the process that the message names, or unmount what is there. Katbox tries again by itself. See [Not unmounted](troubleshooting.md#not-unmounted).",
-		from:  []string{"actors/ephemeral/unpublish.go", "actors/ephemeral/task.go", "internal/mount", "internal/kernel"},
+		cause: "A process still uses the volume's mount, something else is mounted there, or the outcome cannot be recorded because " +
+			"the disk is full.",
+		cure: "End the process that the message names, or unmount what is there. Katbox tries again by itself. See [Not " +
+			"unmounted](troubleshooting.md#not-unmounted).",
+		from: []string{"actors/ephemeral/unpublish.go", "actors/ephemeral/task.go", "internal/mount", "internal/kernel"},
 	},
 	{
 		title: "Limits of volumes", met: "in the pod's events, and in the daemon's log",
@@ -48,24 +57,28 @@ var kinds = []kind{
 	{
 		title: "Waiting and busy", met: "in events, and by any verb",
 		cause: "Another operation on the same object runs, the disk is slow or does not answer, or the program starts or stops.",
-		cure:  "Wait: the same call is tried again, and gets the outcome. If that goes on for minutes, look at the disk: the kernel's log of the node.",
-		from:  []string{"actors", "internal/pace", "messages"},
+		cure: "Wait: the same call is tried again, and gets the outcome. If that goes on for minutes, look at the disk: the kernel's " +
+			"log of the node.",
+		from: []string{"actors", "internal/pace", "messages"},
 	},
 	{
 		title: "Pins, releases and purges", met: "by `katbox`, `kubectl katbox` and the gateway's API",
 		cause: "The volume is not retained any more, or the decision is beyond what the administrator allows.",
 		cure:  "List it again. `--max-pin` and `--max-pinned` of the daemon bound pins: [more](retention.md#pins-releases-and-purges).",
 		from: []string{
-			"actors/ephemeral/hold.go", "actors/ephemeral/pins.go", "actors/ephemeral/purge.go", "actors/ephemeral/owner.go", "actors/ephemeral/audit.go",
+			"actors/ephemeral/hold.go", "actors/ephemeral/pins.go", "actors/ephemeral/purge.go", "actors/ephemeral/owner.go",
+			"actors/ephemeral/audit.go",
 			"actors/ephemeral/outcome.go", "internal/volume/hold.go", "internal/volume/owner.go", "internal/volume/terms.go", "internal/outcome",
 		},
 	},
 	{
 		title: "A retained volume is not read", met: "by `katbox`, `kubectl katbox` and the gateway's API",
-		cause: "The volume was deleted or published meanwhile, the path is none in it, or what is there is neither a regular file nor a directory.",
-		cure:  "List the directory above. While a pod uses the volume, read it with `kubectl exec`. If it is gone, `list --gone` says why.",
+		cause: "The volume was deleted or published meanwhile, the path is none in it, or what is there is neither a regular file nor " +
+			"a directory.",
+		cure: "List the directory above. While a pod uses the volume, read it with `kubectl exec`. If it is gone, `list --gone` says why.",
 		from: []string{
-			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/files", "internal/paths", "internal/archive",
+			"actors/ephemeral/leases.go", "actors/ephemeral/reading.go", "actors/ephemeral/reader.go", "internal/files", "internal/paths",
+			"internal/archive",
 			"internal/beneath", "internal/sparse", "internal/api", "internal/api/node",
 		},
 	},
@@ -74,26 +87,31 @@ var kinds = []kind{
 		cause: "A flag has a value that cannot be, or two flags contradict one another.",
 		cure:  "Correct it: in the chart's values, or in the DaemonSet's `args`. [Flags and metrics](reference.md#the-daemon) explains each.",
 		from: []string{
-			"cmd/katbox", "internal/lifespan", "internal/quota/range.go", "internal/tracing", "internal/logging", "internal/ops", "internal/terminal",
+			"cmd/katbox", "internal/lifespan", "internal/quota/range.go", "internal/tracing", "internal/logging", "internal/ops",
+			"internal/terminal",
 		},
 	},
 	{
 		title: "The working directory", met: "as the last line of the daemon",
-		cause: "The working directory is not one that Katbox may use: it has files of others, lies over the kubelet's pods, or was covered or moved while the daemon ran.",
-		cure:  "Give Katbox a directory of its own (`workdir.hostPath`), or undo what was mounted over it. [The daemon](reference.md#the-daemon) says why.",
-		from:  []string{"cmd/katbox/workdir.go", "internal/scratch"},
+		cause: "The working directory is not one that Katbox may use: it has files of others, lies over the kubelet's pods, or was " +
+			"covered or moved while the daemon ran.",
+		cure: "Give Katbox a directory of its own (`workdir.hostPath`), or undo what was mounted over it. [The " +
+			"daemon](reference.md#the-daemon) says why.",
+		from: []string{"cmd/katbox/workdir.go", "internal/scratch"},
 	},
 	{
 		title: "The records", met: "as the last line of the daemon, or in its log",
 		cause: "The file of the records is damaged, of a newer version, or another daemon has it open.",
-		cure:  "Stop the other daemon, or start the newer version again. A damaged file is moved aside: nothing is deleted then, and what has no record is kept for a full lifespan.",
-		from:  []string{"internal/store", "internal/store/boltfile", "internal/attach/staged", "internal/retained"},
+		cure: "Stop the other daemon, or start the newer version again. A damaged file is moved aside: nothing is deleted then, and " +
+			"what has no record is kept for a full lifespan.",
+		from: []string{"internal/store", "internal/store/boltfile", "internal/attach/staged", "internal/retained"},
 	},
 	{
 		title: "The sockets, and the kubelet", met: "as the last line of the daemon, in its log, or by `/readyz`",
 		cause: "Another process serves the socket, or the directories of the container are not the kubelet's.",
-		cure:  "Stop the other driver on this node; compare the paths with the kubelet's root directory. See [Not ready](troubleshooting.md#not-ready).",
-		from:  []string{"internal/socket", "internal/kubelet", "internal/outcome/podsapi"},
+		cure: "Stop the other driver on this node; compare the paths with the kubelet's root directory. See [Not " +
+			"ready](troubleshooting.md#not-ready).",
+		from: []string{"internal/socket", "internal/kubelet", "internal/outcome/podsapi"},
 	},
 	{
 		title: "The policy file", met: "in the daemon's log and by `/readyz`",
@@ -104,8 +122,9 @@ var kinds = []kind{
 	{
 		title: "katbox on a node", met: "by `/katbox` in the daemon's container",
 		cause: "The command line is wrong, no volume fits it, or no daemon answers.",
-		cure:  "The message says what to type; `katbox VERB --help` has the flags. See [Find the files on a node](administrators.md#find-the-files-on-a-node).",
-		from:  []string{"cmd/katbox/verbs", "internal/verbs"},
+		cure: "The message says what to type; `katbox VERB --help` has the flags. See [Find the files on a " +
+			"node](administrators.md#find-the-files-on-a-node).",
+		from: []string{"cmd/katbox/verbs", "internal/verbs"},
 	},
 	{
 		title: "kubectl katbox", met: "by the plugin, on your machine",
@@ -115,9 +134,10 @@ var kinds = []kind{
 	},
 	{
 		title: "Copies, and the page", met: "by `kubectl katbox cp` and `kubectl katbox ui`",
-		cause: "Your disk cannot have a name that a pod gave, something is in the way of a copy, or the page was opened otherwise than by the command.",
-		cure:  "Choose another directory, or take `--tar`; open the page with the URL that the command prints.",
-		from:  []string{"internal/unpack", "internal/web", "internal/web/browser", "internal/web/page"},
+		cause: "Your disk cannot have a name that a pod gave, something is in the way of a copy, or the page was opened otherwise than " +
+			"by the command.",
+		cure: "Choose another directory, or take `--tar`; open the page with the URL that the command prints.",
+		from: []string{"internal/unpack", "internal/web", "internal/web/browser", "internal/web/page"},
 	},
 	{
 		title: "The gateway's API", met: "by `kubectl get rv` and programs, as the message of a Status",
@@ -130,22 +150,30 @@ var kinds = []kind{
 	},
 	{
 		title: "A node does not connect to the gateway or the controller", met: "in the logs of the daemon, the gateway and the controller",
-		cause: "The other end is not there, a certificate or a token is not that of this cluster, or the daemon runs with another name, namespace or ServiceAccount.",
-		cure:  "The message names the flag or the object. Apply the manifests of one version to all three, and look whether a NetworkPolicy or the DNS keeps the node away.",
-		from:  []string{"internal/uplink", "internal/hub", "internal/certs", "internal/local/wire", "cmd/katbox/gateway.go", "cmd/katbox/controller.go"},
+		cause: "The other end is not there, a certificate or a token is not that of this cluster, or the daemon runs with another " +
+			"name, namespace or ServiceAccount.",
+		cure: "The message names the flag or the object. Apply the manifests of one version to all three, and look whether a " +
+			"NetworkPolicy or the DNS keeps the node away.",
+		from: []string{
+			"internal/uplink", "internal/hub", "internal/certs", "internal/local/wire", "cmd/katbox/gateway.go",
+			"cmd/katbox/controller.go",
+		},
 	},
 	{
 		title: "The gateway or the controller ends, or is not ready", met: "as the last line of the program, or by `/readyz`",
 		cause: "A flag is wrong, the API server does not answer, or a right is missing.",
-		cure:  "Correct the flag; apply the manifests again. [The gateway](reference.md#the-gateway) and [the controller](reference.md#the-controller) have the flags.",
-		from:  []string{"cmd/katbox-gateway", "cmd/katbox-controller", "internal/program"},
+		cure: "Correct the flag; apply the manifests again. [The gateway](reference.md#the-gateway) and [the " +
+			"controller](reference.md#the-controller) have the flags.",
+		from: []string{"cmd/katbox-gateway", "cmd/katbox-controller", "internal/program"},
 	},
 	{
 		title: "A claim is refused, or finds no pool", met: "in the claim's events, which the provisioner writes",
 		cause: "The StorageClass or the claim asks for what its pools do not have, or no pool has room.",
-		cure:  "Correct the StorageClass: [its parameters](pools.md#rules-for-pools-and-classes). For room delete volumes, or add a pool; `kubectl get vpsa` shows them.",
+		cure: "Correct the StorageClass: [its parameters](pools.md#rules-for-pools-and-classes). For room delete volumes, or add a " +
+			"pool; `kubectl get vpsa` shows them.",
 		from: []string{
-			"internal/driver/controller", "internal/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go", "actors/pools/compare.go",
+			"internal/driver/controller", "internal/pools", "actors/pools/reserve.go", "actors/pools/kinds.go", "actors/pools/create.go",
+			"actors/pools/compare.go",
 			"actors/pools/provision.go", "actors/pools/classes.go", "actors/pools/admission.go", "actors/pools/grow.go", "actors/pools/ofkind.go",
 		},
 	},
@@ -154,7 +182,8 @@ var kinds = []kind{
 		cause: "What a claim asks back is not retained, is of another class, mode or size, or another claim had it first.",
 		cure:  "The message says what there is. See [the afterlife of a claim](claims.md).",
 		from: []string{
-			"actors/pools/restore.go", "actors/pools/giveback.go", "actors/pools/lead.go", "actors/pools/retain.go", "actors/pools/claim.go", "actors/pools/evict.go",
+			"actors/pools/restore.go", "actors/pools/giveback.go", "actors/pools/lead.go", "actors/pools/retain.go",
+			"actors/pools/claim.go", "actors/pools/evict.go",
 			"actors/pools/expire.go", "actors/pools/endretained.go",
 		},
 	},
@@ -167,8 +196,12 @@ var kinds = []kind{
 	{
 		title: "A volume of an array is not attached", met: "in the pod's events, which the attacher writes",
 		cause: "The node's PoolNode is missing or says nothing, or the volume is attached elsewhere.",
-		cure:  "Look whether the daemon runs on the node; [The address of a node](pools.md#the-address-of-a-node). Detach on the array what the message names.",
-		from:  []string{"actors/pools/attach.go", "actors/pools/detach.go", "actors/pools/nodes.go", "actors/pools/servers.go", "actors/pools/chap.go", "actors/pools/byhand.go"},
+		cure: "Look whether the daemon runs on the node; [The address of a node](pools.md#the-address-of-a-node). Detach on the array " +
+			"what the message names.",
+		from: []string{
+			"actors/pools/attach.go", "actors/pools/detach.go", "actors/pools/nodes.go", "actors/pools/servers.go",
+			"actors/pools/chap.go", "actors/pools/byhand.go",
+		},
 	},
 	{
 		title: "An array answers with an error", met: "in events of claims, pods and Pools",
@@ -197,8 +230,9 @@ var kinds = []kind{
 	{
 		title: "A disk, and its file system", met: "in the pod's events",
 		cause: "The disk is not empty, is damaged, is in use, or the node lacks a program for its file system.",
-		cure:  "Katbox formats nothing that has data, and repairs nothing that may lose data. Look at the disk on the node; install what the message names.",
-		from:  []string{"internal/attach/disk"},
+		cure: "Katbox formats nothing that has data, and repairs nothing that may lose data. Look at the disk on the node; install " +
+			"what the message names.",
+		from: []string{"internal/attach/disk"},
 	},
 	{
 		title: "Local pools", met: "in events of claims and pods, and in the daemon's log",

@@ -59,8 +59,10 @@ func TestEachAlertHasASection(t *testing.T) {
 // TestPicturesHaveTheDefaults of the daemon.
 func TestPicturesHaveTheDefaults(t *testing.T) {
 	reference := read(t, "deploy/docs/reference.md")
-	for _, line := range []string{fmt.Sprintf("| `--headroom` | `%g` |", headroom), fmt.Sprintf("| `--afterlifespan` | `%s` |", duration.Format(longLifespan)),
-		fmt.Sprintf("`auto` is `%s` where `--workdir`", lifespan.DefaultLine)} {
+	for _, line := range []string{
+		fmt.Sprintf("| `--headroom` | `%g` |", headroom), fmt.Sprintf("| `--afterlifespan` | `%s` |", duration.Format(longLifespan)),
+		fmt.Sprintf("`auto` is `%s` where `--workdir`", lifespan.DefaultLine),
+	} {
 		if !strings.Contains(reference, line) {
 			t.Errorf("deploy/docs/reference.md does not have %q: what has the picture of the pressure?", line)
 		}
@@ -95,7 +97,8 @@ func TestReadmeHasAnExcerpt(t *testing.T) {
 
 // TestPagesHaveTheirParts: each page has the part that a program writes, by its flag --readme or in a cluster.
 func TestPagesHaveTheirParts(t *testing.T) {
-	for page, name := range map[string]string{"soak/bench/README.md": "bench", "deploy/docs/demo.md": "demo", "deploy/docs/users.md": "plugin"} {
+	parts := map[string]string{"soak/bench/README.md": "bench", "deploy/docs/demo.md": "demo", "deploy/docs/users.md": "plugin"}
+	for page, name := range parts {
 		if _, in, _, err := part(read(t, page), name); err != nil || in == "" {
 			t.Errorf("%s: %v", page, err)
 		}

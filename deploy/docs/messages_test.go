@@ -34,7 +34,8 @@ func f() error {
 	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "p_test.go"), []byte("package p\nvar x = errors.New(\"this is of a test\")\n"), 0o600); err != nil {
+	const ofATest = "package p\nvar x = errors.New(\"this is of a test\")\n"
+	if err := os.WriteFile(filepath.Join(dir, "p_test.go"), []byte(ofATest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	found, err := messagesOf(dir, ".")
@@ -106,7 +107,8 @@ func TestTroubleshootingQuotesTheSource(t *testing.T) {
 		}
 		count++
 		quoted := cell[1]
-		if !slices.Contains(kubernetes, quoted) && !slices.ContainsFunc(source, func(text string) bool { return strings.Contains(text, quoted) }) {
+		isHere := func(text string) bool { return strings.Contains(text, quoted) }
+		if !slices.Contains(kubernetes, quoted) && !slices.ContainsFunc(source, isHere) {
 			t.Errorf("%s quotes %q, which is no message of the source any more", troubleshootingFile, quoted)
 		}
 	}
@@ -170,7 +172,8 @@ func stateNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for path, prefix := range map[string]string{
-		"internal/pools/v1alpha1/pool.go": `PoolState`, "internal/pools/v1alpha1/poolclass.go": `ClassState`, "internal/pools/afterlife.go": `End`,
+		"internal/pools/v1alpha1/pool.go": `PoolState`, "internal/pools/v1alpha1/poolclass.go": `ClassState`,
+		"internal/pools/afterlife.go": `End`,
 	} {
 		for _, found := range regexp.MustCompile(`(?m)^\s+\w+\s+`+prefix+`\s+= "(\w+)"$`).FindAllStringSubmatch(read(t, path), -1) {
 			names = append(names, found[1])

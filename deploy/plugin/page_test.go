@@ -20,7 +20,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if part := "\n<!-- plugin -->\n```\n" + string(transcript) + "```\n<!-- /plugin -->\n"; !strings.Contains(string(page), part) {
-		t.Errorf("deploy/docs/users.md has another transcript than deploy/plugin/transcript.txt; make transcript writes both. It should have:%s", part)
+		t.Errorf("deploy/docs/users.md has another transcript than deploy/plugin/transcript.txt; make transcript writes both. "+
+			"It should have:%s", part)
 	}
 	for _, name := range []string{"page-list.png", "page-file.png"} {
 		if !strings.Contains(string(page), "](../plugin/"+name+")") {

@@ -11,7 +11,8 @@ const page = "# Title\n\nText:\n\n    make one    # a remark\n    kubectl get po
 
 func TestIn(t *testing.T) {
 	want := []string{
-		"make one", "kubectl get pods -o wide | grep x", "katbox ls", "katbox top", "for pod in $(kubectl get pods); do kubectl exec $pod; done", "ls",
+		"make one", "kubectl get pods -o wide | grep x", "katbox ls", "katbox top",
+		"for pod in $(kubectl get pods); do kubectl exec $pod; done", "ls",
 	}
 	if got := In(page); !slices.Equal(got, want) {
 		t.Errorf("the commands are %q, want %q", got, want)
@@ -23,7 +24,9 @@ func TestCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []Command{{"README.md", "make demo"}, {"deploy/docs/users.md", "kubectl katbox ui"}, {"soak/bench/README.md", "make bench"}} {
+	for _, want := range []Command{
+		{"README.md", "make demo"}, {"deploy/docs/users.md", "kubectl katbox ui"}, {"soak/bench/README.md", "make bench"},
+	} {
 		if !slices.Contains(found, want) {
 			t.Errorf("%+v is missing", want)
 		}
