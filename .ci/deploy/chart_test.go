@@ -167,7 +167,7 @@ func TestEveryValueIsExplained(t *testing.T) {
 	for i, line := range lines {
 		key, rest, ok := strings.Cut(line, ":")
 		// Of a mapping with nested values, as "image:", the values are explained.
-		nested := ok && rest == "" && i+1 < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i+1]), "# --")
+		nested := ok && rest == "" && nests(lines[i+1:])
 		indent := len(key) - len(strings.TrimLeft(key, " "))
 		if !ok || strings.HasPrefix(strings.TrimSpace(key), "#") || strings.HasPrefix(strings.TrimSpace(key), "-") || nested ||
 			within(lines[:i], indent) {
@@ -180,6 +180,12 @@ func TestEveryValueIsExplained(t *testing.T) {
 	if len(values) < 20 {
 		t.Errorf("there are only %d values", len(values))
 	}
+}
+
+// nests tells whether these lines begin with a value that is explained, or with a mapping that does.
+func nests(lines []string) bool {
+	first := strings.TrimSpace(lines[0])
+	return strings.HasPrefix(first, "# -- ") || strings.HasSuffix(first, ":") && !strings.HasPrefix(first, "#") && nests(lines[1:])
 }
 
 // within tells whether a line with that indent, after these lines, is part of a

@@ -247,7 +247,7 @@ func TestDescribeSaysWhyItEnded(t *testing.T) {
 func TestOneDaemonOnANode(t *testing.T) {
 	update := daemonSet(t, "base").Spec.UpdateStrategy
 	if update.Type != appsv1.RollingUpdateDaemonSetStrategyType || update.RollingUpdate.MaxSurge.String() != "0" ||
-		update.RollingUpdate.MaxUnavailable.String() != "1" {
+		update.RollingUpdate.MaxUnavailable.String() != "10%" {
 		t.Errorf("the update strategy is %v", update)
 	}
 }

@@ -1,31 +1,106 @@
+{{- /* A values file of an earlier chart, and helm upgrade --reuse-values, know nothing of values that are newer. So
+what is below a newer value is read as (.Values.newer).below, which is empty then. */ -}}
+
 {{- define "katbox.name" -}}
-{{- .Values.fullnameOverride | default .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- $name := .Release.Name }}
+{{- if .Values.fullnameOverride }}
+{{- $name = .Values.fullnameOverride }}
+{{- else if and .Values.nameOverride (not (contains .Values.nameOverride .Release.Name)) }}
+{{- $name = printf "%s-%s" .Release.Name .Values.nameOverride }}
+{{- end }}
+{{- $name | trunc 52 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* The selector of a DaemonSet cannot change, so neither can these. */ -}}
 {{- define "katbox.selector" -}}
 app.kubernetes.io/name: katbox
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "katbox.labels" -}}
-{{ include "katbox.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "katbox.allLabels" (list . (include "katbox.selector" .) dict) }}
 {{- end }}
 
-{{- define "katbox.image" -}}
-{{- with .Values.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
-{{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- /* Called with the root, a selector, and further labels of the object, which go before those of all objects. */ -}}
+{{- define "katbox.allLabels" -}}
+{{- $root := index . 0 -}}
+{{ index . 1 }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- with merge (deepCopy (index . 2)) ($root.Values.commonLabels | default dict) }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
+
+{{- /* Of a template of pods: called with the root, the selector and further labels. */ -}}
+{{- define "katbox.podLabels" -}}
+{{- $root := index . 0 }}
+{{- with merge (deepCopy (index . 2)) ($root.Values.commonLabels | default dict) -}}
+{{ toYaml . }}
+{{ end }}
+{{- index . 1 }}
+{{- end }}
+
+{{- /* The driver's name. */ -}}
+{{- define "katbox.driver" -}}
+{{- $name := (.Values.csiDriver).name | default .Values.driverName | default "katbox.csi.paypal.com" }}
+{{- if ne $name (.Values.driverName | default $name) }}
+{{- fail (printf "csiDriver.name is %s and driverName, its old name, is %s: remove driverName (--set driverName=)" $name .Values.driverName) }}
+{{- end }}
+{{- $name }}
+{{- end }}
+
+{{- /* Whether the release has the CSIDriver object; empty: no. */ -}}
+{{- define "katbox.createCSIDriver" -}}
+{{- $new := toString (.Values.csiDriver).create }}
+{{- $old := toString .Values.createCSIDriver }}
+{{- if and (eq $new "false") (eq $old "true") }}
+{{- fail "csiDriver.create is false and createCSIDriver, its old name, is true: remove createCSIDriver (--set createCSIDriver=)" }}
+{{- end }}
+{{- if not (has "false" (list $new $old)) }}true{{ end }}
 {{- end }}
 
 {{- define "katbox.pluginDir" -}}
-{{ .Values.kubeletDir }}/plugins/{{ .Values.driverName }}
+{{ .Values.kubeletDir }}/plugins/{{ include "katbox.driver" . }}
+{{- end }}
+
+{{- /* The name of a ServiceAccount: called with its value, the path of that, and the name that it has if none is given. */ -}}
+{{- define "katbox.accountOf" -}}
+{{- $account := index . 0 | default dict }}
+{{- if eq (toString $account.create) "false" }}
+{{- $account.name | required (printf "%s.create is false: set %[1]s.name to the ServiceAccount that is there" (index . 1)) }}
+{{- else }}
+{{- $account.name | default (index . 2) }}
+{{- end }}
+{{- end }}
+
+{{- define "katbox.account" -}}
+{{ include "katbox.accountOf" (list .Values.serviceAccount "serviceAccount" (include "katbox.name" .)) }}
+{{- end }}
+
+{{- define "katbox.gatewayAccount" -}}
+{{ include "katbox.accountOf" (list .Values.gateway.serviceAccount "gateway.serviceAccount" (include "katbox.gateway" .)) }}
+{{- end }}
+
+{{- define "katbox.controllerAccount" -}}
+{{ include "katbox.accountOf" (list .Values.pools.serviceAccount "pools.serviceAccount" (include "katbox.controller" .)) }}
+{{- end }}
+
+{{- /* The security context of a pod: called with the chart's, and with that of the values, whose fields replace the chart's. */ -}}
+{{- define "katbox.podSecurity" -}}
+{{- $fields := index . 0 }}
+{{- range $field, $value := index . 1 }}
+{{- $_ := set $fields $field $value }}
+{{- end }}
+{{- toYaml $fields }}
+{{- end }}
+
+{{- /* One may be 0, and a value that is not there is no number. */ -}}
+{{- define "katbox.revisionHistoryLimit" -}}
+{{- if not (has (toString .Values.revisionHistoryLimit) (list "" "<nil>")) -}}
+revisionHistoryLimit: {{ int64 .Values.revisionHistoryLimit }}
+{{- end }}
 {{- end }}
 
 {{- define "katbox.sidecarSecurity" -}}
@@ -49,20 +124,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "katbox.gatewayLabels" -}}
-{{ include "katbox.gatewaySelector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- end }}
-
-{{- define "katbox.gatewayImage" -}}
-{{- with .Values.gateway.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
-{{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
-{{- end }}
-{{- end }}
+{{ include "katbox.allLabels" (list . (include "katbox.gatewaySelector" .) dict) }}
 {{- end }}
 
 {{- /* The Secret that is mounted; none if the gateway makes its certificate itself. */}}
@@ -86,20 +148,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "katbox.controllerLabels" -}}
-{{ include "katbox.controllerSelector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- end }}
-
-{{- define "katbox.controllerImage" -}}
-{{- with .Values.pools.image -}}
-{{- if .digest -}}
-{{ .repository }}@{{ .digest }}
-{{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
-{{- end }}
-{{- end }}
+{{ include "katbox.allLabels" (list . (include "katbox.controllerSelector" .) dict) }}
 {{- end }}
 
 {{- define "katbox.chapNamespace" -}}
