@@ -28,7 +28,7 @@ POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -156,11 +156,17 @@ admission-policy: ## Write the ValidatingAdmissionPolicy in deploy, from the dae
 chart-files: ## Copy the alert rules and the dashboard into the Helm chart, which reads nothing outside
 	cp deploy/monitoring/rules.yaml deploy/monitoring/dashboard.json deploy/helm/katbox/files/
 
-deploy-check: bin/helm bin/kustomize bin/controller-gen ## Render manifests and chart, and have each object validated by the API server's code
+chart-docs: bin/helm-docs ## Write the README of the Helm chart, with a table of all values from the comments of values.yaml
+	bin/helm-docs --log-level warning --chart-search-root deploy/helm --sort-values-order file
+
+deploy-check: bin/helm bin/kustomize bin/controller-gen bin/helm-docs ## Render manifests and chart, and have each object validated by the API server's code
 	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 ./...
 
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum
 	cd .ci/deploy && $(PLAIN) go build -ldflags '-s -w' -o ../../bin/ helm.sh/helm/v3/cmd/helm sigs.k8s.io/kustomize/kustomize/v5
+
+bin/helm-docs: .ci/helmdocs/go.mod .ci/helmdocs/go.sum
+	cd .ci/helmdocs && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
 
 # With PAGE_KUBECONFIG=FILE, TestRealCluster visits a volume of a real cluster; it says what else it has to
 # be told.

@@ -144,11 +144,14 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestLint: helm has nothing to say, but that there is no icon.
+// TestLint: helm has nothing to say.
 func TestLint(t *testing.T) {
-	for _, path := range files(t, "testdata/accepted/*.yaml") {
-		if _, err := output("helm", "lint", "--strict", "--kube-version", kubernetes, "--values", path, chart); err != nil {
+	for _, path := range append(files(t, "testdata/accepted/*.yaml"), valuesOfBefore...) {
+		said, err := output("helm", "lint", "--strict", "--kube-version", kubernetes, "--values", path, chart)
+		if err != nil {
 			t.Error(err)
+		} else if strings.Contains(string(said), "[") {
+			t.Errorf("%s: %s", path, said)
 		}
 	}
 }

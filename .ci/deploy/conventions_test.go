@@ -47,31 +47,35 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// imagesOf lists those of all pods, with repetitions.
+func imagesOf(t *testing.T, objects []*unstructured.Unstructured) (images []string) {
+	t.Helper()
+	for _, o := range objects {
+		path := []string{"spec", "template", "spec", "containers"}
+		if o.GetKind() == "Pod" {
+			path = []string{"spec", "containers"}
+		}
+		containers, _, err := unstructured.NestedSlice(o.Object, path...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range containers {
+			images = append(images, c.(map[string]any)["image"].(string))
+		}
+	}
+	return images
+}
+
 // TestAllImagesFromAMirror: one value is enough in a cluster without access to other registries, also for the
 // sidecars, whose images can be given in both ways.
 func TestAllImagesFromAMirror(t *testing.T) {
 	const old = `registry.k8s.io/sig-storage/csi-attacher:v4.0.0`
-	images := func(args ...string) (all []string) {
-		for _, o := range helm(t, args...) {
-			containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if o.GetKind() == "Pod" {
-				containers, _, _ = unstructured.NestedSlice(o.Object, "spec", "containers")
-			}
-			for _, c := range containers {
-				all = append(all, c.(map[string]any)["image"].(string))
-			}
-		}
-		return all
-	}
 	for name, args := range map[string][]string{
 		"pools":    with("--set", "pools.sidecars.attacher.image="+old),
 		"sidecars": {"--set", "sidecars.enabled=true"},
 	} {
-		direct := images(args...)
-		mirrored := images(append(slices.Clone(args), "--set", "imageRegistry=mirror.example.com")...)
+		direct := imagesOf(t, helm(t, args...))
+		mirrored := imagesOf(t, helm(t, append(slices.Clone(args), "--set", "imageRegistry=mirror.example.com")...))
 		if len(direct) < 3 {
 			t.Errorf("%s: there are only the images %q", name, direct)
 		}
