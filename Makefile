@@ -159,7 +159,7 @@ chart-files: ## Copy the alert rules and the dashboard into the Helm chart, whic
 chart-docs: bin/helm-docs ## Write the README of the Helm chart, with a table of all values from the comments of values.yaml
 	bin/helm-docs --log-level warning --chart-search-root deploy/helm --sort-values-order file
 
-deploy-check: bin/helm bin/kustomize bin/controller-gen bin/helm-docs ## Render manifests and chart, and have each object validated by the API server's code
+deploy-check: bin/helm bin/kustomize bin/controller-gen bin/helm-docs bin/promtool ## Render manifests and chart, and have each object validated by the API server's code
 	export $(PLAIN); cd .ci/deploy && go vet ./... && go test -vet=off -count=1 ./...
 
 bin/helm bin/kustomize &: .ci/deploy/go.mod .ci/deploy/go.sum

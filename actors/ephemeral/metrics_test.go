@@ -135,7 +135,7 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 				h.retained("pod", "csi-old", 10*time.Hour, testLifespan)
 				h.retained("pod", "csi-new", time.Hour, testLifespan)
 				h.start()
-				h.wantMetrics("at the start", counted{volume.Retained: 2}, metricstest.Values{`katbox_pressure_factor`: 1})
+				h.wantMetrics("at the start", counted{volume.Retained: 2}, metricstest.Values{`katbox_pressure_ratio`: 1})
 				h.disk.mu.Lock()
 				tt.change(h.disk)
 				h.disk.mu.Unlock()
@@ -145,7 +145,7 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 					`katbox_evictions_total{reason="expired"}`: 0, `katbox_evictions_total{reason="bytes"}`: 0,
 					`katbox_evictions_total{reason="inodes"}`: 0,
 					`katbox_deadline_lateness_seconds_count`:  0, `katbox_erased_volumes_total`: 1,
-					`katbox_pressure_factor`: tt.factor, `katbox_filesystem_size_bytes`: 1000, `katbox_filesystem_headroom_bytes`: 100,
+					`katbox_pressure_ratio`: tt.factor, `katbox_filesystem_size_bytes`: 1000, `katbox_filesystem_headroom_bytes`: 100,
 					`katbox_filesystem_free_bytes`: float64(h.disk.free), `katbox_filesystem_free_inodes`: float64(h.disk.freeInodes),
 					`katbox_filesystem_inodes`: float64(h.disk.inodes), `katbox_filesystem_headroom_inodes`: float64(h.disk.inodes) / 10,
 				}
@@ -171,7 +171,7 @@ func TestMetricsOfACallWithoutRoom(t *testing.T) {
 			h.records.fail(nil)
 			time.Sleep(time.Minute)
 			h.wantMetrics("room was made", nil, metricstest.Values{
-				fmt.Sprintf(`katbox_evictions_total{reason=%q}`, reason): 1, `katbox_erased_volumes_total`: 1, `katbox_pressure_factor`: 1,
+				fmt.Sprintf(`katbox_evictions_total{reason=%q}`, reason): 1, `katbox_erased_volumes_total`: 1, `katbox_pressure_ratio`: 1,
 			})
 			h.stop()
 		})
@@ -186,7 +186,7 @@ func TestMetricsOfADiskThatCannotBeMeasured(t *testing.T) {
 		if failures != 6 {
 			t.Errorf("%v failures, and the disk was looked at every ten seconds for a minute", failures)
 		}
-		h.wantMetrics("unmeasured", nil, metricstest.Values{`katbox_pressure_factor`: 1, `katbox_filesystem_free_bytes`: 1000})
+		h.wantMetrics("unmeasured", nil, metricstest.Values{`katbox_pressure_ratio`: 1, `katbox_filesystem_free_bytes`: 1000})
 	})
 }
 

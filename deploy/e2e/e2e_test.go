@@ -19,7 +19,7 @@ func TestInACluster(t *testing.T) {
 	c.deploy()
 	c.wantMetric("katbox_registered", 1)
 	// With a fuller disk volumes would go early.
-	c.wantMetric("katbox_pressure_factor", 1)
+	c.wantMetric("katbox_pressure_ratio", 1)
 	if _, err := c.fetch("/healthz"); err != nil {
 		t.Error(err)
 	}

@@ -42,7 +42,7 @@ func TestOneDisk(t *testing.T) {
 	c.deploy()
 	t.Run("auto", func(t *testing.T) {
 		c := c.in(t)
-		c.wantMetric("katbox_pressure_factor", 1)
+		c.wantMetric("katbox_pressure_ratio", 1)
 		seen := c.cascade()
 		if len(seen.evicted) > 0 || seen.pressure {
 			t.Errorf("the kubelet evicted %q; disk pressure: %t", seen.evicted, seen.pressure)

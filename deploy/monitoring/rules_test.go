@@ -10,7 +10,8 @@ import (
 var (
 	labelInText = regexp.MustCompile(`\$labels\.(\w+)`)
 	// A pod that does not run has no instance. Of a pool it does not matter which replica speaks of it.
-	namesNode = regexp.MustCompile(`\{\{ \$labels\.(instance|node|pool) \}\}`)
+	// Of many nodes there is what they have in common.
+	namesNode = regexp.MustCompile(`\{\{ \$labels\.(instance|node|pool|problem) \}\}`)
 	alertName = regexp.MustCompile(`alertname="(\w+)"`)
 	nodeName  = regexp.MustCompile(`\b(?:instance|node)="([^"]+)"`)
 	without   = regexp.MustCompile(`\bwithout \(([^)]*)\)`)
@@ -45,6 +46,40 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// TestPages: a person is woken for what is wrong with many nodes, with what there is one of in the cluster, or with a pool
+// or certificate, and not for one node.
+func TestPages(t *testing.T) {
+	// The instance of these is no node: an API server, a replica of the gateway or of the controller.
+	notNodes := []string{"KatboxAbsent", "KatboxGatewayUnavailable", "KatboxGatewayCertificateEnds", "KatboxControllerHasNoLeader",
+		"KatboxPoolUnreachable", "KatboxOnManyNodes"}
+	counted := 0
+	for _, r := range readRules(t) {
+		page, critical := r.Labels["page"], r.Labels["severity"] == "critical"
+		if critical != slices.Contains(notNodes, r.Alert) {
+			t.Errorf("%s is %s", r.Alert, r.Labels["severity"])
+		}
+		if page != "" && (critical || page != "on-many-nodes") {
+			t.Errorf("%s is %s and has page: %s", r.Alert, r.Labels["severity"], page)
+		}
+		if page != "" {
+			counted++
+		}
+	}
+	if counted < 10 {
+		t.Errorf("only %d alerts are counted by KatboxOnManyNodes", counted)
+	}
+}
+
+// TestRunbooksAreLinked: GitHub makes an anchor of a heading in lower case.
+func TestRunbooksAreLinked(t *testing.T) {
+	const page = "https://github.com/katbox/katbox/blob/main/deploy/docs/troubleshooting.md#"
+	for _, r := range readRules(t) {
+		if got, want := r.Annotations["runbook_url"], page+strings.ToLower(r.Alert); got != want {
+			t.Errorf("%s: the runbook's URL is %q, want %s", r.Alert, got, want)
+		}
+	}
+}
+
 // TestTextsUseLabelsThatAreThere: a missing label would be a gap in the text.
 func TestTextsUseLabelsThatAreThere(t *testing.T) {
 	metrics := gather(t)
@@ -56,6 +91,9 @@ func TestTextsUseLabelsThatAreThere(t *testing.T) {
 					labels = append(labels, label)
 				}
 			}
+		}
+		for _, m := range made.FindAllStringSubmatch(r.Expr, -1) {
+			labels = append(labels, m[1])
 		}
 		for annotation, text := range r.Annotations {
 			for _, m := range labelInText.FindAllStringSubmatch(text, -1) {

@@ -16,7 +16,7 @@ var (
 
 // disk are metrics of the working directory's file system and of what is erased there.
 type disk struct {
-	factor        prometheus.Gauge
+	factor        pressure
 	bytes, inodes space
 	errors        prometheus.Counter
 	trash         prometheus.Gauge
@@ -25,11 +25,22 @@ type disk struct {
 	erasedVolumes prometheus.Counter
 }
 
+// pressure is a ratio, and its name says so. The old name stays for a release, since alerts and dashboards of others ask for it.
+type pressure struct{ ratio, factor prometheus.Gauge }
+
+func (p pressure) set(factor float64) {
+	p.ratio.Set(factor)
+	p.factor.Set(factor)
+}
+
 type space struct{ size, free, headroom, floor, line prometheus.Gauge }
 
 func newDisk(r *prometheus.Registry) disk {
 	d := disk{
-		factor: gauge(r, "pressure_factor", "Share of their lifespan that retained volumes may keep, from 1 (enough space is free) to 0."),
+		factor: pressure{
+			ratio:  gauge(r, "pressure_ratio", "Share of their lifespan that retained volumes may keep, from 1 (enough space is free) to 0."),
+			factor: gauge(r, "pressure_factor", "The old name of katbox_pressure_ratio; it goes with the next release."),
+		},
 		bytes: space{
 			size:     gauge(r, "filesystem_size_bytes", "Size of the working directory's file system."),
 			free:     gauge(r, "filesystem_free_bytes", "Free bytes on the working directory's file system."),
@@ -50,7 +61,7 @@ func newDisk(r *prometheus.Registry) disk {
 		erasedEntries: counter(r, "erased_entries_total", "Erased files and directories of deleted volumes."),
 		erasedVolumes: counter(r, "erased_volumes_total", "Deleted volumes whose data was erased."),
 	}
-	d.factor.Set(1)
+	d.factor.set(1)
 	return d
 }
 
@@ -64,14 +75,14 @@ func (s space) set(total, free, line, floor, headroom int64) {
 
 // DiskMeasured sets the space of the file system, its marks, and the pressure factor.
 func (m *Metrics) DiskMeasured(factor float64, is volume.Space, line, floor, headroom volume.Size) {
-	m.factor.Set(factor)
+	m.factor.set(factor)
 	m.bytes.set(is.Total.Bytes, is.Free.Bytes, line.Bytes, floor.Bytes, headroom.Bytes)
 	m.inodes.set(is.Total.Inodes, is.Free.Inodes, line.Inodes, floor.Inodes, headroom.Inodes)
 }
 
 // DiskNotMeasured counts a failed measurement, after which no pressure is assumed.
 func (m *Metrics) DiskNotMeasured() {
-	m.factor.Set(1)
+	m.factor.set(1)
 	m.errors.Inc()
 }
 

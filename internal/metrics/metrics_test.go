@@ -72,6 +72,7 @@ var names = []string{
 	"katbox_pods_directory_entries gauge",
 	"katbox_policy_file_good gauge",
 	"katbox_pressure_factor gauge",
+	"katbox_pressure_ratio gauge",
 	"katbox_quota_foreign_projects gauge",
 	"katbox_quota_not_enforced_total counter",
 	"katbox_quota_projects gauge",
@@ -235,6 +236,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_erased_volumes_total`:    1,
 
 		`katbox_pressure_factor`:            0.5,
+		`katbox_pressure_ratio`:             0.5,
 		`katbox_filesystem_size_bytes`:      1000,
 		`katbox_filesystem_free_bytes`:      50,
 		`katbox_filesystem_headroom_bytes`:  100,
@@ -291,7 +293,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 	m.Reserved(false)
 	m.GatewayConnected(-1)
 	metricstest.Of(t, m).Want(t, "a broken disk", metricstest.Values{
-		`katbox_pressure_factor`: 1, `katbox_filesystem_errors_total`: 1, `katbox_store_reserved`: 0,
+		`katbox_pressure_factor`: 1, `katbox_pressure_ratio`: 1, `katbox_filesystem_errors_total`: 1, `katbox_store_reserved`: 0,
 		`katbox_outcome_source_up{source="gateway"}`: 0,
 	})
 }
@@ -300,13 +302,14 @@ func TestNothingHasHappenedAtTheStart(t *testing.T) {
 	values := metricstest.Of(t, metrics.New("v1.2.3", ""))
 	for name, value := range values {
 		switch {
-		case !strings.HasPrefix(name, "katbox_"), strings.HasPrefix(name, "katbox_build_info{"), name == "katbox_pressure_factor":
+		case !strings.HasPrefix(name, "katbox_"), strings.HasPrefix(name, "katbox_build_info{"), name == "katbox_pressure_factor",
+			name == "katbox_pressure_ratio":
 		case value != 0:
 			t.Errorf("%s is %v at the start", name, value)
 		}
 	}
 	values.Want(t, "at the start", metricstest.Values{
-		`katbox_pressure_factor`: 1, `katbox_evictions_total{reason="inodes"}`: 0, `katbox_volumes{phase="Retained"}`: 0,
+		`katbox_pressure_factor`: 1, `katbox_pressure_ratio`: 1, `katbox_evictions_total{reason="inodes"}`: 0, `katbox_volumes{phase="Retained"}`: 0,
 	})
 	if _, there := values["katbox_registered"]; there {
 		t.Error("katbox_registered exists though the daemon does not register itself")
