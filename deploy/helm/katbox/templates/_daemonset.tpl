@@ -4,15 +4,15 @@
 apiVersion: apps/v1
 kind: DaemonSet
 metadata:
-  name: {{ include "katbox.name" . }}
+  name: {{ include "katbox.daemonSetName" . }}
   namespace: {{ .Release.Namespace }}
   labels:
-    {{- include "katbox.labels" . | nindent 4 }}
+    {{- include "katbox.allLabels" (list . (include "katbox.daemonSetSelector" .) dict) | nindent 4 }}
 spec:
   {{- with include "katbox.revisionHistoryLimit" . }}{{ . | nindent 2 }}{{ end }}
   selector:
     matchLabels:
-      {{- include "katbox.selector" . | nindent 6 }}
+      {{- include "katbox.daemonSetSelector" . | nindent 6 }}
   updateStrategy:
     type: RollingUpdate
     rollingUpdate:
@@ -22,7 +22,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "katbox.podLabels" (list . (include "katbox.selector" .) .Values.podLabels) | nindent 8 }}
+        {{- include "katbox.podLabels" (list . (include "katbox.daemonSetSelector" .) .Values.podLabels) | nindent 8 }}
       {{- with .Values.podAnnotations }}
       annotations:
         {{- toYaml . | nindent 8 }}
@@ -50,9 +50,9 @@ spec:
       nodeSelector:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- with .Values.affinity }}
+      {{- with include "katbox.affinity" . }}
       affinity:
-        {{- toYaml . | nindent 8 }}
+        {{- . | nindent 8 }}
       {{- end }}
       terminationGracePeriodSeconds: 30
       securityContext:
