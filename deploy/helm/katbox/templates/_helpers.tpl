@@ -114,6 +114,11 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
+{{- define "katbox.testSelector" -}}
+app.kubernetes.io/name: katbox-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "katbox.gateway" -}}
 {{ include "katbox.name" . | trunc 41 | trimSuffix "-" }}-gateway
 {{- end }}
