@@ -28,7 +28,7 @@ POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -183,11 +183,14 @@ e2e: ## Run Katbox under a real kubelet; REALKUBELET=DIR has up.sh and down.sh, 
 	@if [ -z "$(REALKUBELET)" ]; then \
 		echo 'skipped: nothing was run. Set REALKUBELET to a directory with scripts for a real cluster of one node; deploy/e2e/run says what they do.'; \
 	else \
-		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" KATBOX_E2E_POOLS="$(KATBOX_E2E_POOLS)" KATBOX_E2E_LOCAL="$(KATBOX_E2E_LOCAL)" KATBOX_E2E_WRITE="$(KATBOX_E2E_WRITE)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
+		$(MAKE) binaries && REALKUBELET="$(REALKUBELET)" KATBOX_E2E_DISK="$(KATBOX_E2E_DISK)" KATBOX_E2E_GATEWAY="$(KATBOX_E2E_GATEWAY)" KATBOX_E2E_POOLS="$(KATBOX_E2E_POOLS)" KATBOX_E2E_LOCAL="$(KATBOX_E2E_LOCAL)" KATBOX_E2E_CHART="$(KATBOX_E2E_CHART)" KATBOX_E2E_WRITE="$(KATBOX_E2E_WRITE)" deploy/e2e/run $(IMAGE) $(TAG) $(REVISION) $(E2E_FLAGS); \
 	fi
 
 e2e-gateway: ## Run the gateway in a real cluster of three nodes, 20 minutes; REALKUBELET=DIR as for e2e
 	@$(MAKE) --no-print-directory e2e KATBOX_E2E_GATEWAY=1 E2E_FLAGS="-run TestGateway $(E2E_FLAGS)"
+
+e2e-chart: bin/helm ## Upgrade the chart from v0.1.0 in a real cluster, with sets of nodes and helm test, 10 minutes; REALKUBELET=DIR as for e2e
+	@$(MAKE) --no-print-directory e2e KATBOX_E2E_CHART=1 E2E_FLAGS="-run TestChart $(E2E_FLAGS)"
 
 pools-crash: ## End the controller of the pools at every point of its operations, and let each request of theirs fail, 12 minutes
 	@KATBOX_POOLS_FAULTS=all go test -race -count=1 -timeout 30m -run TestFaultAtEach ./actors/pools

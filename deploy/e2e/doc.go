@@ -11,6 +11,9 @@
 // APIs and a network for pods: people with different rights ask the gateway through the
 // API server, by kubectl and by HTTP.
 //
+// "make e2e-chart" runs TestChart in a cluster of one node with RBAC and a network for pods: upgrades of the chart from
+// v0.1.0, sets of nodes, and helm test.
+//
 // "make e2e-pools" runs TestPools in a cluster with RBAC and a network for pods: the controller of the pools,
 // from its image and manifests, with the real sidecars and the controllers of persistent volumes, against an
 // array that is not real. The node's part stands in and mounts nothing.

@@ -309,7 +309,8 @@ func TestNothingHasHappenedAtTheStart(t *testing.T) {
 		}
 	}
 	values.Want(t, "at the start", metricstest.Values{
-		`katbox_pressure_factor`: 1, `katbox_pressure_ratio`: 1, `katbox_evictions_total{reason="inodes"}`: 0, `katbox_volumes{phase="Retained"}`: 0,
+		`katbox_pressure_factor`: 1, `katbox_pressure_ratio`: 1,
+		`katbox_evictions_total{reason="inodes"}`: 0, `katbox_volumes{phase="Retained"}`: 0,
 	})
 	if _, there := values["katbox_registered"]; there {
 		t.Error("katbox_registered exists though the daemon does not register itself")
