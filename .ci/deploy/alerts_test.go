@@ -89,6 +89,44 @@ func TestRunbookURL(t *testing.T) {
 	}
 }
 
+// TestMonitoringValues reach the objects of the Prometheus operator and of Grafana.
+func TestMonitoringValues(t *testing.T) {
+	objects := helm(t, with("--set", "podMonitor.scrapeTimeout=5s,prometheusRule.alertLabels.team=storage,prometheusRule.alertLabels.severity=none",
+		"--set-json", `podMonitor.relabelings=[{"targetLabel": "cluster", "replacement": "a"}]`,
+		"--set-json", `podMonitor.metricRelabelings=[{"action": "drop", "sourceLabels": ["__name__"], "regex": "go_.*"}]`,
+		"--set", "dashboard.annotations.folder=storage")...)
+	monitors := 0
+	for _, o := range objects {
+		switch o.GetKind() {
+		case "PodMonitor":
+			monitors++
+			endpoints, _, err := unstructured.NestedSlice(o.Object, "spec", "podMetricsEndpoints")
+			if err != nil || len(endpoints) != 1 {
+				t.Fatalf("%s has %d endpoints (%v)", o.GetName(), len(endpoints), err)
+			}
+			endpoint := endpoints[0].(map[string]any)
+			before, more := endpoint["relabelings"].([]any), endpoint["metricRelabelings"].([]any)
+			if endpoint["scrapeTimeout"] != "5s" || endpoint["interval"] != "30s" || len(before) != 2 || len(more) != 1 ||
+				before[0].(map[string]any)["targetLabel"] != "instance" || before[1].(map[string]any)["targetLabel"] != "cluster" {
+				t.Errorf("%s has %v", o.GetName(), endpoint)
+			}
+		case "PrometheusRule":
+			for name, one := range alertsOf(t, o) {
+				if one.Labels["team"] != "storage" || one.Labels["severity"] == "none" {
+					t.Errorf("%s has the labels %v", name, one.Labels)
+				}
+			}
+		case "ConfigMap":
+			if folder := o.GetAnnotations()["folder"]; (folder == "storage") != strings.HasSuffix(o.GetName(), "-dashboard") {
+				t.Errorf("%s is in the folder %q", o.GetName(), folder)
+			}
+		}
+	}
+	if monitors != 3 {
+		t.Errorf("there are %d PodMonitors", monitors)
+	}
+}
+
 // TestNotStartingFires for a release of any name: kube-state-metrics says of a pod by which DaemonSet it was made.
 func TestNotStartingFires(t *testing.T) {
 	promtool, err := filepath.Abs("../../bin/promtool")

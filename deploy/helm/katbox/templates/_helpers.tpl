@@ -114,6 +114,26 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
+{{- /* Of a PodMonitor: called with the root, and the label of the target that becomes the instance. */ -}}
+{{- define "katbox.endpoint" -}}
+{{- $monitor := (index . 0).Values.podMonitor -}}
+port: metrics
+interval: {{ $monitor.interval }}
+{{- with $monitor.scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
+relabelings:
+  - sourceLabels: [{{ index . 1 }}]
+    targetLabel: instance
+  {{- with $monitor.relabelings }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $monitor.metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- define "katbox.testSelector" -}}
 app.kubernetes.io/name: katbox-test
 app.kubernetes.io/instance: {{ .Release.Name }}
