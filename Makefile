@@ -1,5 +1,5 @@
 # A checkout without tags, or without git, still builds.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(shell .ci/version)
 SOAK_FLAGS ?= --preset smoke
 # .ci/run sets this; .ci/go-test says why.
 GO_TEST ?= go test
@@ -18,7 +18,7 @@ IMAGE ?= ghcr.io/katbox/katbox
 # Where "make plugin" says that its archives will be.
 PLUGIN_URL ?= https://github.com/katbox/katbox/releases/download/$(VERSION)
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+REVISION ?= $(shell .ci/version --revision)
 # What a registry takes as a tag.
 TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
@@ -26,6 +26,11 @@ POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 # What needs no race detector is compiled as make build compiles it, and so not again for each target. go vet runs
 # once, and not again before each test: make test and make lint see all that go test would have it look at.
 PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
+
+# What is shipped says its version and commit to "go version -m" as well, wherever Go can find them out. Go asks git,
+# which would refuse in a checkout that another user owns.
+SHIPPED = CGO_ENABLED=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='$(CURDIR)'
+STAMPED = -trimpath -buildvcs=$(shell .ci/version --stamp)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
@@ -38,10 +43,8 @@ demo: ## See Katbox work in half a minute, without a cluster, as root or in a us
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./soak/demo
 	@bin/demo $(DEMO_FLAGS)
 
-# The version is set here, so the build need not ask git, which refuses in a
-# checkout that somebody else owns.
 build: ## Build bin/katbox, bin/katbox-gateway, bin/katbox-controller, bin/kubectl-katbox and bin/soak, static
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller ./cmd/kubectl-katbox ./soak
+	$(SHIPPED) go build $(STAMPED) -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller ./cmd/kubectl-katbox ./soak
 
 test: compiler ## Run vet and the tests with the race detector; no root needed
 	$(PLAIN) go vet -tags e2e ./...
@@ -135,13 +138,13 @@ image-check: binaries ## Build the images with buildah, and check what is in the
 
 # The images' binaries, which say the tag as their version.
 binaries:
-	set -e; for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false \
+	set -e; for arch in amd64 arm64; do $(SHIPPED) GOOS=linux GOARCH=$$arch go build $(STAMPED) \
 		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller; done
 
 plugin: ## Build kubectl-katbox for six platforms: archives, checksums and a krew manifest in bin/plugin
 	rm -rf bin/plugin
 	set -e; for platform in $(PLUGIN_PLATFORMS); do \
-		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -buildvcs=false \
+		$(SHIPPED) GOOS=$${platform%/*} GOARCH=$${platform#*/} go build $(STAMPED) \
 			-ldflags '-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)' \
 			-o bin/plugin/$${platform%/*}_$${platform#*/}/ ./cmd/kubectl-katbox; done
 	go run ./deploy/plugin --version '$(VERSION)' --url '$(PLUGIN_URL)' \

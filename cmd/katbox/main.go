@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -40,8 +39,7 @@ func realMain(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	if o.showVersion {
-		_, err := fmt.Fprintf(stdout, "%s %s\n", programName, version)
-		return err
+		return program.PrintVersion(stdout, programName, version, revision)
 	}
 	return run(ctx, o, stdout)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -184,7 +183,7 @@ func TestDurations(t *testing.T) {
 
 func TestVersionAndHelpNeedNoNode(t *testing.T) {
 	var stdout strings.Builder
-	if err := realMain(t.Context(), []string{"--version"}, &stdout); err != nil || stdout.String() != fmt.Sprintf("katbox %s\n", version) {
+	if err := realMain(t.Context(), []string{"--version"}, &stdout); err != nil || stdout.String() != "katbox dev (unknown commit)\n" {
 		t.Errorf("--version: %q, %v", stdout.String(), err)
 	}
 	stdout.Reset()

@@ -101,6 +101,9 @@ func TestVersion(t *testing.T) {
 	if code, stdout, _ := u.run("version", "--client", "-s", "https://127.0.0.1:1"); code != 0 || stdout != mine {
 		t.Errorf("--client: code %d, %q", code, stdout)
 	}
+	if code, stdout, _ := u.run("--version"); code != 0 || stdout != mine {
+		t.Errorf("--version: code %d, %q", code, stdout)
+	}
 	c.Down(true)
 	code, stdout, stderr := u.run("version")
 	if code != verbs.CodeFailed || stdout != mine || !strings.Contains(stderr, "kubectl katbox check") {

@@ -41,6 +41,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if args = args[1:]; len(args) > 0 && args[0] == completeVerb {
 		return complete(ctx, p, args[1:], stdout)
 	}
+	if len(args) > 0 && args[0] == "--version" {
+		args = append([]string{"version", "--client"}, args[1:]...)
+	}
 	return p.Run(ctx, verbFirst(args), stdin, stdout, stderr)
 }
 

@@ -67,3 +67,14 @@ func Parse(name string, flags *pflag.FlagSet, args []string) error {
 	}
 	return nil
 }
+
+// PrintVersion writes what a program says to --version. The build gives it both texts; revision is the
+// commit, and empty if the build knew none.
+func PrintVersion(w io.Writer, name, version, revision string) error {
+	commit := "unknown commit"
+	if revision != "" {
+		commit = "commit " + revision[:min(len(revision), 12)]
+	}
+	_, err := fmt.Fprintf(w, "%s %s (%s)\n", name, version, commit)
+	return err
+}

@@ -262,7 +262,7 @@ func checkBinary(binary []byte, arch string, want wanted) error {
 	if err != nil {
 		return err
 	}
-	if text := want.program + " " + want.version + "\n"; said != text {
+	if text := fmt.Sprintf("%s %s (commit %.12s)\n", want.program, want.version, want.revision); said != text {
 		return fmt.Errorf("/%s --version says %q, not %q", want.program, said, text)
 	}
 	return nil
