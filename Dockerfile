@@ -1,5 +1,5 @@
-# Three images, each with only the static binary that "make image" has built before: no
-# shell, no package, nothing to patch but Katbox itself.
+# Three images, each with only the static binary that "make image" has built before, and
+# the licenses of what is linked into it: no shell, no package, nothing to patch but Katbox itself.
 
 # The gateway is an ordinary user of the API server.
 FROM scratch AS katbox-gateway
@@ -16,6 +16,7 @@ LABEL org.opencontainers.image.title="Katbox gateway" \
       org.opencontainers.image.revision="${REVISION}"
 
 COPY bin/linux/${TARGETARCH}/katbox-gateway /katbox-gateway
+COPY bin/linux/${TARGETARCH}/licenses/katbox-gateway /licenses
 
 USER 65532:65532
 ENTRYPOINT ["/katbox-gateway"]
@@ -35,6 +36,7 @@ LABEL org.opencontainers.image.title="Katbox controller" \
       org.opencontainers.image.revision="${REVISION}"
 
 COPY bin/linux/${TARGETARCH}/katbox-controller /katbox-controller
+COPY bin/linux/${TARGETARCH}/licenses/katbox-controller /licenses
 
 USER 65532:65532
 ENTRYPOINT ["/katbox-controller"]
@@ -54,6 +56,7 @@ LABEL org.opencontainers.image.title="Katbox" \
       org.opencontainers.image.revision="${REVISION}"
 
 COPY bin/linux/${TARGETARCH}/katbox /katbox
+COPY bin/linux/${TARGETARCH}/licenses/katbox /licenses
 
 USER 0:0
 ENTRYPOINT ["/katbox"]

@@ -134,21 +134,28 @@ image: binaries ## Build the images IMAGE:VERSION, IMAGE-gateway:VERSION and IMA
 	.ci/image $(IMAGE) $(TAG) $(REVISION)
 
 image-check: binaries ## Build the images with buildah, and check what is in them
-	.ci/image-check $(IMAGE) $(TAG) $(REVISION)
+	export $(PLAIN); cd .ci/licenses && go vet ./... && go test -vet=off -count=1 ./...
+	STAMPED=$(shell .ci/version --stamp) .ci/image-check $(IMAGE) $(TAG) $(REVISION)
 
-# The images' binaries, which say the tag as their version.
-binaries:
+# The images' binaries, which say the tag as their version, and the licenses of what is linked into each.
+binaries: bin/licenses
 	set -e; for arch in amd64 arm64; do $(SHIPPED) GOOS=linux GOARCH=$$arch go build $(STAMPED) \
-		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller; done
+		-ldflags '-s -w -X main.version=$(TAG) -X main.revision=$(REVISION)' -o bin/linux/$$arch/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller; \
+		for program in katbox katbox-gateway katbox-controller; do \
+			bin/licenses --license LICENSE --output bin/linux/$$arch/licenses/$$program bin/linux/$$arch/$$program; done; done
 
-plugin: ## Build kubectl-katbox for six platforms: archives, checksums and a krew manifest in bin/plugin
+bin/licenses: $(wildcard .ci/licenses/*.go) .ci/licenses/go.mod .ci/licenses/go.sum
+	cd .ci/licenses && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ .
+
+plugin: bin/licenses ## Build kubectl-katbox for six platforms: archives, checksums and a krew manifest in bin/plugin
 	rm -rf bin/plugin
 	set -e; for platform in $(PLUGIN_PLATFORMS); do \
 		$(SHIPPED) GOOS=$${platform%/*} GOARCH=$${platform#*/} go build $(STAMPED) \
 			-ldflags '-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)' \
-			-o bin/plugin/$${platform%/*}_$${platform#*/}/ ./cmd/kubectl-katbox; done
+			-o bin/plugin/$${platform%/*}_$${platform#*/}/ ./cmd/kubectl-katbox; \
+		bin/licenses --license LICENSE --output bin/plugin/$${platform%/*}_$${platform#*/} bin/plugin/$${platform%/*}_$${platform#*/}/kubectl-katbox*; done
 	go run ./deploy/plugin --version '$(VERSION)' --url '$(PLUGIN_URL)' \
-		--license LICENSE --completion cmd/kubectl-katbox/kubectl_complete-katbox bin/plugin
+		--completion cmd/kubectl-katbox/kubectl_complete-katbox bin/plugin
 
 plugin-check: plugin ## Build the plugin's archives, and check what is in them and in the krew manifest
 	KATBOX_PLUGIN=$(CURDIR)/bin/plugin go test -count=1 ./deploy/plugin
@@ -258,7 +265,7 @@ portable: ## Compile kubectl-katbox for macOS and Windows, and vet what it is ma
 		go vet $$(go list -deps ./cmd/kubectl-katbox | grep '^github.com/katbox/katbox/internal/' | grep -v '/internal/cluster$$'); done
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
-	set -e; export $(PLAIN); for module in . internal/sanity .ci/deploy .ci/page; do \
+	set -e; export $(PLAIN); for module in . internal/sanity .ci/deploy .ci/licenses .ci/page; do \
 		echo "golangci-lint run: $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: bin/controller-gen ## Write what is made from the types of the custom resources

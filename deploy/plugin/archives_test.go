@@ -24,11 +24,8 @@ import (
 // built are the platforms of "make plugin".
 var built = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
 
-// These files are in the archives beside the program.
-const (
-	license    = "../../LICENSE"
-	completion = "../../cmd/kubectl-katbox/kubectl_complete-katbox"
-)
+// completion is in the archives beside the program and the licenses.
+const completion = "../../cmd/kubectl-katbox/kubectl_complete-katbox"
 
 // krewManifest is krew's manifest, as far as ours uses it.
 type krewManifest struct {
@@ -76,9 +73,9 @@ func TestArchives(t *testing.T) {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(content)); sum != p.Sha256 || !strings.Contains(string(sums), sum+"  "+name+"\n") {
 			t.Errorf("%s has the checksum %s; the manifest says %s, and the checksums are\n%s", name, sum, p.Sha256, sums)
 		}
-		program := wantFiles(t, name, content, p.Bin)
+		files := wantFiles(t, filepath.Join(dir, system+"_"+arch), name, content, p.Bin)
 		if os.Getenv("KATBOX_PLUGIN") != "" {
-			wantBuild(t, name, program, system, arch)
+			wantBuild(t, name, files, p.Bin, system, arch)
 		}
 	}
 	slices.Sort(found)
@@ -119,18 +116,21 @@ func readManifest(t *testing.T, name string) krewManifest {
 	return m
 }
 
-// wantFiles fails unless an archive has the program, the license and the script for completions, and
-// nothing else. It returns the program.
-func wantFiles(t *testing.T, name string, archive []byte, program string) []byte {
+// wantFiles fails unless an archive has the program, the licenses beside it in dir and the script for
+// completions, and nothing else. It returns the files.
+func wantFiles(t *testing.T, dir, name string, archive []byte, program string) map[string]file {
 	t.Helper()
 	files, err := unpacked(name, archive)
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return nil
 	}
-	beside := []string{license, completion}
+	beside := []string{completion}
 	if strings.HasSuffix(program, ".exe") {
-		beside[1] += ".cmd"
+		beside[0] += ".cmd"
+	}
+	for _, license := range licenses {
+		beside = append(beside, filepath.Join(dir, license))
 	}
 	if len(files) != 1+len(beside) || len(files[program].content) == 0 || files[program].mode != 0o755 {
 		t.Errorf("%s: no executable %s among %d files", name, program, len(files))
@@ -144,7 +144,7 @@ func wantFiles(t *testing.T, name string, archive []byte, program string) []byte
 			t.Errorf("%s: %s is another, with mode %s", name, other, got.mode)
 		}
 	}
-	return files[program].content
+	return files
 }
 
 type file struct {
@@ -190,10 +190,11 @@ func unpacked(name string, archive []byte) (map[string]file, error) {
 	}
 }
 
-// wantBuild fails unless a program was built for its platform, as "make plugin" does.
-func wantBuild(t *testing.T, name string, program []byte, system, arch string) {
+// wantBuild fails unless a program was built for its platform, as "make plugin" does, and the archive has a
+// license for each module in it.
+func wantBuild(t *testing.T, name string, files map[string]file, program, system, arch string) {
 	t.Helper()
-	info, err := buildinfo.Read(bytes.NewReader(program))
+	info, err := buildinfo.Read(bytes.NewReader(files[program].content))
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
@@ -207,6 +208,16 @@ func wantBuild(t *testing.T, name string, program []byte, system, arch string) {
 	} {
 		if got[key] != want {
 			t.Errorf("%s was built with %s=%q, want %q", name, key, got[key], want)
+		}
+	}
+	texts := string(files["THIRD-PARTY-LICENSES.txt"].content)
+	works := []string{"Go " + info.GoVersion}
+	for _, module := range info.Deps {
+		works = append(works, module.Path+" "+module.Version)
+	}
+	for _, work := range works {
+		if !strings.Contains(texts, "\n"+work+": ") {
+			t.Errorf("%s has no license of %s", name, work)
 		}
 	}
 }
@@ -228,8 +239,13 @@ func madeUp(t *testing.T) string {
 		if err := os.WriteFile(program, []byte("the program for "+platform), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		for _, license := range licenses {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(program), license), []byte(license+" for "+platform), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	args := []string{"--version", "v1.2.3", "--url", "https://example.com/v1.2.3/", "--license", license, "--completion", completion, dir}
+	args := []string{"--version", "v1.2.3", "--url", "https://example.com/v1.2.3/", "--completion", completion, dir}
 	if err := run(args, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +303,7 @@ func TestWrongUse(t *testing.T) {
 	empty := t.TempDir()
 	for _, args := range [][]string{
 		{}, {empty}, {"--version", "v1.2.3", empty}, {"--nope"},
-		{"--version", "v1.2.3", "--url", "x", "--license", license, "--completion", completion, empty},
+		{"--version", "v1.2.3", "--url", "x", "--completion", completion, empty},
 	} {
 		if err := run(args, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)

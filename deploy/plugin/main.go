@@ -4,10 +4,10 @@
 // It is run by "make plugin", which has built the programs before. The same programs make the same
 // files, byte for byte: the archives have fixed times, owners, modes and order.
 //
-//	plugin --version v0.1.0 --url URL --license FILE --completion FILE DIR
+//	plugin --version v0.1.0 --url URL --completion FILE DIR
 //
-// DIR has a directory OS_ARCH for each platform with its program in it. The files are written beside these
-// directories.
+// DIR has a directory OS_ARCH for each platform, with its program and the licenses of what is in it. The
+// files are written beside these directories.
 package main
 
 import (
@@ -21,15 +21,17 @@ import (
 	"strings"
 )
 
+// licenses are Katbox's own and those of what is linked into the program. Both are beside it.
+var licenses = []string{"LICENSE", "THIRD-PARTY-LICENSES.txt"}
+
 // settings are what the files are made of.
 type settings struct {
 	// version is any text; the files have it as a semantic version.
 	version string
 	// url is where the archives will be: the manifest names each as url/ARCHIVE.
 	url string
-	// license and completion are files that each archive has beside the program. On Windows the second is
-	// completion.cmd.
-	license, completion string
+	// completion is a file that each archive has beside the program. On Windows it is completion.cmd.
+	completion string
 	// dir has the programs, and gets the files.
 	dir string
 }
@@ -56,13 +58,12 @@ func run(args []string, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	flags.StringVar(&s.version, "version", "", "version of the programs")
 	flags.StringVar(&s.url, "url", "", "where the archives will be: the manifest names each as URL/ARCHIVE")
-	flags.StringVar(&s.license, "license", "", "file with the license")
 	flags.StringVar(&s.completion, "completion", "", "script that kubectl runs for completions; that of Windows has the same name and .cmd")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || s.version == "" || s.url == "" || s.license == "" || s.completion == "" {
-		return errors.New("it takes --version, --url, --license, --completion and one directory")
+	if flags.NArg() != 1 || s.version == "" || s.url == "" || s.completion == "" {
+		return errors.New("it takes --version, --url, --completion and one directory")
 	}
 	s.dir = flags.Arg(0)
 	return pack(s)
@@ -110,7 +111,11 @@ func packOne(s settings, number, program string) (platform, error) {
 		p.Archive = "kubectl-katbox_" + number + "_" + name + ".zip"
 	}
 	p.URL = strings.TrimSuffix(s.url, "/") + "/" + p.Archive
-	content, err := form([]string{program, s.license, completion})
+	files := []string{program}
+	for _, license := range licenses {
+		files = append(files, filepath.Join(filepath.Dir(program), license))
+	}
+	content, err := form(append(files, completion))
 	if err != nil {
 		return p, err
 	}

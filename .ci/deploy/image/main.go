@@ -52,7 +52,13 @@ type image struct {
 }
 
 // wanted is what an image has to be.
-type wanted struct{ program, version, revision, binaries string }
+type wanted struct {
+	program, version, revision, binaries string
+	// license is the file with Katbox's own.
+	license string
+	// stamped says that the go command has written the revision into the binaries.
+	stamped bool
+}
 
 func main() {
 	var want wanted
@@ -61,6 +67,8 @@ func main() {
 	flag.StringVar(&want.version, "version", "", "the version that it has to have")
 	flag.StringVar(&want.revision, "revision", "", "the revision that it has to have")
 	flag.StringVar(&want.binaries, "binaries", "", "directory with the binaries, by architecture")
+	flag.StringVar(&want.license, "license", "", "file with Katbox's license")
+	flag.BoolVar(&want.stamped, "stamped", true, "the go command has written the revision into the binaries")
 	flag.Parse()
 	if err := check(*layout, want); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
@@ -164,18 +172,22 @@ func checkImage(layout string, d descriptor, want wanted) error {
 	for _, content := range all {
 		unpacked += len(content)
 	}
-	binary, ok := all["/"+want.program]
-	if !ok || len(all) != 1 {
-		return fmt.Errorf("its files are %v, not /%s alone", names(all), want.program)
+	if is := []string{"/" + want.program, ownLicense, otherLicenses}; !slices.Equal(names(all), is) {
+		return fmt.Errorf("its files are %v, not %v", names(all), is)
 	}
+	binary := all["/"+want.program]
 	if most := programs[want.program].most; unpacked >= most {
 		return fmt.Errorf("it has %d bytes, and %d are too many", unpacked, most)
 	}
 	if err := checkBinary(binary, about.Architecture, want); err != nil {
 		return err
 	}
-	fmt.Printf("linux/%s: %.1f MB, %.1f MB packed; /%s alone, static, labelled %s of %s\n",
-		about.Architecture, float64(unpacked)/1e6, float64(packed)/1e6, want.program, want.version, want.revision)
+	works, err := checkLicenses(binary, all, want)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("linux/%s: %.1f MB, %.1f MB packed; /%s, static, with the licenses of %d works, labelled %s of %s\n",
+		about.Architecture, float64(unpacked)/1e6, float64(packed)/1e6, want.program, works, want.version, want.revision)
 	return nil
 }
 
@@ -219,11 +231,15 @@ func unpack(layer []byte, all map[string][]byte) error {
 			return err
 		}
 		name := filepath.Join("/", header.Name)
-		if header.Typeflag != tar.TypeReg && name != "/" {
+		if header.Typeflag != tar.TypeReg && name != "/" && name != "/licenses" {
 			return fmt.Errorf("%s is no file", name)
 		}
 		if header.Typeflag == tar.TypeReg {
-			if header.Mode&0o7777 != 0o755 {
+			mode := int64(0o755)
+			if strings.HasPrefix(name, "/licenses/") {
+				mode = 0o644
+			}
+			if header.Mode&0o7777 != mode {
 				return fmt.Errorf("%s has the mode %o", name, header.Mode)
 			}
 			if all[name], err = io.ReadAll(files); err != nil {
@@ -254,6 +270,9 @@ func checkBinary(binary []byte, arch string, want wanted) error {
 	}
 	if !bytes.Equal(binary, built) {
 		return fmt.Errorf("/%s is not %s", want.program, path)
+	}
+	if err := checkStamp(binary, want); err != nil {
+		return err
 	}
 	if arch != runtime.GOARCH {
 		return nil
