@@ -33,7 +33,7 @@ SHIPPED = CGO_ENABLED=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_C
 STAMPED = -trimpath -buildvcs=$(shell .ci/version --stamp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check release release-check workflows-check vulnerabilities admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -159,6 +159,28 @@ plugin: bin/licenses ## Build kubectl-katbox for six platforms: archives, checks
 
 plugin-check: plugin ## Build the plugin's archives, and check what is in them and in the krew manifest
 	KATBOX_PLUGIN=$(CURDIR)/bin/plugin go test -count=1 ./deploy/plugin
+
+release: binaries plugin bin/helm bin/cyclonedx-gomod ## Make the files of a release in bin/release: archives, chart, SBOMs, checksums
+	.ci/release $(TAG)
+
+release-check: bin/helm bin/cyclonedx-gomod bin/actionlint bin/licenses ## Make a release twice and check all of it that needs no registry, some minutes
+	.ci/release-check
+
+workflows-check: bin/actionlint ## Check the workflows of GitHub
+	bin/actionlint -no-color
+	.ci/pinned
+
+vulnerabilities: bin/govulncheck ## Look for known vulnerabilities in what is linked into each program; asks vuln.go.dev
+	bin/govulncheck ./cmd/...
+
+bin/cyclonedx-gomod: .ci/sbom/go.mod .ci/sbom/go.sum
+	cd .ci/sbom && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+
+bin/actionlint: .ci/actionlint/go.mod .ci/actionlint/go.sum
+	cd .ci/actionlint && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
+
+bin/govulncheck: .ci/govulncheck/go.mod .ci/govulncheck/go.sum
+	cd .ci/govulncheck && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 
 admission-policy: ## Write the ValidatingAdmissionPolicy in deploy, from the daemon's own table of attributes
 	go run ./deploy/admission
