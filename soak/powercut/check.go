@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/local"
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // check starts the daemons after the boot and sees every volume to its end. It
@@ -24,7 +25,7 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 	if err != nil {
 		return 0, err
 	}
-	acks, err := parseEvents(string(text))
+	acks, err := parseAcks(string(text))
 	if err != nil {
 		return 0, err
 	}
@@ -67,39 +68,39 @@ type checker struct {
 }
 
 // read makes a story for each volume of the acks.
-func (c *checker) read(o options, acks []event) error {
+func (c *checker) read(o options, acks []story.Event) error {
 	c.followers = make(map[string]*follower)
 	for _, e := range acks {
 		switch {
-		case e.volume != "":
-		case e.what == failed:
-			c.findings.add("during the run: "+e.text, nil)
+		case e.Volume != "":
+		case e.What == story.Failed:
+			c.findings.add("during the run: "+e.Text, nil)
 			continue
-		case e.what == locally:
-			if err := c.locals.told(e.text); err != nil {
+		case e.What == locally:
+			if err := c.locals.told(e.Text); err != nil {
 				return err
 			}
 			continue
 		default:
 			continue
 		}
-		f := c.followers[e.volume]
+		f := c.followers[e.Volume]
 		if f == nil {
-			p, err := placeOf(c.nodes, e.volume)
+			p, err := placeOf(c.nodes, e.Volume)
 			if err != nil {
 				return err
 			}
-			f = &follower{place: p, story: newStory(o.tolerance)}
-			c.followers[e.volume] = f
+			f = &follower{place: p, Story: story.New(o.tolerance)}
+			c.followers[e.Volume] = f
 		}
-		f.add(e)
+		f.Add(e)
 	}
 	alone := make(map[string]int)
 	for _, f := range c.followers {
 		alone[f.pod]++
 	}
 	for _, f := range c.followers {
-		f.treatment = treat(f.story, f.volume, alone[f.pod] == 1)
+		f.treatment = treat(f.Story, f.volume, alone[f.pod] == 1)
 		f.hold = 2*o.lifespan + 2*o.grace
 	}
 	return nil
@@ -110,15 +111,15 @@ func (c *checker) standing(now time.Time) string {
 	var published, without, retained, running, over int
 	for _, f := range c.followers {
 		switch {
-		case f.is(live):
+		case f.Is(story.Live):
 			published++
-		case f.may(live):
+		case f.May(story.Live):
 			without++
-		case slices.ContainsFunc(f.worlds, func(w world) bool { return w.gone }):
+		case f.SeenGone():
 			over++
 		default:
 			retained++
-			if f.earliest().After(now) {
+			if f.Earliest().After(now) {
 				running++
 			}
 		}
@@ -134,8 +135,8 @@ func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
 		return err
 	}
 	for _, f := range c.followers {
-		f.add(event{at: booted, what: cut})
-		if f.may(live) {
+		f.Add(story.Event{At: booted, What: story.Cut})
+		if f.May(story.Live) {
 			// Its pod is on the node, and a kubelet makes the directories of its
 			// pods before anything else.
 			if err := f.makeTargetDir(); err != nil {
@@ -153,7 +154,7 @@ func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
 	errs := make(chan error, len(c.followers)+1)
 	group.Go(func() { errs <- c.checkLocals(ctx) })
 	for _, f := range c.followers {
-		f.add(event{at: now, what: ready})
+		f.Add(story.Event{At: now, What: story.Ready})
 		group.Go(func() { errs <- f.follow(ctx) })
 	}
 	group.Wait()
@@ -165,7 +166,7 @@ func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
 	}
 	for _, f := range c.followers {
 		f.look()
-		f.add(event{at: time.Now(), what: ended})
+		f.Add(story.Event{At: time.Now(), What: story.Ended})
 	}
 	return c.finish(ctx, o)
 }
@@ -224,8 +225,8 @@ func (c *checker) checkMounts(dir string) error {
 // judge reports every story that broke.
 func (c *checker) judge() {
 	for _, volume := range slices.Sorted(maps.Keys(c.followers)) {
-		if f := c.followers[volume]; f.broken != "" {
-			c.findings.add(f.broken, f)
+		if f := c.followers[volume]; f.Broken() != "" {
+			c.findings.add(f.Broken(), f)
 		}
 	}
 }

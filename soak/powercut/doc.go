@@ -33,7 +33,6 @@
 // When all volumes are over, each that had a durable record has to have a tombstone,
 // and no life of one has two.
 //
-// The judging is a pure function, see story: it keeps the states that a volume
-// may be in after what is known of it, and whatever is seen has to be possible in
-// one of them.
+// What is promised of a volume is judged by package story, which is told the acks and
+// all that is seen after the boot.
 package main

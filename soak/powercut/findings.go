@@ -28,7 +28,7 @@ func (f *findings) add(what string, v *follower) {
 		return
 	}
 	fmt.Fprintf(f.out, "  volume %s, %s, treatment %s\n", v.volume, v.id, v.treatment)
-	for _, e := range v.told() {
+	for _, e := range v.Told() {
 		fmt.Fprintf(f.out, "    %s\n", e)
 	}
 }

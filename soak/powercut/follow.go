@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -35,18 +36,18 @@ const (
 
 // treat decides it, by what is known of the volume and by its name. Forgetting
 // takes the whole pod, so it has to be alone in there.
-func treat(s *story, volume string, alone bool) treatment {
+func treat(s *story.Story, volume string, alone bool) treatment {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(volume))
 	choice := h.Sum32() % 3
 	switch {
-	case s.is(live):
+	case s.Is(story.Live):
 		return treatHold
-	case s.may(live) && choice == 0 && alone:
+	case s.May(story.Live) && choice == 0 && alone:
 		return treatForget
-	case s.may(live) && choice == 1:
+	case s.May(story.Live) && choice == 1:
 		return treatUnpublish
-	case s.may(live):
+	case s.May(story.Live):
 		return treatPublish
 	case choice == 0:
 		return treatWait
@@ -60,7 +61,7 @@ func treat(s *story, volume string, alone bool) treatment {
 // follower goes on with a volume after the boot, and is its story's only writer.
 type follower struct {
 	place
-	*story
+	*story.Story
 	treatment treatment
 	// hold is how long nothing happens to one that is published.
 	hold time.Duration
@@ -68,10 +69,10 @@ type follower struct {
 
 // look looks at the data directory.
 func (f *follower) look() {
-	e := event{at: time.Now()}
-	e.what, e.text = look(f.data(), f.volume, f.markers)
-	e.until = time.Now()
-	f.add(e)
+	e := story.Event{At: time.Now()}
+	e.What, e.Text = look(f.data(), f.volume, f.Markers())
+	e.Until = time.Now()
+	f.Add(e)
 }
 
 // follow goes on until the volume is gone, or has to be. The error says that ctx
@@ -96,7 +97,7 @@ func (f *follower) follow(ctx context.Context) error {
 	case treatForget:
 		f.vanish()
 	}
-	for f.look(); f.last != gone && f.broken == ""; f.look() {
+	for f.look(); !f.IsGone() && f.Broken() == ""; f.look() {
 		if err := pause.For(ctx, eagerPause); err != nil {
 			return err
 		}
@@ -106,36 +107,36 @@ func (f *follower) follow(ctx context.Context) error {
 
 // republish is a publish as after a reboot. The volume has to show its data.
 func (f *follower) republish(ctx context.Context) {
-	f.add(event{at: time.Now(), what: publish})
+	f.Add(story.Event{At: time.Now(), What: story.Publish})
 	err := f.makeTargetDir()
 	if err == nil {
 		err = f.publish(ctx)
 	}
 	replied := time.Now()
 	if err != nil {
-		f.add(event{at: replied, what: failed, text: fmt.Sprintf("publish: %v", err)})
+		f.Add(story.Event{At: replied, What: story.Failed, Text: fmt.Sprintf("publish: %v", err)})
 		return
 	}
-	found, err := count(f.target(), f.volume, f.markers)
+	found, err := count(f.target(), f.volume, f.Markers())
 	if err != nil {
-		f.add(event{at: replied, what: failed, text: fmt.Sprintf("published: %v", err)})
+		f.Add(story.Event{At: replied, What: story.Failed, Text: fmt.Sprintf("published: %v", err)})
 		return
 	}
-	f.add(event{at: replied, what: published, n: found})
+	f.Add(story.Event{At: replied, What: story.Published, N: found})
 }
 
 // leave is an unpublish.
 func (f *follower) leave(ctx context.Context) {
 	now := time.Now()
-	f.add(event{at: now, what: unpublish, lifespan: f.lifespan})
-	f.add(event{at: now, what: unpublish, lifespan: f.former})
+	f.Add(story.Event{At: now, What: story.Unpublish, Lifespan: f.lifespan})
+	f.Add(story.Event{At: now, What: story.Unpublish, Lifespan: f.former})
 	if err := f.unpublish(ctx); err != nil {
-		f.add(event{at: time.Now(), what: failed, text: fmt.Sprintf("unpublish: %v", err)})
+		f.Add(story.Event{At: time.Now(), What: story.Failed, Text: fmt.Sprintf("unpublish: %v", err)})
 		return
 	}
-	f.add(event{at: time.Now(), what: retained, lifespan: f.lifespan})
+	f.Add(story.Event{At: time.Now(), What: story.Retained, Lifespan: f.lifespan})
 	if err := f.removeTargetDir(); err != nil {
-		f.add(event{at: time.Now(), what: failed, text: err.Error()})
+		f.Add(story.Event{At: time.Now(), What: story.Failed, Text: err.Error()})
 	}
 }
 
@@ -144,9 +145,9 @@ func (f *follower) leave(ctx context.Context) {
 func (f *follower) vanish() {
 	now := time.Now()
 	if err := f.removeTargetDir(); err != nil {
-		f.add(event{at: now, what: failed, text: err.Error()})
+		f.Add(story.Event{At: now, What: story.Failed, Text: err.Error()})
 		return
 	}
-	f.add(event{at: now, what: unpublish, lifespan: f.former})
-	f.add(event{at: now, until: now.Add(2 * f.grace), what: forget, lifespan: f.lifespan})
+	f.Add(story.Event{At: now, What: story.Unpublish, Lifespan: f.former})
+	f.Add(story.Event{At: now, Until: now.Add(2 * f.grace), What: story.Forget, Lifespan: f.lifespan})
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/katbox/katbox/soak/story"
 )
 
 // journal prints the acks. It may be used by many goroutines.
@@ -15,9 +17,9 @@ type journal struct {
 
 // add prints a line and returns when it is out: by one write, so that a cut leaves
 // no halves of two.
-func (j *journal) add(e event) error {
-	if e.at.IsZero() {
-		e.at = time.Now()
+func (j *journal) add(e story.Event) error {
+	if e.At.IsZero() {
+		e.At = time.Now()
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

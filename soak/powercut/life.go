@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/synced"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // lookPause is between two looks whether a volume has expired.
@@ -58,8 +59,8 @@ func (l *life) stages(ctx context.Context) error {
 }
 
 // tell prints an ack of this volume.
-func (l *life) tell(e event) error {
-	e.volume = l.volume
+func (l *life) tell(e story.Event) error {
+	e.Volume = l.volume
 	return l.acks.add(e)
 }
 
@@ -67,7 +68,7 @@ func (l *life) publish(ctx context.Context) error {
 	if l.quiet.wait(ctx) != nil {
 		return errOver
 	}
-	if err := l.tell(event{what: publish}); err != nil {
+	if err := l.tell(story.Event{What: story.Publish}); err != nil {
 		return err
 	}
 	if err := l.makeTargetDir(); err != nil {
@@ -82,7 +83,7 @@ func (l *life) publish(ctx context.Context) error {
 		return fmt.Errorf("published: %w", err)
 	}
 	l.markers = found
-	return l.tell(event{at: replied, what: published, n: found})
+	return l.tell(story.Event{At: replied, What: story.Published, N: found})
 }
 
 // write leaves markers, or none, and then the volume as it is for a while.
@@ -95,7 +96,7 @@ func (l *life) write(ctx context.Context) error {
 			return err
 		}
 		l.markers++
-		if err := l.tell(event{what: wrote, n: l.markers}); err != nil {
+		if err := l.tell(story.Event{What: story.Wrote, N: l.markers}); err != nil {
 			return err
 		}
 	}
@@ -113,13 +114,13 @@ func (l *life) unpublish(ctx context.Context) error {
 	if l.quiet.wait(ctx) != nil {
 		return errOver
 	}
-	if err := l.tell(event{what: unpublish, lifespan: l.lifespan}); err != nil {
+	if err := l.tell(story.Event{What: story.Unpublish, Lifespan: l.lifespan}); err != nil {
 		return err
 	}
 	if err := l.repeat(func() error { return l.place.unpublish(ctx) }); err != nil {
 		return fmt.Errorf("unpublish: %w", err)
 	}
-	return l.tell(event{what: retained, lifespan: l.lifespan})
+	return l.tell(story.Event{What: story.Retained, Lifespan: l.lifespan})
 }
 
 // repeat makes a call, and sometimes once more, which changes nothing.
@@ -140,10 +141,10 @@ func (l *life) expire(ctx context.Context) error {
 		before := time.Now()
 		what, text := look(l.data(), l.volume, l.markers)
 		switch what {
-		case gone:
-			return l.tell(event{what: gone})
-		case partial:
-			return fmt.Errorf("retained, looked at at %s: %s", clock(before), text)
+		case story.Gone:
+			return l.tell(story.Event{What: story.Gone})
+		case story.Partial:
+			return fmt.Errorf("retained, looked at at %s: %s", story.Clock(before), text)
 		}
 		if pause.For(ctx, lookPause) != nil {
 			return errOver

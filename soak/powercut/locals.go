@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/katbox/katbox/soak/internal/local"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -77,7 +78,7 @@ func (j *journal) tellLocal(e local.Event) error {
 	if err != nil {
 		return err
 	}
-	return j.add(event{at: e.At, what: locally, text: string(text)})
+	return j.add(story.Event{At: e.At, What: locally, Text: string(text)})
 }
 
 // workLocally lets one pod with a local volume live after the other.

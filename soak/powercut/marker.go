@@ -7,34 +7,35 @@ import (
 	"os"
 
 	"github.com/katbox/katbox/soak/internal/synced"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // look says what there is of n markers in a data directory: whole, partial with
 // what is wrong, or gone. The directory may be moved away and erased meanwhile.
-func look(dir, volume string, n int) (verb, string) {
+func look(dir, volume string, n int) (story.Verb, string) {
 	what, text := lookOnce(dir, volume, n)
-	if what != partial {
+	if what != story.Partial {
 		return what, text
 	}
 	// It may have gone in between. What is still there now is not on its way.
 	return lookOnce(dir, volume, n)
 }
 
-func lookOnce(dir, volume string, n int) (verb, string) {
+func lookOnce(dir, volume string, n int) (story.Verb, string) {
 	d, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return gone, ""
+		return story.Gone, ""
 	}
 	if err != nil {
-		return partial, err.Error()
+		return story.Partial, err.Error()
 	}
 	defer d.Close()
 	for k := 1; k <= n; k++ {
 		if err := synced.Check(d, synced.Name(k), volume, k); err != nil {
-			return partial, fmt.Sprintf("marker %d of %d: %v", k, n, err)
+			return story.Partial, fmt.Sprintf("marker %d of %d: %v", k, n, err)
 		}
 	}
-	return whole, ""
+	return story.Whole, ""
 }
 
 // count says how many of the markers are there: all of them, or none. The error
@@ -42,9 +43,9 @@ func lookOnce(dir, volume string, n int) (verb, string) {
 func count(dir, volume string, n int) (int, error) {
 	what, text := look(dir, volume, n)
 	switch what {
-	case whole:
+	case story.Whole:
 		return n, nil
-	case gone:
+	case story.Gone:
 		return 0, fmt.Errorf("%s does not exist", dir)
 	}
 	entries, err := os.ReadDir(dir)

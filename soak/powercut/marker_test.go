@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/katbox/katbox/soak/internal/synced"
+	"github.com/katbox/katbox/soak/story"
 )
 
 func TestLook(t *testing.T) {
@@ -13,16 +14,16 @@ func TestLook(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		spoil func(dir string) error
-		want  verb
+		want  story.Verb
 		count int
 		bad   bool
 	}{
-		{"whole", func(string) error { return nil }, whole, 2, false},
+		{"whole", func(string) error { return nil }, story.Whole, 2, false},
 		{"more than was acknowledged", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, synced.Name(3)), []byte("x"), 0o644)
-		}, whole, 2, false},
-		{"one lost", func(dir string) error { return os.Remove(filepath.Join(dir, synced.Name(1))) }, partial, 0, true},
-		{"one empty", func(dir string) error { return os.Truncate(filepath.Join(dir, synced.Name(2)), 0) }, partial, 0, true},
+		}, story.Whole, 2, false},
+		{"one lost", func(dir string) error { return os.Remove(filepath.Join(dir, synced.Name(1))) }, story.Partial, 0, true},
+		{"one empty", func(dir string) error { return os.Truncate(filepath.Join(dir, synced.Name(2)), 0) }, story.Partial, 0, true},
 		{"one with zeros", func(dir string) error {
 			path := filepath.Join(dir, synced.Name(2))
 			info, err := os.Stat(path)
@@ -30,15 +31,15 @@ func TestLook(t *testing.T) {
 				return err
 			}
 			return os.WriteFile(path, make([]byte, info.Size()), 0o644)
-		}, partial, 0, true},
-		{"of another volume", func(dir string) error { return synced.Write(dir, synced.Name(2), "short/p/b", 2) }, partial, 0, true},
+		}, story.Partial, 0, true},
+		{"of another volume", func(dir string) error { return synced.Write(dir, synced.Name(2), "short/p/b", 2) }, story.Partial, 0, true},
 		{"emptied", func(dir string) error {
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}
 			return os.Mkdir(dir, 0o755)
-		}, partial, 0, false},
-		{"gone", os.RemoveAll, gone, 0, true},
+		}, story.Partial, 0, false},
+		{"gone", os.RemoveAll, story.Gone, 0, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -43,7 +44,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := locals.open(ctx); err != nil {
 		return err
 	}
-	if err := c.acks.add(event{what: note, text: fmt.Sprintf("seed %d", o.seed)}); err != nil {
+	if err := c.acks.add(story.Event{What: note, Text: fmt.Sprintf("seed %d", o.seed)}); err != nil {
 		return err
 	}
 	c.group.Go(func() { c.quiet.come(ctx, rand.New(rand.NewPCG(o.seed, 0))) })
@@ -100,9 +101,9 @@ type churn struct {
 // the run is no news.
 func (c *churn) fail(volume string, err error) {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	c.stop(fmt.Errorf("volume %s: %s", orDash(volume), text))
+	c.stop(fmt.Errorf("volume %s: %s", volume, text))
 	// If even that fails there is nobody to tell.
-	_ = c.acks.add(event{volume: volume, what: failed, text: text})
+	_ = c.acks.add(story.Event{Volume: volume, What: story.Failed, Text: text})
 }
 
 // newPod returns the UID of another pod.

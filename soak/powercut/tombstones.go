@@ -53,7 +53,7 @@ func (c *checker) checkTombstones(ctx context.Context, n *node, limit time.Time)
 func (c *checker) promised(n *node) map[string]*follower {
 	all := make(map[string]*follower)
 	for _, f := range c.followers {
-		if f.node == n && f.markers > 0 {
+		if f.node == n && f.Markers() > 0 {
 			all[f.id] = f
 		}
 	}

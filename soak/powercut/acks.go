@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/katbox/katbox/soak/story"
+)
+
+// Acks that no story judges.
+const (
+	note    story.Verb = "note"  // for people
+	locally story.Verb = "local" // something of a local volume, as JSON in its text
+)
+
+// parseAcks reads what run printed. The cut may have gone through the last
+// line: without its end it does not count, as run begins nothing before a line is
+// out.
+func parseAcks(text string) ([]story.Event, error) {
+	var events []story.Event
+	for i, line := range strings.SplitAfter(text, "\n") {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		e, err := parseAck(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return nil, fmt.Errorf("line %d of the acks: %w", i+1, err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func parseAck(line string) (story.Event, error) {
+	fields := strings.SplitN(line, " ", 4)
+	if len(fields) < 3 {
+		return story.Event{}, fmt.Errorf("%q is no ack", line)
+	}
+	at, err := parseTime(fields[0])
+	if err != nil {
+		return story.Event{}, fmt.Errorf("%q is no ack: %w", line, err)
+	}
+	e := story.Event{At: at, Until: at, Volume: fields[1], What: story.Verb(fields[2])}
+	if e.Volume == "-" {
+		e.Volume = ""
+	}
+	rest := ""
+	if len(fields) == 4 {
+		rest = fields[3]
+	}
+	switch e.What {
+	case story.Published, story.Wrote:
+		e.N, err = strconv.Atoi(rest)
+	case story.Unpublish, story.Retained:
+		e.Lifespan, err = time.ParseDuration(rest)
+	case story.Failed, note, locally:
+		e.Text = rest
+	case story.Publish, story.Gone:
+	default:
+		err = fmt.Errorf("nobody prints %q", e.What)
+	}
+	if err != nil {
+		return story.Event{}, fmt.Errorf("%q is no ack: %w", line, err)
+	}
+	return e, nil
+}
+
+func parseTime(text string) (time.Time, error) {
+	seconds, nanos, _ := strings.Cut(text, ".")
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	ns, err := strconv.ParseInt(nanos, 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(s, ns), nil
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/katbox/katbox/soak/story"
+)
+
+func TestAcksComeBack(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1700000000, 7)
+	events := []story.Event{
+		{At: at, What: note, Text: "seed 5"},
+		{At: at, Volume: "long/pod/a", What: story.Publish},
+		{At: at, Volume: "long/pod/a", What: story.Published, N: 0},
+		{At: at, Volume: "long/pod/a", What: story.Wrote, N: 12},
+		{At: at, Volume: "long/pod/a", What: story.Unpublish, Lifespan: 1500 * time.Millisecond},
+		{At: at, Volume: "long/pod/a", What: story.Retained, Lifespan: time.Hour},
+		{At: at, Volume: "long/pod/a", What: story.Gone},
+		{At: at, Volume: "long/pod/a", What: story.Failed, Text: "it is  odd"},
+	}
+	var lines strings.Builder
+	for i := range events {
+		events[i].Until = at
+		lines.WriteString(events[i].String() + "\n")
+	}
+	got, err := parseAcks(lines.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, events) {
+		t.Errorf("got  %v\nwant %v", got, events)
+	}
+}
+
+// TestCutLine: nothing was begun yet that a line announces which is not whole.
+func TestCutLine(t *testing.T) {
+	t.Parallel()
+	got, err := parseAcks("1700000000.000000000 short/p/a publish\n1700000000.000000000 short/p/a wrote 1")
+	if err != nil || len(got) != 1 || got[0].What != story.Publish {
+		t.Errorf("got %v, %v; want the first line alone", got, err)
+	}
+}
+
+func TestNoAcks(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"", "hello", "1 a publish", "1.x a publish", "x.1 a publish", "1.1 a", "1.1 a hurrah", "1.1 a whole",
+		"1.1 a wrote", "1.1 a wrote x", "1.1 a unpublish 5", "1.1 a retained",
+	} {
+		if got, err := parseAcks(line + "\n"); err == nil {
+			t.Errorf("%q is taken for %v", line, got)
+		}
+	}
+}
