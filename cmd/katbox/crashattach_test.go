@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // crashAttachments are operations with a pod that looks at what another one left. That one's own
@@ -47,7 +48,9 @@ func (s *scene) attachLast() error {
 	s.t.Helper()
 	source := s.last()
 	v := s.add("looking", source.files)
-	v.namespace, v.attach, v.readOnly, v.written = source.namespace, source, true, true
+	v.namespace, v.attach, v.readOnly = source.namespace, source, true
+	v.tell(story.Event{What: story.Looks})
+	v.tell(story.Event{What: story.Wrote, N: 1})
 	return s.publishVolume(v)
 }
 
@@ -71,22 +74,7 @@ func (v *playedVolume) attribute(context map[string]string) {
 	}
 }
 
-// prolong notes that a volume that was attached is kept for a last grace.
-func (v *playedVolume) prolong() {
-	if until := time.Now().Add(crashGrace); v.keptUntil.Before(until) {
-		v.keptUntil = until
-	}
-}
-
 // isAttached reports whether a pod has the volume attached.
 func (s *scene) isAttached(v *playedVolume) bool {
 	return slices.ContainsFunc(s.volumes, func(by *playedVolume) bool { return by.attach == v && by.published })
-}
-
-// dataOf is the data directory that a volume shows.
-func (s *scene) dataOf(v *playedVolume) string {
-	if v.attach != nil {
-		v = v.attach
-	}
-	return s.data(v.pod, v.id)
 }

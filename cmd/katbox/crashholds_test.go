@@ -8,6 +8,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // crashGrace is the --release-grace of scenes in which that matters.
@@ -37,12 +38,9 @@ func crashDecisions() []crashOperation {
 		s.must(pin("another bug")(s, s.last()))
 	}
 	unpin := func(s *scene, v *playedVolume) error {
+		v.tell(story.Event{What: story.Decide})
 		_, err := s.admin().Unpin(s.asked(), v.id)
-		return v.isHeld(volume.NoHold, err)
-	}
-	purge := func(s *scene, v *playedVolume) error {
-		v.pressed = true // it may go from now on
-		return s.admin().Purge(s.asked(), v.id, "a secret leaked")
+		return v.decided("", err)
 	}
 	return []crashOperation{
 		decided("pin", addRetained, pin("a bug")),
@@ -50,30 +48,42 @@ func crashDecisions() []crashOperation {
 		decided("unpin", pinned, unpin),
 		andGone(decided("release", addRetained, release), 3),
 		andGone(decided("release of a pinned volume", pinned, release), 3),
-		andGone(decided("purge", addRetained, purge), 2),
-		andGone(decided("purge of a pinned volume", pinned, purge), 2),
+		andGone(decided("purge", addRetained, purge("a secret leaked")), 2),
+		andGone(decided("purge of a pinned volume", pinned, purge("a secret leaked")), 2),
 	}
 }
 
 func release(s *scene, v *playedVolume) error {
-	until := time.Now().Add(crashGrace)
+	released := volume.Released.String()
+	v.tell(story.Event{What: story.LetGo, Text: released, Lifespan: crashGrace})
 	_, err := s.admin().Release(s.asked(), v.id, "")
-	if v.keptUntil.After(until) {
-		v.keptUntil = until // without an answer too
+	v.released = v.released || err == nil
+	return v.decided(released, err)
+}
+
+func purge(why string) decision {
+	return func(s *scene, v *playedVolume) error {
+		// No record says so: one that is purged is being deleted.
+		const purged = "Purged"
+		v.tell(story.Event{What: story.LetGo, Text: purged})
+		return v.decided(purged, s.admin().Purge(s.asked(), v.id, why))
 	}
-	return v.isHeld(volume.Released, err)
 }
 
 func pin(why string) decision {
 	return func(s *scene, v *playedVolume) error {
+		pinned := volume.Pinned.String()
+		v.tell(story.Event{What: story.Decide, Text: pinned})
 		_, err := s.admin().Pin(s.asked(), v.id, time.Now().Add(2*time.Hour), why)
-		return v.isHeld(volume.Pinned, err)
+		return v.decided(pinned, err)
 	}
 }
 
-// isHeld notes what an answer says. Without one the volume is held as before, or as was asked.
-func (v *playedVolume) isHeld(as volume.HoldKind, err error) error {
-	v.hold, v.holdKnown = as, err == nil
+// decided tells of an answer. Without one the volume is held as before, or as was asked.
+func (v *playedVolume) decided(hold string, err error) error {
+	if err == nil {
+		v.tell(story.Event{What: story.Decided, Text: hold})
+	}
 	return err
 }
 
@@ -98,24 +108,17 @@ func (s *scene) decideAgain(v *playedVolume) {
 		return
 	}
 	err := v.decide()
-	if isGone(err) && s.mayGo(v) {
+	if isGone(err) && v.story.MayBeGone(time.Now()) {
 		return
 	}
 	s.must(err)
 	known, _ := s.records(nil)
-	s.checkHold(v, known[volume.ID(v.id)])
+	v.lookAtRecord(known)
+	s.judge("when a decision was repeated")
 }
 
 // isGone reports whether a request was refused because there is no such volume any more.
 func isGone(err error) bool {
 	var refused *api.Error
 	return errors.As(err, &refused) && (refused.Code == http.StatusNotFound || refused.Code == http.StatusGone)
-}
-
-// checkHold checks that a retained volume is held as a person was answered.
-func (s *scene) checkHold(v *playedVolume, r volume.Record) {
-	s.t.Helper()
-	if v.holdKnown && r.Phase == volume.Retained && r.Hold.Kind != v.hold {
-		s.t.Errorf("volume %s of pod %s is held as %+v, want %s", v.id, v.pod, r.Hold, v.hold)
-	}
 }

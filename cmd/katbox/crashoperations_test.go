@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/soak/story"
 )
 
 // Points that operations wait for.
@@ -209,7 +211,8 @@ func addRetained(s *scene) {
 func addOrphan(s *scene) {
 	s.t.Helper()
 	v := s.add("0e8dfcf5-8b1f-4a52-9c7b-2f8f9b0c1d2e", podFiles())
-	v.answered, v.keptUntil = true, time.Now().Add(s.lifespan())
+	v.answered = true
+	v.tell(story.Event{What: story.FoundKept, Lifespan: s.lifespan()})
 	s.writeFiles(v)
 }
 
@@ -258,9 +261,11 @@ func addLegacy(s *scene) {
 		s.t.Fatal(err)
 	}
 	running.published, running.answered = true, true
+	running.tell(story.Event{What: story.FoundLive})
 	// Longer than the lifespan of a volume that was found without a record.
 	deleted, lifespan := time.Now(), 4*time.Second
-	ended.answered, ended.keptUntil = true, deleted.Add(lifespan)
+	ended.answered = true
+	ended.tell(story.Event{At: deleted, What: story.FoundKept, Lifespan: lifespan})
 	buckets := map[string]map[string]string{
 		"volumes": {running.id: fmt.Sprintf(
 			`{"name":"ephemeral-%s","id":%q,"podUUID":%q,"size":1099511627776,"path":%q,"accessType":0,"ephemeral":true}`,
@@ -295,14 +300,13 @@ func (s *scene) publishFails() error {
 	if code := status.Code(err); code == codes.OK || code == codes.Unavailable || code == codes.Canceled {
 		return fmt.Errorf("publish: %w", err)
 	}
-	if s.mounted(v.target) || exists(v.target) {
-		return fmt.Errorf("a failed publish has left %s", v.target)
-	}
-	if !v.written && exists(s.data(v.pod, v.id)) {
-		return fmt.Errorf("a failed publish has left %s", s.data(v.pod, v.id))
-	}
 	// The code says that all is as before.
-	v.answered, v.recorded = true, v.written
+	v.answered = true
+	v.tell(story.Event{What: story.Refused})
+	if exists(v.target) {
+		v.tell(story.Event{What: story.Failed, Text: "a failed publish has left " + v.target})
+	}
+	s.look("after a failed publish")
 	return nil
 }
 
@@ -327,7 +331,8 @@ func (s *scene) unpublishBusy() error {
 // vanish removes the last volume's pod without an unpublish.
 func (s *scene) vanish() error {
 	v := s.last()
-	v.published, v.recorded, v.keptUntil = false, false, time.Now().Add(s.lifespan())
+	v.published, v.vanished = false, true
+	s.tellUnpublish(v)
 	if err := errors.Join(unix.Unmount(v.target, 0), os.RemoveAll(filepath.Join(s.dir, "kubelet/pods", v.pod))); err != nil {
 		return err
 	}
@@ -358,7 +363,7 @@ func (s *scene) awaitDeleted(v *playedVolume, commit int) error {
 // press uses up the inodes of the working directory's file system.
 func (s *scene) press() error {
 	v := s.last()
-	v.pressed = true
+	v.tell(story.Event{What: story.Pressed})
 	fill := filepath.Join(s.workdir(), ".fill")
 	err := os.Mkdir(fill, 0o700)
 	for i := 0; err == nil; i++ {

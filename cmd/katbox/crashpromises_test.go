@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +10,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // longestWait bounds how long a scene waits for deadlines. Volumes with later ones are
@@ -21,7 +19,7 @@ const longestWait = time.Minute
 
 // goesSoon reports whether a retained volume has a deadline that a scene waits for.
 func (s *scene) goesSoon(v *playedVolume) bool {
-	return s.op.lifespan() <= longestWait || v.holdKnown && v.hold == volume.Released
+	return s.op.lifespan() <= longestWait || v.released
 }
 
 // checkPromises is called after the daemon has died at any point. It checks the disk,
@@ -29,8 +27,8 @@ func (s *scene) goesSoon(v *playedVolume) bool {
 // deadline pass, and in the end deletes everything.
 func (s *scene) checkPromises() {
 	s.t.Helper()
-	s.checkMounts("after the crash")
-	s.checkData("after the crash")
+	s.tellAll(story.Killed)
+	s.look("after the crash")
 	s.checkRecords()
 	if s.op.mend != nil {
 		s.op.mend(s)
@@ -39,18 +37,18 @@ func (s *scene) checkPromises() {
 		s.loseMounts()
 	}
 	s.restart(min(s.op.lifespan(), time.Second+time.Second/2))
-	s.checkMounts("after a restart")
-	s.checkData("after a restart")
+	s.look("after a restart")
 	if s.op.reboot {
 		// The kubelet takes its time: a missing mount is no reason to delete.
 		s.passDeadline()
-		s.checkData("before the kubelet comes back")
+		s.look("before the kubelet comes back")
 	}
 	s.repeatCalls()
 	s.passDeadline()
-	s.checkData("with all deadlines over")
+	s.look("with all deadlines over")
 	s.awaitDeadlines()
 	s.kill()
+	s.tellAll(story.Killed)
 	s.restart(min(s.op.lifespan(), time.Second+time.Second/2))
 	s.endEverything()
 	s.checkNothingLeft()
@@ -64,7 +62,13 @@ func (s *scene) restart(lifespan time.Duration) {
 		s.runOn(oldKernel)
 	}
 	s.flags[1] = lifespan.String()
+	for _, v := range s.volumes {
+		if v.vanished { // the daemon notices it, if it has not
+			s.tellUnpublish(v)
+		}
+	}
 	s.start()
+	s.tellAll(story.Ready)
 }
 
 // loseMounts does what a reboot does. The kubelet publishes again after it.
@@ -79,83 +83,10 @@ func (s *scene) loseMounts() {
 			s.t.Fatal(err)
 		}
 	}
+	s.tellAll(story.Rebooted)
 	for _, v := range s.volumes {
 		v.answered = v.answered && !v.published
 	}
-}
-
-// checkMounts checks that every volume that was reported as published is mounted, with the
-// pod's files.
-func (s *scene) checkMounts(when string) {
-	s.t.Helper()
-	for _, v := range s.volumes {
-		if !v.published || !v.answered {
-			continue
-		}
-		if !s.mounted(v.target) {
-			s.t.Errorf("%s: volume %s of pod %s is not mounted any more", when, v.id, v.pod)
-			continue
-		}
-		if problem := wrongFile(v, v.target); v.written && problem != "" {
-			s.t.Errorf("%s: pod %s sees in volume %s: %s", when, v.pod, v.id, problem)
-		}
-		info, err := os.Stat(v.target)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if info.Mode().Perm() != 0o777 {
-			s.t.Errorf("%s: pod %s sees volume %s with mode %v, want 0777", when, v.pod, v.id, info.Mode())
-		}
-		err = writeUnforked(filepath.Join(v.target, ".try"), nil)
-		if v.readOnly != errors.Is(err, syscall.EROFS) {
-			s.t.Errorf("%s: pod %s writes to volume %s, read-only %t: %v", when, v.pod, v.id, v.readOnly, err)
-		}
-	}
-}
-
-// checkData checks that data that may not be deleted yet is there, and that deleted data is
-// wholly gone.
-func (s *scene) checkData(when string) {
-	s.t.Helper()
-	for _, v := range s.volumes {
-		problem := wrongFile(v, s.dataOf(v))
-		there := exists(s.dataOf(v))
-		if v.attach != nil && exists(s.data(v.pod, v.id)) {
-			s.t.Errorf("%s: volume %s of pod %s has a data directory beside that of volume %s", when, v.id, v.pod, v.attach.id)
-		}
-		switch {
-		case !v.written, problem == "":
-		case !s.mayGo(v):
-			s.t.Errorf("%s: volume %s of pod %s, which is not to go yet: %s", when, v.id, v.pod, problem)
-		case there && !s.op.inPlace:
-			s.t.Errorf("%s: volume %s of pod %s is deleted in part: %s", when, v.id, v.pod, problem)
-		}
-	}
-	if got, err := readUnforked(filepath.Join(s.outside(), "precious")); err != nil || string(got) != "precious" {
-		s.t.Errorf("%s: a file outside: %q, %v", when, got, err)
-	}
-	if got, err := readUnforked(s.foreign()); !s.op.empty && (err != nil || string(got) != "notes") {
-		s.t.Errorf("%s: a file of somebody else: %q, %v", when, got, err)
-	}
-}
-
-// wrongFile returns what is wrong with a volume's files in a directory.
-func wrongFile(v *playedVolume, dir string) string {
-	for path, want := range v.files {
-		got, err := readUnforked(filepath.Join(dir, path))
-		if link, ok := strings.CutPrefix(want, "-> "); ok {
-			var to string
-			to, err = os.Readlink(filepath.Join(dir, path))
-			got, want = []byte(to), link
-		}
-		if err != nil {
-			return err.Error()
-		}
-		if string(got) != want {
-			return path + " has other content"
-		}
-	}
-	return ""
 }
 
 // repeatCalls makes each call again that got no answer, and every publish, as the kubelet
@@ -166,54 +97,43 @@ func (s *scene) repeatCalls() {
 		switch {
 		case v.published:
 			s.must(repeated(func() error { return s.publishVolume(v) }))
-			if !v.written {
+			if v.story.Markers() == 0 {
 				s.writeFiles(v)
 			}
 		case !v.answered:
 			s.must(repeated(func() error { return s.unpublishVolume(v) }))
-			if s.mounted(v.target) || exists(v.target) {
-				s.t.Errorf("volume %s of pod %s still has its target", v.id, v.pod)
-			}
 		}
 		s.decideAgain(v)
 	}
-	s.checkMounts("after the calls were repeated")
+	s.look("after the calls were repeated")
 }
 
-// awaitDeadlines waits until retained volumes are gone, and checks that none goes early.
+// awaitDeadlines waits until retained volumes are gone.
 func (s *scene) awaitDeadlines() {
 	s.t.Helper()
 	for _, v := range s.volumes {
 		if v.published || v.attach != nil || s.isAttached(v) || !s.goesSoon(v) {
 			continue
 		}
-		s.eventually("the volume of pod "+v.pod+" is gone", func() bool {
-			gone := !exists(s.data(v.pod, v.id))
-			if now := time.Now(); gone && v.written && !v.pressed && now.Before(v.keptUntil) {
-				s.t.Fatalf("the volume of pod %s went %s early", v.pod, v.keptUntil.Sub(now))
-			}
-			return gone
-		})
+		s.eventually("the volume of pod "+v.pod+" is gone", s.gone(v.pod, v.id))
+		s.lookAtData(v)
 	}
+	s.judge("when the deadlines were over")
 }
 
 // endEverything ends all pods, purges their volumes, and waits until nothing of them is left.
 func (s *scene) endEverything() {
 	s.t.Helper()
-	s.checkData("after another crash")
+	s.look("after another crash")
 	for _, v := range slices.Backward(s.volumes) { // what is attached cannot be purged
 		if !v.published && (v.attach != nil || s.goesSoon(v)) {
 			continue
 		}
 		s.makeTargetParent(v)
-		if !v.published && !exists(s.data(v.pod, v.id)) {
-			v.written = false // it may have gone, as checkData has found
-		}
 		s.must(repeated(func() error { return s.publishVolume(v) }))
-		s.checkMounts("published again at the end")
+		s.look("published again at the end")
 		s.must(repeated(func() error { return s.unpublishVolume(v) }))
-		v.pressed = true
-		if err := s.admin().Purge(s.asked(), v.id, ""); !isGone(err) {
+		if err := purge("")(s, v); !isGone(err) {
 			s.must(err)
 		}
 	}
@@ -259,5 +179,7 @@ func (s *scene) checkNothingLeft() {
 			s.t.Errorf("still mounted: %s", m.Mountpoint)
 		}
 	}
-	s.checkData("at the end")
+	s.look("at the end")
+	s.tellAll(story.Ended)
+	s.judge("at the end")
 }

@@ -18,22 +18,9 @@ func (s *scene) checkRecords() {
 	s.t.Helper()
 	known, endedNow := s.records(s.ended)
 	for _, v := range s.volumes {
-		record, ok := known[volume.ID(v.id)]
-		switch {
-		case !v.recorded:
-		case !ok && !s.mayGo(v):
-			s.t.Errorf("there is no record of volume %s of pod %s", v.id, v.pod)
-		case ok && v.attach != nil && !v.published:
-			s.t.Errorf("volume %s of pod %s is still recorded as %s, without data of its own", v.id, v.pod, record.Phase)
-		case ok && v.published != record.Phase.Live():
-			s.t.Errorf("volume %s of pod %s, published %t, is recorded as %s", v.id, v.pod, v.published, record.Phase)
-		}
-		s.checkHold(v, record)
-		if v.written && s.op.inPlace && exists(s.data(v.pod, v.id)) && wrongFile(v, s.data(v.pod, v.id)) != "" &&
-			record.Phase != volume.Deleting {
-			s.t.Errorf("volume %s of pod %s is there in part and recorded as %s", v.id, v.pod, record.Phase)
-		}
+		v.lookAtRecord(known)
 	}
+	s.judge("by the records after the crash")
 	if s.ended == nil {
 		return
 	}

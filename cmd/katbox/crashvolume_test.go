@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // playedVolume is a volume of a scene, as the kubelet knows it.
@@ -26,26 +26,17 @@ type playedVolume struct {
 	attach *playedVolume
 	// files are what its pod has written, by path; "-> x" is a link to x.
 	files map[string]string
-	// written: the files are there.
-	written bool
+	// story judges what is seen of it. Its only marker stands for all files.
+	story    *story.Story
+	reported bool
 	// published is what the kubelet wants, answered that a call said so.
 	published, answered bool
-	// recorded: the last answer means that there is a record.
-	recorded bool
-	// keptUntil: while the volume is not published, its data is there until then.
-	keptUntil time.Time
-	// pressed: the disk is full, or a person wants it, so the volume may go at any time.
-	pressed bool
-	// decide repeats what a person decided about the volume; nil without a decision. hold is what the last
-	// answer said, holdKnown that there was one.
-	decide    func() error
-	hold      volume.HoldKind
-	holdKnown bool
-}
-
-// mayGo reports whether the volume is not kept any more.
-func (s *scene) mayGo(v *playedVolume) bool {
-	return !v.published && !s.isAttached(v) && (v.pressed || !time.Now().Before(v.keptUntil))
+	// vanished: its pod has gone without an unpublish.
+	vanished bool
+	// decide repeats what a person decided about the volume; nil without a decision.
+	decide func() error
+	// released: a person let it go, and was answered.
+	released bool
 }
 
 // add makes the next volume of a scene. Its pod has a directory.
@@ -53,9 +44,10 @@ func (s *scene) add(pod string, files map[string]string) *playedVolume {
 	s.t.Helper()
 	id := volumeID(100 + len(s.volumes))
 	v := &playedVolume{
-		pod: pod, id: id, files: files,
+		pod: pod, id: id, files: files, story: story.New(3 * hangs),
 		target: filepath.Join(s.dir, "kubelet/pods", pod, "volumes/kubernetes.io~csi", id[len(id)-3:], "mount"),
 	}
+	v.story.InPlace = s.op.inPlace
 	s.makeTargetParent(v)
 	s.volumes = append(s.volumes, v)
 	return v
@@ -87,35 +79,61 @@ func (s *scene) writeFiles(v *playedVolume) {
 		}
 		s.write(filepath.Join(dir, path), content)
 	}
-	v.written = true
+	v.tell(story.Event{What: story.Wrote, N: 1})
 }
 
 // publishVolume is the kubelet's call.
 func (s *scene) publishVolume(v *playedVolume) error {
-	v.published, v.answered, v.recorded = true, false, false
+	v.published, v.answered = true, false
+	v.tell(story.Event{What: story.Publish})
+	if v.attach != nil {
+		v.attach.tell(story.Event{What: story.Attach})
+	}
 	req := s.request(v.pod, v.id)
 	req.TargetPath, req.Readonly = v.target, v.readOnly
 	v.attribute(req.VolumeContext)
 	ctx, cancel := context.WithTimeout(s.t.Context(), hangs)
 	defer cancel()
 	_, err := s.node.NodePublishVolume(ctx, req)
-	v.answered, v.recorded = err == nil, err == nil
+	replied := time.Now()
+	if v.answered = err == nil; v.answered {
+		v.tell(story.Event{At: replied, What: story.Published, N: s.found(v)})
+		if v.attach != nil {
+			v.attach.tell(story.Event{At: replied, What: story.Attached})
+		}
+	}
 	return err
 }
 
 // unpublishVolume is the kubelet's call.
 func (s *scene) unpublishVolume(v *playedVolume) error {
+	s.tellUnpublish(v)
 	if v.attach != nil {
-		v.attach.prolong()
-	} else if kept := time.Now().Add(s.lifespan()); v.published || v.keptUntil.After(kept) {
-		v.keptUntil = kept
+		v.attach.tell(story.Event{What: story.Detach, Lifespan: crashGrace})
 	}
-	v.published, v.answered, v.recorded = false, false, false
+	v.published, v.answered = false, false
 	ctx, cancel := context.WithTimeout(s.t.Context(), hangs)
 	defer cancel()
 	_, err := s.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
-	v.answered, v.recorded = err == nil, err == nil
+	if v.answered = err == nil; v.answered {
+		v.tell(story.Event{What: story.Retained})
+		if v.attach != nil {
+			v.attach.tell(story.Event{What: story.Detached})
+		}
+		if exists(v.target) {
+			v.tell(story.Event{What: story.Failed, Text: "it is unpublished, and still has its target"})
+		}
+	}
 	return err
+}
+
+// tellUnpublish tells that the daemon may retain a volume from now on, for its present lifespan or the one that was
+// promised when the volume was published.
+func (s *scene) tellUnpublish(v *playedVolume) {
+	now := time.Now()
+	for _, lifespan := range []time.Duration{s.lifespan(), s.op.lifespan()} {
+		v.tell(story.Event{At: now, What: story.Unpublish, Lifespan: lifespan})
+	}
 }
 
 // addPublished makes a volume of a pod that runs and has written something.

@@ -3,18 +3,25 @@
 //
 // A call without an answer was carried out or was not. So a story keeps all worlds that the volume may be in after
 // what is known of it. Whatever is seen has to fit one of them; those that it does not fit are out, and when none is
-// left, a promise is broken. The numbers below are those of the design.
+// left, a promise is broken. The numbers are those of the design.
 //
-//   - 1: the data of a published volume is whole and in its place, until an unpublish was asked for.
-//   - 2: what was answered is durable: a published volume is published after a kill or a power cut, and a retained one
-//     has its data until its deadline, and not much longer. It does not come back, and it is not kept for ever. One that
-//     is retained keeps its deadline whatever is asked again, and one that is published again has all its data, until
-//     it is unpublished again.
-//   - 5: a volume goes as a whole: there is all of its data, or none.
-//   - 7: a pod that vanishes without an unpublish leaves a volume that expires.
-//   - Every answer and sight that an eye calls a failure breaks a story as well.
+//   - 1: the data of a volume is whole and in its place from its publish until an unpublish is asked for, and while
+//     another pod has it attached.
+//   - 2: an answer is durable across kills and power cuts. A published volume is recorded, and mounted until the node
+//     reboots. Its pod sees what it should. A retained one is recorded, mounted nowhere, and has its data until its
+//     deadline and not much longer. It keeps that deadline whatever is asked again. It does not come back and is not
+//     kept for ever. One that is published again has all its data.
+//   - 3: a failed publish that is answered as undone leaves no mount, no data and no record, and what was retained
+//     before goes at its old deadline.
+//   - 5: a volume goes as a whole: there is all of its data, or none. Where there is no room to move it, it is recorded
+//     as deleting before the first file goes.
+//   - 6: on a full disk a retained volume may go early, and a published one may not.
+//   - 7: a pod that vanishes without an unpublish leaves a volume that expires, and so does data without a record.
+//   - 11 and 14: what a person decided is in the record. One that is let go is kept for the grace and no longer, and so
+//     is one that was attached. One that attaches another one has no data and no record left.
 //
-// What concerns no volume, such as other files, what is left of all volumes and the daemon's log, is its eye's.
+// Every answer and sight that an eye calls a failure breaks a story as well. What concerns no single volume is its
+// eye's: other files, what is left of all volumes together, and the daemon's log.
 //
 // The room is outside of soak/internal because the crash tests of cmd/katbox tell it stories too.
 package story

@@ -10,24 +10,55 @@ import (
 // Verb is what happened.
 type Verb string
 
-// What an eye tells. Words in the past tense are answers and sights; the others come before a call that
-// may change the volume.
+// Calls. The first of two comes before the call and says that from now on it may be carried out; the second one says
+// that it was answered with success. Without the second one nothing is known.
 const (
-	Publish   Verb = "publish"   // about to be asked for
-	Published Verb = "published" // answered; N of its markers are there
-	Wrote     Verb = "wrote"     // N markers are synced
-	Unpublish Verb = "unpublish" // about to be asked for; Lifespan is the daemon's
-	Retained  Verb = "retained"  // the unpublish was answered
-	Forget    Verb = "forget"    // the pod directory goes without an unpublish; noticed at Until at the latest
+	Publish   Verb = "publish"
+	Published Verb = "published" // N of its markers are there
+	Refused   Verb = "refused"   // the publish was, with an answer that says that all is as before
+	Unpublish Verb = "unpublish" // Lifespan is what it gives; told more than once if it may give one of several
+	Retained  Verb = "retained"
+	Attach    Verb = "attach" // another pod asks to see it while it is retained
+	Attached  Verb = "attached"
+	Detach    Verb = "detach" // Lifespan is for how long it is kept after that at least
+	Detached  Verb = "detached"
+	Decide    Verb = "decide" // a person asks to hold it as Text says; that moves no deadline
+	LetGo     Verb = "let go" // the same, and from Lifespan on, counted from now, it may go
+	Decided   Verb = "decided"
+)
 
-	Cut   Verb = "cut"   // the power was, before this
-	Ready Verb = "ready" // the daemon is
+// What happens without a call.
+const (
+	Wrote     Verb = "wrote"      // N markers are synced
+	Looks     Verb = "looks"      // it shows another volume's data, and has none of its own
+	FoundLive Verb = "found live" // it is mounted for a pod, and the daemon has no record of it
+	FoundKept Verb = "found"      // the daemon has no record of its data, and keeps that for a Lifespan from now on at least
+	Forget    Verb = "forget"     // the pod directory goes without an unpublish; noticed at Until at the latest
+	Pressed   Verb = "pressed"    // the disk is full: from now on it may go, if it is retained
 
-	Whole   Verb = "whole"   // all markers are there
+	Killed   Verb = "killed"   // the daemon was, before this
+	Rebooted Verb = "rebooted" // the node was in good order: nothing is mounted any more
+	Cut      Verb = "cut"      // the power was: nothing is mounted any more, and what was not synced is lost
+	Ready    Verb = "ready"    // the daemon is
+	Ended    Verb = "end"      // nothing looks any more
+)
+
+// Sights. A look began at At and was over at Until.
+const (
+	Whole   Verb = "whole"   // all markers are in the data directory
 	Partial Verb = "partial" // some are not, see Text
 	Gone    Verb = "gone"    // there is no data directory
-	Failed  Verb = "failed"  // an answer or a sight that should not be, see Text
-	Ended   Verb = "end"     // nothing looks any more
+
+	Shown   Verb = "shown"   // the target is mounted, and the pod sees what it should
+	Wrong   Verb = "wrong"   // it is mounted, and the pod sees something else, see Text
+	Missing Verb = "missing" // it is not mounted
+
+	KnownLive  Verb = "record live"     // the record says that a pod may be using it
+	KnownKept  Verb = "record retained" // ... that it is retained, and held as Text says
+	KnownGoing Verb = "record deleting" // ... that it is being deleted
+	Unknown    Verb = "no record"
+
+	Failed Verb = "failed" // an answer or a sight that should not be, see Text
 )
 
 // Event is something that happened to a volume, or was seen of it.
@@ -39,8 +70,7 @@ type Event struct {
 	Volume string
 	What   Verb
 	// N counts markers.
-	N int
-	// Lifespan is what an unpublish at that time gives.
+	N        int
 	Lifespan time.Duration
 	Text     string
 }
@@ -51,7 +81,7 @@ func (e Event) String() string {
 	switch e.What {
 	case Published, Wrote:
 		line += " " + strconv.Itoa(e.N)
-	case Unpublish, Retained, Forget:
+	case Unpublish, Retained, Forget, Detach, LetGo, FoundKept:
 		line += " " + e.Lifespan.String()
 	}
 	if e.Text != "" {

@@ -123,19 +123,11 @@ func TestStory(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := New(testTolerance)
-			for _, part := range test.events {
-				for _, e := range part {
-					e.Text = "an answer"
-					s.Add(e)
-				}
+			events := slices.Concat(test.events...)
+			for i := range events {
+				events[i].Text = "an answer"
 			}
-			if test.broken == "" && s.Broken() != "" {
-				t.Errorf("it is said to be broken: %s", s.Broken())
-			}
-			if test.broken != "" && !strings.Contains(s.Broken(), test.broken) {
-				t.Errorf("violation %q, want one with %q", s.Broken(), test.broken)
-			}
+			wantBroken(t, New(testTolerance), events, test.broken)
 		})
 	}
 }

@@ -1,0 +1,161 @@
+package story
+
+import (
+	"slices"
+	"time"
+)
+
+// sight judges what was seen.
+func (s *Story) sight(e Event) {
+	switch e.What {
+	case Whole:
+		s.last = Whole
+		s.whole(e.At)
+	case Partial:
+		s.last = Partial
+		if s.InPlace && s.MayBeGone(e.Until) {
+			s.gone(e)
+			return
+		}
+		s.breaks("its data is not whole: %s", e.Text)
+	case Gone:
+		s.last = Gone
+		s.gone(e)
+	case Shown, Wrong, Missing:
+		s.mount(e)
+	case KnownLive, KnownKept, KnownGoing, Unknown:
+		s.record(e)
+	case Failed:
+		s.breaks("%s", e.Text)
+	}
+}
+
+// fits keeps the worlds that fit what was seen, and tells whether there are any. Without any all stay.
+func (s *Story) fits(fits func(world) bool) bool {
+	fitting := slices.DeleteFunc(slices.Clone(s.worlds), func(w world) bool { return !fits(w) })
+	if len(fitting) > 0 {
+		s.worlds = fitting
+	}
+	return len(fitting) > 0
+}
+
+// whole: the data is there at this time.
+func (s *Story) whole(at time.Time) {
+	if s.looks {
+		s.breaks("it shows another volume's data, and has data of its own at %s", Clock(at))
+		return
+	}
+	if s.fits(func(w world) bool { return w.state != Absent && !w.gone && !s.late(w, at) }) {
+		return
+	}
+	switch i := slices.IndexFunc(s.worlds, func(w world) bool { return s.late(w, at) }); {
+	case i >= 0:
+		s.breaks("its deadline was %s at the latest, and it is still there at %s", Clock(s.worlds[i].latest), Clock(at))
+	default:
+		s.breaks("it came back: it is there at %s", Clock(at))
+	}
+}
+
+// late tells whether data should be gone by a time. Without a daemon nobody could
+// see to that.
+func (s *Story) late(w world, at time.Time) bool {
+	if w.state != Kept || w.open || w.attached || s.down {
+		return false
+	}
+	return at.After(later(w.latest, s.ready).Add(s.tolerance))
+}
+
+// gone: there is no data at the end of the look. Without markers nothing was
+// promised: the directory itself is nobody's data.
+func (s *Story) gone(e Event) {
+	if s.looks {
+		return
+	}
+	if s.fits(func(w world) bool { return w.mayBeGone(e.Until) || s.markers == 0 }) {
+		for i, w := range s.worlds {
+			s.worlds[i].gone = w.state == Kept && w.mayBeGone(e.Until)
+		}
+		return
+	}
+	switch attached := func(w world) bool { return w.attached }; {
+	case slices.ContainsFunc(s.worlds, attached):
+		s.breaks("a pod has it attached, and it is gone at %s", Clock(e.Until))
+	case s.May(Kept):
+		s.breaks("its deadline is %s at the earliest, and it is gone at %s", Clock(s.Earliest()), Clock(e.Until))
+	default:
+		s.breaks("it is published, and its data is gone at %s", Clock(e.Until))
+	}
+}
+
+// mount: the pod sees the volume, something else, or nothing.
+func (s *Story) mount(e Event) {
+	switch {
+	case s.fits(func(w world) bool {
+		switch e.What {
+		case Shown:
+			return w.state == Live
+		case Wrong: // a publish is half done
+			return w.state == Live && !w.shown
+		default:
+			return !w.shown
+		}
+	}):
+	case e.What == Missing:
+		s.breaks("it is published, and is not mounted at %s", Clock(e.Until))
+	case s.May(Live):
+		s.breaks("its pod sees: %s", e.Text)
+	default:
+		s.breaks("no pod has it, and it is mounted at %s", Clock(e.Until))
+	}
+}
+
+// record: there is a record that says so, or none.
+func (s *Story) record(e Event) {
+	if !s.fits(func(w world) bool {
+		switch e.What {
+		case KnownLive:
+			return w.state == Live
+		case KnownKept: // a volume is recorded as deleting before its data goes
+			return w.state == Kept && w.hold == e.Text && (!w.gone || s.markers == 0)
+		case KnownGoing:
+			return w.state != Absent && (w.mayBeGone(e.Until) || s.markers == 0)
+		default:
+			return !w.known || w.mayBeGone(e.Until)
+		}
+	}) {
+		s.breaks("at %s there is: %s; that may only be: %s", Clock(e.Until), describe(e), s.possible())
+	}
+}
+
+func describe(e Event) string {
+	if e.Text != "" {
+		return string(e.What) + ", held as " + e.Text
+	}
+	return string(e.What)
+}
+
+// possible is what the volume may be, for people.
+func (s *Story) possible() string {
+	text := ""
+	for _, w := range s.worlds {
+		if text != "" {
+			text += ", or "
+		}
+		switch {
+		case w.state == Absent:
+			text += "nothing"
+		case w.state == Live:
+			text += "published"
+		case w.attached:
+			text += "attached"
+		case w.gone:
+			text += "deleted"
+		default:
+			text += "retained until " + Clock(w.earliest)
+		}
+		if w.hold != "" {
+			text += ", held as " + w.hold
+		}
+	}
+	return text
+}
