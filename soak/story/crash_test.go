@@ -61,11 +61,13 @@ func TestCrashes(t *testing.T) {
 		{"retained, no record", [][]Event{left, crash, {at(5, Unknown)}}, "there is: no record"},
 		{"retained, deleting early", [][]Event{left, crash, {at(5, KnownGoing)}}, "there is: record deleting"},
 		{"expired, deleting", [][]Event{left, {at(14, KnownGoing), at(14, Gone), at(15, Unknown)}}, ""},
-		{"expired, gone and recorded as retained", [][]Event{left, {at(14, Gone), at(15, KnownKept)}}, "record retained; that may only be: deleted"},
+		{"expired, gone and recorded as retained",
+			[][]Event{left, {at(14, Gone), at(15, KnownKept)}}, "record retained; that may only be: deleted"},
 		{"expired, back after a kill", [][]Event{left, {at(14, Gone), at(15, Killed), at(16, Whole)}}, "came back"},
 		{"expired, in part", [][]Event{left, {at(14, Partial)}}, "not whole"},
 
-		{"found, kept", [][]Event{{at(0, FoundKept), at(0, Wrote, 1)}, boot, {at(7, Unknown), at(8, KnownKept), at(15, Gone), at(16, Ended)}}, ""},
+		{"found, kept",
+			[][]Event{{at(0, FoundKept), at(0, Wrote, 1)}, boot, {at(7, Unknown), at(8, KnownKept), at(15, Gone), at(16, Ended)}}, ""},
 		{"found, deleted early", [][]Event{{at(0, FoundKept), at(0, Wrote, 1)}, boot, {at(7, Gone)}}, "at the earliest"},
 		{"found, unpublished, no record", [][]Event{{at(0, FoundKept), at(0, Wrote, 1), at(1, Unpublish), at(2, Retained), at(3, Unknown)}},
 			"there is: no record"},
@@ -74,9 +76,19 @@ func TestCrashes(t *testing.T) {
 		{"full, evicted", [][]Event{left, {at(5, Pressed), at(6, Gone)}}, ""},
 		{"full, a published one evicted", [][]Event{live, {at(5, Pressed), at(6, Gone)}}, "published, and its data is gone"},
 
+		{"pinned, gone at its deadline",
+			[][]Event{left, {hold(12, Decide, "Pinned"), hold(12.5, Decided, "Pinned"), at(14, Gone)}}, "at the earliest"},
+		{"pinned, gone after that",
+			[][]Event{left, {hold(12, Decide, "Pinned"), hold(12.5, Decided, "Pinned"), at(20, Whole), at(22, Gone)}}, ""},
+		{"pinned, kept for longer",
+			[][]Event{left, {hold(12, Decide, "Pinned"), hold(12.5, Decided, "Pinned"), at(25.1, Whole)}}, "at the latest"},
+		{"pin without an answer, gone at its deadline", [][]Event{left, {hold(12, Decide, "Pinned"), at(14, Gone)}}, ""},
+		{"pin taken back, gone at its deadline",
+			[][]Event{left, {hold(11, Decide, "Pinned"), hold(11.5, Decided, "Pinned"), unpin(12), at(12.5, Decided), at(14, Gone)}}, ""},
+		{"pinned and released", [][]Event{left, {hold(12, Decide, "Pinned"), hold(12.5, Decided, "Pinned"), released(13), at(14, Gone)}}, ""},
 		{"pinned, recorded so", [][]Event{left, {hold(5, Decide, "Pinned"), hold(6, Decided, "Pinned")}, {with(at(7, KnownKept), "Pinned")}}, ""},
 		{"pinned, recorded without", [][]Event{left, {hold(5, Decide, "Pinned"), hold(6, Decided, "Pinned")}, {at(7, KnownKept)}},
-			"there is: record retained; that may only be: retained until 22:13:33.000, held as Pinned"},
+			"there is: record retained; that may only be: retained until 22:13:35.000, held as Pinned"},
 		{"pin without an answer", [][]Event{left, {hold(5, Decide, "Pinned")}, crash, {at(7, KnownKept)}}, ""},
 		{"recorded as pinned, never asked for", [][]Event{left, crash, {with(at(7, KnownKept), "Pinned")}}, "held as Pinned; that may"},
 		{"released, gone after the grace", [][]Event{left, {released(5), hold(6, Decided, "Released"), at(7, Gone)}}, ""},
@@ -89,7 +101,8 @@ func TestCrashes(t *testing.T) {
 
 		{"attached, kept", [][]Event{attached, boot, {at(99, Whole)}}, ""},
 		{"attached, deleted at its deadline", [][]Event{attached, boot, {at(14, Gone)}}, "a pod has it attached"},
-		{"attached and released, deleted", [][]Event{attached, {released(5), hold(6, Decided, "Released"), at(9, Gone)}}, "a pod has it attached"},
+		{"attached and released, deleted",
+			[][]Event{attached, {released(5), hold(6, Decided, "Released"), at(9, Gone)}}, "a pod has it attached"},
 		{"attached, being deleted", [][]Event{attached, boot, {at(14, KnownGoing)}}, "there is: record deleting"},
 		{"detached, gone at its deadline", [][]Event{attached, {shortly(at(5, Detach)), at(6, Detached), at(13, Gone)}}, ""},
 		{"detached, gone before", [][]Event{attached, {shortly(at(5, Detach)), at(6, Detached), at(12, Gone)}}, "at the earliest"},
@@ -146,6 +159,12 @@ func hold(second float64, what Verb, as string) Event { return with(at(second, w
 
 // released is a release with a grace of a second, purged one with none.
 func released(second float64) Event { return shortly(hold(second, LetGo, "Released")) }
+
+func unpin(second float64) Event {
+	e := at(second, Decide)
+	e.Lifespan = 0
+	return e
+}
 
 func purged(second float64) Event {
 	e := hold(second, LetGo, "Purged")

@@ -22,8 +22,8 @@ const (
 	Attached  Verb = "attached"
 	Detach    Verb = "detach" // Lifespan is for how long it is kept after that at least
 	Detached  Verb = "detached"
-	Decide    Verb = "decide" // a person asks to hold it as Text says; that moves no deadline
-	LetGo     Verb = "let go" // the same, and from Lifespan on, counted from now, it may go
+	Decide    Verb = "decide" // a person asks to hold it as Text says, and keep it for a Lifespan from now on at least, if that is given
+	LetGo     Verb = "let go" // a person asks to hold it as Text says, and to let it go a Lifespan from now
 	Decided   Verb = "decided"
 )
 
@@ -81,7 +81,7 @@ func (e Event) String() string {
 	switch e.What {
 	case Published, Wrote:
 		line += " " + strconv.Itoa(e.N)
-	case Unpublish, Retained, Forget, Detach, LetGo, FoundKept:
+	case Unpublish, Retained, Forget, Detach, Decide, LetGo, FoundKept:
 		line += " " + e.Lifespan.String()
 	}
 	if e.Text != "" {

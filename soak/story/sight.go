@@ -50,7 +50,7 @@ func (s *Story) whole(at time.Time) {
 	}
 	switch i := slices.IndexFunc(s.worlds, func(w world) bool { return s.late(w, at) }); {
 	case i >= 0:
-		s.breaks("its deadline was %s at the latest, and it is still there at %s", Clock(s.worlds[i].latest), Clock(at))
+		s.breaks("its deadline was %s at the latest, and it is still there at %s", Clock(s.worlds[i].until()), Clock(at))
 	default:
 		s.breaks("it came back: it is there at %s", Clock(at))
 	}
@@ -62,7 +62,7 @@ func (s *Story) late(w world, at time.Time) bool {
 	if w.state != Kept || w.open || w.attached || s.down {
 		return false
 	}
-	return at.After(later(w.latest, s.ready).Add(s.tolerance))
+	return at.After(later(w.until(), s.ready).Add(s.tolerance))
 }
 
 // gone: there is no data at the end of the look. Without markers nothing was
@@ -151,7 +151,7 @@ func (s *Story) possible() string {
 		case w.gone:
 			text += "deleted"
 		default:
-			text += "retained until " + Clock(w.earliest)
+			text += "retained until " + Clock(w.from())
 		}
 		if w.hold != "" {
 			text += ", held as " + w.hold

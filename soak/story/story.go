@@ -68,7 +68,7 @@ func (s *Story) call(e Event) bool {
 		s.drop(func(w world) bool { return w.attached })
 		s.close(e.At)
 	case Decide:
-		s.copyKept(func(w *world) { w.hold = e.Text })
+		s.decide(e)
 	case LetGo:
 		s.letGo(e)
 	case Decided:
@@ -95,7 +95,7 @@ func (s *Story) event(e Event) bool {
 		s.mayBeKept(e)
 		s.answered(e.Until)
 	case Pressed:
-		s.copyKept(func(w *world) { w.earliest = e.At })
+		s.copyKept(func(w *world) { w.earliest, w.pinned = e.At, time.Time{} })
 	case Killed, Rebooted, Cut:
 		s.died(e)
 	case Ready:
@@ -143,11 +143,23 @@ func (s *Story) May(want State) bool {
 func (s *Story) Earliest() time.Time {
 	var first time.Time
 	for _, w := range s.worlds {
-		if w.state == Kept && (first.IsZero() || w.earliest.Before(first)) {
-			first = w.earliest
+		if w.state == Kept && !w.attached && (first.IsZero() || w.from().Before(first)) {
+			first = w.from()
 		}
 	}
 	return first
+}
+
+// Latest is the last moment at which the data may be there, without the tolerance; zero if there is none.
+func (s *Story) Latest() time.Time {
+	var last time.Time
+	for _, w := range s.worlds {
+		if w.state == Live || w.open || w.attached {
+			return time.Time{}
+		}
+		last = later(last, w.until())
+	}
+	return last
 }
 
 func (s *Story) breaks(format string, args ...any) { s.broken = fmt.Sprintf(format, args...) }

@@ -31,13 +31,19 @@ type world struct {
 	earliest, latest time.Time
 	open             bool
 	lifespan         time.Duration
+	// pinned is until when it is kept in any case, by what a person decided.
+	pinned time.Time
 	// gone says that its data was seen to be gone.
 	gone bool
 }
 
+// from is the first moment at which it may go, until the last one.
+func (w world) from() time.Time  { return later(w.earliest, w.pinned) }
+func (w world) until() time.Time { return later(w.latest, w.pinned) }
+
 // mayBeGone tells whether its data may be gone by a time.
 func (w world) mayBeGone(by time.Time) bool {
-	return w.state == Absent || w.state == Kept && !w.attached && !w.earliest.After(by)
+	return w.state == Absent || w.state == Kept && !w.attached && !w.from().After(by)
 }
 
 // become adds a world.
@@ -132,12 +138,22 @@ func (s *Story) detach(e Event) {
 	})
 }
 
+// decide: from now on it may be that it is held so, and kept for a lifespan at least.
+func (s *Story) decide(e Event) {
+	s.copyKept(func(w *world) {
+		w.hold, w.pinned = e.Text, time.Time{}
+		if e.Lifespan > 0 {
+			w.pinned = e.At.Add(e.Lifespan)
+		}
+	})
+}
+
 // letGo: from now on it may be that it is held so, and goes sooner.
 func (s *Story) letGo(e Event) {
 	s.copyKept(func(w *world) {
 		w.hold = e.Text
-		if soon := e.At.Add(e.Lifespan); soon.Before(w.earliest) {
-			w.earliest, w.latest, w.open, w.lifespan = soon, time.Time{}, true, e.Lifespan
+		if soon := e.At.Add(e.Lifespan); soon.Before(w.from()) {
+			w.earliest, w.latest, w.open, w.lifespan, w.pinned = soon, time.Time{}, true, e.Lifespan, time.Time{}
 		}
 	})
 }

@@ -56,23 +56,6 @@ func (r *retained) attachedUntil() time.Time {
 	return time.Now().Add(never)
 }
 
-// attachmentDue is until when a volume may be kept at the most because of a pod that may
-// have attached it; zero if there was none.
-func (r *retained) attachmentDue(release history.Release) time.Time {
-	a := r.attachment()
-	switch {
-	case a.By == nil || a.By.FirstSent(history.Publish).IsZero():
-		return time.Time{}
-	case a.Ended.IsZero():
-		return time.Now().Add(never)
-	case !release.Done.IsZero():
-		return later(release.Done, a.Ended).Add(r.grace)
-	}
-	// A lifespan that is prolonged is one of whole minutes.
-	needs := a.Ended.Sub(r.from) + r.grace
-	return r.to.Add((needs + time.Minute - 1).Truncate(time.Minute))
-}
-
 // refusedAttach tells whether a driver may refuse to attach a volume by an answer: it may
 // be gone, or busy.
 func (c *Checker) refusedAttach(v *history.Volume, call history.Call) bool {

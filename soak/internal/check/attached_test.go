@@ -49,7 +49,7 @@ func (a attachment) release() attachment {
 // TestAttached has what may come of a volume that another pod attaches. The grace of a
 // release is a second.
 func TestAttached(t *testing.T) {
-	tell(t, graceOfASecond, []story{
+	tell(t, graceOfASecond, []played{
 		{"released meanwhile, and goes after the grace", func(w *world) {
 			a := w.attach(w.retain(1)).release()
 			time.Sleep(3 * time.Second)
@@ -173,7 +173,7 @@ func TestOwnLifespan(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	}
-	tell(t, nil, []story{
+	tell(t, nil, []played{
 		{"in time", goes(2*lifespan + time.Second), ""},
 		{"after the driver's lifespan", goes(lifespan + time.Second), history.Durable},
 		{"too late", goes(2*lifespan + 2*tolerance), history.Durable},

@@ -17,7 +17,7 @@ import (
 // TestChecker has for each promise what breaks it and what almost does.
 func TestChecker(t *testing.T) {
 	const soonAfter = 50 * time.Millisecond
-	stories := []story{
+	stories := []played{
 		{"expires", func(w *world) {
 			v := w.retain(1)
 			time.Sleep(lifespan + soonAfter)

@@ -41,7 +41,7 @@ func TestFailuresGoLast(t *testing.T) {
 		}
 		w.finish()
 	}
-	tell(t, func(c *Config) { c.Outcomes, c.ReleaseGrace = true, time.Hour }, []story{
+	tell(t, func(c *Config) { c.Outcomes, c.ReleaseGrace = true, time.Hour }, []played{
 		{"a failure goes first", func(w *world) {
 			failed, succeeded := leave(w, 1, true, true), leave(w, 2, false, true)
 			evict(w, failed)

@@ -54,49 +54,6 @@ func (r *retained) pinned() bool { return r.volume != nil && !r.volume.Pin().Don
 // released tells whether the driver may have been told to let the volume go.
 func (r *retained) released() bool { return r.volume != nil && !r.volume.Release().Sent.IsZero() }
 
-// permitted is the first moment at which data may go without pressure, by its lifespan
-// and what people decided.
-func (r *retained) permitted() time.Time {
-	at := r.earliest
-	if r.pinned() {
-		at = later(at, r.volume.Pin().Until)
-	}
-	if r.released() {
-		at = earlier(at, r.volume.Release().Sent.Add(r.grace))
-	}
-	return at
-}
-
-// mayGoFrom is the first moment at which data may go without pressure.
-func (r *retained) mayGoFrom() time.Time {
-	at := r.permitted()
-	if until := r.attachedUntil(); !until.IsZero() {
-		at = later(at, until.Add(r.grace))
-	}
-	return at
-}
-
-// dueAt is the last moment that the driver can have meant.
-func (r *retained) dueAt() time.Time {
-	at := r.deadline
-	if r.volume == nil {
-		return at
-	}
-	if pin := r.volume.Pin(); !pin.Sent.IsZero() {
-		at = later(at, pin.Until)
-	}
-	if release := r.volume.Release(); !release.Done.IsZero() {
-		at = earlier(at, release.Done.Add(r.grace))
-	}
-	if due := r.attachmentDue(r.volume.Release()); !due.IsZero() {
-		at = later(at, due)
-	}
-	return at
-}
-
-// goneBy is after when it is kept for too long.
-func (r *retained) goneBy() time.Time { return r.dueAt().Add(r.latest.Sub(r.deadline)) }
-
 // broken is the promise that is broken if a volume goes, or stays, at a time: that of
 // a person's decision if its lifespan alone would allow it, that of a pod that has
 // attached it if both would, and that of what failed
@@ -105,7 +62,7 @@ func (c *Checker) broken(r *retained, at time.Time) history.Promise {
 	if at.Before(r.mayGoFrom()) && !at.Before(r.permitted()) {
 		return history.Attached
 	}
-	if r.pinned() && !at.Before(r.earliest) || r.released() && at.Before(r.latest) {
+	if r.pinned() && !at.Before(r.earliest) || r.released() && at.Before(r.deadline.Add(r.tolerance)) {
 		return history.Holds
 	}
 	if v := r.volume; v.OnFailure && v.Failed && at.Before(r.earliest) && !at.Before(r.from.Add(r.grace)) {

@@ -23,7 +23,7 @@ func (w *world) pin(v *history.Volume, length time.Duration) {
 // second.
 func TestHolds(t *testing.T) {
 	no := errors.New("no")
-	tell(t, graceOfASecond, []story{
+	tell(t, graceOfASecond, []played{
 		{"pinned, and goes at the end", func(w *world) {
 			v := w.retain(1)
 			w.pin(v, 2*lifespan)

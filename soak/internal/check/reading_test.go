@@ -20,7 +20,7 @@ func listed(v *history.Volume) Listed {
 
 // TestLists has what is wrong with a list, and what almost is.
 func TestLists(t *testing.T) {
-	tell(t, nil, []story{
+	tell(t, nil, []played{
 		{"all of them, the newest first", func(w *world) {
 			a := w.retain(1)
 			time.Sleep(time.Second)
@@ -191,7 +191,7 @@ func TestFailedReads(t *testing.T) {
 
 // TestRemovals has what may come of a removal.
 func TestRemovals(t *testing.T) {
-	tell(t, nil, []story{
+	tell(t, nil, []played{
 		{"it is gone", func(w *world) {
 			v := w.retain(1)
 			end := w.checker.BeginRemoval(v)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -22,13 +23,14 @@ type retained struct {
 	volume *history.Volume
 	// from and to are that interval's ends.
 	from, to time.Time
-	// earliest is the first moment at which data may go without pressure;
-	// deadline is the last one that the driver can have meant; after latest it
-	// is kept for too long.
-	earliest, deadline, latest time.Time
+	// earliest is the first moment at which data may go by its lifespan alone;
+	// deadline is the last one that the driver can have meant.
+	earliest, deadline time.Time
 
 	// grace is how long it is kept once a person has released it.
 	grace time.Duration
+	// tolerance is how late the driver may be.
+	tolerance time.Duration
 
 	// next is when it is to be looked at again.
 	next time.Time
@@ -44,15 +46,15 @@ type retained struct {
 }
 
 func newRetained(v *history.Volume, cfg Config) *retained {
-	lifespan, tolerance := cfg.lifespan(v), cfg.Tolerance
-	r := &retained{volume: v, grace: cfg.ReleaseGrace, from: v.FirstSent(history.Unpublish), to: v.LastOK(history.Unpublish)}
+	lifespan := cfg.lifespan(v)
+	r := &retained{volume: v, grace: cfg.ReleaseGrace, tolerance: cfg.Tolerance,
+		from: v.FirstSent(history.Unpublish), to: v.LastOK(history.Unpublish)}
 	r.earliest = r.from.Add(lifespan)
 	if v.OnFailure && !v.Failed {
 		// How long it is kept depends on when the driver learns that.
 		r.earliest = r.from.Add(min(lifespan, cfg.ReleaseGrace))
 	}
 	r.deadline = r.to.Add(lifespan)
-	r.latest = r.deadline.Add(tolerance)
 	r.next = r.earliest.Add(-lastMoments)
 	r.lastWhole = r.from
 	return r
@@ -70,17 +72,25 @@ const (
 )
 
 // judge says what it means that the data was found so by a look between the two
-// times. Whether pressure excuses that it is gone early is another question.
+// times, which its story decides. Whether pressure excuses that it is gone early is
+// another question, and so is what keeps the driver from deleting in time.
 func (r *retained) judge(before, after time.Time, found Presence) sight {
-	switch {
-	case found == Gone && after.Before(r.mayGoFrom()):
-		return goneEarly
-	case found == Gone:
+	s := r.story(true)
+	switch found {
+	case Gone:
+		if s.Add(story.Event{At: before, Until: after, What: story.Gone}); s.Broken() != "" {
+			return goneEarly
+		}
 		return goneWell
-	case found == Partial && !r.partialSince.IsZero() && before.Sub(r.partialSince) >= moment:
-		return halfGone
-	case found == Whole && before.After(r.goneBy()):
-		return tooLate
+	case Partial:
+		// It may have been moved away while it was read. What was not is not on its way.
+		if !r.partialSince.IsZero() && before.Sub(r.partialSince) >= moment {
+			return halfGone
+		}
+	default:
+		if s.Add(story.Event{At: before, Until: after, What: story.Whole}); s.Broken() != "" {
+			return tooLate
+		}
 	}
 	return goesOn
 }

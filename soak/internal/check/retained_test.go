@@ -32,7 +32,7 @@ func TestJudge(t *testing.T) {
 		{"partial for longer, and early", 5.4, 5.5, 5, Partial, halfGone},
 		{"gone after it was partial", 11.2, 11.3, 11, Gone, goneWell},
 	} {
-		r := &retained{earliest: at(10), deadline: at(11), latest: at(16)}
+		r := &retained{from: at(0), to: at(1), earliest: at(10), deadline: at(11), tolerance: 5 * time.Second}
 		if test.partialSince > 0 {
 			r.partialSince = at(test.partialSince)
 		}
@@ -55,7 +55,7 @@ func TestNextLook(t *testing.T) {
 		{"seen, and near", at(9.95), true, at(9.95).Add(dueInterval)},
 		{"late", at(12), true, at(12).Add(dueInterval)},
 	} {
-		r := &retained{earliest: at(10), seen: test.seen}
+		r := &retained{from: at(0), to: at(0), earliest: at(10), deadline: at(10), seen: test.seen}
 		if got := r.nextLook(test.now); !got.Equal(test.wantExact) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.wantExact)
 		}
@@ -77,7 +77,7 @@ func TestEvictedTooSoon(t *testing.T) {
 		{"older was there before", 5, 40, 20, 19.9, false},
 		{"older is late", 5, 20.5, 20, 21, false},
 	} {
-		older := &retained{to: at(test.olderTo), earliest: at(test.earliest)}
+		older := &retained{from: at(0), to: at(test.olderTo), earliest: at(test.earliest), deadline: at(test.earliest)}
 		if got := evictedTooSoon(gone, older, at(test.goneBy), at(test.lookFrom)); got != test.want {
 			t.Errorf("%s: %t, want %t", test.name, got, test.want)
 		}

@@ -74,15 +74,15 @@ func inWorld(t *testing.T, change func(*Config), do func(*world)) *world {
 	return w
 }
 
-// story is what a test plays, and the promise that is broken once by it; none if that is empty.
-type story struct {
+// played is what a test plays, and the promise that is broken once by it; none if that is empty.
+type played struct {
 	name string
 	do   func(*world)
 	want history.Promise
 }
 
 // tell plays each story in a world of its own.
-func tell(t *testing.T, change func(*Config), stories []story) {
+func tell(t *testing.T, change func(*Config), stories []played) {
 	t.Helper()
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {

@@ -1,0 +1,96 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
+)
+
+// story is what is known of a retained volume by now, as package story judges it, with
+// what pods that attach it may have done or without.
+func (r *retained) story(attachments bool) *story.Story {
+	// It had its content, or it would not be followed.
+	events := []story.Event{{At: r.from, What: story.Publish}, {At: r.from, What: story.Published}, {At: r.from, What: story.Wrote, N: 1}}
+	for _, lifespan := range []time.Duration{r.earliest.Sub(r.from), r.deadline.Sub(r.to)} {
+		events = append(events, story.Event{At: r.from, What: story.Unpublish, Lifespan: lifespan})
+	}
+	events = append(events, story.Event{At: r.to, What: story.Retained})
+	if r.volume != nil {
+		decided := append(r.decisions(), r.attachments(attachments)...)
+		slices.SortStableFunc(decided, func(a, b story.Event) int { return a.At.Compare(b.At) })
+		events = append(events, decided...)
+	}
+	s := story.New(r.tolerance)
+	for _, e := range events {
+		s.Add(e)
+	}
+	return s
+}
+
+// decisions are those of people.
+func (r *retained) decisions() (events []story.Event) {
+	const pinned, released = "pinned", "released"
+	pin, release := r.volume.Pin(), r.volume.Release()
+	if !pin.Sent.IsZero() {
+		events = append(events, story.Event{At: pin.Sent, What: story.Decide, Text: pinned, Lifespan: pin.Until.Sub(pin.Sent)})
+	}
+	// With a release under way it is not known which of the two came last.
+	if !pin.Done.IsZero() && (release.Sent.IsZero() || pin.Done.Before(release.Sent)) {
+		events = append(events, story.Event{At: pin.Done, What: story.Decided, Text: pinned})
+	}
+	if !release.Sent.IsZero() {
+		events = append(events, story.Event{At: release.Sent, What: story.LetGo, Text: released, Lifespan: r.grace})
+	}
+	if !release.Done.IsZero() {
+		events = append(events, story.Event{At: release.Done, What: story.Decided, Text: released})
+	}
+	return events
+}
+
+// attachments are what a pod that attaches the volume did.
+func (r *retained) attachments(wanted bool) (events []story.Event) {
+	a := r.attachment()
+	if a.By == nil || !wanted || a.By.FirstSent(history.Publish).IsZero() {
+		return nil
+	}
+	events = append(events, story.Event{At: a.By.FirstSent(history.Publish), What: story.Attach})
+	if done := a.By.LastOK(history.Publish); !done.IsZero() {
+		events = append(events, story.Event{At: done, What: story.Attached})
+	}
+	if sent := a.By.FirstSent(history.Unpublish); !sent.IsZero() {
+		events = append(events, story.Event{At: sent, What: story.Detach, Lifespan: r.grace})
+	}
+	if a.Ended.IsZero() {
+		return events
+	}
+	last := r.grace
+	if r.volume.Release().Done.IsZero() {
+		// A lifespan that is prolonged is one of whole minutes.
+		needs := a.Ended.Sub(r.from) + r.grace
+		last = r.to.Add((needs + time.Minute - 1).Truncate(time.Minute)).Sub(a.Ended)
+	}
+	return append(events, story.Event{At: a.Ended, What: story.Detach, Lifespan: last}, story.Event{At: a.Ended, What: story.Detached})
+}
+
+// permitted is the first moment at which data may go without pressure, by its lifespan
+// and what people decided.
+func (r *retained) permitted() time.Time { return r.story(false).Earliest() }
+
+// mayGoFrom is the first moment at which data may go without pressure.
+func (r *retained) mayGoFrom() time.Time { return orNever(r.story(true).Earliest()) }
+
+// dueAt is the last moment that the driver can have meant.
+func (r *retained) dueAt() time.Time { return orNever(r.story(true).Latest()) }
+
+// goneBy is after when it is kept for too long.
+func (r *retained) goneBy() time.Time { return r.dueAt().Add(r.tolerance) }
+
+// orNever stands for a moment that is not known with one beyond the run.
+func orNever(at time.Time) time.Time {
+	if at.IsZero() {
+		return time.Now().Add(never)
+	}
+	return at
+}
