@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/misuse"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // badCallLimit is how long a bad call may take: there is nothing to do for it.
@@ -26,7 +24,7 @@ func (l *life) sendBadCalls(ctx context.Context) {
 }
 
 func (c *churn) sendBadCall(ctx context.Context, pick workload.BadCall) error {
-	conn, err := grpc.NewClient("unix://"+c.layout.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(c.layout.Socket)
 	if err != nil {
 		return err
 	}

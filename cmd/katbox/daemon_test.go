@@ -21,6 +21,7 @@ import (
 
 	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // hangs is after how long something hangs. KATBOX_TEST_HANGS sets it for slow machines.
@@ -248,14 +249,7 @@ func (d *daemon) fails() string {
 }
 
 func (d *daemon) request(pod, id string) *csi.NodePublishVolumeRequest {
-	return &csi.NodePublishVolumeRequest{
-		VolumeId: id, TargetPath: d.target(pod),
-		VolumeCapability: &csi.VolumeCapability{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		},
-		VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.uid": pod},
-	}
+	return testbed.Publish(id, d.target(pod), pod, nil)
 }
 
 func (d *daemon) publish(pod, id string) {

@@ -9,10 +9,10 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 const (
@@ -31,7 +31,7 @@ type provisioner struct {
 
 func newProvisioner(p *programs) (*provisioner, error) {
 	dial := func(socket string) (*grpc.ClientConn, error) {
-		return grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		return testbed.Dial(socket)
 	}
 	controller, err := dial(p.controllerSocket)
 	node, nodeErr := dial(p.nodeSocket)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // floor is the least that a driver can do.
@@ -69,7 +70,7 @@ func (f *floor) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, e
 }
 
 func (f *floor) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	pod := r.GetVolumeContext()[podUIDKey]
+	pod := r.GetVolumeContext()[testbed.PodUID]
 	if err := f.journal.append('p', r.GetVolumeId(), pod, r.GetTargetPath()); err != nil {
 		return nil, err
 	}

@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-)
 
-// podUIDKey is the key of the pod in a volume's context.
-const podUIDKey = "csi.storage.k8s.io/pod.uid"
+	"github.com/katbox/katbox/soak/testbed"
+)
 
 // What pods have in common: the namespace of nearly all, the name of their volume, and their service
 // account.
@@ -43,18 +42,15 @@ func manyNamed(group string, count int) []names {
 	return list
 }
 
-// targetDir is what the kubelet makes for a volume; the driver makes the target
-// in it.
-func targetDir(pods string, n names) string {
-	return filepath.Join(pods, n.pod, "volumes", "kubernetes.io~csi", volumeName)
+// volume is one of a server, for the kubelet.
+func (n names) volume(pods string) testbed.Volume {
+	return testbed.Volume{Kubelet: filepath.Dir(pods), Pod: n.pod, Name: volumeName, ID: n.id}
 }
-
-func target(pods string, n names) string { return filepath.Join(targetDir(pods, n), "mount") }
 
 func makePods(pods string, list []names) error {
 	for _, n := range list {
-		if err := os.MkdirAll(targetDir(pods, n), 0o750); err != nil {
-			return fmt.Errorf("make the directory of a pod: %w", err)
+		if err := n.volume(pods).MakeTargetDir(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -63,7 +59,7 @@ func makePods(pods string, list []names) error {
 // removePods removes what makePods made, and nothing that is in there.
 func removePods(pods string, list []names) error {
 	for _, n := range list {
-		for dir := targetDir(pods, n); dir != pods; dir = filepath.Dir(dir) {
+		for dir := n.volume(pods).TargetDir(); dir != pods; dir = filepath.Dir(dir) {
 			if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("remove the directory of a pod: %w", err)
 			}
@@ -73,22 +69,13 @@ func removePods(pods string, list []names) error {
 }
 
 func publishRequest(pods string, n names) *csi.NodePublishVolumeRequest {
-	return &csi.NodePublishVolumeRequest{
-		VolumeId: n.id, TargetPath: target(pods, n),
-		VolumeCapability: &csi.VolumeCapability{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		},
-		VolumeContext: map[string]string{
-			podUIDKey:                                n.pod,
-			"csi.storage.k8s.io/ephemeral":           "true",
-			"csi.storage.k8s.io/pod.name":            n.podName,
-			"csi.storage.k8s.io/pod.namespace":       namespace,
-			"csi.storage.k8s.io/serviceAccount.name": account,
-		},
-	}
+	return testbed.Publish(n.id, n.volume(pods).Target(), n.pod, map[string]string{
+		"csi.storage.k8s.io/pod.name":            n.podName,
+		"csi.storage.k8s.io/pod.namespace":       namespace,
+		"csi.storage.k8s.io/serviceAccount.name": account,
+	})
 }
 
 func unpublishRequest(pods string, n names) *csi.NodeUnpublishVolumeRequest {
-	return &csi.NodeUnpublishVolumeRequest{VolumeId: n.id, TargetPath: target(pods, n)}
+	return testbed.Unpublish(n.id, n.volume(pods).Target())
 }

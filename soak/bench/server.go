@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // startLimit is how long a server may take until it is ready.
@@ -99,7 +99,7 @@ func (v *server) stop() error {
 // one before it is used.
 func (v *server) connect(ctx context.Context, callers int) error {
 	for len(v.conns) < callers {
-		conn, err := grpc.NewClient("unix://"+v.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := testbed.Dial(v.socket)
 		if err == nil {
 			v.conns = append(v.conns, conn)
 			err = probe(ctx, conn)

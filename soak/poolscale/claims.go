@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // callTimeout is that of the sidecars; again is when they repeat a call at first.
@@ -28,7 +28,7 @@ func claims(ctx context.Context, o options, k *kubernetes, a *arrays, c *control
 	if err != nil {
 		return err
 	}
-	conn, err := grpc.NewClient("unix://"+c.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(c.socket)
 	if err != nil {
 		return err
 	}
@@ -38,10 +38,7 @@ func claims(ctx context.Context, o options, k *kubernetes, a *arrays, c *control
 	err = o.each(ctx, out, a, "made", func(ctx context.Context, n int) error {
 		made, err := client.CreateVolume(ctx, &csi.CreateVolumeRequest{
 			Name: fmt.Sprintf("pvc-99999999-0000-4000-8000-%012d", n), CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
-			VolumeCapabilities: []*csi.VolumeCapability{{
-				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-			}},
+			VolumeCapabilities: []*csi.VolumeCapability{testbed.Mount()},
 		})
 		ids[n] = made.GetVolume().GetVolumeId()
 		return err

@@ -97,10 +97,10 @@ func (c *checker) read(o options, acks []story.Event) error {
 	}
 	alone := make(map[string]int)
 	for _, f := range c.followers {
-		alone[f.pod]++
+		alone[f.Pod]++
 	}
 	for _, f := range c.followers {
-		f.treatment = treat(f.Story, f.volume, alone[f.pod] == 1)
+		f.treatment = treat(f.Story, f.volume, alone[f.Pod] == 1)
 		f.hold = 2*o.lifespan + 2*o.grace
 	}
 	return nil
@@ -139,7 +139,7 @@ func (c *checker) play(ctx context.Context, o options, booted time.Time) error {
 		if f.May(story.Live) {
 			// Its pod is on the node, and a kubelet makes the directories of its
 			// pods before anything else.
-			if err := f.makeTargetDir(); err != nil {
+			if err := f.MakeTargetDir(); err != nil {
 				return err
 			}
 		}
@@ -240,7 +240,7 @@ func (c *checker) listen(n *node) error {
 	for _, complaint := range complaints(string(text)) {
 		var about *follower
 		for _, f := range c.followers {
-			if f.node == n && f.id == complaint.volume {
+			if f.node == n && f.ID == complaint.volume {
 				about = f
 			}
 		}

@@ -27,7 +27,7 @@ func (f *findings) add(what string, v *follower) {
 	if v == nil {
 		return
 	}
-	fmt.Fprintf(f.out, "  volume %s, %s, treatment %s\n", v.volume, v.id, v.treatment)
+	fmt.Fprintf(f.out, "  volume %s, %s, treatment %s\n", v.volume, v.ID, v.treatment)
 	for _, e := range v.Told() {
 		fmt.Fprintf(f.out, "    %s\n", e)
 	}

@@ -70,7 +70,7 @@ type follower struct {
 // look looks at the data directory.
 func (f *follower) look() {
 	e := story.Event{At: time.Now()}
-	e.What, e.Text = look(f.data(), f.volume, f.Markers())
+	e.What, e.Text = look(f.Data(), f.volume, f.Markers())
 	e.Until = time.Now()
 	f.Add(e)
 }
@@ -108,7 +108,7 @@ func (f *follower) follow(ctx context.Context) error {
 // republish is a publish as after a reboot. The volume has to show its data.
 func (f *follower) republish(ctx context.Context) {
 	f.Add(story.Event{At: time.Now(), What: story.Publish})
-	err := f.makeTargetDir()
+	err := f.MakeTargetDir()
 	if err == nil {
 		err = f.publish(ctx)
 	}
@@ -117,7 +117,7 @@ func (f *follower) republish(ctx context.Context) {
 		f.Add(story.Event{At: replied, What: story.Failed, Text: fmt.Sprintf("publish: %v", err)})
 		return
 	}
-	found, err := count(f.target(), f.volume, f.Markers())
+	found, err := count(f.Target(), f.volume, f.Markers())
 	if err != nil {
 		f.Add(story.Event{At: replied, What: story.Failed, Text: fmt.Sprintf("published: %v", err)})
 		return
@@ -135,7 +135,7 @@ func (f *follower) leave(ctx context.Context) {
 		return
 	}
 	f.Add(story.Event{At: time.Now(), What: story.Retained, Lifespan: f.lifespan})
-	if err := f.removeTargetDir(); err != nil {
+	if err := f.RemoveTargetDir(); err != nil {
 		f.Add(story.Event{At: time.Now(), What: story.Failed, Text: err.Error()})
 	}
 }
@@ -144,7 +144,7 @@ func (f *follower) leave(ctx context.Context) {
 // within its grace time, so that it notices within twice that.
 func (f *follower) vanish() {
 	now := time.Now()
-	if err := f.removeTargetDir(); err != nil {
+	if err := f.RemoveTargetDir(); err != nil {
 		f.Add(story.Event{At: now, What: story.Failed, Text: err.Error()})
 		return
 	}

@@ -52,7 +52,7 @@ func (l *life) stages(ctx context.Context) error {
 			}
 		}
 	}
-	if err := l.removeTargetDir(); err != nil {
+	if err := l.RemoveTargetDir(); err != nil {
 		return err
 	}
 	return l.expire(ctx)
@@ -71,14 +71,14 @@ func (l *life) publish(ctx context.Context) error {
 	if err := l.tell(story.Event{What: story.Publish}); err != nil {
 		return err
 	}
-	if err := l.makeTargetDir(); err != nil {
+	if err := l.MakeTargetDir(); err != nil {
 		return err
 	}
 	if err := l.repeat(func() error { return l.place.publish(ctx) }); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
 	replied := time.Now()
-	found, err := count(l.target(), l.volume, l.markers)
+	found, err := count(l.Target(), l.volume, l.markers)
 	if err != nil {
 		return fmt.Errorf("published: %w", err)
 	}
@@ -92,7 +92,7 @@ func (l *life) write(ctx context.Context) error {
 		if l.rest(ctx, 100*time.Millisecond) != nil || l.quiet.wait(ctx) != nil {
 			return errOver
 		}
-		if err := synced.Write(l.target(), synced.Name(l.markers+1), l.volume, l.markers+1); err != nil {
+		if err := synced.Write(l.Target(), synced.Name(l.markers+1), l.volume, l.markers+1); err != nil {
 			return err
 		}
 		l.markers++
@@ -139,7 +139,7 @@ func (l *life) expire(ctx context.Context) error {
 	}
 	for {
 		before := time.Now()
-		what, text := look(l.data(), l.volume, l.markers)
+		what, text := look(l.Data(), l.volume, l.markers)
 		switch what {
 		case story.Gone:
 			return l.tell(story.Event{What: story.Gone})

@@ -13,13 +13,13 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 const (
@@ -63,7 +63,7 @@ func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (
 	}}
 	// The last pod is always there: without any the daemon doubts that it looks at
 	// the right directory.
-	for _, d := range []string{n.layout.Work, filepath.Join(n.pods(), "bystander")} {
+	for _, d := range []string{n.layout.Work, filepath.Join(n.layout.Kubelet, "pods", "bystander")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, fmt.Errorf("make a directory of node %s: %w", name, err)
 		}
@@ -79,29 +79,23 @@ func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (
 	}
 	n.driver = daemon.New(daemon.Config{Binary: o.daemon, Log: n.layout.Log, Socket: n.layout.Socket, Args: args})
 	var err error
-	// The first call on it connects.
-	n.conn, err = grpc.NewClient("unix://"+n.layout.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", n.layout.Socket, err)
-	}
-	return n, nil
+	n.conn, err = testbed.Dial(n.layout.Socket)
+	return n, err
 }
-
-func (n *node) pods() string { return filepath.Join(n.layout.Kubelet, "pods") }
 
 // place is a volume of a pod: what it is called, and where it is.
 type place struct {
 	*node
 	// volume is its name in the acks: node, pod and name in the pod.
 	volume string
-	pod    string
-	name   string
-	id     string
+	testbed.Volume
 }
 
 func (n *node) place(pod, name string) place {
 	sum := sha256.Sum256([]byte(pod + " " + name))
-	return place{node: n, volume: n.name + "/" + pod + "/" + name, pod: pod, name: name, id: fmt.Sprintf("csi-%x", sum)}
+	return place{node: n, volume: n.name + "/" + pod + "/" + name, Volume: testbed.Volume{
+		Kubelet: n.layout.Kubelet, Work: n.layout.Work, Pod: pod, Name: name, ID: fmt.Sprintf("csi-%x", sum),
+	}}
 }
 
 // placeOf finds the volume of an ack again.
@@ -115,59 +109,13 @@ func placeOf(all []*node, volume string) (place, error) {
 	return place{}, fmt.Errorf("no node has a volume %q", volume)
 }
 
-func (p place) data() string   { return filepath.Join(p.layout.Work, p.pod, p.id) }
-func (p place) target() string { return filepath.Join(p.targetDir(), "mount") }
-func (p place) targetDir() string {
-	return filepath.Join(p.pods(), p.pod, "volumes", "kubernetes.io~csi", p.name)
-}
-
-// makeTargetDir makes the directories of the pod, as the kubelet does before a
-// publish. It does not sync them, as the kubelet does not.
-func (p place) makeTargetDir() error {
-	for {
-		err := os.MkdirAll(p.targetDir(), 0o750)
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, os.ErrNotExist): // not the pod's other volume, going
-			return fmt.Errorf("make the directory of a target: %w", err)
-		}
-	}
-}
-
-// removeTargetDir removes what is empty of the pod's directories, with the target
-// if it is still there.
-func (p place) removeTargetDir() error {
-	top := p.pods()
-	for dir := p.target(); dir != top; dir = filepath.Dir(dir) {
-		err := os.Remove(dir)
-		switch {
-		case err == nil, errors.Is(err, os.ErrNotExist):
-		case errors.Is(err, os.ErrExist): // not empty: the pod has another volume
-			return nil
-		default:
-			return fmt.Errorf("remove the directory of a target: %w", err)
-		}
-	}
-	return nil
-}
-
 // publish publishes the volume.
 func (p place) publish(ctx context.Context) error {
 	return p.call(ctx, func(ctx context.Context, c csi.NodeClient) error {
-		_, err := c.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-			VolumeId: p.id, TargetPath: p.target(),
-			VolumeCapability: &csi.VolumeCapability{
-				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-			},
-			VolumeContext: map[string]string{
-				"csi.storage.k8s.io/ephemeral":     "true",
-				"csi.storage.k8s.io/pod.name":      p.name,
-				"csi.storage.k8s.io/pod.namespace": "powercut",
-				"csi.storage.k8s.io/pod.uid":       p.pod,
-			},
-		})
+		_, err := c.NodePublishVolume(ctx, testbed.Publish(p.ID, p.Target(), p.Pod, map[string]string{
+			"csi.storage.k8s.io/pod.name":      p.Name,
+			"csi.storage.k8s.io/pod.namespace": "powercut",
+		}))
 		return err
 	})
 }
@@ -175,7 +123,7 @@ func (p place) publish(ctx context.Context) error {
 // unpublish unpublishes the volume.
 func (p place) unpublish(ctx context.Context) error {
 	return p.call(ctx, func(ctx context.Context, c csi.NodeClient) error {
-		_, err := c.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: p.id, TargetPath: p.target()})
+		_, err := c.NodeUnpublishVolume(ctx, testbed.Unpublish(p.ID, p.Target()))
 		return err
 	})
 }

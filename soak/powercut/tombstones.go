@@ -54,7 +54,7 @@ func (c *checker) promised(n *node) map[string]*follower {
 	all := make(map[string]*follower)
 	for _, f := range c.followers {
 		if f.node == n && f.Markers() > 0 {
-			all[f.id] = f
+			all[f.ID] = f
 		}
 	}
 	return all

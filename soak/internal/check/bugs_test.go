@@ -14,8 +14,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/katbox/katbox/soak/internal/check"
 	"github.com/katbox/katbox/soak/internal/fake"
@@ -23,6 +21,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // trial is a small run by hand against a driver that has a bug.
@@ -114,7 +113,7 @@ func newTrial(t *testing.T, bug fake.Bug, headroom float64) *trial {
 
 // call makes a call on a connection of its own, as the kubelet does.
 func (r *trial) call(v *history.Volume, m history.Method, do func(csi.NodeClient) error) error {
-	conn, err := grpc.NewClient("unix:"+filepath.Join(r.dir, "s"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(filepath.Join(r.dir, "s"))
 	r.try(err)
 	defer conn.Close()
 	c := v.Begin(m, false)
@@ -125,21 +124,14 @@ func (r *trial) call(v *history.Volume, m history.Method, do func(csi.NodeClient
 
 func (r *trial) publish(v *history.Volume) error {
 	return r.call(v, history.Publish, func(client csi.NodeClient) error {
-		_, err := client.NodePublishVolume(r.t.Context(), &csi.NodePublishVolumeRequest{
-			VolumeId: v.ID, TargetPath: v.Target,
-			VolumeCapability: &csi.VolumeCapability{
-				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-			},
-			VolumeContext: map[string]string{"csi.storage.k8s.io/pod.uid": v.Pod, "csi.storage.k8s.io/ephemeral": "true"},
-		})
+		_, err := client.NodePublishVolume(r.t.Context(), testbed.Publish(v.ID, v.Target, v.Pod, nil))
 		return err
 	})
 }
 
 func (r *trial) unpublish(v *history.Volume) error {
 	return r.call(v, history.Unpublish, func(client csi.NodeClient) error {
-		_, err := client.NodeUnpublishVolume(r.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.ID, TargetPath: v.Target})
+		_, err := client.NodeUnpublishVolume(r.t.Context(), testbed.Unpublish(v.ID, v.Target))
 		return err
 	})
 }

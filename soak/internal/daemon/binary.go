@@ -11,11 +11,10 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/katbox/katbox/soak/internal/clock"
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 const (
@@ -100,7 +99,7 @@ func (b *Binary) Start(ctx context.Context) error {
 func (b *Binary) ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	conn, err := grpc.NewClient("unix://"+b.config.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(b.config.Socket)
 	if err != nil {
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
@@ -20,6 +19,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // errLost says that something is gone, or changed, that had to stay.
@@ -119,7 +119,7 @@ func (n *node) start() {
 func (n *node) connect() {
 	n.t.Helper()
 	var err error
-	n.conn, err = grpc.NewClient("unix://"+n.layout.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	n.conn, err = testbed.Dial(n.layout.Socket)
 	n.try(err)
 	n.client = csi.NewNodeClient(n.conn)
 }

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // vol is a volume of a pod, published or not.
@@ -36,19 +37,12 @@ func (n *node) volumeOf(pod, id string) vol {
 }
 
 func (n *node) publish(v vol) error {
-	_, err := n.client.NodePublishVolume(n.t.Context(), &csi.NodePublishVolumeRequest{
-		VolumeId: v.id, TargetPath: v.target,
-		VolumeCapability: &csi.VolumeCapability{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		},
-		VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.uid": v.pod},
-	})
+	_, err := n.client.NodePublishVolume(n.t.Context(), testbed.Publish(v.id, v.target, v.pod, nil))
 	return err
 }
 
 func (n *node) unpublish(v vol) error {
-	_, err := n.client.NodeUnpublishVolume(n.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
+	_, err := n.client.NodeUnpublishVolume(n.t.Context(), testbed.Unpublish(v.id, v.target))
 	return err
 }
 

@@ -3,7 +3,6 @@ package fake
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/misuse"
 	"github.com/katbox/katbox/soak/internal/mounttest"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // node is a driver and what a kubelet has of it.
@@ -57,7 +56,7 @@ func newNode(t *testing.T, disk bool, change func(*Config)) *node {
 	}
 	n.try(n.driver.Start(t.Context()))
 	t.Cleanup(func() { _ = n.driver.Kill() }) // it may have ended
-	conn, err := grpc.NewClient("unix:"+n.cfg.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(n.cfg.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,24 +91,16 @@ func (n *node) publishWith(id, key, value string) codes.Code {
 
 func (n *node) publishAs(id string, readOnly bool, attributes map[string]string) codes.Code {
 	n.t.Helper()
-	values := map[string]string{podUID: "pod-" + id, "csi.storage.k8s.io/ephemeral": "true"}
-	maps.Copy(values, attributes)
 	n.try(os.MkdirAll(filepath.Dir(n.target(id)), 0o755))
-	_, err := n.client.NodePublishVolume(n.t.Context(), &csi.NodePublishVolumeRequest{
-		VolumeId: id, TargetPath: n.target(id), Readonly: readOnly,
-		VolumeCapability: &csi.VolumeCapability{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		},
-		VolumeContext: values,
-	}, grpc.WaitForReady(true))
+	request := testbed.Publish(id, n.target(id), "pod-"+id, attributes)
+	request.Readonly = readOnly
+	_, err := n.client.NodePublishVolume(n.t.Context(), request, grpc.WaitForReady(true))
 	return status.Code(err)
 }
 
 func (n *node) unpublish(id string) codes.Code {
 	n.t.Helper()
-	_, err := n.client.NodeUnpublishVolume(n.t.Context(),
-		&csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: n.target(id)}, grpc.WaitForReady(true))
+	_, err := n.client.NodeUnpublishVolume(n.t.Context(), testbed.Unpublish(id, n.target(id)), grpc.WaitForReady(true))
 	return status.Code(err)
 }
 
@@ -313,7 +304,7 @@ func TestBadInput(t *testing.T) {
 		n := newNode(t, false, func(c *Config) { c.Bug = bug })
 		site, err := misuse.NewSite(n.cfg.Kubelet, n.cfg.Work)
 		n.try(err)
-		conn, err := grpc.NewClient("unix:"+n.cfg.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := testbed.Dial(n.cfg.Socket)
 		n.try(err)
 		objections := 0
 		for pick := range misuse.Number() {

@@ -7,10 +7,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // client makes the calls, each on a connection of its own.
@@ -26,7 +26,7 @@ type request func(context.Context, grpc.ClientConnInterface) error
 // dial makes one call that belongs to no volume.
 func (c client) dial(ctx context.Context, do request) error {
 	// The first call on it connects.
-	conn, err := grpc.NewClient("unix://"+c.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(c.socket)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", c.socket, err)
 	}

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // endingsAgain is after how long a watch that ended is begun again.
@@ -27,7 +28,7 @@ func Endings(ctx context.Context, root string, ended func(uid, phase string)) {
 
 func watchEndings(ctx context.Context, root string, ended func(uid, phase string)) error {
 	socket := filepath.Join(root, "pods-api", "pods-api.sock")
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(socket)
 	if err != nil {
 		return err
 	}

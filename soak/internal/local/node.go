@@ -10,10 +10,10 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // poolKey is where the volume context has the UUID of a volume's pool.
@@ -29,7 +29,7 @@ type node struct {
 }
 
 func dial(socket, kubelet string) (*node, error) {
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(socket)
 	return &node{kubelet: kubelet, conn: conn}, err
 }
 
@@ -42,20 +42,13 @@ func (n *node) target(volume, pod string) string {
 	return filepath.Join(n.kubelet, "pods", pod, "volumes/kubernetes.io~csi", volume, "mount")
 }
 
-func capability() *csi.VolumeCapability {
-	return &csi.VolumeCapability{
-		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-	}
-}
-
 func (n *node) stageOnce(ctx context.Context, pool, volume string) error {
 	path := n.staging(volume)
 	if err := os.MkdirAll(path, 0o750); err != nil {
 		return err
 	}
 	_, err := csi.NewNodeClient(n.conn).NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-		VolumeId: volume, StagingTargetPath: path, VolumeCapability: capability(), VolumeContext: map[string]string{poolKey: pool},
+		VolumeId: volume, StagingTargetPath: path, VolumeCapability: testbed.Mount(), VolumeContext: map[string]string{poolKey: pool},
 	})
 	return err
 }
@@ -72,7 +65,7 @@ func (n *node) publish(ctx context.Context, pool, volume, pod string) (string, e
 	}
 	return target, n.call(ctx, "publish "+volume, func(ctx context.Context) error {
 		_, err := csi.NewNodeClient(n.conn).NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-			VolumeId: volume, StagingTargetPath: n.staging(volume), TargetPath: target, VolumeCapability: capability(),
+			VolumeId: volume, StagingTargetPath: n.staging(volume), TargetPath: target, VolumeCapability: testbed.Mount(),
 			VolumeContext: map[string]string{poolKey: pool},
 		})
 		return err
@@ -83,7 +76,7 @@ func (n *node) publish(ctx context.Context, pool, volume, pod string) (string, e
 func (n *node) leave(ctx context.Context, volume, pod string) error {
 	target, staging := n.target(volume, pod), n.staging(volume)
 	err := n.call(ctx, "unpublish "+volume, func(ctx context.Context) error {
-		_, err := csi.NewNodeClient(n.conn).NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: volume, TargetPath: target})
+		_, err := csi.NewNodeClient(n.conn).NodeUnpublishVolume(ctx, testbed.Unpublish(volume, target))
 		return err
 	})
 	if err != nil {

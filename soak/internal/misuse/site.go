@@ -8,8 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // Names of what bad calls are about. No pod of a run has the same, so that
@@ -79,21 +80,11 @@ func (s *Site) expand(value string) string {
 
 // good is a request with nothing wrong.
 func (s *Site) good() *request {
-	return &request{
-		VolumeId:   volumeID,
-		TargetPath: s.target,
-		VolumeCapability: &csi.VolumeCapability{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		},
-		VolumeContext: map[string]string{
-			keyEphemeral:                             "true",
-			keyPodUID:                                podUID,
-			"csi.storage.k8s.io/pod.name":            "misuse",
-			"csi.storage.k8s.io/pod.namespace":       "soak",
-			"csi.storage.k8s.io/serviceAccount.name": "default",
-		},
-	}
+	return testbed.Publish(volumeID, s.target, podUID, map[string]string{
+		"csi.storage.k8s.io/pod.name":            "misuse",
+		"csi.storage.k8s.io/pod.namespace":       "soak",
+		"csi.storage.k8s.io/serviceAccount.name": "default",
+	})
 }
 
 // leadsTo are the paths that a request leads to if a driver takes it as it is.

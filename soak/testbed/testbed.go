@@ -1,0 +1,100 @@
+// Package testbed is the kubelet's side of one inline volume without a kubelet: its paths, its directories and its
+// calls. Benchmarks, power cuts and tests that play the kubelet by hand share it; the soak has a whole kubelet
+// (soak/internal/kubelet). It is outside of soak/internal for the tests of cmd/katbox.
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// PodUID is the key of the pod in a volume's context.
+const PodUID = "csi.storage.k8s.io/pod.uid"
+
+// Dial prepares a connection to a driver; the first call on it connects.
+func Dial(socket string) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", socket, err)
+	}
+	return conn, nil
+}
+
+// Mount is the capability of a file system that one node writes to, as pods have it.
+func Mount() *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}
+}
+
+// Publish asks for an inline volume of a pod. More may be added to its context.
+func Publish(id, target, pod string, more map[string]string) *csi.NodePublishVolumeRequest {
+	r := &csi.NodePublishVolumeRequest{
+		VolumeId: id, TargetPath: target, VolumeCapability: Mount(),
+		VolumeContext: map[string]string{"csi.storage.k8s.io/ephemeral": "true", PodUID: pod},
+	}
+	maps.Copy(r.VolumeContext, more)
+	return r
+}
+
+// Unpublish takes a volume away.
+func Unpublish(id, target string) *csi.NodeUnpublishVolumeRequest {
+	return &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}
+}
+
+// Volume is an inline volume: where it is, and what it is called.
+type Volume struct {
+	// Kubelet is the kubelet's directory, Work the driver's.
+	Kubelet, Work string
+	// Pod is the UID of its pod, Name its name there.
+	Pod, Name, ID string
+}
+
+// Data is the data directory, Target where the pod wants it.
+func (v Volume) Data() string   { return filepath.Join(v.Work, v.Pod, v.ID) }
+func (v Volume) Target() string { return filepath.Join(v.TargetDir(), "mount") }
+
+// TargetDir is what the kubelet makes for a volume; the driver makes the target in it.
+func (v Volume) TargetDir() string {
+	return filepath.Join(v.pods(), v.Pod, "volumes", "kubernetes.io~csi", v.Name)
+}
+
+func (v Volume) pods() string { return filepath.Join(v.Kubelet, "pods") }
+
+// MakeTargetDir makes the directories of the pod, as the kubelet does before a
+// publish. It does not sync them, as the kubelet does not.
+func (v Volume) MakeTargetDir() error {
+	for {
+		err := os.MkdirAll(v.TargetDir(), 0o750)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, os.ErrNotExist): // not the pod's other volume, going
+			return fmt.Errorf("make the directory of a target: %w", err)
+		}
+	}
+}
+
+// RemoveTargetDir removes what is empty of the pod's directories, with the target
+// if it is still there.
+func (v Volume) RemoveTargetDir() error {
+	for dir := v.Target(); dir != v.pods(); dir = filepath.Dir(dir) {
+		err := os.Remove(dir)
+		switch {
+		case err == nil, errors.Is(err, os.ErrNotExist):
+		case errors.Is(err, os.ErrExist): // not empty: the pod has another volume
+			return nil
+		default:
+			return fmt.Errorf("remove the directory of a target: %w", err)
+		}
+	}
+	return nil
+}
