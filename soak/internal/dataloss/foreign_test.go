@@ -2,6 +2,7 @@ package dataloss
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -81,10 +82,15 @@ func (n *node) restart() {
 	n.start()
 }
 
-// says checks that the daemon's log tells of something.
+// says waits until the daemon's log tells of something.
 func (n *node) says(what string) {
 	n.t.Helper()
-	log, err := os.ReadFile(n.layout.Log)
-	n.try(err)
-	n.is(strings.Contains(string(log), what), "the log does not say %q", what)
+	if n.daemon == nil {
+		return
+	}
+	n.eventually(fmt.Sprintf("the log says %q", what), func() bool {
+		log, err := os.ReadFile(n.layout.Log)
+		n.try(err)
+		return strings.Contains(string(log), what)
+	})
 }
