@@ -9,12 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/pause"
 )
-
-// trashName is where in the working directory the daemon puts what it is about to
-// erase.
-const trashName = ".trash"
 
 // pollInterval is how often something is looked at that is waited for.
 const pollInterval = 50 * time.Millisecond
@@ -141,7 +138,7 @@ func (s *story) fill(ctx context.Context) error {
 
 // makesRoom waits until a retained volume has gone to make room, and is erased.
 func (s *story) makesRoom(ctx context.Context, p *pod) error {
-	trash := filepath.Join(s.layout.Work, trashName)
+	trash := filepath.Join(s.layout.Work, host.TrashName)
 	err := poll(ctx, "the daemon does not make room", func() (bool, error) {
 		gone, err := absent(p.data())
 		if !gone || err != nil {

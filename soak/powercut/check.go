@@ -176,7 +176,7 @@ func (c *checker) finish(ctx context.Context, o options) error {
 	limit := time.Now().Add(o.tolerance)
 	for _, n := range c.nodes {
 		for {
-			left, err := remains(n.layout.Work)
+			left, err := host.Remains(n.layout.Work, nil)
 			if err != nil {
 				return err
 			}

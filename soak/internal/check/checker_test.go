@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/workload"
 )
 
@@ -409,14 +410,14 @@ func TestChecker(t *testing.T) {
 			w.canary = errors.New("a file is gone")
 		}, history.Contained},
 
-		{"trash stays", func(w *world) { w.try(os.MkdirAll(filepath.Join(w.work, trashName, "x"), 0o755)) }, history.NoLeak},
+		{"trash stays", func(w *world) { w.try(os.MkdirAll(filepath.Join(w.work, host.TrashName, "x"), 0o755)) }, history.NoLeak},
 		{"trash of a foreign mount goes after it", func(w *world) {
 			trash := w.setAside()
 			time.AfterFunc(holdSlack, func() { w.try(os.Remove(trash)) })
 		}, ""},
 		{"trash of a foreign mount stays", func(w *world) { w.setAside() }, history.NoLeak},
 		{"trash goes a little later", func(w *world) {
-			trash := filepath.Join(w.work, trashName, "x")
+			trash := filepath.Join(w.work, host.TrashName, "x")
 			w.try(os.MkdirAll(trash, 0o755))
 			time.AfterFunc(tolerance/2, func() { w.try(os.Remove(trash)) })
 		}, ""},
@@ -516,7 +517,7 @@ func (w *world) setAside() string {
 	v := w.retain(1)
 	relieve := v.Afflict(workload.ForeignMount, "mounted inside")
 	time.Sleep(lifespan)
-	trash := filepath.Join(w.work, trashName, "x")
+	trash := filepath.Join(w.work, host.TrashName, "x")
 	w.try(os.Mkdir(filepath.Dir(trash), 0o755))
 	w.try(os.Rename(v.Data, trash))
 	w.try(os.RemoveAll(filepath.Join(trash, marker)))

@@ -2,23 +2,15 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/pause"
 )
-
-// trashName is where the driver puts data that it is about to erase.
-const trashName = ".trash"
-
-// lostAndFound is made by mkfs.ext4.
-const lostAndFound = "lost+found"
 
 // excuse lets the remains of a volume be: they are not the driver's doing, or
 // were reported already.
@@ -31,50 +23,13 @@ func (c *Checker) excuse(v *history.Volume) {
 	c.excused[filepath.Clean(v.Data)] = true
 }
 
-// remains lists what there should not be in a working directory once all
-// volumes are over: directories of pods, and trash. The driver's records and its
-// other hidden directories may stay, and so may the excused data directories.
-func remains(work string, excused map[string]bool) ([]string, error) {
-	entries, err := os.ReadDir(work)
-	if err != nil {
-		return nil, fmt.Errorf("working directory: %w", err)
-	}
-	pods := make(map[string]bool)
-	for data := range excused {
-		pods[filepath.Dir(data)] = true
-	}
-	var found []string
-	for _, entry := range entries {
-		name := entry.Name()
-		if !entry.IsDir() || strings.HasPrefix(name, ".") && name != trashName || name == lostAndFound {
-			continue
-		}
-		dir := filepath.Join(work, name)
-		inside, err := os.ReadDir(dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // erased meanwhile
-		case err != nil:
-			return nil, fmt.Errorf("working directory: %w", err)
-		case name != trashName && len(inside) == 0 && !pods[dir]:
-			found = append(found, name+"/")
-		}
-		for _, e := range inside {
-			if !excused[filepath.Join(dir, e.Name())] {
-				found = append(found, filepath.Join(name, e.Name()))
-			}
-		}
-	}
-	return found, nil
-}
-
 // awaitEmpty waits until the working directory has no remains, and reports them
 // if there are some at the given time.
 func (c *Checker) awaitEmpty(ctx context.Context, until time.Time) error {
 	for {
 		before := time.Now()
 		c.mu.Lock()
-		found, err := remains(c.cfg.Work, c.excused)
+		found, err := host.Remains(c.cfg.Work, c.excused)
 		c.mu.Unlock()
 		if err != nil || len(found) == 0 {
 			return err

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/internal/host"
 )
 
 const (
@@ -241,7 +242,7 @@ func (w *world) again(n int, before *history.Volume) {
 
 // remove does what a driver's deletion does.
 func (w *world) remove(v *history.Volume) {
-	trash := filepath.Join(w.work, trashName)
+	trash := filepath.Join(w.work, host.TrashName)
 	w.try(os.MkdirAll(trash, 0o755))
 	w.try(os.Rename(v.Data, filepath.Join(trash, v.ID)))
 	w.try(os.RemoveAll(filepath.Join(trash, v.ID)))

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 func TestRemains(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	if left, err := remains(work); err != nil || len(left) > 0 {
+	if left, err := Remains(work, nil); err != nil || len(left) > 0 {
 		t.Errorf("an empty directory has %q, %v", left, err)
 	}
 	for _, dir := range []string{".trash/entry/below", "pod/volume", "empty", ".hidden/x"} {
@@ -18,8 +18,8 @@ func TestRemains(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left, err := remains(work)
-	if want := []string{"empty", "pod", ".trash/entry"}; err != nil || !slices.Equal(left, want) {
+	left, err := Remains(work, nil)
+	if want := []string{".trash/entry", "empty/", "pod/volume"}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("it has %q, %v; want %q", left, err, want)
 	}
 }
