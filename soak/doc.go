@@ -21,6 +21,9 @@
 //     and the mounts below all that.
 //   - history is the story of each volume, and the promises.
 //   - workload is what a run does, decided by a seed before it happens.
+//   - story, beside internal, decides whether what was seen of a volume keeps the promises:
+//     for check, for the power cuts and for the crash tests of cmd/katbox. testbed, beside it,
+//     is the kubelet's side of one volume for those who play a kubelet by hand.
 //   - pause waits, quantile sums up times, and readme puts text into a page, for
 //     all of them and for the programs beside them.
 //

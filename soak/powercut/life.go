@@ -20,7 +20,7 @@ var errOver = errors.New("the run is over")
 
 // life is that of a volume, from its first publish until it has expired.
 type life struct {
-	*churn
+	churn *churn
 	place
 	random  *rand.Rand
 	markers int
@@ -30,7 +30,7 @@ type life struct {
 func (l *life) live(ctx context.Context) {
 	err := l.stages(ctx)
 	if err != nil && !errors.Is(err, errOver) && ctx.Err() == nil {
-		l.fail(l.volume, err)
+		l.churn.fail(l.volume, err)
 	}
 }
 
@@ -61,11 +61,11 @@ func (l *life) stages(ctx context.Context) error {
 // tell prints an ack of this volume.
 func (l *life) tell(e story.Event) error {
 	e.Volume = l.volume
-	return l.acks.add(e)
+	return l.churn.acks.add(e)
 }
 
 func (l *life) publish(ctx context.Context) error {
-	if l.quiet.wait(ctx) != nil {
+	if l.churn.quiet.wait(ctx) != nil {
 		return errOver
 	}
 	if err := l.tell(story.Event{What: story.Publish}); err != nil {
@@ -89,7 +89,7 @@ func (l *life) publish(ctx context.Context) error {
 // write leaves markers, or none, and then the volume as it is for a while.
 func (l *life) write(ctx context.Context) error {
 	for range l.random.IntN(4) {
-		if l.rest(ctx, 100*time.Millisecond) != nil || l.quiet.wait(ctx) != nil {
+		if l.rest(ctx, 100*time.Millisecond) != nil || l.churn.quiet.wait(ctx) != nil {
 			return errOver
 		}
 		if err := synced.Write(l.Target(), synced.Name(l.markers+1), l.volume, l.markers+1); err != nil {
@@ -111,7 +111,7 @@ func (l *life) write(ctx context.Context) error {
 }
 
 func (l *life) unpublish(ctx context.Context) error {
-	if l.quiet.wait(ctx) != nil {
+	if l.churn.quiet.wait(ctx) != nil {
 		return errOver
 	}
 	if err := l.tell(story.Event{What: story.Unpublish, Lifespan: l.lifespan}); err != nil {

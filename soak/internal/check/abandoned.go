@@ -20,12 +20,10 @@ const (
 // abandoned is a volume that the kubelet will never unpublish.
 type abandoned struct {
 	volume *history.Volume
-	// earliest is when the data may go; zero if that does not matter, because
-	// nobody was told that it is there.
-	earliest time.Time
 	// since is when it was abandoned.
 	since time.Time
-	// r is for the question whether pressure excuses an early end.
+	// r is how its data is kept, if the driver retains it at once; nil if that does
+	// not matter, because nobody was told that it is there.
 	r *retained
 }
 
@@ -54,8 +52,8 @@ func (c *Checker) Abandoned(v *history.Volume) {
 		if sent := v.FirstSent(history.Unpublish); !sent.IsZero() && sent.Before(removed) {
 			removed = sent
 		}
-		a.earliest = removed.Add(c.cfg.lifespan(v))
-		a.r = &retained{volume: v, from: removed, lastWhole: removed}
+		until := removed.Add(c.cfg.lifespan(v))
+		a.r = &retained{volume: v, from: removed, to: removed, earliest: until, deadline: until, lastWhole: removed}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,11 +97,10 @@ func (c *Checker) lookAtAbandoned(a *abandoned) {
 		// What is left is not the driver's doing.
 		c.excuse(v)
 	case !mounted && !there:
-		early := !a.earliest.IsZero() && after.Before(a.earliest)
-		if early && !c.mayBeEvicted(a.r, after) {
+		if a.r != nil && a.r.judge(before, after, Gone) == goneEarly && !c.mayBeEvicted(a.r, after) {
 			c.cfg.Findings.Add(c.durable(a.r.from, after), v, fmt.Sprintf(
 				"it was published, and then its pod went; its data should be there until %s at least, and is gone at %s",
-				a.earliest.Format(history.Clock), after.Format(history.Clock)))
+				a.r.earliest.Format(history.Clock), after.Format(history.Clock)))
 		}
 	case !limit.missed(before):
 		if there && a.r != nil {

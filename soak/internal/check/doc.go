@@ -11,14 +11,14 @@
 // in it excuses. A fault that excuses something has to be noted, in the volume's
 // story or the timeline, before it is brought about.
 //
-// What may become of a retained volume, and from when until when, is decided by package
-// story, which is told what the kubelet, people and other pods did with it: see tale.go.
-// Three things stay here, because a story knows neither the clock of a machine nor other
-// volumes. What puts a deletion off is judged in real time: a driver that is away, a slow
-// disk, something that is mounted inside. Pressure, and the order in which it takes
-// volumes, is measured. And of one that is partial only a look that comes later says
-// whether it was on its way. A published volume is in one state alone, and a look at it
-// is compared with that.
+// What may become of a retained volume, or of one whose pod went without an unpublish, and
+// from when until when, is decided by package story. It is told what the kubelet, people and
+// other pods did with the volume: see tale.go. Three things stay here, because a story knows
+// neither the clock of a machine nor other volumes. What puts a deletion off is judged in
+// real time: a driver that is away, a slow disk, something that is mounted inside. Pressure
+// is measured, and the order in which it takes volumes compares several. And of a volume that
+// is there in part only a later look says whether it was on its way. A published volume is in
+// one state alone, so a look at it is compared with that.
 //
 // It changes nothing on the node, and knows nothing of what is in a volume: how
 // to look at a volume, at the disk and at the mount table is given to it.
