@@ -1,0 +1,3 @@
+module github.com/katbox/katbox/ci/mutants
+
+go 1.26.0
