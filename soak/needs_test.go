@@ -114,7 +114,10 @@ var needs = map[fake.Bug]need{
 	}},
 	// The loss has to come well before the end of the containers.
 	fake.LosesFiles: {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
-	fake.MovesData:  {change: func(w *workload.Workload) { w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second) }},
+	// The driver never comes back to where it has moved the data.
+	fake.MovesData: {also: []history.Promise{history.NoLeak}, change: func(w *workload.Workload) {
+		w.Pods, w.Length.Mean = 12, workload.Duration(3*time.Second)
+	}},
 	// It takes some seconds until it is certain that nothing is evicted, and
 	// nothing may expire meanwhile.
 	fake.NeverEvicts: {change: func(w *workload.Workload) {
@@ -123,6 +126,27 @@ var needs = map[fake.Bug]need{
 		w.Driver.Headroom = 0.1
 		w.Driver.Lifespan = workload.Duration(20 * time.Second)
 	}},
+	// It is certain before the lifespan is over, though that is short.
+	fake.NeverEvictsShort: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 4, 4
+		w.Faults = []workload.Fault{fault(workload.DiskFull, 1, 8*time.Second)}
+		w.Driver.Headroom = 0.1
+	}},
+	// The disk is never full, so that most may stay.
+	fake.EvictsAll: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 40, 4
+		w.Disk.Size = 16 << 20
+		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
+		w.Driver.Headroom = 0.9
+		w.Driver.Lifespan = workload.Duration(8 * time.Second)
+	}},
+	// Mounts are looked at once in a second.
+	fake.MountsTwice: {change: func(w *workload.Workload) {
+		w.Pods, w.Calls.Doubled, w.Length.Mean = 12, 1, workload.Duration(3*time.Second)
+	}},
+	// What may come of other reasons is less than what so many publishes leave.
+	fake.LeaksMemory:  {change: func(w *workload.Workload) { waves(w); w.Calls.Doubled = 1 }},
+	fake.LeaksThreads: {change: func(w *workload.Workload) { waves(w); w.Calls.Doubled = 1 }},
 	// Here and there a volume has to go, while there are older ones by more than
 	// a second.
 	fake.EvictsNewest: {change: func(w *workload.Workload) {
@@ -220,6 +244,11 @@ var needs = map[fake.Bug]need{
 	fake.BuriesTwice:      decided(func(*workload.Workload) {}),
 	fake.BuriesExpired:    decided(func(*workload.Workload) {}),
 	fake.BuriesOthers:     decided(func(*workload.Workload) {}),
+	// As for LocksAll, but that only unpublishes wait.
+	fake.LocksUnpublishes: {change: func(w *workload.Workload) {
+		w.Pods, w.Parallel = 16, 4
+		w.Faults = []workload.Fault{fault(workload.BusyTarget, 2, 18*time.Second)}
+	}},
 	// A call may take 10 s. The first of the two targets is that of a pod in the
 	// first half, so that there are others to wait for it.
 	fake.LocksAll: {change: func(w *workload.Workload) {

@@ -43,6 +43,10 @@ func (d inProcess) Usage() (host.Usage, bool) {
 	return host.Usage{CPU: cpu, RSS: rss, Anonymous: anonymous, Peak: peak, Threads: threads}, ok
 }
 
+func (d inProcess) Descriptors() (int, bool) { return d.Driver.Descriptors() }
+
+func (d inProcess) Records() (int, error) { return d.Driver.Records(), nil }
+
 func (d inProcess) Total() host.Usage {
 	u, _ := d.Usage()
 	return u

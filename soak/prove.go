@@ -45,6 +45,7 @@ func (s *stage) prove(ctx context.Context) error {
 	if err := s.driver.Start(ctx); err != nil {
 		return s.died(ctx, err)
 	}
+	s.started()
 	if err := s.locals.open(ctx); err != nil {
 		return err
 	}
@@ -105,10 +106,13 @@ func (s *stage) prove(ctx context.Context) error {
 	stopReaders()
 	n.crash()
 	stopWeather() // its file is in the driver's working directory
+	if err := s.checkAtRest(ctx); err != nil {
+		return err
+	}
 	if err := s.driver.Stop(); err != nil {
 		return s.died(ctx, err)
 	}
-	return s.checkMounts()
+	return errors.Join(s.checkMounts(), s.checkLeft())
 }
 
 // churn returns when all pods and all faults are over.
@@ -149,6 +153,9 @@ func (s *stage) possible() []workload.PlannedFault {
 
 // killDriver is a crash of the driver and a start so much later.
 func (s *stage) killDriver(ctx context.Context, away time.Duration, cancel context.CancelCauseFunc) error {
+	if r, ok := s.holds(); ok {
+		s.checker.CheckMemory(r)
+	}
 	s.driver.Kill()
 	if err := pause.For(ctx, away); err != nil {
 		return err
@@ -158,6 +165,7 @@ func (s *stage) killDriver(ctx context.Context, away time.Duration, cancel conte
 		cancel(err)
 		return err
 	}
+	s.started()
 	s.checker.DaemonReady()
 	return nil
 }

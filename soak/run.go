@@ -50,7 +50,7 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 		defer o.locals.controller.Close()
 		args = append(args, o.locals.flags...)
 	}
-	driver := daemon.Config{Binary: binary, Args: args, Log: l.Log, Socket: l.Socket}
+	driver := daemon.Config{Binary: binary, Args: args, Log: l.Log, Socket: l.Socket, Records: filepath.Join(l.Work, daemon.RecordsFile)}
 	if hasFault(o.workload, workload.ClockStep) {
 		if driver.Clock, err = clock.New(filepath.Join(l.Dir, "clock")); err != nil {
 			return 0, errors.Join(err, l.Remove())

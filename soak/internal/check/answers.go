@@ -108,6 +108,9 @@ func (c *Checker) Called(v *history.Volume, call history.Call) {
 	if call.Bad {
 		return
 	}
+	if call.Method == history.Publish {
+		c.notePublish()
+	}
 	troubled := func(kinds ...workload.FaultKind) bool {
 		return v.Troubled(call.From.Add(-troubleSlack), call.To, kinds...)
 	}

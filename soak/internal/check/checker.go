@@ -14,6 +14,8 @@ import (
 const (
 	// canaryInterval is how often the canaries are looked at.
 	canaryInterval = time.Second
+	// stackInterval is how often the mount table is read for targets with more than one mount.
+	stackInterval = time.Second
 	// turnInterval is how often some of the many are looked at in turn, so that
 	// the looks of a second do not come all at once.
 	turnInterval = 50 * time.Millisecond
@@ -59,6 +61,8 @@ type Checker struct {
 	lookers map[string]*history.Volume
 	// removals are the last ones.
 	removals []*removal
+	// budget is what the driver's process may have.
+	budget budget
 	// err is why the checker cannot check, by the first time.
 	err error
 }
@@ -113,6 +117,7 @@ func (c *Checker) Run(ctx context.Context) {
 		{pressureInterval, c.lookAtEvictions},
 		{pressureInterval, c.judgeSuspicions},
 		{canaryInterval, c.lookAtCanaries},
+		{stackInterval, c.lookAtStacks},
 		{turnInterval, func() { c.lookAtSomePublished(publishedLooks / turns) }},
 		{turnInterval, func() { c.lookAtSomeRetained(retainedLooks / turns) }},
 		{turnInterval, func() { c.lookAtSomeAbandoned(max(1, abandonedLooks/turns)) }},

@@ -39,6 +39,7 @@ type sample struct {
 func (c *Checker) Sample(now time.Time, calls int, cpu time.Duration, mounted, retained int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.budget.mostVolumes = max(c.budget.mostVolumes, mounted+retained)
 	c.samples = append(c.samples, sample{now, calls, cpu, mounted, retained})
 }
 

@@ -16,6 +16,12 @@ const (
 	mostEvicted = 50
 )
 
+// evictionSlack is how long an eviction may take beside the driver's measurements. With a short lifespan
+// the volumes would expire before it is certain that none is evicted, so it is shorter then.
+func evictionSlack(lifespan time.Duration) time.Duration {
+	return min(5*time.Second, max(time.Second, lifespan/2))
+}
+
 // lookAtEvictions follows the evictions under pressure, from the oldest volume
 // on, and reports when there should be one and is none.
 func (c *Checker) lookAtEvictions() {
@@ -45,7 +51,7 @@ func (c *Checker) lookAtEvictions() {
 // checkProgress reports that the oldest volume is still there although it should
 // have been evicted a while ago, and nothing else was in that while.
 func (c *Checker) checkProgress(oldest *retained, now time.Time) {
-	window := 3*c.cfg.PruneInterval + 5*time.Second
+	window := 3*c.cfg.PruneInterval + evictionSlack(c.cfg.Lifespan)
 	from := now.Add(-window)
 	low, high := c.pressure.extremes(from, now)
 	c.mu.Lock()

@@ -22,6 +22,8 @@ type published struct {
 	looking sync.Mutex
 	// lastGood is when it was last found right.
 	lastGood time.Time
+	// stacked says that it was reported as mounted more than once.
+	stacked bool
 }
 
 // Published says that a volume's content is in place: from now on until Ending

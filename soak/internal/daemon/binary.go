@@ -37,6 +37,8 @@ type Config struct {
 	Log    string
 	// Socket is where it listens.
 	Socket string
+	// Records is the file of its records; needed for [Binary.Records] alone.
+	Records string
 	// Clock is the wall clock that it follows, if it was built to; nil is the
 	// machine's.
 	Clock *clock.Clock
@@ -146,6 +148,17 @@ func (b *Binary) SetClock(offset time.Duration) { b.config.Clock.Set(offset) }
 
 // Usage is described at [Driver].
 func (b *Binary) Usage() (host.Usage, bool) { return b.used.look() }
+
+// Descriptors is described at [Driver].
+func (b *Binary) Descriptors() (int, bool) {
+	p := b.current()
+	if p == nil {
+		return 0, false
+	}
+	n, err := host.Descriptors(p.cmd.Process.Pid)
+	// It is ending, or the PID is that of a stranger already.
+	return n, err == nil && !p.over()
+}
 
 // Total is described at [Driver].
 func (b *Binary) Total() host.Usage { return b.used.total() }

@@ -25,6 +25,10 @@ type Driver interface {
 	// Usage is what it uses now, with the CPU time of its earlier processes. It
 	// is false while there is none.
 	Usage() (host.Usage, bool)
+	// Descriptors is how many files it has open now. It is false while there is no process.
+	Descriptors() (int, bool)
+	// Records is how many volumes it has on record, once it has ended.
+	Records() (int, error)
 	// Total is what it used, once it has ended: the sum of the CPU time, the
 	// highest of the others.
 	Total() host.Usage

@@ -13,6 +13,9 @@ const (
 	Node = "soak"
 )
 
+// RecordsFile is what the daemon calls the file of its records, in its working directory.
+const RecordsFile = ".katbox.db"
+
 // Flags is the daemon's command line for a run.
 func Flags(l host.Layout, d workload.Driver) []string {
 	flags := []string{

@@ -19,17 +19,26 @@ const (
 	DeletesEarly      Bug = "deletes early"
 	KeepsTooLong      Bug = "keeps too long"
 	DeletesHalf       Bug = "deletes by halves"
-	EvictsNewest      Bug = "evicts the newest first"                         // pressure
-	EvictsFailures    Bug = "evicts what failed pods left first"              // pressure, pods that fail
-	LiesOfFailure     Bug = "says that a publish failed after it has mounted" // no doubled calls, whose mounts cannot be told apart
-	RefusesRepeats    Bug = "refuses a repeated publish once"                 // doubled calls
-	RefusesUnknown    Bug = "refuses to unpublish twice at first"             // doubled calls
-	LocksAll          Bug = "lets all wait for a busy target"                 // a busy target
-	FollowsLinks      Bug = "deletes through symlinks"                        // links in a volume that lead to Config.Outside
-	EntersMounts      Bug = "deletes into mounts"                             // a foreign mount from Config.Outside
-	FollowsVolumeLink Bug = "deletes what a volume was replaced by"           // a volume symlink to Config.Outside
-	RefusesWhenFull   Bug = "refuses to unpublish when the disk is full"      // a full disk
-	NeverEvicts       Bug = "never evicts"                                    // a full disk
+	EvictsNewest      Bug = "evicts the newest first"                          // pressure
+	EvictsFailures    Bug = "evicts what failed pods left first"               // pressure, pods that fail
+	LiesOfFailure     Bug = "says that a publish failed after it has mounted"  // no doubled calls, whose mounts cannot be told apart
+	RefusesRepeats    Bug = "refuses a repeated publish once"                  // doubled calls
+	RefusesUnknown    Bug = "refuses to unpublish twice at first"              // doubled calls
+	LocksAll          Bug = "lets all wait for a busy target"                  // a busy target
+	FollowsLinks      Bug = "deletes through symlinks"                         // links in a volume that lead to Config.Outside
+	EntersMounts      Bug = "deletes into mounts"                              // a foreign mount from Config.Outside
+	FollowsVolumeLink Bug = "deletes what a volume was replaced by"            // a volume symlink to Config.Outside
+	RefusesWhenFull   Bug = "refuses to unpublish when the disk is full"       // a full disk
+	NeverEvicts       Bug = "never evicts"                                     // a full disk
+	NeverEvictsShort  Bug = "never evicts what it keeps for a short time only" // a full disk
+	EvictsAll         Bug = "evicts all at once"                               // pressure
+	LocksUnpublishes  Bug = "lets all unpublishes wait for a busy target"      // a busy target
+	MountsTwice       Bug = "mounts again when a publish is repeated"          // doubled calls
+	KeepsRecords      Bug = "keeps the records of what is gone"
+	LeaksMemory       Bug = "keeps a mebibyte of each publish"
+	LeaksDescriptors  Bug = "keeps a descriptor of each publish"
+	LeaksThreads      Bug = "keeps a thread of each publish"
+	LeavesHidden      Bug = "leaves hidden directories"
 	LeavesTargets     Bug = "leaves targets"
 	LeavesMounts      Bug = "leaves mounts for a while"
 	KeepsTrash        Bug = "keeps the trash"
@@ -108,17 +117,24 @@ var breaks = map[Bug]history.Promise{
 	FollowsVolumeLink: history.Contained,
 	RefusesWhenFull:   history.FullDisk,
 	NeverEvicts:       history.FullDisk,
-	LeavesTargets:     history.NoLeak,
-	LeavesMounts:      history.NoLeak,
-	KeepsTrash:        history.NoLeak,
-	KeepsOrphans:      history.NoLeak,
-	TrustsWallClock:   history.Monotonic,
-	TakesAnyID:        history.BadInput,
-	AnswersVaguely:    history.BadInput,
-	IgnoresUnknown:    history.BadInput,
-	CostsMore:         history.FlatCost,
-	MountsWritable:    history.ReadOnly,
-	ListsPublished:    history.ListsTrue, ListsOthers: history.ListsTrue, ListsTwice: history.ListsTrue,
+	NeverEvictsShort:  history.FullDisk,
+	EvictsAll:         history.Durable,
+	LocksUnpublishes:  history.Independent,
+	MountsTwice:       history.AnyOrder,
+	KeepsRecords:      history.NoLeak,
+	LeaksMemory:       history.NoLeak, LeaksDescriptors: history.NoLeak, LeaksThreads: history.NoLeak,
+	LeavesHidden:    history.NoLeak,
+	LeavesTargets:   history.NoLeak,
+	LeavesMounts:    history.NoLeak,
+	KeepsTrash:      history.NoLeak,
+	KeepsOrphans:    history.NoLeak,
+	TrustsWallClock: history.Monotonic,
+	TakesAnyID:      history.BadInput,
+	AnswersVaguely:  history.BadInput,
+	IgnoresUnknown:  history.BadInput,
+	CostsMore:       history.FlatCost,
+	MountsWritable:  history.ReadOnly,
+	ListsPublished:  history.ListsTrue, ListsOthers: history.ListsTrue, ListsTwice: history.ListsTrue,
 	ListsForgets: history.ListsTrue, ListsStale: history.ListsTrue,
 	ReadsLinks: history.ReadsInside, ReadsMounts: history.ReadsInside,
 	ReadsAnother: history.ReadsTrue, ReadsBeside: history.ReadsTrue, ReadsHalf: history.ReadsTrue,

@@ -56,6 +56,7 @@ type Driver struct {
 	clock time.Duration
 	// doomed is what it deletes wrongly, after a lifespan.
 	doomed []doomed
+	waste  waste
 	// projects is how many volumes have got a project.
 	projects uint32
 }
@@ -112,6 +113,7 @@ func (d *Driver) Start(context.Context) error {
 		return fmt.Errorf("fake: listen: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	d.waste = waste{records: d.waste.records} // what a process wastes goes with it
 	// After its end nothing of it may go on: a process would be gone.
 	r := &run{Driver: d, ctx: ctx, cancel: cancel, busy: make(map[string]bool), spoilt: make(map[string]bool)}
 	r.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(r.intercept))
@@ -182,12 +184,13 @@ func (d *Driver) SetClock(offset time.Duration) {
 }
 
 // Usage is what it claims to use: the CPU time in proportion to its calls, and
-// the same memory and threads always.
+// the same memory and threads always, with what it wastes.
 func (d *Driver) Usage() (cpu time.Duration, rss, anon, peak int64, threads int, ok bool) {
 	const memory = 10 << 20
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.cpu, memory, memory / 2, memory, 8, d.run != nil
+	w := d.waste.memory
+	return d.cpu, memory + w, memory/2 + w, memory + w, 8 + d.waste.threads, d.run != nil
 }
 
 // intercept counts the calls, and ends the driver at some of them if it is to

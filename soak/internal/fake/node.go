@@ -86,6 +86,7 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 	if r.cfg.Seen != nil {
 		r.cfg.Seen(q.GetVolumeId(), q.GetVolumeContext()[podUID], q.GetReadonly())
 	}
+	r.wasteOfPublish()
 	id, target := q.GetVolumeId(), q.GetTargetPath()
 	r.queue()
 	leave, err := r.enter(id)
@@ -105,6 +106,9 @@ func (r *run) NodePublishVolume(_ context.Context, q *csi.NodePublishVolumeReque
 			known.failed++
 			r.disk.put(known)
 			return nil, status.Error(codes.AlreadyExists, "there is one already")
+		}
+		if r.cfg.Bug == MountsTwice {
+			_ = bind(r.data(known), target, q.GetReadonly()) // there is one already
 		}
 		known.published, known.target = true, target
 		r.disk.put(known)
@@ -187,6 +191,10 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 	}
 	id, target := q.GetVolumeId(), q.GetTargetPath()
 	r.queue()
+	if r.cfg.Bug == LocksUnpublishes {
+		r.stuck.Lock()
+		defer r.stuck.Unlock()
+	}
 	leave, err := r.enter(id)
 	if err != nil {
 		return nil, err
@@ -234,11 +242,13 @@ func (r *run) NodeUnpublishVolume(ctx context.Context, q *csi.NodeUnpublishVolum
 // insists, and keeps the others out meanwhile.
 func (r *run) unmount(ctx context.Context, target string) error {
 	err := unmount(target)
-	if r.cfg.Bug != LocksAll || !errors.Is(err, unix.EBUSY) {
+	if r.cfg.Bug != LocksAll && r.cfg.Bug != LocksUnpublishes || !errors.Is(err, unix.EBUSY) {
 		return err
 	}
-	r.stuck.Lock()
-	defer r.stuck.Unlock()
+	if r.cfg.Bug == LocksAll {
+		r.stuck.Lock()
+		defer r.stuck.Unlock()
+	}
 	for errors.Is(err, unix.EBUSY) && ctx.Err() == nil {
 		pause(ctx, sweepInterval)
 		err = unmount(target)

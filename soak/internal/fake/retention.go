@@ -141,6 +141,9 @@ func (r *run) delete(v record, reason string) {
 	v.deleting = true
 	r.disk.put(v)
 	r.loseReaders(v.id)
+	if r.cfg.Bug == LeavesHidden {
+		_ = os.MkdirAll(filepath.Join(r.cfg.Work, "."+filepath.Base(v.id)), 0o750) // for nothing
+	}
 	trash := filepath.Join(r.cfg.Work, trashName, fmt.Sprintf("%s.%d", filepath.Base(v.id), time.Now().UnixNano()))
 	if info, err := os.Lstat(data); err == nil && info.IsDir() {
 		if os.Rename(data, trash) != nil {
@@ -151,6 +154,7 @@ func (r *run) delete(v record, reason string) {
 	}
 	_ = os.Remove(filepath.Dir(data)) // it stays if anything is in there
 	r.disk.remove(v.id)
+	r.wasteOfDelete()
 	r.bury(v, reason)
 	if r.cfg.Bug != KeepsTrash {
 		_ = removeAll(trash) // the next start tries again
@@ -171,9 +175,15 @@ func (r *run) scarce() bool { return free(r.cfg.Work) < 0.02 }
 // relieve evicts under pressure, and measures after each.
 func (r *run) relieve(ctx context.Context) {
 	for pause(ctx, r.cfg.PruneInterval) {
-		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts {
+		for ctx.Err() == nil && r.cfg.Bug != NeverEvicts && r.cfg.Bug != NeverEvictsShort {
 			list, factor := r.disk.all(false), r.factor()
 			list = slices.DeleteFunc(list, func(v record) bool { return time.Now().Before(v.pinned) || r.attached(v) })
+			if r.cfg.Bug == EvictsAll && factor < 1 {
+				for _, v := range list {
+					r.delete(v, "bytes")
+				}
+				break
+			}
 			if len(list) == 0 || factor == 1 || time.Since(list[0].unpublished) < time.Duration(float64(r.asked(list[0]))*factor) {
 				break
 			}

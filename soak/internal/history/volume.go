@@ -178,6 +178,13 @@ func (v *Volume) End(c *Call, err error) Call {
 	return *c
 }
 
+// Quiet tells whether no call for the volume is running, nor may be.
+func (v *Volume) Quiet() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.running) == 0 && v.unsettled.IsZero()
+}
+
 // FirstSent is when the method was first sent for this volume, LastOK when it
 // last succeeded; zero if it never was or did. Whatever the driver counts from
 // a call, it counts from a moment between the two.
