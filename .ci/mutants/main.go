@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "directory of the module")
 	flag.StringVar(&o.tests, "tests", "", "packages whose tests run as well, with commas; those of the packages themselves always do")
-	flag.StringVar(&o.only, "only", "", "take only mutants whose line contains this")
+	flag.StringVar(&o.only, "only", "", "take only mutants whose line this regular expression matches")
 	flag.Float64Var(&o.share, "share", 1, "which share of the mutants is tried")
 	flag.Uint64Var(&o.seed, "seed", 1, "decides which ones")
 	flag.IntVar(&o.jobs, "jobs", 1, "how many are tried at a time")
@@ -54,11 +55,15 @@ func run(o options, patterns []string) error {
 	if err != nil {
 		return err
 	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
 	var chosen []mutant
 	random := rand.New(rand.NewPCG(o.seed, 0))
 	for _, m := range mutants {
 		m.pos.Filename = strings.TrimPrefix(m.pos.Filename, root+"/")
-		if random.Float64() < o.share && strings.Contains(m.String(), o.only) {
+		if random.Float64() < o.share && only.MatchString(m.String()) {
 			chosen = append(chosen, m)
 		}
 	}
@@ -117,7 +122,7 @@ func prepare(root, work, overlay string, patterns []string, mutants int) ([]*bin
 // tryAll prints each mutant that is not caught as soon as that is known.
 func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdict {
 	next := make(chan mutant)
-	var mu sync.Mutex
+	var mu sync.Mutex // for all
 	var all []verdict
 	var wg sync.WaitGroup
 	for job := range o.jobs {
@@ -142,9 +147,9 @@ func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdi
 		})
 	}
 	begun := time.Now()
-	for _, m := range chosen {
+	for i, m := range chosen {
 		if time.Since(begun) > o.limit {
-			fmt.Printf("the time is over: %d mutants were not tried\n", len(chosen)-len(all))
+			fmt.Printf("the time is over: %d mutants were not tried\n", len(chosen)-i)
 			break
 		}
 		next <- m

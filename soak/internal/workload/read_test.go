@@ -90,7 +90,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	if want := []string{"burst", "churn", "day", "drain", "limits", "smoke"}; !reflect.DeepEqual(Presets(), want) {
+	if want := []string{"burst", "churn", "day", "drain", "limits", "pressure", "smoke"}; !reflect.DeepEqual(Presets(), want) {
 		t.Errorf("there are %v, want %v", Presets(), want)
 	}
 	for _, name := range Presets() {
@@ -127,7 +127,7 @@ func TestPresets(t *testing.T) {
 func TestNoSuchPreset(t *testing.T) {
 	for _, name := range []string{"", "mine", "../presets/churn", "churn.yaml"} {
 		_, err := Preset(name)
-		if err == nil || !strings.HasSuffix(err.Error(), "there are burst, churn, day, drain, limits, smoke") {
+		if err == nil || !strings.HasSuffix(err.Error(), "there are burst, churn, day, drain, limits, pressure, smoke") {
 			t.Errorf("%q: got %v, want a list of those that there are", name, err)
 		}
 		if d := Describe(name); d != "" {
