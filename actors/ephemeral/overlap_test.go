@@ -35,7 +35,9 @@ func TestVolumesOverlap(t *testing.T) {
 			call    func(context.Context, volume.Publication) error
 		}{
 			{"publish", hang, nil, h.node.Publish},
-			{"unpublish", nil, hang, func(ctx context.Context, p volume.Publication) error { return h.node.Unpublish(ctx, p.ID, p.Target.Path) }},
+			{"unpublish", nil, hang, func(ctx context.Context, p volume.Publication) error {
+				return h.node.Unpublish(ctx, p.ID, p.Target.Path)
+			}},
 		} {
 			hanging.Store(0)
 			release = make(chan struct{})

@@ -361,6 +361,40 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
+// TestNoStoreOfKatbox: a database that lacks what each of ours has is none, and is not begun anew.
+func TestNoStoreOfKatbox(t *testing.T) {
+	for name, spoil := range map[string]func(tx transaction) error{
+		"format 0":        func(tx transaction) error { return tx.set(metaBucket, formatKey, []byte("0")) },
+		"format -1":       func(tx transaction) error { return tx.set(metaBucket, formatKey, []byte("-1")) },
+		"no number":       func(tx transaction) error { return tx.set(metaBucket, formatKey, []byte("one")) },
+		"no format":       func(tx transaction) error { return tx.set(metaBucket, formatKey, nil) },
+		"without volumes": func(tx transaction) error { return tx.tx.DeleteBucket(volumesBucket) },
+		"without meta":    func(tx transaction) error { return tx.tx.DeleteBucket(metaBucket) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store.db")
+			s := openStore(t, path)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			db, err := bbolt.Open(path, 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.Update(func(tx *bbolt.Tx) error { return spoil(transaction{tx: tx}) })
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := Open(path); !errors.Is(err, ErrDamaged) {
+				t.Errorf("Open = %v, want ErrDamaged", err)
+				if err == nil {
+					_ = s.Close()
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkCommit commits a group of changes, each of another volume. What a change costs is that
 // divided by their number.
 func BenchmarkCommit(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -64,8 +65,9 @@ func TestCheckAcceptsWhatBoltWrites(t *testing.T) {
 	}
 }
 
-// TestCheckRefusesLoops points the root bucket at pages that are no tree.
-func TestCheckRefusesLoops(t *testing.T) {
+// aTree is a file with a bucket that has a branch.
+func aTree(t *testing.T) []byte {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "any.db")
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: 4096})
 	if err != nil {
@@ -85,6 +87,12 @@ func TestCheckRefusesLoops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return good
+}
+
+// TestCheckRefusesLoops points the root bucket at pages that are no tree.
+func TestCheckRefusesLoops(t *testing.T) {
+	good := aTree(t)
 	branches := 0
 	for at := 2 * 4096; at < len(good); at += 4096 {
 		if order.Uint16(good[at+8:]) != branchPage {
@@ -104,5 +112,75 @@ func TestCheckRefusesLoops(t *testing.T) {
 	}
 	if branches == 0 {
 		t.Error("the file has no branch")
+	}
+}
+
+// TestCheckRefusesDamage changes a good file in ways that bbolt would follow.
+func TestCheckRefusesDamage(t *testing.T) {
+	good := aTree(t)
+	branch := 0
+	for at := 2 * 4096; at < len(good) && branch == 0; at += 4096 {
+		if order.Uint16(good[at+8:]) == branchPage {
+			branch = at
+		}
+	}
+	if branch == 0 {
+		t.Fatal("the file has no branch")
+	}
+	// leaf is where a child of the branch is, key where its first or last key is.
+	leaf := func(child int) int { return 4096 * int(order.Uint64(good[branch+headerSize+child*elementSize+8:])) }
+	key := func(child int, last bool) int {
+		at := leaf(child) + headerSize
+		if last {
+			at += elementSize * (int(order.Uint16(good[leaf(child)+10:])) - 1)
+		}
+		return at + int(order.Uint32(good[at+4:]))
+	}
+	for name, damage := range map[string]func(bad []byte){
+		"a page that says it is another one": func(bad []byte) { order.PutUint64(bad[leaf(1):], order.Uint64(bad[leaf(2):])) },
+		"a page that takes the next one":     func(bad []byte) { order.PutUint32(bad[leaf(1)+12:], 1) },
+		"a page that takes all":              func(bad []byte) { order.PutUint32(bad[leaf(1)+12:], 1<<31) },
+		"a page of another kind":             func(bad []byte) { order.PutUint16(bad[leaf(1)+8:], 0x40) },
+		"a first key before its page":        func(bad []byte) { copy(bad[key(1, false):], "0000") },
+		"a last key after its page":          func(bad []byte) { copy(bad[key(1, true):], "9999") },
+		"the same key twice":                 func(bad []byte) { copy(bad[key(1, true):], bad[key(1, false):key(1, false)+4]) },
+		"a branch without children":          func(bad []byte) { order.PutUint16(bad[branch+10:], 0) },
+		"more elements than there is room":   func(bad []byte) { order.PutUint16(bad[leaf(1)+10:], 1000) },
+	} {
+		bad := bytes.Clone(good)
+		damage(bad)
+		if bytes.Equal(bad, good) {
+			t.Errorf("%s: nothing was changed", name)
+		}
+		if err := Check(bytes.NewReader(bad), int64(len(bad))); err == nil {
+			t.Errorf("%s: it was accepted", name)
+		}
+	}
+}
+
+// TestMetaThatNobodyWrote: a meta page with a good checksum still has to make sense.
+func TestMetaThatNobodyWrote(t *testing.T) {
+	good := aTree(t)
+	for name, change := range map[string]func(meta []byte){
+		"another magic":                  func(meta []byte) { order.PutUint32(meta[0:], magic+1) },
+		"another version":                func(meta []byte) { order.PutUint32(meta[4:], version+1) },
+		"tiny pages":                     func(meta []byte) { order.PutUint32(meta[8:], 512) },
+		"huge pages":                     func(meta []byte) { order.PutUint32(meta[8:], 1<<30) },
+		"pages of an odd size":           func(meta []byte) { order.PutUint32(meta[8:], 4096+1024) },
+		"more pages than the file has":   func(meta []byte) { order.PutUint64(meta[40:], uint64(len(good))) },
+		"a root outside of the file":     func(meta []byte) { order.PutUint64(meta[16:], 1<<40) },
+		"free pages outside of the file": func(meta []byte) { order.PutUint64(meta[32:], 1<<40) },
+	} {
+		bad := bytes.Clone(good)
+		for _, at := range []int{0, 4096} {
+			meta := bad[at+headerSize : at+headerSize+metaSize]
+			change(meta)
+			sum := fnv.New64a()
+			_, _ = sum.Write(meta[:metaSize-8])
+			order.PutUint64(meta[metaSize-8:], sum.Sum64())
+		}
+		if err := Check(bytes.NewReader(bad), int64(len(bad))); err == nil {
+			t.Errorf("%s: it was accepted", name)
+		}
 	}
 }
