@@ -7,6 +7,8 @@ GO_TEST ?= go test
 PACKAGES ?= ./...
 FUZZTIME ?= 11s
 FUZZ_JOBS ?= 1
+MUTANTS_FLAGS ?=
+MUTANTS ?= ./actors ./actors/ephemeral ./internal/scratch ./internal/store/...
 POWERCUT_FLAGS ?= --rounds 50
 BENCH_FLAGS ?=
 FLEET_FLAGS ?=
@@ -33,7 +35,7 @@ SHIPPED = CGO_ENABLED=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_C
 STAMPED = -trimpath -buildvcs=$(shell .ci/version --stamp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check release release-check workflows-check vulnerabilities admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check release release-check workflows-check vulnerabilities admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk mutants lint generate portable compiler binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +62,11 @@ sanity: compiler ## Run csi-sanity against the driver, as root or in a user name
 .PHONY: docs
 docs: ## Write what in the documents is made from elsewhere: the pictures, all messages, and the alerts
 	go run ./deploy/docs
+
+# With KATBOX_MUTANTS_DEVICES=yes the tests also have the machine's loop devices.
+mutants: ## Change the code in small ways and see whether a test notices, as root, for an hour; MUTANTS_FLAGS="-only drop -for 5m", MUTANTS=./internal/scratch
+	cd .ci/mutants && $(PLAIN) go build -o ../../bin/mutants .
+	bin/mutants -for 1h $(MUTANTS_FLAGS) $(MUTANTS)
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
 	FUZZTIME=$(FUZZTIME) FUZZ_JOBS=$(FUZZ_JOBS) .ci/fuzz
@@ -287,7 +294,7 @@ portable: ## Compile kubectl-katbox for macOS and Windows, and vet what it is ma
 		go vet $$(go list -deps ./cmd/kubectl-katbox | grep '^github.com/katbox/katbox/internal/' | grep -v '/internal/cluster$$'); done
 
 lint: bin/golangci-lint portable ## Check the style and who imports whom (.golangci.yml), and that the plugin compiles on each system
-	set -e; export $(PLAIN); for module in . internal/sanity .ci/deploy .ci/licenses .ci/page; do \
+	set -e; export $(PLAIN); for module in . internal/sanity .ci/deploy .ci/licenses .ci/page .ci/mutants; do \
 		echo "golangci-lint run: $$module"; (cd $$module && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
 
 generate: bin/controller-gen ## Write what is made from the types of the custom resources

@@ -30,7 +30,7 @@ func list(root string, patterns []string) (wanted []goPackage, exports map[strin
 		return nil, nil, err
 	}
 	mine := make(map[string]bool)
-	for _, name := range strings.Fields(string(names)) {
+	for name := range strings.FieldsSeq(string(names)) {
 		mine[name] = true
 	}
 	text, err := output(root, "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,Name,GoFiles"}, patterns...)...)
@@ -115,7 +115,8 @@ func mutatePackage(p goPackage, exports map[string]string, mutants *[]mutant, wr
 	info := &types.Info{
 		Types: make(map[ast.Expr]types.TypeAndValue), Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object),
 	}
-	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
+	export := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", export)}
 	self, err := config.Check(p.ImportPath, fset, files, info)
 	if err != nil {
 		return err

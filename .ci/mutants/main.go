@@ -5,12 +5,16 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -75,7 +79,12 @@ func run(o options, patterns []string) error {
 		}
 		return nil
 	}
-	binaries, err := prepare(root, work, overlay, append(patterns, strings.FieldsFunc(o.tests, func(r rune) bool { return r == ',' })...), len(mutants))
+	for name := range strings.SplitSeq(o.tests, ",") {
+		if name != "" {
+			patterns = append(patterns, name)
+		}
+	}
+	binaries, err := prepare(root, work, overlay, patterns, len(mutants))
 	if err != nil {
 		return err
 	}
@@ -121,6 +130,8 @@ func prepare(root, work, overlay string, patterns []string, mutants int) ([]*bin
 
 // tryAll prints each mutant that is not caught as soon as that is known.
 func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdict {
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	next := make(chan mutant)
 	var mu sync.Mutex // for all
 	var all []verdict
@@ -152,7 +163,13 @@ func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdi
 			fmt.Printf("the time is over: %d mutants were not tried\n", len(chosen)-i)
 			break
 		}
-		next <- m
+		select {
+		case next <- m:
+			continue
+		case <-interrupted:
+			fmt.Printf("interrupted: %d mutants were not tried\n", len(chosen)-i)
+		}
+		break
 	}
 	close(next)
 	wg.Wait()
@@ -168,7 +185,9 @@ func report(all []verdict) {
 		}
 		counts[v.pkg][v.outcome]++
 	}
-	for pkg, n := range counts {
-		fmt.Printf("%s: %d caught, %d without an end in time, %d passed, %d reached by no test\n", pkg, n["caught"], n["late"], n["passed"], n["unreached"])
+	for _, pkg := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[pkg]
+		fmt.Printf("%s: %d caught, %d without an end in time, %d passed, %d reached by no test\n",
+			pkg, n["caught"], n["late"], n["passed"], n["unreached"])
 	}
 }

@@ -262,11 +262,11 @@ func (m *mutator) expression(e ast.Expr) bool {
 	}
 	switch b.Op {
 	case token.LAND:
-		m.term(b.X, "(mutant(%d) || (", "))")
-		m.term(b.Y, "(mutant(%d) || (", "))")
+		m.term(b.X, "(mutant(%d) || (")
+		m.term(b.Y, "(mutant(%d) || (")
 	case token.LOR:
-		m.term(b.X, "(!mutant(%d) && (", "))")
-		m.term(b.Y, "(!mutant(%d) && (", "))")
+		m.term(b.X, "(!mutant(%d) && (")
+		m.term(b.Y, "(!mutant(%d) && (")
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		m.boundary(b)
 	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM:
@@ -276,12 +276,12 @@ func (m *mutator) expression(e ast.Expr) bool {
 }
 
 // term leaves out one side of && or ||, but no chain as a whole.
-func (m *mutator) term(e ast.Expr, before, after string) {
+func (m *mutator) term(e ast.Expr, before string) {
 	if b, ok := e.(*ast.BinaryExpr); ok && (b.Op == token.LAND || b.Op == token.LOR) {
 		return
 	}
 	if isPlain(m.info.TypeOf(e), types.IsBoolean) {
-		m.add(e, "without the term: "+m.text(e), before, after)
+		m.add(e, "without the term: "+m.text(e), before, "))")
 	}
 }
 
@@ -314,10 +314,8 @@ func (m *mutator) extreme(e ast.Expr) {
 	if !ok || i.Name != "min" && i.Name != "max" || m.info.Uses[i] == nil || m.info.Uses[i].Pkg() != nil {
 		return
 	}
-	for _, a := range call.Args {
-		if m.calls(a) {
-			return
-		}
+	if slices.ContainsFunc(call.Args, m.calls) {
+		return
 	}
 	instead := map[string]string{"min": "max", "max": "min"}[i.Name] + m.text(call)[3:]
 	m.add(call, "instead: "+instead, "mutantPick(%d, ", ", "+instead+")")
@@ -365,7 +363,7 @@ func (m *mutator) constant(e ast.Expr, tv types.TypeAndValue) {
 		if v > 1<<58 || v < -1<<58 || name != "int64" && name != "int" && name != "time.Duration" && v > 1<<10 {
 			return
 		}
-		m.add(e, fmt.Sprintf("(%s)%s", m.text(e), instead), name+"(mutantPick(%d, int64(", "), "+fmt.Sprintf("(int64(%s))%s))", m.text(e), instead))
+		m.add(e, "("+m.text(e)+")"+instead, name+"(mutantPick(%d, int64(", "), (int64("+m.text(e)+"))"+instead+"))")
 	}
 }
 

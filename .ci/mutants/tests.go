@@ -58,7 +58,8 @@ func (b *binary) run(box string, names []string, limit time.Duration, mutant int
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=KILL",
 		"/bin/sh", "-c", sandbox, "sandbox", box, b.dir, b.path, "-test.run", "^("+strings.Join(names, "|")+")$", "-test.failfast",
 		"-test.timeout", limit.String(), "-test.count=1")
-	cmd.Env = append(os.Environ(), "KATBOX_ROOT_TESTS=1", "TMPDIR=/tmp", "KATBOX_MUTANT="+strconv.Itoa(mutant), "KATBOX_MUTANTS_REACHED="+reached)
+	cmd.Env = append(os.Environ(), "KATBOX_ROOT_TESTS=1", "TMPDIR=/tmp",
+		"KATBOX_MUTANT="+strconv.Itoa(mutant), "KATBOX_MUTANTS_REACHED="+reached)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second
@@ -80,7 +81,7 @@ func (b *binary) measure(mutants int) (failing []string, err error) {
 	if err := os.Mkdir(box, 0o755); err != nil {
 		return nil, err
 	}
-	for _, name := range strings.Fields(string(names)) {
+	for name := range strings.FieldsSeq(string(names)) {
 		if strings.HasPrefix(name, "Benchmark") {
 			continue
 		}
