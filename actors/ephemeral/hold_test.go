@@ -283,3 +283,35 @@ func TestReleaseLeavesAGrace(t *testing.T) {
 		h.wantGone(testPod, testID)
 	})
 }
+
+// TestDecisionsNeedTheirTexts: what cannot be recorded of a person's decision is refused, whatever the
+// decision is, and changes nothing.
+func TestDecisionsNeedTheirTexts(t *testing.T) {
+	withHolds(t, func(t *testing.T, h *testNode) {
+		h.leaveBehind()
+		before, err := h.node.Describe(t.Context(), testID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		until := time.Now().Add(time.Hour)
+		for name, decide := range map[string]func(by, why string) (volume.Description, error){
+			"pin": func(by, why string) (volume.Description, error) {
+				return h.node.Pin(t.Context(), testID, until, by, why)
+			},
+			"release": func(by, why string) (volume.Description, error) { return h.node.Release(t.Context(), testID, by, why) },
+			"unpin":   func(by, _ string) (volume.Description, error) { return h.node.Unpin(t.Context(), testID, by) },
+		} {
+			for _, texts := range [][2]string{{"", "a bug"}, {strings.Repeat("a", 1<<20), "a bug"}, {"ann", strings.Repeat("a", 1<<20)}, {"ann", "\xff"}} {
+				if name == "unpin" && texts[0] == "ann" {
+					continue // it has no reason
+				}
+				_, err := decide(texts[0], texts[1])
+				wantError(t, err, volume.ErrInvalid)
+			}
+		}
+		after, err := h.node.Describe(t.Context(), testID)
+		if err != nil || after.Record.Hold != before.Record.Hold || after.Deadline != before.Deadline {
+			t.Errorf("after what was refused: %+v, %v, want %+v", after, err, before)
+		}
+	})
+}
