@@ -136,7 +136,19 @@ func TestCheckRefusesDamage(t *testing.T) {
 		}
 		return at + int(order.Uint32(good[at+4:]))
 	}
+	first, _ := readMeta(bytes.NewReader(good), 0)
+	second, _ := readMeta(bytes.NewReader(good), 4096)
+	if second.Transaction > first.Transaction {
+		first = second
+	}
+	free := 4096 * int(first.freelist)
 	for name, damage := range map[string]func(bad []byte){
+		"more free pages than there is room": func(bad []byte) { order.PutUint16(bad[free+10:], 5000) },
+		"a free page that has a use": func(bad []byte) {
+			order.PutUint16(bad[free+10:], 1)
+			order.PutUint64(bad[free+headerSize:], uint64(branch/4096))
+		},
+		"a list of free pages that is none":  func(bad []byte) { order.PutUint16(bad[free+8:], leafPage) },
 		"a page that says it is another one": func(bad []byte) { order.PutUint64(bad[leaf(1):], order.Uint64(bad[leaf(2):])) },
 		"a page that takes the next one":     func(bad []byte) { order.PutUint32(bad[leaf(1)+12:], 1) },
 		"a page that takes all":              func(bad []byte) { order.PutUint32(bad[leaf(1)+12:], 1<<31) },
