@@ -1,11 +1,12 @@
 // Soak plays the kubelet against a Katbox daemon and proves that nothing was
 // lost. It starts the daemon itself, in a mount namespace of its own, lets pods
 // live and die on it, breaks things, and compares what the daemon answers, what
-// is mounted and what is on the disk with what was promised.
+// is mounted and what is on the disk with what was promised, and at the end what the
+// daemon uses and has on record with what it should.
 //
-// It is a black box: it knows CSI, the working directory's layout, the daemon's
-// command line and its admin socket, which it uses by the client that people use
-// too, and nothing of the daemon's code.
+// It is a black box: it knows CSI, the layout of the working directory and of the
+// records in it, the daemon's command line and its admin socket, which it uses by the
+// client that people use too, and nothing of the daemon's code.
 //
 // This package is the program: the command line, the stage that a run is played
 // on, the pods with their containers. The parts that it is made of are below
