@@ -64,7 +64,7 @@ var runners = []runner{
 	{form: `cosign verify.*|sha256sum --check .*|gh attestation verify .*|crane export .*`, why: noRelease},
 	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm",
 		why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
-	{form: `helm test katbox --namespace katbox`, why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
+	{form: `helm test katbox --namespace katbox( --logs)?`, why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
 	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go",
 		does: "TestNamespaceAdmitsTheDaemon",
 		why:  "that the label admits the daemon"},
