@@ -31,6 +31,7 @@ var runners = []runner{
 	{form: `make demo`, by: "soak/demo/demo_test.go", does: "TestPageShowsTheDemo"},
 	{form: `make (test test-root sanity|lint|build)`, by: ".ci/run", does: "step make test test-root sanity"},
 	{form: `make soak`, by: ".ci/run", does: "step make soak", why: "with other flags"},
+	{form: `MUTANTS_FLAGS=.* make mutants`, why: "it takes an hour; .ci/mutants has tests of its own"},
 	{form: `make soak SOAK_FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},
 	{form: `make bench( BENCH_FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
 	{form: `make image PUSH=yes .*`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
