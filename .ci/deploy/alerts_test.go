@@ -91,7 +91,8 @@ func TestRunbookURL(t *testing.T) {
 
 // TestMonitoringValues reach the objects of the Prometheus operator and of Grafana.
 func TestMonitoringValues(t *testing.T) {
-	objects := helm(t, with("--set", "podMonitor.scrapeTimeout=5s,prometheusRule.alertLabels.team=storage,prometheusRule.alertLabels.severity=none",
+	objects := helm(t, with("--set", "podMonitor.scrapeTimeout=5s",
+		"--set", "prometheusRule.alertLabels.team=storage,prometheusRule.alertLabels.severity=none",
 		"--set-json", `podMonitor.relabelings=[{"targetLabel": "cluster", "replacement": "a"}]`,
 		"--set-json", `podMonitor.metricRelabelings=[{"action": "drop", "sourceLabels": ["__name__"], "regex": "go_.*"}]`,
 		"--set", "dashboard.annotations.folder=storage")...)
@@ -147,9 +148,11 @@ rule_files: [rules.yaml]
 evaluation_interval: 1m
 tests:
   - input_series:
-      - {series: 'kube_pod_info{namespace="NAMESPACE", pod="p", node="sick", created_by_kind="DaemonSet", created_by_name="SET"}', values: '1x40'}
+      - series: 'kube_pod_info{namespace="NAMESPACE", pod="p", node="sick", created_by_kind="DaemonSet", created_by_name="SET"}'
+        values: '1x40'
       - {series: 'kube_pod_status_phase{namespace="NAMESPACE", pod="p", phase="Pending"}', values: '1x40'}
-      - {series: 'kube_pod_info{namespace="NAMESPACE", pod="q", node="well", created_by_kind="DaemonSet", created_by_name="SET-not"}', values: '1x40'}
+      - series: 'kube_pod_info{namespace="NAMESPACE", pod="q", node="well", created_by_kind="DaemonSet", created_by_name="SET-not"}'
+        values: '1x40'
       - {series: 'kube_pod_status_phase{namespace="NAMESPACE", pod="q", phase="Pending"}', values: '1x40'}
     promql_expr_test:
       - expr: 'count by (node) (ALERTS{alertname="KatboxNotStarting",alertstate="firing"})'

@@ -98,7 +98,8 @@ func TestAllImagesFromAMirror(t *testing.T) {
 // TestCommonLabels are on all objects and pods, and in no selector: a selector cannot change later.
 func TestCommonLabels(t *testing.T) {
 	plain := keyed(helm(t, everything...))
-	labelled := helm(t, with("--set", "commonLabels.team=storage,commonLabels.release=common,podLabels.release=own,podMonitor.labels.release=own")...)
+	labelled := helm(t, with("--set", "commonLabels.team=storage,commonLabels.release=common",
+		"--set", "podLabels.release=own,podMonitor.labels.release=own")...)
 	acceptAll(t, labelled)
 	for name, o := range keyed(labelled) {
 		kind := o.GetKind()
@@ -218,7 +219,8 @@ func TestSecurityContexts(t *testing.T) {
 		"--set-json", `gateway.podSecurityContext={"runAsNonRoot": false}`, "--set-json", `pools.podSecurityContext={"fsGroup": 7}`,
 		"--set", "seLinuxOptions.type=spc_t")...)
 	daemon := one[*appsv1.DaemonSet](t, objects).Spec.Template.Spec
-	if s := daemon.SecurityContext; !slices.Equal(s.SupplementalGroups, []int64{7}) || s.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined {
+	if s := daemon.SecurityContext; !slices.Equal(s.SupplementalGroups, []int64{7}) ||
+		s.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined {
 		t.Errorf("the daemon's pod has %+v", s)
 	}
 	if s := daemon.Containers[0].SecurityContext; s.SELinuxOptions == nil || s.SELinuxOptions.Type != "spc_t" || !*s.Privileged {

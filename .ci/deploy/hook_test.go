@@ -110,7 +110,7 @@ func TestHookFindsWhatIsWrong(t *testing.T) {
 		paths := strings.NewReplacer("/scratch", dir+"/scratch", "/proc/mounts", mounts)
 		args := append(slices.Clone(container.Command[1:len(container.Command)-1]), paths.Replace(script))
 		cmd := exec.Command(container.Command[0], args...)
-			out, err := cmd.CombinedOutput()
+		out, err := cmd.CombinedOutput()
 		if (err == nil) != (name == "good") || !strings.Contains(string(out), test.want) {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -124,7 +125,8 @@ func TestNodeSetsHaveValuesOfTheirOwn(t *testing.T) {
 			t.Errorf("%s keeps noexec: %t", name, noexec)
 		}
 		spec := sets[name].Spec.Template.Spec
-		if (len(spec.Tolerations) == 0) != (name == "katbox-zone-a") || (len(spec.Containers[0].Resources.Requests) == 0) != (name == "katbox-zone-a") {
+		least := name == "katbox-zone-a"
+		if (len(spec.Tolerations) == 0) != least || (len(spec.Containers[0].Resources.Requests) == 0) != least {
 			t.Errorf("%s has the tolerations %v and the resources %v", name, spec.Tolerations, spec.Containers[0].Resources)
 		}
 		workdir := spec.Volumes[0].HostPath
@@ -142,9 +144,10 @@ func TestNodeSetsHaveValuesOfTheirOwn(t *testing.T) {
 	}
 	for name, set := range sets {
 		pods := labels.Set(set.Spec.Template.Labels)
-		if !selector.Matches(pods) || !slices.ContainsFunc(all[*networkingv1.NetworkPolicy](t, objects), func(p *networkingv1.NetworkPolicy) bool {
+		guards := func(p *networkingv1.NetworkPolicy) bool {
 			return labels.SelectorFromSet(p.Spec.PodSelector.MatchLabels).Matches(pods)
-		}) {
+		}
+		if !selector.Matches(pods) || !slices.ContainsFunc(all[*networkingv1.NetworkPolicy](t, objects), guards) {
 			t.Errorf("the gateway or the policy does not know the pods of %s: %v", name, pods)
 		}
 	}
@@ -170,20 +173,36 @@ func TestNodeSetsKeepTheDaemonSet(t *testing.T) {
 
 // TestNodeSetsMayNotOverlap: a node with two daemons of one driver would have none that works.
 func TestNodeSetsMayNotOverlap(t *testing.T) {
-	for sets, want := range map[string]string{
-		`[{"name":"a","nodeSelector":{"disk":"a"}},{"name":"b","nodeSelector":{"disk":"b"}}]`:                                          "",
-		`[{"name":"a","nodeSelector":{"disk":"a","zone":"z"}},{"name":"b","nodeSelector":{"disk":"b","zone":"z"}}]`:                    "",
-		`[{"name":"a","nodeSelector":{"disk":"a"}},{"name":"a","nodeSelector":{"disk":"b"}}]`:                                          "two sets are named a",
-		`[{"name":"a","nodeSelector":{"disk":"a"}},{"name":"b","nodeSelector":{"zone":"b"}}]`:                                          "set a ({\"disk\":\"a\"}) and in the set b",
-		`[{"name":"a","nodeSelector":{"disk":"a"}},{"name":"b","nodeSelector":{"disk":"a"}}]`:                                          "a node may be in the set a",
-		`[{"name":"a","nodeSelector":{"disk":"a"}},{"name":"b","nodeSelector":{"disk":"a","zone":"b"}}]`:                               "a node may be in the set a",
-		`[{"name":"a","nodeSelector":{"d":"a"}},{"name":"b","nodeSelector":{"d":"b"}},{"name":"c","nodeSelector":{"d":"b","z":"c"}}]`:  "in the set b ",
-		`[{"name":"a","nodeSelector":{"d":"a"},"localPools":[{"poolClass":"c","path":"/a/b"}]},{"name":"b","nodeSelector":{"d":"b"}}]`: "localPools needs pools.enabled=true",
+	for _, test := range []struct {
+		want string // empty: they may
+		sets []string
+	}{
+		{"", []string{`disk: a`, `disk: b`}},
+		{"", []string{`disk: a, zone: z`, `disk: b, zone: z`}},
+		{`the set a ({"disk":"a"}) and in the set b`, []string{`disk: a`, `zone: b`}},
+		{"a node may be in the set a", []string{`disk: a`, `disk: a`}},
+		{"a node may be in the set a", []string{`disk: a`, `disk: a, zone: b`}},
+		{"a node may be in the set b", []string{`disk: a`, `disk: b`, `disk: b, zone: c`}},
 	} {
-		_, err := template("--set-json", "nodeSets="+sets)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v, want %q", sets, err, want)
+		values := "nodeSets:\n"
+		for i, selector := range test.sets {
+			values += fmt.Sprintf("- {name: %c, nodeSelector: {%s}}\n", 'a'+i, selector)
 		}
+		refused(t, values, test.want)
+	}
+	refused(t, "nodeSets: [{name: a, nodeSelector: {disk: a}}, {name: a, nodeSelector: {disk: b}}]", "two sets are named a")
+	refused(t, "nodeSets: [{name: a, nodeSelector: {disk: a}, localPools: [{poolClass: c, path: /a/b}]}]",
+		"localPools needs pools.enabled=true")
+}
+
+// refused tells whether the chart refuses values with these words; without words it has to take them.
+func refused(t *testing.T, values, want string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	writeFile(t, path, values)
+	_, err := template("--values", path)
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%s: %v, want %q", values, err, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package deploy
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,7 +18,8 @@ import (
 
 // TestReadmeIsGenerated from the comments of values.yaml.
 func TestReadmeIsGenerated(t *testing.T) {
-	want, err := output("helm-docs", "--log-level", "warning", "--chart-search-root", "../../deploy/helm", "--sort-values-order", "file", "--dry-run")
+	want, err := output("helm-docs", "--dry-run", "--log-level", "warning", "--chart-search-root", "../../deploy/helm",
+		"--sort-values-order", "file")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +27,7 @@ func TestReadmeIsGenerated(t *testing.T) {
 	if err != nil || !bytes.Equal(bytes.TrimSpace(got), bytes.TrimSpace(want)) {
 		t.Errorf("the chart's README.md is not what values.yaml says (%v): run make chart-docs", err)
 	}
-	for _, row := range strings.Split(string(got), "\n") {
+	for row := range strings.SplitSeq(string(got), "\n") {
 		if cells := strings.Split(row, " | "); strings.HasPrefix(row, "| ") && len(cells) == 4 && strings.Trim(cells[3], " |") == "" {
 			t.Errorf("the value is not explained: %s", row)
 		}
@@ -53,7 +55,8 @@ func TestPackage(t *testing.T) {
 	for _, file := range c.Raw {
 		names = append(names, file.Name)
 	}
-	for _, name := range []string{"README.md", "values.schema.json", "files/rules.yaml", "files/dashboard.json", "files/admission-policy.yaml"} {
+	for _, name := range []string{"README.md", "values.schema.json", "files/rules.yaml", "files/dashboard.json",
+		"files/admission-policy.yaml"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("the package has no %s", name)
 		}
@@ -124,7 +127,7 @@ func TestIcon(t *testing.T) {
 	root := ""
 	for decoder := xml.NewDecoder(bytes.NewReader(content)); ; {
 		token, err := decoder.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
