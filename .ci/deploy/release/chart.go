@@ -1,15 +1,14 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"strings"
-	"time"
-
 	"archive/tar"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,7 +51,8 @@ func check(want wanted) error {
 		return err
 	}
 	expected := []string{"LICENSE", "katbox.yaml", "katbox-" + strings.TrimPrefix(want.tag, "v") + ".tgz"}
-	for name, program := range programs {
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		program := programs[name]
 		modules, err := checkSBOM(filepath.Join(want.dir, name+sbomSuffix), program, want)
 		if err != nil {
 			return err
