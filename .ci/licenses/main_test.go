@@ -101,11 +101,12 @@ func TestRefused(t *testing.T) {
 // TestAnotherBuild: a program of other modules than the checkout's gets no licenses.
 func TestAnotherBuild(t *testing.T) {
 	works := []work{{name: "example.com/a", version: "v1.0.0"}, {name: "example.com/b", version: "v1.0.0"}}
+	a, b := &debug.Module{Path: "example.com/a", Version: "v1.0.0"}, &debug.Module{Path: "example.com/b", Version: "v1.0.0"}
 	for want, deps := range map[string][]*debug.Module{
-		"":                             {{Path: "example.com/a", Version: "v1.0.0"}, {Path: "x", Replace: &debug.Module{Path: "example.com/b", Version: "v1.0.0"}}},
-		"with example.com/b v1.1.0":    {{Path: "example.com/a", Version: "v1.0.0"}, {Path: "example.com/b", Version: "v1.1.0"}},
-		"without example.com/b, which": {{Path: "example.com/a", Version: "v1.0.0"}},
-		"with example.com/c v1.0.0":    {{Path: "example.com/a", Version: "v1.0.0"}, {Path: "example.com/b", Version: "v1.0.0"}, {Path: "example.com/c", Version: "v1.0.0"}},
+		"":                             {a, {Path: "example.com/x", Replace: b}},
+		"with example.com/b v1.1.0":    {a, {Path: "example.com/b", Version: "v1.1.0"}},
+		"without example.com/b, which": {a},
+		"with example.com/c v1.0.0":    {a, b, {Path: "example.com/c", Version: "v1.0.0"}},
 	} {
 		err := sameModules(&debug.BuildInfo{Deps: deps}, works)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -128,7 +129,10 @@ func TestGo(t *testing.T) {
 
 // TestWrongUse: what is missing is said.
 func TestWrongUse(t *testing.T) {
-	for _, args := range [][]string{{}, {"--nope"}, {"--license", "doc.go", "--output", t.TempDir()}, {"--license", "doc.go", "--output", t.TempDir(), "doc.go"}} {
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{}, {"--nope"}, {"--license", "doc.go", "--output", dir}, {"--license", "doc.go", "--output", dir, "doc.go"},
+	} {
 		if err := run(args, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)
 		}

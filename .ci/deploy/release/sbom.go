@@ -82,7 +82,9 @@ func checkStamp(info *debug.BuildInfo, want wanted) error {
 	for _, setting := range info.Settings {
 		got[setting.Key] = setting.Value
 	}
-	for key, value := range map[string]string{"vcs.revision": want.revision, "vcs.modified": "false", "-trimpath": "true", "CGO_ENABLED": "0"} {
+	for key, value := range map[string]string{
+		"vcs.revision": want.revision, "vcs.modified": "false", "-trimpath": "true", "CGO_ENABLED": "0",
+	} {
 		if got[key] != value {
 			return fmt.Errorf("go version -m says %s=%q, not %q", key, got[key], value)
 		}
