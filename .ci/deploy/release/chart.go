@@ -61,7 +61,7 @@ func checkChart(name, tag string) error {
 	if about.Name != "katbox" || about.Version != strings.TrimPrefix(tag, "v") || about.AppVersion != tag {
 		return fmt.Errorf("it is %s %s of %s", about.Name, about.Version, about.AppVersion)
 	}
-	for _, line := range strings.Split(about.Annotations["artifacthub.io/images"], "\n") {
+	for line := range strings.SplitSeq(about.Annotations["artifacthub.io/images"], "\n") {
 		if strings.Contains(line, "/katbox/katbox") && !strings.HasSuffix(line, ":"+tag) {
 			return fmt.Errorf("an annotation has the image %q", line)
 		}
