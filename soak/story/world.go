@@ -56,7 +56,7 @@ func (s *Story) become(w world) {
 // copyKept adds a copy of each world in which the data is kept, with a change.
 func (s *Story) copyKept(change func(*world)) {
 	for _, w := range slices.Clone(s.worlds) {
-		if w.state == Kept && !w.gone {
+		if w.state == Kept {
 			change(&w)
 			s.become(w)
 		}
