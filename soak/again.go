@@ -22,7 +22,7 @@ func (l *life) again(ctx context.Context) {
 			before[v.Plan.ID], stories = s, append(stories, v.Story)
 		}
 	}
-	if !l.checker.Again(stories...) {
+	if !l.stage.checker.Again(stories...) {
 		return
 	}
 	planned := l.planned
@@ -31,8 +31,8 @@ func (l *life) again(ctx context.Context) {
 	for _, s := range second.volumes {
 		s.before = before[s.volume.Plan.ID]
 	}
-	l.enter(second)
-	defer l.leave(second)
+	l.churn.enter(second)
+	defer l.churn.leave(second)
 	second.live(ctx)
 }
 
@@ -41,16 +41,16 @@ func (l *life) again(ctx context.Context) {
 func (s *scratch) find() bool {
 	v := s.volume.Story
 	s.filled = s.before.filled
-	err := content.Verify(v.Target, s.spec(v), s.filled)
+	err := content.Verify(v.Target, s.stage.spec(v), s.filled)
 	switch {
 	case err == nil:
 		v.Note("the containers find what they wrote before")
-		s.checker.Published(v)
+		s.stage.checker.Published(v)
 		return true
-	case s.checker.MayHaveGone(s.before.volume.Story):
+	case s.stage.checker.MayHaveGone(s.before.volume.Story):
 		return false
 	}
-	s.findings.Add(history.Durable, v, "it was retained and is published again, but: "+err.Error())
+	s.stage.findings.Add(history.Durable, v, "it was retained and is published again, but: "+err.Error())
 	s.filled = content.Filled{}
 	return true
 }

@@ -20,23 +20,23 @@ type filler func(ctx context.Context, dir string) (release func() error, err err
 // driver that has to make room; without a headroom it never would, so there each
 // pod tidies up.
 func (c *churn) amok(ctx context.Context, f workload.PlannedFault, fill filler) error {
-	l := newLife(c, c.plan.Amok(f))
+	l := newLife(c, c.stage.plan.Amok(f))
 	c.enter(l)
 	defer c.leave(l)
 	defer l.gone()
-	c.api.Create(l.pod)
+	c.stage.api.Create(l.pod)
 	if !wait(ctx, l.isMounted) {
 		return context.Cause(ctx)
 	}
 	l.each((*scratch).begin)
-	end := c.timeline.Begin(f.Kind, "")
+	end := c.stage.timeline.Begin(f.Kind, "")
 	defer end()
 	release, err := fill(ctx, l.pod.Volumes[0].Story.Target)
 	if err != nil {
 		return err
 	}
 	err = pause.For(ctx, f.For)
-	keep := f.Choice%2 == 0 && c.plan.Workload().Driver.Headroom > 0
+	keep := f.Choice%2 == 0 && c.stage.plan.Workload().Driver.Headroom > 0
 	if !keep {
 		if err := release(); err != nil {
 			return err
@@ -56,9 +56,9 @@ func (c *churn) amok(ctx context.Context, f workload.PlannedFault, fill filler) 
 // awaitRoom waits until the disk is no longer fuller than the headroom allows.
 // That it takes too long is for the checker to say.
 func (c *churn) awaitRoom(ctx context.Context) error {
-	headroom := c.plan.Workload().Driver.Headroom
+	headroom := c.stage.plan.Workload().Driver.Headroom
 	for {
-		s, err := c.disk.Free()
+		s, err := c.stage.disk.Free()
 		if err != nil {
 			return err
 		}

@@ -16,31 +16,31 @@ const attachInterval = 100 * time.Millisecond
 // releases the volume as soon as that pod has it, so that nothing else keeps it.
 func (s *scratch) attach(ctx context.Context) {
 	source := s.volume.Story
-	l := newLife(s.churn, s.plan.Looker(s.volume.Pod.Plan, s.volume.Plan))
+	l := newLife(s.churn, s.stage.plan.Looker(s.volume.Pod.Plan, s.volume.Plan))
 	by := l.pod.Volumes[0].Story
 	by.Attaches = source
-	end := s.checker.BeginAttachment(source, by)
+	end := s.stage.checker.BeginAttachment(source, by)
 	if ctx.Err() != nil || end == nil {
 		return
 	}
-	s.enter(l)
-	defer s.leave(l)
+	s.churn.enter(l)
+	defer s.churn.leave(l)
 	defer l.gone()
-	s.api.Create(l.pod)
+	s.stage.api.Create(l.pod)
 	if l.attaches(ctx, source) {
 		by.Note("containers look around")
 		s.lookAround(by)
-		s.reader.Release(ctx, source)
+		s.stage.reader.Release(ctx, source)
 		if pause.For(ctx, s.volume.Plan.AttachedFor) != nil {
 			return
 		}
 		s.lookAround(by)
 		by.Note("containers end")
 	}
-	if s.podsAPI != nil {
-		s.podsAPI.Ended(l.pod)
+	if s.stage.podsAPI != nil {
+		s.stage.podsAPI.Ended(l.pod)
 	}
-	s.api.Finish(l.pod)
+	s.stage.api.Finish(l.pod)
 	if wait(ctx, l.isGone) {
 		end()
 	}
@@ -56,7 +56,7 @@ func (l *life) attaches(ctx context.Context, source *history.Volume) bool {
 		case <-ctx.Done():
 			return false
 		case <-time.After(attachInterval):
-			if !l.checker.Follows(source) {
+			if !l.stage.checker.Follows(source) {
 				return false
 			}
 		}
@@ -67,9 +67,9 @@ func (l *life) attaches(ctx context.Context, source *history.Volume) bool {
 // was left, and nothing can be written.
 func (s *scratch) lookAround(by *history.Volume) {
 	if err := content.CheckReadOnly(by.Target); err != nil {
-		s.findings.Add(history.Attached, by, err.Error())
+		s.stage.findings.Add(history.Attached, by, err.Error())
 	}
-	if err := content.Verify(by.Target, s.spec(by.Attaches), s.filled); err != nil {
-		s.findings.Add(history.Attached, by, "a pod has it attached, but: "+err.Error())
+	if err := content.Verify(by.Target, s.stage.spec(by.Attaches), s.filled); err != nil {
+		s.stage.findings.Add(history.Attached, by, "a pod has it attached, but: "+err.Error())
 	}
 }

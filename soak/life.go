@@ -18,7 +18,8 @@ import (
 // life is the life of one pod, from its creation until the kubelet has nothing
 // of it left.
 type life struct {
-	*churn
+	stage   *stage
+	churn   *churn
 	planned workload.Pod
 	pod     *kubelet.Pod
 	// mounted and gone are called when the kubelet says so, as often as it does;
@@ -30,15 +31,15 @@ type life struct {
 
 func newLife(c *churn, planned workload.Pod) *life {
 	l := &life{
-		churn: c, planned: planned, pod: kubelet.NewPod(c.layout.Kubelet, c.layout.Work, planned),
+		stage: c.stage, churn: c, planned: planned, pod: kubelet.NewPod(c.stage.layout.Kubelet, c.stage.layout.Work, planned),
 		isMounted: make(chan struct{}), isGone: make(chan struct{}),
 		volumes: make(map[*kubelet.Volume]*scratch),
 	}
 	l.mounted = sync.OnceFunc(func() { close(l.isMounted) })
 	l.gone = sync.OnceFunc(func() { close(l.isGone) })
 	for _, v := range l.pod.Volumes {
-		l.volumes[v] = &scratch{churn: c, volume: v}
-		c.checker.Expect(v.Story)
+		l.volumes[v] = &scratch{stage: c.stage, churn: c, volume: v}
+		c.stage.checker.Expect(v.Story)
 	}
 	return l
 }
@@ -47,15 +48,15 @@ func newLife(c *churn, planned workload.Pod) *life {
 // left to the end of the run.
 func (l *life) live(ctx context.Context) {
 	defer l.gone() // nobody waits for it any more
-	l.report.Count.Volumes.Add(int64(len(l.pod.Volumes)))
-	l.api.Create(l.pod)
+	l.stage.report.Count.Volumes.Add(int64(len(l.pod.Volumes)))
+	l.stage.api.Create(l.pod)
 	l.sendBadCalls(ctx)
 	if removed := l.removal(); removed != nil && removed.Choice%2 == 0 {
 		l.removeUnderDriver(ctx, removed)
 		return
 	}
 	if l.planned.DeletedEarly > 0 {
-		l.arrive()
+		l.churn.arrive()
 		if pause.For(ctx, l.planned.DeletedEarly) == nil {
 			l.finish(ctx)
 		}
@@ -64,16 +65,16 @@ func (l *life) live(ctx context.Context) {
 	if !wait(ctx, l.isMounted) {
 		return
 	}
-	l.report.Count.Containers.Add(1)
+	l.stage.report.Count.Containers.Add(1)
 	l.each((*scratch).begin)
 	local := l.beginLocal(ctx)
-	l.arrive()
-	if l.rest(ctx, l.planned.Length) != nil {
+	l.churn.arrive()
+	if l.churn.rest(ctx, l.planned.Length) != nil {
 		return
 	}
 	l.each((*scratch).finish)
 	l.endLocal(ctx, local)
-	if s := l.podsAPI; s != nil {
+	if s := l.stage.podsAPI; s != nil {
 		s.Ended(l.pod)
 	}
 	if removed := l.removal(); removed != nil {
@@ -85,7 +86,7 @@ func (l *life) live(ctx context.Context) {
 
 // finish says that the containers have ended, and waits for the kubelet.
 func (l *life) finish(ctx context.Context) {
-	l.api.Finish(l.pod)
+	l.stage.api.Finish(l.pod)
 	l.each(func(s *scratch) { s.letGo(ctx) })
 	if !wait(ctx, l.isGone) {
 		return
@@ -120,17 +121,17 @@ func (l *life) removal() *workload.PlannedFault {
 // volumes are being mounted. Whether it unpublishes them is up to the answer of
 // the publish.
 func (l *life) removeUnderDriver(ctx context.Context, f *workload.PlannedFault) {
-	l.arrive()
+	l.churn.arrive()
 	if pause.For(ctx, f.Delay) != nil {
 		return
 	}
-	l.api.Finish(l.pod)
+	l.stage.api.Finish(l.pod)
 	for _, v := range l.pod.Volumes {
 		if err := faults.Undercut(v.Story); err != nil {
-			l.failed(v, err)
+			l.churn.failed(v, err)
 		}
 	}
-	l.injected.add(workload.PodRemoved)
+	l.stage.injected.add(workload.PodRemoved)
 	l.finish(ctx)
 }
 
@@ -139,21 +140,21 @@ func (l *life) removeUnderDriver(ctx context.Context, f *workload.PlannedFault) 
 func (l *life) removeByForce(ctx context.Context) {
 	for _, v := range l.pod.Volumes {
 		if err := faults.Uproot(v.Story); err != nil {
-			l.failed(v, err)
+			l.churn.failed(v, err)
 			l.finish(ctx)
 			return
 		}
 	}
-	if err := l.node.forget(l.pod); err != nil {
-		l.findings.Add(history.Completed, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
+	if err := l.churn.node.forget(l.pod); err != nil {
+		l.stage.findings.Add(history.Completed, nil, fmt.Sprintf("pod %s: %v", l.planned.UID, err))
 	}
-	l.injected.add(workload.PodRemoved)
+	l.stage.injected.add(workload.PodRemoved)
 	l.finish(ctx)
 }
 
 // failed reports that the soak itself could not go on with a volume.
 func (c *churn) failed(v *kubelet.Volume, err error) {
-	c.findings.Add(history.Completed, v.Story, err.Error())
+	c.stage.findings.Add(history.Completed, v.Story, err.Error())
 }
 
 // isFull tells whether something failed because there was no room.

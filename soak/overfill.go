@@ -16,12 +16,12 @@ func (s *scratch) overfill() {
 	const bytes, inodes = workload.TightBytes, workload.TightInodes
 	taken, err := content.Overfill(v.Target, content.Room{Bytes: bytes, Inodes: inodes})
 	if err != nil {
-		s.failed(s.volume, err)
+		s.churn.failed(s.volume, err)
 		return
 	}
 	v.Note("its pod could write %d bytes and %d inodes more", taken.Bytes, taken.Inodes)
-	s.report.Count.Overfilled.Add(1)
-	s.checker.Overfilled(v,
+	s.stage.report.Count.Overfilled.Add(1)
+	s.stage.checker.Overfilled(v,
 		check.Taken{What: "bytes", Amount: taken.Bytes, Limit: bytes, Least: bytes / workload.TightSpare},
 		check.Taken{What: "inodes", Amount: taken.Inodes, Limit: inodes, Least: inodes / workload.TightSpare})
 }
