@@ -58,8 +58,10 @@ type Volume struct {
 	Pod, Name, ID string
 }
 
-// Data is the data directory, Target where the pod wants it.
-func (v Volume) Data() string   { return filepath.Join(v.Work, v.Pod, v.ID) }
+// Data is the data directory.
+func (v Volume) Data() string { return filepath.Join(v.Work, v.Pod, v.ID) }
+
+// Target is where the pod wants it.
 func (v Volume) Target() string { return filepath.Join(v.TargetDir(), "mount") }
 
 // TargetDir is what the kubelet makes for a volume; the driver makes the target in it.
