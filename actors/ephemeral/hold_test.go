@@ -301,7 +301,8 @@ func TestDecisionsNeedTheirTexts(t *testing.T) {
 			"release": func(by, why string) (volume.Description, error) { return h.node.Release(t.Context(), testID, by, why) },
 			"unpin":   func(by, _ string) (volume.Description, error) { return h.node.Unpin(t.Context(), testID, by) },
 		} {
-			for _, texts := range [][2]string{{"", "a bug"}, {strings.Repeat("a", 1<<20), "a bug"}, {"ann", strings.Repeat("a", 1<<20)}, {"ann", "\xff"}} {
+			long := strings.Repeat("a", 1<<20)
+			for _, texts := range [][2]string{{"", "a bug"}, {long, "a bug"}, {"ann", long}, {"ann", "\xff"}} {
 				if name == "unpin" && texts[0] == "ann" {
 					continue // it has no reason
 				}
