@@ -3,10 +3,12 @@
 //
 // The floor is this program again, in another process: a bare gRPC server. A
 // publish makes the two directories of a volume, its target and one bind mount,
-// with the system calls that Katbox uses for that, and appends a record to a
-// file; an unpublish takes mount and target away and appends another. Records
-// that wait are appended by one write and one fdatasync. It checks nothing and
-// remembers nothing: no driver can do less and still answer as one.
+// with the system calls that Katbox uses for that, and writes a record to a
+// file; an unpublish takes mount and target away and writes another. Records
+// that wait are written by one write and one fdatasync. The file has its size and
+// all its blocks beforehand, so that a sync makes the file system commit nothing of
+// its own. It checks nothing and remembers nothing: no driver can do less and still
+// answer as one.
 //
 // Katbox is the real daemon with its default flags. Both have the same file
 // system, an ext4 with a journal on a loop device, and mount namespaces of their
