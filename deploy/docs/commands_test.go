@@ -65,7 +65,8 @@ var runners = []runner{
 	{form: `cosign verify.*|sha256sum --check .*|gh attestation verify .*|crane export .*`, why: noRelease},
 	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm",
 		why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
-	{form: `helm test katbox --namespace katbox( --logs)?`, why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
+	{form: `helm test katbox --namespace katbox( --logs)?`,
+		why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
 	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go",
 		does: "TestNamespaceAdmitsTheDaemon",
 		why:  "that the label admits the daemon"},
@@ -161,7 +162,7 @@ func TestMakeTargetsAreThere(t *testing.T) {
 		}
 		for _, match := range named.FindAllStringSubmatch(read(t, page), -1) {
 			text, _, _ := strings.Cut(match[1]+match[2], "#")
-			for _, word := range strings.Fields(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(text, "=x")) {
+			for word := range strings.FieldsSeq(regexp.MustCompile(`="[^"]*"`).ReplaceAllString(text, "=x")) {
 				count++
 				variable, _, isVariable := strings.Cut(word, "=")
 				switch {
