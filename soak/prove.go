@@ -154,7 +154,7 @@ func (s *stage) possible() []workload.PlannedFault {
 // killDriver is a crash of the driver and a start so much later.
 func (s *stage) killDriver(ctx context.Context, away time.Duration, cancel context.CancelCauseFunc) error {
 	if r, ok := s.holds(); ok {
-		s.checker.CheckMemory(r)
+		s.checker.CheckMemory(r, s.callsAtATime())
 	}
 	s.driver.Kill()
 	if err := pause.For(ctx, away); err != nil {

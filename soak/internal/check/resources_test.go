@@ -49,10 +49,10 @@ func TestResources(t *testing.T) {
 	}{
 		{"nothing more", Resources{20 << 20, 16, 14}, 0, nil},
 		{"less", Resources{10 << 20, 8, 7}, 0, nil},
-		{"as much as may be", Resources{52 << 20, 20, 66}, 0, nil},
-		{"a mebibyte of each of 33 publishes", Resources{53 << 20, 16, 14}, 0, []string{"53 MiB of memory, 33 more"}},
-		{"memory for many volumes", Resources{53 << 20, 16, 14}, 128, nil},
-		{"too much for many volumes", Resources{54 << 20, 16, 14}, 128, []string{"54 MiB of memory", "128 volumes", "33 more are enough"}},
+		{"as much as may be", Resources{53 << 20, 20, 66}, 0, nil},
+		{"a mebibyte of each publish", Resources{54 << 20, 16, 14}, 0, []string{"54 MiB of memory, 34 more", "33 more are enough"}},
+		{"memory for many volumes", Resources{54 << 20, 16, 14}, 128, nil},
+		{"too much for many volumes", Resources{55 << 20, 16, 14}, 128, []string{"55 MiB of memory", "128 volumes", "34 more are enough"}},
 		{"descriptors", Resources{20 << 20, 21, 14}, 0, []string{"21 files open, and had 16"}},
 		{"threads", Resources{20 << 20, 16, 67}, 0, []string{"67 threads, and had 14", "66 are enough"}},
 	} {
@@ -103,11 +103,11 @@ func TestConnectionsMayClose(t *testing.T) {
 func TestStartedAgain(t *testing.T) {
 	c, findings := newBudget(t)
 	c.Started(Resources{Memory: 30 << 20, Descriptors: 16, Threads: 14})
-	c.CheckMemory(Resources{Memory: 62 << 20})
+	c.CheckMemory(Resources{Memory: 62 << 20}, 0)
 	if said := found(t, findings); said != "" {
 		t.Errorf("it says %q", said)
 	}
-	c.CheckMemory(Resources{Memory: 63 << 20})
+	c.CheckMemory(Resources{Memory: 63 << 20}, 0)
 	if said := found(t, findings); !strings.Contains(said, "63 MiB of memory, 33 more") {
 		t.Errorf("it says %q", said)
 	}
