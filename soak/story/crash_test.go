@@ -27,6 +27,9 @@ func TestCrashes(t *testing.T) {
 		// broken is a part of the violation, empty for none.
 		broken string
 	}{
+		{"released without an answer, kept as long as before", [][]Event{left, {released(5), at(16.9, Whole), at(17, Gone)}}, ""},
+		{"released without an answer, kept for ever", [][]Event{left, {released(5), at(17.1, Whole)}}, "still there"},
+		{"released while the unpublish is without an answer", [][]Event{live, {at(3, Unpublish), released(5), at(60, Whole)}}, ""},
 		{"published, mounted", [][]Event{live, crash, {at(5, Shown)}}, ""},
 		{"published, not mounted", [][]Event{live, crash, {at(5, Missing)}}, "not mounted"},
 		{"published, not mounted after a reboot", [][]Event{live, {at(5, Rebooted), at(6, Missing), at(7, Whole)}}, ""},

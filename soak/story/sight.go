@@ -59,7 +59,7 @@ func (s *Story) whole(at time.Time) {
 // late tells whether data should be gone by a time. Without a daemon nobody could
 // see to that.
 func (s *Story) late(w world, at time.Time) bool {
-	if w.state != Kept || w.open || w.attached || s.down {
+	if w.state != Kept || w.endless() || w.attached || s.down {
 		return false
 	}
 	return at.After(later(w.until(), s.ready).Add(s.tolerance))

@@ -154,7 +154,7 @@ func (s *Story) Earliest() time.Time {
 func (s *Story) Latest() time.Time {
 	var last time.Time
 	for _, w := range s.worlds {
-		if w.state == Live || w.open || w.attached {
+		if w.state == Live || w.endless() || w.attached {
 			return time.Time{}
 		}
 		last = later(last, w.until())

@@ -31,6 +31,8 @@ type world struct {
 	earliest, latest time.Time
 	open             bool
 	lifespan         time.Duration
+	// most bounds the deadline while it is open, if that call only makes it go sooner; zero if nothing does.
+	most time.Time
 	// pinned is until when it is kept in any case, by what a person decided.
 	pinned time.Time
 	// gone says that its data was seen to be gone.
@@ -39,7 +41,10 @@ type world struct {
 
 // from is the first moment at which it may go, until the last one.
 func (w world) from() time.Time  { return later(w.earliest, w.pinned) }
-func (w world) until() time.Time { return later(w.latest, w.pinned) }
+func (w world) until() time.Time { return later(later(w.latest, w.most), w.pinned) }
+
+// endless tells whether nothing bounds its deadline.
+func (w world) endless() bool { return w.open && w.most.IsZero() }
 
 // mayBeGone tells whether its data may be gone by a time.
 func (w world) mayBeGone(by time.Time) bool {
@@ -123,7 +128,11 @@ func (s *Story) drop(out func(world) bool) { s.worlds = slices.DeleteFunc(s.worl
 func (s *Story) close(at time.Time) {
 	for i := range s.worlds {
 		if w := &s.worlds[i]; w.open {
-			w.open, w.latest = false, later(w.latest, at.Add(w.lifespan))
+			latest := later(w.latest, at.Add(w.lifespan))
+			if !w.most.IsZero() && w.most.Before(latest) {
+				latest = w.most
+			}
+			w.open, w.latest, w.most = false, latest, time.Time{}
 		}
 	}
 }
@@ -133,7 +142,7 @@ func (s *Story) detach(e Event) {
 	s.copyKept(func(w *world) {
 		if w.attached {
 			w.attached, w.earliest = false, later(w.earliest, e.At.Add(e.Lifespan))
-			w.open, w.lifespan = true, e.Lifespan
+			w.open, w.lifespan, w.most = true, e.Lifespan, time.Time{}
 		}
 	})
 }
@@ -153,7 +162,11 @@ func (s *Story) letGo(e Event) {
 	s.copyKept(func(w *world) {
 		w.hold = e.Text
 		if soon := e.At.Add(e.Lifespan); soon.Before(w.from()) {
-			w.earliest, w.latest, w.open, w.lifespan, w.pinned = soon, time.Time{}, true, e.Lifespan, time.Time{}
+			most := time.Time{}
+			if !w.endless() {
+				most = w.until()
+			}
+			w.earliest, w.latest, w.open, w.lifespan, w.most, w.pinned = soon, time.Time{}, true, e.Lifespan, most, time.Time{}
 		}
 	})
 }

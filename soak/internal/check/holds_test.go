@@ -121,6 +121,21 @@ func TestHolds(t *testing.T) {
 			w.remove(v)
 			time.Sleep(time.Second)
 		}, ""},
+		{"a release whose answer is lost may not have come, and it expires", func(w *world) {
+			v := w.retain(1)
+			end := w.checker.BeginRelease(v)
+			w.timeline.Begin(workload.DaemonKill, "")()
+			end(Unserved, no)
+			time.Sleep(lifespan + time.Second)
+			w.remove(v)
+			time.Sleep(time.Second)
+		}, ""},
+		{"a release whose answer is lost, and kept for ever", func(w *world) {
+			end := w.checker.BeginRelease(w.retain(1))
+			w.timeline.Begin(workload.DaemonKill, "")()
+			end(Unserved, no)
+			time.Sleep(lifespan + 2*tolerance)
+		}, history.Durable},
 		{"a release that is refused", func(w *world) { w.checker.BeginRelease(w.retain(1))(Refused, no) }, history.Holds},
 		{"of a failed pod, and goes as if it had succeeded", func(w *world) {
 			v := w.volume(1)
