@@ -20,6 +20,7 @@ func TestGatewayMayDoNoMore(t *testing.T) {
 		own + ": pods list watch",
 		own + ": secrets/katbox-gateway get update",
 		cluster + ": apiregistration.k8s.io apiservices/v1alpha1.katbox.io get patch",
+		cluster + ": events create",
 		cluster + ": namespaces get list watch",
 		cluster + ": pods get list watch",
 		cluster + ": pools.katbox.io poolvolumes list watch",
@@ -51,6 +52,31 @@ func TestNoOutcomesNoWatch(t *testing.T) {
 	got := rightsOf(t, objects, deployment.Spec.Template.Spec.ServiceAccountName)
 	if !slices.Contains(got, ": pods get") || slices.Contains(got, ": pods get list watch") {
 		t.Errorf("the gateway may\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestNoPodEventsNoRight: a gateway that is to write no events has no right to. One that writes some knows whose volumes
+// they are about.
+func TestNoPodEventsNoRight(t *testing.T) {
+	const named = "csiDriver.name=other.example.com"
+	for values, want := range map[string]struct {
+		flag, driver string
+		right        bool
+	}{
+		named:                              {"", "other.example.com", true},
+		"gateway.podEvents=false," + named: {"false", "", false},
+		"gateway.outcomes=off":             {"", "katbox.csi.paypal.com", false},
+	} {
+		objects := helm(t, "--set", "gateway.enabled=true,"+values)
+		deployment := one[*appsv1.Deployment](t, objects)
+		flags := flagsOf(deployment.Spec.Template.Spec.Containers[0])
+		if flags["--pod-events"] != want.flag || flags["--driver-name"] != want.driver {
+			t.Errorf("%s: the gateway is told %v", values, flags)
+		}
+		got := rightsOf(t, objects, deployment.Spec.Template.Spec.ServiceAccountName)
+		if slices.Contains(got, ": events create") != want.right {
+			t.Errorf("%s: the gateway may\n%s", values, strings.Join(got, "\n"))
+		}
 	}
 }
 

@@ -44,7 +44,9 @@ type options struct {
 	certSecret  string
 	caConfigMap string
 
-	outcomes string
+	outcomes   string
+	podEvents  bool
+	driverName string
 
 	shutdownDelay time.Duration
 
@@ -78,6 +80,9 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.caConfigMap, "ca-configmap", "katbox-gateway-ca", "ConfigMap that gets the CA of the certificate, for the daemons")
 	flags.StringVar(&o.outcomes, "outcomes", watchOutcomes,
 		"watch: it watches the pods of the cluster that end, and tells their nodes how; off: nodes learn that elsewhere, or not at all")
+	flags.BoolVar(&o.podEvents, "pod-events", true,
+		"write an event on each pod that failed, which says how to see its files; for --outcomes watch")
+	flags.StringVar(&o.driverName, "driver-name", "katbox.csi.paypal.com", "name of the CSI driver whose volumes these events are about")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
 		"how long it still answers after a signal, while it is not ready: so long the API server may still ask it")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the API server; empty in a pod")
@@ -107,6 +112,7 @@ func (o options) check() error {
 		{"api-endpoint", o.apiEndpoint, "the address for the API server"},
 		{"nodes-endpoint", o.nodesEndpoint, "the address for the daemons"},
 		{"audience", o.audience, "the audience of the daemons' tokens"},
+		{"driver-name", o.driverName, "the name of the CSI driver"},
 	} {
 		if required.value == "" {
 			return fmt.Errorf("--%s is missing: give %s", required.flag, required.meaning)

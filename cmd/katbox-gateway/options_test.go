@@ -35,6 +35,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		"--namespace=k --cert-mode=given":        "--cert-dir is missing",
 		"--namespace=k --shutdown-delay=1m":      "--shutdown-delay",
 		"--namespace=k --outcomes=auto":          "neither watch nor off",
+		"--namespace=k --driver-name=":           "--driver-name is missing",
 		"--namespace=k --cert-dir=/c":            "--cert-dir is of no use",
 	} {
 		_, err := parse(strings.Fields(strings.ReplaceAll(args, "Kat Box", "Kat_Box")), io.Discard)

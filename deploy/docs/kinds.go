@@ -145,7 +145,7 @@ var kinds = []kind{
 		cure:  "Correct the request, as [the gateway](gateway.md) has it, or try again. A list names the nodes that are missing in it.",
 		from: []string{
 			"internal/gateway/server", "internal/gateway/fleet", "internal/gateway/resource", "internal/gateway/trust", "internal/gateway/owners",
-			"internal/gateway/arrays", "internal/gateway/outcomes",
+			"internal/gateway/arrays", "internal/gateway/outcomes", "internal/gateway/podevents",
 		},
 	},
 	{

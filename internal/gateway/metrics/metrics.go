@@ -38,6 +38,11 @@ const (
 	Contradicted = "contradicted"
 	// Forgotten is an outcome of a pod that its node was not told in time.
 	Forgotten = "forgotten"
+	// Written, Known, Limited, Gone and Failed are outcomes of an event on a pod. Known is one that was
+	// written before, Limited one too many, Gone one of a namespace that is being deleted.
+	Written = "written"
+	Known   = "known"
+	Limited = "limited"
 )
 
 // Serving is the certificate that the gateway shows to the API server and to the nodes.
@@ -57,6 +62,7 @@ type Metrics struct {
 	accessReviews *prometheus.CounterVec
 	podLookups    *prometheus.CounterVec
 	outcomesTold  *prometheus.CounterVec
+	podEvents     *prometheus.CounterVec
 	// outcomeSource has no value where the pods are not to be watched.
 	outcomeSource   *prometheus.GaugeVec
 	lists           prometheus.Histogram
@@ -90,6 +96,8 @@ func New(version, revision string) *Metrics {
 		outcomesTold: with.NewCounterVec(counter("pod_outcomes_total",
 			"Pods of which a node was told how they ended, by what came of it; after a connection a node is told again."),
 			[]string{"outcome"}),
+		podEvents: with.NewCounterVec(counter("pod_events_total",
+			"Events that say where the files of a failed pod are, by what came of them."), []string{"outcome"}),
 		outcomeSource: with.NewGaugeVec(gauge("outcome_source_up",
 			"1 if the pods of the cluster are watched, to tell nodes how theirs have ended, else 0; absent with --outcomes=off."), nil),
 		lists: with.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: subsystem,
@@ -120,6 +128,9 @@ func New(version, revision string) *Metrics {
 	}
 	for _, outcome := range []string{Accepted, Refused, Forgotten} {
 		m.outcomesTold.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{Written, Known, Limited, Gone, Failed} {
+		m.podEvents.WithLabelValues(outcome)
 	}
 	with.NewGaugeVec(gauge("build_info", "Always 1; which build of the gateway this is."),
 		[]string{"version", "revision", "goversion"}).WithLabelValues(version, revision, runtime.Version()).Set(1)
@@ -192,6 +203,13 @@ func (m *Metrics) PodLookedUp(outcome string) {
 func (m *Metrics) OutcomesTold(outcome string, pods int) {
 	if m != nil {
 		m.outcomesTold.WithLabelValues(outcome).Add(float64(pods))
+	}
+}
+
+// PodEvent counts an event on a failed pod: Written, Known, Limited, Gone or Failed.
+func (m *Metrics) PodEvent(outcome string) {
+	if m != nil {
+		m.podEvents.WithLabelValues(outcome).Inc()
 	}
 }
 

@@ -23,6 +23,7 @@ var names = []string{
 	"katbox_gateway_nodes_connected gauge",
 	"katbox_gateway_nodes_expected gauge",
 	"katbox_gateway_outcome_source_up gauge",
+	"katbox_gateway_pod_events_total counter",
 	"katbox_gateway_pod_lookups_total counter",
 	"katbox_gateway_pod_outcomes_total counter",
 	"katbox_gateway_requests_total counter",
@@ -41,6 +42,8 @@ func everything(m *metrics.Metrics) {
 	m.PodLookedUp(metrics.Contradicted)
 	m.OutcomesTold(metrics.Accepted, 7)
 	m.OutcomesTold(metrics.Forgotten, 1)
+	m.PodEvent(metrics.Written)
+	m.PodEvent(metrics.Limited)
 	m.OutcomeSource(false)
 	m.OutcomeSource(true)
 	m.Listed(20*time.Millisecond, 0)
@@ -70,6 +73,9 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_gateway_pod_outcomes_total{outcome="accepted"}`:                            7,
 		`katbox_gateway_pod_outcomes_total{outcome="forgotten"}`:                           1,
 		`katbox_gateway_pod_outcomes_total{outcome="refused"}`:                             0,
+		`katbox_gateway_pod_events_total{outcome="written"}`:                               1,
+		`katbox_gateway_pod_events_total{outcome="limited"}`:                               1,
+		`katbox_gateway_pod_events_total{outcome="failed"}`:                                0,
 		`katbox_gateway_outcome_source_up`:                                                 1,
 		`katbox_gateway_list_duration_seconds_count`:                                       2,
 		`katbox_gateway_list_duration_seconds_sum`:                                         3.02,

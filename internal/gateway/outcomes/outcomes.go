@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	core "k8s.io/api/core/v1"
 	client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/katbox/katbox/internal/api"
@@ -22,6 +23,10 @@ type Config struct {
 	Pods client.PodsGetter
 	// Nodes are told.
 	Nodes Nodes
+	// Ended is called for each pod with inline CSI volumes that is seen to have ended, once while it is
+	// remembered; deleted says that there is none of it any more. It must not wait: the watch does. It
+	// may be nil.
+	Ended func(pod *core.Pod, deleted bool)
 	// Metrics may be nil.
 	Metrics *metrics.Metrics
 	// Log may be the zero Logger.
@@ -148,8 +153,8 @@ func (o *Outcomes) Connected(node string) {
 	o.tell(node, r)
 }
 
-// add remembers how a pod has ended, and tells its node.
-func (o *Outcomes) add(node string, how api.PodOutcome) {
+// add remembers how a pod has ended, and tells its node. It returns false for a pod that is remembered.
+func (o *Outcomes) add(node string, how api.PodOutcome) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.nodes[node]
@@ -158,7 +163,7 @@ func (o *Outcomes) add(node string, how api.PodOutcome) {
 		o.nodes[node] = r
 	}
 	if _, ok := r.known[how.PodUID]; ok {
-		return
+		return false
 	}
 	o.order = append(o.order, ref{node, r.first + uint64(len(r.items)), time.Now()})
 	r.items, r.known[how.PodUID], o.count = append(r.items, how), struct{}{}, o.count+room(how)
@@ -169,6 +174,7 @@ func (o *Outcomes) add(node string, how api.PodOutcome) {
 		o.forgetOldest()
 	}
 	o.tell(node, r)
+	return true
 }
 
 // forgetFirst forgets the oldest item of a node. The caller holds the lock.

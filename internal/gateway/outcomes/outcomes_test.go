@@ -452,6 +452,23 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestEnded: each pod is passed on once, and whether there is none of it any more.
+func TestEnded(t *testing.T) {
+	s := newScene(t)
+	var got []string
+	s.Ended = func(pod *core.Pod, deleted bool) { got = append(got, fmt.Sprint(pod.Name, " ", deleted)) }
+	noVolumes := pod("n1", "u4", core.PodFailed)
+	noVolumes.Spec.Volumes = nil
+	s.see(pod("n1", "u1", core.PodFailed), false)
+	s.see(pod("n1", "u1", core.PodFailed), true)
+	s.see(pod("n1", "u2", core.PodSucceeded), true)
+	s.see(pod("n1", "u3", core.PodRunning), false)
+	s.see(noVolumes, false)
+	if want := []string{"pod-u1 false", "pod-u2 true"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestClose: nothing is told afterwards.
 func TestClose(t *testing.T) {
 	s := newScene(t)

@@ -109,7 +109,7 @@ func (o *Outcomes) listPage(ctx context.Context, options meta.ListOptions) (next
 		return "", "", err
 	}
 	for i := range list.Items {
-		o.see(&list.Items[i])
+		o.see(&list.Items[i], false)
 	}
 	return list.Continue, list.ResourceVersion, nil
 }
@@ -139,7 +139,7 @@ func (o *Outcomes) watch(ctx context.Context, version string) (string, error) {
 		}
 		version = pod.ResourceVersion
 		if event.Type != watch.Bookmark {
-			o.see(pod)
+			o.see(pod, event.Type == watch.Deleted)
 		}
 	}
 	if time.Since(began) < o.pace.first {
@@ -149,8 +149,8 @@ func (o *Outcomes) watch(ctx context.Context, version string) (string, error) {
 }
 
 // see takes note of a pod.
-func (o *Outcomes) see(pod *core.Pod) {
-	if how, ok := ofPod(pod); ok {
-		o.add(pod.Spec.NodeName, how)
+func (o *Outcomes) see(pod *core.Pod, deleted bool) {
+	if how, ok := ofPod(pod); ok && o.add(pod.Spec.NodeName, how) && o.Ended != nil {
+		o.Ended(pod, deleted)
 	}
 }

@@ -22,6 +22,9 @@ import (
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
+// PodEvents is the annotation of a namespace that says "false" if there are to be no events on its pods.
+const PodEvents = "katbox.io/pod-events"
+
 const (
 	// clocksDiffer is by how much a node's clock may be ahead of the API server's: a volume that
 	// seems to have been published so shortly after its namespace was made may belong to an earlier
@@ -33,6 +36,8 @@ const (
 	keepFound   = 5 * time.Second
 	keepMissing = 2 * time.Second
 	mostLookups = 1024
+	// noEvents is the value of PodEvents that has a meaning.
+	noEvents = "false"
 	// lookupLimit bounds one question.
 	lookupLimit = 4 * time.Second
 )
@@ -91,12 +96,16 @@ func keepIdentity(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name:              namespace.Name,
 		UID:               namespace.UID,
 		CreationTimestamp: namespace.CreationTimestamp,
 		ResourceVersion:   namespace.ResourceVersion,
-	}}, nil
+	}}
+	if namespace.Annotations[PodEvents] == noEvents {
+		kept.Annotations = map[string]string{PodEvents: noEvents}
+	}
+	return kept, nil
 }
 
 // Start begins to watch the namespaces, until ctx ends. It does not wait for them.
@@ -124,6 +133,17 @@ func (n *Namespaces) Tenancy(namespace string) (volume.Tenancy, bool) {
 	}
 	f, _ := n.kept(namespace)
 	return f.tenancy, f.exists
+}
+
+// NoPodEvents reports whether a namespace has the annotation PodEvents with the value "false", by what is
+// in memory. It never waits.
+func (n *Namespaces) NoPodEvents(namespace string) bool {
+	object, exists, err := n.informer.GetStore().GetByKey(namespace)
+	if err != nil || !exists {
+		return false
+	}
+	known, ok := object.(*metav1.PartialObjectMetadata)
+	return ok && known.Annotations[PodEvents] == noEvents
 }
 
 // kept returns the answer to a Lookup not long ago, and false if there is none.
