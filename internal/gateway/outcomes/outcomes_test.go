@@ -232,7 +232,7 @@ func TestWatchBreaks(t *testing.T) {
 		case len(script):
 			return true, nil, apierrors.NewUnauthorized("the token is old")
 		case len(script) + 1:
-			return true, nil, apierrors.NewGone("too old")
+			return true, nil, apierrors.NewResourceExpired("too old")
 		}
 		w := watch.NewFake()
 		if n < len(script) {

@@ -104,8 +104,8 @@ func message(namespace, pod string, volumes []string) string {
 	}
 	target := "-n " + namespace + " pod/" + pod
 	say := func(what string) string {
-		return fmt.Sprintf("The files of %s are kept for a while after the pod. To see them: kubectl katbox ls %s; until when: kubectl katbox list %s",
-			what, target, target)
+		return fmt.Sprintf("The files of %s are kept for a while after the pod. "+
+			"To see them: kubectl katbox ls %s; until when: kubectl katbox list %s", what, target, target)
 	}
 	if text := say(what); len(text) <= mostMessage {
 		return text

@@ -163,12 +163,16 @@ func TestEvents(t *testing.T) {
 			p.Status.Reason, p.Status.ContainerStatuses = "Evicted", nil
 			p.Status.Conditions = []core.PodCondition{{Type: core.DisruptionTarget, Status: core.ConditionTrue, LastTransitionTime: meta.Now()}}
 		}, want: "ci/Pod/x" + says},
-		"of a Job":                       {change: ofJob, want: "ci/Pod/x" + says},
-		"of a Job, going":                {change: func(p *core.Pod) { ofJob(p); going(p) }, want: "ci/Job/nightly" + says},
-		"of a Job, gone":                 {change: ofJob, deleted: true, want: "ci/Job/nightly" + says},
-		"going":                          {change: going},
-		"gone":                           {deleted: true},
-		"going, of another kind of Job":  {change: func(p *core.Pod) { ofJob(p); going(p); p.OwnerReferences[0].APIVersion = "x.example.com/v1" }},
+		"of a Job":        {change: ofJob, want: "ci/Pod/x" + says},
+		"of a Job, going": {change: func(p *core.Pod) { ofJob(p); going(p) }, want: "ci/Job/nightly" + says},
+		"of a Job, gone":  {change: ofJob, deleted: true, want: "ci/Job/nightly" + says},
+		"going":           {change: going},
+		"gone":            {deleted: true},
+		"going, of another kind of Job": {change: func(p *core.Pod) {
+			ofJob(p)
+			going(p)
+			p.OwnerReferences[0].APIVersion = "x.example.com/v1"
+		}},
 		"going, of a ReplicaSet":         {change: func(p *core.Pod) { ofJob(p); going(p); p.OwnerReferences[0].Kind = "ReplicaSet" }},
 		"in a namespace that wants none": {change: func(p *core.Pod) { p.Namespace = "quiet" }},
 		"a clock that is late": {change: func(p *core.Pod) {
@@ -373,7 +377,9 @@ func TestSilence(t *testing.T) {
 func TestConfig(t *testing.T) {
 	whole := Config{Client: fake.NewClientset().CoreV1(), Namespaces: &namespaces{}, Driver: driver}
 	for field, change := range maps.All(map[string]func(*Config){
-		"Client": func(c *Config) { c.Client = nil }, "Namespaces": func(c *Config) { c.Namespaces = nil }, "Driver": func(c *Config) { c.Driver = "" },
+		"Client":     func(c *Config) { c.Client = nil },
+		"Namespaces": func(c *Config) { c.Namespaces = nil },
+		"Driver":     func(c *Config) { c.Driver = "" },
 	}) {
 		c := whole
 		change(&c)
