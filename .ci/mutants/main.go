@@ -152,7 +152,7 @@ func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdi
 				v := try(box, order, m, o.budget)
 				mu.Lock()
 				all = append(all, v)
-				fmt.Printf("%-9s %s [%d tests] %s\n", v.outcome, v.mutant, v.tests, v.by)
+				fmt.Printf("%-10s %s [%d tests] %s\n", v.outcome, v.mutant, v.tests, v.by)
 				mu.Unlock()
 			}
 		})
@@ -187,7 +187,7 @@ func report(all []verdict) {
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(counts)) {
 		n := counts[pkg]
-		fmt.Printf("%s: %d caught, %d without an end in time, %d passed, %d reached by no test\n",
-			pkg, n["caught"], n["late"], n["passed"], n["unreached"])
+		fmt.Printf("%s: %d caught, %d without an end in time, %d passed, %d passed what the budget allowed, %d reached by no test\n",
+			pkg, n["caught"], n["late"], n["passed"], n["unfinished"], n["unreached"])
 	}
 }

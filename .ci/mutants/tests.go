@@ -112,7 +112,7 @@ func last(out string) string {
 // verdict is what became of a mutant.
 type verdict struct {
 	mutant
-	// outcome is "caught", "late" for no end in time, "passed", or "unreached".
+	// outcome is "caught", "late" for no end in time, "passed", "unfinished" for tests that the budget left out, or "unreached".
 	outcome string
 	by      string
 	tests   int
@@ -137,6 +137,7 @@ func try(box string, binaries []*binary, m mutant, budget time.Duration) verdict
 				n++
 			}
 			if budget -= sum; budget < 0 && v.tests > 0 {
+				v.outcome = "unfinished"
 				return v
 			}
 			reaching, v.tests = reaching[n:], v.tests+n
