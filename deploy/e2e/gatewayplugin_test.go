@@ -123,6 +123,7 @@ func (c *gatewayCluster) failedJob() []rv {
 		}
 	})
 	c.kubectl("-n", "ci", "wait", "--for=condition=Failed", "job/nightly", "--timeout", patience.String())
+	c.wantFilesKept("ci", "batch.kubernetes.io/job-name=nightly")
 	c.kubectl("-n", "ci", "delete", "job", "nightly", "--wait", "--timeout", patience.String())
 	var found []rv
 	c.eventually("the volumes of job nightly", func() error {
@@ -143,6 +144,27 @@ func (c *gatewayCluster) failedJob() []rv {
 		return nil
 	})
 	return found
+}
+
+// wantFilesKept waits until each pod with the label has one event that says how to see its files.
+func (c *gatewayCluster) wantFilesKept(namespace, selector string) {
+	c.t.Helper()
+	var pods struct{ Items []status }
+	c.get(&pods, "pods", "-n", namespace, "--selector", selector)
+	if len(pods.Items) == 0 {
+		c.t.Errorf("no pod in %s has %s", namespace, selector)
+	}
+	for _, pod := range pods.Items {
+		c.eventually("the event on pod "+pod.Metadata.Name, func() error {
+			var events struct{ Items []struct{ Message string } }
+			c.get(&events, "events", "-n", namespace, "--field-selector", "reason=FilesKept,involvedObject.uid="+pod.Metadata.UID)
+			want := "kubectl katbox ls -n " + namespace + " pod/" + pod.Metadata.Name
+			if len(events.Items) != 1 || !strings.Contains(events.Items[0].Message, want) {
+				return fmt.Errorf("there are %v, want one with %q", events.Items, want)
+			}
+			return nil
+		})
+	}
 }
 
 // pluginRights: what the plugin tells people who may less.
