@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -64,7 +65,7 @@ func UnmountAtEnd(t testing.TB, target string) {
 		// More mounts can only come from an endless loop of the test.
 		const most = 1000
 		for range most {
-			err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW)
+			err := unmount(target)
 			switch {
 			case err == nil:
 				continue
@@ -90,9 +91,21 @@ func UnmountBelowAtEnd(t testing.TB, dir string) {
 		}
 		// Later mounts may be on top.
 		for _, m := range slices.Backward(mounts) {
-			if err := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); err != nil {
+			if err := unmount(m.Mountpoint); err != nil {
 				t.Errorf("roottest: unmount %s: %v", m.Mountpoint, err)
 			}
 		}
 	})
+}
+
+// unmount unmounts what is on top at target. Another test that starts a program has, between fork and exec, a copy of
+// each descriptor of this process, and the mount is busy until then; one that is for longer is an error.
+func unmount(target string) error {
+	const most = 10 * time.Second
+	for deadline := time.Now().Add(most); ; time.Sleep(5 * time.Millisecond) {
+		err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW)
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
