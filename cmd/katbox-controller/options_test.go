@@ -69,7 +69,8 @@ func TestDefaults(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	var stdout bytes.Buffer
-	if err := realMain(t.Context(), []string{"--version"}, &stdout); err != nil || stdout.String() != "katbox-controller dev (unknown commit)\n" {
+	const want = "katbox-controller dev (unknown commit)\n"
+	if err := realMain(t.Context(), []string{"--version"}, &stdout); err != nil || stdout.String() != want {
 		t.Errorf("--version: %q, %v", stdout.String(), err)
 	}
 	stdout.Reset()
