@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,17 +40,50 @@ func TestValuesOfBefore(t *testing.T) {
 			}
 			want := keyed(split(t, rendered))
 			for _, object := range want {
-				if object.GetKind() == "DaemonSet" {
-					improve(t, object, readValues(t, path))
-				}
+				improve(t, object, readValues(t, path))
 			}
 			sameObjects(t, want, keyed(helm(t, "--values", path)))
 		})
 	}
 }
 
-// improve makes of the DaemonSet of before what it is now.
-func improve(t *testing.T, set *unstructured.Unstructured, values map[string]any) {
+// improve makes of an object of before what it is now.
+func improve(t *testing.T, object *unstructured.Unstructured, values map[string]any) {
+	t.Helper()
+	switch {
+	case object.GetKind() == "DaemonSet":
+		improveDaemon(t, object, values)
+	case object.GetKind() == "ClusterRole" && strings.HasSuffix(object.GetName(), "-gateway"):
+		rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Events on pods that failed, where it watches pods; the rule stands before that for what claims have left.
+		watches := false
+		for i, rule := range rules {
+			resources, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
+			if err != nil {
+				t.Fatal(err)
+			}
+			verbs, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "verbs")
+			if err != nil {
+				t.Fatal(err)
+			}
+			watches = watches || slices.Equal(resources, []string{"pods"}) && slices.Contains(verbs, "watch")
+			if watches && slices.Equal(resources, []string{"poolvolumes"}) {
+				events := map[string]any{"apiGroups": []any{""}, "resources": []any{"events"}, "verbs": []any{"create"}}
+				rules = slices.Insert(rules, i, any(events))
+				break
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, rules, "rules"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// improveDaemon makes of the DaemonSet of before what it is now.
+func improveDaemon(t *testing.T, set *unstructured.Unstructured, values map[string]any) {
 	t.Helper()
 	fields := func(err error) {
 		if err != nil {
@@ -124,9 +158,7 @@ func TestUpgradeReusesValues(t *testing.T) {
 			acceptAll(t, objects)
 			want, got := keyed(split(t, []byte(old))), keyed(objects)
 			for name, object := range want {
-				if object.GetKind() == "DaemonSet" {
-					improve(t, object, map[string]any{"maxUnavailable": "as before"})
-				}
+				improve(t, object, map[string]any{"maxUnavailable": "as before"})
 				selector, _, err := unstructured.NestedMap(object.Object, "spec", "selector")
 				if err != nil {
 					t.Fatal(err)

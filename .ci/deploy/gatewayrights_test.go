@@ -64,8 +64,9 @@ func TestNoPodEventsNoRight(t *testing.T) {
 		right        bool
 	}{
 		named:                              {"", "other.example.com", true},
+		"gateway.podEvents=true":           {"", "", true}, // the driver has the name that the gateway takes it to have
 		"gateway.podEvents=false," + named: {"false", "", false},
-		"gateway.outcomes=off":             {"", "katbox.csi.paypal.com", false},
+		"gateway.outcomes=off":             {"", "", false},
 	} {
 		objects := helm(t, "--set", "gateway.enabled=true,"+values)
 		deployment := one[*appsv1.Deployment](t, objects)
