@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -208,6 +209,34 @@ func TestSameCallSharesTheOutcomeAndAnotherIsRefused(t *testing.T) {
 		if h.mounter.done != 2 {
 			t.Errorf("mounted %d times, want 2: once for each volume", h.mounter.done)
 		}
+	})
+}
+
+// TestRefusedPublishNeedsNoOperation: it is answered at once with its own reason, also where no operation can begin, so
+// that no two of them share an answer.
+func TestRefusedPublishNeedsNoOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestNode(t)
+		h.threads = 2 // half of them are for operations
+		h.start()
+		release, first := make(chan struct{}), make(chan error, 1)
+		h.mounter.fail(func(string) error { <-release; return nil }, nil)
+		go func() { first <- h.node.Publish(t.Context(), h.publication()) }()
+		synctest.Wait()
+		for _, reason := range []string{"one reason", "another reason"} {
+			p := h.publication()
+			p.ID, p.Refused = "csi-other", volume.Invalid("volume_context", reason)
+			err := h.node.Publish(t.Context(), p)
+			wantError(t, err, volume.ErrInvalid)
+			if !strings.Contains(err.Error(), reason) {
+				t.Errorf("%v, want %s", err, reason)
+			}
+		}
+		close(release)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		h.stop()
 	})
 }
 

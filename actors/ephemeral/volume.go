@@ -111,6 +111,10 @@ func (v *volumeActor) request(c actor.Context, m messages.Request) {
 	}
 	switch m := m.(type) {
 	case *messages.PublishVolume:
+		if v.record == nil && v.running == nil && m.Publication.Refused != nil {
+			m.Fail(m.Publication.Refused) // without an operation, whose outcome another one would share
+			return
+		}
 		v.publish = m
 		run := func(t *task) error { return t.publish(m.Publication) }
 		v.change(c, m, m.Reply, &operation{name: publishing, run: run, covers: samePublish(m)})
