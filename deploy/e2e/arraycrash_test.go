@@ -146,7 +146,8 @@ func (k *killer) learn(calm bool) {
 		if calm {
 			k.calm[point] = true
 		}
-		if _, known := k.missed[point]; !known {
+		// What was given up in another play is tried again where this one passes it for sure: sessions come and go in the last one only.
+		if missed, known := k.missed[point]; !known || calm && missed >= chances {
 			k.missed[point] = 0
 			k.left = append(k.left, point)
 		}
