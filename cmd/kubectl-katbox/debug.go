@@ -208,7 +208,7 @@ func (o *debugOptions) pod(v resource.RetainedVolume, user podUser, length time.
 			}},
 			"volumes": []any{map[string]any{"name": "retained", "csi": map[string]any{
 				"driver": o.driver, "readOnly": true,
-				"volumeAttributes": map[string]any{"attach": v.Spec.PodUID + "/" + v.Spec.VolumeName},
+				"volumeAttributes": map[string]any{api.KeyAttach: v.Spec.PodUID + "/" + v.Spec.VolumeName},
 			}}},
 		},
 	}

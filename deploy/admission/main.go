@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/policy"
 )
 
@@ -92,11 +93,11 @@ func text() string {
 		validation(&b, fmt.Sprintf("variables.attributes.all(a, !('%s' in a) || (%s))", a.Key, condition),
 			fmt.Sprintf("volumeAttributes[%q] of a Katbox volume has to be %s", a.Key, a.Means), "")
 	}
-	validation(&b, "variables.volumes.all(v, !('"+policy.KeyAttach+"' in v.csi.volumeAttributes) || (has(v.csi.readOnly) && v.csi.readOnly))",
-		"a Katbox volume with the attribute "+policy.KeyAttach+" needs readOnly: true", "")
-	validation(&b, "variables.attributes.all(a, !('"+policy.KeyAttach+"' in a) || "+
-		"a.all(k, k == '"+policy.KeyAttach+"' || k.startsWith('"+policy.KubeletPrefix+"')))",
-		"volumeAttributes of a Katbox volume: nothing else has a meaning beside "+policy.KeyAttach, "")
+	validation(&b, "variables.volumes.all(v, !('"+api.KeyAttach+"' in v.csi.volumeAttributes) || (has(v.csi.readOnly) && v.csi.readOnly))",
+		"a Katbox volume with the attribute "+api.KeyAttach+" needs readOnly: true", "")
+	validation(&b, "variables.attributes.all(a, !('"+api.KeyAttach+"' in a) || "+
+		"a.all(k, k == '"+api.KeyAttach+"' || k.startsWith('"+policy.KubeletPrefix+"')))",
+		"volumeAttributes of a Katbox volume: nothing else has a meaning beside "+api.KeyAttach, "")
 	b.WriteString(binding)
 	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/volume"
@@ -76,8 +77,8 @@ func TestRefusedAttributes(t *testing.T) {
 func TestAttachWithoutAPolicy(t *testing.T) {
 	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet",
 		Volumes: &fakeVolumes{}, Metrics: metrics.New("test", ""), Terms: func(_ string, attributes map[string]string) (volume.Terms, error) {
-			if strings.HasPrefix(attributes[policy.KeyAttach], "..") {
-				return volume.Terms{}, volume.Invalid(policy.Field(policy.KeyAttach), "is bad")
+			if strings.HasPrefix(attributes[api.KeyAttach], "..") {
+				return volume.Terms{}, volume.Invalid(policy.Field(api.KeyAttach), "is bad")
 			}
 			return volume.Terms{}, volume.ErrUnavailable
 		}})
@@ -92,7 +93,7 @@ func TestAttachWithoutAPolicy(t *testing.T) {
 		"../gone/etc": {volume.Place{}, volume.ErrInvalid},
 	} {
 		req := publishRequest()
-		req.Readonly, req.VolumeContext[policy.KeyAttach] = true, value
+		req.Readonly, req.VolumeContext[api.KeyAttach] = true, value
 		p, err := d.publication(req)
 		if err != nil || !errors.Is(p.Refused, want.err) || p.Attach != want.attach {
 			t.Errorf("%s: attach %v, refused: %v, %v", value, p.Attach, p.Refused, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/nearest"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -44,8 +45,8 @@ func read(attributes map[string]string) (asked, error) {
 		return all, nil
 	}
 	for _, a := range Attributes {
-		if _, ok := attributes[a.Key]; ok && a.Key != KeyAttach {
-			return asked{}, invalid(a.Key, "means nothing beside "+KeyAttach+": the volume that is attached has its own terms")
+		if _, ok := attributes[a.Key]; ok && a.Key != api.KeyAttach {
+			return asked{}, invalid(a.Key, "means nothing beside "+api.KeyAttach+": the volume that is attached has its own terms")
 		}
 	}
 	return all, nil

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -34,9 +35,6 @@ const (
 	MaxAttach = 320
 )
 
-// KeyAttach is the attribute that mounts a retained volume in place of a new one.
-const KeyAttach = "attach"
-
 // Of the limits that can be asked for: less is no use to a pod, and more is taken for a slip of the
 // hand. The last two are quantities.
 const (
@@ -56,7 +54,7 @@ const (
 // Attributes are all that there are, sorted by key.
 var Attributes = []*Attribute{
 	{
-		Key: KeyAttach, Form: attachForm, Means: "POD-UID/VOLUME: the UID of a pod and the name of a volume in its spec",
+		Key: api.KeyAttach, Form: attachForm, Means: "POD-UID/VOLUME: the UID of a pod and the name of a volume in its spec",
 		read: func(to *asked, value string) bool { to.attach = value; return true },
 	},
 	{
@@ -84,7 +82,7 @@ var Attributes = []*Attribute{
 		},
 	},
 	{
-		Key: "retain", Form: `^(Always|OnFailure|Never)$`, Means: "Always, OnFailure or Never",
+		Key: api.KeyRetain, Form: `^(Always|OnFailure|Never)$`, Means: "Always, OnFailure or Never",
 		read: func(to *asked, value string) bool {
 			retain, ok := parseRetain(value)
 			to.retain = &retain
@@ -108,7 +106,7 @@ func init() {
 
 // MaxLength is how long a value of the attribute may be, in characters.
 func (a *Attribute) MaxLength() int {
-	if a.Key == KeyAttach {
+	if a.Key == api.KeyAttach {
 		return MaxAttach
 	}
 	return MaxValue

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -75,7 +76,7 @@ func (b Bounds) terms(a asked) (volume.Terms, error) {
 	}
 	switch {
 	case len(b.Retain) > 0 && !slices.Contains(b.Retain, t.Retain):
-		return volume.Terms{}, invalid("retain", fmt.Sprintf("is %s, but in this namespace it has to be %s", t.Retain, words(b.Retain)))
+		return volume.Terms{}, invalid(api.KeyRetain, fmt.Sprintf("is %s, but in this namespace it has to be %s", t.Retain, words(b.Retain)))
 	case b.MaxLimit.Bytes > 0 && t.Limit.Bytes > b.MaxLimit.Bytes:
 		return volume.Terms{}, invalid("sizeLimit", fmt.Sprintf("is %s, but in this namespace it is at most %s",
 			bytes(t.Limit.Bytes), bytes(b.MaxLimit.Bytes)))

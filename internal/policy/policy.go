@@ -3,6 +3,7 @@ package policy
 import (
 	"strings"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -46,12 +47,12 @@ func (p *Policy) MaxRetained(namespace string) volume.Size { return p.Bounds(nam
 // none. readOnly says whether the pod mounts it read-only, which it has to. Terms checks the form of the
 // attribute; the error here is a [volume.InvalidError] as well.
 func Attach(attributes map[string]string, readOnly bool) (volume.Place, error) {
-	pod, name, ok := strings.Cut(attributes[KeyAttach], "/")
+	pod, name, ok := strings.Cut(attributes[api.KeyAttach], "/")
 	switch {
 	case !ok:
 		return volume.Place{}, nil
 	case !readOnly:
-		return volume.Place{}, invalid(KeyAttach, "needs readOnly: true beside the driver in the pod's volume")
+		return volume.Place{}, invalid(api.KeyAttach, "needs readOnly: true beside the driver in the pod's volume")
 	}
 	return volume.Place{Pod: volume.PodUID(pod), ID: volume.KubeletID(volume.PodUID(pod), name)}, nil
 }

@@ -12,19 +12,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/katbox/katbox/internal/gateway/fleet"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 // poolVolumes are the resources, and retainedOnly selects those that are retained.
-var poolVolumes = schema.GroupVersionResource{Group: "pools.katbox.io", Version: "v1alpha1", Resource: "poolvolumes"}
+var poolVolumes = v1alpha1.GroupVersion.WithResource("poolvolumes")
 
-const retainedOnly = "status.state=" + stateRetained
+const retainedOnly = "status.state=" + string(v1alpha1.VolumeRetained)
 
 const (
 	// pageSize is how many are asked for at once where the API server cannot select.

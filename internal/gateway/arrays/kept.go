@@ -8,15 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/internal/volume"
-)
-
-// The words of a PoolVolume, as internal/pools/v1alpha1 has them.
-const (
-	stateRetained = "Retained"
-	localProtocol = "local"
-	blockMode     = "Block"
-	restoredFrom  = "pools.katbox.io/restored-from"
 )
 
 // kindClaim is the kind of the owner of a volume that a claim had.
@@ -27,8 +20,8 @@ const kindClaim = "PersistentVolumeClaim"
 func keptOf(o *unstructured.Unstructured) *entry {
 	since, until := timeIn(o, "status", "retainedSince"), timeIn(o, "status", "retainedUntil")
 	switch {
-	case textIn(o, "status", "state") != stateRetained, textIn(o, "spec", "protocol") == localProtocol,
-		o.GetDeletionTimestamp() != nil, o.GetAnnotations()[restoredFrom] != "", since.IsZero() || until.IsZero():
+	case textIn(o, "status", "state") != string(v1alpha1.VolumeRetained), textIn(o, "spec", "protocol") == string(v1alpha1.Local),
+		o.GetDeletionTimestamp() != nil, o.GetAnnotations()[v1alpha1.RestoredFromAnnotation] != "", since.IsZero() || until.IsZero():
 		return nil
 	}
 	name, claim := o.GetName(), textIn(o, "spec", "claimRef", "name")
@@ -48,7 +41,7 @@ func keptOf(o *unstructured.Unstructured) *entry {
 			Verdict: r.Owner.Verdict.String(), NamespaceUID: r.Owner.NamespaceUID, Kind: r.Owner.Kind, Name: r.Owner.Name, UID: r.Owner.UID,
 		},
 		Array: &api.Array{
-			Pool: textIn(o, "spec", "poolName"), Class: textIn(o, "spec", "className"), Block: textIn(o, "spec", "volumeMode") == blockMode,
+			Pool: textIn(o, "spec", "poolName"), Class: textIn(o, "spec", "className"), Block: textIn(o, "spec", "volumeMode") == string(v1alpha1.Block),
 			Size: cmp.Or(textIn(o, "status", "capacity"), textIn(o, "spec", "size")),
 		},
 	}

@@ -7,6 +7,9 @@ import (
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -16,8 +19,6 @@ const (
 	fresh = 10 * time.Minute
 	// mostMessage is how long a message may be, in bytes, as the API server counts for newer kinds of events.
 	mostMessage = 1024
-	// A volume with attach is another pod's, and one with the retain of never leaves nothing.
-	keyAttach, keyRetain, never = "attach", "retain", "Never"
 )
 
 // eventOf returns the event about a pod; nil if there is to be none.
@@ -50,7 +51,9 @@ func kept(pod *core.Pod, driver string) (names []string) {
 		if v.CSI == nil || v.CSI.Driver != driver {
 			continue
 		}
-		if _, attached := v.CSI.VolumeAttributes[keyAttach]; !attached && v.CSI.VolumeAttributes[keyRetain] != never {
+		// What is attached is another pod's, and what is never retained leaves nothing.
+		_, attached := v.CSI.VolumeAttributes[api.KeyAttach]
+		if !attached && v.CSI.VolumeAttributes[api.KeyRetain] != volume.RetainNever.String() {
 			names = append(names, v.Name)
 		}
 	}

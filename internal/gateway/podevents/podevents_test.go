@@ -23,9 +23,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
-	"github.com/katbox/katbox/internal/policy"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -151,13 +151,13 @@ func TestEvents(t *testing.T) {
 		"never on a node":  {change: func(p *core.Pod) { p.Spec.NodeName = "" }},
 		"no Katbox volume": {change: func(p *core.Pod) { p.Spec.Volumes = []core.Volume{{Name: "empty"}, inline("other", "x", nil)} }},
 		"attached": {change: func(p *core.Pod) {
-			p.Spec.Volumes[1] = inline("old", driver, map[string]string{policy.KeyAttach: "u/v"})
+			p.Spec.Volumes[1] = inline("old", driver, map[string]string{api.KeyAttach: "u/v"})
 		}},
 		"never kept": {change: func(p *core.Pod) {
-			p.Spec.Volumes[1] = inline("scratch", driver, map[string]string{"retain": volume.RetainNever.String()})
+			p.Spec.Volumes[1] = inline("scratch", driver, map[string]string{api.KeyRetain: volume.RetainNever.String()})
 		}},
 		"two volumes": {change: func(p *core.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, inline("out", driver, map[string]string{"retain": "OnFailure"}))
+			p.Spec.Volumes = append(p.Spec.Volumes, inline("out", driver, map[string]string{api.KeyRetain: volume.RetainOnFailure.String()}))
 		}, want: "ci/Pod/x" + strings.Replace(says, "volume scratch", "volumes scratch, out", 1)},
 		"evicted, without the end of a container": {change: func(p *core.Pod) {
 			p.Status.Reason, p.Status.ContainerStatuses = "Evicted", nil

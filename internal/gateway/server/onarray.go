@@ -9,6 +9,7 @@ import (
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/gateway/resource"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
 )
 
 // onArray says what to do with a claim's volume on a remote array, of which a request wants more than that it is there.
@@ -59,11 +60,11 @@ func restoring(v api.Volume) string {
 		of = v.Owner.UID // there may have been other claims of this name
 	}
 	example := claim{
-		"v1", "PersistentVolumeClaim", metadata{v.Claim, map[string]string{"pools.katbox.io/restore": of}},
+		"v1", "PersistentVolumeClaim", metadata{v.Claim, map[string]string{v1alpha1.RestoreAnnotation: of}},
 		spec{"STORAGECLASS", []string{"ReadWriteOnce"}, "", requests{map[string]string{"storage": v.Array.Size}}},
 	}
 	if v.Array.Block {
-		example.Spec.VolumeMode = "Block"
+		example.Spec.VolumeMode = string(v1alpha1.Block)
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -1,0 +1,10 @@
+package api
+
+// The attributes of an inline volume in a pod's spec that programs outside of the node look at too. All
+// that there are, and what their values may be, is in internal/policy.
+const (
+	// KeyAttach mounts a retained volume in place of a new one.
+	KeyAttach = "attach"
+	// KeyRetain says after which outcomes of its pod the volume is retained: Always, OnFailure or Never.
+	KeyRetain = "retain"
+)
