@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // goPackage is what "go list" says of a package.
@@ -24,8 +26,8 @@ type goPackage struct {
 }
 
 // list asks for packages, and for all that these import.
-func list(root string, patterns []string) (wanted []goPackage, exports map[string]string, err error) {
-	names, err := output(root, "go", append([]string{"list"}, patterns...)...)
+func list(ctx context.Context, root string, patterns []string) (wanted []goPackage, exports map[string]string, err error) {
+	names, err := output(ctx, root, "go", append([]string{"list"}, patterns...)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,7 +35,7 @@ func list(root string, patterns []string) (wanted []goPackage, exports map[strin
 	for name := range strings.FieldsSeq(string(names)) {
 		mine[name] = true
 	}
-	text, err := output(root, "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,Name,GoFiles"}, patterns...)...)
+	text, err := output(ctx, root, "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,Name,GoFiles"}, patterns...)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,11 +54,22 @@ func list(root string, patterns []string) (wanted []goPackage, exports map[strin
 	}
 }
 
-func output(dir, name string, args ...string) ([]byte, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
+// command ends with ctx as one does that a person interrupts: go removes what it has made.
+func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	return cmd
+}
+
+func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
+	cmd := command(ctx, dir, name, args...)
+	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, errInterrupted
+	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", name, strings.Join(args[:min(3, len(args))], " "), err)
 	}
 	return text, nil
@@ -64,8 +77,8 @@ func output(dir, name string, args ...string) ([]byte, error) {
 
 // instrument writes the packages with all their mutants below work, and an overlay that puts them
 // in the place of the tree's files, which stay as they are.
-func instrument(root, work string, patterns []string) (mutants []mutant, overlay string, err error) {
-	packages, exports, err := list(root, patterns)
+func instrument(ctx context.Context, root, work string, patterns []string) (mutants []mutant, overlay string, err error) {
+	packages, exports, err := list(ctx, root, patterns)
 	if err != nil {
 		return nil, "", err
 	}
@@ -135,10 +148,13 @@ func mutatePackage(p goPackage, exports map[string]string, mutants *[]mutant, wr
 }
 
 // compile makes the test binary of a package.
-func compile(root, overlay, pkg, to string) error {
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", to, pkg)
-	cmd.Dir = root
-	if text, err := cmd.CombinedOutput(); err != nil {
+func compile(ctx context.Context, root, overlay, pkg, to string) error {
+	cmd := command(ctx, root, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", to, pkg)
+	text, err := cmd.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case err != nil:
 		return fmt.Errorf("compile the tests of %s: %w\n%s", pkg, err, text)
 	}
 	return nil

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -19,17 +21,18 @@ import (
 )
 
 type options struct {
-	root, tests, only string
-	share             float64
-	seed              uint64
-	jobs              int
-	budget, limit     time.Duration
-	list              bool
+	root, work, tests, only string
+	share                   float64
+	seed                    uint64
+	jobs                    int
+	budget, limit           time.Duration
+	list                    bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "directory of the module")
+	flag.StringVar(&o.work, "work", "/var/tmp", "directory for all that is made; it is empty again at the end")
 	flag.StringVar(&o.tests, "tests", "", "packages whose tests run as well, with commas; those of the packages themselves always do")
 	flag.StringVar(&o.only, "only", "", "take only mutants whose line this regular expression matches")
 	flag.Float64Var(&o.share, "share", 1, "which share of the mutants is tried")
@@ -39,23 +42,26 @@ func main() {
 	flag.DurationVar(&o.limit, "for", 24*time.Hour, "begin with no mutant after so long; they come in an order that the seed decides")
 	flag.BoolVar(&o.list, "list", false, "print the mutants and try none")
 	flag.Parse()
-	if err := run(o, flag.Args()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, o, flag.Args())
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options, patterns []string) error {
+func run(ctx context.Context, o options, patterns []string) (err error) {
 	root, err := filepath.Abs(o.root)
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("/var/tmp", "mutants-")
+	work, err := os.MkdirTemp(o.work, "mutants-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
-	mutants, overlay, err := instrument(root, work, patterns)
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	mutants, overlay, err := instrument(ctx, root, work, patterns)
 	if err != nil {
 		return err
 	}
@@ -84,36 +90,38 @@ func run(o options, patterns []string) error {
 			patterns = append(patterns, name)
 		}
 	}
-	binaries, err := prepare(root, work, overlay, patterns, len(mutants))
+	binaries, err := prepare(ctx, root, work, overlay, patterns, len(mutants))
 	if err != nil {
 		return err
 	}
-	report(tryAll(o, work, binaries, chosen))
-	return nil
+	all, err := tryAll(ctx, o, work, binaries, chosen)
+	report(all)
+	return err
 }
 
 func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d:%d %s: %s", m.pos.Filename, m.pos.Line, m.pos.Column, m.function, m.what)
 }
 
-// prepare compiles the tests and runs each of them once.
-func prepare(root, work, overlay string, patterns []string, mutants int) ([]*binary, error) {
-	packages, _, err := list(root, patterns)
+// prepare compiles the tests and runs each of them alone, and then all together. A package without one that passes
+// is an error: nothing would be found out about its mutants.
+func prepare(ctx context.Context, root, work, overlay string, patterns []string, mutants int) ([]*binary, error) {
+	packages, _, err := list(ctx, root, patterns)
 	if err != nil {
 		return nil, err
 	}
 	var binaries []*binary
 	for i, p := range packages {
 		b := &binary{pkg: p.ImportPath, dir: p.Dir, path: filepath.Join(work, fmt.Sprintf("%d.test", i))}
-		if err := compile(root, overlay, p.ImportPath, b.path); err != nil {
+		if err := compile(ctx, root, overlay, p.ImportPath, b.path); err != nil {
 			return nil, err
 		}
 		if _, err := os.Stat(b.path); err != nil {
 			continue // it has no tests
 		}
-		failing, err := b.measure(mutants)
+		failing, err := b.measure(ctx, mutants)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", p.ImportPath, err)
 		}
 		var sum time.Duration
 		for _, t := range b.tests {
@@ -123,18 +131,21 @@ func prepare(root, work, overlay string, patterns []string, mutants int) ([]*bin
 		for _, f := range failing {
 			fmt.Printf("    %s\n", f)
 		}
+		if len(b.tests) == 0 && len(failing) > 0 {
+			return nil, fmt.Errorf("%s: none of its %d tests passes in the sandbox", p.ImportPath, len(failing))
+		}
 		binaries = append(binaries, b)
 	}
 	return binaries, nil
 }
 
-// tryAll prints each mutant that is not caught as soon as that is known.
-func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdict {
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+// tryAll prints what became of each mutant as soon as that is known. It ends with ctx, and with the first error.
+func tryAll(ctx context.Context, o options, work string, binaries []*binary, chosen []mutant) (all []verdict, err error) {
+	signals := ctx
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	next := make(chan mutant)
 	var mu sync.Mutex // for all
-	var all []verdict
 	var wg sync.WaitGroup
 	for job := range o.jobs {
 		box := filepath.Join(work, fmt.Sprintf("box%d", job))
@@ -149,7 +160,11 @@ func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdi
 						}
 					}
 				}
-				v := try(box, order, m, o.budget)
+				v, err := try(ctx, box, order, m, o.budget)
+				if err != nil {
+					fail(fmt.Errorf("%s: %w", m, err))
+					return
+				}
 				mu.Lock()
 				all = append(all, v)
 				fmt.Printf("%-10s %s [%d tests] %s\n", v.outcome, v.mutant, v.tests, v.by)
@@ -166,14 +181,16 @@ func tryAll(o options, work string, binaries []*binary, chosen []mutant) []verdi
 		select {
 		case next <- m:
 			continue
-		case <-interrupted:
-			fmt.Printf("interrupted: %d mutants were not tried\n", len(chosen)-i)
+		case <-ctx.Done():
 		}
 		break
 	}
 	close(next)
 	wg.Wait()
-	return all
+	if signals.Err() != nil {
+		return all, fmt.Errorf("%w: %d mutants were not tried", errInterrupted, len(chosen)-len(all))
+	}
+	return all, context.Cause(ctx)
 }
 
 // report says how many of each package there are.
