@@ -43,13 +43,6 @@ func keptOf(r local.Record) *volume.Description {
 	return d
 }
 
-// reading is one of a volume of a pool.
-type reading struct {
-	*showing
-	lose    context.CancelCauseFunc
-	release func()
-}
-
 // retained returns the volumes that are kept without a claim, the one that was retained last first. Those whose disk
 // is away are there as they were.
 func (k *keeper) retained() (all []volume.Description) {
@@ -61,72 +54,6 @@ func (k *keeper) retained() (all []volume.Description) {
 	}
 	slices.SortFunc(all, newestFirst)
 	return all
-}
-
-// read lends a volume to a reader.
-func (k *keeper) read(m *messages.ReadLocal) (lease messages.LocalLease, err error) {
-	p, err := k.whereIs(m.Name)
-	if err != nil {
-		return lease, err
-	}
-	d, err := p.readable(m.Name)
-	switch {
-	case err != nil:
-		return lease, err
-	case p.dir == nil || p.failed != "":
-		return lease, p.away()
-	}
-	s, err := k.show(p, m.Name)
-	if err != nil {
-		return lease, err
-	}
-	s.readers++
-	actors.StopTimer(s.timer)
-	lost, lose := context.WithCancelCause(context.Background())
-	r := reading{s, lose, p.dir.use()}
-	p.readings[m] = r
-	return messages.LocalLease{
-		UsableLocal: messages.UsableLocal{Dir: p.dir, UUID: p.is.UUID, Release: r.release}, Description: d, Lost: lost, Open: s.open,
-	}, nil
-}
-
-// endReading ends a reading, if it was granted.
-func (k *keeper) endReading(m *messages.ReadLocal) {
-	for _, p := range k.pools {
-		if r, ok := p.readings[m]; ok {
-			delete(p.readings, m)
-			r.lose(nil)
-			r.release()
-			k.leave(p, r.showing)
-		}
-	}
-}
-
-// recall tells the readers of a volume that it is not theirs any more, if that is so. Nothing waits for them here.
-func (k *keeper) recall(p *pool, name string) {
-	if len(p.showings) == 0 {
-		return
-	}
-	if _, err := p.readable(name); err != nil {
-		k.lose(p, err, func(of string) bool { return of == name })
-	}
-}
-
-// recallAll is recall for all volumes of a pool.
-func (k *keeper) recallAll(p *pool, why error) { k.lose(p, why, func(string) bool { return true }) }
-
-// lose ends the showings of some volumes, and tells their readers why.
-func (k *keeper) lose(p *pool, why error, which func(name string) bool) {
-	for _, r := range p.readings {
-		if which(r.name) {
-			r.lose(why)
-		}
-	}
-	for name, s := range p.showings {
-		if which(name) {
-			k.endShowing(p, s)
-		}
-	}
 }
 
 // Retained describes the volumes that are kept without a claim, the one that was retained last first. The caller does

@@ -7,7 +7,6 @@ import (
 	"github.com/katbox/katbox/actors"
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/local"
-	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/messages"
 )
@@ -50,19 +49,6 @@ type showing struct {
 	// over: it is not to be opened any more.
 	over bool
 }
-
-type (
-	// lingered says that a showing may have had no readers for a while.
-	lingered struct {
-		pool *pool
-		*showing
-	}
-	// shownNoMore says that nothing is left of a showing.
-	shownNoMore struct {
-		pool *pool
-		*showing
-	}
-)
 
 // open opens the files. The first one that comes makes them readable.
 func (s *showing) open(ctx context.Context, r local.Record) (*files.Tree, error) {
@@ -131,114 +117,6 @@ func (s *showing) end() error {
 	}
 	defer s.leaveSlot()
 	return is.End()
-}
-
-// show returns the showing that a new reader of a volume has, unless too many images are shown.
-func (k *keeper) show(p *pool, name string) (*showing, error) {
-	s := p.showings[name]
-	image := p.is.Backend == local.Image
-	switch {
-	case s != nil && !s.ending && s.readers > 0:
-		return s, nil
-	case image:
-		if err := k.makeRoom(s); err != nil {
-			return nil, err
-		}
-	}
-	if s != nil && !s.ending {
-		return s, nil
-	}
-	fresh := &showing{name: name, dir: p.dir, release: p.dir.use(), gone: make(chan struct{}), opening: make(chan struct{}, 1)}
-	fresh.ctx, fresh.cancel = context.WithCancel(k.ctx)
-	if s != nil {
-		fresh.before = s.gone
-	}
-	if image {
-		fresh.slots = k.slots
-	}
-	p.showings[name] = fresh
-	return fresh, nil
-}
-
-// makeRoom makes sure that one more image may be shown, which may be one without readers. Of the others without
-// readers, the one that has been so for the longest time ends if its slot is needed.
-func (k *keeper) makeRoom(unless *showing) error {
-	read, all := 0, 0
-	var oldest *showing
-	var of *pool
-	for _, p := range k.pools {
-		for _, s := range p.showings {
-			switch {
-			case s.slots == nil || s.ending || s == unless:
-			case s.readers > 0:
-				read++
-				all++
-			default:
-				all++
-				if oldest == nil || s.idle.Before(oldest.idle) {
-					oldest, of = s, p
-				}
-			}
-		}
-	}
-	if read >= mostShown {
-		return problemf(volume.ErrUnavailable, "%d images of this node are being read, which is the most at a time: close what is open, "+
-			"or wait until others have", read)
-	}
-	if all >= mostShown {
-		k.endShowing(of, oldest)
-	}
-	return nil
-}
-
-// leave notes that a reader has left.
-func (k *keeper) leave(p *pool, s *showing) {
-	if s.readers--; s.readers > 0 || s.ending {
-		return
-	}
-	if s.slots == nil {
-		k.endShowing(p, s)
-		return
-	}
-	s.idle = time.Now()
-	root, self := k.Root, k.self
-	s.timer = time.AfterFunc(linger, func() { root.Send(self, &lingered{p, s}) })
-}
-
-func (k *keeper) lingered(p *pool, s *showing) {
-	if s.readers == 0 && time.Since(s.idle) >= linger {
-		k.endShowing(p, s)
-	}
-}
-
-// endShowing lets a goroutine end a showing. The readers that it has were told.
-func (k *keeper) endShowing(p *pool, s *showing) {
-	if s.ending {
-		return
-	}
-	s.ending = true
-	actors.StopTimer(s.timer)
-	s.cancel()
-	root, self := k.Root, k.self
-	go func() { // not a worker: it waits for readers, and those for workers
-		if err := actors.Guard(k.Log, s.end); err != nil {
-			k.Log.Error(err, "a volume that was read", logkeys.Volume, s.name)
-		}
-		close(s.gone)
-		s.release()
-		root.Send(self, &shownNoMore{p, s})
-	}()
-}
-
-// unshow ends the showing of a volume, and returns what is closed when nothing is left of it; nil if there is none.
-func (k *keeper) unshow(name string) <-chan struct{} {
-	for _, p := range k.pools {
-		if s := p.showings[name]; s != nil {
-			k.lose(p, problemf(volume.ErrNotRetained, "volume %s is used, or deleted", name), func(of string) bool { return of == name })
-			return s.gone
-		}
-	}
-	return nil
 }
 
 // unshown waits until no reader keeps the volume in use.
