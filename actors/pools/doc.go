@@ -8,6 +8,7 @@
 //   - one pool actor for each Pool: it asks the array how it is (probe), configures it, compares it
 //     with the resources (comparison), and writes the Pool's status;
 //   - classes, which chooses the pool for each new volume and keeps room there;
+//   - unclaimed, which looks once a day for volumes that neither a claim nor a PersistentVolume has;
 //   - one subject for each volume, snapshot and attachment that is changing. It runs one task at a
 //     time.
 //

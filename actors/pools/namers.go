@@ -62,28 +62,38 @@ func (n *namers) known(handle string) string {
 // list asks for all objects. A kind that the cluster does not have has none. mu is held.
 func (n *namers) list(ctx context.Context, from Resources) error {
 	began, byHandle := time.Now(), map[string]string{}
+	err := eachOf(ctx, from, n.kind, n.all, func(object client.Object) {
+		if handle := n.needs(object); handle != "" {
+			byHandle[handle] = object.GetName()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	n.listed, n.byHandle = began, byHandle
+	return nil
+}
+
+// eachOf lists all objects of a kind, page by page. A kind that the cluster does not have has none.
+func eachOf(ctx context.Context, from Resources, kind string, empty func() client.ObjectList, each func(client.Object)) error {
 	page := client.ListOptions{Limit: 500}
 	for {
-		list := n.all()
+		list := empty()
 		if err := client.IgnoreNotFound(from.List(ctx, list, &page)); err != nil {
-			return kubernetesError(err, "list the "+n.kind+"s")
+			return kubernetesError(err, "list the "+kind+"s")
 		}
 		if err := meta.EachListItem(list, func(item runtime.Object) error {
 			object, ok := item.(client.Object)
 			if !ok {
-				return fmt.Errorf("the list of the %ss has a %T", n.kind, item)
+				return fmt.Errorf("the list of the %ss has a %T", kind, item)
 			}
-			if handle := n.needs(object); handle != "" {
-				byHandle[handle] = object.GetName()
-			}
+			each(object)
 			return nil
 		}); err != nil {
 			return err
 		}
 		if page.Continue = list.GetContinue(); page.Continue == "" {
-			break
+			return nil
 		}
 	}
-	n.listed, n.byHandle = began, byHandle
-	return nil
 }

@@ -48,10 +48,11 @@ func newOwner(env *environment) *owner {
 	}
 }
 
-// Start spawns the actor of the classes.
+// Start spawns the actor of the classes, and the one that looks for volumes without a claim.
 func (o *owner) Start(s *actors.Supervisor) {
 	o.supervisor = s
 	s.Spawn(classesName, classesProps(o.environment))
+	s.Spawn(unclaimedName, unclaimedProps(o.environment))
 }
 
 // Stop has no timers to stop.
@@ -165,6 +166,10 @@ func (o *owner) Receive(c actor.Context) {
 		o.answerMayDelete(m)
 	case *findRequested:
 		m.Send(o.index.requested[m.request], nil)
+	case *listClaimed:
+		if o.answers(m) {
+			m.Send(o.index.claimedPage(m.after), nil)
+		}
 	case *listRetained:
 		m.Send(o.index.retainedOf(m.namespace), nil)
 	case *mayGoOn:

@@ -1,0 +1,207 @@
+package pools
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/messages"
+)
+
+// Kubernetes asks for the deletion of a volume by its PersistentVolume. A claim may be deleted before there is one.
+// external-provisioner goes on then, makes it, and deletes both; but it remembers that in memory alone. If it ends in
+// between, no program asks for the deletion of the volume (kubernetes-csi/external-provisioner, issue 486).
+//
+// Such a volume looks like one whose PersistentVolume had the policy Retain, and was deleted by a person who wants to keep
+// the data. So the sweep deletes nothing: it tells of them, every day.
+
+const (
+	// unclaimedName is the name of the single actor that looks for such volumes.
+	unclaimedName = "unclaimed"
+	// sweepFirst is how long after the start of a controller it looks first, or after a look that failed; sweepEvery
+	// is the time from one look to the next.
+	sweepFirst = time.Hour
+	sweepEvery = 24 * time.Hour
+	// unclaimedAge is how old a volume is at least: a new one may get its PersistentVolume yet.
+	unclaimedAge = time.Hour
+	// sweepPage is how many volumes the supervisor tells of in one turn.
+	sweepPage = 1000
+	// mostNamed bounds the names in a line of the log.
+	mostNamed = 10
+)
+
+// unclaimed looks for volumes that have neither a claim nor a PersistentVolume.
+type unclaimed struct {
+	*environment
+	timer *time.Timer
+}
+
+type (
+	// sweepDue says that it is time to look.
+	sweepDue struct{}
+	// sweepEnded says what came of a look.
+	sweepEnded struct{ err error }
+)
+
+// listClaimed asks for volumes that were made for a claim, by the claim's UID, and are Ready: those whose name comes
+// after one. Sweep -> supervisor.
+type listClaimed struct {
+	after string
+	messages.Reply[claimedPage]
+}
+
+// claimedPage is a page of them. last is the name to go on after; empty at the end.
+type claimedPage struct {
+	byClaim map[string]string
+	last    string
+}
+
+func unclaimedProps(env *environment) *actor.Props {
+	u := &unclaimed{environment: env}
+	return actor.PropsFromFunc(u.Receive, actor.WithReceiverMiddleware(actors.Recovering(env.Log)), actors.AtOnce)
+}
+
+func (u *unclaimed) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		u.after(c, sweepFirst)
+	case *actor.Stopping, *actor.Restarting:
+		actors.StopTimer(u.timer)
+	case *sweepDue:
+		u.begin(c)
+	case *sweepEnded:
+		if m.err == nil {
+			u.after(c, sweepEvery)
+			return
+		}
+		if u.ctx.Err() == nil {
+			u.Log.Info("volumes without a claim cannot be looked for yet", "cause", m.err.Error())
+		}
+		u.after(c, sweepFirst)
+	default:
+		actors.IgnoreLifecycle(u.Log, c)
+	}
+}
+
+func (u *unclaimed) after(c actor.Context, wait time.Duration) {
+	actors.StopTimer(u.timer)
+	root, self := c.ActorSystem().Root, c.Self()
+	u.timer = time.AfterFunc(wait, func() { root.Send(self, &sweepDue{}) })
+}
+
+// begin lets a worker look.
+func (u *unclaimed) begin(c actor.Context) {
+	root, self := c.ActorSystem().Root, c.Self()
+	err := u.Workers.Go(func() {
+		err := actors.Guard(u.Log, func() error {
+			ctx, cancel := context.WithTimeout(u.ctx, longestOperation)
+			defer cancel()
+			return u.sweep(ctx)
+		})
+		root.Send(self, &sweepEnded{err})
+	})
+	if err != nil { // it is stopping
+		u.after(c, sweepFirst)
+	}
+}
+
+// sweep reads the volumes first. What belongs to them was there before, or is not needed any more.
+func (e *environment) sweep(ctx context.Context) error {
+	left := map[string]string{}
+	for last := ""; ; {
+		page, err := actors.Ask(ctx, e.Root, e.Supervisor(), &listClaimed{after: last})
+		if err != nil {
+			return err
+		}
+		maps.Copy(left, page.byClaim)
+		if last = page.last; last == "" {
+			break
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	claims := func() client.ObjectList {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(PersistentVolumeClaimKind + "List"))
+		return list
+	}
+	if err := eachOf(ctx, e.Resources, PersistentVolumeClaimKind, claims, func(o client.Object) { delete(left, string(o.GetUID())) }); err != nil {
+		return err
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	named := map[string]bool{}
+	for _, name := range left {
+		named[name] = false
+	}
+	volumes := func() client.ObjectList { return &corev1.PersistentVolumeList{} }
+	if err := eachOf(ctx, e.Resources, "PersistentVolume", volumes, func(o client.Object) {
+		// Also one of another driver, or one that is about to go: it has a name, and people find the volume by that.
+		if pv, ok := o.(*corev1.PersistentVolume); ok && pv.Spec.CSI != nil {
+			if _, ours := named[pv.Spec.CSI.VolumeHandle]; ours {
+				named[pv.Spec.CSI.VolumeHandle] = true
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	maps.DeleteFunc(named, func(_ string, has bool) bool { return has })
+	return e.tellUnclaimed(ctx, slices.Sorted(maps.Keys(named)))
+}
+
+// tellUnclaimed tells of volumes that neither a claim nor a PersistentVolume has.
+func (e *environment) tellUnclaimed(ctx context.Context, names []string) error {
+	var told []string
+	for _, name := range names {
+		t, v := &task{environment: e, name: name}, &v1alpha1.PoolVolume{}
+		found, err := t.read(ctx, name, v)
+		switch {
+		case err != nil:
+			return err
+		case !found, v.DeletionTimestamp != nil, v.Status.State != v1alpha1.VolumeReady, time.Since(v.CreationTimestamp.Time) < unclaimedAge:
+			continue
+		}
+		told = append(told, name)
+		t.warn(v, "Unclaimed", fmt.Errorf("its claim is gone and no PersistentVolume names it, so Kubernetes does not ask for its deletion; "+
+			"to delete it on %s, with its data, delete PoolVolume %s; to use it, make a PersistentVolume with the volumeHandle %[2]s",
+			e.ground(v.Spec.PoolName), name))
+	}
+	if len(told) > 0 {
+		e.Log.Info("volumes have neither a claim nor a PersistentVolume; their events say what to do", "count", len(told),
+			"volumes", told[:min(len(told), mostNamed)])
+	}
+	return nil
+}
+
+// claimedPage answers [listClaimed].
+func (x *index) claimedPage(last string) claimedPage {
+	page := claimedPage{byClaim: map[string]string{}}
+	names := after(&x.volumeNames, x.volumes, last)
+	if len(names) > sweepPage {
+		names = names[:sweepPage]
+		page.last = names[sweepPage-1]
+	}
+	for _, name := range names {
+		v := x.volumes[name]
+		if !v.flags.has(flagReady) || v.flags&(flagExternal|flagDeleting|flagRetained) != 0 {
+			continue
+		}
+		// A claim that was gone before its volume was made is known by the name alone.
+		if uid := cmp.Or(v.claim, uidIn.FindString(cmp.Or(v.request, name))); uid != "" {
+			page.byClaim[uid] = name
+		}
+	}
+	return page
+}
