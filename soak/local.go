@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/local"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // poolSize is that of the disk of the pool. Its file takes as much room as pods write.
@@ -19,27 +20,26 @@ const poolSize = 32 << 30
 // locals are the persistent volumes that pods have beside the inline ones: of a pool of images on a disk of its own. A
 // nil one stands for none.
 type locals struct {
-	// layout is that of the pool's disk.
-	layout     host.Layout
-	disk       *host.Disk
-	controller *local.Controller
-	player     *local.Player
-	flags      []string
-	seed       uint64
+	// work is where the pool's disk is mounted, image the file that it is on.
+	work, image string
+	disk        *host.Disk
+	controller  *local.Controller
+	player      *local.Player
+	flags       []string
+	seed        uint64
 }
 
 // newLocals starts a controller.
-func newLocals(l host.Layout, seed uint64) (*locals, error) {
+func newLocals(l testbed.Layout, seed uint64) (*locals, error) {
 	c, err := local.Listen(filepath.Join(l.Dir, "controller"))
 	if err != nil {
 		return nil, fmt.Errorf("start a controller: %w", err)
 	}
 	const class = "soak"
-	s := &locals{layout: l, controller: c, seed: seed}
-	s.layout.Work, s.layout.Image = filepath.Join(l.Dir, "local"), filepath.Join(l.Dir, "local.img")
+	s := &locals{work: filepath.Join(l.Dir, "local"), image: filepath.Join(l.Dir, "local.img"), controller: c, seed: seed}
 	socket := filepath.Join(l.Dir, "local.sock")
 	s.flags = append(c.Flags(), "--local-endpoint", "unix://"+socket,
-		"--local-pool", class+"="+filepath.Join(s.layout.Work, "pool")+",backend="+string(local.Image))
+		"--local-pool", class+"="+filepath.Join(s.work, "pool")+",backend="+string(local.Image))
 	s.player, err = local.NewPlayer(local.Config{
 		Controller: c, Socket: socket, Kubelet: l.Kubelet, Pools: map[string]local.Backend{class: local.Image}, FSType: "xfs",
 		Prefix: fmt.Sprintf("%x", seed), Journal: func(local.Event) error { return nil },
@@ -52,14 +52,14 @@ func (s *locals) set() (err error) {
 	if s == nil {
 		return nil
 	}
-	if err := os.Mkdir(s.layout.Work, 0o755); err != nil {
+	if err := os.Mkdir(s.work, 0o755); err != nil {
 		return err
 	}
-	s.disk, err = host.MakeDisk(s.layout, host.XFS, poolSize, 0)
+	s.disk, err = host.MakeDisk(s.work, s.image, host.XFS, poolSize, 0)
 	return err
 }
 
-func (s *locals) isDisk(path string) bool { return s != nil && path == s.layout.Work }
+func (s *locals) isDisk(path string) bool { return s != nil && path == s.work }
 
 // strike takes the pool's disk away.
 func (s *locals) strike() error {

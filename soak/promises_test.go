@@ -18,6 +18,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/mounttest"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // TestMain runs many runs at the same time: they wait most of the time.
@@ -59,7 +60,7 @@ const late = 3 * time.Second
 // rig is what a soak of a fake driver is played with.
 type rig struct {
 	options options
-	layout  host.Layout
+	layout  testbed.Layout
 	driver  inProcess
 }
 
@@ -75,7 +76,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { mounttest.ClearAway(t, dir) })
-	l, err := host.MakeLayout(dir, "daemon.log")
+	l, err := testbed.MakeLayout(dir, "daemon.log")
 	if err != nil {
 		t.Fatal(err)
 	}

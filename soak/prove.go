@@ -17,6 +17,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/misuse"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // errDriverDied ends a run because there is nobody to talk to any more.
@@ -70,7 +71,7 @@ func (s *stage) prove(ctx context.Context) error {
 	n := &node{}
 	c := newChurn(s, n, site)
 	n.config = kubelet.Config{
-		Root: s.layout.Kubelet, Socket: s.layout.Socket, Driver: daemon.Name, Node: daemon.Node,
+		Root: s.layout.Kubelet, Socket: s.layout.Socket, Driver: daemon.Name, Node: testbed.Node,
 		API: s.api, Listener: c, Mounted: host.MountedAt,
 	}
 	if s.plan.Workload().Volumes.Persistent > 0 {

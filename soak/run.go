@@ -10,9 +10,9 @@ import (
 	"github.com/katbox/katbox/soak/internal/clock"
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/history"
-	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // errInterrupted ends a run because a signal came.
@@ -38,7 +38,7 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 		return 0, err
 	}
 	defer files.Close()
-	l, err := host.MakeLayout(o.dir, o.log)
+	l, err := testbed.MakeLayout(o.dir, o.log)
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +74,7 @@ func run(ctx context.Context, o options, out io.Writer) (violations int, err err
 
 // play is a run on a driver, without what is around it. The result says what
 // came of it, and is nil if the run could not begin.
-func play(ctx context.Context, o options, l host.Layout, d daemon.Driver, out io.Writer) (*report.Result, error) {
+func play(ctx context.Context, o options, l testbed.Layout, d daemon.Driver, out io.Writer) (*report.Result, error) {
 	s, err := setStage(o, l, d)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/reader"
 	"github.com/katbox/katbox/soak/internal/report"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 // account. The pods, the faults and the checks use it.
 type stage struct {
 	plan     workload.Plan
-	layout   host.Layout
+	layout   testbed.Layout
 	disk     *host.Disk
 	canaries *host.Canaries
 	driver   daemon.Driver
@@ -55,7 +56,7 @@ type stage struct {
 }
 
 // setStage makes everything that a run needs and starts nothing.
-func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
+func setStage(o options, l testbed.Layout, d daemon.Driver) (*stage, error) {
 	s := &stage{
 		plan: o.plan(), layout: l, driver: d, api: &kubelet.API{}, locals: o.locals,
 		timeline: &history.Timeline{}, findings: &history.Findings{}, injected: &counts{},
@@ -66,7 +67,7 @@ func setStage(o options, l host.Layout, d daemon.Driver) (*stage, error) {
 	if w.Disk.Quotas {
 		makeDisk = host.MakeQuotaDisk
 	}
-	if s.disk, err = makeDisk(l, host.DiskKind(w.Disk.Kind), int64(w.Disk.Size), w.Disk.Inodes); err != nil {
+	if s.disk, err = makeDisk(l.Work, l.Image, host.DiskKind(w.Disk.Kind), int64(w.Disk.Size), w.Disk.Inodes); err != nil {
 		return nil, err
 	}
 	if s.canaries, err = host.MakeCanaries(l.Canaries, canaryDirectories); err != nil {

@@ -55,7 +55,7 @@ func (s *stage) measureLateness(ctx context.Context) (l lateness, err error) {
 	var late []time.Duration
 	for i, n := range manyNamed("due", l.Deadlines) {
 		due := deadline.Add(time.Duration(i) * step)
-		gone, err := waitGone(ctx, filepath.Join(katbox.work, n.pod), due)
+		gone, err := waitGone(ctx, filepath.Join(katbox.layout.Work, n.pod), due)
 		if err != nil {
 			return l, err
 		}
@@ -77,13 +77,14 @@ func (s *stage) falling(ctx context.Context, count int, step time.Duration) (*se
 		return nil, time.Time{}, err
 	}
 	list := manyNamed("due", count)
-	if err := fill(katbox.work, list, false); err != nil {
+	if err := fill(katbox.layout.Work, list, false); err != nil {
 		return nil, time.Time{}, err
 	}
 	// The wall clock tells the daemon how long ago it was, so the deadline is one
 	// by that. Writing a record takes a few microseconds, and reading it again.
 	deadline := time.Now().Add(lead + time.Duration(count)*50*time.Microsecond)
-	err = writeRecords(katbox.work, list, func(i int) time.Time { return deadline.Add(time.Duration(i)*step - dueLifespan) }, dueLifespan)
+	retained := func(i int) time.Time { return deadline.Add(time.Duration(i)*step - dueLifespan) }
+	err = writeRecords(katbox.layout.Work, list, retained, dueLifespan)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -160,12 +161,12 @@ func (s *stage) burstOfKatbox(ctx context.Context, b *burst) (err error) {
 	}
 	defer func() { err = errors.Join(err, katbox.stop()) }()
 	for _, n := range manyNamed("due", b.Volumes) {
-		if _, err := waitGone(ctx, filepath.Join(katbox.work, n.pod), deadline); err != nil {
+		if _, err := waitGone(ctx, filepath.Join(katbox.layout.Work, n.pod), deadline); err != nil {
 			return err
 		}
 	}
 	for {
-		left, err := os.ReadDir(filepath.Join(katbox.work, trashDir))
+		left, err := os.ReadDir(filepath.Join(katbox.layout.Work, trashDir))
 		switch {
 		case err != nil && !errors.Is(err, os.ErrNotExist):
 			return fmt.Errorf("look for what is to be erased: %w", err)

@@ -63,14 +63,14 @@ func (s *stage) retain(katbox, floor *server, count int) error {
 		return nil
 	}
 	list := manyNamed("retained", count)
-	if err := fill(floor.work, list, true); err != nil {
+	if err := fill(floor.layout.Work, list, true); err != nil {
 		return err
 	}
-	if err := fill(katbox.work, list, false); err != nil {
+	if err := fill(katbox.layout.Work, list, false); err != nil {
 		return err
 	}
 	now, step := time.Now(), recently/time.Duration(count)
-	err := writeRecords(katbox.work, list, func(i int) time.Time { return now.Add(-time.Duration(i) * step) }, ordinaryLifespan)
+	err := writeRecords(katbox.layout.Work, list, func(i int) time.Time { return now.Add(-time.Duration(i) * step) }, ordinaryLifespan)
 	if err != nil {
 		return err
 	}
@@ -86,10 +86,10 @@ func (s *stage) pass(katbox *server, count int) error {
 	}
 	began := time.Now()
 	list := manyNamed("gone", count)
-	if err := writeRecords(katbox.work, list, func(int) time.Time { return began }, ordinaryLifespan); err != nil {
+	if err := writeRecords(katbox.layout.Work, list, func(int) time.Time { return began }, ordinaryLifespan); err != nil {
 		return err
 	}
-	if err := forgetRecords(katbox.work, list); err != nil {
+	if err := forgetRecords(katbox.layout.Work, list); err != nil {
 		return err
 	}
 	s.say("prepared records from which %d volumes have gone in %s", count, time.Since(began).Round(100*time.Millisecond))

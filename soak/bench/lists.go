@@ -50,7 +50,7 @@ type question struct {
 
 // measureLists asks a Katbox that retains this number of volumes.
 func (s *stage) measureLists(ctx context.Context, v *server, at spot) (*lists, error) {
-	a := newAdmin(v.name, v.admin)
+	a := newAdmin(v.name, v.layout.Admin)
 	defer a.close()
 	middle, err := a.middle(ctx, at.Retained)
 	if err != nil {

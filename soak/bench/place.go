@@ -43,13 +43,13 @@ func manyNamed(group string, count int) []names {
 }
 
 // volume is one of a server, for the kubelet.
-func (n names) volume(pods string) testbed.Volume {
-	return testbed.Volume{Kubelet: filepath.Dir(pods), Pod: n.pod, Name: volumeName, ID: n.id}
+func (n names) volume(l testbed.Layout) testbed.Volume {
+	return testbed.Volume{Kubelet: l.Kubelet, Work: l.Work, Pod: n.pod, Name: volumeName, ID: n.id}
 }
 
-func makePods(pods string, list []names) error {
+func makePods(l testbed.Layout, list []names) error {
 	for _, n := range list {
-		if err := n.volume(pods).MakeTargetDir(); err != nil {
+		if err := n.volume(l).MakeTargetDir(); err != nil {
 			return err
 		}
 	}
@@ -57,9 +57,9 @@ func makePods(pods string, list []names) error {
 }
 
 // removePods removes what makePods made, and nothing that is in there.
-func removePods(pods string, list []names) error {
+func removePods(l testbed.Layout, list []names) error {
 	for _, n := range list {
-		for dir := n.volume(pods).TargetDir(); dir != pods; dir = filepath.Dir(dir) {
+		for dir := n.volume(l).TargetDir(); dir != l.Pods(); dir = filepath.Dir(dir) {
 			if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("remove the directory of a pod: %w", err)
 			}
@@ -68,14 +68,14 @@ func removePods(pods string, list []names) error {
 	return nil
 }
 
-func publishRequest(pods string, n names) *csi.NodePublishVolumeRequest {
-	return testbed.Publish(n.id, n.volume(pods).Target(), n.pod, map[string]string{
+func publishRequest(l testbed.Layout, n names) *csi.NodePublishVolumeRequest {
+	return testbed.Publish(n.id, n.volume(l).Target(), n.pod, map[string]string{
 		"csi.storage.k8s.io/pod.name":            n.podName,
 		"csi.storage.k8s.io/pod.namespace":       namespace,
 		"csi.storage.k8s.io/serviceAccount.name": account,
 	})
 }
 
-func unpublishRequest(pods string, n names) *csi.NodeUnpublishVolumeRequest {
-	return testbed.Unpublish(n.id, n.volume(pods).Target())
+func unpublishRequest(l testbed.Layout, n names) *csi.NodeUnpublishVolumeRequest {
+	return testbed.Unpublish(n.id, n.volume(l).Target())
 }

@@ -51,7 +51,7 @@ type durations struct{ publish, unpublish []time.Duration }
 func (v *server) round(ctx context.Context, callers, volumes int) (round, error) {
 	v.rounds++
 	list := manyNamed(fmt.Sprintf("round %d", v.rounds), volumes)
-	if err := errors.Join(v.connect(ctx, callers), makePods(v.pods, list)); err != nil {
+	if err := errors.Join(v.connect(ctx, callers), makePods(v.layout, list)); err != nil {
 		return round{}, err
 	}
 	before, err := v.cpu()
@@ -76,13 +76,13 @@ func (v *server) round(ctx context.Context, callers, volumes int) (round, error)
 	if err != nil {
 		return round{}, err
 	}
-	return summed(taken, elapsed, after-before), removePods(v.pods, list)
+	return summed(taken, elapsed, after-before), removePods(v.layout, list)
 }
 
 // hold publishes so many volumes, which stay.
 func (v *server) hold(ctx context.Context, callers, volumes int) error {
 	list := manyNamed("held", volumes)
-	if err := errors.Join(v.connect(ctx, callers), makePods(v.pods, list)); err != nil {
+	if err := errors.Join(v.connect(ctx, callers), makePods(v.layout, list)); err != nil {
 		return err
 	}
 	_, err := v.each(callers, list, func(caller csi.NodeClient, n names, t *durations) error { return v.publish(ctx, caller, n, t) })
@@ -117,7 +117,7 @@ func (v *server) each(callers int, list []names, do func(csi.NodeClient, names, 
 func (v *server) publish(ctx context.Context, caller csi.NodeClient, n names, t *durations) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	request := publishRequest(v.pods, n)
+	request := publishRequest(v.layout, n)
 	began := time.Now()
 	if _, err := caller.NodePublishVolume(ctx, request); err != nil {
 		return fmt.Errorf("%s: publish %s: %w", v.name, n.id, err)
@@ -129,7 +129,7 @@ func (v *server) publish(ctx context.Context, caller csi.NodeClient, n names, t 
 func (v *server) unpublish(ctx context.Context, caller csi.NodeClient, n names, t *durations) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	request := unpublishRequest(v.pods, n)
+	request := unpublishRequest(v.layout, n)
 	began := time.Now()
 	if _, err := caller.NodeUnpublishVolume(ctx, request); err != nil {
 		return fmt.Errorf("%s: unpublish %s: %w", v.name, n.id, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -21,13 +20,9 @@ const startLimit = 10 * time.Minute
 
 // server is one of the two that are compared, with directories of its own.
 type server struct {
-	name string
-	// work is its working directory, pods the kubelet's directory of pods.
-	work, pods, log string
-	// admin is the socket of Katbox for people.
-	admin  string
+	name   string
+	layout testbed.Layout
 	driver *daemon.Binary
-	socket string
 	conns  []*grpc.ClientConn
 	// rounds counts, so that no two have volumes of the same names.
 	rounds int
@@ -37,23 +32,17 @@ type server struct {
 // The command's words are made of them.
 func (s *stage) newServer(name string, command func(*server) []string) (*server, error) {
 	s.servers++
-	dir := filepath.Join(s.layout.Work, fmt.Sprintf("%d-%s", s.servers, name))
-	v := &server{
-		name: name, work: filepath.Join(dir, "work"), pods: filepath.Join(dir, "kubelet", "pods"),
-		socket: filepath.Join(s.layout.Dir, fmt.Sprintf("%d.sock", s.servers)),
-		admin:  filepath.Join(s.layout.Dir, fmt.Sprintf("%d-admin.sock", s.servers)),
-		log:    filepath.Join(s.layout.Dir, fmt.Sprintf("%d-%s.log", s.servers, name)),
-	}
-	// The last pod is always there: without any the daemon doubts that it looks at
-	// the right directory.
-	for _, d := range []string{v.work, filepath.Join(v.pods, "bystander")} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return nil, fmt.Errorf("make a directory of %s: %w", name, err)
-		}
+	v := &server{name: name, layout: testbed.At(filepath.Join(s.layout.Work, fmt.Sprintf("%d-%s", s.servers, name)))}
+	// The sockets and the log are not on the disk.
+	v.layout.Socket = filepath.Join(s.layout.Dir, fmt.Sprintf("%d.sock", s.servers))
+	v.layout.Admin = filepath.Join(s.layout.Dir, fmt.Sprintf("%d-admin.sock", s.servers))
+	v.layout.Log = filepath.Join(s.layout.Dir, fmt.Sprintf("%d-%s.log", s.servers, name))
+	if err := v.layout.Make(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	words := command(v)
 	v.driver = daemon.New(daemon.Config{
-		Binary: s.self, Args: append([]string{partApart}, words...), Log: v.log, Socket: v.socket, StartLimit: startLimit,
+		Binary: s.self, Args: append([]string{partApart}, words...), Log: v.layout.Log, Socket: v.layout.Socket, StartLimit: startLimit,
 	})
 	return v, nil
 }
@@ -61,18 +50,14 @@ func (s *stage) newServer(name string, command func(*server) []string) (*server,
 // newKatbox has the flags that have to be set, and else the defaults.
 func (s *stage) newKatbox() (*server, error) {
 	return s.newServer("katbox", func(v *server) []string {
-		return []string{
-			s.options.daemon, "--endpoint", "unix://" + v.socket, "--nodeid", daemon.Node, "--workdir", v.work, "--kubelet-dir",
-			filepath.Dir(v.pods), "--admin-socket", v.admin,
-			// Nothing is to go early, however full the disk gets.
-			"--kubelet-line", "none",
-		}
+		// Nothing is to go early, however full the disk gets.
+		return append([]string{s.options.daemon}, v.layout.Flags("--admin-socket", v.layout.Admin, "--kubelet-line", "none")...)
 	})
 }
 
 func (s *stage) newFloor() (*server, error) {
 	return s.newServer("floor", func(v *server) []string {
-		return []string{s.self, partFloor, v.socket, v.work, filepath.Join(filepath.Dir(v.work), "records")}
+		return []string{s.self, partFloor, v.layout.Socket, v.layout.Work, filepath.Join(v.layout.Dir, "records")}
 	})
 }
 
@@ -99,7 +84,7 @@ func (v *server) stop() error {
 // one before it is used.
 func (v *server) connect(ctx context.Context, callers int) error {
 	for len(v.conns) < callers {
-		conn, err := testbed.Dial(v.socket)
+		conn, err := testbed.Dial(v.layout.Socket)
 		if err == nil {
 			v.conns = append(v.conns, conn)
 			err = probe(ctx, conn)

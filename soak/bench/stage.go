@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // stage is where everything happens: one file system for both servers.
 type stage struct {
 	options options
-	layout  host.Layout
+	layout  testbed.Layout
 	disk    *host.Disk
 	// self is this program.
 	self    string
@@ -26,12 +27,12 @@ func setStage(o options, progress io.Writer) (*stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	l, err := host.MakeLayout(o.dir, "bench.log")
+	l, err := testbed.MakeLayout(o.dir, "bench.log")
 	if err != nil {
 		return nil, err
 	}
 	size, inodes := o.room()
-	disk, err := host.MakeDisk(l, host.DiskKind(o.disk), size, inodes)
+	disk, err := host.MakeDisk(l.Work, l.Image, host.DiskKind(o.disk), size, inodes)
 	if err != nil {
 		return nil, errors.Join(err, l.Remove())
 	}

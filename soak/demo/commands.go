@@ -20,7 +20,7 @@ func (n *node) katbox(ctx context.Context, args ...string) (string, error) {
 	defer end()
 	cmd := exec.CommandContext(ctx, n.binary, args...)
 	cmd.Dir = n.layout.Dir
-	cmd.Env = append(os.Environ(), "KATBOX_ADMIN_SOCKET="+n.socket())
+	cmd.Env = append(os.Environ(), "KATBOX_ADMIN_SOCKET="+n.layout.Admin)
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

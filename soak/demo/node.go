@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 type node struct {
 	binary   string
 	lifespan time.Duration
-	layout   host.Layout
+	layout   testbed.Layout
 	disk     *host.Disk
 	driver   *daemon.Binary
 	api      *kubelet.API
@@ -43,25 +43,20 @@ type node struct {
 
 // newNode makes the directories and the disk, and starts nothing.
 func newNode(binary string, lifespan time.Duration) (*node, error) {
-	l, err := host.MakeLayout("", "katbox.log")
+	l, err := testbed.MakeLayout("", "katbox.log")
 	if err != nil {
 		return nil, err
 	}
-	disk, err := host.MakeDisk(l, host.Tmpfs, diskSize, diskInodes)
+	disk, err := host.MakeDisk(l.Work, l.Image, host.Tmpfs, diskSize, diskInodes)
 	if err != nil {
 		return nil, errors.Join(err, l.Remove())
 	}
 	return &node{
 		binary: binary, lifespan: lifespan, layout: l, disk: disk, api: &kubelet.API{}, pods: make(map[*kubelet.Pod]*pod),
-		driver: daemon.New(daemon.Config{Binary: binary, Log: l.Log, Socket: l.Socket, Args: []string{
-			"--endpoint", "unix://" + l.Socket,
-			"--nodeid", daemon.Node,
-			"--workdir", l.Work,
-			"--kubelet-dir", l.Kubelet,
-			"--afterlifespan", lifespan.String(),
+		driver: daemon.New(daemon.Config{Binary: binary, Log: l.Log, Socket: l.Socket,
 			// Nobody wants to wait the usual five seconds.
-			"--pruneinterval", "200ms",
-		}}),
+			Args: l.Flags("--afterlifespan", lifespan.String(), "--pruneinterval", "200ms"),
+		}),
 	}, nil
 }
 
@@ -72,7 +67,7 @@ func (n *node) start(ctx context.Context) error {
 	}
 	var err error
 	n.kubelet, err = kubelet.Start(kubelet.Config{
-		Root: n.layout.Kubelet, Socket: n.layout.Socket, Driver: daemon.Name, Node: daemon.Node,
+		Root: n.layout.Kubelet, Socket: n.layout.Socket, Driver: daemon.Name, Node: testbed.Node,
 		API: n.api, Listener: n, Mounted: host.MountedAt,
 	})
 	return err
@@ -135,9 +130,6 @@ func (n *node) complaints() string {
 	}
 	return "\nthe daemon's log says:" + b.String()
 }
-
-// socket is where the daemon answers the commands.
-func (n *node) socket() string { return filepath.Join(n.layout.Dir, "admin.sock") }
 
 // Called, Mounted, Unmounted and Gone make the node a [kubelet.Listener].
 

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
-	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
 	"github.com/katbox/katbox/soak/testbed"
@@ -48,7 +47,7 @@ type node struct {
 	// was promised when it was first published.
 	former time.Duration
 	grace  time.Duration
-	layout host.Layout
+	layout testbed.Layout
 	driver *daemon.Binary
 	conn   *grpc.ClientConn
 }
@@ -56,17 +55,10 @@ type node struct {
 // newNode starts nothing. The directories are those of an earlier boot, if there
 // was one; the log is not, as it would be full of holes.
 func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (*node, error) {
-	dir := filepath.Join(o.dir, name)
-	n := &node{name: name, lifespan: lifespan, grace: grace, layout: host.Layout{
-		Dir: dir, Socket: filepath.Join(dir, "csi.sock"), Work: filepath.Join(dir, "work"),
-		Kubelet: filepath.Join(dir, "kubelet"), Log: filepath.Join(o.logs, name+".log"),
-	}}
-	// The last pod is always there: without any the daemon doubts that it looks at
-	// the right directory.
-	for _, d := range []string{n.layout.Work, filepath.Join(n.layout.Kubelet, "pods", "bystander")} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return nil, fmt.Errorf("make a directory of node %s: %w", name, err)
-		}
+	n := &node{name: name, lifespan: lifespan, grace: grace, layout: testbed.At(filepath.Join(o.dir, name))}
+	n.layout.Log = filepath.Join(o.logs, name+".log")
+	if err := n.layout.Make(); err != nil {
+		return nil, fmt.Errorf("node %s: %w", name, err)
 	}
 	if err := os.Remove(n.layout.Log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make a new log of node %s: %w", name, err)

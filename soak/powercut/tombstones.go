@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
@@ -24,7 +23,7 @@ type buried struct {
 // that have two of the same life: a tombstone comes with the commit that forgets the
 // volume, or neither does. All volumes are over.
 func (c *checker) checkTombstones(ctx context.Context, n *node, limit time.Time) error {
-	client := api.Dial(filepath.Join(n.layout.Dir, "admin.sock"))
+	client := api.Dial(n.layout.Admin)
 	defer client.Close()
 	for {
 		list, err := tombstones(ctx, client)

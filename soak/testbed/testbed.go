@@ -1,6 +1,10 @@
-// Package testbed is the kubelet's side of one inline volume without a kubelet: its paths, its directories and its
-// calls. Benchmarks, power cuts and tests that play the kubelet by hand share it; the soak has a whole kubelet
-// (soak/internal/kubelet). It is outside of soak/internal for the tests of cmd/katbox.
+// Package testbed is what everything needs that runs the daemon as a process and plays the kubelet for it: the
+// layout of a node's directories and the daemon's flags for it ([Layout]), and the kubelet's side of one volume
+// ([Volume]): its paths, its directories, its calls. The soak, the benchmarks, the power cuts and the tests of
+// cmd/katbox share it. It is outside of soak/internal for the latter.
+//
+// It does not decide when a call is made, and does not judge the answer. A whole kubelet is in
+// soak/internal/kubelet.
 package testbed
 
 import (

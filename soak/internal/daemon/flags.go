@@ -3,26 +3,19 @@ package daemon
 import (
 	"strconv"
 
-	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
-// Name is what pods call the driver, Node the node that it believes to be on.
-const (
-	Name = "katbox.csi.paypal.com"
-	Node = "soak"
-)
+// Name is what pods call the driver.
+const Name = "katbox.csi.paypal.com"
 
 // RecordsFile is what the daemon calls the file of its records, in its working directory.
 const RecordsFile = ".katbox.db"
 
 // Flags is the daemon's command line for a run.
-func Flags(l host.Layout, d workload.Driver) []string {
-	flags := []string{
-		"--endpoint", "unix://" + l.Socket,
-		"--nodeid", Node,
-		"--workdir", l.Work,
-		"--kubelet-dir", l.Kubelet,
+func Flags(l testbed.Layout, d workload.Driver) []string {
+	flags := l.Flags(
 		"--afterlifespan", d.Lifespan.String(),
 		// The soak's kubelet evicts nothing, and its disk is judged by the headroom alone.
 		"--kubelet-line", "none",
@@ -32,7 +25,7 @@ func Flags(l host.Layout, d workload.Driver) []string {
 		// What is pinned is a small part of what is retained, and that a small part of the disk.
 		"--max-pinned", "90%",
 		"--log-level", "info",
-	}
+	)
 	if d.ReleaseGrace > 0 {
 		flags = append(flags, "--release-grace", d.ReleaseGrace.String())
 	}

@@ -31,7 +31,7 @@ type node struct {
 	// ground is where the tmpfs is. What is directly in there is outside of
 	// everything that the driver was told of.
 	ground   string
-	layout   host.Layout
+	layout   testbed.Layout
 	lifespan time.Duration
 	settings workload.Driver
 	// daemon is the real one; it is nil where the driver is a fake one.
@@ -62,7 +62,7 @@ func newNode(t *testing.T) *node {
 	n := &node{t: t, ground: dir, precious: make(map[string]string)}
 	n.try(unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=755"))
 	// The working directory is two levels down: that far up two dots lead.
-	n.layout, err = host.MakeLayout(filepath.Join(dir, "run"), "daemon.log")
+	n.layout, err = testbed.MakeLayout(filepath.Join(dir, "run"), "daemon.log")
 	n.try(err)
 	n.foreign, err = host.MakeCanaries(n.layout.Canaries, 2)
 	n.try(err)
@@ -88,7 +88,7 @@ func (n *node) startDaemon() {
 }
 
 // newDaemon is a daemon on the node that is not started yet.
-func (n *node) newDaemon(l host.Layout) *daemon.Binary {
+func (n *node) newDaemon(l testbed.Layout) *daemon.Binary {
 	n.t.Helper()
 	binary, err := katbox()
 	n.try(err)

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // Probe says that it is ready.
@@ -37,7 +39,7 @@ func (r *run) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesReque
 
 // NodeGetInfo names the node.
 func (r *run) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: "soak"}, nil
+	return &csi.NodeGetInfoResponse{NodeId: testbed.Node}, nil
 }
 
 // NodeGetVolumeStats has none to give.

@@ -11,6 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrUsage marks an error in what the user asked for: a directory that will not
+// do, or a disk that makes no sense. Another try needs other words.
+var ErrUsage = errors.New("wrong usage")
+
 // DiskKind names a sort of file system for the working directory.
 type DiskKind string
 
@@ -45,9 +49,9 @@ type Disk struct {
 	frozen   atomic.Bool
 }
 
-// MakeDisk makes a file system of the kind and mounts it on the layout's
-// working directory, which stays empty but for what a new file system has in it
-// (lost+found of ext4).
+// MakeDisk makes a file system of the kind and mounts it on the working directory,
+// which stays empty except for what a new file system has in it (lost+found of ext4).
+// One on a loop device keeps its blocks in the image, a new file.
 //
 // The size is in bytes; what there is for files is a bit less. The number of
 // inodes is rounded by ext4; 0 leaves it to the file system. Only ext4 and tmpfs
@@ -56,19 +60,19 @@ type Disk struct {
 // The error wraps [ErrUsage] for a kind that is not known or numbers that it
 // cannot have, and [ErrUnavailable] when another kind might work here. After
 // an error nothing is mounted.
-func MakeDisk(l Layout, kind DiskKind, size, inodes int64) (*Disk, error) {
+func MakeDisk(work, image string, kind DiskKind, size, inodes int64) (*Disk, error) {
 	if err := checkDisk(kind, size, inodes); err != nil {
 		return nil, err
 	}
 	if kind != Auto {
-		return makeDisk(l, kind, size, inodes, false)
+		return makeDisk(work, image, kind, size, inodes, false)
 	}
-	d, err := makeDisk(l, Ext4, size, inodes, false)
+	d, err := makeDisk(work, image, Ext4, size, inodes, false)
 	if !errors.Is(err, ErrUnavailable) {
 		return d, err
 	}
 	fallback := err
-	if d, err = makeDisk(l, Tmpfs, size, inodes, false); err != nil {
+	if d, err = makeDisk(work, image, Tmpfs, size, inodes, false); err != nil {
 		return nil, errors.Join(err, fallback)
 	}
 	d.fallback = fallback
@@ -77,14 +81,14 @@ func MakeDisk(l Layout, kind DiskKind, size, inodes int64) (*Disk, error) {
 
 // MakeQuotaDisk is [MakeDisk] for a file system that enforces project quotas. Only Ext4 and XFS can, and
 // the error wraps [ErrUnavailable] where the kernel has none.
-func MakeQuotaDisk(l Layout, kind DiskKind, size, inodes int64) (*Disk, error) {
+func MakeQuotaDisk(work, image string, kind DiskKind, size, inodes int64) (*Disk, error) {
 	if kind != Ext4 && kind != XFS {
 		return nil, fmt.Errorf("%w: disk %q has no project quotas; it has to be ext4 or xfs", ErrUsage, kind)
 	}
 	if err := checkDisk(kind, size, inodes); err != nil {
 		return nil, err
 	}
-	return makeDisk(l, kind, size, inodes, true)
+	return makeDisk(work, image, kind, size, inodes, true)
 }
 
 func checkDisk(kind DiskKind, size, inodes int64) error {
@@ -105,21 +109,21 @@ func checkDisk(kind DiskKind, size, inodes int64) error {
 }
 
 // makeDisk makes a disk of a kind that is not Auto.
-func makeDisk(l Layout, kind DiskKind, size, inodes int64, quotas bool) (*Disk, error) {
-	d := &Disk{kind: kind, work: l.Work}
+func makeDisk(work, image string, kind DiskKind, size, inodes int64, quotas bool) (*Disk, error) {
+	d := &Disk{kind: kind, work: work}
 	switch kind {
 	case Directory:
 		return d, nil
 	case Tmpfs:
-		if err := mountTmpfs(l.Work, size, inodes); err != nil {
+		if err := mountTmpfs(work, size, inodes); err != nil {
 			return nil, err
 		}
 	default:
-		d.image = l.Image
-		if err := makeImage(l.Image, mkfs(l.Image, kind, inodes, quotas), kind, size); err != nil {
+		d.image = image
+		if err := makeImage(image, mkfs(image, kind, inodes, quotas), kind, size); err != nil {
 			return nil, errors.Join(err, d.removeImage())
 		}
-		if err := mountImage(l.Image, l.Work, kind, quotas); err != nil {
+		if err := mountImage(image, work, kind, quotas); err != nil {
 			return nil, errors.Join(err, d.removeImage())
 		}
 	}

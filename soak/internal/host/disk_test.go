@@ -27,19 +27,19 @@ func TestCheckDisk(t *testing.T) {
 			t.Errorf("%s with %d bytes and %d inodes: %v; want it good: %t", test.kind, test.size, test.inodes, err, test.good)
 		}
 	}
-	if d, err := MakeDisk(newLayout(t), "ext3", 1<<20, 0); !errors.Is(err, ErrUsage) {
+	if d, err := MakeDisk("/no/work", "/no/image", "ext3", 1<<20, 0); !errors.Is(err, ErrUsage) {
 		t.Errorf("%+v, %v; want wrong usage", d, err)
 	}
 	for _, kind := range []DiskKind{Directory, Tmpfs, Btrfs, Auto} {
-		if d, err := MakeQuotaDisk(newLayout(t), kind, 1<<30, 0); !errors.Is(err, ErrUsage) {
+		if d, err := MakeQuotaDisk("/no/work", "/no/image", kind, 1<<30, 0); !errors.Is(err, ErrUsage) {
 			t.Errorf("quotas on %s: %+v, %v; want wrong usage", kind, d, err)
 		}
 	}
 }
 
 func TestDirectory(t *testing.T) {
-	l := newLayout(t)
-	d, err := MakeDisk(l, Directory, 0, 0)
+	l := newPlace(t)
+	d, err := MakeDisk(l.Work, l.Image, Directory, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +92,9 @@ func fill(t *testing.T, path string) {
 
 func TestTmpfs(t *testing.T) {
 	needMounts(t)
-	l := newLayout(t)
+	l := newPlace(t)
 	unmountAtEnd(t, l.Work)
-	d, err := MakeDisk(l, Tmpfs, 4<<20, 50)
+	d, err := MakeDisk(l.Work, l.Image, Tmpfs, 4<<20, 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestTmpfs(t *testing.T) {
 }
 
 // checkClose closes a disk, the first time while it is in use.
-func checkClose(t *testing.T, l Layout, d *Disk) {
+func checkClose(t *testing.T, l place, d *Disk) {
 	t.Helper()
 	open, err := os.Open(l.Work)
 	if err != nil {
@@ -134,16 +134,16 @@ func checkClose(t *testing.T, l Layout, d *Disk) {
 	if _, err := os.Stat(l.Image); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the image after closing: %v", err)
 	}
-	if err := l.Remove(); err != nil {
+	if err := os.Remove(l.Work); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAuto(t *testing.T) {
 	needMounts(t)
-	l := newLayout(t)
+	l := newPlace(t)
 	unmountAtEnd(t, l.Work)
-	d, err := MakeDisk(l, Auto, 16<<20, 0)
+	d, err := MakeDisk(l.Work, l.Image, Auto, 16<<20, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,19 +159,19 @@ func TestAuto(t *testing.T) {
 // TestAutoFallsBack takes the loop devices away.
 func TestAutoFallsBack(t *testing.T) {
 	needMounts(t)
-	l := newLayout(t)
+	l := newPlace(t)
 	unmountAtEnd(t, l.Work)
 	unmountAtEnd(t, "/dev/loop-control")
 	if err := Bind("/dev/null", "/dev/loop-control"); err != nil && !errors.Is(err, unix.ENOENT) {
 		t.Fatal(err)
 	}
-	if d, err := MakeDisk(l, Ext4, 16<<20, 0); !errors.Is(err, ErrUnavailable) {
+	if d, err := MakeDisk(l.Work, l.Image, Ext4, 16<<20, 0); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("ext4: %+v, %v; want it unavailable", d, err)
 	}
 	if _, err := os.Stat(l.Image); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an image is left over: %v", err)
 	}
-	d, err := MakeDisk(l, Auto, 16<<20, 0)
+	d, err := MakeDisk(l.Work, l.Image, Auto, 16<<20, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 // Package host is everything of a soak that touches the machine below the
-// driver: the private mount namespace that a run lives in ([Enter]), the paths
-// of a run ([Layout]), the file system under the driver's working directory
-// ([Disk]), the mount table ([Mounts], [MountedAt]), what a process uses
-// ([ReadUsage]), and files that nobody may ever change ([Canaries]).
+// driver: the private mount namespace that a run lives in ([Enter]), the file
+// system under the driver's working directory ([Disk]), the mount table
+// ([Mounts], [MountedAt]), what a process uses ([ReadUsage]), and files that
+// nobody may ever change ([Canaries]).
 //
 // It promises to leave nothing behind on the machine. Everything that it mounts
 // is mounted in the private namespace and goes with it, loop devices free

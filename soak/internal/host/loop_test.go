@@ -11,11 +11,11 @@ import (
 // The tests on loop devices skip where there are none, as in a user namespace,
 // or where the tools of a file system are missing.
 
-func loopDisk(t *testing.T, kind DiskKind, size, inodes int64) (Layout, *Disk) {
+func loopDisk(t *testing.T, kind DiskKind, size, inodes int64) (place, *Disk) {
 	t.Helper()
 	needMounts(t)
-	l := newLayout(t)
-	d, err := MakeDisk(l, kind, size, inodes)
+	l := newPlace(t)
+	d, err := MakeDisk(l.Work, l.Image, kind, size, inodes)
 	if errors.Is(err, ErrUnavailable) {
 		t.Skip(err)
 	}
@@ -80,8 +80,8 @@ func TestLoopBtrfs(t *testing.T) { checkLoop(t, Btrfs, 512<<20, 0) }
 // TestLoopTooSmall has an image that nothing can be made of.
 func TestLoopTooSmall(t *testing.T) {
 	needMounts(t)
-	l := newLayout(t)
-	_, err := MakeDisk(l, Ext4, 1000, 0)
+	l := newPlace(t)
+	_, err := MakeDisk(l.Work, l.Image, Ext4, 1000, 0)
 	if errors.Is(err, ErrUnavailable) {
 		t.Skip(err)
 	}
@@ -100,8 +100,8 @@ func TestLoopMountRefused(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l.Work = filepath.Join(l.Dir, "missing")
-	if d, err := MakeDisk(l, Ext4, 16<<20, 0); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrUnavailable) {
+	l.Work = filepath.Join(l.Work, "missing")
+	if d, err := MakeDisk(l.Work, l.Image, Ext4, 16<<20, 0); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("%+v, %v; want that it is missing", d, err)
 	}
 	await(t, "the loop device is free", func() bool { return devicesOf(t, l.Image) == 0 })

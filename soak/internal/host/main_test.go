@@ -69,11 +69,11 @@ func playVictim(dir string) error {
 	if err := Privatise(); err != nil {
 		return err
 	}
-	l, err := MakeLayout(dir, "log")
-	if err != nil {
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
 		return err
 	}
-	d, err := MakeDisk(l, Ext4, 16<<20, 0)
+	d, err := MakeDisk(work, filepath.Join(dir, "disk.img"), Ext4, 16<<20, 0)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func playVictim(dir string) error {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	go func() { _ = os.WriteFile(filepath.Join(l.Work, "file"), nil, 0o600) }()
+	go func() { _ = os.WriteFile(filepath.Join(work, "file"), nil, 0o600) }()
 	// A thread that hangs keeps the process from ending, and its files open.
 	for !hasStuckThread() {
 		time.Sleep(time.Millisecond)
@@ -113,14 +113,12 @@ func needMounts(t *testing.T) {
 	}
 }
 
-// newLayout makes a layout for the length of the test.
-func newLayout(t *testing.T) Layout {
+// place is where a disk can be.
+type place struct{ Work, Image string }
+
+func newPlace(t *testing.T) place {
 	t.Helper()
-	l, err := MakeLayout(t.TempDir(), "log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return place{Work: t.TempDir(), Image: filepath.Join(t.TempDir(), "disk.img")}
 }
 
 // unmountAtEnd takes away what the test mounts at path, should it still be there.

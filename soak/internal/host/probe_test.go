@@ -6,8 +6,8 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	l := newLayout(t)
-	d, err := MakeDisk(l, Directory, 0, 0)
+	l := newPlace(t)
+	d, err := MakeDisk(l.Work, l.Image, Directory, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

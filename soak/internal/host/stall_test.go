@@ -28,7 +28,7 @@ func stalled(t *testing.T, d *Disk) (stop context.CancelFunc, ended chan error) 
 }
 
 // write writes a file and tells when that is done.
-func write(l Layout) chan error {
+func write(l place) chan error {
 	done := make(chan error, 1)
 	go func() { done <- os.WriteFile(filepath.Join(l.Work, "written"), []byte("x"), 0o600) }()
 	return done

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // reconstruct finds out from the kubelet's directories what an earlier kubelet
@@ -50,7 +51,7 @@ type reconstruction struct {
 // pod adds the volumes of one pod's directory.
 func (r reconstruction) pod(uid string) error {
 	p, known := r.known[uid]
-	if known && p.phase == forgotten || uid == workload.DriverPod {
+	if known && p.phase == forgotten || uid == testbed.DaemonPod {
 		return nil
 	}
 	if !known {

@@ -49,10 +49,6 @@ func toDuration(nanoseconds float64) time.Duration {
 	return time.Duration(nanoseconds)
 }
 
-// DriverPod is the UID of the driver's own pod, which has no volumes of it. It is on
-// every node, so the kubelet's pods directory is never empty.
-const DriverPod = "00000000-0000-4000-8000-000000c0ffee"
-
 // newUID draws a random UUID, version 4, as the API server gives to pods.
 func newUID(r *rand.Rand) string {
 	var b [16]byte

@@ -1,4 +1,4 @@
-package host
+package testbed
 
 import (
 	"errors"
@@ -7,57 +7,78 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/internal/host"
 )
 
-// ErrUsage marks an error in what the user asked for: a directory that will not
-// do, or a disk that makes no sense. Another try needs other words.
-var ErrUsage = errors.New("wrong usage")
+// Node is what the daemon calls the node that it is on.
+const Node = "node-1"
+
+// DaemonPod is the UID of the daemon's own pod, which has no volumes of it. It is on every node, so the
+// kubelet's pods directory is never empty: without any pod the daemon doubts that it looks at the right one.
+const DaemonPod = "00000000-0000-4000-8000-000000c0ffee"
 
 // maxSocketPath is the longest address of a Unix socket that Linux accepts.
 const maxSocketPath = 107
 
-// Layout is where a run keeps everything: below one directory. All paths are
-// absolute and free of symlinks.
+// Layout is where a node has everything: below one directory.
 type Layout struct {
 	Dir string
 	// Created says that Dir was not there before.
 	Created bool
-	// Socket is where the daemon listens.
-	Socket string
-	// Admin is where the daemon's admin socket is: beside the other one.
-	Admin string
-	// Work is the daemon's working directory. [MakeDisk] mounts there.
-	Work string
+	// Socket is where the daemon listens, and Admin its socket for people, which is beside it.
+	Socket, Admin string
+	// Work is the daemon's working directory. A [host.Disk] may be mounted there, and Image is the file that
+	// one on a loop device keeps its blocks in.
+	Work, Image string
 	// Kubelet is the kubelet's root directory, the one with pods in it.
 	Kubelet string
-	// Canaries is for [MakeCanaries]. Nobody else may change anything there.
+	// Canaries is for [host.MakeCanaries]. Nobody else may change anything there.
 	Canaries string
 	// Log is the file for the daemon's log.
 	Log string
-	// Image is the file that a [Disk] on a loop device keeps its blocks in.
-	Image string
+}
+
+// At names what a node has in a directory, and makes nothing.
+func At(dir string) Layout {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	return Layout{
+		Dir: dir, Socket: at("csi.sock"), Admin: at("admin.sock"), Work: at("work"), Image: at("disk.img"),
+		Kubelet: at("kubelet"), Canaries: at("canaries"), Log: at("katbox.log"),
+	}
+}
+
+// Pods is the kubelet's directory of pods.
+func (l Layout) Pods() string { return filepath.Join(l.Kubelet, "pods") }
+
+// Make makes the daemon's working directory and the kubelet's directories, if they are not there yet.
+func (l Layout) Make() error {
+	for _, dir := range []string{l.Work, filepath.Join(l.Pods(), DaemonPod)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make a directory of the node: %w", err)
+		}
+	}
+	return nil
+}
+
+// Flags is a command line of the daemon that tells it where it is, and more.
+func (l Layout) Flags(more ...string) []string {
+	return append([]string{"--nodeid", Node, "--endpoint", "unix://" + l.Socket, "--workdir", l.Work, "--kubelet-dir", l.Kubelet}, more...)
 }
 
 // MakeLayout makes the directories of a run, in the named directory or, when
 // dir is empty, in a temporary one. The directory has to be empty or new; the
-// error wraps [ErrUsage] when it will not do. Parents are made as needed.
+// error wraps [host.ErrUsage] when it will not do. Parents are made as needed. All
+// paths are absolute and free of symlinks.
 func MakeLayout(dir, logName string) (Layout, error) {
-	var l Layout
 	if logName == "" || logName == "." || logName == ".." || strings.ContainsRune(logName, '/') {
-		return l, fmt.Errorf("%w: the log's name %q has to be a plain file name", ErrUsage, logName)
+		return Layout{}, fmt.Errorf("%w: the log's name %q has to be a plain file name", host.ErrUsage, logName)
 	}
-	var err error
-	if l.Dir, l.Created, err = rootOfRun(dir); err != nil {
+	root, created, err := rootOfRun(dir)
+	if err != nil {
 		return Layout{}, err
 	}
-	l.Socket = filepath.Join(l.Dir, "csi.sock")
-	l.Admin = filepath.Join(l.Dir, "admin.sock")
-	l.Work = filepath.Join(l.Dir, "work")
-	l.Kubelet = filepath.Join(l.Dir, "kubelet")
-	l.Canaries = filepath.Join(l.Dir, "canaries")
-	l.Image = filepath.Join(l.Dir, "disk.img")
-	l.Log = filepath.Join(l.Dir, logName)
+	l := At(root)
+	l.Created, l.Log = created, filepath.Join(root, logName)
 	if err := l.fill(); err != nil {
 		// Whatever was made here is still empty.
 		return Layout{}, errors.Join(err, l.Remove())
@@ -83,7 +104,7 @@ func rootOfRun(dir string) (resolved string, created bool, err error) {
 		created = true
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return "", false, fmt.Errorf("%w: make the directory of the run: %w; name another --dir", ErrUsage, err)
+		return "", false, fmt.Errorf("%w: make the directory of the run: %w; name another --dir", host.ErrUsage, err)
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return "", false, fmt.Errorf("directory of the run: %w", err)
@@ -93,7 +114,7 @@ func rootOfRun(dir string) (resolved string, created bool, err error) {
 		return "", false, fmt.Errorf("directory of the run: %w", err)
 	}
 	if len(entries) > 0 {
-		return "", false, fmt.Errorf("%w: --dir %s is not empty; name a new directory", ErrUsage, path)
+		return "", false, fmt.Errorf("%w: --dir %s is not empty; name a new directory", host.ErrUsage, path)
 	}
 	return path, created, nil
 }
@@ -102,26 +123,24 @@ func rootOfRun(dir string) (resolved string, created bool, err error) {
 func (l Layout) fill() error {
 	// It is the longer one.
 	if len(l.Admin) > maxSocketPath {
-		return fmt.Errorf("%w: %s is too long for a socket's path; name a shorter --dir", ErrUsage, l.Admin)
+		return fmt.Errorf("%w: %s is too long for a socket's path; name a shorter --dir", host.ErrUsage, l.Admin)
 	}
 	for _, path := range []string{l.Socket, l.Admin, l.Work, l.Kubelet, l.Canaries, l.Image} {
 		if l.Log == path {
-			return fmt.Errorf("%w: the log cannot be called %q, that is something else's name here", ErrUsage, filepath.Base(path))
+			return fmt.Errorf("%w: the log cannot be called %q, that is something else's name here", host.ErrUsage, filepath.Base(path))
 		}
 	}
-	for _, dir := range []string{l.Work, filepath.Join(l.Kubelet, "pods", workload.DriverPod), l.Canaries} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("make a directory of the run: %w", err)
-		}
+	if err := os.Mkdir(l.Canaries, 0o755); err != nil {
+		return fmt.Errorf("make a directory of the run: %w", err)
 	}
-	return nil
+	return l.Make()
 }
 
 // Remove takes everything away again, and the directory itself if it was not
 // there before. It refuses, and removes nothing, while there is a mount below:
 // what is mounted belongs to somebody else.
 func (l Layout) Remove() error {
-	mounts, err := MountsBelow(l.Dir)
+	mounts, err := host.MountsBelow(l.Dir)
 	if err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}

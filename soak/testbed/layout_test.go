@@ -1,4 +1,4 @@
-package host
+package testbed
 
 import (
 	"errors"
@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/internal/mounttest"
 )
 
 func TestLayout(t *testing.T) {
@@ -34,7 +35,7 @@ func TestLayout(t *testing.T) {
 		if !strings.HasPrefix(l.Dir, test.want) || l.Created != test.created {
 			t.Errorf("%s: %s, created %t; want %s, %t", test.name, l.Dir, l.Created, test.want, test.created)
 		}
-		for _, dir := range []string{l.Work, filepath.Join(l.Kubelet, "pods", workload.DriverPod), l.Canaries} {
+		for _, dir := range []string{l.Work, filepath.Join(l.Pods(), DaemonPod), l.Canaries} {
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 				t.Errorf("%s: %s has %v, %v; want it empty", test.name, dir, entries, err)
 			}
@@ -72,7 +73,7 @@ func TestLayoutRefuses(t *testing.T) {
 		{"log elsewhere", t.TempDir(), "../log"},
 		{"log in the place of something else", t.TempDir(), "work"},
 	} {
-		if l, err := MakeLayout(test.dir, test.log); !errors.Is(err, ErrUsage) {
+		if l, err := MakeLayout(test.dir, test.log); !errors.Is(err, host.ErrUsage) {
 			t.Errorf("%s: %+v, %v; want wrong usage", test.name, l, err)
 		}
 	}
@@ -85,14 +86,15 @@ func TestLayoutRefuses(t *testing.T) {
 }
 
 func TestRemoveRefusesMounts(t *testing.T) {
-	needMounts(t)
-	l, source := newLayout(t), t.TempDir()
+	mounttest.Need(t)
+	source, dir := t.TempDir(), t.TempDir()
 	file := filepath.Join(source, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+	l, err := MakeLayout(dir, "log")
+	if err := errors.Join(err, os.WriteFile(file, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	unmountAtEnd(t, l.Kubelet)
-	if err := Bind(source, l.Kubelet); err != nil {
+	t.Cleanup(func() { mounttest.ClearAway(t, dir) })
+	if err := host.Bind(source, l.Kubelet); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Remove(); err == nil || !strings.Contains(err.Error(), l.Kubelet+" is still mounted") {
@@ -104,7 +106,7 @@ func TestRemoveRefusesMounts(t *testing.T) {
 	if _, err := os.Stat(l.Work); err != nil {
 		t.Errorf("something was removed before the refusal: %v", err)
 	}
-	if err := Unmount(l.Kubelet); err != nil {
+	if err := host.Unmount(l.Kubelet); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Remove(); err != nil {
