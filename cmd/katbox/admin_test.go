@@ -63,7 +63,7 @@ func (d *daemon) tryStall(id string, q api.BytesQuery) (*api.Stream, error) {
 // handles counts the daemon's handles whose path contains part.
 func (d *daemon) handles(part string) (count int) {
 	d.t.Helper()
-	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", d.cmd.Process.Pid))
+	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", d.process.PID()))
 	must(d.t, err)
 	for _, handle := range all {
 		if target, err := os.Readlink(handle); err == nil && strings.Contains(target, part) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/katbox/katbox/internal/attach/staged"
 	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // bare does what a stage and a publish cannot do without, and nothing else: a look whether the volume is there
@@ -58,7 +59,7 @@ func startBare(b *testing.B) (pid int, node csi.NodeClient) {
 		must(b, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 	})
-	return cmd.Process.Pid, nodeClient(b, path)
+	return cmd.Process.Pid, nodeClient(b, path, testbed.Eager(), testbed.Waiting())
 }
 
 // NodeStageVolume stages a volume.

@@ -47,7 +47,7 @@ func compareCost(b *testing.B, kind string, count int) {
 	called := *a
 	called.arrayNode = served
 	direct := &bare{dir: b.TempDir()}
-	ours := costOf{pid: a.cmd.Process.Pid, up: a.bringUp, down: a.takeDown}
+	ours := costOf{pid: a.process.PID(), up: a.bringUp, down: a.takeDown}
 	withCalls := costOf{pid: pid, up: called.bringUp, down: called.takeDown}
 	withoutCalls := costOf{pid: os.Getpid(), up: func(v attached) {
 		staging, target := a.pathsOf(v.at.Volume, v.block)

@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/katbox/katbox/internal/pools"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // arrayDaemon is a daemon that serves volumes of arrays too.
@@ -39,16 +37,13 @@ func (a *arrayDaemon) servesArrays(api string) {
 	credentials := credentialsDir(a.t, a.dir)
 	a.flags = append(a.flags, "--array-endpoint", "unix://"+a.arraySocket(), "--node-addresses", "127.0.0.1", "--kube-api", api,
 		"--kube-credentials", credentials)
-	a.arrayNode = nodeClient(a.t, a.arraySocket())
+	a.arrayNode = nodeClient(a.t, a.arraySocket(), testbed.Eager(), testbed.Waiting())
 }
 
-// nodeClient returns the calls of a driver at a socket, once it serves there.
-func nodeClient(t testing.TB, path string) csi.NodeClient {
+// nodeClient returns the calls of a driver at a socket.
+func nodeClient(t testing.TB, path string, options ...grpc.DialOption) csi.NodeClient {
 	t.Helper()
-	retries := grpc.ConnectParams{MinConnectTimeout: time.Minute,
-		Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}}
-	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(retries), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	conn, err := testbed.Dial(path, options...)
 	must(t, err)
 	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {

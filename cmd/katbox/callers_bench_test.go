@@ -76,7 +76,7 @@ func median(numbers []float64) float64 {
 // memory returns a line of the status of the daemon's process, such as VmHWM, in MiB.
 func (d *daemon) memory(name string) float64 {
 	d.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.process.PID()))
 	if err != nil {
 		d.t.Fatal(err)
 	}

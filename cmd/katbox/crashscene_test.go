@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // pointsVariable names, in the environment of a daemon that was built with crash
@@ -42,10 +43,6 @@ type scene struct {
 	endedRecord []byte
 }
 
-// daemonPod is the pod that the daemon itself runs in. A kubelet whose last other pod has gone has its
-// directory still.
-const daemonPod = "00000000-0000-4000-8000-0000000da3e0"
-
 func newScene(t *testing.T, op crashOperation, binary string) *scene {
 	t.Helper()
 	// The name of a test is too long for the path of a socket.
@@ -60,7 +57,7 @@ func newScene(t *testing.T, op crashOperation, binary string) *scene {
 	})
 	roottest.UnmountBelowAtEnd(t, dir)
 	s := &scene{daemon: &daemon{t: t, dir: dir}, op: op, binary: binary}
-	for _, d := range []string{s.points(), s.outside(), filepath.Join(dir, "kubelet/pods", daemonPod)} {
+	for _, d := range []string{s.points(), s.outside(), filepath.Join(s.layout().Pods(), testbed.DaemonPod)} {
 		if err := os.MkdirAll(d, 0o750); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +121,7 @@ func (s *scene) playThrough() (trace []string, from int) {
 		return 2*after == len(s.trace())
 	}))
 	trace = s.trace()[s.armedAt:]
-	if s.cmd != nil {
+	if s.process != nil {
 		s.kill()
 	}
 	s.checkPromises()
@@ -141,7 +138,7 @@ func (s *scene) playCrash(o occurrence) {
 		s.t.Fatal(err)
 	}
 	result := s.op.do(s)
-	if s.cmd != nil {
+	if s.process != nil {
 		s.died()
 	}
 	if exists(kill) {
@@ -181,12 +178,11 @@ func (s *scene) setUp() {
 // died waits for the daemon to end itself.
 func (s *scene) died() {
 	s.t.Helper()
-	process := s.cmd.Process
+	process := s.process
 	tooLate := time.AfterFunc(hangs, func() { _ = process.Signal(syscall.SIGQUIT) })
 	defer tooLate.Stop()
-	<-s.exited
-	state := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	s.wait()
+	state := process.State().Sys().(syscall.WaitStatus)
 	s.checkLog()
 	if !state.Signaled() || state.Signal() != syscall.SIGKILL {
 		s.t.Fatalf("the daemon has not killed itself: %v\n%s\n%s", state, s.stdout, s.stderr)
@@ -202,7 +198,7 @@ func (s *scene) kill() {
 
 // logText is what the daemon has written; it ends the daemon, if that still runs.
 func (s *scene) logText() string {
-	if s.cmd != nil {
+	if s.process != nil {
 		s.signal(syscall.SIGKILL)
 	}
 	return s.stdout.String() + s.stderr.String()
@@ -237,7 +233,7 @@ func (s *scene) ownPart() { s.from = len(s.trace()) - s.armedAt }
 func (s *scene) await(what string, is func() bool) error {
 	for deadline := time.Now().Add(hangs); !is(); {
 		select {
-		case <-s.exited:
+		case <-s.process.Ended():
 			return errDied
 		case <-time.After(5 * time.Millisecond):
 		}
@@ -274,10 +270,10 @@ func (s *scene) startIt() error {
 // stopIt stops the daemon in order as an operation.
 func (s *scene) stopIt() error {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	<-s.exited
+	<-s.process.Ended()
 	if !strings.Contains(s.stdout.String(), `"stopped"`) {
 		return errDied
 	}

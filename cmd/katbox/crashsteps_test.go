@@ -84,7 +84,6 @@ func (c *stepCrash) play(step crashStep) {
 			must(c.d.t, os.Remove(kill))
 			c.d.t.Logf("%s did not reach %s for the %d. time: %v", step.name, o.point, o.time, err)
 		} else {
-			<-c.d.exited
 			c.d.wait()
 			c.d.start()
 			if c.ready != nil {

@@ -16,8 +16,6 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/katbox/katbox/internal/attach/attachtest"
 	"github.com/katbox/katbox/internal/roottest"
@@ -62,10 +60,8 @@ type daemon struct {
 	env     []string
 	// logTo is the daemon's stdout instead of the buffer of that name.
 	logTo *os.File
-	cmd   *exec.Cmd
-	// exited is closed when the process has ended, and waitErr is set then.
-	exited  chan struct{}
-	waitErr error
+	// process is nil while there is none.
+	process *testbed.Process
 	stdout  *output
 	stderr  *output
 	conn    *grpc.ClientConn
@@ -102,7 +98,9 @@ func newDaemon(t testing.TB, flags ...string) *daemon {
 	return d
 }
 
-func (d *daemon) workdir() string { return filepath.Join(d.dir, "work") }
+func (d *daemon) layout() testbed.Layout { return testbed.At(d.dir) }
+
+func (d *daemon) workdir() string { return d.layout().Work }
 
 func (d *daemon) makePod(pod string) {
 	d.t.Helper()
@@ -119,17 +117,13 @@ func (d *daemon) data(pod, id string) string { return filepath.Join(d.workdir(),
 
 // command returns the daemon's process, not started.
 func (d *daemon) command() *exec.Cmd {
-	args := append([]string{
-		"--nodeid", "node-1", "--endpoint", "unix://" + filepath.Join(d.dir, "csi.sock"), "--workdir", d.workdir(),
-		"--kubelet-dir", filepath.Join(d.dir, "kubelet"), "--headroom", "0", "--kubelet-line", "none", "--log-level", "debug",
-	}, d.flags...)
+	args := append(d.layout().Flags("--headroom", "0", "--kubelet-line", "none", "--log-level", "debug"), d.flags...)
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asDaemon+"=1")
 	if d.program != "" {
 		cmd = exec.Command(d.program, args...)
 		cmd.Env = append(os.Environ(), d.env...)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.stdout, d.stderr = &output{}, &output{}
 	cmd.Stdout, cmd.Stderr = d.stdout, d.stderr
 	if d.logTo != nil {
@@ -150,76 +144,48 @@ func (d *daemon) start() {
 // launch starts the daemon and does not wait.
 func (d *daemon) launch() {
 	d.t.Helper()
-	cmd, exited := d.command(), make(chan struct{})
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	d.cmd, d.exited = cmd, exited
-	go func() {
-		d.waitErr = cmd.Wait()
-		close(exited)
-	}()
-	// The first attempt comes before the socket, and the library would wait a second for the next.
-	retries := grpc.ConnectParams{MinConnectTimeout: time.Minute,
-		Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}}
-	conn, err := grpc.NewClient("unix://"+filepath.Join(d.dir, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(retries))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.conn, d.node = conn, csi.NewNodeClient(conn)
+	var err error
+	d.process, err = testbed.Start(d.command())
+	must(d.t, err)
 	d.t.Cleanup(d.end)
+	d.conn, err = testbed.Dial(d.layout().Socket, testbed.Eager())
+	must(d.t, err)
+	d.node = csi.NewNodeClient(d.conn)
 }
 
 // ready waits until the daemon is ready, or has ended.
 func (d *daemon) ready() error {
 	ctx, cancel := context.WithTimeout(d.t.Context(), hangs)
 	defer cancel()
-	exited := d.exited
-	go func() {
-		select {
-		case <-exited:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	probe, err := csi.NewIdentityClient(d.conn).Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
-	if err != nil || !probe.Ready.GetValue() {
-		return fmt.Errorf("the daemon is not ready: %v, %w", probe, err)
-	}
-	return nil
+	return d.process.Ready(ctx, d.layout().Socket)
 }
 
 // end is the clean-up after a test; it does nothing when the test ended the
 // daemon itself.
 func (d *daemon) end() {
-	if d.cmd == nil {
-		return
+	if d.process != nil {
+		d.signal(syscall.SIGKILL)
 	}
-	d.signal(syscall.SIGKILL)
 }
 
 // signal ends the daemon and returns its exit code, -1 after a kill.
 func (d *daemon) signal(sig syscall.Signal) int {
 	d.t.Helper()
-	if err := d.cmd.Process.Signal(sig); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, d.process.Signal(sig))
 	return d.wait()
 }
 
 // wait waits until the daemon has ended, and returns its exit code.
 func (d *daemon) wait() int {
 	d.t.Helper()
-	<-d.exited
-	if exit := (&exec.ExitError{}); d.waitErr != nil && !errors.As(d.waitErr, &exit) {
-		d.t.Fatal(d.waitErr)
+	if exit, err := (&exec.ExitError{}), d.process.Err(); err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
 	}
-	code := d.cmd.ProcessState.ExitCode()
+	code := d.process.State().ExitCode()
 	if strings.Contains(d.stderr.String(), "DATA RACE") {
 		d.t.Errorf("the daemon has a data race:\n%s", d.stderr)
 	}
-	d.cmd = nil
+	d.process = nil
 	if err := d.conn.Close(); err != nil {
 		d.t.Error(err)
 	}
@@ -236,10 +202,10 @@ func (d *daemon) crash() {
 // fails runs the daemon, which must end by itself, and returns its only line on stderr.
 func (d *daemon) fails() string {
 	d.t.Helper()
-	cmd := d.command()
-	err := cmd.Run()
-	if cmd.ProcessState.ExitCode() != 1 {
-		d.t.Fatalf("exit code %d (%v), want 1\n%s", cmd.ProcessState.ExitCode(), err, d.stderr)
+	p, err := testbed.Start(d.command())
+	must(d.t, err)
+	if code := p.State().ExitCode(); code != 1 {
+		d.t.Fatalf("exit code %d (%v), want 1\n%s", code, p.Err(), d.stderr)
 	}
 	line := strings.TrimSuffix(d.stderr.String(), "\n")
 	if line == "" || strings.Contains(line, "\n") {

@@ -16,9 +16,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/api"
@@ -93,10 +91,7 @@ func newLocalCrash(t *testing.T, binary, fsType, backend string) *localCrash {
 	socket := filepath.Join(c.dir, "local", "csi.sock")
 	c.flags = append(c.flags, "--local-pool", "fast="+c.disk+",backend="+backend, "--local-endpoint", "unix://"+socket,
 		"--controller", "localhost:"+port, "--controller-ca", filepath.Join(c.dir, "ca.crt"), "--controller-token", filepath.Join(c.dir, "token"))
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
-	t.Cleanup(func() { must(t, conn.Close()) })
-	c.csi = csi.NewNodeClient(conn)
+	c.csi = nodeClient(t, socket)
 	// There is no inline volume, and so no other point than those of this pool, except at the start.
 	c.stepCrash = newStepCrash(c.daemon, binary, func(string) bool { return true })
 	c.stepCrash.ready = func() error {

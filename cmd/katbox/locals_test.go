@@ -15,9 +15,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	actorslocal "github.com/katbox/katbox/actors/local"
@@ -28,6 +26,7 @@ import (
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // localScene is the part of a daemon that serves volumes on the node's disks, in the process of the test: only the
@@ -50,15 +49,7 @@ func newLocalScene(t testing.TB, flags ...string) *localScene {
 	s.flags = append([]string{
 		"--nodeid", "node-1", "--kubelet-dir", filepath.Join(s.dir, "kubelet"), "--local-endpoint", "unix://" + s.socket(),
 	}, flags...)
-	conn, err := grpc.NewClient("unix://"+s.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-	must(t, err)
-	t.Cleanup(func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s.csi = csi.NewNodeClient(conn)
+	s.csi = nodeClient(t, s.socket(), testbed.Waiting())
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s
@@ -352,11 +343,7 @@ func TestLocalPoolComesAndGoes(t *testing.T) {
 	endpoint := filepath.Join(d.dir, "local", "csi.sock")
 	d.flags = append(d.flags, "--local-pool", "fast="+at+",backend=image", "--local-endpoint", "unix://"+endpoint, "--local-max-volumes", "9")
 	segments := func() map[string]string {
-		conn, err := grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-		must(t, err)
-		defer conn.Close()
-		info, err := csi.NewNodeClient(conn).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
+		info, err := nodeClient(t, endpoint, testbed.Waiting()).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
 		must(t, err)
 		if info.GetMaxVolumesPerNode() != 9 {
 			t.Errorf("the node is %v", info)

@@ -46,9 +46,9 @@ func TestPressureOnARealFileSystem(t *testing.T) {
 // asleep calls f while the daemon is stopped: it would make room while f still fills the disk.
 func (d *daemon) asleep(f func()) {
 	d.t.Helper()
-	must(d.t, d.cmd.Process.Signal(syscall.SIGSTOP))
+	must(d.t, d.process.Signal(syscall.SIGSTOP))
 	f()
-	must(d.t, d.cmd.Process.Signal(syscall.SIGCONT))
+	must(d.t, d.process.Signal(syscall.SIGCONT))
 }
 
 // retain leaves a number of retained volumes, with a file of the given size in each.

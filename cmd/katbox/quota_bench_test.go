@@ -19,7 +19,7 @@ import (
 func (d *daemon) cpu() time.Duration {
 	d.t.Helper()
 	var sum time.Duration
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", d.cmd.Process.Pid))
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", d.process.PID()))
 	if err != nil {
 		d.t.Fatal(err)
 	}

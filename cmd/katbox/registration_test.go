@@ -12,10 +12,10 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // newRegisteringDaemon is a daemon that registers itself. The kubelet sees its
@@ -48,7 +48,7 @@ func (d *daemon) register(refusal string) {
 // driver's name, calls the driver and reports the outcome.
 func (d *daemon) registerAt(socket, refusal string) *registerapi.PluginInfo {
 	d.t.Helper()
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := testbed.Dial(socket)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func (d *daemon) registerAt(socket, refusal string) *registerapi.PluginInfo {
 	if info.Type != registerapi.CSIPlugin || len(info.SupportedVersions) != 1 {
 		d.t.Errorf("the daemon says that it is %v", info)
 	}
-	driver, err := grpc.NewClient("unix://"+info.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	driver, err := testbed.Dial(info.Endpoint)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestSlackOfAllThreads(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	d.publish(testPod, "csi-1") // makes more threads
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", d.cmd.Process.Pid))
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", d.process.PID()))
 	if err != nil || len(threads) < 2 {
 		t.Fatalf("%d threads, %v", len(threads), err)
 	}

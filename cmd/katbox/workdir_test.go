@@ -14,16 +14,6 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-// ended tells whether the daemon's process has ended by itself.
-func (d *daemon) ended() bool {
-	select {
-	case <-d.exited:
-		return true
-	default:
-		return false
-	}
-}
-
 // TestCoveredWorkingDirectory: with another file system mounted over the working
 // directory, or the directory moved away, the daemon deletes nothing that is still
 // mounted, and ends with a line.
@@ -57,7 +47,7 @@ func TestCoveredWorkingDirectory(t *testing.T) {
 			if err := tt.cover(d); err != nil {
 				t.Fatal(err)
 			}
-			d.eventually("the daemon has ended", d.ended)
+			d.eventually("the daemon has ended", d.process.Over)
 			if code := d.wait(); code != 1 || !strings.Contains(d.stderr.String(), d.workdir()) || strings.Count(d.stderr.String(), "\n") != 1 {
 				t.Errorf("exit code %d, stderr %q, want 1 and one line that names the directory", code, d.stderr)
 			}

@@ -84,8 +84,7 @@ func (s *stage) falling(ctx context.Context, count int, step time.Duration) (*se
 	// by that. Writing a record takes a few microseconds, and reading it again.
 	deadline := time.Now().Add(lead + time.Duration(count)*50*time.Microsecond)
 	retained := func(i int) time.Time { return deadline.Add(time.Duration(i)*step - dueLifespan) }
-	err = writeRecords(katbox.layout.Work, list, retained, dueLifespan)
-	if err != nil {
+	if err := writeRecords(katbox.layout.Work, list, retained, dueLifespan); err != nil {
 		return nil, time.Time{}, err
 	}
 	if _, err := katbox.start(ctx); err != nil {

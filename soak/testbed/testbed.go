@@ -13,18 +13,30 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
 // PodUID is the key of the pod in a volume's context.
 const PodUID = "csi.storage.k8s.io/pod.uid"
 
+// Eager lets a connection try every 5 ms, as before there is a socket; by itself the library would wait a second after
+// the first attempt.
+func Eager() grpc.DialOption {
+	return grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Minute,
+		Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}})
+}
+
+// Waiting lets calls wait until there is a connection.
+func Waiting() grpc.DialOption { return grpc.WithDefaultCallOptions(grpc.WaitForReady(true)) }
+
 // Dial prepares a connection to a driver; the first call on it connects.
-func Dial(socket string) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func Dial(socket string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("unix://"+socket, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", socket, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/clock"
@@ -24,8 +23,6 @@ const (
 	startLimit = 60 * time.Second
 	// stopLimit is how long it may take to end after SIGTERM.
 	stopLimit = 10 * time.Second
-	// probeInterval is how often it is asked whether it is ready.
-	probeInterval = 10 * time.Millisecond
 )
 
 // Config says what to run.
@@ -53,7 +50,7 @@ type Binary struct {
 	used   consumption
 
 	mu      sync.Mutex
-	process *process
+	process *testbed.Process
 }
 
 // New prepares a driver; Start starts it.
@@ -65,7 +62,13 @@ func (b *Binary) Start(ctx context.Context) error {
 	if b.config.Clock != nil {
 		cmd.Env = append(os.Environ(), b.config.Clock.Environment())
 	}
-	p, err := startProcess(cmd, b.config.Log)
+	out, err := os.OpenFile(b.config.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("open the daemon's log: %w", err)
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	p, err := testbed.Start(cmd)
 	if err != nil {
 		return err
 	}
@@ -75,47 +78,29 @@ func (b *Binary) Start(ctx context.Context) error {
 	b.used.follow(p)
 
 	limit := cmp.Or(b.config.StartLimit, startLimit)
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	for !b.ready(ctx) {
-		select {
-		case <-p.ended:
-			return fmt.Errorf("the daemon ended before it was ready: %s\n%s", p.exit(), quoteEnd(b.config.Log))
-		case <-deadline.C:
-			return fmt.Errorf("the daemon is not ready after %s\n%s", limit, quoteEnd(b.config.Log))
-		case <-ctx.Done():
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the daemon is not ready after %s", limit))
+	defer cancel()
+	if err := p.Ready(limited, b.config.Socket); err != nil {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		case <-time.After(probeInterval):
 		}
+		return fmt.Errorf("%w\n%s", err, quoteEnd(b.config.Log))
 	}
 	go func() {
-		<-p.ended
-		if !p.ordered.Load() {
-			b.died <- fmt.Errorf("the daemon ended on its own: %s\n%s", p.exit(), quoteEnd(b.config.Log))
+		<-p.Ended()
+		if !p.Ordered() {
+			b.died <- fmt.Errorf("the daemon ended on its own: %s\n%s", p.Exit(), quoteEnd(b.config.Log))
 		}
 	}()
 	return nil
 }
 
-// ready asks once whether the driver is ready.
-func (b *Binary) ready(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	conn, err := testbed.Dial(b.config.Socket)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	answer, err := csi.NewIdentityClient(conn).Probe(ctx, &csi.ProbeRequest{})
-	return err == nil && answer.GetReady().GetValue()
-}
-
 // Kill is described at [Driver].
 func (b *Binary) Kill() {
 	if p := b.current(); p != nil {
-		b.used.look() // its peak dies with it
-		p.end(unix.SIGKILL)
-		<-p.ended
+		b.used.look()              // its peak dies with it
+		_ = p.Signal(unix.SIGKILL) // or it is gone already
+		<-p.Ended()
 	}
 }
 
@@ -125,17 +110,17 @@ func (b *Binary) Stop() error {
 	if p == nil {
 		return nil
 	}
-	b.used.look() // its peak dies with it
-	p.end(unix.SIGTERM)
+	b.used.look()              // its peak dies with it
+	_ = p.Signal(unix.SIGTERM) // or it is gone already
 	select {
-	case <-p.ended:
+	case <-p.Ended():
 	case <-time.After(stopLimit):
-		p.end(unix.SIGKILL)
-		<-p.ended
+		_ = p.Signal(unix.SIGKILL) // or it is gone already
+		<-p.Ended()
 		return fmt.Errorf("the daemon still ran %s after SIGTERM\n%s", stopLimit, quoteEnd(b.config.Log))
 	}
-	if p.err != nil {
-		return fmt.Errorf("the daemon did not end with code 0 after SIGTERM: %w\n%s", p.err, quoteEnd(b.config.Log))
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("the daemon did not end with code 0 after SIGTERM: %w\n%s", err, quoteEnd(b.config.Log))
 	}
 	return nil
 }
@@ -155,9 +140,9 @@ func (b *Binary) Descriptors() (int, bool) {
 	if p == nil {
 		return 0, false
 	}
-	n, err := host.Descriptors(p.cmd.Process.Pid)
+	n, err := host.Descriptors(p.PID())
 	// It is ending, or the PID is that of a stranger already.
-	return n, err == nil && !p.over()
+	return n, err == nil && !p.Over()
 }
 
 // Total is described at [Driver].
@@ -166,13 +151,13 @@ func (b *Binary) Total() host.Usage { return b.used.total() }
 // PID is the number of its process. It is false while there is none.
 func (b *Binary) PID() (int, bool) {
 	p := b.current()
-	if p == nil || p.over() {
+	if p == nil || p.Over() {
 		return 0, false
 	}
-	return p.cmd.Process.Pid, true
+	return p.PID(), true
 }
 
-func (b *Binary) current() *process {
+func (b *Binary) current() *testbed.Process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.process

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/host"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // consumption is what the driver uses over all its processes, of which one runs
 // at a time. The zero value is ready.
 type consumption struct {
 	mu      sync.Mutex
-	process *process // the last one
+	process *testbed.Process // the last one
 	// ended is the CPU time of the processes before it.
 	ended time.Duration
 	// highest has the peaks of all of them.
@@ -19,13 +20,22 @@ type consumption struct {
 }
 
 // follow turns to a new process. The one before it has ended.
-func (c *consumption) follow(p *process) {
+func (c *consumption) follow(p *testbed.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.process != nil {
-		c.ended += c.process.cpu()
+		c.ended += cpu(c.process)
 	}
 	c.process = p
+}
+
+// cpu is the CPU time of a process that has ended: what the kernel charged in
+// the end, however it died. It is 0 before.
+func cpu(p *testbed.Process) time.Duration {
+	if !p.Over() {
+		return 0
+	}
+	return p.State().UserTime() + p.State().SystemTime()
 }
 
 // look asks what the driver uses now, with the CPU time of its earlier
@@ -36,8 +46,8 @@ func (c *consumption) look() (host.Usage, bool) {
 	if c.process == nil {
 		return host.Usage{}, false
 	}
-	u, err := host.ReadUsage(c.process.cmd.Process.Pid)
-	if c.process.over() || err != nil {
+	u, err := host.ReadUsage(c.process.PID())
+	if c.process.Over() || err != nil {
 		// It is ending, or the PID is that of a stranger already.
 		return host.Usage{}, false
 	}
@@ -56,7 +66,7 @@ func (c *consumption) total() host.Usage {
 	t := c.highest
 	t.CPU = c.ended
 	if c.process != nil {
-		t.CPU += c.process.cpu()
+		t.CPU += cpu(c.process)
 	}
 	return t
 }
