@@ -20,11 +20,9 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 )
 
-func (d *daemon) adminSocket() string { return filepath.Join(d.dir, "admin.sock") }
-
 // admin returns a client of the daemon.
 func (d *daemon) admin() *api.Client {
-	c := api.Dial(d.adminSocket())
+	c := api.Dial(d.layout().Admin)
 	d.t.Cleanup(c.Close)
 	return c
 }
@@ -250,10 +248,10 @@ func TestAdminSocket(t *testing.T) {
 		return err == nil
 	}
 	d.eventually("serving", serving)
-	if info, err := os.Lstat(d.adminSocket()); err != nil || info.Mode() != os.ModeSocket|0o600 {
+	if info, err := os.Lstat(d.layout().Admin); err != nil || info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("%v, %v, want a socket of mode 0600", info.Mode(), err)
 	}
-	must(t, os.Remove(d.adminSocket()))
+	must(t, os.Remove(d.layout().Admin))
 	d.eventually("serving again", serving)
 	d.retainLarge(volumeID(1), 16<<20)
 	s := d.stall(volumeID(1), api.BytesQuery{Path: "large"})
@@ -261,11 +259,11 @@ func TestAdminSocket(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, d.stderr)
 	}
 	wantCut(t, s)
-	if exists(d.adminSocket()) {
+	if exists(d.layout().Admin) {
 		t.Error("the socket is still there")
 	}
 
-	must(t, os.WriteFile(d.adminSocket(), nil, 0o600))
+	must(t, os.WriteFile(d.layout().Admin, nil, 0o600))
 	if line := d.fails(); !strings.Contains(line, "--admin-socket") || !strings.Contains(line, "not a socket") {
 		t.Errorf("%q does not say what is wrong", line)
 	}

@@ -50,12 +50,11 @@ func compareCost(b *testing.B, kind string, count int) {
 	ours := costOf{pid: a.process.PID(), up: a.bringUp, down: a.takeDown}
 	withCalls := costOf{pid: pid, up: called.bringUp, down: called.takeDown}
 	withoutCalls := costOf{pid: os.Getpid(), up: func(v attached) {
-		staging, target := a.pathsOf(v.at.Volume, v.block)
-		must(b, direct.stage(v.at, staging, v.block))
-		must(b, direct.publish(v.at.Volume, target))
+		volume := a.volume(v.at, v.block)
+		must(b, direct.stage(v.at, volume.Staging(), v.block))
+		must(b, direct.publish(v.at.Volume, volume.Target()))
 	}, down: func(v attached) {
-		_, target := a.pathsOf(v.at.Volume, v.block)
-		must(b, direct.unpublish(target))
+		must(b, direct.unpublish(a.volume(v.at, v.block).Target()))
 		must(b, direct.unstage(v.at.Volume))
 	}}
 	const atOnce = 20 // stages and publications in a turn
@@ -63,7 +62,7 @@ func compareCost(b *testing.B, kind string, count int) {
 		for range max(1, atOnce/count) {
 			for _, c := range []*costOf{&ours, &withCalls, &withoutCalls} {
 				for _, v := range volumes {
-					a.makePathsOf(v.at.Volume, v.block) // the kubelet makes them
+					must(b, a.volume(v.at, v.block).MakeDirs()) // as the kubelet does
 				}
 				c.measure(b, volumes)
 			}

@@ -51,9 +51,9 @@ func TestCrashWhileAStageFails(t *testing.T) {
 	roottest.Need(t)
 	c := newArrayCrash(t, buildCrashing(t), silentServer(t))
 	at := notThere()
-	unstage := call(func(ctx context.Context) error { return c.unstage(ctx, at, false) })
+	unstage := call(c.volume(at, false).Unstage)
 	stage := func() error {
-		if err := call(func(ctx context.Context) error { return c.stage(ctx, at, false) })(); err == nil {
+		if err := call(c.volume(at, false).Stage)(); err == nil {
 			return errors.New("staged from a server that is not there")
 		}
 		return nil
@@ -79,7 +79,7 @@ func TestArrayCrashAtEveryStep(t *testing.T) {
 	for _, kind := range []string{nfsVolume, diskVolume} {
 		v := cluster.attach(t, kind, "other-"+kind)
 		c.bringUp(v)
-		_, target := c.pathsOf(v.at.Volume, v.block)
+		target := c.volume(v.at, v.block).Target()
 		others, writers = append(others, v), append(writers, startWriter(t, filepath.Join(target, "data")))
 	}
 	for _, kind := range []string{nfsVolume, diskVolume, blockVolume} {
@@ -87,7 +87,7 @@ func TestArrayCrashAtEveryStep(t *testing.T) {
 	}
 	for i, v := range others {
 		sum := writers[i].stop()
-		_, target := c.pathsOf(v.at.Volume, v.block)
+		target := c.volume(v.at, v.block).Target()
 		c.takeDown(v)
 		c.bringUp(v)
 		content, err := os.ReadFile(filepath.Join(target, "data"))
@@ -127,8 +127,8 @@ var attachOutOfReach = map[string]string{
 // playOnlyVolume plays what the first and the last volume of an array need: login and logout.
 func (c *arrayCrash) playOnlyVolume(cluster *arrayCluster) {
 	v := cluster.attach(c.t, blockVolume, "only")
-	stage := call(func(ctx context.Context) error { return c.stage(ctx, v.at, v.block) })
-	unstage := call(func(ctx context.Context) error { return c.unstage(ctx, v.at, v.block) })
+	stage := call(c.volume(v.at, v.block).Stage)
+	unstage := call(c.volume(v.at, v.block).Unstage)
 	again := func(what string, f func() error) func() error {
 		return func() error {
 			c.repeat(what, f)
@@ -151,13 +151,13 @@ func (c *arrayCrash) playVolume(cluster *arrayCluster, kind string) {
 		v = cluster.attach(t, kind, fmt.Sprintf("%s-%d", kind, made))
 		return nil
 	}
-	stage := call(func(ctx context.Context) error { return c.stage(ctx, v.at, v.block) })
-	unstage := call(func(ctx context.Context) error { return c.unstage(ctx, v.at, v.block) })
-	publish := call(func(ctx context.Context) error { return c.publishStaged(ctx, v.at, v.block) })
-	unpublish := call(func(ctx context.Context) error { return c.unpublishStaged(ctx, v.at, v.block) })
+	stage := call(func(ctx context.Context) error { return c.volume(v.at, v.block).Stage(ctx) })
+	unstage := call(func(ctx context.Context) error { return c.volume(v.at, v.block).Unstage(ctx) })
+	publish := call(func(ctx context.Context) error { return c.volume(v.at, v.block).Publish(ctx) })
+	unpublish := call(func(ctx context.Context) error { return c.volume(v.at, v.block).Unpublish(ctx) })
 	size := int64(1) << 30
 	expand := call(func(ctx context.Context) error {
-		got, err := c.expand(ctx, v.at, v.block, size)
+		got, err := c.volume(v.at, v.block).Expand(ctx, size)
 		if err == nil && got < size && kind != nfsVolume {
 			return fmt.Errorf("expanded to %d bytes, want %d", got, size)
 		}
@@ -191,7 +191,7 @@ func (c *arrayCrash) playVolume(cluster *arrayCluster, kind string) {
 
 // useVolume writes to a published volume, and reads what it has written.
 func (c *arrayCrash) useVolume(v attached) error {
-	_, target := c.pathsOf(v.at.Volume, v.block)
+	target := c.volume(v.at, v.block).Target()
 	path := filepath.Join(target, "used")
 	if v.block {
 		path = target
@@ -217,14 +217,14 @@ func (c *arrayCrash) useVolume(v attached) error {
 // bringUp stages and publishes a volume, takeDown undoes that.
 func (c *arrayDaemon) bringUp(v attached) {
 	c.t.Helper()
-	c.repeat("stage", call(func(ctx context.Context) error { return c.stage(ctx, v.at, v.block) }))
-	c.repeat("publish", call(func(ctx context.Context) error { return c.publishStaged(ctx, v.at, v.block) }))
+	c.repeat("stage", call(c.volume(v.at, v.block).Stage))
+	c.repeat("publish", call(c.volume(v.at, v.block).Publish))
 }
 
 func (c *arrayDaemon) takeDown(v attached) {
 	c.t.Helper()
-	c.repeat("unpublish", call(func(ctx context.Context) error { return c.unpublishStaged(ctx, v.at, v.block) }))
-	c.repeat("unstage", call(func(ctx context.Context) error { return c.unstage(ctx, v.at, v.block) }))
+	c.repeat("unpublish", call(c.volume(v.at, v.block).Unpublish))
+	c.repeat("unstage", call(c.volume(v.at, v.block).Unstage))
 }
 
 // writer writes to a file, a block at a time and each durably, as dd with oflag=sync does.

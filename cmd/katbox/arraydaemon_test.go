@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -90,79 +89,10 @@ func (a *arrayDaemon) stagedRecords() (names []string) {
 	return names
 }
 
-// plugins is the kubelet's directory of plugins for CSI.
-func (a *arrayDaemon) plugins() string {
-	return filepath.Join(a.dir, "kubelet/plugins/kubernetes.io/csi")
-}
-
-// pathsOf returns where the kubelet wants a volume staged and published. It looks at neither: what looks at a
-// volume of an array that is away waits for the array.
-func (a *arrayDaemon) pathsOf(id string, block bool) (staging, target string) {
-	if block {
-		return filepath.Join(a.plugins(), "volumeDevices/staging", id), filepath.Join(a.plugins(), "volumeDevices/publish", id, testPod)
-	}
-	return filepath.Join(a.plugins(), "array.csi.katbox.io", id, "globalmount"),
-		filepath.Join(a.dir, "kubelet/pods", testPod, "volumes/kubernetes.io~csi", id, "mount")
-}
-
-// makePathsOf makes what the kubelet makes of them itself, before it stages and publishes.
-func (a *arrayDaemon) makePathsOf(id string, block bool) (staging, target string) {
-	a.t.Helper()
-	staging, target = a.pathsOf(id, block)
-	must(a.t, os.MkdirAll(staging, 0o750))
-	must(a.t, os.MkdirAll(filepath.Dir(target), 0o750))
-	return staging, target
-}
-
-// capabilityOf is what the kubelet sends for a ReadWriteOnce volume.
-func capabilityOf(block bool) *csi.VolumeCapability {
-	c := &csi.VolumeCapability{
-		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
-		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-	}
-	if block {
-		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
-	}
-	return c
-}
-
-// stage, publish, unpublish and unstage are the kubelet's calls for an attached volume.
-func (a *arrayDaemon) stage(ctx context.Context, at pools.Attachment, block bool) error {
-	staging, _ := a.makePathsOf(at.Volume, block)
-	_, err := a.arrayNode.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-		VolumeId: at.Volume, PublishContext: at.PublishContext(block), StagingTargetPath: staging, VolumeCapability: capabilityOf(block),
-	})
-	return err
-}
-
-func (a *arrayDaemon) publishStaged(ctx context.Context, at pools.Attachment, block bool) error {
-	staging, target := a.makePathsOf(at.Volume, block)
-	_, err := a.arrayNode.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-		VolumeId: at.Volume, PublishContext: at.PublishContext(block), StagingTargetPath: staging, TargetPath: target,
-		VolumeCapability: capabilityOf(block),
-	})
-	return err
-}
-
-func (a *arrayDaemon) unpublishStaged(ctx context.Context, at pools.Attachment, block bool) error {
-	_, target := a.pathsOf(at.Volume, block)
-	_, err := a.arrayNode.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: at.Volume, TargetPath: target})
-	return err
-}
-
-func (a *arrayDaemon) unstage(ctx context.Context, at pools.Attachment, block bool) error {
-	staging, _ := a.pathsOf(at.Volume, block)
-	_, err := a.arrayNode.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: at.Volume, StagingTargetPath: staging})
-	return err
-}
-
-func (a *arrayDaemon) expand(ctx context.Context, at pools.Attachment, block bool, bytes int64) (int64, error) {
-	staging, target := a.pathsOf(at.Volume, block)
-	answer, err := a.arrayNode.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
-		VolumeId: at.Volume, VolumePath: target, StagingTargetPath: staging, VolumeCapability: capabilityOf(block),
-		CapacityRange: &csi.CapacityRange{RequiredBytes: bytes},
-	})
-	return answer.GetCapacityBytes(), err
+// volume is the kubelet's side of a volume of an array that is attached.
+func (a *arrayDaemon) volume(at pools.Attachment, block bool) testbed.Staged {
+	return testbed.Staged{Node: a.arrayNode, Kubelet: a.layout().Kubelet, Driver: "array.csi.katbox.io", Pod: testPod, ID: at.Volume,
+		Block: block, Attached: at.PublishContext(block)}
 }
 
 // wantNothingLeft checks that the machine has nothing of a volume any more.
@@ -174,7 +104,7 @@ func (a *arrayDaemon) wantNothingLeft(when string) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	must(a.t, err)
 	for line := range strings.Lines(string(table)) {
-		if strings.Contains(line, a.plugins()) || strings.Contains(line, filepath.Join(a.dir, "kubelet/pods")+"/") {
+		if strings.Contains(line, filepath.Join(a.layout().Kubelet, "plugins")+"/") || strings.Contains(line, a.layout().Pods()+"/") {
 			a.t.Errorf("%s: mounted: %s", when, line)
 		}
 	}

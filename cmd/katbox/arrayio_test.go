@@ -37,8 +37,8 @@ func newArrayIO(t *testing.T) *arrayIO {
 	io.start()
 	for _, kind := range []string{nfsVolume, diskVolume, blockVolume} {
 		v := cluster.attach(t, kind, "io-"+kind)
-		io.retried("stage "+kind, func(ctx context.Context) error { return io.stage(ctx, v.at, v.block) })
-		io.retried("publish "+kind, func(ctx context.Context) error { return io.publishStaged(ctx, v.at, v.block) })
+		io.retried("stage "+kind, io.volume(v.at, v.block).Stage)
+		io.retried("publish "+kind, io.volume(v.at, v.block).Publish)
 		io.volumes = append(io.volumes, v)
 		io.writers = append(io.writers, attachtest.StartWriter(t, io.file(v)))
 	}
@@ -47,7 +47,7 @@ func newArrayIO(t *testing.T) *arrayIO {
 
 // file is what a pod writes to.
 func (io *arrayIO) file(v attached) string {
-	_, target := io.pathsOf(v.at.Volume, v.block)
+	target := io.volume(v.at, v.block).Target()
 	if v.block {
 		return target
 	}
@@ -92,7 +92,7 @@ func (io *arrayIO) wantWaits(what string, call func(context.Context) error) {
 }
 
 func (io *arrayIO) stats(ctx context.Context, v attached) error {
-	_, target := io.pathsOf(v.at.Volume, v.block)
+	target := io.volume(v.at, v.block).Target()
 	_, err := io.arrayNode.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: v.at.Volume, VolumePath: target})
 	return err
 }
@@ -107,8 +107,8 @@ func (io *arrayIO) end() {
 		t.Logf("%s: %d blocks, the longest took %v", v.at.Volume, io.writers[i].Blocks(), io.writers[i].Longest().Round(10*time.Millisecond))
 	}
 	down := func(v attached) {
-		io.retried("unpublish", func(ctx context.Context) error { return io.unpublishStaged(ctx, v.at, v.block) })
-		io.retried("unstage", func(ctx context.Context) error { return io.unstage(ctx, v.at, v.block) })
+		io.retried("unpublish", io.volume(v.at, v.block).Unpublish)
+		io.retried("unstage", io.volume(v.at, v.block).Unstage)
 		io.cluster.Detach(t, v.on, io.cluster.node)
 	}
 	for i, v := range io.volumes {
@@ -116,8 +116,8 @@ func (io *arrayIO) end() {
 		fsType := v.at.FSType
 		v.at = io.cluster.Attach(t, v.on, io.cluster.node, false)
 		v.at.FSType = fsType
-		io.retried("stage anew", func(ctx context.Context) error { return io.stage(ctx, v.at, v.block) })
-		io.retried("publish anew", func(ctx context.Context) error { return io.publishStaged(ctx, v.at, v.block) })
+		io.retried("stage anew", io.volume(v.at, v.block).Stage)
+		io.retried("publish anew", io.volume(v.at, v.block).Publish)
 		io.writers[i].Check(t, io.file(v))
 		down(v)
 	}
@@ -141,7 +141,7 @@ func TestArrayIOGoesOnWithoutTheDaemon(t *testing.T) {
 	for _, v := range io.volumes {
 		io.cluster.Grow(t, v.on, 2)
 		io.retried("expand "+v.at.Volume, func(ctx context.Context) error {
-			_, err := io.expand(ctx, v.at, v.block, 2<<30)
+			_, err := io.volume(v.at, v.block).Expand(ctx, 2<<30)
 			return err
 		})
 	}
@@ -158,7 +158,7 @@ func TestArrayIOGoesOnAfterTheArrayWasAway(t *testing.T) {
 	left := time.Now()
 	io.cluster.Leave(t, dataplane.Network)
 	io.wantWaits("the statistics of NFS", func(ctx context.Context) error { return io.stats(ctx, io.volumes[0]) })
-	io.wantWaits("staging NFS", func(ctx context.Context) error { return io.stage(ctx, another.at, false) })
+	io.wantWaits("staging NFS", io.volume(another.at, false).Stage)
 	// The statistics and the mount wait in the kernel. Neither keeps the daemon from its end, nor the next one
 	// from the scratch volumes.
 	if code := io.signal(syscall.SIGTERM); code != 0 {
@@ -173,13 +173,13 @@ func TestArrayIOGoesOnAfterTheArrayWasAway(t *testing.T) {
 	t.Logf("away for %v", time.Since(left).Round(time.Second))
 	io.cluster.Return(t)
 	io.goOn("after a minute without the network")
-	io.retried("stage", func(ctx context.Context) error { return io.stage(ctx, another.at, false) })
-	io.retried("unstage", func(ctx context.Context) error { return io.unstage(ctx, another.at, false) })
+	io.retried("stage", io.volume(another.at, false).Stage)
+	io.retried("unstage", io.volume(another.at, false).Unstage)
 	io.cluster.Leave(t, dataplane.Down)
-	io.wantWaits("staging NFS", func(ctx context.Context) error { return io.stage(ctx, another.at, false) })
+	io.wantWaits("staging NFS", io.volume(another.at, false).Stage)
 	io.cluster.Return(t)
 	io.goOn("after the array was down")
-	io.retried("unstage", func(ctx context.Context) error { return io.unstage(ctx, another.at, false) })
+	io.retried("unstage", io.volume(another.at, false).Unstage)
 	for _, v := range io.volumes {
 		io.retried("statistics", func(ctx context.Context) error { return io.stats(ctx, v) })
 	}
@@ -202,8 +202,8 @@ func TestArrayIOGoesOnWhenTheArrayChanges(t *testing.T) {
 	io.goOn("at the old portal")
 	for _, kind := range []string{nfsVolume, diskVolume} {
 		v := io.cluster.attach(t, kind, "new-"+kind)
-		io.retried("stage "+kind, func(ctx context.Context) error { return io.stage(ctx, v.at, v.block) })
-		io.retried("publish "+kind, func(ctx context.Context) error { return io.publishStaged(ctx, v.at, v.block) })
+		io.retried("stage "+kind, io.volume(v.at, v.block).Stage)
+		io.retried("publish "+kind, io.volume(v.at, v.block).Publish)
 		io.volumes = append(io.volumes, v)
 		io.writers = append(io.writers, attachtest.StartWriter(t, io.file(v)))
 	}

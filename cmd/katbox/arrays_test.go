@@ -108,16 +108,16 @@ func TestStageThatFailsLeavesNothing(t *testing.T) {
 	a := newArrayDaemon(t, silentServer(t))
 	a.start()
 	at := notThere()
-	if err := a.stage(t.Context(), at, false); err == nil {
+	if err := a.volume(at, false).Stage(t.Context()); err == nil {
 		t.Fatal("staged from a server that is not there")
 	}
-	if err := a.publishStaged(t.Context(), at, false); status.Code(err) == codes.OK {
+	if err := a.volume(at, false).Publish(t.Context()); status.Code(err) == codes.OK {
 		t.Error("published a volume that is not staged")
 	}
-	must(t, a.unpublishStaged(t.Context(), at, false))
-	a.eventually("unstaged", func() bool { return a.unstage(context.Background(), at, false) == nil })
+	must(t, a.volume(at, false).Unpublish(t.Context()))
+	a.eventually("unstaged", func() bool { return a.volume(at, false).Unstage(context.Background()) == nil })
 	a.wantNothingLeft("after the unstage")
-	must(t, a.unstage(t.Context(), at, false))
+	must(t, a.volume(at, false).Unstage(t.Context()))
 	stats, err := a.arrayNode.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-1", VolumePath: "/x"})
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("stats of a volume that is not staged: %v, %v", stats, err)

@@ -18,18 +18,17 @@ func TestArrayExportSpelledDifferently(t *testing.T) {
 	for _, spelled := range []string{export + "/", export + "//", host + ":/" + path, everywhere, host + ":/." + path} {
 		v.at.Export = spelled
 		for range 2 { // the kubelet repeats
-			a.makePathsOf(v.at.Volume, false)
-			if err := a.stage(t.Context(), v.at, false); err != nil {
+			if err := a.volume(v.at, false).Stage(t.Context()); err != nil {
 				t.Fatalf("stage %s: %v", spelled, err)
 			}
-			if err := a.publishStaged(t.Context(), v.at, false); err != nil {
+			if err := a.volume(v.at, false).Publish(t.Context()); err != nil {
 				t.Errorf("publish %s: %v", spelled, err)
 			}
 		}
-		if err := a.unpublishStaged(t.Context(), v.at, false); err != nil {
+		if err := a.volume(v.at, false).Unpublish(t.Context()); err != nil {
 			t.Errorf("unpublish %s: %v", spelled, err)
 		}
-		if err := a.unstage(t.Context(), v.at, false); err != nil {
+		if err := a.volume(v.at, false).Unstage(t.Context()); err != nil {
 			t.Errorf("unstage %s: %v", spelled, err)
 		}
 		a.wantNothingLeft(spelled)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // callTimes are how long calls took.
@@ -47,7 +47,7 @@ func (d *daemon) callAs(ctx context.Context, pod string, ended func() bool) (own
 			return own, err
 		}
 		published := time.Now()
-		unpublish := &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: d.target(pod)}
+		unpublish := testbed.Unpublish(id, d.target(pod))
 		if _, err := d.node.NodeUnpublishVolume(d.t.Context(), unpublish); err != nil {
 			return own, err
 		}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/story"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // Points that operations wait for.
@@ -223,7 +224,7 @@ func addTrash(s *scene) {
 }
 
 func (s *scene) trashIsEmpty() bool {
-	entries, err := readDirUnforked(filepath.Join(s.workdir(), ".trash"))
+	entries, err := testbed.ReadDirUnforked(filepath.Join(s.workdir(), ".trash"))
 	return err == nil && len(entries) == 0
 }
 
@@ -231,7 +232,7 @@ func (s *scene) trashIsEmpty() bool {
 // start to compact it.
 func addPeak(s *scene) {
 	s.t.Helper()
-	unforked(func() {
+	testbed.Unforked(func() {
 		db, err := bbolt.Open(filepath.Join(s.workdir(), recordsFile), 0o600, nil)
 		if err != nil {
 			s.t.Fatal(err)
@@ -273,7 +274,7 @@ func addLegacy(s *scene) {
 		"deletedVolumes": {ended.id: fmt.Sprintf(`{"deleteTime":%q,"lifespan":%d,"path":%q}`,
 			deleted.Format(time.RFC3339Nano), lifespan, s.data(ended.pod, ended.id))},
 	}
-	unforked(func() { legacyDB(s.t, filepath.Join(s.workdir(), legacyFile), buckets) })
+	testbed.Unforked(func() { legacyDB(s.t, filepath.Join(s.workdir(), legacyFile), buckets) })
 }
 
 func (s *scene) removeTargetParent(v *playedVolume) {
@@ -333,7 +334,7 @@ func (s *scene) vanish() error {
 	v := s.last()
 	v.published, v.vanished = false, true
 	s.tellUnpublish(v)
-	if err := errors.Join(unix.Unmount(v.target, 0), os.RemoveAll(filepath.Join(s.dir, "kubelet/pods", v.pod))); err != nil {
+	if err := errors.Join(unix.Unmount(v.target, 0), os.RemoveAll(filepath.Join(s.layout().Pods(), v.pod))); err != nil {
 		return err
 	}
 	return s.await("retained", func() bool { return s.met(afterCommit) == 1 })
@@ -367,7 +368,7 @@ func (s *scene) press() error {
 	fill := filepath.Join(s.workdir(), ".fill")
 	err := os.Mkdir(fill, 0o700)
 	for i := 0; err == nil; i++ {
-		err = writeUnforked(filepath.Join(fill, strconv.Itoa(i)), nil)
+		err = testbed.WriteUnforked(filepath.Join(fill, strconv.Itoa(i)), nil)
 	}
 	if !errors.Is(err, unix.ENOSPC) {
 		return err

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/story"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // longestWait bounds how long a scene waits for deadlines. Volumes with later ones are
@@ -145,7 +146,7 @@ func (s *scene) leftInWorkdir() []string {
 	s.t.Helper()
 	var left []string
 	for _, dir := range []string{s.workdir(), filepath.Join(s.workdir(), ".trash")} {
-		entries, err := readDirUnforked(dir)
+		entries, err := testbed.ReadDirUnforked(dir)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/internal/store"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // checkRecords checks that the records say what the kubelet was answered.
@@ -33,13 +34,13 @@ func (s *scene) checkRecords() {
 // opening the file would change it.
 func (s *scene) records(one *playedVolume) (known map[volume.ID]volume.Record, raw []byte) {
 	s.t.Helper()
-	content, err := readUnforked(filepath.Join(s.workdir(), recordsFile))
+	content, err := testbed.ReadUnforked(filepath.Join(s.workdir(), recordsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	path := filepath.Join(s.dir, "copy.db")
 	if err == nil {
-		err = writeUnforked(path, content)
+		err = testbed.WriteUnforked(path, content)
 	}
 	if err != nil {
 		s.t.Fatal(err)

@@ -96,7 +96,7 @@ func (s *scene) write(path, content string) {
 	s.t.Helper()
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
-		err = writeUnforked(path, []byte(content))
+		err = testbed.WriteUnforked(path, []byte(content))
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -206,7 +206,7 @@ func (s *scene) logText() string {
 
 func (s *scene) trace() []string {
 	s.t.Helper()
-	content, err := readUnforked(filepath.Join(s.points(), "trace"))
+	content, err := testbed.ReadUnforked(filepath.Join(s.points(), "trace"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/katbox/katbox/internal/volume"
 	"github.com/katbox/katbox/soak/story"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // This file is the eye of the crash tests: it tells the story of each volume what is seen of it on the node. What that
@@ -84,7 +85,7 @@ func (s *scene) wrongView(v *playedVolume) string {
 	if info.Mode().Perm() != 0o777 {
 		return "mode " + info.Mode().String() + ", want 0777"
 	}
-	err = writeUnforked(filepath.Join(v.target, ".try"), nil)
+	err = testbed.WriteUnforked(filepath.Join(v.target, ".try"), nil)
 	if v.readOnly != errors.Is(err, syscall.EROFS) {
 		return fmt.Sprintf("a write to it ends with %v, read-only %t", err, v.readOnly)
 	}
@@ -110,10 +111,10 @@ func (s *scene) lookAtData(v *playedVolume) {
 // lookOutside looks at files that no volume has.
 func (s *scene) lookOutside(when string) {
 	s.t.Helper()
-	if got, err := readUnforked(filepath.Join(s.outside(), "precious")); err != nil || string(got) != "precious" {
+	if got, err := testbed.ReadUnforked(filepath.Join(s.outside(), "precious")); err != nil || string(got) != "precious" {
 		s.t.Errorf("%s: a file outside: %q, %v", when, got, err)
 	}
-	if got, err := readUnforked(s.foreign()); !s.op.empty && (err != nil || string(got) != "notes") {
+	if got, err := testbed.ReadUnforked(s.foreign()); !s.op.empty && (err != nil || string(got) != "notes") {
 		s.t.Errorf("%s: a file of somebody else: %q, %v", when, got, err)
 	}
 }
@@ -139,7 +140,7 @@ func (s *scene) found(v *playedVolume) int {
 // wrongFile returns what is wrong with a volume's files in a directory.
 func wrongFile(v *playedVolume, dir string) string {
 	for path, want := range v.files {
-		got, err := readUnforked(filepath.Join(dir, path))
+		got, err := testbed.ReadUnforked(filepath.Join(dir, path))
 		if link, ok := strings.CutPrefix(want, "-> "); ok {
 			var to string
 			to, err = os.Readlink(filepath.Join(dir, path))

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/story"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // playedVolume is a volume of a scene, as the kubelet knows it.
@@ -45,7 +45,7 @@ func (s *scene) add(pod string, files map[string]string) *playedVolume {
 	id := volumeID(100 + len(s.volumes))
 	v := &playedVolume{
 		pod: pod, id: id, files: files, story: story.New(3 * hangs),
-		target: filepath.Join(s.dir, "kubelet/pods", pod, "volumes/kubernetes.io~csi", id[len(id)-3:], "mount"),
+		target: testbed.Volume{Kubelet: s.layout().Kubelet, Pod: pod, Name: id[len(id)-3:]}.Target(),
 	}
 	v.story.InPlace = s.op.inPlace
 	s.makeTargetParent(v)
@@ -114,7 +114,7 @@ func (s *scene) unpublishVolume(v *playedVolume) error {
 	v.published, v.answered = false, false
 	ctx, cancel := context.WithTimeout(s.t.Context(), hangs)
 	defer cancel()
-	_, err := s.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target})
+	_, err := s.node.NodeUnpublishVolume(ctx, testbed.Unpublish(v.id, v.target))
 	if v.answered = err == nil; v.answered {
 		v.tell(story.Event{What: story.Retained})
 		if v.attach != nil {

@@ -102,18 +102,19 @@ func (d *daemon) layout() testbed.Layout { return testbed.At(d.dir) }
 
 func (d *daemon) workdir() string { return d.layout().Work }
 
+// inline is the kubelet's side of an inline volume.
+func (d *daemon) inline(pod, id string) testbed.Volume {
+	return testbed.Volume{Kubelet: d.layout().Kubelet, Work: d.workdir(), Pod: pod, Name: "scratch", ID: id}
+}
+
 func (d *daemon) makePod(pod string) {
 	d.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(d.target(pod)), 0o750); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, d.inline(pod, "").MakeTargetDir())
 }
 
-func (d *daemon) target(pod string) string {
-	return filepath.Join(d.dir, "kubelet/pods", pod, "volumes/kubernetes.io~csi/scratch/mount")
-}
+func (d *daemon) target(pod string) string { return d.inline(pod, "").Target() }
 
-func (d *daemon) data(pod, id string) string { return filepath.Join(d.workdir(), pod, id) }
+func (d *daemon) data(pod, id string) string { return d.inline(pod, id).Data() }
 
 // command returns the daemon's process, not started.
 func (d *daemon) command() *exec.Cmd {
@@ -147,10 +148,10 @@ func (d *daemon) launch() {
 	var err error
 	d.process, err = testbed.Start(d.command())
 	must(d.t, err)
-	d.t.Cleanup(d.end)
 	d.conn, err = testbed.Dial(d.layout().Socket, testbed.Eager())
 	must(d.t, err)
 	d.node = csi.NewNodeClient(d.conn)
+	d.t.Cleanup(d.end)
 }
 
 // ready waits until the daemon is ready, or has ended.
@@ -220,40 +221,32 @@ func (d *daemon) request(pod, id string) *csi.NodePublishVolumeRequest {
 
 func (d *daemon) publish(pod, id string) {
 	d.t.Helper()
-	if _, err := d.node.NodePublishVolume(d.t.Context(), d.request(pod, id)); err != nil {
-		d.t.Fatal(err)
-	}
+	_, err := d.node.NodePublishVolume(d.t.Context(), d.request(pod, id))
+	must(d.t, err)
 }
 
 // publishRepeated publishes a volume whose deletion may not have ended.
 func (d *daemon) publishRepeated(pod, id string) {
 	d.t.Helper()
-	err := repeated(func() error {
+	must(d.t, repeated(func() error {
 		_, err := d.node.NodePublishVolume(d.t.Context(), d.request(pod, id))
 		return err
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	}))
 }
 
 func (d *daemon) tryUnpublish(pod, id string) error {
-	_, err := d.node.NodeUnpublishVolume(d.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: d.target(pod)})
+	_, err := d.node.NodeUnpublishVolume(d.t.Context(), testbed.Unpublish(id, d.target(pod)))
 	return err
 }
 
 func (d *daemon) unpublish(pod, id string) {
 	d.t.Helper()
-	if err := d.tryUnpublish(pod, id); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, d.tryUnpublish(pod, id))
 }
 
 func (d *daemon) writeMarker(pod string) {
 	d.t.Helper()
-	if err := os.WriteFile(filepath.Join(d.target(pod), "marker"), []byte(pod), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, os.WriteFile(filepath.Join(d.target(pod), "marker"), []byte(pod), 0o600))
 }
 
 func (d *daemon) wantMarker(pod, id, when string) {

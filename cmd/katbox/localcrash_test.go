@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,6 +25,7 @@ import (
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/uplink/uplinktest"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // controllerEnd is the controller's end of the daemon's connections. Requests go over the newest.
@@ -120,49 +120,18 @@ func (c *localCrash) make(name string, from local.Source) func() error {
 	})
 }
 
-func (c *localCrash) paths(id string) (staging, target string) {
-	staging = filepath.Join(c.dir, "kubelet/plugins/kubernetes.io/csi/local.csi.katbox.io", id, "globalmount")
-	target = filepath.Join(c.dir, "kubelet/pods", testPod, "volumes/kubernetes.io~csi", id, "mount")
-	must(c.t, errors.Join(os.MkdirAll(staging, 0o750), os.MkdirAll(filepath.Dir(target), 0o750)))
-	return staging, target
+// volume is the kubelet's side of a volume.
+func (c *localCrash) volume(id string) testbed.Staged {
+	return localVolume(c.csi, c.dir, c.uuid, id, false)
 }
 
-func (c *localCrash) stage(id string) func() error {
-	staging, _ := c.paths(id)
-	return call(func(ctx context.Context) error {
-		_, err := c.csi.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-			VolumeId: id, StagingTargetPath: staging, VolumeCapability: capabilityOf(false),
-			VolumeContext: map[string]string{pools.PoolContext: c.uuid},
-		})
-		return err
-	})
-}
+func (c *localCrash) stage(id string) func() error { return call(c.volume(id).Stage) }
 
-func (c *localCrash) publish(id string) func() error {
-	staging, target := c.paths(id)
-	return call(func(ctx context.Context) error {
-		_, err := c.csi.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-			VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: capabilityOf(false),
-		})
-		return err
-	})
-}
+func (c *localCrash) publish(id string) func() error { return call(c.volume(id).Publish) }
 
-func (c *localCrash) unpublish(id string) func() error {
-	_, target := c.paths(id)
-	return call(func(ctx context.Context) error {
-		_, err := c.csi.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
-		return err
-	})
-}
+func (c *localCrash) unpublish(id string) func() error { return call(c.volume(id).Unpublish) }
 
-func (c *localCrash) unstage(id string) func() error {
-	staging, _ := c.paths(id)
-	return call(func(ctx context.Context) error {
-		_, err := c.csi.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging})
-		return err
-	})
-}
+func (c *localCrash) unstage(id string) func() error { return call(c.volume(id).Unstage) }
 
 // remove deletes a volume, and waits until its room is free.
 func (c *localCrash) remove(id string) func() error {
@@ -223,7 +192,7 @@ func inOrder(all ...func() error) func() error {
 
 // holds uses a volume that is not staged, and checks what is in it.
 func (c *localCrash) holds(id, want string) func() error {
-	_, target := c.paths(id)
+	target := c.volume(id).Target()
 	return inOrder(c.stage(id), c.publish(id), func() error {
 		got, err := os.ReadFile(filepath.Join(target, "file"))
 		if want == "" && os.IsNotExist(err) {
@@ -330,17 +299,15 @@ func (c *localCrash) playVolume() {
 	c.play(crashStep{name: "publish", prepare: nothing, call: c.publish(origin), after: c.unpublish(origin)})
 	c.play(crashStep{name: "unpublish", prepare: c.publish(origin), call: c.unpublish(origin), after: nothing})
 	must(t, c.publish(origin)())
-	_, target := c.paths(origin)
+	target := c.volume(origin).Target()
 	must(t, os.WriteFile(filepath.Join(target, "file"), []byte(data), 0o600))
 	c.play(crashStep{name: "grow", prepare: func() error { size += 16 * mebi; return nil }, call: call(func(ctx context.Context) error {
 		if _, err := c.GrowVolume(ctx, c.uuid, origin, size); err != nil {
 			return err
 		}
-		got, err := c.csi.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
-			VolumeId: origin, VolumePath: target, CapacityRange: &csi.CapacityRange{RequiredBytes: size},
-		})
-		if err == nil && got.GetCapacityBytes() != size {
-			err = fmt.Errorf("expanded to %v, want %d", got, size)
+		got, err := c.volume(origin).Expand(ctx, size)
+		if err == nil && got != size {
+			err = fmt.Errorf("expanded to %d, want %d", got, size)
 		}
 		return err
 	}), after: func() error { return c.promised(1, size)() }})

@@ -33,7 +33,7 @@ func TestRetainedVolumesOfPoolsInADaemon(t *testing.T) {
 		id := "pvc-" + tt.backend
 		s.create(local.NewVolume{Name: id, Size: 64 * mebi})
 		must(t, os.WriteFile(filepath.Join(s.use(id, false), "file"), []byte("data"), 0o600))
-		s.leave(id)
+		s.leave(id, false)
 		_, err := s.node.CommentVolume(t.Context(), s.pool, id, comment)
 		must(t, err)
 		s.stop()
@@ -82,7 +82,7 @@ func TestImageIsReadInADaemon(t *testing.T) {
 	s := newLocalScene(t, pool)
 	s.create(local.NewVolume{Name: id, Size: 64 * mebi})
 	must(t, os.WriteFile(filepath.Join(s.use(id, false), "large"), make([]byte, large), 0o600))
-	s.leave(id)
+	s.leave(id, false)
 	_, err := s.node.CommentVolume(t.Context(), s.pool, id, pools.Comment{Retained: &pools.Retention{Since: time.Now()}}.String())
 	must(t, err)
 	s.stop()
@@ -139,7 +139,7 @@ func TestImageIsReadInADaemon(t *testing.T) {
 	reading.Close()
 	target := s.use(id, false)
 	must(t, os.WriteFile(filepath.Join(target, "more"), []byte("data"), 0o600))
-	s.leave(id)
+	s.leave(id, false)
 }
 
 // loopsOfImage returns the loop devices of a file.

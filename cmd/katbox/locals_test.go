@@ -46,16 +46,14 @@ func newLocalScene(t testing.TB, flags ...string) *localScene {
 	roottest.Need(t)
 	s := &localScene{TB: t, dir: t.TempDir()}
 	roottest.UnmountBelowAtEnd(t, s.dir)
-	s.flags = append([]string{
-		"--nodeid", "node-1", "--kubelet-dir", filepath.Join(s.dir, "kubelet"), "--local-endpoint", "unix://" + s.socket(),
-	}, flags...)
+	s.flags = append(testbed.At(s.dir).Flags("--local-endpoint", "unix://"+s.socket()), flags...)
 	s.csi = nodeClient(t, s.socket(), testbed.Waiting())
 	s.start()
 	t.Cleanup(func() { s.stop() })
 	return s
 }
 
-func (s *localScene) socket() string { return filepath.Join(s.dir, "csi.sock") }
+func (s *localScene) socket() string { return filepath.Join(s.dir, "local.sock") }
 
 func (s *localScene) start() {
 	s.Helper()
@@ -98,43 +96,31 @@ func (s *localScene) create(v local.NewVolume) local.Volume {
 	return made
 }
 
-func (s *localScene) paths(id string) (staging, target string) {
-	s.Helper()
-	staging = filepath.Join(s.dir, "kubelet/plugins/kubernetes.io/csi/local.csi.katbox.io", id, "globalmount")
-	target = filepath.Join(s.dir, "kubelet/pods", testPod, "volumes/kubernetes.io~csi", id, "mount")
-	must(s, errors.Join(os.MkdirAll(staging, 0o750), os.MkdirAll(filepath.Dir(target), 0o750)))
-	return staging, target
+// volume is the kubelet's side of a volume.
+func (s *localScene) volume(id string, block bool) testbed.Staged {
+	return localVolume(s.csi, s.dir, s.pool, id, block)
 }
 
-func (s *localScene) stage(id string, block bool) error {
-	staging, _ := s.paths(id)
-	_, err := s.csi.NodeStageVolume(s.Context(), &csi.NodeStageVolumeRequest{
-		VolumeId: id, StagingTargetPath: staging, VolumeCapability: capabilityOf(block),
-		VolumeContext: map[string]string{pools.PoolContext: s.pool},
-	})
-	return err
+func localVolume(node csi.NodeClient, dir, pool, id string, block bool) testbed.Staged {
+	return testbed.Staged{Node: node, Kubelet: testbed.At(dir).Kubelet, Driver: "local.csi.katbox.io", Pod: testPod, ID: id, Block: block,
+		Context: map[string]string{pools.PoolContext: pool}}
 }
 
 // use stages and publishes a volume, and returns where a pod has it.
 func (s *localScene) use(id string, block bool) string {
 	s.Helper()
-	must(s, s.stage(id, block))
-	staging, target := s.paths(id)
-	_, err := s.csi.NodePublishVolume(s.Context(), &csi.NodePublishVolumeRequest{
-		VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: capabilityOf(block),
-	})
-	must(s, err)
-	return target
+	v := s.volume(id, block)
+	must(s, v.Stage(s.Context()))
+	must(s, v.Publish(s.Context()))
+	return v.Target()
 }
 
 // leave takes a volume away from the pod and from the node.
-func (s *localScene) leave(id string) {
+func (s *localScene) leave(id string, block bool) {
 	s.Helper()
-	staging, target := s.paths(id)
-	_, err := s.csi.NodeUnpublishVolume(s.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
-	must(s, err)
-	_, err = s.csi.NodeUnstageVolume(s.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging})
-	must(s, err)
+	v := s.volume(id, block)
+	must(s, v.Unpublish(s.Context()))
+	must(s, v.Unstage(s.Context()))
 }
 
 const mebi = 1 << 20
@@ -161,10 +147,8 @@ func TestLocalVolumesOnRealDisks(t *testing.T) {
 			}
 			_, err := s.node.GrowVolume(t.Context(), s.pool, "pvc-1", 384*mebi)
 			must(t, err)
-			expanded, err := s.csi.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{
-				VolumeId: "pvc-1", VolumePath: target, CapacityRange: &csi.CapacityRange{RequiredBytes: 384 * mebi},
-			})
-			if err != nil || expanded.GetCapacityBytes() != 384*mebi {
+			expanded, err := s.volume("pvc-1", false).Expand(t.Context(), 384*mebi)
+			if err != nil || expanded != 384*mebi {
 				t.Errorf("expanded %v, %v", expanded, err)
 			}
 			stats, err := s.csi.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-1", VolumePath: target})
@@ -179,12 +163,12 @@ func TestLocalVolumesOnRealDisks(t *testing.T) {
 			wantFile(t, s.use("pvc-2", false), "data", "from a snapshot")
 			s.create(local.NewVolume{Name: "pvc-3", Size: 384 * mebi, Source: local.Source{Volume: "pvc-1"}})
 			wantFile(t, s.use("pvc-3", false), "later", "from a volume")
-			s.leave("pvc-1")
+			s.leave("pvc-1", false)
 			retained := pools.Comment{Retained: &pools.Retention{Since: time.Now()}}.String()
 			_, err = s.node.CommentVolume(t.Context(), s.pool, "pvc-1", retained)
 			must(t, err)
 			s.restart()
-			if err := s.stage("pvc-1", false); status.Code(err) != codes.Unavailable {
+			if err := s.volume("pvc-1", false).Stage(t.Context()); status.Code(err) != codes.Unavailable {
 				t.Errorf("stage what is retained: %v", err)
 			}
 			_, err = s.node.CommentVolume(t.Context(), s.pool, "pvc-1", "restored")
@@ -192,7 +176,7 @@ func TestLocalVolumesOnRealDisks(t *testing.T) {
 			wantFile(t, s.use("pvc-1", false), "later", "restored")
 			must(t, s.node.DeleteSnapshot(t.Context(), s.pool, "snap-1"))
 			for _, id := range []string{"pvc-1", "pvc-2", "pvc-3"} {
-				s.leave(id)
+				s.leave(id, false)
 				must(t, s.node.DeleteVolume(t.Context(), s.pool, id))
 			}
 			wantNothingLocal(t, disk)
@@ -205,7 +189,7 @@ func TestLocalBlockVolume(t *testing.T) {
 	disk := filepath.Join(roottest.FileSystem(t, "xfs", 512), "pool")
 	s := newLocalScene(t, "--local-pool", "fast="+disk+",backend=image")
 	s.create(local.NewVolume{Name: "pvc-1", Size: 64 * mebi, Block: true})
-	if err := s.stage("pvc-1", false); status.Code(err) != codes.InvalidArgument {
+	if err := s.volume("pvc-1", false).Stage(t.Context()); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("stage a block volume as a file system: %v", err)
 	}
 	target := s.use("pvc-1", true)
@@ -224,7 +208,7 @@ func TestLocalBlockVolume(t *testing.T) {
 	if err != nil || stats.GetUsage()[0].GetTotal() != 96*mebi {
 		t.Errorf("stats %v, %v", stats, err)
 	}
-	s.leave("pvc-1")
+	s.leave("pvc-1", true)
 	must(t, s.node.DeleteVolume(t.Context(), s.pool, "pvc-1"))
 	wantNothingLocal(t, disk)
 }
@@ -262,7 +246,7 @@ func TestLocalGrowthThatTheKernelRefuses(t *testing.T) {
 				s.restart()
 			}
 		}
-		s.leave(id)
+		s.leave(id, false)
 		s.use(id, false)
 		v, err := s.node.Volume(t.Context(), s.pool, id)
 		if fsType == "xfs" {
@@ -270,7 +254,7 @@ func TestLocalGrowthThatTheKernelRefuses(t *testing.T) {
 				t.Errorf("%s: used with the size that it has: %+v, %v, with %d bytes", fsType, v, err, total())
 			}
 			refuses = false
-			s.leave(id)
+			s.leave(id, false)
 			s.use(id, false)
 			v, err = s.node.Volume(t.Context(), s.pool, id)
 		}
@@ -278,7 +262,7 @@ func TestLocalGrowthThatTheKernelRefuses(t *testing.T) {
 		if err != nil || v.Size != wanted || total() < before+32*mebi {
 			t.Errorf("%s: staged anew: %+v, %v, with %d bytes; it had %d", fsType, v, err, total(), before)
 		}
-		s.leave(id)
+		s.leave(id, false)
 		must(t, s.node.DeleteVolume(t.Context(), s.pool, id))
 	}
 	wantNothingLocal(t, disk)

@@ -18,7 +18,7 @@ import (
 func TestFullKubeletDirectoryDeletesNothing(t *testing.T) {
 	const volumes = 3
 	d := newDaemon(t, "--headroom", "0.0001", "--pruneinterval", "100ms")
-	kubelet := filepath.Join(d.dir, "kubelet")
+	kubelet := d.layout().Kubelet
 	roottest.Mount(t, "katbox-test", kubelet, "tmpfs", 0, "size=1m,nr_inodes=200")
 	for i := range volumes + 1 {
 		d.makePod(podName(i))

@@ -177,7 +177,7 @@ func TestHTTPEndpointInUse(t *testing.T) {
 // and reports the state of the daemon.
 func TestHealthFromTheFirstToTheLast(t *testing.T) {
 	d := newDaemon(t, "--http-endpoint", httpEndpoint())
-	socket := filepath.Join(d.dir, "csi.sock")
+	socket := d.layout().Socket
 	told := map[string][]string{}
 	stdout := &hookedLog{at: func(message string) {
 		for _, path := range []string{"/healthz", "/readyz"} {

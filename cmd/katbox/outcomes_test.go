@@ -33,7 +33,7 @@ func (rawCodec) Name() string { return "proto" }
 // tellPods plays the kubelet's PodsAPI: it says what comes from the channel, after an empty list.
 func (d *daemon) tellPods(events <-chan []byte) {
 	d.t.Helper()
-	dir := filepath.Join(d.dir, "kubelet", "pods-api")
+	dir := filepath.Join(d.layout().Kubelet, "pods-api")
 	if err := os.Mkdir(dir, 0o750); err != nil {
 		d.t.Fatal(err)
 	}

@@ -179,7 +179,7 @@ func TestPodThatVanishesWithoutAnUnpublish(t *testing.T) {
 	if err := syscall.Unmount(d.target(testPod), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(d.dir, "kubelet/pods", testPod)); err != nil {
+	if err := os.RemoveAll(filepath.Join(d.layout().Pods(), testPod)); err != nil {
 		t.Fatal(err)
 	}
 	d.eventually("retained", func() bool { return d.logged(`"reason":"abandoned"`) })
@@ -276,7 +276,7 @@ func TestSecondDaemonOnTheSameWorkdir(t *testing.T) {
 
 func TestSocketThatCannotBeMade(t *testing.T) {
 	d := newDaemon(t)
-	if err := os.WriteFile(filepath.Join(d.dir, "csi.sock"), nil, 0o600); err != nil {
+	if err := os.WriteFile(d.layout().Socket, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if line := d.fails(); !strings.Contains(line, "csi.sock") || !strings.Contains(line, "not a socket") {
@@ -370,7 +370,7 @@ func TestMountOutOfSight(t *testing.T) {
 	id := volumeID(1)
 	d.publish(testPod, id)
 	d.writeMarker(testPod)
-	pod, moved := filepath.Join(d.dir, "kubelet/pods", testPod), filepath.Join(d.dir, "moved")
+	pod, moved := filepath.Join(d.layout().Pods(), testPod), filepath.Join(d.dir, "moved")
 	if err := os.Rename(pod, moved); err != nil {
 		t.Fatal(err)
 	}

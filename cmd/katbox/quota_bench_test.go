@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/quota"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // cpu returns the CPU time that the daemon has used.
@@ -153,7 +154,7 @@ func TestQuotaCostOfStats(t *testing.T) {
 		n.crash()
 		n.mustPublish(podNamed(3), volumeID(3), "", 0)
 		from, to := n.data(podNamed(2), volumeID(2)), n.data(podNamed(3), volumeID(3))
-		unforked(func() {
+		testbed.Unforked(func() {
 			for i := range (files + filesOfADirectory - 1) / filesOfADirectory {
 				name := "/" + strconv.Itoa(i)
 				if err := os.Rename(from+name, to+name); err != nil {
@@ -194,7 +195,7 @@ const filesOfADirectory = 10_000
 // makeFiles makes empty files in directories that are named 0, 1 and so on.
 func makeFiles(t *testing.T, dir string, files int) {
 	t.Helper()
-	unforked(func() {
+	testbed.Unforked(func() {
 		for first := 0; first < files; first += filesOfADirectory {
 			name := dir + "/" + strconv.Itoa(first/filesOfADirectory)
 			if err := unix.Mkdir(name, 0o700); err != nil {

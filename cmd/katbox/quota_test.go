@@ -14,6 +14,7 @@ import (
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 func TestQuotaLimitsAVolume(t *testing.T) {
@@ -259,7 +260,7 @@ func TestQuotaOfAnOpenFile(t *testing.T) {
 		n.start()
 		target := n.mustPublish(podNamed(1), volumeID(1), "", 0)
 		var held *os.File
-		unforked(func() {
+		testbed.Unforked(func() {
 			held, _ = os.Create(filepath.Join(n.data(podNamed(1), volumeID(1)), "held"))
 		})
 		if err := unix.Fallocate(int(held.Fd()), 0, 0, 64<<20); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,12 +26,7 @@ func TestQuotaCrash(t *testing.T) {
 	dirs := roottest.Quotas(t, quota.Enforced.String())
 	binary := os.Getenv(crashProgram)
 	if binary == "" {
-		binary = filepath.Join(t.TempDir(), "katbox")
-		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "crashpoints", "-o", binary, ".")
-		build.Env = append(build.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build the daemon: %v\n%s", err, out)
-		}
+		binary = buildCrashing(t)
 	}
 	for _, dir := range dirs {
 		for _, op := range quotaOperations() {

@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/volume"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // limitedNode is a node whose working directory is on a file system with project quotas.
@@ -181,7 +182,7 @@ func (n *limitedNode) purgeRetained(pod, id string) {
 
 func (n *limitedNode) trash() []os.DirEntry {
 	n.t.Helper()
-	entries, err := readDirUnforked(filepath.Join(n.workdir(), ".trash"))
+	entries, err := testbed.ReadDirUnforked(filepath.Join(n.workdir(), ".trash"))
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (r *reading) makeFile(path string, size int64) {
 
 // verb is the daemon's program as a client of the daemon. What it prints is lost.
 func (r *reading) verb(ctx context.Context, name string, args ...string) *exec.Cmd {
-	args = append([]string{name, "--socket", filepath.Join(r.d.dir, "admin.sock")}, args...)
+	args = append([]string{name, "--socket", r.d.layout().Admin}, args...)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asDaemon+"=1", groupVariable+"=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -129,7 +129,7 @@ func TestRegistersWithTheKubelet(t *testing.T) {
 	}
 	d.launch()
 	d.register("")
-	if code := d.signal(syscall.SIGTERM); code != 0 || exists(d.registrationSocket()) || exists(filepath.Join(d.dir, "csi.sock")) {
+	if code := d.signal(syscall.SIGTERM); code != 0 || exists(d.registrationSocket()) || exists(d.layout().Socket) {
 		t.Errorf("after SIGTERM: exit code %d, want 0 and no socket left", code)
 	}
 	if !d.logged(`"registered with the kubelet"`) {

@@ -16,7 +16,7 @@ func TestRemovedSocket(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	d.publish(testPod, volumeID(1))
-	if err := os.Remove(filepath.Join(d.dir, "csi.sock")); err != nil {
+	if err := os.Remove(d.layout().Socket); err != nil {
 		t.Fatal(err)
 	}
 	if code := d.wait(); code != 1 || !strings.Contains(d.stderr.String(), "csi.sock") {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/internal/roottest"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 func TestThreadLimit(t *testing.T) {
@@ -122,22 +123,16 @@ func TestThreadsWithinTheLimit(t *testing.T) {
 	d := newDaemon(t, "--kubelet-dir", mnt)
 	roottest.UnmountBelowAtEnd(t, mnt)
 	d.start()
-	target := func(i int) string {
-		return filepath.Join(mnt, "pods", podName(i), "volumes/kubernetes.io~csi/scratch/mount")
-	}
+	at := func(i int) testbed.Volume { return testbed.Volume{Kubelet: mnt, Pod: podName(i), Name: "scratch"} }
 	for i := range 2 * threads {
-		if err := os.MkdirAll(filepath.Dir(target(i)), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must(t, at(i).MakeTargetDir())
 	}
 	thaw := freeze(t, mnt)
 	var calls sync.WaitGroup
 	var published, refused atomic.Int64
 	for i := range 2 * threads {
 		calls.Go(func() {
-			request := d.request(podName(i), volumeID(i))
-			request.TargetPath = target(i)
-			switch _, err := d.node.NodePublishVolume(t.Context(), request); status.Code(err) {
+			switch _, err := d.node.NodePublishVolume(t.Context(), testbed.Publish(volumeID(i), at(i).Target(), podName(i), nil)); status.Code(err) {
 			case codes.OK:
 				published.Add(1)
 			case codes.Unavailable:

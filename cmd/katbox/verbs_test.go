@@ -52,7 +52,7 @@ func TestVerbsWithARealDaemon(t *testing.T) {
 	}
 	must(t, os.MkdirAll(d.target(testPod)+"/out", 0o755))
 	must(t, os.WriteFile(d.target(testPod)+"/out/log.txt", []byte("one\ntwo\n"), 0o600))
-	t.Setenv("KATBOX_ADMIN_SOCKET", d.adminSocket())
+	t.Setenv("KATBOX_ADMIN_SOCKET", d.layout().Admin)
 	want := func(code int, stdout, stderr string, args ...string) {
 		t.Helper()
 		gotCode, gotOut, gotErr := katbox(t, args...)
@@ -78,7 +78,7 @@ func TestVerbsWithARealDaemon(t *testing.T) {
 	want(4, "", "there is no volume with the ID", "stat", id)
 	d.eventually("deleted", d.gone(testPod, id))
 	d.signal(syscall.SIGTERM)
-	want(1, "", d.adminSocket(), "ls")
+	want(1, "", d.layout().Admin, "ls")
 }
 
 // katbox runs the program with arguments.

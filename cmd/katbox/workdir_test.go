@@ -118,7 +118,7 @@ func TestWorkdirThatIsNotKatboxs(t *testing.T) {
 		"symbolic link to /":                  {func(d *daemon) { d.link("work", "/") }, "contain one another"},
 		"the kubelet's directory, mounted": {func(d *daemon) {
 			d.mkdir("work")
-			roottest.Bind(d.t, filepath.Join(d.dir, "kubelet"), d.workdir())
+			roottest.Bind(d.t, d.layout().Kubelet, d.workdir())
 		}, "contain one another"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestPropagationIsTold(t *testing.T) {
 	}{"private": {syscall.MS_PRIVATE, true}, "shared": {syscall.MS_SHARED, false}} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon(t)
-			pods := filepath.Join(d.dir, "kubelet/pods")
+			pods := d.layout().Pods()
 			roottest.Bind(t, pods, pods)
 			if err := syscall.Mount("", pods, "", tt.propagation, ""); err != nil {
 				t.Fatal(err)
@@ -208,7 +208,7 @@ func TestReadyOnlyWithPods(t *testing.T) {
 	d.publish(testPod, volumeID(1))
 	d.writeMarker(testPod)
 	d.wantAnswer("/readyz", http.StatusOK, "ok")
-	pod := filepath.Join(d.dir, "kubelet/pods", testPod)
+	pod := filepath.Join(d.layout().Pods(), testPod)
 	// In another mount namespace the mount would not be seen either.
 	if err := errors.Join(syscall.Unmount(d.target(testPod), 0), os.Rename(pod, filepath.Join(d.dir, "aside"))); err != nil {
 		t.Fatal(err)

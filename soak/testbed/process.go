@@ -47,7 +47,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 		close(p.ended)
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start the daemon: %w", err)
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	return p, nil
 }
@@ -58,7 +58,7 @@ func (p *Process) Ready(ctx context.Context, socket string) error {
 	for !ready(ctx, socket) {
 		select {
 		case <-p.ended:
-			return fmt.Errorf("the daemon ended before it was ready: %s", p.Exit())
+			return fmt.Errorf("%s ended before it was ready: %s", p.cmd.Path, p.Exit())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(probeInterval):

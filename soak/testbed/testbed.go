@@ -1,10 +1,11 @@
 // Package testbed is what everything needs that runs the daemon as a process and plays the kubelet for it: the
-// layout of a node's directories and the daemon's flags for it ([Layout]), and the kubelet's side of one volume
-// ([Volume]): its paths, its directories, its calls. The soak, the benchmarks, the power cuts and the tests of
+// layout of a node's directories and the daemon's flags for it ([Layout]), the process from its start to its end
+// ([Process]), connections to it ([Dial]), and the kubelet's side of one volume ([Volume], or [Staged] for a
+// persistent one): its paths, its directories, its calls. The soak, the benchmarks, the power cuts and the tests of
 // cmd/katbox share it. It is outside of soak/internal for the latter.
 //
-// It does not decide when a call is made, and does not judge the answer. A whole kubelet is in
-// soak/internal/kubelet.
+// It does not decide when something is done, and does not judge what came of it. A disk is made by
+// soak/internal/host; a whole kubelet is soak/internal/kubelet.
 package testbed
 
 import (

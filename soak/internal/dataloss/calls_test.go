@@ -48,18 +48,18 @@ func othersTarget(n *node) error {
 // and what the volume had stays: nothing, or files until its deadline.
 func noParent(n *node) error {
 	fresh := n.volume()
-	n.try(os.RemoveAll(filepath.Join(n.layout.Kubelet, "pods", fresh.pod)))
+	n.try(os.RemoveAll(filepath.Join(n.layout.Pods(), fresh.pod)))
 	n.answers(codes.Internal, n.publish(fresh))
 	n.is(!exists(filepath.Dir(fresh.data)), "a data directory is left of a publish that failed")
 
 	v := n.whileRetained(func(v vol) error {
-		n.try(os.RemoveAll(filepath.Join(n.layout.Kubelet, "pods", v.pod)))
+		n.try(os.RemoveAll(filepath.Join(n.layout.Pods(), v.pod)))
 		n.answers(codes.Internal, n.publish(v))
 		_, err := os.Stat(v.file())
 		return err
 	})
 	for _, pod := range []string{fresh.pod, v.pod} {
-		n.is(!exists(filepath.Join(n.layout.Kubelet, "pods", pod)), "the directory of pod %s was made again", pod)
+		n.is(!exists(filepath.Join(n.layout.Pods(), pod)), "the directory of pod %s was made again", pod)
 	}
 	n.expires(v)
 	return n.lost()

@@ -75,7 +75,7 @@ func secondDaemon(n *node) error {
 // looked.
 func podMoved(n *node) error {
 	moved, gone := n.live(), n.live()
-	pods := filepath.Join(n.layout.Kubelet, "pods")
+	pods := n.layout.Pods()
 	n.kill()
 	n.settings.OrphanGrace = workload.Duration(100 * time.Millisecond)
 	n.daemon = n.newDaemon(n.layout)

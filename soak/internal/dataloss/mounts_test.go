@@ -70,7 +70,7 @@ func dataMountedElsewhere(n *node) error {
 func subpathMounted(n *node) error {
 	v := n.live()
 	part := filepath.Join(v.data, "part")
-	subpath := filepath.Join(n.layout.Kubelet, "pods", v.pod, "volume-subpaths/scratch/work/0")
+	subpath := filepath.Join(n.layout.Pods(), v.pod, "volume-subpaths/scratch/work/0")
 	n.file(filepath.Join(part, "file"))
 	n.try(os.MkdirAll(subpath, 0o750), host.Bind(part, subpath))
 	n.answers(codes.OK, n.unpublish(v))
@@ -102,7 +102,7 @@ func volumeInside(n *node) error {
 // mount is not where it was. That nothing is mounted on the target proves nothing.
 func mountMoved(n *node) error {
 	v := n.live()
-	volumes := filepath.Join(n.layout.Kubelet, "pods", v.pod, "volumes")
+	volumes := filepath.Join(n.layout.Pods(), v.pod, "volumes")
 	n.try(os.Rename(volumes, volumes+".moved"))
 	n.answers(codes.Aborted, n.unpublish(v))
 	n.passDeadline()
@@ -118,7 +118,7 @@ func mountMoved(n *node) error {
 // answer will do, as long as the data stays.
 func mountMovedAndKilled(n *node) error {
 	v := n.live()
-	volumes := filepath.Join(n.layout.Kubelet, "pods", v.pod, "volumes")
+	volumes := filepath.Join(n.layout.Pods(), v.pod, "volumes")
 	n.try(os.Rename(volumes, volumes+".moved"), os.MkdirAll(v.target, 0o750))
 	n.answers(codes.Aborted, n.unpublish(v))
 	n.restart()
@@ -130,7 +130,7 @@ func mountMovedAndKilled(n *node) error {
 // targetCovered: something is mounted over the directory that the target is in.
 func targetCovered(n *node) error {
 	v := n.live()
-	over := filepath.Join(n.layout.Kubelet, "pods", v.pod, "volumes")
+	over := filepath.Join(n.layout.Pods(), v.pod, "volumes")
 	n.try(host.Bind(n.foreign.Directory(0), over))
 	n.answers(codes.Aborted, n.unpublish(v))
 	n.restart()

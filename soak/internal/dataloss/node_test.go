@@ -161,21 +161,15 @@ func (n *node) is(ok bool, format string, args ...any) {
 func (n *node) file(path string) {
 	n.t.Helper()
 	n.try(os.MkdirAll(filepath.Dir(path), 0o755))
-	mounttest.Unforked(func() { n.try(os.WriteFile(path, []byte(path), 0o644)) })
+	n.try(testbed.WriteUnforked(path, []byte(path)))
 	n.precious[path] = path
-}
-
-// read reads a file of a volume.
-func read(path string) (content []byte, err error) {
-	mounttest.Unforked(func() { content, err = os.ReadFile(path) })
-	return content, err
 }
 
 // lost looks for what had to stay and did not.
 func (n *node) lost() error {
 	var errs []error
 	for path, want := range n.precious {
-		got, err := read(path)
+		got, err := testbed.ReadUnforked(path)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%w: %w", errLost, err))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/fake"
 	"github.com/katbox/katbox/soak/internal/host"
-	"github.com/katbox/katbox/soak/internal/mounttest"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // way is something by which data may be lost.
@@ -226,7 +226,7 @@ func (n *node) files(pattern string) []string {
 	n.t.Helper()
 	var found []string
 	var err error
-	mounttest.Unforked(func() { found, err = filepath.Glob(filepath.Join(n.layout.Work, pattern)) })
+	testbed.Unforked(func() { found, err = filepath.Glob(filepath.Join(n.layout.Work, pattern)) })
 	n.try(err)
 	return found
 }

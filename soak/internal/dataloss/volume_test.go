@@ -2,7 +2,6 @@ package dataloss
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -28,12 +27,9 @@ func (n *node) volume() vol {
 // that lead to its target.
 func (n *node) volumeOf(pod, id string) vol {
 	n.t.Helper()
-	v := vol{
-		id: id, pod: pod, data: filepath.Join(n.layout.Work, pod, id),
-		target: filepath.Join(n.layout.Kubelet, "pods", pod, "volumes/kubernetes.io~csi/scratch/mount"),
-	}
-	n.try(os.MkdirAll(filepath.Dir(v.target), 0o750))
-	return v
+	v := testbed.Volume{Kubelet: n.layout.Kubelet, Work: n.layout.Work, Pod: pod, Name: "scratch", ID: id}
+	n.try(v.MakeTargetDir())
+	return vol{id: id, pod: pod, target: v.Target(), data: v.Data()}
 }
 
 func (n *node) publish(v vol) error {
@@ -86,7 +82,7 @@ func (n *node) expires(v vol) {
 // isPublished checks that the pod still has its volume.
 func (n *node) isPublished(v vol) {
 	n.t.Helper()
-	content, err := read(filepath.Join(v.target, "file"))
+	content, err := testbed.ReadUnforked(filepath.Join(v.target, "file"))
 	n.is(n.mounted(v.target) && err == nil && string(content) == n.precious[v.file()],
 		"the pod does not have its volume any more: file %q, %v", content, err)
 }
