@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // fill takes all the room of a small disk.
@@ -23,7 +24,7 @@ func (n *node) fill() {
 }
 
 func (n *node) unpublishID(id string) codes.Code {
-	_, err := n.client.NodeUnpublishVolume(n.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: n.target("a")})
+	_, err := n.client.NodeUnpublishVolume(n.t.Context(), testbed.Unpublish(id, n.target("a")))
 	return status.Code(err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // capabilities asks what the node service can do. A kubelet asks again for each
@@ -57,18 +58,15 @@ func capabilityOf(v *Volume, mode csi.VolumeCapability_AccessMode_Mode) *csi.Vol
 	return c
 }
 
-// podInfo is the volume context that a driver with podInfoOnMount gets.
+// podInfo is what a driver with podInfoOnMount gets in the volume context beside what every inline volume has.
 func podInfo(v *Volume) map[string]string {
-	ephemeral := "true"
-	if v.Plan.Persistent {
-		ephemeral = "false"
-	}
 	context := map[string]string{
-		"csi.storage.k8s.io/ephemeral":           ephemeral,
 		"csi.storage.k8s.io/pod.name":            v.Pod.Plan.Name,
 		"csi.storage.k8s.io/pod.namespace":       v.Pod.Plan.Namespace,
-		"csi.storage.k8s.io/pod.uid":             v.Pod.Plan.UID,
 		"csi.storage.k8s.io/serviceAccount.name": "default",
+	}
+	if v.Plan.Persistent {
+		context["csi.storage.k8s.io/ephemeral"] = "false"
 	}
 	if v.Plan.OnFailure {
 		context["retain"] = "OnFailure"
@@ -86,10 +84,7 @@ func (c client) publish(ctx context.Context, v *Volume, giveUp time.Duration, r 
 
 func (c client) unpublish(ctx context.Context, v *Volume, giveUp time.Duration) error {
 	return c.call(ctx, v, history.Unpublish, giveUp, func(ctx context.Context, conn grpc.ClientConnInterface) error {
-		_, err := csi.NewNodeClient(conn).NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{
-			VolumeId:   v.Plan.ID,
-			TargetPath: v.Story.Target,
-		})
+		_, err := csi.NewNodeClient(conn).NodeUnpublishVolume(ctx, testbed.Unpublish(v.Plan.ID, v.Story.Target))
 		return err
 	})
 }

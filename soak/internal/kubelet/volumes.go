@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // mount stages a volume if it is persistent and not staged yet, and publishes it.
@@ -71,12 +73,8 @@ func (k *Kubelet) setUp(ctx context.Context, v *Volume, before mount) (verdict, 
 // publishRequest asks for the capabilities and makes the request of them. As in
 // the kubelet each question is a call.
 func (k *Kubelet) publishRequest(ctx context.Context, v *Volume) (*csi.NodePublishVolumeRequest, error) {
-	r := &csi.NodePublishVolumeRequest{
-		VolumeId:      v.Plan.ID,
-		TargetPath:    v.Story.Target,
-		Readonly:      v.Plan.ReadOnly,
-		VolumeContext: podInfo(v),
-	}
+	r := testbed.Publish(v.Plan.ID, v.Story.Target, v.Pod.Plan.UID, podInfo(v))
+	r.Readonly = v.Plan.ReadOnly
 	if v.Plan.Persistent {
 		can, err := k.client.capabilities(ctx, v)
 		if err != nil {

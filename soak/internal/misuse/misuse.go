@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // request has the fields of every method's request; the target path is the volume path of
@@ -69,7 +70,7 @@ func send(ctx context.Context, conn grpc.ClientConnInterface, m history.Method, 
 	case history.Publish:
 		_, err = node.NodePublishVolume(ctx, r)
 	case history.Unpublish:
-		_, err = node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: r.GetVolumeId(), TargetPath: r.GetTargetPath()})
+		_, err = node.NodeUnpublishVolume(ctx, testbed.Unpublish(r.GetVolumeId(), r.GetTargetPath()))
 	default:
 		_, err = node.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: r.GetVolumeId(), VolumePath: r.GetTargetPath()})
 	}

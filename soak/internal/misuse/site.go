@@ -48,9 +48,10 @@ type found struct {
 // the pod; Close removes it.
 func NewSite(kubelet, work string) (*Site, error) {
 	s := &Site{kubelet: kubelet, work: work, watched: make(map[string]found)}
-	s.target = filepath.Join(s.pod(), "volumes", "kubernetes.io~csi", volumeName, "mount")
-	if err := os.MkdirAll(filepath.Dir(s.target), 0o750); err != nil {
-		return nil, fmt.Errorf("make a pod for bad calls: %w", err)
+	v := testbed.Volume{Kubelet: kubelet, Pod: podUID, Name: volumeName}
+	s.target = v.Target()
+	if err := v.MakeTargetDir(); err != nil {
+		return nil, fmt.Errorf("a pod for bad calls: %w", err)
 	}
 	for _, c := range calls {
 		for _, path := range s.leadsTo(c.request(s)) {
