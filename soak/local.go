@@ -59,7 +59,13 @@ func (s *locals) set() (err error) {
 	return err
 }
 
-func (s *locals) isDisk(path string) bool { return s != nil && path == s.work }
+// disks are where disks are mounted.
+func (s *locals) disks() []string {
+	if s == nil {
+		return nil
+	}
+	return []string{s.work}
+}
 
 // strike takes the pool's disk away.
 func (s *locals) strike() error {

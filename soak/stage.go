@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -106,18 +105,12 @@ func setStage(o options, l testbed.Layout, d daemon.Driver) (*stage, error) {
 func (s *stage) strike() error {
 	// After an interruption there may be mounts. They vanish with the
 	// namespace, but in here they would keep the directories from going.
-	mounts, err := host.MountsBelow(s.layout.Dir)
-	if err != nil {
-		return err
+	keep := s.locals.disks()
+	if s.disk.Own() {
+		keep = append(keep, s.layout.Work)
 	}
-	// The last ones may be on top of others, and the first is the disk.
-	for _, m := range slices.Backward(mounts) {
-		if m.Point == s.layout.Work && s.disk.Own() || s.locals.isDisk(m.Point) {
-			continue
-		}
-		if err := host.Unmount(m.Point); err != nil {
-			return fmt.Errorf("clean up: %w; remove %s yourself", err, s.layout.Dir)
-		}
+	if err := host.UnmountBelow(s.layout.Dir, 0, keep...); err != nil {
+		return fmt.Errorf("clean up: %w; remove %s yourself", err, s.layout.Dir)
 	}
 	return errors.Join(s.locals.strike(), s.disk.Close())
 }

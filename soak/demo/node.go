@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/soak/internal/daemon"
 	"github.com/katbox/katbox/soak/internal/history"
@@ -84,32 +81,15 @@ func (n *node) strike() error {
 		n.kubelet.Crash()
 	}
 	n.driver.Kill()
-	mounts, err := host.MountsBelow(n.layout.Dir)
+	// The disk is Close's.
+	err := host.UnmountBelow(n.layout.Dir, stepLimit, n.layout.Work)
+	if err == nil {
+		err = n.disk.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("clean up: %w; remove %s yourself", err, n.layout.Dir)
 	}
-	// The last ones may be on top of others; the disk is Close's.
-	for _, m := range slices.Backward(mounts) {
-		if m.Point == n.layout.Work {
-			continue
-		}
-		if err := unmountWhenFree(m.Point); err != nil {
-			return fmt.Errorf("clean up: %w; remove %s yourself", err, n.layout.Dir)
-		}
-	}
-	if err := n.disk.Close(); err != nil {
-		return fmt.Errorf("clean up: %w; remove %s yourself", err, n.layout.Dir)
-	}
 	return n.layout.Remove()
-}
-
-// unmountWhenFree waits for processes that were killed and have not ended yet.
-func unmountWhenFree(path string) error {
-	for deadline := time.Now().Add(stepLimit); ; time.Sleep(pollInterval) {
-		if err := host.Unmount(path); !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
-	}
 }
 
 // complaints are the warnings and errors of the daemon's log, for an error: the

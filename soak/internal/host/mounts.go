@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -118,6 +119,36 @@ func below(mounts []Mount, dir string) []Mount {
 	return slices.DeleteFunc(slices.Clone(mounts), func(m Mount) bool {
 		return !strings.HasPrefix(m.Point, prefix) || m.Point == "/"
 	})
+}
+
+// UnmountBelow unmounts what is mounted below a directory, except at the paths to keep,
+// each as [UnmountWhenFree] does.
+func UnmountBelow(dir string, patience time.Duration, keep ...string) error {
+	mounts, err := MountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	// The last ones may be on top of others.
+	for _, m := range slices.Backward(mounts) {
+		if slices.Contains(keep, m.Point) {
+			continue
+		}
+		if err := UnmountWhenFree(m.Point, patience); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UnmountWhenFree is [Unmount], and waits while the mount is busy: for processes that
+// were killed and have not ended yet, and for the kernel, which lets go of a socket's
+// directory when the last connection is closed for good.
+func UnmountWhenFree(path string, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if err := Unmount(path); !errors.Is(err, unix.EBUSY) || !time.Now().Before(deadline) {
+			return err
+		}
+	}
 }
 
 // MountedAt tells whether something is mounted at this one path. It does not
