@@ -24,7 +24,8 @@
 //   - workload is what a run does, decided by a seed before it happens.
 //   - story, beside internal, decides whether what was seen of a volume keeps the promises:
 //     for check, for the power cuts and for the crash tests of cmd/katbox. testbed, beside it,
-//     is the kubelet's side of one volume for those who play a kubelet by hand.
+//     lays a node out, runs the daemon's process, and makes the kubelet's calls for those who
+//     play one by hand.
 //   - pause waits, quantile sums up times, and readme puts text into a page, for
 //     all of them and for the programs beside them.
 //

@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // controller is the controller in a process of its own.
 type controller struct {
-	process *exec.Cmd
+	process *testbed.Process
 	socket  string
-	ended   chan struct{}
-	err     error
 	// most is the most memory that it had, in KiB.
 	most atomic.Int64
 }
@@ -34,27 +34,24 @@ func startController(ctx context.Context, o options, dir string, kubeconfig []by
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		return nil, err
 	}
-	c := &controller{socket: filepath.Join(dir, "csi.sock"), ended: make(chan struct{})}
-	c.process = exec.Command(o.controller, "--namespace=katbox", "--chap-namespace=katbox-chap", "--kubeconfig="+file,
+	c := &controller{socket: filepath.Join(dir, "csi.sock")}
+	cmd := exec.Command(o.controller, "--namespace=katbox", "--chap-namespace=katbox-chap", "--kubeconfig="+file,
 		"--endpoint=unix://"+c.socket, "--leader-election-identity=poolscale", "--sync-interval=24h", "--log-format=console")
-	c.process.Stdout, c.process.Stderr = io.Discard, os.Stderr
+	cmd.Stdout, cmd.Stderr = io.Discard, os.Stderr
 	if o.verbose {
-		c.process.Stdout = os.Stderr
+		cmd.Stdout = os.Stderr
 	}
-	if err := c.process.Start(); err != nil {
+	var err error
+	if c.process, err = testbed.Start(cmd); err != nil {
 		return nil, err
 	}
-	go func() {
-		defer close(c.ended)
-		c.err = c.process.Wait()
-	}()
 	go c.watchMemory(ctx)
 	return c, nil
 }
 
 func (c *controller) stop() {
-	_ = c.process.Process.Signal(unix.SIGTERM)
-	<-c.ended
+	_ = c.process.Signal(unix.SIGTERM) // or it is gone already
+	<-c.process.Ended()
 }
 
 // pause waits, and fails if the controller ends.
@@ -64,8 +61,8 @@ func (c *controller) pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-waiting.Done():
 		return ctx.Err()
-	case <-c.ended:
-		return fmt.Errorf("the controller ended: %w", errors.Join(c.err, errors.New("--verbose shows its log")))
+	case <-c.process.Ended():
+		return fmt.Errorf("the controller ended: %w", errors.Join(c.process.Err(), errors.New("--verbose shows its log")))
 	}
 }
 
@@ -80,7 +77,7 @@ func (c *controller) watchMemory(ctx context.Context) {
 
 // memory returns what is the process's own, in KiB.
 func (c *controller) memory() (kib int64, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +95,7 @@ func rssAnon(status []byte) (int64, error) {
 
 // cpu returns how much time the process has used.
 func (c *controller) cpu() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.Process.Pid))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.PID()))
 	if err != nil {
 		return 0, err
 	}
