@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/katbox/katbox/soak/internal/kubelet"
 	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/testbed"
 )
 
 // stepLimit is how long each step of a pod, of the daemon or of a command may
@@ -38,8 +38,8 @@ type pod struct {
 	kubelet           *kubelet.Pod
 	mounted, gone     func()
 	isMounted, isGone chan struct{}
-	container         *exec.Cmd
-	exited            chan struct{}
+	// container is nil until it runs.
+	container *testbed.Process
 	// retained is when its volume was retained, at the earliest.
 	retained time.Time
 }
@@ -59,7 +59,7 @@ func volumeID(name string) string {
 func (n *node) launch(ctx context.Context, namespace, name, job string, bytes int64) (*pod, error) {
 	p := &pod{
 		namespace: namespace, name: name, job: job, bytes: bytes,
-		isMounted: make(chan struct{}), isGone: make(chan struct{}), exited: make(chan struct{}),
+		isMounted: make(chan struct{}), isGone: make(chan struct{}),
 		kubelet: kubelet.NewPod(n.layout.Kubelet, n.layout.Work, workload.Pod{
 			UID: podUID(name), Namespace: namespace, Name: name,
 			Volumes: []workload.Volume{{Name: "scratch", ID: volumeID(name)}},
@@ -90,25 +90,11 @@ func (p *pod) begin() error {
 	if err != nil {
 		return fmt.Errorf("the job of pod %s: %w", p, err)
 	}
-	p.container = exec.Command("/bin/sh", "-c", string(script))
-	p.container.Dir = p.target()
-	p.container.Env = append(os.Environ(), fmt.Sprintf("BYTES=%d", p.bytes))
-	p.container.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
-	started := make(chan error)
-	go func() {
-		// Pdeathsig acts when the thread that forked ends.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.container.Start()
-		started <- err
-		if err == nil {
-			// The exit code is in its ProcessState.
-			_ = p.container.Wait()
-			close(p.exited)
-		}
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start the job of pod %s: %w", p, err)
+	cmd := exec.Command("/bin/sh", "-c", string(script))
+	cmd.Dir = p.target()
+	cmd.Env = append(os.Environ(), fmt.Sprintf("BYTES=%d", p.bytes))
+	if p.container, err = testbed.Start(cmd); err != nil {
+		return fmt.Errorf("the job of pod %s: %w", p, err)
 	}
 	return nil
 }
@@ -116,10 +102,10 @@ func (p *pod) begin() error {
 // end waits until the job ends by itself with the code, and deletes the pod. Its
 // volume is retained from then on.
 func (n *node) end(ctx context.Context, p *pod, code int) error {
-	if err := await(ctx, p.exited, "the job of pod "+p.String()+" does not end"); err != nil {
+	if err := await(ctx, p.container.Ended(), "the job of pod "+p.String()+" does not end"); err != nil {
 		return err
 	}
-	if got := p.container.ProcessState.ExitCode(); got != code {
+	if got := p.container.State().ExitCode(); got != code {
 		return fmt.Errorf("the job of pod %s ended with code %d instead of %d", p, got, code)
 	}
 	p.retained = time.Now()
@@ -129,12 +115,12 @@ func (n *node) end(ctx context.Context, p *pod, code int) error {
 
 // kill ends the container and all that it has started.
 func (p *pod) kill() {
-	if p.container == nil || p.container.Process == nil {
+	if p.container == nil {
 		return
 	}
 	// It fails only if nothing is left.
-	_ = unix.Kill(-p.container.Process.Pid, unix.SIGKILL)
-	<-p.exited
+	_ = unix.Kill(-p.container.PID(), unix.SIGKILL)
+	<-p.container.Ended()
 }
 
 // await waits until something happened.

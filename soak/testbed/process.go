@@ -16,7 +16,7 @@ import (
 // probeInterval is how often a process is asked whether it is ready.
 const probeInterval = 10 * time.Millisecond
 
-// Process is a program that serves CSI calls, as the daemon does.
+// Process is a program that was started.
 type Process struct {
 	cmd *exec.Cmd
 	// ordered says that it was sent a signal.
@@ -26,7 +26,7 @@ type Process struct {
 	err   error
 }
 
-// Start starts a command. It dies with this process.
+// Start starts a command in a process group of its own. It dies with this process.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	// A group of its own keeps the terminal's Ctrl-C away from it: this program
@@ -52,7 +52,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Ready waits until the process says at its socket that it is ready. It returns an error if it ends before, or the
+// Ready waits until a driver says at its socket that it is ready. It returns an error if it ends before, or the
 // context does.
 func (p *Process) Ready(ctx context.Context, socket string) error {
 	for !ready(ctx, socket) {
