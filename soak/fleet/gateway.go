@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/katbox/katbox/soak/internal/host"
 )
 
 // gateway is the gateway's process.
@@ -198,19 +200,6 @@ func (g *gateway) counts(ctx context.Context) (c counts, err error) {
 
 // memory returns how much memory the gateway has, and has had at most, in MiB.
 func (g *gateway) memory() (now, peak int, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.process.Process.Pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) < 2:
-		case fields[0] == "VmRSS:":
-			now, err = strconv.Atoi(fields[1])
-		case fields[0] == "VmHWM:":
-			peak, err = strconv.Atoi(fields[1])
-		}
-	}
-	return now >> 10, peak >> 10, err
+	used, err := host.ReadUsage(g.process.Process.Pid)
+	return int(used.RSS >> 20), int(used.Peak >> 20), err
 }

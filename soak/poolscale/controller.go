@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/soak/internal/host"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -23,7 +21,7 @@ import (
 type controller struct {
 	process *testbed.Process
 	socket  string
-	// most is the most memory that it had, in KiB.
+	// most is the most memory of its own that it had, in bytes.
 	most atomic.Int64
 }
 
@@ -69,54 +67,11 @@ func (c *controller) pause(ctx context.Context, d time.Duration) error {
 // watchMemory notes the most that the controller has.
 func (c *controller) watchMemory(ctx context.Context) {
 	for c.pause(ctx, 100*time.Millisecond) == nil {
-		if kib, err := c.memory(); err == nil && kib > c.most.Load() {
-			c.most.Store(kib)
+		if used, err := c.usage(); err == nil && used.Anonymous > c.most.Load() {
+			c.most.Store(used.Anonymous)
 		}
 	}
 }
 
-// memory returns what is the process's own, in KiB.
-func (c *controller) memory() (kib int64, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
-	if err != nil {
-		return 0, err
-	}
-	return rssAnon(status)
-}
-
-func rssAnon(status []byte) (int64, error) {
-	_, line, _ := bytes.Cut(status, []byte("RssAnon:"))
-	value, _, ok := bytes.Cut(line, []byte("kB"))
-	if !ok {
-		return 0, errors.New("no RssAnon in the status of a process")
-	}
-	return strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
-}
-
-// cpu returns how much time the process has used.
-func (c *controller) cpu() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.PID()))
-	if err != nil {
-		return 0, err
-	}
-	return used(string(stat))
-}
-
-// used reads the times of a process, which are in hundredths of a second.
-func used(stat string) (time.Duration, error) {
-	const user, system = 11, 12 // behind the name
-	behind := stat[strings.LastIndexByte(stat, ')')+1:]
-	fields := strings.Fields(behind)
-	if len(fields) <= system {
-		return 0, errors.New("the stat of a process is too short")
-	}
-	var ticks int64
-	for _, field := range fields[user : system+1] {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / 100, nil
-}
+// usage is what the process uses.
+func (c *controller) usage() (host.Usage, error) { return host.ReadUsage(c.process.PID()) }

@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"testing"
-	"time"
 )
 
 // TestPages: the PoolVolumes that are made up and those that are kept are one list, in pages.
@@ -42,22 +40,5 @@ func TestPages(t *testing.T) {
 	}
 	if len(names) != 11 || !names["kept"] || !names[volumeName(1, 4)] || pools["array-00"] != 5 || pools["array-01"] != 5 {
 		t.Errorf("names %v, pools %v", names, pools)
-	}
-}
-
-// TestOwnProcess: what the kernel says of a process is understood.
-func TestOwnProcess(t *testing.T) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kib, err := rssAnon(status); err != nil || kib <= 0 {
-		t.Errorf("%d KiB, %v", kib, err)
-	}
-	if took, err := used("12 (a name) S " + "1 2 3 4 5 6 7 8 9 10 150 50 0 0 20"); err != nil || took != 2*time.Second {
-		t.Errorf("%s, %v", took, err)
-	}
-	if _, err := used("12 (short) S 1"); err == nil {
-		t.Error("a stat that is too short was taken")
 	}
 }

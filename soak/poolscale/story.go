@@ -54,11 +54,11 @@ func tell(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	check("start to all Ready", time.Since(began).Seconds(), o.readyWithin.Seconds(), "s")
-	start, err := c.cpu()
+	start, err := c.usage()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%-40s %10.2f s of CPU\n", "the start cost", start.Seconds())
+	fmt.Fprintf(out, "%-40s %10.2f s of CPU\n", "the start cost", start.CPU.Seconds())
 
 	percent, asked, err := healthChecks(ctx, o, c, a)
 	if err != nil {
@@ -66,18 +66,18 @@ func tell(ctx context.Context, o options, out io.Writer) error {
 	}
 	check("health checks", percent, o.mostCPU, "% of a core")
 	fmt.Fprintf(out, "%-40s %10d requests in %s\n", "they were", asked, o.window)
-	idle, err := c.memory()
+	idle, err := c.usage()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%-40s %10.1f MiB\n", "memory afterwards (RssAnon)", float64(idle)/1024)
+	fmt.Fprintf(out, "%-40s %10.1f MiB\n", "memory afterwards (RssAnon)", float64(idle.Anonymous)/(1<<20))
 
 	if o.claims > 0 {
 		if err := claims(ctx, o, k, a, c, out); err != nil {
 			broken = append(broken, err)
 		}
 	}
-	check("the most memory (RssAnon)", float64(c.most.Load())/1024, o.mostMiB, "MiB")
+	check("the most memory (RssAnon)", float64(c.most.Load())/(1<<20), o.mostMiB, "MiB")
 	return errors.Join(broken...)
 }
 
@@ -132,7 +132,7 @@ func healthChecks(ctx context.Context, o options, c *controller, a *arrays) (per
 	if _, err := a.asked(ctx); err != nil {
 		return 0, 0, err
 	}
-	before, err := c.cpu()
+	before, err := c.usage()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -140,11 +140,11 @@ func healthChecks(ctx context.Context, o options, c *controller, a *arrays) (per
 	if err := c.pause(ctx, o.window); err != nil {
 		return 0, 0, err
 	}
-	after, err := c.cpu()
+	after, err := c.usage()
 	if err != nil {
 		return 0, 0, err
 	}
-	percent = (after - before).Seconds() / time.Since(began).Seconds() * 100
+	percent = (after.CPU - before.CPU).Seconds() / time.Since(began).Seconds() * 100
 	asked, err = a.asked(ctx)
 	return percent, asked, err
 }
