@@ -19,6 +19,8 @@
 //   - 7: a pod that vanishes without an unpublish leaves a volume that expires, and so does data without a record.
 //   - 11 and 14: what a person decided is in the record. One that is let go is kept for the grace and no longer, and so
 //     is one that was attached. One that attaches another one has no data and no record left.
+//   - 15: a persistent volume or a snapshot is there from its create until its delete, and no longer, with its size, its
+//     data and what a person decided about it.
 //
 // Every answer and sight that an eye calls a failure breaks a story as well. What concerns no single volume is its
 // eye's: other files, what is left of all volumes together, and the daemon's log.

@@ -15,7 +15,7 @@ type Verb string
 const (
 	Publish   Verb = "publish"
 	Published Verb = "published" // N of its markers are there
-	Refused   Verb = "refused"   // the publish was, with an answer that says that all is as before
+	Refused   Verb = "refused"   // the publish, create or growth was, with an answer that says that all is as before
 	Unpublish Verb = "unpublish" // Lifespan is what it gives; told more than once if it may give one of several
 	Retained  Verb = "retained"
 	Attach    Verb = "attach" // another pod asks to see it while it is retained
@@ -25,6 +25,14 @@ const (
 	Decide    Verb = "decide" // a person asks to hold it as Text says, and keep it for a Lifespan from now on at least, if that is given
 	LetGo     Verb = "let go" // a person asks to hold it as Text says, and to let it go a Lifespan from now
 	Decided   Verb = "decided"
+
+	// These are for a persistent volume or a snapshot. N is its size.
+	Create  Verb = "create" // Text is what its data begins with
+	Created Verb = "created"
+	Grow    Verb = "grow"
+	Grown   Verb = "grown"
+	Delete  Verb = "delete"
+	Deleted Verb = "deleted"
 )
 
 // What happens without a call.
@@ -56,6 +64,7 @@ const (
 	KnownLive  Verb = "record live"     // the record says that a pod may be using it
 	KnownKept  Verb = "record retained" // ... that it is retained, and held as Text says
 	KnownGoing Verb = "record deleting" // ... that it is being deleted
+	Listed     Verb = "volume"          // a persistent volume or a snapshot is there, with N bytes and held as Text
 	Unknown    Verb = "no record"
 
 	Failed Verb = "failed" // an answer or a sight that should not be, see Text
@@ -69,7 +78,7 @@ type Event struct {
 	// Volume is its name, for the eye alone.
 	Volume string
 	What   Verb
-	// N counts markers.
+	// N counts markers, or bytes.
 	N        int
 	Lifespan time.Duration
 	Text     string
@@ -79,7 +88,7 @@ type Event struct {
 func (e Event) String() string {
 	line := fmt.Sprintf("%d.%09d %s %s", e.At.Unix(), e.At.Nanosecond(), orDash(e.Volume), e.What)
 	switch e.What {
-	case Published, Wrote:
+	case Published, Wrote, Create, Created, Grow, Grown, Listed:
 		line += " " + strconv.Itoa(e.N)
 	case Unpublish, Retained, Forget, Detach, Decide, LetGo, FoundKept:
 		line += " " + e.Lifespan.String()

@@ -25,6 +25,9 @@ func (s *Story) sight(e Event) {
 		s.mount(e)
 	case KnownLive, KnownKept, KnownGoing, Unknown:
 		s.record(e)
+	case Listed:
+		s.record(e)
+		s.sized(e.N)
 	case Failed:
 		s.breaks("%s", e.Text)
 	}
@@ -80,6 +83,8 @@ func (s *Story) gone(e Event) {
 	switch attached := func(w world) bool { return w.attached }; {
 	case slices.ContainsFunc(s.worlds, attached):
 		s.breaks("a pod has it attached, and it is gone at %s", Clock(e.Until))
+	case s.May(Persistent):
+		s.breaks("it was not deleted, and its data is gone at %s", Clock(e.Until))
 	case s.May(Kept):
 		s.breaks("its deadline is %s at the earliest, and it is gone at %s", Clock(s.Earliest()), Clock(e.Until))
 	default:
@@ -117,6 +122,8 @@ func (s *Story) record(e Event) {
 			return w.state == Live
 		case KnownKept: // a volume is recorded as deleting before its data goes
 			return w.state == Kept && w.hold == e.Text && (!w.gone || s.markers == 0)
+		case Listed:
+			return w.state == Persistent && w.hold == e.Text
 		case KnownGoing:
 			return w.state != Absent && (w.mayBeGone(e.Until) || s.markers == 0)
 		default:
@@ -146,6 +153,8 @@ func (s *Story) possible() string {
 			text += "nothing"
 		case w.state == Live:
 			text += "published"
+		case w.state == Persistent:
+			text += string(Listed)
 		case w.attached:
 			text += "attached"
 		case w.gone:

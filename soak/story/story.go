@@ -18,9 +18,11 @@ type Story struct {
 
 	events []Event
 	worlds []world
-	// before are the worlds before the last publish was asked for.
+	// before are the worlds before the last publish, create or growth was asked for.
 	before  []world
 	markers int
+	// least and most bound the size of a persistent volume.
+	least, most int
 	// looks says that it has no data of its own.
 	looks bool
 	// down says that there is no daemon, ready when there was one again.
@@ -40,7 +42,7 @@ func New(tolerance time.Duration) *Story {
 // Add goes on with the story.
 func (s *Story) Add(e Event) {
 	s.events = append(s.events, e)
-	if s.broken == "" && !s.call(e) && !s.event(e) {
+	if s.broken == "" && !s.call(e) && !s.persistent(e) && !s.event(e) {
 		s.sight(e)
 	}
 }
@@ -53,7 +55,7 @@ func (s *Story) call(e Event) bool {
 	case Published:
 		s.published(e)
 	case Refused:
-		s.worlds = slices.Clone(s.before)
+		s.worlds, s.most = slices.Clone(s.before), s.least
 	case Unpublish:
 		s.mayBeKept(e)
 	case Retained:
@@ -72,7 +74,7 @@ func (s *Story) call(e Event) bool {
 	case LetGo:
 		s.letGo(e)
 	case Decided:
-		s.drop(func(w world) bool { return w.state == Kept && w.hold != e.Text })
+		s.drop(func(w world) bool { return w.state >= Kept && w.hold != e.Text })
 		s.close(e.At)
 	default:
 		return false
@@ -115,6 +117,9 @@ func (s *Story) Broken() string { return s.broken }
 
 // Markers is how many markers the data has to have.
 func (s *Story) Markers() int { return s.markers }
+
+// Most is the largest size that a persistent volume may have.
+func (s *Story) Most() int { return s.most }
 
 // IsGone tells whether the last look found no data.
 func (s *Story) IsGone() bool { return s.last == Gone }

@@ -10,9 +10,10 @@ type State int
 
 // The states.
 const (
-	Absent State = iota // the daemon does not know it, and there is no data
-	Live                // published, or about to be: its data may not go
-	Kept                // retained
+	Absent     State = iota // the daemon does not know it, and there is no data
+	Live                    // published, or about to be: its data may not go
+	Kept                    // retained
+	Persistent              // there until it is deleted
 )
 
 // world is a state that a volume may be in.
@@ -58,10 +59,10 @@ func (s *Story) become(w world) {
 	}
 }
 
-// copyKept adds a copy of each world in which the data is kept, with a change.
+// copyKept adds a copy of each world in which the data is kept, or persistent, with a change.
 func (s *Story) copyKept(change func(*world)) {
 	for _, w := range slices.Clone(s.worlds) {
-		if w.state == Kept {
+		if w.state >= Kept {
 			change(&w)
 			s.become(w)
 		}
