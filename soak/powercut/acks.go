@@ -9,11 +9,8 @@ import (
 	"github.com/katbox/katbox/soak/story"
 )
 
-// Acks that no story judges.
-const (
-	note    story.Verb = "note"  // for people
-	locally story.Verb = "local" // something of a local volume, as JSON in its text
-)
+// note is an ack for people.
+const note story.Verb = "note"
 
 // parseAcks reads what run printed. The cut may have gone through the last
 // line: without its end it does not count, as run begins nothing before a line is
@@ -50,14 +47,17 @@ func parseAck(line string) (story.Event, error) {
 	if len(fields) == 4 {
 		rest = fields[3]
 	}
+	value, text, _ := strings.Cut(rest, " ")
 	switch e.What {
-	case story.Published, story.Wrote:
-		e.N, err = strconv.Atoi(rest)
-	case story.Unpublish, story.Retained:
-		e.Lifespan, err = time.ParseDuration(rest)
-	case story.Failed, note, locally:
+	case story.Published, story.Wrote, story.Create, story.Created, story.Grow, story.Grown:
+		e.Text = text
+		e.N, err = strconv.Atoi(value)
+	case story.Unpublish, story.Retained, story.Decide:
+		e.Text = text
+		e.Lifespan, err = time.ParseDuration(value)
+	case story.Failed, story.Decided, note:
 		e.Text = rest
-	case story.Publish, story.Gone:
+	case story.Publish, story.Gone, story.Refused, story.Delete, story.Deleted:
 	default:
 		err = fmt.Errorf("nobody prints %q", e.What)
 	}

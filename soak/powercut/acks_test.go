@@ -21,6 +21,18 @@ func TestAcksComeBack(t *testing.T) {
 		{At: at, Volume: "long/pod/a", What: story.Retained, Lifespan: time.Hour},
 		{At: at, Volume: "long/pod/a", What: story.Gone},
 		{At: at, Volume: "long/pod/a", What: story.Failed, Text: "it is  odd"},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Create, N: 5 << 30, Text: "pool/p/snapshots/s"},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Refused},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Create, N: 5},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Created, N: 5},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Grow, N: 6},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Grown, N: 6},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Decide, Text: `{"retained": {"since": 1}}`},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Decided, Text: `{"retained": {"since": 1}}`},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Decide},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Decided},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Delete},
+		{At: at, Volume: "pool/p/volumes/a", What: story.Deleted},
 	}
 	var lines strings.Builder
 	for i := range events {

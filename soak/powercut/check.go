@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 		return 0, err
 	}
 	c := &checker{findings: &findings{out: out}}
-	if c.locals, err = newLocals(o, "after", func(local.Event) error { return nil }); err != nil {
+	if c.locals, err = newLocals(o, "after", func(story.Event) error { return nil }); err != nil {
 		return 0, err
 	}
 	defer c.locals.close()
@@ -72,14 +73,14 @@ func (c *checker) read(o options, acks []story.Event) error {
 	c.followers = make(map[string]*follower)
 	for _, e := range acks {
 		switch {
+		case strings.HasPrefix(e.Volume, local.Root):
+			if err := c.locals.told(e); err != nil {
+				return err
+			}
+			continue
 		case e.Volume != "":
 		case e.What == story.Failed:
 			c.findings.add("during the run: "+e.Text, nil)
-			continue
-		case e.What == locally:
-			if err := c.locals.told(e.Text); err != nil {
-				return err
-			}
 			continue
 		default:
 			continue
@@ -226,7 +227,7 @@ func (c *checker) checkMounts(dir string) error {
 func (c *checker) judge() {
 	for _, volume := range slices.Sorted(maps.Keys(c.followers)) {
 		if f := c.followers[volume]; f.Broken() != "" {
-			c.findings.add(f.Broken(), f)
+			c.findings.befell(f, f.Broken())
 		}
 	}
 }
@@ -244,7 +245,7 @@ func (c *checker) listen(n *node) error {
 				about = f
 			}
 		}
-		c.findings.add(fmt.Sprintf("the daemon of node %s says: %s", n.name, complaint.line), about)
+		c.findings.befell(about, fmt.Sprintf("the daemon of node %s says: %s", n.name, complaint.line))
 	}
 	return nil
 }

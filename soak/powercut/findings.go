@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/katbox/katbox/soak/internal/local"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // mostTold is how many violations are told in full. One that has a single cause
@@ -17,29 +17,23 @@ type findings struct {
 	total int
 }
 
-// add tells a violation, and the story of the volume that it befell, if it is one.
-func (f *findings) add(what string, v *follower) {
+// add tells a violation, and what happened to what it befell, if it is a single volume.
+func (f *findings) add(what string, told []story.Event) {
 	f.total++
 	if f.total > mostTold {
 		return
 	}
 	fmt.Fprintf(f.out, "VIOLATION: %s\n", what)
-	if v == nil {
-		return
-	}
-	fmt.Fprintf(f.out, "  volume %s, %s, treatment %s\n", v.volume, v.ID, v.treatment)
-	for _, e := range v.Told() {
+	for _, e := range told {
 		fmt.Fprintf(f.out, "    %s\n", e)
 	}
 }
 
-// addLocal tells a violation of what was promised of local volumes.
-func (f *findings) addLocal(v local.Violation) {
-	f.add("local volumes: "+v.What, nil)
-	if f.total > mostTold {
+// befell tells a violation of what was promised of a volume, which may be one that is not followed.
+func (f *findings) befell(v *follower, what string) {
+	if v == nil {
+		f.add(what, nil)
 		return
 	}
-	for _, e := range v.Told {
-		fmt.Fprintf(f.out, "    %s\n", e)
-	}
+	f.add(fmt.Sprintf("%s\n  volume %s, %s, treatment %s", what, v.volume, v.ID, v.treatment), v.Told())
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -28,7 +27,7 @@ type locals struct {
 }
 
 // newLocals makes a controller. What the daemon needs to reach it is of one boot; its pools are on the disk.
-func newLocals(o options, prefix string, journal func(local.Event) error) (*locals, error) {
+func newLocals(o options, prefix string, journal func(story.Event) error) (*locals, error) {
 	if len(o.pools) == 0 {
 		return nil, nil
 	}
@@ -72,15 +71,6 @@ func (l *locals) workers() int {
 	return l.pools * localWorkers
 }
 
-// tellLocal prints an ack of a local volume.
-func (j *journal) tellLocal(e local.Event) error {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	return j.add(story.Event{At: e.At, What: locally, Text: string(text)})
-}
-
 // workLocally lets one pod with a local volume live after the other.
 func (c *churn) workLocally(ctx context.Context, l *locals, random *rand.Rand) {
 	for ctx.Err() == nil {
@@ -110,13 +100,9 @@ func (c *churn) liveLocally(ctx context.Context, l *locals, random *rand.Rand) e
 }
 
 // told reads an ack of a local volume.
-func (l *locals) told(text string) error {
+func (l *locals) told(e story.Event) error {
 	if l == nil {
 		return fmt.Errorf("there are acks of local volumes: give the same --local as to the run")
-	}
-	var e local.Event
-	if err := json.Unmarshal([]byte(text), &e); err != nil {
-		return fmt.Errorf("an ack of a local volume: %w", err)
 	}
 	return l.player.Told(e)
 }
@@ -135,7 +121,7 @@ func (c *checker) checkLocals(ctx context.Context) error {
 	}
 	all, err := c.locals.player.Audit(ctx)
 	for _, v := range all {
-		c.findings.addLocal(v)
+		c.findings.add("local volumes: "+v.What, v.Told)
 	}
 	return err
 }

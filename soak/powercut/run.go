@@ -25,7 +25,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c := &churn{acks: &journal{out: out}, seed: o.seed, stop: stop}
-	locals, err := newLocals(o, fmt.Sprintf("%x", o.seed), c.acks.tellLocal)
+	locals, err := newLocals(o, fmt.Sprintf("%x", o.seed), c.acks.add)
 	if err != nil {
 		return err
 	}

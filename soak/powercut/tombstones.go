@@ -39,10 +39,10 @@ func (c *checker) checkTombstones(ctx context.Context, n *node, limit time.Time)
 			continue
 		}
 		for _, f := range missing {
-			c.findings.add("it is gone, and the daemon remembers nothing of it", f)
+			c.findings.befell(f, "it is gone, and the daemon remembers nothing of it")
 		}
 		for _, f := range twice {
-			c.findings.add("it went once, and the daemon remembers that twice", f)
+			c.findings.befell(f, "it went once, and the daemon remembers that twice")
 		}
 		return nil
 	}

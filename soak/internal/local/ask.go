@@ -49,24 +49,33 @@ func mayRepeat(err error) bool {
 	return f.Reason == "Busy" || f.Reason == "Unavailable" || f.Reason == "Uncertain"
 }
 
-// ask asks the node, and repeats that until there is an answer that says more than to repeat it.
-func ask[T any](ctx context.Context, c *Controller, method, path string, body any) (answer T, err error) {
+// repeat tries something until there is an answer that says more than to repeat it.
+func repeat(ctx context.Context, what string, mayRepeat func(error) bool, try func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	for {
-		answer, err = askOnce[T](limited, c, method, path, body)
-		if err == nil || !mayRepeat(err) {
-			return answer, err
-		}
-		if pause.For(limited, again) != nil {
-			return answer, fmt.Errorf("%s %s: %w", method, path, err)
+		trying, end := context.WithTimeout(limited, tryLimit)
+		err := try(trying)
+		end()
+		switch {
+		case err == nil:
+			return nil
+		case !mayRepeat(err), pause.For(limited, again) != nil:
+			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
 }
 
+// ask asks the node, and repeats that.
+func ask[T any](ctx context.Context, c *Controller, method, path string, body any) (answer T, err error) {
+	err = repeat(ctx, method+" "+path, mayRepeat, func(ctx context.Context) (err error) {
+		answer, err = askOnce[T](ctx, c, method, path, body)
+		return err
+	})
+	return answer, err
+}
+
 func askOnce[T any](ctx context.Context, c *Controller, method, path string, body any) (answer T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, tryLimit)
-	defer cancel()
 	node, err := c.connection(ctx)
 	if err != nil {
 		return answer, err

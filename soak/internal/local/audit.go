@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/content"
 	"github.com/katbox/katbox/soak/internal/pause"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // auditor is the pod that looks into all volumes in the end.
@@ -25,9 +27,6 @@ const auditor = "0000a0d1-0000-4000-8000-000000000000"
 type audit struct {
 	*Player
 	class string
-
-	mu    *sync.Mutex
-	found *[]Violation
 }
 
 // Audit compares what is in the pools with what has to be, uses every volume once more, deletes all, and looks for what
@@ -36,114 +35,104 @@ func (p *Player) Audit(ctx context.Context) (all []Violation, err error) {
 	if err := p.Open(ctx); err != nil {
 		return nil, err
 	}
-	var (
-		mu    sync.Mutex
-		group sync.WaitGroup
-		errs  []error
-	)
+	var mu sync.Mutex
+	var group sync.WaitGroup
 	for class := range p.Pools {
-		a := audit{Player: p, class: class, mu: &mu, found: &all}
 		group.Go(func() {
-			if err := a.all(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
+			wrong, failed := audit{p, class}.all(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			all, err = append(all, wrong...), errors.Join(err, failed)
 		})
 	}
 	group.Wait()
-	return all, errors.Join(errs...)
+	return append(all, p.book.broken()...), err
 }
 
-func (a audit) add(v ...Violation) {
+// failed goes on with a volume's story: what it was used for failed, and not because the run ended.
+func (a audit) failed(ctx context.Context, name string, err error) {
+	if err != nil && ctx.Err() == nil {
+		e := now(name)
+		e.What, e.Text = story.Failed, err.Error()
+		a.told(e)
+	}
+}
+
+// told goes on with the story of a volume or a snapshot that has one.
+func (a audit) told(e story.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	*a.found = append(*a.found, v...)
+	a.book[e.Volume].Add(e)
 }
 
-// breaks reports what befell a volume, as long as the run goes on.
-func (a audit) breaks(ctx context.Context, e *entry, err error) {
-	if ctx.Err() == nil {
-		a.add(e.breaks("%v", err))
-	}
-}
-
-func (a audit) all(ctx context.Context) error {
-	is, volumes, snapshots, err := a.rest(ctx)
+// all is the whole of it. It returns what is wrong with the pool.
+func (a audit) all(ctx context.Context) (wrong []Violation, err error) {
+	has, err := a.rest(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.Player.mu.Lock()
-	a.add(a.book.compare(a.class, is, volumes, snapshots)...)
-	entries := a.book.of(a.class)
-	a.Player.mu.Unlock()
+	a.mu.Lock()
+	wrong = a.book.look(a.class, has)
+	a.mu.Unlock()
 	kept := make(map[string]*volume)
-	for _, e := range entries {
-		if !e.must || e.snapshot {
-			continue
-		}
-		v := &volume{class: a.class, name: e.name, size: e.least, retained: strings.Contains(e.comments[0], "retained")}
-		kept[e.name] = v
-		if err := a.use(ctx, v, e); err != nil {
-			a.breaks(ctx, e, err)
+	for _, f := range has.volumes {
+		v := &volume{class: a.class, name: f.Name, size: f.Size, retained: strings.Contains(f.Comment, "retained")}
+		kept[f.Name] = v
+		a.failed(ctx, v.told(), a.use(ctx, v))
+	}
+	for _, f := range has.snapshots {
+		name := nameOf(a.class, snapshots, f.Name)
+		a.failed(ctx, name, a.useSnapshot(ctx, f))
+		if v := kept[f.Of]; v != nil {
+			v.snapshots = append(v.snapshots, f.Name)
 		}
 	}
-	for _, e := range entries {
-		if !e.must || !e.snapshot {
-			continue
-		}
-		if err := a.useSnapshot(ctx, e); err != nil {
-			a.breaks(ctx, e, err)
-		}
-		if v := kept[e.from]; v != nil {
-			v.snapshots = append(v.snapshots, e.name)
-		}
+	for _, f := range has.volumes {
+		v := kept[f.Name]
+		a.failed(ctx, v.told(), a.delete(ctx, v))
 	}
-	for _, e := range entries {
-		v := kept[e.name]
-		if v == nil {
-			continue
-		}
-		if err := a.delete(ctx, v); err != nil {
-			a.breaks(ctx, e, err)
-		}
-	}
-	return a.nothingLeft(ctx)
+	left, err := a.nothingLeft(ctx)
+	return append(wrong, left...), err
+}
+
+// contents is what a pool has.
+type contents struct {
+	pool               pool
+	volumes, snapshots []found
 }
 
 // rest waits until nothing in the pool changes any more, and returns what is there.
-func (a audit) rest(ctx context.Context) (is pool, volumes, snapshots []found, err error) {
+func (a audit) rest(ctx context.Context) (has contents, err error) {
 	limit := time.Now().Add(callLimit)
 	for {
 		all, err := a.Controller.pools(ctx, a.classes())
 		if err != nil {
-			return is, nil, nil, err
+			return has, err
 		}
-		is = all[a.class]
-		const page = "?limit=1000"
-		v, err := ask[list[found]](ctx, a.Controller, http.MethodGet, "/"+is.UUID+"/volumes"+page, nil)
-		if err != nil {
-			return is, nil, nil, err
+		has.pool = all[a.class]
+		if has.volumes, err = a.list(ctx, has.pool, volumes); err != nil {
+			return has, err
 		}
-		s, err := ask[list[found]](ctx, a.Controller, http.MethodGet, "/"+is.UUID+"/snapshots"+page, nil)
-		if err != nil {
-			return is, nil, nil, err
+		if has.snapshots, err = a.list(ctx, has.pool, snapshots); err != nil {
+			return has, err
 		}
-		whole := true
-		for _, f := range append(v.Items, s.Items...) {
-			whole = whole && f.Ready
-		}
-		if whole || time.Now().After(limit) {
-			return is, v.Items, s.Items, nil
+		unready := func(f found) bool { return !f.Ready }
+		if !slices.ContainsFunc(slices.Concat(has.volumes, has.snapshots), unready) || time.Now().After(limit) {
+			return has, nil
 		}
 		if err := pause.For(ctx, again); err != nil {
-			return is, nil, nil, err
+			return has, err
 		}
 	}
 }
 
+func (a audit) list(ctx context.Context, is pool, kind string) ([]found, error) {
+	all, err := ask[list[found]](ctx, a.Controller, http.MethodGet, "/"+is.UUID+"/"+kind+"?limit=1000", nil)
+	return all.Items, err
+}
+
 // use gives a volume to a pod once more.
-func (a audit) use(ctx context.Context, v *volume, e *entry) error {
+func (a audit) use(ctx context.Context, v *volume) error {
 	if v.retained {
 		if err := a.stageOnce(ctx, a.is[v.class].UUID, v.name); status.Code(err) != codes.Unavailable {
 			return fmt.Errorf("it is retained, and staging it was answered with %w", err)
@@ -157,12 +146,10 @@ func (a audit) use(ctx context.Context, v *volume, e *entry) error {
 		return err
 	}
 	is, err := ask[found](ctx, a.Controller, http.MethodGet, a.pathOf(v), nil)
-	if err == nil && (is.Size < e.least || is.Size > e.most) {
-		err = fmt.Errorf("it is staged with %d bytes, and should have between %d and %d", is.Size, e.least, e.most)
-	}
 	if err != nil {
 		return errors.Join(err, a.leave(ctx, v.name, auditor))
 	}
+	a.told(is.sight(volumes, "", now(v.told())))
 	v.size = is.Size
 	u := &Use{Player: a.Player, volume: v, pod: auditor, target: target}
 	err = errors.Join(u.Verify(), a.fill(u), u.write())
@@ -189,8 +176,8 @@ func (a audit) fill(u *Use) error {
 }
 
 // useSnapshot makes a volume of a snapshot.
-func (a audit) useSnapshot(ctx context.Context, e *entry) error {
-	v, err := a.make(ctx, a.class, e.least, source{Snapshot: e.name})
+func (a audit) useSnapshot(ctx context.Context, f found) error {
+	v, err := a.make(ctx, a.class, f.Size, source{Snapshot: f.Name})
 	if err != nil || v == nil {
 		return errors.Join(err, errors.New("no volume can be made of it"))
 	}
@@ -198,31 +185,30 @@ func (a audit) useSnapshot(ctx context.Context, e *entry) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.verify(v.name, target), a.leave(ctx, v.name, auditor), a.delete(ctx, v))
+	return errors.Join(a.verify(v.told(), target), a.leave(ctx, v.name, auditor), a.delete(ctx, v))
 }
 
 // nothingLeft reports what is left of volumes and snapshots that are all deleted.
-func (a audit) nothingLeft(ctx context.Context) error {
+func (a audit) nothingLeft(ctx context.Context) ([]Violation, error) {
 	limit := time.Now().Add(callLimit)
 	for {
-		is, volumes, snapshots, err := a.rest(ctx)
+		has, err := a.rest(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		left, err := leftIn(is.Path)
+		left, err := leftIn(has.pool.Path)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(left)+len(volumes)+len(snapshots) == 0 && is.Provisioned == 0 {
-			return nil
+		if len(left)+len(has.volumes)+len(has.snapshots) == 0 && has.pool.Provisioned == 0 {
+			return nil, nil
 		}
 		if time.Now().After(limit) {
-			a.add(Violation{What: fmt.Sprintf("all volumes of pool %s are deleted, %d bytes are promised, it lists %v and %v, and there is still %q",
-				a.class, is.Provisioned, volumes, snapshots, left)})
-			return nil
+			return []Violation{{What: fmt.Sprintf("all volumes of pool %s are deleted, %d bytes are promised, it lists %v and %v, "+
+				"and there is still %q", a.class, has.pool.Provisioned, has.volumes, has.snapshots, left)}}, nil
 		}
 		if err := pause.For(ctx, again); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }

@@ -2,47 +2,24 @@ package local
 
 import (
 	"fmt"
+	"maps"
+	"path"
 	"slices"
-	"time"
+
+	"github.com/katbox/katbox/soak/story"
 )
 
-// Verb is what happened to a volume or a snapshot. Those in the past were answered, the others are about to be asked
-// for.
-type Verb string
+// Root begins the names of all local volumes and snapshots in events.
+const Root = "pool/"
 
-// The verbs.
+// The kinds of what pools have.
 const (
-	Make    Verb = "make"
-	Made    Verb = "made"
-	Refused Verb = "refused" // there was no room to make it
-	Grow    Verb = "grow"
-	Grown   Verb = "grown"
-	Kept    Verb = "kept"  // its size: there was no room to grow
-	Wrote   Verb = "wrote" // N markers are synced
-	Say     Verb = "say"   // Text is to be its comment
-	Said    Verb = "said"
-	Delete  Verb = "delete"
-	Deleted Verb = "deleted"
+	volumes   = "volumes"
+	snapshots = "snapshots"
 )
 
-// Event is something that happened to a volume or a snapshot in a pool.
-type Event struct {
-	At   time.Time `json:"at"`
-	What Verb      `json:"what"`
-	Pool string    `json:"pool"` // its class
-	Name string    `json:"name"`
-	// Snapshot: it is one. From is what its data begins with.
-	Snapshot bool   `json:"snapshot,omitempty"`
-	From     string `json:"from,omitempty"`
-	Size     int64  `json:"size,omitempty"`
-	N        int    `json:"n,omitempty"`
-	Text     string `json:"text,omitempty"`
-}
-
-// String is the event without its name.
-func (e Event) String() string {
-	return fmt.Sprintf("%s %s size=%d n=%d from=%s %s", e.At.UTC().Format("15:04:05.000"), e.What, e.Size, e.N, e.From, e.Text)
-}
+// nameOf is what events call a volume or a snapshot.
+func nameOf(class, kind, name string) string { return path.Join(Root, class, kind, name) }
 
 // written is how many markers of an owner are synced.
 type written struct {
@@ -50,73 +27,38 @@ type written struct {
 	n     int
 }
 
-// entry is what is known of a volume or a snapshot.
-type entry struct {
-	pool, name string
-	snapshot   bool
-	from       string
-	// may: it may be there. must: it has to be.
-	may, must bool
-	// least and most bound its size.
-	least, most int64
-	// base is what it began with, n its own markers.
-	base []written
-	n    int
-	// comments are those that it may have.
-	comments []string
-	told     []Event
+// followed is a volume or a snapshot.
+type followed struct {
+	*story.Story
+	// from is what its data begins with, and base what that had.
+	name, from string
+	base       []written
 }
 
 // content is all that was synced in it.
-func (e *entry) content() []written {
-	return append(slices.Clone(e.base), written{e.name, e.n})
+func (f *followed) content() []written {
+	return append(slices.Clone(f.base), written{path.Base(f.name), f.Markers()})
 }
 
-// Book is what is known of all volumes and snapshots. It does no I/O.
-type Book struct {
-	entries map[string]*entry
-}
+// book has the stories of all volumes and snapshots, by their names.
+type book map[string]*followed
 
-// Add goes on with the story. The error says that the events make no sense.
-func (b *Book) Add(e Event) error {
-	if b.entries == nil {
-		b.entries = make(map[string]*entry)
-	}
-	o := b.entries[e.Name]
-	if e.What == Make {
-		if o != nil {
-			return fmt.Errorf("%s is made twice", e.Name)
+// add goes on with a story. The error says that the events make no sense.
+func (b book) add(e story.Event) error {
+	f := b[e.Volume]
+	switch {
+	case e.What == story.Create && f != nil:
+		return fmt.Errorf("%s is made twice", e.Volume)
+	case e.What == story.Create:
+		f = &followed{Story: story.New(0), name: e.Volume, from: e.Text}
+		if from := b[f.from]; from != nil {
+			f.base = from.content()
 		}
-		o = &entry{pool: e.Pool, name: e.Name, snapshot: e.Snapshot, from: e.From, may: true, most: e.Size, comments: []string{""}}
-		if from := b.entries[e.From]; from != nil {
-			o.base = from.content()
-		}
-		b.entries[e.Name] = o
+		b[e.Volume] = f
+	case f == nil:
+		return fmt.Errorf("%s: %s, and it was never made", e.Volume, e.What)
 	}
-	if o == nil {
-		return fmt.Errorf("%s is %s, and was never made", e.Name, e.What)
-	}
-	o.told = append(o.told, e)
-	switch e.What {
-	case Made:
-		o.must, o.least, o.most = true, e.Size, e.Size
-	case Refused, Deleted:
-		o.may, o.must = false, false
-	case Grow:
-		o.most = e.Size
-	case Grown:
-		o.least, o.most = e.Size, e.Size
-	case Kept:
-		o.most = o.least
-	case Wrote:
-		o.n = e.N
-	case Say:
-		o.comments = append(o.comments, e.Text)
-	case Said:
-		o.comments = []string{e.Text}
-	case Delete:
-		o.must = false
-	}
+	f.Add(e)
 	return nil
 }
 
@@ -124,93 +66,79 @@ func (b *Book) Add(e Event) error {
 type Violation struct {
 	What string
 	// Told is what happened to what it befell, if it is about a single one.
-	Told []Event
+	Told []story.Event
 }
 
-func (e *entry) breaks(format string, args ...any) Violation {
-	return Violation{e.name + " in pool " + e.pool + ": " + fmt.Sprintf(format, args...), e.told}
+// broken are the stories that broke.
+func (b book) broken() (all []Violation) {
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		if f := b[name]; f.Broken() != "" {
+			all = append(all, Violation{name + ": " + f.Broken(), f.Told()})
+		}
+	}
+	return all
 }
 
-// compare compares what is in a pool with what has to be. What is there is certain from then on, except the size of a
-// volume whose growth was not answered: the room for it may be promised already, and a stage may complete it.
-func (b *Book) compare(class string, is pool, volumes, snapshots []found) (all []Violation) {
-	seen := make(map[string]bool)
+// look tells the stories what a pool has, and returns what is wrong with the pool. Room for growth without an answer
+// may be promised already.
+func (b book) look(class string, has contents) (all []Violation) {
 	var sum, growing int64
-	look := func(f found, snapshot bool) {
-		sum += f.Size
-		seen[f.Name] = true
-		e := b.entries[f.Name]
-		switch {
-		case e == nil || e.pool != class || e.snapshot != snapshot:
-			all = append(all, Violation{What: fmt.Sprintf("pool %s has %q, which nobody has made", class, f.Name)})
-			return
-		case !e.may:
-			all = append(all, e.breaks("it was deleted, or never made, and is there"))
-		case !f.Ready:
-			all = append(all, e.breaks("it is not whole, and stays so"))
-		case snapshot && f.Of != e.from:
-			all = append(all, e.breaks("it is a snapshot of %s, not of %s", f.Of, e.from))
-		case f.Size < e.least || f.Size > e.most:
-			all = append(all, e.breaks("it has %d bytes, and should have between %d and %d", f.Size, e.least, e.most))
-		case !snapshot && !slices.Contains(e.comments, f.Comment):
-			all = append(all, e.breaks("it has the comment %q, and should have one of %q", f.Comment, e.comments))
+	seen := make(map[string]bool)
+	for kind, items := range map[string][]found{volumes: has.volumes, snapshots: has.snapshots} {
+		for _, item := range items {
+			name := nameOf(class, kind, item.Name)
+			f := b[name]
+			sum += item.Size
+			seen[name] = true
+			if f == nil { // it was never made
+				f = &followed{Story: story.New(0), name: name, from: nameOf(class, volumes, item.Of)}
+				b[name] = f
+			}
+			f.Add(item.sight(kind, path.Base(f.from), now(name)))
+			growing += max(0, int64(f.Most())-item.Size)
 		}
-		if e.may && e.most > f.Size {
-			growing += e.most - f.Size
-		} else {
-			e.most = f.Size
+	}
+	for name, f := range b {
+		if path.Dir(path.Dir(name)) == path.Join(Root, class) && !seen[name] {
+			at := now(name)
+			at.What = story.Unknown
+			f.Add(at)
 		}
-		e.may, e.must, e.least, e.comments = true, true, f.Size, []string{f.Comment}
 	}
-	for _, f := range volumes {
-		look(f, false)
-	}
-	for _, f := range snapshots {
-		look(f, true)
-	}
-	for _, e := range b.of(class) {
-		if e.must && !seen[e.name] {
-			all = append(all, e.breaks("it is gone"))
-		}
-		e.may = seen[e.name]
-		e.must = e.may
-	}
-	if is.Provisioned < sum || is.Provisioned > sum+growing || is.Provisioned > is.Total {
+	if p := has.pool; p.Provisioned < sum || p.Provisioned > sum+growing || p.Provisioned > p.Total {
 		all = append(all, Violation{What: fmt.Sprintf("pool %s of %d bytes has promised %d, and has volumes and snapshots of %d "+
-			"that may grow by %d", class, is.Total, is.Provisioned, sum, growing)})
+			"that may grow by %d", class, p.Total, p.Provisioned, sum, growing)})
 	}
 	return all
 }
 
-// of returns the entries of a pool in the order of their names.
-func (b *Book) of(class string) (all []*entry) {
-	for _, e := range b.entries {
-		if e.pool == class {
-			all = append(all, e)
-		}
+// sight is what is seen of a volume, or of a snapshot that should be of another one.
+func (f found) sight(kind, from string, at story.Event) story.Event {
+	switch {
+	case !f.Ready:
+		at.What, at.Text = story.Failed, "it is not whole, and stays so"
+	case kind == snapshots && f.Of != from:
+		at.What, at.Text = story.Failed, fmt.Sprintf("it is a snapshot of %s, not of %s", f.Of, from)
+	case kind == snapshots:
+		at.What, at.N = story.Listed, int(f.Size)
+	default:
+		at.What, at.N, at.Text = story.Listed, int(f.Size), f.Comment
 	}
-	slices.SortFunc(all, func(a, b *entry) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
-	return all
+	return at
 }
 
 // Standing counts what the events promise.
-func (b *Book) Standing() string {
+func (b book) standing() string {
 	var there, open, gone int
-	for _, e := range b.entries {
+	for _, f := range b {
 		switch {
-		case e.must:
+		case f.Is(story.Persistent):
 			there++
-		case e.may:
+		case f.May(story.Persistent):
 			open++
 		default:
 			gone++
 		}
 	}
-	return fmt.Sprintf("%d local volumes and snapshots, %d there, %d with a call without an answer, %d gone",
-		len(b.entries), there, open, gone)
+	return fmt.Sprintf("%d local volumes and snapshots, %d there, %d with a call without an answer, %d gone", len(b), there, open, gone)
 }

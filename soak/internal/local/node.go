@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/katbox/katbox/soak/internal/pause"
 	"github.com/katbox/katbox/soak/testbed"
 )
 
@@ -110,21 +110,7 @@ func (n *node) expand(ctx context.Context, volume, target string, bytes int64) (
 
 // call makes a call, and repeats it as long as a kubelet would.
 func (n *node) call(ctx context.Context, what string, do func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	for {
-		try, end := context.WithTimeout(limited, tryLimit)
-		err := do(try)
-		end()
-		switch status.Code(err) {
-		case codes.OK:
-			return nil
-		case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:
-		default:
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		if pause.For(limited, again) != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-	}
+	return repeat(ctx, what, func(err error) bool {
+		return slices.Contains([]codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}, status.Code(err))
+	}, do)
 }

@@ -1,8 +1,11 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/synced"
+	"github.com/katbox/katbox/soak/story"
 )
 
 const (
@@ -34,7 +38,7 @@ type Config struct {
 	// Prefix begins the names of the volumes.
 	Prefix string
 	// Journal tells an event. It returns when that is told.
-	Journal func(Event) error
+	Journal func(story.Event) error
 }
 
 // Player lets volumes live. Its methods may be called at the same time, except [Player.Audit].
@@ -44,14 +48,11 @@ type Player struct {
 	is map[string]pool
 
 	mu    sync.Mutex
-	book  Book
+	book  book
 	made  int
 	idle  map[string][]*volume
-	moved Counts
+	count map[story.Verb]int
 }
-
-// Counts says what was done.
-type Counts struct{ Volumes, Uses, Snapshots, Clones, Grown, Retained, Restored, Refused, Deleted int }
 
 // volume is a volume that one goroutine owns, or that waits for a pod.
 type volume struct {
@@ -61,10 +62,13 @@ type volume struct {
 	retained    bool
 }
 
+// told is what events call it.
+func (v *volume) told() string { return nameOf(v.class, volumes, v.name) }
+
 // NewPlayer returns a player of a node that is connected, or comes.
 func NewPlayer(cfg Config) (*Player, error) {
 	n, err := dial(cfg.Socket, cfg.Kubelet)
-	return &Player{Config: cfg, node: n, idle: make(map[string][]*volume)}, err
+	return &Player{Config: cfg, node: n, book: make(book), idle: make(map[string][]*volume), count: make(map[story.Verb]int)}, err
 }
 
 // Open waits for the pools.
@@ -80,43 +84,65 @@ func (p *Player) classes() (all []string) {
 	return all
 }
 
-// Counts returns what was done so far.
-func (p *Player) Counts() Counts {
+// Counts returns how often what has happened so far.
+func (p *Player) Counts() map[story.Verb]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.moved
+	return maps.Clone(p.count)
 }
 
-// Told lets the player know what an earlier one has told.
-func (p *Player) Told(e Event) error {
+// Told goes on with a volume's story, with what an earlier player has told, or what is seen.
+func (p *Player) Told(e story.Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.book.Add(e)
+	p.count[e.What]++
+	return p.book.add(e)
 }
 
 // Standing counts what the events promise.
-func (p *Player) Standing() string { return p.book.Standing() }
+func (p *Player) Standing() string { return p.book.standing() }
 
 // tell notes an event, in the journal too.
-func (p *Player) tell(e Event, count func(*Counts)) error {
+func (p *Player) tell(e story.Event) error {
 	e.At = time.Now()
-	p.mu.Lock()
-	if count != nil {
-		count(&p.moved)
-	}
-	err := p.book.Add(e)
-	p.mu.Unlock()
-	if err != nil {
+	if err := p.Told(e); err != nil {
 		return err
 	}
 	return p.Journal(e)
+}
+
+// change asks the node for what the event says, and tells what comes of that. Where there is no room, a create or growth
+// is refused.
+func (p *Player) change(ctx context.Context, e story.Event, done story.Verb, method, path string, body any) (is found, err error) {
+	if err := p.tell(e); err != nil {
+		return is, err
+	}
+	sized := done == story.Created || done == story.Grown
+	switch is, err = ask[found](ctx, p.Controller, method, path, body); {
+	case sized && isNoSpace(err):
+		e.What = story.Refused
+	case err != nil:
+		return is, err
+	default:
+		e.What = done
+	}
+	if sized {
+		e.N = int(is.Size)
+	}
+	return is, cmp.Or(p.tell(e), err)
+}
+
+// now is a look at a volume or a snapshot.
+func now(name string) story.Event {
+	at := time.Now()
+	return story.Event{At: at, Until: at, Volume: name}
 }
 
 // contentOf is what was synced in a volume or a snapshot.
 func (p *Player) contentOf(name string) []written {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.book.entries[name].content()
+	return p.book[name].content()
 }
 
 // Use is a volume that a pod has.
@@ -138,7 +164,7 @@ func (p *Player) Begin(ctx context.Context, pod string, random *rand.Rand) (*Use
 	if u.target, err = p.give(ctx, v, pod); err != nil {
 		return nil, err
 	}
-	return u, p.verify(v.name, u.target)
+	return u, u.Verify()
 }
 
 // give stages and publishes a volume.
@@ -149,17 +175,28 @@ func (p *Player) give(ctx context.Context, v *volume, pod string) (target string
 	return p.publish(ctx, p.is[v.class].UUID, v.name, pod)
 }
 
-// verify fails if something is not there that was synced.
+// verify looks whether all is there that was synced, and fails if that is not so.
 func (p *Player) verify(name, dir string) error {
+	e := now(name)
+	e.What = story.Whole
+	err := check(dir, p.contentOf(name))
+	if err != nil {
+		e.What, e.Text = story.Partial, err.Error()
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return errors.Join(p.Told(e), err)
+}
+
+func check(dir string, content []written) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	for _, w := range p.contentOf(name) {
+	for _, w := range content {
 		for k := 1; k <= w.n; k++ {
 			if err := synced.Check(root, fileName(w.owner, k), w.owner, k); err != nil {
-				return fmt.Errorf("%s: marker %d of %d of %s: %w", name, k, w.n, w.owner, err)
+				return fmt.Errorf("marker %d of %d of %s: %w", k, w.n, w.owner, err)
 			}
 		}
 	}
@@ -177,7 +214,6 @@ func (p *Player) choose(ctx context.Context, class string, random *rand.Rand) (*
 		v = waiting[i]
 		p.idle[class] = append(waiting[:i:i], waiting[i+1:]...)
 	}
-	p.moved.Uses++
 	p.mu.Unlock()
 	if v != nil {
 		return v, p.restore(ctx, v)
@@ -199,28 +235,21 @@ func (v *volume) as(fsType string, from source) newVolume {
 // make makes a volume. It returns nil when there is no room.
 func (p *Player) make(ctx context.Context, class string, size int64, from source) (*volume, error) {
 	v := &volume{class: class, name: p.newName("pvc"), size: size}
-	e := Event{What: Make, Pool: class, Name: v.name, Size: size, From: from.Snapshot + from.Volume}
-	if err := p.tell(e, nil); err != nil {
-		return nil, err
+	e := story.Event{What: story.Create, Volume: v.told(), N: int(size)}
+	switch {
+	case from.Snapshot != "":
+		e.Text = nameOf(class, snapshots, from.Snapshot)
+	case from.Volume != "":
+		e.Text = nameOf(class, volumes, from.Volume)
 	}
-	made, err := ask[found](ctx, p.Controller, http.MethodPost, "/"+p.is[class].UUID+"/volumes", v.as(p.FSType, from))
-	if isNoSpace(err) {
-		e.What = Refused
-		return nil, p.tell(e, func(c *Counts) { c.Refused++ })
+	made, err := p.change(ctx, e, story.Created, http.MethodPost, "/"+p.is[class].UUID+"/volumes", v.as(p.FSType, from))
+	switch {
+	case isNoSpace(err):
+		return nil, nil
+	case err == nil && !made.Ready:
+		err = fmt.Errorf("it was answered that %s is not ready", v.name)
 	}
-	if err == nil && (made.Size != size || !made.Ready) {
-		err = fmt.Errorf("it was answered that %s has %d bytes and ready=%t", v.name, made.Size, made.Ready)
-	}
-	if err != nil {
-		return nil, err
-	}
-	e.What = Made
-	return v, p.tell(e, func(c *Counts) {
-		c.Volumes++
-		if e.From != "" {
-			c.Clones++
-		}
-	})
+	return v, err
 }
 
 func (p *Player) newName(kind string) string {
@@ -249,35 +278,28 @@ func (u *Use) Work(ctx context.Context) error {
 }
 
 // Verify fails if something is not there that was synced.
-func (u *Use) Verify() error { return u.verify(u.name, u.target) }
+func (u *Use) Verify() error { return u.verify(u.told(), u.target) }
 
 func (u *Use) write() error {
-	content := u.contentOf(u.name)
+	content := u.contentOf(u.told())
 	k := content[len(content)-1].n + 1
 	if err := synced.Write(u.target, fileName(u.name, k), u.name, k); err != nil {
 		return err
 	}
-	return u.tell(Event{What: Wrote, Pool: u.class, Name: u.name, N: k}, nil)
+	return u.tell(story.Event{What: story.Wrote, Volume: u.told(), N: k})
 }
 
 // grow makes the volume larger.
 func (u *Use) grow(ctx context.Context) error {
-	e := Event{What: Grow, Pool: u.class, Name: u.name, Size: u.size + growth}
-	if err := u.tell(e, nil); err != nil {
-		return err
-	}
-	grown, err := ask[found](ctx, u.Controller, http.MethodPut, u.pathOf(u.volume)+"/size", newSize{e.Size})
+	e := story.Event{What: story.Grow, Volume: u.told(), N: int(u.size + growth)}
+	grown, err := u.change(ctx, e, story.Grown, http.MethodPut, u.pathOf(u.volume)+"/size", newSize{u.size + growth})
 	if isNoSpace(err) {
-		e.What = Kept
-		return u.tell(e, func(c *Counts) { c.Refused++ })
+		return nil
 	}
 	if err != nil {
 		return err
 	}
-	e.What, e.Size, u.size = Grown, grown.Size, grown.Size
-	if err := u.tell(e, func(c *Counts) { c.Grown++ }); err != nil {
-		return err
-	}
+	u.size = grown.Size
 	size, err := u.expand(ctx, u.name, u.target, u.size)
 	if err == nil && size < u.size {
 		err = fmt.Errorf("%s was expanded to %d bytes, and has %d", u.name, u.size, size)
@@ -290,20 +312,12 @@ func (p *Player) pathOf(v *volume) string { return "/" + p.is[v.class].UUID + "/
 // copy takes a snapshot, and mostly makes a volume from that or from this one.
 func (u *Use) copy(ctx context.Context) error {
 	name := u.newName("snap")
-	e := Event{What: Make, Pool: u.class, Name: name, Snapshot: true, From: u.name, Size: u.size}
-	if err := u.tell(e, nil); err != nil {
-		return err
-	}
-	_, err := ask[found](ctx, u.Controller, http.MethodPost, "/"+u.is[u.class].UUID+"/snapshots", newSnapshot{name, u.name})
+	e := story.Event{What: story.Create, Volume: nameOf(u.class, snapshots, name), N: int(u.size), Text: u.told()}
+	_, err := u.change(ctx, e, story.Created, http.MethodPost, "/"+u.is[u.class].UUID+"/snapshots", newSnapshot{name, u.name})
 	if isNoSpace(err) {
-		e.What = Refused
-		return u.tell(e, func(c *Counts) { c.Refused++ })
+		return nil
 	}
 	if err != nil {
-		return err
-	}
-	e.What = Made
-	if err := u.tell(e, func(c *Counts) { c.Snapshots++ }); err != nil {
 		return err
 	}
 	u.snapshots = append(u.snapshots, name)
@@ -356,7 +370,7 @@ func (p *Player) wait(v *volume) {
 
 func (p *Player) retain(ctx context.Context, v *volume) error {
 	v.retained = true
-	return p.say(ctx, v, retained(time.Now()), func(c *Counts) { c.Retained++ })
+	return p.say(ctx, v, retained(time.Now()))
 }
 
 func (p *Player) restore(ctx context.Context, v *volume) error {
@@ -364,20 +378,14 @@ func (p *Player) restore(ctx context.Context, v *volume) error {
 		return nil
 	}
 	v.retained = false
-	return p.say(ctx, v, "", func(c *Counts) { c.Restored++ })
+	return p.say(ctx, v, "")
 }
 
 // say changes the comment of a volume, which says whether it is retained.
-func (p *Player) say(ctx context.Context, v *volume, text string, count func(*Counts)) error {
-	e := Event{What: Say, Pool: v.class, Name: v.name, Text: text}
-	if err := p.tell(e, nil); err != nil {
-		return err
-	}
-	if _, err := ask[found](ctx, p.Controller, http.MethodPut, p.pathOf(v)+"/comment", newComment{text}); err != nil {
-		return err
-	}
-	e.What = Said
-	return p.tell(e, count)
+func (p *Player) say(ctx context.Context, v *volume, text string) error {
+	e := story.Event{What: story.Decide, Volume: v.told(), Text: text}
+	_, err := p.change(ctx, e, story.Decided, http.MethodPut, p.pathOf(v)+"/comment", newComment{text})
+	return err
 }
 
 // delete deletes a volume, and its snapshots before.
@@ -387,23 +395,16 @@ func (p *Player) delete(ctx context.Context, v *volume) error {
 			return err
 		}
 	}
-	return p.remove(ctx, Event{Pool: v.class, Name: v.name}, p.pathOf(v))
+	return p.remove(ctx, v.told(), p.pathOf(v))
 }
 
 func (p *Player) deleteSnapshot(ctx context.Context, v *volume) error {
 	name := v.snapshots[0]
 	v.snapshots = v.snapshots[1:]
-	return p.remove(ctx, Event{Pool: v.class, Name: name}, "/"+p.is[v.class].UUID+"/snapshots/"+name)
+	return p.remove(ctx, nameOf(v.class, snapshots, name), "/"+p.is[v.class].UUID+"/snapshots/"+name)
 }
 
-func (p *Player) remove(ctx context.Context, e Event, path string) error {
-	e.What = Delete
-	if err := p.tell(e, nil); err != nil {
-		return err
-	}
-	if _, err := ask[struct{}](ctx, p.Controller, http.MethodDelete, path, nil); err != nil {
-		return err
-	}
-	e.What = Deleted
-	return p.tell(e, func(c *Counts) { c.Deleted++ })
+func (p *Player) remove(ctx context.Context, name, path string) error {
+	_, err := p.change(ctx, story.Event{What: story.Delete, Volume: name}, story.Deleted, http.MethodDelete, path, nil)
+	return err
 }
