@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // TestContainer: what a container has written is found again, and what is different is told.
@@ -79,5 +82,30 @@ func TestOptions(t *testing.T) {
 	}
 	if _, err := parseOptions(nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStories: a volume that the array lost, or has with another size, breaks its story, and so do other data.
+func TestStories(t *testing.T) {
+	for _, test := range []struct {
+		promise history.Promise
+		seen    story.Event
+	}{
+		{Once, story.Event{What: story.Unknown}},
+		{Once, sized(story.Listed, 2)},
+		{history.PublishedData, story.Event{What: story.Partial, Text: "other bytes"}},
+		{history.AnyOrder, story.Event{What: story.Failed, Text: "expand: refused"}},
+	} {
+		f, v := newFindings(io.Discard), newVolume("a", nfs, workload.Content{})
+		for _, e := range []story.Event{
+			sized(story.Create, 1), sized(story.Created, 1), {What: story.Wrote, N: 1}, {What: story.Whole}, sized(story.Listed, 1),
+		} {
+			if !f.add(test.promise, v, e) {
+				t.Errorf("%s: %v", e, f.err())
+			}
+		}
+		if f.add(test.promise, v, test.seen) || f.Number(test.promise) != 1 {
+			t.Errorf("%s was not found", test.seen)
+		}
 	}
 }

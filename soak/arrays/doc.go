@@ -14,4 +14,9 @@
 //   - pods.go is the kubelet with its pods, container.go the process that writes and compares.
 //   - faults.go breaks things; programs.go runs Katbox's programs; array.go and kubernetes.go what they talk to.
 //   - watch.go checks all the time, left.go and once.go at the end; findings.go is what was found.
+//
+// What is promised of a volume, that it is there with its size and its data until it is deleted, is judged by package
+// story, which life.go and rounds.go tell what was asked, answered and seen. What concerns no single volume, or what a
+// story has no word for, stays here: to how many servers of the array a volume is attached, what the array did twice,
+// and what is left at the end.
 package main

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/katbox/katbox/soak/internal/history"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // Once is the promise about volumes on arrays.
@@ -34,6 +35,21 @@ func (f *findings) broken(p history.Promise, v *history.Volume, format string, a
 			f.say("    %s", line)
 		}
 	}
+}
+
+// add goes on with the story of a volume, and returns whether that fits. If not, the promise is broken.
+func (f *findings) add(p history.Promise, v *volume, e story.Event) bool {
+	e.At = time.Now()
+	e.Until = e.At
+	v.story.Add(e)
+	broken := v.story.Broken()
+	if broken != "" {
+		f.broken(p, v.calls, "volume %s (%s, %s): %s", v.id, v.name, v.kind, broken)
+		for _, told := range v.story.Told() {
+			f.say("    %s", told)
+		}
+	}
+	return broken == ""
 }
 
 // say prints a line, with the seconds since the beginning.

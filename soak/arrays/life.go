@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // life is that of a volume with a number, from its creation to its deletion. It ends early when something
@@ -31,12 +33,9 @@ func (r *run) life(ctx context.Context, number int) {
 	cold := random.IntN(2) == 0 || r.o.meddle != nil
 	r.counted(v.kind)
 
-	if err := r.provisioner.create(ctx, v, ""); r.failed(ctx, v, "create", err) {
+	if !r.create(ctx, v, "") {
 		return
 	}
-	r.mu.Lock()
-	r.volumes[v.id] = v
-	r.mu.Unlock()
 	snapshot, ok := r.play(ctx, v, first, true)
 	if !ok || cold && !r.rest(ctx, v) {
 		return
@@ -45,6 +44,20 @@ func (r *run) life(ctx context.Context, number int) {
 		return
 	}
 	r.end(ctx, v)
+}
+
+// create makes a volume, of a snapshot if that has a name.
+func (r *run) create(ctx context.Context, v *volume, snapshot string) bool {
+	e := sized(story.Create, v.size)
+	e.Text = snapshot
+	r.found.add(Once, v, e)
+	if r.failed(ctx, v, "create", r.provisioner.create(ctx, v, snapshot)) {
+		return false
+	}
+	r.mu.Lock()
+	r.volumes[v.id] = v
+	r.mu.Unlock()
+	return r.found.add(Once, v, sized(story.Created, v.size))
 }
 
 // rest waits until a volume is detached.
@@ -64,14 +77,11 @@ func (r *run) rest(ctx context.Context, v *volume) bool {
 
 // restore makes a volume of a snapshot, and looks what is in it.
 func (r *run) restore(ctx context.Context, v *volume, snapshot string) bool {
-	copied := v.restored()
-	err := r.provisioner.create(ctx, copied, snapshot)
-	if r.failed(ctx, copied, "restore a snapshot to", err) {
+	copied := newVolume(v.name+"-restored", v.kind, v.content)
+	copied.shared, copied.size = v.shared, v.size
+	if !r.create(ctx, copied, snapshot) {
 		return false
 	}
-	r.mu.Lock()
-	r.volumes[copied.id] = copied
-	r.mu.Unlock()
 	if _, ok := r.play(ctx, copied, round{}, false); !ok {
 		return false
 	}
@@ -83,58 +93,54 @@ func (r *run) restore(ctx context.Context, v *volume, snapshot string) bool {
 
 // end deletes a volume that no pod uses any more.
 func (r *run) end(ctx context.Context, v *volume) bool {
-	if !r.node.detached(ctx, v) || r.failed(ctx, v, "size", r.sizeOnArray(ctx, v)) ||
-		r.failed(ctx, v, "delete", r.provisioner.delete(ctx, v.id)) {
+	if !r.node.detached(ctx, v) || !r.listed(ctx, v) {
+		return false
+	}
+	r.found.add(Once, v, story.Event{What: story.Delete})
+	if r.failed(ctx, v, "delete", r.provisioner.delete(ctx, v.id)) {
 		return false
 	}
 	r.mu.Lock()
 	delete(r.volumes, v.id)
 	r.lived++
 	r.mu.Unlock()
-	return true
+	return r.found.add(Once, v, story.Event{What: story.Deleted})
 }
 
-// sizeOnArray compares how large a volume is on the array with what was asked for.
-func (r *run) sizeOnArray(ctx context.Context, v *volume) error {
+// listed looks for a volume on the array.
+func (r *run) listed(ctx context.Context, v *volume) bool {
 	id, err := r.onArray(ctx, v)
-	if err != nil {
-		return err
+	has, stateErr := r.array.state(ctx)
+	if r.failed(ctx, v, "look for", errors.Join(err, stateErr)) {
+		return false
 	}
-	has, err := r.array.state(ctx)
-	if err != nil {
-		return err
-	}
+	e := story.Event{What: story.Unknown}
 	for _, one := range has.Volumes {
-		if one.ID == id && one.Size != v.size {
-			r.found.broken(Once, nil, "volume %s has %d GiB on the array instead of %d", v.id, one.Size, v.size)
+		if one.ID == id {
+			e = sized(story.Listed, one.Size)
 		}
 	}
-	return nil
+	return r.found.add(Once, v, e)
 }
 
 // failed notes that a call for a volume failed for good.
 func (r *run) failed(ctx context.Context, v *volume, what string, err error) bool {
-	if err == nil {
-		return false
+	if err != nil && ctx.Err() == nil {
+		r.found.add(history.AnyOrder, v, story.Event{What: story.Failed, Text: fmt.Sprintf("%s: %v", what, err)})
 	}
-	if ctx.Err() == nil {
-		r.found.broken(history.AnyOrder, nil, "%s volume %s (%s, %s): %v", what, v.id, v.name, v.kind, err)
-	}
-	return true
+	return err != nil
 }
 
 // elsewhere attaches a volume that is in use to another node.
 func (r *run) elsewhere(ctx context.Context, v *volume) bool {
 	attached, detached := r.provisioner.attachElsewhere(ctx, v)
 	switch code := status.Code(attached); {
-	case ctx.Err() != nil:
-		return false
-	case v.shared && attached != nil:
-		r.found.broken(history.AnyOrder, nil, "volume %s: ReadWriteMany, but not attached to a second node: %v", v.id, attached)
 	case !v.shared && attached == nil:
-		r.found.broken(Once, nil, "volume %s: ReadWriteOnce, and attached to a second node", v.id)
-	case !v.shared && code != codes.FailedPrecondition:
-		r.found.broken(history.AnyOrder, nil, "volume %s: the attach to a second node was answered with %v", v.id, attached)
+		return r.found.add(Once, v, story.Event{What: story.Failed, Text: "ReadWriteOnce, and attached to a second node"})
+	case v.shared || code != codes.FailedPrecondition:
+		if r.failed(ctx, v, "attach to a second node", attached) {
+			return false
+		}
 	}
 	return !r.failed(ctx, v, "detach from another node", detached)
 }

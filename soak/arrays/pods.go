@@ -96,6 +96,7 @@ func (n *node) pod(v *volume) *kubelet.Pod {
 		UID: fmt.Sprintf("50a40000-0000-4000-8000-%012d", n.number), Namespace: "soak", Name: fmt.Sprintf("pod-%d", n.number),
 		Volumes: []workload.Volume{{Name: v.id, ID: v.id, Persistent: true, Block: v.kind == block, Shared: v.shared, Content: v.content}},
 	})
+	v.calls = p.Volumes[0].Story
 	n.waits[p] = waits{make(chan struct{}), make(chan struct{})}
 	n.api.Create(p)
 	return p

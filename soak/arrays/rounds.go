@@ -6,6 +6,7 @@ import (
 
 	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/kubelet"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // round is what happens to a volume while pods use it.
@@ -23,15 +24,7 @@ func (r *run) play(ctx context.Context, v *volume, what round, write bool) (snap
 	if !r.node.await(ctx, p, false) {
 		return "", false
 	}
-	if write {
-		if err := r.deed(v, p, true).run(ctx); err != nil {
-			if ctx.Err() == nil {
-				r.found.broken(history.PublishedData, p.Volumes[0].Story, "volume %s (%s): writing: %v", v.id, v.kind, err)
-			}
-			return "", false
-		}
-	}
-	if !r.compare(ctx, v, p) {
+	if write && !r.contain(ctx, v, p, true) || !r.contain(ctx, v, p, false) {
 		return "", false
 	}
 	if what.snapshot {
@@ -45,6 +38,7 @@ func (r *run) play(ctx context.Context, v *volume, what round, write bool) (snap
 		return snapshot, false
 	}
 	if what.expand {
+		r.found.add(Once, v, sized(story.Grow, v.size+1))
 		err := r.provisioner.expand(ctx, v, p.Volumes[0].Story.Target, p.Volumes[0].StagingPath(r.node.root, driverName), v.size+1)
 		if r.failed(ctx, v, "expand", err) {
 			return snapshot, false
@@ -53,6 +47,7 @@ func (r *run) play(ctx context.Context, v *volume, what round, write bool) (snap
 		v.size++
 		r.expanded++
 		r.mu.Unlock()
+		r.found.add(Once, v, sized(story.Grown, v.size))
 	}
 	if what.second {
 		if _, ok := r.play(ctx, v, round{length: what.length / 2}, false); !ok {
@@ -62,22 +57,22 @@ func (r *run) play(ctx context.Context, v *volume, what round, write bool) (snap
 	if !sleep(ctx, what.length) {
 		return snapshot, false
 	}
-	return snapshot, r.compare(ctx, v, p)
+	return snapshot, r.contain(ctx, v, p, false)
 }
 
-// compare looks whether a volume has its content.
-func (r *run) compare(ctx context.Context, v *volume, p *kubelet.Pod) bool {
-	err := r.deed(v, p, false).run(ctx)
-	if err != nil && ctx.Err() == nil {
-		r.found.broken(history.PublishedData, p.Volumes[0].Story, "volume %s (%s): %v", v.id, v.kind, err)
-	}
-	return err == nil
-}
-
-func (r *run) deed(v *volume, p *kubelet.Pod, write bool) deed {
+// contain has a container write the volume's content, or look whether it is there.
+func (r *run) contain(ctx context.Context, v *volume, p *kubelet.Pod, write bool) bool {
 	d := deed{Write: write, Path: p.Volumes[0].Story.Target, Block: v.kind == block, Content: v.content, Outside: r.outside}
 	if v.size > 1 {
 		d.Bytes = v.size * gib
 	}
-	return d
+	e, failed := story.Event{What: story.Whole}, story.Partial
+	if write {
+		e, failed = story.Event{What: story.Wrote, N: 1}, story.Failed
+	}
+	err := d.run(ctx)
+	if err != nil {
+		e = story.Event{What: failed, Text: err.Error()}
+	}
+	return ctx.Err() == nil && r.found.add(history.PublishedData, v, e)
 }

@@ -5,7 +5,9 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/katbox/katbox/soak/internal/history"
 	"github.com/katbox/katbox/soak/internal/workload"
+	"github.com/katbox/katbox/soak/story"
 )
 
 // The kinds of volumes: how pods reach them, and what they are.
@@ -31,21 +33,22 @@ type volume struct {
 	// size is in GiB.
 	size    int64
 	content workload.Content
+	// story judges it. calls are those that the kubelet made for its last pod.
+	story *story.Story
+	calls *history.Volume
 }
 
 func newVolume(name, kind string, content workload.Content) *volume {
-	v := &volume{name: name, kind: kind, size: 1, content: content}
+	v := &volume{name: name, kind: kind, size: 1, content: content, story: story.New(0)}
 	if kind == sharedNFS {
 		v.kind, v.shared = nfs, true
 	}
 	return v
 }
 
-// restored is a volume for a snapshot of this one.
-func (v *volume) restored() *volume {
-	other := *v
-	other.name, other.id = v.name+"-restored", ""
-	return &other
+// sized is an event that says how large it is, or becomes.
+func sized(what story.Verb, gibs int64) story.Event {
+	return story.Event{What: what, N: int(gibs * gib)}
 }
 
 func (v *volume) capability() *csi.VolumeCapability {
