@@ -32,7 +32,9 @@ func (p *person) list(ctx context.Context) {
 			return
 		}
 		for _, v := range page.Items {
-			all = append(all, listed(v))
+			if v.PodUID != "" { // else it is a retained local volume, which the stories judge
+				all = append(all, listed(v))
+			}
 		}
 		if q.Continue = page.Continue; q.Continue == "" {
 			p.counts.lists.Add(1)
