@@ -35,7 +35,8 @@ func list(ctx context.Context, root string, patterns []string) (wanted []goPacka
 	for name := range strings.FieldsSeq(string(names)) {
 		mine[name] = true
 	}
-	text, err := output(ctx, root, "go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,Name,GoFiles"}, patterns...)...)
+	fields := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,Name,GoFiles"}
+	text, err := output(ctx, root, "go", append(fields, patterns...)...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -136,7 +136,8 @@ func (e *environment) sweep(ctx context.Context) error {
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(PersistentVolumeClaimKind + "List"))
 		return list
 	}
-	if err := eachOf(ctx, e.Resources, PersistentVolumeClaimKind, claims, func(o client.Object) { delete(left, string(o.GetUID())) }); err != nil {
+	hasClaim := func(o client.Object) { delete(left, string(o.GetUID())) }
+	if err := eachOf(ctx, e.Resources, PersistentVolumeClaimKind, claims, hasClaim); err != nil {
 		return err
 	}
 	if len(left) == 0 {

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -101,9 +102,7 @@ func TestUnclaimedPages(t *testing.T) {
 	found, pages := map[string]string{}, 0
 	for last := ""; pages == 0 || last != ""; pages++ {
 		page := x.claimedPage(last)
-		for uid, name := range page.byClaim {
-			found[uid] = name
-		}
+		maps.Copy(found, page.byClaim)
 		last = page.last
 	}
 	if len(found) != 2*sweepPage+1 || pages != 3 {

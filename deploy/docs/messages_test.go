@@ -78,7 +78,8 @@ func TestKindsAreOfWhatIsThere(t *testing.T) {
 // kubernetes are messages on the page that are not Katbox': Kubernetes, its kubelet and OpenShift say them.
 var kubernetes = []string{
 	"violates PodSecurity", "insufficient quota to match these scopes", "unable to validate against any security context constraint",
-	"hostPath type check failed", "ErrImagePull", "Terminating", "DiscoveryFailed", "driver name katbox.csi.paypal.com not found in the list of registered CSI drivers",
+	"hostPath type check failed", "ErrImagePull", "Terminating", "DiscoveryFailed",
+	"driver name katbox.csi.paypal.com not found in the list of registered CSI drivers",
 }
 
 // TestTroubleshootingQuotesTheSource: each message of the tables in troubleshooting.md is one of the source, or of

@@ -41,8 +41,9 @@ func keptOf(o *unstructured.Unstructured) *entry {
 			Verdict: r.Owner.Verdict.String(), NamespaceUID: r.Owner.NamespaceUID, Kind: r.Owner.Kind, Name: r.Owner.Name, UID: r.Owner.UID,
 		},
 		Array: &api.Array{
-			Pool: textIn(o, "spec", "poolName"), Class: textIn(o, "spec", "className"), Block: textIn(o, "spec", "volumeMode") == string(v1alpha1.Block),
-			Size: cmp.Or(textIn(o, "status", "capacity"), textIn(o, "spec", "size")),
+			Pool: textIn(o, "spec", "poolName"), Class: textIn(o, "spec", "className"),
+			Block: textIn(o, "spec", "volumeMode") == string(v1alpha1.Block),
+			Size:  cmp.Or(textIn(o, "status", "capacity"), textIn(o, "spec", "size")),
 		},
 	}
 	if size, err := resource.ParseQuantity(v.Array.Size); err == nil {
