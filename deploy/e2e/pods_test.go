@@ -20,6 +20,8 @@ type pod struct {
 	ReadOnly, MountReadOnly bool
 	// SubPaths lets each container see a directory of its own of the volume, which is named like the container.
 	SubPaths bool
+	// UserNamespace lets root of the pod be nobody on the node. Such a pod cannot have the node's network.
+	UserNamespace bool
 	// Node is where the pod runs; empty for where the scheduler puts it.
 	Node string
 }
@@ -30,7 +32,11 @@ kind: Pod
 metadata: {name: {{.Name}}}
 spec:
   restartPolicy: Never
+{{- if .UserNamespace}}
+  hostUsers: false
+{{- else}}
   hostNetwork: true
+{{- end}}
 {{- if .Node}}
   nodeName: {{.Node}}
 {{- end}}

@@ -48,7 +48,26 @@ func (c *cluster) testUses() {
 	c.want(c.file(uid, "c0/file"), "one\n")
 	c.want(c.file(uid, "c1/file"), "two\n")
 	c.wantNoMounts()
+	c.usesUserNamespace()
 	c.examples()
+}
+
+// usesUserNamespace: root of the pod is another user on the node, and its files in the volume are root's there, as the
+// runtime maps them. That needs containerd 2 and runc 1.2, and with RK_CNI a network for pods.
+func (c *cluster) usesUserNamespace() {
+	c.t.Helper()
+	handlers := c.kubectl("get", "nodes", "-o", "jsonpath={.items[*].status.runtimeHandlers[*].features.userNamespaces}")
+	if !strings.Contains(handlers, "true") || os.Getenv("RK_CNI") == "" {
+		report("a pod with a user namespace", "not run: the runtime has %q, RK_CNI=%q", handlers, os.Getenv("RK_CNI"))
+		return
+	}
+	uid := c.succeeds(pod{Name: "own-users", UserNamespace: true, Scripts: []string{
+		`read -r inside outside size < /proc/self/uid_map; [ "$inside" = 0 ] && [ "$outside" -gt 0 ] && echo mine > /scratch/file`,
+	}})
+	c.want(c.file(uid, "file"), "mine\n")
+	c.wantOwner(c.file(uid, "file"), 0, 0)
+	c.wantNoMounts()
+	report("a pod with a user namespace", "ran")
 }
 
 // refusesWrites: also the mount on the node does, and not only the container's, at
