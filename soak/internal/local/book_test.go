@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -141,5 +142,18 @@ func TestVerify(t *testing.T) {
 	}
 	if err := p.verify(told, dir); err == nil || !strings.Contains(p.book[told].Broken(), "marker 1 of 1 of a") {
 		t.Errorf("another marker: %v, %q", err, p.book[told].Broken())
+	}
+}
+
+// TestAuditWithoutANode: what broke before is reported also if no node answers in the end.
+func TestAuditWithoutANode(t *testing.T) {
+	t.Parallel()
+	p := &Player{Config: Config{Controller: &Controller{}}, count: make(map[story.Verb]int),
+		book: bookOf(t, of(story.Create, 10), of(story.Created, 11))}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	all, err := p.Audit(ctx)
+	if !errors.Is(err, context.Canceled) || len(all) != 1 || !strings.Contains(all[0].What, "it has 11 bytes") {
+		t.Errorf("%v, %+v", err, all)
 	}
 }
