@@ -46,8 +46,7 @@ func (s *stage) prove(ctx context.Context) error {
 	if err := s.driver.Start(ctx); err != nil {
 		return s.died(ctx, err)
 	}
-	s.started()
-	if err := s.locals.open(ctx); err != nil {
+	if err := s.started(ctx); err != nil {
 		return err
 	}
 	background.Go(func() {
@@ -166,9 +165,8 @@ func (s *stage) killDriver(ctx context.Context, away time.Duration, cancel conte
 		cancel(err)
 		return err
 	}
-	s.started()
 	s.checker.DaemonReady()
-	return nil
+	return s.started(ctx)
 }
 
 const (

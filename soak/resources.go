@@ -13,11 +13,16 @@ func (s *stage) holds() (check.Resources, bool) {
 	return check.Resources{Memory: used.Anonymous, Descriptors: descriptors, Threads: used.Threads}, running && open
 }
 
-// started tells the checker what the driver has after a start.
-func (s *stage) started() {
+// started tells the checker what the driver has after a start. It has a pool of local volumes, and its connection to
+// the controller, open from then on: they may come a moment after it is ready.
+func (s *stage) started(ctx context.Context) error {
+	if err := s.locals.open(ctx); err != nil {
+		return err
+	}
 	if r, ok := s.holds(); ok {
 		s.checker.Started(r)
 	}
+	return nil
 }
 
 // callsAtATime is how many the driver is sent at most: each one of a pod's volumes may be called for twice.

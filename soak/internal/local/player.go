@@ -71,9 +71,12 @@ func NewPlayer(cfg Config) (*Player, error) {
 	return &Player{Config: cfg, node: n, book: make(book), idle: make(map[string][]*volume), count: make(map[story.Verb]int)}, err
 }
 
-// Open waits for the pools.
-func (p *Player) Open(ctx context.Context) (err error) {
-	p.is, err = p.Controller.pools(ctx, p.classes())
+// Open waits for the pools. After a start of the daemon it may be called again, also while volumes are used.
+func (p *Player) Open(ctx context.Context) error {
+	is, err := p.Controller.pools(ctx, p.classes())
+	if err == nil && p.is == nil {
+		p.is = is
+	}
 	return err
 }
 
