@@ -12,6 +12,16 @@ import (
 // nouuid or errors=continue. It needs Linux 5.2.
 func MountUnattached(device, fsType string, options ...string) (mount int, err error) {
 	err = do("MountUnattached", at(device), func() error {
+		mount, err = mountUnattached(device, fsType, append([]string{"ro"}, options...))
+		return err
+	})
+	return mount, err
+}
+
+// MountAgain is [MountUnattached] for a file system that is there for writing: the kernel keeps one that was frozen
+// when its last mount went, and this is the way back to it. Nothing can be written through the handle.
+func MountAgain(device, fsType string, options ...string) (mount int, err error) {
+	err = do("MountAgain", at(device), func() error {
 		mount, err = mountUnattached(device, fsType, options)
 		return err
 	})
@@ -27,7 +37,7 @@ func mountUnattached(device, fsType string, options []string) (int, error) {
 	if err := unix.FsconfigSetString(fs, "source", device); err != nil {
 		return -1, err
 	}
-	for _, option := range append([]string{"ro"}, options...) {
+	for _, option := range options {
 		if key, value, ok := strings.Cut(option, "="); ok {
 			err = unix.FsconfigSetString(fs, key, value)
 		} else {

@@ -260,6 +260,9 @@ func (i *images) thawOrigin(r local.Record) {
 	}
 	defer image.Close()
 	mounted, err := i.openMounted(from, image)
+	if err == nil && mounted == nil {
+		mounted, err = i.openKept(name, image)
+	}
 	if err == nil && mounted != nil {
 		err = thawed(kernel.Thaw(int(mounted.Fd())))
 		mounted.Close()
@@ -267,6 +270,34 @@ func (i *images) thawOrigin(r local.Record) {
 	if err != nil {
 		i.Log.Error(err, "cannot thaw the file system of a volume that may be frozen for a copy; run fsfreeze -u on it", logkeys.Volume, name)
 	}
+}
+
+// openKept opens the top of the file system of an image that is mounted nowhere, and has a loop device all the same; nil
+// if there is none. If a volume is unstaged while it is frozen, the kernel keeps the file system, and with it the device,
+// until that is thawed.
+func (i *images) openKept(name string, image *os.File) (*os.File, error) {
+	r, err := i.Load(name)
+	if err != nil || r.Block {
+		return nil, err
+	}
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return nil, err
+	}
+	defer closeLoops(loops)
+	if len(loops) == 0 {
+		return nil, nil
+	}
+	top, err := kernel.MountAgain(loops[0].path(), fsTypeOf(r), sameUUID(r)...)
+	if err != nil {
+		return nil, fmt.Errorf("mount %s once more: %w", loops[0].name, err)
+	}
+	defer unix.Close(top)
+	fd, err := kernel.Openat(top, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fmt.Errorf("open the top directory of %s: %w", loops[0].name, err)
+	}
+	return os.NewFile(uintptr(fd), loops[0].name), nil
 }
 
 // suffix is how the path of a record's image ends.

@@ -77,10 +77,9 @@ func (i *images) show(ctx context.Context, r local.Record) (_ *shown, err error)
 	}
 	// The mount keeps the device from here on. It goes by itself with the last handle.
 	defer l.Close()
-	options := []string{"errors=continue"} // whatever its superblock says
-	if fsTypeOf(r) == "xfs" {
-		// It may be a copy of another volume, and the two have the same UUID.
-		options = []string{"nouuid"}
+	options := sameUUID(r)
+	if fsTypeOf(r) != "xfs" {
+		options = []string{"errors=continue"} // whatever its superblock says
 	}
 	s := &shown{device: l.name, suffix: i.suffix(r)}
 	err = insist(ctx, func() (err error) {
@@ -101,6 +100,14 @@ func (i *images) show(ctx context.Context, r local.Record) (_ *shown, err error)
 		return nil, fmt.Errorf("mount its %s for reading: %w", fsTypeOf(r), err)
 	}
 	return s, nil
+}
+
+// sameUUID lets the kernel mount the file system of a volume that may be a copy of another one: the two have the same UUID.
+func sameUUID(r local.Record) []string {
+	if fsTypeOf(r) == "xfs" {
+		return []string{"nouuid"}
+	}
+	return nil
 }
 
 // idle fails with [volume.ErrBusy] while an image has a device: that of its last mount goes behind the last handle.
