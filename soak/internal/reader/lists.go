@@ -32,7 +32,7 @@ func (p *person) list(ctx context.Context) {
 			return
 		}
 		for _, v := range page.Items {
-			if v.PodUID != "" { // else it is a retained local volume, which the stories judge
+			if v.PodUID != "" { // else it is a retained local volume, which is judged by what its pool lists
 				all = append(all, listed(v))
 			}
 		}
