@@ -154,11 +154,23 @@ func (d *daemon) launch() {
 	d.t.Cleanup(d.end)
 }
 
-// ready waits until the daemon is ready, or has ended.
+// ready waits until the daemon answers, or has ended. The first answer has to be that it is ready: it serves nothing before.
 func (d *daemon) ready() error {
 	ctx, cancel := context.WithTimeout(d.t.Context(), hangs)
 	defer cancel()
-	return d.process.Ready(ctx, d.layout().Socket)
+	ended := d.process.Ended()
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	probe, err := csi.NewIdentityClient(d.conn).Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
+	if err != nil || !probe.GetReady().GetValue() {
+		return fmt.Errorf("the daemon is not ready: %v, %w", probe, err)
+	}
+	return nil
 }
 
 // end is the clean-up after a test; it does nothing when the test ended the
