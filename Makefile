@@ -65,7 +65,8 @@ docs: ## Write what in the documents is made from elsewhere: the pictures, all m
 
 # With KATBOX_MUTANTS_DEVICES=yes the tests also have the machine's loop devices.
 mutants: ## Change the code in small ways and see whether a test notices, as root, for an hour; MUTANTS_FLAGS="-only drop -for 5m", MUTANTS=./internal/scratch
-	export $(PLAIN); cd .ci/mutants && go test -vet=off -count=1 . && go build -o ../../bin/mutants .
+	cd .ci/mutants && CGO_ENABLED=0 go test -vet=off -count=1 .
+	export $(PLAIN); cd .ci/mutants && go build -o ../../bin/mutants .
 	bin/mutants -for 1h $(MUTANTS_FLAGS) $(MUTANTS)
 
 fuzz: ## Fuzz each decoder and validator for FUZZTIME=11s; FUZZ=Store picks some by name
