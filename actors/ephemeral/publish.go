@@ -56,8 +56,8 @@ func (t *task) publish(p volume.Publication) error {
 // mayPublish refuses what contradicts what is known of the volume.
 func (t *task) mayPublish(p volume.Publication) error {
 	switch {
-	case t.record == nil:
-		return p.Refused
+	case t.record == nil: // the actor has answered a first publish that is refused
+		return nil
 	case t.record.Phase == volume.Deleting:
 		return fmt.Errorf("%w: volume %s is being deleted; try again", volume.ErrBusy, t.id)
 	case t.record.Attach != p.Attach:
