@@ -135,7 +135,7 @@ func (a audit) list(ctx context.Context, is pool, kind string) ([]found, error) 
 // use gives a volume to a pod once more.
 func (a audit) use(ctx context.Context, v *volume) error {
 	if v.retained {
-		if err := a.stageOnce(ctx, a.is[v.class].UUID, v.name); status.Code(err) != codes.Unavailable {
+		if err := a.staged(v, auditor).Stage(ctx); status.Code(err) != codes.Unavailable {
 			return fmt.Errorf("it is retained, and staging it was answered with %w", err)
 		}
 		if err := a.restore(ctx, v); err != nil {
@@ -148,7 +148,7 @@ func (a audit) use(ctx context.Context, v *volume) error {
 	}
 	is, err := ask[found](ctx, a.Controller, http.MethodGet, a.pathOf(v), nil)
 	if err != nil {
-		return errors.Join(err, a.leave(ctx, v.name, auditor))
+		return errors.Join(err, a.leave(ctx, v, auditor))
 	}
 	a.told(is.sight(volumes, "", now(v.told())))
 	v.size = is.Size
@@ -157,7 +157,7 @@ func (a audit) use(ctx context.Context, v *volume) error {
 	if err == nil {
 		err = errors.Join(u.grow(ctx), a.fill(u), u.Verify())
 	}
-	return errors.Join(err, a.leave(ctx, v.name, auditor))
+	return errors.Join(err, a.leave(ctx, v, auditor))
 }
 
 // fill fails if the pod cannot have the room that it was promised, or has more.
@@ -186,7 +186,7 @@ func (a audit) useSnapshot(ctx context.Context, f found) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.verify(v.told(), target), a.leave(ctx, v.name, auditor), a.delete(ctx, v))
+	return errors.Join(a.verify(v.told(), target), a.leave(ctx, v, auditor), a.delete(ctx, v))
 }
 
 // nothingLeft reports what is left of volumes and snapshots that are all deleted.

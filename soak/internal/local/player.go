@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
 	"github.com/katbox/katbox/soak/internal/synced"
 	"github.com/katbox/katbox/soak/story"
 )
@@ -44,8 +46,8 @@ type Config struct {
 // Player lets volumes live. Its methods may be called at the same time, except [Player.Audit].
 type Player struct {
 	Config
-	*node
-	is map[string]pool
+	calls csi.NodeClient
+	is    map[string]pool
 
 	mu    sync.Mutex
 	book  book
@@ -67,8 +69,8 @@ func (v *volume) told() string { return nameOf(v.class, volumes, v.name) }
 
 // NewPlayer returns a player of a node that is connected, or comes.
 func NewPlayer(cfg Config) (*Player, error) {
-	n, err := dial(cfg.Socket, cfg.Kubelet)
-	return &Player{Config: cfg, node: n, book: make(book), idle: make(map[string][]*volume), count: make(map[story.Verb]int)}, err
+	calls, err := dial(cfg.Socket)
+	return &Player{Config: cfg, calls: calls, book: make(book), idle: make(map[string][]*volume), count: make(map[story.Verb]int)}, err
 }
 
 // Open waits for the pools. After a start of the daemon it may be called again, also while volumes are used.
@@ -168,14 +170,6 @@ func (p *Player) Begin(ctx context.Context, pod string, random *rand.Rand) (*Use
 		return nil, err
 	}
 	return u, u.Verify()
-}
-
-// give stages and publishes a volume.
-func (p *Player) give(ctx context.Context, v *volume, pod string) (target string, err error) {
-	if err := p.stage(ctx, p.is[v.class].UUID, v.name); err != nil {
-		return "", err
-	}
-	return p.publish(ctx, p.is[v.class].UUID, v.name, pod)
 }
 
 // verify looks whether all is there that was synced, and fails if that is not so.
@@ -303,7 +297,7 @@ func (u *Use) grow(ctx context.Context) error {
 		return err
 	}
 	u.size = grown.Size
-	size, err := u.expand(ctx, u.name, u.target, u.size)
+	size, err := u.expand(ctx, u.volume, u.pod, u.size)
 	if err == nil && size < u.size {
 		err = fmt.Errorf("%s was expanded to %d bytes, and has %d", u.name, u.size, size)
 	}
@@ -341,7 +335,7 @@ func (u *Use) copy(ctx context.Context) error {
 
 // End takes the volume from the pod. It is kept for another one, retained, or deleted.
 func (u *Use) End(ctx context.Context) error {
-	if err := u.leave(ctx, u.name, u.pod); err != nil {
+	if err := u.leave(ctx, u.volume, u.pod); err != nil {
 		return err
 	}
 	u.mu.Lock()
