@@ -159,27 +159,33 @@ func (e *environment) sweep(ctx context.Context) error {
 		return err
 	}
 	maps.DeleteFunc(named, func(_ string, has bool) bool { return has })
-	return e.tellUnclaimed(ctx, slices.Sorted(maps.Keys(named)))
+	return e.tellUnclaimed(ctx, named)
 }
 
-// tellUnclaimed tells of volumes that neither a claim nor a PersistentVolume has.
-func (e *environment) tellUnclaimed(ctx context.Context, names []string) error {
+// tellUnclaimed tells of volumes that neither a claim nor a PersistentVolume has. It lists all volumes, since there may be
+// too many to read one by one.
+func (e *environment) tellUnclaimed(ctx context.Context, names map[string]bool) error {
+	if len(names) == 0 {
+		return nil
+	}
 	var told []string
-	for _, name := range names {
-		t, v := &task{environment: e, name: name}, &v1alpha1.PoolVolume{}
-		found, err := t.read(ctx, name, v)
-		switch {
-		case err != nil:
-			return err
-		case !found, v.DeletionTimestamp != nil, v.Status.State != v1alpha1.VolumeReady, time.Since(v.CreationTimestamp.Time) < unclaimedAge:
-			continue
+	empty := func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }
+	if err := eachOf(ctx, e.Resources, "PoolVolume", empty, func(o client.Object) {
+		v, ok := o.(*v1alpha1.PoolVolume)
+		if _, named := names[o.GetName()]; !ok || !named || v.DeletionTimestamp != nil || v.Status.State != v1alpha1.VolumeReady ||
+			time.Since(v.CreationTimestamp.Time) < unclaimedAge {
+			return
 		}
-		told = append(told, name)
+		told = append(told, v.Name)
+		t := &task{environment: e, name: v.Name}
 		t.warn(v, "Unclaimed", fmt.Errorf("its claim is gone and no PersistentVolume names it, so Kubernetes does not ask for its deletion; "+
 			"to delete it on %s, with its data, delete PoolVolume %s; to use it, make a PersistentVolume with the volumeHandle %[2]s",
-			e.ground(v.Spec.PoolName), name))
+			e.ground(v.Spec.PoolName), v.Name))
+	}); err != nil {
+		return err
 	}
 	if len(told) > 0 {
+		slices.Sort(told)
 		e.Log.Info("volumes have neither a claim nor a PersistentVolume; their events say what to do", "count", len(told),
 			"volumes", told[:min(len(told), mostNamed)])
 	}
