@@ -84,7 +84,8 @@ func (b *Binary) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("%w\n%s", err, quoteEnd(b.config.Log))
+		does := stuck(p)
+		return fmt.Errorf("%w\n%s%s", err, does, quoteEnd(b.config.Log))
 	}
 	go func() {
 		<-p.Ended()
@@ -115,9 +116,8 @@ func (b *Binary) Stop() error {
 	select {
 	case <-p.Ended():
 	case <-time.After(stopLimit):
-		_ = p.Signal(unix.SIGKILL) // or it is gone already
-		<-p.Ended()
-		return fmt.Errorf("the daemon still ran %s after SIGTERM\n%s", stopLimit, quoteEnd(b.config.Log))
+		does := stuck(p)
+		return fmt.Errorf("the daemon still ran %s after SIGTERM\n%s%s", stopLimit, does, quoteEnd(b.config.Log))
 	}
 	if err := p.Err(); err != nil {
 		return fmt.Errorf("the daemon did not end with code 0 after SIGTERM: %w\n%s", err, quoteEnd(b.config.Log))

@@ -140,13 +140,33 @@ func TestStartFails(t *testing.T) {
 
 	b = newDriver(t, "never ready")
 	b.config.StartLimit = time.Millisecond
-	if err := b.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "not ready after 1ms") {
-		t.Errorf("a driver that is not ready in time: %v", err)
+	err = b.Start(t.Context())
+	for _, want := range []string{"not ready after 1ms", "of CPU time"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a driver that is not ready in time: %v\nThat does not say %q.", err, want)
+		}
 	}
 
 	b = New(Config{Binary: "/does/not/exist", Log: filepath.Join(t.TempDir(), "log")})
 	if err := b.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
 		t.Errorf("a driver that does not exist: %v", err)
+	}
+}
+
+// TestStuck: of a driver that does not go on it is told what it does.
+func TestStuck(t *testing.T) {
+	b := newDriver(t, "in order")
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	does := stuck(b.current()) + quoteEnd(b.config.Log)
+	for _, want := range []string{"of CPU time", ", in system call ", "hello from a driver", "SIGQUIT: quit", "goroutine 1 "} {
+		if !strings.Contains(does, want) {
+			t.Errorf("%s\nThat does not say %q.", does, want)
+		}
+	}
+	if again := stuck(b.current()); again != "" {
+		t.Errorf("of a driver that has ended: %s", again)
 	}
 }
 
@@ -184,6 +204,9 @@ func TestLastWords(t *testing.T) {
 		{"long panic", "one\npanic: oh" + long, "panic: oh" + long[:longestQuote-9]},
 		{"only mentioned", "a panic: no\nend", "a panic: no\nend"},
 		{"fatal error", "one\nfatal error: oh\n", "fatal error: oh"},
+		{"told to quit", "one\nSIGQUIT: quit\ngoroutine 1\n", "one\nSIGQUIT: quit\ngoroutine 1"},
+		{"told to quit, long", long + "\nSIGQUIT: quit" + strings.Repeat("y", 2*longestGoroutines),
+			long[:longestQuote-1] + "\nSIGQUIT: quit" + strings.Repeat("y", longestGoroutines-len("SIGQUIT: quit"))},
 		{"empty", "", ""},
 	} {
 		if got := lastWords(test.log); got != test.want {

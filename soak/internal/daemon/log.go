@@ -10,6 +10,8 @@ import (
 const (
 	// longestQuote is how much of the daemon's log a story quotes, in bytes.
 	longestQuote = 4096
+	// longestGoroutines is how much it quotes of the goroutines of a daemon that did not go on.
+	longestGoroutines = 32 << 10
 	// longestDump is how far from its end a panic is looked for. All goroutines
 	// follow it.
 	longestDump = 1 << 20
@@ -34,13 +36,17 @@ func quoteEnd(path string) string {
 }
 
 // lastWords is what a log says last: its end, or the beginning of a panic,
-// which says more than the last of the goroutines that are listed after it.
+// which says more than the last of the goroutines that are listed after it. What
+// [stuck] had it write is quoted at more length, with what came before.
 func lastWords(log string) string {
 	log = strings.TrimRight(log, "\n")
 	for _, start := range []string{"panic: ", "fatal error: "} {
 		if i := strings.LastIndex("\n"+log, "\n"+start); i >= 0 {
 			return log[i:min(i+longestQuote, len(log))]
 		}
+	}
+	if i := strings.LastIndex("\n"+log, "\nSIGQUIT: quit"); i >= 0 {
+		return log[max(0, i-longestQuote):min(i+longestGoroutines, len(log))]
 	}
 	return log[max(0, len(log)-longestQuote):]
 }
