@@ -37,13 +37,14 @@ func (f *findings) broken(p history.Promise, v *history.Volume, format string, a
 	}
 }
 
-// add goes on with the story of a volume, and returns whether that fits. If not, the promise is broken.
+// add goes on with the story of a volume, and returns whether all of it fits. What does not breaks the promise, once.
 func (f *findings) add(p history.Promise, v *volume, e story.Event) bool {
 	e.At = time.Now()
 	e.Until = e.At
+	before := v.story.Broken()
 	v.story.Add(e)
 	broken := v.story.Broken()
-	if broken != "" {
+	if broken != "" && before == "" {
 		f.broken(p, v.calls, "volume %s (%s, %s): %s", v.id, v.name, v.kind, broken)
 		for _, told := range v.story.Told() {
 			f.say("    %s", told)

@@ -51,13 +51,14 @@ func (r *run) create(ctx context.Context, v *volume, snapshot string) bool {
 	e := sized(story.Create, v.size)
 	e.Text = snapshot
 	r.found.add(Once, v, e)
-	if r.failed(ctx, v, "create", r.provisioner.create(ctx, v, snapshot)) {
+	size, err := r.provisioner.create(ctx, v, snapshot)
+	if r.failed(ctx, v, "create", err) {
 		return false
 	}
 	r.mu.Lock()
 	r.volumes[v.id] = v
 	r.mu.Unlock()
-	return r.found.add(Once, v, sized(story.Created, v.size))
+	return r.found.add(Once, v, sized(story.Created, size))
 }
 
 // rest waits until a volume is detached.
@@ -117,7 +118,7 @@ func (r *run) listed(ctx context.Context, v *volume) bool {
 	e := story.Event{What: story.Unknown}
 	for _, one := range has.Volumes {
 		if one.ID == id {
-			e = sized(story.Listed, one.Size)
+			e = sized(story.Listed, one.Size*gib)
 		}
 	}
 	return r.found.add(Once, v, e)

@@ -15,11 +15,8 @@ import (
 	"github.com/katbox/katbox/soak/testbed"
 )
 
-const (
-	// callLimit is the deadline of each call.
-	callLimit = 30 * time.Second
-	gib       = 1 << 30
-)
+// callLimit is the deadline of each call.
+const callLimit = 30 * time.Second
 
 // provisioner plays the external-provisioner, -resizer and -snapshotter, and the part of the kubelet that
 // expands: each call is repeated until there is an answer that is final.
@@ -71,9 +68,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-func (p *provisioner) create(ctx context.Context, v *volume, snapshot string) error {
+// create makes a volume, and returns the size that it has by the answer.
+func (p *provisioner) create(ctx context.Context, v *volume, snapshot string) (size int64, err error) {
 	r := &csi.CreateVolumeRequest{
-		Name: v.name, CapacityRange: &csi.CapacityRange{RequiredBytes: v.size * gib},
+		Name: v.name, CapacityRange: &csi.CapacityRange{RequiredBytes: v.size},
 		VolumeCapabilities: []*csi.VolumeCapability{v.capability()}, Parameters: map[string]string{"protocol": "iscsi"},
 	}
 	if v.kind == nfs {
@@ -85,7 +83,7 @@ func (p *provisioner) create(ctx context.Context, v *volume, snapshot string) er
 	}
 	answer, err := repeat(ctx, func(ctx context.Context) (*csi.CreateVolumeResponse, error) { return p.controller.CreateVolume(ctx, r) })
 	v.id = answer.GetVolume().GetVolumeId()
-	return err
+	return answer.GetVolume().GetCapacityBytes(), err
 }
 
 func (p *provisioner) delete(ctx context.Context, id string) error {
@@ -95,22 +93,25 @@ func (p *provisioner) delete(ctx context.Context, id string) error {
 	return err
 }
 
-// expand makes a volume larger that is published.
-func (p *provisioner) expand(ctx context.Context, v *volume, target, staging string, size int64) error {
-	to := &csi.CapacityRange{RequiredBytes: size * gib}
+// expand makes a volume larger that is published, and returns the size that it has by the answers.
+func (p *provisioner) expand(ctx context.Context, v *volume, target, staging string, size int64) (int64, error) {
+	to := &csi.CapacityRange{RequiredBytes: size}
 	answer, err := repeat(ctx, func(ctx context.Context) (*csi.ControllerExpandVolumeResponse, error) {
 		return p.controller.ControllerExpandVolume(ctx,
 			&csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: to, VolumeCapability: v.capability()})
 	})
 	if err != nil || !answer.GetNodeExpansionRequired() {
-		return err
+		return answer.GetCapacityBytes(), err
 	}
-	_, err = repeat(ctx, func(ctx context.Context) (*csi.NodeExpandVolumeResponse, error) {
+	onNode, err := repeat(ctx, func(ctx context.Context) (*csi.NodeExpandVolumeResponse, error) {
 		return p.node.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 			VolumeId: v.id, VolumePath: target, StagingTargetPath: staging, CapacityRange: to, VolumeCapability: v.capability(),
 		})
 	})
-	return err
+	if has := onNode.GetCapacityBytes(); err == nil && has != 0 && has < size { // 0 says nothing
+		err = fmt.Errorf("it was expanded to %d bytes, and its node says that it has %d", size, has)
+	}
+	return answer.GetCapacityBytes(), err
 }
 
 func (p *provisioner) snapshot(ctx context.Context, v *volume, name string) (id string, err error) {

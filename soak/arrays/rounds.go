@@ -38,16 +38,16 @@ func (r *run) play(ctx context.Context, v *volume, what round, write bool) (snap
 		return snapshot, false
 	}
 	if what.expand {
-		r.found.add(Once, v, sized(story.Grow, v.size+1))
-		err := r.provisioner.expand(ctx, v, p.Volumes[0].Story.Target, p.Volumes[0].StagingPath(r.node.root, driverName), v.size+1)
+		r.found.add(Once, v, sized(story.Grow, v.size+gib))
+		size, err := r.provisioner.expand(ctx, v, p.Volumes[0].Story.Target, p.Volumes[0].StagingPath(r.node.root, driverName), v.size+gib)
 		if r.failed(ctx, v, "expand", err) {
 			return snapshot, false
 		}
 		r.mu.Lock()
-		v.size++
+		v.size += gib
 		r.expanded++
 		r.mu.Unlock()
-		r.found.add(Once, v, sized(story.Grown, v.size))
+		r.found.add(Once, v, sized(story.Grown, size))
 	}
 	if what.second {
 		if _, ok := r.play(ctx, v, round{length: what.length / 2}, false); !ok {
@@ -63,8 +63,8 @@ func (r *run) play(ctx context.Context, v *volume, what round, write bool) (snap
 // contain has a container write the volume's content, or look whether it is there.
 func (r *run) contain(ctx context.Context, v *volume, p *kubelet.Pod, write bool) bool {
 	d := deed{Write: write, Path: p.Volumes[0].Story.Target, Block: v.kind == block, Content: v.content, Outside: r.outside}
-	if v.size > 1 {
-		d.Bytes = v.size * gib
+	if v.size > gib {
+		d.Bytes = v.size
 	}
 	e, failed := story.Event{What: story.Whole}, story.Partial
 	if write {

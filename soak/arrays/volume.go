@@ -23,6 +23,9 @@ var kinds = []string{nfs, sharedNFS, ext4, xfs, block}
 
 func isKind(name string) bool { return slices.Contains(kinds, name) }
 
+// gib is the size of a new volume, and how much one grows. The array counts in it.
+const gib = 1 << 30
+
 // volume is one of the run's volumes.
 type volume struct {
 	// name is what the provisioner calls it, id what Katbox does.
@@ -30,7 +33,7 @@ type volume struct {
 	kind     string
 	// shared: pods on several nodes may write to it.
 	shared bool
-	// size is in GiB.
+	// size is what was asked for, in bytes.
 	size    int64
 	content workload.Content
 	// story judges it. calls are those that the kubelet made for its last pod.
@@ -39,7 +42,7 @@ type volume struct {
 }
 
 func newVolume(name, kind string, content workload.Content) *volume {
-	v := &volume{name: name, kind: kind, size: 1, content: content, story: story.New(0)}
+	v := &volume{name: name, kind: kind, size: gib, content: content, story: story.New(0)}
 	if kind == sharedNFS {
 		v.kind, v.shared = nfs, true
 	}
@@ -47,8 +50,8 @@ func newVolume(name, kind string, content workload.Content) *volume {
 }
 
 // sized is an event that says how large it is, or becomes.
-func sized(what story.Verb, gibs int64) story.Event {
-	return story.Event{What: what, N: int(gibs * gib)}
+func sized(what story.Verb, bytes int64) story.Event {
+	return story.Event{What: what, N: int(bytes)}
 }
 
 func (v *volume) capability() *csi.VolumeCapability {
