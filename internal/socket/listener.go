@@ -104,14 +104,21 @@ func removeStale(path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s exists and is not a socket; remove it or choose another path", path)
 	}
-	c, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		return errors.Join(fmt.Errorf("another process serves %s; stop it or choose another path", path), c.Close())
-	}
-	if !errors.Is(err, unix.ECONNREFUSED) {
+	// The kernel answers at once, so there is no time limit that a busy machine could exceed.
+	c, err := net.Dial("unix", path)
+	switch {
+	case err == nil:
+		return errors.Join(serves(path), c.Close())
+	case errors.Is(err, unix.EAGAIN): // so many wait to be accepted that no more may
+		return serves(path)
+	case !errors.Is(err, unix.ECONNREFUSED):
 		return fmt.Errorf("look for a process that serves %s: %w", path, err)
 	}
 	return kernel.Remove(path)
+}
+
+func serves(path string) error {
+	return fmt.Errorf("another process serves %s; stop it or choose another path", path)
 }
 
 // maxPath is the longest path of a Unix socket in bytes (sun_path, without the final NUL).

@@ -67,6 +67,31 @@ func TestListenTakesOverOnlyWhatNobodyServes(t *testing.T) {
 	}
 }
 
+// TestServedByAProcessThatDoesNotAccept: a process that is too busy to accept connections keeps its socket.
+func TestServedByAProcessThatDoesNotAccept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "csi.sock")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the second one finds no place to wait in
+		if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "another process serves") {
+			t.Errorf("%v, want that another process serves it", err)
+		}
+		waiting, err := net.Dial("unix", path)
+		if err == nil {
+			defer waiting.Close()
+		}
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOnlyRootMayUseItFromTheStart: there is no moment between bind and chmod in which others could
 // connect.
 func TestOnlyRootMayUseItFromTheStart(t *testing.T) {
