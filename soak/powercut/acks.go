@@ -30,6 +30,19 @@ func parseAcks(text string) ([]story.Event, error) {
 	return events, nil
 }
 
+// byNewClock gives the acks the times of the wall clock after the boot, if that shows less than before: a machine whose
+// clock ran ahead gets the right time when it boots. No deadline moves with it, so all acks are moved back, until none
+// is later than the boot.
+func byNewClock(acks []story.Event, booted time.Time) {
+	var back time.Duration
+	for _, e := range acks {
+		back = max(back, e.At.Sub(booted))
+	}
+	for i := range acks {
+		acks[i].At, acks[i].Until = acks[i].At.Add(-back), acks[i].Until.Add(-back)
+	}
+}
+
 func parseAck(line string) (story.Event, error) {
 	fields := strings.SplitN(line, " ", 4)
 	if len(fields) < 3 {

@@ -68,3 +68,23 @@ func TestNoAcks(t *testing.T) {
 		}
 	}
 }
+
+// TestNewClock: acks of a clock that ran ahead are moved to the clock after the boot, all by the same time.
+func TestNewClock(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int64) time.Time { return time.Unix(1700000000+seconds, 0) }
+	for name, tt := range map[string]struct{ booted, first, last int64 }{
+		"goes on":         {100, 10, 40},
+		"shows the same":  {40, 10, 40},
+		"shows less":      {25, -5, 25},
+		"shows much less": {-86400, -86430, -86400},
+	} {
+		acks := []story.Event{{At: at(10), Until: at(10)}, {At: at(40), Until: at(40)}}
+		byNewClock(acks, at(tt.booted))
+		want := []story.Event{{At: at(tt.first), Until: at(tt.first)}, {At: at(tt.last), Until: at(tt.last)}}
+		if !reflect.DeepEqual(acks, want) {
+			t.Errorf("a clock that %s: %v, want %v", name, acks, want)
+		}
+	}
+	byNewClock(nil, at(0))
+}

@@ -30,6 +30,7 @@ func check(ctx context.Context, o options, out io.Writer) (violations int, err e
 	if err != nil {
 		return 0, err
 	}
+	byNewClock(acks, began)
 	c := &checker{findings: &findings{out: out}}
 	if c.locals, err = newLocals(o, "after", func(story.Event) error { return nil }); err != nil {
 		return 0, err

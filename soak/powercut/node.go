@@ -26,6 +26,9 @@ const (
 	callLimit = 60 * time.Second
 	// busyPause is before a call is repeated that met another one, or a deletion.
 	busyPause = 50 * time.Millisecond
+	// startLimit is how long a daemon may take until it is ready. The clock of an emulated machine that has other work
+	// beside it was seen to run five times as fast as it should.
+	startLimit = 5 * time.Minute
 )
 
 // nodes are the names of the daemons, with the lifespan that each has while the
@@ -69,7 +72,7 @@ func newNode(o options, name string, lifespan, grace time.Duration, l *locals) (
 	if l != nil && name == localNode {
 		args = append(args, l.flags...)
 	}
-	n.driver = daemon.New(daemon.Config{Binary: o.daemon, Log: n.layout.Log, Socket: n.layout.Socket, Args: args})
+	n.driver = daemon.New(daemon.Config{Binary: o.daemon, Log: n.layout.Log, Socket: n.layout.Socket, Args: args, StartLimit: startLimit})
 	var err error
 	n.conn, err = testbed.Dial(n.layout.Socket)
 	return n, err
