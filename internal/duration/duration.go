@@ -9,6 +9,19 @@ import (
 	"github.com/prometheus/common/model"
 )
 
+const (
+	// goForm is what time.ParseDuration reads, without a sign.
+	goForm = `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*`
+	// longForm is what else Parse reads: from years, weeks or days on, each unit once. So few digits are less than 292 years.
+	longForm = `(([0-9]{1,2}y)([0-9]{1,3}w)?([0-9]{1,4}d)?|([0-9]{1,3}w)([0-9]{1,4}d)?|[0-9]{1,4}d)` +
+		`([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?([0-9]{1,10}ms)?`
+	// Form is a regular expression for durations that are checked before Parse reads them, as by the API server. Of those
+	// with it, Parse refuses what has only units of Go and is longer than 292 years. CEL's duration() reads these, and no
+	// others: Long is a regular expression that finds the others.
+	Form = `^(` + goForm + `|` + longForm + `)$`
+	Long = `[dwy]`
+)
+
 // Parse reads the formats of Go's time.ParseDuration, such as 1.5h or 100us, and of
 // Prometheus, such as 3d or 1d12h. Its error does not repeat the text.
 func Parse(text string) (time.Duration, error) {

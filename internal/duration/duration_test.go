@@ -2,6 +2,7 @@ package duration
 
 import (
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -53,14 +54,38 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// TestForm: what has the form is read, and is not negative; of what has days, weeks or years, nothing is too long.
+func TestForm(t *testing.T) {
+	form, long := regexp.MustCompile(Form), regexp.MustCompile(Long)
+	for text, want := range map[string]bool{
+		"1h": true, "1.5h": true, ".5h": true, "1.h": true, "100µs": true, "1h1h": true, "2562047h47m16.854775807s": true,
+		"3d": true, "2w": true, "1y": true, "1d12h": true, "1y2w3d4h5m6s7ms": true, "0d": true,
+		"99y999w9999d99999h999999m99999999s9999999999ms": true,
+		"": false, "0": false, "-1h": false, "+1h": false, "-1d": false, "1.5d": false, "1d1.5h": false, "1h1d": false, "1d1d": false,
+		"100y": false, "1000w": false, "10000d": false, " 1h": false, "1d\n": false, "d": false, "1d1us": false, "١d": false,
+	} {
+		d, err := Parse(text)
+		if got := form.MatchString(text); got != want || got && (err != nil || d < 0) {
+			t.Errorf("%q: has the form: %t, want %t, and is read as %v, %v", text, got, want, d, err)
+		}
+		if _, err := time.ParseDuration(text); want && long.MatchString(text) == (err == nil) {
+			t.Errorf("%q: has long units: %t, and Go says %v", text, long.MatchString(text), err)
+		}
+	}
+}
+
 // FuzzParse looks for a duration that is read back as another one, or that Go or a person
 // reads differently.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"12h", "1d12h", "2w", "1y", "-3d", "1.5h", "100us", "292y", "0"} {
 		f.Add(text)
 	}
+	form, long := regexp.MustCompile(Form), regexp.MustCompile(Long)
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := Parse(text)
+		if form.MatchString(text) && (d < 0 || err != nil && long.MatchString(text)) {
+			t.Errorf("%q has the form, and is read as %v, %v", text, d, err)
+		}
 		if err != nil {
 			if d != 0 {
 				t.Errorf("%q: %v with the error %v", text, d, err)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -43,9 +44,9 @@ const (
 )
 
 const (
-	durationForm = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
-	durationCEL  = `duration(value) > duration('0s')`
-	durationIs   = "a duration longer than 0, such as 90m or 36h"
+	// Where there are days, weeks or years, all numbers are whole ones.
+	durationCEL = `(value.matches('` + duration.Long + `') ? value.matches('[1-9]') : duration(value) > duration('0s'))`
+	durationIs  = "a duration longer than 0, such as 90m, 36h or 4d"
 	// A pod's UID is a plain path element; the name of a volume is a label of DNS.
 	attachForm   = `^[A-Za-z0-9][-A-Za-z0-9._]{0,252}/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 	quantityForm = `^[0-9]+(\.[0-9]+)?([kMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})?$`
@@ -65,11 +66,11 @@ var Attributes = []*Attribute{
 		},
 	},
 	{
-		Key: "lifespan", Form: durationForm, CEL: durationCEL, Means: durationIs,
+		Key: "lifespan", Form: duration.Form, CEL: durationCEL, Means: durationIs,
 		read: func(to *asked, value string) bool { return readDuration(&to.lifespan, value) },
 	},
 	{
-		Key: "lifespanSucceeded", Form: durationForm, CEL: durationCEL, Means: durationIs,
+		Key: "lifespanSucceeded", Form: duration.Form, CEL: durationCEL, Means: durationIs,
 		read: func(to *asked, value string) bool { return readDuration(&to.lifespanSucceeded, value) },
 	},
 	{
@@ -118,7 +119,7 @@ func quantityCEL(least, most string) string {
 }
 
 func readDuration(to *time.Duration, value string) bool {
-	d, err := time.ParseDuration(value)
+	d, err := duration.Parse(value)
 	*to = d
 	return err == nil && d > 0
 }
