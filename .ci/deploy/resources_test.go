@@ -199,6 +199,14 @@ func TestRulesOfResources(t *testing.T) {
 		{"PoolVolume", either, "spec.source.snapshot", nil, "a snapshot or a volume"},
 		{"PoolVolume", never, "spec.requestName", "other", ""}, // as when another claim gets the data back
 		{"PoolVolume", never, "spec.lifespan", "24h", ""},
+		{"PoolVolume", never, "spec.lifespan", "7d", ""},
+		{"PoolVolume", never, "spec.lifespan", "0s", ""},
+		{"PoolVolume", either, "spec.lifespan", "soon", "it has to be a duration"},
+		{"PoolVolume", either, "spec.lifespan", "-1h", "it has to be a duration"},
+		{"PoolClass", never, "spec.lifespan", "1d12h", ""},
+		{"PoolClass", either, "spec.lifespan", "99999999h", "spec.lifespan"},
+		{"Pool", never, "spec.vpsa.requestTimeout", "1m30s", ""},
+		{"Pool", either, "spec.vpsa.requestTimeout", "", "it has to be a duration"},
 		{"PoolVolume", update, "spec.fsType", "xfs", "the file system cannot change"},
 		{"PoolVolume", update, "spec.fsType", nil, "the file system cannot change"},
 		{"PoolVolume", never, "spec.claimRef.name", "other", ""}, // as when an administrator gives it to another namespace

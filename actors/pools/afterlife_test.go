@@ -559,7 +559,7 @@ func TestPersonChangesHowLongItIsKept(t *testing.T) {
 	w.bound("pvc-1", 2, false, wants("24h"))
 	w.retains("pvc-1")
 	v := w.volume("pvc-1")
-	v.Spec.Lifespan = &metav1.Duration{Duration: 48 * time.Hour}
+	v.Spec.Lifespan = &v1alpha1.Duration{Duration: 48 * time.Hour}
 	w.must(w.api.Update(w.ctx, v))
 	w.until("the status and the array say so", func() bool { return !unfinishedVolume(w.volume("pvc-1")) })
 	w.isRetained("pvc-1", 48*time.Hour)

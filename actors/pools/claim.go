@@ -107,15 +107,15 @@ func lifespanOf(o metav1.Object) (time.Duration, error) {
 }
 
 // orNone is a lifespan for a resource's spec.
-func orNone(lifespan time.Duration) *metav1.Duration {
+func orNone(lifespan time.Duration) *v1alpha1.Duration {
 	if lifespan < 0 {
 		return nil
 	}
-	return &metav1.Duration{Duration: lifespan}
+	return &v1alpha1.Duration{Duration: lifespan}
 }
 
 // saidIn is a lifespan of a resource's spec.
-func saidIn(lifespan *metav1.Duration) time.Duration {
+func saidIn(lifespan *v1alpha1.Duration) time.Duration {
 	if lifespan == nil {
 		return noLifespan
 	}

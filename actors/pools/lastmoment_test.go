@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
@@ -19,7 +18,7 @@ import (
 func (h *testPools) keepLonger(name string, lifespan time.Duration) {
 	h.Helper()
 	v := get[v1alpha1.PoolVolume](h, name)
-	v.Spec.Lifespan = &metav1.Duration{Duration: lifespan}
+	v.Spec.Lifespan = &v1alpha1.Duration{Duration: lifespan}
 	if err := h.kube.Update(h.Context(), v); err != nil {
 		h.Error(err)
 	}

@@ -77,7 +77,7 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 	}
 	if v.Spec.Lifespan == nil || v.Annotations[v1alpha1.RestoredFromAnnotation] != "" || namespace != nil {
 		if err := t.writeSpec(ctx, v, func() {
-			v.Spec.Lifespan = &metav1.Duration{Duration: lifespan}
+			v.Spec.Lifespan = &v1alpha1.Duration{Duration: lifespan}
 			delete(v.Annotations, v1alpha1.RestoredFromAnnotation)
 			if namespace != nil && v.Spec.ClaimRef != nil {
 				v.Spec.ClaimRef.NamespaceUID = namespace.UID
@@ -251,7 +251,7 @@ func (t *task) finishRetained(ctx context.Context, v *v1alpha1.PoolVolume) error
 	}
 	if v.Spec.Lifespan == nil {
 		if err := t.writeSpec(ctx, v, func() {
-			v.Spec.Lifespan = &metav1.Duration{Duration: v.Status.RetainedUntil.Sub(v.Status.RetainedSince.Time)}
+			v.Spec.Lifespan = &v1alpha1.Duration{Duration: v.Status.RetainedUntil.Sub(v.Status.RetainedSince.Time)}
 		}); err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ type VPSA struct {
 	// RequestTimeout is how long the array may take for an answer.
 	// +optional
 	// +kubebuilder:default="3m"
-	RequestTimeout *metav1.Duration `json:"requestTimeout,omitempty"`
+	RequestTimeout *Duration `json:"requestTimeout,omitempty"`
 }
 
 // LocalPool is a directory on a disk of a node, told by the UUID that a file in it has: the disk may move to

@@ -49,10 +49,10 @@ type PoolClassSpec struct {
 	// +optional
 	// +kubebuilder:default=nfs
 	Protocol Protocol `json:"protocol,omitempty"`
-	// Lifespan is how long the data of a volume is kept after its claim was deleted, such as 24h, where the
+	// Lifespan is how long the data of a volume is kept after its claim was deleted, such as 24h or 7d, where the
 	// claim does not say. Without it, and with 0s, nothing is kept. Under pressure the oldest go earlier.
 	// +optional
-	Lifespan *metav1.Duration `json:"lifespan,omitempty"`
+	Lifespan *Duration `json:"lifespan,omitempty"`
 	// Enforcement of sizes in pools of nodes. BestEffort: by project quotas, too, which a hostile pod can
 	// evade. Strict: only pools where no pod can write more than its volume's size.
 	// +optional

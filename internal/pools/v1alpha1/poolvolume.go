@@ -77,7 +77,7 @@ type PoolVolumeSpec struct {
 	// pools.katbox.io/lifespan. Where the claim says nothing it is empty, and becomes that of the class when the
 	// claim is deleted. An administrator may change it from then on.
 	// +optional
-	Lifespan *metav1.Duration `json:"lifespan,omitempty"`
+	Lifespan *Duration `json:"lifespan,omitempty"`
 }
 
 // VolumeMode is what pods get.
