@@ -34,7 +34,7 @@ var runners = []runner{
 	{form: `MUTANTS_FLAGS=.* make mutants`, why: "it takes an hour; .ci/mutants has tests of its own"},
 	{form: `make soak SOAK_FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},
 	{form: `make bench( BENCH_FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
-	{form: `make image PUSH=yes .*`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
+	{form: `make image (PUSH=yes .*|VERSION=v0.1.0)`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
 
 	// katbox, on a node
 	{form: `katbox --version`, by: "cmd/katbox/options_test.go", does: "--version"},
@@ -57,6 +57,8 @@ var runners = []runner{
 		why: "the manifest; krew itself is not there"},
 
 	// Install
+	{form: `buildah manifest push --all .*`, by: "deploy/e2e/run", does: `buildah manifest push --quiet --all "$name:$tag" "oci-archive:`},
+	{form: `ctr -n k8s.io images import --base-name .*`, by: "deploy/e2e/run", does: `-n k8s.io images import --base-name "$1" "$2"`},
 	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize",
 		why: "what it renders; deploy/e2e applies it"},
 	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`,
