@@ -80,7 +80,7 @@ var runners = []runner{
 	{form: `kubectl get csinodes .*`, by: "deploy/e2e/manifests_test.go", does: `"csinode"`, why: "the same field of one node"},
 	{form: `kubectl wait --for=condition=Ready pod/scratch|kubectl exec scratch .*|kubectl get pod scratch .*|kubectl delete pod scratch`,
 		by: "deploy/e2e/examples_test.go", does: `c.wantPhase("scratch", "Running")`, why: "the same pod, by other means"},
-	{form: `kubectl -n katbox (describe daemonsets,pods|logs KATBOX-POD|port-forward KATBOX-POD 8080)`,
+	{form: `kubectl -n katbox (describe daemonsets,pods|logs KATBOX-POD( > log.txt)?|port-forward KATBOX-POD 8080)`,
 		why: noCluster + "deploy/e2e reads log, events and port"},
 	{form: `kubectl -n katbox get pods -o wide --field-selector spec.nodeName=NODE`, why: noCluster + "deploy/e2e knows its nodes"},
 	{form: `kubectl -n katbox logs -l app.kubernetes.io/name=katbox .*`, by: "cmd/katbox/afterlife_test.go",
