@@ -38,7 +38,7 @@ func TestEveryObjectIsAccepted(t *testing.T) {
 	for _, dir := range append(slices.Clip(overlays), definitions, withPolicy, withAll, withPoolsAndGateway, withAdmission, withFile) {
 		t.Run("kustomize/"+dir, func(t *testing.T) { acceptAll(t, kustomize(t, dir)) })
 	}
-	for _, path := range files(t, examples+"/*.yaml") {
+	for _, path := range append(files(t, examples+"/*.yaml"), files(t, examples+"/admission/*.yaml")...) {
 		t.Run("examples/"+filepath.Base(path), func(t *testing.T) {
 			content, err := os.ReadFile(path)
 			if err != nil {

@@ -34,7 +34,7 @@ var runners = []runner{
 	{form: `MUTANTS_FLAGS=.* make mutants`, why: "it takes an hour; .ci/mutants has tests of its own"},
 	{form: `make soak SOAK_FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},
 	{form: `make bench( BENCH_FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
-	{form: `make image PUSH=yes .*`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
+	{form: `make image (PUSH=yes .*|VERSION=v0.1.0)`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
 
 	// katbox, on a node
 	{form: `katbox --version`, by: "cmd/katbox/options_test.go", does: "--version"},
@@ -57,6 +57,8 @@ var runners = []runner{
 		why: "the manifest; krew itself is not there"},
 
 	// Install
+	{form: `buildah manifest push --all .*`, by: "deploy/e2e/run", does: `buildah manifest push --quiet --all "$name:$tag" "oci-archive:`},
+	{form: `ctr -n k8s.io images import --base-name .*`, by: "deploy/e2e/run", does: `-n k8s.io images import --base-name "$1" "$2"`},
 	{form: `kubectl (apply|delete)( --server-side)? -k .*`, by: ".ci/deploy/documents_test.go", does: "byKustomize",
 		why: "what it renders; deploy/e2e applies it"},
 	{form: `kubectl apply -f deploy/examples/.*`, by: ".ci/deploy/objects_test.go", does: `examples+"/*.yaml"`,
@@ -65,8 +67,8 @@ var runners = []runner{
 	{form: `cosign verify.*|sha256sum --check .*|gh attestation verify .*|crane export .*`, why: noRelease},
 	{form: `helm (install|upgrade|upgrade --install) katbox .*`, by: ".ci/deploy/documents_test.go", does: "byHelm",
 		why: "what it renders; deploy/e2e/poolschart_test.go installs it"},
-	{form: `helm test katbox --namespace katbox( --logs)?`,
-		why: "a test of a test: .ci/deploy renders its pod, and no cluster here runs Helm's hooks"},
+	{form: `helm test katbox --namespace katbox( --logs)?`, by: "deploy/e2e/chart_test.go", does: `"test", "katbox", "--logs"`,
+		why: "make e2e-chart runs it; the namespace is that of the kubeconfig"},
 	{form: `kubectl create namespace katbox|kubectl label namespace katbox .*`, by: ".ci/deploy/pods_test.go",
 		does: "TestNamespaceAdmitsTheDaemon",
 		why:  "that the label admits the daemon"},
@@ -78,7 +80,7 @@ var runners = []runner{
 	{form: `kubectl get csinodes .*`, by: "deploy/e2e/manifests_test.go", does: `"csinode"`, why: "the same field of one node"},
 	{form: `kubectl wait --for=condition=Ready pod/scratch|kubectl exec scratch .*|kubectl get pod scratch .*|kubectl delete pod scratch`,
 		by: "deploy/e2e/examples_test.go", does: `c.wantPhase("scratch", "Running")`, why: "the same pod, by other means"},
-	{form: `kubectl -n katbox (describe daemonsets,pods|logs KATBOX-POD|port-forward KATBOX-POD 8080)`,
+	{form: `kubectl -n katbox (describe daemonsets,pods|logs KATBOX-POD( > log.txt)?|port-forward KATBOX-POD 8080)`,
 		why: noCluster + "deploy/e2e reads log, events and port"},
 	{form: `kubectl -n katbox get pods -o wide --field-selector spec.nodeName=NODE`, why: noCluster + "deploy/e2e knows its nodes"},
 	{form: `kubectl -n katbox logs -l app.kubernetes.io/name=katbox .*`, by: "cmd/katbox/afterlife_test.go",

@@ -93,6 +93,10 @@ func TestOtherPathsAndMethods(t *testing.T) {
 		{"GET", "/debug/pprof/", 404, ""},
 		{"POST", "/healthz", 405, ""},
 		{"POST", "/metrics", 405, ""},
+		{"POST", "/", 405, ""},
+		{"PUT", "/readyz", 405, ""},
+		{"DELETE", "/metrics", 405, ""},
+		{"DELETE", "/volumes", 404, ""},
 	} {
 		if answer := s.ask(t.Context(), tt.method, tt.path); answer.Code != tt.code || !strings.Contains(answer.Body.String(), tt.part) {
 			t.Errorf("%s %s: %d %q, want %d and %q", tt.method, tt.path, answer.Code, answer.Body, tt.code, tt.part)
