@@ -28,7 +28,13 @@ var attributes = map[string]func(value string) bool{
 	"sizeLimit":         func(value string) bool { return isQuantity(value, "64Ki", "1Ei") },
 }
 
+// withDays are durations in years, weeks or days, with what else may follow.
+var withDays = regexp.MustCompile(`^([0-9]{1,2}y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`)
+
 func isDuration(value string) bool {
+	if strings.ContainsAny(value, "ywd") {
+		return withDays.MatchString(value) && strings.ContainsAny(value, "123456789")
+	}
 	d, err := time.ParseDuration(value)
 	return err == nil && d > 0
 }

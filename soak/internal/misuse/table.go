@@ -110,7 +110,7 @@ var table = slices.Concat([]row{
 	attribute("sizeLimit", "", "0", "-1Gi", "63Ki", "10GB", "ten", "1 Gi", "1e99", "2Ei", strings.Repeat("1", 65)),
 	attribute("attach", "", "x", "/x", "x/", "a/b/c", "../x/data-0", "x/Data", "x/"+strings.Repeat("y", 320), "pod/volume"),
 	attribute("inodeLimit", "", "0", "1", "-100k", "many", "2T", "0x10"),
-	attribute("lifespan", "", "0s", "-1h", "1d", "36", "for ever", "1h\n"),
+	attribute("lifespan", "", "0s", "-1h", "0d", "1.5d", "1h1d", "100y", "36", "for ever", "1h\n"),
 	attribute("lifespanSucceeded", "0s", "1week"),
 	attribute("mode", "", "0", "0888", "4755", "rwx", "07777"),
 	attribute("retain", "", "always", "Sometimes"),

@@ -10,7 +10,7 @@ import (
 var (
 	sizeLimits  = []string{"1Gi", "1.5G", "2e9", "3000M"}
 	inodeLimits = []string{"100k", "1M", "65536"}
-	lifespans   = []string{"90s", "1h30m", "36h", ".5s"}
+	lifespans   = []string{"90s", "1h30m", "4d", ".5s"}
 )
 
 // limit decides which limits and which lifespan a volume asks for.
