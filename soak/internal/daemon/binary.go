@@ -51,6 +51,8 @@ type Binary struct {
 
 	mu      sync.Mutex
 	process *testbed.Process
+	// before is how long the log was when the process began, in bytes.
+	before int64
 }
 
 // New prepares a driver; Start starts it.
@@ -67,13 +69,17 @@ func (b *Binary) Start(ctx context.Context) error {
 		return fmt.Errorf("open the daemon's log: %w", err)
 	}
 	defer out.Close()
+	info, err := out.Stat()
+	if err != nil {
+		return fmt.Errorf("look at the daemon's log: %w", err)
+	}
 	cmd.Stdout, cmd.Stderr = out, out
 	p, err := testbed.Start(cmd)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
-	b.process = p
+	b.process, b.before = p, info.Size()
 	b.mu.Unlock()
 	b.used.follow(p)
 
@@ -85,12 +91,12 @@ func (b *Binary) Start(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		does := stuck(p)
-		return fmt.Errorf("%w\n%s%s", err, does, quoteEnd(b.config.Log))
+		return fmt.Errorf("%w\n%s%s", err, does, b.quote())
 	}
 	go func() {
 		<-p.Ended()
 		if !p.Ordered() {
-			b.died <- fmt.Errorf("the daemon ended on its own: %s\n%s", p.Exit(), quoteEnd(b.config.Log))
+			b.died <- fmt.Errorf("the daemon ended on its own: %s\n%s", p.Exit(), quoteEnd(b.config.Log, info.Size()))
 		}
 	}()
 	return nil
@@ -117,12 +123,19 @@ func (b *Binary) Stop() error {
 	case <-p.Ended():
 	case <-time.After(stopLimit):
 		does := stuck(p)
-		return fmt.Errorf("the daemon still ran %s after SIGTERM\n%s%s", stopLimit, does, quoteEnd(b.config.Log))
+		return fmt.Errorf("the daemon still ran %s after SIGTERM\n%s%s", stopLimit, does, b.quote())
 	}
 	if err := p.Err(); err != nil {
-		return fmt.Errorf("the daemon did not end with code 0 after SIGTERM: %w\n%s", err, quoteEnd(b.config.Log))
+		return fmt.Errorf("the daemon did not end with code 0 after SIGTERM: %w\n%s", err, b.quote())
 	}
 	return nil
+}
+
+// quote is what the process said last.
+func (b *Binary) quote() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return quoteEnd(b.config.Log, b.before)
 }
 
 // Died is described at [Driver].

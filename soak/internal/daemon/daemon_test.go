@@ -44,6 +44,11 @@ func drive(mood, socket string) int {
 	if mood == "stillborn" {
 		return 3
 	}
+	if mood == "crowded" {
+		for range 10000 {
+			go func() { select {} }()
+		}
+	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, unix.SIGTERM)
 	os.Remove(socket)
@@ -159,7 +164,7 @@ func TestStuck(t *testing.T) {
 	if err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	does := stuck(b.current()) + quoteEnd(b.config.Log)
+	does := stuck(b.current()) + b.quote()
 	for _, want := range []string{"of CPU time", ", in system call ", "hello from a driver", "SIGQUIT: quit", "goroutine 1 "} {
 		if !strings.Contains(does, want) {
 			t.Errorf("%s\nThat does not say %q.", does, want)
@@ -167,6 +172,37 @@ func TestStuck(t *testing.T) {
 	}
 	if again := stuck(b.current()); again != "" {
 		t.Errorf("of a driver that has ended: %s", again)
+	}
+}
+
+// TestStuckInACrowd: the goroutines are quoted from the first on, although there are very many.
+func TestStuckInACrowd(t *testing.T) {
+	b := newDriver(t, "crowded")
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stuck(b.current())
+	if says := b.quote(); !strings.Contains(says, "SIGQUIT: quit") {
+		t.Errorf("the quote is %s", says)
+	}
+}
+
+// TestQuoteOfOneRun: what a driver said in an earlier run is not taken for its last words.
+func TestQuoteOfOneRun(t *testing.T) {
+	b := newDriver(t, "mortal")
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Stop(); err == nil || !strings.Contains(err.Error(), "panic: it is mortal") {
+		t.Errorf("%v, want the panic from its log", err)
+	}
+	t.Setenv(mood, "ending badly")
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := b.Stop()
+	if err == nil || strings.Contains(err.Error(), "panic: ") || !strings.Contains(err.Error(), "that is ending badly") {
+		t.Errorf("%v, want what it said in this run", err)
 	}
 }
 

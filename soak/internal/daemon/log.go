@@ -13,22 +13,23 @@ const (
 	// longestGoroutines is how much it quotes of the goroutines of a daemon that did not go on.
 	longestGoroutines = 32 << 10
 	// longestDump is how far from its end a panic is looked for. All goroutines
-	// follow it.
-	longestDump = 1 << 20
+	// follow it, and there may be tens of thousands.
+	longestDump = 32 << 20
 )
 
-// quoteEnd is the end of a log, for a story.
-func quoteEnd(path string) string {
+// quoteEnd is the end of a log, for a story, of what was written after the first bytes.
+func quoteEnd(path string, first int64) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Sprintf("(its log cannot be read: %v)", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > longestDump {
-		// If it fails, the quote comes from the beginning.
-		_, _ = f.Seek(-longestDump, io.SeekEnd)
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Sprintf("(its log cannot be read: %v)", err)
 	}
-	text, err := io.ReadAll(f)
+	begin := min(max(first, info.Size()-longestDump), info.Size())
+	text, err := io.ReadAll(io.NewSectionReader(f, begin, info.Size()-begin))
 	if err != nil {
 		return fmt.Sprintf("(its log cannot be read: %v)", err)
 	}
