@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,11 +17,17 @@ import (
 type eventLog struct {
 	mu  sync.Mutex
 	all []string
+	// at is how many there were at each time.
+	at map[time.Time]int
 }
 
 func (l *eventLog) Event(o runtime.Object, kind, reason, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.at == nil {
+		l.at = map[time.Time]int{}
+	}
+	l.at[time.Now()]++
 	l.all = append(l.all, fmt.Sprintf("%s %s %s: %s", o.(client.Object).GetName(), kind, reason, message))
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/katbox/katbox/actors"
+	"github.com/katbox/katbox/internal/pace"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/messages"
 )
@@ -36,6 +37,9 @@ const (
 	unclaimedAge = time.Hour
 	// sweepPage is how many volumes the supervisor tells of in one turn.
 	sweepPage = 1000
+	// unclaimedPause is between two events. What records them drops those that come faster than the API server takes
+	// them, and has those of all other volumes, too.
+	unclaimedPause = 20 * time.Millisecond
 	// mostNamed bounds the names in a line of the log.
 	mostNamed = 10
 )
@@ -168,7 +172,7 @@ func (e *environment) tellUnclaimed(ctx context.Context, names map[string]bool) 
 	if len(names) == 0 {
 		return nil
 	}
-	var told []string
+	var left []*v1alpha1.PoolVolume
 	empty := func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }
 	if err := eachOf(ctx, e.Resources, "PoolVolume", empty, func(o client.Object) {
 		v, ok := o.(*v1alpha1.PoolVolume)
@@ -176,18 +180,32 @@ func (e *environment) tellUnclaimed(ctx context.Context, names map[string]bool) 
 			time.Since(v.CreationTimestamp.Time) < unclaimedAge {
 			return
 		}
-		told = append(told, v.Name)
+		// What an event needs, and not the page that it was on.
+		of := &v1alpha1.PoolVolume{Spec: v1alpha1.PoolVolumeSpec{PoolName: v.Spec.PoolName}}
+		of.Name, of.UID, of.ResourceVersion = v.Name, v.UID, v.ResourceVersion
+		left = append(left, of)
+	}); err != nil || len(left) == 0 {
+		return err
+	}
+	slices.SortFunc(left, func(a, b *v1alpha1.PoolVolume) int { return cmp.Compare(a.Name, b.Name) })
+	var some []string
+	for _, v := range left[:min(len(left), mostNamed)] {
+		some = append(some, v.Name)
+	}
+	e.Log.Info("volumes have neither a claim nor a PersistentVolume; their events say what to do", "count", len(left), "volumes", some)
+	return e.warnUnclaimed(left)
+}
+
+// warnUnclaimed makes an event of each volume, one after the other.
+func (e *environment) warnUnclaimed(left []*v1alpha1.PoolVolume) error {
+	for _, v := range left {
+		if err := pace.Pause(e.ctx, unclaimedPause); err != nil {
+			return err
+		}
 		t := &task{environment: e, name: v.Name}
 		t.warn(v, "Unclaimed", fmt.Errorf("its claim is gone and no PersistentVolume names it, so Kubernetes does not ask for its deletion; "+
 			"to delete it on %s, with its data, delete PoolVolume %s; to use it, make a PersistentVolume with the volumeHandle %[2]s",
 			e.ground(v.Spec.PoolName), v.Name))
-	}); err != nil {
-		return err
-	}
-	if len(told) > 0 {
-		slices.Sort(told)
-		e.Log.Info("volumes have neither a claim nor a PersistentVolume; their events say what to do", "count", len(told),
-			"volumes", told[:min(len(told), mostNamed)])
 	}
 	return nil
 }

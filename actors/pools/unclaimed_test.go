@@ -92,6 +92,32 @@ func TestVolumeLeftBehind(t *testing.T) {
 	})
 }
 
+// TestManyLeftBehind: they are told of one after the other, since what records events has room for a few.
+func TestManyLeftBehind(t *testing.T) {
+	inLocalAfterlife(t, 24*time.Hour, func(h *testPools) {
+		h.connects("n1", nodeWith(disk1))
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("left-%02d", i))
+			h.bindLocal(names[i], 1, []string{disk1})
+			dropClaim(h.T, h.kube, "ns", names[i])
+		}
+		h.pass(sweepFirst - time.Minute)
+		h.events.mu.Lock()
+		h.events.at = nil
+		h.events.mu.Unlock()
+		h.pass(2 * time.Minute)
+		h.wantUnclaimed("first", names...)
+		h.events.mu.Lock()
+		defer h.events.mu.Unlock()
+		for _, n := range h.events.at {
+			if n > 1 {
+				h.Errorf("%d events at once", n)
+			}
+		}
+	})
+}
+
 // TestUnclaimedPages: all volumes are asked for, in several turns.
 func TestUnclaimedPages(t *testing.T) {
 	x := newIndex()
