@@ -35,7 +35,11 @@ func stuck(p *testbed.Process) string {
 	case <-time.After(dumpLimit):
 		fmt.Fprintf(said, "it did not end within %s of SIGQUIT\n", dumpLimit)
 		_ = p.Signal(unix.SIGKILL) // or it is gone already
-		<-p.Ended()
+		select {
+		case <-p.Ended():
+		case <-time.After(dumpLimit):
+			fmt.Fprintf(said, "it did not end within %s of SIGKILL either: it waits in the kernel\n", dumpLimit)
+		}
 	}
 	return said.String()
 }
