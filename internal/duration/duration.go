@@ -17,8 +17,9 @@ const (
 		`([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,8}s)?([0-9]{1,10}ms)?`
 	// Form is a regular expression for durations that are checked before Parse reads them, as by the API server. Of those
 	// with it, Parse refuses what has only units of Go and is longer than 292 years. CEL's duration() reads these, and no
-	// others: Long is a regular expression that finds the others.
+	// others.
 	Form = `^(` + goForm + `|` + longForm + `)$`
+	// Long is a regular expression for those with the Form that have a unit which Go does not know.
 	Long = `[dwy]`
 )
 

@@ -12,7 +12,9 @@ import (
 
 // TestDuration: what people write is read, and what is written is read again.
 func TestDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{"0s": 0, "3m": 3 * time.Minute, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "-1h": 0} {
+	for text, want := range map[string]time.Duration{
+		"0s": 0, "3m": 3 * time.Minute, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "-1h": 0,
+	} {
 		class := &PoolClass{}
 		if err := json.Unmarshal([]byte(`{"spec": {"lifespan": "`+text+`"}}`), class); err != nil || class.Spec.Lifespan.Duration != want {
 			t.Errorf("%s: %v, want %v (%v)", text, class.Spec.Lifespan, want, err)
