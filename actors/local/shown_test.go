@@ -162,6 +162,7 @@ func TestRestoreWhileItIsMounted(t *testing.T) {
 		h.want(h.stage("v"), volume.ErrBusy, "stage")
 		h.locked(func() { clear(h.slow) })
 		h.want(<-ended, volume.ErrNotRetained, "read")
+		synctest.Wait() // it is unmounted behind the answer
 		h.must(h.stage("v"))
 		h.must(h.unstage("v"))
 	})
