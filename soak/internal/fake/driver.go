@@ -71,8 +71,9 @@ type run struct {
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 
-	mu   sync.Mutex
-	busy map[string]bool
+	mu sync.Mutex
+	// busy are the volumes that something works on: a call, or the driver itself, whose channel is closed at the end.
+	busy map[string]chan struct{}
 	// spoilt are the volumes with whose unpublish it did what it does wrong only
 	// once, so that the kubelet can get on.
 	spoilt map[string]bool
@@ -115,7 +116,7 @@ func (d *Driver) Start(context.Context) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.waste = waste{records: d.waste.records} // what a process wastes goes with it
 	// After its end nothing of it may go on: a process would be gone.
-	r := &run{Driver: d, ctx: ctx, cancel: cancel, busy: make(map[string]bool), spoilt: make(map[string]bool)}
+	r := &run{Driver: d, ctx: ctx, cancel: cancel, busy: make(map[string]chan struct{}), spoilt: make(map[string]bool)}
 	r.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(r.intercept))
 	if err := r.startAdmin(); err != nil {
 		return errors.Join(err, listener.Close())

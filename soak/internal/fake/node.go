@@ -56,19 +56,44 @@ func (r *run) queue() {
 	}
 }
 
-// enter lets one at a time work on a volume.
+// enter lets one call at a time work on a volume. It waits for the driver's own work on it.
 func (r *run) enter(id string) (leave func(), err error) {
+	for {
+		r.mu.Lock()
+		ended, busy := r.busy[id]
+		if !busy {
+			r.busy[id] = nil
+		}
+		r.mu.Unlock()
+		switch {
+		case !busy:
+			return func() { r.leave(id) }, nil
+		case ended == nil:
+			return nil, status.Errorf(codes.Aborted, "volume %s is busy", id)
+		}
+		<-ended
+	}
+}
+
+// begin lets the driver itself work on a volume, if nothing else does.
+func (r *run) begin(id string) (end func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy[id] {
-		return nil, status.Errorf(codes.Aborted, "volume %s is busy", id)
+	if _, busy := r.busy[id]; busy {
+		return nil, false
 	}
-	r.busy[id] = true
+	ended := make(chan struct{})
+	r.busy[id] = ended
 	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.busy, id)
-	}, nil
+		r.leave(id)
+		close(ended)
+	}, true
+}
+
+func (r *run) leave(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.busy, id)
 }
 
 // once is true for each volume once.

@@ -114,12 +114,12 @@ func (r *run) harm(v record) {
 
 // delete moves a volume to the trash, unless something is mounted in it.
 func (r *run) delete(v record, reason string) {
-	leave, err := r.enter(v.id)
-	if err != nil {
+	end, ok := r.begin(v.id)
+	if !ok {
 		return
 	}
-	defer leave()
-	v, ok := r.disk.get(v.id)
+	defer end()
+	v, ok = r.disk.get(v.id)
 	if !ok || v.published || r.attached(v) || reason != "purged" && time.Now().Before(v.pinned) {
 		return
 	}
@@ -225,11 +225,11 @@ func (r *run) adopt(ctx context.Context) {
 }
 
 func (r *run) orphan(v record) {
-	leave, err := r.enter(v.id)
-	if err != nil {
+	end, ok := r.begin(v.id)
+	if !ok {
 		return
 	}
-	defer leave()
+	defer end()
 	now, known := r.disk.get(v.id)
 	switch {
 	case known && !now.published, !known && !isDir(r.data(v)):
