@@ -102,6 +102,9 @@ func (c *Client) notInstalled() error {
 // needs is what a request takes, for people.
 type needs struct {
 	doing, right, role string
+	// from is what the administrator who can give the role administers. Nobody can give a right that he lacks, and no role of a
+	// namespace has that of katbox-keep.
+	from string
 	// too is doing for one who may list the volumes.
 	too string
 }
@@ -109,15 +112,15 @@ type needs struct {
 func (o object) needs() needs {
 	switch {
 	case o.subresource != "":
-		return needs{"read the files of retained volumes", "get on retainedvolumes/files (and /log)", "edit", "read their files"}
+		return needs{"read the files of retained volumes", "get on retainedvolumes/files (and /log)", "edit", "namespace", "read their files"}
 	case o.verb == "patch":
-		return needs{"keep retained volumes longer", "patch on retainedvolumes", "katbox-keep", "keep them longer"}
+		return needs{"keep retained volumes longer", "patch on retainedvolumes", "katbox-keep", "cluster", "keep them longer"}
 	case o.verb == "delete":
-		return needs{"delete retained volumes", "delete on retainedvolumes", "edit", "delete them"}
+		return needs{"delete retained volumes", "delete on retainedvolumes", "edit", "namespace", "delete them"}
 	case o.verb == "list":
-		return needs{"list retained volumes", "list on retainedvolumes", "view", ""}
+		return needs{"list retained volumes", "list on retainedvolumes", "view", "namespace", ""}
 	}
-	return needs{"see this retained volume", "get on retainedvolumes", "view", ""}
+	return needs{"see this retained volume", "get on retainedvolumes", "view", "namespace", ""}
 }
 
 // where is the namespace of a request, for people.
@@ -147,7 +150,7 @@ func (c *Client) forbidden(ctx context.Context, o object, said *api.Error) error
 	if o.namespace == "" {
 		missing += " if a ClusterRoleBinding gives it; name one namespace with -n"
 	} else {
-		missing += "; an administrator of the namespace can give it"
+		missing += fmt.Sprintf("; an administrator of the %s can give it", n.from)
 	}
 	lists := false
 	if o.verb != "list" {

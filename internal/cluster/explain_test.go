@@ -82,7 +82,7 @@ func TestExplainForbidden(t *testing.T) {
 		parts      []string
 	}{
 		{"stranger", "list", []string{"user stranger may not list retained volumes in namespace ci: that takes list on retainedvolumes " +
-			"in the API group katbox.io, which the role view includes"}},
+			"in the API group katbox.io, which the role view includes; an administrator of the namespace can give it"}},
 		{"eve", "list all", []string{"user eve may not list retained volumes in all namespaces", "ClusterRoleBinding", "with -n"}},
 		{"stranger", "get", []string{"user stranger may not see this retained volume in namespace ci", "role view"}},
 		{"vic", "files", []string{"user vic may list retained volumes in namespace ci, and not read their files: " +
@@ -93,6 +93,7 @@ func TestExplainForbidden(t *testing.T) {
 		}},
 		{"eve", "keep", []string{
 			"user eve may list retained volumes in namespace ci, and not keep them longer: that takes patch on retainedvolumes", "katbox-keep",
+			"an administrator of the cluster can give it",
 		}},
 		{"stranger", "files", []string{"user stranger may not read the files of retained volumes in namespace ci", "edit"}},
 		{"stranger", "delete", []string{"user stranger may not delete retained volumes in namespace ci", "edit"}},
