@@ -36,6 +36,8 @@ var runners = []runner{
 	{form: `make bench( BENCH_FLAGS=".*")?`, by: "soak/bench/smoke_test.go", does: `"--readme", readme`, why: "in small"},
 	{form: `make image (PUSH=yes .*|VERSION=v0.1.0)`, by: ".ci/image-check", does: ".ci/image", why: "without a registry to push to"},
 
+	{form: `make plugin VERSION=v0.1.0`, by: ".ci/release-check", does: "--no-print-directory release", why: "with the version of a tag"},
+
 	// katbox, on a node
 	{form: `katbox --version`, by: "cmd/katbox/options_test.go", does: "--version"},
 	{form: `katbox .*`, by: "soak/demo/demo_test.go", does: "TestPageShowsTheDemo"},
