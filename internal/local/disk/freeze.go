@@ -24,7 +24,12 @@ func (i *images) freeze(r local.Record, image *os.File) (thaw func() error, err 
 	if r.IsSnapshot() || r.Block {
 		return nothing, nil
 	}
-	mounted, err := i.openMounted(r, image)
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return nothing, err
+	}
+	defer closeLoops(loops)
+	mounted, err := openMounted(loops)
 	if err != nil || mounted == nil {
 		return nothing, err
 	}
@@ -51,13 +56,8 @@ func thawed(err error) error {
 	return err
 }
 
-// openMounted opens the top of the file system of an image where it is mounted; nil if it is not.
-func (i *images) openMounted(r local.Record, image *os.File) (*os.File, error) {
-	loops, err := loopsOf(image, i.suffix(r))
-	if err != nil {
-		return nil, err
-	}
-	defer closeLoops(loops)
+// openMounted opens the top of the file system of an image with these loop devices where it is mounted; nil if it is not.
+func openMounted(loops []*loop) (*os.File, error) {
 	if len(loops) == 0 {
 		return nil, nil
 	}
@@ -94,34 +94,35 @@ func (i *images) thawOrigin(r local.Record) {
 		return // then there is nothing of it to be mounted
 	}
 	defer image.Close()
-	mounted, err := i.openMounted(from, image)
-	if err == nil && mounted == nil {
-		mounted, err = i.openKept(name, image)
-	}
-	if err == nil && mounted != nil {
-		err = thawed(kernel.Thaw(int(mounted.Fd())))
-		mounted.Close()
-	}
-	if err != nil {
+	if err := i.thawImage(from, image); err != nil {
 		i.Log.Error(err, "cannot thaw the file system of a volume that may be frozen for a copy; run fsfreeze -u on it", logkeys.Volume, name)
 	}
+}
+
+func (i *images) thawImage(r local.Record, image *os.File) error {
+	loops, err := loopsOf(image, i.suffix(r))
+	if err != nil {
+		return err
+	}
+	defer closeLoops(loops)
+	mounted, err := openMounted(loops)
+	if err == nil && mounted == nil {
+		mounted, err = i.openKept(r.Name, loops)
+	}
+	if err != nil || mounted == nil {
+		return err
+	}
+	defer mounted.Close()
+	return thawed(kernel.Thaw(int(mounted.Fd())))
 }
 
 // openKept opens the top of the file system of an image that is mounted nowhere, and has a loop device all the same; nil
 // if there is none. If a volume is unstaged while it is frozen, the kernel keeps the file system, and with it the device,
 // until that is thawed.
-func (i *images) openKept(name string, image *os.File) (*os.File, error) {
+func (i *images) openKept(name string, loops []*loop) (*os.File, error) {
 	r, err := i.Load(name)
-	if err != nil || r.Block {
+	if err != nil || r.Block || len(loops) == 0 {
 		return nil, err
-	}
-	loops, err := loopsOf(image, i.suffix(r))
-	if err != nil {
-		return nil, err
-	}
-	defer closeLoops(loops)
-	if len(loops) == 0 {
-		return nil, nil
 	}
 	top, err := kernel.MountAgain(loops[0].path(), fsTypeOf(r), sameUUID(r)...)
 	if err != nil {
