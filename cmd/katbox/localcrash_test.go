@@ -277,7 +277,7 @@ var localOutOfReach = map[string]string{
 	"disk.images.newImage/SetFlags":       "of images on btrfs",
 	"disk.images.noRoom/Truncate":         "on a full disk",
 	"disk.images.openKept/MountAgain":     "at a start after a crash between freeze and thaw, and an unstage before the pool was open",
-	"disk.images.thawOrigin/Thaw":         "at a start after a crash between freeze and thaw",
+	"disk.images.thawImage/Thaw":          "at a start after a crash between freeze and thaw",
 	"disk.removeUnfinished/Unlinkat":      "at a start after a crash",
 	"disk.simpleQuotas/EnableQuotaGroups": "when a pool is made or opened; the tests of internal/local/disk end it there",
 	"disk.syncDirectory/Sync":             "when a pool is made or opened; the tests of internal/local/disk end it there",
