@@ -108,7 +108,7 @@ func (v *volumes) mayAttach(p volume.Publication) error {
 		asleep.Owner.Verdict != volume.Denied
 	switch {
 	case p.Attach.Pod == p.Pod:
-		return volume.Invalid(`volume_context["attach"]`, "is a volume of the pod itself")
+		return volume.Invalid(`volumeAttributes["attach"]`, "is a volume of the pod itself")
 	case deleting, same && (asleep.Phase == volume.Deleting || asleep.Tries > 0):
 		return errBeingDeleted(id)
 	case !known && v.supervisor.IsAwake(id):

@@ -29,7 +29,7 @@ func TestTermsAreTheFirst(t *testing.T) {
 		publish()
 		h.restart()
 		h.mounter.forgetMounts() // so that it is recorded once more
-		p.Terms, p.Refused = volume.Terms{}, volume.Invalid(`volume_context["sizeLimit"]`, "is more than allowed")
+		p.Terms, p.Refused = volume.Terms{}, volume.Invalid(`volumeAttributes["sizeLimit"]`, "is more than allowed")
 		publish()
 		if record := h.wantPhase(testID, volume.Publishing); record.Terms != first {
 			t.Errorf("terms %+v, want %+v", record.Terms, first)
@@ -41,7 +41,7 @@ func TestTermsAreTheFirst(t *testing.T) {
 func TestRefusedTermsTouchNothing(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
 		p := h.publication()
-		p.Refused = volume.Invalid(`volume_context["lifespam"]`, "is not known")
+		p.Refused = volume.Invalid(`volumeAttributes["lifespam"]`, "is not known")
 		wantError(t, h.node.Publish(t.Context(), p), volume.ErrInvalid)
 		h.wantGone(testPod, testID)
 		if h.records.committed() != 0 || h.mounter.done != 0 {

@@ -50,9 +50,9 @@ func TestAttributesBecomeTerms(t *testing.T) {
 // that is known is published all the same.
 func TestRefusedAttributes(t *testing.T) {
 	for _, tt := range []struct{ namespace, key, value, want string }{
-		{"default", "Lifespan", "1h", `volume_context["Lifespan"] is not known; did you mean lifespan?`},
-		{"default", "sizeLimit", "plenty", `volume_context["sizeLimit"] is "plenty", but it has to be a quantity`},
-		{"small", "sizeLimit", "2Gi", `volume_context["sizeLimit"] is 2Gi, but in this namespace it is at most 1Gi`},
+		{"default", "Lifespan", "1h", `volumeAttributes["Lifespan"] is not known; did you mean lifespan?`},
+		{"default", "sizeLimit", "plenty", `volumeAttributes["sizeLimit"] is "plenty", but it has to be a quantity`},
+		{"small", "sizeLimit", "2Gi", `volumeAttributes["sizeLimit"] is 2Gi, but in this namespace it is at most 1Gi`},
 	} {
 		for _, known := range []bool{false, true} {
 			node := csi.NewNodeClient(serveDriver(t, &fakeVolumes{known: known}, logr.Discard()))

@@ -158,7 +158,7 @@ func checkRefusal(t *testing.T, err error) {
 	if !errors.Is(err, volume.ErrInvalid) || !errors.As(err, &invalid) {
 		t.Fatalf("%v is not an invalid request", err)
 	}
-	known := []string{"volume_id", "target_path", "volume_path", "volume_capability", "volume_context"}
+	known := []string{"volume_id", "target_path", "volume_path", "volume_capability", "volume_context", "volumeAttributes"}
 	if !slices.ContainsFunc(known, func(field string) bool { return strings.HasPrefix(invalid.Field, field) }) {
 		t.Errorf("%q is no field of the request", invalid.Field)
 	}

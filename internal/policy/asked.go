@@ -65,12 +65,12 @@ func (a *Attribute) take(to *asked, value string) (refused string) {
 
 func invalid(key, reason string) error { return volume.Invalid(Field(key), reason) }
 
-// Field is what errors call an attribute.
+// Field is what errors call an attribute: by the name of the field of a pod, since its user reads them in an event.
 func Field(key string) string {
 	if len(key) > MaxValue {
 		key = key[:MaxValue] + "..."
 	}
-	return fmt.Sprintf("volume_context[%q]", key)
+	return fmt.Sprintf("volumeAttributes[%q]", key)
 }
 
 // unknown says what a key may be meant to be.

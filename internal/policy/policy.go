@@ -30,7 +30,7 @@ func New(all Bounds) (*Policy, error) {
 }
 
 // Terms are what a volume of the namespace is promised that has these attributes; keys of the kubelet
-// are left alone. The error is a [volume.InvalidError], whose field is volume_context["KEY"].
+// are left alone. The error is a [volume.InvalidError], whose field is volumeAttributes["KEY"].
 func (p *Policy) Terms(namespace string, attributes map[string]string) (volume.Terms, error) {
 	asked, err := read(attributes)
 	if err != nil {

@@ -89,7 +89,7 @@ func TestTermsAreRefused(t *testing.T) {
 		{"colour", "red", "is not known; there are attach, inodeLimit, lifespan, lifespanSucceeded, mode, retain, sizeLimit"},
 		{"", "", "is not known"},
 		{"CSI.storage.k8s.io/ephemeral", "true", "is not known"},
-		{"a\n\x1b[31m", "x", `volume_context["a\n\x1b[31m"] is not known`},
+		{"a\n\x1b[31m", "x", `volumeAttributes["a\n\x1b[31m"] is not known`},
 		{strings.Repeat("k", 1<<20), "x", `kkk..."] is not known`},
 		{"lifespan", "", "a duration longer than 0, such as 90m, 36h or 4d"},
 		{"lifespan", "0", "a duration longer than 0"},
@@ -228,7 +228,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("no attribute: %+v, %v", got, err)
 	}
 	asked["mode"] = "0700"
-	if _, err := p.Terms("ci", asked); err == nil || !strings.Contains(err.Error(), `volume_context["mode"] means nothing beside attach`) {
+	if _, err := p.Terms("ci", asked); err == nil || !strings.Contains(err.Error(), `volumeAttributes["mode"] means nothing beside attach`) {
 		t.Errorf("beside mode: %v", err)
 	}
 }
