@@ -70,6 +70,8 @@ type Metrics interface {
 	OperationEnded(operation string, took time.Duration, err error)
 	// RetainedEnded: a volume is not retained any more, for a reason such as "Expired"; see [pools.End].
 	RetainedEnded(reason string)
+	// Unclaimed: so many volumes have neither a claim nor a PersistentVolume, by the last look.
+	Unclaimed(volumes int)
 }
 
 // drivers are the names of all CSI drivers.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,8 @@ type testPools struct {
 	fakes  map[string]*fake.Array
 	events *eventLog
 	states *stateLog
+	// unclaimed are metrics that know one number.
+	unclaimed countUnclaimed
 }
 
 // inPools runs a test with a controller that has begun. The test prepares what there is before it.
@@ -61,7 +64,7 @@ func (h *testPools) startTold(tell func(*Controller)) {
 	c, err := Start(Config{
 		Resources: Resources{Client: h.kube, Events: h.events}, Connect: h.connect, Namespace: "katbox", CHAPNamespace: "katbox-chap",
 		Driver: testDriver, LocalDriver: "local.csi.katbox.io", Cluster: testCluster, ProbeInterval: testInterval, SyncInterval: 5 * time.Minute,
-		Metrics: countNothing{}, Log: logr.Discard(),
+		Metrics: &h.unclaimed, Log: logr.Discard(),
 	})
 	if err != nil {
 		h.Fatal(err)
@@ -380,6 +383,15 @@ func (countNothing) VolumeUnparked()                             {}
 func (countNothing) ActorRestarted()                             {}
 func (countNothing) OperationEnded(string, time.Duration, error) {}
 func (countNothing) RetainedEnded(string)                        {}
+func (countNothing) Unclaimed(int)                               {}
+
+// countUnclaimed remember how many volumes had no claim when that was last looked at.
+type countUnclaimed struct {
+	countNothing
+	last atomic.Int64
+}
+
+func (c *countUnclaimed) Unclaimed(volumes int) { c.last.Store(int64(volumes)) }
 
 // metaProtected is the metadata of a resource that waits for us before it goes.
 func metaProtected(name string) metav1.ObjectMeta {

@@ -119,13 +119,23 @@ func (u *unclaimed) begin(c actor.Context) {
 	}
 }
 
-// sweep reads the volumes first. What belongs to them was there before, or is not needed any more.
+// sweep looks for such volumes, and tells of them.
 func (e *environment) sweep(ctx context.Context) error {
+	left, err := e.unclaimedVolumes(ctx)
+	if err != nil {
+		return err
+	}
+	e.Metrics.Unclaimed(len(left))
+	return e.tellUnclaimed(left)
+}
+
+// unclaimedVolumes reads the volumes first. What belongs to them was there before, or is not needed any more.
+func (e *environment) unclaimedVolumes(ctx context.Context) ([]*v1alpha1.PoolVolume, error) {
 	left := map[string]string{}
 	for last := ""; ; {
 		page, err := actors.Ask(ctx, e.Root, e.Supervisor(), &listClaimed{after: last})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		maps.Copy(left, page.byClaim)
 		if last = page.last; last == "" {
@@ -133,7 +143,7 @@ func (e *environment) sweep(ctx context.Context) error {
 		}
 	}
 	if len(left) == 0 {
-		return nil
+		return nil, nil
 	}
 	claims := func() client.ObjectList {
 		list := &metav1.PartialObjectMetadataList{}
@@ -141,11 +151,8 @@ func (e *environment) sweep(ctx context.Context) error {
 		return list
 	}
 	hasClaim := func(o client.Object) { delete(left, string(o.GetUID())) }
-	if err := eachOf(ctx, e.Resources, PersistentVolumeClaimKind, claims, hasClaim); err != nil {
-		return err
-	}
-	if len(left) == 0 {
-		return nil
+	if err := eachOf(ctx, e.Resources, PersistentVolumeClaimKind, claims, hasClaim); err != nil || len(left) == 0 {
+		return nil, err
 	}
 	named := map[string]bool{}
 	for _, name := range left {
@@ -160,21 +167,21 @@ func (e *environment) sweep(ctx context.Context) error {
 			}
 		}
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	maps.DeleteFunc(named, func(_ string, has bool) bool { return has })
-	return e.tellUnclaimed(ctx, named)
+	return e.olderOf(ctx, named)
 }
 
-// tellUnclaimed tells of volumes that neither a claim nor a PersistentVolume has. It lists all volumes, since there may be
-// too many to read one by one.
-func (e *environment) tellUnclaimed(ctx context.Context, names map[string]bool) error {
+// olderOf reads those volumes of these names that are Ready and old enough. It lists all volumes, since there may be too many
+// to read one by one.
+func (e *environment) olderOf(ctx context.Context, names map[string]bool) ([]*v1alpha1.PoolVolume, error) {
 	if len(names) == 0 {
-		return nil
+		return nil, nil
 	}
 	var left []*v1alpha1.PoolVolume
 	empty := func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }
-	if err := eachOf(ctx, e.Resources, "PoolVolume", empty, func(o client.Object) {
+	err := eachOf(ctx, e.Resources, "PoolVolume", empty, func(o client.Object) {
 		v, ok := o.(*v1alpha1.PoolVolume)
 		if _, named := names[o.GetName()]; !ok || !named || v.DeletionTimestamp != nil || v.Status.State != v1alpha1.VolumeReady ||
 			time.Since(v.CreationTimestamp.Time) < unclaimedAge {
@@ -184,10 +191,16 @@ func (e *environment) tellUnclaimed(ctx context.Context, names map[string]bool) 
 		of := &v1alpha1.PoolVolume{Spec: v1alpha1.PoolVolumeSpec{PoolName: v.Spec.PoolName}}
 		of.Name, of.UID, of.ResourceVersion = v.Name, v.UID, v.ResourceVersion
 		left = append(left, of)
-	}); err != nil || len(left) == 0 {
-		return err
-	}
+	})
 	slices.SortFunc(left, func(a, b *v1alpha1.PoolVolume) int { return cmp.Compare(a.Name, b.Name) })
+	return left, err
+}
+
+// tellUnclaimed tells of volumes that neither a claim nor a PersistentVolume has.
+func (e *environment) tellUnclaimed(left []*v1alpha1.PoolVolume) error {
+	if len(left) == 0 {
+		return nil
+	}
 	var some []string
 	for _, v := range left[:min(len(left), mostNamed)] {
 		some = append(some, v.Name)

@@ -34,6 +34,9 @@ func (h *testPools) wantUnclaimed(when string, want ...string) {
 	if !slices.Equal(got, want) {
 		h.Errorf("%s: told of %q, want %q", when, got, want)
 	}
+	if n := h.unclaimed.last.Load(); n != int64(len(want)) {
+		h.Errorf("%s: %d volumes are counted, want %d", when, n, len(want))
+	}
 }
 
 // TestVolumeLeftBehind: a volume whose claim went before its PersistentVolume was made is told of, and no other one is.

@@ -107,6 +107,7 @@ func (quiet) VolumeUnparked()                             {}
 func (quiet) ActorRestarted()                             {}
 func (quiet) OperationEnded(string, time.Duration, error) {}
 func (quiet) RetainedEnded(string)                        {}
+func (quiet) Unclaimed(int)                               {}
 
 func newWorld(t *testing.T) *world {
 	return newMemWorld(t, newMemArray(), func(a *memArray) array.Array { return a })

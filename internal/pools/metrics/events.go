@@ -53,6 +53,9 @@ func (m *Metrics) OperationEnded(operation string, took time.Duration, err error
 // RetainedEnded counts a volume that is not retained any more, by the reason.
 func (m *Metrics) RetainedEnded(reason string) { m.retainedEnds.WithLabelValues(reason).Inc() }
 
+// Unclaimed sets how many volumes have neither a claim nor a PersistentVolume.
+func (m *Metrics) Unclaimed(volumes int) { m.unclaimed.WithLabelValues().Set(float64(volumes)) }
+
 // outcomeOf is the word for how an operation ended.
 func outcomeOf(err error) string {
 	switch {

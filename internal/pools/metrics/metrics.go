@@ -39,6 +39,7 @@ type Metrics struct {
 	objects      *prometheus.GaugeVec
 	operations   *prometheus.HistogramVec
 	retainedEnds *prometheus.CounterVec
+	unclaimed    *prometheus.GaugeVec
 	arrayCalls   *prometheus.HistogramVec
 	restarts     prometheus.Counter
 	parked       prometheus.Gauge
@@ -69,6 +70,8 @@ func New(version, revision string) *Metrics {
 		retainedEnds: with.NewCounterVec(counter("retained_ended_total",
 			"Volumes of deleted claims that are not retained any more, by reason: Expired, Evicted, Erased, Vanished or Restored."),
 			[]string{"reason"}),
+		unclaimed: with.NewGaugeVec(gauge("unclaimed_volumes",
+			"Volumes that have neither a claim nor a PersistentVolume, by the last look, once a day; absent before the first one."), nil),
 		arrayCalls: with.NewHistogramVec(histogram("array_call_duration_seconds",
 			"Duration of requests to arrays, by method, path and outcome; waiting for a turn counts."), []string{"method", "path", "outcome"}),
 		restarts: with.NewCounter(counter("actor_restarts_total", "Restarts of an actor after a panic.")),

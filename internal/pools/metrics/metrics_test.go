@@ -34,6 +34,7 @@ var names = []string{
 	"katbox_pools_pool_objects gauge",
 	"katbox_pools_pool_state gauge",
 	"katbox_pools_retained_ended_total counter",
+	"katbox_pools_unclaimed_volumes gauge",
 	"katbox_pools_watch_up gauge",
 }
 
@@ -61,6 +62,8 @@ func everything(m *metrics.Metrics) {
 		m.OperationEnded("create", time.Second, err)
 	}
 	m.RetainedEnded("Evicted")
+	m.Unclaimed(3)
+	m.Unclaimed(2)
 	m.Called("POST", "volumes", "ok", 2*time.Second)
 	m.ActorRestarted()
 	m.VolumeParked()
@@ -94,6 +97,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_pools_pool_capacity_bytes{of="retained",pool="a"}`:    20 << 30,
 		`katbox_pools_retained_ended_total{reason="Evicted"}`:         1,
 		`katbox_pools_retained_ended_total{reason="Expired"}`:         0,
+		`katbox_pools_unclaimed_volumes`:                              2,
 		`katbox_pools_pool_objects{of="snapshots",pool="a"}`:          1,
 		`katbox_pools_pool_objects{of="attachments",pool="a"}`:        4,
 		operation("ok"): 1, operation("uncertain"): 2, operation("busy"): 1, operation("unavailable"): 2, operation("no_room"): 1,
