@@ -143,13 +143,19 @@ func (c *localCrash) remove(id string) func() error {
 	})
 }
 
+// erased waits until the trash is empty. A daemon that was killed does not empty it.
 func (c *localCrash) erased() error {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	late := time.After(10 * time.Second)
+	for {
 		left, err := os.ReadDir(filepath.Join(c.disk, ".trash"))
 		if len(left) == 0 || err != nil && !os.IsNotExist(err) {
 			return err
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-c.process.Ended():
+			return fmt.Errorf("the daemon has ended, and %d are left in the trash", len(left))
+		case <-late:
 			return fmt.Errorf("%d are left in the trash", len(left))
 		}
 	}
