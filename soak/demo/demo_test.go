@@ -244,6 +244,34 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestProgramIsInterrupted: what a terminal sends to all may end a program of the demo before the demo knows of it.
+func TestProgramIsInterrupted(t *testing.T) {
+	bin := build(t)
+	for name, test := range map[string]struct {
+		code   int
+		stderr string
+	}{
+		"INT":  {exitInterrupted, "demo: " + errInterrupted.Error() + "\n"},
+		"HUP":  {exitInterrupted, "demo: " + errInterrupted.Error() + "\n"},
+		"SEGV": {exitFailed, "signal: segmentation fault"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended := filepath.Join(t.TempDir(), "ended")
+			if err := os.WriteFile(ended, []byte("#!/bin/sh\nkill -"+name+" $$\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			p := prepare(t, bin, "--daemon", ended)
+			// The exit code is checked below.
+			_ = p.command.Run()
+			p.checkEnd(t, test.code)
+			if got := p.stderr.String(); !strings.Contains(got, test.stderr) {
+				t.Errorf("on stderr: %q", got)
+			}
+		})
+	}
+}
+
 // TestNoNamespaces plays the demo where there are neither root's rights nor user
 // namespaces.
 func TestNoNamespaces(t *testing.T) {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
+	"syscall"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -23,6 +26,9 @@ const (
 
 // errInterrupted ends the demo because a signal came.
 var errInterrupted = errors.New("interrupted; everything is cleaned up")
+
+// interrupts end the demo. SIGPIPE says that the reader of the output went away, SIGHUP that the terminal did.
+var interrupts = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE}
 
 func main() {
 	code, err := start(os.Args[1:])
@@ -63,9 +69,8 @@ func start(args []string) (code int, err error) {
 	if err := host.Privatise(); err != nil {
 		return 0, err
 	}
-	// Once a signal came, further ones wait for the cleaning. SIGPIPE says that the
-	// reader of the output went away, SIGHUP that the terminal did.
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE)
+	// Once a signal came, further ones wait for the cleaning.
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts...)
 	defer stop()
 	return exitDone, run(ctx, o, binary)
 }
@@ -87,7 +92,7 @@ func run(ctx context.Context, o options, binary string) error {
 		}
 	}()
 	err = n.tell(alive, t)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || isInterrupted(err) {
 		err = errInterrupted
 	}
 	if err != nil && !errors.Is(err, errInterrupted) {
@@ -97,4 +102,15 @@ func run(ctx context.Context, o options, binary string) error {
 		return err
 	}
 	return t.writeReadme(o.readme)
+}
+
+// isInterrupted reports whether a program of the demo was ended by such a signal. What a terminal sends reaches all
+// processes of its group, and so also one that has not got a group of its own yet, perhaps before this one.
+func isInterrupted(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && slices.Contains(interrupts, os.Signal(status.Signal()))
 }

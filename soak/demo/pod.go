@@ -106,7 +106,7 @@ func (n *node) end(ctx context.Context, p *pod, code int) error {
 		return err
 	}
 	if got := p.container.State().ExitCode(); got != code {
-		return fmt.Errorf("the job of pod %s ended with code %d instead of %d", p, got, code)
+		return fmt.Errorf("the job of pod %s has to end with code %d: %w", p, code, p.container.Exit())
 	}
 	p.retained = time.Now()
 	n.api.Finish(p.kubelet)

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,7 +59,7 @@ func (p *Process) Ready(ctx context.Context, socket string) error {
 	for !ready(ctx, socket) {
 		select {
 		case <-p.ended:
-			return fmt.Errorf("%s ended before it was ready: %s", p.cmd.Path, p.Exit())
+			return fmt.Errorf("%s ended before it was ready: %w", p.cmd.Path, p.Exit())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(probeInterval):
@@ -122,10 +123,14 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Exit waits for the end of the process, and says how it came.
-func (p *Process) Exit() string {
+// errExit0 is how a process ended that has not failed.
+var errExit0 = errors.New("exit status 0")
+
+// Exit waits for the end of the process, and says how it came, for an end that is a failure: with an [*exec.ExitError],
+// unless the exit code is 0.
+func (p *Process) Exit() error {
 	if err := p.Err(); err != nil {
-		return err.Error()
+		return err
 	}
-	return "exit status 0"
+	return errExit0
 }

@@ -96,7 +96,7 @@ func (b *Binary) Start(ctx context.Context) error {
 	go func() {
 		<-p.Ended()
 		if !p.Ordered() {
-			b.died <- fmt.Errorf("the daemon ended on its own: %s\n%s", p.Exit(), quoteEnd(b.config.Log, info.Size()))
+			b.died <- fmt.Errorf("the daemon ended on its own: %w\n%s", p.Exit(), quoteEnd(b.config.Log, info.Size()))
 		}
 	}()
 	return nil
