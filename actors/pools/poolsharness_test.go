@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -385,13 +384,18 @@ func (countNothing) OperationEnded(string, time.Duration, error) {}
 func (countNothing) RetainedEnded(string)                        {}
 func (countNothing) Unclaimed(int)                               {}
 
-// countUnclaimed remember how many volumes had no claim when that was last looked at.
+// countUnclaimed remember how many volumes had no claim each time that was looked at.
 type countUnclaimed struct {
 	countNothing
-	last atomic.Int64
+	mu   sync.Mutex
+	each []int
 }
 
-func (c *countUnclaimed) Unclaimed(volumes int) { c.last.Store(int64(volumes)) }
+func (c *countUnclaimed) Unclaimed(volumes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.each = append(c.each, volumes)
+}
 
 // metaProtected is the metadata of a resource that waits for us before it goes.
 func metaProtected(name string) metav1.ObjectMeta {

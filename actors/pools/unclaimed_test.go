@@ -34,9 +34,17 @@ func (h *testPools) wantUnclaimed(when string, want ...string) {
 	if !slices.Equal(got, want) {
 		h.Errorf("%s: told of %q, want %q", when, got, want)
 	}
-	if n := h.unclaimed.last.Load(); n != int64(len(want)) {
-		h.Errorf("%s: %d volumes are counted, want %d", when, n, len(want))
+}
+
+// wantCounted fails the test unless so many volumes were counted, look by look, since the last time.
+func (h *testPools) wantCounted(when string, want ...int) {
+	h.Helper()
+	h.unclaimed.mu.Lock()
+	defer h.unclaimed.mu.Unlock()
+	if got := h.unclaimed.each; !slices.Equal(got, want) {
+		h.Errorf("%s: %d volumes are counted, want %d", when, got, want)
 	}
+	h.unclaimed.each = nil
 }
 
 // TestVolumeLeftBehind: a volume whose claim went before its PersistentVolume was made is told of, and no other one is.
@@ -71,10 +79,13 @@ func TestVolumeLeftBehind(t *testing.T) {
 		h.bindLocal("young", 1, []string{disk1})
 		dropClaim(h.T, h.kube, "ns", "young")
 		h.wantUnclaimed("before")
+		h.wantCounted("before")
 		h.pass(2 * time.Minute)
 		h.wantUnclaimed("first", "left", late)
+		h.wantCounted("first", 2)
 		h.pass(sweepEvery)
 		h.wantUnclaimed("on the next day", "left", late, "young")
+		h.wantCounted("on the next day", 3)
 
 		// The next controller tells of them, too; what the event says to do helps.
 		h.stop()
@@ -82,6 +93,7 @@ func TestVolumeLeftBehind(t *testing.T) {
 		h.connects("n1", one)
 		h.pass(sweepFirst + time.Minute)
 		h.wantUnclaimed("after a restart", "left", late, "young")
+		h.wantCounted("after a restart", 3)
 		has("again", "young", corev1.VolumeAvailable, keeps)
 		for _, name := range []string{"left", late} {
 			if err := h.kube.Delete(h.Context(), get[v1alpha1.PoolVolume](h, name)); err != nil {
@@ -92,6 +104,7 @@ func TestVolumeLeftBehind(t *testing.T) {
 		h.wantOn("deleted", one, disk1, "bound byhand claimed going young")
 		h.pass(sweepEvery)
 		h.wantUnclaimed("in the end")
+		h.wantCounted("in the end", 0)
 	})
 }
 

@@ -78,6 +78,10 @@ func everything(m *metrics.Metrics) {
 
 func TestEverythingIsCountedUnderItsName(t *testing.T) {
 	m := metrics.New("v1.2.3", "0123abc")
+	const unclaimed = "katbox_pools_unclaimed_volumes"
+	if n, looked := metricstest.Of(t, m)[unclaimed]; looked {
+		t.Errorf("%s is %v before anything was looked for", unclaimed, n)
+	}
 	everything(m)
 	operation := func(outcome string) string {
 		return `katbox_pools_operation_duration_seconds_count{operation="create",outcome="` + outcome + `"}`
@@ -97,9 +101,9 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 		`katbox_pools_pool_capacity_bytes{of="retained",pool="a"}`:    20 << 30,
 		`katbox_pools_retained_ended_total{reason="Evicted"}`:         1,
 		`katbox_pools_retained_ended_total{reason="Expired"}`:         0,
-		`katbox_pools_unclaimed_volumes`:                              2,
-		`katbox_pools_pool_objects{of="snapshots",pool="a"}`:          1,
-		`katbox_pools_pool_objects{of="attachments",pool="a"}`:        4,
+		unclaimed: 2,
+		`katbox_pools_pool_objects{of="snapshots",pool="a"}`:   1,
+		`katbox_pools_pool_objects{of="attachments",pool="a"}`: 4,
 		operation("ok"): 1, operation("uncertain"): 2, operation("busy"): 1, operation("unavailable"): 2, operation("no_room"): 1,
 		operation("refused"): 2, operation("failed"): 1,
 		`katbox_pools_array_call_duration_seconds_sum{method="POST",outcome="ok",path="volumes"}`: 2,

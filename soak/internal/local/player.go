@@ -23,9 +23,8 @@ const (
 	// variety is by how much new volumes are larger than the least, at most, and growth by how much one grows.
 	variety = 24
 	growth  = 8 * mebi
-	// mostIdle is how many volumes of a pool wait for a pod, mostSnapshots how many snapshots one has.
-	mostIdle      = 3
-	mostSnapshots = 2
+	// mostIdle is how many volumes of a pool wait for a pod.
+	mostIdle = 3
 )
 
 // Config is what a [Player] needs. All fields are required.

@@ -10,6 +10,9 @@ import (
 	"github.com/katbox/katbox/soak/story"
 )
 
+// mostSnapshots is how many snapshots a volume has.
+const mostSnapshots = 2
+
 // Use is a volume that a pod has.
 type Use struct {
 	*Player
