@@ -16,6 +16,7 @@
 // is for, and other tools read bbolt's format. What it lacks is here: a check of the file
 // (boltfile), faults as errors (database.go), commits in doubt (settle.go), room on a full disk
 // (reserve.go, btrfs.go) and a smaller file (compaction.go). Do not spend more on taming it.
+// soak/bench/README.md has what other stores, and a log in front of this one, would give.
 //
 // # Format 1
 //
