@@ -17,7 +17,7 @@ func Of(word string, known []string) string {
 		lower := strings.ToLower(k)
 		away := distance(word, lower)
 		if len(word) > 3 && strings.HasPrefix(lower, word) {
-			away = 1
+			away = min(away, 1)
 		}
 		if away < least {
 			best, least = k, away
