@@ -31,6 +31,7 @@ func TestOfSeveral(t *testing.T) {
 		"the nearest, later":   {"lifespam", []string{"lifexpan", "lifespan"}, "lifespan"},
 		"the first of two":     {"modx", []string{"mode", "moda"}, "mode"},
 		"another case":         {"Lifespan", []string{"lifespanSucceeded", "lifespan"}, "lifespan"},
+		"nearer than 2 slips":  {"prot", []string{"plat", "protocol"}, "protocol"},
 		"a beginning":          {"prot", []string{"prog", "protocol"}, "prog"},
 		"no beginning of mine": {"protocols", []string{"prot"}, ""},
 		"none":                 {"mode", nil, ""},
