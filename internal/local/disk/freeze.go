@@ -101,7 +101,7 @@ func (i *images) thawOrigin(r local.Record) {
 
 func (i *images) thawImage(r local.Record, image *os.File) error {
 	loops, err := loopsOf(image, i.suffix(r))
-	if err != nil {
+	if err != nil || len(loops) == 0 {
 		return err
 	}
 	defer closeLoops(loops)
@@ -116,12 +116,12 @@ func (i *images) thawImage(r local.Record, image *os.File) error {
 	return thawed(kernel.Thaw(int(mounted.Fd())))
 }
 
-// openKept opens the top of the file system of an image that is mounted nowhere, and has a loop device all the same; nil
-// if there is none. If a volume is unstaged while it is frozen, the kernel keeps the file system, and with it the device,
-// until that is thawed.
+// openKept opens the top of the file system of an image that is mounted nowhere, and has these loop devices all the same;
+// nil for the image of a block device. If a volume is unstaged while it is frozen, the kernel keeps the file system, and
+// with it the device, until that is thawed.
 func (i *images) openKept(name string, loops []*loop) (*os.File, error) {
 	r, err := i.Load(name)
-	if err != nil || r.Block || len(loops) == 0 {
+	if err != nil || r.Block {
 		return nil, err
 	}
 	top, err := kernel.MountAgain(loops[0].path(), fsTypeOf(r), sameUUID(r)...)
