@@ -70,7 +70,7 @@ type Metrics interface {
 	OperationEnded(operation string, took time.Duration, err error)
 	// RetainedEnded: a volume is not retained any more, for a reason such as "Expired"; see [pools.End].
 	RetainedEnded(reason string)
-	// Unclaimed: so many volumes have neither a claim nor a PersistentVolume, by the last look.
+	// Unclaimed: a look has found this number of volumes with neither a claim nor a PersistentVolume.
 	Unclaimed(volumes int)
 }
 

@@ -36,10 +36,9 @@ type testPools struct {
 	controller *Controller
 	arrays     map[string]*testArray
 	// fakes are arrays that are reached over HTTP.
-	fakes  map[string]*fake.Array
-	events *eventLog
-	states *stateLog
-	// unclaimed are metrics that know one number.
+	fakes     map[string]*fake.Array
+	events    *eventLog
+	states    *stateLog
 	unclaimed countUnclaimed
 }
 
@@ -374,19 +373,9 @@ func (a *testArray) used() string {
 
 var errNotReached = errors.New("dial tcp: no route to host")
 
-// countNothing are metrics that no test looks at.
-type countNothing struct{}
-
-func (countNothing) VolumeParked()                               {}
-func (countNothing) VolumeUnparked()                             {}
-func (countNothing) ActorRestarted()                             {}
-func (countNothing) OperationEnded(string, time.Duration, error) {}
-func (countNothing) RetainedEnded(string)                        {}
-func (countNothing) Unclaimed(int)                               {}
-
-// countUnclaimed remember how many volumes had no claim each time that was looked at.
+// countUnclaimed keeps, of all metrics, what each look for volumes without a claim has found.
 type countUnclaimed struct {
-	countNothing
+	quiet
 	mu   sync.Mutex
 	each []int
 }

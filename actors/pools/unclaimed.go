@@ -119,7 +119,7 @@ func (u *unclaimed) begin(c actor.Context) {
 	}
 }
 
-// sweep looks for such volumes, and tells of them.
+// sweep looks for volumes that have neither a claim nor a PersistentVolume, and tells of them.
 func (e *environment) sweep(ctx context.Context) error {
 	left, err := e.unclaimedVolumes(ctx)
 	if err != nil {

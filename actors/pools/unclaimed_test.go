@@ -36,7 +36,7 @@ func (h *testPools) wantUnclaimed(when string, want ...string) {
 	}
 }
 
-// wantCounted fails the test unless so many volumes were counted, look by look, since the last time.
+// wantCounted fails the test unless the looks since the last call have found these numbers of volumes, one number each.
 func (h *testPools) wantCounted(when string, want ...int) {
 	h.Helper()
 	h.unclaimed.mu.Lock()
