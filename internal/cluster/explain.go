@@ -102,8 +102,8 @@ func (c *Client) notInstalled() error {
 // needs is what a request takes, for people.
 type needs struct {
 	doing, right, role string
-	// from is what the administrator who can give the role administers. Nobody can give a right that he lacks, and no role of a
-	// namespace has that of katbox-keep.
+	// from is "namespace" or "cluster": whose administrator can give the role. Kubernetes lets people give only rights that they
+	// have, and an administrator of a namespace does not have that of katbox-keep.
 	from string
 	// too is doing for one who may list the volumes.
 	too string
