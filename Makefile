@@ -1,10 +1,9 @@
 # A checkout without tags, or without git, still builds.
 VERSION ?= $(shell .ci/version)
 SOAK_FLAGS ?= --preset smoke
-# .ci/run sets this; .ci/go-test says why.
-GO_TEST ?= go test
-# What make test tests. .ci/run leaves out what it tests as root.
-PACKAGES ?= ./...
+# What make check does about what this machine lacks: it says so and ends, or install, or partial.
+CHECK ?=
+CHECK_FLAGS ?=
 FUZZTIME ?= 11s
 FUZZ_JOBS ?= 1
 MUTANTS_FLAGS ?=
@@ -25,8 +24,8 @@ REVISION ?= $(shell .ci/version --revision)
 TAG = $(subst +,-,$(VERSION))
 POWERCUT_SEED ?= $(shell od -An -N2 -tu2 /dev/urandom | tr -d ' ')
 
-# What needs no race detector is compiled as make build compiles it, and so not again for each target. go vet runs
-# once, and not again before each test: make test and make lint see all that go test would have it look at.
+# What needs no race detector is compiled as make build compiles it, and so not again for each target. Tests are not
+# vetted before they run: make test and make lint see all that go test would have it look at.
 PLAIN = CGO_ENABLED=0 GOFLAGS="-trimpath $$(go env GOFLAGS)"
 
 # What is shipped says its version and commit to "go version -m" as well, wherever Go can find them out. Go asks git,
@@ -35,7 +34,7 @@ SHIPPED = CGO_ENABLED=0 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_C
 STAMPED = -trimpath -buildvcs=$(shell .ci/version --stamp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-root sanity fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check release release-check workflows-check vulnerabilities admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk mutants lint generate portable compiler binaries bin/katbox-clock
+.PHONY: help demo build test check check-all fuzz soak bench fleet pools-scale powercut quota-check attach-check soak-arrays attach-bench image image-check plugin plugin-check release release-check workflows-check vulnerabilities admission-policy chart-files chart-docs deploy-check monitoring-check page-test page-check e2e e2e-gateway e2e-chart e2e-pools e2e-pools-rate e2e-array e2e-array-specs e2e-local e2e-local-rate e2e-claims pools-crash transcript e2e-disk mutants lint generate portable binaries bin/katbox-clock
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,16 +47,15 @@ demo: ## See Katbox work in half a minute, without a cluster, as root or in a us
 build: ## Build bin/katbox, bin/katbox-gateway, bin/katbox-controller, bin/kubectl-katbox and bin/soak, static
 	$(SHIPPED) go build $(STAMPED) -ldflags '-X main.version=$(VERSION) -X main.revision=$(REVISION)' -o bin/ ./cmd/katbox ./cmd/katbox-gateway ./cmd/katbox-controller ./cmd/kubectl-katbox ./soak
 
-test: compiler ## Run vet and the tests with the race detector; no root needed
+test: ## Run vet and the tests that need neither root nor mounts, without the race detector: while you write
 	$(PLAIN) go vet -tags e2e ./...
-	CGO_ENABLED=1 $(GO_TEST) -race -vet=off -timeout=20m $(PACKAGES)
+	$(PLAIN) go test -vet=off ./...
 
-test-root: compiler ## Run all tests that may skip, with real mounts, as root or in a user namespace
-	GO_TEST='$(GO_TEST)' .ci/test-root .
+check: ## Pass all tests; CHECK=install installs what they need, as root, CHECK=partial leaves out what this machine cannot
+	@CHECK='$(CHECK)' .ci/check -short $(CHECK_FLAGS)
 
-sanity: compiler ## Run csi-sanity against the driver, as root or in a user namespace, and against the controller
-	GO_TEST='$(GO_TEST)' .ci/test-root internal/sanity
-	cd internal/sanity && CGO_ENABLED=1 $(GO_TEST) -race -vet=off -count=1 -timeout=20m ./controller
+check-all: ## Pass them with each crash at each point, an hour
+	@CHECK='$(CHECK)' .ci/check $(CHECK_FLAGS)
 
 .PHONY: docs
 docs: ## Write what in the documents is made from elsewhere: the pictures, all messages, and the alerts
@@ -278,11 +276,11 @@ e2e-disk: ## Fill the one disk of a real kubelet's node, with its own thresholds
 page-test: ## Test the scripts of the page with Node 20 or newer; nothing is installed
 	node --test internal/web/page/test/*.test.js
 
-monitoring-check: compiler bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
+monitoring-check: bin/promtool ## Check the dashboard and the alert rules in deploy/monitoring, and run the rules' tests
 	bin/promtool check config --syntax-only deploy/monitoring/scrape.yaml
 	bin/promtool check rules --lint=all --lint-fatal deploy/monitoring/rules.yaml
 	bin/promtool test rules deploy/monitoring/rules_test.yaml
-	PROMTOOL=$(CURDIR)/bin/promtool CGO_ENABLED=1 go test -race -vet=off -count=1 ./deploy/monitoring
+	PROMTOOL=$(CURDIR)/bin/promtool $(PLAIN) go test -vet=off -count=1 ./deploy/monitoring
 
 # promtool checks rules and nothing else here, so it is built without what finds
 # targets in two dozen clouds.
@@ -310,7 +308,3 @@ bin/golangci-lint: .ci/tools/go.mod .ci/tools/go.sum
 
 bin/gotestsum: .ci/gotestsum/go.mod .ci/gotestsum/go.sum
 	cd .ci/gotestsum && $(PLAIN) go build -ldflags '-s -w' -o ../../$@ gotest.tools/gotestsum
-
-compiler:
-	@command -v $(firstword $(shell go env CC)) >/dev/null || { \
-		echo 'The race detector needs a C compiler, and $(firstword $(shell go env CC)) is missing: install gcc and libc6-dev, or set CC.' >&2; exit 1; }

@@ -100,7 +100,7 @@ func limitedGroup(t testing.TB, controller string, limit int, files ...string) s
 			why = errors.Join(why, err)
 		}
 	}
-	t.Skipf("no cgroup can be made here with a limit of the controller %s: %v", controller, why)
+	roottest.Lacks(t, "a limit of threads by cgroup", why)
 	return ""
 }
 

@@ -29,7 +29,8 @@ const noRelease = "there is no release, nor a registry, to run it against"
 var runners = []runner{
 	// make
 	{form: `make demo`, by: "soak/demo/demo_test.go", does: "TestPageShowsTheDemo"},
-	{form: `make (test test-root sanity|lint|build)`, by: ".ci/run", does: "step make test test-root sanity"},
+	{form: `make check( CHECK=install)?`, by: ".ci/run", does: "step make check CHECK=install"},
+	{form: `make (test|lint|build)`, by: ".ci/run", does: "make lint"},
 	{form: `make soak`, by: ".ci/run", does: "step make soak", why: "with other flags"},
 	{form: `MUTANTS_FLAGS=.* make mutants`, why: "it takes an hour; .ci/mutants has tests of its own"},
 	{form: `make soak SOAK_FLAGS="--preset churn .*"`, why: "five minutes: .ci/run runs the soak with as many faults and fewer pods"},

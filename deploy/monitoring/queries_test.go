@@ -268,7 +268,7 @@ func TestEveryMetricIsWatched(t *testing.T) {
 func TestQueriesParse(t *testing.T) {
 	promtool := os.Getenv("PROMTOOL")
 	if promtool == "" {
-		t.Skip("PROMTOOL does not name promtool; make monitoring-check does")
+		t.Skip("this machine lacks promtool: PROMTOOL does not name it; make monitoring-check does")
 	}
 	type record struct {
 		Record string `json:"record"`

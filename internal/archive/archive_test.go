@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/files"
+	"github.com/katbox/katbox/internal/roottest"
 	"github.com/katbox/katbox/internal/unpack"
 )
 
@@ -134,8 +135,8 @@ func TestUnpackers(t *testing.T) {
 		{"bsdtar", func(to string) error { return program(archive, "bsdtar", "-C", to, "-xf", "-") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := exec.LookPath(test.name); err != nil && test.name != "katbox" {
-				t.Skip(err)
+			if test.name != "katbox" {
+				roottest.Programs(t, test.name)
 			}
 			to := t.TempDir()
 			must(t, test.unpack(to))

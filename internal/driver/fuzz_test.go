@@ -23,7 +23,7 @@ func fuzzedDriver(t testing.TB, kubeletDir string) *Driver {
 	d, err := New(Config{Name: "katbox.csi.paypal.com", NodeID: "node-1", KubeletDir: kubeletDir, Volumes: &fakeVolumes{},
 		Terms: testTerms(t), Metrics: metrics.New("", "")})
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	return d
 }

@@ -220,7 +220,7 @@ func TestFlagsReachPropagatedCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, here, 0, &unix.MountAttr{}); unsupported(err) {
-		t.Skipf("this kernel cannot do it: %v", err)
+		roottest.Lacks(t, "Linux 5.12", err)
 	}
 	for _, side := range []string{here, there} {
 		target := filepath.Join(side, "target")

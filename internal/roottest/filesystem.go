@@ -35,15 +35,13 @@ func FileSystem(t testing.TB, fstype string, megabytes int, options ...string) s
 	if mkfs == nil {
 		t.Fatalf("roottest: file system type %q is not known", fstype)
 	}
-	if _, err := exec.LookPath(mkfs[0]); err != nil {
-		t.Skipf("roottest: %v; install the tools of %s", err, fstype)
-	}
+	Programs(t, mkfs[0], "losetup")
 	if out, err := run(append(mkfs, options...)...); err != nil {
 		t.Fatalf("roottest: %s: %v: %s", mkfs[0], err, out)
 	}
 	loop, err := run("losetup", "--find", "--show", image)
 	if err != nil {
-		t.Skipf("no loop device is permitted here: losetup: %v: %s", err, loop)
+		Lacks(t, "loop devices", err, loop)
 	}
 	t.Cleanup(func() {
 		if out, err := run("losetup", "--detach", loop); err != nil {
@@ -53,7 +51,7 @@ func FileSystem(t testing.TB, fstype string, megabytes int, options ...string) s
 	UnmountAtEnd(t, target)
 	err = unix.Mount(loop, target, fstype, 0, "")
 	if errors.Is(err, unix.EPERM) {
-		t.Skipf("a file system on a loop device may not be mounted here, as in a user namespace: %v", err)
+		Lacks(t, "loop devices", err)
 	}
 	if err != nil {
 		t.Fatalf("roottest: mount %s on %s: %v", strconv.Quote(loop), target, err)

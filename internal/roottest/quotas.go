@@ -23,7 +23,7 @@ func Quotas(t testing.TB, state string) (dirs []string) {
 		}
 	}
 	if dirs == nil {
-		t.Skip("it needs file systems with project quotas; run it with make quota-check")
+		Lacks(t, "project quotas", "run it with make quota-check")
 	}
 	Need(t)
 	return dirs

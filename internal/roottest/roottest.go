@@ -4,7 +4,9 @@ package roottest
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -22,7 +24,7 @@ const Variable = "KATBOX_ROOT_TESTS"
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Variable) != "1" {
-		t.Skip("it mounts; run it with make test-root")
+		t.Skip("this machine lacks the right to mount: KATBOX_ROOT_TESTS is not 1; make check sets it")
 	}
 	dir := t.TempDir()
 	err := unix.Mount(dir, dir, "", unix.MS_BIND, "")
@@ -31,6 +33,23 @@ func Need(t testing.TB) {
 	}
 	if err != nil {
 		t.Fatalf("roottest: %s=1, but mounting is not allowed here: %v", Variable, err)
+	}
+}
+
+// Lacks skips the test: the machine lacks what, a name in .ci/needs. make check looks for it before it begins,
+// and refuses a test that is skipped for what the machine has.
+func Lacks(t testing.TB, what string, why ...any) {
+	t.Helper()
+	t.Skipf("this machine lacks %s: %s", what, fmt.Sprint(why...))
+}
+
+// Programs skips the test unless the machine has these programs.
+func Programs(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			Lacks(t, name, err)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func writeLegacy(t testing.TB, path string, volumes, deleted map[string]string) 
 
 func TestWriteLegacyFixture(t *testing.T) {
 	if !*writeFixture {
-		t.Skip("only with -write")
+		t.Skip("no test: it writes the data that others read; run it with -write")
 	}
 	if err := os.RemoveAll(fixture); err != nil {
 		t.Fatal(err)

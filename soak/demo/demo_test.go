@@ -95,7 +95,7 @@ func (p *play) in(t *testing.T, uid int) {
 	try := exec.Command("true")
 	try.SysProcAttr = attr
 	if err := try.Run(); err != nil {
-		t.Skip("there are no user namespaces here:", err)
+		t.Skip("this machine lacks user namespaces:", err)
 	}
 	p.command.SysProcAttr = attr
 }

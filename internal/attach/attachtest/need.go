@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/katbox/katbox/internal/roottest"
 )
 
 // Environment variables, which .ci/attach-check sets.
@@ -21,7 +23,7 @@ const (
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Variable) != "1" {
-		t.Skip("it needs the kernel's NFS and iSCSI; run it with make attach-check")
+		roottest.Lacks(t, "the kernel's NFS and iSCSI", "run it with make attach-check")
 	}
 }
 

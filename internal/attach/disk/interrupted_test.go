@@ -20,7 +20,7 @@ func TestFormatEndedAtSomeWrites(t *testing.T) {
 	roottest.Need(t)
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skipf("%v; install strace", err)
+		roottest.Lacks(t, "strace", err)
 	}
 	const runs = 8
 	formatEnded(t, strace, runs)
@@ -47,7 +47,7 @@ func formatEnded(t *testing.T, strace string, runs int) {
 		}
 		log := filepath.Join(t.TempDir(), "trace")
 		if err := mkfs(t, newDevice(t, megabytes).path, log); err != nil {
-			t.Skipf("strace does not work here: %v", err)
+			roottest.Lacks(t, "strace", err)
 		}
 		trace, err := os.ReadFile(log)
 		if err != nil {

@@ -67,7 +67,7 @@ func diskOf(t *testing.T, k kind, megabytes int) string {
 		must(t, err)
 		defer dir.Close()
 		if err := simpleQuotas(dir); errors.Is(err, volume.ErrInvalid) {
-			t.Skip(err)
+			roottest.Lacks(t, "Linux 6.7", err)
 		}
 	}
 	return disk
@@ -93,7 +93,7 @@ func quotaDisk(t *testing.T, fsType string) string {
 		}
 		must(t, os.Remove(disk))
 	}
-	t.Skipf("there is no %s with project quotas", fsType)
+	roottest.Lacks(t, "project quotas", "no ", fsType, " has them")
 	return ""
 }
 
@@ -419,7 +419,7 @@ func TestCopiesInAPool(t *testing.T) {
 	each(t, copying, func(t *testing.T, k kind) {
 		p := newPool(t, k)
 		if !p.Describe().Copies {
-			t.Skip("the file system cannot share blocks")
+			t.Fatal("the file system cannot share blocks")
 		}
 		r := p.make(record("pvc-1", sizeFor(k)))
 		path := p.stage(r)

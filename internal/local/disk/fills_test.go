@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/katbox/katbox/internal/roottest"
 )
 
 // TestFillsDevice: an ext4 of mke2fs is as large as it can be, though some have no room in their last group; and it is not
@@ -16,7 +18,7 @@ func TestFillsDevice(t *testing.T) {
 		mkfs = "/usr/sbin/mkfs.ext4"
 	}
 	if _, err := os.Stat(mkfs); err != nil {
-		t.Skip("mkfs.ext4 is missing")
+		roottest.Lacks(t, "mkfs.ext4", err)
 	}
 	smaller := 0
 	for _, size := range []int64{64, 128, 129, 256, 1024, 1025, 1026, 1154, 2049, 3201, 6273, 10241, 19074} {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/kernel"
+	"github.com/katbox/katbox/internal/roottest"
 )
 
 // TestNoQuotaGroupsOfDeletedSubvolumes: the kernel removes the quota group of each subvolume with it, in its own time,
@@ -20,7 +21,7 @@ func TestNoQuotaGroupsOfDeletedSubvolumes(t *testing.T) {
 	var major, minor int
 	version := unix.ByteSliceToString(release.Release[:])
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 11 {
-		t.Skipf("the kernel %s leaves the quota groups of subvolumes, %v", version, err)
+		roottest.Lacks(t, "Linux 6.11", version, " leaves the quota groups of subvolumes")
 	}
 	p := newPool(t, onBtrfs)
 	groups := func() int {

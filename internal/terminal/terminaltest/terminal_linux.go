@@ -23,7 +23,7 @@ func Open(t *testing.T) *Terminal {
 	t.Helper()
 	front, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no pseudo terminal: %v", err)
+		t.Fatalf("no pseudo terminal: %v", err)
 	}
 	t.Cleanup(func() { front.Close() })
 	number, err := unix.IoctlGetInt(int(front.Fd()), unix.TIOCGPTN)
@@ -35,7 +35,7 @@ func Open(t *testing.T) *Terminal {
 	}
 	back, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no pseudo terminal: %v", err)
+		t.Fatalf("no pseudo terminal: %v", err)
 	}
 	t.Cleanup(func() { back.Close() })
 	settings, err := unix.IoctlGetTermios(int(back.Fd()), unix.TCGETS)

@@ -132,10 +132,10 @@ func TestScripts(t *testing.T) {
 	var major int
 	version, err := exec.Command("node", "--version").Output()
 	if err != nil {
-		t.Skipf("there is no node: %v", err)
+		t.Skipf("this machine lacks Node.js %d: %v", oldest, err)
 	}
 	if _, err := fmt.Sscanf(string(version), "v%d.", &major); err != nil || major < oldest {
-		t.Skipf("node is %q, and at least %d is needed", version, oldest)
+		t.Skipf("this machine lacks Node.js %d: it has %q", oldest, version)
 	}
 	files, err := filepath.Glob("test/*.test.js")
 	if err != nil || len(files) == 0 {

@@ -17,7 +17,7 @@ func loopDisk(t *testing.T, kind DiskKind, size, inodes int64) (place, *Disk) {
 	l := newPlace(t)
 	d, err := MakeDisk(l.Work, l.Image, kind, size, inodes)
 	if errors.Is(err, ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("this machine lacks loop devices: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestLoopTooSmall(t *testing.T) {
 	l := newPlace(t)
 	_, err := MakeDisk(l.Work, l.Image, Ext4, 1000, 0)
 	if errors.Is(err, ErrUnavailable) {
-		t.Skip(err)
+		t.Skip("this machine lacks loop devices: ", err)
 	}
 	if !errors.Is(err, ErrUsage) {
 		t.Errorf("%v, want wrong usage", err)

@@ -194,7 +194,7 @@ func generated(length int, faults bool) *Result {
 
 func TestExamples(t *testing.T) {
 	if *exampleDir == "" {
-		t.Skip("without -examples nobody looks at them")
+		t.Skip("no test: it writes reports for people to look at; run it with -examples DIR")
 	}
 	for name, x := range map[string]*Result{"rough": generated(600, true), "clean": generated(20, false)} {
 		f, err := os.Create(filepath.Join(*exampleDir, name+".html"))

@@ -87,9 +87,6 @@ func TestOutputsAreSaved(t *testing.T) {
 
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	const full = "/dev/full"
-	if _, err := os.Stat(full); err != nil {
-		t.Skip(err)
-	}
 	fine := filepath.Join(t.TempDir(), "result.html")
 	files, err := NewOutputs(full, fine, "")
 	if err == nil {
