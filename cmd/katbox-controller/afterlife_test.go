@@ -90,8 +90,10 @@ func TestDeletedClaimComesBack(t *testing.T) {
 
 	drop := func(r *replica) {
 		t.Helper()
-		_, err := csi.NewControllerClient(r.conn).DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "pvc-1"}, grpc.WaitForReady(true))
-		must(t, err)
+		r.repeat(func(ctx context.Context, c csi.ControllerClient) error {
+			_, err := c.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "pvc-1"}, grpc.WaitForReady(true))
+			return err
+		})
 	}
 	must(t, w.kube.Delete(t.Context(), first))
 	drop(r)

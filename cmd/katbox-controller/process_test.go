@@ -224,21 +224,33 @@ func TestEachDriverHasItsSocket(t *testing.T) {
 	}
 }
 
-// create asks for a volume until it is there, as a provisioner does.
-func (r *replica) create(name string) *csi.Volume {
+// create asks for a volume until it is there.
+func (r *replica) create(name string) (made *csi.Volume) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	for {
-		made, err := csi.NewControllerClient(r.conn).CreateVolume(ctx, &csi.CreateVolumeRequest{
+	r.repeat(func(ctx context.Context, c csi.ControllerClient) error {
+		answer, err := c.CreateVolume(ctx, &csi.CreateVolumeRequest{
 			Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
 			VolumeCapabilities: []*csi.VolumeCapability{{
 				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
 				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 			}},
 		})
+		made = answer.GetVolume()
+		return err
+	})
+	return made
+}
+
+// repeat makes a call until it succeeds, as a provisioner does: right after its start a controller does not know
+// its arrays.
+func (r *replica) repeat(call func(context.Context, csi.ControllerClient) error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	for {
+		err := call(ctx, csi.NewControllerClient(r.conn))
 		if err == nil {
-			return made.GetVolume()
+			return
 		}
 		if ctx.Err() != nil {
 			r.t.Fatal(err)
@@ -280,9 +292,10 @@ func TestVolumeIsMadeOnTheArray(t *testing.T) {
 
 	// The next one goes on where this one was.
 	next := w.start("two")
-	_, err := csi.NewControllerClient(next.conn).DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "pvc-1"},
-		grpc.WaitForReady(true))
-	must(t, err)
+	next.repeat(func(ctx context.Context, c csi.ControllerClient) error {
+		_, err := c.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "pvc-1"}, grpc.WaitForReady(true))
+		return err
+	})
 	if len(w.array.Volumes()) != 0 {
 		t.Errorf("%d volumes are left", len(w.array.Volumes()))
 	}

@@ -211,9 +211,9 @@ func TestEviction(t *testing.T) {
 		n.try(os.WriteFile(filepath.Join(n.data(id), "big"), make([]byte, 500<<10), 0o644))
 	}
 	ballast := filepath.Join(n.cfg.Work, ".ballast")
-	err := os.WriteFile(ballast, make([]byte, 4<<20), 0o644) // as much as there is room for
-	if !errors.Is(err, unix.ENOSPC) {
-		t.Fatalf("fill the disk: %v, want ENOSPC", err)
+	err := os.WriteFile(ballast, make([]byte, 4<<20), 0o644) // as much as there is room for, or comes free meanwhile
+	if err != nil && !errors.Is(err, unix.ENOSPC) {
+		t.Fatal("fill the disk:", err)
 	}
 	n.awaitGone(n.data("a"))
 	n.try(os.Remove(ballast))
