@@ -185,6 +185,9 @@ func TestWalkWhileMoved(t *testing.T) {
 // TestHostileTrees reads all that a pod may leave, on all that a working directory may be on.
 func TestHostileTrees(t *testing.T) {
 	for _, fstype := range []string{"ext4", "xfs", "btrfs"} {
+		if roottest.LeftOut(fstype) {
+			continue
+		}
 		t.Run(fstype, func(t *testing.T) {
 			root := roottest.FileSystem(t, fstype, 384)
 			for i, tt := range hostile.Trees {

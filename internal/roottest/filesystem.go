@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// LeftOut reports whether -short leaves a type of file system out: all but ext4.
+func LeftOut(fstype string) bool { return testing.Short() && fstype != "ext4" }
+
 // FileSystem mounts a new file system of the given type and size until the end
 // of the test, and returns its mount point. It is a real one on a loop device, with a
 // journal where the type has one; ext4 reserves no blocks for root. options are for its

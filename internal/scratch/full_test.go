@@ -70,6 +70,9 @@ func TestDeleteOnFullDisk(t *testing.T) {
 		{"btrfs", "metadata", 128, func(t *testing.T, dir string) { fillNames(t, dir, 2000) }},
 	}
 	for _, row := range rows {
+		if roottest.LeftOut(row.fstype) {
+			continue
+		}
 		t.Run(row.fstype+", no "+row.full, func(t *testing.T) {
 			d := openAt(t, filepath.Join(roottest.FileSystem(t, row.fstype, row.megabytes), "work"))
 			const volumes = 300

@@ -31,6 +31,9 @@ func fileSystem(t *testing.T, fstype string) string {
 // this kernel and with old ones.
 func eachFileSystem(t *testing.T, test func(t *testing.T, d *Dir)) {
 	for _, fstype := range []string{"ext4", "xfs", "btrfs", "tmpfs"} {
+		if roottest.LeftOut(fstype) {
+			continue
+		}
 		t.Run(fstype, func(t *testing.T) {
 			roottest.Need(t)
 			root := fileSystem(t, fstype)

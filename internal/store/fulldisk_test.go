@@ -140,6 +140,9 @@ func TestFullDisk(t *testing.T) {
 		published, retained int
 		tombstones          int
 	}{{"ext4", 100, 900, 1000}, {"ext4", 1000, 5_000, 10_000}, {"ext4", 1000, 10_000, 0}, {"xfs", 100, 900, 1000}, {"btrfs", 100, 900, 1000}} {
+		if roottest.LeftOut(size.fstype) {
+			continue
+		}
 		t.Run(fmt.Sprintf("%s %d", size.fstype, size.published+size.retained), func(t *testing.T) {
 			dir := roottest.FileSystem(t, size.fstype, smallest[size.fstype])
 			path := filepath.Join(dir, "store.db")

@@ -191,6 +191,9 @@ func TestCompactionBehindALink(t *testing.T) {
 // reserve. Once there is room the copy is made, with a reserve of its own.
 func TestCompactionOnAFullDisk(t *testing.T) {
 	for fstype, megabytes := range smallest {
+		if roottest.LeftOut(fstype) {
+			continue
+		}
 		t.Run(fstype, func(t *testing.T) {
 			dir := roottest.FileSystem(t, fstype, megabytes)
 			path := filepath.Join(dir, "store.db")
