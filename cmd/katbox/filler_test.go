@@ -49,8 +49,8 @@ type workingDisk struct {
 	work string
 }
 
-// onFullDisks runs a test on each of the file systems, and with -short on one without bytes and one without inodes, at the same time: mostly they wait, btrfs
-// for seconds before it says that it is full.
+// onFullDisks runs a test on each of the file systems at the same time, since mostly they wait. With -short it takes
+// one without bytes and one without inodes.
 func onFullDisks(t *testing.T, test func(t *testing.T, w workingDisk)) {
 	var running sync.WaitGroup
 	for name, disk := range fullDisks {
