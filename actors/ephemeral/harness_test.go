@@ -28,6 +28,9 @@ import (
 const (
 	testLifespan = 12 * time.Hour
 	testGrace    = 10 * time.Minute
+	// testInterval is how often the disk is measured without pressure. Most tests let half a day pass; a minute is
+	// enough for one that waits for a measurement.
+	testInterval = 30 * time.Second
 	testPod      = volume.PodUID("8b4c1a9e-5f1c-4f0e-9d43-6a1b2c3d4e5f")
 	testID       = volume.ID("csi-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
 	// ownPod is the daemon's own, which every node has.
@@ -117,7 +120,7 @@ func (h *testNode) config() Config {
 	return Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
-		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: 10 * time.Second,
+		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: testInterval,
 		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,
