@@ -97,9 +97,9 @@ func (v *volumes) attach(p volume.Publication) error {
 }
 
 // mayAttach refuses what is not a retained volume of the pod's namespace. The error for one of another
-// namespace is that for a volume which is not there. The UID of the pod's namespace is not known here:
-// one that was deleted and made again has the same name. What the API server has denied to be of that
-// namespace cannot be attached.
+// namespace is that for a volume which is not there. What the API server has denied to be of that namespace
+// cannot be attached; for what it has confirmed see [volumes.ofOneNamespace]. Of what no gateway was asked
+// about the name of the namespace is all that is known.
 func (v *volumes) mayAttach(p volume.Publication) error {
 	id := p.Attach.ID
 	asleep, known := v.look(id)
@@ -114,11 +114,20 @@ func (v *volumes) mayAttach(p volume.Publication) error {
 	case !known && v.supervisor.IsAwake(id):
 		return fmt.Errorf("%w: volume %s, which is to be attached, is not retained yet", volume.ErrBusy, id)
 	case !same:
-		return fmt.Errorf("%w: the namespace of the pod has retained no volume %s of pod %s on this node", volume.ErrNotFound, id, p.Attach.Pod)
-	case v.retention.attached.holds(id):
+		return errNotRetainedThere(p)
+	}
+	if err := v.ofOneNamespace(p, asleep.Owner); err != nil {
+		return err
+	}
+	if v.retention.attached.holds(id) {
 		return fmt.Errorf("%w: volume %s is attached to another pod", volume.ErrOtherTarget, id)
 	}
 	return nil
+}
+
+func errNotRetainedThere(p volume.Publication) error {
+	return fmt.Errorf("%w: the namespace of the pod has retained no volume %s of pod %s on this node",
+		volume.ErrNotFound, p.Attach.ID, p.Attach.Pod)
 }
 
 // attach takes the deadline from a source. One that is awake has none, and gets none when it sleeps.

@@ -78,6 +78,8 @@ type testNode struct {
 	maxPin time.Duration
 	// published is the node's Config.Published.
 	published func(volume.Record)
+	// askOwner is the node's Config.AskOwner.
+	askOwner func(volume.Record) bool
 }
 
 // withNode runs a test in a bubble with a fresh node. The bubble fails the test when a goroutine is
@@ -124,6 +126,7 @@ func (h *testNode) config() Config {
 		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,
+		AskOwner: h.askOwner,
 	}
 }
 

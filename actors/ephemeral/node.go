@@ -90,6 +90,9 @@ type Config struct {
 	// Published is called after a pod's volume was published and while nobody has asked whose it is.
 	// The publish was answered before. The call must not block.
 	Published func(volume.Record)
+	// AskOwner asks a gateway, which answers with Own, whose a volume is that is about to be published. It
+	// reports whether there is a gateway to ask; without AskOwner there is none. The call must not block.
+	AskOwner func(volume.Record) bool
 	// Gone returns tombstones of the volumes that were deleted; [store.Store.Gone] is one. Without it
 	// none are listed.
 	Gone func(volume.GoneSelection) (volume.GonePage, error)
@@ -180,12 +183,19 @@ func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volume
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},
 		sizes:     &sizes{environment: env, usage: env.Scratch, supervisor: n.Supervisor()},
 		leases:    newLeases(env.ctx, env.Metrics), visited: map[volume.ID]retained.Asleep{},
-		publishes: map[volume.ID]*messages.PublishVolume{},
+		publishes: map[volume.ID]*messages.PublishVolume{}, tenantPods: newTenantPods(),
 	}
 }
 
 // Publish mounts a volume.
 func (n *Node) Publish(ctx context.Context, p volume.Publication) error {
+	if p.Attach != (volume.Place{}) {
+		return n.publishWhenTold(ctx, p)
+	}
+	return n.publish(ctx, p)
+}
+
+func (n *Node) publish(ctx context.Context, p volume.Publication) error {
 	defer n.env.calls.Begin()()
 	_, err := actors.Ask(ctx, n.Root, n.Supervisor(), &messages.PublishVolume{Routing: n.routing(ctx, p.ID), Publication: p})
 	return err

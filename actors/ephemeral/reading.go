@@ -38,7 +38,7 @@ func (v *volumes) Asked(m messages.Request) bool {
 	case *messages.HoldVolume:
 		return v.hold(m)
 	case *messages.OwnVolume:
-		return v.learn(ownerNews(m))
+		return v.tellsOfTenant(m) || v.learn(ownerNews(m))
 	case *messages.EndVolume:
 		return v.learn(outcomeNews(m))
 	}

@@ -33,6 +33,7 @@ type volumes struct {
 	sizes      *sizes
 	leases     *leases
 	pins       *pins
+	tenantPods *tenantPods
 	// visited are the retained volumes that are awake: those that do not sleep yet, and those whose
 	// request leaves them retained, such as an unpublish that the kubelet repeats.
 	visited map[volume.ID]retained.Asleep

@@ -226,6 +226,7 @@ func (i *instance) startNode(context.Context) error {
 		PressureInterval: i.o.pruneInterval,
 		RetainedGrew:     scaleGC,
 		Published:        i.published,
+		AskOwner:         func(r volume.Record) bool { return i.uplink.Load().Ask(r) },
 		EraseParallel:    i.o.eraseParallel,
 		OrphanGrace:      i.o.orphanGrace,
 		ReleaseGrace:     i.o.releaseGrace,

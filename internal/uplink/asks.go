@@ -109,16 +109,19 @@ func (a *asks) wake() {
 	}
 }
 
-// add asks about a volume's pod, if that makes sense. It never blocks.
-func (a *asks) add(r volume.Record) {
+// add asks about a volume's pod, if that makes sense and a gateway listens; else it is false. It never
+// blocks.
+func (a *asks) add(r volume.Record) (asked bool) {
 	if !unasked(r) {
-		return
+		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.listeners) > 0 {
-		a.enqueue(r, "")
+	if len(a.listeners) == 0 {
+		return false
 	}
+	a.enqueue(r, "")
+	return true
 }
 
 // unasked reports whether a gateway can say whose the volume is. The pod of one that is retained may

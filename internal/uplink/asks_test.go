@@ -54,15 +54,20 @@ func TestAsks(t *testing.T) {
 		m := metrics.New("test", "")
 		a := newAsks(30*time.Second, m)
 		one, two := record("v1", "a"), record("v2", "b")
-		a.add(one) // nobody listens
+		if a.add(one) {
+			t.Error("it asks, and nobody listens")
+		}
 		first := a.open("gateway-1")
 		if !isSet(a.missing) {
 			t.Error("what is awake is not looked at when a gateway begins to listen")
 		}
 		wantTaken(t, "nothing was asked while it listens", a, first)
 
-		a.add(one)
-		a.add(one)
+		for range 2 {
+			if !a.add(one) {
+				t.Error("it does not ask, though a gateway listens")
+			}
+		}
 		retained, foreign, known := record("v3", "c"), record("v4", ""), record("v5", "e")
 		retained.Phase, known.Owner.Verdict = volume.Retained, volume.Confirmed
 		for _, r := range []volume.Record{retained, foreign, known} {

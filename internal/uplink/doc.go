@@ -27,5 +27,5 @@
 //
 // The gateway is trusted to say who may read what. It is not trusted to work: if it is away, hangs,
 // sends garbage or floods the node, no CSI call waits, and what it costs is bounded. Nothing in this
-// package is called while a call runs, except [Uplink.Published], which never blocks.
+// package is called while a call runs, except [Uplink.Published] and [Uplink.Ask], which never block.
 package uplink

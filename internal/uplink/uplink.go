@@ -171,6 +171,10 @@ func (u *Uplink) Published(r volume.Record) {
 	}
 }
 
+// Ask asks whose a volume is that waits for the answer before it is published. It reports whether a gateway
+// is connected that can be asked. It never blocks. On a nil Uplink it does nothing.
+func (u *Uplink) Ask(r volume.Record) bool { return u != nil && u.asks.add(r) }
+
 // Stop closes all connections. What runs on them may end within ctx, and is cut then. Afterwards no
 // request is handled, unless the disk hangs, which the error says.
 func (u *Uplink) Stop(ctx context.Context) error {
