@@ -1,12 +1,7 @@
 package hub
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
 
 	"github.com/katbox/katbox/internal/api"
@@ -66,21 +61,10 @@ func (c *connection) answer(asks []api.OwnerAsk) error {
 	if len(answers) == 0 {
 		return nil
 	}
-	body, err := json.Marshal(api.OwnerAnswers{Items: answers})
-	if err != nil {
-		return err
-	}
-	// The API server may have taken all the time.
-	sending, cancel := context.WithTimeout(c.ctx, c.registry.limits.answer)
-	defer cancel()
-	response, err := c.roundTrip(sending, http.MethodPost, api.OwnersPath, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, mostHeader))
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answered %s", response.Status)
-	}
-	return nil
+	return inParts(answers, func(items []api.OwnerAnswer) error {
+		// The API server may have taken all the time.
+		ctx, cancel := context.WithTimeout(c.ctx, c.registry.limits.answer)
+		defer cancel()
+		return c.post(ctx, api.OwnersPath, api.OwnerAnswers{Items: items})
+	})
 }

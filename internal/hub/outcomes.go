@@ -1,22 +1,14 @@
 package hub
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 
 	"github.com/katbox/katbox/internal/api"
 )
 
-// ErrRefused: the node does not take outcomes, because it has another source or is an older version.
-var ErrRefused = errors.New("the node takes no outcomes")
-
 // Tell tells a node how pods of its have ended. The error wraps [ErrAway] or
-// [ErrRefused] where these apply.
+// [ErrRefused] where these apply. One that the node does not take keeps no other from it.
 func (r *Registry) Tell(ctx context.Context, node string, o api.Outcomes) error {
 	n := r.find(node)
 	if n == nil {
@@ -26,21 +18,9 @@ func (r *Registry) Tell(ctx context.Context, node string, o api.Outcomes) error 
 	if c == nil {
 		return fmt.Errorf("%w: %s", ErrAway, node)
 	}
-	body, err := json.Marshal(o)
+	err := inParts(o.Items, func(items []api.PodOutcome) error { return c.post(ctx, api.OutcomesPath, api.Outcomes{Items: items}) })
 	if err != nil {
-		return err
+		return fmt.Errorf("tell %s how its pods have ended: %w", node, err)
 	}
-	response, err := c.roundTrip(ctx, http.MethodPost, api.OutcomesPath, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, mostHeader))
-	switch code := response.StatusCode; {
-	case code == http.StatusOK:
-		return nil
-	case code >= 400 && code < 500 && code != http.StatusTooManyRequests:
-		return fmt.Errorf("%w: %s answered %s", ErrRefused, node, response.Status)
-	}
-	return fmt.Errorf("%s answered %s", node, response.Status)
+	return nil
 }

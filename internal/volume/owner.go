@@ -75,6 +75,15 @@ func (o Owner) Check() error {
 	return nil
 }
 
+// OwnerText returns a text if an Owner may have it, and else none: what is left of a longer one may be the
+// name of something else.
+func OwnerText(text string) string {
+	if len(text) > maxOwnerText || !isPrintable(text) {
+		return ""
+	}
+	return text
+}
+
 // isPrintable reports whether text is UTF-8 without control characters and the like. Most texts are
 // plain ASCII, and a start looks at millions.
 func isPrintable(text string) bool {

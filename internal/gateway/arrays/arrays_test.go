@@ -2,9 +2,11 @@ package arrays_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -304,6 +307,33 @@ func TestFallsBehind(t *testing.T) {
 		synctest.Wait()
 		missing(false, "once they are listed again")
 		w.want(api.Query{}, "pvc-001")
+	})
+}
+
+// TestHostileClaims: of a PoolVolume that says of a claim what no claim is called no more is kept than names can be
+// long, and the others are listed.
+func TestHostileClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("a", 250<<10)
+		hostile := poolVolume(1, long, long, func(v *v1alpha1.PoolVolume) {
+			v.Spec.PoolName, v.Spec.ClassName, v.Spec.ClaimRef.UID, v.Spec.ClaimRef.NamespaceUID = long, long, types.UID(long), types.UID(long)
+		})
+		if err := unstructured.SetNestedField(hostile.Object, "1"+strings.Repeat("0", 250<<10), "status", "capacity"); err != nil {
+			t.Fatal(err)
+		}
+		odd := poolVolume(2, "ci", "\x1b[2J", func(v *v1alpha1.PoolVolume) { v.Spec.PoolName = "\x1b[2J" })
+		w := newWorld(t, nil, hostile, odd, poolVolume(3, "ci", "data", nil))
+		w.want(api.Query{Namespace: "ci", Tenancy: &volume.Tenancy{UID: "uid-of-namespace"}}, "pvc-003")
+		page, err := w.List(t.Context(), fleet.Reader{}, api.Query{})
+		text, err2 := json.Marshal(page)
+		if err != nil || err2 != nil || len(page.Items) != 3 || len(text) > 3<<10 || strings.Contains(string(text), "[2J") {
+			t.Errorf("%d volumes in %d bytes, %v, %v", len(page.Items), len(text), err, err2)
+		}
+		for _, v := range page.Items {
+			if n := len(v.Array.Pool) + len(v.Array.Class) + len(v.Array.Size); n > 600 || strings.Contains(v.Array.Pool, "[2J") {
+				t.Errorf("%s: %d bytes about the array", v.ID, n)
+			}
+		}
 	})
 }
 

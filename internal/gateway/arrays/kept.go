@@ -15,6 +15,9 @@ import (
 // kindClaim is the kind of the owner of a volume that a claim had.
 const kindClaim = "PersistentVolumeClaim"
 
+// mostSize is the longest size that is read, in bytes: what takes 250 KiB takes half a minute.
+const mostSize = 32
+
 // keptOf describes a PoolVolume that is retained on an array; nil for any other. One that is being given to a claim is not
 // retained any more. Where it does not say of which namespace it is, by its UID, only those who may see all see it.
 func keptOf(o *unstructured.Unstructured) *entry {
@@ -24,9 +27,9 @@ func keptOf(o *unstructured.Unstructured) *entry {
 		o.GetDeletionTimestamp() != nil, o.GetAnnotations()[v1alpha1.RestoredFromAnnotation] != "", since.IsZero() || until.IsZero():
 		return nil
 	}
-	name, claim := o.GetName(), textIn(o, "spec", "claimRef", "name")
+	name, claim := o.GetName(), nameIn(o, "spec", "claimRef", "name")
 	r := volume.Record{
-		ID: volume.ID(name), Namespace: textIn(o, "spec", "claimRef", "namespace"), PodName: claim, Phase: volume.Retained,
+		ID: volume.ID(name), Namespace: nameIn(o, "spec", "claimRef", "namespace"), PodName: claim, Phase: volume.Retained,
 		Published: o.GetCreationTimestamp().UTC(), Unpublished: since, Owner: volume.Owner{
 			Verdict: volume.Confirmed, NamespaceUID: textIn(o, "spec", "claimRef", "namespaceUID"),
 			Kind: kindClaim, Name: claim, UID: textIn(o, "spec", "claimRef", "uid"),
@@ -41,14 +44,14 @@ func keptOf(o *unstructured.Unstructured) *entry {
 			Verdict: r.Owner.Verdict.String(), NamespaceUID: r.Owner.NamespaceUID, Kind: r.Owner.Kind, Name: r.Owner.Name, UID: r.Owner.UID,
 		},
 		Array: &api.Array{
-			Pool: textIn(o, "spec", "poolName"), Class: textIn(o, "spec", "className"),
+			Pool: nameIn(o, "spec", "poolName"), Class: nameIn(o, "spec", "className"),
 			Block: textIn(o, "spec", "volumeMode") == string(v1alpha1.Block),
-			Size:  cmp.Or(textIn(o, "status", "capacity"), textIn(o, "spec", "size")),
 		},
 	}
-	if size, err := resource.ParseQuantity(v.Array.Size); err == nil {
-		bytes := size.Value()
-		v.Bytes = &bytes
+	size := cmp.Or(textIn(o, "status", "capacity"), textIn(o, "spec", "size"))
+	if q, err := resource.ParseQuantity(size[:min(len(size), mostSize)]); err == nil && len(size) <= mostSize {
+		bytes := q.Value()
+		v.Bytes, v.Array.Size = &bytes, size
 	}
 	return &entry{record: r, volume: v}
 }
@@ -57,6 +60,11 @@ func keptOf(o *unstructured.Unstructured) *entry {
 func textIn(o *unstructured.Unstructured, fields ...string) string {
 	text, _, _ := unstructured.NestedString(o.Object, fields...)
 	return text
+}
+
+// nameIn returns the name of an object; empty where a text is none: a list would be as long as it, and names are shown.
+func nameIn(o *unstructured.Unstructured, fields ...string) string {
+	return volume.ObjectName(textIn(o, fields...))
 }
 
 // timeIn returns a time; zero where it is none.

@@ -23,9 +23,11 @@ const (
 	parallel = 256
 	patience = 500 * time.Millisecond
 	// rounds is how often a list asks one node for one page. mostVolumes is how many volumes a round
-	// after the first asks for in all: 10 MB, which 5,000 nodes send in a second.
+	// after the first asks for in all: 10 MB, which 5,000 nodes send in a second. It asks for fewer where they
+	// may take more than mostRound bytes.
 	rounds      = 3
 	mostVolumes = 40_000
+	mostRound   = 64 << 20
 	// standardLimit and mostLimit are how many entries a page holds, if the request does not say and at
 	// most.
 	standardLimit = 500

@@ -41,8 +41,8 @@ type gone struct {
 	sources []*goneSource
 	// last are the entries that went last, the last one first.
 	last []*Entry
-	// more: there are entries that are not in last.
-	more bool
+	// out is the one that went last of those that are not in last; nil if all are.
+	out *Entry
 }
 
 // goneSource is a source that is asked for volumes that are gone.
@@ -77,9 +77,6 @@ func (g *gone) run(ctx context.Context) (Page, error) {
 		}
 		return Page{}, err
 	}
-	if fits := fitting(len(g.last), func(i int) *Entry { return g.last[i] }); fits < len(g.last) {
-		g.last, g.more = g.last[:fits], true
-	}
 	page := Page{Fleet: g.status()}
 	for _, e := range g.last {
 		page.Entries = append(page.Entries, *e)
@@ -88,7 +85,7 @@ func (g *gone) run(ctx context.Context) (Page, error) {
 		page.Warnings = append(page.Warnings, page.Fleet.warning())
 	}
 	open := func(s *goneSource) bool { return s.answered && !s.ended && !g.below(s) }
-	if g.more || slices.ContainsFunc(g.sources, open) {
+	if g.out != nil || slices.ContainsFunc(g.sources, open) {
 		page.Warnings = append(page.Warnings, fmt.Sprintf(
 			"this list is not complete: it has the last %d volumes that are gone; select by spec.podName to see earlier ones", len(page.Entries)))
 	}
@@ -97,7 +94,8 @@ func (g *gone) run(ctx context.Context) (Page, error) {
 
 // below reports whether all that a source has not answered with is too old for the page.
 func (g *gone) below(s *goneSource) bool {
-	return len(g.last) == g.limit && s.oldest != nil && byGone(s.oldest, g.last[g.limit-1]) > 0
+	full := len(g.last) == g.limit || g.out != nil
+	return full && s.oldest != nil && byGone(s.oldest, g.last[len(g.last)-1]) > 0
 }
 
 // ask asks one source for n more entries that are in the list, and adds them.
@@ -119,11 +117,16 @@ func (g *gone) ask(ctx context.Context, s *goneSource, n int) error {
 func (g *gone) add(entries []*Entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.last = append(g.last, entries...)
+	for _, e := range entries {
+		if g.out == nil || byGone(e, g.out) < 0 {
+			g.last = append(g.last, e)
+		}
+	}
 	slices.SortFunc(g.last, byGone)
-	if len(g.last) > g.limit {
-		clear(g.last[g.limit:])
-		g.last, g.more = g.last[:g.limit], true
+	if fits := fitting(min(len(g.last), g.limit), func(i int) *Entry { return g.last[i] }); fits < len(g.last) {
+		g.out = g.last[fits]
+		clear(g.last[fits:])
+		g.last = g.last[:fits]
 	}
 }
 

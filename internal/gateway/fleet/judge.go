@@ -95,15 +95,11 @@ func credibleOwner(v *api.Volume) error {
 	if o == nil {
 		return nil
 	}
-	if o.Verdict != volume.Confirmed.String() && o.Verdict != volume.Denied.String() {
-		return fmt.Errorf("the verdict about its owner is %.300q", o.Verdict)
+	owner, err := o.Parse()
+	if err != nil {
+		return err
 	}
-	for _, text := range [...]string{o.NamespaceUID, o.Kind, o.Name, o.UID, o.Job, o.JobIndex} {
-		if len(text) > volume.MaxNameLength {
-			return fmt.Errorf("its owner has a text of %d bytes", len(text))
-		}
-	}
-	return nil
+	return owner.Check()
 }
 
 // judge makes an entry of a credible volume. What the gateway knows of the pod beats what the node

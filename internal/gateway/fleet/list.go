@@ -178,17 +178,14 @@ func (l *list) page() (Page, error) {
 	if open {
 		count = min(count, l.above(cut))
 	}
-	fits := fitting(count, l.at)
-	short := fits < count
-	count = fits
 	page := Page{Entries: l.take(count), Fleet: l.status()}
 	if len(page.Fleet.Missing) > 0 {
 		page.Warnings = append(page.Warnings, page.Fleet.warning())
 	}
-	if !open && !l.more && !short {
+	if !open && l.out == nil {
 		return page, nil
 	}
-	if count == l.limit || short {
+	if count == l.limit || count == len(l.kept) && l.out != nil {
 		cut = placeOf(&page.Entries[count-1].Volume)
 	}
 	t := token{

@@ -6,34 +6,37 @@ import (
 	"sort"
 )
 
-// newest keeps the newest entries of all that are added, up to a limit: a list of 5,000 takes no more
-// memory however much the nodes answer.
+// newest keeps the newest entries of all that are added, up to a limit and up to mostBytes: a list of 5,000
+// takes no more memory however much the nodes answer, and however long the texts in it are.
 type newest struct {
 	limit int
-	// kept is a heap, the oldest first.
-	kept byAge
-	// more: there are entries below those that are kept.
-	more bool
+	// kept is a heap, the oldest first; bytes is the sum of their weights.
+	kept  byAge
+	bytes int
+	// out is the newest entry that is not kept; nil if all are. Those that are kept are newer.
+	out *Entry
 }
 
 // add adds an entry. It returns false if the entry is too old, and so are all below.
 func (n *newest) add(e *Entry) bool {
 	switch {
-	case len(n.kept) < n.limit:
-		heap.Push(&n.kept, e)
-		return true
-	case compare(e, n.kept[0]) > 0:
-		n.kept[0] = e
-		heap.Fix(&n.kept, 0)
-		n.more = true
-		return true
+	case n.out != nil && compare(e, n.out) <= 0:
+		return false
+	case len(n.kept) == n.limit && compare(e, n.kept[0]) <= 0:
+		n.out = e
+		return false
 	}
-	n.more = true
-	return false
+	heap.Push(&n.kept, e)
+	n.bytes += e.weight()
+	for len(n.kept) > n.limit || n.bytes > mostBytes && len(n.kept) > 1 {
+		n.out = heap.Pop(&n.kept).(*Entry)
+		n.bytes -= n.out.weight()
+	}
+	return n.out != e
 }
 
-// full reports whether the limit is reached.
-func (n *newest) full() bool { return len(n.kept) >= n.limit }
+// full reports whether nothing older is kept.
+func (n *newest) full() bool { return len(n.kept) >= n.limit || n.out != nil }
 
 // sort prepares above and from.
 func (n *newest) sort() { slices.SortFunc(n.kept, compare) } // a sorted slice is a heap

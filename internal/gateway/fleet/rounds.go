@@ -88,9 +88,13 @@ func (l *list) again() []question {
 		q.volumes = min(max(q.volumes, 2), max(2, l.limit))
 		questions, sum = append(questions, q), sum+q.volumes
 	}
-	if sum > mostVolumes {
+	most := mostVolumes
+	if len(l.kept) > 0 {
+		most = min(most, mostRound*len(l.kept)/l.bytes)
+	}
+	if sum > most {
 		for i := range questions {
-			questions[i].volumes = max(2, questions[i].volumes*mostVolumes/sum)
+			questions[i].volumes = max(2, questions[i].volumes*most/sum)
 		}
 	}
 	return questions

@@ -7,9 +7,132 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/volume"
 )
+
+// heavy is a volume with texts as long as a node may say them, each made of one character.
+func heavy(id, char string) api.Volume {
+	name, owner := strings.Repeat("a", 253), strings.Repeat(char, 253)
+	at, size := epoch, int64(1<<59)
+	return api.Volume{
+		ID: id, Namespace: name[:63], Pod: name, PodUID: name, Volume: name[:63], ServiceAccount: name, Node: name, Phase: "Retained",
+		Owner: &api.Owner{
+			Verdict: "Confirmed", NamespaceUID: owner, Kind: owner, Name: owner, UID: owner, Job: owner, JobIndex: owner,
+		},
+		PublishedAt: &at, RetainedAt: &at, ExpiresAt: &at, MayGoEarlier: true, Bytes: &size, Inodes: &size, Outcome: "Succeeded",
+		Terms: &api.Terms{
+			Lifespan: owner[:64], LifespanSucceeded: owner[:64], Retain: "OnFailure", LimitBytes: mostSize, LimitInodes: mostSize,
+		},
+		Hold: &api.Hold{Kind: "Pinned", Until: epoch, By: owner, Why: strings.Repeat(char, 1024)},
+	}
+}
+
+// TestWeightIsReal: no entry is longer than its weight, in whatever form it is answered, and none weighs much more
+// than it is long.
+func TestWeightIsReal(t *testing.T) {
+	plain := describe(record("v1", 1), "n1")
+	guessed := plain
+	guessed.Owner, guessed.Pod = nil, strings.Repeat("a", 247)+"-abcde"
+	claim := heavy("v2", "x")
+	claim.Pod, claim.PodUID, claim.Claim = "", "", strings.Repeat("c", 253)
+	array := claim
+	array.Array = &api.Array{Pool: strings.Repeat("p", 253), Class: strings.Repeat("c", 253), Block: true, Size: "1000000Gi"}
+	gone := &api.GoneVolume{
+		Volume: heavy("v3", `"`), GoneAt: epoch, Reason: strings.Repeat("r", 64), Promised: strings.Repeat("p", 64),
+		Kept: strings.Repeat("k", 64), Early: true, By: strings.Repeat("b", 253), Why: strings.Repeat(`\`, 1024),
+	}
+	for name, e := range map[string]*Entry{
+		"a usual one": {Volume: plain}, "guessed": {Volume: guessed}, "a claim's": {Volume: claim}, "on an array": {Volume: array},
+		"heavy": {Volume: heavy("v4", "<")}, "quotes": {Volume: heavy("v5", `"`)},
+		"gone": {Volume: gone.Volume, Gone: gone}, "foreign": {Volume: heavy("v7", "x"), Foreign: true},
+	} {
+		v := resource.From(e.Volume, home, e.Foreign)
+		if e.Gone != nil {
+			v = resource.FromGone(*e.Gone, home, e.Foreign)
+		}
+		table := resource.Table(metav1.ListMeta{}, []resource.RetainedVolume{v}, e.Gone != nil, metav1.IncludeObject, epoch)
+		object, err := api.Encode(v)
+		row, err2 := api.Encode(table.Rows[0])
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		if w := e.weight(); w < len(object) || w < len(row) || w > 2*len(row) {
+			t.Errorf("%s: it weighs %d, is %d bytes long, and in a table %d", name, w, len(object), len(row))
+		}
+	}
+}
+
+// TestHeavyEntries: volumes of a tenant with texts as long as they can be take no more memory than a page has room
+// for, and the pages that follow have all others: none is listed twice, or left out.
+func TestHeavyEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nodes fakeNodes
+		want := map[string]bool{}
+		for i := range 3 {
+			n := node(fmt.Sprintf("n%d", i))
+			for j := range 1600 {
+				id := fmt.Sprintf("v%d-%d", i, j)
+				n.volumes, want[id] = append(n.volumes, record(id, 5000-3*j-i)), true
+			}
+			n.after = func(_ api.Query, l *api.VolumeList) {
+				for k := range l.Items {
+					if v := &l.Items[k]; k%2 == 0 { // between others
+						v.Owner = heavy("", "x").Owner
+						v.Owner.NamespaceUID = "ci-2"
+					}
+				}
+			}
+			nodes.nodes = append(nodes.nodes, n)
+		}
+		f, dropped := newFleet(t, &nodes, nil)
+		pages := all(t, f, Request{Reader: tenant, Namespace: "ci", Limit: 5000})
+		for i, page := range pages {
+			sum := 0
+			for _, e := range page.Entries {
+				sum += e.weight()
+				if !want[e.Volume.ID] {
+					t.Fatalf("page %d: %s is listed twice", i, e.Volume.ID)
+				}
+				delete(want, e.Volume.ID)
+			}
+			if sum > mostBytes || len(page.Entries) == 0 {
+				t.Errorf("page %d has %d entries of %d bytes", i, len(page.Entries), sum)
+			}
+		}
+		if len(want) > 0 || len(pages) < 2 || dropped() > 0 {
+			t.Errorf("%d pages, %d volumes are in none, %d were dropped", len(pages), len(want), dropped())
+		}
+	})
+}
+
+// TestNewestInBytes: where texts are long, no entry that is newer than one that is kept is left out.
+func TestNewestInBytes(t *testing.T) {
+	n := newest{limit: 100_000}
+	for i := range 20_000 {
+		v := describe(record(fmt.Sprint("v", i), i*7919%20_000), "n1")
+		if i%2 == 0 {
+			v.Hold = &api.Hold{By: "jane", Why: longest}
+		}
+		n.add(&Entry{Volume: v})
+		if n.bytes > mostBytes {
+			t.Fatalf("%d entries of %d bytes are kept", len(n.kept), n.bytes)
+		}
+	}
+	n.sort()
+	for i := range n.kept {
+		at := epoch.Add(time.Duration(19_999-i) * time.Second)
+		if got := n.at(i).Volume.RetainedAt; !got.Equal(at) {
+			t.Fatalf("entry %d is of %v, want %v", i, got, at)
+		}
+	}
+	if n.out == nil || !n.full() || len(n.kept) < 2000 {
+		t.Errorf("%d entries are kept, full %t", len(n.kept), n.full())
+	}
+}
 
 // longest is the longest reason that a person can give.
 var longest = strings.Repeat("<", 1024)

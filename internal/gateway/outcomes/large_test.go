@@ -3,6 +3,7 @@ package outcomes
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,5 +72,27 @@ func TestMalformedUID(t *testing.T) {
 		if _, ok := ofPod(p); ok != want {
 			t.Errorf("%.20q: taken %t, want %t", uid, ok, want)
 		}
+	}
+}
+
+// TestNamesThatNoNodeTakes: a pod's volumes with such names are left out; those of other names, and other pods,
+// are told.
+func TestNamesThatNoNodeTakes(t *testing.T) {
+	for name, want := range map[string]bool{
+		"scratch": true, strings.Repeat("a", 63): true, "": false, "../x": false, "A": false, "a\x00": false, strings.Repeat("a", 254): false,
+	} {
+		p := pod("n1", "u", core.PodFailed)
+		other := p.Spec.Volumes[1]
+		p.Spec.Volumes[1].Name, other.Name = name, "other"
+		p.Spec.Volumes = append(p.Spec.Volumes, other)
+		o, ok := ofPod(p)
+		if !ok || slices.Contains(o.Volumes, name) != want || !slices.Contains(o.Volumes, "other") || len(o.Volumes) != len(o.Drivers) {
+			t.Errorf("%.20q: %q, taken %t, want %t", name, o.Volumes, ok, want)
+		}
+	}
+	p := pod("n1", "u", core.PodFailed)
+	p.Spec.Volumes[1].CSI.Driver = strings.Repeat("d", 250<<10)
+	if o, ok := ofPod(p); ok {
+		t.Errorf("the driver has %d bytes", len(o.Drivers[0]))
 	}
 }

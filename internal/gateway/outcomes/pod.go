@@ -12,11 +12,16 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
+// mostDriver is the longest name of a CSI driver, in bytes.
+const mostDriver = 63
+
 // ofPod returns how a pod on a node has ended. It returns false for one that has not, and for one
-// without inline CSI volumes.
+// without inline CSI volumes. What no node takes as the name of a volume is left out: it would refuse the others
+// with it.
 func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 	for _, v := range pod.Spec.Volumes {
-		if v.CSI != nil && len(o.Volumes) < outcome.MostVolumes {
+		if v.CSI != nil && len(o.Volumes) < outcome.MostVolumes && v.Name != "" && volume.ObjectName(v.Name) == v.Name &&
+			len(v.CSI.Driver) <= mostDriver {
 			o.Volumes = append(o.Volumes, v.Name)
 			o.Drivers = append(o.Drivers, unique.Make(v.CSI.Driver).Value()) // there are few of them
 		}

@@ -6,6 +6,9 @@
 // ([Owners.Verdict]). Nothing is remembered about a pod because of what a node said of it: the cache
 // holds what the API server answered, and refusals only for the very same question.
 //
+// A pod's texts are those of whoever made it. They are bounded before anything is remembered, and the
+// cache is bounded by its bytes as well.
+//
 // No more than 200 pods are read a second. While the API server cannot be asked there is no answer,
 // and the node asks again; an answer is final, because the node keeps it with the volume.
 package owners

@@ -1,6 +1,7 @@
 package owners
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,16 @@ const (
 	// readsPerSecond bounds how many pods are read.
 	readsPerSecond = 200
 	readsBurst     = 50
-	// mostFacts and mostDenials bound what is remembered. A fact takes some 400 bytes.
-	mostFacts   = 40_000
-	mostDenials = 10_000
+	// readsAtOnce bounds how many pods are in memory while they are read: each may have several MiB.
+	readsAtOnce = 16
+	// mostFacts and mostDenials bound what is remembered, mostFactBytes and mostDenialBytes about how much
+	// memory that takes. Most facts take some 600 bytes, and those of a pod with long texts 2 KiB.
+	mostFacts       = 40_000
+	mostFactBytes   = 32 << 20
+	mostDenials     = 10_000
+	mostDenialBytes = 4 << 20
+	// entryBytes is about what an entry of a memory takes beside its texts.
+	entryBytes = 400
 	// mostUID bounds the UID of a pod.
 	mostUID = 128
 )
@@ -51,6 +59,8 @@ const (
 type Owners struct {
 	Config
 	reads *rate.Limiter
+	// reading has a place for each pod that may be read at once.
+	reading chan struct{}
 	// complaints bounds lines in the log.
 	complaints *rate.Limiter
 	facts      *memory[identity, fact]
@@ -71,6 +81,18 @@ type identity struct{ podUID, node string }
 // question is what a node asks.
 type question struct{ node, namespace, pod, podUID string }
 
+// factBytes is about how much memory a fact takes.
+func factBytes(i identity, f fact) int {
+	o := f.owner
+	return entryBytes + len(i.podUID) + len(i.node) + len(f.namespace) + len(f.pod) + len(f.node) +
+		len(o.NamespaceUID) + len(o.Kind) + len(o.Name) + len(o.UID) + len(o.Job) + len(o.JobIndex)
+}
+
+// denialBytes is about how much memory a denial takes.
+func denialBytes(q question, _ struct{}) int {
+	return entryBytes + len(q.node) + len(q.namespace) + len(q.pod) + len(q.podUID)
+}
+
 // New returns Owners that remember nothing.
 func New(c Config) (*Owners, error) {
 	if c.Pods == nil || c.Namespaces == nil {
@@ -78,7 +100,8 @@ func New(c Config) (*Owners, error) {
 	}
 	return &Owners{
 		Config: c, reads: rate.NewLimiter(readsPerSecond, readsBurst), complaints: rate.NewLimiter(rate.Limit(1)/10, 1),
-		facts: newMemory[identity, fact](mostFacts), denials: newMemory[question, struct{}](mostDenials),
+		reading: make(chan struct{}, readsAtOnce),
+		facts:   newMemory(mostFacts, mostFactBytes, factBytes), denials: newMemory(mostDenials, mostDenialBytes, denialBytes),
 	}, nil
 }
 
@@ -150,6 +173,12 @@ func (o *Owners) read(ctx context.Context, q question) (f fact, static bool, err
 	if err := o.reads.Wait(ctx); err != nil {
 		return fact{}, false, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, err)
 	}
+	select {
+	case o.reading <- struct{}{}:
+		defer func() { <-o.reading }()
+	case <-ctx.Done():
+		return fact{}, false, fmt.Errorf("wait for a turn to read pod %s/%s: %w", q.namespace, q.pod, ctx.Err())
+	}
 	before, ok, err := o.Namespaces.Lookup(ctx, q.namespace)
 	if err != nil {
 		return fact{}, false, err
@@ -190,15 +219,19 @@ func is(pod *core.Pod, uid string) bool {
 	return string(pod.UID) == uid || pod.Annotations[core.MirrorPodAnnotationKey] == uid
 }
 
-// ownerOf keeps of a pod whose it is.
+// ownerOf keeps of a pod whose it is. Whoever makes the pod writes these texts, most of them as long as
+// they like: what no object is called, or no kind of object, is left out.
 func ownerOf(pod *core.Pod, namespaceUID string) volume.Owner {
-	owner := volume.Owner{Verdict: volume.Confirmed, NamespaceUID: namespaceUID, Job: pod.Labels[jobLabel]}
-	if owner.Job == "" {
-		owner.Job = pod.Labels[oldJobLabel]
+	owner := volume.Owner{
+		Verdict: volume.Confirmed, NamespaceUID: namespaceUID,
+		Job:      volume.OwnerText(cmp.Or(pod.Labels[jobLabel], pod.Labels[oldJobLabel])),
+		JobIndex: volume.OwnerText(pod.Annotations[indexAnnotation]),
 	}
-	owner.JobIndex = pod.Annotations[indexAnnotation]
-	if controller := meta.GetControllerOf(pod); controller != nil {
-		owner.Kind, owner.Name, owner.UID = controller.Kind, controller.Name, string(controller.UID)
+	if c := meta.GetControllerOf(pod); c != nil {
+		kind, name, uid := volume.OwnerText(c.Kind), volume.OwnerText(c.Name), volume.OwnerText(string(c.UID))
+		if kind != "" && name != "" && uid != "" {
+			owner.Kind, owner.Name, owner.UID = kind, name, uid
+		}
 	}
 	return owner
 }

@@ -266,7 +266,7 @@ func TestBounds(t *testing.T) {
 	if s.Owners.reads.Limit() != 200 || s.Owners.reads.Burst() > 50 {
 		t.Errorf("the limit is %v with a burst of %d", s.Owners.reads.Limit(), s.Owners.reads.Burst())
 	}
-	m := newMemory[int, int](10)
+	m := newMemory(10, 1<<20, func(int, int) int { return 1 })
 	for i := range 1000 {
 		m.put(i, i)
 		if v, ok := m.get(0); !ok || v != 0 {

@@ -83,7 +83,8 @@ func ended(pod *core.Pod) time.Time {
 }
 
 // aboutWhom returns the object that the event is put on: the pod, or its Job if the pod goes. It
-// returns false if there is nobody.
+// returns false if there is nobody. Whoever made the pod wrote who its controller is, as long as they like:
+// what cannot be a Job's is nobody.
 func aboutWhom(pod *core.Pod, deleted bool) (core.ObjectReference, bool) {
 	if !deleted && pod.DeletionTimestamp == nil {
 		return core.ObjectReference{
@@ -91,7 +92,8 @@ func aboutWhom(pod *core.Pod, deleted bool) (core.ObjectReference, bool) {
 		}, true
 	}
 	owner := meta.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, "batch/") {
+	if owner == nil || owner.Kind != "Job" || owner.APIVersion != "batch/v1" ||
+		owner.Name == "" || volume.ObjectName(owner.Name) != owner.Name || volume.OwnerText(string(owner.UID)) == "" {
 		return core.ObjectReference{}, false
 	}
 	return core.ObjectReference{

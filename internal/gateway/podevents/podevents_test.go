@@ -202,6 +202,39 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestHostileController: whoever makes a pod writes who its controller is. What cannot be a Job gets no event, so
+// none of them is large: some wait in memory.
+func TestHostileController(t *testing.T) {
+	long := strings.Repeat("a", 250<<10)
+	for name, change := range map[string]func(*meta.OwnerReference){
+		"a long version":         func(o *meta.OwnerReference) { o.APIVersion = "batch/" + long },
+		"a long name":            func(o *meta.OwnerReference) { o.Name = long },
+		"a name of 254 bytes":    func(o *meta.OwnerReference) { o.Name = long[:254] },
+		"a long UID":             func(o *meta.OwnerReference) { o.UID = types.UID(long) },
+		"no name":                func(o *meta.OwnerReference) { o.Name = "" },
+		"no UID":                 func(o *meta.OwnerReference) { o.UID = "" },
+		"a name of no object":    func(o *meta.OwnerReference) { o.Name = "../x" },
+		"what cannot be printed": func(o *meta.OwnerReference) { o.UID = "\x1b[2J" },
+		"no text":                func(o *meta.OwnerReference) { o.UID = "\xff" },
+	} {
+		p := failed("ci", "x")
+		ofJob(p)
+		change(&p.OwnerReferences[0])
+		if e := eventOf(p, true, driver, time.Now()); e != nil {
+			t.Errorf("%s: an event on %.300q", name, e.InvolvedObject.Name)
+		}
+		if e := eventOf(p, false, driver, time.Now()); e == nil || e.InvolvedObject.Kind != "Pod" {
+			t.Errorf("%s: none on the pod itself: %v", name, e)
+		}
+	}
+	p := failed("ci", "x")
+	ofJob(p)
+	p.OwnerReferences[0].Name = long[:253]
+	if e := eventOf(p, true, driver, time.Now()); e == nil || e.InvolvedObject.Name != long[:253] {
+		t.Errorf("the longest name: %v", e)
+	}
+}
+
 // TestEventIsWhole: what kubectl shows of it is there, and the name is that of no other pod's.
 func TestEventIsWhole(t *testing.T) {
 	now := time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC)
