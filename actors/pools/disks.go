@@ -1,12 +1,14 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 	"github.com/katbox/katbox/messages"
@@ -15,8 +17,12 @@ import (
 // disks are the pools on the disks of the nodes whose daemons are connected. Only the supervisor's turn uses them.
 type disks struct {
 	daemons map[string]*daemon
-	// holders are the nodes that have the disks, or had them last, by the UUIDs of the pools.
-	holders map[string]string
+	// holders have the disks, or had them last, by the UUIDs of the pools. The Pools remember them.
+	holders map[string]holder
+	// said are the nodes that have disks as persons say, by the UUIDs of the pools.
+	said map[string]string
+	// early is what nodes have told before all Pools were known: who may have a disk is not known before.
+	early map[string]*nodePools
 	// pools are the names of the Pools of a disk. There is one, unless a person has made another.
 	pools map[string]map[string]bool
 	// labelled are the nodes that have the label of a disk.
@@ -32,14 +38,28 @@ type daemon struct {
 	version string
 	on      local.Pools
 	pools   map[string]local.Pool
-	// refused are the disks that another node had when this one told of them.
-	refused map[string]bool
+	// refused are the disks that this node is not believed to have.
+	refused map[string]refusal
 }
+
+// holder is the node that has a disk, or had it last, and the hash of the key that the disk has; empty where it is not
+// known.
+type holder struct{ node, keyHash string }
+
+// refusal is why a node is not believed to have a disk.
+type refusal string
+
+const (
+	// unproven: the disk is another node's, and this one does not have its key.
+	unproven refusal = "WrongKey"
+	// copied: another node that is connected has the disk, too.
+	copied refusal = "SameDisk"
+)
 
 func newDisks() *disks {
 	return &disks{
-		daemons: map[string]*daemon{}, holders: map[string]string{}, pools: map[string]map[string]bool{},
-		labelled: map[string]map[string]bool{}, told: map[string]string{}, classes: map[string]int64{},
+		daemons: map[string]*daemon{}, holders: map[string]holder{}, said: map[string]string{}, early: map[string]*nodePools{},
+		pools: map[string]map[string]bool{}, labelled: map[string]map[string]bool{}, told: map[string]string{}, classes: map[string]int64{},
 	}
 }
 
@@ -90,7 +110,7 @@ func (c *Controller) NodeAway(node string, on local.Pools) {
 // has reports whether a node is connected and has a disk that works.
 func (d *disks) has(node, uuid string) bool {
 	n := d.daemons[node]
-	if n == nil || n.refused[uuid] {
+	if n == nil || n.refused[uuid] != "" {
 		return false
 	}
 	p, ok := n.pools[uuid]
@@ -99,16 +119,16 @@ func (d *disks) has(node, uuid string) bool {
 
 // holder returns the node that has a disk; empty where none that is connected has it.
 func (d *disks) holder(uuid string) string {
-	if node := d.holders[uuid]; d.has(node, uuid) {
+	if node := d.holders[uuid].node; d.has(node, uuid) {
 		return node
 	}
 	return ""
 }
 
-// toldOf notes the pools of a node. It returns those that it has or had, and those that another node has.
+// toldOf notes the pools of a node. It returns those that it has or had, and those that it is newly not believed to have.
 func (d *disks) toldOf(m *nodePools) (changed, refused []string) {
 	before := d.daemons[m.node]
-	now := &daemon{version: m.version, on: m.on, pools: map[string]local.Pool{}, refused: map[string]bool{}}
+	now := &daemon{version: m.version, on: m.on, pools: map[string]local.Pool{}, refused: map[string]refusal{}}
 	if before != nil && before.on == m.on {
 		now.refused = before.refused
 	}
@@ -117,25 +137,102 @@ func (d *disks) toldOf(m *nodePools) (changed, refused []string) {
 		now.pools[p.UUID] = p
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(now.pools)) {
-		if has := d.holders[uuid]; has != m.node && (now.refused[uuid] || d.has(has, uuid)) {
-			if !now.refused[uuid] {
-				refused = append(refused, uuid)
-			}
-			now.refused[uuid] = true
-			continue
+		switch was := now.refused[uuid]; {
+		case d.take(m.node, uuid):
+			changed = append(changed, uuid)
+		case now.refused[uuid] != "" && now.refused[uuid] != was:
+			refused = append(refused, uuid)
 		}
-		d.holders[uuid] = m.node
-		changed = append(changed, uuid)
 	}
 	if before != nil {
 		for _, uuid := range slices.Sorted(maps.Keys(before.pools)) {
-			if _, still := now.pools[uuid]; !still && d.holders[uuid] == m.node {
+			if _, still := now.pools[uuid]; !still && d.holders[uuid].node == m.node {
 				changed = append(changed, uuid)
 			}
 		}
 	}
-	maps.DeleteFunc(now.refused, func(uuid string, _ bool) bool { _, still := now.pools[uuid]; return !still })
+	maps.DeleteFunc(now.refused, func(uuid string, _ refusal) bool { _, still := now.pools[uuid]; return !still })
 	return changed, refused
+}
+
+// take lets a node that tells of a disk have it, or notes why not. That a node misses a disk that another one has by now
+// is no claim to it.
+func (d *disks) take(node, uuid string) bool {
+	n := d.daemons[node]
+	key := n.pools[uuid].Key
+	why := d.doubt(node, uuid, key, n.refused[uuid])
+	switch {
+	case why != "" && n.pools[uuid].Failed != "":
+		delete(n.refused, uuid)
+		return false
+	case why != "":
+		n.refused[uuid] = why
+		return false
+	}
+	delete(n.refused, uuid)
+	d.holders[uuid] = holder{node: node, keyHash: cmp.Or(key.Hash(), d.holders[uuid].keyHash)}
+	return true
+}
+
+// doubt returns why a node is not believed to have a disk; empty where it is. The disk is with the node that had it last,
+// with the one that a person names, or with one that has its key: all else that a node tells of a disk, it may have read
+// in names and labels. A disk of which nothing is known is the first one's.
+func (d *disks) doubt(node, uuid string, key local.Key, was refusal) refusal {
+	has, said := d.holders[uuid], d.said[uuid]
+	switch {
+	case said == node, said == "" && (has.node == "" || has.node == node):
+		return ""
+	case has.keyHash == "" || key.Hash() != has.keyHash:
+		return unproven
+	case has.node != node && (was == copied || d.has(has.node, uuid)):
+		return copied
+	}
+	return ""
+}
+
+// recall takes over what a Pool remembers of its disk, unless more is known, and whom a person names. It returns the nodes
+// that tell of the disk, the one that had it last first, where a person has changed that.
+func (d *disks) recall(uuid string, remembered holder, said string) (again []string) {
+	if _, known := d.holders[uuid]; !known && remembered.node != "" {
+		d.holders[uuid] = remembered
+	}
+	if d.said[uuid] == said {
+		return nil
+	}
+	d.said[uuid] = said
+	if said == "" {
+		delete(d.said, uuid)
+	}
+	return d.tellers(uuid)
+}
+
+// forget forgets who has a disk that has no Pool any more. It returns the nodes that tell of it, the one that had it
+// last first.
+func (d *disks) forget(uuid string) []string {
+	again := d.tellers(uuid)
+	delete(d.holders, uuid)
+	delete(d.said, uuid)
+	return again
+}
+
+// tellers returns the nodes that are connected and tell of a disk, the one that had it last first.
+func (d *disks) tellers(uuid string) (nodes []string) {
+	last := d.holders[uuid].node
+	for _, node := range slices.Sorted(maps.Keys(d.daemons)) {
+		if d.daemons[node].tells(uuid) {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int {
+		switch {
+		case a == last:
+			return -1
+		case b == last:
+			return 1
+		}
+		return 0
+	})
+	return nodes
 }
 
 // left notes that a connection of a node has ended. It returns the pools that the node had.
@@ -146,7 +243,7 @@ func (d *disks) left(m *nodeAway) (had []string) {
 	}
 	delete(d.daemons, m.node)
 	for _, uuid := range slices.Sorted(maps.Keys(n.pools)) {
-		if d.holders[uuid] == m.node {
+		if d.holders[uuid].node == m.node {
 			had = append(had, uuid)
 		}
 	}
@@ -155,9 +252,9 @@ func (d *disks) left(m *nodeAway) (had []string) {
 
 // find returns where a disk is. The error says whether its node is away, or the disk.
 func (d *disks) find(uuid, last string) (diskAt, error) {
-	node := d.holders[uuid]
+	node := d.holders[uuid].node
 	if n := d.daemons[node]; n != nil {
-		if _, there := n.pools[uuid]; there {
+		if _, there := n.pools[uuid]; there && n.refused[uuid] == "" {
 			return diskAt{node: node, version: n.version, uuid: uuid, on: n.on}, nil // the node says itself what is wrong with it
 		}
 	}
@@ -184,33 +281,100 @@ func (o *owner) toldOf(m *nodePools) {
 		}
 		return bad
 	})
+	if !o.listed {
+		o.disks.early[m.node] = m
+		return
+	}
 	changed, refused := o.disks.toldOf(m)
 	for _, uuid := range refused {
-		o.sameDisk(uuid, m.node)
+		o.refuse(uuid, m.node)
 	}
 	for _, uuid := range changed {
-		o.look(uuid, false)
-		o.settleDisk(uuid)
-		for node := range o.disks.labelled[uuid] {
-			o.settleLabels(node)
+		o.diskTaken(uuid)
+	}
+}
+
+// takeEarly takes over what nodes have told before all Pools were known.
+func (o *owner) takeEarly() {
+	early := o.disks.early
+	o.disks.early = map[string]*nodePools{}
+	for _, node := range slices.Sorted(maps.Keys(early)) {
+		o.toldOf(early[node])
+	}
+}
+
+// diskTaken lets all be done that hangs on which node has a disk.
+func (o *owner) diskTaken(uuid string) {
+	o.look(uuid, false)
+	o.settleDisk(uuid)
+	for node := range o.disks.labelled[uuid] {
+		o.settleLabels(node)
+	}
+}
+
+// judgeAnew decides anew which of these nodes has a disk.
+func (o *owner) judgeAnew(uuid string, nodes []string) {
+	for _, node := range nodes {
+		was := o.disks.daemons[node].refused[uuid]
+		switch {
+		case o.disks.take(node, uuid):
+			o.diskTaken(uuid)
+		case o.disks.daemons[node].refused[uuid] != "" && o.disks.daemons[node].refused[uuid] != was:
+			o.refuse(uuid, node)
 		}
 	}
 }
 
-// sameDisk tells that a node claims a disk that another node has.
-func (o *owner) sameDisk(uuid, node string) {
-	has := o.disks.holders[uuid]
-	text := fmt.Sprintf("node %s tells of a pool at %s with the UUID %s, which node %s has; it is not used: remove pool.json from a copied "+
-		"disk before the daemon sees it, or, if the disk has moved, restart the daemon of node %s",
-		node, o.disks.daemons[node].pools[uuid].Path, uuid, has, node)
-	for name := range o.disks.pools[uuid] {
-		o.warnPool(name, "SameDisk", text)
+// poolOfDisk takes over what a Pool says of its disk.
+func (o *owner) poolOfDisk(p *v1alpha1.Pool) {
+	uuid, has := p.Spec.Local.UUID, p.Status.Local
+	in(o.disks.pools, uuid, p.Name)
+	again := o.disks.recall(uuid, holder{node: has.Node, keyHash: has.KeyHash}, o.saidOf(uuid))
+	o.judgeAnew(uuid, again)
+	o.settleDisk(uuid)
+}
+
+// saidOf returns the node that a person names for a disk.
+func (o *owner) saidOf(uuid string) string {
+	for _, name := range slices.Sorted(maps.Keys(o.disks.pools[uuid])) {
+		if p := o.pools[name]; p != nil && p.Annotations[v1alpha1.DiskOn] != "" {
+			return p.Annotations[v1alpha1.DiskOn]
+		}
 	}
-	o.Log.Info("two nodes tell of one disk", "cause", text)
+	return ""
+}
+
+// poolOfDiskGone takes over that a Pool of a disk is gone. It is made anew, if a node has the disk.
+func (o *owner) poolOfDiskGone(uuid, name string) {
+	out(o.disks.pools, uuid, name)
+	if len(o.disks.pools[uuid]) == 0 {
+		o.judgeAnew(uuid, o.disks.forget(uuid))
+	}
+	o.settleDisk(uuid)
+}
+
+// refuse tells that a node is not believed to have a disk.
+func (o *owner) refuse(uuid, node string) {
+	why := o.disks.daemons[node].refused[uuid]
+	text := fmt.Sprintf("node %s tells of a pool at %s with the UUID %s, which node %s has; it is not used: ", node,
+		o.disks.daemons[node].pools[uuid].Path, uuid, cmp.Or(o.disks.said[uuid], o.disks.holders[uuid].node))
+	if why == copied {
+		text += "remove pool.json from a copied disk before the daemon sees it, or, if the disk has moved, restart the daemon of node " + node
+	} else {
+		text += "it does not have the key of that disk; if the disk has moved there all the same, and its pool.json has lost its key, set the " +
+			"annotation " + v1alpha1.DiskOn + " of the Pool to " + node
+	}
+	for name := range o.disks.pools[uuid] {
+		o.warnPool(name, string(why), text)
+	}
+	o.Log.Info("a node is not believed to have a disk", logkeys.Cause, text)
 }
 
 // left takes over that a node is not connected.
 func (o *owner) left(m *nodeAway) {
+	if early := o.disks.early[m.node]; early != nil && early.on == m.on {
+		delete(o.disks.early, m.node)
+	}
 	for _, uuid := range o.disks.left(m) {
 		o.look(uuid, false)
 	}

@@ -74,7 +74,9 @@ func TestNodesPoolIsMadeAndBecomesReady(t *testing.T) {
 		if p.Spec.ClassName != "nvme" || p.Spec.Overcommit != "1" || p.Spec.Local.UUID != disk1 || !protected(p) {
 			h.Errorf("made %+v", p.Spec)
 		}
-		want := v1alpha1.LocalStatus{UUID: disk1, Node: "n1", Path: "/mnt/11111111", Backend: "image", FSType: "xfs", HardLimit: true}
+		want := v1alpha1.LocalStatus{
+			UUID: disk1, Node: "n1", KeyHash: p.Status.Local.KeyHash, Path: "/mnt/11111111", Backend: "image", FSType: "xfs", HardLimit: true,
+		}
 		if p.Status.Local != want || p.Status.VPSA != (v1alpha1.VPSAStatus{}) || p.Status.Version != "1.0" {
 			h.Errorf("its status is %+v", p.Status)
 		}

@@ -242,8 +242,7 @@ func (o *owner) drop(m *gone) {
 		o.uuids.Delete(m.name)
 		for uuid := range o.disks.pools {
 			if o.disks.pools[uuid][m.name] {
-				out(o.disks.pools, uuid, m.name)
-				defer o.settleDisk(uuid) // made anew, if a node has it
+				defer o.poolOfDiskGone(uuid, m.name)
 			}
 		}
 		o.places.leave(m.name)
@@ -277,8 +276,7 @@ func (o *owner) seePool(p *v1alpha1.Pool) {
 	if p.Spec.Local != nil {
 		member.uuid = p.Spec.Local.UUID
 		o.uuids.Store(p.Name, member.uuid)
-		in(o.disks.pools, member.uuid, p.Name)
-		defer o.settleDisk(member.uuid)
+		defer o.poolOfDisk(p)
 	}
 	o.Root.Send(o.Single(classesName), member)
 	if id := keyOf(kindPool, p.Name); o.supervisor.IsAwake(id) {
@@ -317,9 +315,7 @@ func (o *owner) begin() {
 		o.forgetNode(node)
 		o.settleLabels(node)
 	}
-	for uuid := range o.disks.holders {
-		o.settleDisk(uuid)
-	}
+	o.takeEarly()
 }
 
 // goOn starts the actor of a resource with something left to do. One that has an actor is being

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -64,6 +65,7 @@ func (p *poolActor) localStatus() v1alpha1.LocalStatus {
 	}
 	return v1alpha1.LocalStatus{
 		UUID: p.last.on.ID, Node: on.Node, Path: on.Path, Backend: on.Backend, FSType: on.FSType, HardLimit: on.HardLimit,
+		KeyHash: cmp.Or(on.KeyHash, p.object.Status.Local.KeyHash),
 	}
 }
 

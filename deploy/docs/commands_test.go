@@ -47,6 +47,9 @@ var runners = []runner{
 	{form: `for katbox in .* /katbox ls NAMESPACE/POD; done`, by: "cmd/katbox/verbs/documents_test.go", does: "TestCommandsOfTheDocuments",
 		why: "what is in the loop"},
 
+	{form: `kubectl annotate vpsa NAME pools.katbox.io/disk-on=NODE`, by: "actors/pools/diskkey_test.go",
+		does: "TestPersonSaysWhichNodeHasADisk", why: "without a cluster"},
+
 	// kubectl katbox
 	{form: `kubectl get pods -l job-name=nightly|find nightly .*|` +
 		`kubectl katbox (list --job nightly|ls -l --last job/nightly:|tail -n \d+ --last job/nightly:log|cp job/nightly ./nightly)`,

@@ -63,6 +63,8 @@ type Health struct {
 type Disk struct {
 	Node, Path      string
 	Backend, FSType string
+	// KeyHash is the hash of the secret that the disk has; empty where it has none.
+	KeyHash string
 	// HardLimit: no pod can write more into a volume than its size. Block: volumes may be block devices. Images:
 	// each has a file system of its own. Copies: there are snapshots, and volumes made from them and from others.
 	HardLimit, Block, Images, Copies bool

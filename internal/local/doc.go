@@ -4,7 +4,7 @@
 //
 // A pool is a directory. A file in it has the pool's UUID, by which it is known wherever the disk is:
 //
-//	<pool>/pool.json           the UUID, and what keeps the volumes
+//	<pool>/pool.json           the UUID, the key that proves who has the disk, and what keeps the volumes
 //	<pool>/volumes/<name>/     a volume: its directory, subvolume or image
 //	<pool>/snapshots/<name>/   a snapshot
 //	<pool>/records/<name>      what is durably known of a volume or a snapshot

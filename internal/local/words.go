@@ -8,6 +8,8 @@ import (
 // Pool is a directory of a node in which volumes are made.
 type Pool struct {
 	UUID string `json:"uuid"`
+	// Key proves that whoever describes the pool has its disk; empty where the disk has none yet.
+	Key Key `json:"key,omitempty"`
 	// Class is the PoolClass that the node's administrator wants it in.
 	Class string `json:"class"`
 	Path  string `json:"path"`

@@ -103,7 +103,7 @@ func (p *Pool) chooseBackend() (err error) {
 	if err != nil {
 		return err
 	}
-	p.found = local.Pool{UUID: p.identity.UUID, Class: p.Class, Path: p.path, Backend: p.identity.Backend,
+	p.found = local.Pool{UUID: p.identity.UUID, Key: p.identity.Key, Class: p.Class, Path: p.path, Backend: p.identity.Backend,
 		FSType: p.location.FSType, Total: space.Total.Bytes, Free: space.Free.Bytes}
 	switch p.identity.Backend {
 	case local.Image:

@@ -9,6 +9,9 @@
 // also says on which file systems no pool is made, such as the root's.
 // One process at a time has a pool open.
 //
+// pool.json has a key as well, which no name and no label tells. The controller keeps its hash: another node gets the pool
+// only with the disk. A pool of an earlier version gets its key when it is opened.
+//
 // # What keeps a volume
 //
 // A project quota limits a directory of XFS or ext4. A process without privileges can give its own files another

@@ -23,6 +23,8 @@ import (
 type identity struct {
 	Version int    `json:"version"`
 	UUID    string `json:"uuid"`
+	// Key proves that a node has the disk. Earlier versions made none; they ignore it.
+	Key local.Key `json:"key,omitempty"`
 	// Backend is what keeps the volumes, for good.
 	Backend local.Backend `json:"backend"`
 }
@@ -71,16 +73,36 @@ func (p *Pool) makeIdentity() error {
 	if err != nil {
 		return err
 	}
-	p.identity = identity{Version: formatVersion, UUID: newUUID(), Backend: chosen}
-	content, err := json.Marshal(p.identity)
-	if err == nil {
-		err = writeFile(p.here, poolFile, append(content, '\n'))
-	}
-	if err != nil {
+	p.identity = identity{Version: formatVersion, UUID: newUUID(), Key: local.NewKey(), Backend: chosen}
+	if err := p.writeIdentity(p.identity); err != nil {
 		return fmt.Errorf("make %s: %w", poolFile, p.wantsRoom(err))
 	}
 	p.Log.Info("a new pool", "pool", p.identity.UUID, "path", p.path, "backend", string(chosen))
 	return nil
+}
+
+func (p *Pool) writeIdentity(i identity) error {
+	content, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	return writeFile(p.here, poolFile, append(content, '\n'))
+}
+
+// ensureKey gives a key to a pool that an earlier version has made. A disk that is too full for it gets one at a later
+// Open: until then the pool cannot move to another node by itself.
+func (p *Pool) ensureKey() {
+	if p.identity.Key != "" {
+		return
+	}
+	keyed := p.identity
+	keyed.Key = local.NewKey()
+	if err := p.writeIdentity(keyed); err != nil {
+		p.Log.Error(err, "the pool gets no key, and needs a person's word to move to another node; the next start tries again",
+			"pool", p.identity.UUID, "path", p.path)
+		return
+	}
+	p.identity, p.found.Key = keyed, keyed.Key
 }
 
 // onItsOwn refuses a new pool on a file system that is to have none.
@@ -131,6 +153,8 @@ func (p *Pool) readIdentity() (found identity, err error) {
 			found.Version, formatVersion)
 	case found.Version < 1 || !pools.IsUUID(found.UUID):
 		return identity{}, fmt.Errorf("%s has no version or no UUID; restore it", poolFile)
+	case found.Key != "" && !found.Key.Valid():
+		return identity{}, fmt.Errorf("%s has a key that is none; restore it, or remove the key from it", poolFile)
 	}
 	return found, nil
 }

@@ -144,6 +144,7 @@ func open(path string, cfg Config) (_ *Pool, err error) {
 	if err := p.openReserve(); err != nil {
 		return nil, err
 	}
+	p.ensureKey()
 	return p, nil
 }
 

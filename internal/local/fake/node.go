@@ -42,12 +42,16 @@ type Disk struct {
 }
 
 // NewDisk returns an empty disk. Its UUID is required; Total is 100 GiB where nothing is said, and all of it is free.
+// Disks of one UUID have one key, unless another one is given: each is a copy of the other.
 func NewDisk(p local.Pool) *Disk {
 	if p.Total == 0 {
 		p.Total = 100 << 30
 	}
 	if p.Free == 0 {
 		p.Free = p.Total
+	}
+	if p.Key == "" {
+		p.Key = local.Key("KEYOF" + strings.NewReplacer("-", "", "0", "A", "1", "B", "8", "C", "9", "D").Replace(strings.ToUpper(p.UUID)))
 	}
 	if p.Path == "" {
 		p.Path = "/mnt/" + p.UUID[:min(8, len(p.UUID))]

@@ -94,7 +94,7 @@ func (p *pool) Health(ctx context.Context) (array.Health, error) {
 			Version: p.version, IQN: p.uuid,
 			Pools: []array.Pool{{ID: p.uuid, Name: one.Path, Total: one.Total, Available: one.Free, Provisioned: one.Provisioned}},
 			Disk: array.Disk{
-				Node: p.node, Path: one.Path, Backend: string(one.Backend), FSType: one.FSType,
+				Node: p.node, Path: one.Path, Backend: string(one.Backend), FSType: one.FSType, KeyHash: one.Key.Hash(),
 				HardLimit: one.HardLimit, Block: one.Block, Images: one.Backend == local.Image, Copies: one.Copies,
 			},
 		}, nil

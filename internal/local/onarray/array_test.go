@@ -24,8 +24,15 @@ func newPool(p local.Pool) (*fake.Node, array.Array) {
 
 func TestHealth(t *testing.T) {
 	n, a := newPool(local.Pool{Path: "/mnt/a", Backend: local.Image, HardLimit: true, Block: true, Copies: true, Total: 10, Free: 7})
+	all, err := n.Pools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	h, err := a.Health(t.Context())
-	want := array.Disk{Node: "n1", Path: "/mnt/a", Backend: "image", FSType: "xfs", HardLimit: true, Block: true, Images: true, Copies: true}
+	want := array.Disk{
+		Node: "n1", Path: "/mnt/a", Backend: "image", FSType: "xfs", KeyHash: all[0].Key.Hash(), HardLimit: true, Block: true, Images: true,
+		Copies: true,
+	}
 	if err != nil || h.Version != "1.2" || h.IQN != uuid || h.Disk != want || len(h.Pools) != 1 ||
 		h.Pools[0] != (array.Pool{ID: uuid, Name: "/mnt/a", Total: 10, Available: 7}) {
 		t.Errorf("the health is %+v, %v", h, err)

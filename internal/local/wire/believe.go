@@ -30,6 +30,9 @@ func CheckPools(all []local.Pool) error {
 			return lied("it has two pools with the UUID %s", p.UUID)
 		}
 		known[p.UUID] = true
+		if p.Key != "" && !p.Key.Valid() {
+			return lied("the key of pool %s is none", p.UUID)
+		}
 		for _, text := range []string{p.Class, p.Path, string(p.Backend), p.FSType, p.Failed} {
 			if len(text) > mostText || !utf8.ValidString(text) {
 				return lied("a text of pool %s is too long, or none", p.UUID)

@@ -15,6 +15,8 @@
 //
 // # Trust
 //
+// A pool's key is the only secret: nothing but [local.Pool] has it, and the link between node and controller is TLS.
+//
 // The node believes the controller about what is wanted, and checks each name, UUID, size and length before it
 // reaches a path. The controller believes a node about what is on its disks, and about nothing else: what the
 // node sends is bounded before it is in memory, and what it says of another pool or another volume than it was

@@ -234,7 +234,7 @@ func TestHostileNode(t *testing.T) {
 	for name, all := range map[string][]local.Pool{
 		"too many": make([]local.Pool, MostPools+1), "no UUID": {pool(func(p *local.Pool) { p.UUID = "../" })},
 		"twice": {{UUID: uuid}, {UUID: uuid}}, "long": {pool(func(p *local.Pool) { p.Path = strings.Repeat("x", mostText+1) })},
-		"negative": {pool(func(p *local.Pool) { p.Free = -1 })},
+		"negative": {pool(func(p *local.Pool) { p.Free = -1 })}, "a key that is none": {pool(func(p *local.Pool) { p.Key = "x" })},
 	} {
 		answer = text(list[local.Pool]{all})
 		if got, err := c.Pools(t.Context()); !errors.Is(err, volume.ErrUnavailable) {

@@ -186,6 +186,9 @@ type LocalStatus struct {
 	// Node has the disk at present, or had it last.
 	// +optional
 	Node string `json:"node,omitempty"`
+	// KeyHash is the hash of the key that the disk has in its pool.json. Another node gets the pool only with the key.
+	// +optional
+	KeyHash string `json:"keyHash,omitempty"`
 	// Path is the directory on the node.
 	// +optional
 	Path string `json:"path,omitempty"`

@@ -15,6 +15,9 @@ const (
 	// Forget is the annotation, with the value "true", that lets a pool go although its array cannot
 	// be reached: its resources are deleted, and nothing on the array.
 	Forget = "pools.katbox.io/forget"
+	// DiskOn is the annotation of a Pool by which a person says which node has its disk, where the disk cannot prove
+	// that: its pool.json has lost its key.
+	DiskOn = "pools.katbox.io/disk-on"
 	// LabelNamespace is the label with the namespace of the claim that a volume was made for.
 	LabelNamespace = "pools.katbox.io/namespace"
 	// LifespanAnnotation of a claim is how long the data of its volume is kept after its deletion, such as 24h;
