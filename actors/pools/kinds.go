@@ -101,7 +101,7 @@ func (k *classes) candidateFor(c *v1alpha1.PoolClass, p *poolIs, m *messages.Res
 // noHardLimit says why a pool does not fit a class whose enforcement is Strict.
 func noHardLimit(class string, disk array.Disk) string {
 	return fmt.Sprintf("PoolClass %s has the enforcement Strict, and the backend %s of %s on node %s sets no limit that holds against "+
-		"every pod; use the backend image or btrfs, or the enforcement BestEffort", class, disk.Backend, disk.Path, disk.Node)
+		"every pod; use the backend image, or the enforcement BestEffort", class, disk.Backend, disk.Path, disk.Node)
 }
 
 // noCopies says why nothing in a pool can be copied.

@@ -228,6 +228,29 @@ func TestStrictClassWantsAHardLimit(t *testing.T) {
 	})
 }
 
+// TestNoHardLimitOfBtrfs, whatever a daemon of an earlier version says.
+func TestNoHardLimitOfBtrfs(t *testing.T) {
+	inLocal(t, func(h *testPools) {
+		n := &fake.Node{}
+		n.Add(fake.NewDisk(local.Pool{UUID: disk1, Class: "nvme", Backend: local.Btrfs, HardLimit: true, Copies: true}))
+		c := h.class("nvme")
+		c.Spec.Enforcement = v1alpha1.Strict
+		c.Generation++
+		if err := h.kube.Update(h.Context(), c); err != nil {
+			h.Fatal(err)
+		}
+		h.connects("n1", n)
+		h.wantState(poolOf(disk1), v1alpha1.PoolIncompatible, v1alpha1.ConditionCompatible, "NoHardLimit")
+		if h.pool(poolOf(disk1)).Status.Local.HardLimit {
+			h.Error("its status promises a hard limit")
+		}
+		_, err := h.local().CreateVolume(h.Context(), newLocal("v", 1))
+		if !errors.Is(err, volume.ErrNoSpace) || !strings.Contains(err.Error(), "use the backend image, or") {
+			h.Errorf("a volume there: %v", err)
+		}
+	})
+}
+
 func TestDiskMovesToAnotherNode(t *testing.T) {
 	inLocal(t, func(h *testPools) {
 		for _, node := range []string{"n1", "n2"} {

@@ -16,7 +16,7 @@ type Pool struct {
 	// Backend keeps the volumes; see the constants. FSType is the disk's file system.
 	Backend Backend `json:"backend"`
 	FSType  string  `json:"fsType"`
-	// HardLimit: no pod can write more into a volume than its size. Block: volumes may be block devices.
+	// HardLimit: no pod can write more into a volume than its size; images alone have that. Block: volumes may be block devices.
 	// Copies: there are snapshots, and volumes made from them and from others.
 	HardLimit bool `json:"hardLimit,omitempty"`
 	Block     bool `json:"block,omitempty"`
@@ -41,7 +41,7 @@ const (
 	ProjectQuota Backend = "projectQuota"
 	// Image: a file that a loop device makes a disk of.
 	Image Backend = "image"
-	// Btrfs: a subvolume, limited by a quota group.
+	// Btrfs: a subvolume, limited by a quota group, which does not count subvolumes that a pod makes in none.
 	Btrfs Backend = "btrfs"
 )
 

@@ -128,7 +128,8 @@ func (p *Pool) chooseBackend() (err error) {
 		return err
 	case local.Btrfs:
 		p.backend = subvolumes{p}
-		p.found.HardLimit, p.found.Copies = true, true
+		// No hard limit: any process may make a subvolume in the volume that is in no quota group.
+		p.found.Copies = true
 		switch {
 		case p.location.FSType != btrfsName:
 			return fmt.Errorf("%w: it keeps its volumes in subvolumes of btrfs, and is on %s", volume.ErrConflict, p.location.FSType)

@@ -95,7 +95,7 @@ func (p *pool) Health(ctx context.Context) (array.Health, error) {
 			Pools: []array.Pool{{ID: p.uuid, Name: one.Path, Total: one.Total, Available: one.Free, Provisioned: one.Provisioned}},
 			Disk: array.Disk{
 				Node: p.node, Path: one.Path, Backend: string(one.Backend), FSType: one.FSType, KeyHash: one.Key.Hash(),
-				HardLimit: one.HardLimit, Block: one.Block, Images: one.Backend == local.Image, Copies: one.Copies,
+				HardLimit: hardLimit(one), Block: one.Block, Images: one.Backend == local.Image, Copies: one.Copies,
 			},
 		}, nil
 	}
@@ -268,3 +268,6 @@ func (p *pool) Attach(context.Context, array.NewAttachment) (array.Attachment, e
 
 // Detach has nothing to detach: no volume is attached.
 func (p *pool) Detach(context.Context, string, string) error { return nil }
+
+// hardLimit tells whether no pod can write more into a volume than its size. Earlier daemons say so of btrfs, too.
+func hardLimit(p local.Pool) bool { return p.HardLimit && p.Backend != local.Btrfs }

@@ -198,7 +198,7 @@ type LocalStatus struct {
 	// FSType is the disk's file system.
 	// +optional
 	FSType string `json:"fsType,omitempty"`
-	// HardLimit: no pod can write more into a volume than its size. Project quotas are no such limit.
+	// HardLimit: no pod can write more into a volume than its size. Project quotas and btrfs set no such limit.
 	// +optional
 	HardLimit bool `json:"hardLimit,omitempty"`
 }

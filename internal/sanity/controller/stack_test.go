@@ -109,9 +109,15 @@ func startLocalWith(t *testing.T, on local.Pools, pool string, nodes csi.NodeSer
 	t.Cleanup(api.Close)
 	kube, err := api.Client()
 	must(t, err)
+	there, err := on.Pools(t.Context())
+	must(t, err)
+	enforcement := v1alpha1.Strict
+	if len(there) > 0 && !there[0].HardLimit {
+		enforcement = v1alpha1.BestEffort // a class that such a pool can be in
+	}
 	for _, object := range []client.Object{
 		&v1alpha1.PoolClass{ObjectMeta: metav1.ObjectMeta{Name: localClass},
-			Spec: v1alpha1.PoolClassSpec{Default: true, Allocator: v1alpha1.Weighted, Protocol: v1alpha1.NFS, Enforcement: v1alpha1.Strict}},
+			Spec: v1alpha1.PoolClassSpec{Default: true, Allocator: v1alpha1.Weighted, Protocol: v1alpha1.NFS, Enforcement: enforcement}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}},
 	} {
 		must(t, kube.Create(t.Context(), object))
