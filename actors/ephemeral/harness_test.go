@@ -137,7 +137,7 @@ func (h *testNode) start() {
 	cfg := h.config()
 	if h.quotas != nil {
 		cfg.Quota = quota.New(quota.Config{Kernel: h.quotas, Mode: h.quotaMode, IDs: quota.Range{First: firstProject, Size: 10},
-			Metrics: h.metrics, Log: h.log})
+			Draw: func(uint32) uint32 { return 0 }, Metrics: h.metrics, LimitChanged: h.metrics.LimitChanged, Log: h.log})
 	}
 	node, err := start(cfg, h.more...)
 	if err != nil {

@@ -170,6 +170,9 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 	n.watches.Go(func() { every(ctx, podsInterval(cfg.OrphanGrace), w.directories) })
 	n.watches.Go(func() { every(ctx, orphanInterval, w.orphans) })
 	n.watches.Go(func() { n.watchProjects(ctx) })
+	if cfg.Quota.Counts() {
+		n.watches.Go(func() { every(ctx, limitsInterval, n.holdLimits) })
+	}
 	return n, nil
 }
 

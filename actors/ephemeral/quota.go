@@ -5,10 +5,17 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"time"
 
+	"github.com/katbox/katbox/internal/duration"
+	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
+
+// limitsInterval is how often the limits of published volumes are compared with what the kernel has.
+const limitsInterval = time.Minute
 
 // trashPage is how many names of the trash the start reads at a time.
 const trashPage = 4096
@@ -24,7 +31,7 @@ func (t *task) takeProject(next *volume.Record) error {
 	if err != nil || exists {
 		return nil // an error comes again when the directory is made
 	}
-	next.Project, err = t.Quota.Take(next.Terms.Limit)
+	next.Project, err = t.Quota.Take(next.Terms.Limit, logkeys.About(*next)...)
 	return err
 }
 
@@ -35,7 +42,7 @@ func (t *task) setProject(fd int) error {
 	if project == 0 {
 		return nil
 	}
-	set, err := t.Quota.Set(fd, project, t.record.Terms.Limit)
+	set, err := t.Quota.Set(fd, project, t.record.Terms.Limit, logkeys.About(*t.record)...)
 	if set || err != nil {
 		return err
 	}
@@ -52,7 +59,7 @@ func (t *task) setProject(fd int) error {
 // what the kernel counts for its project, or else what a walk finds. The errors are those of
 // scratch.Dir.Usage.
 func (e *environment) occupied(ctx context.Context, r *volume.Record, pace scratch.Pace) (used, limit volume.Size, err error) {
-	if q, ok := e.Quota.Of(r.Project); ok {
+	if q, ok := e.held(r); ok {
 		exists, err := e.Scratch.Exists(r.Data())
 		if err == nil && !exists {
 			err = fs.ErrNotExist
@@ -61,6 +68,29 @@ func (e *environment) occupied(ctx context.Context, r *volume.Record, pace scrat
 	}
 	used.Bytes, used.Inodes, err = e.Scratch.Usage(ctx, r.Data(), pace)
 	return used, volume.Size{}, err
+}
+
+// held returns what the kernel counts for a volume's project, whose limit it sets again if another program has changed
+// it, and whether that is known.
+func (e *environment) held(r *volume.Record) (quota.Quota, bool) {
+	return e.Quota.Held(r.Project, r.Terms.Limit, logkeys.About(*r)...)
+}
+
+// holdLimits sets the limits of all volumes again that are published, where another program has changed them.
+func (n *Node) holdLimits() {
+	ctx, cancel := context.WithTimeout(n.env.ctx, limitsInterval)
+	defer cancel()
+	awake, err := n.Awake(ctx)
+	if err != nil {
+		if n.env.ctx.Err() == nil {
+			n.env.Log.Error(err, "cannot compare the limits of volumes with what the kernel has; it is tried again",
+				logkeys.Interval, duration.Format(limitsInterval))
+		}
+		return
+	}
+	for i := range awake {
+		n.env.held(&awake[i].Record)
+	}
 }
 
 // within returns the room that a volume has which uses so much and may take no more than limit: what

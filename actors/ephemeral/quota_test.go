@@ -187,6 +187,42 @@ func TestProjectOfAVolume(t *testing.T) {
 	})
 }
 
+// TestChangedLimitOfAVolume is set again within a minute, also if it was changed while the daemon was away, and the log
+// says of which volume.
+func TestChangedLimitOfAVolume(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		h.publishLimited()
+		change := func(to volume.Size) {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.limits[firstProject] = to
+		}
+		change(volume.Size{})
+		time.Sleep(limitsInterval + time.Second)
+		synctest.Wait()
+		q.wantLimit(t, "a minute later", firstProject, testLimit)
+		metricstest.Of(t, h.metrics).Want(t, "once", metricstest.Values{"katbox_quota_limits_changed_total": 1})
+		h.stop()
+		change(volume.Size{Bytes: 1 << 50})
+		h.start()
+		synctest.Wait()
+		q.wantLimit(t, "after a start", firstProject, testLimit)
+		change(volume.Size{Bytes: 1})
+		if stats, err := h.node.Stats(t.Context(), testID, h.limited().Target.Path); err != nil || stats.Space.Total != testLimit {
+			t.Errorf("%+v, %v", stats, err)
+		}
+		h.unpublish()
+		change(volume.Size{})
+		r, _ := h.records.get(testID)
+		if used, limit, err := h.node.env.occupied(t.Context(), &r, nil); err != nil || limit != testLimit {
+			t.Errorf("retained: %+v, %+v, %v", used, limit, err)
+		}
+		time.Sleep(testLifespan + 2*time.Minute)
+		h.wantGone(testPod, testID)
+		q.wantLimit(t, "erased", firstProject, volume.Size{})
+	})
+}
+
 // TestProjectIsRefused by the file system: the volume has none, and its record says so before a pod
 // can write. Want of room ends the publish.
 func TestProjectIsRefused(t *testing.T) {

@@ -119,7 +119,7 @@ func (r *measurement) run(volumes []volume.Record) {
 }
 
 func (r *measurement) measure(v *volume.Record) (size volume.Size) {
-	if q, ok := r.Quota.Of(v.Project); ok {
+	if q, ok := r.held(v); ok {
 		return q.Used
 	}
 	err := actors.Guard(r.Log, func() (err error) {

@@ -137,7 +137,7 @@ func (l *locals) startNode(ctx context.Context) error {
 	}
 	d := &disks{
 		known: pools, hostRoot: l.o.arrays.hostRoot, own: []string{cmp.Or(l.o.arrays.hostRoot, "/"), l.o.kubeletDir}, log: l.log,
-		projects: disk.NewProjects(quota.LocalRange, reserved, l.log),
+		projects: disk.NewProjects(quota.LocalRange, reserved, l.i.counted.LimitChanged, l.log),
 		turns:    pace.NewTurns(l.o.eraseParallel, pace.NewCalls(), actors.LowPriority, func(int) {}),
 	}
 	n, err := actorslocal.Start(actorslocal.Config{

@@ -23,5 +23,5 @@ func (i *instance) projects() (*quota.Projects, error) {
 		return nil, err
 	}
 	return quota.New(quota.Config{Kernel: i.dir.Quotas(), Mode: quota.Mode(i.o.quota), IDs: ids, Reserved: reserved,
-		Metrics: i.counted, Log: i.log}), nil
+		Metrics: i.counted, LimitChanged: i.counted.LimitChanged, Log: i.log}), nil
 }

@@ -23,8 +23,9 @@ func TestQuotaLimitsAVolume(t *testing.T) {
 		n.start()
 		small := n.mustPublish(podNamed(1), volumeID(1), "8Mi", inodes)
 		large := n.mustPublish(podNamed(2), volumeID(2), "", 0)
-		if small, large := n.project(small), n.project(large); small != n.first || large != n.first+1 {
-			t.Fatalf("projects %d and %d, want %d and the next", small, large, n.first)
+		its := n.project(small)
+		if other := n.project(large); its < n.first || its >= n.first+10 || other < n.first || other >= n.first+10 || other == its {
+			t.Fatalf("projects %d and %d, want two of the ten from %d on", its, other, n.first)
 		}
 		if size, err := n.write(small, "big", 16); err == nil || size > limit || size < limit/2 {
 			t.Errorf("%d bytes were written: %v", size, err)
@@ -68,12 +69,12 @@ func TestQuotaLimitsAVolume(t *testing.T) {
 			t.Errorf("%d bytes were written after a crash: %v", size, err)
 		}
 		n.unpublish(podNamed(1), volumeID(1))
-		if q := n.quota(n.first); q.Limit != (volume.Size{Bytes: limit, Inodes: inodes}) || q.Used.Inodes != inodes {
+		if q := n.quota(its); q.Limit != (volume.Size{Bytes: limit, Inodes: inodes}) || q.Used.Inodes != inodes {
 			t.Errorf("retained: %+v", q)
 		}
 		n.purgeRetained(podNamed(1), volumeID(1))
-		n.wantFree(n.first)
-		n.wantGivenAgain(n.first, 3)
+		n.wantFree(its)
+		n.wantGivenAgain(its, 3)
 	})
 }
 
@@ -164,10 +165,12 @@ func TestQuotaIDsOfOthers(t *testing.T) {
 		n.flags[3] = fmt.Sprint(n.first, "+4")
 		n.start()
 		for i := 1; i <= 2; i++ {
-			if n.mustPublish(podNamed(i), volumeID(i), "1Mi", 0); n.project(n.target(podNamed(i))) != n.first+1+uint32(i) {
-				t.Errorf("volume %d has project %d", i, n.project(n.target(podNamed(i))))
+			n.mustPublish(podNamed(i), volumeID(i), "1Mi", 0)
+			if project := n.project(n.target(podNamed(i))); project != n.first+2 && project != n.first+3 {
+				t.Errorf("volume %d has project %d", i, project)
 			}
 		}
+		its := n.project(n.target(podNamed(1)))
 		if n.mustPublish(podNamed(3), volumeID(3), "1Mi", 0); n.project(n.target(podNamed(3))) != 0 {
 			t.Errorf("project %d is outside of the range", n.project(n.target(podNamed(3))))
 		}
@@ -177,7 +180,7 @@ func TestQuotaIDsOfOthers(t *testing.T) {
 			t.Errorf("required: %v", err)
 		}
 		n.purge(podNamed(1), volumeID(1))
-		n.wantFree(n.first + 2)
+		n.wantFree(its)
 		for _, id := range others {
 			if q := n.quota(id); q.Limit != limit || q.Used.Inodes != 1 {
 				t.Errorf("project %d of somebody else: %+v", id, q)
@@ -205,11 +208,12 @@ func TestQuotaInsideAProject(t *testing.T) {
 		n.purge(podNamed(1), volumeID(1))
 		n.flags = append(n.flags, "--quota", "required")
 		n.crash()
-		if target := n.mustPublish(podNamed(2), volumeID(2), "1Mi", 0); n.project(target) != n.first {
-			t.Errorf("required: project %d, want %d", n.project(target), n.first)
+		its := n.project(n.mustPublish(podNamed(2), volumeID(2), "1Mi", 0))
+		if its < n.first || its >= n.first+10 {
+			t.Errorf("required: project %d, want one from %d on", its, n.first)
 		}
 		n.purge(podNamed(2), volumeID(2))
-		n.wantFree(n.first)
+		n.wantFree(its)
 	})
 }
 
@@ -218,13 +222,14 @@ func TestQuotaInsideAProject(t *testing.T) {
 func TestQuotaIDsComeBack(t *testing.T) {
 	const many = 1000
 	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
-		n.flags[1] = "0s"
+		// XFS frees an ID a moment after the erasure, so a few more may be needed.
+		n.flags[1], n.flags[3] = "0s", fmt.Sprint(n.first, "+", many+many/10)
 		n.start()
 		round := func(from int) (projects []uint32) {
 			for i := from; i < from+many; i++ {
 				target := n.mustPublish(podNamed(i), volumeID(i), "1Mi", 10)
 				project := n.project(target)
-				if q := n.quota(project); q.Used.Inodes != 1 || q.Used.Bytes > 4096 {
+				if q := n.quota(project); project < n.first || q.Used.Inodes != 1 || q.Used.Bytes > 4096 {
 					t.Fatalf("volume %d begins with %+v", i, q)
 				}
 				projects = append(projects, project)
@@ -244,13 +249,11 @@ func TestQuotaIDsComeBack(t *testing.T) {
 		for _, project := range first {
 			n.wantFree(project)
 		}
-		if slices.Max(first) != n.first+many-1 {
-			t.Errorf("the highest of %d projects is %d, the first %d", many, slices.Max(first), n.first)
+		slices.Sort(first)
+		if different := len(slices.Compact(first)); different != many {
+			t.Errorf("%d volumes have %d projects", many, different)
 		}
-		// XFS frees an ID a moment after the erasure, so a few new ones may be needed.
-		if again := round(many); slices.Max(again) > n.first+many+many/10 {
-			t.Errorf("the highest project is %d, IDs do not come back", slices.Max(again))
-		}
+		round(many) // fails unless IDs come back: there are not enough for both
 	})
 }
 
@@ -259,6 +262,7 @@ func TestQuotaOfAnOpenFile(t *testing.T) {
 	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
 		n.start()
 		target := n.mustPublish(podNamed(1), volumeID(1), "", 0)
+		its := n.project(target)
 		var held *os.File
 		testbed.Unforked(func() {
 			held, _ = os.Create(filepath.Join(n.data(podNamed(1), volumeID(1)), "held"))
@@ -273,16 +277,58 @@ func TestQuotaOfAnOpenFile(t *testing.T) {
 			t.Errorf("stats: %v, %v", bytes, files)
 		}
 		n.purge(podNamed(1), volumeID(1))
-		if q := n.quota(n.first); q.Used.Bytes < 64<<20 {
+		if q := n.quota(its); q.Used.Bytes < 64<<20 {
 			t.Errorf("the kernel counts %+v", q)
 		}
-		if target := n.mustPublish(podNamed(2), volumeID(2), "", 0); n.project(target) == n.first {
+		if target := n.mustPublish(podNamed(2), volumeID(2), "", 0); n.project(target) == its {
 			t.Error("its project was given to another volume")
 		}
 		if err := held.Close(); err != nil {
 			t.Fatal(err)
 		}
-		n.wantFree(n.first)
-		n.wantGivenAgain(n.first, 3)
+		n.wantFree(its)
+		n.wantGivenAgain(its, 3)
+	})
+}
+
+// TestQuotaThatIsChanged by root of a container that has a mount of the disk: some programs take the limit of the next
+// project away at their start. No volume has the next one, and a limit that is gone comes back.
+func TestQuotaThatIsChanged(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		n.flags[3] = fmt.Sprint(n.first, "+65536")
+		n.start()
+		ids := map[uint32]bool{}
+		var target string
+		for i := range 20 {
+			target = n.mustPublish(podNamed(i), volumeID(i), "8Mi", 0)
+			ids[n.project(target)] = true
+		}
+		for id := range ids {
+			if ids[id+1] && ids[id+2] && ids[id+3] {
+				t.Errorf("four volumes have the projects from %d on", id)
+			}
+		}
+		its := n.project(target)
+		for _, limit := range []volume.Size{{}, {Bytes: 1 << 40}, {Bytes: 8 << 20, Inodes: 1}} {
+			if err := n.quotas.SetLimit(its, limit); err != nil {
+				t.Fatal(err)
+			}
+			n.stats(podNamed(19), volumeID(19))
+			if q := n.quota(its); q.Limit != (volume.Size{Bytes: 8 << 20}) {
+				t.Errorf("changed to %+v, and now it is %+v", limit, q.Limit)
+			}
+		}
+		if !n.logged("another program had changed the limit of a volume") {
+			t.Error("the log does not say so")
+		}
+		// Nobody has to ask for it.
+		if err := n.quotas.SetLimit(its, volume.Size{}); err != nil {
+			t.Fatal(err)
+		}
+		n.crash()
+		n.eventually("the limit is set again", func() bool { return n.quota(its).Limit == volume.Size{Bytes: 8 << 20} })
+		if size, err := n.write(target, "big", 16); err == nil || size > 8<<20 {
+			t.Errorf("%d bytes were written: %v", size, err)
+		}
 	})
 }

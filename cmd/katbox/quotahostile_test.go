@@ -18,7 +18,7 @@ func TestQuotaOfAHostilePod(t *testing.T) {
 		n.start()
 		hostile := n.mustPublish(podNamed(1), volumeID(1), "1Mi", 0)
 		victim := n.mustPublish(podNamed(2), volumeID(2), "1Mi", 0)
-		its := n.project(victim)
+		its, own := n.project(victim), n.project(hostile)
 		if err := os.WriteFile(victim+"/data", []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestQuotaOfAHostilePod(t *testing.T) {
 		}
 		n.purgeRetained(podNamed(1), volumeID(1))
 		n.wantFree(its)
-		n.wantFree(n.first)
+		n.wantFree(own)
 	})
 }
 
@@ -96,11 +96,11 @@ func TestQuotaSetsForeignProjectsAside(t *testing.T) {
 	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
 		n.start()
 		hostile := n.mustPublish(podNamed(1), volumeID(1), "", 0)
-		n.mustPublish(podNamed(2), volumeID(2), "", 0)
+		its := n.project(n.mustPublish(podNamed(2), volumeID(2), "", 0))
 		if _, err := roottest.AsPod(hostile, "mkdir", "guest"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := roottest.AsPod(hostile, "chattr", "-p", fmt.Sprint(n.first+1), "guest"); err != nil {
+		if _, err := roottest.AsPod(hostile, "chattr", "-p", fmt.Sprint(its), "guest"); err != nil {
 			t.Fatal(err)
 		}
 		n.purge(podNamed(2), volumeID(2))
@@ -108,7 +108,7 @@ func TestQuotaSetsForeignProjectsAside(t *testing.T) {
 		if err := os.Remove(hostile + "/guest"); err != nil {
 			t.Fatal(err)
 		}
-		n.wantFree(n.first + 1)
-		n.wantGivenAgain(n.first+1, 3)
+		n.wantFree(its)
+		n.wantGivenAgain(its, 3)
 	})
 }

@@ -23,7 +23,7 @@ type limitedNode struct {
 	*daemon
 	fileSystem string
 	quotas     *quota.FileSystem
-	// first is the first project of its volumes.
+	// first is the first of the ten projects that its volumes may have.
 	first uint32
 }
 
@@ -45,7 +45,7 @@ func onQuotas(t *testing.T, state quota.State, test func(t *testing.T, n *limite
 func newLimitedNode(t *testing.T, fileSystem string) *limitedNode {
 	t.Helper()
 	n := &limitedNode{daemon: newDaemon(t, "--afterlifespan", "1h"), fileSystem: fileSystem, first: freshProjects(t)}
-	n.flags = append(n.flags, "--project-ids", fmt.Sprint(n.first, "+10000"))
+	n.flags = append(n.flags, "--project-ids", fmt.Sprint(n.first, "+10"))
 	bindWorkdir(t, n.daemon, fileSystem)
 	top, err := os.Open(n.workdir())
 	if err != nil {

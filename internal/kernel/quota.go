@@ -44,7 +44,7 @@ const (
 	getNext  = 0x5809 // Q_XGETNEXTQUOTA
 	setLimit = 0x5804 // Q_XSETQLIM
 
-	hardInodes, hardBytes = 1 << 1, 1 << 3 // FS_DQ_IHARD, FS_DQ_BHARD
+	softInodes, hardInodes, softBytes, hardBytes = 1 << 0, 1 << 1, 1 << 2, 1 << 3 // FS_DQ_ISOFT, IHARD, BSOFT, BHARD
 )
 
 // QuotaFlags tells whether the file system counts what projects use, and limits it.
@@ -74,10 +74,12 @@ func NextQuota(q Quotas, id uint32) (quota ProjectQuota, err error) {
 	return quota, err
 }
 
-// SetLimit sets the hard limits of a project: units of 512 bytes, and inodes. Zero is no limit.
+// SetLimit sets the hard limits of a project: units of 512 bytes, and inodes. Zero is no limit. Soft limits are taken
+// away.
 func SetLimit(q Quotas, id uint32, units, inodes uint64) error {
 	const project = 2 // FS_PROJ_QUOTA
-	quota := ProjectQuota{Version: 1, Flags: project, Fields: hardInodes | hardBytes, ID: id, HardBytes: units, HardInodes: inodes}
+	quota := ProjectQuota{Version: 1, Flags: project, Fields: softInodes | hardInodes | softBytes | hardBytes, ID: id,
+		HardBytes: units, HardInodes: inodes}
 	return do("SetLimit", object{dir: q.FD}, func() error { return q.ctl(setLimit, id, unsafe.Pointer(&quota)) })
 }
 

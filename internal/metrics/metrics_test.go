@@ -74,6 +74,7 @@ var names = []string{
 	"katbox_pressure_factor gauge",
 	"katbox_pressure_ratio gauge",
 	"katbox_quota_foreign_projects gauge",
+	"katbox_quota_limits_changed_total counter",
 	"katbox_quota_not_enforced_total counter",
 	"katbox_quota_projects gauge",
 	"katbox_read_bytes_total counter",

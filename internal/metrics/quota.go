@@ -8,6 +8,7 @@ type quotas struct {
 	projects    prometheus.Gauge
 	foreign     prometheus.Gauge
 	notEnforced prometheus.Counter
+	changed     prometheus.Counter
 }
 
 func newQuotas(r *prometheus.Registry) quotas {
@@ -19,6 +20,8 @@ func newQuotas(r *prometheus.Registry) quotas {
 		foreign: gauge(r, "quota_foreign_projects",
 			"Project IDs that are set aside, because files that are of no volume with that ID have them, or a limit."),
 		notEnforced: counter(r, "quota_not_enforced_total", "Volumes with a limit that were published though nothing enforces it."),
+		changed: counter(r, "quota_limits_changed_total",
+			"Limits of volumes, also in pools of the node, that another program had changed, and that were set again."),
 	}
 }
 
@@ -45,3 +48,6 @@ func (m *Metrics) LimitNotEnforced() {
 		m.notEnforced.Inc()
 	}
 }
+
+// LimitChanged counts a limit that another program had changed, of whatever volume.
+func (m *Metrics) LimitChanged() { m.quotas.changed.Inc() }

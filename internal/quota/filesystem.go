@@ -34,10 +34,20 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// Quota is what a project uses, and its limits; zero bytes or inodes set no limit.
+// Quota is what a project uses, and its limits; zero bytes or inodes set no limit. Soft are those above which the
+// kernel allows writes for some days; Katbox sets none.
 type Quota struct {
-	ID          uint32
-	Used, Limit volume.Size
+	ID                uint32
+	Used, Limit, Soft volume.Size
+}
+
+// rounding is less than which file systems add to a limit: one of their blocks.
+const rounding = 64 << 10
+
+// holds tells whether the limit is the one that was set.
+func (q Quota) holds(limit volume.Size) bool {
+	more := q.Limit.Bytes - limit.Bytes
+	return q.Soft == volume.Size{} && q.Limit.Inodes == limit.Inodes && more >= 0 && more < rounding && (limit.Bytes != 0 || more == 0)
 }
 
 // isFree tells whether neither files nor a limit are of the project.
@@ -145,7 +155,7 @@ func (f *FileSystem) SetProject(fd int, id uint32) error {
 	return nil
 }
 
-// SetLimit sets how much a project may take. Bytes are rounded up to units of 512.
+// SetLimit sets how much a project may take, and no soft limit. Bytes are rounded up to units of 512.
 func (f *FileSystem) SetLimit(id uint32, limit volume.Size) error {
 	units := limit.Bytes / unit
 	if limit.Bytes%unit != 0 {
@@ -194,7 +204,8 @@ func (f *FileSystem) From(id uint32) iter.Seq2[Quota, error] {
 }
 
 func quotaOf(q *kernel.ProjectQuota) Quota {
-	return Quota{ID: q.ID, Used: sizeOf(q.Bytes, q.Inodes), Limit: sizeOf(max(q.HardBytes, q.SoftBytes), max(q.HardInodes, q.SoftInodes))}
+	return Quota{ID: q.ID, Used: sizeOf(q.Bytes, q.Inodes), Soft: sizeOf(q.SoftBytes, q.SoftInodes),
+		Limit: sizeOf(max(q.HardBytes, q.SoftBytes), max(q.HardInodes, q.SoftInodes))}
 }
 
 func sizeOf(units, inodes uint64) volume.Size {

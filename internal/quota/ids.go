@@ -4,7 +4,12 @@ import "math/bits"
 
 const (
 	wordBits = 64
-	allOnes  = ^uint64(0)
+	// spread is how many numbers are drawn from while few are taken: quota files grow with the highest one.
+	// Of more, at most one in sparse is taken, as long as there are so many.
+	spread = 1 << 18
+	sparse = 4
+	// draws is how often a number is drawn before the next free one is taken.
+	draws = 16
 )
 
 // set is a set of small numbers, with one bit for each up to the highest that it ever had.
@@ -29,55 +34,70 @@ func (s set) remove(n uint32) {
 	}
 }
 
-// ids are the numbers below size, of which some are taken. It finds the smallest free one with at
-// most size/4096 steps.
+// ids are the numbers below size, of which some are taken.
 type ids struct {
-	size  uint32
+	size uint32
+	// draw returns any number below n.
+	draw  func(n uint32) uint32
 	taken set
-	// full has the words of taken in which all are taken. Below the word from of full all are full.
-	full set
-	from int
 	// count is how many are taken.
 	count int
 }
 
 func (s *ids) add(n uint32) {
-	if s.taken.has(n) {
-		return
-	}
-	s.taken.add(n)
-	s.count++
-	if s.taken[n/wordBits] == allOnes {
-		s.full.add(n / wordBits)
+	if !s.taken.has(n) {
+		s.taken.add(n)
+		s.count++
 	}
 }
 
 func (s *ids) remove(n uint32) {
-	if !s.taken.has(n) {
-		return
+	if s.taken.has(n) {
+		s.taken.remove(n)
+		s.count--
 	}
-	s.taken.remove(n)
-	s.count--
-	s.full.remove(n / wordBits)
-	s.from = min(s.from, int(n/wordBits/wordBits))
 }
 
-// take takes the smallest free number, and tells whether there is one.
+// isFull tells whether all are taken.
+func (s *ids) isFull() bool { return s.count >= int(s.size) }
+
+// take takes any free number, and tells whether there is one. No number tells which one is next.
 func (s *ids) take() (n uint32, ok bool) {
-	for s.from < len(s.full) && s.full[s.from] == allOnes {
-		s.from++
-	}
-	word := s.from * wordBits
-	if s.from < len(s.full) {
-		word += bits.TrailingZeros64(^s.full[s.from])
-	}
-	at := uint64(word) * wordBits
-	if word < len(s.taken) {
-		at += uint64(bits.TrailingZeros64(^s.taken[word]))
-	}
-	if at >= uint64(s.size) {
+	if s.isFull() {
 		return 0, false
 	}
-	s.add(uint32(at))
-	return uint32(at), true
+	among := uint32(spread)
+	for among < s.size && int(among) < sparse*s.count {
+		among *= 2
+	}
+	among = min(among, s.size)
+	for range draws {
+		if n = s.draw(among); !s.taken.has(n) {
+			s.add(n)
+			return n, true
+		}
+	}
+	at, ok := s.firstFree(n, s.size)
+	if !ok {
+		at, ok = s.firstFree(0, n)
+	}
+	if ok {
+		s.add(at)
+	}
+	return at, ok
+}
+
+// firstFree returns the first free number from from on that is below to.
+func (s *ids) firstFree(from, to uint32) (n uint32, ok bool) {
+	for n = from; n < to; n = (n/wordBits + 1) * wordBits {
+		word := int(n / wordBits)
+		if word >= len(s.taken) {
+			return n, true
+		}
+		if free := ^s.taken[word] >> (n % wordBits); free != 0 {
+			n += uint32(bits.TrailingZeros64(free))
+			return n, n < to
+		}
+	}
+	return 0, false
 }

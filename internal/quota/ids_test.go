@@ -2,36 +2,31 @@ package quota
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
-// TestSmallestFree compares with a plain map, in a range that gets full.
-func TestSmallestFree(t *testing.T) {
-	const size = 3*wordBits*wordBits + 17
-	rng := rand.New(rand.NewPCG(1, 2))
-	s := ids{size: size}
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// TestTakeOfARangeThatGetsFull compares with a plain map.
+func TestTakeOfARangeThatGetsFull(t *testing.T) {
+	const size = 50*wordBits + 17
+	rng := seeded()
+	s := ids{size: size, draw: rng.Uint32N}
 	taken := map[uint32]bool{}
-	smallest := uint32(0)
 	take := func() {
-		for taken[smallest] {
-			smallest++
-		}
 		n, ok := s.take()
-		switch {
-		case smallest >= size:
-			if ok {
-				t.Fatalf("took %d of a full range", n)
-			}
-			return
-		case !ok || n != smallest:
-			t.Fatalf("took %d, %t, want %d", n, ok, smallest)
+		if ok != (len(taken) < size) || ok && (taken[n] || n >= size) {
+			t.Fatalf("took %d, %t, with %d taken, this one among them: %t", n, ok, len(taken), taken[n])
 		}
-		taken[n] = true
+		if ok {
+			taken[n] = true
+		}
 	}
 	for range size + 2 {
 		take()
 	}
-	for range 3 * size {
+	for range 20 * size {
 		n := rng.Uint32N(size)
 		switch rng.IntN(5) {
 		case 0:
@@ -40,7 +35,6 @@ func TestSmallestFree(t *testing.T) {
 		case 1, 2:
 			s.remove(n)
 			delete(taken, n)
-			smallest = min(smallest, n)
 		default:
 			take()
 		}
@@ -50,29 +44,58 @@ func TestSmallestFree(t *testing.T) {
 	}
 }
 
+// TestNoIDTellsTheNext: neighbours are rare, and another process takes others.
+func TestNoIDTellsTheNext(t *testing.T) {
+	const many = 1000
+	s := ids{size: DefaultRange.Size, draw: seeded().Uint32N}
+	var all []uint32
+	for range many {
+		n, _ := s.take()
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	near := 0
+	for i := range many - 1 {
+		if all[i+1]-all[i] == 1 {
+			near++
+		}
+	}
+	if near > many/50 || all[many-1] >= spread || all[many-1] < spread/2 {
+		t.Errorf("of %d IDs %d follow on another one; the highest is %d", many, near, all[many-1])
+	}
+	var two [2][8]uint32
+	for i := range two {
+		p := newProjects(t, newFake(), func(c *Config) { c.IDs.Size, c.Draw = DefaultRange.Size, nil })
+		for j := range two[i] {
+			two[i][j], _ = p.Take(someSize)
+		}
+	}
+	if two[0] == two[1] {
+		t.Errorf("two processes take the same IDs: %d", two[0])
+	}
+}
+
 // TestMemoryOfIDs is that of a million, and of the whole range.
 func TestMemoryOfIDs(t *testing.T) {
-	s := ids{size: DefaultRange.Size}
+	s := ids{size: DefaultRange.Size, draw: seeded().Uint32N}
 	for range 1_000_000 {
 		s.take()
 	}
-	if bytes := 8 * (cap(s.taken) + cap(s.full)); bytes > 1_000_000 {
+	if bytes := 8 * cap(s.taken); bytes > 1_000_000 {
 		t.Errorf("a million IDs take %d bytes", bytes)
 	}
 	s.add(DefaultRange.Size - 1)
-	if bytes := 8 * (cap(s.taken) + cap(s.full)); bytes > 4<<20 {
+	if bytes := 8 * cap(s.taken); bytes > 4<<20 {
 		t.Errorf("the highest ID takes %d bytes", bytes)
 	}
 }
 
 func BenchmarkTakeAfterAMillion(b *testing.B) {
-	s := ids{size: DefaultRange.Size}
+	s := ids{size: DefaultRange.Size, draw: seeded().Uint32N}
 	for range 1_000_000 {
 		s.take()
 	}
 	for b.Loop() {
-		s.remove(0)
-		s.take()
 		n, _ := s.take()
 		s.remove(n)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -59,8 +60,12 @@ type Config struct {
 	// IDs are those that volumes may get, except Reserved.
 	IDs      Range
 	Reserved []uint32
-	Metrics  *metrics.Metrics
-	Log      logr.Logger
+	// Draw returns any number below n, by which an ID is chosen; nil for one that nobody can guess.
+	Draw    func(n uint32) uint32
+	Metrics *metrics.Metrics
+	// LimitChanged is called for each limit that another program has changed; nil for nothing.
+	LimitChanged func()
+	Log          logr.Logger
 }
 
 // Projects gives volumes projects, and finds out when an ID is free again. An ID is taken while a
@@ -82,15 +87,20 @@ type Projects struct {
 	recorded, trashed set
 	shared            map[uint32]int
 	waiting           waiting
-	// told: the log has a line about a limit that is not enforced.
-	told bool
+	// setting are those whose limit is being set again: none of them becomes free meanwhile.
+	setting map[uint32]bool
+	// toldUnset: the log has a line about a limit that cannot be set again.
+	toldUnset bool
 }
 
 // New returns the Projects of a file system. Call [Projects.Known] for each record before the first
 // Take, and [Projects.Close] at the end.
 func New(cfg Config) *Projects {
-	p := &Projects{Config: cfg, shared: map[uint32]int{}}
-	p.ids.size = cfg.IDs.Size
+	p := &Projects{Config: cfg, shared: map[uint32]int{}, setting: map[uint32]bool{}}
+	if p.Draw == nil {
+		p.Draw = rand.Uint32N
+	}
+	p.ids.size, p.ids.draw = cfg.IDs.Size, p.Draw
 	var reason error
 	p.state, reason = cfg.Kernel.State()
 	inside := cfg.Kernel.Inside()
@@ -131,9 +141,12 @@ func (p *Projects) Gives(limit volume.Size) bool {
 	return p != nil && (p.gives || limit != volume.Size{})
 }
 
+// Enforces tells whether the kernel enforces the limit of a volume with that project.
+func (p *Projects) Enforces(id uint32) bool { return p != nil && id != 0 && p.state == Enforced }
+
 // Take returns the ID of a project for a new volume with that limit; 0 if the volume gets none. The
-// error is an [ErrNotEnforced]; only [Required] has one.
-func (p *Projects) Take(limit volume.Size) (uint32, error) {
+// error is an [ErrNotEnforced]; only [Required] has one. about are further words of the log about the volume.
+func (p *Projects) Take(limit volume.Size, about ...any) (uint32, error) {
 	if p == nil {
 		return 0, nil
 	}
@@ -141,7 +154,7 @@ func (p *Projects) Take(limit volume.Size) (uint32, error) {
 	if err == nil {
 		err = p.why
 	}
-	if err = p.notEnforced(limit, err); err != nil && id != 0 {
+	if err = p.notEnforced(limit, err, about); err != nil && id != 0 {
 		p.Forgotten(id)
 		id = 0
 	}
@@ -150,7 +163,7 @@ func (p *Projects) Take(limit volume.Size) (uint32, error) {
 
 // notEnforced is about a limit that is not enforced because of an error. Whether that is an error
 // of the volume is up to the mode.
-func (p *Projects) notEnforced(limit volume.Size, cause error) error {
+func (p *Projects) notEnforced(limit volume.Size, cause error, about []any) error {
 	switch {
 	case cause == nil || limit == volume.Size{}:
 		return nil
@@ -158,29 +171,22 @@ func (p *Projects) notEnforced(limit volume.Size, cause error) error {
 		return fmt.Errorf("%w: %w", ErrNotEnforced, cause)
 	}
 	p.Metrics.LimitNotEnforced()
-	p.mu.Lock()
-	told := p.told
-	p.told = true
-	p.mu.Unlock()
-	if !told {
-		p.Log.Info("a volume gets no limit though it should; further ones are only counted", logkeys.Cause, cause.Error())
-	}
+	p.Log.Info("the limit of a volume is not enforced: its pod can take more", append([]any{"bytes", limit.Bytes, "inodes", limit.Inodes,
+		logkeys.Cause, cause.Error()}, about...)...)
 	return nil
 }
 
-// take takes the smallest free ID of which the kernel has neither use nor limit. It sets the others
+// take takes any free ID of which the kernel has neither use nor limit. It sets the others
 // aside that it meets.
 func (p *Projects) take() (uint32, error) {
 	if !p.gives {
 		return 0, nil
 	}
 	for {
-		p.mu.Lock()
-		n, ok := p.ids.take()
-		if ok {
-			p.recorded.add(n)
+		n, ok := p.takeFree()
+		if !ok {
+			n, ok = p.takeAgain()
 		}
-		p.mu.Unlock()
 		if !ok {
 			return 0, errNoID
 		}
@@ -203,26 +209,47 @@ func (p *Projects) take() (uint32, error) {
 	}
 }
 
+func (p *Projects) takeFree() (n uint32, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, ok = p.ids.take(); ok {
+		p.recorded.add(n)
+	}
+	return n, ok
+}
+
+// takeAgain looks at the IDs that are set aside, because no other one is left, and takes one that is free by now.
+func (p *Projects) takeAgain() (n uint32, ok bool) {
+	p.waiting.look.Lock()
+	defer p.waiting.look.Unlock()
+	if n, ok = p.takeFree(); ok {
+		return n, true // another one has looked meanwhile
+	}
+	p.lookForFree(true)
+	return p.takeFree()
+}
+
 // Set gives an open new directory its project and limit, and tells whether it has that project now.
-// An error is why the volume cannot be published: there is no room, or the mode is [Required].
-func (p *Projects) Set(fd int, id uint32, limit volume.Size) (set bool, err error) {
+// An error is why the volume cannot be published: there is no room, or the mode is [Required]. about are further words
+// of the log about the volume.
+func (p *Projects) Set(fd int, id uint32, limit volume.Size, about ...any) (set bool, err error) {
 	if err := p.Kernel.SetProject(fd, id); err != nil {
-		return false, p.failed(limit, err)
+		return false, p.failed(limit, err, about)
 	}
 	if limit == (volume.Size{}) {
 		return true, nil
 	}
 	if err := p.Kernel.SetLimit(id, limit); err != nil {
-		return true, p.failed(limit, err)
+		return true, p.failed(limit, err, about)
 	}
 	return true, nil
 }
 
-func (p *Projects) failed(limit volume.Size, err error) error {
+func (p *Projects) failed(limit volume.Size, err error, about []any) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return err
 	}
-	return p.notEnforced(limit, err)
+	return p.notEnforced(limit, err, about)
 }
 
 // Of returns what a project uses, and its limit if that is enforced, and whether this is known. Files
@@ -236,6 +263,74 @@ func (p *Projects) Of(id uint32) (quota Quota, ok bool) {
 		quota.Limit = volume.Size{}
 	}
 	return quota, err == nil
+}
+
+// Held is [Projects.Of] for the project of a volume whose record has that limit. Another program may have changed what
+// the kernel has: then it is set again. about are further words of the log about the volume.
+func (p *Projects) Held(id uint32, limit volume.Size, about ...any) (quota Quota, ok bool) {
+	quota, ok = p.Of(id)
+	if !ok || p.state != Enforced || quota.holds(limit) || !p.beginSetting(id) {
+		return quota, ok
+	}
+	was := quota
+	err := p.Kernel.SetLimit(id, limit)
+	if err == nil {
+		quota, err = p.Kernel.Read(id)
+	}
+	if err == nil && !quota.holds(limit) {
+		err = fmt.Errorf("it is %d bytes and %d inodes still", quota.Limit.Bytes, quota.Limit.Inodes)
+	}
+	tell := p.endSetting(id, err)
+	about = append([]any{"project", id, "bytes", was.Limit.Bytes, "inodes", was.Limit.Inodes}, about...)
+	switch {
+	case err == nil:
+		if p.LimitChanged != nil {
+			p.LimitChanged()
+		}
+		p.Log.Info("another program had changed the limit of a volume; it is set again", about...)
+	case tell:
+		p.Log.Error(err, "another program has changed the limit of a volume, and it cannot be set again; "+
+			"further ones are not logged until that works", about...)
+		return was, true
+	}
+	return quota, true
+}
+
+// beginSetting tells whether the limit of an ID may be set: its volume's record is there.
+func (p *Projects) beginSetting(id uint32) bool {
+	if !p.IDs.has(id) {
+		return true // of an earlier range; it is not given to anything
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := id - p.IDs.First
+	if !p.recorded.has(n) || p.shared[n] > 0 || p.setting[n] {
+		return false
+	}
+	p.setting[n] = true
+	return true
+}
+
+// endSetting ends what beginSetting has begun. A volume that has gone meanwhile leaves no limit. It tells whether to log
+// the error.
+func (p *Projects) endSetting(id uint32, cause error) (tell bool) {
+	n := id - p.IDs.First
+	p.mu.Lock()
+	gone := p.setting[n] && !p.recorded.has(n)
+	p.mu.Unlock()
+	if gone {
+		if err := p.Kernel.SetLimit(id, volume.Size{}); err != nil {
+			p.Log.Info("the limit of a deleted volume stays for now", "project", id, logkeys.Cause, err.Error())
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.IDs.has(id) {
+		delete(p.setting, n)
+	}
+	tell = cause != nil && !p.toldUnset
+	p.toldUnset = cause != nil
+	return tell
 }
 
 // Known says that a record of an earlier run has a project.
@@ -375,7 +470,7 @@ func (p *Projects) free(n uint32, ours bool) bool {
 	if p.recorded.has(n) || p.trashed.has(n) {
 		return true // it has found another way
 	}
-	if err != nil || !quota.isFree() {
+	if err != nil || !quota.isFree() || p.setting[n] {
 		return false
 	}
 	p.ids.remove(n)

@@ -29,6 +29,8 @@ type fakeKernel struct {
 	quotas map[uint32]Quota
 	err    error
 	reads  int
+	// onSet is called with each limit that is set, and may call back.
+	onSet func()
 }
 
 func (k *fakeKernel) State() (State, error) {
@@ -44,10 +46,13 @@ func (k *fakeKernel) SetProject(int, uint32) error { return k.err }
 
 func (k *fakeKernel) SetLimit(id uint32, limit volume.Size) error {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	q := k.quotas[id]
-	q.ID, q.Limit = id, limit
+	q.ID, q.Limit, q.Soft = id, limit, volume.Size{}
 	k.quotas[id] = q
+	k.mu.Unlock()
+	if k.onSet != nil {
+		k.onSet()
+	}
 	return k.err
 }
 
@@ -101,7 +106,8 @@ func newFake() *fakeKernel { return &fakeKernel{state: Enforced, quotas: map[uin
 
 func newProjects(t *testing.T, k *fakeKernel, change func(*Config)) *Projects {
 	t.Helper()
-	cfg := Config{Kernel: k, Mode: Auto, IDs: Range{First: first, Size: 8}, Metrics: metrics.New("test", ""), Log: logr.Discard()}
+	cfg := Config{Kernel: k, Mode: Auto, IDs: Range{First: first, Size: 8}, Metrics: metrics.New("test", ""), Log: logr.Discard(),
+		Draw: func(uint32) uint32 { return 0 }} // so the smallest free one is next
 	if change != nil {
 		change(&cfg)
 	}
@@ -140,7 +146,7 @@ func wantMetric(t *testing.T, p *Projects, name string, want float64) {
 	}
 }
 
-func TestTheSmallestFreeIDIsNext(t *testing.T) {
+func TestIDsAreGivenAgain(t *testing.T) {
 	k := newFake()
 	p := newProjects(t, k, nil)
 	for id := uint32(first); id < first+4; id++ {
@@ -220,6 +226,128 @@ func TestForeignProjects(t *testing.T) {
 		}
 		p.Close()
 	})
+}
+
+// TestNoneIsLeft: what is set aside is looked at again at once, and not a few a minute.
+func TestNoneIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 10 * foreignBatch
+		k := newFake()
+		for id := range uint32(many) {
+			k.use(first+id, someUse)
+		}
+		p := newProjects(t, k, func(c *Config) { c.IDs.Size, c.Mode = many, Required })
+		p.FindForeign(func() bool { return true })
+		if id, err := p.Take(someSize); !errors.Is(err, ErrNotEnforced) {
+			t.Errorf("project %d, %v", id, err)
+		}
+		wantMetric(t, p, "katbox_quota_foreign_projects", many)
+		k.use(first+7, volume.Size{})
+		take(t, p, first+7)
+		for id := range uint32(many) {
+			k.use(first+id, volume.Size{})
+		}
+		time.Sleep(foreignInterval)
+		synctest.Wait()
+		wantMetric(t, p, "katbox_quota_foreign_projects", 0)
+		p.Close()
+	})
+}
+
+// TestChangedLimit is set again, whatever another program has made of it.
+func TestChangedLimit(t *testing.T) {
+	small := volume.Size{Bytes: 1 << 20, Inodes: 10}
+	block := volume.Size{Bytes: 4096}
+	for _, tt := range []struct {
+		name    string
+		limit   volume.Size
+		has     Quota
+		want    volume.Size
+		changes int
+	}{
+		{"taken away", small, Quota{}, small, 1},
+		{"raised", small, Quota{Limit: volume.Size{Bytes: 1 << 40, Inodes: 10}}, small, 1},
+		{"lowered", small, Quota{Limit: volume.Size{Bytes: 1 << 10, Inodes: 10}}, small, 1},
+		{"inodes alone", small, Quota{Limit: someSize}, small, 1},
+		{"a soft limit", small, Quota{Limit: small, Soft: volume.Size{Bytes: 1}}, small, 1},
+		{"a limit where there was none", volume.Size{}, Quota{Limit: volume.Size{Bytes: 1}}, volume.Size{}, 1},
+		{"the same", small, Quota{Limit: small}, small, 0},
+		{"rounded up to a block", volume.Size{Bytes: 1000}, Quota{Limit: block}, block, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k, changes, log := newFake(), 0, ""
+			p := newProjects(t, k, func(c *Config) {
+				c.LimitChanged = func() { changes++ }
+				c.Log = funcr.New(func(_, line string) { log += line }, funcr.Options{})
+			})
+			id, err := p.Take(tt.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log = ""
+			tt.has.ID, tt.has.Used = id, someUse
+			k.quotas[id] = tt.has
+			q, ok := p.Held(id, tt.limit, "volume", "scratch")
+			now, _ := k.Read(id)
+			if !ok || q.Limit != tt.want || q.Used != someUse || now.Limit != tt.want || now.Soft != (volume.Size{}) {
+				t.Errorf("%+v, %t; the kernel has %+v now", q, ok, now)
+			}
+			if named := strings.Contains(log, "scratch"); changes != tt.changes || named != (tt.changes > 0) {
+				t.Errorf("%d changes are counted, want %d; the log has %q", changes, tt.changes, log)
+			}
+		})
+	}
+}
+
+// TestLimitCannotBeSetAgain: the log says so once until it works.
+func TestLimitCannotBeSetAgain(t *testing.T) {
+	k, changes, lines := newFake(), 0, 0
+	p := newProjects(t, k, func(c *Config) {
+		c.LimitChanged = func() { changes++ }
+		c.Log = funcr.New(func(string, string) { lines++ }, funcr.Options{})
+	})
+	take(t, p, first)
+	before := lines
+	changed := volume.Size{Bytes: 1 << 40}
+	k.onSet = func() { k.quotas[first] = Quota{ID: first, Used: someUse, Limit: changed} }
+	k.onSet()
+	for range 3 {
+		if q, ok := p.Held(first, someSize); !ok || q.Limit != changed {
+			t.Errorf("%+v, %t", q, ok)
+		}
+	}
+	if changes != 0 || lines != before+1 {
+		t.Errorf("%d changes, %d lines", changes, lines-before)
+	}
+	k.onSet = nil
+	if q, _ := p.Held(first, someSize); q.Limit != someSize || changes != 1 {
+		t.Errorf("%+v, %d changes", q, changes)
+	}
+}
+
+// TestNoLimitForTheGone: a volume that goes while its limit is set again leaves none, and its ID is not free before.
+func TestNoLimitForTheGone(t *testing.T) {
+	k := newFake()
+	p := newProjects(t, k, func(c *Config) { c.IDs.Size = 1 })
+	take(t, p, first)
+	k.quotas[first] = Quota{ID: first}
+	k.onSet = func() {
+		k.onSet = nil
+		p.Unlimit(first)
+		p.Forgotten(first)
+		if id, _ := p.Take(volume.Size{}); id != 0 {
+			t.Error("the ID was given while its limit was set")
+		}
+	}
+	p.Held(first, someSize)
+	k.wantNoLimit(t, first)
+	p.lookForFree(true)
+	take(t, p, first)
+
+	// One that is not known gets none.
+	end(k, p, first)
+	p.Held(first, someSize)
+	k.wantNoLimit(t, first)
 }
 
 // TestUseThatStays sets an ID aside after a minute, and frees it when the use is gone.

@@ -19,6 +19,9 @@ const (
 	// as many as it can make files.
 	foreignInterval = time.Minute
 	foreignBatch    = 1024
+	// While no ID is left at all they are looked at more often, and as many at a time as take some 50 ms.
+	fullInterval = checkInterval
+	fullBatch    = 32 * foreignBatch
 )
 
 // waiting are the IDs that no volume has and that are not free.
@@ -32,7 +35,9 @@ type waiting struct {
 	timer      *time.Timer
 	timerAt    time.Time
 	closed     bool
-	// checking: a look is under way. running is for Close, which waits for its end.
+	// look is held by who looks which IDs are free; checking: that is the timer's. running is for Close, which waits
+	// for its end.
+	look     sync.Mutex
 	checking bool
 	running  sync.WaitGroup
 	// told: the log has a line about an ID that is set aside.
@@ -51,6 +56,9 @@ func (p *Projects) setAside(n uint32) {
 	w.foreign = append(w.foreign, n)
 	if w.foreignDue.IsZero() {
 		w.foreignDue = time.Now().Add(foreignInterval)
+	}
+	if soon := time.Now().Add(fullInterval); p.ids.isFull() && w.foreignDue.After(soon) {
+		w.foreignDue = soon
 	}
 	if !w.told {
 		w.told = true
@@ -84,7 +92,7 @@ func (p *Projects) setTimer() {
 	w.timer = time.AfterFunc(time.Until(at), p.check)
 }
 
-// check looks which IDs are free now.
+// check looks which IDs are free now, when it is time for that.
 func (p *Projects) check() {
 	p.mu.Lock()
 	w := &p.waiting
@@ -95,12 +103,34 @@ func (p *Projects) check() {
 	w.timer, w.checking = nil, true
 	w.running.Add(1)
 	defer w.running.Done()
+	p.mu.Unlock()
+
+	w.look.Lock()
+	p.lookForFree(false)
+	w.look.Unlock()
+
+	p.mu.Lock()
+	w.checking = false
+	p.setTimer()
+	p.mu.Unlock()
+	p.count()
+}
+
+// lookForFree looks at the IDs that left a moment ago, and at a batch of those that are set aside, if that is due, or
+// if it cannot wait: no ID is left. The caller holds look.
+func (p *Projects) lookForFree(now bool) {
+	p.mu.Lock()
+	w := &p.waiting
 	left := w.leaving
 	w.leaving = nil
 	var foreign []uint32
-	if now := time.Now(); !w.foreignDue.IsZero() && !w.foreignDue.After(now) {
-		foreign = slices.Clone(w.foreign[:min(len(w.foreign), foreignBatch)])
-		w.foreignDue = now.Add(foreignInterval)
+	if began := time.Now(); now || !w.foreignDue.IsZero() && !w.foreignDue.After(began) {
+		batch, interval := foreignBatch, foreignInterval
+		if p.ids.isFull() {
+			batch, interval = fullBatch, fullInterval
+		}
+		foreign = slices.Clone(w.foreign[:min(len(w.foreign), batch)])
+		w.foreignDue = began.Add(interval)
 	}
 	p.mu.Unlock()
 
@@ -108,22 +138,19 @@ func (p *Projects) check() {
 	still := slices.DeleteFunc(slices.Clone(foreign), func(n uint32) bool { return p.free(n, false) })
 
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	w.foreign = append(w.foreign[len(foreign):], still...)
 	if len(w.foreign) == 0 {
 		w.foreign, w.foreignDue, w.told = nil, time.Time{}, false
 	}
-	now := time.Now()
+	ended := time.Now()
 	for _, l := range left {
-		if now.Sub(l.since) >= foreignAfter {
+		if ended.Sub(l.since) >= foreignAfter {
 			p.setAside(l.n)
 		} else {
 			w.leaving = append(w.leaving, l)
 		}
 	}
-	w.checking = false
-	p.setTimer()
-	p.mu.Unlock()
-	p.count()
 }
 
 // count brings the metrics up to date.

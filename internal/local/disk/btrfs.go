@@ -103,6 +103,7 @@ func (s subvolumes) free(r local.Record) error {
 }
 
 func (s subvolumes) stage(_ context.Context, r local.Record, path string, options []string, readOnly bool) error {
+	s.held(r, s.projectOf(r.Name))
 	return s.bind(r, path, options, readOnly)
 }
 

@@ -12,7 +12,9 @@ import (
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/mount"
+	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/scratch"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -22,7 +24,7 @@ type directories struct{ *Pool }
 
 func (d directories) create(_ context.Context, r local.Record, project uint32) error {
 	_, err := d.dir.CreateAs(d.place(r), scratch.Making{Prepare: func(fd int) error {
-		_, err := d.ids.Set(fd, project, limitOf(r))
+		_, err := d.ids.Set(fd, project, limitOf(r), logkeys.Volume, r.Name)
 		return err
 	}})
 	if err != nil {
@@ -54,6 +56,7 @@ func (d directories) grow(r local.Record, project uint32) error {
 func (d directories) free(local.Record) error { return nil }
 
 func (d directories) stage(_ context.Context, r local.Record, path string, options []string, readOnly bool) error {
+	d.held(r, d.projectOf(r.Name))
 	return d.bind(r, path, options, readOnly)
 }
 
@@ -128,6 +131,15 @@ func (d directories) stats(r local.Record, path string, project uint32) (volume.
 	return d.counted(r, path, project)
 }
 
+// held returns what a volume's project uses. Its limit is set again if another program has changed it; one that grows
+// may have the former one yet.
+func (p *Pool) held(r local.Record, project uint32) (quota.Quota, bool) {
+	if r.GrowsFrom != 0 {
+		return p.ids.Of(project)
+	}
+	return p.ids.Held(project, limitOf(r), logkeys.Volume, r.Name)
+}
+
 // counted measures a directory by what its project uses.
 func (p *Pool) counted(r local.Record, path string, project uint32) (volume.Stats, error) {
 	stats, err := p.tools.Stats(path)
@@ -138,7 +150,7 @@ func (p *Pool) counted(r local.Record, path string, project uint32) (volume.Stat
 	if err != nil {
 		return volume.Stats{}, err
 	}
-	used, ok := p.ids.Of(project)
+	used, ok := p.held(r, project)
 	if !ok {
 		return volume.Stats{}, fmt.Errorf("read what its project %d uses: %w", project, unix.ENODATA)
 	}

@@ -293,6 +293,9 @@ func TestVolumeOfAPool(t *testing.T) {
 			stats.Space.Free.Bytes <= 0 || stats.Space.Free.Bytes > stats.Space.Total.Bytes {
 			t.Fatalf("stats %+v, %v", stats, err)
 		}
+		if k.backend != local.Image {
+			p.changesLimit(r, path)
+		}
 		if canGrow(t, k) {
 			r.Size *= 2
 			must(t, p.Grow(t.Context(), r))
@@ -332,6 +335,25 @@ func TestVolumeOfAPool(t *testing.T) {
 			t.Fatalf("records %+v, %v", all, err)
 		}
 	})
+}
+
+// changesLimit changes the limit of a volume as root of a container may that has a mount of the disk. It is set again
+// when the kubelet asks for the volume's statistics, and when the volume is staged.
+func (p *testPool) changesLimit(r local.Record, path string) {
+	p.t.Helper()
+	project, limit := p.projectOf(r.Name), func() volume.Size { q, _ := p.ids.Of(p.projectOf(r.Name)); return q.Limit }
+	for _, other := range []int64{0, r.Size * 100, r.Size / 2} {
+		for what, look := range map[string]func() error{
+			"stats": func() error { _, err := p.Stats(r, path); return err },
+			"stage": func() error { return p.Stage(p.t.Context(), r, path, nil, false) },
+		} {
+			must(p.t, p.ids.Kernel.SetLimit(project, volume.Size{Bytes: other}))
+			must(p.t, look())
+			if got := limit(); got.Bytes < r.Size || got.Bytes > r.Size+mib/16 {
+				p.t.Errorf("%s: the limit of %d bytes was changed to %d, and is %d now", what, r.Size, other, got.Bytes)
+			}
+		}
+	}
 }
 
 // TestLimitOfAPool fills a volume.
@@ -558,7 +580,7 @@ func TestAutoBackend(t *testing.T) {
 func TestPoolsOnOneDisk(t *testing.T) {
 	each(t, []kind{quotaOnXFS, quotaOnExt4, onBtrfs}, func(t *testing.T, k kind) {
 		dir := newDisk(t, k)
-		projects := NewProjects(quota.LocalRange, nil, logr.Discard())
+		projects := NewProjects(quota.LocalRange, nil, nil, logr.Discard())
 		seen := map[uint32]bool{}
 		for _, name := range []string{"a", "b"} {
 			pool, err := Open(filepath.Join(dir, name), Config{Backend: k.backend, Projects: projects, Log: logr.Discard()})

@@ -104,7 +104,7 @@ func (p *Pool) takeProject(r local.Record) (uint32, error) {
 	if p.ids == nil || r.IsSnapshot() {
 		return 0, nil
 	}
-	project, err := p.ids.Take(limitOf(r))
+	project, err := p.ids.Take(limitOf(r), logkeys.Volume, r.Name)
 	if err != nil {
 		return 0, err
 	}

@@ -117,7 +117,7 @@ func open(path string, cfg Config) (_ *Pool, err error) {
 		cfg.Backend = local.Auto
 	}
 	if cfg.Projects == nil {
-		cfg.Projects = NewProjects(quota.LocalRange, nil, cfg.Log)
+		cfg.Projects = NewProjects(quota.LocalRange, nil, nil, cfg.Log)
 	}
 	p := &Pool{Config: cfg, path: filepath.Clean(path), projects: map[string]uint32{},
 		tools: attachdisk.Tools{Root: cfg.HostRoot, Log: cfg.Log}}

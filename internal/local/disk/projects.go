@@ -18,16 +18,19 @@ import (
 type Projects struct {
 	ids      quota.Range
 	reserved []uint32
-	log      logr.Logger
+	// changed is called for each limit that another program has changed; it may be nil.
+	changed func()
+	log     logr.Logger
 
 	mu sync.Mutex
 	// systems are the file systems with an open pool, by their numbers in the mount table.
 	systems map[uint64]*fsProjects
 }
 
-// NewProjects returns those of a range, except the reserved ones. No inline volume gets one of the range.
-func NewProjects(ids quota.Range, reserved []uint32, log logr.Logger) *Projects {
-	return &Projects{ids: ids, reserved: reserved, log: log, systems: map[uint64]*fsProjects{}}
+// NewProjects returns those of a range, except the reserved ones. No inline volume gets one of the range. changed is
+// called for each limit that another program has changed; it may be nil.
+func NewProjects(ids quota.Range, reserved []uint32, changed func(), log logr.Logger) *Projects {
+	return &Projects{ids: ids, reserved: reserved, changed: changed, log: log, systems: map[uint64]*fsProjects{}}
 }
 
 // fsProjects are the projects on one file system.
@@ -55,7 +58,7 @@ func (p *Projects) on(device uint64, dir *os.File, limiter func(fd int) quota.Ke
 	}
 	there := &fsProjects{owner: p, device: device, handle: handle, users: 1, Projects: quota.New(quota.Config{
 		Kernel: limiter(int(handle.Fd())), Mode: quota.Required, IDs: p.ids, Reserved: p.reserved,
-		Log: p.log.WithValues("disk", dir.Name()),
+		LimitChanged: p.changed, Log: p.log.WithValues("disk", dir.Name()),
 	})}
 	p.systems[device] = there
 	return there, nil

@@ -105,7 +105,7 @@ func testLocalWithNode(t *testing.T, kind string) {
 func startLocalNode(t *testing.T, path string, backend local.Backend) *actorslocal.Node {
 	t.Helper()
 	log := testr.New(t)
-	projects := localdisk.NewProjects(quota.LocalRange, nil, log)
+	projects := localdisk.NewProjects(quota.LocalRange, nil, nil, log)
 	found := make(chan struct{}, 1)
 	n, err := actorslocal.Start(actorslocal.Config{
 		Places: []actorslocal.Place{{Class: localClass, Path: path, Backend: backend}},
