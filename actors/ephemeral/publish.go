@@ -47,6 +47,9 @@ func (t *task) publish(p volume.Publication) error {
 		return t.undo(before, p.Target.Path, madeTarget, err)
 	}
 	t.markPublished(p)
+	if before == nil && p.Cut != "" {
+		t.Log.Info("a lifespan is cut to the longest that pods of its namespace may have", logkeys.About(*t.record, "cut", p.Cut)...)
+	}
 	if log := t.Log.V(1); log.Enabled() {
 		log.Info("published", logkeys.About(*t.record, logkeys.Target, p.Target.Path)...)
 	}

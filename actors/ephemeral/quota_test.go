@@ -9,11 +9,13 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/internal/metrics/metricstest"
@@ -393,4 +395,78 @@ func TestWithin(t *testing.T) {
 	if got := within(btrfs, volume.Size{Inodes: math.MaxInt64}, volume.Size{}); got.Total.Inodes != math.MaxInt64 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// mentioning counts the lines of a log that have all parts.
+func mentioning(lines *list[string], parts ...string) (count int) {
+	for _, line := range lines.get() {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			count++
+		}
+	}
+	return count
+}
+
+// TestLimitThatIsNotEnforced is shown as such, and each volume has its line in the log. Where it is enforced nothing is
+// said, nor of a volume without one.
+func TestLimitThatIsNotEnforced(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state   quota.State
+		refused error
+		limit   volume.Size
+		want    bool
+	}{
+		"enforced":        {state: quota.Enforced, limit: testLimit},
+		"counted alone":   {state: quota.Accounted, limit: testLimit, want: true},
+		"no quotas":       {state: quota.None, limit: testLimit, want: true},
+		"refused":         {state: quota.Enforced, refused: unix.EOPNOTSUPP, limit: testLimit, want: true},
+		"without a limit": {state: quota.None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, q, lines := newTestNode(t), newFakeQuotas(), &list[string]{}
+				q.state, q.refused, h.quotas = tt.state, tt.refused, q
+				h.log = funcr.New(func(_, line string) { lines.add(line) }, funcr.Options{})
+				h.start()
+				p := h.limited()
+				p.Terms.Limit = tt.limit
+				if err := h.node.Publish(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				for _, phase := range []volume.Phase{volume.Published, volume.Retained} {
+					if d, err := h.node.Describe(t.Context(), testID); err != nil || d.Record.Phase != phase || d.LimitNotEnforced != tt.want {
+						t.Errorf("%+v, %v, want %s, and not enforced: %t", d, err, phase, tt.want)
+					}
+					if phase == volume.Published {
+						h.unpublish()
+						h.restart()
+					}
+				}
+				if got := mentioning(lines, "the limit of a volume is not enforced", string(testPod)); (got == 1) != tt.want {
+					t.Errorf("%d lines about it", got)
+				}
+				h.stop()
+			})
+		})
+	}
+}
+
+// TestCutLifespanIsLogged once, when it is cut.
+func TestCutLifespanIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, lines := newTestNode(t), &list[string]{}
+		h.log = funcr.New(func(_, line string) { lines.add(line) }, funcr.Options{})
+		h.start()
+		p := h.publication()
+		p.Cut = "lifespan from 3d to 24h"
+		for range 2 {
+			if err := h.node.Publish(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := mentioning(lines, "a lifespan is cut", p.Cut, string(testPod)); got != 1 {
+			t.Errorf("%d lines about it", got)
+		}
+		h.stop()
+	})
 }

@@ -109,6 +109,7 @@ func (v *volumes) describe(id volume.ID) (volume.Description, error) {
 // description describes a volume under a pressure factor.
 func (e *environment) description(r volume.Record, size volume.Size, factor float64) volume.Description {
 	d := volume.Description{Record: r, Size: size}
+	d.LimitNotEnforced = r.Terms.Limit != (volume.Size{}) && !e.Quota.Enforces(r.Project)
 	if r.Phase == volume.Retained {
 		keep := lifespan.Due(r, e.MinLifespan, factor)
 		d.Deadline, d.Early = r.Unpublished.Add(keep), keep < r.Keep()

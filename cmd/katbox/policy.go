@@ -91,6 +91,14 @@ func (p *promises) Terms(namespace string, attributes map[string]string) (volume
 	return good.Terms(namespace, attributes)
 }
 
+// Cut says which lifespans Terms cuts.
+func (p *promises) Cut(namespace string, attributes map[string]string) string {
+	if good := p.good.Load(); good != nil {
+		return good.Cut(namespace, attributes)
+	}
+	return ""
+}
+
 // maxRetained returns what says how much a namespace may retain; nil if nothing ever does. While the
 // policy file was never good all may retain anything.
 func (p *promises) maxRetained() func(namespace string) volume.Size {

@@ -24,7 +24,7 @@ const (
 func (i *instance) listen(ctx context.Context) error {
 	d, err := driver.New(driver.Config{
 		Name: i.o.driverName, Version: version, NodeID: i.o.nodeID, KubeletDir: i.o.kubeletDir, MaxVolumes: i.o.maxVolumes,
-		Volumes: i.node, Terms: i.promises.Terms, Log: i.log, Metrics: i.counted, Trace: i.traces.Calls(),
+		Volumes: i.node, Terms: i.promises.Terms, Cut: i.promises.Cut, Log: i.log, Metrics: i.counted, Trace: i.traces.Calls(),
 	})
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (s *session) statVolume(v resource.RetainedVolume, asJSON bool) error {
 		table.Row("Hold:", verbs.HoldInFull(s.Now(), h.Kind, h.Until.Time, h.By, h.Why))
 	}
 	if t := v.Status.Terms; t != nil {
-		for _, row := range verbs.TermsInFull(t.Lifespan, t.LifespanSucceeded, t.Retain, t.LimitBytes, t.LimitInodes) {
+		for _, row := range verbs.TermsInFull(t.Lifespan, t.LifespanSucceeded, t.Retain, t.LimitBytes, t.LimitInodes, t.LimitNotEnforced) {
 			table.Row(row...)
 		}
 	}

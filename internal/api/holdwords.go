@@ -33,6 +33,8 @@ type Terms struct {
 	// LimitBytes and LimitInodes are how much the volume may take; 0 is no limit.
 	LimitBytes  int64 `json:"limitBytes,omitempty"`
 	LimitInodes int64 `json:"limitInodes,omitempty"`
+	// LimitNotEnforced: nothing keeps the volume from taking more.
+	LimitNotEnforced bool `json:"limitNotEnforced,omitempty"`
 }
 
 // GoneVolume is what a node remembers of a volume that it deleted.

@@ -44,6 +44,9 @@ func TestAttributesBecomeTerms(t *testing.T) {
 	if got := volumes.published[0].Terms; got != want {
 		t.Errorf("terms %+v, want %+v", got, want)
 	}
+	if got := volumes.published[0].Cut; got != "small cuts 90s" {
+		t.Errorf("cut %q", got)
+	}
 }
 
 // TestRefusedAttributes: they are InvalidArgument, with the field and the nearest one, but a volume

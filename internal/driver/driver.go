@@ -34,7 +34,7 @@ type Volumes interface {
 // [volume.ErrInvalid] says which one is refused; with any other one the kubelet has to try again.
 type Terms func(namespace string, attributes map[string]string) (volume.Terms, error)
 
-// Config is what a Driver works with. All fields except MaxVolumes and Trace are required.
+// Config is what a Driver works with. All fields except MaxVolumes, Cut and Trace are required.
 type Config struct {
 	Name       string // as in the CSIDriver object
 	Version    string
@@ -43,9 +43,11 @@ type Config struct {
 	MaxVolumes int64  // how many volumes the node takes; 0 leaves that to the orchestrator
 	Volumes    Volumes
 	Terms      Terms
-	Log        logr.Logger
-	Metrics    *metrics.Metrics
-	Trace      grpc.UnaryServerInterceptor // makes a span of each call; nil for none
+	// Cut says which lifespans among the attributes Terms cuts; "" for none. It may be nil.
+	Cut     func(namespace string, attributes map[string]string) string
+	Log     logr.Logger
+	Metrics *metrics.Metrics
+	Trace   grpc.UnaryServerInterceptor // makes a span of each call; nil for none
 }
 
 // nameFormat is the specification's: a domain name of at most 63 characters.

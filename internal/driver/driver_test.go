@@ -94,7 +94,13 @@ func startServer(t *testing.T, volumes Volumes, log logr.Logger) (*edge.Server, 
 func startCounted(t *testing.T, volumes Volumes, log logr.Logger, m *metrics.Metrics) (*edge.Server, *grpc.ClientConn, <-chan error) {
 	t.Helper()
 	d, err := New(Config{Name: "katbox.csi.paypal.com", Version: "1.2.3", NodeID: "node-1", KubeletDir: "/var/lib/kubelet",
-		MaxVolumes: 7, Volumes: volumes, Terms: testTerms(t), Log: log, Metrics: m})
+		MaxVolumes: 7, Volumes: volumes, Terms: testTerms(t), Log: log, Metrics: m,
+		Cut: func(namespace string, attributes map[string]string) string {
+			if attributes["lifespan"] == "" {
+				return ""
+			}
+			return namespace + " cuts " + attributes["lifespan"]
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,9 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 	if errors.Is(p.Refused, volume.ErrInvalid) {
 		return p, nil
 	}
+	if d.cfg.Cut != nil {
+		p.Cut = d.cfg.Cut(p.Namespace, attributes)
+	}
 	// A volume that is known is published again also while there is no policy, and compared with this.
 	attach, refused := policy.Attach(attributes, t.ReadOnly)
 	p.Attach = attach

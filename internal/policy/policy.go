@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/katbox/katbox/internal/api"
+	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -37,6 +40,29 @@ func (p *Policy) Terms(namespace string, attributes map[string]string) (volume.T
 		return volume.Terms{}, err
 	}
 	return p.Bounds(namespace).terms(asked)
+}
+
+// Cut says which lifespans of the attributes are longer than Terms makes them, and what they are cut to, in a few words;
+// empty if none is.
+func (p *Policy) Cut(namespace string, attributes map[string]string) string {
+	asked, err := read(attributes)
+	if err != nil {
+		return ""
+	}
+	terms, err := p.Bounds(namespace).terms(asked)
+	if err != nil {
+		return ""
+	}
+	var cut []string
+	for _, l := range []struct {
+		key       string
+		asked, is time.Duration
+	}{{"lifespan", asked.lifespan, terms.Lifespan}, {"lifespanSucceeded", asked.lifespanSucceeded, terms.LifespanSucceeded}} {
+		if l.asked > l.is {
+			cut = append(cut, fmt.Sprintf("%s from %s to %s", l.key, duration.Format(l.asked), duration.Format(l.is)))
+		}
+	}
+	return strings.Join(cut, ", ")
 }
 
 // MaxRetained is how much the retained volumes of a namespace may take on this node; zero bytes or

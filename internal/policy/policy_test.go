@@ -232,3 +232,24 @@ func TestAttach(t *testing.T) {
 		t.Errorf("beside mode: %v", err)
 	}
 }
+
+// TestCut: a lifespan that is shorter than what a pod asks for does not go without a word; one that is rounded up does.
+func TestCut(t *testing.T) {
+	for name, tt := range map[string]struct {
+		attributes map[string]string
+		want       string
+	}{
+		"nothing asked":        {nil, ""},
+		"within the bound":     {map[string]string{"lifespan": "24h"}, ""},
+		"rounded up":           {map[string]string{"lifespan": "1ns"}, ""},
+		"longer":               {map[string]string{"lifespan": "3d"}, "lifespan from 3d to 1d"},
+		"longer after success": {map[string]string{"lifespanSucceeded": "20h"}, "lifespanSucceeded from 20h to 12h"},
+		"both": {map[string]string{"lifespan": "3d", "lifespanSucceeded": "2d"},
+			"lifespan from 3d to 1d, lifespanSucceeded from 2d to 1d"},
+		"refused for its format": {map[string]string{"lifespan": "3d", "sizeLimit": "x"}, ""},
+	} {
+		if got := mustNew(t, flags()).Cut("ns", tt.attributes); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

@@ -105,7 +105,11 @@ func WhyGone(reason, by, why string) string {
 func KeptOf(kept, promised string) string { return Known(kept) + " of " + Known(promised) }
 
 // TermsInFull are the rows that say what a volume was promised.
-func TermsInFull(lifespan, succeeded, retain string, bytes, inodes int64) (rows [][]string) {
+func TermsInFull(lifespan, succeeded, retain string, bytes, inodes int64, notEnforced bool) (rows [][]string) {
+	holds := ""
+	if notEnforced {
+		holds = ", not enforced"
+	}
 	if lifespan != "" {
 		text := lifespan
 		if succeeded != "" && succeeded != lifespan {
@@ -117,10 +121,10 @@ func TermsInFull(lifespan, succeeded, retain string, bytes, inodes int64) (rows 
 		rows = append(rows, []string{"Lifespan:", text})
 	}
 	if bytes > 0 {
-		rows = append(rows, []string{"Size limit:", SizeInFull(bytes)})
+		rows = append(rows, []string{"Size limit:", SizeInFull(bytes) + holds})
 	}
 	if inodes > 0 {
-		rows = append(rows, []string{"Inode limit:", fmt.Sprint(inodes)})
+		rows = append(rows, []string{"Inode limit:", fmt.Sprint(inodes) + holds})
 	}
 	return rows
 }

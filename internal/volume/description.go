@@ -18,6 +18,8 @@ type Description struct {
 	// the pressure makes this earlier than the end of its lifespan. A hold's deadline stays.
 	Deadline time.Time
 	Early    bool
+	// LimitNotEnforced: its terms limit what it may take, and nothing enforces that.
+	LimitNotEnforced bool
 }
 
 // Key orders the retained volumes: by the time of their unpublish on the wall clock, as people see

@@ -142,6 +142,8 @@ type Publication struct {
 	// are not acceptable. A volume that is known has its terms already, and the bounds may have changed
 	// since.
 	Refused error
+	// Cut says which lifespans were cut to the longest that the namespace may have; empty if none was.
+	Cut string
 	// Attach is the retained volume to mount in place of a new one; the zero Place for none.
 	Attach Place
 }

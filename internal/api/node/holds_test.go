@@ -178,4 +178,8 @@ func TestTerms(t *testing.T) {
 	if v.Outcome != "Stopped" || !reflect.DeepEqual(v.Terms, want) {
 		t.Errorf("%q, %+v, want %+v", v.Outcome, v.Terms, want)
 	}
+	n.volumes.all[volume.ID(id)].LimitNotEnforced = true
+	if v, err = n.client.Volume(t.Context(), id); err != nil || !v.Terms.LimitNotEnforced {
+		t.Errorf("not enforced: %+v, %v", v.Terms, err)
+	}
 }

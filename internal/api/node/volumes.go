@@ -95,6 +95,7 @@ func (h *handler) volume(d volume.Description) api.Volume {
 	}
 	if r.Terms != (volume.Terms{}) {
 		v.Terms = terms(r.Terms)
+		v.Terms.LimitNotEnforced = d.LimitNotEnforced
 	}
 	return v
 }

@@ -24,7 +24,8 @@ func example() api.Volume {
 		Owner: &api.Owner{Verdict: "Confirmed", NamespaceUID: "ns-1", Kind: "Job", Name: "nightly-29000000", UID: "job-1",
 			Job: "nightly-29000000"},
 		Outcome: "Failed", Hold: &api.Hold{Kind: "Pinned", Until: expires, By: "alice", Why: "look"},
-		Terms: &api.Terms{Lifespan: "12h", LifespanSucceeded: "1h", Retain: "Always", LimitBytes: 1 << 30},
+		Terms: &api.Terms{Lifespan: "12h", LifespanSucceeded: "1h", Retain: "Always", LimitBytes: 1 << 30,
+			LimitNotEnforced: true},
 	}
 }
 
@@ -85,7 +86,7 @@ func TestFrom(t *testing.T) {
 		`"expiresAt":"2026-11-22T21:00:00Z",` +
 		`"mayGoEarlier":false,"bytes":1288490189,"inodes":17,` +
 		`"hold":{"kind":"Pinned","until":"2026-11-22T21:00:00Z","by":"alice","why":"look"},` +
-		`"terms":{"lifespan":"12h","lifespanSucceeded":"1h","retain":"Always","limitBytes":1073741824}}}`
+		`"terms":{"lifespan":"12h","lifespanSucceeded":"1h","retain":"Always","limitBytes":1073741824,"limitNotEnforced":true}}}`
 	if string(text) != want {
 		t.Errorf("volume:\n%s\nwant\n%s", text, want)
 	}

@@ -122,6 +122,8 @@ type Terms struct {
 	// LimitBytes and LimitInodes are how much the volume may take; 0 is no limit.
 	LimitBytes  int64 `json:"limitBytes,omitempty"`
 	LimitInodes int64 `json:"limitInodes,omitempty"`
+	// LimitNotEnforced: nothing keeps the volume from taking more.
+	LimitNotEnforced bool `json:"limitNotEnforced,omitempty"`
 }
 
 // Gone says when and why a volume was deleted.
