@@ -36,11 +36,18 @@ func (t *task) publish(p volume.Publication) error {
 	if err := t.takeProject(&intent); err != nil {
 		return failedAndUndone(err)
 	}
+	had := uint32(0)
+	if before != nil {
+		had = before.Project
+	}
 	if err := t.save(intent); err != nil {
-		if before == nil {
+		if intent.Project != had {
 			t.Quota.Forgotten(intent.Project)
 		}
 		return failedAndUndone(err)
+	}
+	if intent.Project != had {
+		t.Quota.Forgotten(had)
 	}
 	madeTarget, err := t.mount(p)
 	if err != nil {
@@ -190,7 +197,10 @@ func (t *task) mount(p volume.Publication) (madeTarget bool, err error) {
 		if p.Attach != (volume.Place{}) {
 			return nil // the data is there
 		}
-		_, err := t.Scratch.CreateAs(p.Place(), scratch.Making{Mode: t.record.Terms.Mode, Prepare: t.setProject})
+		created, err := t.Scratch.CreateAs(p.Place(), scratch.Making{Mode: t.record.Terms.Mode, Prepare: t.setProject})
+		if err == nil && !created {
+			err = t.markProject()
+		}
 		return volume.WantsRoom(err, volume.InWorkdir)
 	})
 	if err != nil {

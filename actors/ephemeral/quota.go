@@ -22,10 +22,16 @@ const trashPage = 4096
 
 // takeProject gives the record of a volume a project, if its data directory is about to be made. A
 // directory that exists keeps what it has: to mark its files one by one takes longer than to erase
-// them.
-func (t *task) takeProject(next *volume.Record) error {
-	if t.record != nil || next.Attach != (volume.Place{}) || !t.Quota.Gives(next.Terms.Limit) {
+// them. Only where they do not have the project of the record it gets another one, which no files have.
+func (t *task) takeProject(next *volume.Record) (err error) {
+	if next.Attach != (volume.Place{}) || !t.Quota.Gives(next.Terms.Limit) {
 		return nil
+	}
+	if t.record != nil {
+		if next.Project != 0 && t.Quota.Counts() && !t.hasProject(t.record) {
+			next.Project, err = t.Quota.Take(next.Terms.Limit, logkeys.About(*next)...)
+		}
+		return err
 	}
 	exists, err := t.Scratch.Exists(next.Place())
 	if err != nil || exists {
@@ -55,6 +61,45 @@ func (t *task) setProject(fd int) error {
 	return nil
 }
 
+// markTime bounds how long the start of a pod waits until all files of its volume have their project: some 200,000 files.
+const markTime = 30 * time.Second
+
+// markProject gives the files of a volume that was there before the project of its record, if they do not have it. Where
+// that fails, its limit does not hold.
+func (t *task) markProject() error {
+	r := t.record
+	if r.Project == 0 || !t.Quota.Counts() || t.hasProject(r) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, markTime)
+	defer cancel()
+	err := t.Quota.Kernel.SetLimit(r.Project, r.Terms.Limit)
+	if err == nil {
+		err = t.Scratch.Mark(ctx, r.Place(), func(fd int) error { return t.Quota.Kernel.SetProject(fd, r.Project) }, nil)
+	}
+	if err != nil {
+		return t.Quota.NotEnforced(r.Terms.Limit, err, logkeys.About(*r)...)
+	}
+	if t.hasProject(r) {
+		t.Log.Info("the files of a volume have got a project again", logkeys.About(*r, "project", r.Project)...)
+	}
+	return nil
+}
+
+// hasProject tells whether the files of a volume have the project of its record. They do not in a copy of a working
+// directory: cp and rsync copy no projects.
+func (e *environment) hasProject(r *volume.Record) bool {
+	has := true
+	err := e.Scratch.WithData(r.Place(), func(fd int) error {
+		has = e.Quota.Has(fd, r.Project)
+		return nil
+	})
+	if err == nil {
+		e.Quota.Stray(r.Project, !has, logkeys.About(*r)...)
+	}
+	return has
+}
+
 // occupied returns what a volume with a data directory occupies, and its limit if that is enforced:
 // what the kernel counts for its project, or else what a walk finds. The errors are those of
 // scratch.Dir.Usage.
@@ -71,8 +116,12 @@ func (e *environment) occupied(ctx context.Context, r *volume.Record, pace scrat
 }
 
 // held returns what the kernel counts for a volume's project, whose limit it sets again if another program has changed
-// it, and whether that is known.
+// it, and whether that is known: that the volume's files have that project.
 func (e *environment) held(r *volume.Record) (quota.Quota, bool) {
+	// One that is being published may not have got its project yet.
+	if r.Project == 0 || !e.Quota.Counts() || r.Phase != volume.Publishing && !e.hasProject(r) {
+		return quota.Quota{}, false
+	}
 	return e.Quota.Held(r.Project, r.Terms.Limit, logkeys.About(*r)...)
 }
 

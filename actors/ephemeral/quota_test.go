@@ -72,6 +72,21 @@ func (q *fakeQuotas) SetProject(fd int, id uint32) error {
 	return nil
 }
 
+func (q *fakeQuotas) Project(fd int) (uint32, error) {
+	path, err := os.Readlink(fmt.Sprint("/proc/self/fd/", fd))
+	if err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id, dir := range q.dirs {
+		if dir == path {
+			return id, nil
+		}
+	}
+	return 0, nil
+}
+
 func (q *fakeQuotas) SetLimit(id uint32, limit volume.Size) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,6 +123,8 @@ func (q *fakeQuotas) happened() []string {
 	defer q.mu.Unlock()
 	return slices.Clone(q.events)
 }
+
+func (q *fakeQuotas) list() *list[string] { return &list[string]{all: q.happened()} }
 
 func (q *fakeQuotas) wantLimit(t *testing.T, when string, id uint32, want volume.Size) {
 	t.Helper()
@@ -394,6 +411,80 @@ func TestWithin(t *testing.T) {
 	}
 	if got := within(btrfs, volume.Size{Inodes: math.MaxInt64}, volume.Size{}); got.Total.Inodes != math.MaxInt64 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestCopyOfAWorkingDirectory: cp copies no projects. A volume's size is measured by a walk then, and its limit is shown
+// as not enforced until the volume is published again, with another project: the former one may be that of other files.
+func TestCopyOfAWorkingDirectory(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		h.publishLimited()
+		h.writeMarker(testPod, testID)
+		h.unpublish()
+		h.stop()
+		q.mu.Lock()
+		clear(q.dirs)
+		clear(q.limits)
+		q.mu.Unlock()
+		lines := &list[string]{}
+		h.log = funcr.New(func(_, line string) { lines.add(line) }, funcr.Options{})
+		h.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		metricstest.Of(t, h.metrics).Want(t, "of a copy", metricstest.Values{"katbox_quota_stray_volumes": 1})
+		if d, err := h.node.Describe(t.Context(), testID); err != nil || !d.LimitNotEnforced || d.Size.Inodes != 2 {
+			t.Errorf("of a copy: %+v, %v", d, err)
+		}
+		if got := mentioning(lines, "do not have the project of its record", string(testPod)); got != 1 {
+			t.Errorf("%d lines about it", got)
+		}
+
+		h.publishLimited()
+		r := h.wantPhase(testID, volume.Publishing)
+		if r.Project != firstProject+1 || q.dirs[r.Project] != h.data(testPod, testID) {
+			t.Errorf("published with project %d, of %q", r.Project, q.dirs[r.Project])
+		}
+		q.wantLimit(t, "published", r.Project, testLimit)
+		if got := mentioning(q.list(), fmt.Sprint("project ", r.Project)); got != 2 {
+			t.Errorf("%d files and directories got the project, want 2", got)
+		}
+		metricstest.Of(t, h.metrics).Want(t, "published", metricstest.Values{"katbox_quota_stray_volumes": 0, "katbox_quota_projects": 1})
+		if stats, err := h.node.Stats(t.Context(), testID, h.limited().Target.Path); err != nil || stats.Space.Total != testLimit {
+			t.Errorf("published: %+v, %v", stats, err)
+		}
+		h.restart()
+		if d, err := h.node.Describe(t.Context(), testID); err != nil || d.LimitNotEnforced {
+			t.Errorf("published: %+v, %v", d, err)
+		}
+	})
+}
+
+// TestProjectThatCannotBeSetAgain: the volume is published, and its limit is shown as not enforced; unless that is
+// required.
+func TestProjectThatCannotBeSetAgain(t *testing.T) {
+	for _, mode := range []quota.Mode{quota.Auto, quota.Required} {
+		synctest.Test(t, func(t *testing.T) {
+			h, q := newTestNode(t), newFakeQuotas()
+			h.quotas, h.quotaMode = q, mode
+			h.start()
+			h.publishLimited()
+			h.unpublish()
+			q.mu.Lock()
+			clear(q.dirs)
+			q.refused = unix.EIO
+			q.mu.Unlock()
+			err := h.node.Publish(t.Context(), h.limited())
+			if mode == quota.Required {
+				wantError(t, err, quota.ErrNotEnforced)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if d, err := h.node.Describe(t.Context(), testID); err != nil || !d.LimitNotEnforced {
+				t.Errorf("%s: %+v, %v", mode, d, err)
+			}
+			metricstest.Of(t, h.metrics).Want(t, string(mode), metricstest.Values{"katbox_quota_projects": 1})
+			h.stop()
+		})
 	}
 }
 

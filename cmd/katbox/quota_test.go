@@ -332,3 +332,55 @@ func TestQuotaThatIsChanged(t *testing.T) {
 		}
 	})
 }
+
+// TestQuotaOfACopy of the working directory, as an administrator makes it who gives Katbox a disk of its own, or restores a
+// backup: no file has a project. Sizes are those of the files, and the limit of a volume holds once it is published again.
+func TestQuotaOfACopy(t *testing.T) {
+	onQuotas(t, quota.Enforced, func(t *testing.T, n *limitedNode) {
+		n.start()
+		former := n.project(n.mustPublish(podNamed(1), volumeID(1), "8Mi", 20))
+		if _, err := roottest.AsPod(n.target(podNamed(1)), "mkdir", "-p", "a/b"); err != nil {
+			t.Fatal(err)
+		}
+		if size, err := n.write(n.target(podNamed(1)), "a/b/data", 4); err != nil {
+			t.Fatal(size, err)
+		}
+		n.unpublish(podNamed(1), volumeID(1))
+		n.end()
+		restored, err := os.MkdirTemp(n.fileSystem, "copy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := os.RemoveAll(restored); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := roottest.Run("cp", "-a", "--reflink=never", n.workdir()+"/.", restored); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Unmount(n.workdir(), unix.UMOUNT_NOFOLLOW); err != nil {
+			t.Fatal(err)
+		}
+		roottest.Mount(t, restored, n.workdir(), "", unix.MS_BIND, "")
+
+		n.start()
+		n.eventually("the copy is measured, and its limit is shown as not enforced", func() bool {
+			v, err := n.admin().Volume(t.Context(), volumeID(1))
+			return err == nil && v.Bytes != nil && *v.Bytes >= 4<<20 && v.Terms.LimitNotEnforced
+		})
+		target := n.mustPublish(podNamed(1), volumeID(1), "8Mi", 20)
+		its := n.project(target)
+		if its == former || its != n.project(target+"/a/b") || its != n.project(target+"/a/b/data") {
+			t.Errorf("project %d, and %d before; below it %d and %d", its, former, n.project(target+"/a/b"), n.project(target+"/a/b/data"))
+		}
+		if bytes, files := n.stats(podNamed(1), volumeID(1)); bytes.Total != 8<<20 || bytes.Used < 4<<20 || files.Total != 20 || files.Used != 4 {
+			t.Errorf("stats: %v, %v", bytes, files)
+		}
+		if size, err := n.write(target, "a/b/more", 16); err == nil || size > 4<<20 {
+			t.Errorf("%d bytes were written: %v", size, err)
+		}
+		n.purge(podNamed(1), volumeID(1))
+		n.wantFree(its)
+	})
+}

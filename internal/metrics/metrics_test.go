@@ -77,6 +77,7 @@ var names = []string{
 	"katbox_quota_limits_changed_total counter",
 	"katbox_quota_not_enforced_total counter",
 	"katbox_quota_projects gauge",
+	"katbox_quota_stray_volumes gauge",
 	"katbox_read_bytes_total counter",
 	"katbox_read_leases gauge",
 	"katbox_read_requests_total counter",

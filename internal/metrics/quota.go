@@ -7,6 +7,7 @@ type quotas struct {
 	state       *prometheus.GaugeVec
 	projects    prometheus.Gauge
 	foreign     prometheus.Gauge
+	strays      prometheus.Gauge
 	notEnforced prometheus.Counter
 	changed     prometheus.Counter
 }
@@ -19,6 +20,8 @@ func newQuotas(r *prometheus.Registry) quotas {
 			"Project IDs that no new volume may get: those of volumes and of the trash, reserved ones, and foreign ones."),
 		foreign: gauge(r, "quota_foreign_projects",
 			"Project IDs that are set aside, because files that are of no volume with that ID have them, or a limit."),
+		strays: gauge(r, "quota_stray_volumes",
+			"Volumes whose files do not have the project of their record, as in a copy: they are measured by a walk, and have no limit."),
 		notEnforced: counter(r, "quota_not_enforced_total", "Volumes with a limit that were published though nothing enforces it."),
 		changed: counter(r, "quota_limits_changed_total",
 			"Limits of volumes, also in pools of the node, that another program had changed, and that were set again."),
@@ -33,10 +36,11 @@ func (m *Metrics) QuotaIs(state string) {
 	}
 }
 
-// ProjectsTaken sets the number of project IDs that no new volume may get, and of those among them
-// that are set aside.
-func (m *Metrics) ProjectsTaken(taken, foreign int) {
+// ProjectsTaken sets the number of project IDs that no new volume may get, of those among them
+// that are set aside, and of those whose volumes have files of another project.
+func (m *Metrics) ProjectsTaken(taken, foreign, strays int) {
 	if m != nil {
+		m.strays.Set(float64(strays))
 		m.projects.Set(float64(taken))
 		m.foreign.Set(float64(foreign))
 	}
@@ -50,4 +54,4 @@ func (m *Metrics) LimitNotEnforced() {
 }
 
 // LimitChanged counts a limit that another program had changed, of whatever volume.
-func (m *Metrics) LimitChanged() { m.quotas.changed.Inc() }
+func (m *Metrics) LimitChanged() { m.changed.Inc() }

@@ -80,12 +80,9 @@ func Detect(dir int) *FileSystem {
 }
 
 func (f *FileSystem) detect() error {
-	attr, err := kernel.GetXAttr(f.quotas.FD)
-	if err != nil {
+	var err error
+	if f.inside, err = f.Project(f.quotas.FD); err != nil {
 		return fmt.Errorf("the file system has no projects: %w", err)
-	}
-	if attr.XFlags&projectInherit != 0 {
-		f.inside = attr.Project
 	}
 	flags, err := kernel.QuotaFlags(f.quotas)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
@@ -141,14 +138,30 @@ func (f *FileSystem) State() (State, error) { return f.state, f.reason }
 // none. That is how an administrator limits a whole directory.
 func (f *FileSystem) Inside() uint32 { return f.inside }
 
-// SetProject gives an open empty directory a project, and with it all that will be made in it.
+// Project returns the project that an open directory gives to all that is made in it; 0 if none.
+func (f *FileSystem) Project(fd int) (uint32, error) {
+	attr, err := kernel.GetXAttr(fd)
+	if err != nil || attr.XFlags&projectInherit == 0 {
+		return 0, err
+	}
+	return attr.Project, nil
+}
+
+// SetProject gives an open file or directory a project. What is in a directory keeps its own, and what will be made in it
+// gets this one.
 func (f *FileSystem) SetProject(fd int, id uint32) error {
 	attr, err := kernel.GetXAttr(fd)
 	if err != nil {
 		return fmt.Errorf("read the project: %w", err)
 	}
+	st, err := kernel.Fstat(fd)
+	if err != nil {
+		return err
+	}
 	attr.Project = id
-	attr.XFlags |= projectInherit
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		attr.XFlags |= projectInherit
+	}
 	if err := kernel.SetXAttr(fd, attr); err != nil {
 		return fmt.Errorf("set project %d: %w", id, err)
 	}

@@ -47,6 +47,7 @@ var (
 type Kernel interface {
 	State() (State, error)
 	Inside() uint32
+	Project(fd int) (uint32, error)
 	SetProject(fd int, id uint32) error
 	SetLimit(id uint32, limit volume.Size) error
 	Read(id uint32) (Quota, error)
@@ -89,6 +90,8 @@ type Projects struct {
 	waiting           waiting
 	// setting are those whose limit is being set again: none of them becomes free meanwhile.
 	setting map[uint32]bool
+	// strays are those whose volumes have files of another project.
+	strays map[uint32]bool
 	// toldUnset: the log has a line about a limit that cannot be set again.
 	toldUnset bool
 }
@@ -96,7 +99,7 @@ type Projects struct {
 // New returns the Projects of a file system. Call [Projects.Known] for each record before the first
 // Take, and [Projects.Close] at the end.
 func New(cfg Config) *Projects {
-	p := &Projects{Config: cfg, shared: map[uint32]int{}, setting: map[uint32]bool{}}
+	p := &Projects{Config: cfg, shared: map[uint32]int{}, setting: map[uint32]bool{}, strays: map[uint32]bool{}}
 	if p.Draw == nil {
 		p.Draw = rand.Uint32N
 	}
@@ -142,7 +145,45 @@ func (p *Projects) Gives(limit volume.Size) bool {
 }
 
 // Enforces tells whether the kernel enforces the limit of a volume with that project.
-func (p *Projects) Enforces(id uint32) bool { return p != nil && id != 0 && p.state == Enforced }
+func (p *Projects) Enforces(id uint32) bool {
+	if p == nil || id == 0 || p.state != Enforced {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.strays[id-p.IDs.First]
+}
+
+// Has tells whether an open data directory has the project of its record. It has not in a copy of a working directory, or
+// where root of a pod has taken it out. That it cannot be told counts as yes.
+func (p *Projects) Has(fd int, id uint32) bool {
+	has, err := p.Kernel.Project(fd)
+	return err != nil || has == id
+}
+
+// Stray notes whether the files of a volume have another project than its record says. about are further words of the log
+// about the volume.
+func (p *Projects) Stray(id uint32, is bool, about ...any) {
+	n := id - p.IDs.First
+	p.mu.Lock()
+	was := p.strays[n]
+	tell := is && !was && len(p.strays) == 0
+	switch {
+	case is == was, !p.recorded.has(n):
+		p.mu.Unlock()
+		return
+	case is:
+		p.strays[n] = true
+	default:
+		delete(p.strays, n)
+	}
+	p.mu.Unlock()
+	p.count()
+	if tell {
+		p.Log.Info("the files of a volume do not have the project of its record, as in a copy or after a restore: until it is published "+
+			"again it is measured by a walk, and its limit does not hold; further ones are only counted", append([]any{"project", id}, about...)...)
+	}
+}
 
 // Take returns the ID of a project for a new volume with that limit; 0 if the volume gets none. The
 // error is an [ErrNotEnforced]; only [Required] has one. about are further words of the log about the volume.
@@ -154,16 +195,16 @@ func (p *Projects) Take(limit volume.Size, about ...any) (uint32, error) {
 	if err == nil {
 		err = p.why
 	}
-	if err = p.notEnforced(limit, err, about); err != nil && id != 0 {
+	if err = p.NotEnforced(limit, err, about...); err != nil && id != 0 {
 		p.Forgotten(id)
 		id = 0
 	}
 	return id, err
 }
 
-// notEnforced is about a limit that is not enforced because of an error. Whether that is an error
+// NotEnforced is about a limit that is not enforced because of an error. Whether that is an error
 // of the volume is up to the mode.
-func (p *Projects) notEnforced(limit volume.Size, cause error, about []any) error {
+func (p *Projects) NotEnforced(limit volume.Size, cause error, about ...any) error {
 	switch {
 	case cause == nil || limit == volume.Size{}:
 		return nil
@@ -249,7 +290,7 @@ func (p *Projects) failed(limit volume.Size, err error, about []any) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return err
 	}
-	return p.notEnforced(limit, err, about)
+	return p.NotEnforced(limit, err, about...)
 }
 
 // Of returns what a project uses, and its limit if that is enforced, and whether this is known. Files
@@ -414,6 +455,7 @@ func (p *Projects) Forgotten(id uint32) {
 	}
 	had := p.recorded.has(n)
 	p.recorded.remove(n)
+	delete(p.strays, n)
 	left := had && !p.trashed.has(n)
 	p.mu.Unlock()
 	if left {

@@ -27,8 +27,10 @@ type fakeKernel struct {
 	state  State
 	inside uint32
 	quotas map[uint32]Quota
-	err    error
-	reads  int
+	// projects are those of open directories.
+	projects map[int]uint32
+	err      error
+	reads    int
 	// onSet is called with each limit that is set, and may call back.
 	onSet func()
 }
@@ -43,6 +45,8 @@ func (k *fakeKernel) State() (State, error) {
 func (k *fakeKernel) Inside() uint32 { return k.inside }
 
 func (k *fakeKernel) SetProject(int, uint32) error { return k.err }
+
+func (k *fakeKernel) Project(fd int) (uint32, error) { return k.projects[fd], k.err }
 
 func (k *fakeKernel) SetLimit(id uint32, limit volume.Size) error {
 	k.mu.Lock()
@@ -348,6 +352,42 @@ func TestNoLimitForTheGone(t *testing.T) {
 	end(k, p, first)
 	p.Held(first, someSize)
 	k.wantNoLimit(t, first)
+}
+
+// TestStray: of a volume whose files have another project nothing is enforced. The log says so once, until there is
+// none any more.
+func TestStray(t *testing.T) {
+	k, lines := newFake(), 0
+	k.projects = map[int]uint32{7: first, 8: 0}
+	p := newProjects(t, k, func(c *Config) { c.Log = funcr.New(func(string, string) { lines++ }, funcr.Options{}) })
+	take(t, p, first)
+	take(t, p, first+1)
+	if !p.Has(7, first) || p.Has(8, first) || p.Has(7, first+1) {
+		t.Error("it cannot tell which project a directory has")
+	}
+	k.err = unix.EIO
+	if !p.Has(8, first) {
+		t.Error("a directory that cannot be looked at has another project")
+	}
+	k.err = nil
+	before := lines
+	for _, id := range []uint32{first, first + 1, first, first + 5, 5} { // the last two are of no record
+		p.Stray(id, true)
+	}
+	wantMetric(t, p, "katbox_quota_stray_volumes", 2)
+	if p.Enforces(first) || p.Enforces(first+1) || lines != before+1 {
+		t.Errorf("enforced: %t, %t, %d lines", p.Enforces(first), p.Enforces(first+1), lines-before)
+	}
+	p.Stray(first, false)
+	p.Forgotten(first + 1)
+	wantMetric(t, p, "katbox_quota_stray_volumes", 0)
+	if !p.Enforces(first) || p.Enforces(0) {
+		t.Error("a limit that holds is not enforced, or that of no project is")
+	}
+	p.Stray(first, true)
+	if lines != before+2 {
+		t.Errorf("%d lines", lines-before)
+	}
 }
 
 // TestUseThatStays sets an ID aside after a minute, and frees it when the use is gone.

@@ -157,7 +157,7 @@ func (p *Projects) lookForFree(now bool) {
 func (p *Projects) count() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Metrics.ProjectsTaken(p.ids.count, len(p.waiting.foreign))
+	p.Metrics.ProjectsTaken(p.ids.count, len(p.waiting.foreign), len(p.strays))
 }
 
 // FindForeign sets the IDs aside that the kernel counts something for, or has a limit of, and that

@@ -15,6 +15,7 @@ import (
 	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 	"github.com/katbox/katbox/internal/local"
+	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/quota"
 	"github.com/katbox/katbox/internal/volume"
 )
@@ -82,6 +83,9 @@ func (s subvolumes) clone(_ context.Context, r, from local.Record, project uint3
 }
 
 func (s subvolumes) grow(r local.Record, project uint32) error {
+	if project != 0 && !s.hasProject(r, project) {
+		return nil // nothing limits it
+	}
 	return directories(s).grow(r, project)
 }
 
@@ -103,7 +107,12 @@ func (s subvolumes) free(r local.Record) error {
 }
 
 func (s subvolumes) stage(_ context.Context, r local.Record, path string, options []string, readOnly bool) error {
-	s.held(r, s.projectOf(r.Name))
+	if project := s.projectOf(r.Name); s.hasProject(r, project) {
+		s.held(r, project)
+	} else {
+		s.Log.Info("a volume is a directory and no subvolume, as in a copy or after a restore: nothing limits it; copy its files into a new one",
+			logkeys.Volume, r.Name, logkeys.Path, s.path)
+	}
 	return s.bind(r, path, options, readOnly)
 }
 
@@ -165,6 +174,17 @@ type quotaGroups struct{ fd int }
 func (quotaGroups) State() (quota.State, error) { return quota.Enforced, nil }
 
 func (quotaGroups) Inside() uint32 { return 0 }
+
+// Project returns 0 for what is no subvolume, and so in no quota group of its own. Which group a subvolume is in, the
+// kernel does not say.
+func (quotaGroups) Project(fd int) (uint32, error) {
+	const top = 256 // the inode of the top directory of each subvolume
+	st, err := kernel.Fstat(fd)
+	if err == nil && st.Ino == top {
+		err = errors.ErrUnsupported
+	}
+	return 0, err
+}
 
 func (quotaGroups) SetProject(int, uint32) error { return errors.ErrUnsupported }
 

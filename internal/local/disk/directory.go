@@ -55,8 +55,8 @@ func (d directories) grow(r local.Record, project uint32) error {
 
 func (d directories) free(local.Record) error { return nil }
 
-func (d directories) stage(_ context.Context, r local.Record, path string, options []string, readOnly bool) error {
-	d.held(r, d.projectOf(r.Name))
+func (d directories) stage(ctx context.Context, r local.Record, path string, options []string, readOnly bool) error {
+	d.makeHold(ctx, r)
 	return d.bind(r, path, options, readOnly)
 }
 
@@ -131,6 +131,41 @@ func (d directories) stats(r local.Record, path string, project uint32) (volume.
 	return d.counted(r, path, project)
 }
 
+// makeHold makes the limit of a volume hold that is about to be used. Its files do not have the project of its record in a
+// copy of a pool, as after a restore: then they get another one, which no files have. A limit that cannot be made to hold
+// keeps no pod from its data.
+func (d directories) makeHold(ctx context.Context, r local.Record) {
+	project := d.projectOf(r.Name)
+	if project == 0 || d.hasProject(r, project) {
+		d.held(r, project)
+		return
+	}
+	project, err := d.takeProject(r)
+	if err == nil {
+		err = d.ids.Kernel.SetLimit(project, limitOf(r))
+	}
+	if err == nil {
+		err = d.dir.Mark(ctx, d.place(r), func(fd int) error { return d.ids.Kernel.SetProject(fd, project) }, nil)
+	}
+	if err != nil {
+		d.Log.Error(err, "the files of a volume do not have its project, as in a copy or after a restore; its limit does not hold",
+			logkeys.Volume, r.Name, logkeys.Path, d.path)
+		return
+	}
+	d.Log.Info("the files of a volume have got a project again, as after a copy or a restore; its limit holds",
+		logkeys.Volume, r.Name, logkeys.Path, d.path, "project", project)
+}
+
+// hasProject tells whether the files of a volume have a project.
+func (p *Pool) hasProject(r local.Record, project uint32) bool {
+	has := true
+	err := p.dir.WithData(p.place(r), func(fd int) error {
+		has = p.ids.Has(fd, project)
+		return nil
+	})
+	return err != nil || has
+}
+
 // held returns what a volume's project uses. Its limit is set again if another program has changed it; one that grows
 // may have the former one yet.
 func (p *Pool) held(r local.Record, project uint32) (quota.Quota, bool) {
@@ -149,6 +184,10 @@ func (p *Pool) counted(r local.Record, path string, project uint32) (volume.Stat
 	free, err := kernel.Fstatfs(int(p.here.Fd()))
 	if err != nil {
 		return volume.Stats{}, err
+	}
+	if !p.hasProject(r, project) {
+		stats.Used.Bytes, stats.Used.Inodes, err = p.dir.Usage(context.Background(), p.place(r), nil)
+		return stats, err // and the room is the disk's: nothing limits it
 	}
 	used, ok := p.held(r, project)
 	if !ok {
