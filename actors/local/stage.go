@@ -111,7 +111,7 @@ func (t *task) unstage(ctx context.Context, path string) error {
 	}
 	for _, at := range []string{stagedAt(path, true), stagedAt(path, false)} {
 		if m, there := attach.At(table, at); there {
-			if name, ok := t.nameOf(m); !ok || name != t.volume {
+			if !t.mayEnd(m) {
 				return t.foreign(m)
 			}
 		}
@@ -127,6 +127,13 @@ func (t *task) unstage(ctx context.Context, path string) error {
 	return nil
 }
 
+// mayEnd tells whether a mount where the volume is to be taken away may go: the volume's, or one of a disk that was
+// taken away under it.
+func (t *task) mayEnd(m attach.Mount) bool {
+	name, ok := t.nameOf(m)
+	return ok && name == t.volume || !ok && t.Machine.Lost(m)
+}
+
 func (t *task) foreign(m attach.Mount) error {
 	return problemf(volume.ErrForeignMount, "%s of %s is mounted at %s, which is not volume %s; find out what that is, and unmount it",
 		m.FSType, m.Source, m.Target, t.volume)
@@ -140,6 +147,9 @@ func (t *task) publish(p pools.NodePublication) error {
 	}
 	from := stagedAt(p.Staging, p.Block)
 	m, there := attach.At(table, from)
+	if there && t.Machine.Lost(m) {
+		return problemf(volume.ErrUnavailable, "%s", t.lost())
+	}
 	if there {
 		name, ok := t.nameOf(m)
 		there = ok && name == t.volume
@@ -160,6 +170,12 @@ func (t *task) publish(p pools.NodePublication) error {
 	return nil
 }
 
+// lost says what became of the disk of the volume, and what to do.
+func (t *task) lost() string {
+	return "the loop device of volume " + t.volume + " was detached from its image on the node (losetup -D does that); delete the pods " +
+		"that use the volume, and it is staged anew"
+}
+
 // unpublish takes a volume back from a pod. It needs no disk.
 func (t *task) unpublish(target string) error {
 	table, err := t.table()
@@ -167,7 +183,7 @@ func (t *task) unpublish(target string) error {
 		return err
 	}
 	if m, there := attach.At(table, target); there {
-		if name, ok := t.nameOf(m); !ok || name != t.volume {
+		if !t.mayEnd(m) {
 			return t.foreign(m)
 		}
 		if err := t.Machine.Unmount(target); err != nil {
@@ -183,8 +199,11 @@ func (t *task) unpublish(target string) error {
 // expand completes a growth: the volume is as large as its record says already, unless that was refused, or a crash
 // came between.
 func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error) {
-	if err := t.mountedAt(e.Path); err != nil {
+	switch lost, err := t.mountedAt(e.Path); {
+	case err != nil:
 		return 0, err
+	case lost:
+		return 0, problemf(volume.ErrUnavailable, "%s", t.lost())
 	}
 	p, err := t.use(ctx, "")
 	if err != nil {
@@ -205,26 +224,35 @@ func (t *task) expand(ctx context.Context, e pools.NodeExpansion) (int64, error)
 	return r.Size, nil
 }
 
-// mountedAt fails where the volume is neither staged nor published at a path.
-func (t *task) mountedAt(path string) error {
+// mountedAt fails where the volume is neither staged nor published at a path. lost: a disk is there that was taken away
+// under its volume.
+func (t *task) mountedAt(path string) (lost bool, err error) {
 	table, err := t.table()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, at := range []string{stagedAt(path, false), stagedAt(path, true)} {
 		if m, there := attach.At(table, at); there {
 			if name, ok := t.nameOf(m); ok && name == t.volume {
-				return nil
+				return false, nil
 			}
+			lost = lost || t.Machine.Lost(m)
 		}
 	}
-	return problemf(volume.ErrNotFound, "volume %s is not mounted at %s", t.volume, path)
+	if lost {
+		return true, nil
+	}
+	return false, problemf(volume.ErrNotFound, "volume %s is not mounted at %s", t.volume, path)
 }
 
 // stats measures a volume, and says whether it can be used.
 func (t *task) stats(ctx context.Context, path string) (volume.Stats, error) {
-	if err := t.mountedAt(path); err != nil {
+	lost, err := t.mountedAt(path)
+	switch {
+	case err != nil:
 		return volume.Stats{}, err
+	case lost:
+		return volume.Stats{Abnormal: true, Condition: t.lost()}, nil
 	}
 	p, err := t.use(ctx, "")
 	if errors.Is(err, volume.ErrUnavailable) {

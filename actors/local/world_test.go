@@ -466,6 +466,18 @@ func (d *daemon) NameOf(m attach.Mount) (string, bool) {
 	return strings.CutPrefix(m.Root, "/pool/volumes/")
 }
 
+// Lost tells whether a mount is of a disk that lose has taken away.
+func (d *daemon) Lost(m attach.Mount) bool { return strings.HasPrefix(m.Root, "/lost/") }
+
+// lose takes the disk of a volume away under its mounts.
+func (w *world) lose(name string) {
+	for i := range w.mounts {
+		if m := &w.mounts[i]; m.Root == "/pool/volumes/"+name {
+			m.Root = "/lost/" + name
+		}
+	}
+}
+
 // Unstage takes away what Stage has made.
 func (d *daemon) Unstage(_ context.Context, name, path string) error {
 	return d.change("unstage", name, func() error {

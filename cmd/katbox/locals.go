@@ -198,6 +198,9 @@ func (machine) Table() ([]attach.Mount, error) { return attach.Table() }
 // NameOf returns the volume that a mount is of.
 func (machine) NameOf(m attach.Mount) (string, bool) { return disk.NameOf(m) }
 
+// Lost tells whether a mount shows a disk that was taken away under its volume.
+func (machine) Lost(m attach.Mount) bool { return disk.Lost(m) }
+
 // Unstage takes a volume away from where it is staged.
 func (machine) Unstage(ctx context.Context, name, path string) error {
 	return disk.Unstage(ctx, name, path)

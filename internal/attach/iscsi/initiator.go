@@ -51,6 +51,8 @@ type Initiator struct {
 	// down is since when sessions are down; seen has what was read of the others.
 	down map[int]time.Time
 	seen map[string]seen
+	// refused is the name of the last disk that had the number of one that vanished under a pod.
+	refused string
 
 	locating sync.Mutex
 	database string // the directory of open-iscsi's records, once it is known

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 
 	"github.com/katbox/katbox/internal/attach"
@@ -66,14 +67,20 @@ func (i *Initiator) scan(ctx context.Context, target string, lun int, serial str
 		case err != nil:
 			return attach.Device{}, err
 		case !stale:
-			return d.Device, nil
+			return d.Device, i.alone(ctx, d)
 		}
 		i.log.Info("removes the disk of a volume that had the LUN before", about(d)...)
 		if err := i.remove(ctx, d, false); err != nil {
 			return attach.Device{}, err
 		}
 	}
+	if err := i.noVacancy(); err != nil {
+		return attach.Device{}, err
+	}
 	if d, err = i.appear(ctx, s, lun); err != nil {
+		return attach.Device{}, err
+	}
+	if err := i.alone(ctx, d); err != nil {
 		return attach.Device{}, err
 	}
 	is, err := i.ask(ctx, d)
@@ -93,6 +100,59 @@ func (i *Initiator) scan(ctx context.Context, target string, lun int, serial str
 		err = fmt.Errorf("%w: the disk's serial number changed from %q to %q while it appeared", volume.ErrUnavailable, d.Serial, is)
 	}
 	return attach.Device{}, err
+}
+
+// alone makes sure that no pod has a disk by having the node of an earlier one, which had its number and vanished, as by
+// a logout on the node: it removes the disk, and fails with volume.ErrBusy. A disk that is in use stays.
+func (i *Initiator) alone(ctx context.Context, d found) error {
+	at, err := i.namesake(d.Name)
+	if at == "" || err != nil {
+		return err
+	}
+	if by, err := i.use(d); by != "" || err != nil {
+		return err
+	}
+	i.refuse(d.Name)
+	i.log.Info("removes a disk that a pod could read: it has the number of one that vanished under the pod", append(about(d), "mount", at)...)
+	return errors.Join(hasNamesake(d.Name, at), i.remove(ctx, d, false))
+}
+
+// noVacancy fails as alone does, before the next disk appears, where the last one got a number that it must not have:
+// the kernel gives a new disk the lowest number that is free.
+func (i *Initiator) noVacancy() error {
+	name := i.refusedLast()
+	if name == "" {
+		return nil
+	}
+	_, err := kernel.Stat(filepath.Join(i.sysfs, "block", name))
+	switch {
+	case err == nil:
+		return nil // another disk has it by now
+	case !gone(err):
+		return err
+	}
+	at, err := i.namesake(name)
+	if at == "" || err != nil {
+		return err
+	}
+	return hasNamesake(name, at)
+}
+
+func (i *Initiator) refuse(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.refused = name
+}
+
+func (i *Initiator) refusedLast() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.refused
+}
+
+func hasNamesake(name, at string) error {
+	return fmt.Errorf("%w: the kernel gives it the number of %s, a disk that vanished, and that one's node is still mounted at %s; "+
+		"delete the pod that has it", volume.ErrBusy, name, at)
 }
 
 func about(d found) []any {

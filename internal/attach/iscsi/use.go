@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func (i *Initiator) use(d found) (string, error) {
 
 // mounted finds mounts of the disk, of its partitions and of its node.
 func (i *Initiator) mounted(d found) (string, error) {
-	table, err := attach.Table()
+	table, err := i.table()
 	if err != nil {
 		return "", err
 	}
@@ -52,18 +53,39 @@ func (i *Initiator) mounted(d found) (string, error) {
 		numbers[number] = true
 	}
 	for _, m := range table {
-		// The host's root directory shows copies of mounts. They go with what they are copies of.
-		if i.config.Root != "" && strings.HasPrefix(m.Target+"/", strings.TrimSuffix(i.config.Root, "/")+"/") {
-			continue
-		}
 		switch {
 		case numbers[m.Device]:
 			return "mounted at " + m.Target, nil
-		case (m.FSType == "devtmpfs" || m.FSType == "tmpfs") && m.Root == "/"+d.Name:
+		case isNode(m) && m.Root == "/"+d.Name:
 			return "its node is mounted at " + m.Target, nil
 		}
 	}
 	return "", nil
+}
+
+// table reads the mount table. The host's root directory shows copies of mounts. They go with what they are copies of.
+func (i *Initiator) table() ([]attach.Mount, error) {
+	table, err := attach.Table()
+	if i.config.Root != "" {
+		below := strings.TrimSuffix(i.config.Root, "/") + "/"
+		table = slices.DeleteFunc(table, func(m attach.Mount) bool { return strings.HasPrefix(m.Target+"/", below) })
+	}
+	return table, err
+}
+
+// isNode tells whether a mount is of a file in memory, as the nodes of devices are.
+func isNode(m attach.Mount) bool { return m.FSType == "devtmpfs" || m.FSType == "tmpfs" }
+
+// namesake returns where the node of a disk is mounted that had a name, and so the number that goes with it, and is gone;
+// empty if it is mounted nowhere. The kernel removes the node of a disk that goes.
+func (i *Initiator) namesake(name string) (target string, err error) {
+	table, err := i.table()
+	for _, m := range table {
+		if isNode(m) && m.Root == "/"+name+"//deleted" {
+			return m.Target, err
+		}
+	}
+	return "", err
 }
 
 // partitions returns the directories of a disk's partitions.

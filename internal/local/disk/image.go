@@ -218,12 +218,19 @@ func (i *images) stage(ctx context.Context, r local.Record, path string, options
 	}
 	// Until it is closed, the device stays.
 	defer l.Close()
-	if r.Block {
-		return i.tools.BindDevice(l.path(), filepath.Join(path, DeviceFile))
-	}
 	table, err := attach.Table()
 	if err != nil {
 		return err
+	}
+	if r.Block {
+		file := filepath.Join(path, DeviceFile)
+		if m, there := attach.At(table, file); there && Lost(m) {
+			// Pods that have its former device have mounts of their own, which keep the number from others.
+			if err := i.tools.Unmount(file); err != nil {
+				return err
+			}
+		}
+		return i.tools.BindDevice(l.path(), file)
 	}
 	if len(mountsOf(table, l.name, l.number)) == 0 {
 		if err := i.tools.Check(ctx, l.path(), fsTypeOf(r)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -54,8 +55,8 @@ func loopNames(suffix string) ([]string, error) {
 		}
 		content, err := readBacking(name)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
-			continue // it has no file, or lost it just now
+		case hasNoFile(err):
+			continue // or it lost it just now
 		case err != nil:
 			return nil, fmt.Errorf("which file %s has: %w", name, err)
 		}
@@ -155,7 +156,10 @@ func attachLoop(file *os.File, flags uint32) (*loop, error) {
 
 // attachOne makes one loop device of a file. The error is EBUSY if another process took the device.
 func attachOne(control, file *os.File, flags uint32) (*loop, error) {
-	number, release := reserveLoop()
+	number, release, err := reserveLoop()
+	if err != nil {
+		return nil, err
+	}
 	defer release()
 	if err := kernel.LoopAdd(int(control.Fd()), number); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make loop device %d: %w", number, err)
@@ -197,19 +201,31 @@ var reserved struct {
 }
 
 // reserveLoop returns the number of a loop device without a file that no other goroutine gets until release is
-// called.
-func reserveLoop() (number int, release func()) {
+// called. A device may have lost its file (losetup -D) while a pod has its node: with that number the pod would read
+// and write the next volume. So a number whose node is bound anywhere is not taken.
+func reserveLoop() (number int, release func(), err error) {
+	table, err := attach.Table()
+	if err != nil {
+		return 0, nil, err
+	}
+	bound := map[string]bool{}
+	for _, m := range table {
+		if name, ok := nodeOf(m); ok {
+			bound[name] = true
+		}
+	}
 	reserved.Lock()
 	defer reserved.Unlock()
 	if reserved.numbers == nil {
 		reserved.numbers = map[int]bool{}
 	}
 	for number = firstLoop; ; number++ {
-		if reserved.numbers[number] {
+		name := fmt.Sprintf("loop%d", number)
+		if reserved.numbers[number] || bound[name] {
 			continue
 		}
 		// sysfs is in memory.
-		if _, err := readBacking(fmt.Sprintf("loop%d", number)); err == nil {
+		if _, err := readBacking(name); err == nil {
 			continue
 		}
 		reserved.numbers[number] = true
@@ -217,7 +233,7 @@ func reserveLoop() (number int, release func()) {
 			reserved.Lock()
 			defer reserved.Unlock()
 			delete(reserved.numbers, number)
-		}
+		}, nil
 	}
 }
 
@@ -233,20 +249,43 @@ func refuseDiscards(name string) error {
 // mountsOf returns the mounts of a loop device's file system, and those of its node.
 func mountsOf(table []attach.Mount, name string, number uint64) (found []attach.Mount) {
 	for _, m := range table {
-		if m.Device == number || isNodeOf(m, name) {
+		if node, ok := nodeOf(m); m.Device == number || ok && node == name {
 			found = append(found, m)
 		}
 	}
 	return found
 }
 
-// isNodeOf tells whether a mount shows the node of a device.
-func isNodeOf(m attach.Mount, name string) bool {
-	return (m.FSType == "devtmpfs" || m.FSType == "tmpfs") && filepath.Base(strings.TrimSuffix(m.Root, removedMark)) == name
+// nodeOf returns the name of the loop device whose node a mount shows, also after the node was removed: a device that
+// gets its number later is behind it.
+func nodeOf(m attach.Mount) (name string, ok bool) {
+	name = filepath.Base(strings.TrimSuffix(m.Root, removedMark))
+	return name, (m.FSType == "devtmpfs" || m.FSType == "tmpfs") && strings.HasPrefix(name, "loop")
 }
 
 // removedMark is what the mount table adds to the path of what was removed.
 const removedMark = "//deleted"
+
+// Lost tells whether a mount shows the node of a loop device of a volume that has lost its file, as by losetup -D on
+// the node. Nothing tells whose it was, and nothing can be read through it: no device gets the number while the mount
+// is there. It looks at sysfs alone.
+func Lost(m attach.Mount) bool {
+	name, ok := nodeOf(m)
+	if !ok {
+		return false
+	}
+	number, err := strconv.Atoi(strings.TrimPrefix(name, "loop"))
+	if err != nil || number < firstLoop {
+		return false
+	}
+	_, err = readBacking(name)
+	return hasNoFile(err)
+}
+
+// hasNoFile tells whether sysfs has no file of a loop device because there is none.
+func hasNoFile(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV)
+}
 
 // detach takes the file from a loop device that nothing uses, if it is still the one that isOurs knows: a device that
 // lost its file may get another volume's at any time. The error is [volume.ErrBusy] while something uses it: a mount,

@@ -18,8 +18,8 @@ func NameOf(m attach.Mount) (name string, ok bool) {
 	if name, ok := nameIn(strings.TrimSuffix(m.Root, removedMark)); ok {
 		return name, true
 	}
-	device := filepath.Base(strings.TrimSuffix(m.Root, removedMark))
-	if !strings.HasPrefix(device, "loop") || !isNodeOf(m, device) {
+	device, ok := nodeOf(m)
+	if !ok {
 		link, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(m.Device), unix.Minor(m.Device)))
 		if err != nil {
 			return "", false

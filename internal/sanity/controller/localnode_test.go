@@ -139,6 +139,7 @@ type machine struct{ attachdisk.Tools }
 
 func (machine) Table() ([]attach.Mount, error)       { return attach.Table() }
 func (machine) NameOf(m attach.Mount) (string, bool) { return localdisk.NameOf(m) }
+func (machine) Lost(m attach.Mount) bool             { return localdisk.Lost(m) }
 func (machine) Unstage(ctx context.Context, name, path string) error {
 	return localdisk.Unstage(ctx, name, path)
 }
