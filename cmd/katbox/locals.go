@@ -135,13 +135,15 @@ func (l *locals) startNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	locations := disk.NewLocations(paths...)
 	d := &disks{
 		known: pools, hostRoot: l.o.arrays.hostRoot, own: []string{cmp.Or(l.o.arrays.hostRoot, "/"), l.o.kubeletDir}, log: l.log,
-		projects: disk.NewProjects(quota.LocalRange, reserved, l.i.counted.LimitChanged, l.log),
-		turns:    pace.NewTurns(l.o.eraseParallel, pace.NewCalls(), actors.LowPriority, func(int) {}),
+		projects: disk.NewProjects(quota.LocalRange, reserved, l.i.counted.LimitChanged, l.log), locations: locations,
+		turns: pace.NewTurns(l.o.eraseParallel, pace.NewCalls(), actors.LowPriority, func(int) {}),
 	}
 	n, err := actorslocal.Start(actorslocal.Config{
-		Places: places, Open: d.open, Machine: machine{attachdisk.Tools{Root: l.o.arrays.hostRoot, Log: l.log}}, Metrics: l.i.counted,
+		Places: places, Open: d.open, Metrics: l.i.counted,
+		Machine: machine{attachdisk.Tools{Root: l.o.arrays.hostRoot, Log: l.log}, locations},
 		Changed: l.noteChange, HostRoot: l.o.arrays.hostRoot, Threads: l.o.local.threads(l.i.threads), Log: l.log,
 	})
 	if err != nil {
@@ -166,8 +168,10 @@ type disks struct {
 	// own are directories on the node's own disks, which get a pool only where that is wanted.
 	own      []string
 	projects *disk.Projects
-	turns    *pace.Turns
-	log      logr.Logger
+	// locations know where the pools are, for machine.
+	locations *disk.Locations
+	turns     *pace.Turns
+	log       logr.Logger
 }
 
 // open opens the pool in a directory. Where there was none before, the one that is there is expected from now on.
@@ -178,7 +182,7 @@ func (d *disks) open(_ context.Context, place actorslocal.Place) (local.Dir, err
 	}
 	p, err := disk.Open(place.Path, disk.Config{
 		Class: place.Class, Backend: place.Backend, Expect: place.UUID, NotOn: notOn, HostRoot: d.hostRoot, Projects: d.projects,
-		Turns: d.turns, Log: d.log,
+		Locations: d.locations, Turns: d.turns, Log: d.log,
 	})
 	if err != nil {
 		return nil, err
@@ -190,20 +194,23 @@ func (d *disks) open(_ context.Context, place actorslocal.Place) (local.Dir, err
 }
 
 // machine is what is done with mounts whatever pool they are of.
-type machine struct{ attachdisk.Tools }
+type machine struct {
+	attachdisk.Tools
+	locations *disk.Locations
+}
 
 // Table reads the mount table.
 func (machine) Table() ([]attach.Mount, error) { return attach.Table() }
 
 // NameOf returns the volume that a mount is of.
-func (machine) NameOf(m attach.Mount) (string, bool) { return disk.NameOf(m) }
+func (a machine) NameOf(m attach.Mount) (string, bool) { return a.locations.NameOf(m) }
 
 // Lost tells whether a mount shows a disk that was taken away under its volume.
 func (machine) Lost(m attach.Mount) bool { return disk.Lost(m) }
 
 // Unstage takes a volume away from where it is staged.
-func (machine) Unstage(ctx context.Context, name, path string) error {
-	return disk.Unstage(ctx, name, path)
+func (a machine) Unstage(ctx context.Context, name, path string) error {
+	return a.locations.Unstage(ctx, name, path)
 }
 
 // noteChange notes that a pool has appeared.

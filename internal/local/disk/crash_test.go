@@ -91,7 +91,7 @@ func (p *testPool) holds(r local.Record, want string) error {
 			err = fmt.Errorf("%d bytes, want %d", stats.Space.Total.Bytes, r.Size)
 		}
 	}
-	return errors.Join(err, Unstage(context.Background(), r.Name, path))
+	return errors.Join(err, p.Locations.Unstage(context.Background(), r.Name, path))
 }
 
 func (p *testPool) clean() error {
@@ -162,7 +162,7 @@ func TestCrashOfAStage(t *testing.T) {
 			r = p.make(r)
 			path := target(t)
 			stage := func() error { return p.Stage(context.Background(), r, path, nil, false) }
-			unstage := func() error { return Unstage(context.Background(), r.Name, path) }
+			unstage := func() error { return p.Locations.Unstage(context.Background(), r.Name, path) }
 			staged := func() error {
 				table, err := attach.Table()
 				if err != nil {

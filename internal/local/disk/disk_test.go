@@ -203,8 +203,9 @@ func (p *testPool) stage(r local.Record, options ...string) string {
 	path := target(p.t)
 	must(p.t, p.Stage(p.t.Context(), r, path, options, false))
 	must(p.t, p.Grow(p.t.Context(), r))
+	locations := p.Locations
 	p.t.Cleanup(func() {
-		if err := Unstage(context.Background(), r.Name, path); err != nil {
+		if err := locations.Unstage(context.Background(), r.Name, path); err != nil {
 			p.t.Error(err)
 		}
 	})
@@ -213,7 +214,7 @@ func (p *testPool) stage(r local.Record, options ...string) string {
 
 func (p *testPool) unstage(r local.Record, path string) {
 	p.t.Helper()
-	must(p.t, Unstage(p.t.Context(), r.Name, path))
+	must(p.t, p.Locations.Unstage(p.t.Context(), r.Name, path))
 }
 
 func write(t *testing.T, path, content string) {
@@ -238,7 +239,7 @@ func (p *testPool) mounted(name string) (targets []string) {
 	must(p.t, err)
 	for _, m := range found {
 		targets = append(targets, m.Target)
-		if of, ok := NameOf(m); !ok || of != name {
+		if of, ok := p.Locations.NameOf(m); !ok || of != name {
 			p.t.Errorf("the mount at %s is of %q, %t, want %s", m.Target, of, ok, name)
 		}
 	}
@@ -391,7 +392,7 @@ func TestBlockVolume(t *testing.T) {
 		_, err = file.WriteAt([]byte("raw"), 4*mib)
 		must(t, errors.Join(err, file.Sync()))
 		// What it holds may not go while a process has it open.
-		wants(t, Unstage(t.Context(), "pvc-1", path), volume.ErrBusy)
+		wants(t, p.Locations.Unstage(t.Context(), "pvc-1", path), volume.ErrBusy)
 		must(t, file.Close())
 		r.Size *= 2
 		must(t, p.Stage(t.Context(), r, path, nil, false))

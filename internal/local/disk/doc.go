@@ -60,7 +60,7 @@
 // Every step may be the last one before a crash, and every call may be repeated. What an unfinished [Pool.Make] has
 // left goes to the trash when it is repeated, so half a volume is never taken for a whole one. A loop device of a file
 // system goes by itself when nothing has it open, so a crash leaves none; one of a block device stays until
-// [Pool.Release], or [Unstage]. A file system that was frozen for a copy when the daemon ended is thawed by the next
+// [Pool.Release], or [Locations.Unstage]. A file system that was frozen for a copy when the daemon ended is thawed by the next
 // Open, also if it was unstaged meanwhile: the kernel keeps it, with its loop device, until then.
 //
 // A volume that is in use is never touched: no image is moved or removed that a loop device has, and no loop device

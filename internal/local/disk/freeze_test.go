@@ -32,9 +32,9 @@ func TestUnstagedWhileFrozen(t *testing.T) {
 			wants(t, p.tryMake(s), errCrash)
 			dead, armed = false, false
 			must(t, p.Close())
-			wants(t, Unstage(t.Context(), origin.Name, path), volume.ErrBusy)
+			wants(t, p.Locations.Unstage(t.Context(), origin.Name, path), volume.ErrBusy)
 			p.open()
-			must(t, Unstage(t.Context(), origin.Name, path))
+			must(t, p.Locations.Unstage(t.Context(), origin.Name, path))
 			must(t, p.tryMake(s))
 			must(t, p.holds(origin, "content"))
 			p.delete(s)

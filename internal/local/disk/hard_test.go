@@ -233,12 +233,13 @@ func TestUnstageWithoutThePool(t *testing.T) {
 		}
 		wants(t, p.Stage(t.Context(), other, second, nil, false), volume.ErrConflict)
 		wants(t, p.Stage(t.Context(), other, path, nil, false), attach.ErrNotOurs)
-		wants(t, Unstage(t.Context(), "pvc-2", path), attach.ErrNotOurs)
+		wants(t, p.Locations.Unstage(t.Context(), "pvc-2", path), attach.ErrNotOurs)
 		must(t, p.Close())
 		p.Pool = nil
+		locations := NewLocations(p.path) // a daemon that starts without the disk
 		for range 2 {
-			must(t, Unstage(t.Context(), "pvc-1", path))
-			must(t, Unstage(t.Context(), "pvc-2", second))
+			must(t, locations.Unstage(t.Context(), "pvc-1", path))
+			must(t, locations.Unstage(t.Context(), "pvc-2", second))
 		}
 		for _, name := range []string{"pvc-1", "pvc-2"} {
 			if left, err := p.loops(name); err != nil || left != nil {
@@ -256,7 +257,7 @@ func TestNamesOfAPool(t *testing.T) {
 		for what, err := range map[string]error{
 			"save": p.Save(r), "make": p.Make(t.Context(), r), "trash": p.Trash(r), "forget": p.Forget(name),
 			"stage": p.Stage(t.Context(), r, "/nowhere", nil, false), "grow": p.Grow(t.Context(), r),
-			"unstage": Unstage(t.Context(), name, "/nowhere"), "release": p.Release(name),
+			"unstage": p.Locations.Unstage(t.Context(), name, "/nowhere"), "release": p.Release(name),
 		} {
 			if !errors.Is(err, volume.ErrInvalid) {
 				t.Errorf("%s of %.20q: %v", what, name, err)
@@ -338,7 +339,7 @@ func TestManyVolumesAtOnce(t *testing.T) {
 						if found, err := p.Mounts(table, r.Name); err != nil || len(found) != 1 {
 							return fmt.Errorf("mounts of %s: %+v, %w", r.Name, found, err)
 						}
-						if err := Unstage(t.Context(), r.Name, path); err != nil {
+						if err := p.Locations.Unstage(t.Context(), r.Name, path); err != nil {
 							return err
 						}
 						if err := p.tryDelete(r); err != nil {

@@ -8,7 +8,17 @@ import (
 )
 
 // lostAt tells whether a device that has lost its file is mounted at a path.
-func lostAt(t *testing.T, path string) bool {
+func (p *testPool) lostAt(path string) bool {
+	p.t.Helper()
+	m := mountAt(p.t, path)
+	if name, ok := p.Locations.NameOf(m); ok && Lost(m) {
+		p.t.Errorf("what is mounted at %s is lost, and %s", path, name)
+	}
+	return Lost(m)
+}
+
+// mountAt returns what is mounted at a path.
+func mountAt(t *testing.T, path string) attach.Mount {
 	t.Helper()
 	table, err := attach.Table()
 	must(t, err)
@@ -16,10 +26,7 @@ func lostAt(t *testing.T, path string) bool {
 	if !ok {
 		t.Fatalf("nothing is mounted at %s", path)
 	}
-	if name, ok := NameOf(m); ok && Lost(m) {
-		t.Errorf("what is mounted at %s is lost, and %s", path, name)
-	}
-	return Lost(m)
+	return m
 }
 
 // TestLostDevice is staged anew at the same path; its pod does not get the device of the volume by that.
@@ -28,24 +35,24 @@ func TestLostDevice(t *testing.T) {
 	a := p.block("pvc-a")
 	staging := p.stage(a)
 	at, published := filepath.Join(staging, DeviceFile), publish(t, staging)
-	if lostAt(t, at) || lostAt(t, published) {
+	if p.lostAt(at) || p.lostAt(published) {
 		t.Fatal("a device is taken for lost that has its file")
 	}
 	p.lose("pvc-a")
-	if !lostAt(t, at) || !lostAt(t, published) {
+	if !p.lostAt(at) || !p.lostAt(published) {
 		t.Error("a device is not known as lost")
 	}
 	for range 2 {
 		must(t, p.Stage(t.Context(), a, staging, nil, false))
-		if got := begin(t, at); got != "pvc-a" || lostAt(t, at) {
+		if got := begin(t, at); got != "pvc-a" || p.lostAt(at) {
 			t.Errorf("the device that is staged begins with %q", got)
 		}
 	}
-	if got := begin(t, published); got != "" || !lostAt(t, published) {
+	if got := begin(t, published); got != "" || !p.lostAt(published) {
 		t.Errorf("the pod of the lost device reads %q", got)
 	}
 	must(t, p.tools.Unmount(published))
-	must(t, Unstage(t.Context(), "pvc-a", staging))
+	must(t, p.Locations.Unstage(t.Context(), "pvc-a", staging))
 	for name, want := range map[string]bool{"loop999999": true, "loop0": false, "loopback": false} {
 		if got := Lost(attach.Mount{FSType: "devtmpfs", Root: "/" + name}); got != want {
 			t.Errorf("%s is lost: %t", name, got)
@@ -58,7 +65,7 @@ func TestLostDeviceIsUnstaged(t *testing.T) {
 	p := newPool(t, imageOnExt4)
 	staging := p.stage(p.block("pvc-a"))
 	p.lose("pvc-a")
-	must(t, Unstage(t.Context(), "pvc-a", staging))
+	must(t, p.Locations.Unstage(t.Context(), "pvc-a", staging))
 	table, err := attach.Table()
 	must(t, err)
 	if m, ok := attach.At(table, filepath.Join(staging, DeviceFile)); ok {

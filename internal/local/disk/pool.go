@@ -40,6 +40,8 @@ type Config struct {
 	HostRoot string
 	// Projects gives IDs to volumes; all pools of a process share it.
 	Projects *Projects
+	// Locations know where the pools of a process are; all of them share it.
+	Locations *Locations
 	// Turns are those in which the trash is erased; nil for all at once.
 	Turns *pace.Turns
 	Log   logr.Logger
@@ -119,6 +121,9 @@ func open(path string, cfg Config) (_ *Pool, err error) {
 	if cfg.Projects == nil {
 		cfg.Projects = NewProjects(quota.LocalRange, nil, nil, cfg.Log)
 	}
+	if cfg.Locations == nil {
+		cfg.Locations = NewLocations(path)
+	}
 	p := &Pool{Config: cfg, path: filepath.Clean(path), projects: map[string]uint32{},
 		tools: attachdisk.Tools{Root: cfg.HostRoot, Log: cfg.Log}}
 	defer func() {
@@ -133,6 +138,9 @@ func open(path string, cfg Config) (_ *Pool, err error) {
 		return nil, err
 	}
 	if err := p.openParts(); err != nil {
+		return nil, err
+	}
+	if err := p.locate(); err != nil {
 		return nil, err
 	}
 	if err := p.chooseBackend(); err != nil {
@@ -187,6 +195,15 @@ func (p *Pool) openParts() (err error) {
 		}
 	}
 	return kernel.Sync(p.here)
+}
+
+// locate tells whose mounts are to be taken for volumes of the pool.
+func (p *Pool) locate() error {
+	st, err := kernel.Fstat(int(p.volumes.Fd()))
+	if err == nil {
+		err = p.Locations.learn(p.path, location{p.location, st.Dev})
+	}
+	return err
 }
 
 // keepName is a file that keeps a directory from being empty: an empty one is removed with the last volume in it.

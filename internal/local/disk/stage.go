@@ -40,7 +40,7 @@ func (p *Pool) Release(name string) error {
 	if _, ok := p.backend.(*images); !ok {
 		return nil
 	}
-	return wrap(releaseLoops(context.Background(), name), "release %s of pool %s", name, p.path)
+	return wrap(p.Locations.releaseLoops(context.Background(), name), "release %s of pool %s", name, p.path)
 }
 
 // Stats measures a volume that is mounted at a path.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/katbox/katbox/internal/attach"
 	attachdisk "github.com/katbox/katbox/internal/attach/disk"
@@ -14,11 +13,11 @@ import (
 // loop device of the volume if nothing else uses it. The directory stays. It needs no pool, so that a volume whose
 // disk is gone can be unstaged. That nothing is there is no error. The error is [volume.ErrBusy] while a process
 // has a file open there.
-func Unstage(ctx context.Context, name, path string) error {
-	return wrap(unstage(ctx, name, path), "unstage %s at %s", name, path)
+func (l *Locations) Unstage(ctx context.Context, name, path string) error {
+	return wrap(l.unstage(ctx, name, path), "unstage %s at %s", name, path)
 }
 
-func unstage(ctx context.Context, name, path string) error {
+func (l *Locations) unstage(ctx context.Context, name, path string) error {
 	var tools attachdisk.Tools
 	if err := checkName(name); err != nil {
 		return err
@@ -32,7 +31,7 @@ func unstage(ctx context.Context, name, path string) error {
 		if !ok {
 			continue
 		}
-		if of, ok := NameOf(there); ok && of != name {
+		if of, ok := l.NameOf(there); ok && of != name {
 			return fmt.Errorf("%w: volume %s is mounted at %s", attach.ErrNotOurs, of, target)
 		}
 		if err := tools.Unmount(target); err != nil {
@@ -42,19 +41,18 @@ func unstage(ctx context.Context, name, path string) error {
 	if err := tools.Remove(filepath.Join(path, DeviceFile)); err != nil {
 		return err
 	}
-	return releaseLoops(ctx, name)
+	return l.releaseLoops(ctx, name)
 }
 
 // releaseLoops detaches the loop devices of a volume that nothing uses any more.
-func releaseLoops(ctx context.Context, name string) error {
-	suffix := filepath.Join("/", volumesName, name, imageName)
-	names, err := loopNames(suffix)
+func (l *Locations) releaseLoops(ctx context.Context, name string) error {
+	names, err := loopNames(filepath.Join("/", volumesName, name, imageName))
 	if err != nil {
 		return err
 	}
-	isOurs := func(l *loop) bool {
-		content, err := readBacking(l.name)
-		return err == nil && strings.HasSuffix(backingFile(content), suffix)
+	isOurs := func(has *loop) bool {
+		of, ok := l.ofDevice(has.name)
+		return ok && of == name
 	}
 	for _, device := range names {
 		if err := detach(ctx, device, isOurs); err != nil {

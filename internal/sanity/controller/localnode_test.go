@@ -105,14 +105,16 @@ func testLocalWithNode(t *testing.T, kind string) {
 func startLocalNode(t *testing.T, path string, backend local.Backend) *actorslocal.Node {
 	t.Helper()
 	log := testr.New(t)
-	projects := localdisk.NewProjects(quota.LocalRange, nil, nil, log)
+	projects, locations := localdisk.NewProjects(quota.LocalRange, nil, nil, log), localdisk.NewLocations(path)
 	found := make(chan struct{}, 1)
 	n, err := actorslocal.Start(actorslocal.Config{
 		Places: []actorslocal.Place{{Class: localClass, Path: path, Backend: backend}},
 		Open: func(_ context.Context, p actorslocal.Place) (local.Dir, error) {
-			return localdisk.Open(p.Path, localdisk.Config{Class: p.Class, Backend: p.Backend, Expect: p.UUID, Projects: projects, Log: log})
+			return localdisk.Open(p.Path, localdisk.Config{
+				Class: p.Class, Backend: p.Backend, Expect: p.UUID, Projects: projects, Locations: locations, Log: log,
+			})
 		},
-		Machine: machine{attachdisk.Tools{Log: log}}, Metrics: nodemetrics.New("", ""), Log: log,
+		Machine: machine{attachdisk.Tools{Log: log}, locations}, Metrics: nodemetrics.New("", ""), Log: log,
 		Changed: func() {
 			select {
 			case found <- struct{}{}:
@@ -135,11 +137,14 @@ func startLocalNode(t *testing.T, path string, backend local.Backend) *actorsloc
 }
 
 // machine is what is done with mounts whatever pool they are of.
-type machine struct{ attachdisk.Tools }
+type machine struct {
+	attachdisk.Tools
+	locations *localdisk.Locations
+}
 
-func (machine) Table() ([]attach.Mount, error)       { return attach.Table() }
-func (machine) NameOf(m attach.Mount) (string, bool) { return localdisk.NameOf(m) }
-func (machine) Lost(m attach.Mount) bool             { return localdisk.Lost(m) }
-func (machine) Unstage(ctx context.Context, name, path string) error {
-	return localdisk.Unstage(ctx, name, path)
+func (machine) Table() ([]attach.Mount, error)         { return attach.Table() }
+func (a machine) NameOf(m attach.Mount) (string, bool) { return a.locations.NameOf(m) }
+func (machine) Lost(m attach.Mount) bool               { return localdisk.Lost(m) }
+func (a machine) Unstage(ctx context.Context, name, path string) error {
+	return a.locations.Unstage(ctx, name, path)
 }
