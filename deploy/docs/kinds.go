@@ -267,6 +267,7 @@ var noUsers = map[string]string{
 	"internal/roottest":              "helps tests",
 	"internal/roottest/hostile":      "helps tests",
 	"internal/sanity":                "tests",
+	"internal/shares":                "who asks for a slot says why there is none",
 	"internal/sanity/controller":     "tests",
 	"internal/sanity/specs":          "tests",
 	"internal/terminal/terminaltest": "helps tests",

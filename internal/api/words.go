@@ -95,7 +95,7 @@ type Entry struct {
 	Links   uint64    `json:"nlink"`
 }
 
-// FileList is a page of a directory, or of a tree, sorted by the bytes of the names.
+// FileList is a page of a directory, or of a tree, sorted by the bytes of the names unless it is Unsorted.
 type FileList struct {
 	// Path is that of the request, percent-encoded.
 	Path    string  `json:"path"`
@@ -105,6 +105,8 @@ type FileList struct {
 	Continue string `json:"continue,omitempty"`
 	// Truncated: directories below the depth of the request were not entered.
 	Truncated bool `json:"truncated,omitempty"`
+	// Unsorted: the page has names of a directory with more than 20,000, which come in its own order.
+	Unsorted bool `json:"unsorted,omitempty"`
 }
 
 // Usage is what occupies the node's disk.

@@ -101,7 +101,7 @@ func (b *Branch) Leave() error {
 	above.fd = fd
 	// As in Unnoticed; here it is rare, so a call of its own does.
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NOATIME)
-	return seek(fd, above.next)
+	return Seek(fd, above.next)
 }
 
 // Close closes the directories that are still open. Nothing else is called after it.

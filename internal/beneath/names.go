@@ -68,9 +68,10 @@ func Records(read []byte) iter.Seq[Record] {
 }
 
 // Rewind goes back to the first name of an open directory.
-func Rewind(fd int) error { return seek(fd, 0) }
+func Rewind(fd int) error { return Seek(fd, 0) }
 
-func seek(fd int, position int64) error {
+// Seek goes to a position in an open directory: that behind a name, or 0 for the first one.
+func Seek(fd int, position int64) error {
 	_, err := unix.Seek(fd, position, unix.SEEK_SET)
 	return os.NewSyscallError("lseek", err)
 }

@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// maxPage bounds the memory of a page, in bytes: names and targets may be long.
-	maxPage = 4 << 20
+	// maxPage bounds the texts of a page, in bytes: paths and targets may be long.
+	maxPage = 1 << 20
 	// scanSize is how many bytes of names one read of a directory takes: some thousand names.
 	scanSize = 256 << 10
-	// entrySize is what an entry takes besides its names.
-	entrySize = 256
+	// maxSorted is how many names a directory may have to be listed in their order: they are all read for
+	// each page.
+	maxSorted = 20_000
 )
 
 // ListOptions say which part of a directory a list contains.
@@ -31,19 +32,19 @@ type ListOptions struct {
 }
 
 // List returns a page of the directory at a path, sorted by the bytes of the names; with a Depth
-// above 1 by those of the paths, element by element, so a directory comes before what is in it.
+// above 1 by those of the paths, element by element, so a directory comes before what is in it. A directory
+// with more than 20,000 names comes in its own order instead, which stays the same while nothing changes.
 //
-// next continues the list, and is empty on the last page. A page may hold fewer entries than its
-// limit and not be the last: it ends early when its names take 4 MiB. truncated says that the page
-// has a directory that was not entered because of Depth. A name that vanishes meanwhile is left out;
-// one that appears may or may not be in the list.
+// A page may hold fewer entries than its limit and not be the last: it ends early when its texts take 1 MiB. A name
+// that vanishes meanwhile is left out; one that appears may or may not be in the list.
 //
-// Each page reads the names of the whole directory, and keeps those of the page.
-func (t *Tree) List(ctx context.Context, p paths.Path, o ListOptions, pace Pace) (entries []Entry, next string, truncated bool, err error) {
+// A page costs what is asked for: it looks at the entries that it returns, and reads the names of those, and up to
+// 20,000 of each directory on the way to them.
+func (t *Tree) List(ctx context.Context, p paths.Path, o ListOptions, pace Pace) (page Page, err error) {
 	o.Limit, o.Depth = max(o.Limit, 1), min(max(o.Depth, 1), 16)
-	after, err := paths.ParseRef(o.After)
-	if err != nil || o.After != "" && after.IsTop() || len(after.Elements()) > o.Depth {
-		return nil, "", false, at(p, ErrBadContinue)
+	after, ok := parseWay(o.After)
+	if !ok || len(after) > o.Depth {
+		return Page{}, at(p, ErrBadContinue)
 	}
 	fd, e, err := t.look(p)
 	if err == nil {
@@ -53,17 +54,32 @@ func (t *Tree) List(ctx context.Context, p paths.Path, o ListOptions, pace Pace)
 		}
 	}
 	if err != nil {
-		return nil, "", false, err
+		return Page{}, err
 	}
 	l := &list{tree: t, ctx: ctx, pace: pace, limit: o.Limit, buf: make([]byte, scanSize)}
-	if err := l.directory(fd, p, paths.Path{}, after.Elements(), o.Depth); err != nil && !errors.Is(err, errFull) {
-		return nil, "", false, err
+	if err := l.directory(fd, p, make([]step, 0, o.Depth), after, o.Depth); err != nil && !errors.Is(err, errFull) {
+		return Page{}, err
 	}
-	return l.entries, l.next, l.truncated, nil
+	return l.page, nil
 }
 
-// errFull ends a list whose page is full.
-var errFull = errors.New("the page is full")
+// Page is a part of a list.
+type Page struct {
+	Entries []Entry
+	// Next continues the list; it is empty on the last page.
+	Next string
+	// Truncated: it has a directory that was not entered because of the depth.
+	Truncated bool
+	// Own: it has names of a directory that comes in its own order.
+	Own bool
+}
+
+var (
+	// errFull ends a list whose page is full.
+	errFull = errors.New("the page is full")
+	// errLarge: a directory has more names than are sorted.
+	errLarge = errors.New("the directory has very many names")
+)
 
 // list is one call of List.
 type list struct {
@@ -74,54 +90,112 @@ type list struct {
 	// buf is for reading names.
 	buf []byte
 
-	entries   []Entry
-	size      int
-	looked    int
-	last      paths.Path // of entries, relative to the directory of the list
-	next      string
-	truncated bool
+	page Page
+	// size is what the texts of the page take, and looked how many names were looked at.
+	size, looked int
+	// last is the way to the last entry.
+	last []step
 }
 
-// directory lists what the handle fd stands for, from behind after. p is its path, below its path in
-// the list.
-func (l *list) directory(fd int, p, below paths.Path, after []string, depth int) error {
+// directory lists what the handle fd stands for, from behind after. p is its path, way the way to it.
+func (l *list) directory(fd int, p paths.Path, way, after []step, depth int) error {
 	opened, err := beneath.ReopenUnnoticed(fd)
 	if err != nil {
 		return at(p, err)
 	}
 	defer unix.Close(opened)
-	from := bound{}
+	from := ""
 	if len(after) > 0 {
-		// What is in it may follow.
-		from = bound{name: after[0], inclusive: depth > 1}
+		if depth > 1 { // what is in it may follow
+			if err := l.name(opened, p, append(way, after[0]), true, after[1:], depth); err != nil {
+				return err
+			}
+		}
+		if after[0].position != sorted {
+			return l.ownOrder(opened, p, way, after[0].position, depth)
+		}
+		from = after[0].name
 	}
+	err = l.sorted(opened, p, way, from, depth)
+	switch {
+	case !errors.Is(err, errLarge):
+		return err
+	case len(after) > 0:
+		return at(p, ErrBadContinue) // an earlier version sorted it
+	}
+	return l.ownOrder(opened, p, way, 0, depth)
+}
+
+// sorted lists an open directory in the order of its names, from behind a name on. The error is errLarge, before
+// anything is listed, if there are too many.
+func (l *list) sorted(opened int, p paths.Path, way []step, from string, depth int) error {
 	for more := true; more; {
+		// One more tells whether there is a next page.
 		var names []string
-		// One more tells whether there is a next page; one has been listed before.
-		names, more, err = l.smallest(opened, from, l.limit-len(l.entries)+2)
+		var err error
+		names, more, err = l.smallest(opened, from, l.limit-len(l.page.Entries)+1)
+		if errors.Is(err, errLarge) {
+			return err
+		}
 		if err != nil {
 			return at(p, err)
 		}
 		for _, name := range names {
-			if from.inclusive && name == from.name {
-				err = l.name(opened, p.Join(name), below.Join(name), true, after[1:], depth)
-			} else {
-				err = l.name(opened, p.Join(name), below.Join(name), false, nil, depth)
-			}
-			if err != nil {
+			if err := l.name(opened, p, append(way, step{name, sorted}), false, nil, depth); err != nil {
 				return err
 			}
-			from = bound{name: name}
+			from = name
 		}
 	}
 	return nil
 }
 
-// name lists one name in the directory dir, unless a page before has it, and what is in it from
-// behind after.
-func (l *list) name(dir int, p, below paths.Path, listed bool, after []string, depth int) error {
+// ownOrder lists an open directory in its own order, from a position on.
+func (l *list) ownOrder(opened int, p paths.Path, way []step, position int64, depth int) error {
+	l.page.Own = true
+	err := beneath.Seek(opened, position)
+	if errors.Is(err, unix.EINVAL) {
+		err = ErrBadContinue
+	}
+	if err != nil {
+		return at(p, err)
+	}
+	for {
+		if err := l.pace.Wait(l.ctx); err != nil {
+			return err
+		}
+		// What is read beyond the page is read again for the next one.
+		wanted := min(scanSize, max(minScan, (l.limit-len(l.page.Entries)+1)*perName))
+		size, err := beneath.Getdents(opened, l.buf[:wanted])
+		if err != nil {
+			return at(p, err)
+		}
+		if size <= 0 {
+			return nil
+		}
+		var steps []step // the buffer is for the directories in this one, too
+		for r := range beneath.Records(l.buf[:size]) {
+			steps = append(steps, step{string(r.Name), r.Next})
+		}
+		for _, s := range steps {
+			if err := l.name(opened, p, append(way, s), false, nil, depth); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+const (
+	// minScan is how many bytes of names are read at least, and perName about what a name takes.
+	minScan = 4 << 10
+	perName = 64
+)
+
+// name lists the name that a way ends with, in the open directory dir, whose path is p; unless a page before has
+// it. It lists what is in it from behind after.
+func (l *list) name(dir int, p paths.Path, way []step, listed bool, after []step, depth int) error {
 	if !listed && l.full() {
-		l.next = l.last.Ref()
+		l.page.Next = ref(l.last)
 		return errFull
 	}
 	if l.looked++; l.looked%paceEvery == 0 {
@@ -129,8 +203,9 @@ func (l *list) name(dir int, p, below paths.Path, listed bool, after []string, d
 			return err
 		}
 	}
+	p = p.Join(way[len(way)-1].name)
 	fd, e, err := l.tree.lookAt(dir, p)
-	if errors.Is(err, unix.ENOENT) {
+	if errors.Is(err, unix.ENOENT) || listed && errors.Is(err, unix.ENAMETOOLONG) {
 		return nil
 	}
 	if err != nil {
@@ -138,37 +213,27 @@ func (l *list) name(dir int, p, below paths.Path, listed bool, after []string, d
 	}
 	defer closeHandle(fd)
 	if !listed {
-		l.entries, l.last = append(l.entries, e), below
-		l.size += entrySize + len(p.String()) + len(e.Target)
+		l.page.Entries, l.last = append(l.page.Entries, e), append(l.last[:0], way...)
+		l.size += len(p.String()) + len(e.Target)
 	}
 	if e.Type != Directory {
 		return nil
 	}
 	if depth == 1 {
-		l.truncated = true
+		l.page.Truncated = true
 		return nil
 	}
-	return l.directory(fd, p, below, after, depth-1)
+	return l.directory(fd, p, way, after, depth-1)
 }
 
 func (l *list) full() bool {
-	return len(l.entries) >= l.limit || len(l.entries) > 0 && l.size >= maxPage
+	return len(l.page.Entries) >= l.limit || len(l.page.Entries) > 0 && l.size >= maxPage
 }
 
-// bound is where a part of a directory begins: behind a name, or with it.
-type bound struct {
-	name      string
-	inclusive bool
-}
-
-func (b bound) admits(name []byte) bool {
-	return string(name) > b.name || b.inclusive && string(name) == b.name
-}
-
-// smallest returns the first names in an open directory from a bound on, sorted, and tells whether
+// smallest returns the first names in an open directory behind a name, sorted, and tells whether
 // there are more than count. It keeps at most twice as many.
-func (l *list) smallest(fd int, from bound, count int) (names []string, more bool, err error) {
-	if err := beneath.Rewind(fd); err != nil {
+func (l *list) smallest(fd int, from string, count int) (names []string, more bool, err error) {
+	if err := beneath.Seek(fd, 0); err != nil {
 		return nil, false, err
 	}
 	cut := func() {
@@ -178,7 +243,7 @@ func (l *list) smallest(fd int, from bound, count int) (names []string, more boo
 			names, more = names[:count], true
 		}
 	}
-	for {
+	for seen := 0; ; {
 		if err := l.pace.Wait(l.ctx); err != nil {
 			return nil, false, err
 		}
@@ -187,8 +252,11 @@ func (l *list) smallest(fd int, from bound, count int) (names []string, more boo
 			return nil, false, err
 		}
 		for r := range beneath.Records(l.buf[:size]) {
+			if seen++; seen > maxSorted {
+				return nil, false, errLarge
+			}
 			// Once names were cut off, the last one that is left bounds all others.
-			if !from.admits(r.Name) || more && string(r.Name) > names[count-1] {
+			if from != "" && string(r.Name) <= from || more && string(r.Name) > names[count-1] {
 				continue
 			}
 			names = append(names, string(r.Name))

@@ -100,8 +100,8 @@ func readSwapped(t *testing.T, tree *Tree) {
 			t.Fatalf("found %+v", e)
 		}
 	}
-	entries, _, _, err := tree.List(t.Context(), p, ListOptions{Limit: 10, Depth: 2}, nil)
-	for _, e := range entries {
+	page, err := tree.List(t.Context(), p, ListOptions{Limit: 10, Depth: 2}, nil)
+	for _, e := range page.Entries {
 		seen(e)
 	}
 	if err != nil && strings.Contains(err.Error(), "mount") {

@@ -95,12 +95,12 @@ func TestLinks(t *testing.T) {
 				if _, err := tree.Open(p); !errors.Is(err, ErrSymlink) {
 					t.Errorf("open %s: %v", way, err)
 				}
-				if _, _, _, err := tree.List(t.Context(), p, ListOptions{Limit: 10}, nil); !errors.Is(err, ErrSymlink) {
+				if _, err := tree.List(t.Context(), p, ListOptions{Limit: 10}, nil); !errors.Is(err, ErrSymlink) {
 					t.Errorf("list %s: %v", way, err)
 				}
 			}
 		}
-		entries, _, _, err := tree.List(t.Context(), paths.Path{}, ListOptions{Limit: 100, Depth: 16}, nil)
+		page, err := tree.List(t.Context(), paths.Path{}, ListOptions{Limit: 100, Depth: 16}, nil)
 		must(t, err)
 		walked := 0
 		must(t, tree.Walk(t.Context(), paths.Path{}, nil, func(e Entry, open func() (*File, error)) error {
@@ -111,8 +111,8 @@ func TestLinks(t *testing.T) {
 			return nil
 		}))
 		// Besides the links, the directory, and the file in it; a walk has the top, too.
-		if len(entries) != len(links)+2 || walked != len(links)+3 {
-			t.Errorf("%d listed, %d walked", len(entries), walked)
+		if len(page.Entries) != len(links)+2 || walked != len(links)+3 {
+			t.Errorf("%d listed, %d walked", len(page.Entries), walked)
 		}
 		if got, err := contents(tree, path(t, "real/file")); got != "inside" || err != nil {
 			t.Errorf("%q, %v", got, err)
@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 			p := path(t, tt.path)
 			_, statErr := tree.Stat(p)
 			_, openErr := tree.Open(p)
-			_, _, _, listErr := tree.List(t.Context(), p, ListOptions{}, nil)
+			_, listErr := tree.List(t.Context(), p, ListOptions{}, nil)
 			walkErr := tree.Walk(t.Context(), p, nil, func(Entry, func() (*File, error)) error { return nil })
 			for call, errs := range map[string][2]error{
 				"stat": {statErr, tt.stat}, "open": {openErr, tt.open}, "list": {listErr, tt.list}, "walk": {walkErr, tt.stat},
@@ -174,7 +174,7 @@ func TestClose(t *testing.T) {
 		}
 		_, statErr := tree.Stat(paths.Path{})
 		_, openErr := tree.Open(path(t, "file"))
-		_, _, _, listErr := tree.List(context.Background(), paths.Path{}, ListOptions{}, nil)
+		_, listErr := tree.List(context.Background(), paths.Path{}, ListOptions{}, nil)
 		for _, err := range []error{statErr, openErr, listErr} {
 			if !errors.Is(err, fs.ErrClosed) {
 				t.Errorf("after Close: %v", err)
@@ -200,7 +200,7 @@ func TestNoHandleIsLeft(t *testing.T) {
 			p := path(t, literal)
 			_, _ = tree.Stat(p)
 			_, _ = contents(tree, p)
-			_, _, _, _ = tree.List(t.Context(), p, ListOptions{Limit: 2, Depth: 3}, nil)
+			_, _ = tree.List(t.Context(), p, ListOptions{Limit: 2, Depth: 3}, nil)
 			for after := range 4 {
 				_ = tree.Walk(t.Context(), p, nil, func(Entry, func() (*File, error)) error {
 					if after--; after == 0 {

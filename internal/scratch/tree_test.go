@@ -34,9 +34,9 @@ func TestTree(t *testing.T) {
 		if _, err := tree.Open(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("of what was erased: %v", err)
 		}
-		entries, next, _, err := tree.List(t.Context(), paths.Path{}, files.ListOptions{Limit: 10}, nil)
-		if err != nil || len(entries) != 0 || next != "" {
-			t.Errorf("list of what was erased: %v, %q, %v", entries, next, err)
+		page, err := tree.List(t.Context(), paths.Path{}, files.ListOptions{Limit: 10}, nil)
+		if err != nil || len(page.Entries) != 0 || page.Next != "" {
+			t.Errorf("list of what was erased: %+v, %v", page, err)
 		}
 		if _, err := d.Tree(here); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("tree of what was erased: %v", err)

@@ -17,7 +17,7 @@ import (
 const (
 	// levels is how many levels of directories one request lists.
 	levels = 16
-	// namesAtOnce is how many names one request lists. The daemon reads the whole directory for each.
+	// namesAtOnce is how many names one request lists. The daemon reads a directory of as many names as a whole for each.
 	namesAtOnce = 10_000
 )
 
@@ -68,8 +68,10 @@ type fileList struct {
 	// unreachable counts directories whose path is longer than a request may have, hidden entries that
 	// were left out for their names.
 	unreachable, hidden int
-	table               *terminal.Table
-	items               *Items[api.Entry]
+	// unsorted: some of it was not sorted.
+	unsorted bool
+	table    *terminal.Table
+	items    *Items[api.Entry]
 }
 
 // ListFiles lists the directory, or the one file, that is at a path.
@@ -100,6 +102,9 @@ func (s *Session) ListFiles(ctx context.Context, v Volume, ref string, o ListOpt
 	if l.hidden > 0 && s.Shown {
 		fmt.Fprintf(s.Stderr, "%d names that begin with a dot are not shown; -a shows them\n", l.hidden)
 	}
+	if l.unsorted && s.Shown {
+		fmt.Fprintln(s.Stderr, "a directory with more than 20,000 names is in its own order, not sorted")
+	}
 	if l.unreachable > 0 {
 		return fmt.Errorf("what is in %d directories is not listed: their paths are longer than 4,096 bytes; %s cp copies it",
 			l.unreachable, s.Program)
@@ -128,6 +133,7 @@ func (l *fileList) directory(ctx context.Context, ref string) error {
 			return err
 		}
 		l.reader = patient{l.v.Reader} // some of the list is out
+		l.unsorted = l.unsorted || page.Unsorted
 		if err := l.walk(ctx, l.visible(page.Entries), len(top.Elements())+depth); err != nil {
 			return err
 		}

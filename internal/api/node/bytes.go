@@ -34,15 +34,21 @@ func (a *answer) bytes(ctx context.Context) error {
 		return err
 	}
 	a.ref = path.Ref()
-	release, ok := a.h.streams.take()
-	if !ok {
+	of, who, err := a.whose(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := a.h.streams.Take(of)
+	all, own := a.h.streams.Taken(of)
+	if err != nil {
 		a.h.Metrics.StreamRefused()
-		return tooMany("%d streams are running on this node, which is the most; try again when one has ended", mostStreams)
+		return tooMany("%d streams are running on this node, %d of them from %s, which is the most at present; try again when one has ended",
+			all, own, who)
 	}
 	defer release()
 	a.h.Metrics.StreamBegan()
 	defer a.h.Metrics.StreamEnded()
-	to := newSender(a)
+	to := newSender(a, own)
 	defer to.end()
 	to.renew() // in HTTP/2 the deadline also ends a stream that has not begun
 	reading, during, end, err := a.read(ctx, to.cut)

@@ -17,16 +17,19 @@ import (
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/metrics"
+	"github.com/katbox/katbox/internal/shares"
 	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
-	// mostStreams and mostLists are how many may run at once on a node.
-	mostStreams = 32
-	mostLists   = 16
-	// mostDirectories is how many of the lists may be of a directory: a page with hostile names may
-	// take 50 MB until it is sent. Others wait.
-	mostDirectories = 2
+	// mostStreams, mostDirectories and mostLists are how many may run at once on a node. Streams and directories
+	// are shared out by the namespaces of the volumes; lists are of volumes, or of one entry, and read no names.
+	// Who wants a directory waits; of a namespace no more than mostWaiting do. A page of a directory with hostile
+	// names may take 12 MB until it is sent.
+	mostStreams     = 32
+	mostDirectories = 8
+	mostWaiting     = 8
+	mostLists       = 16
 	// listLimit bounds the time of a list, measureLimit that of a measurement of all live volumes.
 	listLimit    = 5 * time.Second
 	measureLimit = 30 * time.Second
@@ -34,7 +37,8 @@ const (
 	// take to read it. It keeps its slot until then.
 	answerLimit = 30 * time.Second
 	sendLimit   = 10 * time.Second
-	// stallLimit is how long a client may take to read the next 64 KiB of a stream.
+	// stallLimit is how long a client may take to read the next 64 KiB of a stream: of the only one of a namespace, and
+	// half of it for the second one, and so on.
 	stallLimit = 5 * time.Minute
 )
 
@@ -105,7 +109,8 @@ func (c Config) check() error {
 // handler answers the requests of people.
 type handler struct {
 	Config
-	streams, lists, directories, measurements slots
+	streams, directories *shares.Shares
+	lists, measurements  slots
 	// stall is stallLimit, and list is listLimit; tests shorten them.
 	stall, list time.Duration
 	batches     sync.Pool
@@ -121,8 +126,8 @@ func NewHandler(cfg Config) (http.Handler, error) {
 
 func newHandler(cfg Config) *handler {
 	return &handler{
-		Config: cfg, streams: make(slots, mostStreams), lists: make(slots, mostLists), directories: make(slots, mostDirectories),
-		measurements: make(slots, 1), stall: stallLimit, list: listLimit,
+		Config: cfg, streams: shares.New(mostStreams, mostStreams, 0), directories: shares.New(mostDirectories, mostDirectories, mostWaiting),
+		lists: make(slots, mostLists), measurements: make(slots, 1), stall: stallLimit, list: listLimit,
 		batches: sync.Pool{New: func() any { return new([batch]byte) }},
 	}
 }
@@ -213,16 +218,6 @@ func (s slots) take() (release func(), ok bool) {
 	}
 }
 
-// wait waits for a slot.
-func (s slots) wait(ctx context.Context) (release func(), err error) {
-	select {
-	case s <- struct{}{}:
-		return func() { <-s }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // within runs a list within its time and among the others.
 func (h *handler) within(ctx context.Context, list func(context.Context) error) error {
 	release, ok := h.lists.take()
@@ -230,6 +225,11 @@ func (h *handler) within(ctx context.Context, list func(context.Context) error) 
 		return tooMany("%d lists are being made on this node, which is the most; try again in a moment", mostLists)
 	}
 	defer release()
+	return h.inTime(ctx, list)
+}
+
+// inTime runs a list within its time.
+func (h *handler) inTime(ctx context.Context, list func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, h.list)
 	defer cancel()
 	err := list(limited)
@@ -237,6 +237,21 @@ func (h *handler) within(ctx context.Context, list func(context.Context) error) 
 		return api.NewError(api.Timeout, "the list was not made within %s; ask for less: with a limit, or for a directory further down", h.list)
 	}
 	return err
+}
+
+// whose returns the namespace that a request for a volume counts for, and how people call it.
+func (a *answer) whose(ctx context.Context) (of, who string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.h.list)
+	defer cancel()
+	d, err := a.h.Volumes.Describe(ctx, a.record.ID)
+	if err != nil {
+		return "", "", err
+	}
+	a.record = d.Record
+	if of = d.Record.Namespace; of == "" {
+		return "", "volumes without a namespace", nil
+	}
+	return of, fmt.Sprintf("volumes of namespace %q", of), nil
 }
 
 func tooMany(format string, values ...any) *api.Error {

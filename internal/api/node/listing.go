@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/katbox/katbox/internal/files"
 	"github.com/katbox/katbox/internal/paths"
+	"github.com/katbox/katbox/internal/shares"
 )
 
 // files answers with a page of a directory, or with one entry.
@@ -24,17 +26,30 @@ func (a *answer) files(ctx context.Context) error {
 		return err
 	}
 	a.ref = path.Ref()
-	return a.h.within(ctx, func(ctx context.Context) error {
-		release, err := a.h.directories.wait(ctx)
-		if err != nil {
-			return err
-		}
-		defer release()
+	page := func(ctx context.Context) error {
 		list, err := a.readDirectory(ctx, path, q)
 		if err != nil {
 			return err
 		}
 		return a.json(http.StatusOK, list)
+	}
+	if q.Stat {
+		return a.h.within(ctx, page) // it reads no names
+	}
+	of, who, err := a.whose(ctx)
+	if err != nil {
+		return err
+	}
+	return a.h.inTime(ctx, func(ctx context.Context) error {
+		release, err := a.h.directories.Wait(ctx, of)
+		if errors.Is(err, shares.ErrQueue) {
+			return tooMany("%d requests for directories in %s wait on this node, which is the most; try again in a moment", mostWaiting, who)
+		}
+		if err != nil {
+			return err
+		}
+		defer release()
+		return page(ctx)
 	})
 }
 
@@ -62,14 +77,14 @@ func (a *answer) list(ctx context.Context, reading *files.Reading, path paths.Pa
 		return list, nil
 	}
 	options := files.ListOptions{After: q.Continue, Limit: q.Limit, Depth: q.Depth}
-	entries, next, truncated, err := reading.Tree.List(ctx, path, options, reading.Pace)
+	page, err := reading.Tree.List(ctx, path, options, reading.Pace)
 	if err != nil {
 		return list, err
 	}
-	for _, e := range entries {
+	for _, e := range page.Entries {
 		list.Entries = append(list.Entries, entry(e))
 	}
-	list.Continue, list.Truncated = next, truncated
+	list.Continue, list.Truncated, list.Unsorted = page.Next, page.Truncated, page.Own
 	return list, nil
 }
 

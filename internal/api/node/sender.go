@@ -20,7 +20,9 @@ type sender struct {
 	a *answer
 	// rate is nil if there is no bound.
 	rate *rate.Limiter
-	mu   sync.Mutex
+	// stall is how long the client may take to read the next 64 KiB.
+	stall time.Duration
+	mu    sync.Mutex
 	// renewed is when the last deadline was set.
 	renewed time.Time
 	// over says that the stream was cut, or has ended. No deadline is set from then on: after a cut it
@@ -28,8 +30,10 @@ type sender struct {
 	over bool
 }
 
-func newSender(a *answer) *sender {
-	s := &sender{a: a}
+// newSender returns the sender of a stream whose namespace has that many, this one among them. The more it has, the sooner
+// one that stands still gives its slot back.
+func newSender(a *answer, streams int) *sender {
+	s := &sender{a: a, stall: a.h.stall / time.Duration(max(1, streams))}
 	if a.h.ReadRate > 0 {
 		s.rate = rate.NewLimiter(rate.Limit(a.h.ReadRate), progress)
 	}
@@ -64,7 +68,7 @@ func (s *sender) renew() {
 	defer s.mu.Unlock()
 	if !s.over {
 		s.renewed = time.Now()
-		s.a.allow(s.a.h.stall)
+		s.a.allow(s.stall)
 	}
 }
 
@@ -72,7 +76,7 @@ func (s *sender) renew() {
 func (s *sender) expired() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.over && time.Since(s.renewed) >= s.a.h.stall
+	return !s.over && time.Since(s.renewed) >= s.stall
 }
 
 // cut ends the write that runs, if it waits for the client, and all later ones.

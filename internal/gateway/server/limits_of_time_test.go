@@ -102,7 +102,7 @@ func TestErrorWithoutEnd(t *testing.T) {
 // as lists are.
 func TestSearchesAreBounded(t *testing.T) {
 	c := newCluster(t)
-	for range maxForUser {
+	for range maxForReader {
 		release, refused := c.server.lists.take("alice")
 		if refused != nil {
 			t.Fatal(refused)

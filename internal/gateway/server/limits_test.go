@@ -3,7 +3,10 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 func TestLimiter(t *testing.T) {
@@ -31,8 +34,45 @@ func TestLimiter(t *testing.T) {
 			t.Fatal(refused)
 		}
 		release()
-		if len(l.users) > 0 || l.running != 0 {
-			t.Fatalf("after the end: %d running, %v", l.running, l.users)
+		if running, _ := l.Taken(fmt.Sprint(i)); running != 0 {
+			t.Fatalf("after the end: %d running", running)
 		}
+	}
+}
+
+// TestServiceAccountsOfATenant: who has a namespace makes as many ServiceAccounts as he likes. They are one reader,
+// so others are answered still; and however many namespaces he has, the next reader is answered.
+func TestServiceAccountsOfATenant(t *testing.T) {
+	l := newLimiter("streams", 64, 8)
+	began := 0
+	for i := range 100 {
+		if _, refused := l.take(fmt.Sprintf("system:serviceaccount:mine:sa-%d", i)); refused == nil {
+			began++
+		} else if text := refused.ErrStatus.Message; !strings.Contains(text, `8 streams of the ServiceAccounts of namespace "mine"`) {
+			t.Fatal(text)
+		}
+	}
+	if began != 8 {
+		t.Errorf("%d streams of one namespace run", began)
+	}
+	// Users that are called alike are others.
+	for _, user := range []string{
+		"jane", "mine", "system:serviceaccount:other:sa-1", "system:serviceaccount:mine", "x:system:serviceaccount:mine:a",
+	} {
+		if _, refused := l.take(user); refused != nil {
+			t.Errorf("%s: %v", user, refused)
+		}
+	}
+	if _, own := l.Taken("system:serviceaccount:mine:"); own != 8 {
+		t.Errorf("%d streams of the namespace are counted", own)
+	}
+	l = newLimiter("lists", 16, 8)
+	for i := range 4 {
+		for refused := (*apierrors.StatusError)(nil); refused == nil; {
+			_, refused = l.take(fmt.Sprintf("system:serviceaccount:mine-%d:sa", i))
+		}
+	}
+	if _, refused := l.take("jane"); refused != nil {
+		t.Errorf("behind a tenant with four namespaces: %v", refused)
 	}
 }

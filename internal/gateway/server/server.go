@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// maxLists, maxFiles and maxStreams are how many requests run at once, and maxForUser how many of
-	// each kind a user may have.
-	maxLists   = 16
-	maxFiles   = 64
-	maxStreams = 256
-	maxForUser = 8
+	// maxLists, maxFiles and maxStreams are how many requests run at once, and maxForReader how many of
+	// each kind one reader may have.
+	maxLists     = 16
+	maxFiles     = 64
+	maxStreams   = 256
+	maxForReader = 8
 	// nodeLimit is how long a node may take to answer a request that is not a list or a stream.
 	nodeLimit = 5 * time.Second
 	// removeLimit is how long a node may take to record that a volume is gone, and beginLimit until a
@@ -123,8 +123,8 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		Config: c, documents: resource.Documents(),
-		lists: newLimiter("lists", maxLists, maxForUser), files: newLimiter("requests for files", maxFiles, maxForUser),
-		streams: newLimiter("streams", maxStreams, maxForUser),
+		lists: newLimiter("lists", maxLists, maxForReader), files: newLimiter("requests for files", maxFiles, maxForReader),
+		streams: newLimiter("streams", maxStreams, maxForReader),
 		stall:   stallLimit, node: nodeLimit, begin: beginLimit,
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())

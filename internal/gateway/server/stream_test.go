@@ -50,7 +50,7 @@ func TestStreamsOfAUser(t *testing.T) {
 	release := slowNode(n, 2)
 	log := list + "/" + name + "/log?path=x"
 	var running []*http.Response
-	for range maxForUser {
+	for range maxForReader {
 		answer := c.do("alice", http.MethodGet, log, nil, "")
 		firstByte(t, answer)
 		running = append(running, answer)
@@ -68,9 +68,8 @@ func TestStreamsOfAUser(t *testing.T) {
 		}
 	}
 	eventually(t, "all streams of alice are over", func() bool {
-		c.server.streams.mu.Lock()
-		defer c.server.streams.mu.Unlock()
-		return c.server.streams.users["alice"] == 0
+		_, own := c.server.streams.Taken("alice")
+		return own == 0
 	})
 	firstByte(t, c.do("alice", http.MethodGet, log, nil, ""))
 }
@@ -178,8 +177,7 @@ func TestClientLeaves(t *testing.T) {
 		t.Errorf("log line %v", line)
 	}
 	eventually(t, "no stream runs", func() bool {
-		c.server.streams.mu.Lock()
-		defer c.server.streams.mu.Unlock()
-		return c.server.streams.running == 0
+		running, _ := c.server.streams.Taken("alice")
+		return running == 0
 	})
 }

@@ -25,9 +25,9 @@ import (
 // content returns the names at the top of a tree, and what is in a file there.
 func content(t *testing.T, tree *files.Tree, file string) (names, text string) {
 	t.Helper()
-	entries, _, _, err := tree.List(t.Context(), paths.Path{}, files.ListOptions{Limit: 100, Depth: 1}, nil)
+	page, err := tree.List(t.Context(), paths.Path{}, files.ListOptions{Limit: 100, Depth: 1}, nil)
 	must(t, err)
-	for _, e := range entries {
+	for _, e := range page.Entries {
 		names += e.Name + " "
 	}
 	f, err := tree.Open(paths.Path{}.Join(file))
