@@ -146,7 +146,7 @@ func TestPublishEndsADownload(t *testing.T) {
 	}
 }
 
-// TestManyDownloads: 32 run, the others are refused at once, and pods start and end meanwhile.
+// TestManyDownloads: the 16 that a namespace gets run, the others are refused at once, and pods start and end meanwhile.
 func TestManyDownloads(t *testing.T) {
 	d := newDaemon(t, "--afterlifespan", "1h")
 	d.start()
@@ -175,8 +175,8 @@ func TestManyDownloads(t *testing.T) {
 		})
 	}
 	requests.Wait()
-	if len(running) != 32 || refused != 68 {
-		t.Errorf("%d run and %d were refused, want 32 and 68", len(running), refused)
+	if len(running) != 16 || refused != 84 {
+		t.Errorf("%d run and %d were refused, want 16 and 84", len(running), refused)
 	}
 	const other = "other-pod"
 	d.makePod(other)
