@@ -41,7 +41,7 @@ func (o *owner) claimSeen(c *metav1.PartialObjectMetadata) {
 	}
 	now := claimSaid{uid: string(c.UID), lifespan: lifespan}
 	if invalid != nil {
-		now.invalid = c.Annotations[v1alpha1.LifespanAnnotation]
+		now.invalid = invalid.Error() // which has the beginning of the annotation alone
 	}
 	name := o.index.ofClaim[now.uid]
 	if now.invalid != "" && now != before && name != "" && o.listed {

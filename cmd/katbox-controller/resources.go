@@ -21,7 +21,8 @@ var kinds = []watch.Kind{
 	{Name: pools.PoolAttachmentKind, List: func() client.ObjectList { return &v1alpha1.PoolAttachmentList{} }},
 	{Name: pools.PoolNodeKind, List: func() client.ObjectList { return &v1alpha1.PoolNodeList{} }},
 	{Name: pools.NodeKind, List: metadata("NodeList")},
-	{Name: pools.PersistentVolumeClaimKind, List: metadata("PersistentVolumeClaimList")},
+	// Tenants make them, each with up to 1.5 MiB of metadata.
+	{Name: pools.PersistentVolumeClaimKind, List: metadata("PersistentVolumeClaimList"), Page: 50},
 }
 
 // metadata returns an empty list of a core kind, of which the metadata alone are read.

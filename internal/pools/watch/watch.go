@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +22,8 @@ import (
 )
 
 const (
-	// pageSize is how many objects are asked for at once: a page takes a few MiB while it is decoded.
+	// pageSize is how many objects are asked for at once, unless their kind says: a page takes a few MiB while it is
+	// decoded.
 	pageSize = 500
 	// The API server ends a watch after a time between watchTime and twice that; then the next begins.
 	watchTime = 5 * time.Minute
@@ -50,6 +52,8 @@ type Kind struct {
 	Name string
 	// List returns an empty list of such objects.
 	List func() client.ObjectList
+	// Page is how many are asked for at once where anybody may make large ones; 0 for the usual number.
+	Page int64
 }
 
 // Config is what Watches work with.
@@ -156,7 +160,7 @@ func (f *follower) run(ctx context.Context) {
 // version from which on they can be followed.
 func (f *follower) all(ctx context.Context) (version string, err error) {
 	f.list++
-	page := client.ListOptions{Limit: pageSize}
+	page := client.ListOptions{Limit: cmp.Or(f.kind.Page, pageSize)}
 	for {
 		list := f.kind.List()
 		if err := f.cfg.API.List(ctx, list, &page); err != nil {

@@ -237,6 +237,25 @@ func TestEverythingIsPassedOnInPages(t *testing.T) {
 	})
 }
 
+// TestShortPages: of a kind whose objects may be large fewer are in memory at once.
+func TestShortPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newServer()
+		for i := range 25 {
+			api.set(fmt.Sprintf("v-%04d", i))
+		}
+		s := &sink{has: map[string]string{}}
+		w := Start(t.Context(), Config{API: api, Sink: s, Up: s.turned, Log: logr.Discard(), Kinds: []Kind{
+			{Name: "PoolVolume", List: func() client.ObjectList { return &v1alpha1.PoolVolumeList{} }, Page: 10},
+		}})
+		synctest.Wait()
+		if !isListed(w) || api.lists != 3 {
+			t.Errorf("listed %t after %d pages, want 3", isListed(w), api.lists)
+		}
+		s.want(t, "after the list", api, true)
+	})
+}
+
 // TestABrokenWatchGoesOnWhereItWas: without a list, and without a gap.
 func TestABrokenWatchGoesOnWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
