@@ -152,7 +152,7 @@ func TestControllerMayDoNoMore(t *testing.T) {
 		": persistentvolumeclaims get list watch",
 		": persistentvolumeclaims get list watch update",
 		": persistentvolumeclaims/status patch",
-		": persistentvolumes get list",
+		": persistentvolumes get list watch",
 		": persistentvolumes get list watch create patch delete",
 		": pools.katbox.io poolattachments get list watch create update patch delete",
 		": pools.katbox.io poolattachments/status update patch",

@@ -487,6 +487,7 @@ func TestRestoreWaitsForTheEndOfTheFirstPersistentVolume(t *testing.T) {
 	w.bound("pvc-1", 2, false, wants("24h"))
 	pv := persistentVolume("pvc-1", "pvc-1", nil)
 	w.must(w.api.Create(w.ctx, pv))
+	w.bind("pvc-1", claimObject("ns", "pvc-1", w.volume("pvc-1").Spec.ClaimRef.UID))
 	w.retains("pvc-1")
 	addClaim(t, w.api, "ns", "pvc-2", restores("pvc-1"))
 	if _, err := w.CreateVolume(w.ctx, newVolume("pvc-2", 2, false)); !errors.Is(err, volume.ErrUnavailable) {

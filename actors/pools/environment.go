@@ -107,6 +107,8 @@ type environment struct {
 	servers *servers
 	// volumeNamers and snapshotNamers are the objects of Kubernetes that need volumes and snapshots.
 	volumeNamers, snapshotNamers *namers
+	// boundNamers are all PersistentVolumes, by their volumes.
+	boundNamers *namers
 	// uuids are those of the pools on nodes, by the names of their Pools.
 	uuids sync.Map
 	// started is when the controller started.
@@ -123,6 +125,7 @@ func newEnvironment(ctx context.Context, system *actors.System, cfg Config) *env
 	return &environment{
 		System: system, Config: cfg, servers: newServers(), comparisons: newTurns(), started: time.Now(), ctx: ctx,
 		volumeNamers: newVolumeNamers(cfg.drivers()...), snapshotNamers: newSnapshotNamers(cfg.drivers()...),
+		boundNamers: newBoundNamers(cfg.drivers()...),
 		subjects: &actors.Subjects{
 			Log: cfg.Log, Workers: system.Workers, Context: ctx, Longest: longestOperation, Ended: cfg.Metrics.OperationEnded,
 		},

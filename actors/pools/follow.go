@@ -1,12 +1,10 @@
 package pools
 
 import (
-	"context"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
 )
 
@@ -61,6 +59,7 @@ func (o *owner) claimGone(key string) { delete(o.claims.said, key) }
 // volumeSeen compares a volume with what is known of its claim.
 func (o *owner) volumeSeen(v *v1alpha1.PoolVolume) {
 	delete(o.claims.behind, v.Name)
+	o.compareBound(v.Name)
 	c := v.Spec.ClaimRef
 	if c == nil {
 		return
@@ -72,8 +71,14 @@ func (o *owner) volumeSeen(v *v1alpha1.PoolVolume) {
 
 // compareClaim lets a volume follow its claim.
 func (o *owner) compareClaim(name string, lifespan time.Duration) {
-	v := o.index.volumes[name]
-	if v == nil || v.lifespan == lifespan || !v.flags.has(flagReady) || v.flags.has(flagDeleting) {
+	if v := o.index.volumes[name]; v != nil && v.lifespan != lifespan {
+		o.letFollow(name, v)
+	}
+}
+
+// letFollow lets the actor of a volume write down what has changed of its claim.
+func (o *owner) letFollow(name string, v *indexedVolume) {
+	if !v.flags.has(flagReady) || v.flags.has(flagDeleting) {
 		return
 	}
 	id := keyOf(kindVolume, name)
@@ -81,18 +86,12 @@ func (o *owner) compareClaim(name string, lifespan time.Duration) {
 		o.claims.behind[name] = true // it goes on when all is listed, or the actor has ended
 		return
 	}
-	o.goOn(id)
+	o.catchUp(name)
 }
 
-// follow writes down what the claim of a volume says of its lifespan, while there is the claim.
-func (t *task) follow(ctx context.Context, v *v1alpha1.PoolVolume) error {
-	ref := v.Spec.ClaimRef
-	if ref == nil || ref.UID == "" || v.Spec.Management == v1alpha1.External || v.Status.State != v1alpha1.VolumeReady {
-		return nil
-	}
-	c, err := t.readClaim(ctx, pools.Claim{Namespace: ref.Namespace, Name: ref.Name})
-	if err != nil || c == nil || c.UID != string(ref.UID) || c.Lifespan == saidIn(v.Spec.Lifespan) {
-		return err
-	}
-	return t.writeSpec(ctx, v, func() { v.Spec.Lifespan = orNone(c.Lifespan) })
+// catchUp lets the actor of a volume that is behind go on.
+func (o *owner) catchUp(name string) {
+	delete(o.claims.behind, name)
+	o.bound.try(name)
+	o.goOn(keyOf(kindVolume, name))
 }

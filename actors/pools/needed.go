@@ -55,6 +55,19 @@ func newVolumeNamers(drivers ...string) *namers {
 	}
 }
 
+// newBoundNamers returns the PersistentVolumes of CSI drivers, whatever becomes of them.
+func newBoundNamers(drivers ...string) *namers {
+	n := newVolumeNamers(drivers...)
+	n.needs = func(o client.Object) string {
+		source := o.(*corev1.PersistentVolume).Spec.CSI
+		if source == nil || !slices.Contains(drivers, source.Driver) {
+			return ""
+		}
+		return source.VolumeHandle
+	}
+	return n
+}
+
 // snapshotContents is the kind of what Kubernetes has for a snapshot. A cluster may not have it.
 var snapshotContents = schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotContent"}
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/katbox/katbox/actors"
@@ -33,6 +34,8 @@ type owner struct {
 	places places
 	// disks are those of nodes.
 	disks *disks
+	// bound are PersistentVolumes whose claims the resources of their volumes do not name.
+	bound bindings
 	// claims are those with something to say of their volumes.
 	claims claims
 	// listed: every resource has been seen once.
@@ -44,7 +47,7 @@ func newOwner(env *environment) *owner {
 	index.uuidOf = env.uuidOf
 	return &owner{
 		environment: env, index: index, admitted: admitted{}, nodes: nodes{}, pools: map[string]*v1alpha1.Pool{}, places: places{},
-		disks: newDisks(), claims: newClaims(),
+		disks: newDisks(), claims: newClaims(), bound: newBindings(),
 	}
 }
 
@@ -120,8 +123,9 @@ func (o *owner) Sleep(id volume.ID, _ any) {
 		o.settleLabels(name)
 	case kindVolume, kindSnapshot, kindAttachment:
 		// A person may have deleted the resource while the last task ran.
-		if id, ok := o.index.unfinished(resourceOf[kind], name); ok || kind == kindVolume && o.claims.behind[name] {
-			delete(o.claims.behind, name)
+		if kind == kindVolume && o.claims.behind[name] {
+			o.catchUp(name)
+		} else if id, ok := o.index.unfinished(resourceOf[kind], name); ok {
 			o.goOn(id)
 		}
 	}
@@ -205,6 +209,10 @@ func (o *owner) see(m *seen) {
 		o.claimSeen(c)
 		return
 	}
+	if pv, ok := m.object.(*corev1.PersistentVolume); ok {
+		o.boundSeen(pv)
+		return
+	}
 	o.nodeSeen(m.object)
 	retained := o.isRetained(m.object)
 	if !o.index.see(m) {
@@ -229,8 +237,12 @@ func (o *owner) see(m *seen) {
 
 // drop forgets a resource, of which a pool or a class that is being deleted may have waited for the end.
 func (o *owner) drop(m *gone) {
-	if m.kind == PersistentVolumeClaimKind {
+	switch m.kind {
+	case PersistentVolumeClaimKind:
 		o.claimGone(m.name)
+		return
+	case PersistentVolumeKind:
+		o.bound.drop(m.name)
 		return
 	}
 	node := o.nodeOf(m)
@@ -308,8 +320,7 @@ func (o *owner) begin() {
 		o.goOn(id)
 	}
 	for name := range o.claims.behind {
-		delete(o.claims.behind, name)
-		o.goOn(keyOf(kindVolume, name))
+		o.catchUp(name)
 	}
 	for node := range o.nodes {
 		o.forgetNode(node)

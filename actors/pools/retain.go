@@ -56,7 +56,11 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 	if err := t.stillClaimed(ctx, v); err != nil {
 		return false, err
 	}
-	lifespan, err := t.lifespan(ctx, v)
+	has, err := t.owned(ctx, v)
+	if err != nil {
+		return false, err
+	}
+	lifespan, err := t.lifespan(ctx, v, has.lifespan)
 	if err != nil || lifespan <= 0 {
 		return false, err
 	}
@@ -71,12 +75,13 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 	if err := t.unused(ctx, v, have, pool); err != nil {
 		return false, err
 	}
-	namespace, err := t.sameNamespace(ctx, v)
+	namespace, err := t.sameNamespace(ctx, v, has)
 	if err != nil {
 		return false, err
 	}
-	if v.Spec.Lifespan == nil || v.Annotations[v1alpha1.RestoredFromAnnotation] != "" || namespace != nil {
+	if v.Spec.Lifespan == nil || v.Annotations[v1alpha1.RestoredFromAnnotation] != "" || namespace != nil || has.changed {
 		if err := t.writeSpec(ctx, v, func() {
+			has.write(v)
 			v.Spec.Lifespan = &v1alpha1.Duration{Duration: lifespan}
 			delete(v.Annotations, v1alpha1.RestoredFromAnnotation)
 			if namespace != nil && v.Spec.ClaimRef != nil {
@@ -98,9 +103,15 @@ func (t *task) retain(ctx context.Context, v *v1alpha1.PoolVolume) (kept bool, e
 	}); err != nil {
 		return false, err
 	}
-	t.tellBoth(v, "Retained", "retained until "+until.UTC().Format(time.RFC3339)+", "+duration.Format(lifespan)+
-		" after its claim was deleted, unless room is needed before; a new claim gets the data back with the annotation "+
-		v1alpha1.RestoreAnnotation)
+	text := "retained until " + until.UTC().Format(time.RFC3339) + ", " + duration.Format(lifespan) +
+		" after its claim was deleted, unless room is needed before; "
+	if has.isSeen() {
+		text += "a new claim gets the data back with the annotation " + v1alpha1.RestoreAnnotation
+	} else {
+		text += "no claim gets the data back by itself, because the controller has not seen the last one that had them; " +
+			"to give them to a namespace, set spec.claimRef of PoolVolume " + v.Name + ", with the namespaceUID"
+	}
+	t.tellBoth(v, "Retained", text)
 	return true, nil
 }
 
@@ -110,9 +121,9 @@ func untilOf(since metav1.Time, lifespan time.Duration) metav1.Time {
 }
 
 // lifespan is how long a volume is kept: what its claim has said, else its PersistentVolume, else the class.
-func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume) (time.Duration, error) {
-	if v.Spec.Lifespan != nil {
-		return v.Spec.Lifespan.Duration, nil
+func (t *task) lifespan(ctx context.Context, v *v1alpha1.PoolVolume, said time.Duration) (time.Duration, error) {
+	if said != noLifespan {
+		return said, nil
 	}
 	for _, name := range persistentVolumes(v) {
 		pv := &corev1.PersistentVolume{}
@@ -208,8 +219,8 @@ func (t *task) unused(ctx context.Context, v *v1alpha1.PoolVolume, have array.Vo
 
 // sameNamespace reads the namespace of a claim whose UID was not written down when the volume was made; nil
 // where that is not needed, or where the namespace is a later one of the name.
-func (t *task) sameNamespace(ctx context.Context, v *v1alpha1.PoolVolume) (*metav1.PartialObjectMetadata, error) {
-	c := v.Spec.ClaimRef
+func (t *task) sameNamespace(ctx context.Context, v *v1alpha1.PoolVolume, has ownership) (*metav1.PartialObjectMetadata, error) {
+	c := has.claim
 	if c == nil || c.NamespaceUID != "" {
 		return nil, nil
 	}

@@ -36,6 +36,7 @@ const (
 	NodeKind           = "Node"
 	// PersistentVolumeClaimKind: of claims the metadata alone are watched.
 	PersistentVolumeClaimKind = "PersistentVolumeClaim"
+	PersistentVolumeKind      = "PersistentVolume"
 )
 
 // kindOf returns the kind of a resource; empty for any other object.

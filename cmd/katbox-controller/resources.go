@@ -23,6 +23,7 @@ var kinds = []watch.Kind{
 	{Name: pools.NodeKind, List: metadata("NodeList")},
 	// Tenants make them, each with up to 1.5 MiB of metadata.
 	{Name: pools.PersistentVolumeClaimKind, List: metadata("PersistentVolumeClaimList"), Page: 50},
+	{Name: pools.PersistentVolumeKind, List: func() client.ObjectList { return &corev1.PersistentVolumeList{} }},
 }
 
 // metadata returns an empty list of a core kind, of which the metadata alone are read.
