@@ -80,6 +80,16 @@ func attached() need {
 	})
 }
 
+// hoarded lets pods attach more of what the waves leave than may be.
+func hoarded() need {
+	n := attached()
+	return need{change: func(w *workload.Workload) {
+		n.change(w)
+		w.Contents.Files, w.Contents.Bytes, w.Reading.Attached = 4, 128<<10, 0.9
+		w.Driver.MaxPinned = 0.005
+	}}
+}
+
 // hold lets people hold streams of volumes that go well before the end of the run:
 // five seconds after that they read on.
 func hold(w *workload.Workload) {
@@ -240,6 +250,7 @@ var needs = map[fake.Bug]need{
 	fake.DeletesAttached:  attached(),
 	fake.HurriesAttached:  attached(),
 	fake.BuriesLookers:    attached(),
+	fake.HoardsAttached:   hoarded(),
 	fake.BuriesNothing:    decided(func(*workload.Workload) {}),
 	fake.BuriesTwice:      decided(func(*workload.Workload) {}),
 	fake.BuriesExpired:    decided(func(*workload.Workload) {}),

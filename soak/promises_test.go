@@ -84,6 +84,7 @@ func newRig(t *testing.T, w workload.Workload, change func(*fake.Config)) rig {
 		Socket: l.Socket, AdminSocket: l.Admin, Work: l.Work, Kubelet: l.Kubelet, Lifespan: w.Driver.Lifespan.D(), Headroom: w.Driver.Headroom,
 		OrphanGrace: w.Driver.OrphanGrace.D(), PruneInterval: w.Driver.PruneInterval.D(), Outside: l.Canaries,
 		ReleaseGrace: w.Driver.ReleaseGrace.D(), MaxLifespan: w.Driver.MaxLifespan.D(), Quotas: w.Disk.Quotas,
+		MaxPinned: w.Driver.Pinned(),
 	}
 	if w.Volumes.OnFailure > 0 {
 		config.Outcomes = true
@@ -233,6 +234,23 @@ func TestHonestDriver(t *testing.T) {
 				t.Error(p)
 			}
 		})
+	}
+}
+
+// TestHonestHoard: a driver that refuses to attach more than may be attached breaks no promise by that.
+func TestHonestHoard(t *testing.T) {
+	t.Parallel()
+	w := trial()
+	needs[fake.HoardsAttached].change(&w)
+	_, problems := playUntil(t, byChance, func() *report.Result { return playFake(t, "", w) }, func(r *report.Result) []string {
+		problems := violations(r)
+		if r.Deadlines.Attached == 0 {
+			problems = append(problems, "nothing was attached")
+		}
+		return problems
+	})
+	for _, p := range problems {
+		t.Error(p)
 	}
 }
 

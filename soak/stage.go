@@ -80,8 +80,8 @@ func setStage(o options, l testbed.Layout, d daemon.Driver) (*stage, error) {
 		Lifespan: w.Driver.Lifespan.D(), OrphanGrace: w.Driver.OrphanGrace.D(),
 		PruneInterval: w.Driver.PruneInterval.D(), Headroom: w.Driver.Headroom, Tolerance: o.tolerance,
 		ReleaseGrace: w.Driver.ReleaseGrace.D(), Tombstones: w.Reading.Readers > 0, Outcomes: w.Volumes.OnFailure > 0,
-		EnoughCalls: o.enoughCalls,
-		Timeline:    s.timeline, Findings: s.findings,
+		EnoughCalls: o.enoughCalls, MaxPinned: w.Driver.Pinned(), Taken: content.Taken,
+		Timeline: s.timeline, Findings: s.findings,
 		Disk: s.space, Mounted: host.MountedAt, MountsBelow: mountPoints,
 		Canaries: s.canaries.Check, Look: s.look,
 	})

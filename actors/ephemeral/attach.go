@@ -26,48 +26,31 @@ const attachLimit = 30 * time.Second
 // attachments are the retained volumes that pods have attached.
 type attachments struct {
 	sources map[volume.ID]volume.Place // by the volume that has no data of its own
-	// held are the sources, and who has each. One that sleeps waits in the queue without a deadline.
-	held map[volume.ID]heldSource
+	// held are the sources, and who has each. One that sleeps does not go.
+	held map[volume.ID]attachment
 }
 
-type heldSource struct {
-	by     volume.ID
-	asleep bool
+// attachment is what is known of the volume that a pod has another one attached by.
+type attachment struct {
+	by    volume.Record // no more than its names
+	since time.Time
+	// late: it has been said that it lasts for longer than it may.
+	late bool
 }
 
 func newAttachments() *attachments {
-	return &attachments{sources: map[volume.ID]volume.Place{}, held: map[volume.ID]heldSource{}}
+	return &attachments{sources: map[volume.ID]volume.Place{}, held: map[volume.ID]attachment{}}
 }
 
-func (a *attachments) begin(by volume.ID, source volume.Place) {
-	a.sources[by] = source
-	a.held[source.ID] = heldSource{by: by}
+func (a *attachments) begin(by volume.Record, source volume.Place, since time.Time) {
+	a.sources[by.ID] = source
+	a.held[source.ID] = attachment{by: by, since: since}
 }
 
 // holds reports whether a pod has the volume attached.
 func (a *attachments) holds(source volume.ID) bool {
 	_, ok := a.held[source]
 	return ok
-}
-
-// sleeps notes whether a source sleeps, if the volume is one.
-func (a *attachments) sleeps(source volume.ID, asleep bool) (held bool) {
-	is, held := a.held[source]
-	if held {
-		is.asleep = asleep
-		a.held[source] = is
-	}
-	return held
-}
-
-// asleep counts the sources that sleep.
-func (a *attachments) asleep() (n int) {
-	for _, is := range a.held {
-		if is.asleep {
-			n++
-		}
-	}
-	return n
 }
 
 // attach decides about a publish. The error is why it is refused.
@@ -92,7 +75,8 @@ func (v *volumes) attach(p volume.Publication) error {
 	if err := v.mayAttach(p); err != nil {
 		return err
 	}
-	v.retention.attach(p.ID, p.Attach)
+	by := volume.Record{ID: p.ID, Pod: p.Pod, Namespace: p.Namespace, PodName: p.PodName, VolumeName: p.VolumeName}
+	v.retention.attach(by, p.Attach, time.Now())
 	return nil
 }
 
@@ -122,7 +106,7 @@ func (v *volumes) mayAttach(p volume.Publication) error {
 	if v.retention.attached.holds(id) {
 		return fmt.Errorf("%w: volume %s is attached to another pod", volume.ErrOtherTarget, id)
 	}
-	return nil
+	return v.reserveAttach(asleep)
 }
 
 func errNotRetainedThere(p volume.Publication) error {
@@ -131,8 +115,8 @@ func errNotRetainedThere(p volume.Publication) error {
 }
 
 // attach takes the deadline from a source. One that is awake has none, and gets none when it sleeps.
-func (r *retention) attach(by volume.ID, source volume.Place) {
-	r.attached.begin(by, source)
+func (r *retention) attach(by volume.Record, source volume.Place, since time.Time) {
+	r.attached.begin(by, source, since)
 	if taken, ok := r.take(source.ID); ok {
 		r.add(resting{record: &taken.Record, size: taken.Size})
 	}
@@ -147,7 +131,7 @@ func (r *retention) attachAll(found []volume.Record) {
 		if by.Attach == (volume.Place{}) {
 			continue
 		}
-		r.attached.begin(by.ID, by.Attach)
+		r.attached.begin(*by, by.Attach, attachedSince(*by, time.Now()))
 		if taken, ok := r.take(by.Attach.ID); ok {
 			sources = append(sources, taken)
 		}
@@ -158,20 +142,21 @@ func (r *retention) attachAll(found []volume.Record) {
 }
 
 // detach gives the deadline back to the source of a volume that is gone, if it had one.
-func (r *retention) detach(by volume.ID) {
-	source, ok := r.attached.sources[by]
+func (r *retention) detach(by volume.ID) (source volume.Place, ok bool) {
+	source, ok = r.attached.sources[by]
 	if !ok {
-		return
+		return source, false
 	}
 	delete(r.attached.sources, by)
 	delete(r.attached.held, source.ID)
 	if taken, ok := r.take(source.ID); ok {
 		r.add(resting{record: &taken.Record, size: taken.Size})
 	}
+	return source, true
 }
 
-// prolong keeps the volume for a last grace from now on, if it is retained. An operation that runs works
-// on a copy of what is known, so that it waits for its end.
+// prolong keeps the volume for a last grace from now on, if it is retained, but not beyond what attaching may
+// keep it. An operation that runs works on a copy of what is known, so that it waits for its end.
 func (v *volumeActor) prolong(c actor.Context, m *messages.ProlongVolume) {
 	switch phase := volume.PhaseOf(v.record); {
 	case v.running != nil:
@@ -181,7 +166,7 @@ func (v *volumeActor) prolong(c actor.Context, m *messages.ProlongVolume) {
 	case phase != volume.Retained || v.deletes():
 		m.Send(struct{}{}, nil) // its pod is back
 	default:
-		next := prolonged(*v.record, time.Now(), v.ReleaseGrace)
+		next := prolonged(*v.record, time.Now(), v.ReleaseGrace, v.mostAttached(*v.record))
 		if next.Lifespan == v.record.Lifespan && next.Hold == v.record.Hold {
 			m.Send(struct{}{}, nil)
 			return
@@ -192,10 +177,12 @@ func (v *volumeActor) prolong(c actor.Context, m *messages.ProlongVolume) {
 	}
 }
 
-// prolonged returns the record of a retained volume that is kept for at least the grace from now on.
-func prolonged(r volume.Record, now time.Time, grace time.Duration) volume.Record {
-	least := max(now.Sub(r.Unpublished), 0) + grace
-	if r.Keep() >= least {
+// prolonged returns the record of a retained volume that is kept for at least the grace from now on, if that
+// is no longer than most after its unpublish.
+func prolonged(r volume.Record, now time.Time, grace, most time.Duration) volume.Record {
+	passed := max(now.Sub(r.Unpublished), 0)
+	least := min(passed+grace, most)
+	if least <= passed || r.Keep() >= least {
 		return r
 	}
 	r.Lifespan = max(r.Lifespan, lifespan.RoundUp(least))

@@ -97,7 +97,7 @@ func newTestNode(t *testing.T) *testNode {
 	t.Helper()
 	root := t.TempDir()
 	h := &testNode{t: t, root: root, mounter: newFakeMounter(), records: newFakeRecords(),
-		disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, log: logr.Discard()}
+		disk: &fakeDisk{free: 1000, total: 1000}, lifespan: testLifespan, headroom: 0.1, maxPinned: amount(t, "1Ti"), log: logr.Discard()}
 	h.makePod(testPod)
 	h.makePod(ownPod)
 	dir, err := scratch.Open(filepath.Join(root, "work"))

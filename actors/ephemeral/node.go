@@ -179,8 +179,12 @@ func start(cfg Config, more ...actor.ReceiverMiddleware) (*Node, error) {
 // volumes is the owner of all volumes, with the single actors that it starts.
 func (n *Node) volumes(found recovered, more []actor.ReceiverMiddleware) *volumes {
 	env := n.env
+	kept := newPins(env.MaxPinned, env.Metrics)
+	if space, err := env.Space(); err == nil { // else the next measurement says it
+		kept.total = space.Total.Bytes
+	}
 	return &volumes{
-		environment: env, recovered: found.awake, pinned: found.pinned, pins: newPins(env.MaxPinned, env.Metrics),
+		environment: env, recovered: found.awake, pinned: found.pinned, pins: kept,
 		setPodsError: n.setPodsError, more: more,
 		retention: newRetention(env.ctx, found.asleep, deletionsWithin(n.Workers.Limit()), env.Limits.Headroom > 0, env.Metrics, env.Log),
 		disk:      &disk{eraser: eraser{environment: env, trash: env.Scratch}, supervisor: n.Supervisor()},

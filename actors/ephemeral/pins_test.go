@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/metrics"
 	"github.com/katbox/katbox/internal/metrics/metricstest"
 	"github.com/katbox/katbox/internal/volume"
@@ -166,6 +167,9 @@ func TestPinIsOver(t *testing.T) {
 // TestNoPins: a pin that the flags do not allow is refused, and the error says so.
 func TestNoPins(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
+		h.stop()
+		h.maxPinned = lifespan.Amount{}
+		h.start()
 		h.retain()
 		_, err := h.pin(1)
 		wantError(t, err, volume.ErrCapped)

@@ -31,8 +31,6 @@ const (
 	// nearFloor is the pressure factor below which a disk is at its floor, if an operation found no room
 	// there: what is left is not nothing, and too little.
 	nearFloor = 0.01
-	// never is further in the future than any daemon runs.
-	never = 50 * 365 * 24 * time.Hour
 )
 
 // deletionsWithin is how many volumes may be deleted at the same time by a number of workers.
@@ -101,7 +99,6 @@ func newRetention(ctx context.Context, queue *retained.Queue, atOnce int, early 
 func (r *retention) take(id volume.ID) (retained.Asleep, bool) {
 	taken, ok := r.queue.Take(id)
 	if ok {
-		r.attached.sleeps(id, false)
 		r.queueChanged()
 	}
 	return taken, ok
@@ -110,8 +107,8 @@ func (r *retention) take(id volume.ID) (retained.Asleep, bool) {
 // add takes a volume that went to sleep. One that could not be deleted is tried again after a while.
 func (r *retention) add(left resting) {
 	if left.failed == nil {
-		if left.record.Phase == volume.Retained && r.attached.sleeps(left.record.ID, true) {
-			r.queue.Postpone(*left.record, time.Now().Add(never), 0)
+		if left.record.Phase == volume.Retained && r.attached.holds(left.record.ID) {
+			r.queue.Keep(*left.record)
 		} else {
 			r.queue.Push(*left.record)
 		}
@@ -262,7 +259,7 @@ func (r *retention) setTimer(due time.Time) {
 
 // queueChanged sets the metrics, and asks for sizes that are missing.
 func (r *retention) queueChanged() {
-	r.metrics.DeletionsFailing(r.queue.Waiting() - r.attached.asleep() + r.retrying)
+	r.metrics.DeletionsFailing(r.queue.Waiting() + r.retrying)
 	r.metrics.RetainedBytes(uint64(r.queue.Bytes()))
 	r.metrics.RetainedUnmeasured(r.queue.Unmeasured())
 	r.askSizes()

@@ -87,7 +87,7 @@ func (v *volumes) Start(s *actors.Supervisor) {
 	v.pinned = nil
 	s.Spawn(diskName, v.disk.props())
 	s.Spawn(sizesName, v.sizes.props())
-	v.retention.attachAll(v.recovered)
+	v.attachAll()
 	for i := range v.recovered {
 		s.Wake(v.recovered[i].ID, resting{record: &v.recovered[i]}, &messages.Resume{})
 	}
@@ -122,7 +122,9 @@ func (v *volumes) Sleep(id volume.ID, state any) {
 	delete(v.publishes, id)
 	if left.record == nil {
 		v.pins.drop(id)
-		v.retention.detach(id)
+		if source, ok := v.retention.detach(id); ok {
+			v.pins.detach(source.ID)
+		}
 		return
 	}
 	v.pins.set(*left.record, left.size)
@@ -137,6 +139,7 @@ func (v *volumes) Receive(c actor.Context) {
 			v.pins.total = m.Total
 		}
 		v.retention.pressure(m)
+		v.tellLate()
 	case *deletionDue:
 		v.retention.due()
 	case *pinOver:

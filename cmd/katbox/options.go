@@ -155,7 +155,7 @@ func (o *options) flags() *pflag.FlagSet {
 		"how long a pod directory must be absent before its volumes are retained without an unpublish")
 	durationVar(flags, &o.maxPin, "max-pin", 168*time.Hour, "how far from now a pin of a retained volume may end; 0 allows no pins")
 	flags.StringVar(&o.maxPinned, "max-pinned", "10%",
-		"how much of the file system pinned volumes may take, a percentage or a quantity; 0 allows no pins")
+		"how much of the file system volumes may take that are pinned or attached, a percentage or a quantity; 0 allows neither")
 	flags.Int64Var(&o.maxVolumes, "maxvolumespernode", 0,
 		"number of volumes that the node reports as its limit, 0 for no limit; the scheduler does not count inline volumes")
 	o.arrays.addTo(flags)

@@ -35,11 +35,12 @@ var kinds = []kind{
 	},
 	{
 		title: "A volume is not attached to a pod", met: "in the events of a pod with the attribute `attach`",
-		cause: "The volume is not retained on this node, is of another namespace, or another pod has it; or the gateway does not " +
-			"say whether the pod is of the namespace that it has confirmed the volume to be of.",
+		cause: "The volume is not retained on this node, is of another namespace, or another pod has it; as much is attached as may be; or the " +
+			"gateway does not say whether the pod is of the namespace that it has confirmed the volume to be of.",
 		cure: "See [Look at a retained volume from a pod](users.md#look-at-a-retained-volume-from-a-pod): pod UID, volume name, node " +
-			"and namespace have to be right, and one pod at a time has it. The kubelet tries again by itself.",
-		from: []string{"actors/ephemeral/attach.go", "actors/ephemeral/attachtenant.go"},
+			"and namespace have to be right, and one pod at a time has it. [Pins](retention.md#pins-releases-and-purges) has the " +
+			"bounds. The kubelet tries again by itself.",
+		from: []string{"actors/ephemeral/attach.go", "actors/ephemeral/attachbounds.go", "actors/ephemeral/attachtenant.go"},
 	},
 	{
 		title: "A pod stays Terminating", met: "in the pod's events, and in the daemon's log",

@@ -83,6 +83,9 @@ func TestAttachWithoutAPolicy(t *testing.T) {
 			if strings.HasPrefix(attributes[api.KeyAttach], "..") {
 				return volume.Terms{}, volume.Invalid(policy.Field(api.KeyAttach), "is bad")
 			}
+			if strings.HasPrefix(attributes[api.KeyAttach], "forbidden") {
+				return volume.Terms{}, volume.Invalid(policy.Field(api.KeyAttach), "is not allowed any more")
+			}
 			return volume.Terms{}, volume.ErrUnavailable
 		}})
 	if err != nil {
@@ -94,6 +97,8 @@ func TestAttachWithoutAPolicy(t *testing.T) {
 	}{
 		"gone/data":   {volume.Place{Pod: "gone", ID: volume.KubeletID("gone", "data")}, volume.ErrUnavailable},
 		"../gone/etc": {volume.Place{}, volume.ErrInvalid},
+		// What is attached already stays so.
+		"forbidden/data": {volume.Place{Pod: "forbidden", ID: volume.KubeletID("forbidden", "data")}, volume.ErrInvalid},
 	} {
 		req := publishRequest()
 		req.Readonly, req.VolumeContext[api.KeyAttach] = true, value

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -51,13 +50,10 @@ func (d *Driver) publication(req *csi.NodePublishVolumeRequest) (volume.Publicat
 		ServiceAccount: volume.ObjectName(attributes[kubelet.ContextAccount]),
 	}
 	p.Terms, p.Refused = d.cfg.Terms(p.Namespace, attributes)
-	if errors.Is(p.Refused, volume.ErrInvalid) {
-		return p, nil
-	}
-	if d.cfg.Cut != nil {
+	if p.Refused == nil && d.cfg.Cut != nil {
 		p.Cut = d.cfg.Cut(p.Namespace, attributes)
 	}
-	// A volume that is known is published again also while there is no policy, and compared with this.
+	// A volume that is known is published again whatever the policy is by now, and compared with this.
 	attach, refused := policy.Attach(attributes, t.ReadOnly)
 	p.Attach = attach
 	if p.Refused == nil {

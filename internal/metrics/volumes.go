@@ -32,6 +32,9 @@ type volumes struct {
 	leases             prometheus.Gauge
 	pinned             prometheus.Gauge
 	pinnedBytes        prometheus.Gauge
+	attached           prometheus.Gauge
+	attachedBytes      prometheus.Gauge
+	attachedLate       prometheus.Gauge
 	outcomes           map[volume.Outcome]prometheus.Counter
 }
 
@@ -63,7 +66,12 @@ func newVolumes(r *prometheus.Registry) volumes {
 
 		pinned:      gauge(r, "pinned_volumes", "Retained volumes that are pinned."),
 		pinnedBytes: gauge(r, "pinned_bytes", "Disk space of the pinned volumes that were measured."),
-		outcomes:    map[volume.Outcome]prometheus.Counter{},
+
+		attached:      gauge(r, "attached_volumes", "Retained volumes that pods have attached."),
+		attachedBytes: gauge(r, "attached_bytes", "Disk space of the attached volumes that were measured."),
+		attachedLate:  gauge(r, "attached_late_volumes", "Retained volumes that pods have attached for longer than --max-pin."),
+
+		outcomes: map[volume.Outcome]prometheus.Counter{},
 	}
 	outcomes := counterVec(r, "outcomes_total",
 		"How the pods of volumes ended, as was known when the volume was retained; an outcome that comes later counts too.", "outcome")
@@ -150,6 +158,15 @@ func (m *Metrics) Pinned(volumes int, bytes int64) {
 	m.pinned.Set(float64(volumes))
 	m.pinnedBytes.Set(float64(bytes))
 }
+
+// Attached sets how many retained volumes pods have attached, and their disk space as far as it was measured.
+func (m *Metrics) Attached(volumes int, bytes int64) {
+	m.attached.Set(float64(volumes))
+	m.attachedBytes.Set(float64(bytes))
+}
+
+// AttachedLate sets how many of them pods have for longer than a volume may be pinned.
+func (m *Metrics) AttachedLate(volumes int) { m.attachedLate.Set(float64(volumes)) }
 
 // OutcomeKnown counts how the pod of a volume ended.
 func (m *Metrics) OutcomeKnown(o volume.Outcome) {

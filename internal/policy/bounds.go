@@ -31,6 +31,8 @@ type Bounds struct {
 	// MaxRetained is how much the retained volumes of the namespace may take on a node; zero bytes or
 	// inodes is any amount.
 	MaxRetained volume.Size
+	// NoAttach: pods of the namespace may not attach retained volumes.
+	NoAttach bool
 }
 
 // Check returns why the bounds contradict one another.
@@ -75,6 +77,8 @@ func (b Bounds) terms(a asked) (volume.Terms, error) {
 		t.Retain = *a.retain
 	}
 	switch {
+	case b.NoAttach && a.attach != "":
+		return volume.Terms{}, invalid(api.KeyAttach, "is not allowed in this namespace; kubectl katbox reads retained volumes without a pod")
 	case len(b.Retain) > 0 && !slices.Contains(b.Retain, t.Retain):
 		return volume.Terms{}, invalid(api.KeyRetain, fmt.Sprintf("is %s, but in this namespace it has to be %s", t.Retain, words(b.Retain)))
 	case b.MaxLimit.Bytes > 0 && t.Limit.Bytes > b.MaxLimit.Bytes:

@@ -35,6 +35,7 @@ type fileEntry struct {
 	MaxInodeLimit     *text     `json:"maxInodeLimit"`
 	Retain            []string  `json:"retain"`
 	MaxRetained       *fileSize `json:"maxRetained"`
+	Attach            *bool     `json:"attach"`
 }
 
 type fileSize struct {
@@ -132,6 +133,9 @@ func (f fileEntry) entry(flags Bounds) (entry, error) {
 	if f.MaxRetained != nil {
 		r.quantity("maxRetained.bytes", f.MaxRetained.Bytes, &b.MaxRetained.Bytes)
 		r.quantity("maxRetained.inodes", f.MaxRetained.Inodes, &b.MaxRetained.Inodes)
+	}
+	if f.Attach != nil {
+		b.NoAttach = !*f.Attach
 	}
 	if f.Retain != nil {
 		b.Retain = nil

@@ -23,6 +23,10 @@ namespaces:
   maxRetained: {bytes: 200Gi, inodes: 10M}
 - match: [team-a]
   lifespan: 1h
+- match: [shown]
+  attach: true
+- match: [hidden]
+  attach: false
 - match: [short]
   maxLifespan: 2h
   maxInodeLimit: 1000
@@ -41,8 +45,10 @@ func TestParse(t *testing.T) {
 	short := all
 	short.Lifespan, short.LifespanSucceeded, short.MaxLifespan = 2*hour, 2*hour, 2*hour
 	short.Limit.Inodes, short.MaxLimit.Inodes = 1000, 1000
+	hidden := all
+	hidden.NoAttach = true
 	for namespace, want := range map[string]Bounds{"ci": ci, "team-a": ci, "team-": ci, "short": short, "shorter": all,
-		"": all, "xteam-a": all} {
+		"": all, "xteam-a": all, "hidden": hidden, "shown": all} {
 		if got := p.Bounds(namespace); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", namespace, got, want)
 		}
@@ -94,6 +100,7 @@ func TestParseRefuses(t *testing.T) {
 		entry("retain: [always]"):                    `"always" is not Always`,
 		entry("maxRetained: {bytes: x}"):             `maxRetained.bytes "x" is not a quantity`,
 		entry("maxRetained: 1Gi"):                    "json",
+		entry("attach: never"):                       "json",
 		strings.Repeat("#", MaxFile+1):               "is larger than",
 		"a: &a [x]\nb: &b [" + strings.Repeat("*a,", 20) + "]\nc: [" + strings.Repeat("*b,", 20) + "]": "unknown field",
 	} {

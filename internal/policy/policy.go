@@ -70,13 +70,18 @@ func (p *Policy) Cut(namespace string, attributes map[string]string) string {
 func (p *Policy) MaxRetained(namespace string) volume.Size { return p.Bounds(namespace).MaxRetained }
 
 // Attach returns the retained volume that is to be mounted in place of a new one; the zero Place for
-// none. readOnly says whether the pod mounts it read-only, which it has to. Terms checks the form of the
-// attribute; the error here is a [volume.InvalidError] as well.
+// none. readOnly says whether the pod mounts it read-only, which it has to. The error is a
+// [volume.InvalidError]. It needs no policy: that may have changed since a volume was attached.
 func Attach(attributes map[string]string, readOnly bool) (volume.Place, error) {
-	pod, name, ok := strings.Cut(attributes[api.KeyAttach], "/")
-	switch {
-	case !ok:
+	value, ok := attributes[api.KeyAttach]
+	if !ok {
 		return volume.Place{}, nil
+	}
+	if _, err := read(map[string]string{api.KeyAttach: value}); err != nil {
+		return volume.Place{}, err
+	}
+	pod, name, _ := strings.Cut(value, "/")
+	switch {
 	case !readOnly:
 		return volume.Place{}, invalid(api.KeyAttach, "needs readOnly: true beside the driver in the pod's volume")
 	}

@@ -75,6 +75,21 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// TestNoAttach: where it is forbidden no pod attaches a volume, and all else goes on.
+func TestNoAttach(t *testing.T) {
+	bounds := flags()
+	bounds.NoAttach = true
+	p := mustNew(t, bounds)
+	_, err := p.Terms("default", map[string]string{"attach": "uid/scratch"})
+	if err == nil || !strings.Contains(err.Error(), "is not allowed in this namespace") {
+		t.Fatalf("error %v", err)
+	}
+	checkRefusal(t, "attach", err)
+	if _, err := p.Terms("default", map[string]string{"lifespan": "1h"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTermsAreRefused(t *testing.T) {
 	bounds := flags()
 	bounds.MaxLimit = volume.Size{Bytes: 10 * gi, Inodes: 1000}

@@ -14,6 +14,19 @@ func (q *Queue) Postpone(r volume.Record, then time.Time, tries int) {
 	q.postponed.add(&q.table, q.insert(r), then, tries)
 }
 
+// Keep adds a volume, as [Queue.Push] does, that does not go as long as it is in the queue. It counts as one
+// that its namespace retains.
+func (q *Queue) Keep(r volume.Record) {
+	n := q.insert(r)
+	if q.kept == nil {
+		q.kept = map[number]struct{}{}
+	}
+	q.kept[n] = struct{}{}
+	if q.tells() {
+		q.tenants.join(&q.table, n)
+	}
+}
+
 // Resume ends the waits that are over at now. The next wait is over at the time that it returns; ok
 // is false when no volume waits.
 func (q *Queue) Resume(now time.Time) (next time.Time, ok bool) {

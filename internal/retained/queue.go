@@ -43,6 +43,7 @@ type Queue struct {
 	unmeasured []number // the entries without a size
 	bytes      int64    // the sum of the others' sizes
 	postponed  postponed
+	kept       map[number]struct{} // the entries that do not go
 	index      index
 	tenants    tenants
 }
@@ -83,10 +84,13 @@ func (q *Queue) tabulate(r *volume.Record) number {
 // enqueue puts an entry into the heap of its class. newest: no other one was unpublished later.
 func (q *Queue) enqueue(n number, newest bool) {
 	q.classes.push(&q.table, n, newest)
-	if q.Fair || q.MaxRetained != nil {
+	if q.tells() {
 		q.tenants.enter(&q.table, n, newest)
 	}
 }
+
+// tells reports whether namespaces are told apart.
+func (q *Queue) tells() bool { return q.Fair || q.MaxRetained != nil }
 
 // Asleep is what the queue knows of a volume.
 type Asleep struct {
@@ -127,7 +131,10 @@ func (q *Queue) take(n number) Asleep {
 	if q.indexes(n) {
 		q.index.remove(n)
 	}
-	if !q.postponed.remove(n) {
+	if _, kept := q.kept[n]; kept {
+		delete(q.kept, n)
+		q.tenants.part(n)
+	} else if !q.postponed.remove(n) {
 		q.tenants.leave(n)
 		q.classes.remove(&q.table, n)
 	}

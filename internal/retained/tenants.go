@@ -35,8 +35,8 @@ type tenants struct {
 // tenant is one namespace.
 type tenant struct {
 	namespace string
-	// heaps has the volumes of the tiers up to other, the oldest first. volumes counts the pinned ones
-	// too.
+	// heaps has the volumes of the tiers up to other, the oldest first. volumes counts the pinned ones, and
+	// those that do not go, too.
 	heaps   [other + 1]order
 	volumes int
 	suspect bool
@@ -69,22 +69,28 @@ func (x *tenants) enter(t *table, n number, newest bool) {
 	if of == interrupted {
 		return
 	}
-	if x.table == nil {
-		x.table, x.before, x.placed = t, t.before, x.place
-	}
-	for int(n) > len(x.shares)*chunkLength {
-		x.shares = append(x.shares, make([]share, chunkLength))
-	}
-	at := x.at(t.namespace(n))
-	x.share(n).tenant = at + 1
-	x.all[at].volumes++
+	at := x.join(t, n)
 	if of != pinned {
 		x.all[at].heaps[of].push(n, newest)
 	}
 	if of == succeeded || of == other {
 		x.sums[at].oldest = min(x.sums[at].oldest, t.entry(n).since)
 	}
+}
+
+// join counts an entry, which need not be one that may go. It returns the place of its namespace.
+func (x *tenants) join(t *table, n number) (at uint32) {
+	if x.table == nil {
+		x.table, x.before, x.placed = t, t.before, x.place
+	}
+	for int(n) > len(x.shares)*chunkLength {
+		x.shares = append(x.shares, make([]share, chunkLength))
+	}
+	at = x.at(t.namespace(n))
+	x.share(n).tenant = at + 1
+	x.all[at].volumes++
 	x.add(n)
+	return at
 }
 
 // at returns the place of a namespace.
@@ -115,7 +121,25 @@ func (x *tenants) at(namespace string) uint32 {
 
 // leave takes an entry out, if it was added.
 func (x *tenants) leave(n number) {
-	if int(n) > len(x.shares)*chunkLength || x.share(n).tenant == 0 {
+	if !x.has(n) {
+		return
+	}
+	at := x.share(n).tenant - 1
+	if of := x.table.class(n).tier; of != pinned {
+		t := &x.all[at]
+		heap.Remove(&t.heaps[of], int(*x.place(n)))
+		x.sums[at].oldest = t.oldest(x.table)
+	}
+	x.part(n)
+}
+
+func (x *tenants) has(n number) bool {
+	return int(n) <= len(x.shares)*chunkLength && x.share(n).tenant != 0
+}
+
+// part undoes join, if that was done.
+func (x *tenants) part(n number) {
+	if !x.has(n) {
 		return
 	}
 	at := x.share(n).tenant - 1
@@ -123,10 +147,6 @@ func (x *tenants) leave(n number) {
 	if s := x.table.entry(n).size; s.known() {
 		x.sums[at].size = x.sums[at].size.Sub(s.size())
 		x.total = x.total.Sub(s.size())
-	}
-	if of := x.table.class(n).tier; of != pinned {
-		heap.Remove(&t.heaps[of], int(*x.place(n)))
-		x.sums[at].oldest = t.oldest(x.table)
 	}
 	*x.share(n) = share{}
 	if t.volumes--; t.volumes == 0 {
@@ -150,7 +170,7 @@ func (x *tenants) add(n number) {
 
 // measured notes that the size of an entry became known.
 func (x *tenants) measured(n number) {
-	if int(n) <= len(x.shares)*chunkLength && x.share(n).tenant != 0 {
+	if x.has(n) {
 		x.add(n)
 	}
 }

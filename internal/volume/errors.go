@@ -31,6 +31,8 @@ var (
 	ErrGone = errors.New("gone")
 	// ErrCapped: as much is pinned on the node as may be.
 	ErrCapped = errors.New("not pinned")
+	// ErrNotAttached: as much is attached as may be.
+	ErrNotAttached = errors.New("not attached")
 )
 
 // The operation did not succeed.

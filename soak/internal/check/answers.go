@@ -130,6 +130,9 @@ func (c *Checker) Called(v *history.Volume, call history.Call) {
 		c.cfg.Findings.Add(broken, v, fmt.Sprintf("%s at %s was answered %s after %s: %s (%s)", call.Method,
 			call.From.Format(history.Clock), call.Code(), call.Took().Round(time.Millisecond), why, said(call.Err)))
 	}
+	if call.Method == history.Publish && call.Err == nil && v.Attaches != nil {
+		c.judgeHoard(v)
+	}
 	if call.Method == history.Unpublish && call.Err == nil && !call.Contended {
 		c.checkTarget(v)
 	}

@@ -57,7 +57,7 @@ func (r *retained) attachedUntil() time.Time {
 }
 
 // refusedAttach tells whether a driver may refuse to attach a volume by an answer: it may
-// be gone, or busy.
+// be gone, or busy, or too much is attached.
 func (c *Checker) refusedAttach(v *history.Volume, call history.Call) bool {
 	if v.Attaches == nil || call.Method != history.Publish {
 		return false
@@ -68,6 +68,8 @@ func (c *Checker) refusedAttach(v *history.Volume, call history.Call) bool {
 	case codes.NotFound:
 		r := c.follows(v.Attaches)
 		return r == nil || c.mayGo(r, call.To)
+	case codes.ResourceExhausted:
+		return c.mayBeTooMuch(v, call)
 	}
 	return false
 }

@@ -59,6 +59,9 @@ type Checker struct {
 	ends []end
 	// lookers are the volumes that attach others, by ID.
 	lookers map[string]*history.Volume
+	// hoard is what they have attached, by their IDs. pinsSent: a person has pinned something.
+	hoard    map[string]hoarded
+	pinsSent bool
 	// removals are the last ones.
 	removals []*removal
 	// budget is what the driver's process may have.
@@ -101,7 +104,7 @@ func New(cfg Config) (*Checker, error) {
 	}
 	return &Checker{cfg: cfg, started: time.Now(), byVolume: make(map[*history.Volume]*published),
 		spoilt: make(map[*history.Volume]bool), excused: make(map[string]bool), known: make(map[string]*acquaintance),
-		lookers: make(map[string]*history.Volume)}, nil
+		lookers: make(map[string]*history.Volume), hoard: make(map[string]hoarded)}, nil
 }
 
 // Run looks at everything that is to be looked at regularly, until ctx ends.

@@ -29,7 +29,7 @@ type Space struct {
 }
 
 // Config is what a Checker works with. All fields are required, but Headroom,
-// Lifespan, ReleaseGrace, Outcomes, Tombstones, Patience and EnoughCalls may be zero.
+// Lifespan, ReleaseGrace, Outcomes, Tombstones, Patience, EnoughCalls and MaxPinned may be zero.
 type Config struct {
 	// Work is the driver's working directory, Kubelet the kubelet's.
 	Work    string
@@ -42,6 +42,10 @@ type Config struct {
 	Headroom      float64
 	// ReleaseGrace is how long the driver keeps what a person releases.
 	ReleaseGrace time.Duration
+	// MaxPinned is which share of the disk volumes may take that are pinned or attached; 0 is not known.
+	// Then Taken is not needed, which measures a directory.
+	MaxPinned float64
+	Taken     func(dir string) int64
 	// Outcomes says that the driver is told how pods end.
 	Outcomes bool
 	// Tombstones says that CheckGone will be called.
@@ -103,6 +107,8 @@ func (c Config) check() error {
 		missing = "Canaries"
 	case c.Look == nil:
 		missing = "Look"
+	case c.MaxPinned > 0 && c.Taken == nil:
+		missing = "Taken"
 	case c.PruneInterval <= 0, c.OrphanGrace <= 0, c.Tolerance <= 0:
 		return errors.New("check: Config.PruneInterval, OrphanGrace and Tolerance have to be longer than 0")
 	default:

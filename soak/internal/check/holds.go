@@ -18,6 +18,9 @@ func (c *Checker) BeginPin(v *history.Volume, length time.Duration) (until time.
 		return time.Time{}, nil
 	}
 	until = from.Add(length)
+	c.mu.Lock()
+	c.pinsSent = true
+	c.mu.Unlock()
 	v.BeginPin(until)
 	return until, func(how Failure, err error) {
 		if err == nil && c.cfg.Timeline.During(from, time.Now(), workload.ClockStep) {

@@ -22,8 +22,7 @@ func Flags(l testbed.Layout, d workload.Driver) []string {
 		"--headroom", strconv.FormatFloat(d.Headroom, 'g', -1, 64),
 		"--pruneinterval", d.PruneInterval.String(),
 		"--orphan-grace", d.OrphanGrace.String(),
-		// What is pinned is a small part of what is retained, and that a small part of the disk.
-		"--max-pinned", "90%",
+		"--max-pinned", strconv.FormatFloat(100*d.Pinned(), 'f', -1, 64)+"%",
 		"--log-level", "info",
 	)
 	if d.ReleaseGrace > 0 {

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/katbox/katbox/soak/internal/content"
 )
 
 // attach mounts a retained volume of another pod read-only. Its caller has entered the
@@ -40,6 +42,11 @@ func (r *run) attach(known record, q *csi.NodePublishVolumeRequest) error {
 	case source.published:
 		return status.Error(codes.Aborted, "the volume to attach is published")
 	}
+	r.hoarding.Lock()
+	defer r.hoarding.Unlock()
+	if r.cfg.Bug != HoardsAttached && r.tooMuch(source) {
+		return status.Error(codes.ResourceExhausted, "too much is attached")
+	}
 	if err := os.Mkdir(target, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
 		return status.Error(codes.Internal, err.Error())
 	}
@@ -52,6 +59,20 @@ func (r *run) attach(known record, q *csi.NodePublishVolumeRequest) error {
 	r.disk.put(record{id: id, pod: values[podUID], target: target, published: true, source: from, namespace: source.namespace,
 		podName: values[podName]})
 	return nil
+}
+
+// tooMuch tells whether pods have so much attached that one more volume would be beyond the bound.
+func (r *run) tooMuch(source record) bool {
+	if r.cfg.MaxPinned == 0 {
+		return false
+	}
+	sum := content.Taken(r.data(source))
+	for _, v := range r.disk.all(false) {
+		if v.attachedBy != "" && v.id != source.id {
+			sum += content.Taken(r.data(v))
+		}
+	}
+	return sum > int64(r.cfg.MaxPinned*float64(total(r.cfg.Work)))
 }
 
 // detach forgets a volume that has no data of its own, and keeps the other for a grace.

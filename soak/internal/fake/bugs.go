@@ -80,6 +80,7 @@ const (
 	AttachesWritable Bug = "attaches volumes writable"
 	DeletesAttached  Bug = "deletes volumes that are attached"
 	HurriesAttached  Bug = "deletes volumes as soon as no pod has them attached"
+	HoardsAttached   Bug = "attaches more than may be pinned" // little that may be
 	BuriesLookers    Bug = "leaves tombstones of volumes without data"
 	BuriesNothing    Bug = "leaves no tombstones"
 	BuriesTwice      Bug = "leaves two tombstones"
@@ -149,7 +150,7 @@ var breaks = map[Bug]history.Promise{
 	LimitsTooMuch:    history.Limits,
 	ShortensFailed:   history.KeepsFailed,
 	AttachesWritable: history.Attached, DeletesAttached: history.Attached,
-	HurriesAttached: history.Attached, BuriesLookers: history.Attached,
+	HurriesAttached: history.Attached, BuriesLookers: history.Attached, HoardsAttached: history.Attached,
 	BuriesNothing: history.Tombstones, BuriesTwice: history.Tombstones,
 	BuriesExpired: history.Tombstones, BuriesOthers: history.Tombstones,
 	DeletesBusy: history.Durable, DeletesAgain: history.PublishedData, DeletesFailed: history.Durable,

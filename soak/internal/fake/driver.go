@@ -15,7 +15,7 @@ import (
 )
 
 // Config is what a Driver works with. All fields are required, but AdminSocket,
-// Lifespan, MaxLifespan, ReleaseGrace, Headroom, Outcomes, Outside, Seen, Quotas and Bug may be zero.
+// Lifespan, MaxLifespan, MaxPinned, ReleaseGrace, Headroom, Outcomes, Outside, Seen, Quotas and Bug may be zero.
 type Config struct {
 	// Socket is the path on which it listens, Work its working directory and
 	// Kubelet that of the kubelet.
@@ -30,6 +30,8 @@ type Config struct {
 	ReleaseGrace time.Duration
 	// MaxLifespan is how long it keeps what asks for a lifespan of its own.
 	MaxLifespan time.Duration
+	// MaxPinned is which share of the disk it lets pods attach; 0 is all of it.
+	MaxPinned float64
 	// Outcomes says that the kubelet tells on its socket how pods end.
 	Outcomes bool
 	// Outside is the only directory outside of Work that a bug may damage.
@@ -47,6 +49,9 @@ type Driver struct {
 	cfg  Config
 	disk disk
 	died chan error
+
+	// hoarding is held while a volume is attached.
+	hoarding sync.Mutex
 
 	mu  sync.Mutex
 	run *run

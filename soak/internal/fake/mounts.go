@@ -83,6 +83,15 @@ func free(dir string) float64 {
 	return share
 }
 
+// total is how many bytes the file system of a directory has.
+func total(dir string) uint64 {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0
+	}
+	return s.Blocks * uint64(s.Frsize) //nolint:gosec // it is a size
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

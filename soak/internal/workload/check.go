@@ -159,6 +159,7 @@ func (w Workload) checkDriver(c *checker) {
 	c.that(w.Reading.Released+w.Reading.Attached+w.Volumes.OnFailure == 0 || w.Driver.ReleaseGrace > 0, "driver.releaseGrace",
 		"is %v, but reading.released is %v, reading.attached %v and volumes.onFailure %v: say how long what is let go is kept",
 		w.Driver.ReleaseGrace, w.Reading.Released, w.Reading.Attached, w.Volumes.OnFailure)
+	within(c, "driver.maxPinned", w.Driver.MaxPinned, 0, 0.9)
 	within(c, "driver.maxLifespan", w.Driver.MaxLifespan, 0, Duration(time.Minute))
 	c.that(w.Volumes.Limits == 0 || w.Driver.MaxLifespan >= w.Driver.Lifespan && w.Driver.MaxLifespan > 0, "driver.maxLifespan",
 		"is %v, but volumes.limits is %v: it has to be at least driver.lifespan, which is %v", w.Driver.MaxLifespan, w.Volumes.Limits,

@@ -1,5 +1,7 @@
 package workload
 
+import "cmp"
+
 // Workload describes a run. [Read] and [Preset] load one, fill in what was left
 // out, and check it.
 type Workload struct {
@@ -143,7 +145,13 @@ type Driver struct {
 	// MaxLifespan is how long a volume is kept that asks for a lifespan of its own: the
 	// driver rounds what a pod asks for up to a minute, and then down to that.
 	MaxLifespan Duration `yaml:"maxLifespan"`
+	// MaxPinned is which share of the disk volumes may take that are pinned or attached; 0 is nearly all: what
+	// is pinned is a small part of what is retained, and that a small part of the disk.
+	MaxPinned float64 `yaml:"maxPinned,omitempty"`
 }
+
+// Pinned is the share of the disk that volumes may take that are pinned or attached.
+func (d Driver) Pinned() float64 { return cmp.Or(d.MaxPinned, 0.9) }
 
 // Disk is the file system that the working directory is on.
 type Disk struct {
