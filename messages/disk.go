@@ -20,8 +20,9 @@ type MeasureDisk struct{}
 // Volume -> disk.
 type NoSpace struct{}
 
-// Pressure tells how much of their lifespan the retained volumes may keep.
-// Disk -> supervisor, after each measurement.
+// Pressure tells how much of their lifespan the retained volumes may keep, and how much room is
+// lacking.
+// Disk -> supervisor, after each measurement that shows something new.
 type Pressure struct {
 	// Answers says that this measurement is the one that MeasureDisk asked for.
 	Answers bool
@@ -34,8 +35,11 @@ type Pressure struct {
 	Scarcer volume.Reason
 	// Lacking is how much has to come free at once.
 	Lacking volume.Size
-	// Short is how much of this is missing up to the floor.
+	// Short is how much of this is missing before no guaranteed volume has to go.
 	Short volume.Size
+	// Erased are volumes that were deleted. The data of each is erased, or cannot be, and this
+	// measurement is the first one that shows what came free.
+	Erased []volume.ID
 	// Total is the size of the file system in bytes; 0 if it could not be measured.
 	Total int64
 }

@@ -121,7 +121,7 @@ func TestLogSaysWhyAVolumeGoesEarly(t *testing.T) {
 	withLoggedNode(t, func(h *testNode) {
 		h.retained("pod", "csi-old", 7*time.Hour, testLifespan)
 	}, func(t *testing.T, h *testNode, log *lines) {
-		h.disk.set(50, nil) // half of the headroom
+		h.disk.set(75, nil) // in the middle between headroom and floor
 		time.Sleep(time.Minute)
 		h.wantGone("pod", "csi-old")
 		got := log.with("deleted")

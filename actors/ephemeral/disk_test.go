@@ -35,6 +35,8 @@ type diskTest struct {
 	lines   *list[string]
 	// factor is the pressure factor that a measurement shows, as the bits of a float64.
 	factor *atomic.Uint64
+	// counts is how many nanoseconds the kernel needs to count what was erased.
+	counts *atomic.Int64
 	// told are the measurements that the supervisor received.
 	told *list[messages.Pressure]
 }
@@ -63,7 +65,7 @@ func withDisk(t *testing.T, atOnce int, bin *fakeTrash, test func(t *testing.T, 
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		ctx, cancel := context.WithCancel(t.Context())
 		workers := actors.NewWorkers(actors.MaxWorkers)
-		w := diskTest{bin: bin, calls: pace.NewCalls(), root: system.Root, factor: &atomic.Uint64{},
+		w := diskTest{bin: bin, calls: pace.NewCalls(), root: system.Root, factor: &atomic.Uint64{}, counts: &atomic.Int64{},
 			metrics: metrics.New("test", ""), lines: &list[string]{}, told: &list[messages.Pressure]{}}
 		supervisor := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			if m, ok := c.Message().(*messages.Pressure); ok {
@@ -73,15 +75,18 @@ func withDisk(t *testing.T, atOnce int, bin *fakeTrash, test func(t *testing.T, 
 		log := funcr.New(func(_, line string) { w.lines.add(line) }, funcr.Options{})
 		factor := func() float64 { return math.Float64frombits(w.factor.Load()) }
 		w.factor.Store(math.Float64bits(1))
-		// What is free says how large the factor is.
+		// What is free says how large the factor is: it is 0 with half of the headroom.
 		space := func() (volume.Space, error) {
-			return volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: int64(1000 * factor())}}, nil
+			return volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: int64(500 + 500*factor())}}, nil
 		}
 		d := &disk{
 			eraser: eraser{trash: bin, environment: &environment{
 				System: &actors.System{Workers: workers}, ctx: ctx, turns: pace.NewTurns(atOnce, w.calls, actors.LowPriority, w.metrics.EntriesErased),
 				Config: Config{
-					Log: log, Metrics: w.metrics, Space: space, SpaceAfterErase: func(volume.Space) (volume.Space, error) { return space() },
+					Log: log, Metrics: w.metrics, Space: space, SpaceAfterErase: func(volume.Space) (volume.Space, error) {
+						time.Sleep(time.Duration(w.counts.Load()))
+						return space()
+					},
 					Limits: lifespan.Limits{Headroom: 1}, PressureInterval: 100 * 24 * time.Hour,
 				},
 			}},
@@ -287,8 +292,39 @@ func TestAFullDiskWaitsForTheTrash(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 		}
-		if full := w.full(); !slices.Equal(full, []bool{false, false, true}) {
+		if full := w.full(); !slices.Equal(full, []bool{false, true}) {
 			t.Errorf("no room %v, want it only once nothing is erased", full)
+		}
+	})
+}
+
+// TestLooksGoOnWhileTheKernelCounts what was erased, which takes long while pods write.
+func TestLooksGoOnWhileTheKernelCounts(t *testing.T) {
+	b := &fakeTrash{}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
+		synctest.Wait()
+		w.factor.Store(math.Float64bits(0.5))
+		w.root.Send(w.disk, &messages.NoSpace{})
+		synctest.Wait()
+		w.counts.Store(int64(time.Minute))
+		b.set(nil, "x")
+		w.erase("x")
+		time.Sleep(time.Minute)
+		before := w.told.get()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(before) < 50 {
+			t.Errorf("%d measurements in a minute, want one each second", len(before))
+		}
+		for _, told := range before {
+			if len(told.Erased) > 0 {
+				t.Errorf("%+v, though it was not counted yet", told)
+			}
+		}
+		if after := w.told.get()[len(before):]; !slices.ContainsFunc(after, func(told messages.Pressure) bool {
+			return slices.Equal(told.Erased, []volume.ID{"csi-x"})
+		}) {
+			t.Errorf("%+v, want one that shows what the volume took", after)
 		}
 	})
 }

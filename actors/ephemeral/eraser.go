@@ -11,6 +11,7 @@ import (
 	"github.com/katbox/katbox/internal/duration"
 	"github.com/katbox/katbox/internal/logkeys"
 	"github.com/katbox/katbox/internal/scratch"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -66,6 +67,8 @@ type eraser struct {
 	progress *time.Timer
 	// refused limits the lines about entries that cannot be erased.
 	refused *lineLimit
+	// over is called with each volume of whose erasure no more room comes.
+	over func(volume.ID)
 }
 
 type (
@@ -247,6 +250,7 @@ func (e *eraser) erased(m *erased) {
 		e.setAside(entry, now, m.err)
 	default:
 		e.queue.remove(entry)
+		e.over(entry.volume)
 		if m.removed == 0 {
 			return // it was taken away otherwise
 		}
@@ -264,6 +268,7 @@ func (e *eraser) setAside(entry *trashEntry, now time.Time, err error) {
 	before := entry.reason
 	entry.reason = maphash.String(e.seed, err.Error())
 	e.queue.setAside(entry, now)
+	e.over(entry.volume)
 	if entry.reason == before {
 		return // a person may need days to clear it, and one line is enough
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestTombstones: each deletion leaves one, which says why.
 func TestTombstones(t *testing.T) {
-	free := volume.Size{Bytes: 50}
+	free := volume.Size{Bytes: 75}
 	for name, tt := range map[string]struct {
 		ago  time.Duration
 		hold volume.Hold
@@ -23,7 +23,7 @@ func TestTombstones(t *testing.T) {
 	}{
 		"expired": {ago: testLifespan - time.Minute, act: func(*testNode) {},
 			want: volume.Tombstone{Reason: volume.Expired}, kept: testLifespan},
-		"bytes": {ago: 7 * time.Hour, act: func(h *testNode) { h.disk.set(50, nil) },
+		"bytes": {ago: 7 * time.Hour, act: func(h *testNode) { h.disk.set(75, nil) },
 			want: volume.Tombstone{Reason: volume.ForBytes, Factor: 0.5, Free: free}, kept: 7 * time.Hour},
 		"purged": {ago: time.Hour, act: func(h *testNode) {
 			if err := h.node.Purge(h.t.Context(), testID, "ann", "leaked key"); err != nil {

@@ -59,6 +59,7 @@ type testNode struct {
 	lifespan time.Duration
 	headroom float64
 	line     lifespan.Line
+	burst    lifespan.Burst
 	// minLifespan and maxRetained are those of the Config.
 	minLifespan time.Duration
 	maxRetained func(namespace string) volume.Size
@@ -122,7 +123,7 @@ func (h *testNode) config() Config {
 	return Config{
 		Mounter: kernel, Bindings: h.bindings, Scratch: h.scratch, Space: h.disk.space, SpaceAfterErase: h.disk.spaceAfterErase,
 		Records: h.records, Known: h.records.each, Rebooted: h.rebooted, PodsDir: h.podsDir(),
-		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line}, PressureInterval: testInterval,
+		Lifespan: h.lifespan, Limits: lifespan.Limits{Headroom: h.headroom, Line: h.line, Burst: h.burst}, PressureInterval: testInterval,
 		MinLifespan: h.minLifespan, MaxRetained: h.maxRetained,
 		ReleaseGrace: testRelease, MaxPin: testMaxPin + h.maxPin, MaxPinned: h.maxPinned, OrphanGrace: testGrace, EraseParallel: 2,
 		Node: "node-1", WorkdirOnNode: "/data", Log: h.log, Metrics: h.metrics, Published: h.published, Threads: h.threads,

@@ -24,7 +24,7 @@ const (
 )
 
 // Pin keeps a retained volume at least until then, whatever its lifespan is. Pressure makes it go
-// last, and only when the disk is below its floor. Pin takes the place of an earlier pin or release.
+// last, and only when the disk is all but full. Pin takes the place of an earlier pin or release.
 // by is who asks, why the reason. The pin is durable when Pin returns; it then describes the volume.
 // To ask again for what is there changes nothing.
 //

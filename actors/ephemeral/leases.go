@@ -71,7 +71,7 @@ func errPublishedAgain(id volume.ID) error {
 func errDeleted(id volume.ID, reason volume.Reason) error {
 	why := map[volume.Reason]string{
 		volume.Expired: "has expired", volume.ForBytes: "was evicted for bytes", volume.ForInodes: "was evicted for inodes",
-		volume.ForNamespace: "was evicted, its namespace retains too much", volume.ForFloor: "was evicted, the disk is below its floor",
+		volume.ForNamespace: "was evicted, its namespace retains too much", volume.ForFloor: "was evicted, the disk was all but full",
 		volume.Purged: "was purged", volume.ForReleased: "was released",
 	}[reason]
 	return fmt.Errorf("%w: volume %s %s", volume.ErrGone, id, why)

@@ -124,10 +124,10 @@ func TestMetricsOfEarlyDeletions(t *testing.T) {
 		reason string
 		factor float64
 	}{
-		"few bytes":                {func(d *fakeDisk) { d.free = 50 }, "bytes", 0.5},
-		"few inodes":               {func(d *fakeDisk) { d.inodes, d.freeInodes = 2000, 100 }, "inodes", 0.5},
-		"few of both, inodes less": {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 60, 2000, 100 }, "inodes", 0.5},
-		"few of both, bytes less":  {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 50, 2000, 120 }, "bytes", 0.5},
+		"few bytes":                {func(d *fakeDisk) { d.free = 75 }, "bytes", 0.5},
+		"few inodes":               {func(d *fakeDisk) { d.inodes, d.freeInodes = 2000, 150 }, "inodes", 0.5},
+		"few of both, inodes less": {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 85, 2000, 150 }, "inodes", 0.5},
+		"few of both, bytes less":  {func(d *fakeDisk) { d.free, d.inodes, d.freeInodes = 75, 2000, 170 }, "bytes", 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -11,13 +11,14 @@ import (
 type outlook struct {
 	now   time.Time
 	queue order
-	// factor is the pressure factor, scarcer what there is less of. atFloor: the disk was measured to
-	// be at its floor. Where an operation found no room the factor is 0, and that need not be so.
+	// factor is the pressure factor, scarcer what there is less of. atBrink: the disk was measured to
+	// be so full that volumes may go that are guaranteed. Where an operation found no room the factor
+	// is 0, and that need not be so.
 	factor  float64
 	scarcer volume.Reason
-	atFloor bool
-	// mayGoEarly: the room that deletions make is not enough, as far as is known. mayBreak: it does not
-	// even reach the floor, so that volumes may go that are guaranteed.
+	atBrink bool
+	// mayGoEarly: the room that deletions make is not enough, as far as is known. mayBreak: it is not
+	// even enough to leave the brink.
 	mayGoEarly, mayBreak bool
 	// full: no further deletion may begin now.
 	full bool
@@ -55,7 +56,7 @@ const (
 	// tooMuch: its namespace retains more than it may.
 	tooMuch
 	roomIsNeeded
-	// nothingElse: the disk is at its floor, and only volumes are left that are guaranteed.
+	// nothingElse: the disk is at its brink, and only volumes are left that are guaranteed.
 	nothingElse
 )
 
@@ -93,7 +94,7 @@ func next(o outlook) decision {
 	} else if ok && early.At.Before(at) {
 		at = early.At
 	}
-	if o.atFloor {
+	if o.atBrink {
 		if c, ok := o.queue.Guaranteed(o.scarcer); ok {
 			return o.makeRoom(c, nothingElse, o.mayBreak)
 		}

@@ -84,25 +84,25 @@ func TestNext(t *testing.T) {
 		},
 		{
 			"others are left below the floor", fakeOrder{over: at(5), early: at(-1), guaranteed: at(-1)},
-			outlook{atFloor: true, mayGoEarly: true}, gone(-1, roomIsNeeded, 0),
+			outlook{atBrink: true, mayGoEarly: true}, gone(-1, roomIsNeeded, 0),
 		},
 		{
 			"others will make room", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)},
-			outlook{atFloor: true, mayGoEarly: true}, decision{measure: true},
+			outlook{atBrink: true, mayGoEarly: true}, decision{measure: true},
 		},
 		{
 			"nothing else is left", fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)},
-			outlook{atFloor: true, mayBreak: true}, gone(-1, nothingElse, 0),
+			outlook{atBrink: true, mayBreak: true}, gone(-1, nothingElse, 0),
 		},
 		{
 			"nothing else is left, and enough are being deleted", fakeOrder{over: at(5), guaranteed: at(-1)},
-			outlook{atFloor: true, mayBreak: true, full: true}, decision{},
+			outlook{atBrink: true, mayBreak: true, full: true}, decision{},
 		},
 		{
 			"nothing else is left for an operation that found no room above the floor",
 			fakeOrder{over: at(5), early: at(2), guaranteed: at(-1)}, outlook{mayGoEarly: true, mayBreak: true}, decision{at: in(2)},
 		},
-		{"nothing at all is left", fakeOrder{over: at(5)}, outlook{atFloor: true, mayBreak: true}, decision{at: in(5)}},
+		{"nothing at all is left", fakeOrder{over: at(5)}, outlook{atBrink: true, mayBreak: true}, decision{at: in(5)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.o.now, tt.o.queue = now, tt.queue

@@ -55,7 +55,7 @@ func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 	})
 }
 
-// TestCallsThatFindNoRoomBreakNoGuarantee, except on a disk that is at its floor, or as good as that.
+// TestCallsThatFindNoRoomBreakNoGuarantee, except on a disk that is all but full.
 func TestCallsThatFindNoRoomBreakNoGuarantee(t *testing.T) {
 	const total, calls = 1_000_000, 4 // the headroom is 100,000
 	all := []volume.ID{"csi-old", "csi-young", "csi-pinned"}
@@ -64,8 +64,8 @@ func TestCallsThatFindNoRoomBreakNoGuarantee(t *testing.T) {
 		gone int
 	}{
 		"no pressure":          {total, 1},
-		"a band that is full":  {1000, 1},
-		"next to nothing left": {999, 3},
+		"room above the brink": {25_001, 1},
+		"at the brink":         {25_000, 3},
 		"nothing left":         {0, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

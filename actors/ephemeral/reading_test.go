@@ -403,7 +403,7 @@ func TestDescribeUnderPressure(t *testing.T) {
 	withNode(t, func(t *testing.T, h *testNode) {
 		h.retain()
 		retained := time.Now()
-		h.disk.set(50, nil) // half of the headroom
+		h.disk.set(75, nil) // in the middle between headroom and floor
 		time.Sleep(time.Minute)
 		d, err := h.node.Describe(t.Context(), testID)
 		if err != nil || !d.Early || !d.Deadline.Equal(retained.Add(testLifespan/2)) || d.Size == (volume.Size{}) {

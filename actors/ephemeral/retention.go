@@ -28,9 +28,8 @@ const (
 	// failedInterval is the time between two lines about volumes that cannot be deleted. When the
 	// disk fails, none can be.
 	failedInterval = time.Minute
-	// nearFloor is the pressure factor below which a disk is at its floor, if an operation found no room
-	// there: what is left is not nothing, and too little.
-	nearFloor = 0.01
+	// never is further in the future than any daemon runs.
+	never = 50 * 365 * 24 * time.Hour
 )
 
 // deletionsWithin is how many volumes may be deleted at the same time by a number of workers.
@@ -142,7 +141,7 @@ func (r *retention) ended(id volume.ID, deleted bool) {
 		return
 	}
 	delete(r.deleting, id)
-	r.making.End(was.Size, deleted)
+	r.making.End(id, deleted)
 	if was.Tries > 0 {
 		r.retrying--
 	}
@@ -154,7 +153,7 @@ func (r *retention) pressure(m *messages.Pressure) {
 	r.factor, r.scarcer = m.Factor, m.Scarcer
 	r.owed = r.owed || m.NoSpace && r.early
 	r.asking = r.asking && !m.Answers
-	r.making.Measured(m.Lacking, m.Short, m.Answers)
+	r.making.Measured(m.Lacking, m.Short, m.Answers, m.Erased...)
 	r.queue.Recheck()
 	r.deleteDue()
 }
@@ -173,14 +172,14 @@ func (r *retention) deleteDue() {
 	for range deletionSlice {
 		now := time.Now()
 		retry, _ := r.queue.Resume(now)
-		factor, atFloor := r.factor, r.factor <= 0
+		factor := r.factor
 		if r.owed {
-			factor, atFloor = 0, r.factor < nearFloor
+			factor = 0
 		}
 		settled, full := r.making.Settled(), len(r.deleting) >= r.atOnce || r.ctx.Err() != nil
 		decision := next(outlook{
-			now: now, queue: r.queue, factor: factor, scarcer: r.scarcer, atFloor: atFloor,
-			mayGoEarly: settled || r.making.Lacks(), mayBreak: settled || r.making.LacksFloor(),
+			now: now, queue: r.queue, factor: factor, scarcer: r.scarcer, atBrink: r.making.AtBrink(),
+			mayGoEarly: settled || r.making.Lacks(), mayBreak: settled || r.making.LacksBrink(),
 			full: full, retry: retry,
 		})
 		if decision.delete {
@@ -220,10 +219,10 @@ func (r *retention) breakGuarantee(chosen retained.Asleep) {
 		guarantee = "it is pinned"
 	}
 	r.broken.write(func() {
-		r.log.Error(nil, "the disk is at its floor and nothing else is left, deleting a volume that was guaranteed to stay",
+		r.log.Error(nil, "the disk is all but full and nothing else is left, deleting a volume that was guaranteed to stay",
 			logkeys.About(chosen.Record, "guarantee", guarantee)...)
 	}, func(more int) {
-		r.log.Error(nil, "the disk is at its floor, more guaranteed volumes are deleted than are logged one by one", "count", more)
+		r.log.Error(nil, "the disk is all but full, more guaranteed volumes are deleted than are logged one by one", "count", more)
 	})
 }
 
@@ -233,7 +232,7 @@ func (r *retention) begin(chosen retained.Asleep) {
 	if chosen.Tries > 0 {
 		r.retrying++
 	}
-	r.making.Begin(chosen.Size)
+	r.making.Begin(chosen.ID, chosen.Size)
 }
 
 // ask asks how much space there is once the data of deleted volumes is erased. That is erased

@@ -16,18 +16,22 @@ import (
 	"github.com/katbox/katbox/messages"
 )
 
-// TestRoomIsMadeAboveTheKubeletsLine: what was retained minutes ago goes before the kubelet evicts
-// pods, the oldest first and no more than is needed.
-func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
+// TestRoomIsMadeAboveTheFloor, which is above the kubelet's line on a disk that it looks at: what was
+// retained minutes ago goes before the kubelet evicts pods, and before pods find no room, the oldest
+// first and no more than is needed.
+func TestRoomIsMadeAboveTheFloor(t *testing.T) {
 	const volumes = 10
 	for name, tt := range map[string]struct {
 		line lifespan.Line
+		free uint64
 		want int
 	}{
 		// From 160 of 1,000 to above the floor, 170: there they are not due any more.
-		"shared disk":      {lifespan.DefaultLine, 3},
-		"disk of its own":  {lifespan.Line{}, 0},
-		"another resource": {lifespan.Line{Inodes: lifespan.DefaultLine.Inodes}, 0},
+		"shared disk":     {lifespan.DefaultLine, 160, 3},
+		"disk of its own": {lifespan.Line{}, 160, 0},
+		// From 40 of 1,000 to above the floor, 50.
+		"a full one of its own": {lifespan.Line{}, 40, 3},
+		"another resource":      {lifespan.Line{Inodes: lifespan.DefaultLine.Inodes}, 160, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -38,10 +42,10 @@ func TestRoomIsMadeAboveTheKubeletsLine(t *testing.T) {
 				}
 				h.start()
 				time.Sleep(time.Second)
-				h.disk.set(160, nil)
+				h.disk.set(tt.free, nil)
 				h.records.fail(func(changes []volume.Change) error {
 					for _, change := range changes {
-						if change.Record == nil {
+						if change.Record != nil && change.Record.Phase == volume.Deleting {
 							h.disk.set(h.disk.free+5, nil)
 						}
 					}

@@ -66,13 +66,13 @@ func TestPressureTakesTheOldestAndNoMoreThanItNeeds(t *testing.T) {
 				t.Fatalf("volume %d is gone without pressure", i)
 			}
 		}
-		// Half of the headroom: lifespan 6 h ends for those of 10, 9, 8, 7 and 6 hours. The second
+		// Between headroom and floor: lifespan 6 h ends for those of 10, 9, 8, 7 and 6 hours. The second
 		// deletion makes room enough.
-		h.disk.set(50, nil)
+		h.disk.set(75, nil)
 		var deleted atomic.Int64
 		h.records.fail(func(changes []volume.Change) error {
 			for _, change := range changes {
-				if change.Record == nil {
+				if change.Record != nil && change.Record.Phase == volume.Deleting {
 					if deleted.Add(1) == 2 {
 						h.disk.set(100, nil)
 					}
@@ -101,7 +101,7 @@ func TestPressureGoesByItsOwnOrder(t *testing.T) {
 		h.start()
 		h.disk.set(0, nil)
 		h.records.fail(func(changes []volume.Change) error {
-			if changes[0].Record == nil {
+			if changes[0].Record != nil && changes[0].Record.Phase == volume.Deleting {
 				h.disk.set(100, nil)
 			}
 			return nil

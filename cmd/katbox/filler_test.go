@@ -28,16 +28,16 @@ type fullDisk struct {
 }
 
 // fullDisks are little larger than their mkfs or the records' reserve demands; on a smaller one btrfs may
-// refuse a write although it has room, while many write at the same time. The space of one
-// volume is enough, with two exceptions. XFS lets the inodes exceed their limit a little,
+// refuse a write although it has room, while many write at the same time. The space of a few
+// volumes is the headroom, with two exceptions. XFS lets the inodes exceed their limit a little,
 // and as many must go before one counts as free. btrfs can use the space in its trees only
 // after the deletion was written, and a refused call does not wait for that.
 var fullDisks = map[string]fullDisk{
-	"ext4 bytes":  {fstype: "ext4", size: 128, fill: fillBytes, most: 3, short: true},
-	"ext4 inodes": {fstype: "ext4", size: 128, mkfs: []string{"-N", "4096"}, fill: fillInodes, most: 3},
-	"xfs bytes":   {fstype: "xfs", size: 300, fill: fillBytes, most: 3},
+	"ext4 bytes":  {fstype: "ext4", size: 128, fill: fillBytes, most: 5, short: true},
+	"ext4 inodes": {fstype: "ext4", size: 128, mkfs: []string{"-N", "4096"}, fill: fillInodes, most: 7},
+	"xfs bytes":   {fstype: "xfs", size: 300, fill: fillBytes, most: 8},
 	"xfs inodes":  {fstype: "xfs", size: 300, mkfs: []string{"-i", "maxpct=1"}, fill: fillInodes, most: 20, short: true},
-	"btrfs bytes": {fstype: "btrfs", size: 384, fill: fillBytes, names: true, most: 3},
+	"btrfs bytes": {fstype: "btrfs", size: 384, fill: fillBytes, names: true, most: 12},
 	"btrfs trees": {fstype: "btrfs", size: 384, fill: fillTrees, most: 20},
 }
 

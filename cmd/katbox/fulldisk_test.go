@@ -69,11 +69,11 @@ func TestFullDiskWithoutEviction(t *testing.T) {
 }
 
 // TestFullDiskMakesRoom: a call that finds the disk full makes the daemon free space at
-// once. The trash goes first, then the oldest volumes, and no more of them than needed.
+// once. The trash goes first, then the oldest volumes, and no more of them than the headroom needs.
 func TestFullDiskMakesRoom(t *testing.T) {
 	onFullDisks(t, func(t *testing.T, w workingDisk) {
 		const published = 5
-		n := newDiskNode(t, w, "--headroom", "0.2")
+		n := newDiskNode(t, w, "--headroom", "0.02")
 		n.start()
 		n.retainNext(manyRetained)
 		first := n.publishNext(published)
@@ -88,8 +88,9 @@ func TestFullDiskMakesRoom(t *testing.T) {
 			t.Errorf("%d volumes are gone, though the trash made room", gone)
 		}
 
-		n.fillUp()
-		// Near the floor the daemon measures again after a second, so it may find the full disk before a call does.
+		// Awake it would go on making room for what fills the disk.
+		n.asleep(n.fillUp)
+		// It may find the full disk before a call does.
 		refused, ok := n.publishUntil(func() bool { return !exists(n.dataOf(0)) })
 		switch {
 		case !ok && !n.names:

@@ -131,15 +131,15 @@ func (o *options) flags() *pflag.FlagSet {
 	durationVar(flags, &o.releaseGrace, "release-grace", 10*time.Minute,
 		"how long a volume is still kept that a person releases, or whose pod asks for no retention")
 	flags.Float64Var(&o.headroom, "headroom", 0.1,
-		"share of the file system that should stay free above the floor, between 0 and 1; with less, lifespans shrink")
+		"share of the file system that should stay free, between 0 and 1; with less, lifespans shrink, and with half of it volumes go at once")
 	flags.StringVar(&o.kubeletLine, "kubelet-line", autoLine,
 		"free space below which the kubelet evicts pods; retained volumes go before that: "+
 			"auto, none or BYTES[,INODES], each a percentage or a quantity")
 	durationVar(flags, &o.minLifespan, "min-lifespan", 0,
-		"how long a retained volume is kept whatever the pressure is, unless the disk is below its floor and nothing else is left")
+		"how long a retained volume is kept whatever the pressure is, unless the disk is all but full and nothing else is left")
 	flags.StringVar(&o.pressureOrder, "pressure-order", oldestFirst,
 		"what goes first when room is needed: oldest, or fair: the oldest volume of the namespace that retains most")
-	durationVar(flags, &o.pruneInterval, "pruneinterval", 5*time.Second, "interval at which the disk pressure is measured")
+	durationVar(flags, &o.pruneInterval, "pruneinterval", 5*time.Second, "longest time between two looks at how full the disk is")
 	flags.BoolVar(&o.keepNoexec, "keep-noexec", false,
 		"if the working directory is on a mount with noexec, let volumes inherit that; "+
 			"otherwise pods can execute files in a volume, as in an emptyDir")

@@ -293,7 +293,7 @@ const autoLine = "auto"
 // cannot read the kubelet's configuration, so it assumes the defaults if the kubelet watches that
 // file system.
 func (i *instance) limits() (lifespan.Limits, error) {
-	l := lifespan.Limits{Headroom: i.o.headroom}
+	l := lifespan.Limits{Headroom: i.o.headroom, Burst: lifespan.DefaultBurst}
 	if i.o.kubeletLine == autoLine {
 		shared, err := mount.SameFileSystem(i.o.workdir, i.o.podsDir())
 		if err != nil {
@@ -312,7 +312,7 @@ func (i *instance) limits() (lifespan.Limits, error) {
 	if err := l.Check(space); err != nil {
 		return l, fmt.Errorf("--kubelet-line %s: %w: it is far too high", i.o.kubeletLine, err)
 	}
-	is := l.Pressure(space)
+	is := l.Pressure(space, volume.Size{})
 	i.log.Info("free space to keep", "kubeletLine", l.Line.String(),
 		"lineBytes", is.Line.Bytes, "floorBytes", is.Floor.Bytes, "wantedBytes", is.Wanted.Bytes,
 		"freeBytes", space.Free.Bytes, "totalBytes", space.Total.Bytes)

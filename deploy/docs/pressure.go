@@ -41,7 +41,7 @@ func pressurePicture() string {
 	d.curve(shared, blue)
 	d.text(left, bottom+46, "start", green, "Katbox has a disk of its own")
 	d.text(left+220, bottom+46, "start", blue, "it shares the disk with the kubelet")
-	line := int(math.Round(float64(shared.Pressure(disk(most)).Line.Bytes) / 1000))
+	line := int(math.Round(float64(shared.Pressure(disk(most), volume.Size{}).Line.Bytes) / 1000))
 	d.line(column(line), top, column(line), bottom, red)
 	d.text(column(line)+6, top-8, "start", red, "with less free the kubelet evicts pods")
 	return d.end()
@@ -51,7 +51,7 @@ func pressurePicture() string {
 func (d *drawing) curve(limits lifespan.Limits, colour string) {
 	points := make([]string, 0, most/step+1)
 	for free := 0; free <= most; free += step {
-		factor := limits.Pressure(disk(free)).Factor
+		factor := limits.Pressure(disk(free), volume.Size{}).Factor
 		points = append(points, fmt.Sprintf("%d,%d", column(free), height(factor)))
 	}
 	fmt.Fprintf(d, `<polyline points="%s" fill="none" stroke="%s" stroke-width="3"/>`+"\n", strings.Join(points, " "), colour)

@@ -1,13 +1,14 @@
 // Package lifespan is the arithmetic of how long retained volumes are kept: the pressure factor,
-// deadlines, the free space that the kubelet wants, and how much of what is lacking is on its way.
+// deadlines, the free space that the kubelet wants, how fast a disk fills, and how much of what is
+// lacking is on its way.
 //
 // A retained volume expires at
 //
 //	unpublished + lifespan x factor
 //
-// The factor is 1 while the headroom is free above the floor, and falls linearly to 0 as the
-// headroom fills up. So pressure shortens every lifespan by the same share. The package does no
-// I/O, keeps no volumes and never asks for the time.
+// The factor is 1 while the headroom is free, and falls linearly to 0 at the floor. So pressure
+// shortens every lifespan by the same share. Below the floor no deadline counts: room is made. The
+// package does no I/O, keeps no volumes and never asks for the time.
 package lifespan
 
 import (
@@ -20,17 +21,20 @@ import (
 
 const (
 	// margin is the share of the total between the kubelet's line and the floor. The kubelet looks
-	// every ten seconds, and Katbox measures a disk that is nearly full every second. At 1 GB/s the
-	// margin is enough for disks from 50 GB on.
+	// every ten seconds. At 1 GB/s the margin is enough for disks from 50 GB on.
 	margin = 0.02
 	// One part in urgent of the headroom, above the floor, has to be free at once.
 	urgent = 10
+	// On a disk without a line the floor is one part in floorPart of the headroom, and the brink one
+	// part in brinkPart.
+	floorPart, brinkPart = 2, 4
 )
 
 // Limits say how much of a file system should stay free.
 type Limits struct {
 	Headroom float64 // a share of the total, between 0 and 1
 	Line     Line    // the kubelet's
+	Burst    Burst
 }
 
 // Pressure compares the free space of a file system with its limits.
@@ -40,15 +44,17 @@ type Pressure struct {
 	// InodesAreScarcer: fewer inodes than bytes are free above the floor, as a share of the total.
 	InodesAreScarcer bool
 	Lacking          volume.Size // has to come free at once
-	Short            volume.Size // of this, up to the floor
+	Short            volume.Size // of this, up to the brink
 	Line             volume.Size // with less free the kubelet evicts pods
 	Floor            volume.Size // with no more free, retained volumes go at once
 	Wanted           volume.Size // with less free, retained volumes go earlier
 }
 
-// Pressure compares the free space of a file system with its limits.
-func (l Limits) Pressure(is volume.Space) Pressure {
+// Pressure compares the free space of a file system with its limits. soon is how much may be written
+// before deletions make room; see [Burst.Soon].
+func (l Limits) Pressure(is volume.Space, soon volume.Size) Pressure {
 	bytes, inodes := l.marks(is)
+	bytes, inodes = bytes.raised(soon.Bytes), inodes.raised(soon.Inodes)
 	return Pressure{
 		Factor:           min(bytes.factor(is.Free.Bytes), inodes.factor(is.Free.Inodes)),
 		InodesAreScarcer: inodes.above(is.Free.Inodes) < bytes.above(is.Free.Bytes),
@@ -77,12 +83,13 @@ func (l Limits) marks(is volume.Space) (bytes, inodes marks) {
 }
 
 // marks are the amounts of free bytes, or of free inodes, that [Pressure] explains. All are between
-// 0 and the total.
-type marks struct{ total, line, floor, wanted int64 }
+// 0 and the total, each no less than the one before. At the brink, or below, volumes go that are
+// guaranteed.
+type marks struct{ total, line, brink, floor, wanted int64 }
 
-// marksOf returns the marks of a file system that should keep the given share of the total free
-// above the floor. Without a headroom nothing goes early, whatever the line is. A resource without
-// a limit is never scarce.
+// marksOf returns the marks of a file system that should keep the given share of the total free,
+// above the kubelet's line if it has one. Without a headroom nothing goes early, whatever the line
+// is. A resource without a limit is never scarce.
 func marksOf(total int64, headroom float64, line Amount) marks {
 	all := float64(total)
 	m := marks{total: total, line: upTo(total, line.Of(total))}
@@ -91,8 +98,22 @@ func marksOf(total int64, headroom float64, line Amount) marks {
 	}
 	if line != (Amount{}) {
 		m.floor = upTo(total, float64(m.line)+math.Ceil(all*margin))
+		m.brink = m.floor
+		m.wanted = upTo(total, float64(m.floor)+math.Ceil(all*headroom))
+		return m
 	}
-	m.wanted = upTo(total, float64(m.floor)+math.Ceil(all*headroom))
+	m.wanted = upTo(total, math.Ceil(all*headroom))
+	m.floor, m.brink = m.wanted/floorPart, m.wanted/brinkPart
+	return m
+}
+
+// raised returns the marks while so much may be written before deletions make room. The floor is
+// that far above the kubelet's line then, or above nothing, if that is more; it never exceeds what
+// is wanted. The brink stays: a guarantee is not broken for what is only expected.
+func (m marks) raised(soon int64) marks {
+	if m.wanted > 0 && soon > 0 {
+		m.floor = max(m.floor, m.line+min(soon, m.wanted-min(m.line, m.wanted)))
+	}
 	return m
 }
 
@@ -120,19 +141,19 @@ func (m marks) factor(free int64) float64 {
 
 // lacking is what has to come free at once.
 func (m marks) lacking(free int64) int64 {
-	if m.wanted <= m.floor {
+	if m.wanted <= m.brink || free >= m.wanted {
 		return 0
 	}
 	// Written so that it rounds up without an overflow.
 	return max(m.floor+(m.wanted-m.floor-1)/urgent+1-free, 0)
 }
 
-// short is what is missing up to the floor. At the floor it is not reached, so that something is.
+// short is what is missing up to the brink. At the brink it is not reached, so that something is.
 func (m marks) short(free int64) int64 {
-	if m.wanted <= m.floor {
+	if m.wanted <= m.brink {
 		return 0
 	}
-	return max(m.floor+1-free, 0)
+	return max(m.brink+1-free, 0)
 }
 
 // above is the share of the total that is free above the floor.

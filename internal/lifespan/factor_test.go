@@ -28,21 +28,23 @@ func TestSpaceFactor(t *testing.T) {
 		{"no headroom, full", room{Total: 100}, 0, 1},
 		{"no headroom, empty", room{Total: 100, Free: 100}, 0, 1},
 		{"all headroom, empty", room{Total: 100, Free: 100}, 1, 1},
-		{"all headroom, half", room{Total: 100, Free: 50}, 1, 0.5},
+		{"all headroom, three quarters", room{Total: 100, Free: 75}, 1, 0.5},
+		{"all headroom, half", room{Total: 100, Free: 50}, 1, 0},
 		{"all headroom, full", room{Total: 100}, 1, 0},
 		{"a tenth, full", room{Total: 1000}, 0.1, 0},
 		{"a tenth, exactly free", room{Total: 1000, Free: 100}, 0.1, 1},
-		{"a tenth, one less", room{Total: 1000, Free: 99}, 0.1, 0.99},
+		{"a tenth, one less", room{Total: 1000, Free: 99}, 0.1, 0.98},
 		{"a tenth, one more", room{Total: 1000, Free: 101}, 0.1, 1},
-		{"a tenth, half of it", room{Total: 1000, Free: 50}, 0.1, 0.5},
-		{"headroom rounds up", room{Total: 11, Free: 1}, 0.1, 0.5},
+		{"a tenth, a bit over half of it", room{Total: 1000, Free: 55}, 0.1, 0.1},
+		{"a tenth, half of it", room{Total: 1000, Free: 50}, 0.1, 0},
+		{"headroom rounds up", room{Total: 31, Free: 3}, 0.1, 0.5},
 		{"headroom rounds up to one", room{Total: 1}, 0.1, 0},
 		{"headroom rounds up, enough", room{Total: 11, Free: 2}, 0.1, 1},
 		{"no limit", room{}, 0.1, 1},
 		{"no limit, all headroom", room{}, 1, 1},
 		{"no limit, but a count", room{Free: 5}, 0.1, 1},
 		{"more free than total", room{Total: 10, Free: 20}, 1, 1},
-		{"huge", room{Total: math.MaxInt64, Free: math.MaxInt64 / 2}, 1, 0.5},
+		{"huge", room{Total: math.MaxInt64, Free: math.MaxInt64 / 4 * 3}, 1, 0.5},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,14 +57,14 @@ func TestSpaceFactor(t *testing.T) {
 
 func TestFactorIsTheSmaller(t *testing.T) {
 	limits := Limits{Headroom: 0.1}
-	bytes, inodes := room{Total: 100, Free: 5}, room{Total: 100, Free: 2}
-	if got := limits.Pressure(spaceOf(bytes, inodes)).Factor; got != 0.2 {
+	bytes, inodes := room{Total: 1000, Free: 75}, room{Total: 1000, Free: 60}
+	if got := limits.Pressure(spaceOf(bytes, inodes), volume.Size{}).Factor; got != 0.2 {
 		t.Errorf("inodes are shorter: factor %v, want 0.2", got)
 	}
-	if got := limits.Pressure(spaceOf(inodes, bytes)).Factor; got != 0.2 {
+	if got := limits.Pressure(spaceOf(inodes, bytes), volume.Size{}).Factor; got != 0.2 {
 		t.Errorf("bytes are shorter: factor %v, want 0.2", got)
 	}
-	if got := limits.Pressure(spaceOf(bytes, room{})).Factor; got != 0.5 {
+	if got := limits.Pressure(spaceOf(bytes, room{}), volume.Size{}).Factor; got != 0.5 {
 		t.Errorf("no inode limit: factor %v, want 0.5", got)
 	}
 }
@@ -82,7 +84,7 @@ func TestInodesAreScarcer(t *testing.T) {
 		// 16 % of the bytes are below the floor, 10 % of the inodes are not.
 		"nearer to its floor": {DefaultLine, room{Total: 100, Free: 16}, room{Total: 100, Free: 10}, false},
 	} {
-		if got := (Limits{0.1, tt.line}).Pressure(spaceOf(tt.bytes, tt.inodes)).InodesAreScarcer; got != tt.want {
+		if got := (Limits{Headroom: 0.1, Line: tt.line}).Pressure(spaceOf(tt.bytes, tt.inodes), volume.Size{}).InodesAreScarcer; got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}

@@ -75,24 +75,25 @@ func TestMarks(t *testing.T) {
 		factor   float64
 		lacking  int64
 	}{
-		"above the band":        {room{1000, 271}, 0.1, fifteen, marks{1000, 150, 170, 270}, 1, 0},
-		"just wanted":           {room{1000, 270}, 0.1, fifteen, marks{1000, 150, 170, 270}, 1, 0},
-		"in the band":           {room{1000, 220}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0.5, 0},
-		"in its lowest tenth":   {room{1000, 175}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0.05, 5},
-		"at the floor":          {room{1000, 170}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0, 10},
-		"below the line":        {room{1000, 100}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0, 80},
-		"full":                  {room{1000, 0}, 0.1, fifteen, marks{1000, 150, 170, 270}, 0, 180},
-		"no headroom":           {room{1000, 0}, 0, fifteen, marks{1000, 150, 0, 0}, 1, 0},
-		"no line":               {room{1000, 5}, 0.1, Amount{}, marks{1000, 0, 0, 100}, 0.05, 5},
+		"above the band":        {room{1000, 271}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 1, 0},
+		"just wanted":           {room{1000, 270}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 1, 0},
+		"in the band":           {room{1000, 220}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 0.5, 0},
+		"in its lowest tenth":   {room{1000, 175}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 0.05, 5},
+		"at the floor":          {room{1000, 170}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 0, 10},
+		"below the line":        {room{1000, 100}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 0, 80},
+		"full":                  {room{1000, 0}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 0, 180},
+		"no headroom":           {room{1000, 0}, 0, fifteen, marks{1000, 150, 0, 0, 0}, 1, 0},
+		"no line":               {room{1000, 75}, 0.1, Amount{}, marks{1000, 0, 25, 50, 100}, 0.5, 0},
+		"no line, at the floor": {room{1000, 50}, 0.1, Amount{}, marks{1000, 0, 25, 50, 100}, 0, 5},
 		"no limit":              {room{0, 0}, 0.1, fifteen, marks{}, 1, 0},
-		"more free than total":  {room{1000, 5000}, 0.1, fifteen, marks{1000, 150, 170, 270}, 1, 0},
-		"line above the total":  {room{1000, 900}, 0.1, Amount{count: 5000}, marks{1000, 1000, 1000, 1000}, 0, 0},
-		"line takes nearly all": {room{1000, 900}, 0.1, Amount{share: 0.99}, marks{1000, 990, 1000, 1000}, 0, 0},
+		"more free than total":  {room{1000, 5000}, 0.1, fifteen, marks{1000, 150, 170, 170, 270}, 1, 0},
+		"line above the total":  {room{1000, 900}, 0.1, Amount{count: 5000}, marks{1000, 1000, 1000, 1000, 1000}, 0, 0},
+		"line takes nearly all": {room{1000, 900}, 0.1, Amount{share: 0.99}, marks{1000, 990, 1000, 1000, 1000}, 0, 0},
 		// What is above the floor is the whole band then.
-		"line and headroom above the total": {room{1000, 875}, 0.9, Amount{share: 0.73}, marks{1000, 730, 750, 1000}, 0.5, 0},
-		"all of it free":                    {room{1000, 1000}, 0.9, Amount{share: 0.73}, marks{1000, 730, 750, 1000}, 1, 0},
-		"a number":                          {room{1000, 320}, 0.1, Amount{count: 250}, marks{1000, 250, 270, 370}, 0.5, 0},
-		"rounds up":                         {room{11, 1}, 0.1, fifteen, marks{11, 2, 3, 5}, 0, 3},
+		"line and headroom above the total": {room{1000, 875}, 0.9, Amount{share: 0.73}, marks{1000, 730, 750, 750, 1000}, 0.5, 0},
+		"all of it free":                    {room{1000, 1000}, 0.9, Amount{share: 0.73}, marks{1000, 730, 750, 750, 1000}, 1, 0},
+		"a number":                          {room{1000, 320}, 0.1, Amount{count: 250}, marks{1000, 250, 270, 270, 370}, 0.5, 0},
+		"rounds up":                         {room{11, 1}, 0.1, fifteen, marks{11, 2, 3, 3, 5}, 0, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := marksOf(tt.space.Total, tt.headroom, tt.line)
@@ -104,29 +105,26 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestWithoutALineNothingChanges compares with the formula for a disk that the kubelet does not
-// look at: free space as a share of the headroom.
-func TestWithoutALineNothingChanges(t *testing.T) {
+// TestAFloorOnEveryDisk: at half of the headroom all that may go goes, and without a headroom nothing
+// does, at any line.
+func TestAFloorOnEveryDisk(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	old := func(s room, headroom float64) float64 {
-		if wanted := math.Ceil(float64(s.Total) * headroom); float64(s.Free) < wanted {
-			return float64(s.Free) / wanted
-		}
-		return 1
-	}
 	for range 1000 {
-		bytes := room{Total: rng.Int64N(1 << 50)}
-		inodes := room{Total: rng.Int64N(1 << 32)}
-		bytes.Free, inodes.Free = rng.Int64N(bytes.Total+1), rng.Int64N(inodes.Total+1)
-		limits := Limits{Headroom: rng.Float64()}
-		if got, want := limits.Pressure(spaceOf(bytes, inodes)).Factor,
-			min(old(bytes, limits.Headroom), old(inodes, limits.Headroom)); got != want {
-			t.Fatalf("%v and %v with %v: factor %v, want %v", bytes, inodes, limits, got, want)
+		disk := room{Total: 100 + rng.Int64N(1<<50)}
+		limits := Limits{Headroom: 0.02 + rng.Float64()*0.98}
+		wanted := int64(math.Ceil(float64(disk.Total) * limits.Headroom))
+		for _, free := range []int64{0, wanted / 4, wanted / 2, wanted/2 + 1, wanted - 1, wanted} {
+			disk.Free = free
+			p := limits.Pressure(spaceOf(disk, room{}), volume.Size{})
+			if (p.Factor == 0) != (free <= wanted/2) || (p.Factor == 1) != (free == wanted) || (p.Short.Bytes > 0) != (free <= wanted/4) ||
+				free <= wanted/2 && p.Lacking.Bytes == 0 {
+				t.Fatalf("%v with %v: %+v, wanted are %d", disk, limits, p, wanted)
+			}
 		}
-		// Nothing goes early without a headroom, at any line.
 		line := Line{Bytes: Amount{share: rng.Float64()}, Inodes: Amount{count: rng.Uint64()}}
-		if p := (Limits{0, line}).Pressure(spaceOf(bytes, inodes)); p.Factor != 1 || p.Lacking != (volume.Size{}) {
-			t.Fatalf("%v and %v with line %v and no headroom: %+v", bytes, inodes, line, p)
+		p := (Limits{Line: line}).Pressure(spaceOf(disk, disk), volume.Size{Bytes: disk.Total})
+		if p.Factor != 1 || p.Lacking != (volume.Size{}) {
+			t.Fatalf("%v with line %v and no headroom: %+v", disk, line, p)
 		}
 	}
 }
@@ -162,17 +160,17 @@ func TestLimitsCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := (Limits{0.1, line}).Check(spaceOf(disk, inodes)); err != nil {
+		if err := (Limits{Headroom: 0.1, Line: line}).Check(spaceOf(disk, inodes)); err != nil {
 			got = err.Error()
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 		// Without a headroom nothing goes early, and btrfs has no limit of inodes.
-		if err := (Limits{0, line}).Check(spaceOf(disk, inodes)); err != nil {
+		if err := (Limits{Line: line}).Check(spaceOf(disk, inodes)); err != nil {
 			t.Errorf("%s without a headroom: %v", text, err)
 		}
-		if err := (Limits{0.1, Line{Inodes: line.Inodes}}).Check(spaceOf(disk, room{})); err != nil {
+		if err := (Limits{Headroom: 0.1, Line: Line{Inodes: line.Inodes}}).Check(spaceOf(disk, room{})); err != nil {
 			t.Errorf("%s without a limit of inodes: %v", text, err)
 		}
 	}

@@ -1,24 +1,53 @@
 package lifespan
 
-import "github.com/katbox/katbox/internal/volume"
+import (
+	"maps"
+
+	"github.com/katbox/katbox/internal/volume"
+)
 
 // Making is the account of the room that deletions make: how much a file system lacks, and how much
 // is on its way. Room is on its way from the moment that a volume is chosen until a measurement
 // after it was erased. So several volumes go at once if one would not be enough, and no more. The
 // zero Size is that of a volume whose size is not known.
 type Making struct {
-	// lacking is what the last measurement showed, and short what of this is missing up to the floor.
+	// lacking is what the last measurement showed, and short what of this is missing up to the brink.
 	lacking, short volume.Size
 	known          bool // there was one
 	falling        bool // less was free then than at the measurement before
-	// deleting are the deletions that have not ended. erasing have ended, and no measurement was
-	// asked for since. asked ended before the measurement was asked for that will show them.
-	deleting, erasing, asked sum
+	// each is what is on its way, and all are the sums of each stage.
+	each map[volume.ID]onItsWay
+	all  [asked + 1]sum
 }
+
+// onItsWay is room on its way.
+type onItsWay struct {
+	size volume.Size
+	stage
+}
+
+// stage says how far room on its way is.
+type stage uint8
+
+const (
+	// deleting: the deletion has not ended.
+	deleting stage = iota
+	// erasing: it has, and no measurement was asked for since.
+	erasing
+	// asked: it ended before the measurement was asked for that will show it.
+	asked
+)
+
+// earlier stands for what an earlier process left in the trash.
+const earlier = volume.ID("")
 
 // NewMaking returns the account of a daemon that was just started. What an earlier one left in the
 // trash is room on its way, of an unknown size.
-func NewMaking() Making { return Making{erasing: sum{volumes: 1, unknown: 1}} }
+func NewMaking() Making {
+	m := Making{each: map[volume.ID]onItsWay{}}
+	m.put(earlier, onItsWay{stage: erasing})
+	return m
+}
 
 // sum adds up several volumes.
 type sum struct {
@@ -44,40 +73,72 @@ func (s sum) minus(t sum) sum {
 	return sum{s.volumes - t.volumes, s.unknown - t.unknown, s.size.Sub(t.size)}
 }
 
-func (m *Making) onItsWay() sum { return m.deleting.plus(m.erasing).plus(m.asked) }
+func (m *Making) put(id volume.ID, v onItsWay) {
+	m.drop(id)
+	m.each[id] = v
+	m.all[v.stage] = m.all[v.stage].plus(of(v.size))
+}
+
+func (m *Making) drop(id volume.ID) {
+	if v, ok := m.each[id]; ok {
+		delete(m.each, id)
+		m.all[v.stage] = m.all[v.stage].minus(of(v.size))
+	}
+}
+
+func (m *Making) onItsWay() sum { return m.all[deleting].plus(m.all[erasing]).plus(m.all[asked]) }
 
 // Begin notes that a volume of this size is being deleted.
-func (m *Making) Begin(size volume.Size) {
-	m.deleting = m.deleting.plus(of(size))
+func (m *Making) Begin(id volume.ID, size volume.Size) {
+	m.put(id, onItsWay{size, deleting})
 	m.falling = false
 }
 
 // End notes that a volume's deletion has ended, and whether it succeeded.
-func (m *Making) End(size volume.Size, deleted bool) {
-	m.deleting = m.deleting.minus(of(size))
-	if deleted {
-		m.erasing = m.erasing.plus(of(size))
+func (m *Making) End(id volume.ID, deleted bool) {
+	v, ok := m.each[id]
+	switch {
+	case !ok: // it is erased already
+	case deleted:
+		m.put(id, onItsWay{v.size, erasing})
+	default:
+		m.drop(id)
 	}
 }
 
 // Ask notes that a measurement was asked for that will show all that was deleted.
 func (m *Making) Ask() {
-	m.asked = m.asked.plus(m.erasing)
-	m.erasing = sum{}
+	for id, v := range maps.Clone(m.each) {
+		if v.stage == erasing {
+			m.put(id, onItsWay{v.size, asked})
+		}
+	}
 }
 
-// Measured notes what was lacking at a measurement, and what of this was missing up to the floor.
-// answer: it is the one that was asked for.
-func (m *Making) Measured(lacking, short volume.Size, answer bool) {
-	if answer {
-		m.asked = sum{}
+// Measured notes what was lacking at a measurement, and what of this was missing up to the brink.
+// The measurement shows what those volumes took that are erased. answer: it is the one that was
+// asked for.
+func (m *Making) Measured(lacking, short volume.Size, answer bool, erased ...volume.ID) {
+	for _, id := range erased {
+		m.drop(id)
+	}
+	if answer && m.all[asked].volumes > 0 {
+		for id, v := range maps.Clone(m.each) {
+			if v.stage == asked {
+				m.drop(id)
+			}
+		}
 	}
 	m.falling = m.known && (lacking.Bytes > m.lacking.Bytes || lacking.Inodes > m.lacking.Inodes)
 	m.lacking, m.short, m.known = lacking, short, true
 }
 
+// AtBrink reports whether the last measurement showed a file system that is all but full, so that
+// guaranteed volumes may go.
+func (m *Making) AtBrink() bool { return m.short != volume.Size{} }
+
 // Unshown reports whether a deletion has ended since a measurement was asked for last.
-func (m *Making) Unshown() bool { return m.erasing.volumes > 0 }
+func (m *Making) Unshown() bool { return m.all[erasing].volumes > 0 }
 
 // Settled reports whether no room is on its way: the last measurement shows all that was deleted.
 func (m *Making) Settled() bool { return m.known && m.onItsWay().volumes == 0 }
@@ -87,8 +148,8 @@ func (m *Making) Settled() bool { return m.known && m.onItsWay().volumes == 0 }
 // meanwhile.
 func (m *Making) Lacks() bool { return m.exceeds(m.lacking) }
 
-// LacksFloor is Lacks, where the room is only what is missing up to the floor.
-func (m *Making) LacksFloor() bool { return m.exceeds(m.short) }
+// LacksBrink is Lacks, where the room is only what is missing up to the brink.
+func (m *Making) LacksBrink() bool { return m.exceeds(m.short) }
 
 // exceeds reports whether the room that is wanted is more than what is on its way.
 func (m *Making) exceeds(wanted volume.Size) bool {

@@ -11,6 +11,7 @@ func TestMaking(t *testing.T) {
 	volumeOf := func(bytes int64) volume.Size { return volume.Size{Bytes: bytes, Inodes: 1} }
 	unknown := volume.Size{}
 	lacks := func(bytes int64) volume.Size { return volume.Size{Bytes: bytes} }
+	const one, two = volume.ID("csi-1"), volume.ID("csi-2")
 	for name, tt := range map[string]struct {
 		play           func(m *Making)
 		settled, lacks bool
@@ -31,75 +32,90 @@ func TestMaking(t *testing.T) {
 		"enough is on its way": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(volumeOf(10))
+			m.Begin(one, volumeOf(10))
 		}, false, false},
 		"not enough is on its way": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(volumeOf(9))
+			m.Begin(one, volumeOf(9))
 		}, false, true},
 		"more and more is needed": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(volumeOf(10))
-			m.End(volumeOf(10), true)
+			m.Begin(one, volumeOf(10))
+			m.End(one, true)
 			m.Measured(lacks(20), volume.Size{}, false)
 		}, false, true},
 		"one that failed makes no room": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(volumeOf(10))
-			m.End(volumeOf(10), false)
+			m.Begin(one, volumeOf(10))
+			m.End(one, false)
 		}, true, true},
 		"the size of one is not known": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(unknown)
+			m.Begin(one, unknown)
 		}, false, false},
 		"and less is free all the same": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(unknown)
+			m.Begin(one, unknown)
 			m.Measured(lacks(11), volume.Size{}, false)
 		}, false, true},
 		"one more for each measurement": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(unknown)
+			m.Begin(one, unknown)
 			m.Measured(lacks(11), volume.Size{}, false)
-			m.Begin(unknown)
+			m.Begin(two, unknown)
 		}, false, false},
 		"a large file takes its time": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(unknown)
+			m.Begin(one, unknown)
 			m.Measured(lacks(10), volume.Size{}, false)
 		}, false, false},
 		"erased, but not asked for": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(volumeOf(10))
-			m.End(volumeOf(10), true)
+			m.Begin(one, volumeOf(10))
+			m.End(one, true)
 			m.Measured(lacks(5), volume.Size{}, false)
 		}, false, false},
 		"an answer knows nothing of what came after the question": {func(m *Making) {
 			m.Ask()
-			m.Begin(volumeOf(10))
-			m.End(volumeOf(10), true)
+			m.Begin(one, volumeOf(10))
+			m.End(one, true)
 			m.Measured(lacks(5), volume.Size{}, true)
 		}, false, false},
 		"asked and answered": {func(m *Making) {
 			m.Ask()
 			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(volumeOf(10))
-			m.End(volumeOf(10), true)
+			m.Begin(one, volumeOf(10))
+			m.End(one, true)
 			m.Ask()
 			m.Measured(lacks(5), volume.Size{}, true)
 		}, true, true},
+		"erased before its deletion has ended": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(10), volume.Size{}, true)
+			m.Begin(one, volumeOf(10))
+			m.Measured(lacks(5), volume.Size{}, false, one)
+			m.End(one, true)
+		}, true, true},
+		"one of two is erased": {func(m *Making) {
+			m.Ask()
+			m.Measured(lacks(20), volume.Size{}, true)
+			m.Begin(one, volumeOf(10))
+			m.Begin(two, volumeOf(10))
+			m.End(two, true)
+			m.Measured(lacks(11), volume.Size{}, false, two)
+		}, false, true},
 		"inodes alone": {func(m *Making) {
 			m.Ask()
 			m.Measured(volume.Size{Inodes: 10}, volume.Size{}, true)
-			m.Begin(volume.Size{Bytes: 1 << 40, Inodes: 9})
+			m.Begin(one, volume.Size{Bytes: 1 << 40, Inodes: 9})
 		}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,32 +128,33 @@ func TestMaking(t *testing.T) {
 	}
 }
 
-// TestLacksFloor: room that reaches the floor is enough for it, though more is lacking.
-func TestLacksFloor(t *testing.T) {
-	var m Making
+// TestLacksBrink: room that leaves the brink is enough for it, though more is lacking.
+func TestLacksBrink(t *testing.T) {
+	m := NewMaking()
+	m.Ask()
 	m.Measured(volume.Size{Bytes: 100}, volume.Size{Bytes: 10}, true)
-	for _, want := range []bool{true, true, false} {
-		if got := m.LacksFloor(); got != want || !m.Lacks() {
-			t.Errorf("%+v: the floor lacks room: %t, want %t, and the headroom does", m, got, want)
+	for i, want := range []bool{true, true, false} {
+		if got := m.LacksBrink(); got != want || !m.Lacks() {
+			t.Errorf("%+v: the brink lacks room: %t, want %t, and the headroom does", m, got, want)
 		}
-		m.Begin(volume.Size{Bytes: 5, Inodes: 1})
+		m.Begin(volume.ID(rune('a'+i)), volume.Size{Bytes: 5, Inodes: 1})
 	}
 	m.Measured(volume.Size{Bytes: 100}, volume.Size{Inodes: 4}, false)
-	if !m.LacksFloor() {
+	if !m.LacksBrink() {
 		t.Error("three inodes are on their way, and four are missing")
 	}
 }
 
-// TestShort: what is missing up to the floor, at which it is not yet reached.
+// TestShort: what is missing up to the brink, which is the floor on a disk that the kubelet looks at.
 func TestShort(t *testing.T) {
 	l := Limits{Headroom: 0.1, Line: Line{Bytes: Amount{share: 0.15}}}
 	for free, want := range map[int64]int64{0: 171, 169: 2, 170: 1, 171: 0, 1000: 0} {
-		p := l.Pressure(volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: free}})
+		p := l.Pressure(volume.Space{Total: volume.Size{Bytes: 1000}, Free: volume.Size{Bytes: free}}, volume.Size{})
 		if p.Short.Bytes != want || (p.Factor == 0) != (want > 0) {
 			t.Errorf("%d free: %d are missing and the factor is %v, want %d", free, p.Short.Bytes, p.Factor, want)
 		}
 	}
-	if p := (Limits{}).Pressure(volume.Space{Total: volume.Size{Bytes: 1000}}); p.Short != (volume.Size{}) {
+	if p := (Limits{}).Pressure(volume.Space{Total: volume.Size{Bytes: 1000}}, volume.Size{}); p.Short != (volume.Size{}) {
 		t.Errorf("without a headroom %v is missing", p.Short)
 	}
 }

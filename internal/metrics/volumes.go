@@ -42,7 +42,7 @@ func newVolumes(r *prometheus.Registry) volumes {
 	evictions := counterVec(r, "evictions_total",
 		"Retained volumes that were deleted: expired, early because the disk ran out of bytes or of inodes, or removed by a person.", "reason")
 	broken := counterVec(r, "broken_guarantees_total",
-		"Volumes that were pinned, or younger than the minimum lifespan, and were ordered to go because the disk was below its floor.",
+		"Volumes that were pinned, or younger than the minimum lifespan, and were ordered to go because the disk was all but full.",
 		"guarantee")
 	v := volumes{
 		phases: newByPhase(gaugeVec(r, "volumes", "Volumes by phase.", "phase")),

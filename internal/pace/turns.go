@@ -12,7 +12,7 @@ const FullBatch = 256
 
 // Turns limits how many erasures run at once. Each holds a slot for one batch, then lets another
 // go. While CSI calls run it waits before the next batch; the fuller the disk, the shorter the
-// wait.
+// wait. At factor 0 it does not wait, and its I/O has the priority of all others.
 type Turns struct {
 	slots chan struct{}
 	calls *Calls
@@ -36,13 +36,15 @@ func NewTurns(slots int, calls *Calls, lowPriority func() (end func()), onRemove
 // SetPressure sets the pressure factor.
 func (t *Turns) SetPressure(factor float64) { t.factor.Store(math.Float64bits(factor)) }
 
+func (t *Turns) pressure() float64 { return math.Float64frombits(t.factor.Load()) }
+
 // Removed counts the files and directories that all erasures removed.
 func (t *Turns) Removed() int64 { return t.removed.Load() }
 
 // wait is how long an erasure that has removed this number of files waits at most.
 func (t *Turns) wait(removed int) time.Duration {
 	share := min(float64(removed)/FullBatch, 1)
-	return time.Duration(share * math.Float64frombits(t.factor.Load()) * float64(LongestYield))
+	return time.Duration(share * t.pressure() * float64(LongestYield))
 }
 
 // Turn is the part of one erasure in it.
@@ -76,7 +78,10 @@ func (t *Turn) Next(ctx context.Context, removed int) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	t.over = t.lowPriority()
+	t.over = func() {}
+	if t.pressure() > 0 {
+		t.over = t.lowPriority()
+	}
 	return nil
 }
 

@@ -24,3 +24,22 @@ func TestTurnKeepsNothing(t *testing.T) {
 	}
 	second.End()
 }
+
+// TestNoDawdlingOnAFullDisk: at factor 0 an erasure neither waits for calls nor lowers its priority.
+func TestNoDawdlingOnAFullDisk(t *testing.T) {
+	for factor, want := range map[float64]int{1: 3, 0.01: 3, 0: 0} {
+		lowered := 0
+		turns := NewTurns(1, NewCalls(), func() func() { lowered++; return func() {} }, func(int) {})
+		turns.SetPressure(factor)
+		turn := turns.Take()
+		for range 3 {
+			if err := turn.Next(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turn.End()
+		if lowered != want {
+			t.Errorf("factor %v: the priority was lowered %d times, want %d", factor, lowered, want)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (q *Queue) Early(now time.Time, factor float64, scarcer volume.Reason) (c C
 }
 
 // Guaranteed returns the volume that goes next when no volume is left that goes early, and the disk
-// is below its floor: one that is younger than MinLifespan, or the pinned one whose hold ends first.
+// is all but full: one that is younger than MinLifespan, or the pinned one whose hold ends first.
 // ok is false when there is none. scarcer is that of [Queue.Early].
 func (q *Queue) Guaranteed(scarcer volume.Reason) (c Choice, ok bool) {
 	n := q.first(0, none-1, scarcer)

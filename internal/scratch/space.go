@@ -36,9 +36,10 @@ func sizeOf(bytes, inodes uint64) volume.Size {
 
 // SpaceAfterErase is [Dir.Space] after something was erased. before is the last measurement. It
 // makes file systems count the freed space that do so only later (btrfs bytes, XFS inodes):
-// otherwise the next volume would be evicted for the space that the last one has freed.
+// otherwise the next volume would be evicted for the space that the last one has freed. No other one
+// is synced for that: while pods write, a sync takes seconds.
 func (d *Dir) SpaceAfterErase(before volume.Space) (volume.Space, error) {
-	if d.settleXFS() {
+	if d.countsAtOnce() || d.settleXFS() {
 		return d.Space()
 	}
 	after, err := d.Space()
@@ -54,6 +55,12 @@ func (d *Dir) SpaceAfterErase(before volume.Space) (volume.Space, error) {
 // showsMore tells whether both bytes and inodes were freed.
 func showsMore(before, after volume.Space) bool {
 	return after.Free.Bytes > before.Free.Bytes && (after.Total.Inodes == 0 || after.Free.Inodes > before.Free.Inodes)
+}
+
+// countsAtOnce tells whether the file system is known to count what was removed at once.
+func (d *Dir) countsAtOnce() bool {
+	fs, err := kernel.Fstatfs(d.fd())
+	return err == nil && (fs.Type == unix.EXT4_SUPER_MAGIC || fs.Type == unix.TMPFS_MAGIC)
 }
 
 // settleXFS waits for the worker of the kernel that counts what was removed; syncfs(2) does not

@@ -13,7 +13,7 @@ const (
 	// NoHold: there is no decision, or it was taken back.
 	NoHold HoldKind = iota
 	// Pinned: the volume is kept at least until the end of the hold. Pressure alone does not make it
-	// go, unless the disk is below its floor and nothing else is left.
+	// go, unless the disk is all but full and nothing else is left.
 	Pinned
 	// Released: the volume goes at the end of the hold, or with its lifespan if that is sooner, and
 	// before others under pressure.

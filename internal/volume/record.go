@@ -206,7 +206,7 @@ const (
 	ForReleased
 	// ForNamespace: its lifespan is not over, but its namespace retains more than it may.
 	ForNamespace
-	// ForFloor: it was pinned, or younger than the minimum lifespan, but the disk was below its floor and
+	// ForFloor: it was pinned, or younger than the minimum lifespan, but the disk was all but full and
 	// nothing else was left that could go.
 	ForFloor
 	// Interrupted: its lifespan was not over, and all that is known is that its deletion began before,
