@@ -51,6 +51,7 @@ func newFakeQuotas() *fakeQuotas {
 
 func (q *fakeQuotas) State() (quota.State, error) { return q.state, nil }
 func (q *fakeQuotas) Inside() uint32              { return 0 }
+func (q *fakeQuotas) Enforce() (bool, error)      { return true, nil }
 
 func (q *fakeQuotas) SetProject(fd int, id uint32) error {
 	q.mu.Lock()

@@ -43,6 +43,7 @@ const (
 	getQuota = 0x5803 // Q_XGETQUOTA
 	getNext  = 0x5809 // Q_XGETNEXTQUOTA
 	setLimit = 0x5804 // Q_XSETQLIM
+	turnOn   = 0x5801 // Q_XQUOTAON
 
 	softInodes, hardInodes, softBytes, hardBytes = 1 << 0, 1 << 1, 1 << 2, 1 << 3 // FS_DQ_ISOFT, IHARD, BSOFT, BHARD
 )
@@ -81,6 +82,13 @@ func SetLimit(q Quotas, id uint32, units, inodes uint64) error {
 	quota := ProjectQuota{Version: 1, Flags: project, Fields: softInodes | hardInodes | softBytes | hardBytes, ID: id,
 		HardBytes: units, HardInodes: inodes}
 	return do("SetLimit", object{dir: q.FD}, func() error { return q.ctl(setLimit, id, unsafe.Pointer(&quota)) })
+}
+
+// LimitProjects makes a file system that counts what projects use enforce their limits, after a program has turned that
+// off.
+func LimitProjects(q Quotas) error {
+	flags := uint32(ProjectsLimited)
+	return do("LimitProjects", object{dir: q.FD}, func() error { return q.ctl(turnOn, 0, unsafe.Pointer(&flags)) })
 }
 
 func (q Quotas) ctl(command uintptr, id uint32, argument unsafe.Pointer) error {

@@ -138,6 +138,22 @@ func (f *FileSystem) State() (State, error) { return f.state, f.reason }
 // none. That is how an administrator limits a whole directory.
 func (f *FileSystem) Inside() uint32 { return f.inside }
 
+// Enforce tells whether limits are enforced, as they were at the start. If they are not, another program has turned that
+// off, and Enforce turns it on again.
+func (f *FileSystem) Enforce() (already bool, err error) {
+	flags, err := kernel.QuotaFlags(f.quotas)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("read whether limits are enforced: %w", err)
+	case flags&kernel.ProjectsLimited != 0:
+		return true, nil
+	}
+	if err := kernel.LimitProjects(f.quotas); err != nil {
+		return false, fmt.Errorf("turn project quotas on: %w", err)
+	}
+	return false, nil
+}
+
 // Project returns the project that an open directory gives to all that is made in it; 0 if none.
 func (f *FileSystem) Project(fd int) (uint32, error) {
 	attr, err := kernel.GetXAttr(fd)

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,6 +48,7 @@ var (
 type Kernel interface {
 	State() (State, error)
 	Inside() uint32
+	Enforce() (already bool, err error)
 	Project(fd int) (uint32, error)
 	SetProject(fd int, id uint32) error
 	SetLimit(id uint32, limit volume.Size) error
@@ -94,6 +96,8 @@ type Projects struct {
 	strays map[uint32]bool
 	// toldUnset: the log has a line about a limit that cannot be set again.
 	toldUnset bool
+	// off: another program has turned quotas off, and they cannot be turned on again.
+	off atomic.Bool
 }
 
 // New returns the Projects of a file system. Call [Projects.Known] for each record before the first
@@ -146,7 +150,7 @@ func (p *Projects) Gives(limit volume.Size) bool {
 
 // Enforces tells whether the kernel enforces the limit of a volume with that project.
 func (p *Projects) Enforces(id uint32) bool {
-	if p == nil || id == 0 || p.state != Enforced {
+	if p == nil || id == 0 || p.state != Enforced || p.off.Load() {
 		return false
 	}
 	p.mu.Lock()
@@ -310,7 +314,11 @@ func (p *Projects) Of(id uint32) (quota Quota, ok bool) {
 // the kernel has: then it is set again. about are further words of the log about the volume.
 func (p *Projects) Held(id uint32, limit volume.Size, about ...any) (quota Quota, ok bool) {
 	quota, ok = p.Of(id)
-	if !ok || p.state != Enforced || quota.holds(limit) || !p.beginSetting(id) {
+	if !ok || p.state != Enforced {
+		return quota, ok
+	}
+	p.enforce()
+	if quota.holds(limit) || !p.beginSetting(id) {
 		return quota, ok
 	}
 	was := quota
@@ -335,6 +343,22 @@ func (p *Projects) Held(id uint32, limit volume.Size, about ...any) (quota Quota
 		return was, true
 	}
 	return quota, true
+}
+
+// enforce makes the kernel enforce limits again, if another program has turned that off.
+func (p *Projects) enforce() {
+	already, err := p.Kernel.Enforce()
+	switch was := p.off.Swap(err != nil); {
+	case err != nil && !was:
+		p.Log.Error(err, "another program has turned project quotas off, or they cannot be asked for: no limit holds until they are on again")
+	case err == nil && !already:
+		if p.LimitChanged != nil {
+			p.LimitChanged()
+		}
+		p.Log.Info("another program had turned project quotas off; they are on again")
+	case err == nil && was:
+		p.Log.Info("project quotas are on again")
+	}
 }
 
 // beginSetting tells whether the limit of an ID may be set: its volume's record is there.

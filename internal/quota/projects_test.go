@@ -27,6 +27,9 @@ type fakeKernel struct {
 	state  State
 	inside uint32
 	quotas map[uint32]Quota
+	// off: another program has turned quotas off; stuck is why they cannot be turned on.
+	off   bool
+	stuck error
 	// projects are those of open directories.
 	projects map[int]uint32
 	err      error
@@ -45,6 +48,14 @@ func (k *fakeKernel) State() (State, error) {
 func (k *fakeKernel) Inside() uint32 { return k.inside }
 
 func (k *fakeKernel) SetProject(int, uint32) error { return k.err }
+
+func (k *fakeKernel) Enforce() (already bool, err error) {
+	already, k.off = !k.off, k.off && k.stuck != nil
+	if k.off {
+		return false, k.stuck
+	}
+	return already, nil
+}
 
 func (k *fakeKernel) Project(fd int) (uint32, error) { return k.projects[fd], k.err }
 
@@ -301,6 +312,34 @@ func TestChangedLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestQuotasThatAreTurnedOff are turned on again. While that is refused nothing looks enforced, and the log says so once.
+func TestQuotasThatAreTurnedOff(t *testing.T) {
+	k, changes, log := newFake(), 0, ""
+	p := newProjects(t, k, func(c *Config) {
+		c.LimitChanged = func() { changes++ }
+		c.Log = funcr.New(func(_, line string) { log += line + "\n" }, funcr.Options{})
+	})
+	take(t, p, first)
+	hold := func(enforced bool, counted int, lines string) {
+		t.Helper()
+		log = ""
+		for range 2 {
+			p.Held(first, someSize)
+		}
+		if p.Enforces(first) != enforced || changes != counted || strings.Count(log, "\n") > 1 || !strings.Contains(log, lines) ||
+			lines == "" && log != "" {
+			t.Errorf("enforced %t, %d changes, log %q; want %t, %d, %q", p.Enforces(first), changes, log, enforced, counted, lines)
+		}
+	}
+	hold(true, 0, "")
+	k.off = true
+	hold(true, 1, "another program had turned project quotas off")
+	k.off, k.stuck = true, unix.EPERM
+	hold(false, 1, "no limit holds")
+	k.stuck = nil
+	hold(true, 2, "they are on again")
 }
 
 // TestLimitCannotBeSetAgain: the log says so once until it works.

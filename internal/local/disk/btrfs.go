@@ -175,6 +175,9 @@ func (quotaGroups) State() (quota.State, error) { return quota.Enforced, nil }
 
 func (quotaGroups) Inside() uint32 { return 0 }
 
+// Enforce cannot tell whether quotas were turned off; [Pool] looks when it is opened.
+func (quotaGroups) Enforce() (already bool, err error) { return true, nil }
+
 // Project returns 0 for what is no subvolume, and so in no quota group of its own. Which group a subvolume is in, the
 // kernel does not say.
 func (quotaGroups) Project(fd int) (uint32, error) {
