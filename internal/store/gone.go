@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// MostTombstones is how many tombstones may be kept, in some 300 MB.
+	// MostTombstones is how many tombstones may be kept, in some 300 MB of the file. A start reads each, in some 3 us.
 	MostTombstones = 1_000_000
 	// surplusTogether is how many tombstones a commit takes away beyond those that it adds, when
 	// there are more than there may be.
@@ -110,44 +110,68 @@ func numberOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key)
 }
 
-// KeepTombstones sets how many tombstones are kept: those of the volumes that went last. Without the
-// call there are none.
+// KeepTombstones sets how many tombstones are kept: those of the volumes that went last, as far as each
+// namespace has its share; see [ring]. Without the call there are none.
 func (s *Store) KeepTombstones(most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tombstones = most
+	s.ring.forget(most)
+	// What cannot be read now is read with the next commit, which says so.
+	_ = s.db.view(func(tx *bbolt.Tx) error {
+		s.ring.load(tx)
+		return nil
+	})
 }
 
-// bury adds tombstones, and takes away the oldest ones beyond most. All tombstones lie together at
-// the one end of their bucket and leave it at the other, so that a commit writes as many pages with
+// grave is a tombstone that is to be written.
+type grave struct {
+	stone     []byte
+	namespace string
+}
+
+// burial is what a transaction has done about tombstones: it has added some, from a number on, and has taken
+// the first of the ring's surplus away.
+type burial struct {
+	first uint64
+	added []grave
+	taken int
+}
+
+// bury adds tombstones, and takes away some that the ring has lost. New ones lie together at the one end of
+// their bucket, and those that leave it together at few other places, so that a commit writes as many pages with
 // a full ring as with an empty one.
-func (t transaction) bury(stones [][]byte, most int) error {
-	if len(stones) == 0 {
-		return nil
+func (t transaction) bury(graves []grave, r *ring) (burial, error) {
+	if len(graves) == 0 {
+		return burial{}, nil
 	}
-	newest := t.newestGone()
-	for _, stone := range stones[max(len(stones)-most, 0):] {
-		newest++
-		key := goneKey(newest)
-		if err := t.set(goneBucket, key, sealValue(key, stone)); err != nil {
-			return fmt.Errorf("tombstone %d: %w", newest, err)
+	r.load(t.tx)
+	done := burial{first: t.newestGone() + 1, added: graves[max(len(graves)-r.most, 0):]}
+	for i, g := range done.added {
+		key := goneKey(done.first + uint64(i))
+		if err := t.set(goneBucket, key, sealValue(key, g.stone)); err != nil {
+			return burial{}, fmt.Errorf("tombstone %x: %w", key, err)
 		}
 	}
-	b, surplus := t.tx.Bucket(goneBucket), surplusTogether+len(stones)
+	b := t.tx.Bucket(goneBucket)
 	if b == nil {
-		return nil
+		return done, nil
 	}
 	b.FillPercent = goneFill
-	for cursor := b.Cursor(); surplus > 0; surplus-- {
-		key, _ := cursor.First()
-		if key == nil || newest-numberOf(key) < uint64(most) {
-			return nil
-		}
-		if err := t.set(goneBucket, bytes.Clone(key), nil); err != nil {
-			return fmt.Errorf("tombstone %x: %w", key, err)
+	done.taken = min(surplusTogether+len(graves), len(r.surplus))
+	for _, number := range r.surplus[:done.taken] {
+		if err := t.set(goneBucket, goneKey(number), nil); err != nil {
+			return burial{}, fmt.Errorf("tombstone %d: %w", number, err)
 		}
 	}
-	return nil
+	return done, nil
+}
+
+// buried takes over what a transaction has done that is durable.
+func (r *ring) buried(b burial) {
+	r.left(b.taken)
+	for i, g := range b.added {
+		r.add(b.first+uint64(i), g.namespace)
+	}
 }
 
 // newestGone returns the highest number of a tombstone, 0 if there is none.
@@ -176,6 +200,9 @@ func (s *Store) Gone(selection volume.GoneSelection) (volume.GonePage, error) {
 				return page, nil // the file is damaged, and the list would have no end
 			}
 			below = number
+			if p.value == nil {
+				continue
+			}
 			stone, err := decodeTombstone(p.key, p.value, m)
 			if err != nil || selection.ID != "" && selection.ID != stone.Record.ID || !selection.Selects(stone.Record) {
 				continue
@@ -199,7 +226,7 @@ func (s *Store) Gone(selection volume.GoneSelection) (volume.GonePage, error) {
 }
 
 // goneBelow returns the newest tombstones with numbers below a number, or the newest of all if that
-// is 0, and whether there are more.
+// is 0, and whether there are more. Those that are only on their way out of the file have no value.
 func (s *Store) goneBelow(below uint64) (list []pair, m moment, rest bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,9 +236,9 @@ func (s *Store) goneBelow(below uint64) (list []pair, m moment, rest bool, err e
 		if b == nil {
 			return nil
 		}
+		s.ring.load(tx)
 		cursor := b.Cursor()
 		key, value := cursor.Last()
-		newest := numberOf(key)
 		if below != 0 {
 			// Last again if all numbers are smaller.
 			if at, _ := cursor.Seek(goneKey(below)); at != nil {
@@ -220,9 +247,12 @@ func (s *Store) goneBelow(below uint64) (list []pair, m moment, rest bool, err e
 				key, value = cursor.Last()
 			}
 		}
-		for key != nil && newest-numberOf(key) < uint64(s.tombstones) {
+		for key != nil {
 			if rest = len(list) == goneTogether; rest {
 				break
+			}
+			if !s.ring.shows(numberOf(key)) {
+				value = nil
 			}
 			list = append(list, pair{goneBucket, bytes.Clone(key), bytes.Clone(value)})
 			key, value = cursor.Prev()

@@ -40,7 +40,7 @@ type Store struct {
 	rebooted, noted bool        // what Rebooted returns, and what the file says
 	imported        bool        // whether the old driver's database was imported
 	closed          bool
-	tombstones      int // how many are kept; see KeepTombstones
+	ring            ring // the tombstones that are kept; see KeepTombstones
 
 	compaction *compaction    // the one that runs, or nil
 	background sync.WaitGroup // waits for its end
@@ -138,24 +138,34 @@ func (s *Store) Commit(changes []volume.Change) error {
 			return fmt.Errorf("%w: volume %q: %w", ErrInvalidRecord, c.ID, err)
 		}
 	}
-	write := func(t transaction) error {
-		known := make([][]byte, 0, len(stones))
+	var done burial
+	write := func(t transaction) (err error) {
+		known := make([]grave, 0, len(stones))
 		for i, c := range changes {
 			if stones[i] != nil && t.tx.Bucket(volumesBucket).Get([]byte(c.ID)) != nil {
-				known = append(known, stones[i])
+				known = append(known, grave{stones[i], c.Tombstone.Record.Namespace})
 			}
 			if err := t.set(volumesBucket, []byte(c.ID), values[i]); err != nil {
 				return fmt.Errorf("volume %q: %w", c.ID, err)
 			}
 		}
-		return t.bury(known, s.tombstones)
+		done, err = t.bury(known, &s.ring)
+		return err
 	}
-	err := s.update(write)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.write(write)
 	if volume.IsNoSpace(err) && slices.ContainsFunc(stones, func(stone []byte) bool { return stone != nil }) {
+		s.ring.loaded = false
 		clear(stones)
-		err = s.update(write)
+		err = s.write(write)
 	}
-	return err
+	if err != nil {
+		s.ring.loaded = false // the changes may be there
+		return err
+	}
+	s.ring.buried(done)
+	return nil
 }
 
 // transaction changes the records; a compaction that runs learns of each change.
