@@ -44,7 +44,9 @@ func cutTerms(b []byte) volume.Terms {
 	}
 }
 
-// holds are those of the few entries that have one. The zero holds is empty and ready to use.
+// holds are those of the entries that have one. Where too many releases have different texts, further ones have
+// none here: those are in the record on disk alone; see the package store. The zero holds is empty and ready to
+// use.
 type holds struct {
 	all   map[number]hold
 	texts interned[holdTexts]
@@ -59,6 +61,11 @@ type hold struct {
 // holdTexts are often those of many volumes that a person decided about at once.
 type holdTexts struct{ by, why string }
 
+// mostReleaseTexts bounds the different texts while there are releases: anybody who may release a volume may give
+// each one another reason, of up to 1.3 KB, and there is no bound to how many volumes are released, as there is for
+// pins.
+const mostReleaseTexts = 2048
+
 func (t holdTexts) clone() holdTexts { return holdTexts{strings.Clone(t.by), strings.Clone(t.why)} }
 
 func (h *holds) add(n number, is volume.Hold) {
@@ -68,7 +75,13 @@ func (h *holds) add(n number, is volume.Hold) {
 	if h.all == nil {
 		h.all = map[number]hold{}
 	}
-	h.all[n] = hold{kind: is.Kind, after: is.For, texts: h.texts.use(holdTexts{is.By, is.Why})}
+	texts, few := h.texts.useFew(holdTexts{is.By, is.Why}, mostReleaseTexts)
+	if !few && is.Kind == volume.Released {
+		texts = h.texts.use(holdTexts{})
+	} else if !few {
+		texts = h.texts.use(holdTexts{is.By, is.Why})
+	}
+	h.all[n] = hold{kind: is.Kind, after: is.For, texts: texts}
 }
 
 func (h *holds) remove(n number) {

@@ -27,12 +27,12 @@ func (s *interned[V]) use(v V) number {
 	return s.found(v)
 }
 
-// useFew is use, unless v would be one value too many: then ok is false.
-func (s *interned[V]) useFew(v V) (n number, ok bool) {
+// useFew is use, unless there are that many values and v would be one more: then ok is false.
+func (s *interned[V]) useFew(v V, most int) (n number, ok bool) {
 	if n, ok := s.join(v); ok {
 		return n, true
 	}
-	if len(s.numbers) >= maxGroups {
+	if len(s.numbers) >= most {
 		return 0, false
 	}
 	return s.found(v), true

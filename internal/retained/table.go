@@ -91,16 +91,17 @@ func (t *table) insert(r *volume.Record) number {
 	since, base := t.clock.keep(r.Unpublished)
 	n := t.entries.alloc()
 	hash := t.hash(r.ID)
-	inSpace, fewSpaces := t.spaces.useFew(space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict})
+	inSpace, fewSpaces := t.spaces.useFew(space{namespace: r.Namespace, namespaceUID: r.Owner.NamespaceUID, verdict: r.Owner.Verdict},
+		maxGroups)
 	if !fewSpaces {
 		inSpace = t.spaces.use(space{namespace: volume.OtherNamespaces, inText: true})
 	}
-	inGroup, fewGroups := t.groups.useFew(group{space: inSpace, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount})
+	inGroup, fewGroups := t.groups.useFew(group{space: inSpace, volumeName: r.VolumeName, serviceAccount: r.ServiceAccount}, maxGroups)
 	if !fewGroups {
 		inGroup = t.groups.use(group{space: inSpace, inText: true})
 	}
 	f := fateOf(r, base)
-	ofFate, fewFates := t.fates.useFew(f)
+	ofFate, fewFates := t.fates.useFew(f, maxGroups)
 	if !fewFates {
 		f.terms, f.inText = volume.Terms{}, true
 		ofFate = t.fates.use(f)

@@ -142,6 +142,9 @@ func (s *Store) Commit(changes []volume.Change) error {
 	write := func(t transaction) (err error) {
 		known := make([]grave, 0, len(stones))
 		for i, c := range changes {
+			if err := t.fillTexts(c, m, &values[i], &stones[i]); err != nil {
+				return fmt.Errorf("volume %q: %w", c.ID, err)
+			}
 			if stones[i] != nil && t.tx.Bucket(volumesBucket).Get([]byte(c.ID)) != nil {
 				known = append(known, grave{stones[i], c.Tombstone.Record.Namespace})
 			}

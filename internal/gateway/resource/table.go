@@ -195,6 +195,9 @@ func holdCell(h *Hold) string {
 	if h == nil {
 		return "<none>"
 	}
+	if h.By == "" {
+		return h.Kind
+	}
 	return h.Kind + " by " + h.By
 }
 
