@@ -97,7 +97,8 @@
 // one that stands alone, counts as absent if it cannot be used. A hold loses its texts first.
 //
 // Bucket "gone" has one pair for each tombstone: the key is its number, 8 bytes, big endian. A later one has
-// a higher number, and numbers may be missing between. It is made with the first one. An earlier version leaves it alone. The value is one as above, with this map:
+// a higher number, and numbers may be missing between. It is made with the first one. An earlier version leaves
+// it alone. The value is one as above, with this map:
 //
 //	1  volume ID       text
 //	2  record          the map of a record, without targets
