@@ -232,8 +232,9 @@ func makeTarget(target string) (made bool, err error) {
 	return false, nil
 }
 
-// mountOptions are those of a target. What another pod left can neither be written to, nor give a
-// process other rights, nor be a device.
+// mountOptions are those of a target. What another pod left cannot be written to. On the node it neither gives
+// a process other rights nor is it a device: a container's runtime makes a mount of its own from this one, which
+// is read-only too, but has nosuid and nodev only if the runtime sets them.
 func mountOptions(p volume.Publication) []string {
 	options := []string{"bind"}
 	if p.Target.ReadOnly {
