@@ -70,3 +70,25 @@ func TestNetworkPolicy(t *testing.T) {
 		})
 	}
 }
+
+// TestNetworkOfTheNodes: daemons with the node's network may be told from pods, where the nodes have a network of their own.
+func TestNetworkOfTheNodes(t *testing.T) {
+	const nodes = "10.0.0.0/16"
+	objects := helm(t, "--values", "testdata/accepted/pools-local.yaml", "--set", "gateway.enabled=true",
+		"--set-json", `networkPolicy.nodes=[{"ipBlock":{"cidr":"`+nodes+`"}}]`)
+	found := 0
+	for _, p := range all[*networkingv1.NetworkPolicy](t, objects) {
+		for _, rule := range p.Spec.Ingress {
+			if rule.Ports[0].Port.StrVal != "nodes" {
+				continue
+			}
+			found++
+			if len(rule.From) != 1 || rule.From[0].IPBlock == nil || rule.From[0].IPBlock.CIDR != nodes {
+				t.Errorf("%s admits %+v", p.Name, rule.From)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d policies have the port of the daemons, want those of the gateway and the controller", found)
+	}
+}

@@ -119,7 +119,7 @@ func (i *instance) startNodes(ctx context.Context) error {
 		cert.Wait()
 	})
 	parts.Go(func() {
-		if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) && life.Err() == nil {
+		if err := server.ServeTLS(registry.Bounded(l), "", ""); !errors.Is(err, http.ErrServerClosed) && life.Err() == nil {
 			i.failed <- fmt.Errorf("--nodes-endpoint: serve: %w", err)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -325,7 +326,7 @@ func (i *instance) countNodes() (expected, connected int) {
 // listenForNodes opens the port for the daemons.
 func (i *instance) listenForNodes(ctx context.Context) error {
 	config := serverConfig(i.cert.GetCertificate)
-	return i.serve(ctx, i.registry.Server(config), "nodes-endpoint", i.o.nodesEndpoint, func() {})
+	return i.serve(ctx, i.registry.Server(config), i.registry.Bounded, "nodes-endpoint", i.o.nodesEndpoint, func() {})
 }
 
 // listenForServer opens the port for the API server.
@@ -345,12 +346,14 @@ func (i *instance) listenForServer(ctx context.Context) error {
 	}
 	s := answers.HTTP()
 	s.TLSConfig = i.trusted.TLSConfig(i.cert.GetCertificate)
-	return i.serve(ctx, s, "api-endpoint", i.o.apiEndpoint, answers.Stop)
+	return i.serve(ctx, s, server.Bounded, "api-endpoint", i.o.apiEndpoint, answers.Stop)
 }
 
-// serve opens a port. When the gateway stops, begin is called first; requests that are still running
-// a while later are cut off.
-func (i *instance) serve(ctx context.Context, s *http.Server, flag, endpoint string, begin func()) error {
+// serve opens a port, whose connections are bounded. When the gateway stops, begin is called first; requests that are still
+// running a while later are cut off.
+func (i *instance) serve(
+	ctx context.Context, s *http.Server, bounded func(net.Listener) net.Listener, flag, endpoint string, begin func(),
+) error {
 	l, err := listen(ctx, endpoint)
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
@@ -359,7 +362,7 @@ func (i *instance) serve(ctx context.Context, s *http.Server, flag, endpoint str
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := s.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.ServeTLS(bounded(l), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			i.failed <- fmt.Errorf("--%s: serve: %w", flag, err)
 		}
 	}()

@@ -14,13 +14,13 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/katbox/katbox/internal/api"
 	"github.com/katbox/katbox/internal/logkeys"
+	"github.com/katbox/katbox/internal/ops"
 )
 
 const (
@@ -31,32 +31,28 @@ const (
 )
 
 // Server returns a server for the port that nodes connect to. Its ServeTLS needs no files if the
-// configuration has certificates.
+// configuration has certificates, and its listener is one of [Registry.Bounded].
 func (r *Registry) Server(config *tls.Config) *http.Server {
 	config = config.Clone()
 	config.MinVersion = tls.VersionTLS13
 	config.NextProtos = []string{"http/1.1"}
 	// A node connects once in an hour; a ticket would be of no use to it.
 	config.SessionTicketsDisabled = true
-	var pending atomic.Int64
 	s := &http.Server{
-		Handler: r, TLSConfig: config, Protocols: new(http.Protocols),
+		Handler: r, TLSConfig: config, Protocols: new(http.Protocols), ConnState: ops.Changed,
 		ReadHeaderTimeout: connectLimit, ReadTimeout: connectLimit, IdleTimeout: connectLimit, MaxHeaderBytes: mostRequest,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(r.Log.V(1)), slog.LevelInfo),
-		ConnState: func(c net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				if pending.Add(1) > r.limits.pending {
-					r.Metrics.ConnectionAsked(Busy)
-					_ = c.Close()
-				}
-			case http.StateHijacked, http.StateClosed:
-				pending.Add(-1)
-			}
-		},
 	}
 	s.Protocols.SetHTTP1(true)
 	return s
+}
+
+// Bounded bounds the connections of [Registry.Server] that have not been upgraded. Each address has a share: one that
+// makes many loses its own, and no other one's.
+func (r *Registry) Bounded(l net.Listener) net.Listener {
+	crowd := ops.NewCrowd(l, r.limits.silent, r.limits.asking)
+	crowd.Dropped = func() { r.Metrics.ConnectionAsked(Busy) }
+	return crowd
 }
 
 // refusal is why a node may not connect. outcome is for the metric.
@@ -133,8 +129,7 @@ func (r *Registry) admit(request *http.Request) (Identity, *refusal) {
 	if r.ctx.Err() != nil {
 		return Identity{}, later(Busy, "this replica stops; connect to another one, or to it later")
 	}
-	address, _, _ := net.SplitHostPort(request.RemoteAddr)
-	who, no := r.review(request.Context(), address, token)
+	who, no := r.review(request.Context(), ops.Source(request.RemoteAddr), token)
 	if no != nil {
 		return who, no
 	}

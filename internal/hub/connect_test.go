@@ -270,32 +270,71 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestPending: connections that were not upgraded are bounded.
+// TestPending: connections that were not upgraded are bounded, and a new one takes the place of the oldest.
 func TestPending(t *testing.T) {
 	s := newStage(t)
-	s.limits.pending = 2
+	s.limits.silent, s.limits.asking = 2, 2
 	s.listen(func(h *http.Server) { h.ReadHeaderTimeout, h.ReadTimeout = time.Hour, time.Hour })
-	address := s.server.Listener.Addr().String()
-	for range 2 {
-		conn, err := tls.Dial("tcp", address, s.tls)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+	var all []net.Conn
+	for range 3 {
+		all = append(all, s.from("127.0.0.1"))
 	}
-	if conn, err := tls.Dial("tcp", address, s.tls); err == nil {
-		conn.Close()
-		t.Error("a third connection was taken")
+	_ = all[0].SetReadDeadline(time.Now().Add(patience))
+	if n, err := all[0].Read(make([]byte, 1)); err == nil {
+		t.Errorf("read %d bytes on a connection that should be closed", n)
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest connection stays open")
 	}
 	if n := s.counted("connections", "busy"); n != 1 {
 		t.Errorf("counted %v as busy", n)
 	}
 }
 
+// from opens a connection from one of this machine's addresses.
+func (s *stage) from(address string) net.Conn {
+	s.t.Helper()
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).Dial("tcp", s.server.Listener.Addr().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestCrowdShutsNoNodeOut: whatever one address does without a token, a node of another one connects, and a connection of
+// its own that was open before stays.
+func TestCrowdShutsNoNodeOut(t *testing.T) {
+	const crowd = "127.0.0.2"
+	for name, does := range map[string]func(*stage, net.Conn){
+		"silent": func(*stage, net.Conn) {},
+		"TLS and no request": func(s *stage, c net.Conn) {
+			_ = tls.Client(c, s.tls).Handshake() // it may have been closed for the next one
+		},
+		"half a request": func(s *stage, c net.Conn) {
+			_, _ = io.WriteString(tls.Client(c, s.tls), "GET /v1/connect HTTP/1.1\r\n")
+		},
+		"half a handshake": func(_ *stage, c net.Conn) { _, _ = c.Write([]byte{22, 3, 1}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.limits.silent, s.limits.asking = 10, 10
+			s.listen(func(h *http.Server) { h.ReadHeaderTimeout, h.ReadTimeout = time.Hour, time.Hour })
+			first := s.from("127.0.0.3")
+			for range 50 {
+				does(s, s.from(crowd))
+			}
+			s.node("n1", nil)
+			if err := tls.Client(first, s.tls).Handshake(); err != nil {
+				t.Errorf("a connection of another address was closed: %v", err)
+			}
+		})
+	}
+}
+
 // TestUpgradedDoNotCount: a connection of a node makes room for the next client.
 func TestUpgradedDoNotCount(t *testing.T) {
 	s := newStage(t)
-	s.limits.pending = 1
+	s.limits.silent, s.limits.asking = 1, 1
 	s.listen(nil)
 	for _, n := range []string{"n1", "n2", "n3"} {
 		s.node(n, nil)

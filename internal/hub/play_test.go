@@ -172,6 +172,7 @@ func (s *stage) listen(change func(*http.Server)) *stage {
 		change(s.server.Config)
 	}
 	s.server.TLS = s.server.Config.TLSConfig
+	s.server.Listener = s.Bounded(s.server.Listener)
 	s.server.StartTLS()
 	s.t.Cleanup(func() {
 		s.server.CloseClientConnections()

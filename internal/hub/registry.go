@@ -102,9 +102,10 @@ type Registry struct {
 
 // limits are constants that tests shorten.
 type limits struct {
-	// pending bounds the connections that have not been upgraded: 5,000 nodes that come back at once,
-	// and no more, so that a client without a token cannot take the memory of others.
-	pending int64
+	// silent and asking bound the connections that have not been upgraded, those that have sent no request
+	// and the others: 5,000 nodes that come back at once, and not many more, so that a client without a token
+	// cannot take the memory of others. Each takes some 30 KiB.
+	silent, asking int
 	// review bounds one TokenReview and one reading of a pod, wait the time before them.
 	review, wait time.Duration
 	// silence is how long a connection may live without a summary.
@@ -149,8 +150,8 @@ func New(c Config) (*Registry, error) {
 		reviews: rate.NewLimiter(reviewsPerSecond, reviewsBurst), reviewing: make(chan struct{}, reviewsAtOnce),
 		refusals: rate.NewLimiter(1, 20),
 		limits: limits{
-			pending: 6000,
-			review:  10 * time.Second, wait: 5 * time.Second, silence: 45 * time.Second,
+			silent: 2000, asking: 5000,
+			review: 10 * time.Second, wait: 5 * time.Second, silence: 45 * time.Second,
 			drain: time.Hour, skip: 10 * time.Second, answer: 30 * time.Second,
 		},
 	}

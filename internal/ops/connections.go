@@ -25,9 +25,14 @@ const (
 // through. The server's ConnState is [Changed].
 //
 // A connection that has sent something is never closed for a silent one. In each group the address
-// with the most connections loses its oldest one, so a pod that floods the port loses its own.
+// with the most connections loses its oldest one, so a pod that floods the port loses its own. The
+// addresses of one IPv6 network of 64 bits count as one: whoever has one of them has all.
+//
+// It bounds connections from their first moment, below TLS. One that a handler hijacks counts no more.
 type Crowd struct {
 	net.Listener
+	// Dropped, where it is set, is called for each connection that is closed for another one. It must not block.
+	Dropped func()
 
 	mu     sync.Mutex
 	silent group // have sent nothing since their last answer
@@ -79,6 +84,9 @@ func (l *Crowd) ask(c *connection) {
 // Changed is the hook of an HTTP server whose connections are from a [Crowd]: it calls it when a
 // request was read and when it was answered.
 func Changed(conn net.Conn, state http.ConnState) {
+	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = secure.NetConn()
+	}
 	c, ok := conn.(*connection)
 	if !ok {
 		return
@@ -95,6 +103,8 @@ func Changed(conn net.Conn, state http.ConnState) {
 	case http.StateIdle:
 		c.in.remove(c)
 		l.add(c)
+	case http.StateHijacked:
+		c.in.remove(c)
 	}
 }
 
@@ -102,7 +112,7 @@ func Changed(conn net.Conn, state http.ConnState) {
 type connection struct {
 	net.Conn
 	of   *Crowd
-	from netip.Addr
+	from netip.Prefix
 	// in is its group, nil when it is closed; place is its place there.
 	in    *group
 	place *list.Element
@@ -138,6 +148,9 @@ func (c *connection) hasSent() bool {
 // drop closes a connection in favour of another one.
 func (c *connection) drop() {
 	c.in.remove(c)
+	if c.of.Dropped != nil {
+		c.of.Dropped()
+	}
 	_ = c.Conn.Close() // the server notices at its next read or write, and closes it again
 }
 
@@ -145,11 +158,11 @@ func (c *connection) drop() {
 type group struct {
 	most  int
 	byAge *list.List
-	of    map[netip.Addr]int // how many connections each address has
+	of    map[netip.Prefix]int // how many connections each address has
 }
 
 func newGroup(most int) group {
-	return group{most: most, byAge: list.New(), of: map[netip.Addr]int{}}
+	return group{most: most, byAge: list.New(), of: map[netip.Prefix]int{}}
 }
 
 func (g *group) add(c *connection) {
@@ -180,10 +193,37 @@ func (g *group) remove(c *connection) {
 	}
 }
 
-// address returns the client's address without the port.
-func address(c net.Conn) netip.Addr {
+// address returns the client's address without the port, or the network that counts as one.
+func address(c net.Conn) netip.Prefix {
 	if from, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return from.AddrPort().Addr().Unmap().WithZone("")
+		return sharedBy(from.AddrPort().Addr())
 	}
-	return netip.Addr{}
+	return netip.Prefix{}
+}
+
+// networkBits are those of an IPv6 network of one machine or pod at least.
+const networkBits = 64
+
+// sharedBy returns what counts as one with an address.
+func sharedBy(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = networkBits
+	}
+	shared, _ := a.Prefix(bits) // it has as many bits
+	return shared
+}
+
+// Source returns what counts as one client: an IPv4 address, or an IPv6 network of 64 bits. What is no address with a port
+// is returned as it is.
+func Source(remote string) string {
+	from, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	if shared := sharedBy(from.Addr()); !shared.IsSingleIP() {
+		return shared.String()
+	}
+	return from.Addr().Unmap().String()
 }

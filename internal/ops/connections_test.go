@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"slices"
 	"testing"
@@ -197,5 +198,66 @@ func TestWhoIsSentAway(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// someone is a connection from an address that this machine does not have.
+type someone struct {
+	net.Conn
+	from netip.Addr
+}
+
+func (s someone) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.from, 1000))
+}
+
+// arrivals is a listener of them.
+type arrivals struct {
+	net.Listener
+	all []string
+}
+
+func (a *arrivals) Accept() (net.Conn, error) {
+	from := netip.MustParseAddr(a.all[0])
+	a.all = a.all[1:]
+	here, there := net.Pipe()
+	return someone{here, from}, there.Close()
+}
+
+// TestNetworkIsOneClient: a pod may have as many IPv6 addresses as its network.
+func TestNetworkIsOneClient(t *testing.T) {
+	all := []string{
+		"2001:db8:0:1::1", "2001:db8::1", "2001:db8::2", "2001:db8::a:b:c:d", "10.0.0.1", "2001:db8::ffff", "::ffff:10.0.0.1",
+	}
+	l := NewCrowd(&arrivals{all: all}, 3, 3)
+	dropped := 0
+	l.Dropped = func() { dropped++ }
+	accepted := make([]*connection, len(all))
+	for i := range all {
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		accepted[i] = c.(*connection)
+	}
+	for i, want := range []bool{true, false, false, false, false, true, true} {
+		if open := accepted[i].in != nil; open != want {
+			t.Errorf("the connection from %s is open: %t", all[i], open)
+		}
+	}
+	if dropped != 4 {
+		t.Errorf("%d connections were told of", dropped)
+	}
+}
+
+func TestSource(t *testing.T) {
+	for remote, want := range map[string]string{
+		"10.0.0.1:80": "10.0.0.1", "[::ffff:10.0.0.1]:80": "10.0.0.1", "[2001:db8::1:2:3:4]:80": "2001:db8::/64",
+		"[fe80::1%eth0]:80": "fe80::/64", "@": "@", "": "",
+	} {
+		if got := Source(remote); got != want {
+			t.Errorf("%q counts as %q, want %q", remote, got, want)
+		}
 	}
 }

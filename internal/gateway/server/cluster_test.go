@@ -104,6 +104,7 @@ func newCluster(t *testing.T, adjust ...func(*Server)) *cluster {
 	c.http = httptest.NewUnstartedServer(c.server)
 	c.http.EnableHTTP2 = true
 	c.http.Config = c.server.HTTP()
+	c.http.Listener = Bounded(c.http.Listener)
 	c.http.StartTLS()
 	t.Cleanup(c.http.Close)
 	return c

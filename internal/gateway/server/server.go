@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/katbox/katbox/internal/gateway/metrics"
 	"github.com/katbox/katbox/internal/gateway/resource"
 	"github.com/katbox/katbox/internal/gateway/trust"
+	"github.com/katbox/katbox/internal/ops"
 )
 
 const (
@@ -136,13 +138,23 @@ func New(c Config) (*Server, error) {
 func (s *Server) Stop() { s.stop(errStopping) }
 
 // HTTP returns an HTTP server for the handler, with limits for clients that do not finish what they
-// begin. The caller sets its TLSConfig. Handlers set their own limits for the time of an answer.
+// begin. The caller sets its TLSConfig, and its listener is one of [Bounded]. Handlers set their own limits for the time of an answer.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
-		Handler: s, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
+		Handler: s, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader, ConnState: ops.Changed,
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.Log.WithName("http")), slog.LevelInfo),
 	}
 }
+
+// maxSilent and maxAsking bound connections: the API servers of a cluster have a few each, and one for each request where
+// they do without HTTP/2. Any pod may connect, and is asked for a certificate with its first request only.
+const (
+	maxSilent = 512
+	maxAsking = 1024
+)
+
+// Bounded bounds the connections of a server. Each address has a share: one that makes many loses its own, and no other one's.
+func Bounded(l net.Listener) net.Listener { return ops.NewCrowd(l, maxSilent, maxAsking) }
 
 // ServeHTTP answers a request. A stream that fails after its first byte is reset by a panic with
 // [http.ErrAbortHandler].
