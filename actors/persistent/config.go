@@ -81,9 +81,9 @@ type Initiator interface {
 	Session(ctx context.Context, target string) (iscsi.Session, bool, error)
 	Devices(ctx context.Context, target string) ([]attach.Device, error)
 	DeviceByNumber(ctx context.Context, number uint64) (attach.Device, error)
-	// Scan makes one LUN of the session to a target appear, and returns its device once that has the serial
-	// number; else the error is [attach.ErrNotOurs].
-	Scan(ctx context.Context, target string, lun int, serial string) (attach.Device, error)
+	// Scan makes one LUN of the session to a target appear, and returns its device if it may be the one that is
+	// wanted; else the error is [attach.ErrNotOurs].
+	Scan(ctx context.Context, target string, lun int, wanted iscsi.Wanted) (attach.Device, error)
 	// Rescan asks the array for the size of a device, and returns it.
 	Rescan(ctx context.Context, device attach.Device) (bytes int64, err error)
 	// Delete removes a device that nothing uses; one that is gone is deleted.
@@ -108,6 +108,10 @@ type Cluster interface {
 	// Attached reports whether an attachment is there, also while it is being deleted.
 	Attached(ctx context.Context, attachment string) (bool, error)
 	Portal(ctx context.Context, attachment string) (kubeapi.Portal, error)
+	// ConfirmDisk tells which disk the node has found for an attachment, and returns once the controller has
+	// compared that: nil if it is the volume's, [kubeapi.ErrOtherDisk] if not, [volume.ErrUnavailable] if that takes
+	// too long.
+	ConfirmDisk(ctx context.Context, attachment string, disk kubeapi.Disk) error
 }
 
 // Metrics count what happens to the volumes of arrays.

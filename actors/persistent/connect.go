@@ -13,21 +13,21 @@ import (
 
 const timeFormat = time.RFC3339
 
-// connect makes the device of a volume appear, and proves by its serial number that it is the volume's.
-func (t *task) connect(ctx context.Context, r staged.Record) (attach.Device, error) {
-	t.progress.Waits("the session to " + server(r))
+// connect makes the device of a volume appear, and makes sure that it is the volume's.
+func (t *task) connect(ctx context.Context, r *staged.Record) (attach.Device, error) {
+	t.progress.Waits("the session to " + server(*r))
 	if err := t.useSession(ctx, r.Attachment); err != nil {
 		return attach.Device{}, err
 	}
-	t.progress.Waits(server(r))
-	device, err := t.Initiator.Scan(ctx, r.Attachment.Target, r.Attachment.LUN, r.Serial)
+	t.progress.Waits(server(*r))
+	device, err := t.Initiator.Scan(ctx, r.Attachment.Target, r.Attachment.LUN, wanted(*r))
 	switch {
 	case errors.Is(err, volume.ErrNotFound):
 		return device, because(volume.ErrUnavailable, err, "volume %s is not attached to this node on the array", t.volume)
 	case err != nil:
 		return device, t.failed(err, "find its disk")
 	}
-	return device, nil
+	return device, t.identify(ctx, r, device)
 }
 
 // format makes sure that a device has a file system of the right type. It writes to one that is proven to be

@@ -12,5 +12,5 @@
 // on, and the same call shares its outcome.
 //
 // Nothing that is mounted for a pod is unmounted, and its device and session are left alone: the mount table has
-// the last word. A device is identified by its serial number before anything is written to it or mounted.
+// the last word. A device is identified before anything is written to it or mounted.
 package persistent

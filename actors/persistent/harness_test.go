@@ -19,8 +19,11 @@ const (
 	portal  = "10.0.0.1:3260"
 )
 
-// kinds are volumes of all kinds. Two are on one target.
-var kinds = []string{"nfs", "ext4", "xfs", "block"}
+// kinds are volumes of all kinds. Several are on one target. The disk of number does not say which volume it is.
+var kinds = []string{"nfs", "ext4", "xfs", "block", "number"}
+
+// numbersWWID is what the disk of number says.
+const numbersWWID = "t10.SCST_BIO2a8c-vol12"
 
 func targetOf(attachment string) string {
 	if strings.HasPrefix(attachment, "xfs") {
@@ -38,6 +41,8 @@ func staging(id string) pools.Staging {
 		return s
 	case "block":
 		s.Block = true
+	case "number":
+		s.FSType = "ext4"
 	default:
 		s.FSType = id
 	}
@@ -70,6 +75,7 @@ func inWorld(t *testing.T, test func(h *harness)) {
 			a := staging(id).Attachment
 			h.luns[a.Target][a.LUN] = &lun{serial: a.Serial, size: 1 << 30}
 		}
+		h.lunOf("number").serial, h.lunOf("number").wwid = "2a8c", numbersWWID
 		h.node = h.start()
 		defer func() { h.end(h.node, t.Failed()) }()
 		test(h)

@@ -86,7 +86,7 @@ func TestLeftoversAreNotHurried(t *testing.T) {
 		want := func(questions bool, records int) {
 			h.Helper()
 			h.locked(func() {
-				if questions != (h.asked > 0) || len(h.records) != records || len(h.mounts) != 4 {
+				if questions != (h.asked > 0) || len(h.records) != records || len(h.mounts) != 5 {
 					h.Errorf("asked %d times, %d records, want %d, %d mounts", h.asked, len(h.records), records, len(h.mounts))
 				}
 			})
@@ -99,7 +99,7 @@ func TestLeftoversAreNotHurried(t *testing.T) {
 		}
 		h.must(h.publish("ext4", "a"))
 		h.pass(time.Hour)
-		want(false, 3)
+		want(false, 4)
 		h.locked(func() {
 			h.fail = func(call string) error {
 				if call == "bind device" {
@@ -112,8 +112,8 @@ func TestLeftoversAreNotHurried(t *testing.T) {
 			h.Error("staged without its device")
 		}
 		h.pass(leftAfter - time.Minute)
-		want(false, 4)
+		want(false, 5)
 		h.pass(leftAfter)
-		want(true, 3)
+		want(true, 4)
 	})
 }

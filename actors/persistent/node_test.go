@@ -32,7 +32,7 @@ func TestVolumeComesAndGoes(t *testing.T) {
 			}
 		}
 		h.pass(time.Minute)
-		if len(h.reports) != 3 || !h.reports["ext4.node"] || h.lunOf("ext4").formats != 1 || h.logins != 2 {
+		if len(h.reports) != 4 || !h.reports["ext4.node"] || h.lunOf("ext4").formats != 1 || h.logins != 2 {
 			h.Errorf("reports %v, %d logins", h.reports, h.logins)
 		}
 		for _, id := range kinds {
@@ -348,6 +348,12 @@ func stagingMountGone(h *harness, id string, lost bool) {
 	}
 	if err := h.publish(id, "b"); !errors.Is(err, volume.ErrNotStaged) {
 		h.Errorf("publish: %v", err)
+	}
+	if id == "number" && lost { // nothing tells that the disk is the volume's which a pod has: it may be another one's
+		if err := h.stage(id); !errors.Is(err, volume.ErrUncertain) {
+			h.Errorf("stage: %v", err)
+		}
+		h.must(h.unpublish(id, "a"))
 	}
 	h.must(h.stage(id))
 	h.must(h.publish(id, "b"))

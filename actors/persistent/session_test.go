@@ -190,7 +190,7 @@ func TestFiguresAndReports(t *testing.T) {
 		for _, id := range kinds {
 			h.must(h.stage(id))
 		}
-		want("staged map[iscsi:3 nfs:1], sessions up 2, down 0, late 0")
+		want("staged map[iscsi:4 nfs:1], sessions up 2, down 0, late 0")
 		h.pass(time.Minute)
 		reported := h.reported
 		h.pass(time.Hour)
@@ -204,11 +204,11 @@ func TestFiguresAndReports(t *testing.T) {
 			h.Error(err)
 		}
 		h.pass(time.Minute)
-		want("staged map[iscsi:3 nfs:1], sessions up 1, down 1, late 1")
+		want("staged map[iscsi:4 nfs:1], sessions up 1, down 1, late 1")
 		h.set(targetB, false)
 		h.set(nas, false)
 		h.pass(time.Hour)
-		want("staged map[iscsi:3 nfs:1], sessions up 2, down 0, late 0")
+		want("staged map[iscsi:4 nfs:1], sessions up 2, down 0, late 0")
 		h.must(h.unpublish("nfs", "a"))
 		for _, id := range kinds {
 			h.must(h.unstage(id))

@@ -30,7 +30,7 @@ func sameVolume(a, b staged.Record) bool {
 }
 
 func sameDevice(a, b staged.Record) bool {
-	return a.Serial == b.Serial && a.Attachment.Protocol == b.Attachment.Protocol && a.Attachment.Target == b.Attachment.Target
+	return idOf(a) == idOf(b) && a.Attachment.Protocol == b.Attachment.Protocol && a.Attachment.Target == b.Attachment.Target
 }
 
 // stage makes a volume ready on the node. The record says so before the first change.
@@ -45,7 +45,9 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 			return err
 		}
 	}
-	r.Formatting = before.Formatting && sameDevice(before, r)
+	if sameDevice(before, r) { // the record may be a note
+		r.Formatting, r.Serial = before.Formatting, before.Serial
+	}
 	now, err := t.there(ctx, r, recorded)
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ func (t *task) stage(ctx context.Context, s pools.Staging) error {
 	if now.there {
 		return t.look(ctx, r, now)
 	}
-	return t.undoFinal(ctx, r, t.makeReady(ctx, r))
+	return t.undoFinal(ctx, &r, t.makeReady(ctx, &r))
 }
 
 // makeWay deals with what the record tells of: what is staged in another way is a conflict, and what a failure
@@ -124,6 +126,11 @@ func (t *task) look(ctx context.Context, r staged.Record, now traces) error {
 		if err := t.sessionUp(ctx, r, now.device); err != nil {
 			return err
 		}
+		if !now.device.Is(r.Serial) { // its record is lost
+			if err := t.identify(ctx, &r, now.device); err != nil {
+				return err
+			}
+		}
 	}
 	return t.finish(r)
 }
@@ -134,10 +141,11 @@ func (t *task) foreignAt(m attach.Mount) error {
 
 // undoFinal undoes what a stage has begun that will never succeed: after such an error the kubelet may not unstage
 // the volume. Where that fails, the error is not a final one.
-func (t *task) undoFinal(ctx context.Context, r staged.Record, failed error) error {
+func (t *task) undoFinal(ctx context.Context, at *staged.Record, failed error) error {
 	if !errors.Is(failed, volume.ErrInvalid) {
 		return failed
 	}
+	r := *at
 	now, err := t.trace(ctx, r)
 	if err == nil && len(now.elsewhere) == 0 {
 		err = t.clear(r, now)
@@ -155,22 +163,22 @@ func (t *task) undoFinal(ctx context.Context, r staged.Record, failed error) err
 }
 
 // makeReady mounts a volume at its staging path.
-func (t *task) makeReady(ctx context.Context, r staged.Record) error {
+func (t *task) makeReady(ctx context.Context, r *staged.Record) error {
 	if r.Attachment.Protocol == pools.NFS {
-		t.progress.Waits(server(r))
+		t.progress.Waits(server(*r))
 		if err := t.Disk.MakeDir(r.Path); err != nil {
 			return because(volume.ErrUncertain, err, "make the staging directory of volume %s", t.volume)
 		}
 		if err := t.MountNFS(r.Attachment.Export, r.Path, r.Options, r.ReadOnly); err != nil {
 			return t.failed(err, "mount "+r.Attachment.Export)
 		}
-		return t.verify(ctx, r, func(at attach.Point) bool { return at.Directory })
+		return t.verify(ctx, *r, func(at attach.Point) bool { return at.Directory })
 	}
 	device, err := t.connect(ctx, r)
 	if err != nil {
 		return err
 	}
-	t.progress.Waits(server(r))
+	t.progress.Waits(server(*r))
 	if err := t.Disk.MakeDir(r.Path); err != nil {
 		return because(volume.ErrUncertain, err, "make the staging directory of volume %s", t.volume)
 	}
@@ -178,11 +186,11 @@ func (t *task) makeReady(ctx context.Context, r staged.Record) error {
 		if err := t.Disk.BindDevice(device.Path, stagedAt(r.Path, true)); err != nil {
 			return t.failed(err, "bind "+device.Path)
 		}
-		return t.verify(ctx, r, func(at attach.Point) bool { return at.Node == device.Number && !at.Gone })
+		return t.verify(ctx, *r, func(at attach.Point) bool { return at.Node == device.Number && !at.Gone })
 	}
-	used, err := t.isMounted(r, device)
+	used, err := t.isMounted(*r, device)
 	if err == nil && !used {
-		err = t.format(ctx, &r, device)
+		err = t.format(ctx, r, device)
 	}
 	if err != nil {
 		return err
@@ -190,7 +198,7 @@ func (t *task) makeReady(ctx context.Context, r staged.Record) error {
 	if err := t.Disk.Mount(device.Path, r.Path, r.FSType, r.Options, r.ReadOnly); err != nil {
 		return t.failed(err, "mount "+device.Path)
 	}
-	return t.verify(ctx, r, func(at attach.Point) bool { return at.Device == device.Number })
+	return t.verify(ctx, *r, func(at attach.Point) bool { return at.Device == device.Number })
 }
 
 // isMounted reports whether the file system of a device is mounted, for a pod. Then it is neither checked nor made anew.

@@ -1,10 +1,12 @@
 package persistent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/katbox/katbox/internal/attach"
@@ -50,7 +52,7 @@ func (t *task) trace(ctx context.Context, r staged.Record) (s traces, err error)
 	at := stagedAt(r.Path, r.Block)
 	s.staging, s.there = attach.At(table, at)
 	if r.Attachment.Target != "" && r.Serial != "" {
-		if s.devices, err = t.devices(ctx, r); err != nil {
+		if s.devices, err = t.devices(ctx, r, table); err != nil {
 			return s, err
 		}
 	}
@@ -76,13 +78,13 @@ func (e *environment) copied(m attach.Mount) bool {
 }
 
 // devices returns the devices of a volume.
-func (t *task) devices(ctx context.Context, r staged.Record) (own []attach.Device, err error) {
+func (t *task) devices(ctx context.Context, r staged.Record, table []attach.Mount) (own []attach.Device, err error) {
 	all, err := t.Initiator.Devices(ctx, r.Attachment.Target)
 	if err != nil {
 		return nil, because(volume.ErrUncertain, err, "look for the devices of target %s", r.Attachment.Target)
 	}
 	for _, d := range all {
-		if d.Serial == r.Serial {
+		if d.Is(r.Serial) || unidentified(r, d) && !slices.ContainsFunc(table, func(m attach.Mount) bool { return shows(m, d) }) {
 			own = append(own, d)
 		}
 	}
@@ -112,7 +114,7 @@ func (t *task) judge(ctx context.Context, r staged.Record, s *traces) (err error
 	case err != nil:
 		return because(volume.ErrUncertain, err, "look for the device at %s", s.staging.Target)
 	default:
-		s.foreign = r.Serial != "" && s.device.Serial != r.Serial
+		s.foreign = r.Serial != "" && !s.device.Is(r.Serial) && (s.device.Target != r.Attachment.Target || !unidentified(r, s.device))
 	}
 	return nil
 }
@@ -146,12 +148,15 @@ func isNode(m attach.Mount) bool {
 }
 
 func ofDevices(m attach.Mount, r staged.Record, devices []attach.Device) bool {
-	for _, d := range devices {
-		if r.Block && isNode(m) && m.Root == "/"+d.Name || !isNode(m) && m.Device == d.Number {
-			return true
-		}
+	return slices.ContainsFunc(devices, func(d attach.Device) bool { return shows(m, d) && r.Block == isNode(m) })
+}
+
+// shows tells whether a mount is of a device's file system, or of its node.
+func shows(m attach.Mount, d attach.Device) bool {
+	if isNode(m) {
+		return m.Root == "/"+d.Name
 	}
-	return false
+	return m.Device == d.Number
 }
 
 // server is what the calls for a volume wait for, in words.
@@ -220,6 +225,7 @@ func (t *task) find(ctx context.Context, path string) (r staged.Record, recorded
 	case err != nil:
 		return r, false, true, because(volume.ErrUncertain, err, "look for the device at %s", m.Target)
 	}
-	r.Serial, r.Attachment.Serial, r.Attachment.Target, r.Attachment.LUN = d.Serial, d.Serial, d.Target, d.LUN
+	r.Serial, r.Attachment.Target, r.Attachment.LUN = cmp.Or(d.Serial, d.WWID), d.Target, d.LUN
+	r.Attachment.Serial = r.Serial
 	return r, false, true, nil
 }

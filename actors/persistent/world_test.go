@@ -72,18 +72,24 @@ type world struct {
 	// detached are the attachments that are gone; asked counts the questions about that.
 	detached map[string]bool
 	asked    int
+	// disks are what the controller has confirmed, by attachment; confirmed counts, and diskBytes is the last size.
+	disks     map[string]string
+	confirmed int
+	diskBytes int64
 }
 
 // lun is a volume on an array.
 type lun struct {
-	serial string
-	size   int64
+	serial, wwid string
+	size         int64
 	// content is the type of the file system, or "partial" where mkfs did not end, or "data".
 	content string
 	// formats counts the file systems that were made.
 	formats int
 	grown   int64
 }
+
+func (l *lun) identity() attach.Identity { return attach.Identity{Serial: l.serial, WWID: l.wwid} }
 
 type sessionState struct {
 	up      bool
@@ -96,7 +102,7 @@ func newWorld(t testing.TB) *world {
 	return &world{
 		t: t, changed: make(chan struct{}), paths: map[string]bool{}, records: map[string]staged.Record{}, away: map[string]bool{},
 		luns: map[string]map[int]*lun{}, sessions: map[string]*sessionState{}, portals: map[string]string{}, secret: "right",
-		reports: map[string]bool{}, detached: map[string]bool{}, kept: map[string]bool{},
+		reports: map[string]bool{}, detached: map[string]bool{}, kept: map[string]bool{}, disks: map[string]string{},
 	}
 }
 

@@ -47,7 +47,7 @@ func (d *daemon) Session(_ context.Context, target string) (iscsi.Session, bool,
 	return iscsi.Session{Target: target, Address: s.address, Host: s.host, LoggedIn: s.up, Since: s.since}, true, nil
 }
 
-func (d *daemon) Scan(_ context.Context, target string, number int, serial string) (dev attach.Device, err error) {
+func (d *daemon) Scan(_ context.Context, target string, number int, w iscsi.Wanted) (dev attach.Device, err error) {
 	err = d.change("scan", func() error {
 		if now := d.sessions[target]; now == nil || !now.up {
 			return fmt.Errorf("%w: the session is down", volume.ErrUnavailable)
@@ -56,26 +56,29 @@ func (d *daemon) Scan(_ context.Context, target string, number int, serial strin
 		switch {
 		case there == nil:
 			return errNotFound
-		case there.serial != serial:
+		case !w.MayBe(there.identity()):
 			return fmt.Errorf("%w: it is %s", attach.ErrNotOurs, there.serial)
 		}
-		for _, known := range d.devices {
-			if known.Target == target && known.LUN == number {
-				if known.Serial == serial {
-					dev = *known
+		known := there.identity().Proves(w.ID) || there.wwid == w.WWID
+		for _, before := range d.devices {
+			if before.Target == target && before.LUN == number {
+				if known && before.Identity == there.identity() {
+					dev = *before
 					return nil
 				}
-				if d.inUse(known) != "" {
+				if d.inUse(before) != "" {
 					return fmt.Errorf("%w: still in use", attach.ErrNotOurs)
 				}
-				d.removeDevice(known)
+				d.removeDevice(before)
 				break
 			}
 		}
 		d.numbers++
 		name := fmt.Sprintf("sd%d", d.numbers)
 		host := d.sessions[target].host
-		dev = attach.Device{Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Host: host, Target: target, LUN: number, Serial: serial}
+		dev = attach.Device{
+			Name: name, Path: "/dev/" + name, Number: 1000 + d.numbers, Host: host, Target: target, LUN: number, Identity: there.identity(),
+		}
 		kept := dev
 		d.devices = append(d.devices, &kept)
 		return nil
@@ -204,4 +207,21 @@ func (c cluster) Portal(_ context.Context, attachment string) (kubeapi.Portal, e
 		return kubeapi.Portal{}, errAPI
 	}
 	return kubeapi.Portal{Target: targetOf(attachment), Address: c.portals[targetOf(attachment)]}, nil
+}
+
+// ConfirmDisk is what the controller says: the disk of a volume is the one that was found first.
+func (c cluster) ConfirmDisk(_ context.Context, attachment string, disk kubeapi.Disk) error {
+	return c.change("confirm", func() error {
+		switch known := c.disks[attachment]; {
+		case c.apiDown:
+			return errAPI
+		case known == "" || known == disk.WWID:
+			c.disks[attachment] = disk.WWID
+			c.confirmed++
+			c.diskBytes = disk.Bytes
+			return nil
+		default:
+			return fmt.Errorf("%w: its disk is %s", kubeapi.ErrOtherDisk, known)
+		}
+	})
 }

@@ -222,6 +222,7 @@ func describeAttachment(a *v1alpha1.PoolAttachment, v *v1alpha1.PoolVolume, pool
 		return d
 	}
 	d.Target, d.Portal, d.FSType, d.CHAPSecret = a.Status.Target, a.Status.Portal, v.Spec.FSType, pool.CHAPSecret
+	d.WWID = v.Status.WWID
 	if a.Status.LUN != nil {
 		d.LUN = int(*a.Status.LUN)
 	}

@@ -147,6 +147,12 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	switch {
 	case a.DeletionTimestamp != nil:
 		return t.cutOff(ctx, a)
+	case findsDisk(a) && a.Status.LUN != nil:
+		if err := t.judgeDisk(ctx, a); err != nil {
+			return err
+		}
+	}
+	switch {
 	case !unfinishedAttachment(a):
 		if moved, err := t.nodeHasMoved(ctx, a); err != nil || !moved {
 			return err

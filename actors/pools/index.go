@@ -34,7 +34,9 @@ type index struct {
 	// ofClaim are volumes by the UID of their claim, requested those that have another name than the one by
 	// which CSI asked for them last, and retained those whose claims are gone.
 	ofClaim, requested map[string]string
-	retained           map[string]*indexedVolume
+	// disks are the volumes whose disks are known, by what they are known by.
+	disks    map[diskKey]string
+	retained map[string]*indexedVolume
 }
 
 type goneResource struct{ kind, name string }
@@ -90,8 +92,10 @@ type indexedVolume struct {
 	size            int64
 	pool, class, id string
 	fsType, message string
-	source          *pools.Source
-	flags           flags
+	// wwid is what its disk is known by; empty where that is its ID.
+	wwid   string
+	source *pools.Source
+	flags  flags
 	// lifespan is what the resource says; [noLifespan] where it says nothing.
 	lifespan time.Duration
 	// claim is the UID of the claim that it was made for; request the name by which CSI asked for it last,
@@ -126,6 +130,7 @@ func newIndex() *index {
 		pools: map[string]*indexedPool{}, snapshotsOf: map[string][]string{}, attachmentsOf: map[string][]string{},
 		addresses: map[string]string{}, deleted: map[goneResource]uint64{}, words: map[string]string{},
 		uuidOf:  func(string) string { return "" },
+		disks:   map[diskKey]string{},
 		ofClaim: map[string]string{}, requested: map[string]string{}, retained: map[string]*indexedVolume{},
 	}
 }
@@ -191,7 +196,7 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 			flagged(o.Status.State == v1alpha1.VolumeRetained || isEnding(o), flagRetained),
 		lifespan: saidIn(o.Spec.Lifespan), past: x.pastOf(o),
 	}
-	v.claim, v.request = claimUIDOf(o), o.Spec.RequestName
+	v.claim, v.request, v.wwid = claimUIDOf(o), o.Spec.RequestName, o.Status.WWID
 	if s := o.Spec.Source; s != nil {
 		v.source = &pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
 	}
@@ -203,6 +208,9 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	x.volumes[o.Name] = v
 	p := x.pool(v.pool)
 	p.volumes[o.Name] = v
+	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.volumes[x.disks[key]] == nil {
+		x.disks[key] = o.Name
+	}
 	*p.counts.of(v) += 1
 	x.enterAfterlife(o.Name, v)
 	return true
@@ -213,6 +221,9 @@ func (x *index) leave(name string, v *indexedVolume) {
 	p := x.pool(v.pool)
 	delete(p.volumes, name)
 	*p.counts.of(v) -= 1
+	if key := (diskKey{v.pool, v.wwid}); v.wwid != "" && x.disks[key] == name {
+		delete(x.disks, key)
+	}
 	x.leaveAfterlife(name, v)
 }
 

@@ -176,6 +176,10 @@ func (o *owner) Receive(c actor.Context) {
 		}
 	case *listRetained:
 		m.Send(o.index.retainedOf(m.namespace), nil)
+	case *claimDisk:
+		if o.answers(m) {
+			m.Send(o.index.claimDisk(m), nil)
+		}
 	case *mayGoOn:
 		m.Send(struct{}{}, o.mayFinish(m.attachment))
 	case *messages.FindVolume:

@@ -54,7 +54,9 @@ func unfinishedAttachment(a *v1alpha1.PoolAttachment) bool {
 		return protected(a)
 	}
 	switch a.Status.State {
-	case v1alpha1.AttachmentReady, v1alpha1.AttachmentLoginPending, v1alpha1.AttachmentFailed:
+	case v1alpha1.AttachmentReady, v1alpha1.AttachmentLoginPending:
+		return findsDisk(a)
+	case v1alpha1.AttachmentFailed:
 		return false
 	default:
 		return true

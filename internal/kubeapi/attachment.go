@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/katbox/katbox/internal/pools"
 	"github.com/katbox/katbox/internal/volume"
@@ -28,6 +29,11 @@ type poolAttachment struct {
 		Portal      string `json:"portal"`
 		LUN         *int   `json:"lun"`
 		ISCSIStatus string `json:"iscsiStatus"`
+		Message     string `json:"message"`
+		WWID        string `json:"wwid"`
+		DiskBytes   int64  `json:"diskBytes"`
+		Accepted    string `json:"acceptedWWID"`
+		Refused     string `json:"refusedWWID"`
 	} `json:"status"`
 }
 
@@ -96,8 +102,7 @@ func (c *Client) reportSession(ctx context.Context, name string, active bool) er
 	if len(changes) == 0 {
 		return nil
 	}
-	return c.do(ctx, request{verb: "patch", group: group, resource: "poolattachments", name: name, subresource: "status",
-		body: map[string]any{"metadata": metadata{ResourceVersion: a.Metadata.ResourceVersion}, "status": changes}}, nil)
+	return c.patchStatus(ctx, name, a, changes)
 }
 
 // changes returns what a report changes in the status. Ready and ISCSILoginPending are the only states that
@@ -118,4 +123,57 @@ func (a *poolAttachment) changes(active bool) map[string]any {
 		changes["state"] = to
 	}
 	return changes
+}
+
+// Disk is the disk that a node has found where an attachment says that the volume is.
+type Disk struct {
+	WWID  string
+	Bytes int64
+}
+
+// ErrOtherDisk: the controller has found that a disk is not the volume's.
+var ErrOtherDisk = errors.New("the controller refuses the disk")
+
+// ConfirmDisk writes into an attachment which disk the node has found, and waits until the controller has compared that
+// with what the array has there. The error is [ErrOtherDisk] if it is not the volume's disk, and volume.ErrUnavailable if
+// the controller has not said.
+func (c *Client) ConfirmDisk(ctx context.Context, attachment string, d Disk) error {
+	until := time.Now().Add(c.confirming)
+	for asked := false; ; {
+		a, err := c.attachment(ctx, attachment)
+		switch {
+		case err != nil:
+			return err
+		case a.Status.Accepted == d.WWID:
+			return nil
+		case asked && a.Status.Refused == d.WWID:
+			return fmt.Errorf("%w: %s", ErrOtherDisk, a.Status.Message)
+		case time.Now().After(until):
+			return fmt.Errorf("%w: the PoolAttachment %s says which disk the node has found, and the controller has not said whether it is "+
+				"the volume's; see the controller's log", volume.ErrUnavailable, attachment)
+		}
+		if !asked {
+			// What was refused once is asked again: a person may have said since that the volume has another disk.
+			asked = a.Status.WWID == d.WWID && a.Status.DiskBytes == d.Bytes && a.Status.Refused == ""
+		}
+		if !asked {
+			err := c.patchStatus(ctx, attachment, a, map[string]any{"wwid": d.WWID, "diskBytes": d.Bytes, "refusedWWID": nil})
+			if err != nil && !errors.Is(err, errChanged) {
+				return err
+			}
+			asked = err == nil
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", volume.ErrUnavailable, context.Cause(ctx))
+		case <-time.After(c.confirmPause):
+		}
+	}
+}
+
+// patchStatus changes fields of the status of an attachment in the version that was seen.
+func (c *Client) patchStatus(ctx context.Context, name string, a poolAttachment, changes map[string]any) error {
+	return c.do(ctx, request{verb: "patch", group: group, resource: "poolattachments", name: name, subresource: "status",
+		body: map[string]any{"metadata": metadata{ResourceVersion: a.Metadata.ResourceVersion}, "status": changes}}, nil)
 }

@@ -56,6 +56,8 @@ type Client struct {
 	cfg Config
 	// patience bounds a request.
 	patience time.Duration
+	// confirming bounds the wait for the controller's word about a disk; confirmPause is the time between two looks.
+	confirming, confirmPause time.Duration
 
 	mu sync.Mutex
 	// ca is the content of the file for which http was made.
@@ -76,7 +78,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("the namespace of the Secrets for iSCSI logins, %q, is no name of a namespace", cfg.CHAPNamespace)
 	}
 	cfg.Server = strings.TrimSuffix(cfg.Server, "/")
-	return &Client{cfg: cfg, patience: patience}, nil
+	return &Client{cfg: cfg, patience: patience, confirming: 8 * time.Second, confirmPause: 250 * time.Millisecond}, nil
 }
 
 // client returns an HTTP client that trusts the CA that the file has now.

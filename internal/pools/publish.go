@@ -12,12 +12,13 @@ const (
 	KeyProtocol = "protocol"
 	// KeyExport is where an NFS client mounts the volume from.
 	KeyExport = "export"
-	// KeyTarget, KeyPortal and KeyLUN are where an iSCSI initiator finds it; KeySerial is the serial
-	// number that the device has there.
+	// KeyTarget, KeyPortal and KeyLUN are where an iSCSI initiator finds it; KeySerial is the array's ID of the
+	// volume, KeyWWID what its disk is known by, where that is not the ID.
 	KeyTarget = "target"
 	KeyPortal = "portal"
 	KeyLUN    = "lun"
 	KeySerial = "serial"
+	KeyWWID   = "wwid"
 	// KeyCHAPSecret names the Secret that the login needs.
 	KeyCHAPSecret = "chapSecret"
 	// KeyFSType is the file system on an iSCSI volume that is not used as a block device.
@@ -39,6 +40,9 @@ func (a Attachment) PublishContext(block bool) map[string]string {
 	}
 	c[KeyTarget], c[KeyPortal] = a.Target, a.Portal
 	c[KeyLUN], c[KeySerial] = strconv.Itoa(a.LUN), a.Serial
+	if a.WWID != "" {
+		c[KeyWWID] = a.WWID
+	}
 	if a.CHAPSecret != "" {
 		c[KeyCHAPSecret] = a.CHAPSecret
 	}
@@ -56,7 +60,7 @@ func (a Attachment) PublishContext(block bool) map[string]string {
 func ParsePublishContext(c map[string]string) (a Attachment, err error) {
 	a = Attachment{
 		Protocol: Protocol(c[KeyProtocol]), ReadOnly: c[KeyReadOnly] == "true", Export: c[KeyExport], Target: c[KeyTarget],
-		Portal: c[KeyPortal], Serial: c[KeySerial], CHAPSecret: c[KeyCHAPSecret], FSType: c[KeyFSType],
+		Portal: c[KeyPortal], Serial: c[KeySerial], WWID: c[KeyWWID], CHAPSecret: c[KeyCHAPSecret], FSType: c[KeyFSType],
 	}
 	needed := []string{KeyTarget, KeyPortal, KeySerial, KeyLUN}
 	switch a.Protocol {

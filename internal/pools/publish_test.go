@@ -11,6 +11,7 @@ func TestPublishContextTellsTheNodeOfTheAttachment(t *testing.T) {
 		{Protocol: NFS, Export: "10.0.0.1:/export/v1"},
 		{Protocol: NFS, Export: "10.0.0.1:/export/v1", ReadOnly: true},
 		{Protocol: ISCSI, Target: "iqn.x", Portal: "10.0.0.1:3260", LUN: 3, Serial: "volume-00000001", CHAPSecret: "chap-p", FSType: "xfs"},
+		{Protocol: ISCSI, Target: "iqn.x", Portal: "10.0.0.1:3260", Serial: "volume-00000001", WWID: "naa.6001405e", FSType: "xfs"},
 	} {
 		got, err := ParsePublishContext(a.PublishContext(false))
 		if err != nil || got != a {

@@ -108,10 +108,11 @@ type Attachment struct {
 	ReadOnly     bool
 	// Export is where an NFS client mounts it from, such as 10.0.0.1:/export/x.
 	Export string
-	// Target, Portal and LUN are where an iSCSI initiator finds it; Serial is the serial number that
-	// the device has there.
-	Target, Portal, Serial string
-	LUN                    int
+	// Target, Portal and LUN are where an iSCSI initiator finds it. Serial is the array's ID of the volume, which many
+	// arrays give its disk as the serial number. WWID is what the disk is known by where that is not so; empty where it
+	// is not known.
+	Target, Portal, Serial, WWID string
+	LUN                          int
 	// CHAPSecret names the Secret with the user and the secret of the login.
 	CHAPSecret string
 	FSType     string

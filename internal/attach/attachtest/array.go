@@ -50,11 +50,22 @@ var arrays atomic.Uint32
 // NewArray starts an array. At the end of the test nothing may be mounted from it.
 func NewArray(t testing.TB) *Array {
 	t.Helper()
+	return newArray(t, false)
+}
+
+// NewArrayOfNumbers starts an array whose disks do not say by their serial number which volume they are.
+func NewArrayOfNumbers(t testing.TB) *Array {
+	t.Helper()
+	return newArray(t, true)
+}
+
+func newArray(t testing.TB, numbers bool) *Array {
+	t.Helper()
 	Need(t)
 	// Each has addresses, a target and a directory of its own, also among the test programs of the machine.
 	serial := uint32(os.Getpid()&0x3fff)<<8 | arrays.Add(1)&0xff
 	dir := filepath.Join(variable(t, dirVariable), fmt.Sprintf("array-%08x", serial))
-	plane, err := dataplane.NewKernel(dataplane.Config{Dir: dir, Source: netip.MustParseAddr(NodeAddress(t))})
+	plane, err := dataplane.NewKernel(dataplane.Config{Dir: dir, Source: netip.MustParseAddr(NodeAddress(t)), Numbers: numbers})
 	if err != nil {
 		t.Fatalf("attachtest: %v", err)
 	}

@@ -21,7 +21,7 @@ type found struct {
 	dir string
 }
 
-// Devices returns the disks of all our sessions to a target. It asks the kernel alone: a Serial is
+// Devices returns the disks of all our sessions to a target. It asks the kernel alone: an Identity is
 // what the array said when the disk appeared, and empty where the kernel has none.
 func (i *Initiator) Devices(ctx context.Context, target string) ([]attach.Device, error) {
 	sessions, err := i.to(ctx, target)
@@ -81,8 +81,8 @@ func (i *Initiator) byNumber(name string, number uint64) (attach.Device, error) 
 	if d.LUN, err = lunOf(s, lun); err != nil {
 		return attach.Device{}, err
 	}
-	if d.Serial, err = serialOf(lun); err == nil && d.Serial == "" {
-		// It has none, or is gone by now.
+	if d.Identity, err = identityOf(lun); err == nil && d.Identity == (attach.Identity{}) {
+		// It has no name, or is gone by now.
 		again, err := i.disk(s, lun)
 		return again.Device, err
 	}
@@ -120,11 +120,11 @@ func (i *Initiator) disks(s Session) ([]found, error) {
 	return i.disksOf(s, func(string) (bool, error) { return true, nil })
 }
 
-// disksWith returns the disks of a session that have a serial number.
-func (i *Initiator) disksWith(s Session, serial string) ([]found, error) {
+// disksWith returns the disks of a session that are wanted for what they say of themselves.
+func (i *Initiator) disksWith(s Session, wanted func(attach.Identity) bool) ([]found, error) {
 	return i.disksOf(s, func(dir string) (bool, error) {
-		is, err := serialOf(dir)
-		return is == serial, err
+		is, err := identityOf(dir)
+		return wanted(is), err
 	})
 }
 
@@ -190,26 +190,10 @@ func (i *Initiator) disk(s Session, dir string) (found, error) {
 	if d.Number, err = parseNumber(number); err != nil {
 		return d, err
 	}
-	if d.Serial, err = serialOf(dir); err != nil {
+	if d.Identity, err = identityOf(dir); err != nil {
 		return d, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	return d, nil
-}
-
-// serialOf returns the serial number that the kernel has of a disk; empty where the array had none.
-func serialOf(dir string) (string, error) {
-	page, err := contents(filepath.Join(dir, "vpd_pg80"))
-	if gone(err) || errors.Is(err, unix.EINVAL) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	serial, err := parseSerial(page)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", filepath.Base(dir), err)
-	}
-	return serial, nil
 }
 
 // lunDir is where sysfs has a LUN of a session. Of an iSCSI session channel and target are 0.

@@ -38,7 +38,8 @@ func TestDevices(t *testing.T) {
 	m.disk(2, 2, 4, "volume-4")
 	m.file("0\n", m.diskDir(1, 9), "type") // no disk
 	want := attach.Device{
-		Name: "sd3", Path: m.path("dev/sd3"), Number: unix.Mkdev(250, 103), Host: 1, LUN: 3, Target: aTarget, Serial: "volume-3",
+		Name: "sd3", Path: m.path("dev/sd3"), Number: unix.Mkdev(250, 103), Host: 1, LUN: 3, Target: aTarget,
+		Identity: attach.Identity{Serial: "volume-3"},
 	}
 	if devices, err := m.i.Devices(ctx, aTarget); err != nil || !slices.Equal(devices, []attach.Device{want}) {
 		t.Errorf("%+v, %v", devices, err)
@@ -99,7 +100,7 @@ func TestScan(t *testing.T) {
 			if tt.array != "" {
 				m.array[5] = tt.array
 			}
-			d, err := m.i.Scan(t.Context(), s.Target, 5, wanted)
+			d, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: wanted})
 			if !errors.Is(err, tt.is) || err == nil && (d.Serial != wanted || d.LUN != 5 || d.Name != "sd5") {
 				t.Errorf("%+v, %v, want %v", d, err, tt.is)
 			}
@@ -128,21 +129,21 @@ func TestScanOfOfflineDisk(t *testing.T) {
 	m.disk(1, 1, 5, "volume-1")
 	m.array[5] = "volume-2"
 	asked := m.i.inquire
-	m.i.inquire = func(path string) (string, error) {
+	m.i.inquire = func(path string) (attach.Identity, error) {
 		if state, _ := os.ReadFile(m.path(m.diskDir(1, 5), "state")); strings.HasPrefix(string(state), "offline") {
-			return "", unix.ENXIO // as the kernel says when such a disk is opened
+			return attach.Identity{}, unix.ENXIO // as the kernel says when such a disk is opened
 		}
 		return asked(path)
 	}
 	m.file("", m.diskDir(1, 5), "block/sd5/holders/dm-1")
 	for range 2 {
-		_, err := m.i.Scan(t.Context(), s.Target, 5, "volume-2")
+		_, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-2"})
 		if !errors.Is(err, attach.ErrNotOurs) || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("in use: %v", err)
 		}
 	}
 	m.must(os.Remove(m.path(m.diskDir(1, 5), "block/sd5/holders/dm-1")))
-	if d, err := m.i.Scan(t.Context(), s.Target, 5, "volume-2"); err != nil || d.Serial != "volume-2" {
+	if d, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-2"}); err != nil || d.Serial != "volume-2" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -151,7 +152,7 @@ func TestScanOfOfflineDisk(t *testing.T) {
 func TestScanWithoutSerial(t *testing.T) {
 	m, s := withSession(t)
 	m.array[5], m.mute = "volume-1", true
-	d, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1")
+	d, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-1"})
 	if !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "vpd_pg80") {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -166,20 +167,20 @@ func TestScanOfANewNode(t *testing.T) {
 	m.array[3] = "volume-3"
 	answer, asked := m.i.inquire, 0
 	m.i.patience = time.Minute
-	m.i.inquire = func(path string) (string, error) {
+	m.i.inquire = func(path string) (attach.Identity, error) {
 		if asked++; asked%3 != 0 {
-			return "", &fs.PathError{Op: "open", Path: path, Err: []error{unix.ENXIO, unix.ENOENT}[asked%2]}
+			return attach.Identity{}, &fs.PathError{Op: "open", Path: path, Err: []error{unix.ENXIO, unix.ENOENT}[asked%2]}
 		}
 		return answer(path)
 	}
 	for _, when := range []string{"a new disk", "a disk that is there"} {
-		if d, err := m.i.Scan(t.Context(), s.Target, 3, "volume-3"); err != nil || d.Name != "sd3" {
+		if d, err := m.i.Scan(t.Context(), s.Target, 3, Wanted{ID: "volume-3"}); err != nil || d.Name != "sd3" {
 			t.Errorf("%s: %+v, %v", when, d, err)
 		}
 	}
 	m.i.patience = 0
-	m.i.inquire = func(string) (string, error) { return "", unix.ENXIO }
-	if _, err := m.i.Scan(t.Context(), s.Target, 3, "volume-3"); !errors.Is(err, volume.ErrUnavailable) {
+	m.i.inquire = func(string) (attach.Identity, error) { return attach.Identity{}, unix.ENXIO }
+	if _, err := m.i.Scan(t.Context(), s.Target, 3, Wanted{ID: "volume-3"}); !errors.Is(err, volume.ErrUnavailable) {
 		t.Errorf("a node that cannot be opened: %v", err)
 	}
 }
@@ -188,8 +189,11 @@ func TestScanWhileDown(t *testing.T) {
 	m, s := withSession(t)
 	m.state(1, "FAILED")
 	m.disk(1, 1, 5, "volume-1")
-	m.i.inquire = func(string) (string, error) { t.Error("asked the array"); return "", nil }
-	_, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1")
+	m.i.inquire = func(string) (attach.Identity, error) {
+		t.Error("asked the array")
+		return attach.Identity{}, nil
+	}
+	_, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-1"})
 	if !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "since") {
 		t.Error(err)
 	}
@@ -198,7 +202,7 @@ func TestScanWhileDown(t *testing.T) {
 		t.Error(err)
 	}
 	m.gone(1)
-	if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) {
+	if _, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-1"}); !errors.Is(err, volume.ErrUnavailable) {
 		t.Error(err)
 	}
 }
@@ -212,13 +216,14 @@ func TestScanStops(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) {
+	if _, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-1"}); !errors.Is(err, volume.ErrUnavailable) {
 		t.Error(err)
 	}
 	m, s = withSession(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	kernel.Inject(t, func(string, string) error { cancel(); return nil })
-	if _, err := m.i.Scan(ctx, s.Target, 5, "volume-1"); !errors.Is(err, volume.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+	_, err := m.i.Scan(ctx, s.Target, 5, Wanted{ID: "volume-1"})
+	if !errors.Is(err, volume.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -237,7 +242,8 @@ func TestScanOfAChange(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, attach.ErrNotOurs) || exists(m.path(m.diskDir(1, 5))) {
+	_, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-1"})
+	if !errors.Is(err, attach.ErrNotOurs) || exists(m.path(m.diskDir(1, 5))) {
 		t.Error(err)
 	}
 }
@@ -264,7 +270,7 @@ func TestScanElsewhere(t *testing.T) {
 			if tt.used {
 				m.file("", m.diskDir(tt.session, 4), "block/sd4/holders/dm-1")
 			}
-			if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-1"); !errors.Is(err, tt.is) {
+			if _, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-1"}); !errors.Is(err, tt.is) {
 				t.Errorf("%v, want %v", err, tt.is)
 			}
 			if exists(m.path(m.diskDir(tt.session, 4))) != tt.left {
@@ -380,7 +386,9 @@ func TestGarbage(t *testing.T) {
 	m.disk(1, 1, 5, "volume-1")
 	m.disk(2, 2, 6, "volume-2")
 	m.array[5] = "volume-1"
-	device := attach.Device{Name: "sd5", Number: unix.Mkdev(250, 105), Host: 1, LUN: 5, Target: aTarget, Serial: "volume-1"}
+	device := attach.Device{
+		Name: "sd5", Number: unix.Mkdev(250, 105), Host: 1, LUN: 5, Target: aTarget, Identity: attach.Identity{Serial: "volume-1"},
+	}
 	var files []string
 	m.must(filepath.WalkDir(m.path("sys/devices"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
@@ -400,12 +408,13 @@ func TestGarbage(t *testing.T) {
 		m.must(err)
 		for _, garbage := range []string{
 			"", "\n", "\x00", "(null)\n", "-1\n", "999999999999999999999999\n", "a:b:c:d\n", strings.Repeat("x", 10000), "\x00\x80\xff\xff",
+			"\x00\x83\xff\xff\x01\x03\x00\xff",
 		} {
 			m.must(os.WriteFile(path, []byte(garbage), 0o600))
 			_, _ = m.i.Sessions(ctx)
 			_, _ = m.i.Devices(ctx, aTarget)
 			_, _ = m.i.DeviceByNumber(ctx, device.Number)
-			if d, err := m.i.Scan(ctx, s.Target, 5, "volume-1"); err == nil && d.Serial != "volume-1" {
+			if d, err := m.i.Scan(ctx, s.Target, 5, Wanted{ID: "volume-1"}); err == nil && d.Serial != "volume-1" {
 				t.Errorf("%s is %q: scan finds %+v", path, garbage, d)
 			}
 			if _, err := m.i.Rescan(ctx, device); err == nil {
@@ -431,7 +440,7 @@ func TestScanOfALargeLUN(t *testing.T) {
 	} {
 		m, s := withSession(t)
 		m.file("", filepath.Dir(m.diskDir(1, 300)), tt.there, "type")
-		if d, err := m.i.Scan(t.Context(), s.Target, 300, "volume-1"); !errors.Is(err, volume.ErrNotFound) {
+		if d, err := m.i.Scan(t.Context(), s.Target, 300, Wanted{ID: "volume-1"}); !errors.Is(err, volume.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", tt.there, d, err)
 		}
 		// The file keeps the end of what was written first.

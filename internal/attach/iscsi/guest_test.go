@@ -64,11 +64,14 @@ func TestArrayDisk(t *testing.T) {
 		}
 	}
 
-	d, err := i.Scan(ctx, s.Target, 1, "volume-1")
+	d, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := i.Scan(ctx, s.Target, 1, "volume-1")
+	if kernels := sh(t, "cat /sys/block/%s/device/wwid", d.Name); d.WWID != kernels {
+		t.Errorf("the disk has the WWID %s, and to the kernel %s", d.WWID, kernels)
+	}
+	again, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"})
 	if err != nil || again != d || len(scsiDisks(t)) != 1 {
 		t.Errorf("%+v, %+v, %v, %v", d, again, scsiDisks(t), err)
 	}
@@ -85,15 +88,15 @@ func TestArrayDisk(t *testing.T) {
 	if devices, err := i.Devices(ctx, lioTarget); err != nil || !slices.Equal(devices, []attach.Device{d}) {
 		t.Errorf("%+v, %v", devices, err)
 	}
-	if _, err := i.Scan(ctx, s.Target, 2, "volume-1"); !errors.Is(err, attach.ErrNotOurs) || len(scsiDisks(t)) != 0 {
+	if _, err := i.Scan(ctx, s.Target, 2, Wanted{ID: "volume-1"}); !errors.Is(err, attach.ErrNotOurs) || len(scsiDisks(t)) != 0 {
 		// It has moved there, as far as the call knows: the unused disk at LUN 1 is removed.
 		t.Errorf("another volume's LUN: %v, %v", err, scsiDisks(t))
 	}
-	if d, err = i.Scan(ctx, s.Target, 1, "volume-1"); err != nil {
+	if d, err = i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"}); err != nil {
 		t.Fatal(err)
 	}
 	i.patience = i.pause
-	if _, err := i.Scan(ctx, s.Target, 7, "volume-7"); !errors.Is(err, volume.ErrNotFound) {
+	if _, err := i.Scan(ctx, s.Target, 7, Wanted{ID: "volume-7"}); !errors.Is(err, volume.ErrNotFound) {
 		t.Errorf("no LUN: %v", err)
 	}
 
@@ -154,7 +157,7 @@ func users(t *testing.T, i *Initiator, d attach.Device) {
 		t.Fatal(err)
 	}
 	refused("mounted", "mounted at "+dir)
-	if _, err := i.Scan(t.Context(), mustSession(t, i).Target, 2, d.Serial); !errors.Is(err, volume.ErrBusy) {
+	if _, err := i.Scan(t.Context(), mustSession(t, i).Target, 2, Wanted{ID: d.Serial}); !errors.Is(err, volume.ErrBusy) {
 		t.Errorf("scan of a volume that is mounted, at another LUN: %v", err)
 	}
 	if err := unix.Unmount(dir, 0); err != nil {
@@ -226,7 +229,7 @@ func TestArrayStranger(t *testing.T) {
 		t.Errorf("records after a discovery by the host: %v, %v", records, err)
 	}
 	s := mustSession(t, i)
-	d, err := i.Scan(ctx, s.Target, 1, "volume-1")
+	d, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"})
 	if err != nil || "/sys/block/"+d.Name == its {
 		t.Fatalf("%+v beside %s, %v", d, its, err)
 	}
@@ -263,7 +266,7 @@ func TestArrayReusesLUN(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := mustSession(t, i)
-	stale, err := i.Scan(ctx, s.Target, 1, "volume-1")
+	stale, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +283,7 @@ func TestArrayReusesLUN(t *testing.T) {
 		t.Errorf("rescan of the stale disk: %v", err)
 	}
 	for _, serial := range []string{"volume-1", "volume-2"} {
-		if _, err := i.Scan(ctx, s.Target, 1, serial); !errors.Is(err, attach.ErrNotOurs) {
+		if _, err := i.Scan(ctx, s.Target, 1, Wanted{ID: serial}); !errors.Is(err, attach.ErrNotOurs) {
 			t.Errorf("scan for %s while the stale disk is open: %v", serial, err)
 		}
 	}
@@ -295,12 +298,12 @@ func TestArrayReusesLUN(t *testing.T) {
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := i.Scan(ctx, s.Target, 1, "volume-2")
+	d, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	isSize(t, "/sys/block/"+d.Name+"/size", 64<<20)
-	if _, err := i.Scan(ctx, s.Target, 1, "volume-1"); !errors.Is(err, attach.ErrNotOurs) || len(scsiDisks(t)) != 1 {
+	if _, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"}); !errors.Is(err, attach.ErrNotOurs) || len(scsiDisks(t)) != 1 {
 		t.Errorf("%v, %v", err, scsiDisks(t))
 	}
 	// Detached without a word: the disk is still here, and goes.
@@ -329,7 +332,7 @@ func TestArrayAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := mustSession(t, i)
-	d, err := i.Scan(ctx, s.Target, 1, "volume-1")
+	d, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +355,7 @@ func TestArrayAway(t *testing.T) {
 		if err := i.Login(ctx, portalOfA, rightCHAP); !errors.Is(err, volume.ErrUnavailable) || !strings.Contains(err.Error(), "since") {
 			t.Errorf("login: %v", err)
 		}
-		if _, err := i.Scan(ctx, s.Target, 1, "volume-1"); !errors.Is(err, volume.ErrUnavailable) {
+		if _, err := i.Scan(ctx, s.Target, 1, Wanted{ID: "volume-1"}); !errors.Is(err, volume.ErrUnavailable) {
 			t.Errorf("scan: %v", err)
 		}
 		if _, err := i.Rescan(ctx, d); !errors.Is(err, volume.ErrUnavailable) {
@@ -395,7 +398,7 @@ func TestArrayMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := mustSession(t, i)
-	d, err := i.Scan(ctx, first.Target, 1, "volume-1")
+	d, err := i.Scan(ctx, first.Target, 1, Wanted{ID: "volume-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,10 +422,10 @@ func TestArrayMoves(t *testing.T) {
 	if second.ID == first.ID || second.Address != portalB+":3260" || !second.LoggedIn {
 		t.Errorf("%+v", second)
 	}
-	if _, err := i.Scan(ctx, second.Target, 1, "volume-1"); !errors.Is(err, volume.ErrBusy) {
+	if _, err := i.Scan(ctx, second.Target, 1, Wanted{ID: "volume-1"}); !errors.Is(err, volume.ErrBusy) {
 		t.Errorf("scan of a volume that is in use behind the old address: %v", err)
 	}
-	d2, err := i.Scan(ctx, second.Target, 2, "volume-2")
+	d2, err := i.Scan(ctx, second.Target, 2, Wanted{ID: "volume-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,12 +534,12 @@ func TestArrayLargeLUN(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, lun := range luns {
-		d, err := i.Scan(ctx, lioTarget, lun, name)
+		d, err := i.Scan(ctx, lioTarget, lun, Wanted{ID: name})
 		if err != nil || d.LUN != lun {
 			t.Errorf("LUN %d: %+v, %v", lun, d, err)
 			continue
 		}
-		if again, err := i.Scan(ctx, lioTarget, lun, name); err != nil || again != d {
+		if again, err := i.Scan(ctx, lioTarget, lun, Wanted{ID: name}); err != nil || again != d {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		if other, err := i.DeviceByNumber(ctx, d.Number); err != nil || other != d {

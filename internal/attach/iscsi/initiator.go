@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/attach/host"
 )
 
@@ -34,9 +35,9 @@ type Initiator struct {
 	sysfs, dev string
 	proc       string
 	log        logr.Logger
-	// run runs iscsiadm, and inquire asks a disk for its serial number.
+	// run runs iscsiadm, and inquire asks a disk which one it is.
 	run     func(ctx context.Context, args ...string) (string, error)
-	inquire func(path string) (string, error)
+	inquire func(path string) (attach.Identity, error)
 	// patience is how long a LUN may take to appear; pause is the time between two looks.
 	patience, pause time.Duration
 	now             func() time.Time

@@ -1,30 +1,37 @@
 package iscsi
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 )
 
-// inquire asks the array behind a disk which serial number it has now. sysfs has what the array
-// said when the disk appeared: an array that unmapped the LUN and gave its number to another volume
-// makes that wrong, and the disk's I/O goes to the other volume. It waits while the session is
-// down.
-func inquire(path string) (string, error) {
+// inquire asks the array behind a disk which one it is now. sysfs has what the array said when the disk appeared: an
+// array that unmapped the LUN and gave its number to another volume makes that wrong, and the disk's I/O goes to the
+// other volume. It waits while the session is down. An array need not have both pages.
+func inquire(path string) (i attach.Identity, err error) {
 	fd, err := kernel.Openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return "", fmt.Errorf("open %s: %w", path, err)
+		return i, fmt.Errorf("open %s: %w", path, err)
 	}
 	defer unix.Close(fd)
-	page, err := kernel.VitalProductData(fd, serialPage)
-	if err != nil {
-		return "", fmt.Errorf("INQUIRY to %s: %w", path, err)
+	var refused []error
+	ask := func(page byte) string {
+		content, err := kernel.VitalProductData(fd, page)
+		if err != nil {
+			refused = append(refused, fmt.Errorf("INQUIRY to %s: %w", path, err))
+			return ""
+		}
+		return parsePage(page, content)
 	}
-	serial, err := parseSerial(page)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+	i.Serial, i.WWID = ask(serialPage), ask(namePage)
+	const pages = 2
+	if len(refused) == pages || len(refused) == 1 && !errors.Is(refused[0], kernel.ErrIllegal) {
+		return attach.Identity{}, refused[0]
 	}
-	return serial, nil
+	return i, nil
 }

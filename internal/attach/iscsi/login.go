@@ -136,7 +136,7 @@ func (i *Initiator) usedDisk(s Session) (string, error) {
 			return "", err
 		}
 		if by != "" {
-			return fmt.Sprintf("%s (volume %s) is in use (%s)", d.Name, d.Serial, by), nil
+			return fmt.Sprintf("%s (%s) is in use (%s)", d.Name, d.Identity, by), nil
 		}
 	}
 	return "", nil

@@ -349,7 +349,7 @@ func TestOneAtATime(t *testing.T) {
 		"login":  func() error { return m.i.Login(ended, aPortal, aCHAP) },
 		"logout": func() error { return m.i.Logout(ended, aTarget) },
 		"forget": func() error { return m.i.Forget(ended, aTarget) },
-		"scan":   func() error { _, err := m.i.Scan(ended, aTarget, 1, "x"); return err },
+		"scan":   func() error { _, err := m.i.Scan(ended, aTarget, 1, Wanted{ID: "x"}); return err },
 		"delete": func() error { return m.i.Delete(ended, attach.Device{Host: 1, Target: aTarget}) },
 	} {
 		if err := call(); !errors.Is(err, volume.ErrUnavailable) {
@@ -411,7 +411,7 @@ func TestHangingDisk(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	m.array[5] = "volume-5"
-	if _, err := m.i.Scan(t.Context(), s.Target, 5, "volume-5"); err != nil {
+	if _, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-5"}); err != nil {
 		t.Errorf("a disk of the session beside it: %v", err)
 	}
 }

@@ -46,8 +46,8 @@ func (i *Initiator) logoutOf(ctx context.Context, s Session) error {
 		return err
 	}
 	if s.LoggedIn && len(disks) > 0 {
-		return fmt.Errorf("%w: session %d still has %d disks, %s (volume %s) among them", volume.ErrBusy, s.ID, len(disks),
-			disks[0].Name, disks[0].Serial)
+		return fmt.Errorf("%w: session %d still has %d disks, %s (%s) among them", volume.ErrBusy, s.ID, len(disks),
+			disks[0].Name, disks[0].Identity)
 	}
 	by, err := i.usedDisk(s)
 	if err != nil {

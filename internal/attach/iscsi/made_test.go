@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/katbox/katbox/internal/attach"
 	"github.com/katbox/katbox/internal/kernel"
 )
 
@@ -27,6 +28,8 @@ type made struct {
 	i   *Initiator
 	// array is what the array has: a volume's serial number for each LUN.
 	array map[int]string
+	// names are the WWIDs of those that have any.
+	names map[int]string
 	// mute: the kernel does not get the serial numbers of disks.
 	mute bool
 	// commands are what was run; status gives a command's exit status.
@@ -43,7 +46,7 @@ const (
 
 func makeUp(t *testing.T) *made {
 	t.Helper()
-	m := &made{t: t, dir: t.TempDir(), array: make(map[int]string), iqn: aName}
+	m := &made{t: t, dir: t.TempDir(), array: make(map[int]string), names: make(map[int]string), iqn: aName}
 	i, err := New(Config{
 		Root: m.path("root"), Interface: "katbox", Sysfs: m.path("sys"), Proc: m.path("proc"),
 		IQN: func(context.Context) (string, error) { return m.iqn, nil },
@@ -53,15 +56,15 @@ func makeUp(t *testing.T) *made {
 	}
 	i.dev, i.pause, i.patience = m.path("dev"), time.Millisecond, 20*time.Millisecond
 	i.run = m.run
-	i.inquire = func(path string) (string, error) {
+	i.inquire = func(path string) (attach.Identity, error) {
 		lun, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "sd"))
 		if err != nil {
-			return "", err
+			return attach.Identity{}, err
 		}
 		if m.array[lun] == "" {
-			return "", fmt.Errorf("INQUIRY: %w", kernel.ErrSCSI)
+			return attach.Identity{}, fmt.Errorf("INQUIRY: %w", kernel.ErrSCSI)
 		}
-		return m.array[lun], nil
+		return attach.Identity{Serial: m.array[lun], WWID: m.names[lun]}, nil
 	}
 	m.i = i
 	kernel.Inject(t, func(call, path string) error {
@@ -151,6 +154,9 @@ func (m *made) disk(session, _, lun int, serial string) {
 	name := "sd" + strconv.Itoa(lun)
 	if !m.mute {
 		m.file(page(serial), dir, "vpd_pg80")
+		if name, ok := strings.CutPrefix(m.names[lun], "t10."); ok {
+			m.file(namePage83(name), dir, "vpd_pg83")
+		}
 	}
 	m.file("", dir, "delete")
 	m.file("", dir, "rescan")
@@ -159,6 +165,12 @@ func (m *made) disk(session, _, lun int, serial string) {
 	m.file("2048\n", dir, "block", name, "size")
 	m.link(dir+"/block/"+name, fmt.Sprintf("sys/dev/block/250:%d", session*100+lun))
 	m.file("", "dev", name)
+}
+
+// namePage83 is VPD page 0x83 with a name of T10's kind, and one that is the port's.
+func namePage83(name string) string {
+	names := "\x51\x94\x00\x04\x00\x00\x00\x01" + "\x02\x01\x00" + string(rune(len(name))) + name
+	return "\x00\x83\x00" + string(rune(len(names))) + names
 }
 
 // page is VPD page 0x80, filled up as LIO does it.

@@ -39,7 +39,7 @@ func TestArrayNumberOfAVanishedDisk(t *testing.T) {
 	scan := m.path("sys/class/scsi_host/host1/scan")
 	for n := range 3 {
 		m.must(os.WriteFile(scan, nil, 0o600))
-		d, err := m.i.Scan(t.Context(), s.Target, 5, "volume-2")
+		d, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-2"})
 		if !errors.Is(err, volume.ErrBusy) || !strings.Contains(err.Error(), published) {
 			t.Errorf("%+v, %v", d, err)
 		}
@@ -52,7 +52,7 @@ func TestArrayNumberOfAVanishedDisk(t *testing.T) {
 		}
 	}
 	m.must(unix.Unmount(published, 0))
-	if d, err := m.i.Scan(t.Context(), s.Target, 5, "volume-2"); err != nil || d.Name != "sd5" {
+	if d, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-2"}); err != nil || d.Name != "sd5" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -67,7 +67,7 @@ func TestNumberOfAVanishedDiskThatIsTaken(t *testing.T) {
 	m.must(os.Remove(filepath.Join(dev, "sd5")))
 	m.array[5], m.array[6] = "volume-2", "volume-3"
 	m.disk(1, 1, 5, "volume-2")
-	if d, err := m.i.Scan(t.Context(), s.Target, 5, "volume-2"); !errors.Is(err, volume.ErrBusy) {
+	if d, err := m.i.Scan(t.Context(), s.Target, 5, Wanted{ID: "volume-2"}); !errors.Is(err, volume.ErrBusy) {
 		t.Errorf("a disk that was there: %+v, %v", d, err)
 	}
 	if exists(m.path(m.diskDir(1, 5))) {
@@ -77,7 +77,7 @@ func TestNumberOfAVanishedDiskThatIsTaken(t *testing.T) {
 	m.file("", "sys/block/sd5/dev")
 	publishedAs(t, dev, "sd6")
 	delete(m.array, 5)
-	if d, err := m.i.Scan(t.Context(), s.Target, 6, "volume-3"); err != nil || d.Name != "sd6" {
+	if d, err := m.i.Scan(t.Context(), s.Target, 6, Wanted{ID: "volume-3"}); err != nil || d.Name != "sd6" {
 		t.Errorf("another disk: %+v, %v", d, err)
 	}
 	m.must(unix.Unmount(published, 0))

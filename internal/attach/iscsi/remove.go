@@ -44,9 +44,9 @@ func (i *Initiator) rescan(ctx context.Context, device attach.Device) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	if is != device.Serial || d.Serial != device.Serial {
-		return 0, fmt.Errorf("%w: it was volume %s, the kernel knows it as %s, and the array has %s there", attach.ErrNotOurs,
-			device.Serial, d.Serial, is)
+	if is != device.Identity || d.Identity != device.Identity {
+		return 0, fmt.Errorf("%w: it was %s, the kernel knows it as %s, and the array has %s there", attach.ErrNotOurs,
+			device.Identity, d.Identity, is)
 	}
 	if err := write("1", d.dir, "rescan"); err != nil {
 		return 0, err
@@ -80,8 +80,8 @@ func (i *Initiator) Delete(ctx context.Context, device attach.Device) error {
 		return fmt.Errorf("remove %s: %w", device.Name, err)
 	case !there:
 		return nil
-	case d.Serial != device.Serial:
-		return fmt.Errorf("remove %s: %w: it is volume %s, not %s", d.Name, attach.ErrNotOurs, d.Serial, device.Serial)
+	case d.Identity != device.Identity:
+		return fmt.Errorf("remove %s: %w: it is %s, not %s", d.Name, attach.ErrNotOurs, d.Identity, device.Identity)
 	}
 	by, err := i.use(d)
 	if err != nil {
@@ -91,7 +91,7 @@ func (i *Initiator) Delete(ctx context.Context, device attach.Device) error {
 		return fmt.Errorf("remove %s: %w: it is in use (%s); unmount it and end what uses it", d.Name, volume.ErrBusy, by)
 	}
 	if err := i.remove(ctx, d, true); err != nil {
-		return fmt.Errorf("remove %s (volume %s): %w", d.Name, d.Serial, err)
+		return fmt.Errorf("remove %s (%s): %w", d.Name, d.Identity, err)
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/katbox/katbox/internal/volume"
 )
 
-// Scan makes one LUN of our session to a target a disk, and returns it when its serial number is the one that is
-// wanted. It asks the array for no other LUN. A disk that is already there is asked again who it
-// is.
+// Scan makes one LUN of our session to a target a disk, and returns it when it is the volume that is wanted, as far as
+// the disk itself tells; see [Wanted]. It asks the array for no other LUN. A disk that is already there is asked again
+// who it is.
 //
 // attach.ErrNotOurs means that the array has another volume at the LUN, or that a disk of another
 // volume is still in use there. volume.ErrBusy means that the volume is still in use as another
@@ -23,15 +23,15 @@ import (
 //
 // A disk that is left from another volume, which had the LUN before, is removed if nothing uses it. If something
 // does, it is taken offline: its I/O would go to the volume that has the LUN now.
-func (i *Initiator) Scan(ctx context.Context, target string, lun int, serial string) (attach.Device, error) {
-	device, err := i.scan(ctx, target, lun, serial)
+func (i *Initiator) Scan(ctx context.Context, target string, lun int, w Wanted) (attach.Device, error) {
+	device, err := i.scan(ctx, target, lun, w)
 	if err != nil {
 		return attach.Device{}, fmt.Errorf("LUN %d of iSCSI target %s: %w", lun, target, err)
 	}
 	return device, nil
 }
 
-func (i *Initiator) scan(ctx context.Context, target string, lun int, serial string) (attach.Device, error) {
+func (i *Initiator) scan(ctx context.Context, target string, lun int, w Wanted) (attach.Device, error) {
 	sessions, err := i.to(ctx, target)
 	if err != nil {
 		return attach.Device{}, fmt.Errorf("%w: look for the session: %w", volume.ErrUnavailable, err)
@@ -52,7 +52,7 @@ func (i *Initiator) scan(ctx context.Context, target string, lun int, serial str
 		err = carriesIO(sessions, s)
 	}
 	if err == nil {
-		err = i.nowhereElse(ctx, sessions, s, lun, serial)
+		err = i.nowhereElse(ctx, sessions, s, lun, w.is)
 	}
 	if err != nil {
 		return attach.Device{}, err
@@ -62,7 +62,7 @@ func (i *Initiator) scan(ctx context.Context, target string, lun int, serial str
 		return attach.Device{}, err
 	}
 	if there {
-		stale, err := i.judge(d, serial)
+		stale, err := i.judge(d, w)
 		switch {
 		case err != nil:
 			return attach.Device{}, err
@@ -84,22 +84,32 @@ func (i *Initiator) scan(ctx context.Context, target string, lun int, serial str
 		return attach.Device{}, err
 	}
 	is, err := i.ask(ctx, d)
-	if err == nil && is == serial && d.Serial == serial {
-		return d.Device, nil
+	if err == nil && is == d.Identity && w.MayBe(is) {
+		if err = i.nowhereElse(ctx, sessions, s, lun, func(o attach.Identity) bool { return o == is }); err == nil {
+			return d.Device, nil
+		}
 	}
 	// No other call can know this disk yet.
 	err = errors.Join(err, i.remove(ctx, d, false))
-	if is != serial && is != "" {
-		err = errors.Join(fmt.Errorf("%w: the array has volume %s there, not %s", attach.ErrNotOurs, is, serial), err)
-	}
-	if err == nil && d.Serial == "" {
+	switch {
+	case is != (attach.Identity{}) && !w.MayBe(is):
+		err = errors.Join(notWanted(is, w), err)
+	case err == nil && d.Identity == (attach.Identity{}):
 		// Without it the disk could not be told from others later, when it is unstaged.
-		err = fmt.Errorf("%w: the kernel has no serial number of the disk %s (vpd_pg80)", volume.ErrUnavailable, d.Name)
-	}
-	if err == nil {
-		err = fmt.Errorf("%w: the disk's serial number changed from %q to %q while it appeared", volume.ErrUnavailable, d.Serial, is)
+		err = fmt.Errorf("%w: the kernel has no name of the disk %s (vpd_pg80, vpd_pg83)", volume.ErrUnavailable, d.Name)
+	case err == nil:
+		err = fmt.Errorf("%w: the disk's name changed from %s to %s while it appeared", volume.ErrUnavailable, d.Identity, is)
 	}
 	return attach.Device{}, err
+}
+
+// notWanted is the error of a disk that is another one than the volume's, or does not say which it is.
+func notWanted(is attach.Identity, w Wanted) error {
+	if is.WWID == "" && !w.isAnother(is) {
+		return fmt.Errorf("%w: the disk has the serial number %s, which is not the ID of volume %s, and no name that is its own alone "+
+			"(VPD page 0x83)", attach.ErrNotOurs, is.Serial, w)
+	}
+	return fmt.Errorf("%w: the array has %s there, not volume %s", attach.ErrNotOurs, is, w)
 }
 
 // alone makes sure that no pod has a disk by having the node of an earlier one, which had its number and vanished, as by
@@ -156,7 +166,7 @@ func hasNamesake(name, at string) error {
 }
 
 func about(d found) []any {
-	return []any{"device", d.Name, "serial", d.Serial, "iscsiTarget", d.Target, "lun", d.LUN}
+	return []any{"device", d.Name, "serial", d.Serial, "wwid", d.WWID, "iscsiTarget", d.Target, "lun", d.LUN}
 }
 
 // carriesIO returns an error for a session that is down or gone, of those that there are now.
@@ -181,14 +191,14 @@ func isDown(s Session) error {
 // nowhereElse returns an error where the volume is in use as another disk: at the LUN that it had
 // before, or behind a session that is down. Two disks of one volume must not be in use together,
 // because each has a cache of its own.
-func (i *Initiator) nowhereElse(ctx context.Context, sessions []Session, s Session, lun int, serial string) error {
+func (i *Initiator) nowhereElse(ctx context.Context, sessions []Session, s Session, lun int, is func(attach.Identity) bool) error {
 	for _, other := range sessions {
-		disks, err := i.disksWith(other, serial)
+		disks, err := i.disksWith(other, is)
 		if err != nil {
 			return err
 		}
 		for _, d := range disks {
-			if d.Serial != serial || other.ID == s.ID && d.LUN == lun {
+			if !is(d.Identity) || other.ID == s.ID && d.LUN == lun {
 				continue
 			}
 			by, err := i.use(d)
@@ -196,8 +206,8 @@ func (i *Initiator) nowhereElse(ctx context.Context, sessions []Session, s Sessi
 				return err
 			}
 			if by != "" {
-				return fmt.Errorf("%w: volume %s is in use as %s, LUN %d of iSCSI session %d (%s); unmount it first",
-					volume.ErrBusy, serial, d.Name, d.LUN, other.ID, by)
+				return fmt.Errorf("%w: the volume (%s) is in use as %s, LUN %d of iSCSI session %d (%s); unmount it first",
+					volume.ErrBusy, d.Identity, d.Name, d.LUN, other.ID, by)
 			}
 			if !other.LoggedIn {
 				continue // it goes with the session
@@ -214,13 +224,14 @@ func (i *Initiator) nowhereElse(ctx context.Context, sessions []Session, s Sessi
 // judge compares a disk that was there before with what the array has at its LUN now. A stale one
 // has to be removed and found again: the kernel knows the size and the features of the volume that
 // it was made for.
-func (i *Initiator) judge(d found, serial string) (stale bool, err error) {
+func (i *Initiator) judge(d found, w Wanted) (stale bool, err error) {
 	is, err := i.inquire(d.Path)
+	ours, was := err == nil && w.is(is), w.is(d.Identity)
 	switch {
-	case err == nil && is == serial && d.Serial == serial:
+	case ours && is == d.Identity:
 		return false, nil
-	case err == nil && is != serial && is == d.Serial:
-		return false, fmt.Errorf("%w: the array has volume %s there (%s), not %s", attach.ErrNotOurs, is, d.Name, serial)
+	case err == nil && is == d.Identity && !w.MayBe(is):
+		return false, notWanted(is, w)
 	case err != nil && !errors.Is(err, kernel.ErrSCSI) && !gone(err): // one that is offline does not open
 		return false, err
 	}
@@ -230,30 +241,30 @@ func (i *Initiator) judge(d found, serial string) (stale bool, err error) {
 		return false, useErr
 	case by == "":
 		return true, nil
-	case err != nil && d.Serial == serial:
+	case err != nil && was:
 		return false, fmt.Errorf("%w: %s is in use (%s), and the array does not serve it any more: %w", volume.ErrUnavailable, d.Name, by, err)
-	case err == nil && is != serial && d.Serial == serial:
-		return false, fmt.Errorf("%w: %s is in use (%s) as volume %s, and the array has put volume %s there; end its pods",
-			attach.ErrNotOurs, d.Name, by, serial, is)
+	case err == nil && !ours && was:
+		return false, fmt.Errorf("%w: %s is in use (%s) as volume %s, and the array has put %s there; end its pods",
+			attach.ErrNotOurs, d.Name, by, w, is)
 	}
 	var offline error
-	if err == nil && is == serial {
-		offline = i.offline(d, serial)
+	if ours {
+		offline = i.offline(d, is)
 	}
-	err = fmt.Errorf("%w: %s is still in use (%s) as volume %s, which had the LUN before; end its pods",
-		attach.ErrNotOurs, d.Name, by, d.Serial)
+	err = fmt.Errorf("%w: %s is still in use (%s) as %s, which had the LUN before; end its pods",
+		attach.ErrNotOurs, d.Name, by, d.Identity)
 	return false, errors.Join(err, offline)
 }
 
 // offline makes the I/O of a disk fail that is in use and was unmapped, and whose LUN the array has given to another
 // volume since: what its pods write would go to that volume. A node that was away for a while may have one.
-func (i *Initiator) offline(d found, now string) error {
-	if d.Serial == "" {
+func (i *Initiator) offline(d found, now attach.Identity) error {
+	if d.Identity == (attach.Identity{}) {
 		return nil // it may be the volume
 	}
-	i.log.Info("takes a disk offline that is in use: the array has given its LUN to another volume", append(about(d), "now", now)...)
+	i.log.Info("takes a disk offline that is in use: the array has given its LUN to another volume", append(about(d), "now", now.String())...)
 	if err := write("offline\n", d.dir, "state"); err != nil { // without the end of the line the kernel does not take it
-		return fmt.Errorf("take %s offline, whose I/O goes to volume %s: %w", d.Name, now, err)
+		return fmt.Errorf("take %s offline, whose I/O goes to %s: %w", d.Name, now, err)
 	}
 	return nil
 }
@@ -323,17 +334,17 @@ func (i *Initiator) knows(s Session, encoded ...int) (bool, error) {
 	return false, nil
 }
 
-// ask asks a disk for its serial number. sysfs has a new disk a moment before its node in /dev can be opened.
-func (i *Initiator) ask(ctx context.Context, d found) (string, error) {
+// ask asks a disk which one it is. sysfs has a new disk a moment before its node in /dev can be opened.
+func (i *Initiator) ask(ctx context.Context, d found) (attach.Identity, error) {
 	limited, cancel := context.WithTimeout(ctx, i.patience)
 	defer cancel()
 	for {
-		serial, err := i.inquire(d.Path)
+		is, err := i.inquire(d.Path)
 		if !gone(err) {
-			return serial, err
+			return is, err
 		}
 		if i.wait(limited) != nil {
-			return "", fmt.Errorf("%w: %s cannot be opened: %w", volume.ErrUnavailable, d.Path, err)
+			return is, fmt.Errorf("%w: %s cannot be opened: %w", volume.ErrUnavailable, d.Path, err)
 		}
 	}
 }

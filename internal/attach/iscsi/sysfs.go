@@ -20,6 +20,9 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 }
 
+// hasNone reports whether an error of sysfs means that a disk has no such page.
+func hasNone(err error) bool { return gone(err) || errors.Is(err, unix.EINVAL) }
+
 // attribute reads a line of sysfs. The kernel writes (null) for a text that is not set.
 func attribute(path ...string) (string, error) {
 	content, err := contents(filepath.Join(path...))

@@ -22,7 +22,7 @@ type Record struct {
 	Options []string
 	// Attachment is how the node reaches the volume.
 	Attachment pools.Attachment
-	// Serial is the serial number of the device; empty for NFS.
+	// Serial is the serial number or the WWID by which the node knows the device; empty for NFS.
 	Serial string
 	// Formatting: a file system is being made on the device. What a crash left of it may be made anew,
 	// because the volume was proven empty before and was not used since.
@@ -55,6 +55,7 @@ type attachment struct {
 	Target     string         `json:"target,omitempty"`
 	Portal     string         `json:"portal,omitempty"`
 	Serial     string         `json:"serial,omitempty"`
+	WWID       string         `json:"wwid,omitempty"`
 	LUN        int            `json:"lun,omitempty"`
 	CHAPSecret string         `json:"chapSecret,omitempty"`
 	FSType     string         `json:"fsType,omitempty"`

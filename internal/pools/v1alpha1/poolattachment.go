@@ -63,6 +63,19 @@ type PoolAttachmentStatus struct {
 	ISCSIStatus string `json:"iscsiStatus,omitempty"`
 	// +optional
 	Message string `json:"message,omitempty"`
+	// WWID is what the disk says it is that the node has found there, and DiskBytes its size. The node says so where
+	// the disk does not say by the array's ID which volume it is.
+	// +optional
+	// +kubebuilder:validation:MaxLength=520
+	WWID string `json:"wwid,omitempty"`
+	// +optional
+	DiskBytes int64 `json:"diskBytes,omitempty"`
+	// AcceptedWWID is the one that the controller has found to be the volume's; RefusedWWID one that is not, and the
+	// message says why. The node uses no disk before it is accepted.
+	// +optional
+	AcceptedWWID string `json:"acceptedWWID,omitempty"`
+	// +optional
+	RefusedWWID string `json:"refusedWWID,omitempty"`
 }
 
 // AttachmentState is the state of an attachment.

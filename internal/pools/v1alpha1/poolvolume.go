@@ -133,6 +133,10 @@ type PoolVolumeStatus struct {
 	// Capacity is the size that it has.
 	// +optional
 	Capacity resource.Quantity `json:"capacity,omitzero"`
+	// WWID is what the volume's disk is known by, where it does not say by the array's ID which volume it is: the one that
+	// the first node found and the array confirmed. No other disk is taken for the volume's.
+	// +optional
+	WWID string `json:"wwid,omitempty"`
 	// ExportPath is where NFS clients mount it from.
 	// +optional
 	ExportPath string `json:"exportPath,omitempty"`

@@ -36,7 +36,7 @@ func TestArraySanity(t *testing.T) {
 		testWithNode(t, kind)
 		return
 	}
-	for _, kind := range []string{"nfs", "iscsi", "block"} {
+	for _, kind := range []string{"nfs", "iscsi", "iscsi-numbers", "block"} {
 		t.Run(kind, func(t *testing.T) {
 			again := exec.Command(os.Args[0], "-test.v", "-test.run", "^TestArraySanity$", "-test.timeout", "20m")
 			again.Env = append(os.Environ(), kindVariable+"="+kind)
@@ -49,7 +49,11 @@ func TestArraySanity(t *testing.T) {
 }
 
 func testWithNode(t *testing.T, kind string) {
-	remote := attachtest.NewArray(t)
+	start := attachtest.NewArray
+	if kind == "iscsi-numbers" {
+		start = attachtest.NewArrayOfNumbers
+	}
+	remote := start(t)
 	api, kube := startAPI(t, remote.Settings().Token)
 	dir := t.TempDir()
 	roottest.UnmountBelowAtEnd(t, dir)
@@ -66,7 +70,7 @@ func testWithNode(t *testing.T, kind string) {
 		config.TargetPath = filepath.Join(kubeletDir, "plugins/kubernetes.io/csi/volumeDevices/publish/sanity")
 		must(t, os.MkdirAll(filepath.Dir(config.TargetPath), 0o750))
 		fallthrough
-	case "iscsi":
+	case "iscsi", "iscsi-numbers":
 		config.TestVolumeParameters = map[string]string{"protocol": "iscsi"}
 	}
 	suite := sanity.GinkgoTest(&config)

@@ -9,7 +9,7 @@
 // # How it is like an array
 //
 //   - The array has one iSCSI target. Each initiator that has a server record may log in, with CHAP, and
-//     sees the LUNs that are mapped to it, and no others. The serial number of a device is the volume's ID.
+//     sees the LUNs that are mapped to it, and no others. The serial number of a device is the volume's ID, or a number.
 //   - Unmapping or unexporting cuts a client off at once, whatever it does: I/O on the device fails, NFS
 //     says that the file handle is stale.
 //   - A volume that is attached read-only cannot be written from there.

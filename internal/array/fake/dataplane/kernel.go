@@ -20,13 +20,18 @@ type Config struct {
 	// to the array. The zero address leaves that to the kernel: a client of an address of its own machine
 	// comes from that same address.
 	Source netip.Addr
+	// Numbers: disks have a number as their serial number, by default the volume's ID. SCST, which real arrays
+	// appear to use, gives them a number unless it is told otherwise.
+	Numbers bool
 }
 
 // Kernel is a data plane of the machine's kernel.
 type Kernel struct {
 	dir    string
 	source netip.Addr
-	target string
+	// numbers: the serial number of a disk is a number.
+	numbers bool
+	target  string
 	// user and secret are those of the last Front.
 	user, secret string
 
@@ -44,7 +49,7 @@ func NewKernel(c Config) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kernel{dir: dir, source: c.Source, paths: map[string]string{}}
+	k := &Kernel{dir: dir, source: c.Source, numbers: c.Numbers, paths: map[string]string{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -92,7 +93,15 @@ func unlink(dir string) error {
 	return gone(os.Remove(dir))
 }
 
-// newDevice makes a device that initiators know by the volume's ID.
+// serial returns the serial number of a volume's disk.
+func (k *Kernel) serial(id string) string {
+	if k.numbers {
+		return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(k.target+"/"+id)))
+	}
+	return id
+}
+
+// newDevice makes a device, which initiators know by its serial number.
 func (k *Kernel) newDevice(id, loop string) error {
 	dir := k.device(id)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -101,7 +110,8 @@ func (k *Kernel) newDevice(id, loop string) error {
 	if enabled, err := os.ReadFile(filepath.Join(dir, "enable")); err != nil {
 		return err
 	} else if strings.TrimSpace(string(enabled)) != "1" {
-		err := errors.Join(write("udev_path="+loop, dir, "control"), write(id, dir, "wwn", "vpd_unit_serial"), write("1", dir, "enable"))
+		err := errors.Join(write("udev_path="+loop, dir, "control"), write(k.serial(id), dir, "wwn", "vpd_unit_serial"),
+			write("1", dir, "enable"))
 		if err != nil {
 			return fmt.Errorf("volume %s on %s: %w", id, loop, err)
 		}

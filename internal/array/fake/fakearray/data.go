@@ -15,6 +15,7 @@ import (
 // data are the flags of the data plane.
 type data struct {
 	plane, dir, portals, source string
+	numbers                     bool
 }
 
 func (d *data) define(set *flag.FlagSet) {
@@ -25,14 +26,16 @@ func (d *data) define(set *flag.FlagSet) {
 	set.StringVar(&d.portals, "portal", "", "addresses of both controllers for the data, with a comma; one is that of both")
 	set.StringVar(&d.source, "source-address", "",
 		"address from which clients on this machine are to come, as the server record of its node has it")
+	set.BoolVar(&d.numbers, "disk-numbers", false,
+		"disks have a number as their serial number, as SCST gives them one, and not the volume's ID")
 }
 
 // check refuses flags that do not fit, and fills in the file of the state.
 func (d *data) check(f *flags) error {
 	switch d.plane {
 	case "none":
-		if d.dir != "" || d.portals != "" || d.source != "" {
-			return errors.New("--data-dir, --portal and --source-address need --data-plane kernel")
+		if d.dir != "" || d.portals != "" || d.source != "" || d.numbers {
+			return errors.New("--data-dir, --portal, --source-address and --disk-numbers need --data-plane kernel")
 		}
 		return nil
 	case "kernel":
@@ -60,7 +63,7 @@ func (d *data) apply(o *fake.Options) error {
 		second = first
 	}
 	o.Portals = [2]string{strings.TrimSpace(first), strings.TrimSpace(second)}
-	c := dataplane.Config{Dir: d.dir}
+	c := dataplane.Config{Dir: d.dir, Numbers: d.numbers}
 	var err error
 	if d.source != "" {
 		if c.Source, err = netip.ParseAddr(d.source); err != nil {
