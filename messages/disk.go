@@ -40,6 +40,8 @@ type Pressure struct {
 	// Erased are volumes that were deleted. The data of each is erased, or cannot be, and this
 	// measurement is the first one that shows what came free.
 	Erased []volume.ID
+	// Came is how much came free since the last report, whatever was written meanwhile.
+	Came volume.Size
 	// Total is the size of the file system in bytes; 0 if it could not be measured.
 	Total int64
 }

@@ -40,9 +40,12 @@ type disk struct {
 	// noSpace: an operation found no room since the last report, and nothing is being erased that
 	// would make some.
 	noSpace bool
-	// last is what was measured last, filling how fast that fills up.
-	last    volume.Space
-	filling lifespan.Filling
+	// last is what was measured last, filling how fast that fills up. rose is how much more was free at
+	// some measurements than at those before, gained what erasures have seen come free; both since the
+	// last report.
+	last         volume.Space
+	filling      lifespan.Filling
+	rose, gained volume.Size
 	// reported is what the supervisor was sent last, reportedAt when, reportedOf what was measured.
 	reported   messages.Pressure
 	reportedAt time.Time
@@ -95,6 +98,7 @@ func (d *disk) Receive(c actor.Context) {
 	case *listed:
 		d.listed(m)
 	case *erased:
+		d.gained = d.gained.Add(m.gained)
 		d.erased(m)
 	case *progressDue:
 		d.logProgress()
@@ -222,7 +226,11 @@ func (d *disk) report(c actor.Context, m *measured) {
 		d.Metrics.DiskNotMeasured()
 	} else {
 		d.filling.Saw(now, m.space.Free)
+		if d.last.Total != (volume.Size{}) {
+			d.rose = d.rose.Add(more(d.last.Free, m.space.Free))
+		}
 		d.last = m.space
+		pressure.Came = volume.Size{Bytes: max(d.rose.Bytes, d.gained.Bytes), Inodes: max(d.rose.Inodes, d.gained.Inodes)}
 		is := d.Limits.Pressure(m.space, d.Limits.Burst.Soon(d.filling.Speed()))
 		pressure.Factor, pressure.Lacking, pressure.Short, pressure.Scarcer = is.Factor, is.Lacking, is.Short, volume.ForBytes
 		if is.InodesAreScarcer {
@@ -241,9 +249,15 @@ func (d *disk) report(c actor.Context, m *measured) {
 	}
 	d.Log.V(1).Info("measured the disk", "factor", pressure.Factor, "freeBytes", m.space.Free.Bytes, "freeInodes", m.space.Free.Inodes)
 	d.noSpace, d.reported, d.reportedAt = false, *pressure, now
+	d.rose, d.gained = volume.Size{}, volume.Size{}
 	d.reported.Erased = nil
 	d.turns.SetPressure(pressure.Factor)
 	c.Send(d.supervisor, pressure)
+}
+
+// more is by how much a size is larger than one before.
+func more(before, after volume.Size) volume.Size {
+	return volume.Size{Bytes: max(after.Bytes-before.Bytes, 0), Inodes: max(after.Inodes-before.Inodes, 0)}
 }
 
 // worthTelling tells whether the supervisor has to know a measurement now. Of a disk that is nearly

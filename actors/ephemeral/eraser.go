@@ -87,7 +87,9 @@ type (
 	erased struct {
 		entry   *trashEntry
 		removed int
-		err     error
+		// gained is how much more was free after it than before.
+		gained volume.Size
+		err    error
 	}
 )
 
@@ -215,24 +217,44 @@ func (e *eraser) erase(now time.Time) {
 	for entry := e.queue.next(now); entry != nil; entry = e.queue.next(now) {
 		ctx, stop := context.WithCancel(e.ctx)
 		entry.stop = stop
-		name, volume := entry.name, entry.volume
-		removed := 0
+		name, id := entry.name, entry.volume
+		removed, gained := 0, volume.Size{}
 		e.run(func() error {
+			before, failed := e.Space()
 			turn := e.turns.Take()
 			defer turn.End()
-			end := eraseSpan(e.Tracer, volume)
+			end := eraseSpan(e.Tracer, id)
 			err := actors.Guard(e.Log, func() error { return e.trash.Erase(ctx, name, turn.Next) })
+			turn.End()
 			removed = turn.Removed()
+			if failed == nil {
+				gained = e.gained(before)
+			}
 			end(removed, err)
 			if err == nil {
 				e.Quota.Erased(scratch.ProjectOf(name))
 			}
 			return err
-		}, func(err error) any { stop(); return &erased{entry: entry, removed: removed, err: err} })
+		}, func(err error) any { stop(); return &erased{entry: entry, removed: removed, gained: gained, err: err} })
 	}
 	if len(e.queue.running) > 0 && e.progress == nil {
 		e.progress = time.AfterFunc(progressInterval, func() { e.send(&progressDue{}) })
 	}
+}
+
+// gained returns how much more is free after an erasure than before. Others write at the same time, so
+// on a disk at its floor the file system is made to count what came free before that is gone again.
+func (e *eraser) gained(before volume.Space) volume.Size {
+	after, err := before, error(nil)
+	if e.turns.Hurry() {
+		after, err = e.SpaceAfterErase(before)
+	} else {
+		after, err = e.Space()
+	}
+	if err != nil {
+		return volume.Size{}
+	}
+	return more(before.Free, after.Free)
 }
 
 // erased forgets an entry that is gone, and sets one aside that is not.

@@ -20,6 +20,11 @@ type outlook struct {
 	// mayGoEarly: the room that deletions make is not enough, as far as is known. mayBreak: it is not
 	// even enough to leave the brink.
 	mayGoEarly, mayBreak bool
+	// futile: what went early has made no room, so that nothing goes early until again. trying: one
+	// volume is on its way that shows whether it does now.
+	// doubtful: what went early has made no room so far, and no guaranteed volume goes.
+	futile, trying, doubtful bool
+	again                    time.Time
 	// full: no further deletion may begin now.
 	full bool
 	// retry is when the next volume is due that could not be deleted; zero when there is none.
@@ -43,6 +48,8 @@ type decision struct {
 	factor float64
 	// measure: how much room there is has to be measured first.
 	measure bool
+	// spare: nothing else is left, and that makes no room.
+	spare bool
 	// at is when to look again; zero when something else brings that about: a volume that goes to
 	// sleep, the end of a deletion, a measurement.
 	at time.Time
@@ -89,20 +96,40 @@ func next(o outlook) decision {
 		return o.begin(c, tooMuch)
 	}
 	at := over.At
+	if o.futile {
+		return o.wait(at)
+	}
 	if early, ok := o.queue.Early(o.now, o.factor, o.scarcer); ok && !early.At.After(o.now) {
 		return o.makeRoom(early, roomIsNeeded, o.mayGoEarly)
 	} else if ok && early.At.Before(at) {
 		at = early.At
 	}
 	if o.atBrink {
-		if c, ok := o.queue.Guaranteed(o.scarcer); ok {
+		if c, ok := o.queue.Guaranteed(o.scarcer); ok && o.doubtful {
+			return decision{spare: true, at: o.earliest(at, o.retry)}
+		} else if ok {
 			return o.makeRoom(c, nothingElse, o.mayBreak)
 		}
 	}
-	if !o.retry.IsZero() && o.retry.Before(at) {
-		at = o.retry
+	return decision{at: o.earliest(at, o.retry)}
+}
+
+// wait decides while what goes early makes no room.
+func (o *outlook) wait(at time.Time) decision {
+	if o.trying {
+		return decision{measure: true}
 	}
-	return decision{at: at}
+	return decision{at: o.earliest(at, o.retry, o.again)}
+}
+
+// earliest returns the earliest time; those that are zero do not count.
+func (o *outlook) earliest(at time.Time, others ...time.Time) time.Time {
+	for _, other := range others {
+		if !other.IsZero() && other.Before(at) {
+			at = other
+		}
+	}
+	return at
 }
 
 func (o *outlook) begin(c retained.Choice, why cause) decision {

@@ -82,6 +82,9 @@ func TestOrderUnderPressure(t *testing.T) {
 				h.change("csi-succeeded", func(r *volume.Record) { r.Outcome = volume.Succeeded })
 				h.start()
 				gone := h.watchDeletions(func(gone int) {
+					if tt.free == 0 {
+						h.disk.set(4*uint64(gone), nil) // or it would make no room
+					}
 					if gone == tt.enough {
 						h.disk.set(1000, nil)
 					}
@@ -117,8 +120,8 @@ func TestOrderUnderPressure(t *testing.T) {
 	}
 }
 
-// TestGuaranteedWaitForRoomOnItsWay: what reaches the floor, though not the headroom, saves a volume
-// that is pinned.
+// TestGuaranteedWaitForRoomOnItsWay: what leaves the brink, though it does not reach the headroom, saves
+// a volume that is pinned. Such a one goes only once it is known that others have made room.
 func TestGuaranteedWaitForRoomOnItsWay(t *testing.T) {
 	const bytes = 100 * 512
 	synctest.Test(t, func(t *testing.T) {
@@ -132,16 +135,19 @@ func TestGuaranteedWaitForRoomOnItsWay(t *testing.T) {
 				queue.Measured(r.ID, r.Unpublished, volume.Size{Bytes: bytes, Inodes: 1})
 			}
 		}, func(q retentionTest) {
-			measured := func(short int64, answers bool) {
+			measured := func(short int64, answers bool, erased ...volume.ID) {
 				q.root.Send(q.retention, &messages.Pressure{
 					Lacking: volume.Size{Bytes: 10 * bytes}, Short: volume.Size{Bytes: short}, Answers: answers,
+					Erased: erased, Came: volume.Size{Bytes: bytes * int64(len(erased)), Inodes: int64(len(erased))},
 				})
 			}
 			measured(bytes, false)
 			measured(bytes, true)
-			q.want(t, "one is enough for the floor", 1, 1)
+			q.want(t, "one is enough", 1, 1)
 			measured(2*bytes, false)
-			q.want(t, "one is not enough any more", 2, 1)
+			q.want(t, "one is not enough any more, if it makes room", 1, 1)
+			measured(bytes, false, numbered(0))
+			q.want(t, "it has made room", 2, 1)
 		})
 	})
 }

@@ -54,7 +54,7 @@ func (v *volumes) purge(m *messages.PurgeVolume) (done bool) {
 		v.leases.lose(m.ID, errDeleted(m.ID, volume.Purged))
 		v.pins.drop(m.ID)
 		v.retention.take(m.ID)
-		v.retention.begin(asleep)
+		v.retention.begin(asleep, false)
 		if v.isVisited(m.ID) {
 			v.endVisit(m.ID)
 			return false

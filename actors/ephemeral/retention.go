@@ -55,8 +55,10 @@ type retention struct {
 	atOnce   int
 	deleting map[volume.ID]retained.Asleep
 	retrying int
-	// making is how much room is on its way, and whether that is enough.
-	making lifespan.Making
+	// making is how much room is on its way, and whether that is enough. stopped is since when it
+	// makes none.
+	making  lifespan.Making
+	stopped stopped
 	// asking: the disk was asked to measure, and has not answered.
 	asking bool
 	// early: volumes may go before their lifespan is over. owed: the next one goes whatever the
@@ -153,7 +155,10 @@ func (r *retention) pressure(m *messages.Pressure) {
 	r.factor, r.scarcer = m.Factor, m.Scarcer
 	r.owed = r.owed || m.NoSpace && r.early
 	r.asking = r.asking && !m.Answers
-	r.making.Measured(m.Lacking, m.Short, m.Answers, m.Erased...)
+	if m.Factor >= 1 {
+		r.making.Relax()
+	}
+	r.judged(r.making.Measured(m.Lacking, m.Short, m.Came, m.Answers, m.Erased...))
 	r.queue.Recheck()
 	r.deleteDue()
 }
@@ -177,11 +182,14 @@ func (r *retention) deleteDue() {
 			factor = 0
 		}
 		settled, full := r.making.Settled(), len(r.deleting) >= r.atOnce || r.ctx.Err() != nil
-		decision := next(outlook{
+		look := outlook{
 			now: now, queue: r.queue, factor: factor, scarcer: r.scarcer, atBrink: r.making.AtBrink(),
-			mayGoEarly: settled || r.making.Lacks(), mayBreak: settled || r.making.LacksBrink(),
-			full: full, retry: retry,
-		})
+			mayGoEarly: settled || r.making.Lacks() && r.making.MayBegin(r.queue.Len()),
+			mayBreak:   settled || r.making.LacksBrink(),
+			full:       full, retry: retry,
+		}
+		r.yields(&look)
+		decision := next(look)
 		if decision.delete {
 			r.start(decision)
 			continue
@@ -189,6 +197,9 @@ func (r *retention) deleteDue() {
 		r.owed = r.owed && (decision.measure || full) // else nothing is left that may go for it
 		if decision.measure {
 			r.ask()
+		}
+		if decision.spare && r.making.Early() == 0 {
+			r.stopEarly()
 		}
 		r.setTimer(decision.at)
 		r.queueChanged()
@@ -206,7 +217,7 @@ func (r *retention) start(d decision) {
 		r.breakGuarantee(chosen)
 	}
 	r.owed = false
-	r.begin(chosen)
+	r.begin(chosen, d.cause == roomIsNeeded || d.cause == nothingElse)
 	r.delete(chosen.Record, &messages.DeleteVolume{Reason: reason, Factor: d.factor, Tries: chosen.Tries})
 }
 
@@ -226,13 +237,14 @@ func (r *retention) breakGuarantee(chosen retained.Asleep) {
 	})
 }
 
-// begin notes that the deletion of a volume begins, which is not in the queue any more.
-func (r *retention) begin(chosen retained.Asleep) {
+// begin notes that the deletion of a volume begins, which is not in the queue any more, and whether it
+// goes early to make room.
+func (r *retention) begin(chosen retained.Asleep, early bool) {
 	r.deleting[chosen.ID] = chosen
 	if chosen.Tries > 0 {
 		r.retrying++
 	}
-	r.making.Begin(chosen.ID, chosen.Size)
+	r.making.Begin(chosen.ID, chosen.Size, early)
 }
 
 // ask asks how much space there is once the data of deleted volumes is erased. That is erased

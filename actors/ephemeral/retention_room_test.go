@@ -180,7 +180,7 @@ func (q retentionTest) over(from int) {
 	synctest.Wait()
 }
 
-// TestBatches: as many go at once as their sizes make up for.
+// TestBatches: as many go at once as their sizes make up for, and few until they have made room.
 func TestBatches(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lacking float64
@@ -190,8 +190,9 @@ func TestBatches(t *testing.T) {
 		"part of one":   {0.5, 1},
 		"just one":      {1, 1},
 		"more than one": {1.5, 2},
-		"many":          {7, 7},
-		"all":           {100, 20},
+		// It is not known yet whether that makes room.
+		"many": {7, 3},
+		"all":  {100, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withRetention(t, 20, 20, func(q retentionTest) {
@@ -207,15 +208,16 @@ func TestBatches(t *testing.T) {
 }
 
 // TestBatchesGrowWhileErasingIsSlow: what is lacking grows, and none of what was deleted is erased.
-// No more goes than makes up for it.
+// No more goes than makes up for it, and no more than a part of what is retained.
 func TestBatchesGrowWhileErasingIsSlow(t *testing.T) {
-	withRetention(t, 50, 50, func(q retentionTest) {
+	const volumes, most = 99, 11
+	withRetention(t, volumes, volumes, func(q retentionTest) {
 		q.measured(2, false)
 		q.measured(2, true)
 		for lacking := 2; lacking < 40; lacking += 3 {
 			before := len(q.evicted.get())
 			q.measured(float64(lacking), false)
-			if got := len(q.evicted.get()); got != lacking {
+			if got := len(q.evicted.get()); got != min(lacking, most) {
 				t.Errorf("%d are gone with the room of %d lacking", got, lacking)
 			}
 			q.over(before)
@@ -226,7 +228,7 @@ func TestBatchesGrowWhileErasingIsSlow(t *testing.T) {
 // TestUnknownSizesGoOneByOne, each once the one before is erased; or, where less and less is free
 // meanwhile, one at each measurement.
 func TestUnknownSizesGoOneByOne(t *testing.T) {
-	withRetention(t, 20, 0, func(q retentionTest) {
+	withRetention(t, 80, 0, func(q retentionTest) {
 		q.measured(5, false)
 		q.measured(5, true)
 		q.want(t, "the first", 1, 1)

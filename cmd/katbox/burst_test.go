@@ -74,7 +74,7 @@ func TestABurstFindsRoom(t *testing.T) {
 				}
 				b := burst{fstype: fstype, size: 1024, headroom: headroom, retained: 0.6, each: 16, written: 0.7, pods: 2, synced: synced}
 				if dir != "" {
-					b.size = 4096
+					b.size = 2048
 				}
 				for run := range runs {
 					t.Run(fmt.Sprintf("%s-%v-%s-%d", fstype, 100*headroom, speed, run+1), func(t *testing.T) {

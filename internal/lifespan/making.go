@@ -18,11 +18,16 @@ type Making struct {
 	// each is what is on its way, and all are the sums of each stage.
 	each map[volume.ID]onItsWay
 	all  [asked + 1]sum
+	// early is how many of them go early. yield is what came of those before, futile the last verdict.
+	early  int
+	yield  Yield
+	futile bool
 }
 
 // onItsWay is room on its way.
 type onItsWay struct {
-	size volume.Size
+	size  volume.Size
+	early bool
 	stage
 }
 
@@ -77,20 +82,40 @@ func (m *Making) put(id volume.ID, v onItsWay) {
 	m.drop(id)
 	m.each[id] = v
 	m.all[v.stage] = m.all[v.stage].plus(of(v.size))
+	if v.early {
+		m.early++
+	}
 }
 
 func (m *Making) drop(id volume.ID) {
 	if v, ok := m.each[id]; ok {
 		delete(m.each, id)
 		m.all[v.stage] = m.all[v.stage].minus(of(v.size))
+		if v.early {
+			m.early--
+		}
 	}
+}
+
+// advance moves what is on its way to a stage.
+func (m *Making) advance(id volume.ID, v onItsWay, to stage) {
+	v.stage = to
+	m.put(id, v)
+}
+
+// show drops what a measurement shows.
+func (m *Making) show(id volume.ID) {
+	if v, ok := m.each[id]; ok && v.early {
+		m.yield.shown(v.size)
+	}
+	m.drop(id)
 }
 
 func (m *Making) onItsWay() sum { return m.all[deleting].plus(m.all[erasing]).plus(m.all[asked]) }
 
-// Begin notes that a volume of this size is being deleted.
-func (m *Making) Begin(id volume.ID, size volume.Size) {
-	m.put(id, onItsWay{size, deleting})
+// Begin notes that a volume of this size is being deleted, and whether it goes early.
+func (m *Making) Begin(id volume.ID, size volume.Size, early bool) {
+	m.put(id, onItsWay{size: size, early: early})
 	m.falling = false
 }
 
@@ -100,7 +125,7 @@ func (m *Making) End(id volume.ID, deleted bool) {
 	switch {
 	case !ok: // it is erased already
 	case deleted:
-		m.put(id, onItsWay{v.size, erasing})
+		m.advance(id, v, erasing)
 	default:
 		m.drop(id)
 	}
@@ -110,28 +135,80 @@ func (m *Making) End(id volume.ID, deleted bool) {
 func (m *Making) Ask() {
 	for id, v := range maps.Clone(m.each) {
 		if v.stage == erasing {
-			m.put(id, onItsWay{v.size, asked})
+			m.advance(id, v, asked)
 		}
 	}
 }
 
 // Measured notes what was lacking at a measurement, and what of this was missing up to the brink.
-// The measurement shows what those volumes took that are erased. answer: it is the one that was
-// asked for.
-func (m *Making) Measured(lacking, short volume.Size, answer bool, erased ...volume.ID) {
+// The measurement shows what those volumes took that are erased, and that so much came free since
+// the one before. answer: it is the one that was asked for.
+func (m *Making) Measured(lacking, short, came volume.Size, answer bool, erased ...volume.ID) Verdict {
+	switch {
+	case m.early > 0:
+		m.yield.Came = m.yield.Came.Add(came)
+	case m.yield.Volumes == 0:
+		m.yield.Came = volume.Size{} // it was of something else
+	}
 	for _, id := range erased {
-		m.drop(id)
+		m.show(id)
 	}
 	if answer && m.all[asked].volumes > 0 {
 		for id, v := range maps.Clone(m.each) {
 			if v.stage == asked {
-				m.drop(id)
+				m.show(id)
 			}
 		}
 	}
 	m.falling = m.known && (lacking.Bytes > m.lacking.Bytes || lacking.Inodes > m.lacking.Inodes)
 	m.lacking, m.short, m.known = lacking, short, true
+	return m.judge()
 }
+
+// judge judges what was deleted early. After a bad verdict the next volume is judged alone.
+func (m *Making) judge() Verdict {
+	after := fewDeletions
+	if m.futile {
+		after = 1
+	}
+	verdict := m.yield.judge(m.lacking, after)
+	if verdict != NoVerdict {
+		m.futile = verdict == MakesNone
+	}
+	return verdict
+}
+
+// GiveUp takes deletions to make no room, returns what came of the last ones, and begins anew.
+func (m *Making) GiveUp() Yield {
+	y := m.yield
+	m.yield, m.futile = Yield{}, true
+	return y
+}
+
+// Relax forgets what came so far of deletions that were not judged: there is no pressure any more.
+func (m *Making) Relax() { m.yield = Yield{} }
+
+// Early is how many volumes that go early are on their way.
+func (m *Making) Early() int { return m.early }
+
+// MayBegin reports whether one more of the retained volumes may go early, before it is known whether
+// those before make room.
+func (m *Making) MayBegin(retained int) bool {
+	unproven := m.early
+	if enough, known := m.yield.enough(m.lacking); known && !enough {
+		unproven += m.yield.Volumes
+	}
+	return unproven < max(fewDeletions, retained/batchPart)
+}
+
+// Doubtful reports whether what has gone early has made no room so far.
+func (m *Making) Doubtful() bool {
+	enough, _ := m.yield.enough(m.lacking)
+	return m.futile || m.early > 0 || m.yield.Volumes > 0 && !enough
+}
+
+// Enough reports whether the last measurement showed that nothing is lacking.
+func (m *Making) Enough() bool { return m.lacking == volume.Size{} }
 
 // AtBrink reports whether the last measurement showed a file system that is all but full, so that
 // guaranteed volumes may go.

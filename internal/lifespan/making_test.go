@@ -16,106 +16,106 @@ func TestMaking(t *testing.T) {
 		play           func(m *Making)
 		settled, lacks bool
 	}{
-		"a start waits for the trash": {func(m *Making) { m.Measured(lacks(10), volume.Size{}, false) }, false, false},
+		"a start waits for the trash": {func(m *Making) { m.Measured(lacks(10), volume.Size{}, volume.Size{}, false) }, false, false},
 		"the answer shows the trash": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
 		}, true, true},
 		"the trash of before does not keep up": {func(m *Making) {
-			m.Measured(lacks(10), volume.Size{}, false)
-			m.Measured(lacks(11), volume.Size{}, false)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, false)
+			m.Measured(lacks(11), volume.Size{}, volume.Size{}, false)
 		}, false, true},
 		"nothing is lacking": {func(m *Making) {
 			m.Ask()
-			m.Measured(volume.Size{}, volume.Size{}, true)
+			m.Measured(volume.Size{}, volume.Size{}, volume.Size{}, true)
 		}, true, false},
 		"enough is on its way": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, volumeOf(10))
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(10), true)
 		}, false, false},
 		"not enough is on its way": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, volumeOf(9))
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(9), true)
 		}, false, true},
 		"more and more is needed": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, volumeOf(10))
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(10), true)
 			m.End(one, true)
-			m.Measured(lacks(20), volume.Size{}, false)
+			m.Measured(lacks(20), volume.Size{}, volume.Size{}, false)
 		}, false, true},
 		"one that failed makes no room": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, volumeOf(10))
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(10), true)
 			m.End(one, false)
 		}, true, true},
 		"the size of one is not known": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, unknown)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, unknown, true)
 		}, false, false},
 		"and less is free all the same": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, unknown)
-			m.Measured(lacks(11), volume.Size{}, false)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, unknown, true)
+			m.Measured(lacks(11), volume.Size{}, volume.Size{}, false)
 		}, false, true},
 		"one more for each measurement": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, unknown)
-			m.Measured(lacks(11), volume.Size{}, false)
-			m.Begin(two, unknown)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, unknown, true)
+			m.Measured(lacks(11), volume.Size{}, volume.Size{}, false)
+			m.Begin(two, unknown, true)
 		}, false, false},
 		"a large file takes its time": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, unknown)
-			m.Measured(lacks(10), volume.Size{}, false)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, unknown, true)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, false)
 		}, false, false},
 		"erased, but not asked for": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, volumeOf(10))
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(10), true)
 			m.End(one, true)
-			m.Measured(lacks(5), volume.Size{}, false)
+			m.Measured(lacks(5), volume.Size{}, volume.Size{}, false)
 		}, false, false},
 		"an answer knows nothing of what came after the question": {func(m *Making) {
 			m.Ask()
-			m.Begin(one, volumeOf(10))
+			m.Begin(one, volumeOf(10), true)
 			m.End(one, true)
-			m.Measured(lacks(5), volume.Size{}, true)
+			m.Measured(lacks(5), volume.Size{}, volume.Size{}, true)
 		}, false, false},
 		"asked and answered": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, volumeOf(10))
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(10), true)
 			m.End(one, true)
 			m.Ask()
-			m.Measured(lacks(5), volume.Size{}, true)
+			m.Measured(lacks(5), volume.Size{}, volume.Size{}, true)
 		}, true, true},
 		"erased before its deletion has ended": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(10), volume.Size{}, true)
-			m.Begin(one, volumeOf(10))
-			m.Measured(lacks(5), volume.Size{}, false, one)
+			m.Measured(lacks(10), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(10), true)
+			m.Measured(lacks(5), volume.Size{}, volume.Size{}, false, one)
 			m.End(one, true)
 		}, true, true},
 		"one of two is erased": {func(m *Making) {
 			m.Ask()
-			m.Measured(lacks(20), volume.Size{}, true)
-			m.Begin(one, volumeOf(10))
-			m.Begin(two, volumeOf(10))
+			m.Measured(lacks(20), volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volumeOf(10), true)
+			m.Begin(two, volumeOf(10), true)
 			m.End(two, true)
-			m.Measured(lacks(11), volume.Size{}, false, two)
+			m.Measured(lacks(11), volume.Size{}, volume.Size{}, false, two)
 		}, false, true},
 		"inodes alone": {func(m *Making) {
 			m.Ask()
-			m.Measured(volume.Size{Inodes: 10}, volume.Size{}, true)
-			m.Begin(one, volume.Size{Bytes: 1 << 40, Inodes: 9})
+			m.Measured(volume.Size{Inodes: 10}, volume.Size{}, volume.Size{}, true)
+			m.Begin(one, volume.Size{Bytes: 1 << 40, Inodes: 9}, true)
 		}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,14 +132,14 @@ func TestMaking(t *testing.T) {
 func TestLacksBrink(t *testing.T) {
 	m := NewMaking()
 	m.Ask()
-	m.Measured(volume.Size{Bytes: 100}, volume.Size{Bytes: 10}, true)
+	m.Measured(volume.Size{Bytes: 100}, volume.Size{Bytes: 10}, volume.Size{}, true)
 	for i, want := range []bool{true, true, false} {
 		if got := m.LacksBrink(); got != want || !m.Lacks() {
 			t.Errorf("%+v: the brink lacks room: %t, want %t, and the headroom does", m, got, want)
 		}
-		m.Begin(volume.ID(rune('a'+i)), volume.Size{Bytes: 5, Inodes: 1})
+		m.Begin(volume.ID(rune('a'+i)), volume.Size{Bytes: 5, Inodes: 1}, true)
 	}
-	m.Measured(volume.Size{Bytes: 100}, volume.Size{Inodes: 4}, false)
+	m.Measured(volume.Size{Bytes: 100}, volume.Size{Inodes: 4}, volume.Size{}, false)
 	if !m.LacksBrink() {
 		t.Error("three inodes are on their way, and four are missing")
 	}

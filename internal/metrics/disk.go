@@ -21,6 +21,7 @@ type disk struct {
 	errors        prometheus.Counter
 	trash         prometheus.Gauge
 	setAside      prometheus.Gauge
+	stopped       prometheus.Gauge
 	erasedEntries prometheus.Counter
 	erasedVolumes prometheus.Counter
 }
@@ -58,6 +59,7 @@ func newDisk(r *prometheus.Registry) disk {
 		errors:        counter(r, "filesystem_errors_total", "Failed measurements of the working directory's file system."),
 		trash:         gauge(r, "trash_entries", "Deleted volumes whose data is not erased yet, except those set aside."),
 		setAside:      gauge(r, "trash_set_aside_entries", "Deleted volumes whose data could not be erased; the daemon tries again."),
+		stopped:       gauge(r, "evictions_stopped", "1 while no retained volume is deleted early, because those that were made no room."),
 		erasedEntries: counter(r, "erased_entries_total", "Erased files and directories of deleted volumes."),
 		erasedVolumes: counter(r, "erased_volumes_total", "Deleted volumes whose data was erased."),
 	}
@@ -91,6 +93,9 @@ func (m *Metrics) TrashHolds(entries, setAside int) {
 	m.trash.Set(float64(entries))
 	m.setAside.Set(float64(setAside))
 }
+
+// EvictionsStopped sets whether nothing goes early because that makes no room.
+func (m *Metrics) EvictionsStopped(stopped bool) { m.stopped.Set(number(stopped)) }
 
 // EntriesErased counts erased files and directories.
 func (m *Metrics) EntriesErased(count int) { m.erasedEntries.Add(float64(count)) }

@@ -41,6 +41,7 @@ var names = []string{
 	"katbox_deadline_lateness_seconds histogram",
 	"katbox_erased_entries_total counter",
 	"katbox_erased_volumes_total counter",
+	"katbox_evictions_stopped gauge",
 	"katbox_evictions_total counter",
 	"katbox_filesystem_errors_total counter",
 	"katbox_filesystem_floor_bytes gauge",
@@ -138,6 +139,7 @@ func everything() *metrics.Metrics {
 	m.VolumeUnparked()
 	m.ActorRestarted()
 	m.TrashHolds(5, 2)
+	m.EvictionsStopped(true)
 	m.EntriesErased(256)
 	m.VolumeErased()
 	m.DiskMeasured(0.5, volume.Space{Total: volume.Size{Bytes: 1000, Inodes: 10}, Free: volume.Size{Bytes: 50, Inodes: 9}},
@@ -237,6 +239,7 @@ func TestEverythingIsCountedUnderItsName(t *testing.T) {
 
 		`katbox_trash_entries`:           5,
 		`katbox_trash_set_aside_entries`: 2,
+		`katbox_evictions_stopped`:       1,
 		`katbox_erased_entries_total`:    256,
 		`katbox_erased_volumes_total`:    1,
 

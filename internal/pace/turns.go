@@ -36,6 +36,9 @@ func NewTurns(slots int, calls *Calls, lowPriority func() (end func()), onRemove
 // SetPressure sets the pressure factor.
 func (t *Turns) SetPressure(factor float64) { t.factor.Store(math.Float64bits(factor)) }
 
+// Hurry reports whether the pressure factor is 0: what is erased is needed.
+func (t *Turns) Hurry() bool { return t.pressure() <= 0 }
+
 func (t *Turns) pressure() float64 { return math.Float64frombits(t.factor.Load()) }
 
 // Removed counts the files and directories that all erasures removed.
@@ -79,7 +82,7 @@ func (t *Turn) Next(ctx context.Context, removed int) error {
 		return ctx.Err()
 	}
 	t.over = func() {}
-	if t.pressure() > 0 {
+	if !t.Hurry() {
 		t.over = t.lowPriority()
 	}
 	return nil

@@ -1,0 +1,100 @@
+package lifespan
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/katbox/katbox/internal/volume"
+)
+
+// TestYield: deletions that bring much less than they promise are noticed after three, those that bring some room
+// go on, and where it is not known what they promise it is taken to be little.
+func TestYield(t *testing.T) {
+	const mib = 1 << 20
+	none, unknown := volume.Size{}, volume.Size{}
+	bytes := func(n int64) volume.Size { return volume.Size{Bytes: n, Inodes: 1} }
+	lacks := volume.Size{Bytes: 1 << 30}
+	for name, tt := range map[string]struct {
+		lacking, each, came volume.Size
+		want                []Verdict
+	}{
+		"all of it comes":          {lacks, bytes(mib), bytes(mib), []Verdict{MakesRoom, MakesRoom, MakesRoom}},
+		"a tenth of it comes":      {lacks, bytes(10 * mib), bytes(mib), []Verdict{MakesRoom, MakesRoom}},
+		"nothing comes":            {lacks, bytes(mib), none, []Verdict{NoVerdict, NoVerdict, MakesNone}},
+		"next to nothing comes":    {lacks, bytes(mib), bytes(4096), []Verdict{NoVerdict, NoVerdict, MakesNone}},
+		"hardly anything promised": {lacks, bytes(4096), none, []Verdict{NoVerdict, NoVerdict, NoVerdict, NoVerdict}},
+		"unknown, and something":   {lacks, unknown, bytes(mib), []Verdict{MakesRoom, MakesRoom}},
+		"unknown, and nothing":     {lacks, unknown, none, []Verdict{NoVerdict, NoVerdict, MakesNone}},
+		"more than is lacking":     {bytes(mib), bytes(1 << 40), bytes(mib / 2), []Verdict{MakesRoom, MakesRoom}},
+		"by its deadline, nothing": {none, bytes(mib), none, []Verdict{NoVerdict, NoVerdict, MakesNone}},
+		"inodes, all come": {volume.Size{Inodes: 1000}, volume.Size{Bytes: mib, Inodes: 50}, volume.Size{Inodes: 50},
+			[]Verdict{MakesRoom, MakesRoom}},
+		"inodes, bytes come": {volume.Size{Inodes: 1000}, volume.Size{Bytes: mib, Inodes: 50}, volume.Size{Bytes: mib, Inodes: 1},
+			[]Verdict{NoVerdict, NoVerdict, MakesNone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := NewMaking()
+			m.Ask()
+			m.Measured(tt.lacking, none, none, true)
+			for i, want := range tt.want {
+				id := volume.ID(fmt.Sprint(i))
+				m.Begin(id, tt.each, true)
+				m.End(id, true)
+				got := m.Measured(tt.lacking, none, tt.came, false, id)
+				if got != want {
+					t.Errorf("verdict %d is %v, want %v: %+v", i, got, want, m.yield)
+				}
+				if doubtful := m.Doubtful(); doubtful != (want == MakesNone || want == NoVerdict) {
+					t.Errorf("after %d doubtful %t: %+v", i, doubtful, m.yield)
+				}
+			}
+		})
+	}
+}
+
+// TestYieldAfterABadVerdict: the next volume is judged alone, either way.
+func TestYieldAfterABadVerdict(t *testing.T) {
+	none, size, lacks := volume.Size{}, volume.Size{Bytes: 1 << 20, Inodes: 1}, volume.Size{Bytes: 1 << 30}
+	m := NewMaking()
+	m.Ask()
+	m.Measured(lacks, none, none, true)
+	try := func(came volume.Size) (v Verdict) {
+		m.Begin("csi-1", size, true)
+		return m.Measured(lacks, none, came, false, "csi-1")
+	}
+	for i, want := range []Verdict{NoVerdict, NoVerdict, MakesNone, MakesNone, MakesRoom, NoVerdict} {
+		came := none
+		if want == MakesRoom {
+			came = size
+		}
+		if got := try(came); got != want {
+			t.Errorf("verdict %d is %v, want %v", i, got, want)
+		}
+		if want == MakesNone && m.GiveUp().Volumes == 0 {
+			t.Errorf("verdict %d is about nothing", i)
+		}
+	}
+	// What is deleted for another reason proves nothing, and what others free before it neither.
+	m = NewMaking()
+	m.Ask()
+	m.Measured(lacks, none, size, true)
+	m.Begin("csi-1", size, false)
+	if got := m.Measured(lacks, none, size, false, "csi-1"); got != NoVerdict || m.Doubtful() {
+		t.Errorf("verdict %v of a volume that expired", got)
+	}
+}
+
+// TestFewAreOnTheirWay before it is known whether they make room.
+func TestFewAreOnTheirWay(t *testing.T) {
+	for retained, want := range map[int]int{0: 3, 8: 3, 24: 3, 80: 10} {
+		m := NewMaking()
+		begun := 0
+		for m.MayBegin(retained - begun) {
+			m.Begin(volume.ID(fmt.Sprint(begun)), volume.Size{}, true)
+			begun++
+		}
+		if begun < want-1 || begun > want {
+			t.Errorf("%d of %d, want %d", begun, retained, want)
+		}
+	}
+}
