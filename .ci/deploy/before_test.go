@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +54,21 @@ func improve(t *testing.T, object *unstructured.Unstructured, values map[string]
 	switch {
 	case object.GetKind() == "DaemonSet":
 		improveDaemon(t, object, values)
+	case object.GetKind() == "ClusterRole" && strings.HasSuffix(object.GetName(), "-controller"):
+		rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Whose the data of a deleted claim are it sees from the PersistentVolume.
+		for _, rule := range rules {
+			rule := rule.(map[string]any)
+			if reflect.DeepEqual(rule["resources"], []any{"persistentvolumes"}) {
+				rule["verbs"] = append(rule["verbs"].([]any), "watch")
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, rules, "rules"); err != nil {
+			t.Fatal(err)
+		}
 	case object.GetKind() == "ClusterRole" && strings.HasSuffix(object.GetName(), "-gateway"):
 		rules, _, err := unstructured.NestedSlice(object.Object, "rules")
 		if err != nil {
