@@ -15,6 +15,9 @@ const (
 	// ConnectProtocol is what the node asks to upgrade to: from then on it is an HTTP/2 server, and the
 	// gateway its client.
 	ConnectProtocol = "katbox-node/1"
+	// HeaderReplica tells one replica of the gateway, or of the controller, from others, in the answer to a request to
+	// connect: it may have several addresses.
+	HeaderReplica = "Katbox-Replica"
 	// HeaderNode names the node in a request to connect, and in the answers of a node.
 	HeaderNode = "Katbox-Node"
 	// HeaderVersion is the version of the node's daemon in a request to connect, and that of the gateway

@@ -265,7 +265,8 @@ func (r *Registry) switchProtocols(conn net.Conn, buffered *bufio.ReadWriter, wh
 	if err := conn.SetDeadline(time.Now().Add(connectLimit)); err != nil {
 		return nil, err
 	}
-	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.ConnectProtocol + "\r\n\r\n"
+	answer := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + api.ConnectProtocol + "\r\n" +
+		api.HeaderReplica + ": " + r.id + "\r\n\r\n"
 	if _, err := conn.Write([]byte(answer)); err != nil {
 		return nil, err
 	}

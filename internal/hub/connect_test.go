@@ -435,3 +435,19 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// TestReplicaSaysWhoItIs, so that a node with two addresses of it keeps one connection.
+func TestReplicaSaysWhoItIs(t *testing.T) {
+	seen := map[string]bool{}
+	for range 2 {
+		s := newStage(t).listen(nil)
+		for range 2 {
+			conn, answer := s.dial(request("n1", s.cluster.add("p1", "u1", "n1")))
+			defer conn.Close()
+			seen[answer.Header.Get(api.HeaderReplica)] = true
+		}
+	}
+	if seen[""] || len(seen) != 2 {
+		t.Errorf("two replicas call themselves %v", seen)
+	}
+}

@@ -11,7 +11,8 @@
 //	Upgrade: katbox-node/1
 //	Katbox-Node: <node>
 //
-// From the answer 101 on the node is an HTTP/2 server on that connection, and the hub its
+// The answer 101 has a header Katbox-Replica that tells this replica from others: a node keeps one connection to a replica
+// that has several addresses. From it on the node is an HTTP/2 server on that connection, and the hub its
 // client. A refusal is a Status: 401 for a token that the API server does not accept, 403 for
 // one of another pod, ServiceAccount or node, 503 with Retry-After if the hub cannot look now.
 //

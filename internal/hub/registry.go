@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -81,6 +82,8 @@ func (uncounted) TokenReviewed(string)   {}
 // connect to.
 type Registry struct {
 	Config
+	// id tells this replica from others.
+	id      string
 	limits  limits
 	started time.Time
 	// reviews bounds how many tokens are reviewed a second, reviewing how many at once.
@@ -146,7 +149,7 @@ func New(c Config) (*Registry, error) {
 		c.Metrics = uncounted{}
 	}
 	r := &Registry{
-		Config: c, started: time.Now(), nodes: map[string]*node{}, transport: newTransport(),
+		Config: c, id: rand.Text(), started: time.Now(), nodes: map[string]*node{}, transport: newTransport(),
 		reviews: rate.NewLimiter(reviewsPerSecond, reviewsBurst), reviewing: make(chan struct{}, reviewsAtOnce),
 		refusals: rate.NewLimiter(1, 20),
 		limits: limits{

@@ -53,11 +53,11 @@ func (r *refusal) Unwrap() error { return r.error }
 
 // connect makes a connection that the gateway uses.
 func (l *link) connect(ctx context.Context) (*connection, error) {
-	wire, err := l.reach(ctx)
+	wire, replica, err := l.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := l.u.serve(l, wire)
+	c, err := l.u.serve(l, wire, replica)
 	if err != nil {
 		return nil, err
 	}
@@ -70,28 +70,28 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 	return c, err
 }
 
-// reach makes a connection that the gateway has taken.
-func (l *link) reach(ctx context.Context) (*wire, error) {
+// reach makes a connection that the gateway has taken. replica tells which of its replicas; empty for one that does not say.
+func (l *link) reach(ctx context.Context) (w *wire, replica string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.u.pace.connect)
 	defer cancel()
 	token, err := l.u.peer.readToken(l.u.cfg.TokenFile)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	roots, err := l.u.peer.readCA(l.u.cfg.CAFile)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	secure, err := l.dial(ctx, roots)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	rest, err := l.upgrade(ctx, secure, token)
+	rest, replica, err := l.upgrade(ctx, secure, token)
 	if err != nil {
 		secure.NetConn().Close()
-		return nil, err
+		return nil, "", err
 	}
-	return newWire(secure, rest), nil
+	return newWire(secure, rest), replica, nil
 }
 
 func (p peer) readToken(path string) (string, error) {
@@ -153,41 +153,41 @@ func (l *link) dial(ctx context.Context, roots *x509.CertPool) (*tls.Conn, error
 }
 
 // upgrade asks the gateway to take the connection. It returns what the gateway has sent behind its
-// answer.
-func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest []byte, err error) {
+// answer, and which replica it is.
+func (l *link) upgrade(ctx context.Context, conn net.Conn, token string) (rest []byte, replica string, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+l.target.String()+api.ConnectPath, nil)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	request.Header = http.Header{
 		"Authorization": {"Bearer " + token}, "Connection": {"Upgrade"}, "Upgrade": {api.ConnectProtocol},
 		api.HeaderNode: {l.u.cfg.Node}, api.HeaderVersion: {l.u.cfg.Version},
 	}
 	if err := request.Write(conn); err != nil {
-		return nil, fmt.Errorf("ask %s for a connection: %w", l.u.peer, plain(err))
+		return nil, "", fmt.Errorf("ask %s for a connection: %w", l.u.peer, plain(err))
 	}
 	limited := &io.LimitedReader{R: conn, N: mostAnswer}
 	reader := bufio.NewReader(limited)
 	answer, err := http.ReadResponse(reader, request)
 	if err != nil {
-		return nil, fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, plain(err))
+		return nil, "", fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, plain(err))
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		defer answer.Body.Close()
-		return nil, l.refused(answer)
+		return nil, "", l.refused(answer)
 	}
 	if !strings.EqualFold(answer.Header.Get("Upgrade"), api.ConnectProtocol) {
-		return nil, refuse("%s switches to the protocol %q, and this node speaks %s; are both of versions that belong together?",
+		return nil, "", refuse("%s switches to the protocol %q, and this node speaks %s; are both of versions that belong together?",
 			l.u.peer, shorten(answer.Header.Get("Upgrade")), api.ConnectProtocol)
 	}
 	rest, _ = reader.Peek(reader.Buffered())
 	rest = bytes.Clone(rest)
 	if !stop() {
-		return nil, fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, errSilent)
+		return nil, "", fmt.Errorf("%s did not answer the request to connect: %w", l.u.peer, errSilent)
 	}
-	return rest, nil
+	return rest, replicaOf(answer.Header), nil
 }
 
 // refused returns why the gateway does not take the connection.

@@ -38,8 +38,9 @@ type connection struct {
 	wire   *wire
 	server *http.Server
 	began  time.Time
-	// gateway is its address.
-	gateway string
+	// link made it; gateway is its address, replica which one answered there.
+	link             *link
+	gateway, replica string
 	// leaveContext ends when the connection is no longer to be used; leaving ends it.
 	leaveContext context.Context
 	leaving      context.CancelFunc
@@ -54,11 +55,11 @@ type connection struct {
 	endSummary context.CancelFunc
 }
 
-// serve begins to serve on a wire.
-func (u *Uplink) serve(l *link, w *wire) (*connection, error) {
+// serve begins to serve on a wire. The error is an [errSame] where another address has a connection to the same replica.
+func (u *Uplink) serve(l *link, w *wire, replica string) (*connection, error) {
 	ctx, leaving := context.WithCancel(context.Background())
-	c := &connection{u: u, wire: w, began: time.Now(), gateway: l.address.String(), leaveContext: ctx, leaving: leaving,
-		limit: rate.NewLimiter(requestRate, requestBurst), asked: make(chan struct{}), receiving: make(chan struct{}, mostOwning)}
+	c := &connection{u: u, wire: w, began: time.Now(), link: l, gateway: l.address.String(), replica: replica,
+		leaveContext: ctx, leaving: leaving, limit: rate.NewLimiter(requestRate, requestBurst), asked: make(chan struct{}), receiving: make(chan struct{}, mostOwning)}
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true) // what is encrypted is below
 	c.server = &http.Server{
@@ -76,6 +77,11 @@ func (u *Uplink) serve(l *link, w *wire) (*connection, error) {
 	if u.stopped {
 		w.Close()
 		return nil, errStopping
+	}
+	if other := u.other(l, replica); other != "" {
+		w.Close()
+		leaving()
+		return nil, &errSame{replica: replica, address: other}
 	}
 	u.connections[c] = struct{}{}
 	u.tasks.Go(func() {

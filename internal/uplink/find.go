@@ -42,7 +42,7 @@ func (u *Uplink) find(ctx context.Context) {
 // connected reports whether each address has a connection, and there is one.
 func (u *Uplink) connected() bool {
 	states := u.States()
-	return len(states) > 0 && !slices.ContainsFunc(states, func(s State) bool { return s.Since.IsZero() })
+	return len(states) > 0 && !slices.ContainsFunc(states, func(s State) bool { return s.Since.IsZero() && !s.StandsBy })
 }
 
 // resolveAll looks up all names. A name that cannot be resolved keeps the addresses that it had.

@@ -125,8 +125,8 @@ type node struct {
 }
 
 // take takes a node; it returns nil if that has left.
-func take(t testing.TB, conn net.Conn, cert tls.Certificate) *node {
-	n, err := uplinktest.Take(t.Context(), conn, cert)
+func take(t testing.TB, conn net.Conn, cert tls.Certificate, replica string) *node {
+	n, err := uplinktest.TakeAs(t.Context(), conn, cert, replica)
 	if err != nil {
 		return nil
 	}
@@ -138,12 +138,21 @@ func good(t testing.TB, cert tls.Certificate) (behave func(net.Conn), nodes chan
 	return goodAfter(t, cert, func(*node) {})
 }
 
+// goodAs is good for a replica that says who it is.
+func goodAs(t testing.TB, cert tls.Certificate, replica string) (behave func(net.Conn), nodes chan *node) {
+	return goodReplica(t, cert, replica, func(*node) {})
+}
+
 // goodAfter calls before with each node whose summary it has not asked for: until then the node's
 // connection does not grow old.
 func goodAfter(t testing.TB, cert tls.Certificate, before func(*node)) (behave func(net.Conn), nodes chan *node) {
+	return goodReplica(t, cert, "", before)
+}
+
+func goodReplica(t testing.TB, cert tls.Certificate, replica string, before func(*node)) (behave func(net.Conn), nodes chan *node) {
 	nodes = make(chan *node, 100)
 	return func(conn net.Conn) {
-		n := take(t, conn, cert)
+		n := take(t, conn, cert, replica)
 		if n == nil {
 			return
 		}

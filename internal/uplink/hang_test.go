@@ -50,7 +50,7 @@ func TestGatewayHangs(t *testing.T) {
 		"after the preface":  {sending(uplinktest.Switching + preface), "does not ask for the summary"},
 		"before a request":   {sending(uplinktest.Switching + preface + noSettings), "does not ask for the summary"},
 		"with other requests": {func(conn net.Conn) {
-			if n := take(t, conn, cert); n != nil {
+			if n := take(t, conn, cert, ""); n != nil {
 				for err := error(nil); err == nil; {
 					var answer *http.Response
 					if answer, err = n.Ask(http.MethodGet, "/v1/volumes", nil); err == nil {

@@ -24,15 +24,18 @@ type link struct {
 	// refusals counts attempts in a row that were refused.
 	refusals int
 
-	// These are guarded by Uplink.mu. wanted: the name has this address.
-	wanted bool
-	since  time.Time
-	err    error
+	// replica is the one at this address that another address has a connection to; empty for none.
+	replica string
+
+	// These are guarded by Uplink.mu. wanted: the name has this address; standsBy: another one leads to the same replica.
+	wanted, standsBy bool
+	since            time.Time
+	err              error
 }
 
 // report is called with Uplink.mu.
 func (l *link) report() State {
-	return State{Target: l.target.String(), Address: l.address.String(), Since: l.since, Err: l.err}
+	return State{Target: l.target.String(), Address: l.address.String(), Since: l.since, StandsBy: l.standsBy, Err: l.err}
 }
 
 // note keeps how it stands with the link. A connection that is renewed has a new since.
@@ -47,6 +50,7 @@ func (l *link) note(since time.Time, err error) {
 		l.u.peer.counts.connected(l.u.cfg.Metrics, change)
 	}
 	l.since, l.err = since, err
+	l.standsBy = errors.As(err, new(*errSame))
 }
 
 // run connects, and connects anew before a connection is too old and after it was lost, until ctx
@@ -78,10 +82,22 @@ func (l *link) run(ctx context.Context) {
 				due.Reset(l.u.pace.missed) // a gateway takes two connections of a node
 				continue
 			}
+			if current == nil && l.u.leadsElsewhere(l) {
+				due.Reset(around(l.u.pace.missed))
+				continue
+			}
 			next, err := l.connect(ctx)
+			l.replica = ""
+			same := (*errSame)(nil)
 			switch {
 			case ctx.Err() != nil:
 				return // a connection that was made is closed with the others
+			case errors.As(err, &same):
+				if current == nil { // else that of an earlier process, which ends by itself
+					l.standBy(same)
+				}
+				due.Reset(around(l.u.pace.missed))
+				continue
 			case err != nil:
 				due.Reset(l.failed(err, current))
 				continue

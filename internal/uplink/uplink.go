@@ -248,6 +248,8 @@ type State struct {
 	Target, Address string
 	// Since is when the connection was made; zero if there is none.
 	Since time.Time
+	// StandsBy: another address leads to the same replica, and has the connection.
+	StandsBy bool
 	// Err is why there is no connection, or why it cannot be renewed.
 	Err error
 }

@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,11 +87,20 @@ const Switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUp
 
 // Take takes a node and becomes its client.
 func Take(ctx context.Context, conn net.Conn, cert tls.Certificate) (*Node, error) {
+	return TakeAs(ctx, conn, cert, "")
+}
+
+// TakeAs is Take by a replica; one without a name does not say which it is.
+func TakeAs(ctx context.Context, conn net.Conn, cert tls.Certificate, replica string) (*Node, error) {
 	secure, r, err := Read(conn, cert)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := io.WriteString(secure, Switching); err != nil {
+	answer := Switching
+	if replica != "" {
+		answer = strings.TrimSuffix(answer, "\r\n") + api.HeaderReplica + ": " + replica + "\r\n\r\n"
+	}
+	if _, err := io.WriteString(secure, answer); err != nil {
 		return nil, err
 	}
 	protocols := &http.Protocols{}
