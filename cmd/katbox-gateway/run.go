@@ -231,9 +231,15 @@ func (i *instance) startOutcomes(ctx context.Context) (err error) {
 	if i.o.outcomes == noOutcomes {
 		return nil
 	}
-	ended, err := i.startEvents(ctx)
+	events, err := i.startEvents(ctx)
 	if err != nil {
 		return err
+	}
+	ended := func(pod *core.Pod, deleted bool) {
+		i.owners.Ended(pod)
+		if events != nil {
+			events(pod, deleted)
+		}
 	}
 	i.outcomes, err = outcomes.New(outcomes.Config{
 		Pods: i.cluster.core.CoreV1(), Nodes: i.registry, Ended: ended, Metrics: i.counted, Log: i.log.WithName("outcomes"),

@@ -6,6 +6,9 @@
 // ([Owners.Verdict]). Nothing is remembered about a pod because of what a node said of it: the cache
 // holds what the API server answered, and refusals only for the very same question.
 //
+// A pod that is gone when its question has its turn is known all the same if the watch of pods that end has shown it
+// ([Owners.Ended]), and its namespace is older than it.
+//
 // A pod's texts are those of whoever made it. They are bounded before anything is remembered, and the
 // cache is bounded by its bytes as well.
 //

@@ -65,6 +65,8 @@ type Owners struct {
 	complaints *rate.Limiter
 	facts      *memory[identity, fact]
 	denials    *memory[question, struct{}]
+	// ended are pods that have ended.
+	ended *memory[identity, ended]
 }
 
 // fact is what the API server said about a pod.
@@ -102,6 +104,7 @@ func New(c Config) (*Owners, error) {
 		Config: c, reads: rate.NewLimiter(readsPerSecond, readsBurst), complaints: rate.NewLimiter(rate.Limit(1)/10, 1),
 		reading: make(chan struct{}, readsAtOnce),
 		facts:   newMemory(mostFacts, mostFactBytes, factBytes), denials: newMemory(mostDenials, mostDenialBytes, denialBytes),
+		ended: newMemory(mostFacts, mostFactBytes, endedBytes),
 	}, nil
 }
 
@@ -136,6 +139,13 @@ func (o *Owners) ask(ctx context.Context, q question) (volume.Owner, error) {
 		return denied, nil
 	}
 	f, static, err := o.read(ctx, q)
+	if errors.Is(err, errGone) {
+		var seen bool
+		var unknown error
+		if f, static, seen, unknown = o.wasSeen(ctx, q); seen || unknown != nil {
+			err = unknown
+		}
+	}
 	switch {
 	case errors.Is(err, errGone):
 		o.Metrics.PodLookedUp(metrics.Gone)
