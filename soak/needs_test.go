@@ -145,7 +145,7 @@ var needs = map[fake.Bug]need{
 	// The disk is never full, so that most may stay.
 	fake.EvictsAll: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 40, 4
-		w.Disk.Size = 16 << 20
+		w.Disk.Size = 32 << 20
 		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
 		w.Driver.Headroom = 0.9
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
@@ -161,7 +161,7 @@ var needs = map[fake.Bug]need{
 	// a second.
 	fake.EvictsNewest: {change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 40, 4
-		w.Disk.Size = 16 << 20
+		w.Disk.Size = 32 << 20
 		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
 		w.Driver.Headroom = 0.9
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
@@ -169,7 +169,7 @@ var needs = map[fake.Bug]need{
 	// Where an older volume of another pod is due, that of a failed one goes before it is due itself.
 	fake.EvictsFailures: {also: []history.Promise{history.Durable}, change: func(w *workload.Workload) {
 		w.Pods, w.Parallel = 40, 4
-		w.Disk.Size = 16 << 20
+		w.Disk.Size = 32 << 20
 		w.Contents.Files, w.Contents.Bytes = 8, 256<<10
 		w.Driver.Headroom = 0.9
 		w.Driver.Lifespan = workload.Duration(12 * time.Second)

@@ -46,6 +46,8 @@ type options struct {
 	// tolerance is how long after its deadline data may still be there. It is
 	// always the constant, but for tests.
 	tolerance time.Duration
+	// reaction is how far ahead the driver expects pods to write on as they do; 0 is not at all.
+	reaction time.Duration
 	// enoughCalls is from how many calls on the checker compares what they cost;
 	// 0 stands for its own number.
 	enoughCalls int
@@ -56,7 +58,7 @@ type options struct {
 // parseOptions reads the command line, and the workload that it names. A seed
 // that is not given is drawn here. The error is pflag.ErrHelp, or wraps errUsage.
 func parseOptions(args []string) (options, error) {
-	o := options{tolerance: tolerance}
+	o := options{tolerance: tolerance, reaction: reaction}
 	var preset, file string
 	var change workload.Workload
 	var volumes, kills int

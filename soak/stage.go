@@ -25,6 +25,8 @@ const (
 	// canaryDirectories is how many there are of the directories that nothing
 	// may ever happen to.
 	canaryDirectories = 16
+	// reaction is how far ahead Katbox expects pods to write on, 2 s, with a margin.
+	reaction = 2500 * time.Millisecond
 	// tolerance is how long after its deadline data may still be there.
 	tolerance = 5 * time.Second
 )
@@ -78,7 +80,7 @@ func setStage(o options, l testbed.Layout, d daemon.Driver) (*stage, error) {
 	s.checker, err = check.New(check.Config{
 		Work: l.Work, Kubelet: l.Kubelet,
 		Lifespan: w.Driver.Lifespan.D(), OrphanGrace: w.Driver.OrphanGrace.D(),
-		PruneInterval: w.Driver.PruneInterval.D(), Headroom: w.Driver.Headroom, Tolerance: o.tolerance,
+		PruneInterval: w.Driver.PruneInterval.D(), Headroom: w.Driver.Headroom, Reaction: o.reaction, Tolerance: o.tolerance,
 		ReleaseGrace: w.Driver.ReleaseGrace.D(), Tombstones: w.Reading.Readers > 0, Outcomes: w.Volumes.OnFailure > 0,
 		EnoughCalls: o.enoughCalls, MaxPinned: w.Driver.Pinned(), Taken: content.Taken,
 		Timeline: s.timeline, Findings: s.findings,

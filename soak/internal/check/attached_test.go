@@ -116,7 +116,7 @@ func TestAttached(t *testing.T) {
 			w.attach(w.retain(1))
 			time.Sleep(2 * time.Second)
 			younger := w.retain(2)
-			w.free(50)
+			w.free(75)
 			time.Sleep(lifespan * 3 / 4)
 			w.remove(younger)
 			time.Sleep(time.Second)

@@ -238,8 +238,8 @@ func TestBugs(t *testing.T) {
 		r.driver.SetClock(time.Hour)
 	}
 	pressed := func(r *trial) {
-		// Half of the headroom is free then.
-		r.try(os.WriteFile(filepath.Join(r.dir, "ballast"), make([]byte, 12<<20), 0o644))
+		// Three quarters of the headroom are free then.
+		r.try(os.WriteFile(filepath.Join(r.dir, "ballast"), make([]byte, 10<<20), 0o644))
 	}
 	full := func(r *trial) {
 		over := r.timeline.Begin(workload.DiskFull, "")

@@ -174,13 +174,13 @@ func TestChecker(t *testing.T) {
 		}, ""},
 
 		{"evicted", func(w *world) {
-			w.free(50) // half of the headroom
+			w.free(75) // half of the headroom
 			v := w.retain(1)
 			time.Sleep(lifespan/2 + soonAfter)
 			w.remove(v)
 		}, ""},
 		{"evicted too soon", func(w *world) {
-			w.free(50)
+			w.free(75)
 			v := w.retain(1)
 			time.Sleep(lifespan / 4)
 			w.remove(v)
@@ -455,7 +455,7 @@ func TestCounts(t *testing.T) {
 		}
 		time.Sleep(lifespan/2 + time.Second)
 		w.remove(v)
-		w.free(50)
+		w.free(75)
 		evicted := w.retain(2)
 		time.Sleep(lifespan/2 + time.Second)
 		w.remove(evicted)

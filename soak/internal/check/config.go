@@ -28,7 +28,7 @@ type Space struct {
 	TotalInodes, FreeInodes uint64
 }
 
-// Config is what a Checker works with. All fields are required, but Headroom,
+// Config is what a Checker works with. All fields are required, but Headroom, Reaction,
 // Lifespan, ReleaseGrace, Outcomes, Tombstones, Patience, EnoughCalls and MaxPinned may be zero.
 type Config struct {
 	// Work is the driver's working directory, Kubelet the kubelet's.
@@ -40,6 +40,9 @@ type Config struct {
 	OrphanGrace   time.Duration
 	PruneInterval time.Duration
 	Headroom      float64
+	// Reaction is how far ahead the driver expects pods to write on as they do, with a margin: that raises its
+	// floor. 0 is not at all.
+	Reaction time.Duration
 	// ReleaseGrace is how long the driver keeps what a person releases.
 	ReleaseGrace time.Duration
 	// MaxPinned is which share of the disk volumes may take that are pinned or attached; 0 is not known.

@@ -52,7 +52,7 @@ func TestHolds(t *testing.T) {
 		{"pinned, and evicted", func(w *world) {
 			v := w.retain(1)
 			w.pin(v, 2*lifespan)
-			w.free(50)
+			w.free(75)
 			time.Sleep(lifespan * 3 / 4)
 			w.remove(v)
 			time.Sleep(time.Second)
@@ -70,7 +70,7 @@ func TestHolds(t *testing.T) {
 			w.pin(v, 2*lifespan)
 			time.Sleep(2 * time.Second)
 			younger := w.retain(2)
-			w.free(50)
+			w.free(75)
 			time.Sleep(lifespan * 3 / 4)
 			w.remove(younger)
 			time.Sleep(time.Second)
@@ -115,7 +115,7 @@ func TestHolds(t *testing.T) {
 			w.retain(1)
 			time.Sleep(2 * time.Second)
 			v := w.retain(2)
-			w.free(50)
+			w.free(75)
 			w.checker.BeginRelease(v)(0, nil)
 			time.Sleep(500 * time.Millisecond)
 			w.remove(v)
@@ -211,12 +211,12 @@ func TestTombstones(t *testing.T) {
 	}
 	atDeadline := late(func(*world) { time.Sleep(lifespan - 50*time.Millisecond) })
 	underPressure := late(func(w *world) {
-		w.free(50)
+		w.free(75)
 		time.Sleep(2 * time.Second)
 	})
 	evict := func(w *world) *history.Volume {
 		v := w.retain(1)
-		w.free(50)
+		w.free(75)
 		time.Sleep(lifespan * 3 / 4)
 		w.remove(v)
 		time.Sleep(time.Second)

@@ -24,9 +24,16 @@ const (
 	scarce = 0.02
 )
 
-// factor is by how much lifespans shrink: 1 while the headroom is free, 0 when
-// nothing is; the smaller of what bytes and inodes give.
-func factor(s Space, headroom float64) float64 {
+const (
+	// floorShare is the part of the headroom that is the floor, brinkShare the part with which pinned
+	// volumes may go.
+	floorShare, brinkShare = 0.5, 0.25
+	// speedMemory is how long it may remember how fast they did.
+	speedMemory = 15 * time.Second
+)
+
+// free is how much of the headroom is free: 1 is all of it; the smaller of what bytes and inodes give.
+func free(s Space, headroom float64) float64 {
 	of := func(free, total uint64) float64 {
 		wanted := math.Ceil(float64(total) * headroom)
 		if float64(free) >= wanted {
@@ -35,6 +42,47 @@ func factor(s Space, headroom float64) float64 {
 		return float64(free) / wanted
 	}
 	return min(of(s.FreeBytes, s.TotalBytes), of(s.FreeInodes, s.TotalInodes))
+}
+
+// factor is by how much lifespans shrink with so much of the headroom free: 1 with all of it, 0 at a floor.
+func factor(free, floor float64) float64 {
+	switch {
+	case free >= 1:
+		return 1
+	case free <= floor:
+		return 0
+	}
+	return (free - floor) / (1 - floor)
+}
+
+// raised is how high writers may have raised the floor: by what they wrote in the fastest second of late.
+func (p *pressure) raised(at time.Time, s Space, headroom float64, reaction time.Duration) float64 {
+	p.recent = append(p.recent, spaceAt{at, s.FreeBytes, s.FreeInodes})
+	for at.Sub(p.recent[0].at) > time.Second {
+		p.recent = p.recent[1:]
+	}
+	of := func(total uint64, freeOf func(spaceAt) uint64) float64 {
+		if total == 0 {
+			return 0
+		}
+		most := uint64(0)
+		for _, s := range p.recent {
+			most = max(most, freeOf(s))
+		}
+		lost := float64(most - freeOf(p.recent[len(p.recent)-1]))
+		return lost * reaction.Seconds() / math.Ceil(float64(total)*headroom)
+	}
+	now := max(of(s.TotalBytes, func(s spaceAt) uint64 { return s.bytes }), of(s.TotalInodes, func(s spaceAt) uint64 { return s.inodes }))
+	if now >= p.fastest || at.Sub(p.fastestAt) > speedMemory {
+		p.fastest, p.fastestAt = now, at
+	}
+	return min(1, max(floorShare, p.fastest))
+}
+
+// spaceAt is what was free at a time.
+type spaceAt struct {
+	at            time.Time
+	bytes, inodes uint64
 }
 
 // tight tells whether there may be too little room for a volume.
@@ -49,30 +97,38 @@ type pressure struct {
 	slices []measured
 	now    float64
 	known  bool
+	// recent are the samples of the last second, fastest is the largest part of the headroom that was
+	// written in a second of late, and when.
+	recent    []spaceAt
+	fastest   float64
+	fastestAt time.Time
 }
 
 // measured is what was measured from one moment on, for a slice of time.
 type measured struct {
 	from, to  time.Time
 	low, high float64
-	noRoom    bool
+	// least is the smallest part of the headroom that was free.
+	least  float64
+	noRoom bool
 }
 
-// add notes what was measured at a time, later than all before, and forgets
-// what is older than keep.
-func (p *pressure) add(at time.Time, factor float64, noRoom bool, keep time.Duration) {
+// add notes which factors are possible at a time, later than all before, and with how much of the
+// headroom free, and forgets what is older than keep.
+func (p *pressure) add(at time.Time, low, high, free float64, noRoom bool, keep time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now, p.known = factor, true
+	p.now, p.known = high, true
 	if n := len(p.slices); n > 0 && at.Sub(p.slices[n-1].from) < slice {
 		s := &p.slices[n-1]
-		s.to, s.low, s.high, s.noRoom = at, min(s.low, factor), max(s.high, factor), s.noRoom || noRoom
+		s.to, s.low, s.high, s.noRoom = at, min(s.low, low), max(s.high, high), s.noRoom || noRoom
+		s.least = min(s.least, free)
 		return
 	}
 	if old := p.first(at.Add(-keep)); old > 1024 {
 		p.slices = slices.Delete(p.slices, 0, old)
 	}
-	p.slices = append(p.slices, measured{from: at, to: at, low: factor, high: factor, noRoom: noRoom})
+	p.slices = append(p.slices, measured{from: at, to: at, low: low, high: high, least: free, noRoom: noRoom})
 }
 
 // first is the place of the first slice that is not over at the time.
@@ -94,6 +150,17 @@ func (p *pressure) extremes(from, to time.Time) (low, high float64) {
 		high = 1
 	}
 	return low, high
+}
+
+// least is the smallest part of the headroom that was free between two times; 1 if nothing was measured.
+func (p *pressure) least(from, to time.Time) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	least := 1.0
+	for i := p.first(from); i < len(p.slices) && !p.slices[i].from.After(to); i++ {
+		least = min(least, p.slices[i].least)
+	}
+	return least
 }
 
 // noRoom tells whether the disk had too little room at any time between.
@@ -125,7 +192,9 @@ func (c *Checker) measure() {
 		c.fail(fmt.Errorf("measure the disk: %w", err))
 		return
 	}
-	c.pressure.add(time.Now(), factor(s, c.cfg.Headroom), tight(s), c.cfg.Lifespan+c.cfg.Tolerance+time.Minute)
+	now, free := time.Now(), free(s, c.cfg.Headroom)
+	low := factor(free, c.pressure.raised(now, s, c.cfg.Headroom, c.cfg.Reaction))
+	c.pressure.add(now, low, factor(free, floorShare), free, tight(s), c.cfg.Lifespan+c.cfg.Tolerance+time.Minute)
 }
 
 // lowest is the lowest factor that the driver can have known at some time
@@ -134,18 +203,37 @@ func (c *Checker) lowest(from, to time.Time) float64 {
 	if c.cfg.Headroom == 0 {
 		return 1
 	}
+	from, full := c.knowable(from, to)
+	if full {
+		return 0
+	}
+	low, _ := c.pressure.extremes(from, to)
+	return low
+}
+
+// leastFree is the same of the part of the headroom that was free.
+func (c *Checker) leastFree(from, to time.Time) float64 {
+	if c.cfg.Headroom == 0 {
+		return 1
+	}
+	from, full := c.knowable(from, to)
+	if full {
+		return 0
+	}
+	return c.pressure.least(from, to)
+}
+
+// knowable returns since when the driver can have measured what it went by between two times, and whether the
+// disk may have been full.
+func (c *Checker) knowable(from, to time.Time) (since time.Time, full bool) {
 	window := c.slack()
 	if c.cfg.Timeline.During(from.Add(-window), to, workload.SlowDisk, workload.MachineSlow) {
 		// A measurement or a deletion may have been under way all the while.
 		window = 4*window + 10*time.Second
 	}
 	from = from.Add(-window)
-	if c.cfg.Timeline.During(from, to, workload.DiskFull, workload.NoInodes) {
-		// It may have been fuller between our measurements.
-		return 0
-	}
-	low, _ := c.pressure.extremes(from, to)
-	return low
+	// It may have been fuller between our measurements.
+	return from, c.cfg.Timeline.During(from, to, workload.DiskFull, workload.NoInodes)
 }
 
 // mayBeEvicted tells whether pressure excuses that a volume was gone by the
@@ -156,7 +244,7 @@ func (c *Checker) mayBeEvicted(r *retained, gone time.Time) bool {
 	case gone.Before(r.attachedUntil()):
 		return false
 	case r.pinned():
-		return low <= doubt // the disk is all but full
+		return c.leastFree(r.lastWhole, gone) <= brinkShare+doubt // the disk is all but full
 	case r.released(), c.succeeded(r.volume):
 		return low < 1 // they go when another volume is due
 	}

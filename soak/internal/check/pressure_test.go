@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestFactor(t *testing.T) {
+func TestFree(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		space    Space
@@ -20,7 +20,7 @@ func TestFactor(t *testing.T) {
 		{"inodes are shorter", Space{TotalBytes: 1000, FreeBytes: 50, TotalInodes: 100, FreeInodes: 2}, 0.1, 0.2},
 		{"bytes are shorter", Space{TotalBytes: 1000, FreeBytes: 10, TotalInodes: 100, FreeInodes: 9}, 0.1, 0.1},
 	} {
-		if got := factor(test.space, test.headroom); got != test.want {
+		if got := free(test.space, test.headroom); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestPressureWindows(t *testing.T) {
 		case i >= 200 && i < 300: // 10 s to 15 s
 			f = 0.5
 		}
-		p.add(at(float64(i)/20), f, i == 100, time.Hour)
+		p.add(at(float64(i)/20), f, f, f, i == 100, time.Hour)
 	}
 	for _, test := range []struct {
 		name      string
@@ -87,12 +87,39 @@ func TestPressureWindows(t *testing.T) {
 func TestPressureForgets(t *testing.T) {
 	var p pressure
 	for i := range 10_000 {
-		p.add(at(float64(i)), 0.5, false, time.Minute)
+		p.add(at(float64(i)), 0.5, 0.5, 0.5, false, time.Minute)
 	}
 	if n := len(p.slices); n > 1200 {
 		t.Errorf("%d slices are kept of 10000, want no more than needed", n)
 	}
 	if low, high := p.extremes(at(9950), at(9999)); low != 0.5 || high != 0.5 {
 		t.Errorf("the last minute is forgotten: %v to %v", low, high)
+	}
+}
+
+func TestFactor(t *testing.T) {
+	for _, test := range []struct{ free, floor, want float64 }{
+		{1, 0.5, 1}, {0.75, 0.5, 0.5}, {0.5, 0.5, 0}, {0.1, 0.5, 0}, {0.75, 0.75, 0}, {0.99, 1, 0}, {1, 1, 1},
+	} {
+		if got := factor(test.free, test.floor); got != test.want {
+			t.Errorf("%v of the headroom free with a floor at %v: %v, want %v", test.free, test.floor, got, test.want)
+		}
+	}
+}
+
+// TestRaised: fast writers raise the floor for a while, slow ones do not.
+func TestRaised(t *testing.T) {
+	var p pressure
+	disk := func(free uint64) Space { return Space{TotalBytes: 1000, FreeBytes: free} }
+	for _, step := range []struct {
+		at   float64
+		free uint64
+		want float64
+	}{
+		{0, 500, 0.5}, {0.5, 490, 0.5}, {1, 465, 0.875}, {3, 465, 0.875}, {3.5, 365, 1}, {10, 365, 1}, {20, 365, 0.5}, {21, 800, 0.5},
+	} {
+		if got := p.raised(at(step.at), disk(step.free), 0.1, 2500*time.Millisecond); got != step.want {
+			t.Errorf("at %v s with %d free: %v, want %v", step.at, step.free, got, step.want)
+		}
 	}
 }

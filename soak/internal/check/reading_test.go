@@ -55,7 +55,7 @@ func TestLists(t *testing.T) {
 			w.checker.BeginList("").End(nil)
 		}, ""},
 		{"leaves out one that is evicted", func(w *world) {
-			w.free(50)
+			w.free(75)
 			v := w.retain(1)
 			time.Sleep(lifespan * 3 / 4)
 			w.checker.BeginList("").End(nil)

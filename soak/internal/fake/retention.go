@@ -166,7 +166,8 @@ func (r *run) factor() float64 {
 	if r.cfg.Headroom == 0 {
 		return 1
 	}
-	return min(1, free(r.cfg.Work)/r.cfg.Headroom)
+	share := min(1, free(r.cfg.Work)/r.cfg.Headroom)
+	return max(0, 2*share-1) // 0 at the floor, which is half of the headroom
 }
 
 // scarce tells whether the disk is as good as full.
