@@ -28,8 +28,6 @@ const (
 	// failedInterval is the time between two lines about volumes that cannot be deleted. When the
 	// disk fails, none can be.
 	failedInterval = time.Minute
-	// never is further in the future than any daemon runs.
-	never = 50 * 365 * 24 * time.Hour
 )
 
 // deletionsWithin is how many volumes may be deleted at the same time by a number of workers.
