@@ -150,6 +150,8 @@ func TestFailedReads(t *testing.T) {
 		{"retained, and absent", func(w *world) { failed(w, w.retain(1), Absent) }, 1},
 		{"retained, and refused", func(w *world) { failed(w, w.retain(1), Refused) }, 1},
 		{"retained, and unserved", func(w *world) { failed(w, w.retain(1), Unserved) }, 1},
+		{"retained, and broken off", func(w *world) { failed(w, w.retain(1), Broken) }, 1},
+		{"a list is broken off", func(w *world) { failed(w, nil, Broken) }, 1},
 		{"a list fails", func(w *world) { failed(w, nil, Unserved) }, 1},
 		{"the driver was killed", func(w *world) {
 			v := w.retain(1)
@@ -170,6 +172,12 @@ func TestFailedReads(t *testing.T) {
 			time.Sleep(lifespan)
 			w.remove(v)
 			failed(w, v, Absent)
+		}, 0},
+		{"gone, and broken off", func(w *world) {
+			v := w.retain(1)
+			time.Sleep(lifespan)
+			w.remove(v)
+			failed(w, v, Broken)
 		}, 0},
 		{"gone, and refused", func(w *world) {
 			v := w.retain(1)

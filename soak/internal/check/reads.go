@@ -18,6 +18,8 @@ const (
 	Absent Failure = iota
 	// Unserved: the driver could not be asked, or did not answer in time.
 	Unserved
+	// Broken: the connection ended before the answer began. A volume that goes takes those of its readers with it.
+	Broken
 	// Refused: any other error.
 	Refused
 )
@@ -30,9 +32,9 @@ func (c *Checker) ReadFailed(v *history.Volume, from time.Time, how Failure, wha
 	switch {
 	case c.cfg.Timeline.During(from, now, workload.DaemonKill):
 		return true
-	case how == Unserved && c.cfg.Timeline.During(from, now, workload.SlowDisk, workload.MachineSlow):
+	case (how == Unserved || how == Broken) && c.cfg.Timeline.During(from, now, workload.SlowDisk, workload.MachineSlow):
 		return true
-	case how == Absent && v != nil && c.mayBeAbsent(v):
+	case (how == Absent || how == Broken) && v != nil && c.mayBeAbsent(v):
 		return true
 	}
 	c.cfg.Findings.Add(history.ReadsTrue, v, fmt.Sprintf("%s, asked for at %s, and nothing excuses that", what, from.Format(history.Clock)))

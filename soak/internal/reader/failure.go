@@ -3,7 +3,9 @@ package reader
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/katbox/katbox/internal/api"
@@ -21,8 +23,11 @@ func failure(err error) check.Failure {
 	var answer *api.Error
 	switch {
 	case !errors.As(err, &answer):
-		if errors.Is(err, api.ErrCut) {
+		switch {
+		case errors.Is(err, api.ErrCut):
 			return check.Absent
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+			return check.Broken
 		}
 		return check.Unserved
 	case answer.Code == http.StatusServiceUnavailable, answer.Code == http.StatusGatewayTimeout:
@@ -52,7 +57,7 @@ func (p *person) judge(ctx context.Context, s *subject, from time.Time, what str
 		return errOver
 	}
 	how := failure(err)
-	if how == check.Unserved && errors.Is(err, errIncomplete) {
+	if (how == check.Unserved || how == check.Broken) && errors.Is(err, errIncomplete) {
 		how = check.Absent
 	}
 	if p.cfg.Checker.ReadFailed(s.volume, from, how, what+": "+err.Error()) {
