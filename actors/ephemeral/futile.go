@@ -48,19 +48,19 @@ func (r *retention) stopEarly() {
 
 func (r *retention) goOn() {
 	r.stopped = stopped{}
+	r.making.Trust()
 	r.metrics.EvictionsStopped(false)
 }
 
 // yields tells the outlook whether deletions make room.
 func (r *retention) yields(o *outlook) {
+	if r.stopped.tries > 0 {
+		o.trying = r.making.Early() > 0
+		o.futile = o.trying || o.now.Before(r.stopped.again)
+		if !o.futile && r.making.Enough() {
+			r.goOn() // whatever it was, it is over
+		}
+		o.again = r.stopped.again
+	}
 	o.doubtful = r.making.Doubtful()
-	if r.stopped.tries == 0 {
-		return
-	}
-	o.trying = r.making.Early() > 0
-	o.futile = o.trying || o.now.Before(r.stopped.again)
-	if !o.futile && r.making.Enough() {
-		r.goOn() // whatever it was, it is over
-	}
-	o.again = r.stopped.again
 }

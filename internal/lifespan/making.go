@@ -188,6 +188,9 @@ func (m *Making) GiveUp() Yield {
 // Relax forgets what came so far of deletions that were not judged: there is no pressure any more.
 func (m *Making) Relax() { m.yield = Yield{} }
 
+// Trust forgets the last verdict: what has caused it may be over.
+func (m *Making) Trust() { m.futile = false }
+
 // Early is how many volumes that go early are on their way.
 func (m *Making) Early() int { return m.early }
 
