@@ -118,8 +118,10 @@ func (e *environment) occupied(ctx context.Context, r *volume.Record, pace scrat
 // held returns what the kernel counts for a volume's project, whose limit it sets again if another program has changed
 // it, and whether that is known: that the volume's files have that project.
 func (e *environment) held(r *volume.Record) (quota.Quota, bool) {
-	// One that is being published may not have got its project yet.
-	if r.Project == 0 || !e.Quota.Counts() || r.Phase != volume.Publishing && !e.hasProject(r) {
+	if r.Phase == volume.Publishing { // it may not have got its project and limit yet
+		return e.Quota.Of(r.Project)
+	}
+	if r.Project == 0 || !e.Quota.Counts() || !e.hasProject(r) {
 		return quota.Quota{}, false
 	}
 	return e.Quota.Held(r.Project, r.Terms.Limit, logkeys.About(*r)...)

@@ -562,3 +562,20 @@ func TestCutLifespanIsLogged(t *testing.T) {
 		h.stop()
 	})
 }
+
+// TestNewVolumeIsNoChangedLimit: its record has a limit before the kernel has. Nobody has changed that.
+func TestNewVolumeIsNoChangedLimit(t *testing.T) {
+	withQuotas(t, func(t *testing.T, h *testNode, q *fakeQuotas) {
+		h.publishLimited()
+		r, _ := h.records.get(testID)
+		r.Phase = volume.Publishing
+		q.mu.Lock()
+		clear(q.limits)
+		q.mu.Unlock()
+		h.node.env.held(&r)
+		metricstest.Of(t, h.metrics).Want(t, "being published", metricstest.Values{"katbox_quota_limits_changed_total": 0})
+		r.Phase = volume.Published
+		h.node.env.held(&r)
+		metricstest.Of(t, h.metrics).Want(t, "published", metricstest.Values{"katbox_quota_limits_changed_total": 1})
+	})
+}
