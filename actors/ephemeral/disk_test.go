@@ -376,3 +376,28 @@ func TestAnErasureWithoutAnEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestErasuresGoOnWhileTheKernelCounts: on a full disk there is no time to count what each of many volumes has
+// brought.
+func TestErasuresGoOnWhileTheKernelCounts(t *testing.T) {
+	b := &fakeTrash{}
+	withDisk(t, 1, b, func(t *testing.T, w diskTest) {
+		synctest.Wait()
+		w.factor.Store(math.Float64bits(0))
+		w.root.Send(w.disk, &messages.NoSpace{})
+		synctest.Wait()
+		w.counts.Store(int64(time.Minute))
+		var names []string
+		for i := range 10 * maxStarted {
+			names = append(names, fmt.Sprint("x", i))
+		}
+		b.set(nil, names...)
+		w.erase(names...)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if left := b.left(); left != 0 {
+			t.Errorf("%d volumes are left", left)
+		}
+		time.Sleep(10 * time.Minute)
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"sync"
 	"time"
 
 	"github.com/katbox/katbox/actors"
@@ -69,6 +70,8 @@ type eraser struct {
 	refused *lineLimit
 	// over is called with each volume of whose erasure no more room comes.
 	over func(volume.ID)
+	// counting is held by the erasure that makes the file system count what came free.
+	counting sync.Mutex
 }
 
 type (
@@ -243,11 +246,13 @@ func (e *eraser) erase(now time.Time) {
 }
 
 // gained returns how much more is free after an erasure than before. Others write at the same time, so
-// on a disk at its floor the file system is made to count what came free before that is gone again.
+// on a disk at its floor the file system is made to count what came free before that is gone again. That
+// may take seconds, so one erasure at a time does so, for all, and the others go on.
 func (e *eraser) gained(before volume.Space) volume.Size {
 	after, err := before, error(nil)
-	if e.turns.Hurry() {
+	if e.turns.Hurry() && e.counting.TryLock() {
 		after, err = e.SpaceAfterErase(before)
+		e.counting.Unlock()
 	} else {
 		after, err = e.Space()
 	}
