@@ -150,3 +150,30 @@ func TestAFullDiskIsJudgedAnew(t *testing.T) {
 		h.wantValues("at the end", metricstest.Values{`katbox_evictions_stopped`: 0, `katbox_broken_guarantees_total{guarantee="pin"}`: 1})
 	})
 }
+
+// TestAVolumeWithoutDataHoldsUpNoDecision: nothing of it is erased, so that no erasure shows what it has brought.
+func TestAVolumeWithoutDataHoldsUpNoDecision(t *testing.T) {
+	for name, tt := range map[string]struct {
+		brings  uint64
+		stopped float64
+		gone    int
+	}{
+		"it brought room": {brings: heldSize, gone: 2},
+		"it brought none": {stopped: 1, gone: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heldNode(t, 1, func() uint64 { return tt.brings }, func(t *testing.T, h *testNode, _ *lines, gone func() int) {
+				time.Sleep(testInterval)
+				if err := os.RemoveAll(h.data("pod", numbered(0))); err != nil {
+					t.Fatal(err)
+				}
+				h.disk.set(0, nil)
+				time.Sleep(10 * time.Minute)
+				if n := gone(); n != tt.gone {
+					t.Errorf("%d are gone, want %d", n, tt.gone)
+				}
+				h.wantValues("at the end", metricstest.Values{`katbox_evictions_stopped`: tt.stopped})
+			})
+		})
+	}
+}

@@ -193,10 +193,10 @@ func (r *retention) deleteDue() {
 			continue
 		}
 		r.owed = r.owed && (decision.measure || full) // else nothing is left that may go for it
-		if decision.measure {
+		switch {
+		case decision.measure, decision.spare && r.making.Early() > 0:
 			r.ask()
-		}
-		if decision.spare && r.making.Early() == 0 {
+		case decision.spare:
 			r.stopEarly()
 		}
 		r.setTimer(decision.at)
