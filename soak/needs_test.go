@@ -52,6 +52,16 @@ func faulty(kind workload.FaultKind, times int, length time.Duration) need {
 	}}
 }
 
+// openFiles lets a process have the files of what is retained open while the disk is full.
+func openFiles(w *workload.Workload) {
+	w.Pods, w.Parallel = 40, 8
+	w.Contents.Files, w.Contents.Bytes = 8, 256<<10
+	w.Driver.Headroom = 0.1
+	w.Driver.Lifespan = workload.Duration(20 * time.Second)
+	w.Disk.Size = 128 << 20
+	w.Faults = []workload.Fault{fault(workload.OpenFiles, 1, 5*time.Second)}
+}
+
 // read lets people read what the waves leave, in some of which there is a certain
 // content.
 func read(change func(*workload.Workload)) need {
@@ -150,6 +160,8 @@ var needs = map[fake.Bug]need{
 		w.Driver.Headroom = 0.9
 		w.Driver.Lifespan = workload.Duration(8 * time.Second)
 	}},
+	// A process has the files open, of which each volume has enough for the driver to see that they make no room.
+	fake.EvictsInVain: {change: openFiles},
 	// Mounts are looked at once in a second.
 	fake.MountsTwice: {change: func(w *workload.Workload) {
 		w.Pods, w.Calls.Doubled, w.Length.Mean = 12, 1, workload.Duration(3*time.Second)

@@ -272,6 +272,17 @@ func TestHonestEvictions(t *testing.T) {
 	}
 }
 
+// TestHonestWithOpenFiles: a driver that keeps what makes no room breaks no promise by that.
+func TestHonestWithOpenFiles(t *testing.T) {
+	t.Parallel()
+	w := trial()
+	openFiles(&w)
+	_, problems := playUntil(t, isBusy, func() *report.Result { return playFake(t, "", w) }, violations)
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
 // lacks says what did not happen in a run that had to.
 func lacks(result *report.Result, w workload.Workload) (problems []string) {
 	lack := func(format string, values ...any) { problems = append(problems, fmt.Sprintf(format, values...)) }

@@ -127,6 +127,7 @@ func (s *stage) churn(ctx context.Context, cancel context.CancelCauseFunc, c *ch
 		FillInodes: func(ctx context.Context, f workload.PlannedFault) error {
 			return c.amok(ctx, f, content.FillInodes)
 		},
+		HoldFiles: c.holdFiles,
 		StallDisk: s.stallDisk,
 		StepClock: s.stepClock(),
 	}

@@ -62,6 +62,8 @@ type Checker struct {
 	// hoard is what they have attached, by their IDs. pinsSent: a person has pinned something.
 	hoard    map[string]hoarded
 	pinsSent bool
+	// vain are the volumes whose files a process has open; nil if none does.
+	vain *vain
 	// removals are the last ones.
 	removals []*removal
 	// budget is what the driver's process may have.

@@ -151,6 +151,7 @@ func (c *Checker) conclude(r *retained, seen sight, before, after time.Time, err
 				c.checkOrder(r, after)
 			}
 			c.suspect(r, after)
+			c.checkVain(r.volume, after)
 			return
 		}
 		if c.broken(r, after) == c.durable(r.from, after) && c.besideRemoval(r.volume, r.lastWhole, after) {

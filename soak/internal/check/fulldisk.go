@@ -63,6 +63,7 @@ func (c *Checker) checkProgress(oldest *retained, now time.Time) {
 		// One large volume may take long to erase.
 		c.pressure.current() > low+doubt,
 		oldest.to.Add(shortened(c.cfg.Lifespan, high+doubt)).After(from),
+		c.cfg.Timeline.During(from.Add(-stoppedFor), now, workload.OpenFiles),
 		c.cfg.Timeline.During(from, now, workload.DaemonKill, workload.SlowDisk, workload.MachineSlow):
 		return
 	}

@@ -32,6 +32,7 @@ const (
 	NeverEvicts       Bug = "never evicts"                                     // a full disk
 	NeverEvictsShort  Bug = "never evicts what it keeps for a short time only" // a full disk
 	EvictsAll         Bug = "evicts all at once"                               // pressure
+	EvictsInVain      Bug = "evicts what makes no room"                        // open files
 	LocksUnpublishes  Bug = "lets all unpublishes wait for a busy target"      // a busy target
 	MountsTwice       Bug = "mounts again when a publish is repeated"          // doubled calls
 	KeepsRecords      Bug = "keeps the records of what is gone"
@@ -120,6 +121,7 @@ var breaks = map[Bug]history.Promise{
 	NeverEvicts:       history.FullDisk,
 	NeverEvictsShort:  history.FullDisk,
 	EvictsAll:         history.Durable,
+	EvictsInVain:      history.MakesRoom,
 	LocksUnpublishes:  history.Independent,
 	MountsTwice:       history.AnyOrder,
 	KeepsRecords:      history.NoLeak,

@@ -2,12 +2,16 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -189,12 +193,35 @@ func (r *run) relieve(ctx context.Context) {
 				break
 			}
 			next := r.first(list)
+			if r.cfg.Bug != EvictsInVain && inUse(r.data(next)) {
+				break
+			}
 			r.delete(next, "bytes")
 			if _, there := r.disk.get(next.id); there {
 				break
 			}
 		}
 	}
+}
+
+// inUse tells whether a process has a file of a volume open: to delete it would make no room.
+func inUse(data string) bool {
+	used := false
+	_ = filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || used {
+			return nil // what cannot be looked at is no reason to keep it
+		}
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOATIME, 0)
+		if err != nil {
+			return nil
+		}
+		defer f.Close()
+		// A lease for writing is had only by who alone has the file open.
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+		used = errors.Is(err, unix.EAGAIN)
+		return nil
+	})
+	return used
 }
 
 // adopt retains what no call will tell of: volumes of pods that are gone, and

@@ -25,6 +25,8 @@ type Node struct {
 	// its volume.
 	FillDisk   func(ctx context.Context, f workload.PlannedFault) error
 	FillInodes func(ctx context.Context, f workload.PlannedFault) error
+	// HoldFiles lets a process have the files of all retained volumes open while a pod fills the disk.
+	HoldFiles func(ctx context.Context, f workload.PlannedFault) error
 	// StallDisk makes the disk slow for a time.
 	StallDisk func(ctx context.Context, length time.Duration) error
 	// StepClock moves the driver's wall clock.
@@ -83,6 +85,8 @@ func (n *Node) carryOut(ctx context.Context, f workload.PlannedFault) error {
 		err = n.fill(ctx, f, n.FillDisk)
 	case workload.NoInodes:
 		err = n.fill(ctx, f, n.FillInodes)
+	case workload.OpenFiles:
+		err = n.fill(ctx, f, n.HoldFiles)
 	case workload.SlowDisk:
 		err = n.during(ctx, n.disk, f, "", func() error { return n.StallDisk(ctx, f.For) })
 	case workload.ClockStep:

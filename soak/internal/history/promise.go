@@ -26,6 +26,7 @@ const (
 	KeepsFailed   Promise = "what a failed pod left is kept"    // 14. for its whole lifespan
 	Attached      Promise = "an attached volume stays as it is" // 14. while a pod looks at it, and for a grace after that
 	Tombstones    Promise = "what goes leaves a tombstone"      // 14. one, which says why
+	MakesRoom     Promise = "what goes early makes room"        // 14. or the others stay
 )
 
 // What the run itself needs, beyond the design's promises.
@@ -40,6 +41,6 @@ const (
 var Promises = []Promise{
 	PublishedData, Durable, FailedPublish, AnyOrder, Independent, Contained,
 	FullDisk, NoLeak, Monotonic, BadInput, FlatCost, ReadsTrue, ReadsInside, ReadsNoTrace, ListsTrue, Removes, Holds, Limits, KeepsFailed,
-	Attached, Tombstones,
+	Attached, Tombstones, MakesRoom,
 	ReadOnly, Locals, Lives, Completed,
 }

@@ -38,6 +38,7 @@ var faultInks = map[workload.FaultKind]ink{
 	workload.NoInodes:       {Name: "no-inodes", Light: "#558B2F", Dark: "#9CCC65", shade: true},
 	workload.SlowDisk:       {Name: "slow-disk", Light: "#00897B", Dark: "#4DB6AC", shade: true},
 	workload.MachineSlow:    {Name: "machine-slow", Light: "#455A64", Dark: "#90A4AE", shade: true},
+	workload.OpenFiles:      {Name: "open-files", Light: "#9E9D24", Dark: "#DCE775", shade: true},
 	workload.ClockStep:      {Name: "clock-step", Light: "#6D4C41", Dark: "#BCAAA4", shade: true},
 }
 

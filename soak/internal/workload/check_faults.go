@@ -13,6 +13,8 @@ var disks = map[FaultKind][]string{
 	DiskFull: {tmpfs, ext4, xfs, btrfs, auto},
 	NoInodes: {tmpfs, ext4, auto},
 	SlowDisk: {ext4, xfs, btrfs, auto},
+	// btrfs counts what comes free only later.
+	OpenFiles: {tmpfs, ext4, xfs, auto},
 }
 
 func (w Workload) checkFaults(c *checker) {

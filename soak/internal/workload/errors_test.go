@@ -11,7 +11,7 @@ func TestErrors(t *testing.T) {
 	const (
 		top = "pods, parallel, arrival, length, drain, deletedEarly, failed, again, volumes, contents, calls, " +
 			"reading, driver, disk, faults, timeout"
-		faults = "daemon-kill, kubelet-restart, disk-full, no-inodes, slow-disk, clock-step, " +
+		faults = "daemon-kill, kubelet-restart, disk-full, no-inodes, slow-disk, clock-step, open-files, " +
 			"busy-target, foreign-mount, nested-mount, pod-removed, volume-removed, volume-symlink"
 		inEmpty = "churn.yaml: there is nothing in it; a preset would be an example to begin with"
 		tight   = "volumes: {tight: 0.1}\ndisk: {kind: ext4, quotas: true}\n"

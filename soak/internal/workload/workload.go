@@ -191,6 +191,7 @@ const (
 	NoInodes       FaultKind = "no-inodes"       // a pod uses all inodes up, for For
 	SlowDisk       FaultKind = "slow-disk"       // the disk stands still most of the time, for For
 	ClockStep      FaultKind = "clock-step"      // the daemon's wall clock steps by Step
+	OpenFiles      FaultKind = "open-files"      // a process has the files of all retained volumes open while a pod fills the disk, for For
 )
 
 // The faults of single volumes, which the seed picks.
@@ -209,7 +210,7 @@ const MachineSlow FaultKind = "machine-slow"
 
 // kinds are all faults that a workload can have, in the order of the constants.
 var kinds = []FaultKind{
-	DaemonKill, KubeletRestart, DiskFull, NoInodes, SlowDisk, ClockStep,
+	DaemonKill, KubeletRestart, DiskFull, NoInodes, SlowDisk, ClockStep, OpenFiles,
 	BusyTarget, ForeignMount, NestedMount, PodRemoved, VolumeRemoved, VolumeSymlink,
 }
 

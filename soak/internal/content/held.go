@@ -1,0 +1,40 @@
+package content
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Held are files that a process has open, so that removing them makes no room. The zero value is none.
+type Held struct{ files []*os.File }
+
+// Open opens all regular files below a directory. What is not there any more is left out.
+func (h *Held) Open(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil || !entry.Type().IsRegular():
+			return err
+		}
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			h.files = append(h.files, f)
+		}
+		return err
+	})
+}
+
+// Close closes them.
+func (h *Held) Close() (err error) {
+	for _, f := range h.files {
+		err = errors.Join(err, f.Close())
+	}
+	h.files = nil
+	return err
+}
