@@ -65,18 +65,18 @@ func TestDeletionsThatMakeNoRoomStop(t *testing.T) {
 			}
 		}
 		h.disk.set(0, nil)
-		time.Sleep(testInterval) // until the disk is looked at
+		time.Sleep(35 * time.Second)
 		want("at first", 3, 1)
 		if n := len(log.with("deleting retained volumes makes no room, keeping the others: a process outside has their files open, " +
 			"or something shares their blocks; trying one again after a while")); n != 1 {
 			t.Errorf("%d lines say so, want one", n)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(65 * time.Second)
 		want("after a minute", 4, 1)
-		time.Sleep(90 * time.Second)
-		want("a minute and a half later they wait longer", 4, 1)
+		time.Sleep(50 * time.Second)
+		want("two minutes later they wait longer", 4, 1)
 		held = false
-		time.Sleep(time.Minute)
+		time.Sleep(70 * time.Second)
 		want("let go", 8, 0)
 	})
 }
@@ -100,8 +100,8 @@ func TestCallsThatFindNoRoomTakeNothingThatFreesNone(t *testing.T) {
 func TestATenantThatTakesTheRoomStopsNothing(t *testing.T) {
 	heldNode(t, 8, func() uint64 { return heldSize }, func(t *testing.T, h *testNode, _ *lines, gone func() int) {
 		h.disk.set(0, nil)
-		time.Sleep(25 * time.Millisecond) // it takes nothing at the very time of a look
-		for range 600 {
+		time.Sleep(25 * time.Millisecond) // never at the time of a look
+		for range 1200 {
 			time.Sleep(50 * time.Millisecond)
 			h.disk.set(0, nil)
 		}
@@ -123,56 +123,6 @@ func TestAPinStaysWhereOthersMakeNoRoom(t *testing.T) {
 					t.Errorf("%d are gone, want %d, without the pinned one", n, volumes)
 				}
 				h.wantValues("at the end", metricstest.Values{`katbox_evictions_stopped`: 1})
-			})
-		})
-	}
-}
-
-// TestAFullDiskIsJudgedAnew: deletions made no room once, and later there was enough. When the disk fills up again
-// with nothing left but a pinned volume, that one goes: nothing has shown that it would make no room.
-func TestAFullDiskIsJudgedAnew(t *testing.T) {
-	brings := uint64(0)
-	heldNode(t, 3, func() uint64 { return brings }, func(t *testing.T, h *testNode, _ *lines, gone func() int) {
-		h.disk.set(0, nil)
-		time.Sleep(50 * time.Second)
-		if n := gone(); n != 3 || !h.hasMarker("pod", numbered(3)) {
-			t.Fatalf("%d volumes are gone, want 3, without the pinned one", n)
-		}
-		h.disk.set(1<<30, nil)
-		time.Sleep(time.Hour)
-		h.wantValues("enough is free", metricstest.Values{`katbox_evictions_stopped`: 0})
-		brings = 1 << 30
-		h.disk.set(0, nil)
-		time.Sleep(time.Minute)
-		if n := gone(); n != 4 {
-			t.Errorf("full again: %d volumes are gone, want 4, with the pinned one", n)
-		}
-		h.wantValues("at the end", metricstest.Values{`katbox_evictions_stopped`: 0, `katbox_broken_guarantees_total{guarantee="pin"}`: 1})
-	})
-}
-
-// TestAVolumeWithoutDataHoldsUpNoDecision: nothing of it is erased, so that no erasure shows what it has brought.
-func TestAVolumeWithoutDataHoldsUpNoDecision(t *testing.T) {
-	for name, tt := range map[string]struct {
-		brings  uint64
-		stopped float64
-		gone    int
-	}{
-		"it brought room": {brings: heldSize, gone: 2},
-		"it brought none": {stopped: 1, gone: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			heldNode(t, 1, func() uint64 { return tt.brings }, func(t *testing.T, h *testNode, _ *lines, gone func() int) {
-				time.Sleep(testInterval)
-				if err := os.RemoveAll(h.data("pod", numbered(0))); err != nil {
-					t.Fatal(err)
-				}
-				h.disk.set(0, nil)
-				time.Sleep(10 * time.Minute)
-				if n := gone(); n != tt.gone {
-					t.Errorf("%d are gone, want %d", n, tt.gone)
-				}
-				h.wantValues("at the end", metricstest.Values{`katbox_evictions_stopped`: tt.stopped})
 			})
 		})
 	}
