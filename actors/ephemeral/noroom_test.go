@@ -55,6 +55,28 @@ func TestNoRoomElsewhereDeletesNothing(t *testing.T) {
 	})
 }
 
+// TestNoByteForPods: root has room on the disk, and pods have none. A new volume is refused, and what is
+// there is published again.
+func TestNoByteForPods(t *testing.T) {
+	withNode(t, func(t *testing.T, h *testNode) {
+		h.publish()
+		h.unpublish()
+		h.disk.set(0, nil)
+		h.publish()
+		h.publish()
+		other := h.publication()
+		other.ID, other.Target.Path = "csi-other", h.target(testPod, "other")
+		wantError(t, h.node.Publish(t.Context(), other), volume.ErrNoSpace)
+		if _, known := h.records.get("csi-other"); known {
+			t.Error("a refused volume has a record")
+		}
+		h.disk.set(1, nil)
+		if err := h.node.Publish(t.Context(), other); err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+	})
+}
+
 // TestCallsThatFindNoRoomBreakNoGuarantee, except on a disk that is all but full.
 func TestCallsThatFindNoRoomBreakNoGuarantee(t *testing.T) {
 	const total, calls = 1_000_000, 4 // the headroom is 100,000

@@ -32,6 +32,10 @@ func (t *task) publish(p volume.Publication) error {
 		return err
 	}
 
+	if err := t.hasRoom(p); err != nil {
+		return err
+	}
+
 	before, intent := t.record, t.intent(p)
 	if err := t.takeProject(&intent); err != nil {
 		return failedAndUndone(err)
@@ -76,6 +80,19 @@ func (t *task) mayPublish(p volume.Publication) error {
 		return fmt.Errorf("%w: volume %s belongs to pod %s, not to pod %s", volume.ErrConflict, t.id, t.record.Pod, p.Pod)
 	}
 	return nil
+}
+
+// hasRoom refuses a new volume for which pods have not a byte: what the file system reserves for root is
+// free to the daemon alone. A disk that cannot be measured refuses by itself.
+func (t *task) hasRoom(p volume.Publication) error {
+	if t.record != nil || p.Attach != (volume.Place{}) {
+		return nil
+	}
+	space, err := t.Space()
+	if err != nil || space.Total.Bytes == 0 || space.Free.Bytes > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w %s: no byte is left that a pod could write", volume.ErrNoSpace, volume.InWorkdir)
 }
 
 // dropStaleTargets forgets the targets, except one, at which the volume is not mounted any more:
