@@ -247,6 +247,13 @@ func (g *gateway) ask(flag, host, path string, certs ...tls.Certificate) (int, e
 		TLSClientConfig: &tls.Config{RootCAs: g.published(), ServerName: host, Certificates: certs}, ForceAttemptHTTP2: true,
 	}
 	defer transport.CloseIdleConnections()
+	// It is ready a moment before its log says on which address.
+	g.eventually("an address of "+flag, func() error {
+		if g.address(flag) == "" {
+			return errors.New("none is logged")
+		}
+		return nil
+	})
 	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, "https://"+g.address(flag)+path, nil)
 	if err != nil {
 		return 0, err
