@@ -147,7 +147,7 @@ func (t *task) finishAttachment(ctx context.Context) error {
 	switch {
 	case a.DeletionTimestamp != nil:
 		return t.cutOff(ctx, a)
-	case findsDisk(a) && a.Status.LUN != nil:
+	case findsDisk(a):
 		if err := t.judgeDisk(ctx, a); err != nil {
 			return err
 		}

@@ -34,10 +34,11 @@ func (x *index) claimDisk(m *claimDisk) string {
 	return x.disks[key]
 }
 
-// findsDisk reports whether a node has found a disk on which the controller has not decided.
+// findsDisk reports whether a node has found a disk on which the controller has not decided. What is attached over NFS has
+// none, whatever a node says.
 func findsDisk(a *v1alpha1.PoolAttachment) bool {
 	s := a.Status
-	return s.WWID != "" && s.WWID != s.AcceptedWWID && s.WWID != s.RefusedWWID && a.DeletionTimestamp == nil
+	return s.LUN != nil && s.WWID != "" && s.WWID != s.AcceptedWWID && s.WWID != s.RefusedWWID && a.DeletionTimestamp == nil
 }
 
 // judgeDisk decides whether the disk that a node has found for an attachment is the volume's.

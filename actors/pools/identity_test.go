@@ -160,6 +160,18 @@ func TestNameOfADiskIsFreeAgain(t *testing.T) {
 	}
 }
 
+// TestDiskOverNFS: a node that says it has found one has the controller attach the volume again and again no more.
+func TestDiskOverNFS(t *testing.T) {
+	w := newWorld(t)
+	w.create("pvc-1", 1, false)
+	w.attach("pvc-1", "node1")
+	w.says("pvc-1", "node1", "naa.1", gib)
+	if a := w.attachment("pvc-1", "node1"); a.Spec.Protocol != v1alpha1.NFS || a.Status.WWID != "naa.1" || unfinishedAttachment(a) {
+		t.Errorf("the controller has something left to do for %+v", a)
+	}
+	w.must(w.repeat(func() error { return w.Detach(w.ctx, "pvc-1", "") }))
+}
+
 // conflictIsBusy makes an error of a write that met another one be repeated.
 func conflictIsBusy(err error) error {
 	if apierrors.IsConflict(err) {
