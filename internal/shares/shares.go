@@ -6,6 +6,7 @@
 package shares
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -28,13 +29,15 @@ type Shares struct {
 	mu      sync.Mutex
 	taken   int
 	parties map[string]*party
-	// came numbers those that wait.
+	// came numbers those that wait, and the grants.
 	came uint64
 }
 
 // party has slots, or waits for some.
 type party struct {
 	taken int
+	// granted is the number of the last grant; 0 where it had nothing since it came.
+	granted uint64
 	// waiting are its own, the first to come first.
 	waiting []*waiter
 }
@@ -79,7 +82,8 @@ func (s *Shares) Take(of string) (release func(), err error) {
 	return s.grant(of, p), nil
 }
 
-// Wait is Take that waits for the slot. Of those that wait, the party with the fewest slots gets the next one.
+// Wait is Take that waits for the slot. Of those that wait, the party with the fewest slots gets the next one, and of
+// several the one whose last grant is longest ago: a party gets no more because more of its own wait.
 // The error is ErrQueue, or that of ctx.
 func (s *Shares) Wait(ctx context.Context, of string) (release func(), err error) {
 	s.mu.Lock()
@@ -134,9 +138,15 @@ func (s *Shares) forget(of string) {
 func (s *Shares) allows(p *party) bool { return p.taken < s.slots-s.taken && p.taken < s.mostOfOne }
 
 func (s *Shares) grant(of string, p *party) (release func()) {
+	s.give(p)
+	return s.releaser(of)
+}
+
+func (s *Shares) give(p *party) {
+	s.came++
+	p.granted = s.came
 	p.taken++
 	s.taken++
-	return s.releaser(of)
 }
 
 func (s *Shares) releaser(of string) func() {
@@ -155,8 +165,7 @@ func (s *Shares) release(of string) {
 	for p := s.next(); p != nil; p = s.next() {
 		first := p.waiting[0]
 		p.waiting = p.waiting[1:]
-		p.taken++
-		s.taken++
+		s.give(p)
 		close(first.granted)
 	}
 }
@@ -167,9 +176,16 @@ func (s *Shares) next() (next *party) {
 		if len(p.waiting) == 0 || !s.allows(p) {
 			continue
 		}
-		if next == nil || p.taken < next.taken || p.taken == next.taken && p.waiting[0].number < next.waiting[0].number {
+		if next == nil || p.before(next) {
 			next = p
 		}
 	}
 	return next
+}
+
+// before tells whether a party gets the next slot, and not another one.
+func (p *party) before(other *party) bool {
+	return cmp.Or(
+		cmp.Compare(p.taken, other.taken), cmp.Compare(p.granted, other.granted), cmp.Compare(p.waiting[0].number, other.waiting[0].number),
+	) < 0
 }

@@ -61,8 +61,8 @@ func TestMostOfOne(t *testing.T) {
 	}
 }
 
-// TestWaiting: a slot that becomes free goes to the party with the fewest, and then to the one that came first;
-// a party alone goes on as soon as its share allows.
+// TestWaiting: a slot that becomes free goes to the party with the fewest, and then to the one whose last turn is longest
+// ago; a party alone goes on as soon as its share allows.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(4, 4, 10)
@@ -98,8 +98,8 @@ func TestWaiting(t *testing.T) {
 			}
 		}
 		next("late", releases["greedy"][0])
-		next("greedy", releases["greedy"][1]) // it has none now, and came first
-		next("later", releases["third"][0])
+		next("later", releases["greedy"][1]) // "greedy" has none now, too, and its own came first, but it has had its turn
+		next("greedy", releases["third"][0])
 		next("other", releases["other"][0])
 		next("other", got[0]) // one is free, and "greedy" has one: nobody gets it
 		next("greedy", got[1])

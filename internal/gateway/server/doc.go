@@ -25,5 +25,6 @@
 // that fails is reset, so that it never looks complete.
 //
 // Limits: 16 lists and 64 requests for files at once, 8 of each for a user; 256 streams, 8 for a
-// user. Beyond that the answer is 429. A stream that moves less than 64 KiB in five minutes ends.
+// user. Lists and requests for files wait half a minute for their turn. Beyond that the answer is 429. A
+// stream that moves less than 64 KiB in five minutes ends.
 package server

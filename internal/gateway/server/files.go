@@ -14,9 +14,9 @@ func (c *call) files(values url.Values) error {
 	if err != nil {
 		return err
 	}
-	release, refused := c.s.files.take(c.who.GetName())
-	if refused != nil {
-		return refused
+	release, err := c.s.files.wait(c.r.Context(), c.who.GetName())
+	if err != nil {
+		return err
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(c.r.Context(), c.s.node)

@@ -101,7 +101,7 @@ func TestErrorWithoutEnd(t *testing.T) {
 // A search for a volume of a pod that is not known goes through all volumes of a namespace, and is bounded
 // as lists are.
 func TestSearchesAreBounded(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, func(s *Server) { s.lists.patience = time.Millisecond })
 	for range maxForReader {
 		release, refused := c.server.lists.take("alice")
 		if refused != nil {

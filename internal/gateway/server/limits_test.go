@@ -1,10 +1,15 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -75,4 +80,84 @@ func TestServiceAccountsOfATenant(t *testing.T) {
 	if _, refused := l.take("jane"); refused != nil {
 		t.Errorf("behind a tenant with four namespaces: %v", refused)
 	}
+}
+
+// TestListsWaitForTheirTurn: a tenant with twenty namespaces has all lists, and asks for the next one as soon as one has
+// ended. Another reader has his turn all the same.
+func TestListsWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter("lists", 16, 8)
+		ctx, cancel := context.WithCancel(t.Context())
+		var tenant sync.WaitGroup
+		defer tenant.Wait()
+		defer cancel()
+		for i := range 20 {
+			for range mostWaiting {
+				tenant.Go(func() {
+					for ctx.Err() == nil {
+						if release, err := l.wait(ctx, fmt.Sprintf("system:serviceaccount:mine-%d:sa", i)); err == nil {
+							time.Sleep(answerLimit / 2)
+							release()
+						}
+					}
+				})
+			}
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if all, _ := l.Taken(""); all != 16 {
+			t.Fatalf("%d lists run", all)
+		}
+		for range 10 {
+			began := time.Now()
+			release, err := l.wait(t.Context(), "jane")
+			if err != nil || time.Since(began) > answerLimit {
+				t.Fatalf("after %s: %v", time.Since(began), err)
+			}
+			release()
+		}
+	})
+}
+
+// TestWaitEnds: for whoever waits too long, waits with too many others, or has left.
+func TestWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter("lists", 1, 1)
+		release, _ := l.take("a")
+		refused := func(err error, because string) {
+			t.Helper()
+			if status := apierrors.APIStatus(nil); !errors.As(err, &status) || status.Status().Code != http.StatusTooManyRequests ||
+				!strings.Contains(err.Error(), because) {
+				t.Errorf("%s: %v", because, err)
+			}
+		}
+		began := time.Now()
+		_, err := l.wait(t.Context(), "b")
+		refused(err, "1 lists are running in this gateway")
+		if waited := time.Since(began); waited != waitLimit {
+			t.Errorf("it waited %s", waited)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = l.wait(short, "b")
+		refused(err, "1 lists are running in this gateway")
+		left, leave := context.WithCancel(t.Context())
+		for range mostWaiting {
+			go func() {
+				if _, err := l.wait(left, "b"); !errors.Is(err, context.Canceled) {
+					t.Errorf("after the reader has left: %v", err)
+				}
+			}()
+		}
+		synctest.Wait()
+		_, err = l.wait(t.Context(), "b")
+		refused(err, `8 lists of user "b" wait for their turn`)
+		leave()
+		synctest.Wait()
+		release()
+		if release, err = l.wait(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		release()
+	})
 }

@@ -34,9 +34,9 @@ func (c *call) list(values url.Values) error {
 	if wrong != nil {
 		return wrong
 	}
-	release, refused := c.s.lists.take(c.who.GetName())
-	if refused != nil {
-		return refused
+	release, err := c.s.lists.wait(c.r.Context(), c.who.GetName())
+	if err != nil {
+		return err
 	}
 	defer release()
 	var page fleet.Page
@@ -181,9 +181,9 @@ func (c *call) find(ctx context.Context) (fleet.Found, error) {
 	}
 	if pod == "" {
 		// The node goes through all volumes of the namespace, as in a list.
-		release, refused := c.s.lists.take(c.who.GetName())
-		if refused != nil {
-			return fleet.Found{}, refused
+		release, err := c.s.lists.wait(ctx, c.who.GetName())
+		if err != nil {
+			return fleet.Found{}, err
 		}
 		defer release()
 	}

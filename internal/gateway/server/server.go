@@ -27,6 +27,10 @@ const (
 	maxFiles     = 64
 	maxStreams   = 256
 	maxForReader = 8
+	// waitLimit is how long a list or a request for files waits for its turn: as long as those that run may take to
+	// be read. mostWaiting is how many of each kind of one reader wait.
+	waitLimit   = answerLimit
+	mostWaiting = 8
 	// nodeLimit is how long a node may take to answer a request that is not a list or a stream.
 	nodeLimit = 5 * time.Second
 	// removeLimit is how long a node may take to record that a volume is gone, and beginLimit until a
@@ -38,7 +42,7 @@ const (
 	// handleLimit is how long a request may take until its answer begins, with time to spare for the
 	// question whether the user may. HTTP/2 resets a stream at its deadline for writing, also where
 	// nothing is being written: an error would not get out.
-	handleLimit = 30*time.Second + removeLimit + beginLimit
+	handleLimit = 30*time.Second + waitLimit + removeLimit + beginLimit
 	// stallLimit is how long the next 64 KiB of a stream may take.
 	stallLimit = 5 * time.Minute
 
