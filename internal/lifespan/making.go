@@ -18,10 +18,12 @@ type Making struct {
 	// each is what is on its way, and all are the sums of each stage.
 	each map[volume.ID]onItsWay
 	all  [asked + 1]sum
-	// early is how many of them go early. yield is what came of those before, futile the last verdict.
+	// early is how many of them go early. yield is what came of those before, futile the last verdict, and
+	// proven how many made room since the last bad one, or since there was no pressure.
 	early  int
 	yield  Yield
 	futile bool
+	proven int
 }
 
 // onItsWay is room on its way.
@@ -171,9 +173,13 @@ func (m *Making) judge() Verdict {
 	if m.futile {
 		after = 1
 	}
+	volumes := m.yield.Volumes
 	verdict := m.yield.judge(m.lacking, after)
-	if verdict != NoVerdict {
-		m.futile = verdict == MakesNone
+	switch verdict {
+	case MakesRoom:
+		m.futile, m.proven = false, m.proven+volumes
+	case MakesNone:
+		m.futile, m.proven = true, 0
 	}
 	return verdict
 }
@@ -181,12 +187,12 @@ func (m *Making) judge() Verdict {
 // GiveUp takes deletions to make no room, returns what came of the last ones, and begins anew.
 func (m *Making) GiveUp() Yield {
 	y := m.yield
-	m.yield, m.futile = Yield{}, true
+	m.yield, m.futile, m.proven = Yield{}, true, 0
 	return y
 }
 
 // Relax forgets what came so far of deletions that were not judged: there is no pressure any more.
-func (m *Making) Relax() { m.yield = Yield{} }
+func (m *Making) Relax() { m.yield, m.proven = Yield{}, 0 }
 
 // Trust forgets the last verdict: what has caused it may be over.
 func (m *Making) Trust() { m.futile = false }
@@ -195,13 +201,14 @@ func (m *Making) Trust() { m.futile = false }
 func (m *Making) Early() int { return m.early }
 
 // MayBegin reports whether one more of the retained volumes may go early, before it is known whether
-// those before make room.
+// those before make room. As many may be on their way as have made room before, and half of what is
+// retained at most.
 func (m *Making) MayBegin(retained int) bool {
 	unproven := m.early
 	if enough, known := m.yield.enough(m.lacking); known && !enough {
 		unproven += m.yield.Volumes
 	}
-	return unproven < max(fewDeletions, retained/batchPart)
+	return unproven < max(fewDeletions, retained/batchPart, min(m.proven, retained/2))
 }
 
 // Doubtful reports whether what has gone early has made no room so far.

@@ -4,7 +4,7 @@ import "github.com/katbox/katbox/internal/volume"
 
 const (
 	// fewDeletions is how many volumes go before it is judged whether that makes room, and one part in
-	// batchPart of those that are retained is how many may be on their way at once, where that is more.
+	// batchPart of those that are retained is how many may be on their way at first, where that is more.
 	fewDeletions, batchPart = 3, 8
 	// leastYield is the part of what was promised that has to come: a volume may be compressed or
 	// partly in use, and pods write meanwhile.

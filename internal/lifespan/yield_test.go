@@ -98,3 +98,34 @@ func TestFewAreOnTheirWay(t *testing.T) {
 		}
 	}
 }
+
+// TestMoreAreOnTheirWay once others have made room, until one makes none or the pressure is over.
+func TestMoreAreOnTheirWay(t *testing.T) {
+	size, lacks := volume.Size{Bytes: 1 << 20, Inodes: 1}, volume.Size{Bytes: 1 << 30}
+	for name, tt := range map[string]struct {
+		then           func(m *Making)
+		retained, want int
+	}{
+		"as many as made room": {func(*Making) {}, 100, 30},
+		"half of the retained": {func(*Making) {}, 40, 20},
+		"a bad verdict":        {func(m *Making) { m.GiveUp() }, 40, 5},
+		"no pressure any more": {func(m *Making) { m.Relax() }, 40, 5},
+	} {
+		m := NewMaking()
+		m.Ask()
+		m.Measured(lacks, volume.Size{}, volume.Size{}, true)
+		for range 30 {
+			m.Begin("csi-1", size, true)
+			m.Measured(lacks, volume.Size{}, size, false, "csi-1")
+		}
+		tt.then(&m)
+		begun := 0
+		for m.MayBegin(tt.retained) {
+			m.Begin(volume.ID(fmt.Sprint(begun)), size, true)
+			begun++
+		}
+		if begun != tt.want {
+			t.Errorf("%s: %d, want %d", name, begun, tt.want)
+		}
+	}
+}
