@@ -38,6 +38,7 @@ var outOfReach = map[string]string{
 
 	"quota.FileSystem.SetProject/SetXAttr":           "where the file system has project quotas; crashes there are those of TestQuotaCrash",
 	"quota.FileSystem.SetLimit/SetLimit":             "where the file system has project quotas",
+	"quota.FileSystem.Enforce/LimitProjects":         "where another program has turned project quotas off",
 	"quota.FileSystem.throughDevice/MakeBlockDevice": "before Linux 5.14",
 	"quota.FileSystem.throughDevice/Remove":          "before Linux 5.14",
 

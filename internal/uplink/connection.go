@@ -59,7 +59,8 @@ type connection struct {
 func (u *Uplink) serve(l *link, w *wire, replica string) (*connection, error) {
 	ctx, leaving := context.WithCancel(context.Background())
 	c := &connection{u: u, wire: w, began: time.Now(), link: l, gateway: l.address.String(), replica: replica,
-		leaveContext: ctx, leaving: leaving, limit: rate.NewLimiter(requestRate, requestBurst), asked: make(chan struct{}), receiving: make(chan struct{}, mostOwning)}
+		leaveContext: ctx, leaving: leaving, limit: rate.NewLimiter(requestRate, requestBurst), asked: make(chan struct{}),
+		receiving: make(chan struct{}, mostOwning)}
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true) // what is encrypted is below
 	c.server = &http.Server{
