@@ -122,7 +122,7 @@ func (k *classes) Receive(c actor.Context) {
 		}
 		k.update(c, m.class)
 	case *poolIs:
-		k.learn(m)
+		k.learn(c, m)
 		k.update(c, m.class)
 		k.expire(c)
 	case *retainedIs:
@@ -173,16 +173,20 @@ func (k *classes) see(object *v1alpha1.PoolClass) {
 }
 
 // learn takes over how a pool is. A pool that was deleted since stays so.
-func (k *classes) learn(m *poolIs) {
+func (k *classes) learn(c actor.Context, m *poolIs) {
 	if k.pools[m.name] == nil {
 		return
 	}
 	k.pools[m.name] = m
-	k.retention.learn(m)
+	taken := int64(0)
 	for name, r := range k.reservations {
 		if r.pool == m.name && !r.made.IsZero() && m.measured.After(r.made) {
+			taken += r.bytes
 			delete(k.reservations, name)
 		}
+	}
+	if k.retention.learn(m, taken) {
+		k.tellFutile(c, m.name)
 	}
 }
 

@@ -47,9 +47,9 @@ func (k *classes) answer(c actor.Context, m *messages.ReservePool, tries int) {
 		m.Fail(fmt.Errorf("%w: retained volumes were evicted to make room, which others have taken; try again", volume.ErrUnavailable))
 		return
 	}
-	pool, going := "", []*keptVolume(nil)
+	pool, going, trial := "", []*keptVolume(nil), false
 	for _, candidates := range full.candidates {
-		if pool, going = k.yields(full.class, candidates, m); pool != "" {
+		if pool, going, trial = k.yields(full.class, candidates, m); pool != "" {
 			break
 		}
 	}
@@ -71,17 +71,19 @@ func (k *classes) answer(c actor.Context, m *messages.ReservePool, tries int) {
 	}
 	for _, v := range going {
 		under.waiting[v.name] = true
-		k.end(c, v, pools.Evicted, why)
+		k.end(c, v, trial, pools.Evicted, why)
 	}
 	k.proceed(c, under)
 }
 
 // yields returns the pool that takes a volume once some of its retained volumes are gone, and which those are:
-// the oldest, just enough.
-func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate, m *messages.ReservePool) (string, []*keptVolume) {
+// the oldest, just enough. full: bytes are lacking there, and not what may be promised alone.
+func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate, m *messages.ReservePool) (
+	pool string, going []*keptVolume, full bool,
+) {
 	now := time.Now()
 	var able []pools.Candidate
-	needs := map[string]int64{}
+	needs, fulls := map[string]int64{}, map[string]bool{}
 	for _, one := range candidates {
 		kept := k.retention.pools[one.Name]
 		refused := slices.Contains(m.Refused, one.Name)
@@ -93,6 +95,10 @@ func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate
 			one.Headroom = 0
 		}
 		need := one.Lacking(m.Bytes) - kept.relieved()
+		fulls[one.Name] = refused || one.Full || m.Bytes > one.Available-one.Headroom-one.Reserved
+		if fulls[one.Name] && (kept.futile(now) || kept.mayGo() == 0) {
+			continue // what goes makes no room there, or it is not known yet
+		}
 		if one.Full && !m.Growth {
 			need = max(need, kept.wanted-kept.free-kept.relieved())
 		}
@@ -111,19 +117,19 @@ func (k *classes) yields(class *v1alpha1.PoolClass, candidates []pools.Candidate
 		one.Available, one.Provisioned = one.Available+lacking, one.Provisioned-lacking
 		able = append(able, one)
 	}
-	pool, _ := pools.Allocate(pools.Rule(class.Spec.Allocator), able, m.Bytes)
+	pool, _ = pools.Allocate(pools.Rule(class.Spec.Allocator), able, m.Bytes)
 	if pool == "" {
-		return "", nil
+		return "", nil, false
 	}
 	all, _ := k.retention.pools[pool].evictable(now, m.Volume)
 	need := needs[pool]
 	for i, v := range all {
 		if need <= 0 {
-			return pool, all[:i]
+			return pool, all[:i], fulls[pool]
 		}
 		need -= v.size
 	}
-	return pool, all
+	return pool, all, fulls[pool]
 }
 
 // madeRoom tells those who wait for it that a retained volume is gone, or stays.

@@ -52,21 +52,21 @@ func (k *classes) expire(c actor.Context) {
 			reason = pools.Evicted
 			why = fmt.Sprintf("pool %s is nearly full, which leaves %.0f%% of lifespans of %s", e.pool, 100*p.factor, duration.Format(e.lifespan))
 		}
-		k.end(c, e.keptVolume, reason, why)
+		k.end(c, e.keptVolume, e.early, reason, why)
 	}
 	root, self := c.ActorSystem().Root, c.Self()
 	k.expiry = time.AfterFunc(again.Sub(now), func() { root.Send(self, &retentionDue{}) })
 }
 
-// end lets a worker delete a retained volume.
-func (k *classes) end(c actor.Context, v *keptVolume, reason pools.End, why string) {
+// end lets a worker delete a retained volume. trial: it is judged by the room that this makes.
+func (k *classes) end(c actor.Context, v *keptVolume, trial bool, reason pools.End, why string) {
 	order := &messages.EndRetained{
 		Routing: messages.Routing{ID: keyOf(kindVolume, v.name)}, Name: v.name, Since: v.written, Lifespan: v.lifespan,
 		Reason: reason, Why: why,
 	}
 	name, pool := v.name, v.pool
 	root, self := c.ActorSystem().Root, c.Self()
-	k.retention.begin(v)
+	k.retention.begin(v, trial)
 	err := k.Workers.Go(func() {
 		err := actors.Guard(k.Log, func() error {
 			ctx, cancel := context.WithTimeout(k.ctx, longestOperation)

@@ -25,6 +25,8 @@ type memArray struct {
 	grown map[string]int
 	// slow: new volumes and snapshots cannot be used at first.
 	slow bool
+	// shared: a volume that goes leaves no room, because snapshots share its blocks.
+	shared bool
 }
 
 type attachedTo struct{ volume, server string }
@@ -208,7 +210,9 @@ func (a *memArray) DeleteVolume(_ context.Context, id string) error {
 	case v.HasSnapshots:
 		return array.ErrHasSnapshots
 	}
-	a.room += v.Size
+	if !a.shared {
+		a.room += v.Size
+	}
 	delete(a.volumes, id)
 	return nil
 }

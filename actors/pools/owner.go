@@ -158,6 +158,8 @@ func (o *owner) Receive(c actor.Context) {
 		o.toldOf(m)
 	case *nodeAway:
 		o.left(m)
+	case *poolWarning:
+		o.warnPool(m.pool, m.reason, m.text)
 	case *findDisk:
 		m.Send(o.disks.find(m.uuid, m.last))
 	case *wantedPool:

@@ -9,6 +9,7 @@ import (
 	"github.com/katbox/katbox/internal/array"
 	"github.com/katbox/katbox/internal/lifespan"
 	"github.com/katbox/katbox/internal/pools/v1alpha1"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 const (
@@ -61,11 +62,14 @@ type keptPool struct {
 	// relief are volumes that went early since the array was asked how much is free, or are on their way.
 	relief map[string]relief
 	ending int
+	proof
 }
 
 // relief is room that a volume leaves.
 type relief struct {
 	bytes int64
+	// trial: it goes to make room, which it is judged by.
+	trial bool
 	// done is when the volume was gone; zero until then.
 	done time.Time
 }
@@ -125,16 +129,25 @@ func (r *retention) remove(name string) {
 	}
 }
 
-// learn takes over how a pool is.
-func (r *retention) learn(m *poolIs) {
+// learn takes over how a pool is, and how many bytes new volumes have taken of what came free. It reports whether nothing
+// goes early there from now on, because that makes no room.
+func (r *retention) learn(m *poolIs, taken int64) (stopped bool) {
 	p := r.pool(m.name)
+	if p.onTrial() > 0 {
+		p.yield.Came.Bytes += max(m.on.Available-p.free+taken, 0)
+	}
 	p.usable = m.state == v1alpha1.PoolReady || m.state == v1alpha1.PoolFailed || m.state == v1alpha1.PoolDeleting
 	p.factor, p.free, p.wanted = m.factor(), m.on.Available, m.wanted()
 	for name, left := range p.relief {
-		if !left.done.IsZero() && m.measured.After(left.done) {
-			delete(p.relief, name)
+		if left.done.IsZero() || !m.measured.After(left.done) {
+			continue
 		}
+		if left.trial {
+			p.yield.Shown(volume.Size{Bytes: left.bytes, Inodes: 1})
+		}
+		delete(p.relief, name)
 	}
+	return p.judge(m.measured)
 }
 
 // forget forgets a pool that there is no more. Its volumes' resources go by themselves.
@@ -149,12 +162,12 @@ func (r *retention) forget(name string) {
 	delete(r.pools, name)
 }
 
-// begin notes that a volume is being deleted.
-func (r *retention) begin(v *keptVolume) {
+// begin notes that a volume is being deleted, and whether it is judged by the room that this makes.
+func (r *retention) begin(v *keptVolume, trial bool) {
 	p := r.pools[v.pool]
 	v.ending = true
 	p.ending++
-	p.relief[v.name] = relief{bytes: v.size}
+	p.relief[v.name] = relief{bytes: v.size, trial: trial}
 }
 
 // ended notes what came of the deletion of a volume.
@@ -255,8 +268,12 @@ func (r *retention) due(now time.Time) (all []end, again time.Time) {
 
 // pressed returns those volumes of a pool under pressure that go before their lifespan is over: the oldest, and
 // no more than leave the room that is wanted. What is left then goes after the next look at the array, if it is
-// still needed.
+// still needed; so does what may go only once it is known that those before make room.
 func (p *keptPool) pressed(now time.Time, sooner func(time.Time)) (all []*keptVolume) {
+	if p.futile(now) {
+		sooner(p.again)
+		return nil
+	}
 	for _, v := range p.volumes {
 		at := v.deadline(p.factor)
 		switch {
@@ -274,12 +291,14 @@ func (p *keptPool) pressed(now time.Time, sooner func(time.Time)) (all []*keptVo
 	if short <= 0 && left == 0 {
 		short = 1 // the array calls itself full all the same
 	}
+	may := p.mayGo()
 	for i, v := range all {
-		if short <= 0 {
+		if short <= 0 || may == 0 {
 			return all[:i]
 		}
 		if v.ready(now) {
 			short -= v.size
+			may--
 		}
 	}
 	return all

@@ -25,11 +25,11 @@ func newKeeping(t *testing.T) *keeping {
 }
 
 // free tells that some GiB are free, by an array that was asked just now.
-func (k *keeping) free(gib int64) {
-	k.learn(&poolIs{
+func (k *keeping) free(gib int64) (stopped bool) {
+	return k.learn(&poolIs{
 		name: "p", state: v1alpha1.PoolReady, on: array.Pool{Total: 100 << 30, Available: gib << 30}, thresholds: thresholds{0.2, 0.05},
 		measured: k.now,
-	})
+	}, 0)
 }
 
 // keep retains volumes of 1 GiB for an hour, the first one since most minutes.
@@ -66,10 +66,10 @@ func TestVolumesGoWhenTheirLifespanIsOver(t *testing.T) {
 	}
 	k.now = k.now.Add(2 * time.Minute)
 	k.wantDue("after two minutes", "a b")
-	k.begin(k.volumes["a"])
+	k.begin(k.volumes["a"], false)
 	k.wantDue("while one is deleted", "b")
 	k.ended("a", "p", true, k.now)
-	k.begin(k.volumes["b"])
+	k.begin(k.volumes["b"], false)
 	k.ended("b", "p", false, k.now)
 	if again := k.wantDue("after a failure", ""); again.Sub(k.now) != time.Minute {
 		t.Errorf("the next look is in %v", again.Sub(k.now))
@@ -84,7 +84,7 @@ func TestNoMoreThanAFewAreDeletedAtOnce(t *testing.T) {
 	k := newKeeping(t)
 	k.keep("a b c d e f g", 100)
 	k.wantDue("the oldest go first", "a b c d")
-	k.begin(k.volumes["a"])
+	k.begin(k.volumes["a"], false)
 	k.wantDue("while one is deleted", "b c d")
 }
 
@@ -101,7 +101,7 @@ func TestPressureTakesTheOldestAndNoMoreThanIsNeeded(t *testing.T) {
 	k.free(19)
 	k.now = k.now.Add(27 * time.Minute)
 	k.wantDue("one GiB short", "a*")
-	k.begin(k.volumes["a"])
+	k.begin(k.volumes["a"], false)
 	k.wantDue("while that one goes", "")
 	k.ended("a", "p", true, k.now)
 	k.wantDue("until the array was asked", "")
@@ -133,7 +133,7 @@ func TestModeOfTheArrayCounts(t *testing.T) {
 func TestNothingGoesFromAPoolThatCannotBeReached(t *testing.T) {
 	k := newKeeping(t)
 	k.keep("a b", 100)
-	k.learn(&poolIs{name: "p", state: v1alpha1.PoolUnreachable, on: array.Pool{Total: 100, Available: 0}})
+	k.learn(&poolIs{name: "p", state: v1alpha1.PoolUnreachable, on: array.Pool{Total: 100, Available: 0}}, 0)
 	k.wantDue("away", "")
 	k.free(50)
 	k.wantDue("back", "a b")
@@ -186,7 +186,7 @@ func BenchmarkRetention(b *testing.B) {
 			r, now := newRetention(), time.Now()
 			r.learn(&poolIs{
 				name: "p", state: v1alpha1.PoolReady, on: array.Pool{Total: 100, Available: free}, thresholds: thresholds{0.2, 0.05},
-			})
+			}, 0)
 			for i := range 100_000 {
 				r.set(&retainedIs{name: fmt.Sprint(i), pool: "p", size: 1, since: now, lifespan: time.Duration(i) * time.Hour}, now)
 			}

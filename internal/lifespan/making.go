@@ -108,7 +108,7 @@ func (m *Making) advance(id volume.ID, v onItsWay, to stage) {
 // show drops what a measurement shows.
 func (m *Making) show(id volume.ID) {
 	if v, ok := m.each[id]; ok && v.early {
-		m.yield.shown(v.size)
+		m.yield.Shown(v.size)
 	}
 	m.drop(id)
 }
@@ -174,7 +174,7 @@ func (m *Making) judge() Verdict {
 		after = 1
 	}
 	volumes := m.yield.Volumes
-	verdict := m.yield.judge(m.lacking, after)
+	verdict := m.yield.Judge(m.lacking, after)
 	switch verdict {
 	case MakesRoom:
 		m.futile, m.proven = false, m.proven+volumes

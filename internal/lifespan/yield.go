@@ -34,8 +34,8 @@ type Yield struct {
 	unknown int
 }
 
-// shown notes that a measurement shows what a volume took.
-func (y *Yield) shown(size volume.Size) {
+// Shown notes that a measurement shows what a volume took. The zero Size is one that is not known.
+func (y *Yield) Shown(size volume.Size) {
 	y.Volumes++
 	if size.Inodes == 0 {
 		y.unknown++
@@ -56,9 +56,9 @@ func (y *Yield) enough(lacking volume.Size) (enough, known bool) {
 	return came >= promised/leastYield, promised >= least
 }
 
-// judge returns whether deletions make room. It begins anew with each verdict. after is how many
+// Judge returns whether deletions make room, where so much is lacking. It begins anew with each verdict. after is how many
 // deletions are enough for a bad one.
-func (y *Yield) judge(lacking volume.Size, after int) Verdict {
+func (y *Yield) Judge(lacking volume.Size, after int) Verdict {
 	enough, known := y.enough(lacking)
 	switch {
 	case y.Volumes == 0 || !known:
