@@ -116,15 +116,17 @@ func (r *run) harm(v record) {
 	}
 }
 
-// delete moves a volume to the trash, unless something is mounted in it.
+// delete moves a volume to the trash, unless something is mounted in it, or it was published again since the caller
+// saw it.
 func (r *run) delete(v record, reason string) {
+	seen := v.unpublished
 	end, ok := r.begin(v.id)
 	if !ok {
 		return
 	}
 	defer end()
 	v, ok = r.disk.get(v.id)
-	if !ok || v.published || r.attached(v) || reason != "purged" && time.Now().Before(v.pinned) {
+	if !ok || v.published || !v.unpublished.Equal(seen) || r.attached(v) || reason != "purged" && time.Now().Before(v.pinned) {
 		return
 	}
 	data := r.data(v)
