@@ -41,9 +41,6 @@ func claimObject(namespace, name string, uid types.UID) *metav1.PartialObjectMet
 
 // readClaim reads the claim of a name; nil where there is none.
 func (t *task) readClaim(ctx context.Context, of pools.Claim) (*claim, error) {
-	if of == (pools.Claim{}) {
-		return nil, nil
-	}
 	c := &claim{object: claimObject("", "", "")}
 	err := t.Resources.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, c.object)
 	if client.IgnoreNotFound(err) != nil {
@@ -59,16 +56,20 @@ func (t *task) readClaim(ctx context.Context, of pools.Claim) (*claim, error) {
 
 // asking reads the claim that a volume is asked for, and its namespace; nil where it is not known, or gone.
 func (t *task) asking(ctx context.Context, n pools.NewVolume) (*claim, error) {
+	if n.Claim == (pools.Claim{}) {
+		return nil, nil // the provisioner names none
+	}
+	// The namespace first: as long as its claim is there, so was the namespace before.
+	namespace, err := t.namespace(ctx, n.Claim.Namespace)
+	if err != nil {
+		return nil, err
+	}
 	c, err := t.readClaim(ctx, n.Claim)
 	if c == nil || err != nil {
 		return nil, err
 	}
 	if uid := uidIn.FindString(n.Name); uid != "" && uidIn.MatchString(c.UID) && uid != c.UID {
 		return nil, nil // a later claim of this name: that of the request is gone
-	}
-	namespace, err := t.namespace(ctx, n.Claim.Namespace)
-	if err != nil {
-		return nil, err
 	}
 	c.NamespaceUID = string(namespace.UID)
 	if c.invalid != nil {

@@ -47,12 +47,13 @@ func (t *task) owned(ctx context.Context, v *v1alpha1.PoolVolume) (ownership, er
 	}
 	has.changed, has.lifespan = true, noLifespan
 	has.claim = &v1alpha1.ClaimRef{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID, NamespaceUID: unseenNamespace}
-	c, err := t.readClaim(ctx, pools.Claim{Namespace: ref.Namespace, Name: ref.Name})
-	if err != nil || c == nil || c.UID != string(ref.UID) {
-		return has, err
-	}
+	// The namespace first: as long as its claim is there, so was the namespace before.
 	namespace, err := t.namespace(ctx, ref.Namespace)
 	if err != nil {
+		return has, err
+	}
+	c, err := t.readClaim(ctx, pools.Claim{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil || c == nil || c.UID != string(ref.UID) {
 		return has, err
 	}
 	if namespace.UID != "" {
