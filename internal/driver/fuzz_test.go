@@ -123,8 +123,8 @@ func FuzzVolumeAndPath(f *testing.F) {
 	f.Add("/", "csi-1", "/pods/a")
 	f.Add("/var/../kubelet/", "csi-1", "/kubelet/pods/a/")
 	f.Fuzz(func(t *testing.T, kubeletDir, id, path string) {
-		if strings.ContainsFunc(kubeletDir, unicode.IsControl) || !utf8.ValidString(kubeletDir) {
-			return // it is in errors as it is, and not the caller's choice
+		if strings.ContainsFunc(kubeletDir, unicode.IsControl) || !utf8.ValidString(kubeletDir) || !filepath.IsAbs(kubeletDir) {
+			return // it is in errors as it is, and not the caller's choice; a relative one is refused at the start
 		}
 		d := fuzzedDriver(t, kubeletDir)
 		gotID, target, err := d.unpublication(&csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: path})
