@@ -204,6 +204,7 @@ func TestTokenRotates(t *testing.T) {
 	s := newScene(t, ca)
 	s.start(g.port())
 	next(t, "node", nodes)
+	eventually(t, "the connection is in use", func() bool { return s.logged(`"connected to the gateway"`) == 1 })
 	must(t, os.WriteFile(s.cfg.TokenFile, []byte("token-2"), 0o600), os.WriteFile(s.cfg.CAFile, append(ca.PEM, newCA.PEM...), 0o600))
 	mu.Lock()
 	behave = after
