@@ -125,6 +125,18 @@ func (h *testPools) sized(name string, total int64) *testArray {
 	return a
 }
 
+// retainOneByOne retains volumes of some GiB, pvc-0 first. The array says between them what is free.
+func (h *testPools) retainOneByOne(volumes int, gib int64) {
+	h.Helper()
+	for i := range volumes {
+		name := fmt.Sprint("pvc-", i)
+		h.bind(name, gib, nil)
+		h.pass(testInterval)
+		h.retain(name)
+		h.pass(time.Minute)
+	}
+}
+
 // TestRoomIsMadeForNewVolumes: the oldest retained ones go, just enough.
 func TestRoomIsMadeForNewVolumes(t *testing.T) {
 	var a *testArray
@@ -132,13 +144,7 @@ func TestRoomIsMadeForNewVolumes(t *testing.T) {
 		h.addClass("fast", oneClass(24*time.Hour))
 		a = h.sized("a", 100)
 	}, func(h *testPools) {
-		for i := range 4 {
-			name := fmt.Sprint("pvc-", i)
-			h.bind(name, 15, nil)
-			h.pass(testInterval)
-			h.retain(name)
-			h.pass(time.Minute)
-		}
+		h.retainOneByOne(4, 15)
 		if got, err := h.controller.CreateVolume(h.Context(), newVolume("new", 60, false)); err != nil || got.Size != 60<<30 {
 			h.Fatalf("made %+v, %v", got, err)
 		}
@@ -196,13 +202,7 @@ func TestRoomIsMadeForGrowth(t *testing.T) {
 		h.addClass("fast", oneClass(24*time.Hour))
 		a = h.sized("a", 100)
 	}, func(h *testPools) {
-		for i := range 4 {
-			name := fmt.Sprint("pvc-", i)
-			h.bind(name, 15, nil)
-			h.pass(testInterval)
-			h.retain(name)
-			h.pass(time.Minute)
-		}
+		h.retainOneByOne(4, 15)
 		if _, err := h.controller.CreateVolume(h.Context(), newVolume("v", 20, false)); err != nil {
 			h.Fatal(err)
 		}

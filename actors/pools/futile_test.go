@@ -2,7 +2,6 @@ package pools
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -99,13 +98,7 @@ func TestRequestsDoNotDrainAPool(t *testing.T) {
 		h.addClass("fast", oneClass(24*time.Hour))
 		a = h.sized("a", 100)
 	}, func(h *testPools) {
-		for i := range 12 {
-			name := fmt.Sprint("pvc-", i)
-			h.bind(name, 4, nil)
-			h.pass(testInterval)
-			h.retain(name)
-			h.pass(time.Minute)
-		}
+		h.retainOneByOne(12, 4)
 		a.change(func(a *testArray) { a.shared = true })
 		var err error
 		for range 20 {
