@@ -134,6 +134,7 @@ func TestAttachedCountAsRetained(t *testing.T) {
 		}
 		most.Store(3 * inodes)
 		time.Sleep(time.Minute)
+		synctest.Wait() // the look of this very moment sees that bound, not the next one
 		for i, want := range []bool{true, true, false, false, true} {
 			if is := h.hasMarker(numberedPod(i), numbered(i)); is != want {
 				t.Errorf("volume %d is there: %t, want %t", i, is, want)
