@@ -30,8 +30,8 @@ type pool struct {
 	// is describes the pool; its UUID is empty before the disk was there for the first time.
 	is local.Pool
 	*index
-	// failed says why the pool cannot be used.
-	failed string
+	// failed says why the pool cannot be used. told is what the log has of is.Failed, for which a disk that is there fails.
+	failed, told string
 	// unread says which records cannot be read, if there are such: what is promised is not known then. read is when
 	// that was last tried.
 	unread string
@@ -241,4 +241,6 @@ func (p *pool) described() local.Pool {
 	return is
 }
 
-func (k *keeper) count(p *pool) { k.Metrics.LocalPool(p.described(), p.counts, p.failed == "") }
+func (k *keeper) count(p *pool) {
+	k.Metrics.LocalPool(p.described(), p.counts, p.failed == "" && p.is.Failed == "")
+}

@@ -419,6 +419,28 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// TestPoolThatFails says why, as long as it does, though its disk is there.
+func TestPoolThatFails(t *testing.T) {
+	inWorld(t, func(h *harness) {
+		const why = "the node has no loop devices"
+		says := func(failed string) {
+			t.Helper()
+			if all, err := h.node.Pools(h.bounded()); err != nil || all[0].Failed != failed || all[1].Failed != "" {
+				h.Errorf("pools %+v, %v, want %q", all, err, failed)
+			}
+			if _, up := h.figure(fast); up != (failed == "") {
+				h.Errorf("as far as the metrics know, it is up: %t", up)
+			}
+		}
+		h.locked(func() { h.disks["/fast"].is.Failed = why })
+		h.restart(true)
+		says(why)
+		h.locked(func() { h.disks["/fast"].is.Failed = "" })
+		h.pass(defaultWatchInterval + time.Second)
+		says("")
+	})
+}
+
 // TestTwoDisksWithOneUUID: one is a copy of the other; the second is refused, and the first goes on.
 func TestTwoDisksWithOneUUID(t *testing.T) {
 	inWorld(t, func(h *harness) {

@@ -83,8 +83,9 @@ const rereadInterval = time.Minute
 // lookAt looks at the disk of a pool, and opens it where it is not open. reread: some records could not be read.
 func (e *environment) lookAt(m *looked, place Place, reread bool) {
 	if m.at != nil {
-		m.is = m.at.Describe()
-		m.is.Total, m.is.Free, m.err = m.at.Look()
+		total, free, err := m.at.Look()
+		m.is, m.err = m.at.Describe(), err
+		m.is.Total, m.is.Free = total, free
 		if m.err == nil && reread {
 			if _, err := m.at.Records(); err == nil {
 				// No operation changes a record while the pool is being opened.
@@ -124,7 +125,7 @@ func (k *keeper) looked(c actor.Context, m *looked) {
 			m.at.leave()
 		}
 	case m.err == nil:
-		p.is.Total, p.is.Free = m.is.Total, m.is.Free
+		p.is.Total, p.is.Free, p.is.Failed = m.is.Total, m.is.Free, m.is.Failed
 	case m.opened:
 		m.at.leave()
 	case p.dir != nil:
@@ -144,11 +145,25 @@ func (k *keeper) looked(c actor.Context, m *looked) {
 			k.Changed()
 		}
 	}
+	k.tell(p)
 	k.count(p)
 	k.erase(p)
 	if again {
 		k.look(p)
 	}
+}
+
+// tell logs once what a disk that is there fails for.
+func (k *keeper) tell(p *pool) {
+	switch p.is.Failed {
+	case p.told:
+		return
+	case "":
+		k.Log.Info("the pool works again", "pool", p.is.UUID, logkeys.Directory, p.Path)
+	default:
+		k.Log.Error(errors.New(p.is.Failed), "the pool does not work, trying again until it does", "pool", p.is.UUID, logkeys.Directory, p.Path)
+	}
+	p.told = p.is.Failed
 }
 
 // take begins to use a pool that was opened.

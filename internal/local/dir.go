@@ -62,7 +62,7 @@ type OpenTree func(ctx context.Context, r Record) (*files.Tree, error)
 // Those for one name come one after the other; those for different names come at the same time, and none waits for
 // another. What hangs holds up nothing else.
 type Dir interface {
-	// Describe says what was found when it was opened, except Class and Provisioned.
+	// Describe says what was found when it was opened, except Class and Provisioned. Failed is what the last Look has found.
 	Describe() Pool
 	// Look asks how full the disk is. The error is [volume.ErrUnavailable] where the directory of the pool is
 	// not there any more.

@@ -87,6 +87,25 @@ func (p *Pool) canShare() (bool, error) {
 	return can, errors.Join(err, removeFrom(), removeTo())
 }
 
+// canAttach returns why no image can have a loop device.
+func (p *Pool) canAttach() error {
+	file, remove, err := p.trial()
+	switch {
+	case volume.IsNoSpace(err):
+		return nil // the next image tells
+	case err != nil:
+		return err
+	}
+	if err := kernel.Truncate(file, loopBlock); err != nil {
+		return errors.Join(err, remove())
+	}
+	l, err := attachLoop(file, kernel.LoopAutoclear)
+	if err == nil {
+		err = l.Close()
+	}
+	return errors.Join(err, remove())
+}
+
 // trial makes an empty file in the pool's directory, which remove removes.
 func (p *Pool) trial() (file *os.File, remove func() error, err error) {
 	name := newPrefix + rand.Text()
@@ -109,8 +128,8 @@ func (p *Pool) chooseBackend() (err error) {
 	case local.Image:
 		p.backend = &images{Pool: p, copyOnWrite: p.location.FSType == btrfsName}
 		p.found.HardLimit, p.found.Block = true, true
-		if _, err := os.Stat(loopControl); err != nil {
-			p.found.Failed = "the node has no loop devices (modprobe loop): " + err.Error()
+		if err := p.canAttach(); err != nil {
+			p.found.Failed = volume.OneLine(err)
 		}
 		p.found.Copies, err = p.canShare()
 		if volume.IsNoSpace(err) {

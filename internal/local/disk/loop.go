@@ -77,11 +77,40 @@ func backingFile(content []byte) string {
 	return strings.TrimSuffix(string(bytes.TrimSuffix(content, []byte("\n"))), " (deleted)")
 }
 
+// openNode opens the node of a loop device. It makes a missing one: on a node that is a container, as kind's, /dev is no
+// devtmpfs, and has only the nodes of the container's start. The error is [fs.ErrNotExist] if there is no such device.
+func openNode(name string, flags int) (*os.File, error) {
+	content, err := kernel.ReadFile(unix.AT_FDCWD, filepath.Join(blockDir, name, "dev"), 0, os.Getpagesize())
+	if err != nil {
+		return nil, err
+	}
+	var major, minor uint32
+	if _, err := fmt.Sscanf(string(content), "%d:%d", &major, &minor); err != nil {
+		return nil, fmt.Errorf("the number of %s is %q: %w", name, content, err)
+	}
+	path, number := "/dev/"+name, unix.Mkdev(major, minor)
+	st, err := kernel.Lstatat(unix.AT_FDCWD, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = kernel.MakeBlockDevice(path, number); err != nil && !errors.Is(err, fs.ErrExist) {
+			// It is not the pool's disk that may be full.
+			return nil, errors.New("make the node " + path + ", which takes the node's /dev, writable, and a privileged container: " + err.Error())
+		}
+		st, err = kernel.Lstatat(unix.AT_FDCWD, path)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look at %s: %w", path, err)
+	case st.Mode&unix.S_IFMT != unix.S_IFBLK || st.Rdev != number:
+		return nil, fmt.Errorf("%s is not the node of the loop device %d:%d; remove it", path, major, minor)
+	}
+	return kernel.Open(path, flags)
+}
+
 // openLoop opens a loop device. The error is [volume.ErrNotFound] if it has no file any more.
 func openLoop(name string, flags int) (*loop, error) {
-	file, err := kernel.Open("/dev/"+name, flags)
+	file, err := openNode(name, flags)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENXIO):
+	case hasNoFile(err):
 		return nil, fmt.Errorf("%w: %w", volume.ErrNotFound, err)
 	case err != nil:
 		return nil, err
@@ -165,9 +194,9 @@ func attachOne(control, file *os.File, flags uint32) (*loop, error) {
 		return nil, fmt.Errorf("make loop device %d: %w", number, err)
 	}
 	name := fmt.Sprintf("loop%d", number)
-	device, err := kernel.Open("/dev/"+name, os.O_RDWR)
+	device, err := openNode(name, os.O_RDWR)
 	if err != nil {
-		return nil, fmt.Errorf("the daemon needs the node's /dev: %w", err)
+		return nil, err
 	}
 	defer device.Close()
 	err = kernel.LoopConfigure(int(device.Fd()), int(file.Fd()), flags|kernel.LoopDirectIO, loopBlock)

@@ -29,8 +29,8 @@ func (p *Pool) make(ctx context.Context, r local.Record) error {
 	if err := checkName(r.Name); err != nil {
 		return err
 	}
-	if p.found.Failed != "" {
-		return fmt.Errorf("%w: %s", volume.ErrUnavailable, p.found.Failed)
+	if failed := p.Describe().Failed; failed != "" {
+		return fmt.Errorf("%w: %s", volume.ErrUnavailable, failed)
 	}
 	from, err := p.origin(r)
 	if err != nil {

@@ -58,8 +58,6 @@ type Pool struct {
 	// location is the pool's in its file system.
 	location mount.Location
 	backend  backend
-	// found is what Describe says.
-	found local.Pool
 	// ids gives project IDs; nil for images.
 	ids   *fsProjects
 	tools attachdisk.Tools
@@ -67,6 +65,8 @@ type Pool struct {
 	reserve reserve
 
 	mu sync.Mutex
+	// found is what Describe says; only found.Failed changes, under mu.
+	found local.Pool
 	// projects are the IDs of those volumes that have one, as in their records.
 	projects map[string]uint32
 }
@@ -229,8 +229,12 @@ func (p *Pool) openPart(name string) (*os.File, error) {
 	return part, nil
 }
 
-// Describe says what was found when the pool was opened, except Class and Provisioned.
-func (p *Pool) Describe() local.Pool { return p.found }
+// Describe says what was found when the pool was opened, except Class and Provisioned. Failed is that of the last Look.
+func (p *Pool) Describe() local.Pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found
+}
 
 // Look returns how full the disk is. The error is [volume.ErrUnavailable] where the path leads to the pool no more, or
 // its file system does not work any more.
@@ -251,7 +255,22 @@ func (p *Pool) Look() (total, free int64, err error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
 	}
+	p.lookAgain()
 	return space.Total.Bytes, space.Free.Bytes, nil
+}
+
+// lookAgain tries once more what images failed for.
+func (p *Pool) lookAgain() {
+	if p.identity.Backend != local.Image || p.Describe().Failed == "" {
+		return
+	}
+	failed := ""
+	if err := p.canAttach(); err != nil {
+		failed = volume.OneLine(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found.Failed = failed
 }
 
 // Close gives the directory back. It is called once, after all other calls.
