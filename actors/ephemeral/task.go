@@ -231,7 +231,7 @@ func removeTarget(target string) error {
 
 // stats measures what the volume uses. It reads the data directory itself, not its mount, so that
 // it may run beside any operation and keeps no target busy.
-func (e *environment) stats(ctx context.Context, record *volume.Record, id volume.ID, path string, condition error) (volume.Stats, error) {
+func (e *environment) stats(ctx context.Context, record *volume.Record, id volume.ID, path string) (volume.Stats, error) {
 	if record == nil {
 		return volume.Stats{}, fmt.Errorf("%w: volume %s", volume.ErrNotFound, id)
 	}
@@ -245,24 +245,9 @@ func (e *environment) stats(ctx context.Context, record *volume.Record, id volum
 	used, limit, err := e.occupied(ctx, record, nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, scratch.ErrNotOurs):
-		condition = fmt.Errorf("its data directory is gone: %w", err)
+		return volume.Stats{}, fmt.Errorf("%w: the data directory of volume %s is gone: %w", volume.ErrNotFound, id, err)
 	case err != nil:
 		return volume.Stats{}, err
 	}
-	stats := volume.Stats{
-		Space:     within(space, limit, used),
-		Used:      used,
-		Condition: "mounted",
-	}
-	showing, err := e.Mounter.Shows(path, e.Scratch.Source(record.Data()))
-	switch {
-	case condition != nil:
-		stats.Abnormal, stats.Condition = true, condition.Error()
-	case err != nil:
-		stats.Abnormal, stats.Condition = true, fmt.Sprintf("the mount at %s does not answer: %v", path, err)
-	case showing != mount.ShowsSource:
-		stats.Abnormal, stats.Condition = true,
-			fmt.Sprintf("its data directory is not mounted at %s; the kubelet mounts it when it publishes again", path)
-	}
-	return stats, nil
+	return volume.Stats{Space: within(space, limit, used), Used: used}, nil
 }

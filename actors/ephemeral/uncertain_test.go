@@ -2,7 +2,10 @@ package ephemeral
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/katbox/katbox/actors"
-	"github.com/katbox/katbox/internal/mount"
 	"github.com/katbox/katbox/internal/volume"
 )
 
@@ -113,33 +115,33 @@ func TestBusyTargetDoesNotHoldUpTheOther(t *testing.T) {
 	})
 }
 
-// hangingMounter is a kernel that does not answer about one target.
-type hangingMounter struct {
-	*fakeMounter
-	target string
-	until  chan struct{}
+// hangingQuotas are those of a file system that does not answer about one directory, once it is to hang.
+type hangingQuotas struct {
+	*fakeQuotas
+	dir   string
+	hangs atomic.Bool
+	until chan struct{}
 }
 
-func (m *hangingMounter) Shows(target, source string) (mount.Showing, error) {
-	if target == m.target {
-		<-m.until
+func (q *hangingQuotas) Project(fd int) (uint32, error) {
+	if path, err := os.Readlink(fmt.Sprint("/proc/self/fd/", fd)); err == nil && q.hangs.Load() && strings.HasSuffix(path, q.dir) {
+		<-q.until
 	}
-	return m.fakeMounter.Shows(target, source)
+	return q.fakeQuotas.Project(fd)
 }
 
-func TestHungTargetUsesUpNobodysWorkers(t *testing.T) {
+func TestHungVolumeUsesUpNobodysWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newTestNode(t)
+		hanging := &hangingQuotas{fakeQuotas: newFakeQuotas(), dir: string(testID), until: make(chan struct{})}
+		h.quotas = hanging
 		h.start()
-		h.publish()
-		h.stop()
-		hanging := &hangingMounter{fakeMounter: h.mounter, target: h.target(testPod, "mount"), until: make(chan struct{})}
-		h.kernel = hanging
-		h.start()
+		h.publishLimited()
+		hanging.hangs.Store(true)
 		for range actors.MaxWorkers + 1 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := h.node.Stats(ctx, testID, hanging.target); err == nil {
-				t.Error("stats of a target that hangs")
+			if _, err := h.node.Stats(ctx, testID, h.target(testPod, "mount")); err == nil {
+				t.Error("stats of a volume that hangs")
 			}
 			cancel()
 		}

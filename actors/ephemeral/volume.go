@@ -233,13 +233,13 @@ func (v *volumeActor) measure(c actor.Context, m *messages.VolumeStats) {
 	if !m.Deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, m.Deadline)
 	}
-	id, record, stuck := v.id, v.record, v.stuck
+	id, record := v.id, v.record
 	root, self := c.ActorSystem().Root, c.Self()
 	err := v.Workers.Go(func() {
 		defer cancel()
 		var stats volume.Stats
 		err := actors.Guard(v.Log, func() (err error) {
-			stats, err = v.stats(ctx, record, id, m.Path, stuck)
+			stats, err = v.stats(ctx, record, id, m.Path)
 			return err
 		})
 		v.measuring.Store(false)

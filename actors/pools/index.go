@@ -91,7 +91,7 @@ type indexedVolume struct {
 	version         uint64
 	size            int64
 	pool, class, id string
-	fsType, message string
+	fsType          string
 	// wwid is what its disk is known by; empty where that is its ID.
 	wwid   string
 	source *pools.Source
@@ -188,7 +188,7 @@ func (x *index) seeVolume(o *v1alpha1.PoolVolume, version uint64) bool {
 	}
 	v := &indexedVolume{
 		version: version, size: o.Status.Capacity.Value(), pool: x.word(o.Spec.PoolName), class: x.word(o.Spec.ClassName), id: o.Status.ID,
-		fsType: x.word(o.Spec.FSType), message: o.Status.Message,
+		fsType: x.word(o.Spec.FSType),
 		flags: flagged(o.Spec.VolumeMode == v1alpha1.Block, flagBlock) | flagged(o.Spec.Protocol == v1alpha1.ISCSI, flagISCSI) |
 			flagged(o.Spec.Management == v1alpha1.External, flagExternal) | flagged(o.DeletionTimestamp != nil, flagDeleting) |
 			flagged(unfinishedVolume(o), flagUnfinished) | flagged(o.Status.State == v1alpha1.VolumeReady, flagReady) |

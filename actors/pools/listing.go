@@ -49,12 +49,6 @@ func (x *index) describe(name string, v *indexedVolume) pools.Volume {
 		found.Nodes = append(found.Nodes, x.attachments[a].node)
 	}
 	slices.Sort(found.Nodes)
-	if v.flags.has(flagFailed) {
-		found.Abnormal = v.message
-		if found.Abnormal == "" {
-			found.Abnormal = "its state is Failed"
-		}
-	}
 	return found
 }
 

@@ -265,9 +265,8 @@ func TestErrorsGetTheirCode(t *testing.T) {
 
 func TestStatsReply(t *testing.T) {
 	volumes := &fakeVolumes{stats: volume.Stats{
-		Space:    volume.Space{Total: volume.Size{Bytes: 100, Inodes: 20}, Free: volume.Size{Bytes: 40, Inodes: 5}},
-		Used:     volume.Size{Bytes: 10, Inodes: 3},
-		Abnormal: true, Condition: "its mount is gone",
+		Space: volume.Space{Total: volume.Size{Bytes: 100, Inodes: 20}, Free: volume.Size{Bytes: 40, Inodes: 5}},
+		Used:  volume.Size{Bytes: 10, Inodes: 3},
 	}}
 	node := csi.NewNodeClient(serveDriver(t, volumes, logr.Discard()))
 	resp, err := node.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: "csi-1", VolumePath: "/x"})
@@ -278,9 +277,6 @@ func TestStatsReply(t *testing.T) {
 	if bytes.Unit != csi.VolumeUsage_BYTES || bytes.Used != 10 || bytes.Available != 40 || bytes.Total != 100 ||
 		inodes.Unit != csi.VolumeUsage_INODES || inodes.Used != 3 || inodes.Available != 5 || inodes.Total != 20 {
 		t.Errorf("usage %v", resp.Usage)
-	}
-	if c := resp.VolumeCondition; !c.GetAbnormal() || c.GetMessage() != "its mount is gone" {
-		t.Errorf("condition %v", c)
 	}
 }
 
@@ -304,7 +300,7 @@ func TestIdentityAndNodeInfo(t *testing.T) {
 		t.Errorf("node info %v, %v", about, err)
 	}
 	can, err := node.NodeGetCapabilities(t.Context(), &csi.NodeGetCapabilitiesRequest{})
-	if err != nil || len(can.Capabilities) != 3 {
+	if err != nil || len(can.Capabilities) != 2 {
 		t.Fatalf("node capabilities %v, %v", can, err)
 	}
 	for _, c := range can.Capabilities {

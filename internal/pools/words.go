@@ -88,8 +88,6 @@ type Volume struct {
 	On string
 	// Nodes are those that it is attached to.
 	Nodes []string
-	// Abnormal says what is wrong with it; empty when nothing is.
-	Abnormal string
 }
 
 // NewAttachment describes an attachment to be made.

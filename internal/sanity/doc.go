@@ -3,6 +3,6 @@
 // nothing but tests, and is a module of its own so that what csi-sanity needs
 // does not become a dependency of the daemon.
 //
-// csi-sanity is version 5.4.0: the last one for version 1.12 of the CSI
-// specification, which the daemon speaks.
+// csi-sanity is version 5.6.0, for version 1.13 of the CSI specification, which
+// the daemon speaks.
 package sanity

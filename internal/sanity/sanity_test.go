@@ -15,12 +15,15 @@ import (
 // capabilities that the driver does not report; the others are for services that only exist as a stand-in here,
 // if at all.
 var nodeSpecs = specs.Specs{
-	Passing: 17,
+	Passing: 18,
 	Skipped: []string{
 		"Node Service NodeExpandVolume should fail when no volume id is provided",
 		"Node Service NodeExpandVolume should fail when no volume path is provided",
 		"Node Service NodeExpandVolume should fail when volume is not found",
 		"Node Service NodeExpandVolume should work if node-expand is called after node-publish",
+		"Node Service NodeGetStorageHealth should return appropriate response",
+		"Node Service NodeGetVolumeHealth should fail when no volume id is provided",
+		"Node Service NodeGetVolumeHealth should return health for a valid volume",
 		"Node Service NodeStageVolume should fail when no staging target path is provided",
 		"Node Service NodeStageVolume should fail when no volume capability is provided",
 		"Node Service NodeStageVolume should fail when no volume id is provided",
@@ -28,7 +31,8 @@ var nodeSpecs = specs.Specs{
 		"Node Service NodeUnstageVolume should fail when no volume id is provided",
 	},
 	NotTested: []string{
-		"Controller Service ", "ListSnapshots ", "DeleteSnapshot ", "CreateSnapshot ",
+		"Controller Service ", "ListSnapshots ", "GetSnapshot ", "DeleteSnapshot ", "CreateSnapshot ",
+		"ControllerGetVolumeHealth ", "ControllerListVolumeHealth ",
 		"ExpandVolume ", "ModifyVolume ", "GroupController Service ",
 	},
 }

@@ -157,9 +157,10 @@ type Stats struct {
 	Space Space
 	// Used is the volume's own.
 	Used Size
-	// Abnormal says that something is wrong with the volume; Condition says what.
-	Abnormal  bool
-	Condition string
+	// Abnormal says that something is wrong with a persistent volume; Condition says what. Readable says that it takes
+	// no writes, but can be read.
+	Abnormal, Readable bool
+	Condition          string
 }
 
 // Change is one change of what is durably known.

@@ -54,21 +54,22 @@ func statsOf(path string) (volume.Stats, error) {
 		Space: volume.Space{Total: size(st.Blocks, st.Files), Free: size(st.Bavail, st.Ffree)},
 		Used:  size(st.Blocks-st.Bfree, st.Files-st.Ffree),
 	}
-	stats.Condition = afterErrors(there)
+	stats.Condition, stats.Readable = afterErrors(there)
 	stats.Abnormal = stats.Condition != ""
 	return stats, nil
 }
 
-// afterErrors says what the kernel did to a file system that had errors; empty if it did nothing.
-func afterErrors(m attach.Mount) string {
+// afterErrors says what the kernel did to a file system that had errors, and whether it can be read; empty if it did
+// nothing.
+func afterErrors(m attach.Mount) (did string, readable bool) {
 	switch {
+	case slices.Contains(m.Options, "shutdown"):
+		return fmt.Sprintf("the kernel shut down the %s of %s after errors; its log says which", m.FSType, m.Source), false
 	// A mount that is read-only because it was asked for says so itself.
 	case slices.Contains(m.Options, "ro") && !slices.Contains(m.Flags, "ro"), slices.Contains(m.Options, "emergency_ro"):
-		return fmt.Sprintf("the kernel made the %s of %s read-only after errors; its log says which", m.FSType, m.Source)
-	case slices.Contains(m.Options, "shutdown"):
-		return fmt.Sprintf("the kernel shut down the %s of %s after errors; its log says which", m.FSType, m.Source)
+		return fmt.Sprintf("the kernel made the %s of %s read-only after errors; its log says which", m.FSType, m.Source), true
 	}
-	return ""
+	return "", false
 }
 
 func statsOfDevice(path string, there attach.Mount) (volume.Stats, error) {

@@ -46,20 +46,21 @@ func TestStatsOfAnExt4WithErrors(t *testing.T) {
 
 func TestErrorsInOptions(t *testing.T) {
 	for _, tt := range []struct {
-		flags, options string
-		abnormal       bool
+		flags, options     string
+		abnormal, readable bool
 	}{
-		{"rw,relatime", "rw,errors=remount-ro", false},
-		{"ro,relatime", "ro,norecovery", false},
-		{"ro,relatime", "rw", false},
-		{"rw,relatime", "ro", true},
-		{"rw,relatime", "rw,emergency_ro", true},
-		{"rw,relatime", "rw,shutdown", true},
-		{"ro,relatime", "ro,shutdown", true},
+		{"rw,relatime", "rw,errors=remount-ro", false, false},
+		{"ro,relatime", "ro,norecovery", false, false},
+		{"ro,relatime", "rw", false, false},
+		{"rw,relatime", "ro", true, true},
+		{"rw,relatime", "rw,emergency_ro", true, true},
+		{"rw,relatime", "rw,shutdown", true, false},
+		{"ro,relatime", "ro,shutdown", true, false},
+		{"rw,relatime", "ro,shutdown", true, false},
 	} {
 		m := attach.Mount{FSType: ext4, Flags: strings.Split(tt.flags, ","), Options: strings.Split(tt.options, ",")}
-		if got := afterErrors(m); (got != "") != tt.abnormal {
-			t.Errorf("%s, %s: %q", tt.flags, tt.options, got)
+		if got, readable := afterErrors(m); (got != "") != tt.abnormal || readable != tt.readable {
+			t.Errorf("%s, %s: %q, readable: %t", tt.flags, tt.options, got, readable)
 		}
 	}
 }

@@ -161,7 +161,6 @@ var capabilities = []csi.ControllerServiceCapability_RPC_Type{
 	csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
 	csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	csi.ControllerServiceCapability_RPC_GET_VOLUME,
-	csi.ControllerServiceCapability_RPC_VOLUME_CONDITION,
 }
 
 // notLocal are those that it does not have for volumes on nodes, which are not attached.

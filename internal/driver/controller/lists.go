@@ -42,7 +42,7 @@ func pageOf(kind, token string, most int32) (p pools.Page, err error) {
 	return p, nil
 }
 
-// ListVolumes lists all volumes, with the nodes that they are attached to, and how they are.
+// ListVolumes lists all volumes, with the nodes that they are attached to.
 func (d *Driver) ListVolumes(ctx context.Context, req *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	page, err := pageOf(volumeToken, req.GetStartingToken(), req.GetMaxEntries())
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *Driver) ListVolumes(ctx context.Context, req *csi.ListVolumesRequest) (
 	for _, v := range found {
 		resp.Entries = append(resp.Entries, &csi.ListVolumesResponse_Entry{
 			Volume: csiVolume(v),
-			Status: &csi.ListVolumesResponse_VolumeStatus{PublishedNodeIds: v.Nodes, VolumeCondition: condition(v)},
+			Status: &csi.ListVolumesResponse_VolumeStatus{PublishedNodeIds: v.Nodes},
 		})
 	}
 	if more && len(found) > 0 {
@@ -78,13 +78,6 @@ func (d *Driver) ControllerGetVolume(
 	}
 	return &csi.ControllerGetVolumeResponse{
 		Volume: csiVolume(v),
-		Status: &csi.ControllerGetVolumeResponse_VolumeStatus{PublishedNodeIds: v.Nodes, VolumeCondition: condition(v)},
+		Status: &csi.ControllerGetVolumeResponse_VolumeStatus{PublishedNodeIds: v.Nodes},
 	}, nil
-}
-
-func condition(v pools.Volume) *csi.VolumeCondition {
-	if v.Abnormal == "" {
-		return &csi.VolumeCondition{Message: "usable"}
-	}
-	return &csi.VolumeCondition{Abnormal: true, Message: v.Abnormal}
 }

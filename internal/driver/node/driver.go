@@ -119,6 +119,8 @@ func (d *Driver) named(req any) (fields []any) {
 		path(logkeys.Target, r.GetTargetPath())
 	case interface{ GetVolumePath() string }:
 		path(logkeys.Target, r.GetVolumePath())
+	case interface{ GetVolumePublishPath() string }:
+		path(logkeys.Target, r.GetVolumePublishPath())
 	case interface{ GetStagingTargetPath() string }:
 		add(logkeys.Staging, r.GetStagingTargetPath())
 	}

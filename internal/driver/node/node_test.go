@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -116,7 +117,6 @@ func TestPublishPassesOnWhatTheKubeletSends(t *testing.T) {
 func TestOtherCallsPassOnWhatTheKubeletSends(t *testing.T) {
 	volumes := &fakeVolumes{bytes: 2 << 30, stats: volume.Stats{
 		Space: volume.Space{Total: volume.Size{Bytes: 100}, Free: volume.Size{Bytes: 60}}, Used: volume.Size{Bytes: 40},
-		Abnormal: true, Condition: "the array does not answer",
 	}}
 	node := csi.NewNodeClient(serve(t, volumes, logr.Discard()))
 	unstage := &csi.NodeUnstageVolumeRequest{VolumeId: "pvc-1", StagingTargetPath: stagingPath + "/"}
@@ -134,8 +134,7 @@ func TestOtherCallsPassOnWhatTheKubeletSends(t *testing.T) {
 		t.Errorf("expanded: %v, %v", grown, err)
 	}
 	stats, err := node.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-1", VolumePath: targetPath + "/"})
-	if err != nil || len(stats.GetUsage()) != 1 || stats.GetUsage()[0].GetTotal() != 100 || stats.GetUsage()[0].GetUsed() != 40 ||
-		!stats.GetVolumeCondition().GetAbnormal() || stats.GetVolumeCondition().GetMessage() != "the array does not answer" {
+	if err != nil || len(stats.GetUsage()) != 1 || stats.GetUsage()[0].GetTotal() != 100 || stats.GetUsage()[0].GetUsed() != 40 {
 		t.Errorf("stats: %v, %v", stats, err)
 	}
 	want := []any{
@@ -144,6 +143,76 @@ func TestOtherCallsPassOnWhatTheKubeletSends(t *testing.T) {
 	}
 	if got := volumes.all(); !reflect.DeepEqual(got, want) {
 		t.Errorf("asked for %+v, want %+v", got, want)
+	}
+}
+
+// TestHealth: what a kubelet is told of a volume in use, and where it is looked at.
+func TestHealth(t *testing.T) {
+	both := &csi.NodeGetVolumeHealthRequest{VolumeId: "pvc-1", VolumePublishPath: targetPath + "/", StagingTargetPath: stagingPath}
+	staged := &csi.NodeGetVolumeHealthRequest{VolumeId: "pvc-1", StagingTargetPath: stagingPath}
+	const broken, degraded = csi.VolumeHealthErrorType_INACCESSIBLE, csi.VolumeHealthErrorType_DEGRADED
+	long := strings.Repeat("ä", 600)
+	is := func(text string) volume.Stats { return volume.Stats{Abnormal: true, Condition: text} }
+	readOnly := is("ro")
+	readOnly.Readable = true
+	noAnswer := fmt.Errorf("%w: waits for NFS server 10.0.0.1", volume.ErrUnavailable)
+	for name, tt := range map[string]struct {
+		req           *csi.NodeGetVolumeHealthRequest
+		looked        string
+		stats         volume.Stats
+		err, notReady error
+		want          csi.VolumeHealthErrorType
+		message       string
+		code          codes.Code
+	}{
+		"well":               {req: both, looked: targetPath},
+		"well where staged":  {req: staged, looked: stagingPath},
+		"mounted nowhere":    {req: &csi.NodeGetVolumeHealthRequest{VolumeId: "pvc-1"}},
+		"broken":             {req: both, looked: targetPath, stats: is("gone"), want: broken, message: "gone"},
+		"read-only":          {req: both, looked: targetPath, stats: readOnly, want: degraded, message: "ro"},
+		"a long message":     {req: both, looked: targetPath, stats: is(long), want: broken, message: long[:1024]},
+		"cut in a character": {req: both, looked: targetPath, stats: is("x" + long), want: broken, message: "x" + long[:1022]},
+		"no answer in time":  {req: both, looked: targetPath, err: noAnswer, want: broken, message: noAnswer.Error()},
+		"the driver starts":  {req: both, looked: targetPath, err: noAnswer, notReady: errors.New("starting"), code: codes.Unavailable},
+		"another volume":     {req: both, looked: targetPath, err: volume.ErrNotFound, code: codes.NotFound},
+		"no ID":              {req: &csi.NodeGetVolumeHealthRequest{VolumePublishPath: targetPath}, code: codes.InvalidArgument},
+		"no ID, no path":     {req: &csi.NodeGetVolumeHealthRequest{}, code: codes.InvalidArgument},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volumes := &fakeVolumes{stats: tt.stats, err: tt.err, notReady: tt.notReady}
+			answer, err := csi.NewNodeClient(serve(t, volumes, logr.Discard())).NodeGetVolumeHealth(t.Context(), tt.req)
+			if status.Code(err) != tt.code {
+				t.Fatalf("%v, %v, want %s", answer, err, tt.code)
+			}
+			var asked []any
+			if tt.looked != "" {
+				asked = []any{measured{"pvc-1", tt.looked}}
+			}
+			if got := volumes.all(); !reflect.DeepEqual(got, asked) {
+				t.Errorf("asked for %+v, want %+v", got, asked)
+			}
+			found := answer.GetVolumeHealth().GetHealthStatuses()
+			switch {
+			case tt.want == 0 && len(found) == 0:
+			case len(found) != 1 || found[0].GetStatus() != tt.want || found[0].GetMessage() != tt.message || found[0].GetReason() == "":
+				t.Errorf("%v, want %s: %s", found, tt.want, tt.message)
+			}
+		})
+	}
+}
+
+// TestStatsOfABrokenVolume are none: a kubelet would take zeros for its size.
+func TestStatsOfABrokenVolume(t *testing.T) {
+	volumes := &fakeVolumes{stats: volume.Stats{Abnormal: true, Condition: "the array does not answer"}}
+	node := csi.NewNodeClient(serve(t, volumes, logr.Discard()))
+	req := &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-1", VolumePath: targetPath}
+	got, err := node.NodeGetVolumeStats(t.Context(), req)
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("%v, %v, want Unavailable", got, err)
+	}
+	volumes.stats.Space.Total.Bytes, volumes.stats.Readable = 100, true
+	if got, err := node.NodeGetVolumeStats(t.Context(), req); err != nil || got.GetUsage()[0].GetTotal() != 100 {
+		t.Errorf("one that can be read: %v, %v", got, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 
@@ -134,6 +135,17 @@ func statsOf(req *csi.NodeGetVolumeStatsRequest) (id, path string, err error) {
 		return "", "", err
 	}
 	return req.GetVolumeId(), path, nil
+}
+
+// healthOf validates a request for health. The path is where the volume is published or else staged; it is empty where
+// the kubelet knows neither.
+func healthOf(req *csi.NodeGetVolumeHealthRequest) (id, path string, err error) {
+	path = cmp.Or(req.GetVolumePublishPath(), req.GetStagingTargetPath())
+	if path == "" {
+		return req.GetVolumeId(), "", edge.KnownID("volume_id", req.GetVolumeId())
+	}
+	path, err = volumePath(req.GetVolumeId(), path)
+	return req.GetVolumeId(), path, err
 }
 
 // volumePath validates the ID of a volume that is staged or published, and the path at which it is.

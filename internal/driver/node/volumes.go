@@ -2,10 +2,12 @@ package node
 
 import (
 	"context"
+	"errors"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/katbox/katbox/internal/driver/edge"
+	"github.com/katbox/katbox/internal/volume"
 )
 
 // NodeStageVolume makes an attached volume ready for the pods of this node.
@@ -69,7 +71,7 @@ func (d *Driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolume
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: bytes}, nil
 }
 
-// NodeGetVolumeStats returns the usage and the condition of a volume.
+// NodeGetVolumeStats returns the usage of a volume.
 func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	id, path, err := statsOf(req)
 	if err != nil {
@@ -79,7 +81,24 @@ func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 	if err != nil {
 		return nil, err
 	}
-	return edge.Stats(stats), nil
+	return edge.Stats(stats)
+}
+
+// NodeGetVolumeHealth says what is wrong with a volume. One that gives no answer in time is not accessible; while the
+// driver itself is not ready, nothing is known.
+func (d *Driver) NodeGetVolumeHealth(ctx context.Context, req *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
+	id, path, err := healthOf(req)
+	if err != nil || path == "" { // without a path there is nothing to look at
+		return edge.Health(id, volume.Stats{}), err
+	}
+	stats, err := d.cfg.Volumes.Stats(ctx, id, path)
+	if errors.Is(err, volume.ErrUnavailable) && d.cfg.Volumes.Ready(ctx) == nil {
+		stats, err = volume.Stats{Abnormal: true, Condition: err.Error()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return edge.Health(id, stats), nil
 }
 
 // NodeGetInfo returns the node's ID, which is its name, and its limit of volumes. All nodes reach the
@@ -105,7 +124,7 @@ func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
 		csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
-		csi.NodeServiceCapability_RPC_VOLUME_CONDITION,
+		csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	), nil
 }

@@ -29,7 +29,9 @@ import (
 )
 
 // localNodeSpecs are those for the controller and the nodes together.
-var localNodeSpecs = specs.Specs{Passing: 67, Skipped: localSpecs.Skipped, NotTested: []string{"GroupController Service "}}
+var localNodeSpecs = specs.Specs{
+	Passing: 70, Skipped: append(slices.Clone(localSpecs.Skipped), storageHealth), NotTested: nodeSpecs.NotTested,
+}
 
 // TestLocalNodeSanity runs the specs of the Controller and the Node service with volumes on a real disk of the node.
 // ginkgo runs once in a process.
@@ -84,7 +86,8 @@ func testLocalWithNode(t *testing.T, kind string) {
 		Log: testr.New(t), Count: func(method string) edge.Calls { return counted.LocalMethod(method) },
 	})
 	must(t, err)
-	conn := startLocalWith(t, on, all[0].UUID, d, func() string {
+	suite.Conn = serve(t, nodedriver.NewServer(d))
+	suite.ControllerConn = startLocalWith(t, on, all[0].UUID, nil, func() string {
 		volumes, err := on.Volumes(context.Background(), all[0].UUID, "", 0)
 		snapshots, err2 := on.Snapshots(context.Background(), all[0].UUID, "", 0)
 		if len(volumes)+len(snapshots) > 0 || err != nil || err2 != nil {
@@ -92,7 +95,6 @@ func testLocalWithNode(t *testing.T, kind string) {
 		}
 		return ""
 	})
-	suite.Conn, suite.ControllerConn = conn, conn
 	localNodeSpecs.Run(t)
 	table, err := attach.Table()
 	must(t, err)

@@ -23,6 +23,13 @@ var controllerSpecs = specs.Specs{
 		"Controller Service [Controller Server] CreateVolume should not create volume with an invalid volume attribute class",
 		"Controller Service [Controller Server] ListVolumes pagination should detect volumes added between pages " +
 			"and accept tokens when the last volume from a page is deleted",
+		"ControllerGetVolumeHealth [Controller Server] should fail when no volume id is provided",
+		"ControllerGetVolumeHealth [Controller Server] should return health for a valid volume",
+		"ControllerListVolumeHealth [Controller Server] should return appropriate response",
+		"CreateSnapshot [Controller Server] should succeed when creating a snapshot with accessibility requirements",
+		"GetSnapshot [Controller Server] should return an error",
+		"GetSnapshot [Controller Server] should return an error when the specified snapshot id does not exist",
+		"GetSnapshot [Controller Server] should return snapshot that match the specified snapshot id",
 		"ModifyVolume [Controller Server] should fail if no volume id is given",
 		"ModifyVolume [Controller Server] should fail if specified mutable parameters are not supported by the volume",
 		"ModifyVolume [Controller Server] should fail if volume does not exist",

@@ -101,8 +101,8 @@ func startLocal(t *testing.T) *grpc.ClientConn {
 // localClass is the class of pools on nodes.
 const localClass = "nvme"
 
-// startLocalWith starts the controller with a node that has a pool, and serves nodes beside it. left says what is
-// left at the end.
+// startLocalWith starts the controller with a node that has a pool, and serves nodes beside it; nil for none. left says
+// what is left at the end.
 func startLocalWith(t *testing.T, on local.Pools, pool string, nodes csi.NodeServer, left func() string) *grpc.ClientConn {
 	t.Helper()
 	api := apitest.Start()
@@ -226,6 +226,22 @@ func startStack(t *testing.T, kube client.WithWatch, with stack) *grpc.ClientCon
 	if with.nodes != nil {
 		csi.RegisterNodeServer(server, with.nodes)
 	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		end()
+		watches.Wait()
+		must(t, actors.Stop(ctx))
+		if left := with.left(); left != "" {
+			t.Error(left)
+		}
+	})
+	return serve(t, server)
+}
+
+// serve serves a driver until the test has ended, and returns a connection to it.
+func serve(t *testing.T, server *edge.Server) *grpc.ClientConn {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "csi.sock")
 	listener, err := net.Listen("unix", path)
 	must(t, err)
@@ -239,12 +255,6 @@ func startStack(t *testing.T, kube client.WithWatch, with stack) *grpc.ClientCon
 		must(t, conn.Close())
 		must(t, server.Stop(ctx))
 		must(t, <-served)
-		end()
-		watches.Wait()
-		must(t, actors.Stop(ctx))
-		if left := with.left(); left != "" {
-			t.Error(left)
-		}
 	})
 	return conn
 }
