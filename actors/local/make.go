@@ -204,7 +204,6 @@ func (t *task) delete(ctx context.Context, pool string, snapshot bool) (unfinish
 			return nil, err
 		}
 		if err := t.save(p, r); err != nil {
-			t.settle(p, before)
 			return nil, err
 		}
 	}

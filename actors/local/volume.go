@@ -181,9 +181,13 @@ func (t *task) whole(p messages.UsableLocal) (local.Record, error) {
 	return r, nil
 }
 
-// save makes a record durable, and the keeper know it.
+// save makes a record durable, and the keeper know it. Where that fails, the keeper knows the record that is there, and
+// promises no more room than that says.
 func (t *task) save(p messages.UsableLocal, r local.Record) error {
 	if err := p.Save(r); err != nil {
+		if is, known, unread := t.load(p); unread == nil && known {
+			t.settle(p, is)
+		}
 		return t.failed(err, "save its record")
 	}
 	t.settle(p, r)

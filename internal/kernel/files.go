@@ -68,6 +68,11 @@ func RenameNoReplace(fromDir int, from string, toDir int, to string) error {
 	})
 }
 
+// Exchange is renameat2(2) with RENAME_EXCHANGE, in one directory.
+func Exchange(dir int, one, other string) error {
+	return do("Exchange", object{dir, other}, func() error { return unix.Renameat2(dir, one, dir, other, unix.RENAME_EXCHANGE) })
+}
+
 // Open is os.OpenFile of a file that exists. It changes nothing.
 func Open(path string, flag int) (*os.File, error) {
 	return os.OpenFile(path, flag&^(os.O_CREATE|os.O_TRUNC), 0)

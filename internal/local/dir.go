@@ -64,8 +64,8 @@ type OpenTree func(ctx context.Context, r Record) (*files.Tree, error)
 type Dir interface {
 	// Describe says what was found when it was opened, except Class and Provisioned. Failed is what the last Look has found.
 	Describe() Pool
-	// Look asks how full the disk is. The error is [volume.ErrUnavailable] where the directory of the pool is
-	// not there any more.
+	// Look asks how full the disk is; not more is free than inodes are for. The error is [volume.ErrUnavailable] where the
+	// directory of the pool is not there any more.
 	Look() (total, free int64, err error)
 	// Close gives the directory back. It is called once, after all other calls.
 	Close() error

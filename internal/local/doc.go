@@ -8,6 +8,7 @@
 //	<pool>/volumes/<name>/     a volume: its directory, subvolume or image
 //	<pool>/snapshots/<name>/   a snapshot
 //	<pool>/records/<name>      what is durably known of a volume or a snapshot
+//	<pool>/records/.spare      a file for the next record when the disk is full, so that volumes can be deleted
 //	<pool>/.trash/             what is being erased
-//	<pool>/.reserve            room that is given up when the disk is full, so that volumes can be deleted
+//	<pool>/.reserve            room that is given up for the same
 package local

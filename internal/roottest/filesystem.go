@@ -24,15 +24,35 @@ func LeftOut(fstype string) bool { return testing.Short() && fstype != "ext4" }
 func FileSystem(t testing.TB, fstype string, megabytes int, options ...string) string {
 	t.Helper()
 	Need(t)
-	dir := t.TempDir()
-	Mount(t, "katbox-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", megabytes+1))
-	return FileSystemIn(t, dir, fstype, megabytes, options...)
+	return fileSystem(t, memory(t, megabytes), "", fstype, megabytes, options)
 }
 
 // FileSystemIn is [FileSystem] with its image in a directory, and so at the speed of that disk.
 func FileSystemIn(t testing.TB, dir, fstype string, megabytes int, options ...string) string {
 	t.Helper()
 	Need(t)
+	return fileSystem(t, dir, "", fstype, megabytes, options)
+}
+
+// QuotaFileSystem is [FileSystem] with project quotas that are enforced. Ask [Quotas] before whether the kernel has them; ext4
+// takes the features quota and project.
+func QuotaFileSystem(t testing.TB, fstype string, megabytes int, options ...string) string {
+	t.Helper()
+	Need(t)
+	return fileSystem(t, memory(t, megabytes), "prjquota", fstype, megabytes, options)
+}
+
+// memory returns a directory for an image.
+func memory(t testing.TB, megabytes int) string {
+	t.Helper()
+	dir := t.TempDir()
+	Mount(t, "katbox-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", megabytes+1))
+	return dir
+}
+
+// fileSystem makes a file system with its image in a directory, and mounts it with what is data for mount(2).
+func fileSystem(t testing.TB, dir, data, fstype string, megabytes int, options []string) string {
+	t.Helper()
 	image, target := filepath.Join(dir, "image"), filepath.Join(dir, "mnt")
 	if err := errors.Join(os.Mkdir(target, 0o700), os.WriteFile(image, nil, 0o600), os.Truncate(image, int64(megabytes)<<20)); err != nil {
 		t.Fatal(err)
@@ -59,7 +79,7 @@ func FileSystemIn(t testing.TB, dir, fstype string, megabytes int, options ...st
 		}
 	})
 	UnmountAtEnd(t, target)
-	err = unix.Mount(loop, target, fstype, 0, "")
+	err = unix.Mount(loop, target, fstype, 0, data)
 	if errors.Is(err, unix.EPERM) {
 		Lacks(t, "loop devices", err)
 	}

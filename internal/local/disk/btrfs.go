@@ -59,7 +59,7 @@ func (s subvolumes) limit(r local.Record, project uint32) error {
 	if err := kernel.MakeQuotaGroup(int(s.here.Fd()), groupOf(project)); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("make quota group 1/%d: %w", project, err)
 	}
-	return s.ids.Kernel.SetLimit(project, limitOf(r))
+	return s.ids.Kernel.SetLimit(project, s.limitOf(r))
 }
 
 func (s subvolumes) clone(_ context.Context, r, from local.Record, project uint32) error {

@@ -24,7 +24,7 @@ type directories struct{ *Pool }
 
 func (d directories) create(_ context.Context, r local.Record, project uint32) error {
 	_, err := d.dir.CreateAs(d.place(r), scratch.Making{Prepare: func(fd int) error {
-		_, err := d.ids.Set(fd, project, limitOf(r), logkeys.Volume, r.Name)
+		_, err := d.ids.Set(fd, project, d.limitOf(r), logkeys.Volume, r.Name)
 		return err
 	}})
 	if err != nil {
@@ -46,8 +46,9 @@ func (d directories) grow(r local.Record, project uint32) error {
 	if project == 0 {
 		return errNoProject
 	}
-	limit := limitOf(r)
-	if before, ok := d.ids.Of(project); ok && before.Limit.Bytes >= limit.Bytes {
+	limit := d.limitOf(r)
+	before, ok := d.ids.Of(project)
+	if ok && before.Limit.Bytes >= limit.Bytes && (before.Limit.Inodes == 0 || before.Limit.Inodes >= limit.Inodes) {
 		return nil
 	}
 	return d.ids.Kernel.SetLimit(project, limit)
@@ -140,9 +141,9 @@ func (d directories) makeHold(ctx context.Context, r local.Record) {
 		d.held(r, project)
 		return
 	}
-	project, err := d.takeProject(r)
+	project, err := d.takeProject(r, false)
 	if err == nil {
-		err = d.ids.Kernel.SetLimit(project, limitOf(r))
+		err = d.ids.Kernel.SetLimit(project, d.limitOf(r))
 	}
 	if err == nil {
 		err = d.dir.Mark(ctx, d.place(r), func(fd int) error { return d.ids.Kernel.SetProject(fd, project) }, nil)
@@ -172,7 +173,7 @@ func (p *Pool) held(r local.Record, project uint32) (quota.Quota, bool) {
 	if r.GrowsFrom != 0 {
 		return p.ids.Of(project)
 	}
-	return p.ids.Held(project, limitOf(r), logkeys.Volume, r.Name)
+	return p.ids.Held(project, p.limitOf(r), logkeys.Volume, r.Name)
 }
 
 // counted measures a directory by what its project uses.

@@ -14,7 +14,7 @@
 //
 // # What keeps a volume
 //
-// A project quota limits a directory of XFS or ext4. A process without privileges can give its own files another
+// A project quota limits the bytes and the files of a directory of XFS or ext4. A process without privileges can give its own files another
 // project, unless it runs in a user namespace: this limit is none against a hostile pod. Such a pool has no
 // snapshots: a copy of a directory in which a pod writes would have files of different moments.
 //
@@ -40,8 +40,13 @@
 //
 // # A full disk
 //
-// Something else than the volumes may take all room of a disk, or pods that evade their limits. Then no volume is made or
-// grown, and each can be retained and deleted: its record takes room from the file .reserve, which has 4 MiB for that.
+// Something else than the volumes may take all bytes or all inodes of a disk, or pods that evade their limits. Then no
+// volume is made or grown, and each can be retained and deleted. Its record is written to the spare file, which becomes
+// the record, while the former record becomes the spare file: that takes no inode, nor a block where files are overwritten in
+// place. On btrfs, which does not, it takes room from the file .reserve, which has 4 MiB for that.
+//
+// A project has as many inodes as its volume's share of the disk, so that no pod takes those of others. Volumes of
+// earlier versions have no such limit, and get none: they may have more files already.
 //
 // # Reading
 //

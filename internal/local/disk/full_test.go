@@ -37,8 +37,12 @@ func fill(t *testing.T, p *Pool) {
 
 // TestDiskOfSomethingElse fills the disk with what is no volume. Volumes can be retained and deleted all the same.
 func TestDiskOfSomethingElse(t *testing.T) {
-	each(t, []kind{imageOnExt4, imageOnXFS, imageOnBtrfs, onBtrfs}, func(t *testing.T, k kind) {
-		p := newPool(t, k)
+	each(t, all, func(t *testing.T, k kind) {
+		disk := newDisk
+		if k.backend == local.ProjectQuota {
+			disk = fewInodes // a small one
+		}
+		p := newPoolOn(t, disk(t, k), k)
 		var records []local.Record
 		for i := range 40 {
 			records = append(records, p.make(record(fmt.Sprintf("pvc-%d", i), 8*mib)))

@@ -39,7 +39,7 @@ func (p *Pool) make(ctx context.Context, r local.Record) error {
 	if err := p.discard(r); err != nil {
 		return fmt.Errorf("remove what an unfinished attempt has left: %w", err)
 	}
-	project, err := p.takeProject(r)
+	project, err := p.takeProject(r, true)
 	if err != nil {
 		return err
 	}
@@ -99,24 +99,29 @@ func (p *Pool) origin(r local.Record) (*local.Record, error) {
 	return &from, nil
 }
 
-// takeProject gives a volume a project that no files have, in its record.
-func (p *Pool) takeProject(r local.Record) (uint32, error) {
+// takeProject gives a volume a project that no files have, in its record. A new volume has its share of the disk's inodes.
+func (p *Pool) takeProject(r local.Record, isNew bool) (uint32, error) {
 	if p.ids == nil || r.IsSnapshot() {
 		return 0, nil
 	}
-	project, err := p.ids.Take(limitOf(r), logkeys.Volume, r.Name)
-	if err != nil {
+	taken := p.project(r.Name)
+	if isNew {
+		space, err := p.dir.Space()
+		if err != nil {
+			return 0, err
+		}
+		taken.PerInode = perInode(space)
+	}
+	var err error
+	if taken.Project, err = p.ids.Take(p.limitOf(r), logkeys.Volume, r.Name); err != nil {
 		return 0, err
 	}
-	before := p.setProject(r.Name, project)
-	if before != 0 {
+	if before := p.setProject(r.Name, taken); before != 0 {
 		p.ids.Forgotten(before)
 	}
 	// If this fails, the record that is there may have the project: it is not free.
-	return project, p.save(r, project)
+	return taken.Project, p.save(r, taken)
 }
-
-func limitOf(r local.Record) volume.Size { return volume.Size{Bytes: r.Size} }
 
 // Grow makes the data of a volume as large as the record says, wherever it is mounted, and never smaller.
 func (p *Pool) Grow(_ context.Context, r local.Record) error {
@@ -238,7 +243,7 @@ func (p *Pool) recover() error {
 	for _, k := range all {
 		known[k.Name] = true
 		if k.Project != 0 && p.ids != nil {
-			p.setProject(k.Name, k.Project)
+			p.setProject(k.Name, k.project)
 			p.ids.Known(k.Project)
 		}
 	}

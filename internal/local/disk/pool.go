@@ -67,8 +67,8 @@ type Pool struct {
 	mu sync.Mutex
 	// found is what Describe says; only found.Failed changes, under mu.
 	found local.Pool
-	// projects are the IDs of those volumes that have one, as in their records.
-	projects map[string]uint32
+	// projects are those of the volumes that have one, as in their records.
+	projects map[string]project
 }
 
 var _ local.Dir = (*Pool)(nil)
@@ -124,7 +124,7 @@ func open(path string, cfg Config) (_ *Pool, err error) {
 	if cfg.Locations == nil {
 		cfg.Locations = NewLocations(path)
 	}
-	p := &Pool{Config: cfg, path: filepath.Clean(path), projects: map[string]uint32{},
+	p := &Pool{Config: cfg, path: filepath.Clean(path), projects: map[string]project{},
 		tools: attachdisk.Tools{Root: cfg.HostRoot, Log: cfg.Log}}
 	defer func() {
 		if err != nil {
@@ -149,7 +149,7 @@ func open(path string, cfg Config) (_ *Pool, err error) {
 	if err := p.recover(); err != nil {
 		return nil, err
 	}
-	if err := p.openReserve(); err != nil {
+	if err := p.refill(); err != nil {
 		return nil, err
 	}
 	p.ensureKey()
@@ -256,7 +256,29 @@ func (p *Pool) Look() (total, free int64, err error) {
 		return 0, 0, fmt.Errorf("%w: %w", volume.ErrUnavailable, err)
 	}
 	p.lookAgain()
-	return space.Total.Bytes, space.Free.Bytes, nil
+	return space.Total.Bytes, roomIn(space), nil
+}
+
+// leastPerInode is how many bytes of a volume's size come with an inode, unless the disk has fewer. An ext4 of its own
+// would have as many.
+const leastPerInode = 16 << 10
+
+// perInode is how many bytes of the size of a volume come with an inode, so that no volume takes more than its share of
+// them; 0 where they have no limit, as on btrfs.
+func perInode(space volume.Space) int64 {
+	if space.Total.Inodes == 0 {
+		return 0
+	}
+	return max(leastPerInode, (space.Total.Bytes+space.Total.Inodes-1)/space.Total.Inodes)
+}
+
+// roomIn returns the bytes that are free for volumes: not more than have inodes.
+func roomIn(space volume.Space) int64 {
+	per := perInode(space)
+	if per == 0 || space.Free.Inodes > space.Free.Bytes/per {
+		return space.Free.Bytes
+	}
+	return space.Free.Inodes * per
 }
 
 // lookAgain tries once more what images failed for.

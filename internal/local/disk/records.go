@@ -21,8 +21,16 @@ import (
 type kept struct {
 	Version int `json:"version"`
 	local.Record
+	project
+}
+
+// project limits a volume.
+type project struct {
 	// Project is the ID that the files of the volume have, or the number of its quota group; 0 for none.
 	Project uint32 `json:"project,omitempty"`
+	// PerInode is how many bytes of its size come with an inode. 0: their number is not limited, as of the volumes of
+	// earlier versions.
+	PerInode int64 `json:"perInode,omitempty"`
 }
 
 // damagedPrefix begins the name of a file that is no record.
@@ -120,20 +128,20 @@ func (p *Pool) setAside(name string, cause error) error {
 
 // Save writes a record durably, in place of an earlier one. The error is [volume.ErrNoSpace] on a full disk. Records of
 // what is there already may take the reserve, so that it can be retained and deleted.
-func (p *Pool) Save(r local.Record) error { return p.save(r, p.projectOf(r.Name)) }
+func (p *Pool) Save(r local.Record) error { return p.save(r, p.project(r.Name)) }
 
-func (p *Pool) save(r local.Record, project uint32) error {
+func (p *Pool) save(r local.Record, project project) error {
 	if err := checkName(r.Name); err != nil {
 		return err
 	}
-	content, err := json.Marshal(kept{Version: formatVersion, Record: r, Project: project})
-	if err == nil {
-		write := func() error { return writeFile(p.records, r.Name, append(content, '\n')) }
-		if r.State == local.Making {
-			err = write()
-		} else {
-			err = p.withReserve(write)
-		}
+	content, err := json.Marshal(kept{Version: formatVersion, Record: r, project: project})
+	content = append(content, '\n')
+	switch {
+	case err != nil:
+	case r.State == local.Making:
+		err = writeFile(p.records, r.Name, content)
+	default:
+		err = p.rewrite(r.Name, content)
 	}
 	return wrap(p.wantsRoom(err), "record of %s", r.Name)
 }
@@ -151,27 +159,38 @@ func (p *Pool) Forget(name string) error {
 	if err != nil {
 		return fmt.Errorf("remove the record of %s: %w", name, err)
 	}
-	if project := p.setProject(name, 0); project != 0 && p.ids != nil {
-		p.ids.Forgotten(project)
+	if before := p.setProject(name, project{}); before != 0 && p.ids != nil {
+		p.ids.Forgotten(before)
 	}
 	return nil
 }
 
-func (p *Pool) projectOf(name string) uint32 {
+func (p *Pool) project(name string) project {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.projects[name]
 }
 
-// setProject notes the project of a volume, 0 for none, and returns the one that it had.
-func (p *Pool) setProject(name string, project uint32) (before uint32) {
+func (p *Pool) projectOf(name string) uint32 { return p.project(name).Project }
+
+// limitOf is the limit of a volume's project.
+func (p *Pool) limitOf(r local.Record) volume.Size {
+	limit := volume.Size{Bytes: r.Size}
+	if per := p.project(r.Name).PerInode; per != 0 {
+		limit.Inodes = max(1, r.Size/per)
+	}
+	return limit
+}
+
+// setProject notes the project of a volume, none where its ID is 0, and returns the ID that it had.
+func (p *Pool) setProject(name string, is project) (before uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before = p.projects[name]
-	if project == 0 {
+	before = p.projects[name].Project
+	if is.Project == 0 {
 		delete(p.projects, name)
 	} else {
-		p.projects[name] = project
+		p.projects[name] = is
 	}
 	return before
 }

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -18,35 +19,36 @@ const (
 	reserveSize = 4 * mebibyte
 	// reservePiece is how much of it is given up at once. XFS takes 64 KiB in one piece for new inodes.
 	reservePiece = 256 << 10
+	// spareName is a file beside the records, with an inode and a block for the next one.
+	spareName = ".spare"
+	spareSize = 4096
 )
 
 // reserve is the room that the records of volumes still have when the disk is full: whatever has filled it, a volume
-// can be retained and deleted. It is given up piece by piece, and taken again when there is room.
+// can be retained and deleted. Bytes are given up piece by piece, and taken again when there is room. The inode is never
+// given up: whoever has filled the disk would take it first.
 type reserve struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// openReserve opens the file, and takes what it lacks. On a full disk it stays as small as it is.
-func (p *Pool) openReserve() error {
-	file, err := kernel.Create(fmt.Sprintf("/proc/self/fd/%d/%s", p.here.Fd(), reserveName), os.O_RDWR|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		if noRoom(err) {
-			return nil
-		}
-		return fmt.Errorf("open %s: %w", reserveName, err)
-	}
-	p.reserve.file = file
-	return p.refill()
-}
-
-// refill takes what the reserve lacks, as far as there is room.
+// refill takes what the reserve lacks, as far as there is room. On a full disk it stays as small as it is.
 func (p *Pool) refill() error {
 	r := &p.reserve
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := p.makeSpare(); err != nil {
+		return fmt.Errorf("make %s/%s: %w", recordsName, spareName, err)
+	}
 	if r.file == nil {
-		return nil
+		file, err := kernel.Create(fmt.Sprintf("/proc/self/fd/%d/%s", p.here.Fd(), reserveName), os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+		switch {
+		case noRoom(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("open %s: %w", reserveName, err)
+		}
+		r.file = file
 	}
 	st, err := kernel.Fstat(int(r.file.Fd()))
 	if err != nil || st.Size >= reserveSize {
@@ -62,20 +64,72 @@ func (p *Pool) refill() error {
 	return err
 }
 
-// withReserve does something that needs little room, and gives up the reserve as long as there is none.
-func (p *Pool) withReserve(do func() error) error {
-	err := do()
+// makeSpare makes the spare file, if there is none. A pool of an earlier version whose disk has no inode makes it of the
+// reserve's.
+func (p *Pool) makeSpare() error {
+	here, records := int(p.here.Fd()), int(p.records.Fd())
+	if _, err := kernel.Lstatat(records, spareName); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := writeFile(p.records, spareName, make([]byte, spareSize))
+	if !noRoom(err) {
+		return err
+	}
+	space, failed := p.dir.Space()
+	if failed != nil || p.reserve.file != nil || space.Total.Inodes == 0 || space.Free.Inodes > 0 {
+		return failed
+	}
+	return ignoreMissing(kernel.Renameat(here, reserveName, records, spareName))
+}
+
+// rewrite replaces the record of a volume that is there. Where the disk has no room for one more file, the spare file
+// becomes the record, and the former record the spare file. Only where that finds no room either, as on btrfs, which
+// overwrites nothing in place, the reserve is given up.
+func (p *Pool) rewrite(name string, content []byte) error {
+	err := writeFile(p.records, name, content)
 	for noRoom(err) {
+		swapped := p.swap(name, content)
+		if swapped == nil || errors.Is(swapped, errNoRecord) {
+			return swapped
+		}
 		given, failed := p.giveUp()
-		if failed != nil {
-			return errors.Join(err, failed)
+		if failed != nil || !given {
+			return errors.Join(err, swapped, failed)
 		}
-		if !given {
-			return err
-		}
-		err = do()
+		err = writeFile(p.records, name, content)
 	}
 	return err
+}
+
+var errNoRecord = fmt.Errorf("%w for a record that is not there yet", volume.ErrNoSpace)
+
+// swap writes a record to the spare file, durably, and exchanges it with the record that is there.
+func (p *Pool) swap(name string, content []byte) error {
+	p.reserve.mu.Lock()
+	defer p.reserve.mu.Unlock()
+	records := int(p.records.Fd())
+	if _, err := kernel.Lstatat(records, name); errors.Is(err, fs.ErrNotExist) {
+		return errNoRecord
+	}
+	fd, err := kernel.Openat(records, spareName, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("open %s/%s: %w", recordsName, spareName, err)
+	}
+	file := os.NewFile(uintptr(fd), spareName)
+	err = kernel.WriteAt(file, content, 0)
+	if err == nil {
+		err = kernel.Truncate(file, int64(len(content)))
+	}
+	if err == nil {
+		err = kernel.Sync(file)
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = kernel.Exchange(records, spareName, name)
+	}
+	if err == nil {
+		err = kernel.Sync(p.records)
+	}
+	return wrap(err, "write it to %s/%s", recordsName, spareName)
 }
 
 // giveUp gives up a piece of the reserve. It returns false if there is nothing left of it.
