@@ -36,6 +36,7 @@ func endings() []ending {
 		{name: "exit-0", script: "exit 0", want: "Succeeded"},
 		{name: "exit-3", script: "exit 3", want: "Failed"},
 		{name: "told", script: waits, act: deletes, want: "Stopped"},
+		{name: "signalled", script: "trap 'exit 143' TERM; sleep 1000 & wait", act: deletes, want: "Stopped"},
 		{name: "killed", script: "trap '' TERM; while :; do sleep 1; done", act: deletes, want: "Failed"},
 		{name: "deadline", script: waits, more: "activeDeadlineSeconds: 3", want: "Failed"},
 		{name: "oom", script: "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", limits: "{memory: 32Mi}", want: "Failed"},

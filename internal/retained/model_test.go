@@ -75,15 +75,17 @@ func (m *model) first(may func(Asleep) bool, due func(Asleep) time.Time, scarcer
 	free := func(a Asleep) bool { return a.isA(volume.NoHold) && may(a) }
 	if namespace, ok := m.heaviest(free, scarcer); ok && m.fair {
 		all := m.sorted(func(a Asleep) bool { return free(a) && a.Namespace == namespace }, unpublished)
-		return m.succeededFirst(all)
+		return m.byOutcome(all)
 	}
-	return m.succeededFirst(m.sorted(free, due))
+	return m.byOutcome(m.sorted(free, due))
 }
 
-func (m *model) succeededFirst(all []Asleep) volume.ID {
-	for _, a := range all {
-		if a.Outcome == volume.Succeeded {
-			return a.ID
+func (m *model) byOutcome(all []Asleep) volume.ID {
+	for _, first := range []volume.Outcome{volume.Succeeded, volume.Stopped} {
+		for _, a := range all {
+			if a.Outcome == first {
+				return a.ID
+			}
 		}
 	}
 	if len(all) > 0 {
@@ -152,7 +154,7 @@ func (m *model) surplus(now time.Time) []volume.ID {
 		}
 		if all := of(volume.Released); len(all) > 0 {
 			first = append(first, all[0].ID)
-		} else if id := m.succeededFirst(of(volume.NoHold)); id != "" {
+		} else if id := m.byOutcome(of(volume.NoHold)); id != "" {
 			first = append(first, id)
 		}
 	}

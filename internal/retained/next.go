@@ -26,7 +26,7 @@ func (q *Queue) Over() (c Choice, ok bool) {
 	var first candidate
 	for of, h := range q.classes {
 		n := h.numbers[0]
-		if of.tier == succeeded || of.tier == other {
+		if of.tier.ages() {
 			first.improve(&q.table, n, after(q.table.entry(n).since, of.lifespan))
 		} else {
 			first.improve(&q.table, n, q.table.end(n))
@@ -44,7 +44,7 @@ func (q *Queue) Over() (c Choice, ok bool) {
 func (q *Queue) Early(now time.Time, factor float64, scarcer volume.Reason) (c Choice, ok bool) {
 	var due candidate
 	for of, h := range q.classes {
-		if n := h.numbers[0]; of.tier == succeeded || of.tier == other {
+		if n := h.numbers[0]; of.tier.ages() {
 			due.improve(&q.table, n, after(q.table.entry(n).since, lifespan.Shortened(of.lifespan, q.MinLifespan, factor)))
 		}
 	}
@@ -107,14 +107,16 @@ func (q *Queue) first(factor float64, born int64, scarcer volume.Reason) number 
 	var firsts [other + 1]candidate
 	for of, h := range q.classes {
 		n := h.numbers[0]
-		if since := q.table.entry(n).since; (of.tier == succeeded || of.tier == other) && since <= born {
+		if since := q.table.entry(n).since; of.tier.ages() && since <= born {
 			firsts[of.tier].improve(&q.table, n, after(since, lifespan.Shortened(of.lifespan, q.MinLifespan, factor)))
 		}
 	}
-	if n := firsts[succeeded].number; n != 0 {
-		return n
+	for _, c := range firsts[succeeded:] {
+		if c.number != 0 {
+			return c.number
+		}
 	}
-	return firsts[other].number
+	return 0
 }
 
 // candidate is the first of the entries that were compared. The zero candidate is none.

@@ -78,6 +78,7 @@ func TestWhatGoesFirst(t *testing.T) {
 		succeededAt("succeeded", 3*time.Hour, long), succeededAt("succeeded later", 4*time.Hour, 10*time.Hour),
 		held("released later", volume.Released, time.Hour, 12*time.Hour), held("released", volume.Released, 2*time.Hour, 11*time.Hour),
 		held("pinned", volume.Pinned, 0, 50*time.Hour), held("pinned longer", volume.Pinned, 0, 90*time.Hour),
+		stoppedAt("stopped", 5*time.Hour, long), stoppedAt("stopped later", 6*time.Hour, long),
 		retained("young", 9*time.Hour+30*time.Minute, long), succeededAt("young and succeeded", 9*time.Hour+40*time.Minute, long),
 		deleting("interrupted", 8*time.Hour, long), retained("over", 0, time.Hour),
 	}
@@ -89,11 +90,12 @@ func TestWhatGoesFirst(t *testing.T) {
 	}{
 		{"no pressure", 1, 10 * time.Hour, []string{"over", "interrupted"}},
 		{"the old one is due", 0.09, 10 * time.Hour, []string{
-			"over", "interrupted", "released", "released later", "succeeded later", "succeeded", "short", "old", "newer",
+			"over", "interrupted", "released", "released later", "succeeded later", "succeeded", "stopped", "stopped later",
+			"short", "old", "newer",
 		}},
 		{"nothing is due", 0.8, 9 * time.Hour, []string{"over", "interrupted"}},
 		{"full disk", 0, 10 * time.Hour, []string{
-			"over", "interrupted", "released", "released later", "succeeded", "succeeded later", "old", "newer", "short",
+			"over", "interrupted", "released", "released later", "succeeded", "succeeded later", "stopped", "stopped later", "old", "newer", "short",
 			"young and succeeded", "young", "pinned", "pinned longer",
 		}},
 	} {
@@ -112,6 +114,12 @@ func TestWhatGoesFirst(t *testing.T) {
 func succeededAt(id string, after, lifespan time.Duration) volume.Record {
 	r := retained(id, after, lifespan)
 	r.Outcome = volume.Succeeded
+	return r
+}
+
+func stoppedAt(id string, after, lifespan time.Duration) volume.Record {
+	r := retained(id, after, lifespan)
+	r.Outcome = volume.Stopped
 	return r
 }
 

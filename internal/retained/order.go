@@ -55,18 +55,23 @@ type tier uint8
 const (
 	released tier = iota
 	succeeded
+	// stopped: the pod was told to go before it had succeeded or failed.
+	stopped
 	other
 	pinned
 	// interrupted: a crash interrupted the deletion, which goes on at once.
 	interrupted
 )
 
+// ages reports whether its volumes go by their lifespan: nothing was decided about them.
+func (t tier) ages() bool { return succeeded <= t && t <= other }
+
 // class is what volumes have in common that go in an order that no pressure factor changes: those of
 // one lifespan in the order in which they were unpublished, those with a hold in the order in which
 // their holds end.
 type class struct {
 	tier     tier
-	lifespan time.Duration // only of succeeded and other
+	lifespan time.Duration // only of a tier that ages
 }
 
 func (t *table) class(n number) class {
@@ -81,6 +86,8 @@ func (t *table) class(n number) class {
 		return class{tier: pinned}
 	case f.outcome == volume.Succeeded:
 		return class{succeeded, f.lifespan}
+	case f.outcome == volume.Stopped:
+		return class{stopped, f.lifespan}
 	}
 	return class{other, f.lifespan}
 }

@@ -73,7 +73,7 @@ func (x *tenants) enter(t *table, n number, newest bool) {
 	if of != pinned {
 		x.all[at].heaps[of].push(n, newest)
 	}
-	if of == succeeded || of == other {
+	if of.ages() {
 		x.sums[at].oldest = min(x.sums[at].oldest, t.entry(n).since)
 	}
 }

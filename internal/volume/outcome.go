@@ -12,7 +12,7 @@ const (
 	Succeeded
 	// Failed: at least one container failed, or the pod was evicted or took too long.
 	Failed
-	// Stopped: the API says Succeeded, but the pod had been told to go.
+	// Stopped: the pod had been told to go, and did so before it had succeeded or failed.
 	Stopped
 )
 

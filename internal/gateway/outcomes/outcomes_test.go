@@ -182,6 +182,48 @@ func TestTellsNodes(t *testing.T) {
 	}
 }
 
+// TestToldToGo: a node is told that a pod was stopped which ended by the signal that told it to go, with all that
+// speaks against it.
+func TestToldToGo(t *testing.T) {
+	gone, grace := meta.Unix(1_800_000_030, 0), int64(30)
+	ended := func(code int32, second int64) core.ContainerState {
+		return core.ContainerState{Terminated: &core.ContainerStateTerminated{
+			ExitCode: code, FinishedAt: meta.Unix(1_800_000_000+second, 0), Reason: "Error",
+		}}
+	}
+	waits := core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "PodInitializing"}}
+	outOfMemory := ended(143, 1)
+	outOfMemory.Terminated.Reason = "OOMKilled"
+	for name, tt := range map[string]struct {
+		status core.PodStatus
+		want   string
+	}{
+		"ends by the signal": {core.PodStatus{ContainerStatuses: []core.ContainerStatus{{State: ended(143, 1)}}}, "Stopped"},
+		"not begun": {core.PodStatus{
+			InitContainerStatuses: []core.ContainerStatus{{State: ended(143, 1)}}, ContainerStatuses: []core.ContainerStatus{{State: waits}},
+		}, "Stopped"},
+		"failed before": {core.PodStatus{ContainerStatuses: []core.ContainerStatus{
+			{State: ended(143, 1), LastTerminationState: ended(1, -100)},
+		}}, "Failed"},
+		"restarting": {core.PodStatus{ContainerStatuses: []core.ContainerStatus{
+			{State: ended(143, 1)}, {State: waits, LastTerminationState: ended(0, -100)},
+		}}, "Failed"},
+		"evicted":       {core.PodStatus{Reason: "Evicted", ContainerStatuses: []core.ContainerStatus{{State: ended(143, 1)}}}, "Failed"},
+		"out of memory": {core.PodStatus{ContainerStatuses: []core.ContainerStatus{{State: outOfMemory}}}, "Failed"},
+		"another failed": {core.PodStatus{
+			ContainerStatuses:          []core.ContainerStatus{{State: ended(143, 1)}},
+			EphemeralContainerStatuses: []core.ContainerStatus{{State: ended(2, 1)}},
+		}, "Failed"},
+	} {
+		p := pod("n1", "u1", core.PodFailed)
+		p.Status, p.DeletionTimestamp, p.DeletionGracePeriodSeconds = tt.status, &gone, &grace
+		p.Status.Phase = core.PodFailed
+		if got, ok := ofPod(p); !ok || got.Outcome != tt.want {
+			t.Errorf("%s: %q, %v, want %s", name, got.Outcome, ok, tt.want)
+		}
+	}
+}
+
 func (s *scene) asked(verb string) (n int) {
 	for _, a := range s.client.Actions() {
 		if a.GetVerb() == verb {

@@ -45,7 +45,8 @@ func ofPod(pod *core.Pod) (o api.PodOutcome, ok bool) {
 // facts are what the rule needs.
 func facts(pod *core.Pod) outcome.Pod {
 	p := outcome.Pod{
-		Phase: string(pod.Status.Phase), Created: pod.CreationTimestamp.Time, Grace: pod.DeletionGracePeriodSeconds,
+		Phase: string(pod.Status.Phase), Reason: pod.Status.Reason,
+		Created: pod.CreationTimestamp.Time, Grace: pod.DeletionGracePeriodSeconds,
 		Started: at(pod.Status.StartTime), Deletion: at(pod.DeletionTimestamp),
 	}
 	for _, c := range pod.Status.Conditions {
@@ -55,13 +56,19 @@ func facts(pod *core.Pod) outcome.Pod {
 		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
 	} {
 		for _, s := range statuses {
-			if s.State.Terminated == nil {
+			last := s.LastTerminationState.Terminated
+			p.FailedBefore = p.FailedBefore || last != nil && last.ExitCode != 0
+			switch ended := s.State.Terminated; {
+			case ended != nil:
+				p.Containers = append(p.Containers, outcome.Container{
+					Started: ended.StartedAt.Time, Finished: ended.FinishedAt.Time,
+					Code: ended.ExitCode, OutOfMemory: ended.Reason == outcome.ReasonOutOfMemory,
+				})
+			case s.State.Running != nil || last != nil:
 				p.Running = true
-				continue
+			default:
+				p.Waiting = true
 			}
-			p.Containers = append(p.Containers, outcome.Container{
-				Started: s.State.Terminated.StartedAt.Time, Finished: s.State.Terminated.FinishedAt.Time,
-			})
 		}
 	}
 	return p

@@ -174,6 +174,8 @@ func (d *decoder) status(number protowire.Number, f field) (err error) {
 			return nil
 		})
 		d.pod.Disrupted = d.pod.Disrupted || kind == disruption && status == "True"
+	case 4:
+		d.pod.Reason = string(f.bytes)
 	case 7:
 		d.pod.Started, err = decodeTime(f.bytes)
 	case 8, 10, 13: // containers, init containers, ephemeral containers
@@ -184,33 +186,58 @@ func (d *decoder) status(number protowire.Number, f field) (err error) {
 
 // container takes a ContainerStatus.
 func (d *decoder) container(message []byte) error {
-	var c outcome.Container
-	ended := false
+	var now, last state
 	err := fields(message, func(number protowire.Number, f field) error {
-		if number != 2 {
-			return nil
+		switch number {
+		case 2:
+			return now.decode(f.bytes)
+		case 3:
+			return last.decode(f.bytes)
 		}
-		return fields(f.bytes, func(number protowire.Number, f field) error {
-			if number != 3 {
-				return nil
-			}
-			ended = true
-			return fields(f.bytes, func(number protowire.Number, f field) (err error) {
-				switch number {
-				case 5:
-					c.Started, err = decodeTime(f.bytes)
-				case 6:
-					c.Finished, err = decodeTime(f.bytes)
-				}
-				return err
-			})
-		})
+		return nil
 	})
-	if !ended || len(d.pod.Containers) == mostContainers {
+	d.pod.FailedBefore = d.pod.FailedBefore || last.ended && last.end.Code != 0
+	switch {
+	case now.ended && len(d.pod.Containers) < mostContainers:
+		d.pod.Containers = append(d.pod.Containers, now.end)
+	case now.ended || now.runs || last.ended:
 		d.pod.Running = true
-		return err
+	default:
+		d.pod.Waiting = true
 	}
-	d.pod.Containers = append(d.pod.Containers, c)
+	return err
+}
+
+// state is a ContainerState. One that neither runs nor has ended waits.
+type state struct {
+	runs, ended bool
+	end         outcome.Container
+}
+
+func (s *state) decode(message []byte) error {
+	return fields(message, func(number protowire.Number, f field) error {
+		switch number {
+		case 2:
+			s.runs = true
+		case 3:
+			s.ended = true
+			return fields(f.bytes, s.terminated)
+		}
+		return nil
+	})
+}
+
+func (s *state) terminated(number protowire.Number, f field) (err error) {
+	switch number {
+	case 1:
+		s.end.Code = int32(f.number)
+	case 3:
+		s.end.OutOfMemory = string(f.bytes) == outcome.ReasonOutOfMemory
+	case 5:
+		s.end.Started, err = decodeTime(f.bytes)
+	case 6:
+		s.end.Finished, err = decodeTime(f.bytes)
+	}
 	return err
 }
 

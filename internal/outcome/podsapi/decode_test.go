@@ -2,8 +2,8 @@ package podsapi
 
 import (
 	"reflect"
+	"slices"
 	"testing"
-	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +26,8 @@ func pod() *core.Pod {
 	terminated := func(from, to int64) core.ContainerState {
 		return core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 3, StartedAt: at(from), FinishedAt: at(to)}}
 	}
+	outOfMemory := terminated(2, 3)
+	outOfMemory.Terminated.Reason = "OOMKilled"
 	return &core.Pod{
 		ObjectMeta: meta.ObjectMeta{
 			Name: "job-1", Namespace: "ci", UID: "0c8e8a4e-0f5c-4a3b-9c0e-4a1d3a7c7f10", CreationTimestamp: at(0),
@@ -40,11 +42,11 @@ func pod() *core.Pod {
 			},
 		},
 		Status: core.PodStatus{
-			Phase: core.PodSucceeded, StartTime: &started,
+			Phase: core.PodSucceeded, Reason: "Evicted", StartTime: &started,
 			Conditions: []core.PodCondition{
 				{Type: core.PodReady, Status: core.ConditionTrue}, {Type: core.DisruptionTarget, Status: core.ConditionTrue, LastTransitionTime: at(3)},
 			},
-			InitContainerStatuses:      []core.ContainerStatus{{Name: "i", State: terminated(2, 3)}},
+			InitContainerStatuses:      []core.ContainerStatus{{Name: "i", State: outOfMemory}},
 			ContainerStatuses:          []core.ContainerStatus{{Name: "c", State: terminated(4, 5), LastTerminationState: terminated(1, 9)}},
 			EphemeralContainerStatuses: []core.ContainerStatus{{Name: "e", State: core.ContainerState{Running: &core.ContainerStateRunning{}}}},
 		},
@@ -64,25 +66,17 @@ func marshal(t testing.TB, p *core.Pod) []byte {
 func TestDecodePod(t *testing.T) {
 	grace := int64(30)
 	want := outcome.Pod{
-		UID: "0c8e8a4e-0f5c-4a3b-9c0e-4a1d3a7c7f10", Volumes: []string{"scratch", "more"}, Phase: "Succeeded", Disrupted: true,
-		Created: at(0).Time, Started: at(1).Time, Deletion: at(100).Time, Grace: &grace, Running: true,
-		Containers: []outcome.Container{{Started: at(4).Time, Finished: at(5).Time}, {Started: at(2).Time, Finished: at(3).Time}},
+		UID: "0c8e8a4e-0f5c-4a3b-9c0e-4a1d3a7c7f10", Volumes: []string{"scratch", "more"}, Phase: "Succeeded", Reason: "Evicted", Disrupted: true,
+		Created: at(0).Time, Started: at(1).Time, Deletion: at(100).Time, Grace: &grace,
+		Running: true, FailedBefore: true, Containers: []outcome.Container{
+			{Started: at(2).Time, Finished: at(3).Time, Code: 3, OutOfMemory: true}, {Started: at(4).Time, Finished: at(5).Time, Code: 3},
+		},
 	}
 	got, err := decodePod(marshal(t, pod()), driver)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byTime := func(cs []outcome.Container) map[time.Time]time.Time {
-		all := map[time.Time]time.Time{}
-		for _, c := range cs {
-			all[c.Started] = c.Finished
-		}
-		return all
-	}
-	if !reflect.DeepEqual(byTime(got.Containers), byTime(want.Containers)) {
-		t.Errorf("the containers are %v", got.Containers)
-	}
-	got.Containers = want.Containers
+	slices.SortFunc(got.Containers, func(a, b outcome.Container) int { return a.Started.Compare(b.Started) })
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
@@ -108,6 +102,37 @@ func TestDecodeTimes(t *testing.T) {
 	}
 	if zero != 1 {
 		t.Errorf("%d containers have no end, want 1: %+v", zero, got.Containers)
+	}
+}
+
+// TestDecodeStates: what a container's state says about how the pod ended.
+func TestDecodeStates(t *testing.T) {
+	ended := func(code int32) core.ContainerState {
+		return core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: code, FinishedAt: at(5)}}
+	}
+	runs := core.ContainerState{Running: &core.ContainerStateRunning{StartedAt: at(2)}}
+	waits := core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "PodInitializing"}}
+	end := func(code int32) []outcome.Container { return []outcome.Container{{Finished: at(5).Time, Code: code}} }
+	for name, tt := range map[string]struct {
+		now, last core.ContainerState
+		want      outcome.Pod
+	}{
+		"ended by a signal":           {ended(143), core.ContainerState{}, outcome.Pod{Containers: end(143)}},
+		"a code that no process has":  {ended(-1), core.ContainerState{}, outcome.Pod{Containers: end(-1)}},
+		"ended after it had failed":   {ended(0), ended(1), outcome.Pod{Containers: end(0), FailedBefore: true}},
+		"ended after it had ended":    {ended(0), ended(0), outcome.Pod{Containers: end(0)}},
+		"runs":                        {runs, core.ContainerState{}, outcome.Pod{Running: true}},
+		"waits for the first time":    {waits, core.ContainerState{}, outcome.Pod{Waiting: true}},
+		"waits after it had failed":   {waits, ended(1), outcome.Pod{Running: true, FailedBefore: true}},
+		"nothing is known of it":      {core.ContainerState{}, core.ContainerState{}, outcome.Pod{Waiting: true}},
+		"runs again after a good end": {runs, ended(0), outcome.Pod{Running: true}},
+	} {
+		p := &core.Pod{ObjectMeta: meta.ObjectMeta{UID: "u"}}
+		tt.want.UID = "u"
+		p.Status.ContainerStatuses = []core.ContainerStatus{{State: tt.now, LastTerminationState: tt.last}}
+		if got, err := decodePod(marshal(t, p), driver); err != nil || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, tt.want)
+		}
 	}
 }
 
