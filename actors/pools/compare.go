@@ -40,8 +40,9 @@ func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 	} else if n.Protocol != "" {
 		asked = v1alpha1.Protocol(n.Protocol)
 	}
-	has := pools.Source{}
+	has, fsType := pools.Source{}, cmp.Or(n.FSType, pools.DefaultFSType)
 	if s := v.Spec.Source; s != nil {
+		fsType = n.FSType // a copy has its source's, where nothing is said
 		has = pools.Source{Snapshot: s.Snapshot, Volume: s.Volume}
 	}
 	switch {
@@ -59,10 +60,8 @@ func (t *task) sameAs(v *v1alpha1.PoolVolume, n pools.NewVolume) error {
 		return conflict("volume mode", v.Spec.VolumeMode, volumeModeOf(n.Block))
 	case asked != v.Spec.Protocol:
 		return conflict("protocol", v.Spec.Protocol, asked)
-	case v.Spec.FSType != "" && asked != v1alpha1.Local && fsTypeOf(n, v.Spec.Protocol) != v.Spec.FSType:
-		return conflict("file system", v.Spec.FSType, fsTypeOf(n, v.Spec.Protocol))
-	case v.Spec.FSType != "" && asked == v1alpha1.Local && v.Spec.Source == nil && cmp.Or(n.FSType, pools.DefaultFSType) != v.Spec.FSType:
-		return conflict("file system", v.Spec.FSType, cmp.Or(n.FSType, pools.DefaultFSType))
+	case v.Spec.FSType != "" && fsType != "" && fsType != v.Spec.FSType:
+		return conflict("file system", v.Spec.FSType, fsType)
 	case has != n.Source:
 		return conflict("source", has, n.Source)
 	}

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -100,9 +101,7 @@ func (t *task) newVolume(ctx context.Context, v *v1alpha1.PoolVolume, n pools.Ne
 		return t.elsewhere(n.Kind, chosen.Pool, err)
 	}
 	*v = t.wanted(n, chosen, protocol, size)
-	if protocol == v1alpha1.Local {
-		v.Spec.FSType = localFSType(n, chosen, from)
-	}
+	v.Spec.FSType = fsTypeOf(n, chosen, protocol, from)
 	isFor(v, c)
 	// The name has to be free before the resource claims it: later an unmarked volume of this name is
 	// ours, whose mark is yet to be written.
@@ -161,7 +160,7 @@ func (t *task) wanted(n pools.NewVolume, chosen messages.Reservation, protocol v
 		ObjectMeta: metav1.ObjectMeta{Name: t.name, Labels: map[string]string{}},
 		Spec: v1alpha1.PoolVolumeSpec{
 			ClassName: chosen.Class, PoolName: chosen.Pool, Size: *resource.NewQuantity(size.Bytes(), resource.BinarySI),
-			VolumeMode: volumeModeOf(n.Block), Protocol: protocol, FSType: fsTypeOf(n, protocol), Management: v1alpha1.Managed,
+			VolumeMode: volumeModeOf(n.Block), Protocol: protocol, Management: v1alpha1.Managed,
 			Flags: v1alpha1.VolumeFlags{Compress: chosen.Compress, Dedupe: chosen.Dedupe, Encrypt: chosen.Encrypt},
 		},
 	}
@@ -191,27 +190,14 @@ func volumeModeOf(block bool) v1alpha1.VolumeMode {
 	return v1alpha1.Filesystem
 }
 
-// localFSType returns the file system of a new volume on a node: where volumes are directories they have the disk's,
-// and a copy has that of its source.
-func localFSType(n pools.NewVolume, chosen messages.Reservation, from *source) string {
+// fsTypeOf returns the file system that a node makes on a new volume; empty for none. Where volumes are directories they
+// have the disk's. A copy has that of its source.
+func fsTypeOf(n pools.NewVolume, chosen messages.Reservation, protocol v1alpha1.Protocol, from *source) string {
 	switch {
-	case n.Block || !chosen.Images:
+	case n.Block, protocol == v1alpha1.NFS, protocol == v1alpha1.Local && !chosen.Images:
 		return ""
-	case from != nil:
+	case from != nil && (from.fsType != "" || protocol == v1alpha1.Local): // the node knows its own, where nothing is said
 		return from.fsType
-	case n.FSType == "":
-		return pools.DefaultFSType
 	}
-	return n.FSType
-}
-
-// fsTypeOf returns the file system that a node makes on a volume.
-func fsTypeOf(n pools.NewVolume, protocol v1alpha1.Protocol) string {
-	switch {
-	case n.Block || protocol != v1alpha1.ISCSI:
-		return ""
-	case n.FSType == "":
-		return "ext4"
-	}
-	return n.FSType
+	return cmp.Or(n.FSType, pools.DefaultFSType)
 }

@@ -559,6 +559,14 @@ func TestImagesHaveAFileSystem(t *testing.T) {
 		if v := ask("copy", "", false, pools.Source{Volume: "xfs"}); v.FSType != "xfs" {
 			h.Errorf("the copy is %+v", v)
 		}
+		if v := ask("same-copy", "xfs", false, pools.Source{Volume: "xfs"}); v.FSType != "xfs" {
+			h.Errorf("the copy is %+v", v)
+		}
+		odd := newLocal("odd", 1)
+		odd.FSType, odd.Source.Volume = "ext4", "xfs"
+		if _, err := h.local().CreateVolume(h.Context(), odd); !errors.Is(err, volume.ErrInvalid) || !strings.Contains(err.Error(), "xfs") {
+			h.Errorf("a copy with another file system: %v", err)
+		}
 		if s, err := h.local().CreateSnapshot(h.Context(), "s", "block"); err != nil || !s.Ready {
 			h.Errorf("the snapshot is %+v, %v", s, err)
 		}

@@ -17,7 +17,7 @@ type source struct {
 	size        array.Size
 	// group and snapshotID are the array's.
 	group, snapshotID string
-	// fsType is the file system of one on a node.
+	// fsType is the file system that nodes made on it; empty where they made none, or that is not known.
 	fsType string
 }
 
@@ -91,6 +91,9 @@ func (from *source) fits(n pools.NewVolume, class string, protocol v1alpha1.Prot
 		return volume.Invalid("volume_content_source", "is in the pool "+from.pool+", of another kind; a copy stays in the pool of its source")
 	case protocol == v1alpha1.Local && n.Block != from.block:
 		return volume.Invalid("volume_content_source", "is used in another volume mode; a copy keeps that of its source")
+	case !n.Block && n.FSType != "" && from.fsType != "" && n.FSType != from.fsType:
+		return volume.Invalid("volume_content_source", "has the file system "+from.fsType+", the volume "+n.FSType+
+			"; a copy keeps that of its source: name a StorageClass with csi.storage.k8s.io/fstype: "+from.fsType)
 	case protocol == v1alpha1.Local:
 		return nil
 	case (protocol == v1alpha1.ISCSI) != from.block && n.Block:

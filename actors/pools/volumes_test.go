@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -156,6 +157,46 @@ func TestCopyNeedsItsSourcesClassAndProtocol(t *testing.T) {
 	w.must(w.DeleteVolume(w.ctx, "pvc-1"))
 	_, err = ask(func(*pools.NewVolume) {})
 	w.must(err)
+}
+
+// TestCopyHasItsSourcesFileSystem over iSCSI: nodes refuse a disk that has another one.
+func TestCopyHasItsSourcesFileSystem(t *testing.T) {
+	w := newWorld(t)
+	source := newVolume("pvc-1", 1, false)
+	source.Protocol, source.FSType = pools.ISCSI, "xfs"
+	_, err := w.CreateVolume(w.ctx, source)
+	w.must(err)
+	_, err = w.CreateSnapshot(w.ctx, "s", "pvc-1")
+	w.must(err)
+	for i, from := range []pools.Source{{Volume: "pvc-1"}, {Snapshot: "s"}} {
+		ask := func(name, fsType string, block bool) (pools.Volume, error) {
+			n := newVolume(fmt.Sprintf("%s-%d", name, i), 1, block)
+			n.Source, n.FSType = from, fsType
+			if _, err := w.CreateVolume(w.ctx, n); err != nil {
+				return pools.Volume{}, err
+			}
+			return w.CreateVolume(w.ctx, n) // a repeated call is for the same volume
+		}
+		for name, fsType := range map[string]string{"pvc-silent": "", "pvc-same": "xfs"} {
+			if v, err := ask(name, fsType, false); err != nil || v.FSType != "xfs" {
+				t.Errorf("from %+v, asked for %q: %+v, %v, want xfs", from, fsType, v, err)
+			}
+		}
+		if v, err := ask("pvc-block", "", true); err != nil || v.FSType != "" {
+			t.Errorf("from %+v, as a block device: %+v, %v", from, v, err)
+		}
+		_, err := ask("pvc-other", "ext4", false)
+		w.wants(err, volume.ErrInvalid, "xfs")
+		if w.volume(fmt.Sprintf("pvc-other-%d", i)) != nil {
+			t.Errorf("from %+v: what is refused was made", from)
+		}
+	}
+	// A device has what its pods have made on it: the one who asks knows.
+	fromDevice := newVolume("pvc-device", 1, false)
+	fromDevice.Source, fromDevice.FSType, fromDevice.Protocol = pools.Source{Volume: "pvc-block-0"}, "ext4", pools.ISCSI
+	if v, err := w.CreateVolume(w.ctx, fromDevice); err != nil || v.FSType != "ext4" {
+		t.Errorf("a file system from a device: %+v, %v", v, err)
+	}
 }
 
 func TestOneNodeAtATimeCannotShareAFileSystemOverISCSI(t *testing.T) {
